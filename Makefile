@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 VENV   := .venv
+DOCS   := build/venv-docs
 
 ifdef NO_VENV
 PY    := $(PYTHON)
@@ -19,7 +20,7 @@ SOURCES := $(wildcard ptxgen tests tools bench examples)
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check mutate test-gpu bench lint format golden generate clean
+.PHONY: help run test test-all check mutate test-gpu bench docs lint format golden generate clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +67,16 @@ test-gpu: $(READY)  ## the tests that need a GPU (fails if there is none)
 
 bench: $(READY)  ## time the GEMM triad beside its peers (needs a GPU)
 	@$(PTXGEN) bench gemm
+
+# In an environment of its own: what builds the site decides nothing else. Warnings are errors.
+docs:  ## the site in build/site: the documents, and a reference from the docstrings
+ifdef NO_VENV
+	@$(PYTHON) -m mkdocs build --strict
+else
+	@test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	@$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@$(DOCS)/bin/python -m mkdocs build --strict
+endif
 
 lint: $(READY)  ## ruff and mypy
 	@echo "== lint and types"

@@ -45,6 +45,10 @@ class FormulaError(PtxgenError, TypeError):
     """A Python function that is no formula: a branch on a value, an unknown call, mixed types."""
 
 
+class TraceError(PtxgenError, TypeError):
+    """A function that cannot become a program: it reads a value, or does something else to one."""
+
+
 class UnservedError(PtxgenError, RuntimeError):
     """An operator in a strict ``batch_invariant`` block whose rows may depend on the batch."""
 

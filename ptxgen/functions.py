@@ -9,7 +9,7 @@ of a formula it is part of that:
 ... def elu(x):
 ...     return where(x > 0, x, exp(x) - 1)
 >>> elu.reference(numpy.array([1, -1], "f4"))
-array([ 1.       , -0.6321205], dtype=float32)
+array([ 1.        , -0.63212055], dtype=float32)
 >>> exp.reference(numpy.array([0, 1], "f4"))
 array([1.       , 2.7182817], dtype=float32)
 
@@ -24,37 +24,40 @@ from typing import Any
 
 from ptxgen.numerics import formula
 from ptxgen.numerics.formula import Node
-from ptxgen.ops.pointwise import Pointwise, casts, short_name
+from ptxgen.ops.pointwise import short_name
 from ptxgen.ops.pointwise_table import ROWS
+from ptxgen.watch import operation
 
 __all__ = ["cast", *(row.name for row in ROWS)]
 
-_ROWS = {row.name: row for row in ROWS}
-_CASTS = casts()
 
-
-def __getattr__(name: str) -> Pointwise:
-    """Makes a row's operation, when it is first asked for."""
-    row = _ROWS.get(name)
-    if row is None:
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    made = Pointwise(row.formula, row.name)
-    made.__doc__ = row.says
-    globals()[name] = made
-    return made
+    found = globals()[name] = operation(name)
+    return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)
 
 
 def cast(x: Any, dtype: Any, *, out: Any = None, stream: Any = None) -> Any:
     """``x`` as ``dtype``: an array, rounded once, or a value of a formula.
 
-    To integers it cuts towards zero (:mod:`ptxgen.numerics.formula`). Raises DtypeError for what is
-    no dtype of arrays here.
+    Shapes
+        Any; the result has that of ``x``.
+    Dtypes
+        Those of :func:`ptxgen.pointwise`.
+    Order
+        Contract ``pointwise/1``: rounded once to nearest; to integers it cuts towards zero
+        (:mod:`ptxgen.numerics.formula`).
+    Errors
+        DtypeError for what is no dtype of arrays here; ShapeError, DeviceError or CompileError.
+    Source
+        ``ptxgen/ops/pointwise.py``.
     """
     if isinstance(x, Node):
         return formula.cast(x, dtype)
     short = short_name(dtype)
-    return _CASTS[short](x, out=out, out_dtype=short, stream=stream)
+    return operation(f"cast_{short}")(x, out=out, out_dtype=short, stream=stream)

@@ -7,14 +7,9 @@ work.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ptxgen.later import later
 from ptxgen.numerics.int4 import pack, unpack
 
-if TYPE_CHECKING:
-    from ptxgen.ops.int4 import int4_gemm as gemm
-
 __all__ = ["gemm", "pack", "unpack"]
 
-__getattr__, __dir__ = later(__name__, {"gemm": "ptxgen.ops.int4:int4_gemm"})
+__getattr__, __dir__ = later(__name__, {"gemm": "ptxgen.ops.int4:int4_gemm.function"}, __all__)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 
 def later(
-    module: str, homes: Mapping[str, str]
+    module: str, homes: Mapping[str, str], public: Iterable[str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a module whose names have ``homes``.
+    """``__getattr__`` and ``__dir__`` of a module whose names have ``homes``, and which shows those
+    that are ``public``.
 
     A home is "package.module:name", or "package.module" for the module itself.
     """
@@ -25,6 +26,6 @@ def later(
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[module]), *homes})
+        return sorted(public)
 
     return load, names

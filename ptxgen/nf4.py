@@ -10,21 +10,7 @@ Importing this does nothing: each name is loaded when it is first used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ptxgen.later import later
-
-if TYPE_CHECKING:
-    from ptxgen.numerics.nf4 import CODE
-    from ptxgen.ops.nf4 import nf4_linear as linear
-    from ptxgen.ops.nf4 import nf4_linear_dgrad as linear_dgrad
-    from ptxgen.ops.nf4_weight import (
-        Weight,
-        dequantize,
-        from_bitsandbytes,
-        quantize,
-        to_bitsandbytes,
-    )
 
 __all__ = [
     "CODE",
@@ -38,10 +24,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    **{name: f"ptxgen.ops.nf4_weight:{name}" for name in __all__},
+    "Weight": "ptxgen.ops.nf4_weight:Weight",
+    "dequantize": "ptxgen.ops.nf4_weight:dequantize",
+    "from_bitsandbytes": "ptxgen.ops.nf4_weight:from_bitsandbytes",
+    "quantize": "ptxgen.ops.nf4_weight:quantize",
+    "to_bitsandbytes": "ptxgen.ops.nf4_weight:to_bitsandbytes",
     "CODE": "ptxgen.numerics.nf4:CODE",
-    "linear": "ptxgen.ops.nf4:nf4_linear",
-    "linear_dgrad": "ptxgen.ops.nf4:nf4_linear_dgrad",
+    "linear": "ptxgen.ops.nf4:linear",
+    "linear_dgrad": "ptxgen.ops.nf4:linear_dgrad",
 }
 
-__getattr__, __dir__ = later(__name__, _HOMES)
+__getattr__, __dir__ = later(__name__, _HOMES, __all__)

@@ -66,7 +66,7 @@ def difference(got, expected):
     got, expected = np.asarray(got), np.asarray(expected)
     if (got.dtype, got.shape) != (expected.dtype, expected.shape):
         return f"got {got.dtype} {got.shape}, expected {expected.dtype} {expected.shape}"
-    width = 8 * got.itemsize
+    got, expected, width = np.atleast_1d(got), np.atleast_1d(expected), 8 * got.itemsize
     mine, theirs = (np.ascontiguousarray(x).view(f"u{got.itemsize}") for x in (got, expected))
     wrong = (mine != theirs) & ~(np.isnan(got) & np.isnan(expected))
     if not wrong.any():

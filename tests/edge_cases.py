@@ -20,8 +20,8 @@ from edges import Edge, Values, edges, holds
 from interp_launch import KERNELS, ROUTED, Case, admits
 
 from ptxgen.numerics.contract import ITEMSIZE
+from ptxgen.numerics.dtype import FULL
 from ptxgen.numerics.nf4 import BLOCK
-from ptxgen.numerics.pointwise import FULL
 from ptxgen.numerics.rowops import TABLE
 from ptxgen.runtime.cpu import SMS
 from ptxgen.spec import GemmSpec, KernelSpec, Key, Route
@@ -106,7 +106,7 @@ def unmet(name: str, device: Any, long: bool) -> Iterator[tuple[Key, Route, Edge
     for key, route, edge in edges_of(name):
         if takes_long(route, edge) and not long and shown()[kind(key, route, edge)] != name:
             continue
-        problems = ((p.table, p.given(device.sms)) for p, kernel in device.prepared if kernel)
+        problems = ((p.table, p.given(device.sms)) for p, _, kernel in device.prepared if kernel)
         if not any(meets(table, values, route, edge) for table, values in problems):
             yield key, route, edge
 

@@ -12,7 +12,7 @@ from ptxgen.build.compile import compile_cubin, compile_ptx
 from ptxgen.build.render import environment
 from ptxgen.numerics.formula import Formula, Output, read
 from ptxgen.numerics.functions import FUNCTIONS
-from ptxgen.reference.formula import KINDS
+from ptxgen.oracle.formula import KINDS
 from ptxgen.runtime import Parameters
 from ptxgen.runtime.device import Device
 from ptxgen.spec import formula as source

@@ -10,7 +10,7 @@ from bits import NUMPY
 
 from ptxgen.build.compile import compile_cubin
 from ptxgen.numerics.contract import CONTRACTS, ITEMSIZE, OPERATIONS
-from ptxgen.reference.dot16 import tensor_core
+from ptxgen.oracle.dot16 import tensor_core
 from ptxgen.runtime import Parameters, get_device, torch_current
 from ptxgen.spec import GemmSpec
 from ptxgen.tiles import TABLES

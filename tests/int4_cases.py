@@ -9,15 +9,12 @@ from typing import Any
 import numpy as np
 from bits import same_bits
 from interp_launch import BAND, SEED, Matrix
+from steps import Arrays
 
 from ptxgen import int4, reference
 from ptxgen.numerics.int4 import BIASES, ELEMENTS, EPILOGUES, WIDE
-from ptxgen.ops import OPS
-from ptxgen.ops.launch import launch, routes_by_name
-from ptxgen.runtime.arrays import ArrayView
+from ptxgen.program.launch import routes_by_name
 from ptxgen.tiles import SPECS
-
-OP = OPS["int4_gemm"]
 
 
 @dataclass(frozen=True)
@@ -110,21 +107,22 @@ def run(device, kernel, case):
         arrays["c"] = out if over else Matrix(memory, "c", c.shape, c, dtype="u1", **lies)
     if bias is not None:
         arrays["bias"] = Matrix(memory, "bias", (1, case.n), bias[None], dtype=bias.dtype.str[1:])
-    views = {x: _view(matrix, given[x].shape, given[x].dtype.name) for x, matrix in arrays.items()}
+    held = Arrays("int4_gemm")
+    views = {
+        x: _at(held, x, matrix, given[x].shape, given[x].dtype.name) for x, matrix in arrays.items()
+    }
     try:
-        target = _view(out, (case.m, columns), case.out)
-        problem = OP.read(views, {**options, "kernel": kernel}, (None,)).problem((target,))
-        pointers = [arrays[x].ptr if x in arrays else 0 for x in OP.signature.arguments]
-        launch(problem, device, kernel).fire(0, *pointers, out.ptr)
+        target = _at(held, "out", out, (case.m, columns), case.out, written=True)
+        held.fire(held.program("int4_gemm", **views, **options, out=target), device, kernel)
         return out.values.copy(), out.intact()
     finally:
         for matrix in {id(m): m for m in (*arrays.values(), out)}.values():
             matrix.free()
 
 
-def _view(matrix, shape, dtype):
+def _at(held, name, matrix, shape, dtype, written=False):
     strides = (matrix.pitch, 1)[-len(shape) :]
-    return ArrayView(matrix.ptr, shape, strides, dtype, "cpu", 0, False, "ptxgen", matrix)
+    return held.at(name, matrix.ptr, shape, strides, dtype, written)
 
 
 def check(name: str, case: Case, device: Any) -> None:

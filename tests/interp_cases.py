@@ -26,8 +26,8 @@ import ptxgen
 from ptxgen import reference
 from ptxgen.numerics import rows as numerics
 from ptxgen.numerics.contract import ACTIVATIONS, ITEMSIZE
-from ptxgen.ops.rowwise import run as run_rows
-from ptxgen.reference.rowops import compute
+from ptxgen.ops import OPERATIONS
+from ptxgen.oracle.rowops import compute
 from ptxgen.runtime.cpu import SMS
 from ptxgen.spec import GemmSpec, KernelSpec
 from ptxgen.spec.columns import ColumnsSpec
@@ -310,7 +310,7 @@ def check_down(name: str, shape: tuple[int, int], kind: str, device: Any) -> Non
     given = [operand(rng, s, kind, "bf16") for s in (shape, shape, (1, shape[1]))]
     given[2] = given[2][0]
     with ptxgen.use_device(device):
-        got = run_rows("rms_norm_gradients")(*given, None, None, None, (1e-6, None, name))
+        got = OPERATIONS["rms_norm_gradients"].function(*given, eps=1e-6, kernel=name)
     for one, other in zip(got, compute("rms_norm_gradients", *given), strict=True):
         same_bits(one, other, seed=SEED, spec=name, what=f"{shape} {kind}")
 

@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 from ptxgen import reference
 from ptxgen.numerics.contract import ACTIVATIONS, OPERATIONS
 from ptxgen.ops.gemm import table_of
-from ptxgen.ops.launch import launch
+from ptxgen.program.launch import launch
 from ptxgen.spec import (
     ACCUMULATE,
     ACTIVATION_SHIFT,
@@ -288,7 +288,7 @@ def run(device, kernel, case, *, freed="", unwritten="", short=""):
     values = {"M": m, "N": n, "K": max(k, 1), "ALIGN_A": aligns[0], "ALIGN_B": aligns[1]}
     table = table_of(storage, case.plan, dtype, case.tier)
     values |= of_result(TABLES[table].space, out.align, out.itemsize)
-    told = {
+    scalars = {
         **dict(ALONE),
         "LDA": a.pitch,
         "LDB": b.pitch,
@@ -300,12 +300,11 @@ def run(device, kernel, case, *, freed="", unwritten="", short=""):
         table=table,
         dtype=dtype,
         values=tuple(values.items()),
-        told=tuple(told.items()),
-        pointers=("a", "b", "bias", "c"),
+        scalars=tuple(scalars.items()),
         what=str(case),
     )
     try:
-        prepared = launch(problem, device, kernel)
+        prepared = launch(problem, ("a", "b", "bias", "c"), device, kernel)
         if freed:
             arrays[freed].free()
         prepared.fire(0, a.ptr, b.ptr, bias.ptr if case.bias else 0, out.ptr)

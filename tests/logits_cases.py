@@ -11,9 +11,9 @@ from interp_launch import SEED
 import ptxgen
 from ptxgen.numerics.formula import STORED
 from ptxgen.numerics.logits import SEGMENT
-from ptxgen.ops.logits import linear_segments, logit_gradient, logit_segments
-from ptxgen.reference import logits as oracles
-from ptxgen.reference.formula import KINDS
+from ptxgen.ops import OPERATIONS
+from ptxgen.oracle import logits as oracles
+from ptxgen.oracle.formula import KINDS
 from ptxgen.tiles import SPECS
 
 SOFTCAPS = (30.0, 1.5)
@@ -46,13 +46,15 @@ def check_rows(name, shape, kind, softcap, device):
     what = f"{shape} {kind} {numbers}"
     with ptxgen.use_device(device):
         if spec.part == "segments":
-            found = logit_segments(x, target, None, None, None, None, (*numbers, name))
+            segments = OPERATIONS["logit_segments"].function
+            found = segments(x, target, softcap=numbers[0], kernel=name)
             agree(found, oracles.logit_segments(x, target, softcap=numbers[0]), name, what)
             return
         wide = KINDS[STORED[spec.dtype]]
         top, scale, dy = (rng.standard_normal(m).astype(wide) for _ in range(3))
         given = x, target, top + 3, scale, (dy, None)[n % 2]
-        found = logit_gradient(*given, None, None, (-100, 0.1, *numbers, name))
+        how = {"label_smoothing": 0.1, "softcap": numbers[0], "kernel": name}
+        found = OPERATIONS["logit_gradient"].function(*given, **how)
     expected = oracles.logit_gradient(*given, label_smoothing=0.1, softcap=numbers[0])
     agree((found,), (expected,), name, what)
 
@@ -84,9 +86,9 @@ def check_product(name, sizes, kind, softcap, biased, device):
     bias = operand(rng, (n,), "normal", "f32" if n % 16 else spec.dtype) if biased else None
     target = targets(rng, m, n).astype((np.int64, np.int32)[n % 16 // 8])
     cap = softcap if spec.capped else None
-    options = (layout, "auto", cap, name)
+    options = {"layout": layout, "softcap": cap, "kernel": name}
     with ptxgen.use_device(device):
-        found = linear_segments(x, w, target, bias, None, None, None, None, options)
+        found = OPERATIONS["linear_segments"].function(x, w, target, bias, **options)
     expected = oracles.linear_segments(x, w, target, bias, layout=layout, softcap=cap)
     agree(found, expected, name, f"{sizes} {kind} {cap}")
 

@@ -7,13 +7,13 @@ import functools
 import numpy as np
 from bits import NUMPY, operand, same_bits
 from interp_launch import SEED
+from steps import unchecked
 
 import ptxgen
 from ptxgen import reference
 from ptxgen.numerics.columns import REDUCTIONS
-from ptxgen.ops.columns import reduce_columns
-from ptxgen.ops.moves import CALLS
-from ptxgen.reference.columns import reduce_columns as columns_oracle
+from ptxgen.ops import OPERATIONS
+from ptxgen.oracle.columns import reduce_columns as columns_oracle
 from ptxgen.spec.columns import FORMULAS, variant
 from ptxgen.spec.select import DrawSpec, LanesSpec, SelectSpec, SiftSpec
 from ptxgen.tiles import SPECS, TABLES
@@ -44,7 +44,7 @@ def check_columns(route, how, shape, kind, device):
         arguments.append(operand(rng, own, kind, "bf16" if of == "element" else "f32"))
         assert name
     with ptxgen.use_device(device):
-        got = reduce_columns(how, *arguments, kernel=route)
+        got = OPERATIONS[how](*arguments, kernel=route)
     agree(got, columns_oracle(how, *arguments), spec=route, what=f"{how} {shape} {kind}")
 
 
@@ -54,7 +54,7 @@ def check_sums(route, shape, dtype, device):
     formula = REDUCTIONS["sum_columns"].formula((dtype,), dtype)
     kernel = route.of(variant("sum_columns", formula)).name
     with ptxgen.use_device(device):
-        got = reduce_columns("sum_columns", x, kernel=kernel)
+        got = OPERATIONS["sum_columns"](x, kernel=kernel)
     agree(got, columns_oracle("sum_columns", x), spec=kernel, what=f"{shape} {dtype}")
 
 
@@ -88,7 +88,7 @@ def check_gather(route, rows, width, device):
     x = operand(rng, (7, width), "special", "bf16")
     which = rng.integers(-1, 8, rows)
     with ptxgen.use_device(device):
-        got = CALLS["embedding"](x, which, None, None, (None, route))
+        got = unchecked("embedding")(x, which, kernel=route)
     same_bits(got, reference.embedding(x, which), seed=SEED, spec=route, what=f"{rows} {width}")
 
 

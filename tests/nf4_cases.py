@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from bits import KINDS, NUMPY, operand, same_bits
 from interp_launch import BAND, ROUTED, SEED, Matrix
+from steps import Arrays
 
 from ptxgen import nf4, reference
 from ptxgen.numerics.contract import ACTIVATIONS
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.nf4 import BLOCK
-from ptxgen.ops import OPS
-from ptxgen.ops.launch import launch
-from ptxgen.runtime.arrays import ArrayView
+from ptxgen.program.buffer import Buffer
 from ptxgen.spec.nf4_packed import Nf4GemmSpec
 from ptxgen.tiles import SPECS
 
@@ -70,33 +69,37 @@ def run(device: Any, name: str, case: Case) -> tuple[Any, Any, bool]:
     stored = "f32" if case.wide else kind
     shape = (case.m, case.n)
     out = Matrix(memory, "out", shape, dtype=stored, pitch=case.n + case.apart, band=BAND)
-    op = OPS["nf4_linear" if forward else "nf4_linear_dgrad"]
+    op = "nf4_linear" if forward else "nf4_linear_dgrad"
     how: dict[str, Any] = {"out_dtype": np.dtype(NUMPY[stored]).name}
     how |= {"activation": None if case.activation == "none" else case.activation} if forward else {}
     shapes = {"data": data.shape, "scales": scales.shape, "bias": (case.n,)}
     dtypes = {"data": "uint8", "scales": "float32"}
+    held = Arrays(op)
     views = {
-        n: _view(matrix, shapes.get(n, x.shape), dtypes.get(n, LONG_NAMES[kind]))
+        n: _at(held, n, matrix, shapes.get(n, x.shape), dtypes.get(n, LONG_NAMES[kind]))
         for n, matrix in arrays.items()
     }
     try:
-        options = {**op.options(how), "kernel": name}
-        reading = op.read(views, options, (None,))
-        problem = reading.problem((_view(out, shape, LONG_NAMES[stored]),))
-        assert problem is not None
-        pointers = [arrays[n].ptr if n in arrays else 0 for n in op.signature.arguments]
-        launch(problem, device, name).fire(0, *pointers, out.ptr)
+        target = _at(held, "out", out, shape, LONG_NAMES[stored], written=True)
+        held.fire(held.program(op, **views, **how, out=target), device, name)
         got, intact = out.values.copy(), out.intact()
     finally:
         for matrix in (*arrays.values(), out):
             matrix.free()
     given = (x, q, bias) if forward else (x, q)
-    return got, getattr(reference, op.signature.name)(*given, **how), intact
+    return got, getattr(reference, op)(*given, **how), intact
 
 
-def _view(matrix: Matrix, shape: tuple[int, ...], dtype: str) -> ArrayView:
+def _at(
+    held: Arrays,
+    name: str,
+    matrix: Matrix,
+    shape: tuple[int, ...],
+    dtype: str,
+    written: bool = False,
+) -> Buffer:
     strides = (matrix.pitch, 1)[-len(shape) :]
-    return ArrayView(matrix.ptr, shape, strides, dtype, "cpu", 0, False, "ptxgen", matrix)
+    return held.at(name, matrix.ptr, shape, strides, dtype, written)
 
 
 def check(name: str, case: Case, device: Any) -> None:

@@ -13,7 +13,7 @@ from ptxgen import nf4, reference
 from ptxgen.build.compile import compile_ptx
 from ptxgen.build.render import render
 from ptxgen.golden import targets
-from ptxgen.ops.launch import parameters
+from ptxgen.program.launch import parameters
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec import Step
 from ptxgen.tiles import SPECS

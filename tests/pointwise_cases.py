@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from bits import NUMPY, same_bits
 from numpy.lib.stride_tricks import as_strided
+from steps import Arrays
 
 import ptxgen
 from ptxgen import functions as f
-from ptxgen.numerics.pointwise import FULL
-from ptxgen.ops.launch import launch
-from ptxgen.runtime.arrays import ArrayView
+from ptxgen.numerics.dtype import FULL
 from ptxgen.tiles import SPECS, TABLES
 
 KINDS = {**NUMPY, "i32": np.dtype("i4"), "i64": np.dtype("i8"), "bool": np.dtype("?")}
@@ -107,50 +106,35 @@ def computed(device, function, lies, bases, outs, kernel=None):
     problem it was. ``bases``: the memory of each operand (None, a number), then of each result,
     which may be an operand's.
     """
-    views, pointers, numbers, places = {}, [], [], {}
+    held, given, memory, places, seen = Arrays(function.name), list(bases), {}, {}, {}
     for i, (lie, base) in enumerate(zip(lies, bases, strict=True)):
         if not isinstance(base, np.ndarray):
-            numbers.append(i)
-            pointers.append(base)
             continue
         if id(base) not in places:  # results may lie where an operand does
             places[id(base)] = device.alloc(base.nbytes)
             device.copy_in(places[id(base)], base.ctypes.data, base.nbytes)
         at = places[id(base)]
         kind = next(k for k, dtype in KINDS.items() if dtype == base.dtype)
-        view = ArrayView(
-            at + lie.offset * base.itemsize,
-            lie.shape,
-            lie.strides,
-            FULL[kind],
-            device.kind,
-            0,
-            False,
-            "ptxgen",
-            None,
-        )
-        views[i] = view, at
-        pointers.append(view.ptr)
+        pointer = at + lie.offset * base.itemsize
+        if (id(base), lie) not in seen:  # the same array is one buffer
+            found = held.at(f"a{i}", pointer, lie.shape, lie.strides, FULL[kind], True)
+            seen[id(base), lie] = found
+        given[i] = seen[id(base), lie]
+        memory[i] = at
     count = len(outs)
-    given = {i: v for i, (v, _) in views.items() if i < len(lies) - count}
-    targets = tuple(views[len(lies) - count + i][0] for i in range(count))
-    op = function.row(tuple(i in numbers for i in range(len(lies) - count)), count)
-    named = {op.signature.arguments[i]: v for i, v in given.items()}
-    dtypes = tuple(t.dtype for t in targets)
-    reading = op.read(named, {"out_dtype": None, "kernel": kernel}, dtypes)
-    problem = reading.problem(targets)
-    for i, encode in zip(numbers, reading.encoders, strict=True):
-        pointers[i] = encode(pointers[i])
+    inputs, targets = given[: len(lies) - count], tuple(given[len(lies) - count :])
+    out = targets[0] if count == 1 else targets
+    program = held.builder.finish(function.lower(held.builder, *inputs, out=out))
     if kernel in TABLES["pointwise",].named:  # as it is made for this problem
-        kernel = TABLES["pointwise",].named[kernel].of(problem.dtype).name
-    launch(problem, device, kernel).fire(0, *pointers)
+        kernel = TABLES["pointwise",].named[kernel].of(program.steps[0].problem.dtype).name
+    held.fire(program, device, kernel)
     for i, out in enumerate(outs):
-        at = views[len(lies) - count + i][1]
+        at = memory[len(lies) - count + i]
         device.copy_out(out.ctypes.data, at, out.nbytes)
     device.synchronize()
     for at in places.values():
         device.free(at)
-    return problem
+    return program.steps[0].problem
 
 
 # -- the kernels of the table ---------------------------------------------------------------------

@@ -6,17 +6,19 @@ import contextlib
 from collections.abc import Iterator
 
 from ptxgen import dispatch, tiles
-from ptxgen.ops import OPS
+from ptxgen.ops import OPERATIONS
 
 
 @contextlib.contextmanager
 def registries_kept() -> Iterator[None]:
     """What is registered in here is forgotten afterwards."""
-    registries = (tiles.TABLES, tiles.ROUTES, tiles.SPECS, OPS, dispatch._installed)
-    before = [dict(registry) for registry in registries]
+    registries = (tiles.TABLES, tiles.ROUTES, tiles.SPECS, dispatch._installed)
+    before, named = [dict(registry) for registry in registries], set(OPERATIONS)
     try:
         yield
     finally:
         for registry, content in zip(registries, before, strict=True):
             registry.clear()
             registry.update(content)
+        for name in set(OPERATIONS) - named:
+            del OPERATIONS[name]

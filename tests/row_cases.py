@@ -9,10 +9,10 @@ from bits import same_bits
 from ml_dtypes import bfloat16
 
 import ptxgen
-from ptxgen.numerics.pointwise import FULL
+from ptxgen.numerics.dtype import FULL
 from ptxgen.numerics.rowops import TABLE
-from ptxgen.ops.rowwise import run
-from ptxgen.reference.rowops import compute
+from ptxgen.ops import OPERATIONS
+from ptxgen.oracle.rowops import compute
 from ptxgen.runtime.cpu import CpuDevice
 
 SEED = 77
@@ -47,12 +47,15 @@ def arrays(name, shape, dtype, kind="normal"):
     return found
 
 
+def over_rows(name):
+    """The name of an operation of the table, over the last dimension."""
+    return f"{name}_rows" if TABLE[name].form else name
+
+
 def call(name, given, kernel=None, on=None):
     """An operation with its default options, on the device ``on``."""
-    row = TABLE[name]
-    options = (o.default for o in row.signature.options.values())
     with ptxgen.use_device(on or device()):
-        return run(name)(*given, *[None] * len(row.results), None, (*options, kernel))
+        return OPERATIONS[over_rows(name)](*given, kernel=kernel)
 
 
 def check(name, given, kernel=None, on=None):

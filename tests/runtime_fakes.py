@@ -60,6 +60,10 @@ class FakeDevice(Device):
         ctypes.memmove(dst, src, nbytes)
         self.log.append(("copy_out", nbytes, stream))
 
+    def copy(self, dst, src, nbytes, stream=0):
+        ctypes.memmove(dst, src, nbytes)
+        self.log.append(("copy", nbytes, stream))
+
     def memset(self, ptr, value, nbytes, stream=0):
         ctypes.memset(ptr, value, nbytes)
 

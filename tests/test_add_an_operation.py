@@ -16,12 +16,10 @@ from ptxgen import cli, dispatch, golden, tiles
 from ptxgen.build.render import source
 from ptxgen.dispatch import emit, read
 from ptxgen.errors import OptionError, ShapeError, SpecError
-from ptxgen.numerics.columns import REDUCTIONS
-from ptxgen.numerics.contract import OPERATIONS
 from ptxgen.numerics.rowops import TABLE
-from ptxgen.ops import OPS, register
+from ptxgen.ops import OPERATIONS, register
 from ptxgen.ops.explaining import explain
-from ptxgen.ops.run import caller
+from ptxgen.ops.pointwise_table import ROWS
 from ptxgen.runtime.cpu import CpuDevice
 
 PACKAGE = Path(ptxgen.__file__).parent
@@ -32,43 +30,78 @@ KEY = ("toy", "f32")
 def toy():
     """The operation, registered as long as a test runs."""
     with registries_kept():
-        register(thrice.OP, thrice.TABLES)
-        yield caller(thrice.OP)
+        yield register(thrice.thrice, thrice.TABLES)
 
 
-def run(toy, x, *, outs=(None, None), amount=1.0, kernel=None):
-    return toy(x, None, *outs, None, (amount, kernel))
+@pytest.fixture
+def composed(toy):
+    """One that is made of it."""
+    return register(thrice.sixfold)
+
+
+def same(got, expected):
+    for a, b in zip(got, expected, strict=True):
+        assert (a.view(np.uint32) == b.view(np.uint32)).all()
 
 
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 1000])
 def test_four_launches_two_results(toy, n):
     x = np.random.default_rng(n).standard_normal(n).astype(np.float32)
     with ptxgen.use_device(CpuDevice()):
-        y, z = run(toy, x, amount=0.3)
+        first = toy(x, amount=0.3)
         into = np.full(n, np.nan, np.float32), np.full(n, np.nan, np.float32)
-        again = run(toy, x, outs=into, amount=0.3)
-    expected = thrice.reference(x, 0.3)
-    for got in ((y, z), again, into):
-        for a, b in zip(got, expected, strict=True):
-            assert (a.view(np.uint32) == b.view(np.uint32)).all()
+        again = toy(x, out=into, amount=0.3)
+    expected = thrice.reference(x, amount=0.3)
+    for got in (first, again, into):
+        same(got, expected)
     assert again[0] is into[0] and again[1] is into[1]
+    same(ptxgen.thrice(x[:0]), thrice.reference(x[:0]))
 
 
 def test_what_is_refused(toy):
     x = np.ones(5, np.float32)
     with ptxgen.use_device(CpuDevice()):
-        assert [r.shape for r in run(toy, x[:0])] == [(0,), (0,)]
+        assert [r.shape for r in toy(x[:0])] == [(0,), (0,)]
         with pytest.raises(ShapeError, match=r"x has shape \[5, 1\]; takes \[N\]"):
-            run(toy, x[:, None])
-        with pytest.raises(OptionError, match="results are given, but not z"):
-            run(toy, x, outs=(x.copy(), None))
-        with pytest.raises(ShapeError, match="z shares memory with y"):
+            toy(x[:, None])
+        with pytest.raises(OptionError, match="out has None beside arrays"):
+            toy(x, out=(x.copy(), None))
+        with pytest.raises(ShapeError, match=r"out\[1\] shares memory with out\[0\]"):
             both = x.copy()
-            run(toy, x, outs=(both, both))
+            toy(x, out=(both, both))
+        with pytest.raises(OptionError, match="amount is 'much'; takes a finite number"):
+            toy(x, amount="much")
         with pytest.raises(OptionError, match="which only serves with others"):
-            run(toy, x, kernel=thrice.SQUARE.name)
+            toy(x, kernel=thrice.SQUARE.name)
     with pytest.raises(SpecError, match="already"):
-        register(thrice.OP, {})
+        register(thrice.thrice)
+
+
+def test_what_is_made_of_it_needs_one_function(composed):
+    """Its oracle, its programs and what they need follow."""
+    x = np.random.default_rng(1).standard_normal(100).astype(np.float32)
+    expected = thrice.reference(thrice.reference(x, amount=0.3)[0], amount=0.3)[0]
+    same((ptxgen.reference.sixfold(x, amount=0.3),), (expected,))
+    with ptxgen.use_device(CpuDevice()):
+        same((composed(x, amount=0.3), ptxgen.sixfold(x, amount=0.3)), (expected,) * 2)
+    found = explain("sixfold", 100)
+    assert found.launches == 8 and [count for count, _ in found.steps] == [2]
+    assert "2 x thrice" in found.brief() and found.memory >= 400
+
+
+def test_nothing_is_left_of_what_cannot_be_registered(monkeypatch):
+    """A dispatch function that cannot be made, a table that is there: nothing is added."""
+    with registries_kept():
+        before = set(tiles.TABLES), set(tiles.SPECS), set(dispatch._installed)
+        monkeypatch.setattr(emit, "functions", lambda table: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            register(thrice.thrice, thrice.TABLES)
+        assert (set(tiles.TABLES), set(tiles.SPECS), set(dispatch._installed)) == before
+        monkeypatch.undo()
+        with pytest.raises(SpecError, match="exist already"):
+            register(thrice.thrice, {**thrice.TABLES, ("gather",): tiles.TABLES["gather",]})
+        assert (set(tiles.TABLES), set(tiles.SPECS), set(dispatch._installed)) == before
+        register(thrice.thrice, thrice.TABLES)
 
 
 def test_it_is_dispatched_explained_and_proved(toy, capsys):
@@ -102,20 +135,26 @@ def test_a_template_of_its_own_is_in_the_key_of_its_source(toy, monkeypatch, tmp
     assert source(thrice.ADD) == first + "// changed\n"
 
 
-def test_it_has_an_operator(toy):
+def test_it_has_an_operator(toy, composed):
     torch = pytest.importorskip("torch")
     import ptxgen.torch
+    from ptxgen.torch.operators import operator
 
     x = torch.randn(70, requires_grad=True)
     with ptxgen.use_device(CpuDevice()):
         y, z = ptxgen.torch.thrice(x, amount=0.5)
         (y.sum() + z.sum()).backward()
-        torch.library.opcheck(torch.ops.ptxgen.thrice, (x,))
-    assert torch.equal(x.grad, 1 + 2 * y)
+        assert torch.equal(x.grad, 1 + 2 * y)
+        for op, count in ((thrice.thrice, 2), (thrice.sixfold, 1)):
+            torch.library.opcheck(operator(op), (x,))
+            assert len(operator(op)(x)) == (count if count > 1 else 70)
+        found = torch.autograd.grad(ptxgen.torch.sixfold(x).sum(), x)
+    assert torch.equal(found[0], torch.ones(70))
 
 
-NAMES = frozenset({*OPS, *OPERATIONS, *TABLE, *REDUCTIONS, "thrice"})
-"""The names of all operations, from their tables."""
+POINTWISE = frozenset(row.name for row in ROWS)
+NAMES = frozenset({*OPERATIONS, *TABLE, "thrice"}) - POINTWISE
+"""The names of all operations, from their tables; what is pointwise are words of formulas."""
 WORDS = frozenset({"sum", "mean", "prod", "amax", "amin", "var"})
 """Names that also say how something is reduced, in formulas and in arguments, or what a variable
 is: in a question they say nothing."""
@@ -124,9 +163,8 @@ ITS_OWN = (
     "ops/gemm.py",
     "numerics/",
     "bench/",
-    "torch/functional.py",
-    "torch/serve.py",
-    "reference/",
+    "oracle/",
+    "torch/",
 )
 
 

@@ -18,7 +18,7 @@ from ptxgen.build.cache import default_cache
 from ptxgen.cli import main
 from ptxgen.dispatch import candidates
 from ptxgen.errors import CacheWarning, OptionError
-from ptxgen.ops.explaining import pose
+from ptxgen.ops.explaining import problem_of
 from ptxgen.runtime import get_device
 from ptxgen.runtime.cpu import CpuDevice
 
@@ -57,6 +57,7 @@ def clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Clock]:
 def forget() -> None:
     """As a new process is."""
     get_device("cpu").prepared.clear()
+    get_device("cpu").calls.clear()
 
 
 def operands(m: int = M) -> tuple[np.ndarray, np.ndarray]:
@@ -71,7 +72,7 @@ def fired(m: int = M) -> str:
     """The kernel of the launch that serves the product now."""
     (kernel,) = {
         launch._function.symbol  # type: ignore[attr-defined]
-        for (problem, kind), launch in get_device("cpu").prepared.items()
+        for (problem, _, kind), launch in get_device("cpu").prepared.items()
         if kind == "autotune" and dict(problem.values)["M"] == m
     }
     return kernel
@@ -82,7 +83,7 @@ def test_the_fastest_of_a_few_serves_and_is_remembered(
 ) -> None:
     x, w = operands()
     expected = reference.linear(x, w)
-    problem = pose("linear", (M, N, K), "float32", 16, {})
+    problem = problem_of("linear", (M, N, K), "float32", 16, {})
     device = get_device("cpu")
     asked = {"arch": "sm_90", "sms": device.sms, "gpu": device.gpu}
     found = sorted(candidates(problem.table, dict(problem.values), **asked), key=lambda c: c.time)

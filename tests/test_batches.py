@@ -8,14 +8,14 @@ from batch_cases import BATCHED, WAYS, cases, forced, numbers, sizes
 from bits import same_bits
 from interp_launch import KERNELS
 from numpy.lib.stride_tricks import as_strided
+from steps import fire, problem
 
 import ptxgen
 from ptxgen import reference
 from ptxgen.dispatch import candidates
 from ptxgen.errors import OptionError, ShapeError, SpecError
 from ptxgen.numerics.dtype import DTYPES
-from ptxgen.ops import OPS
-from ptxgen.ops.launch import launch, question
+from ptxgen.program.launch import launch, question
 from ptxgen.runtime import ArrayView
 from ptxgen.runtime.cpu import SMS, CpuDevice
 from ptxgen.spec import BATCH_MAX
@@ -61,10 +61,11 @@ def placed(device, array, dtype, values=True):
     return ArrayView(*given, "cpu", 0, False, "numpy", array), memory
 
 
-def read(a, b, layout="nn", tier="auto", kernel=None):
-    """What the library reads of views."""
-    options = {"layout": layout, "tier": tier, "out_dtype": None, "kernel": kernel}
-    return OPS["matmul"].read({"a": a, "b": b}, options, (None,))
+def asked(a, b, out, layout="nn", tier="auto", kernel=None):
+    """What the library makes of views."""
+    turned = {f"transpose_{x}": letter == "t" for x, letter in zip("ab", layout, strict=True)}
+    views = {"a": a, "b": b, "out": out}
+    return problem("matmul", views, **turned, tier=tier, kernel=kernel)
 
 
 def multiplied(a, b, out, dtype, layout="nn", tier="auto", kernel=None):
@@ -73,14 +74,13 @@ def multiplied(a, b, out, dtype, layout="nn", tier="auto", kernel=None):
     (va, _), (vb, _), (vc, memory) = (
         placed(device, x, dtype, values=x is not out) for x in (a, b, out)
     )
-    problem = read(va, vb, layout, tier, kernel).problem((vc,))
-    launch(problem, device, kernel).fire(0, va.ptr, vb.ptr, vc.ptr)
+    found = asked(va, vb, vc, layout, tier, kernel)
+    fire(found, {"a": va.ptr, "b": vb.ptr, "c": vc.ptr}, device, kernel)
     assert len(device.grids) == 1
-    found = elements(memory.data, out, out.dtype)
-    result = found.copy()
+    result = elements(memory.data, out, out.dtype).copy()
     elements(memory.data, out, f"u{out.itemsize}")[...] = int.from_bytes(b"\xa5" * out.itemsize)
     assert (memory.data == 0xA5).all(), "wrote beside the result"
-    return result, problem, device.grids[0]
+    return result, found, device.grids[0]
 
 
 # -- as it is called --------------------------------------------------------------------
@@ -146,27 +146,27 @@ def test_transposed_batches(layout, k):
 @pytest.mark.parametrize("name", list(cases("f32")))
 def test_where_a_batch_lies(name, dtype):
     a, b, out, batch, rows = cases(dtype)[name]
-    got, problem, _ = multiplied(a, b, out, dtype)
+    got, found, _ = multiplied(a, b, out, dtype)
     same_bits(got, reference.matmul(a, b))
-    assert (problem.batch, dict(problem.values)["M"]) == (batch, rows)
+    assert (found.batch, dict(found.values)["M"]) == (batch, rows)
 
 
 def test_batches_that_are_cut_or_refused():
-    def problem(shape, *steps):
+    def lying(shape, *steps):
         a, b, out = (
             ArrayView(64, (*shape, 1, 1), (*each, 1, 1), "float32", "cpu", 0, False, "numpy", None)
             for each in steps
         )
-        return read(a, b).problem((out,))
+        return asked(a, b, out)
 
-    found = problem((70000,), (16,), (16,), (1,))
-    told = dict(found.told)
+    found = lying((70000,), (16,), (16,), (1,))
+    told = dict(found.scalars)
     assert found.batch == (35000, 2) and (told["BATCH"], told["INNER"]) == (70000, 35000)
     assert (told["BATCH_A"], told["OUTER_A"], told["OUTER_C"]) == (16, 35000 * 16, 35000)
     with pytest.raises(ShapeError, match="has 65537 matrices; takes up to 65535 along each"):
-        problem((65537,), (16,), (16,), (1,))
+        lying((65537,), (16,), (16,), (1,))
     with pytest.raises(ShapeError, match=r"has 3 dimensions in memory \(2 matrices, steps \["):
-        problem((2, 3, 4), (16, 160, 1600), (16, 160, 1600), (12, 4, 1))
+        lying((2, 3, 4), (16, 160, 1600), (16, 160, 1600), (12, 4, 1))
 
 
 # -- kernels ----------------------------------------------------------------------------
@@ -229,10 +229,10 @@ def test_copies_into_aligned_rows_take_no_batches():
     def found(batch):
         operands = numbers(batch, 999, 333), numbers(batch, 333, 999), numbers(batch, 999, 999)
         a, b, out = (placed(device, x, "bf16", values=False)[0] for x in operands)
-        problem = read(a, b).problem((out,))
-        routes = TABLES[problem.table].routes
-        asked = question(problem, device)
-        return [routes[each.choice.route] for each in candidates(problem.table, **asked)]
+        lies = asked(a, b, out)
+        routes = TABLES[lies.table].routes
+        how = question(lies, device)
+        return [routes[each.choice.route] for each in candidates(lies.table, **how)]
 
     alone, several = found(1), found(2)
     assert any(route.main is not route.kernels[0] for route in alone)
@@ -248,7 +248,7 @@ def test_a_batch_shares_the_gpu():
         device.prepare = lambda spec, grid, *_: (spec, grid)
         operands = numbers(batch, 256, 64), numbers(batch, 64, 256), numbers(batch, 256, 256)
         a, b, out = (placed(device, x, "f32")[0] for x in operands)
-        return launch(read(a, b).problem((out,)), device, None)
+        return launch(asked(a, b, out), ("a", "b", "c"), device)
 
     (alone, grid), (shared, grids) = chosen(1), chosen(64)
     assert alone.bm * alone.bn < shared.bm * shared.bn

@@ -34,7 +34,7 @@ from ptxgen.bench.results import Limits, Sample
 from ptxgen.dispatch import choose
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics.contract import FMA, OPERATIONS, TIERS
-from ptxgen.ops.explaining import pose
+from ptxgen.ops.explaining import problem_of
 from ptxgen.tiles import ROUTES
 
 H200 = results.LIMITS["NVIDIA H200", "simt"]
@@ -703,7 +703,7 @@ def test_route_map_is_the_dispatchers(op: str, layout: str) -> None:
     for i, n in enumerate(found.centres_n):
         for j, m in enumerate(found.centres_m):
             m_size, n_size = max(1, round(m)), max(1, round(n))
-            posed = pose(op, (m_size, n_size, 4096), "f32", 16, {"layout": layout})
+            posed = problem_of(op, (m_size, n_size, 4096), "f32", 16, {"layout": layout})
             chosen = choose(posed.table, dict(posed.values), arch="sm_90", sms=132)
             name = " + ".join(kernel.name for kernel in table[chosen.route].kernels)
             assert found.routes[found.owner[i][j]] == name, (m_size, n_size)

@@ -15,9 +15,9 @@ from ptxgen import golden, numerics
 from ptxgen.cli import bits, main
 from ptxgen.numerics.columns import REDUCTIONS
 from ptxgen.numerics.contract import CONTRACTS, COPY, OPERATIONS, PLANS, TENSOR_CORES, Contract, K
+from ptxgen.numerics.dtype import FULL
 from ptxgen.numerics.formula import STORED
 from ptxgen.numerics.functions import FUNCTIONS
-from ptxgen.numerics.pointwise import FULL
 from ptxgen.numerics.rowops import TABLE
 from ptxgen.ops.pointwise_table import ROWS
 

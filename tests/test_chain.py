@@ -11,7 +11,7 @@ import ptxgen
 from ptxgen import reference
 from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import CHAIN, CONTRACTS, PLANS, TIERS
-from ptxgen.ops.explaining import pose
+from ptxgen.ops.explaining import problem_of
 from ptxgen.tiles import TABLES
 
 SEED = 4711
@@ -147,8 +147,8 @@ def test_it_is_another_plan() -> None:
     """A long batch is cut otherwise; of products, only weight gradients may be continued."""
     assert all(PLANS[c.name]["chain"] is CHAIN for of in CONTRACTS.values() for c in of.values())
     key = "TN", "chain", "half", "tc"
-    assert pose("linear_wgrad", (4096, 64, 64), "bfloat16", 16, {"chain": True}).table == key
-    assert pose("linear_wgrad", (4096, 64, 64), "bfloat16", 16, {}).table[1] == "batch"
+    assert problem_of("linear_wgrad", (4096, 64, 64), "bfloat16", 16, {"chain": True}).table == key
+    assert problem_of("linear_wgrad", (4096, 64, 64), "bfloat16", 16, {}).table[1] == "batch"
     found = str(ptxgen.explain("linear_wgrad", 4096, 64, 64, dtype="bfloat16", chain=True))
     assert "table TN chain half tc" in found and "one chain, from what is there" in found
     x, dy = (operand(np.random.default_rng(SEED), (4096, n), "normal", "f32") for n in (2, 3))

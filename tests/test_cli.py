@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 from ops_fakes import FakeGpu
 
-from ptxgen import runtime, tiles
+from ptxgen import runtime, tiles, ui
 from ptxgen.build.render import render
-from ptxgen.cli import fields, main, parser, ui, work
+from ptxgen.cli import fields, main, parser, work
 from ptxgen.dispatch.emit import Difference
 from ptxgen.dispatch.prove import Result
 from ptxgen.golden import Goldens, Record, Usage
@@ -79,7 +79,9 @@ def test_the_commands_are_those_of_the_design() -> None:
         "list", "show", "explain", "render", "generate", "build", "golden", "prove", "cache",
         "env", "demo", "bench", "profile", "tune",
     }  # fmt: skip
-    assert {p[1] for p in COMMANDS if p[:1] == ("golden",) and p[1:]} == {"check", "update", "diff"}
+    assert {p[1] for p in COMMANDS if p[:1] == ("golden",) and p[1:]} == {
+        "check", "update", "diff", "bits",
+    }  # fmt: skip
     assert {p[1] for p in COMMANDS if p[:1] == ("cache",) and p[1:]} == {"info", "verify", "clear"}
 
 
@@ -190,7 +192,7 @@ def test_a_full_disk_and_a_poor_encoding_are_one_line() -> None:
     assert done.stderr.splitlines()[-1] == "ptxgen: [Errno 28] No space left on device"
     assert "Traceback" not in done.stderr
     code = (
-        "from ptxgen.cli import main, kernels, ui;"
+        "from ptxgen import ui; from ptxgen.cli import main, kernels;"
         "kernels._list = lambda arguments: ui.emit('\u2026'); raise SystemExit(main(['list']))"
     )
     os.environ["PYTHONIOENCODING"] = "ascii"
@@ -357,7 +359,7 @@ def test_build_for_elements_that_no_array_has(run, cache: Path) -> None:
         (("lineal", 1, 1, 1), "unknown operation 'lineal'"),
         (("linear", 1, 1, 1, "--layout", "xx"), "layout is 'xx'; takes"),
         (("linear", 1, 1, 1, "--dtype", "int4"), "--dtype is 'int4'; takes 'float32'"),
-        (("linear", 1, 1, 1, "--tier", "tc"), "tier is 'tc'"),
+        (("linear", 1, 1, 1, "--tier", "tc"), "(tier 'tc')"),
         (("linear", 1, 1, 1, "--arch", "sm_80"), "takes no SPEC and no --arch"),
     ],
 )  # fmt: skip
@@ -429,12 +431,12 @@ def test_explain_takes_operands_of_16_bits_off_4_bytes(run) -> None:
     ("argv", "said"),
     [
         (("lineal", 1, 1, 1), "unknown operation 'lineal'"),
-        (("linear", 0, 1, 1), "M=0"),
+        (("linear", 0, 1, 1), "M is 0; takes an integer, 1 or more"),
         (("linear", 1, 1, 1, "--layout", "xx"), "layout is 'xx'"),
         (("linear", 1, 1, 1, "--arch", "sm_1"), "unknown architecture"),
         (("linear", 1, 1, 1, "--dtype", "int4"), "dtype is 'int4'; takes 'float32', "),
-        (("linear", 1, 1, 1, "--sms", 0), "sms is 0; takes 1 or more"),
-        (("linear", 1, 1, 1, "--sms", -5), "sms is -5; takes 1 or more"),
+        (("linear", 1, 1, 1, "--sms", 0), "sms is 0; takes an integer, 1 or more"),
+        (("linear", 1, 1, 1, "--sms", -5), "sms is -5; takes an integer, 1 or more"),
         (("linear", 1, 1, 1, "--align", 2), "operands of float32 are aligned to 4, 8, 16"),
     ],
 )

@@ -12,11 +12,16 @@ from ptxgen import reference
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics.columns import REDUCTIONS
 from ptxgen.numerics.formula import Formula, Output, read
-from ptxgen.ops.columns import reduce_columns
-from ptxgen.reference.columns import reduce_columns as oracle
-from ptxgen.reference.rowwise import reduce
+from ptxgen.ops import OPERATIONS
+from ptxgen.oracle.columns import reduce_columns as oracle
+from ptxgen.oracle.rowwise import reduce
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec.columns import ColumnsSpec, variant
+
+
+def reduce_columns(name, *arrays, **options):
+    return OPERATIONS[name](*arrays, **options)
+
 
 PLAIN = ("sum", "prod", "max", "min", "mean")
 

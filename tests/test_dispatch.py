@@ -20,10 +20,10 @@ from ptxgen.dispatch.emit import Table
 from ptxgen.dispatch.modules import modules
 from ptxgen.dispatch.prove import Prover
 from ptxgen.dispatch.unify import Word, filled, form, leaves
-from ptxgen.errors import DtypeError, OptionError, SpecError, UncoveredError
+from ptxgen.errors import DtypeError, OptionError, ShapeError, SpecError, UncoveredError
 from ptxgen.expr import FALSE, TRUE, ceil_div, const, maximum, var
 from ptxgen.numerics.contract import CONTRACTS, ITEMSIZE, OPERATIONS, PLANS, Plan
-from ptxgen.ops.explaining import explain, pose
+from ptxgen.ops.explaining import explain, problem_of
 from ptxgen.ops.gemm import table_of
 from ptxgen.spec import ARCHITECTURES, DIM_MAX, SMS, K, M, N, Route, RouteTable
 from ptxgen.tiles import SPECS
@@ -300,7 +300,8 @@ def chosen(
     gpu: str | None = None,
 ) -> Choice:
     """The kernels that serve an operation of these sizes."""
-    problem = pose(op, sizes, dtype, align, {"layout": layout, "tier": tier})
+    of = {"layout": layout, "tier": tier}
+    problem = problem_of(op, sizes, dtype, align, of)
     values = dict(problem.values)
     return choose(problem.table, values, arch=arch, sms=sms, dtype=problem.dtype, gpu=gpu)
 
@@ -371,7 +372,7 @@ def test_problems_outside_the_proofs_are_uncovered(dims: tuple[int, int, int]) -
     values = {**VALUES, **dict(zip("MNK", dims, strict=True))}
     with pytest.raises(UncoveredError, match=r"[MNK] is -?\d+; takes 1 \.\. 2147483647"):
         choose(KEY, values, arch="sm_90", sms=132)
-    with pytest.raises(UncoveredError, match=r"takes 1 \.\. 2147483647"):
+    with pytest.raises(ShapeError, match=r"takes an integer, 1 or more|takes at most 2147483647"):
         explain("linear", *dims)
     with pytest.raises(UncoveredError, match="ALIGN_B is 5; takes 2, 4, 8, 16"):
         choose(KEY, {**VALUES, "ALIGN_B": 5}, arch="sm_90", sms=132)
@@ -406,12 +407,13 @@ def test_chunks_do_not_depend_on_the_batch(op: str, layout: str, dtype: str, tie
     whatever was chosen, the kernels are told the same, and have room for as many chunks.
     """
     least, most = min(alignments(dtype)), max(alignments(dtype))
+    of = {"layout": layout, "tier": tier}
     for n, k in WEIGHTS:
         chunks, scratch = set(), set()
         for m in (1, 33, 4096, DIM_MAX):
             for arch, sms, gpu in DEVICES:
                 for align in ((least, most), (most, least), (most, most)):
-                    problem = pose(op, (m, n, k), dtype, align, {"layout": layout, "tier": tier})
+                    problem = problem_of(op, (m, n, k), dtype, align, of)
                     told = ALL[problem.table].space.environment(problem.given(sms))
                     chunks.add((told["CHUNK"], told["CHUNKS"]))
                     choice = chosen(op, layout, (m, n, k), align, arch, sms, dtype, tier, gpu)
@@ -517,7 +519,7 @@ def test_explain_names_unknown_options() -> None:
         ({"arch": "sm_70"}, "unknown architecture 'sm_70'"),
         ({"dtype": "float8"}, "'float8'"),
         ({"tier": "wgmma"}, "tier is 'wgmma'; takes 'auto', 'simt', 'tc'"),
-        ({"tier": "tc"}, "tier is 'tc'; linear of f32 takes 'auto', 'simt'"),
+        ({"tier": "tc"}, r"x has dtype float32; takes bfloat16 or float16 \(tier 'tc'\)"),
         ({"transpose": True}, "linear has no option 'transpose'; takes"),
     ):
         call: dict[str, Any] = {"op": "linear", **change}

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import contextlib
 import doctest
+import importlib
 import importlib.util
+import inspect
 import io
+import pydoc
 import re
 import shlex
 import subprocess
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 from registries import registries_kept
 from test_imports import ROOMS, ROOT
 
+import ptxgen
 from ptxgen.cli import main, parser
 from ptxgen.dispatch import prove
+from ptxgen.errors import PtxgenError
 from ptxgen.numerics.contract import OPERATIONS
+from ptxgen.numerics.dtype import FULL
+from ptxgen.ops import OPERATIONS as ALL
+from ptxgen.ops.pointwise_table import ROWS, Row
+from ptxgen.runtime.cpu import CpuDevice
 
 CHECKOUT = Path(__file__).parents[1]
 DOCUMENTS = sorted(
@@ -178,9 +190,267 @@ def test_commands_exist(document: Path) -> None:
             assert rest[0] in offered(command), f"{document}: ptxgen {span}"
 
 
-def test_readme_lists_every_command() -> None:
-    listed = re.findall(r"^\| `ptxgen (\w+)` \|", read(Path("README.md")), re.MULTILINE)
+def test_every_command_is_listed() -> None:
+    page = read(Path("docs/commands.md"))
+    listed = re.findall(r"^\| `ptxgen (\w+)` \|", page, re.MULTILINE)
     assert sorted(listed) == sorted(offered())
+
+
+# -- the README, and what can be found from it ----------------------------------------------------
+README = Path("README.md")
+WIDTH, LINES = 100, 150
+
+
+def test_the_readme_is_short() -> None:
+    lines = read(README).splitlines()
+    assert len(lines) <= LINES
+    assert not [line for line in lines if len(line) > WIDTH]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_lines_of_prose_are_short(document: Path) -> None:
+    """Not those of tables and code, nor what cannot be broken."""
+    text = re.sub(r"^( *)```.*?^\1```$", "", read(document), flags=re.MULTILINE | re.DOTALL)
+    long = [line for line in text.splitlines() if len(line) > WIDTH and line[0] not in "|!#"]
+    assert not [line for line in long if " " in re.sub(r"`[^`]*`", "", line).strip()]
+
+
+def test_the_readmes_first_program_needs_no_gpu() -> None:
+    first, *others = blocks(README, "python")
+    assert first.info == [], "the first program is run everywhere"
+    assert others and all(block.info in ([], ["gpu"]) for block in others), "all are run"
+
+
+def test_the_readme_shows_what_its_example_prints() -> None:
+    """The lines of ptxgen's own results, which are the same everywhere."""
+    spec = importlib.util.spec_from_file_location("it", CHECKOUT / "examples/batch_invariance.py")
+    assert spec and spec.loader
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    zeros = np.zeros((2, example.N), np.float32)
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        example.show("ptxgen on cpu:0", lambda rows: zeros, zeros, (1, 2, 17))
+    (shown,) = (block.text for block in blocks(README, "text"))
+    assert out.getvalue() in shown
+
+
+def test_the_readmes_figures_are_those_of_the_runs() -> None:
+    """What the commands of the README print is what its table says."""
+    of = [line for line in shell(README) if line[:3] == ["bench", "gemm", "--rows"]]
+    bands = {"1 … 48": "1-48", "49 … 512": "49-512", "more": "above 512"}
+    rows = [line.strip("| ").split(" | ") for line in table(README, "rows")]
+    assert len(of) == 3 and [row[0] for row in rows] == [*bands]
+    for column, words in enumerate(of, 1):
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            assert main(words) == 0
+        printed = out.getvalue()
+        for row in rows:
+            band = bands[row[0]]
+            figures = rf"^all +{band} +\d+ +([\d.]+) +([\d.]+) "
+            mean, tenth = re.search(figures, printed, re.MULTILINE).groups()
+            said, low = re.fullmatch(r"([\d.]+) \(([\d.]+)\)", row[column]).groups()
+            assert abs(float(mean) - float(said)) <= 0.0056, "rounded, of what is rounded"
+            assert abs(float(tenth) - float(low)) <= 0.0056
+
+
+def linked(document: Path) -> set[str]:
+    """The files that a document links to."""
+    targets = re.findall(r"\]\(([^)#\s]+)", read(document))
+    return {
+        (CHECKOUT / document.parent / target).resolve().relative_to(CHECKOUT).as_posix()
+        for target in targets
+        if ":" not in target
+    }
+
+
+def test_every_document_is_found_from_the_readme() -> None:
+    seen, after = {README.as_posix()}, [README]
+    while after:
+        new = {name for name in linked(after.pop()) if name.endswith(".md")} - seen
+        seen |= new
+        after += map(Path, new)
+    assert {d.as_posix() for d in DOCUMENTS} - seen <= {"docs/api/index.md"} | PAGES
+
+
+# -- public names ---------------------------------------------------------------------------------
+MODULES = ("", "functions", "layout", "int4", "nf4", "reference", "torch")
+PAGES = {f"docs/api/{name or 'ptxgen'}.md" for name in MODULES}
+
+
+def public(name: str) -> dict[str, object]:
+    """What a public module offers, by name."""
+    if name == "torch":
+        pytest.importorskip("torch")
+    module = importlib.import_module(f"ptxgen.{name}".rstrip("."))
+    found = {n: getattr(module, n) for n in dir(module) if not n.startswith("_")}
+    return {n: value for n, value in found.items() if not isinstance(value, ModuleType)}
+
+
+def pages() -> ModuleType:
+    """tools/pages.py, of which the site is made."""
+    spec = importlib.util.spec_from_file_location("pages", CHECKOUT / "tools/pages.py")
+    assert spec and spec.loader
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_operations_names_everything(module: str) -> None:
+    named = set(re.findall(r"`(\w+)", read(Path("docs/operations.md"))))
+    assert not public(module).keys() - named
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_reference_has_everything(module: str) -> None:
+    """A page for each module, with every name: from what mkdocstrings reads."""
+    page = CHECKOUT / f"docs/api/{module or 'ptxgen'}.md"
+    assert page.read_text() == f"::: {f'ptxgen.{module}'.rstrip('.')}\n"
+    body = ast.parse(pages().stubs()[module or "__init__"]).body
+    made = {e.name for e in body if isinstance(e, ast.FunctionDef | ast.ClassDef)}
+    made |= {e.target.id for e in body if isinstance(e, ast.AnnAssign)}
+    assert made == public(module).keys()
+
+
+SECTIONS = ("Shapes", "Dtypes", "Order", "Errors")
+NO_OPERATIONS = {
+    "": {
+        "autotune",
+        "capture",
+        "devices",
+        "explain",
+        "profile",
+        "set_default_device",
+        "use_device",
+    },
+    "nf4": {"CODE", "Weight"},
+    "torch": {
+        "Conversion",
+        "Linear",
+        "LinearCrossEntropy",
+        "NF4Linear",
+        "batch_invariant",
+        "convert",
+    },
+}
+"""What has neither shapes nor sums. Errors, which are classes, have none either."""
+HARMLESS = {"devices", "Conversion", "CODE"}
+"""What raises nothing."""
+
+
+def shown(value: object) -> str:
+    """What help says, without the indentation of what it says of a function."""
+    text = pydoc.plain(pydoc.render_doc(value))
+    return textwrap.dedent(text.split("\n", 3)[3])
+
+
+def lacks(text: str) -> list[str]:
+    """What a docstring of an operation lacks: a formula, or a section with something in it."""
+    first = text.strip().partition("\n\n")[0]
+    found = [] if re.search(r"``.+``", first, re.DOTALL) else ["a formula"]
+    there = set(re.findall(r"^(\w+)\n[ ]{4}\S", text, re.MULTILINE))
+    return found + [name for name in SECTIONS if name not in there]
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m != "reference"])
+def test_help_says_formula_shapes_dtypes_order_and_errors(module: str) -> None:
+    lacking = {}
+    for name, value in public(module).items():
+        other = name in NO_OPERATIONS.get(module, ())
+        if isinstance(value, type) and issubclass(value, Exception):
+            assert shown(value), name
+        elif other:
+            doc = inspect.getdoc(value) or ""
+            if name not in HARMLESS and not re.search(r"Raises|^Errors", doc, re.MULTILINE):
+                lacking[name] = ["what it raises"]
+        elif missing := lacks(shown(value)):
+            lacking[name] = missing
+    assert not lacking
+    assert NO_OPERATIONS.get(module, set()) <= public(module).keys(), "stale"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_examples_of_docstrings_run(module: str) -> None:
+    offered = public(module)
+    name = f"ptxgen.{module}".rstrip(".")
+    report, count = io.StringIO(), 0
+    runner = doctest.DocTestRunner(verbose=False)
+    for each, value in {"": importlib.import_module(name), **offered}.items():
+        doc = inspect.getdoc(value) or ""
+        example = doctest.DocTestParser().get_doctest(doc, {}, f"{name}.{each}", None, 0)
+        count += len(example.examples)
+        with ptxgen.use_device(CpuDevice()):
+            runner.run(example, out=report.write)
+    assert not runner.failures, report.getvalue()
+    assert count or module in ("int4", "layout"), "no example was found"
+
+
+def commands(of: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """A parser, and those of its commands."""
+    yield of
+    for action in of._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                yield from commands(each)
+
+
+EXAMPLES = [
+    re.split(" {2,}", found)[0]
+    for command in commands(parser())
+    for found in re.findall(r"^(?:examples?:)? *ptxgen (.+)$", command.epilog or "", re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize("line", EXAMPLES)
+def test_examples_of_help_run(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = shlex.split(line)
+    assert parser().parse_args(words)
+    if words[:2] != ["golden", "diff"]:  # which needs the commits before this one
+        assert main(words) == 0
+        assert capsys.readouterr().out
+
+
+def test_there_are_examples_in_help() -> None:
+    assert len(EXAMPLES) >= 5
+
+
+def test_what_help_lacks_is_seen() -> None:
+    whole = (
+        "f(x)\n``x``.\n\nShapes\n    Any.\nDtypes\n    Any.\nOrder\n    None.\nErrors\n    None.\n"
+    )
+    assert lacks(whole) == []
+    assert lacks(whole.replace("``x``.", "It.")) == ["a formula"]
+    assert lacks(whole.replace("    None.\nErrors", "Errors")) == ["Order"]
+    assert lacks(whole.replace("Dtypes\n    Any.\n", "")) == ["Dtypes"]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_functions_take_the_dtypes_that_they_name(row: Row) -> None:
+    op = ALL[row.name]
+    taken = {}
+    for short, full in FULL.items():
+        dtypes = tuple("bool" if a == "condition" else short for a in op.arguments)
+        with contextlib.suppress(PtxgenError):
+            taken[full] = FULL[op.formula(dtypes).outputs[0].dtype]
+    assert set(re.findall(r"\w+\d+|bool", row.takes)) == taken.keys()
+    assert set(taken.values()) == ({row.gives} if row.gives else taken.keys())
+
+
+def test_documents_are_rewritten_for_the_site() -> None:
+    rewritten = pages().page_text
+    text = "```python gpu\nx\n```\n```python from ptxgen/a.py\ny\n```\n[a](../b.md#c) [d](e.md)\n"
+    assert rewritten(text, "p.md") == (
+        '```python\nx\n```\n```python title="ptxgen/a.py"\ny\n```\na (`b.md`) [d](e.md)\n'
+    )
+    assert pages().markdown("It.\n\nShapes\n    ``x``\n    any.\n\n>>> f(\n...     1)\n2\n") == (
+        "It.\n\n\nShapes\n:   `x`\n    any.\n\n\n```pycon\n>>> f(\n...     1)\n2\n```"
+    )
+
+
+def test_all_documents_are_on_the_site() -> None:
+    told = set(re.findall(r"([\w/-]+\.md)$", read(Path("mkdocs.yml")), re.MULTILINE))
+    there = {p.relative_to(CHECKOUT / "docs").as_posix() for p in (CHECKOUT / "docs").rglob("*.md")}
+    assert told == there | {"index.md"}
 
 
 def table(document: Path, heading: str) -> list[str]:

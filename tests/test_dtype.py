@@ -10,17 +10,18 @@ import pytest
 import ptxgen
 from ptxgen import reference
 from ptxgen.errors import DtypeError
-from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
+from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, NAMES, name_of
 
 
 def test_the_table() -> None:
-    assert set(DTYPES.values()) == set(ITEMSIZE)
-    for long, short in DTYPES.items():
-        assert name_of(long) == name_of(short) == long
+    assert set(NAMES.values()) == set(ITEMSIZE)
+    for long, short in NAMES.items():
+        assert name_of(long, known=NAMES) == name_of(short, known=NAMES) == long
         if long != "bfloat16":
             kind = np.dtype(long)
             assert kind.itemsize == ITEMSIZE[short]
-            assert name_of(kind) == name_of(kind.type) == name_of(kind.newbyteorder("=")) == long
+            for each in (kind, kind.type, kind.newbyteorder("=")):
+                assert name_of(each, known=NAMES) == long
 
 
 def test_of_ml_dtypes_and_jax() -> None:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from bits import operand, same_bits
 from interp_launch import Matrix
+from steps import fire
 
 from ptxgen import reference
 from ptxgen.ops.explaining import explain
-from ptxgen.ops.launch import launch
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec import ALONE, Problem
 from ptxgen.tiles import SPECS
@@ -46,13 +46,12 @@ def test_rows_of_stride_0(m, maps, expanded, device):
         table=("NN", "rows", "half", "tc"),
         dtype="f16",
         values=(("M", m), ("N", N), ("K", K), ("ALIGN_A", 16), ("ALIGN_B", 16)),
-        told=(*ALONE, ("LDA", lda), ("LDB", ldb), ("LDC", out.pitch), ("FLAGS", 0)),
-        pointers=("a", "b", "bias", "c"),
+        scalars=(*ALONE, ("LDA", lda), ("LDB", ldb), ("LDC", out.pitch), ("FLAGS", 0)),
         what=f"rows of stride 0, {m}",
     )
     try:
-        ready = launch(problem, device, with_maps() if maps else None)
-        ready.fire(0, a.ptr, b.ptr, 0, out.ptr)
+        pointers = {"a": a.ptr, "b": b.ptr, "bias": 0, "c": out.ptr}
+        fire(problem, pointers, device, with_maps() if maps else None)
         same_bits(out.values.copy(), reference.linear(seen["x"], seen["w"]), what=f"{m} {expanded}")
     finally:
         for matrix in (a, b, out):

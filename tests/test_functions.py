@@ -27,8 +27,8 @@ from ptxgen.numerics import functions
 from ptxgen.numerics.contract import ACTIVATIONS
 from ptxgen.numerics.formula import Formula, Node, Output, read, trace
 from ptxgen.numerics.functions import FUNCTIONS, power
-from ptxgen.reference import activate
-from ptxgen.reference.formula import call, evaluate
+from ptxgen.oracle import activate
+from ptxgen.oracle.formula import call, evaluate
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec import formula as source
 from ptxgen.spec.pointwise import Form, PointwiseSpec
@@ -291,7 +291,7 @@ def test_kernels_go_by_bounds(name: str) -> None:
             nan = np.isnan(wanted)
             np.testing.assert_array_equal(got.view(np.uint16)[~nan], as_bf16(wanted)[~nan])
             assert np.isnan(got.astype(np.float32)[nan]).all() and nan.any()
-    narrow = getattr(ptxgen.functions, name).formula(("f32",), "bf16")
+    narrow = getattr(ptxgen.functions, name).formula(("f32",), "bfloat16")
     specs = {out: pointwise_spec(narrow, out) for out in ("bf16", "f16", "f32")}
     assert [out for out, text in specs.items() if "bound(" in text] == ["bf16"]
 

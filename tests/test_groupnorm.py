@@ -10,7 +10,7 @@ from ml_dtypes import bfloat16
 import ptxgen
 from ptxgen import reference
 from ptxgen.errors import DtypeError, GradError, OptionError, ShapeError
-from ptxgen.reference.rowops import compute
+from ptxgen.oracle.rowops import compute
 
 SEED = 31
 SHAPES = [
@@ -84,7 +84,7 @@ def test_a_batch_of_none():
     ("wrong", "error", "text"),
     [
         (lambda x, w: ptxgen.group_norm(x, 4), ShapeError, "x has 6 channels; takes a multiple"),
-        (lambda x, w: ptxgen.group_norm(x, 0), OptionError, "groups is 0; takes a positive"),
+        (lambda x, w: ptxgen.group_norm(x, 0), OptionError, "groups is 0; takes 1 or more"),
         (lambda x, w: ptxgen.group_norm(x[0, 0], 1), ShapeError, r"takes \[N, C, \*\]"),
         (lambda x, w: ptxgen.group_norm(x, 2, w[:3]), ShapeError, r"weight has shape \[3\]"),
         (lambda x, w: ptxgen.group_norm(x, 2, w, w.astype("f8")), DtypeError, "bias has dtype fl"),
@@ -185,6 +185,6 @@ def test_compilers_see_one_operator():
     dy = torch.randn_like(expected)
     pairs = [torch.autograd.grad(y, given, dy) for y in (found, expected)]
     assert all(map(torch.equal, *pairs))
-    dx, *_ = torch.autograd.grad(ours.group_norm(given[0], 3).sum(), given[0], create_graph=True)
-    with pytest.raises(GradError, match="leave create_graph away"):
-        dx.sum().backward()
+    doubles = [t.detach().double().requires_grad_() for t in given]
+    function = lambda x, *weights: ours.group_norm(x, 3, *weights)  # noqa: E731
+    assert torch.autograd.gradgradcheck(function, doubles, fast_mode=True), "gradients of gradients"

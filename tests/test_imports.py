@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ ROOT = Path(ptxgen.__file__).parent
 ROOMS = (
     "later",
     "errors",
+    "types",
     "expr",
     "numerics",
     "spec",
@@ -27,25 +29,38 @@ ROOMS = (
     "build",
     "golden",
     "dispatch",
-    "reference",
+    "oracle",
     "interp",
     "runtime",
+    "program",
     "ops",
+    "torch",
+    "watch",
     "functions",
     "layout",
     "int4",
     "nf4",
-    "torch",
-    "cli",
+    "reference",
+    "ui",
     "bench",
+    "cli",
     "__init__",
     "__main__",
 )
+HIDDEN = re.compile(r"ptxgen(\.\w+)+\.?(:\w+)?")
+"""A text that names a module, or something in one."""
+LISTS = {
+    "ptxgen/__init__.py": "the names that it loads when they are used, from rooms above it",
+    "ptxgen/ops/__init__.py": "MODULES, of its own room",
+    "ptxgen/dispatch/__init__.py": "generated modules, of its own room",
+    "ptxgen/tiles/gemm.py": "its own room",
+}
+"""Where module names are put together, and of what."""
 HEAVY = ("cuda", "jinja2", "z3", "torch", "cupy", "jax", "rich", "matplotlib", "triton")
 # These rooms are imported only when somebody asks for what they are about.
 MAY_IMPORT = {
     "torch": {"torch"},
-    "cli": {"rich"},
+    "ui": {"rich"},
     "bench": {"matplotlib", "rich", "torch", "triton"},
 }
 
@@ -71,6 +86,19 @@ def imported(tree: ast.AST, path: Path) -> Iterator[tuple[int, str]]:
             # "from ptxgen import tiles" imports a room, "from ptxgen.spec import M" a name of one.
             names = [f"{module}.{a.name}" for a in node.names] if module == "ptxgen" else [module]
             yield from ((node.lineno, name) for name in names)
+        elif isinstance(node, ast.Constant) and HIDDEN.fullmatch(str(node.value)):
+            # for importlib, or to look into sys.modules
+            yield node.lineno, node.value.partition(":")[0].rstrip(".")
+
+
+def parts(tree: ast.AST) -> Iterator[tuple[int, list[str]]]:
+    """Line and constant parts of every text that is put together and begins with the package."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            texts = [v.value for v in node.values if isinstance(v, ast.Constant)]
+            first = isinstance(node.values[0], ast.Constant)
+            if first and texts[0].startswith("ptxgen."):
+                yield node.lineno, texts
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(ROOT)))
@@ -83,6 +111,20 @@ def test_imports_go_one_way(path: Path) -> None:
             target = name.split(".")[1]
             if (ROOT / target).is_dir() or (ROOT / f"{target}.py").exists():
                 assert target in above, f"{path}:{line}: {here} imports {target}, which is below it"
+
+
+def test_names_of_modules_are_put_together_in_their_own_room_only() -> None:
+    """So no import hides in a text. Messages and documents are no such texts."""
+    found = set()
+    for path in modules():
+        for line, texts in parts(ast.parse(path.read_text(encoding="utf-8"))):
+            target = texts[0].split(".")[1]
+            if not target or (ROOT / target).is_dir() or (ROOT / f"{target}.py").exists():
+                name = str(path.relative_to(ROOT.parent))
+                assert name in LISTS, f"{path}:{line} puts a module's name together: {texts}"
+                assert not target or target == room(path), f"{path}:{line}: {texts} is another room"
+                found.add(name)
+    assert found == LISTS.keys()
 
 
 def _at_import(body: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from bits import same_bits
 from moves_cases import numbers
+from steps import unchecked
 
 import ptxgen
 from ptxgen import reference
 from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
-from ptxgen.ops.moves import CALLS
-from ptxgen.reference.rowwise import reduce
+from ptxgen.oracle.rowwise import reduce
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.tiles import TABLES
 
@@ -79,13 +79,12 @@ def test_elements_are_added_where_each_says(dtype, axis):
 def test_elements_of_no_place():
     x, source = np.ones((2, 4), np.float32), np.ones((2, 3), np.float32)
     which = np.array([[0, 0, 3], [-1, 4, 4]])
-    with pytest.raises(IndexRangeError, match=r"has an index -1; takes 0 \.\. 3"):
+    with pytest.raises(IndexRangeError, match=r"has an index -1, along x of 4; takes 0 \.\. 3"):
         ptxgen.scatter_add(x, which, source, 1)
     # Unknown without waiting: nothing is added, not to a neighbour either.
-    given = (a[..., None] for a in (x, which, source))
-    got = CALLS["scatter_add_along"](*given, None, None, (None,))
-    same_bits(got[..., 0], np.float32([[3, 1, 1, 2], [1, 1, 1, 1]]))
-    same_bits(reference.scatter_add(x, which, source, 1), got[..., 0])
+    got = unchecked("scatter_add")(x, which, source, 1)
+    same_bits(got, np.float32([[3, 1, 1, 2], [1, 1, 1, 1]]))
+    same_bits(reference.scatter_add(x, which, source, 1), got)
     for given in (x[:, :0], which[:, :0], source[:, :0]), (x, which[:, :0], source[:, :0]):
         same_bits(ptxgen.scatter_add(*given, 1), given[0])
     with pytest.raises(
@@ -105,7 +104,7 @@ def test_many_of_one_index(route):
         dy = numbers(rng, (count, width), "bf16", "wide")
         which = rng.integers(-2, 72, count)
         which[rng.random(count) < 0.5] = 33
-        got = CALLS["embedding_backward"](dy, which, None, None, (70, None, route))
+        got = unchecked("embedding_backward")(dy, which, 70, kernel=route)
         same_bits(got, reference.embedding_backward(dy, which, 70), spec=route)
 
 
@@ -142,21 +141,20 @@ def test_nothing_to_add():
 
 def test_indices_out_of_range():
     x, which = np.ones((4, 8), np.float32), np.array([0, 4])
-    for call in (
-        lambda: ptxgen.embedding(x, which),
-        lambda: ptxgen.gather(x, which),
-        lambda: ptxgen.embedding_backward(x[:2], which, 4),
-        lambda: ptxgen.index_add(x, -which, x[:2]),
+    for call, index, of in (
+        (lambda: ptxgen.embedding(x, which), 4, "weight"),
+        (lambda: ptxgen.gather(x, which), 4, "x"),
+        (lambda: ptxgen.embedding_backward(x[:2], which, 4), 4, "rows"),
+        (lambda: ptxgen.index_add(x, -which, x[:2]), -4, "x"),
     ):
-        with pytest.raises(IndexRangeError, match=r"has an index -?4; takes 0 \.\. 3"):
+        said = rf"indices has an index {index}, along {of} of 4; takes 0 \.\. 3"
+        with pytest.raises(IndexRangeError, match=said):
             call()
     with pytest.raises(IndexRangeError, match="padding_idx is 4"):
         ptxgen.embedding_backward(x[:2], which[:1].repeat(2), 4, padding_idx=4)
     # Unknown without waiting: zeros are read, and nothing is added.
-    same_bits(
-        CALLS["embedding"](x, which, None, None, (None, None)), x[:2] * np.float32([[1], [0]])
-    )
-    got = CALLS["embedding_backward"](x[:2], which, None, None, (4, None, None))
+    same_bits(unchecked("embedding")(x, which), x[:2] * np.float32([[1], [0]]))
+    got = unchecked("embedding_backward")(x[:2], which, 4)
     same_bits(got, x * np.array([[1], [0], [0], [0]], np.float32))
 
 
@@ -173,7 +171,7 @@ def test_what_is_refused():
     with pytest.raises(ShapeError, match=r"dy has shape|indices has shape"):
         ptxgen.embedding_backward(x, which, 4)
     with pytest.raises(OptionError, match="rows is -1"):
-        CALLS["embedding_backward"](x[:2], which, None, None, (-1, None, None))
+        ptxgen.embedding_backward(x[:2], which, -1)
     with pytest.raises(ShapeError, match="out shares memory with source"):
         ptxgen.index_add(x, which, x[:2], out=x)
 

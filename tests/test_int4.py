@@ -14,8 +14,8 @@ from ptxgen import int4, reference
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics import int4 as numerics
 from ptxgen.numerics.int4 import ELEMENTS, GEMM, VARIANTS
-from ptxgen.reference.activation import activate
-from ptxgen.reference.int4 import quantise
+from ptxgen.oracle.activation import activate
+from ptxgen.oracle.int4 import quantise
 
 SEED = 44
 

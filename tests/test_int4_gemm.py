@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 
 import int4_cases
 import numpy as np
 import pytest
 from bits import same_bits
 from int4_cases import Case, operands, representatives
+from steps import problem
 from test_int4 import REFUSED
 from test_int4 import operands as some
 
@@ -21,8 +21,8 @@ from ptxgen.dispatch.prove import prove, prove_source
 from ptxgen.errors import GradError, OptionError, ShapeError, SpecError, UncoveredError
 from ptxgen.interp.run.profile import Profiler
 from ptxgen.numerics.int4 import ELEMENTS, GEMM, LAYOUTS, VARIANTS
-from ptxgen.ops import OPS
-from ptxgen.ops.run import hot_path
+from ptxgen.ops import OPERATIONS
+from ptxgen.program import prepared
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec.int4 import Int4Spec
@@ -91,7 +91,7 @@ class OneCta(CpuDevice):
 
 
 class Tensor:
-    """As much of a tensor as the hot path asks for."""
+    """As much of a tensor as prepared calls ask for."""
 
     requires_grad = False
     dtype = "int32"
@@ -109,34 +109,35 @@ class Tensor:
         return 0
 
 
+A, B, C, BESIDE = map(Tensor, (256, 512, 1024, 2048))
+
+
 @pytest.mark.parametrize(
     ("out", "fires"),
     [
-        (Tensor(96), True),  # beside C
-        (Tensor(64), True),  # C itself
-        (Tensor(64, (4, 4)), False),  # where C is, and of another shape
-        (Tensor(72), False),  # a part of C
-        (Tensor(0), False),  # A itself
+        (Tensor(4096), True),  # beside C
+        (Tensor(1024), True),  # C itself
+        (Tensor(1024, (4, 4)), False),  # where C is, and of another shape
+        (Tensor(1040), False),  # a part of C
+        (Tensor(256), False),  # A itself
     ],
 )
-def test_the_hot_path_lets_out_be_c(out, fires):
-    entry = SimpleNamespace(
-        sizes=(16, 16, 16, 0, 16),
-        grad_enabled=bool,
-        strided=False,
-        index=0,
-        current=lambda index: 0,
-        fire=lambda *given: given[-1],
-    )
-    namespace = {
-        "tensors": {Tensor},
-        "optional": {Tensor, type(None)},
-        "find": lambda key: entry,
-        "careful": lambda *given: "careful",
-    }
-    exec(hot_path(GEMM), namespace)
-    found = namespace["call"](Tensor(0), Tensor(32), Tensor(64), None, out, None, ())
-    assert (found is out) == fires
+def test_prepared_calls_let_out_be_c(monkeypatch, out, fires):
+    """Once calls beside C and over it are known."""
+    monkeypatch.setattr(prepared.TORCH, "types", {Tensor})
+    of, memo, missed = OPERATIONS["int4_gemm"], {}, []
+    of = of.name, of.parameters, lambda key, *_: missed.append(key), memo
+    front = prepared.writing_front(*of, lambda index: 0, lambda *_: 0)
+
+    def call(out):
+        return front(A, B, C, None, "s4", "rcr", None, 1.0, 0.0, out, None, None, None)
+
+    for known in (BESIDE, C):
+        assert call(known) is None, "nothing is known"
+        sizes = (64, 64, 64, 0, 64)
+        memo[missed.pop()] = prepared.Into(lambda *given: given[-1], sizes, False, 0, False)
+    assert len(memo) == 2 and None not in memo
+    assert (call(out) is out) == fires == (not missed)
 
 
 @pytest.mark.parametrize("out", ["int32", "float32", "s4", "uint8", np.int32])
@@ -167,10 +168,10 @@ def test_rows_may_lie_apart_and_backwards_views_may_not():
     view = ArrayView(4096, (6, 32), (16, 1), "uint8", "cuda", 0, False, "torch", None)
     b = replace(view, shape=(12, 32), strides=(32, 1))
     with pytest.raises(ShapeError, match=r"a has shape \[6, 32\] and strides \[16, 1\]; takes"):
-        OPS["int4_gemm"].read({"a": view, "b": b}, {**options, "kernel": None}, (None,))
+        problem("int4_gemm", {"a": view, "b": b}, **options)
     with pytest.raises(ShapeError, match=r"strides \[1, 6\]; takes stride 1 along the last"):
         turned = replace(view, strides=(1, 6))
-        OPS["int4_gemm"].read({"a": turned, "b": b}, {**options, "kernel": None}, (None,))
+        problem("int4_gemm", {"a": turned, "b": b}, **options)
 
 
 def test_empty_products():
@@ -196,9 +197,8 @@ def test_numbers_are_asked_for(name):
 def test_reductions_that_are_too_long_are_refused():
     long = ArrayView(4096, (1, 2**24), (2**24, 1), "uint8", "cuda", 0, False, "torch", None)
     views = {"a": long, "b": replace(long, shape=(2, 2**24))}
-    options = OPS["int4_gemm"].options({})
     with pytest.raises(ShapeError, match=r"K is 33554432; of s4 takes at most 33554431"):
-        OPS["int4_gemm"].read(views, {**options, "kernel": None}, (None,))
+        problem("int4_gemm", views)
     for dtype, element in ELEMENTS.items():
         how = {"arch": "sm_90", "sms": 132}
         values = {"M": 1, "N": 2, "K": element.k_max + 1, "ALIGN_A": 16, "ALIGN_B": 16}
@@ -212,7 +212,7 @@ def test_explain_takes_the_elements_dtype():
     assert (found.table, found.dtype, found.contract) == (("int4", "rrr", "u4"), "u4", "int4/1")
     assert found.winner.name.startswith("unpack_a+packed_rrr_u4_128x128")
     assert ptxgen.explain("int4_gemm", 1, 2, 2, align=1).dtype == "s4"
-    with pytest.raises(ShapeError, match="K is 3; takes an even number"):
+    with pytest.raises(ShapeError, match="K is 3; takes a multiple of 2"):
         ptxgen.explain("int4_gemm", 1, 2, 3)
     with pytest.raises(OptionError, match="dtype is 'float32'; takes 's4', 'u4'"):
         ptxgen.explain("int4_gemm", 1, 2, 2, dtype="float32")
@@ -220,7 +220,7 @@ def test_explain_takes_the_elements_dtype():
 
 def test_it_has_an_operator_without_gradients():
     with pytest.raises(GradError, match="int4_gemm has no gradients"):
-        OPS["int4_gemm"].backward((), (), (), {}, ())
+        OPERATIONS["int4_gemm"].vjp(None, None)
     torch = pytest.importorskip("torch")
     import ptxgen.torch
 

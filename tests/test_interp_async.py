@@ -20,7 +20,7 @@ from ptxgen.errors import (
     UninitializedFault,
 )
 from ptxgen.interp.units.tma import TensorMap
-from ptxgen.reference.dot16 import dot16
+from ptxgen.oracle.dot16 import dot16
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.runtime.launch import Parameters
 

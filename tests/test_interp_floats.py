@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ptxgen.interp.values import floats
-from ptxgen.reference import f32 as reference
+from ptxgen.oracle import f32 as reference
 
 SEED = 20251
 DTYPES: dict[str, Any] = {

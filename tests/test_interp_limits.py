@@ -17,6 +17,7 @@ from ptxgen.errors import DeviceError, MemoryFault, OptionError, PtxError, StepL
 from ptxgen.interp import GlobalMemory
 from ptxgen.interp.memory import allocations
 from ptxgen.interp.run import machine
+from ptxgen.runtime import device as forks
 from ptxgen.runtime.cpu import CpuDevice
 
 # -- sizes ----------------------------------------------------------------------------
@@ -177,6 +178,13 @@ def test_a_child_computes_though_a_thread_held_the_locks() -> None:
         thread.join()
         _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_forks_meet_no_device_that_is_half_made() -> None:
+    with pytest.raises(OptionError) as failed:
+        CpuDevice(seed="x")
+    forks._forked()
+    assert failed.traceback, "what failed is still there"
 
 
 def signal_alarm() -> None:

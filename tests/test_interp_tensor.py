@@ -10,8 +10,8 @@ from ptxgen.errors import PtxError, SpecError
 from ptxgen.interp.text.ptx import Immediate, Instruction, Register, Vector
 from ptxgen.interp.units import tensor, warp
 from ptxgen.interp.units.tma import TensorMap
-from ptxgen.reference import half
-from ptxgen.reference.dot16 import dot16
+from ptxgen.oracle import half
+from ptxgen.oracle.dot16 import dot16
 
 SEED = 816
 

@@ -26,9 +26,7 @@ def test_every_mistake_has_a_place(mistake):
 def test_mistakes_are_of_all_rooms_that_decide_bits_and_of_all_gates():
     assert len(MISTAKES) >= 50 and len({mistake.what for mistake in MISTAKES}) == len(MISTAKES)
     files = [mistake.file.split("/") for mistake in MISTAKES]
-    assert {"spec", "templates", "numerics", "reference", "tiles", "interp"} <= {
-        f[1] for f in files
-    }
+    assert {"spec", "templates", "numerics", "oracle", "tiles", "interp"} <= {f[1] for f in files}
     families = {path.name for path in (ROOT / "ptxgen/templates").iterdir() if path.is_dir()}
     assert families == {f[2] for f in files if f[1] == "templates"}
     commands = {mutate.name_of(mistake.gate).split(" tests/")[0] for mistake in MISTAKES}

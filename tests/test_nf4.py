@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from bits import NUMPY, operand, same_bits
 from interp_launch import Matrix
+from steps import step
 
 import ptxgen
 from ptxgen import nf4, reference
@@ -17,8 +18,7 @@ from ptxgen.dispatch import choose
 from ptxgen.errors import DtypeError, OptionError, ShapeError, SpecError
 from ptxgen.golden import targets
 from ptxgen.numerics.nf4 import BLOCK
-from ptxgen.ops import OPS
-from ptxgen.ops.launch import parameters
+from ptxgen.program.launch import parameters
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec import Step
@@ -197,11 +197,15 @@ def test_refused_by_name():
     ):
         with ptxgen.use_device(CpuDevice()), pytest.raises(error, match=message):
             call()
-    with pytest.raises(ShapeError, match=r"takes up to 1073741824.*split it along N"):
-        ptxgen.explain("nf4_linear", 1, 1 << 17, 1 << 13, dtype="bf16")
+    large = 1 << 17, 1 << 13
+    with pytest.raises(ShapeError, match=r"it may have 1073741824; split it along N"):
+        ptxgen.explain("nf4_linear", 1, *large, dtype="bf16", align=4)
+    for op in ("nf4_linear", "nf4_linear_dgrad"):  # read as it is stored, of any size
+        for rows in (1, 17, 4096):
+            assert not ptxgen.explain(op, rows, *large, dtype="bf16").scratch
     with pytest.raises(ShapeError, match="K is 96; takes a multiple of 64"):
         ptxgen.explain("nf4_linear_dgrad", 1, 64, 96)
-    with pytest.raises(DtypeError, match="dtype has dtype float64"):
+    with pytest.raises(DtypeError, match="x has dtype float64; takes float32 or bf"):
         ptxgen.explain("nf4_linear", 1, 64, 64, dtype="float64")
 
 
@@ -212,41 +216,38 @@ def seen(shape, dtype, strides, ptr=0):
 
 def test_storage_that_is_read_and_that_is_not():
     """On a GPU nothing is copied: rows of x may be apart; columns, bytes off 16 are refused."""
-    op = OPS["nf4_linear"]
-    options = {**op.options({}), "kernel": None}
     good = {
         "x": seen((3, 128), "bfloat16", (130, 1), 2),
         "data": seen((5, 64), "uint8", (64, 1), 16),
         "scales": seen((5, 2), "float32", (2, 1), 4),
     }
     out = seen((3, 5), "bfloat16", (5, 1))
-    found = op.read(good, options, (None,)).problem((out,))
+    made = step("nf4_linear", {**good, "out": out})
+    found = made.problem
     assert found.table == ("nf4", "NT", "rows", "half", "tc")
     assert dict(found.values) == {"M": 3, "N": 5, "K": 128, "ALIGN_A": 2}
-    assert found.pointers == ("a", "data", "scales", "bias", "c")
-    assert dict(found.told)["LDA"] == 130
+    assert tuple(made.bind) == ("a", "data", "scales", "bias", "c")
+    assert dict(found.scalars)["LDA"] == 130
     for name, bad, message in (
         ("x", seen((3, 128), "bfloat16", (1, 3)), r"strides \[1, 3\].*takes stride 1 along"),
         ("data", seen((5, 64), "uint8", (64, 1), 8), "data starts off a multiple of 16 bytes"),
-        ("data", seen((5, 64), "uint8", (80, 1)), "data is not contiguous; pass data.contiguous"),
-        ("scales", seen((5, 2), "float32", (1, 5)), "scales is not contiguous"),
+        ("data", seen((5, 64), "uint8", (80, 1)), r"data has strides \[80, 1\]; takes a cont"),
+        ("scales", seen((5, 2), "float32", (1, 5)), r"scales has strides \[1, 5\]; takes"),
         ("scales", seen((5, 3), "float32", (3, 1)), "with K = 128, that of x"),
     ):
         with pytest.raises(ShapeError, match=message):
-            op.read({**good, name: bad}, options, (None,))
+            step("nf4_linear", {**good, name: bad})
     with pytest.raises(DtypeError, match="data has dtype int8; takes uint8"):
-        op.read({**good, "data": seen((5, 64), "int8", (64, 1))}, options, (None,))
+        step("nf4_linear", {**good, "data": seen((5, 64), "int8", (64, 1))})
     # A column of dy is read as rows of one element, not as a row of its transpose.
-    op = OPS["nf4_linear_dgrad"]
-    options = {**op.options({}), "kernel": None}
     one = {
         "dy": seen((3, 1), "float32", (1, 1)),
         "data": seen((1, 64), "uint8", (64, 1)),
         "scales": seen((1, 2), "float32", (2, 1)),
     }
-    found = op.read(one, options, (None,)).problem((seen((3, 128), "float32", (128, 1)),))
-    assert found.table == ("nf4", "NN", "rows", "f32", "simt")
-    assert found.pointers == ("a", "data", "scales", "c")
+    made = step("nf4_linear_dgrad", {**one, "out": seen((3, 128), "float32", (128, 1))})
+    assert made.problem.table == ("nf4", "NN", "rows", "f32", "simt")
+    assert tuple(made.bind) == ("a", "data", "scales", "c")
 
 
 def test_only_dense_products_are_profiled():

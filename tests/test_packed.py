@@ -8,6 +8,7 @@ import int4_cases
 import numpy as np
 import pytest
 from int4_cases import Case
+from steps import problem
 
 import ptxgen
 from ptxgen import int4
@@ -15,7 +16,6 @@ from ptxgen.errors import OptionError, SpecError
 from ptxgen.expr import const
 from ptxgen.interp.run.profile import Profiler
 from ptxgen.numerics.int4 import BIASES, EPILOGUES
-from ptxgen.ops import OPS
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec.packed import LINE, PackedSpec, UnpackSpec, pitch
@@ -122,12 +122,11 @@ def test_an_empty_operand_may_start_anywhere(layout):
     whole = np.zeros((64, 33), np.uint8)
     a, b = whole[:5, 1:1], whole[:, 1:1] if layout == "rcr" else whole[:0, 1:33]
     view = ArrayView(0x1001, b.shape, (33, 1), "uint8", "cuda", 0, False, "torch", None)
-    options = OPS["int4_gemm"].options({"layout": layout})
     views = {"a": replace(view, shape=a.shape), "b": view}
-    problem = OPS["int4_gemm"].read(views, options, (None,))
-    assert problem.aligns == (1, 1)
-    views = {x: replace(v, ptr=0x1010) for x, v in views.items()}
-    assert OPS["int4_gemm"].read(views, options, (None,)).aligns == (16, 16)
+    for low, align in ((0x1001, 1), (0x1010, 16)):
+        seen = {x: replace(v, ptr=low) for x, v in views.items()}
+        found = dict(problem("int4_gemm", seen, layout=layout).values)
+        assert (found["ALIGN_A"], found["ALIGN_B"]) == (align, align)
 
 
 def test_what_the_product_is_told_of_the_copy():

@@ -17,7 +17,7 @@ from ptxgen.errors import OptionError
 from ptxgen.expr import ceil_div, var
 from ptxgen.golden import targets
 from ptxgen.numerics.contract import ITEMSIZE
-from ptxgen.ops.launch import parameters
+from ptxgen.program.launch import parameters
 from ptxgen.runtime.cpu import SMS, CpuDevice
 from ptxgen.spec import Step
 from ptxgen.spec.realign import RealignSpec

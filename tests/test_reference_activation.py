@@ -21,8 +21,8 @@ from ptxgen.build.render import environment
 from ptxgen.errors import OptionError
 from ptxgen.numerics import activation as constants
 from ptxgen.numerics.contract import ACTIVATIONS
-from ptxgen.reference import activate
-from ptxgen.reference import activation as mirror
+from ptxgen.oracle import activate
+from ptxgen.oracle import activation as mirror
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

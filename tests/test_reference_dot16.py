@@ -11,8 +11,8 @@ from bits import same_bits
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics.contract import TENSOR_CORES
-from ptxgen.reference import half
-from ptxgen.reference.dot16 import dot16
+from ptxgen.oracle import half
+from ptxgen.oracle.dot16 import dot16
 
 SEED = 16016
 EXPONENT_BITS = {"bf16": 8, "f16": 5}

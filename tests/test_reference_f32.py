@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ptxgen.reference import f32
+from ptxgen.oracle import f32
 
 F32 = NDArray[np.float32]
 SEED = 20250

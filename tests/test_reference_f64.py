@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ptxgen.reference import f64
+from ptxgen.oracle import f64
 
 pytestmark = pytest.mark.filterwarnings("error")
 F64 = NDArray[np.float64]

@@ -13,8 +13,8 @@ from test_reference_dot16 import CORES, exact_step
 from test_reference_f32 import assert_same
 
 from ptxgen.numerics.contract import TENSOR_CORES
-from ptxgen.reference import chain, chain16, f32, gemm
-from ptxgen.reference.dot16 import dot16
+from ptxgen.oracle import chain, chain16, f32, gemm
+from ptxgen.oracle.dot16 import dot16
 
 F32 = NDArray[np.float32]
 SEED = 7

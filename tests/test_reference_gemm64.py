@@ -7,7 +7,7 @@ import pytest
 import reference_exact as exact
 from numpy.typing import NDArray
 
-from ptxgen.reference.gemm import chain64
+from ptxgen.oracle.gemm import chain64
 
 F64 = NDArray[np.float64]
 SEED = 7

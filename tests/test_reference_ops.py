@@ -29,7 +29,7 @@ from ptxgen.numerics.contract import (
     N,
     Plan,
 )
-from ptxgen.reference import activate, chain, chain16, f32, half
+from ptxgen.oracle import activate, chain, chain16, f32, half
 
 F32 = NDArray[np.float32]
 SEED = 3

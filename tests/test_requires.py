@@ -16,13 +16,13 @@ from bits import NUMPY, operand, same_bits
 from edges import conjuncts, edges, far_edges, holds, least
 from interp_launch import SEED
 from moves_cases import numbers
+from steps import unchecked
 
 import ptxgen
 from ptxgen import reference
 from ptxgen.errors import OptionError
 from ptxgen.expr import TRUE, ceil_div, var
-from ptxgen.ops.launch import launch
-from ptxgen.ops.moves import CALLS
+from ptxgen.program.launch import launch
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec import Key, OneOf, Problem, Space
 from ptxgen.spec.space import Between
@@ -110,9 +110,9 @@ def test_kernels_are_refused_beyond_every_edge(key: Key):
                 continue
             device.sms = beyond["SMS"]
             values = {n: v for n, v in beyond.items() if n != "SMS"}
-            problem = Problem(key, table.dtypes[0], tuple(values.items()), (), (), str(edge))
+            problem = Problem(key, table.dtypes[0], tuple(values.items()), (), str(edge))
             with pytest.raises(OptionError, match=r"does not serve .*it requires") as refused:
-                launch(problem, device, route.name)
+                launch(problem, (), device, route.name)
             assert all(str(term) in str(refused.value) for term in unmet)
             assert not device.prepared
             seen.add(route.name)
@@ -261,7 +261,7 @@ def scattered(count: int, width: int, route: str | None) -> None:
     rng = np.random.default_rng([SEED, count, width])
     dy, which = numbers(rng, (count, width), "bf16", "wide"), rng.integers(0, 3, count)
     with ptxgen.use_device(device()):
-        got = CALLS["embedding_backward"](dy, which, None, None, (3, None, route))
+        got = unchecked("embedding_backward")(dy, which, 3, kernel=route)
     same_bits(got, reference.embedding_backward(dy, which, 3), seed=SEED, spec=route or "")
 
 

@@ -198,7 +198,8 @@ def test_bmm_and_baddbmm():
         scaled = product if alpha == 1 else product * alpha
         addend = c.detach() if beta == 1 else c.detach() * beta
         assert torch.equal(y, scaled + addend if beta else scaled)
-        assert torch.equal(dc, (g * beta).sum_to_size(4, 1))
+        total = reference.sum(array(g * beta), (0, 2))[:, None]
+        same_bits(array(dc), total)
         for mine, plain in zip((da, db), grads(pt.bmm, a, b, dy=g)[1:], strict=True):
             assert torch.equal(mine, plain * alpha)
         compiled = torch.compile(added, fullgraph=True, backend="aot_eager")
@@ -256,6 +257,40 @@ def test_gradients_of_any_strides():
     x.grad = None
     pt.linear(x, w, b).sum().backward()
     assert x.grad is not None
+
+
+STRIDED = {
+    "transposed x": (pt.linear, lambda: (torch.randn(44, 13).T, torch.randn(11, 44))),
+    "steps": (
+        lambda *t: pt.linear(*t, activation="gelu"),
+        lambda: (torch.randn(13, 88)[:, ::2], torch.randn(11, 88)[:, ::2], torch.randn(22)[::2]),
+    ),
+    "matrices": (pt.matmul, lambda: (torch.randn(13, 88)[:, ::2], torch.randn(88, 11)[::2])),
+    "a batch of one matrix": (pt.matmul, lambda: (torch.randn(3, 44, 13).mT, torch.randn(44, 11))),
+    "three strides": (
+        pt.matmul,
+        lambda: (torch.randn(2, 3, 5, 13, 44).transpose(0, 2), torch.randn(5, 1, 2, 44, 11)),
+    ),
+    "added": (
+        pt.baddbmm,
+        lambda: (torch.randn(13, 1), torch.randn(3, 13, 88)[..., ::2], torch.randn(3, 44, 11)),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STRIDED)
+def test_gradients_of_any_strides_are_launched_on_a_gpu(case, monkeypatch):
+    """Where arrays are read as they lie. Nothing is computed, and no other test has such shapes."""
+    import torch_fakes
+
+    function, made = STRIDED[case]
+    with monkeypatch.context() as patch:
+        device = torch_fakes.gpu(patch)
+        given = [t.requires_grad_() for t in made()]
+        y = function(*given)
+        assert device.fired
+        found, fired = device.called(torch.autograd.grad, y, given, torch.ones(y.shape))
+    assert fired and [g.shape for g in found] == [t.shape for t in given]
 
 
 def test_a_single_row_without_dimensions_of_its_own():
@@ -331,7 +366,7 @@ def test_the_operators_are_well_formed(name):
     dy.requires_grad_()
     arguments = {
         "linear": (x, w, b),
-        "linear_dgrad": (dy, w),
+        "linear_dgrad": (dy, w.detach().T.contiguous().requires_grad_()),
         "linear_wgrad": (x, dy),
         "matmul": (x, w.detach().T.contiguous().requires_grad_()),
         "baddbmm": (b, torch.randn(2, M, K), torch.randn(2, K, N, requires_grad=True)),
@@ -339,27 +374,27 @@ def test_the_operators_are_well_formed(name):
     torch.library.opcheck(getattr(torch.ops.ptxgen, name).default, arguments[name])
 
 
-def test_accumulating_is_well_formed():
-    x, _, _, dy = operands(grad=False)
-    torch.library.opcheck(torch.ops.ptxgen.linear_wgrad_.default, (x, dy, torch.zeros(N, K)))
-    how = {"layout": "nk", "tier": "auto", "chain": True}
-    torch.library.opcheck(torch.ops.ptxgen.linear_wgrad_.default, (x, dy, torch.zeros(N, K)), how)
+@pytest.mark.parametrize("activation", [None, "relu", "gelu", "gelu_tanh", "silu"])
+def test_gradients_are_well_formed(activation):
+    """Those that are returned, and those that are added to sums."""
+    x, w, b, dy = operands(grad=False)
+    y = pt.linear(x, w, b, activation=activation)
+    given = [x, w, b, None, None], [y], [dy]
+    needs, how = [True, True, True, False, False], {"activation": activation}
+    torch.library.opcheck(torch.ops.ptxgen.linear_vjp.default, (*given, needs), how)
+    sums = [torch.zeros(N, K), torch.zeros(N)]
+    needs = [False, True, True, False, False]
+    torch.library.opcheck(torch.ops.ptxgen.linear_vjp_.default, (*given, needs, sums), how)
 
 
 def test_a_chain_is_continued():
     x, _, _, dy = operands(grad=False)
-    whole = torch.ops.ptxgen.linear_wgrad(x, dy, chain=True)
-    part = torch.ops.ptxgen.linear_wgrad(x[:1], dy[:1], chain=True)
-    torch.ops.ptxgen.linear_wgrad_(x[1:], dy[1:], part, chain=True)
+    how = {"layout": "nk", "chain": True}
+    whole = torch.ops.ptxgen.linear_wgrad(x, dy, **how)
+    part = torch.ops.ptxgen.linear_wgrad(x[:1], dy[:1], **how)
+    ptxgen.linear_wgrad(x[1:], dy[1:], out=part, accumulate=True, **how)
     same_bits(array(part), array(whole))
-    same_bits(array(whole), reference.linear_wgrad(array(x), array(dy), layout="nk", chain=True))
-
-
-@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "silu"])
-def test_the_derivatives_are_well_formed(activation):
-    _, _, _, dy = operands()
-    z = torch.randn(M, N)
-    torch.library.opcheck(torch.ops.ptxgen.derivative.default, (dy, z, activation))
+    same_bits(array(whole), reference.linear_wgrad(array(x), array(dy), **how))
 
 
 def test_dynamic_shapes_compile_once():
@@ -437,7 +472,7 @@ def test_fake_tensors():
         y = pt.linear(x.bfloat16(), w.bfloat16(), out_dtype=torch.float32)
         assert y.dtype == torch.float32
         with pytest.raises(ShapeError, match=r"w has shape \[7, 20\]; takes \[N, K\] with K = 19"):
-            pt.linear(x[..., 1:], w)
+            pt.linear(torch.empty(2, 3, K - 1, device="cuda"), w)
 
 
 # -- main gradients ---------------------------------------------------------------------------
@@ -470,13 +505,12 @@ def test_a_main_grad_is_checked():
 
 
 def test_adding_to_a_main_grad_is_not_recorded():
-    x, w, _, dy = operands()
+    x, w, _, _ = operands()
     w.main_grad = torch.zeros(N, K)
-    with pytest.raises(GradError, match="requires grad"):
-        torch.autograd.grad(pt.linear(x, w).square().sum(), x, create_graph=True)
-        pt.linear(x, w).square().sum().backward(create_graph=True)
-    with pytest.raises(GradError, match="x requires grad"):
-        torch.ops.ptxgen.linear_wgrad_(x, dy, torch.zeros(N, K))
+    for product in (pt.linear, torch.compile(pt.linear, backend="eager")):
+        with pytest.raises(GradError, match="x requires grad"):
+            product(x, w).square().sum().backward(create_graph=True)
+    assert not w.main_grad.any()
 
 
 # -- errors -----------------------------------------------------------------------------------

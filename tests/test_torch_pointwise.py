@@ -109,8 +109,10 @@ def test_gradients_of_layouts_are_parts() -> None:
 def test_layouts_are_operators() -> None:
     x, y = torch.randn(4, 8, requires_grad=True), torch.randn(4, 3, requires_grad=True)
     utilities = ("test_schema", "test_faketensor", "test_autograd_registration")
-    for name, given in (("concat", ([x, y], 1)), ("pad", (x, [0, 1, 2, 0], 1.5))):
-        torch.library.opcheck(getattr(torch.ops.ptxgen, name).default, given, test_utils=utilities)
+    padded = {"widths": [0, 1, 2, 0], "value": 1.5}
+    for name, given, how in (("concat", ([x, y],), {"axis": 1}), ("pad", (x,), padded)):
+        operator = getattr(torch.ops.ptxgen, name).default
+        torch.library.opcheck(operator, given, how, test_utils=utilities)
     compiled = torch.compile(joined, fullgraph=True, backend="aot_eager", dynamic=True)
     for rows in (4, 6):  # the second: of sizes that are known when it runs
         given = x.detach().repeat(rows // 2, 1), y.detach().repeat(rows // 2, 1).requires_grad_()

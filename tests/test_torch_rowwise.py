@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 
@@ -10,9 +12,10 @@ torch = pytest.importorskip("torch")
 import ptxgen  # noqa: E402
 import ptxgen.torch as ours  # noqa: E402
 from ptxgen.errors import GradError, ShapeError  # noqa: E402
-from ptxgen.ops import rowgradients  # noqa: E402
-from ptxgen.reference.rowops import compute  # noqa: E402
-from ptxgen.torch.generic import named  # noqa: E402
+from ptxgen.ops import OPERATIONS, norms  # noqa: E402
+from ptxgen.oracle.rowops import compute  # noqa: E402
+from ptxgen.program.build import ProgramBuilder  # noqa: E402
+from ptxgen.torch.record import function, recorder  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -52,26 +55,38 @@ def test_gradients_of_norms():
     same(db, compute("sum", np.ascontiguousarray(given[0].T)))
 
 
+@contextmanager
+def noted(monkeypatch):
+    """The names of operations that are lowered meanwhile."""
+    asked = set()
+    call = ProgramBuilder.call
+
+    def noting(builder, op, *args, **options):
+        asked.add(op.name)
+        return call(builder, op, *args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ProgramBuilder, "call", noting)
+        yield asked
+
+
 @pytest.mark.parametrize("norm", [ours.rms_norm, ours.layer_norm])
 def test_gradients_by_rows_and_weights_in_one_pass(norm, monkeypatch):
     """Bits are those of two passes, one of which goes down the columns."""
-    asked = []
-
-    def noted(name, *tensors, **options):
-        asked.append(name)
-        return call(name, *tensors, **options)
-
-    call = rowgradients._call
-    monkeypatch.setattr(rowgradients, "_call", noted)
     vectors = 1 if norm is ours.rms_norm else 2
     given = [torch.randn(s).bfloat16().requires_grad_() for s in ((2, 37, 40), *[(40,)] * vectors)]
     dy = torch.randn(2, 37, 40).bfloat16()
-    found = []
-    monkeypatch.setattr(rowgradients, "DOWN_LEAST", 40)
+    monkeypatch.setattr(norms, "DOWN_LEAST", 40)
+    found, made = [], []
     for least in (75, 74):
-        monkeypatch.setitem(rowgradients.DOWN_ROWS, norm.__name__, least)
-        found.append(torch.autograd.grad(norm(*given), given, dy))
-    assert [name.rpartition("_")[2] for name in asked] == ["backward", "wgrad", "gradients"]
+        monkeypatch.setitem(norms.DOWN_ROWS, norm.__name__, least)
+        monkeypatch.setattr(recorder(OPERATIONS[norm.__name__]), "_plans", {})
+        with noted(monkeypatch) as asked:
+            found.append(torch.autograd.grad(norm(*given), given, dy))
+        made.append(asked)
+    kind = norm.__name__
+    assert made[0] >= {f"{kind}_backward", f"{kind}_wgrad"} and f"{kind}_gradients" not in made[0]
+    assert made[1] >= {f"{kind}_gradients"} and f"{kind}_backward" not in made[1]
     for one, other in zip(*found, strict=True):
         assert one.dtype is torch.bfloat16 and torch.equal(one, other)
 
@@ -164,8 +179,9 @@ def test_gradients_of_products(dim):
 
 def test_refusals():
     x, _ = tensors((3, 40), (3, 40))
-    with pytest.raises(GradError, match="softmax_backward has no gradient"):
-        named("softmax_backward")(x, x.detach()).sum().backward()
+    dy, kept, scale = torch.randn(3, 40), torch.randn(3, 40), torch.rand(3)
+    with pytest.raises(GradError, match="rms_norm_wgrad has no gradient"):
+        function(OPERATIONS["rms_norm_wgrad"])(dy.requires_grad_(), kept, scale)
     with pytest.raises(ShapeError, match="axis is 2"):
         ours.softmax(x, 2)
 

@@ -11,6 +11,8 @@ from bits import same_bits
 import ptxgen
 from ptxgen import reference
 from ptxgen.errors import OptionError, UnservedError
+from ptxgen.program import prepared
+from ptxgen.program.build import ProgramBuilder
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 pt = pytest.importorskip("ptxgen.torch")
@@ -222,9 +224,15 @@ def test_rows_have_the_bits_of_the_library():
 def test_what_is_whole_where_nothing_is_recorded(monkeypatch):
     """Norms and softmax make nothing for gradients then, and have the bits of what does."""
     x, w, b = rows_of((3, 20)), rows_of((20,), 1), rows_of((20,), 2)
-    calls = []
-    rows = aten._rows
-    monkeypatch.setattr(aten, "_rows", lambda name, *rest: calls.append(name) or rows(name, *rest))
+    calls, call = [], ProgramBuilder.call
+
+    def noted(builder, op, *args, **options):
+        if op.name in ("layer_norm_rows", "native_layer_norm", "softmax", "log_softmax"):
+            calls.append(op.name)
+        return call(builder, op, *args, **options)
+
+    monkeypatch.setattr(ProgramBuilder, "call", noted)
+    monkeypatch.setattr(serve, "_memos", {})
     functions = {
         "layer_norm": lambda x: functional.layer_norm(x, (20,), w, b),
         "softmax": lambda x: x.softmax(0),
@@ -232,7 +240,7 @@ def test_what_is_whole_where_nothing_is_recorded(monkeypatch):
     }
     with pt.batch_invariant(strict=True) as block:
         alone = [function(x) for function in functions.values()]
-        assert calls == list(functions)
+        assert calls == ["layer_norm_rows", "softmax", "log_softmax"]
         recorded = [function(x.clone().requires_grad_()) for function in functions.values()]
         assert calls[3:] == ["native_layer_norm", "softmax", "log_softmax"]
         assert all(r.requires_grad for r in recorded)
@@ -388,6 +396,38 @@ def test_attention_is_the_same_where_gradients_are_recorded(name, dtype):
     same_bits(array(y.float()), array(z.float()), seed=1, what=name)
 
 
+def test_what_is_recorded_once_types_of_tensors_are_known(monkeypatch):
+    """As on a GPU, from the second call on: which calls autograd records is then asked first."""
+    monkeypatch.setattr(prepared.TORCH, "types", {torch.Tensor})
+    x, w = rows_of((2, 3, 20)), rows_of((20,), 1)
+    with pt.batch_invariant(strict=True) as block:
+        for function in (
+            lambda x: functional.layer_norm(x, (20,), w),
+            lambda x: x.softmax(-1),
+            lambda x: attention(x, x, x),
+        ):
+            y, z = function(x), function(x.clone().requires_grad_())
+            assert torch.equal(y, z) and z.requires_grad and not y.requires_grad
+    assert block.served["scaled_dot_product_attention"] == 2
+
+
+def test_attention_whose_operands_broadcast():
+    """A query for many keys, and values for many of both: sums of what each of them gets."""
+    torch.manual_seed(1)
+    shapes = (1, 2, 3, 8), (5, 1, 4, 8), (1, 1, 4, 8)
+    given = [torch.randn(s, requires_grad=True) for s in shapes]
+    whole = [t.detach().expand(5, 2, *t.shape[2:]).requires_grad_() for t in given]
+    dy = torch.randn(5, 2, 3, 8)
+    with pt.batch_invariant(strict=True):
+        y, z = (functional.scaled_dot_product_attention(*each) for each in (given, whole))
+        found, parts = (torch.autograd.grad(r, t, dy) for r, t in ((y, given), (z, whole)))
+    assert torch.equal(y, z)
+    for dx, part, of in zip(found, parts, given, strict=True):
+        axes = tuple(i for i in (0, 1) if of.shape[i] == 1)
+        total = reference.sum(array(part), axes).reshape(of.shape)
+        same_bits(array(dx), total, what=str(of.shape))
+
+
 @pytest.mark.parametrize("recorded", [False, True])
 def test_scores_of_minus_infinity_are_no_keys(recorded):
     q = torch.full((1, 2, 1, 4), torch.inf, requires_grad=recorded)
@@ -467,7 +507,7 @@ def test_strict_sees_other_libraries_and_layouts():
 
 def test_every_operator_is_in_one_list():
     """Every kernel of the device is free by a reason, or overridden: served, or unknown."""
-    planned = {op for op, _, _ in serve._planned("CPU")}
+    planned = {op for op, _, _ in serve._planned("CPU", True)}
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     names = [n for n in torch._C._dispatch_get_all_op_names() if n.startswith("aten::")]
     ops = [unserved.overload(n) for n in names if has(n, "CPU")]

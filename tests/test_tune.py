@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from steps import problem
 
 import ptxgen
 from ptxgen import dispatch, reference
@@ -25,8 +26,8 @@ from ptxgen.bench.journal import Header, Journal, Record
 from ptxgen.dispatch.choice import Candidate, Choice
 from ptxgen.errors import OptionError, PtxgenError, SpecError
 from ptxgen.numerics.contract import DTYPES
-from ptxgen.ops import OPS, launch
 from ptxgen.ops.explaining import explain
+from ptxgen.program import launch
 from ptxgen.runtime import get_device, view
 from ptxgen.spec import GemmSpec
 from ptxgen.spec.effort import TYPICAL, UNITS
@@ -101,18 +102,16 @@ def test_batches_are_measured_too() -> None:
         a = np.zeros((task.problem.batch, m, k), np.float32)
         b = np.zeros((task.problem.batch, n, k) if turned else (task.problem.batch, k, n), a.dtype)
         views = {"a": view(a, "a"), "b": view(b.mT if turned else b, "b")}
-        out = view(np.zeros((len(a), m, n), a.dtype), "out")
-        row = OPS["matmul"]
-        problem = row.read(views, row.options({}), (out.dtype,)).problem((out,))
-        assert problem is not None and problem.table == task.case.table
-        values = dict(problem.values)
-        assert problem.count == task.problem.batch
+        posed = problem("matmul", views)
+        assert posed.table == task.case.table
+        values = dict(posed.values)
+        assert posed.count == task.problem.batch
         assert (values["M"], values["N"], values["K"]) == (m, n, k) or 1 in (m, n, k)
         if m > 1 and n > 1:
             assert (values["ALIGN_A"], values["ALIGN_B"]) == task.align
         device = get_device("cpu")
         for name in task.kernels:  # raises OptionError for those that take none
-            launch.forced(problem, "sm_90", device.sms, name)
+            launch.forced(posed, "sm_90", device.sms, name)
 
 
 # -- the journal ------------------------------------------------------------------------
@@ -497,6 +496,12 @@ def kinds() -> Iterator[Any]:
         yield pytest.param(*how, *shape, marks=marks)
 
 
+def forget() -> None:
+    """As a new process is."""
+    get_device("cpu").prepared.clear()
+    get_device("cpu").calls.clear()
+
+
 @pytest.mark.parametrize(("dtype", "tier", "m", "k", "n"), list(kinds()))
 def test_whatever_is_chosen_no_bit_changes(
     dtype: str, tier: str, m: int, k: int, n: int, monkeypatch: pytest.MonkeyPatch
@@ -515,10 +520,10 @@ def test_whatever_is_chosen_no_bit_changes(
     bits: dict[str, set[bytes]] = {}
     with ptxgen.use_device("cpu"):
         for _ in range(3):
-            get_device("cpu").prepared.clear()
+            forget()
             for name, result in results(*arrays, tier):
                 bits.setdefault(name, set()).add(np.ascontiguousarray(result).tobytes())
-        get_device("cpu").prepared.clear()
+        forget()
     assert {name: len(found) for name, found in bits.items()} == dict.fromkeys(bits, 1)
     ops = [op for op, _ in used]
     assert len(ops) > len(set(ops)), "the same kernels, whatever was chosen: nothing was tested"
@@ -557,7 +562,7 @@ def test_meter_marks_what_differs_and_repeats_the_best(monkeypatch: pytest.Monke
         def stored(self, layout: str) -> Any:
             return self.arrays
 
-        def empty(self) -> Any:
+        def empty(self, dtype: str) -> Any:
             return torch.zeros((4, 3))
 
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from runtime_fakes import FakeDevice
 
-from ptxgen.ops import launch, replay, run
+from ptxgen.program import frameworks, launch
 from ptxgen.runtime import arrays, call, registry
 
 
@@ -55,16 +55,17 @@ def gpu(monkeypatch: Any) -> Gpu:
         tensor = torch.empty(shape, dtype=getattr(torch, dtype))
         return view(tensor, "out", 0), lambda: tensor
 
-    def allocator(torch: Any, shape: Any, strides: Any, dtype: Any, index: int) -> Any:
-        return lambda: torch.empty_strided(shape, strides, dtype=dtype)
+    def allocated(torch: Any, index: int, shape: Any, strides: Any, dtype: str) -> Any:
+        kind = getattr(torch, dtype)
+        return lambda: torch.empty_strided(shape, strides, dtype=kind)
 
     monkeypatch.setattr(registry, "_kinds", dict(registry._kinds))
     registry.register("cuda", lambda: [device])
     monkeypatch.setitem(arrays._READERS, "torch", view)
     monkeypatch.setattr(call.arrays, "empty", empty)
-    for module in (replay, run):
-        monkeypatch.setattr(module, "allocator", allocator)
-        monkeypatch.setattr(module, "current_stream", lambda torch: lambda index: 0)
-    monkeypatch.setattr(call, "resolve", lambda stream, operands: 0)
+    monkeypatch.setattr(frameworks, "torch_empty", allocated)
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 0, raising=False)
+    for module in (frameworks, call):
+        monkeypatch.setattr(module, "resolve", lambda stream, operands: 0)
     monkeypatch.setattr(launch, "_cubin", lambda spec, arch: b"")
     return device

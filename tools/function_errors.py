@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.numerics import functions
-from ptxgen.reference.formula import call
+from ptxgen.oracle.formula import call
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

@@ -21,15 +21,14 @@ from typing import Any
 import numpy as np
 from ml_dtypes import bfloat16
 
-from ptxgen import nf4, ops, reference, use_device
+from ptxgen import nf4, reference, use_device
 from ptxgen.build.compile import Job, compile_many
 from ptxgen.build.render import render
 from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import ACTIVATIONS, OPERATIONS
 from ptxgen.numerics.nf4 import BLOCK
-from ptxgen.ops import OPS
 from ptxgen.ops.gemm import table_of
-from ptxgen.ops.launch import architecture, launch
+from ptxgen.program.launch import architecture, launch
 from ptxgen.runtime import get_device
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.spec import (
@@ -136,23 +135,16 @@ def run(name: str, first: Any, m: int, n: int, k: int, aligned: bool, rng: Any) 
         aligns = (a.align, b.align) if k else (16, 16)
         values = {"M": m, "N": n, "K": max(k, 1), "ALIGN_A": aligns[0], "ALIGN_B": aligns[1]}
         values |= of_result(TABLES[table].space, out.align, out.dtype.itemsize)
-        told = {
-            **dict(ALONE),
-            "LDA": a.pitch,
-            "LDB": b.pitch,
-            "LDC": out.pitch,
-            "FLAGS": flags,
-            "K": k,
-        }
+        scalars = dict(ALONE) | {"LDA": a.pitch, "LDB": b.pitch, "LDC": out.pitch}
+        scalars |= {"FLAGS": flags, "K": k}
         problem = Problem(
             table=table,
             dtype=dtype,
             values=tuple(values.items()),
-            told=tuple(told.items()),
-            pointers=("a", "b", "bias", "c"),
+            scalars=tuple(scalars.items()),
             what=f"{op} {m} {n} {k}",
         )
-        prepared = launch(problem, DEVICE, name)
+        prepared = launch(problem, ("a", "b", "bias", "c"), DEVICE, name)
         prepared.fire(0, a.ptr, b.ptr, vector.ptr if vector else 0, out.ptr)
 
     x, w, bias = random((m, k), kind), random((k, n), kind), random((1, n), kind_bias)
@@ -215,7 +207,7 @@ def run_cases(route: Route, key: Key, rng: Any) -> list[str | None]:
 
 def run_scatter(name: str, key: Key, rng: Any, shape: tuple[int, int]) -> str | None:
     """Sums into rows that indices name, many the same one, and some none."""
-    from ptxgen.ops.moves import CALLS
+    from steps import unchecked
 
     dy = rng.standard_normal(shape, dtype=np.float32).astype(NUMPY["bf16"])
     which = rng.integers(-2, 72, shape[0])
@@ -224,9 +216,9 @@ def run_scatter(name: str, key: Key, rng: Any, shape: tuple[int, int]) -> str | 
     try:
         with use_device(DEVICE):
             if "old" in key:
-                got = CALLS["index_add"](old, which, dy, None, None, (name,))
+                got = unchecked("index_add")(old, which, dy, kernel=name)
             else:
-                got = CALLS["embedding_backward"](dy, which, None, None, (70, None, name))
+                got = unchecked("embedding_backward")(dy, which, 70, kernel=name)
     except OptionError as refusal:
         if "it requires" not in str(refusal):
             raise
@@ -242,20 +234,23 @@ def run_nf4(name: str, first: Any, m: int, n: int, k: int, rng: Any) -> str | No
     whole = max(rows, 1), max(-(-columns // BLOCK), 1) * BLOCK
     q = nf4.quantize(rng.standard_normal(whole, dtype=np.float32))
     x = rng.standard_normal((m, whole[forward]), dtype=np.float32).astype(NUMPY[first.dtype])
-    how = "nf4_linear" if forward else "nf4_linear_dgrad"
+    how = "linear" if forward else "linear_dgrad"
     try:
         with use_device(DEVICE):
-            got = getattr(ops, how)(x, q, kernel=name, accumulate=first.tier)
+            got = getattr(nf4, how)(x, q, kernel=name, accumulate=first.tier)
     except OptionError as refusal:
         if "it requires" not in str(refusal):
             raise
         return None
-    expected = getattr(reference, how)(x, q, arch=DEVICE.arch, accumulate=first.tier)
+    oracle = getattr(reference, f"nf4_{how}")
+    expected = oracle(x, q, arch=DEVICE.arch, accumulate=first.tier)
     return "same" if got.tobytes() == expected.tobytes() else "different"
 
 
 def run_int4(name: str, key: Key, m: int, n: int, k: int, rng: Any) -> list[str | None]:
     """The same of products of 4-bit integers, aligned and not, of an even N and K."""
+    from steps import Arrays
+
     _, layout, dtype = key
     n, k = (x + x % 2 for x in (n, k))
     b_shape = (n, k // 2) if layout == "rcr" else (k, n // 2)
@@ -264,7 +259,7 @@ def run_int4(name: str, key: Key, m: int, n: int, k: int, rng: Any) -> list[str 
         rng.integers(0, 256, shape, np.uint8) for shape in ((m, k // 2), b_shape, (m, n // 2))
     )
     options = {"dtype": dtype, "layout": layout, "activation": "silu", "alpha": 0.01}
-    options |= {"beta": -0.5, "out_dtype": None}
+    options |= {"beta": -0.5}
     expected = reference.int4_gemm(a, b, c, bias[0], **options)
     found: list[str | None] = []
     for aligned in (True, False):
@@ -277,11 +272,10 @@ def run_int4(name: str, key: Key, m: int, n: int, k: int, rng: Any) -> list[str 
         views["bias"] = dataclasses.replace(views["bias"], shape=(n,), strides=(1,))
         out = views.pop("out")
         try:
-            problem = OPS["int4_gemm"].read(views, {**options, "kernel": name}, (None,))
-            asked = problem.problem((out,))
-            assert asked is not None, "sizes are not 0"
-            pointers = (views[x].ptr for x in ("a", "b", "c", "bias"))
-            launch(asked, DEVICE, name).fire(0, *pointers, out.ptr)
+            arrays = Arrays("int4_gemm")
+            given = {x: arrays.seen(x, view) for x, view in views.items()}
+            target = arrays.seen("out", out, written=True)
+            arrays.fire(arrays.program("int4_gemm", **given, **options, out=target), DEVICE, name)
             same = held[3].read().tobytes() == expected.tobytes()
             found.append("same" if same else "different")
         except OptionError as refusal:

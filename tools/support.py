@@ -19,9 +19,11 @@ import ml_dtypes
 import numpy as np
 
 import ptxgen
-from ptxgen import functions, layout, nf4, ops
+from ptxgen import functions, int4, layout, nf4
 from ptxgen.errors import DtypeError, FormulaError, GradError
-from ptxgen.numerics.pointwise import NAMES
+from ptxgen.numerics.dtype import NAMES
+from ptxgen.ops import OPERATIONS
+from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.pointwise_table import ROWS
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.runtime.device import Function
@@ -34,24 +36,25 @@ DTYPES = {
 YES, NO = "✓", "–"
 
 TITLES = {
-    "forward": "Products",
-    "dgrad": "Products",
-    "wgrad": "Products",
-    "product": "Products",
+    "products": "Products",
     "nf4": "Quantised",
     "int4": "Quantised",
-    "rows": "Over rows",
-    "rowcalls": "Over rows",
-    "groupnorm": "Over rows",
-    "flce": "Over rows",
+    "reductions": "Over rows",
+    "logsumexp": "Over rows",
+    "losses": "Over rows",
+    "norms": "Over rows",
     "columns": "Over columns",
-    "moves": "By indices",
+    "indexing": "By indices",
     "scan": "Scans, selections",
     "select": "Scans, selections",
 }
-"""Those of groups, by the module of an operation's function."""
-ROW_OF = {"gather": "gather_rows", "scatter_add": "scatter_add_along"}
-"""The rows that are not named as the function is."""
+"""Those of groups, by the module of what lowers an operation."""
+QUANTISED = {
+    "int4_gemm": ("int4.gemm", int4.gemm),
+    "nf4_linear": ("nf4.linear", nf4.linear),
+    "nf4_linear_dgrad": ("nf4.linear_dgrad", nf4.linear_dgrad),
+}
+"""Names and functions of operations that are no names of the package."""
 OF_THEIR_OWN = {
     **dict.fromkeys(("indices", "target"), "i64"),
     **dict.fromkeys(("mean", "rstd"), "f32"),
@@ -73,7 +76,9 @@ NUMBERS = {
 
 
 class Operation(NamedTuple):
-    """A public operation: its group, its name, the function, and its row, where it has one."""
+    """A public operation: its group, its name, the function, and the name of its row in the
+    table of operations, if it is called by another or is there.
+    """
 
     group: str
     name: str
@@ -84,18 +89,18 @@ class Operation(NamedTuple):
         """That of an argument, as its form says; axes have 4 elements, quantised ones 64."""
         if parameter in ("cos", "sin"):
             return 4, 2
-        if self.row not in ops.OPS:  # composed of others, or of no row
-            alone = self.row and parameter in ("weight", "bias", "target")
-            return (4,) if alone else (4, 4)
-        forms = next(iter(ops.OPS[self.row].signature.forms.values()))
+        found = OPERATIONS[self.row].forms if self.row else None
+        if found is None:
+            return 4, 4
+        forms = next(iter(found.forms.values()))
         size = 64 if self.group == "Quantised" else 4
         sizes = [size // int(s.partition("/")[2] or 1) for s in forms[parameter].split()]
         return tuple(sizes)
 
     def arguments(self, dtype: str, optional: tuple[str, ...] = ()) -> dict[str, Any]:
         """What it is called with: all that it must be given, and these."""
-        if isinstance(self.call, functions.Pointwise):
-            names = list(self.call.parameters)
+        if isinstance(self.call, Pointwise):
+            names = list(self.call.arguments)
         else:
             parameters = inspect.signature(self.call).parameters.values()
             names = [p.name for p in parameters if p.default is p.empty or p.name in optional]
@@ -116,19 +121,17 @@ class Operation(NamedTuple):
 def operations() -> Iterator[Operation]:
     """Every one of the package, group by group."""
     rows = []
-    for name in ops.__all__:
-        call = getattr(ops, name)
-        home = getattr(call, "__module__", "").rpartition(".")[2]
-        if inspect.isfunction(call) and call is not ops.register:
-            public = name.replace("_", ".", 1) if home in ("int4", "nf4") else name
-            rows.append(Operation(TITLES.get(home, home), public, call, ROW_OF.get(name, name)))
+    for name, op in OPERATIONS.items():
+        if op.public or name in QUANTISED:
+            home = op.lower.__module__.rpartition(".")[2]
+            public, call = QUANTISED[name] if name in QUANTISED else (name, getattr(ptxgen, name))
+            rows.append(Operation(TITLES.get(home, home), public, call, name))
     groups = [*dict.fromkeys(TITLES.values()), *(row.group for row in rows)]
-    yield from sorted(rows, key=lambda row: groups.index(row.group))
+    yield from sorted(rows, key=lambda row: (groups.index(row.group), row.name))
     for name in (*(row.name for row in ROWS), "cast"):
         yield Operation("By element", f"functions.{name}", getattr(functions, name))
-    for name, call in sorted(vars(layout).items()):
-        if inspect.isfunction(call) and call.__module__ == layout.__name__ and name[0] != "_":
-            yield Operation("Layout", f"layout.{name}", call)
+    for name in layout.__all__:
+        yield Operation("Layout", f"layout.{name}", getattr(layout, name))
 
 
 class Unmade(CpuDevice):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from ptxgen.bench.results import Row, geomean
-from ptxgen.cli.ui import table
+from ptxgen.ui import table
 
 BANDS = (48, 512)
 """The largest M of each band but the last, which has none."""

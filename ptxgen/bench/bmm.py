@@ -14,15 +14,16 @@ import ptxgen
 from ptxgen.bench import measure, results
 from ptxgen.bench.cases import Shape
 from ptxgen.bench.measure import WrongBitsError
-from ptxgen.cli.ui import emit, table
 from ptxgen.dispatch import choose
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics.contract import DTYPES, ITEMSIZE
-from ptxgen.ops import OPS
-from ptxgen.ops.launch import question
-from ptxgen.runtime import default_device, view
+from ptxgen.ops import OPERATIONS
+from ptxgen.program.launch import question
+from ptxgen.program.operation import lowering
+from ptxgen.runtime import default_device
 from ptxgen.spec import Key
 from ptxgen.tiles import TABLES
+from ptxgen.ui import emit, table
 
 SHAPES = (
     "32x200x64x200",
@@ -156,12 +157,9 @@ def _sizes(shape: str) -> tuple[int, ...]:
 
 def _kernel(a: Any, b: Any, out: Any) -> str:
     """The kernel that serves a batch."""
-    row, device = OPS["matmul"], default_device()
-    views = {name: view(each, name) for name, each in (("a", a), ("b", b))}
-    target = view(out, "out")
-    problem = row.read(views, row.options({}), (target.dtype,)).problem((target,))
-    assert problem is not None, "sizes are not 0"
-    return choose(problem.table, **question(problem, device)).kernels[0]
+    _, lowered = lowering(OPERATIONS["matmul"], {"a": a, "b": b, "out": out})
+    problem = lowered.program.steps[0].problem
+    return choose(problem.table, **question(problem, default_device())).kernels[0]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -9,7 +9,7 @@ from itertools import product
 
 from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import AUTO_TIER, CONTRACTS, DTYPES, ITEMSIZE, OPERATIONS, TIERS, Plan
-from ptxgen.ops.explaining import pose
+from ptxgen.ops.explaining import problem_of
 from ptxgen.spec import Key, Problem
 from ptxgen.tiles import TABLES
 
@@ -97,7 +97,7 @@ class Case:
         sizes = self.shape.m, self.shape.n, self.shape.k
         out = next(name for name, short in DTYPES.items() if short == (self.result or self.dtype))
         options = {"layout": self.stored, "tier": self.tier, "out_dtype": out, **self.asks}
-        return pose(self.op, sizes, self.dtype, align, options)
+        return problem_of(self.op, sizes, self.dtype, align, options)
 
     @property
     def asks(self) -> dict[str, bool]:

@@ -18,8 +18,8 @@ from typing import Any
 import ptxgen
 from ptxgen.bench import measure, results
 from ptxgen.bench.measure import WrongBitsError
-from ptxgen.cli.ui import emit, note, table
 from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.ui import emit, note, table
 
 SHAPES = (
     (8192, 4096, 128256),

@@ -17,9 +17,9 @@ from ptxgen.bench.measure import WrongBitsError
 from ptxgen.bench.peers import Peer, discover
 from ptxgen.bench.regret import Judge, serving
 from ptxgen.bench.results import Best, Row
-from ptxgen.cli.ui import emit, note, plural
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics.contract import AUTO_TIER, DTYPES, TIERS
+from ptxgen.ui import emit, note, plural
 
 __all__ = ["main", "run", "time_kernels"]
 

@@ -22,9 +22,9 @@ from typing import Any
 from ptxgen.bench import measure, results
 from ptxgen.bench.cases import Case, Shape, tier_of
 from ptxgen.bench.measure import Work
-from ptxgen.cli.ui import emit, table
 from ptxgen.errors import PtxgenError
 from ptxgen.numerics.contract import DTYPES
+from ptxgen.ui import emit, table
 
 CALLS, BATCH = 2000, 100
 SHAPE = Shape(16, 64, 64)

@@ -17,14 +17,15 @@ from ptxgen.bench.bands import quantile
 from ptxgen.bench.cases import Shape, shapes_of
 from ptxgen.bench.measure import WrongBitsError
 from ptxgen.bench.results import Environment, geomean
-from ptxgen.cli.ui import emit, note, table
 from ptxgen.dispatch import choose
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics.int4 import ELEMENTS, LAYOUTS
-from ptxgen.ops import OPS
-from ptxgen.ops.launch import question
-from ptxgen.runtime import default_device, view
+from ptxgen.ops import OPERATIONS
+from ptxgen.program.launch import question
+from ptxgen.program.operation import lowering
+from ptxgen.runtime import default_device
 from ptxgen.spec import Key
+from ptxgen.ui import emit, note, table
 
 WEIGHTS = ((4096, 4096), (14336, 4096), (4096, 14336), (8192, 8192))
 """K and N."""
@@ -214,12 +215,11 @@ def rows(
 
 def _kernel(operands: Operands, layout: str, out: Any) -> str:
     """The kernel that serves a product."""
-    row, device = OPS["int4_gemm"], default_device()
-    views = {"a": view(operands.a, "a"), "b": view(operands.b[layout], "b")}
-    options = row.options({"dtype": operands.dtype, "layout": layout})
-    problem = row.read(views, options, ("uint8",)).problem((view(out, "out"),))
-    assert problem is not None, "sizes are not 0"
-    return choose(problem.table, **question(problem, device)).kernels[-1]
+    given = {"a": operands.a, "b": operands.b[layout], "out": out}
+    how = {"dtype": operands.dtype, "layout": layout}
+    _, lowered = lowering(OPERATIONS["int4_gemm"], given | how)
+    problem = lowered.program.steps[0].problem
+    return choose(problem.table, **question(problem, default_device())).kernels[-1]
 
 
 def summary(found: Sequence[Row]) -> str:

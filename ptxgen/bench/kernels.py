@@ -15,10 +15,10 @@ from typing import Any
 from ptxgen.bench import measure, results
 from ptxgen.bench.cases import CUSTOM, Case, Shape, select, tier_of
 from ptxgen.bench.results import Sample
-from ptxgen.cli.ui import emit, note, plural, table
 from ptxgen.dispatch.explain import Explanation
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics.contract import DTYPES, OPERATIONS, TIERS
+from ptxgen.ui import emit, note, plural, table
 
 REPETITIONS = 7
 """Timings of each kernel that is worth more than one."""

@@ -136,7 +136,7 @@ def alignment(tensor: Any) -> int:
 
 def target() -> tuple[str, int, str]:
     """The current device's architecture, as the dispatcher names it, its SMs, and its name."""
-    from ptxgen.ops.launch import architecture
+    from ptxgen.program.launch import architecture
     from ptxgen.runtime import get_device
 
     device = get_device("cuda")
@@ -173,9 +173,9 @@ def precompile(names: Sequence[str]) -> float:
     """Compiles kernels into the cache, in parallel; seconds that it took."""
     from ptxgen.build.compile import Job, compile_many
     from ptxgen.build.render import render
-    from ptxgen.cli.ui import Progress
     from ptxgen.runtime import get_device
     from ptxgen.tiles import SPECS
+    from ptxgen.ui import Progress
 
     arch = get_device("cuda").arch
     start = time.monotonic()
@@ -244,8 +244,8 @@ def _expected(a: Any, b: Any, chunk: int, dtype: str, tier: str, arch: str) -> A
     """The bits of ``a @ b`` in the tier's contract, of ``dtype`` like the operands' bits."""
     import numpy as np
 
-    from ptxgen.reference.gemm import chain, chain16, chain64
-    from ptxgen.reference.half import downcast, upcast
+    from ptxgen.oracle.gemm import chain, chain16, chain64
+    from ptxgen.oracle.half import downcast, upcast
 
     if dtype == "f64":
         return chain64(a.view(np.float64), b.view(np.float64), chunk).view(np.uint64)

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ptxgen.bench import measure, results
-from ptxgen.cli.ui import emit, table
 from ptxgen.errors import PtxgenError
+from ptxgen.ui import emit, table
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,13 @@ from ptxgen.bench import bands, cases, draw, measure, results
 from ptxgen.bench.cases import Case, Shape
 from ptxgen.bench.measure import Work, WrongBitsError
 from ptxgen.bench.results import Limits, Row, Sample, Summary
-from ptxgen.cli.ui import emit, note, plural
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics.contract import AUTO_TIER, DTYPES
+from ptxgen.numerics.dtype import ITEMSIZE
 from ptxgen.numerics.nf4 import BLOCK
-from ptxgen.ops.explaining import pose
+from ptxgen.ops.explaining import problem_of
 from ptxgen.spec import SCRATCH_MAX, Problem
+from ptxgen.ui import emit, note, plural
 
 ACCUMULATE = {"tc": ("bf16", "f16"), "simt": ("f32",), "f64": ("f32",)}
 """The dtypes of x by what products are added up in; the first is taken by default."""
@@ -62,7 +63,7 @@ class Nf4Case(Case):
     def problem(self, align: tuple[int, int]) -> Problem:
         """It as the dispatcher is asked."""
         sizes = self.shape.m, self.shape.n, self.shape.k
-        return pose(f"nf4_{self.op}", sizes, self.dtype, align, {"accumulate": self.tier})
+        return problem_of(f"nf4_{self.op}", sizes, self.dtype, align, {"accumulate": self.tier})
 
     @property
     def dense(self) -> Case:
@@ -95,7 +96,7 @@ def select(
 
 def drawn(count: int, seed: int, ops: Sequence[str], dtype: str, accumulate: str) -> list[Nf4Case]:
     """``count`` problems of :mod:`ptxgen.bench.draw`, K rounded to whole blocks."""
-    itemsize = {"f32": 4}.get(dtype, 2)
+    itemsize = ITEMSIZE[dtype]
     found: list[Shape] = []
     more = count
     while len(found) < count:  # a longer draw begins with a shorter one

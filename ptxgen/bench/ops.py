@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import ptxgen
 from ptxgen.bench import measure, results
 from ptxgen.bench.measure import WrongBitsError
-from ptxgen.cli.ui import emit, note, plural, table
 from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.ui import emit, note, plural, table
 
 BANDWIDTH = 4.3e12
 """Bytes a second that an H200's memory gives a copy, the limit that times are held to."""

@@ -8,7 +8,7 @@ from typing import Any
 from ptxgen import functions as f
 from ptxgen import layout
 from ptxgen.bench.ops import OpCase, Work
-from ptxgen.ops.pointwise import pointwise
+from ptxgen.watch import pointwise
 
 
 def _case(

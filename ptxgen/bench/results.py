@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ptxgen.bench.cases import GROUPS, INVARIANT, Case, target
-from ptxgen.cli.ui import paint, table
 from ptxgen.errors import PtxgenError
+from ptxgen.ui import paint, table
 
 GATE = "torch"
 """The peer that the targets of the groups are about."""

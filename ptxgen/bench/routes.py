@@ -9,14 +9,14 @@ from pathlib import Path
 from ptxgen.bench import plots
 from ptxgen.bench.cases import tier_of
 from ptxgen.bench.plots import RouteMap
-from ptxgen.cli.ui import emit
 from ptxgen.dispatch import choose
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics.contract import DTYPES, OPERATIONS, TIERS
-from ptxgen.ops.explaining import pose
+from ptxgen.ops.explaining import problem_of
 from ptxgen.spec import KernelSpec, Problem, Route
 from ptxgen.spec.simt import SimtSpec
 from ptxgen.tiles import TABLES
+from ptxgen.ui import emit
 
 CELLS = 168
 """Cells of the map along each axis."""
@@ -50,7 +50,7 @@ def route_map(
     tier = tier_of(dtype, tier)
 
     def problem(m: int, n: int) -> Problem:
-        return pose(op, (m, n, k), dtype, align, {"layout": layout, "tier": tier})
+        return problem_of(op, (m, n, k), dtype, align, {"layout": layout, "tier": tier})
 
     key = problem(1, 1).table
     table = TABLES[key].routes

@@ -22,7 +22,6 @@ from ptxgen.bench.bands import ALL, NAMES, band_of
 from ptxgen.bench.cases import Case, Shape, case_of
 from ptxgen.bench.fit import FAR, Point, Regret, fit, held_out, points
 from ptxgen.bench.journal import CLOSE, Header, Journal, Problem, Record
-from ptxgen.cli.ui import Progress, emit, note, plural, table
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics import contract
 from ptxgen.numerics.contract import DTYPES, ITEMSIZE, TIERS
@@ -33,6 +32,7 @@ from ptxgen.spec.effort import TYPICAL, Rates
 from ptxgen.tiles import ROUTES, TABLES
 from ptxgen.tiles.gemm import WIDTH_OF
 from ptxgen.tiles.tunings import FOLDER, Constants, Tuning, read, tuning_name, write
+from ptxgen.ui import Progress, emit, note, plural, table
 
 STAGES = ((1, FAR), (3, CLOSE), (5, 1.08), (11, 0.0))
 """How often a kernel is timed, and how far from the fastest it may be to be timed again."""

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ptxgen.cli import cache, env, golden, kernels, profile, routes, work
-from ptxgen.cli.ui import note
 from ptxgen.errors import CompileError, PtxgenError
+from ptxgen.ui import note
 
 _EPILOG = """\
 exit status: 0 done; 1 an error, or a check that found something; 2 wrong usage

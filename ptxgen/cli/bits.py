@@ -31,17 +31,17 @@ from ptxgen.numerics.contract import (
     TENSOR_CORES,
     Contract,
 )
+from ptxgen.numerics.dtype import FULL, NAMES
 from ptxgen.numerics.flce import REDUCTIONS as LOSSES
 from ptxgen.numerics.logits import FLCE, SEGMENT
 from ptxgen.numerics.moves import SCATTER
 from ptxgen.numerics.nf4 import BLOCK, DEQUANTISE, WIDE
-from ptxgen.numerics.pointwise import FULL, NAMES
 from ptxgen.numerics.select import SAMPLE_CONTRACT, TOPK_CONTRACT
-from ptxgen.ops.pointwise import casts
-from ptxgen.reference.columns import reduce_columns
-from ptxgen.reference.formula import KINDS
-from ptxgen.reference.logits import linear_segments, logit_gradient, logit_segments
-from ptxgen.reference.rowops import compute
+from ptxgen.ops import OPERATIONS as LIBRARY
+from ptxgen.oracle.columns import reduce_columns
+from ptxgen.oracle.formula import KINDS
+from ptxgen.oracle.logits import linear_segments, logit_gradient, logit_segments
+from ptxgen.oracle.rowops import compute
 
 Array = NDArray[Any]
 Digests = dict[str, dict[str, dict[str, str]]]
@@ -178,9 +178,9 @@ def products_of(tier: str, dtype: str) -> Found:
             made.append(getattr(reference, name)(*given, **more, **how))
         yield contract, name, dtype, made
     made = []
-    for activation, wide in product(ACTIVATIONS if contract.activations else ("none",), (0, 1)):
-        bias = numbers(4, (5,), "f32" if wide and dtype != "f64" else dtype)
-        out = None if wide or dtype == "f64" else "float32"
+    for activation, full in product(ACTIVATIONS if contract.activations else ("none",), (0, 1)):
+        bias = numbers(4, (5,), "f32" if full and dtype != "f64" else dtype)
+        out = None if full or dtype == "f64" else "float32"
         named = None if activation == "none" else activation
         made.append(reference.linear(a, b, bias, activation=named, out_dtype=out, **how))
     yield contract, "epilogues", dtype, made
@@ -357,7 +357,7 @@ def pointwise() -> Found:
 
     for row in ROWS:
         function = getattr(functions, row.name)
-        count = len(function.parameters)
+        count = len(function.arguments)
         for dtype in FULL:
             given = [numbers(i, (999,), dtype, special=True) for i in range(count)]
             if row.name == "where":
@@ -376,12 +376,8 @@ def pointwise() -> Found:
             yield rowwise.POINTWISE, row.name, dtype, made
     for dtype, to in product(FULL, repeat=2):
         x = numbers(1, (999,), dtype, special=True)
-        yield (
-            rowwise.POINTWISE,
-            f"cast to {to}",
-            dtype,
-            casts()[to].reference(x, out_dtype=FULL[to]),
-        )
+        made = [LIBRARY[f"cast_{to}"].reference(x, out_dtype=FULL[to])]
+        yield rowwise.POINTWISE, f"cast to {to}", dtype, made
 
 
 ALL: tuple[Callable[[], Found], ...] = (

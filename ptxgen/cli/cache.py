@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ptxgen.cli.ui import emit, emit_json, note, pairs, plural, size
+from ptxgen.ui import emit, emit_json, note, pairs, plural, size
 
 
 def add_commands(commands: Any) -> None:

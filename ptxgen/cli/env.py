@@ -7,7 +7,7 @@ import platform
 from importlib import metadata
 from typing import Any
 
-from ptxgen.cli.ui import emit, emit_json, pairs
+from ptxgen.ui import emit, emit_json, pairs
 
 
 def add_commands(commands: Any) -> None:

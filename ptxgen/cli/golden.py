@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptxgen.cli.kernels import UnknownSpecError, find
-from ptxgen.cli.ui import Progress, emit, note, paint, plural, size
 from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.ui import Progress, emit, note, paint, plural, size
 
 if TYPE_CHECKING:
     from ptxgen.golden import Change, Goldens

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ptxgen.cli.ui import Progress, emit, emit_json, note, pairs, plural, size, table
 from ptxgen.errors import OptionError
+from ptxgen.ui import Progress, emit, emit_json, note, pairs, plural, size, table
 
 if TYPE_CHECKING:
     from ptxgen.build.cache import Check, Entry, Key
@@ -222,7 +222,7 @@ def _filtered(arguments: argparse.Namespace) -> list[KernelSpec]:
 
     found = list(SPECS.values())
     asked: dict[str, Callable[[KernelSpec], str | None]] = {
-        "dtype": lambda spec: spec.dtype,
+        "dtype": lambda spec: spec.dtype if re.fullmatch(r"[a-z]+\d+", spec.dtype) else None,
         "tier": lambda spec: spec.tier,
         "family": lambda spec: spec.family,
         "layout": lambda spec: layout_of(spec),
@@ -431,50 +431,32 @@ def _build(arguments: argparse.Namespace) -> None:
 def _serving(arguments: argparse.Namespace) -> list[str]:
     """The names of the kernels that serve the problems of --for; says how many they are."""
     from ptxgen.dispatch import choose
-    from ptxgen.numerics.signature import LEAD
-    from ptxgen.ops.explaining import operands, pose, row_of
-    from ptxgen.ops.launch import architecture
+    from ptxgen.ops.explaining import operands, operation, program_of
+    from ptxgen.program.launch import architecture, question
     from ptxgen.runtime import default_device
 
     if arguments.spec or arguments.arch:
         raise OptionError("--for says itself which kernels; it takes no SPEC and no --arch")
     op, *sizes = arguments.problems
-    row = row_of(op)
-    signature = row.signature
+    row = operation(op)
     ranges = [_sizes(text) for text in sizes]
     problems = math.prod(each.stop - each.start for each in ranges)
     if problems > _PROBLEMS_MAX:
         raise OptionError(f"--for: {problems} problems; takes up to {_PROBLEMS_MAX}")
-    dtype, itemsize = operands(row, arguments.dtype, "--dtype")
+    dtype, _ = operands(row, arguments.dtype, "--dtype")
     options = {
         name: getattr(arguments, name)
         for name in ("layout", "tier")
         if getattr(arguments, name) not in (None, "auto")
     }
-    layout = row.options(options).get("layout", "")
-    given = [name for name in signature.arguments if name not in signature.optional]
+    layout = row.check(options).get("layout", "")
     device = default_device()
     arch = architecture(device)
-
-    def alignment(shape: tuple[int, ...]) -> int:
-        """Of a contiguous operand; one row has no distance from another."""
-        alone = math.prod(shape[:-1]) == 1
-        return 16 if alone else math.gcd(shape[-1] * itemsize, 16)
-
     found: dict[str, None] = {}
-    for problem in itertools.product(*ranges):
-        named = dict(zip(signature.sizes, problem, strict=False))
-        shapes = (
-            signature.shapes(named, layout, (named.get(LEAD, 1),), given)
-            if len(named) == len(signature.sizes)
-            else ()  # refused below
-        )
-        posed = pose(op, problem, dtype, tuple(map(alignment, shapes)) or 16, options)
-        choice = choose(
-            posed.table, dict(posed.values), arch=arch, sms=device.sms, dtype=posed.dtype,
-            gpu=device.gpu, what=str(posed),
-        )  # fmt: skip
-        found.update(dict.fromkeys(choice.kernels))
+    for each in itertools.product(*ranges):
+        for step in program_of(op, each, dtype, None, options, arch, device.sms).steps:
+            choice = choose(step.problem.table, **question(step.problem, device))
+            found.update(dict.fromkeys(choice.kernels))
     note(
         f"{op} {' '.join(sizes)} {layout} {dtype} on {device.gpu} ({arch}, {device.sms} "
         f"SMs): {plural(problems, 'problem')}, served by {plural(len(found), 'kernel')}"
@@ -497,7 +479,7 @@ def _sizes(text: str) -> range:
 def _targets(names: list[str] | None) -> dict[str, str]:
     """What to compile for, by architecture: those of these names, or the default GPU's."""
     from ptxgen.errors import DeviceError
-    from ptxgen.ops.launch import architecture
+    from ptxgen.program.launch import architecture
     from ptxgen.runtime import default_device
     from ptxgen.spec import architecture_named
 

@@ -6,15 +6,15 @@ import argparse
 from typing import Any
 
 from ptxgen.cli.kernels import find
-from ptxgen.cli.ui import emit, emit_json, note
+from ptxgen.ui import emit, emit_json, note
 
 _SLOW = 1 << 26
 """Products from which on the interpreter takes minutes."""
 
 _EPILOG = """\
 examples:
-  ptxgen profile simt_nn_f32_32x32x32_4x4_w2x1l4x8_s4_tv_c6 64 64 256
-  ptxgen profile simt_nt_f32_16x32x32_2x2_w2x2l4x8_s4_tt_c4 16 32 256 --lines --sites 20
+  ptxgen profile simt_nn_f32_64x64x32_93dc37 64 64 256
+  ptxgen profile simt_nt_f32_16x32x32_66e169 16 32 256 --lines --sites 20
 """
 
 
@@ -57,8 +57,8 @@ def add_commands(commands: Any) -> None:
 
 
 def _profile(arguments: argparse.Namespace) -> None:
-    from ptxgen.ops.launch import routes_by_name
     from ptxgen.ops.profiling import profile
+    from ptxgen.program.launch import routes_by_name
 
     m, n, k = arguments.m, arguments.n, arguments.k
     if arguments.spec not in routes_by_name():

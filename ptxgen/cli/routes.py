@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import ast
 from typing import TYPE_CHECKING, Any
 
-from ptxgen.cli.ui import emit, emit_json, missing, note, plural
 from ptxgen.errors import OptionError
+from ptxgen.ui import emit, emit_json, missing, note, plural
 
 if TYPE_CHECKING:
     from ptxgen.dispatch.prove import Result
@@ -53,6 +54,15 @@ def add_commands(commands: Any) -> None:
         "%(default)s)",
     )
     command.add_argument(
+        "--set",
+        type=_setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="another option of the operation, such as groups=8; of an argument that may be left "
+        "out, bias=True",
+    )
+    command.add_argument(
         "--all", action="store_true", help="every candidate, and why it was passed over"
     )
     command.add_argument("--json", action="store_true", help="for programs")
@@ -75,7 +85,7 @@ def add_commands(commands: Any) -> None:
         "legal and that 32-bit indices cannot overflow. Prints a counterexample for what fails.",
     )
     command.add_argument(
-        "match", metavar="TABLE", nargs="*", help="only these, by module: 'nn_rows_*' (default: all)"
+        "match", metavar="TABLE", nargs="*", help="only these: 'nn_rows_*' (default: all)"
     )
     command.add_argument("-v", "--verbose", action="store_true", help="every goal, not only sums")
     command.add_argument("--json", action="store_true", help="for programs: every goal")
@@ -88,6 +98,17 @@ def _align(text: str) -> int | tuple[int, int]:
         raise argparse.ArgumentTypeError(f"takes 1, 2, 4, 8 or 16, or two of them, not {text!r}")
     numbers = [int(word) for word in words]
     return (numbers[0], numbers[1]) if len(numbers) == 2 else numbers[0]
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """A name and its value: Python's, or the text itself."""
+    name, given, value = text.partition("=")
+    if not given or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"takes NAME=VALUE, not {text!r}")
+    try:
+        return name, ast.literal_eval(value)
+    except (SyntaxError, ValueError):
+        return name, value
 
 
 def _explain(arguments: argparse.Namespace) -> None:
@@ -107,12 +128,13 @@ def _explain(arguments: argparse.Namespace) -> None:
         sms=arguments.sms,
         align=arguments.align,
         gpu=arguments.gpu,
+        **dict(arguments.set),
     )
     if arguments.json:
-        value = asdict(found)
         if isinstance(found, Explanation):
-            value["choice"] = found.choice._asdict()
-        emit_json(value)
+            emit_json(asdict(found) | {"choice": found.choice._asdict()})
+        else:
+            emit_json(found.asdict())
     elif arguments.all:
         emit(found)
     else:
@@ -120,17 +142,19 @@ def _explain(arguments: argparse.Namespace) -> None:
 
 
 def _generate(arguments: argparse.Namespace) -> int:
-    from ptxgen.dispatch.emit import generate
+    from ptxgen.cli.stubs import stubs
+    from ptxgen.dispatch.emit import generate, written
 
     differences = generate(check=arguments.check)
+    differences += written(stubs(), check=arguments.check)
     if not differences:
-        emit("dispatch/generated: as the route tables say")
+        emit("dispatch/generated, stubs: as the route tables and the operations say")
         return 0
     for difference in differences:
         emit(difference if arguments.check else f"{difference.path.name}: was {difference.what}")
     if arguments.check:
         files = plural(len(differences), "file")
-        note(f"dispatch/generated: {files} differ; `ptxgen generate` writes them")
+        note(f"{files} differ; `ptxgen generate` writes them")
         return 1
     return 0
 
@@ -146,9 +170,10 @@ def _prove(arguments: argparse.Namespace) -> int:
     chosen = None
     if arguments.match:
         tables = emitter.tables()
-        chosen = [t for t in tables if any(fnmatchcase(t.module, m) for m in arguments.match)]
+        names = {table.name: table for table in tables}
+        chosen = [t for n, t in names.items() if any(fnmatchcase(n, m) for m in arguments.match)]
         if not chosen:
-            known = ", ".join(table.module for table in tables)
+            known = ", ".join(names)
             raise OptionError(f"no table matches {' '.join(arguments.match)}; there are {known}")
     try:
         results = prove(chosen, report=report)

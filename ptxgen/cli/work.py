@@ -11,8 +11,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from ptxgen.cli.ui import Progress, emit, missing
 from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.ui import Progress, emit, missing
 
 # name: (module with main(argv) -> status, help)
 _BENCHES = {

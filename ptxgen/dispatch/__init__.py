@@ -13,7 +13,7 @@ from importlib import import_module
 
 from ptxgen.dispatch.choice import Candidate, Choice, Dispatch, best, by_architecture
 from ptxgen.errors import OptionError, UncoveredError
-from ptxgen.spec import ARCHITECTURES, Key
+from ptxgen.spec import ARCHITECTURES, Key, RouteTable
 from ptxgen.spec.effort import Rates
 from ptxgen.tiles import TABLES
 from ptxgen.tiles.tunings import serving
@@ -106,12 +106,16 @@ def accepted(what: str, value: object, options: Iterable[str]) -> OptionError:
     return OptionError(f"unknown {what} {value!r}; accepted: {known}")
 
 
-def install(table: Key) -> None:
-    """Makes :func:`choose` know a table of ``tiles.TABLES`` that no generated module has."""
-    from ptxgen.dispatch.emit import functions, tables
+def made(tables: Mapping[Key, RouteTable]) -> dict[Key, dict[str, Dispatch]]:
+    """Dispatch functions of tables that no generated module has, by table and architecture."""
+    from ptxgen.dispatch import emit
 
-    (made,) = tables({table: TABLES[table]})
-    _installed[table] = functions(made)
+    return {each.key: emit.functions(each) for each in emit.tables(tables)}
+
+
+def install(functions: Mapping[Key, dict[str, Dispatch]]) -> None:
+    """Makes :func:`choose` know tables that were registered, of what :func:`made` made of them."""
+    _installed.update(functions)
 
 
 def _dispatch(table: Key, arch: str) -> Dispatch:

@@ -9,7 +9,7 @@ routes are taken in order, the first whose ``prefer`` holds as well.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,23 +70,29 @@ def generate(
 
     Returns the files that differed: stale, missing, or orphans (which are removed).
     """
-    wanted = sources(of)
-    present = {p.name: p for p in directory.glob("*") if p.is_file()} if directory.exists() else {}
+    wanted: dict[Path, str | None] = dict.fromkeys(
+        p for p in sorted(directory.glob("*")) if p.is_file()
+    )
+    wanted |= {directory / name: text for name, text in sources(of).items()}
+    return written(wanted, check)
+
+
+def written(wanted: Mapping[Path, str | None], check: bool = False) -> list[Difference]:
+    """Brings files up to date, or with ``check`` only looks: those that differed. None: no file."""
     found = []
-    for name in sorted(wanted.keys() | present.keys()):
-        path = directory / name
-        old = path.read_text(encoding="utf-8") if name in present else None
-        new = wanted.get(name)
+    for path in sorted(wanted):
+        old = path.read_text(encoding="utf-8") if path.exists() else None
+        new = wanted[path]
         if old == new:
             continue
         what = "missing" if old is None else "orphan" if new is None else "stale"
-        found.append(Difference(path, what, _diff(name, old or "", new or "")))
+        found.append(Difference(path, what, _diff(path.name, old or "", new or "")))
         if check:
             continue
         if new is None:
             path.unlink()
         else:
-            directory.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(new, encoding="utf-8")
     return found
 

@@ -6,14 +6,14 @@ predicted time is made of; the tests compare its winner with the generated code'
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ptxgen.dispatch import accepted, emit
 from ptxgen.dispatch.choice import Choice
-from ptxgen.errors import UncoveredError
+from ptxgen.errors import SpecError, UncoveredError
 from ptxgen.expr import Expr
-from ptxgen.spec import ARCHITECTURES, Key, Problem, Route
+from ptxgen.spec import ARCHITECTURES, Key, Problem, Route, RouteTable
 from ptxgen.spec.effort import Rates
 from ptxgen.tiles import TABLES
 from ptxgen.tiles.tunings import TERMS, TIE, UNKNOWN, Tuning, serving
@@ -191,7 +191,7 @@ def explain_problem(
     env = table.space.environment(given)
     (emitted,) = emit.tables({problem.table: table})
     candidates = tuple(
-        _candidate(i, r, table.route(i, problem.dtype), arch, env, tuning, emitted.ordered)
+        _candidate(i, r, _twin(table, i, problem.dtype), arch, env, tuning, emitted.ordered)
         for i, r in enumerate(table.routes)
     )
     able = [c for c in candidates if not c.failures]
@@ -224,6 +224,14 @@ def explain_problem(
         candidates=candidates,
         note=note,
     )
+
+
+def _twin(table: RouteTable, index: int, dtype: Hashable) -> Route:
+    """A route as it is for a dtype; of an opened table it may be one that cannot be."""
+    try:
+        return table.route(index, dtype)
+    except SpecError:
+        return table.routes[index]
 
 
 def _candidate(

@@ -21,7 +21,7 @@ from ptxgen.numerics.formula import (
     read,
     trace,
 )
-from ptxgen.numerics.signature import Option, Signature
+from ptxgen.numerics.signature import Signature
 
 FLOATS = ("float32", "bfloat16", "float16", "float64")
 NUMBERS = (*FLOATS, "int32", "int64")
@@ -101,12 +101,9 @@ def layer_norm_wgrad(dy: Node, x: Node, mean: Node, rstd: Node) -> tuple[Node, N
     return (dy * ((x - mean) * rstd)).reduce("sum"), dy.reduce("sum")
 
 
-_OUT = {"out_dtype": Option()}
-
-
 def _plain(how: str, function: Callable[..., Any], takes: tuple[str, ...]) -> Reduction:
     forms = {"": {"x": "O N I", "out": "O I"}}
-    signature = Signature(f"{how}_columns", ("x",), ("out",), forms, ("O", "N", "I"), options=_OUT)
+    signature = Signature(f"{how}_columns", ("x",), ("out",), forms, ("O", "N", "I"))
     return Reduction(signature, function, {"x": "element"}, takes)
 
 
@@ -115,7 +112,7 @@ def _norm(function: Callable[..., Any], statistics: tuple[str, ...], out: tuple[
     forms = {"dy": "... I", "x": "... I"}
     forms |= dict.fromkeys(statistics, "...") | dict.fromkeys(out, "I")
     name = function.__name__
-    signature = Signature(name, arguments, out, {"": forms}, ("M", "I"), options=_OUT)
+    signature = Signature(name, arguments, out, {"": forms}, ("M", "I"))
     kinds = {"dy": "element", "x": "element"} | dict.fromkeys(statistics, "column")
     return Reduction(signature, function, kinds, FLOATS)
 

@@ -7,12 +7,34 @@ from typing import Any
 
 from ptxgen.errors import DtypeError
 
+BYTES = {
+    "float16": 2,
+    "bfloat16": 2,
+    "float32": 4,
+    "float64": 8,
+    "float8_e4m3fn": 1,
+    "float8_e5m2": 1,
+    "int8": 1,
+    "int16": 2,
+    "int32": 4,
+    "int64": 8,
+    "uint8": 1,
+    "uint16": 2,
+    "uint32": 4,
+    "uint64": 8,
+    "bool": 1,
+}
+"""Bytes of an element of every dtype that an array can have."""
 DTYPES = {"float32": "f32", "float64": "f64", "bfloat16": "bf16", "float16": "f16"}
 """Operand dtypes, and their names in specs."""
 ELEMENTS = {**DTYPES, "int32": "i32", "int64": "i64"}
-"""Dtypes of elements that formulas read and write, and their names there."""
-ITEMSIZE = {"f32": 4, "f64": 8, "bf16": 2, "f16": 2}
-"""Bytes of an element."""
+"""Dtypes of numbers that formulas read and write, and their names there."""
+NAMES = {**ELEMENTS, "bool": "bool"}
+"""All dtypes of formulas, by their full names."""
+FULL = {short: full for full, short in NAMES.items()}
+"""The full names of these."""
+ITEMSIZE = {short: BYTES[full] for full, short in NAMES.items()}
+"""Bytes of an element, by the short name."""
 SHORT = {name: short for long, short in DTYPES.items() for name in (long, short)}
 """A dtype's name in specs, from that or from its full name."""
 
@@ -26,7 +48,7 @@ def name_of(dtype: Any, what: str = "dtype", known: Iterable[str] = DTYPES) -> s
     """
     text = _text(dtype)
     for long in known:
-        if text in (long, DTYPES.get(long)):
+        if text in (long, NAMES.get(long)):
             return long
     raise DtypeError(
         f"{what} is {dtype!r}; takes {', '.join(map(repr, known))}, or the dtype of that name of "

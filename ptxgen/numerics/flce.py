@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from ptxgen.numerics.contract import TIERS
 from ptxgen.numerics.logits import segments
-from ptxgen.numerics.signature import Option, Signature
+from ptxgen.numerics.signature import Signature
 
 GROUP = 16
 """Rows that tensor cores add at a time; chunks are multiples, so that groups are whole."""
@@ -51,16 +51,6 @@ LINEAR_CROSS_ENTROPY = Signature(
     },
     ("M", "N", "K"),
     optional=frozenset({"bias"}),
-    options={
-        "reduction": Option("mean", REDUCTIONS),
-        "ignore_index": Option(-100, kind="int"),
-        "label_smoothing": Option(0.0, kind="float"),
-        "softcap": Option(None, kind="float"),
-        "z_loss": Option(0.0, kind="float"),
-        "layout": Option("nk", ("nk", "kn")),
-        "tier": Option("auto", ("auto", *TIERS)),
-        "chunk": Option(None, kind="int"),
-    },
 )
 
 

@@ -2,7 +2,7 @@
 
 A formula is a graph of :class:`Node`. A Python function that is called with nodes makes one
 (:func:`trace`). From it follow the kernel's source (:mod:`ptxgen.spec.formula`), the oracle
-(:mod:`ptxgen.reference.formula`) and the gradient (:mod:`ptxgen.numerics.gradient`), so that a
+(:mod:`ptxgen.oracle.formula`) and the gradient (:mod:`ptxgen.numerics.gradient`), so that a
 sequence of operations is written once.
 
 Bits
@@ -35,8 +35,7 @@ import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
-from importlib import import_module
+from functools import cache, cached_property
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -210,10 +209,10 @@ class Node:
     __hash__ = object.__hash__
 
     def __pow__(self, other: Any) -> Node:
-        return _power(self, other)
+        return OPERATORS["**"](self, other)
 
     def __rpow__(self, other: Any) -> Node:
-        return _power(other, self)
+        return OPERATORS["**"](other, self)
 
     def __bool__(self) -> bool:
         raise FormulaError(
@@ -240,10 +239,8 @@ class Node:
         return Node("reduce", (self,), self.type, how)
 
 
-def _power(x: Any, y: Any) -> Node:
-    """By name, since functions are formulas: they import this module."""
-    found: Node = import_module("ptxgen.numerics.functions").power(x, y)
-    return found
+OPERATORS: dict[str, Callable[[Any, Any], Node]] = {}
+"""Operators that are formulas themselves: :mod:`ptxgen.numerics.functions` enters ``**``."""
 
 
 def _text(data: Any) -> str:
@@ -321,6 +318,15 @@ class Function:
             parameters = tuple(Node("input", (), type, Input(n, dtype)) for n in names)
             found = _bodies[self, type] = parameters, self.body(*parameters)
         return found
+
+
+def _size(nodes: Iterable[Node]) -> int:
+    return sum(_within(n.data, n.type) if n.op == "call" else 1 for n in nodes)
+
+
+@cache
+def _within(function: Function, type: str) -> int:
+    return _size(ordered([function.formula(type)[1]]))
 
 
 _bodies: dict[tuple[Function, str], tuple[tuple[Node, ...], Node]] = {}
@@ -491,6 +497,11 @@ class Formula:
     def nodes(self) -> tuple[Node, ...]:
         """All nodes, each behind those it needs, in an order that depends on the formula alone."""
         return tuple(ordered(o.node for o in self.outputs))
+
+    @cached_property
+    def size(self) -> int:
+        """Operations in a kernel of it: of a named function all that it is made of, each time."""
+        return _size(self.nodes)
 
     @cached_property
     def inputs(self) -> tuple[Input, ...]:

@@ -18,6 +18,7 @@ from typing import Any
 
 from ptxgen.numerics.constants import CONSTANTS, F32, F64, Constants
 from ptxgen.numerics.formula import (
+    OPERATORS,
     Function,
     Node,
     bits,
@@ -484,6 +485,9 @@ def power(x: Any, y: Any) -> Node:
     if isinstance(x, Node) and isinstance(y, int | float) and y in _POWERS:
         return _POWERS[y](x)
     return pow_(x, y)
+
+
+OPERATORS["**"] = power
 
 
 # -- sigmoid and its kin ----------------------------------------------------------------------

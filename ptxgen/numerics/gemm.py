@@ -1,12 +1,9 @@
-"""The signatures of the products: arguments, results, options and shapes."""
+"""The signatures of the products: arguments, results and shapes."""
 
 from __future__ import annotations
 
-from ptxgen.numerics.contract import ACTIVATIONS, TIERS
-from ptxgen.numerics.signature import Option, Signature
+from ptxgen.numerics.signature import Signature
 
-_TIER = Option("auto", ("auto", *TIERS))
-_WEIGHT = Option("kn", ("kn", "nk"))
 _SIZES = ("M", "N", "K")
 
 LINEAR = Signature(
@@ -19,12 +16,6 @@ LINEAR = Signature(
     },
     _SIZES,
     optional=frozenset({"bias"}),
-    options={
-        "layout": _WEIGHT,
-        "tier": _TIER,
-        "activation": Option(None, (None, *ACTIVATIONS)),
-        "out_dtype": Option(),
-    },
 )
 DGRAD = Signature(
     "linear_dgrad",
@@ -35,7 +26,6 @@ DGRAD = Signature(
         "nk": {"dy": "... N", "w": "N K", "out": "... K"},
     },
     _SIZES,
-    options={"layout": _WEIGHT, "tier": _TIER, "out_dtype": Option()},
 )
 WGRAD = Signature(
     "linear_wgrad",
@@ -46,13 +36,6 @@ WGRAD = Signature(
         "nk": {"x": "... K", "dy": "... N", "out": "N K"},
     },
     _SIZES,
-    options={
-        "layout": _WEIGHT,
-        "tier": _TIER,
-        "accumulate": Option(False, (False, True), "bool"),
-        "chain": Option(False, (False, True), "bool"),
-        "out_dtype": Option(),
-    },
 )
 MATMUL = Signature(
     "matmul",
@@ -65,9 +48,4 @@ MATMUL = Signature(
         "tt": {"a": "* K M", "b": "* N K", "out": "* M N"},
     },
     _SIZES,
-    options={
-        "layout": Option("nn", ("nn", "nt", "tn", "tt")),
-        "tier": _TIER,
-        "out_dtype": Option(),
-    },
 )

@@ -31,7 +31,8 @@ from typing import Any
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.dtype import name_of
-from ptxgen.numerics.signature import Option, Signature
+from ptxgen.numerics.option import Choice
+from ptxgen.numerics.signature import Signature
 
 INT4 = Contract(
     "int4", 1, "acc = acc + a[k] * b[k], exact in int32; then f32", "tc", accumulator="s32"
@@ -91,6 +92,11 @@ VARIANTS = tuple(
 )
 """What there is: dtype, layout, epilogue, and the dtype of the bias."""
 
+DTYPE = Choice(*ELEMENTS)
+LAYOUT = Choice(*LAYOUTS)
+ACTIVATION = Choice(None, *(e for e in EPILOGUES if e != "bias"))
+"""What options of products may be."""
+
 GEMM = Signature(
     "int4_gemm",
     ("a", "b", "c", "bias"),
@@ -101,14 +107,6 @@ GEMM = Signature(
     },
     ("M", "N", "K"),
     optional=frozenset({"c", "bias"}),
-    options={
-        "dtype": Option("s4", tuple(ELEMENTS)),
-        "layout": Option("rcr", LAYOUTS),
-        "activation": Option(None, (None, *(e for e in EPILOGUES if e != "bias"))),
-        "alpha": Option(1.0, kind="float"),
-        "beta": Option(0.0, kind="float"),
-        "out_dtype": Option(),
-    },
     over={"out": ("c",)},
 )
 
@@ -154,11 +152,19 @@ def shape(m: int, n: int, dtype: str) -> tuple[int, int]:
 
 
 def pack(x: Any, dtype: str = "s4") -> Any:
-    """Integers [..., n], n even, as uint8 [..., n / 2]: ``x[..., 2i] & 15 | x[..., 2i + 1] << 4``.
+    """``x[..., 2i] & 15 | x[..., 2i + 1] << 4``: two integers of 4 bits a byte.
 
-    ``x``: an array of NumPy, PyTorch or CuPy of an integer dtype, whose numbers are those of
-    ``dtype`` ("s4": -8 .. 7, "u4": 0 .. 15); on a GPU, this is waited for. Raises DtypeError,
-    OptionError, and ShapeError for an odd n.
+    Shapes
+        ``x`` ``[..., n]``, n even; the result ``[..., n / 2]``.
+    Dtypes
+        ``x``: any of integers, of NumPy, PyTorch or CuPy; its numbers are those of ``dtype``
+        (``"s4"``: -8 .. 7, ``"u4"``: 0 .. 15). The result is uint8.
+    Order
+        Nothing is computed. On a GPU this waits, as the numbers are looked at.
+    Errors
+        DtypeError, ShapeError for an odd n, OptionError for numbers that are none of ``dtype``.
+    Source
+        ``ptxgen/numerics/int4.py``.
     """
     xp, element = _module(x), _element(dtype)
     if "int" not in str(x.dtype):
@@ -175,9 +181,19 @@ def pack(x: Any, dtype: str = "s4") -> Any:
 
 
 def unpack(x: Any, dtype: str = "s4") -> Any:
-    """The inverse of :func:`pack`: uint8 [..., n] to int8 ("s4") or uint8 ("u4") [..., 2n].
+    """``unpack(pack(x)) == x``: the integers of bytes that hold two each.
 
-    Raises DtypeError and OptionError.
+    Shapes
+        ``x`` ``[..., n]``; the result ``[..., 2n]``.
+    Dtypes
+        ``x``: uint8, of NumPy, PyTorch or CuPy; the result int8 (``dtype="s4"``) or uint8
+        (``"u4"``).
+    Order
+        Nothing is computed.
+    Errors
+        DtypeError, ShapeError for no dimension, OptionError.
+    Source
+        ``ptxgen/numerics/int4.py``.
     """
     xp, element = _module(x), _element(dtype)
     if str(x.dtype).removeprefix("torch.") != PACKED:

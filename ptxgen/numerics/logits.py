@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from ptxgen.numerics import functions, rowops
 from ptxgen.numerics.constants import F32
-from ptxgen.numerics.contract import TIERS, Contract
+from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.formula import (
     STORED,
     Formula,
@@ -35,7 +35,7 @@ from ptxgen.numerics.formula import (
     read,
     where,
 )
-from ptxgen.numerics.signature import Option, Signature
+from ptxgen.numerics.signature import Signature
 from ptxgen.numerics.softcap import capped as capped_by
 
 SEGMENT = 256
@@ -54,7 +54,6 @@ LOGIT_SEGMENTS = Signature(
     ("top", "total", "hit"),
     {"": {"x": "... N", "target": "...", "top": "... S", "total": "... S", "hit": "..."}},
     ("M", "N"),
-    options={"softcap": Option(None, kind="float")},
 )
 LINEAR_SEGMENTS = Signature(
     "linear_segments",
@@ -74,11 +73,6 @@ LINEAR_SEGMENTS = Signature(
     },
     ("M", "N", "K"),
     optional=frozenset({"bias"}),
-    options={
-        "layout": Option("nk", ("nk", "kn")),
-        "tier": Option("auto", ("auto", *TIERS)),
-        "softcap": Option(None, kind="float"),
-    },
 )
 LOGIT_GRADIENT = Signature(
     "logit_gradient",
@@ -96,11 +90,6 @@ LOGIT_GRADIENT = Signature(
     },
     ("M", "N"),
     optional=frozenset({"dy"}),
-    options={
-        "ignore_index": Option(-100, kind="int"),
-        "label_smoothing": Option(0.0, kind="float"),
-        "softcap": Option(None, kind="float"),
-    },
     over={"g": ("x",)},
 )
 

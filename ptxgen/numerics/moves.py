@@ -17,7 +17,7 @@ An index that is none of a row contributes nothing, and reading one gives zeros.
 from __future__ import annotations
 
 from ptxgen.numerics.contract import Contract
-from ptxgen.numerics.signature import Option, Signature
+from ptxgen.numerics.signature import Signature
 
 SCATTER = Contract(
     "scatter", 1, "equal indices, ascending by position, as a row of rows/1; old + sum", "simt"
@@ -36,7 +36,6 @@ EMBEDDING = Signature(
     ("out",),
     {"": {"weight": "V I", "indices": "...", "out": "... I"}},
     ("M", "V", "I"),
-    options={"padding_idx": Option(None, kind="int")},
 )
 EMBEDDING_BACKWARD = Signature(
     "embedding_backward",
@@ -44,7 +43,6 @@ EMBEDDING_BACKWARD = Signature(
     ("out",),
     {"": {"dy": "... I", "indices": "...", "out": "V I"}},
     ("M", "V", "I"),
-    options={"rows": Option(0, kind="int"), "padding_idx": Option(None, kind="int")},
 )
 INDEX_ADD = Signature(
     "index_add",

@@ -23,8 +23,9 @@ The codebook is that of the QLoRA paper (Dettmers et al., arXiv 2305.14314, appe
 
 from __future__ import annotations
 
-from ptxgen.numerics.contract import ACTIVATIONS, Contract, K, Plan
-from ptxgen.numerics.signature import Option, Signature
+from ptxgen.numerics.contract import Contract, K, Plan
+from ptxgen.numerics.option import Choice
+from ptxgen.numerics.signature import Signature
 
 BLOCK = 64
 """Neighbours along K that share a scale."""
@@ -66,7 +67,8 @@ ACCUMULATED = {"float32": ("simt", "f64"), "bfloat16": ("tc",), "float16": ("tc"
 """What products of operands of each dtype may be accumulated by, ``"auto"`` first."""
 
 _WEIGHT = {"data": "N K/2", "scales": "N K/64"}
-_OPTIONS = {"accumulate": Option("auto", ("auto", "tc", "simt", "f64")), "out_dtype": Option()}
+ACCUMULATE = Choice("auto", "tc", "simt", "f64")
+"""What products may add in: which of these, the dtype says (:data:`ACCUMULATED`)."""
 
 LINEAR = Signature(
     "nf4_linear",
@@ -75,7 +77,6 @@ LINEAR = Signature(
     {"": {"x": "... K", **_WEIGHT, "bias": "N", "out": "... N"}},
     ("M", "N", "K"),
     optional=frozenset({"bias"}),
-    options={**_OPTIONS, "activation": Option(None, (None, *ACTIVATIONS))},
 )
 DGRAD = Signature(
     "nf4_linear_dgrad",
@@ -83,5 +84,4 @@ DGRAD = Signature(
     ("out",),
     {"": {"dy": "... N", **_WEIGHT, "out": "... K"}},
     ("M", "N", "K"),
-    options=_OPTIONS,
 )

@@ -12,18 +12,14 @@ The dtype of a result is, unless the caller names another that can hold it,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ptxgen.errors import DtypeError, FormulaError, OptionError
-from ptxgen.numerics.dtype import DTYPES
+from ptxgen.numerics import functions  # noqa: F401 - which gives values their powers
+from ptxgen.numerics.dtype import FULL
 from ptxgen.numerics.formula import FLOATS, STORED, TYPES, Formula, Input, Node, Output, trace
 
-NAMES: Mapping[str, str] = {**DTYPES, "int32": "i32", "int64": "i64", "bool": "bool"}
-"""The dtypes of arrays by their full names."""
-FULL = {short: full for full, short in NAMES.items()}
-ITEMSIZE = {"f32": 4, "f64": 8, "bf16": 2, "f16": 2, "i32": 4, "i64": 8, "bool": 1}
-"""Bytes of an element."""
 OPERANDS_MAX = 48
 """Most arrays, scalars and results of one formula, so that the parameters of any kernel fit in
 the 4 KiB that CUDA gives them."""
@@ -70,7 +66,9 @@ def formula(
     if wanted is None or isinstance(wanted, str):
         wanted = [wanted] * len(nodes)
     if len(wanted) != len(nodes):
-        raise OptionError(f"{len(wanted)} dtypes or results are given; there are {len(nodes)}")
+        raise OptionError(
+            f"out_dtype or out has {len(wanted)} entries; there are {len(nodes)} results"
+        )
     if len(parameters) + len(nodes) > OPERANDS_MAX:
         raise FormulaError(
             f"{len(parameters)} arguments and {len(nodes)} results; a kernel takes at most "
@@ -97,8 +95,8 @@ def stored(position: int, node: Node, arrays: Sequence[str], wanted: str | None)
     if wanted is not None:
         if wanted not in holding:
             raise DtypeError(
-                f"result {position} is computed in {node.type}; it can be stored in "
-                f"{' or '.join(FULL[d] for d in holding)}, got {FULL.get(wanted, wanted)}: cast it"
+                f"out_dtype or out is {FULL.get(wanted, wanted)}; result {position} is computed in "
+                f"{node.type}, which {' or '.join(FULL[d] for d in holding)} can hold: cast it"
             )
         return wanted
     if node.op == "round_to":

@@ -15,13 +15,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
 from ptxgen.errors import SpecError
 from ptxgen.numerics import functions
-from ptxgen.numerics.dtype import name_of
 from ptxgen.numerics.formula import (
     STORED,
     Formula,
@@ -39,8 +38,8 @@ from ptxgen.numerics.formula import (
     where,
 )
 from ptxgen.numerics.gradient import gradients
-from ptxgen.numerics.pointwise import NAMES
-from ptxgen.numerics.signature import Option, Signature
+from ptxgen.numerics.option import AnyReal, Integer, Option, Real
+from ptxgen.numerics.signature import Signature
 from ptxgen.numerics.softcap import capped
 
 REAL = ("f32", "bf16", "f16", "f64")
@@ -48,17 +47,28 @@ NUMBERS = (*REAL, "i32", "i64")
 LAST = (1 << 31) - 1
 """No element's index: that of the last there can be, and one more."""
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
+EPS = Real(least=0.0, most=3e38)
+INDEX = Integer(-(1 << 63), (1 << 63) - 1)
+SMOOTHING = Real(least=0.0, most=1.0)
+SOFTCAP = Real(above=0.0, most=3e38)
+Z_LOSS = Real(least=0.0, most=3e38)
+"""What numbers of these operations may be."""
+
+
+ANY = AnyReal()
 
 
 @dataclass(frozen=True)
 class Number:
-    """A number that an operation is told: its default, and the value that leaves it out of the
-    formula, if there is one. ``dtype``: "" for the type that is computed in.
+    """A number that an operation is given: its default, and the value that leaves it out of the
+    formula, if there is one. ``dtype``: "" for the type that is computed in. ``option``: what it
+    may be.
     """
 
     default: Any = None
     neutral: Any = None
     dtype: str = ""
+    option: Option = ANY
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +84,11 @@ class RowOp:
     ``over``: of results, the arrays in whose memory they may be. ``wide``: what is computed in, if
     the first array does not say it. ``narrow``: whether ``out_dtype`` may have 16 bits where the
     first array has 32.
+
+    ``when``: of results that are only there if an array is given, that array's name.
+    ``form``: how users call it: "reduce", over any axes; "along" one; "own", by a function of its
+    name that is written for it; "" not at all, other operations do. ``says``: what it computes, for
+    people.
     """
 
     name: str
@@ -88,6 +103,9 @@ class RowOp:
     over: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _EMPTY)
     wide: str = ""
     narrow: bool = False
+    when: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    form: str = ""
+    says: str = ""
 
     @cached_property
     def signature(self) -> Signature:
@@ -95,7 +113,6 @@ class RowOp:
         forms = {"element": "... N", "row": "...", "column": "N"}
         shapes = {name: forms[kind] for name, kind in self.arrays.items()}
         shapes |= {name: forms[level] for name, (level, _) in self.results.items()}
-        kinds = {n: "int" if o.dtype == "i64" else "float" for n, o in self.numbers.items()}
         return Signature(
             self.name,
             tuple(self.arrays),
@@ -103,10 +120,6 @@ class RowOp:
             {"": shapes},
             ("M", "N"),
             optional=self.optional,
-            options={
-                **{n: Option(o.default, kind=kinds[n]) for n, o in self.numbers.items()},
-                **({"out_dtype": Option()} if self.chooses else {}),
-            },
             over=self.over,
         )
 
@@ -124,13 +137,22 @@ class RowOp:
         """What is computed in, if the first array is of dtype ``first``."""
         return self.wide or STORED[first]
 
-    def outputs(self, first: str, wanted: str | None = None) -> tuple[str, ...]:
-        """The results' dtypes, if the first array is of dtype ``first``."""
+    def present(self, given: Iterable[str]) -> dict[str, tuple[str, str]]:
+        """The results that are there, if these arrays are given."""
+        names = set(given)
+        return {n: r for n, r in self.results.items() if self.when.get(n, n) in {n, *names}}
+
+    def outputs(
+        self, first: str, given: Iterable[str], wanted: str | None = None
+    ) -> tuple[str, ...]:
+        """The dtypes of the results, if the first array is of dtype ``first``, and these arrays are
+        given.
+        """
         natural = {"": first, "wide": self.computed(first)}
         natural["sum"] = first if first in REAL else "i64"
         return tuple(
             wanted if wanted and dtype in ("", "sum") else natural.get(dtype, dtype)
-            for _, dtype in self.results.values()
+            for _, dtype in self.present(given).values()
         )
 
     def variant(
@@ -154,11 +176,6 @@ class RowOp:
         }
 
 
-def wanted_dtype(dtype: Any) -> str:
-    """The full name of a dtype that a caller names. Raises DtypeError."""
-    return name_of(dtype, "out_dtype", NAMES)
-
-
 @cache
 def formula(variant: str) -> Formula:
     """What a variant computes. Raises SpecError for an unknown one."""
@@ -172,7 +189,7 @@ def formula(variant: str) -> Formula:
     for each, dtype in dtypes.items():
         nodes[each] = read(each, dtype, row.arrays.get(each, "scalar"))
     found = trace(row.formula, nodes)
-    named = zip(row.results.items(), outputs.split(), found, strict=True)
+    named = zip(row.present(dtypes).items(), outputs.split(), found, strict=True)
     return Formula(
         tuple(
             Output(n, d, _typed(node, d), level == "column") for (n, (level, _)), d, node in named
@@ -221,6 +238,10 @@ def _prod_backward(x: Node, dy: Node) -> Node:
 
 def _mean(x: Node) -> Node:
     return x.reduce("sum") / _count(x)
+
+
+def _extreme(x: Node, how: str) -> Node:
+    return x.reduce(how)
 
 
 def _first(x: Node, how: str) -> Node:
@@ -509,17 +530,17 @@ _INDEX = {"out": ("row", "i64")}
 _LOSS = {"loss": ("row", "wide")}
 _BACK = {"dx": ("element", "")}
 _MOMENTS = {"mean": ("row", "wide"), "scale": ("row", "wide")}
-_CORRECTION = {"correction": Number(1.0)}
-_EPS = {"eps": Number(1e-6)}
-_EPS_LAYER = {"eps": Number(1e-5)}
+_CORRECTION = {"correction": Number(1.0, option=Real(least=-3e38, most=3e38))}
+_EPS = {"eps": Number(1e-6, option=EPS)}
+_EPS_LAYER = {"eps": Number(1e-5, option=EPS)}
 _X = {"x": "element"}
 _ADDED = {"out": ("element", ""), "total": ("element", "")}
-_IGNORED = {"ignore_index": Number(-100, dtype="i64")}
+_IGNORED = {"ignore_index": Number(-100, dtype="i64", option=INDEX)}
 _CLASSES = {
     **_IGNORED,
-    "label_smoothing": Number(0.0, neutral=0.0),
-    "softcap": Number(None),
-    "z_loss": Number(0.0, neutral=0.0),
+    "label_smoothing": Number(0.0, neutral=0.0, option=SMOOTHING),
+    "softcap": Number(None, option=SOFTCAP),
+    "z_loss": Number(0.0, neutral=0.0, option=Z_LOSS),
 }
 _WEIGHT = frozenset({"weight"})
 _TARGET = frozenset({"target"})
@@ -528,17 +549,85 @@ _BOTH = frozenset({"weight", "bias"})
 TABLE: dict[str, RowOp] = {
     op.name: op
     for op in (
-        RowOp("sum", _sum, results=_SUM, dtypes=(*NUMBERS, "bool")),
-        RowOp("prod", _prod, results=_SUM, dtypes=(*NUMBERS, "bool")),
+        RowOp(
+            "sum",
+            _sum,
+            results=_SUM,
+            dtypes=(*NUMBERS, "bool"),
+            form="reduce",
+            says="``sum(x)`` over ``axis``. Of integers and bools it is int64, and wraps.",
+        ),
+        RowOp(
+            "prod",
+            _prod,
+            results=_SUM,
+            dtypes=(*NUMBERS, "bool"),
+            form="reduce",
+            says="``prod(x)`` over ``axis``, in the order of a sum. Of integers and bools it is "
+            "int64, and wraps.",
+        ),
         RowOp("prod_backward", _prod_backward, _X | {"dy": "row"}, _BACK),
-        RowOp("mean", _mean, results=_ROW),
-        RowOp("amax", lambda x: x.reduce("max"), results=_ROW, dtypes=NUMBERS, empty=False),
-        RowOp("amin", lambda x: x.reduce("min"), results=_ROW, dtypes=NUMBERS, empty=False),
-        RowOp("argmax", lambda x: _first(x, "max"), results=_INDEX, dtypes=NUMBERS, empty=False),
-        RowOp("argmin", lambda x: _first(x, "min"), results=_INDEX, dtypes=NUMBERS, empty=False),
-        RowOp("var", _var, results=_ROW, numbers=_CORRECTION),
-        RowOp("std", _std, results=_ROW, numbers=_CORRECTION),
-        RowOp("softmax", _softmax),
+        RowOp(
+            "mean",
+            _mean,
+            results=_ROW,
+            form="reduce",
+            says="``sum(x) / n`` over ``axis``; NaN of no elements.",
+        ),
+        *(
+            RowOp(
+                f"a{how}",
+                partial(_extreme, how=how),
+                results=_ROW,
+                dtypes=NUMBERS,
+                empty=False,
+                form="reduce",
+                says=f"``{how}(x)`` over ``axis``. A NaN if there is one; {zeros}.",
+            )
+            for how, zeros in (
+                ("max", "+0.0 is above -0.0"),
+                ("min", "-0.0 is below +0.0"),
+            )
+        ),
+        *(
+            RowOp(
+                f"arg{how}",
+                partial(_first, how=how),
+                results=_INDEX,
+                dtypes=NUMBERS,
+                empty=False,
+                form="reduce",
+                says=f"``arg{how}(x)`` along ``axis``: the index of the first of the {which}. "
+                f"A NaN is {beyond} than any number; zeros are equal.",
+            )
+            for how, which, beyond in (
+                ("max", "largest", "larger"),
+                ("min", "smallest", "smaller"),
+            )
+        ),
+        RowOp(
+            "var",
+            _var,
+            results=_ROW,
+            numbers=_CORRECTION,
+            form="reduce",
+            says="``sum((x - mean)**2) / max(n - correction, 0)`` over ``axis``.",
+        ),
+        RowOp(
+            "std",
+            _std,
+            results=_ROW,
+            numbers=_CORRECTION,
+            form="reduce",
+            says="``sqrt(var(x))`` over ``axis``.",
+        ),
+        RowOp(
+            "softmax",
+            _softmax,
+            form="along",
+            says="``e * (1 / sum(e))`` along ``axis``, of ``e = exp(x - max(x))``. A row of -inf, "
+            "or with a NaN or +inf, gives NaN.",
+        ),
         RowOp(
             "attention_weights",
             _attention_weights,
@@ -550,7 +639,13 @@ TABLE: dict[str, RowOp] = {
             narrow=True,
         ),
         RowOp("softmax_backward", _softmax_backward, {"dy": "element", "y": "element"}, _BACK),
-        RowOp("log_softmax", _log_softmax),
+        RowOp(
+            "log_softmax",
+            _log_softmax,
+            form="along",
+            says="``d - log(sum(exp(d)))`` along ``axis``, of ``d = x - max(x)``. A row of -inf, "
+            "or with a NaN or +inf, gives NaN.",
+        ),
         RowOp(
             "log_softmax_backward",
             _log_softmax_backward,
@@ -566,6 +661,7 @@ TABLE: dict[str, RowOp] = {
             _CLASSES,
             integers=_TARGET,
             empty=False,
+            form="own",
         ),
         RowOp(
             "cross_entropy_backward",
@@ -581,7 +677,7 @@ TABLE: dict[str, RowOp] = {
             _cross_entropy_joined,
             {"top": "element", "total": "element", "hit": "row", "target": "row", "even": "row"},
             {"loss": ("row", "wide"), "peak": ("row", "wide"), "scale": ("row", "wide")},
-            {**_IGNORED, "classes": Number(0, dtype="i64"), **_CLASSES},
+            {**_IGNORED, "classes": Number(0, dtype="i64", option=INDEX), **_CLASSES},
             optional=frozenset({"even"}),
             dtypes=("f32", "f64"),
             integers=_TARGET,
@@ -591,7 +687,7 @@ TABLE: dict[str, RowOp] = {
             "capped_mean",
             _capped_mean,
             results={"out": ("row", "wide")},
-            numbers={"softcap": Number(None)},
+            numbers={"softcap": Number(None, option=SOFTCAP)},
             empty=False,
         ),
         *(
@@ -600,7 +696,7 @@ TABLE: dict[str, RowOp] = {
                 _shares(wide, reduction == "mean"),
                 {"target": "element", "dy": "row"},
                 {"share": ("element", "wide")},
-                {"ignore_index": Number(-100, dtype="i64"), "times": Number(1.0, neutral=1.0)},
+                _IGNORED | {"times": Number(1.0, neutral=1.0)},
                 optional=frozenset({"dy"}),
                 dtypes=("i64", "i32"),
                 integers=_TARGET,
@@ -625,7 +721,14 @@ TABLE: dict[str, RowOp] = {
             _IGNORED,
             integers=_TARGET,
         ),
-        RowOp("rms_norm", _rms_norm, _X | {"weight": "column"}, numbers=_EPS, optional=_WEIGHT),
+        RowOp(
+            "rms_norm",
+            _rms_norm,
+            _X | {"weight": "column"},
+            numbers=_EPS,
+            optional=_WEIGHT,
+            form="own",
+        ),
         RowOp(
             "add_rms_norm",
             _add_rms_norm,
@@ -648,6 +751,7 @@ TABLE: dict[str, RowOp] = {
             _X | {"weight": "column", "bias": "column"},
             numbers=_EPS_LAYER,
             optional=_BOTH,
+            form="own",
         ),
         RowOp(
             "add_layer_norm",
@@ -723,21 +827,3 @@ TABLE: dict[str, RowOp] = {
     )
 }
 """The operations by name."""
-
-CALLED = (
-    "sum",
-    "prod",
-    "mean",
-    "amax",
-    "amin",
-    "argmax",
-    "argmin",
-    "var",
-    "std",
-    "softmax",
-    "log_softmax",
-    "cross_entropy",
-    "rms_norm",
-    "layer_norm",
-)
-"""Those that users call by name; others are gradients, or what these are made of."""

@@ -22,7 +22,7 @@ on that row alone: not on how many rows there are, nor on which kernels ran.
 from __future__ import annotations
 
 from ptxgen.numerics.contract import Contract
-from ptxgen.numerics.signature import Option, Signature
+from ptxgen.numerics.signature import Signature
 
 LSE = Contract(
     "lse", 1, "segments of 1024: s = sum exp(x - m); total = fma(s, exp(m - M), total)", "simt"
@@ -58,5 +58,4 @@ LOGSUMEXP = Signature(
     ("out",),
     {"": {"x": "... N", "out": "..."}},
     ("M", "N"),
-    options={"out_dtype": Option()},
 )

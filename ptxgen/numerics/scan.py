@@ -19,7 +19,7 @@ A reverse sum is that of the row read backwards. So a row's bits depend on that 
 from __future__ import annotations
 
 from ptxgen.numerics.contract import Contract
-from ptxgen.numerics.signature import Option, Signature
+from ptxgen.numerics.signature import Signature
 
 SCAN = Contract(
     "scan", 1, "chunks of 256: 8 in a lane, lanes by doubling; carried ascending", "simt"
@@ -34,9 +34,5 @@ CUMSUM = Signature(
     ("out",),
     {"": {"x": "... N", "out": "... N"}},
     ("M", "N"),
-    options={
-        "exclusive": Option(False, (False, True), "bool"),
-        "reverse": Option(False, (False, True), "bool"),
-    },
     over={"out": ("x",)},
 )

@@ -32,7 +32,7 @@ Philox is J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw: Parallel random nu
 from __future__ import annotations
 
 from ptxgen.numerics.contract import Contract
-from ptxgen.numerics.signature import Option, Signature
+from ptxgen.numerics.signature import Signature
 
 TOPK_CONTRACT = Contract("topk", 1, "descending; equal ones by ascending index", "any")
 SAMPLE_CONTRACT = Contract("sample", 1, "integer weights, Philox4x32-10, the inverse sum", "simt")
@@ -51,7 +51,6 @@ TOPK = Signature(
     ("values", "indices"),
     {"": {"x": "... N", "values": "... K", "indices": "... K"}},
     ("M", "N"),
-    options={"k": Option(1, kind="int"), "largest": Option(True, (False, True), "bool")},
 )
 SAMPLE = Signature(
     "sample",
@@ -60,11 +59,4 @@ SAMPLE = Signature(
     {"": {"logits": "... N", "seeds": "...", "offsets": "...", "out": "..."}},
     ("M", "N"),
     optional=frozenset({"seeds", "offsets"}),
-    options={
-        "temperature": Option(0.0, kind="float"),
-        "top_k": Option(0, kind="int"),
-        "top_p": Option(1.0, kind="float"),
-        "seed": Option(0, kind="int"),
-        "offset": Option(0, kind="int"),
-    },
 )

@@ -1,10 +1,11 @@
-"""Signatures: an operation's arguments, results and options, and how shapes fit, as data.
+"""Signatures: an operation's arguments and results, and how their shapes fit, as data.
 
 A shape is written as a form: ``"... K"`` is any number of leading dimensions, which together count
 as the size M, and a last one, K; ``"K N"`` is a matrix; ``"* K N"`` is a batch of them, whose
 leading dimensions broadcast against those of other arguments, as NumPy's do. ``"M K/2"`` is a
-matrix whose items hold two elements each along K, which therefore is even. The library, the oracles
-and PyTorch's fake kernels all infer shapes here.
+matrix whose items hold two elements each along K, which therefore is even; ``"B+1"`` a vector of
+one element more than B. What sizes are to each other else (a multiple, say) are relations. The
+library, the oracles and PyTorch's fake kernels all infer shapes here.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
-from typing import Any
 
-from ptxgen.errors import OptionError, ShapeError
+from ptxgen.errors import ShapeError
+from ptxgen.expr import Expr
 
 DIM_MAX = (1 << 31) - 1
 """Largest size of a dimension."""
@@ -26,19 +27,6 @@ BATCH = "*"
 """The leading dimensions of a batch, in a form."""
 
 Shape = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Option:
-    """A keyword argument that is no array.
-
-    ``default``; ``choices``: all that it may be; none: the operation itself says. ``kind`` is its
-    type in PyTorch's schemas.
-    """
-
-    default: Any = None
-    choices: tuple[Any, ...] = ()
-    kind: str = "str"
 
 
 @dataclass(frozen=True)
@@ -58,8 +46,8 @@ class Signature:
     each way that the option "layout" may be (the only key is "" where there is no such option).
     ``sizes``: the names of its sizes, in the order in which people give them. ``over``: of results,
     the arguments that its memory may be, as a whole: kernels read each element of those before they
-    write it. ``scalars``: the arguments that are Python numbers, which kernels are given when they
-    are fired.
+    write it. ``relations``: what sizes are to each other besides, where the same name does not say
+    it: predicates, each with words for people.
     """
 
     name: str
@@ -68,14 +56,8 @@ class Signature:
     forms: Mapping[str, Mapping[str, str]]
     sizes: tuple[str, ...]
     optional: frozenset[str] = frozenset()
-    options: Mapping[str, Option] = field(default_factory=lambda: MappingProxyType({}))
     over: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
-    scalars: tuple[str, ...] = ()
-
-    @property
-    def arrays(self) -> tuple[str, ...]:
-        """The arguments that are arrays."""
-        return tuple(name for name in self.arguments if name not in self.scalars)
+    relations: tuple[tuple[Expr, str], ...] = ()
 
     def infer(
         self,
@@ -127,8 +109,12 @@ class Signature:
                     )
                 batch, batched, dims, extents = found, batched or name, form[1:], shape[cut:]
             for each, extent in zip(dims, extents, strict=True):
-                dim, unit = elements(each)
-                size = extent * unit
+                dim, unit, more = elements(each)
+                size = (extent - more) * unit
+                if isinstance(size, int) and size < 0:
+                    raise ShapeError(
+                        f"{name} has shape {list(shape)}; takes {text}, {more} or more"
+                    )
                 if size % packing.get(dim, 1):
                     raise ShapeError(
                         f"{name} has shape {list(shape)}, so {dim} = {size}; takes a multiple of "
@@ -146,6 +132,10 @@ class Signature:
                         f"that of {owner[dim]}{how}"
                     )
                 owner.setdefault(dim, name)
+        for relation, words in self.relations:
+            if relation.variables() <= sizes.keys() and not relation.evaluate(sizes):
+                got = ", ".join(f"{n} = {sizes[n]}" for n in sorted(relation.variables()))
+                raise ShapeError(f"{words}; got {got}")
         outer = lead[1] if lead else ()
         return Inferred(sizes, self.shapes(sizes, layout, outer, self.results, batch))
 
@@ -166,21 +156,9 @@ class Signature:
             form = self.forms[layout][name].split()
             outer = before.get(form[0])
             inner = form if outer is None else form[1:]
-            units = map(elements, inner)
-            found.append((*(outer or ()), *(sizes[dim] // unit for dim, unit in units)))
+            own = (sizes[dim] // unit + more for dim, unit, more in map(elements, inner))
+            found.append((*(outer or ()), *own))
         return tuple(found)
-
-    def check(self, options: Mapping[str, Any]) -> None:
-        """Raises OptionError for an option that is none of its choices."""
-        for name, option in self.options.items():
-            if not option.choices:
-                continue
-            value = options[name]
-            known = isinstance(value, str | bool | int | float | None)
-            if not known or value not in option.choices:
-                raise OptionError(
-                    f"{name} is {value!r}; takes {', '.join(map(repr, option.choices))}"
-                )
 
 
 def broadcast(one: Shape, other: Shape) -> Shape | None:
@@ -195,16 +173,19 @@ def broadcast(one: Shape, other: Shape) -> Shape | None:
     return tuple(found)
 
 
-def elements(dim: str) -> tuple[str, int]:
-    """A dimension of a form: its size's name, and how many elements an item holds along it."""
-    name, _, unit = dim.partition("/")
-    return name, int(unit or 1)
+def elements(dim: str) -> tuple[str, int, int]:
+    """A dimension of a form: its size's name, how many elements an item holds along it, and how
+    many items there are besides.
+    """
+    name, _, more = dim.partition("+")
+    name, _, unit = name.partition("/")
+    return name, int(unit or 1), int(more or 0)
 
 
 def packed(forms: Mapping[str, str]) -> dict[str, int]:
     """The sizes along which items of some argument or result hold several elements: how many."""
     found = (elements(dim) for form in forms.values() for dim in form.split())
-    return {name: unit for name, unit in found if unit > 1}
+    return {name: unit for name, unit, _ in found if unit > 1}
 
 
 def leading_in(forms: Mapping[str, str]) -> bool:

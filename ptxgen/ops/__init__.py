@@ -1,169 +1,91 @@
-"""The library's operations. :mod:`ptxgen` exports them.
+"""The library's operations, by name: :data:`ptxgen.program.registry.OPERATIONS`.
 
-Each is a row (:class:`ptxgen.ops.op.Op`) in :data:`OPS`, and a function that adds its signature and
-its contract for readers. ``gemm`` reads products; ``run`` and ``launch`` carry any row to the GPU.
+Each is a function that lowers it (:class:`ptxgen.program.operation.Op`), or a row of a table: of
+pointwise functions (:mod:`ptxgen.ops.pointwise_table`), of operations over rows
+(:mod:`ptxgen.numerics.rowops`), of reductions down columns (:mod:`ptxgen.numerics.columns`). All
+are found when the first is asked for, and those of rows made when they are.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import Any
 
 from ptxgen import dispatch, tiles
 from ptxgen.errors import SpecError
-from ptxgen.later import later
-from ptxgen.numerics.rowops import CALLED, TABLE
+from ptxgen.numerics.columns import REDUCTIONS
+from ptxgen.numerics.dtype import FULL
+from ptxgen.numerics.rowops import TABLE
+from ptxgen.ops.pointwise_table import INNER, ROWS
+from ptxgen.program.operation import Op
+from ptxgen.program.registry import OPERATIONS
 from ptxgen.spec import Key, RouteTable
-from ptxgen.tiles.lazy import Lazy
 
-if TYPE_CHECKING:
-    from ptxgen.ops.columns import layer_norm_wgrad, rms_norm_wgrad
-    from ptxgen.ops.dgrad import linear_dgrad
-    from ptxgen.ops.flce import linear_cross_entropy, linear_cross_entropy_grad
-    from ptxgen.ops.forward import linear
-    from ptxgen.ops.groupnorm import group_norm
-    from ptxgen.ops.int4 import int4_gemm
-    from ptxgen.ops.moves import embedding, embedding_backward, gather, index_add, scatter_add
-    from ptxgen.ops.nf4 import nf4_linear, nf4_linear_dgrad
-    from ptxgen.ops.op import Op, Plan
-    from ptxgen.ops.product import matmul
-    from ptxgen.ops.rowcalls import (
-        amax,
-        amin,
-        argmax,
-        argmin,
-        cross_entropy,
-        layer_norm,
-        log_softmax,
-        mean,
-        prod,
-        rms_norm,
-        softmax,
-        std,
-        sum,
-        var,
-    )
-    from ptxgen.ops.rows import logsumexp
-    from ptxgen.ops.scan import cumsum
-    from ptxgen.ops.select import sample, topk
-    from ptxgen.ops.wgrad import linear_wgrad
+__all__ = ["OPERATIONS", "register"]
 
-__all__ = [
-    "OPS",
-    "amax",
-    "amin",
-    "argmax",
-    "argmin",
-    "cross_entropy",
-    "cumsum",
-    "embedding",
-    "embedding_backward",
-    "gather",
-    "group_norm",
-    "index_add",
-    "int4_gemm",
-    "layer_norm",
-    "layer_norm_wgrad",
-    "linear",
-    "linear_cross_entropy",
-    "linear_cross_entropy_grad",
-    "linear_dgrad",
-    "linear_wgrad",
-    "log_softmax",
+MODULES = (
+    "indexing",
+    "int4",
+    "layout",
+    "logits",
     "logsumexp",
-    "matmul",
-    "mean",
-    "nf4_linear",
-    "nf4_linear_dgrad",
-    "prod",
-    "register",
-    "rms_norm",
-    "rms_norm_wgrad",
-    "sample",
-    "scatter_add",
-    "softmax",
-    "std",
-    "sum",
-    "topk",
-    "var",
-]
-
-
-def _planned(name: str) -> Callable[..., Plan]:
-    plans: Mapping[str, Callable[..., Plan]] = importlib.import_module(
-        f"ptxgen.ops.{_FUNCTIONS[name]}"
-    ).PLANS
-    return plans[name]
-
-
-_HOMES = {
-    "cumsum": ("scan", "scan"),
-    "embedding": ("moves", "moves"),
-    "embedding_backward": ("moves", "moves"),
-    "index_add": ("moves", "moves"),
-    "int4_gemm": ("int4", "int4"),
-    "layer_norm_wgrad": ("columns", "columns"),
-    "linear": ("forward", "gemm"),
-    "linear_dgrad": ("dgrad", "gemm"),
-    "linear_wgrad": ("wgrad", "gemm"),
-    "logsumexp": ("rows", "rows"),
-    "matmul": ("product", "gemm"),
-    "nf4_linear": ("nf4", "nf4"),
-    "nf4_linear_dgrad": ("nf4", "nf4"),
-    "rms_norm_wgrad": ("columns", "columns"),
-    "sample": ("select", "select"),
-    "topk": ("select", "select"),
-    **dict.fromkeys(CALLED, ("rowcalls", "rowwise")),
-}
-"""The modules that have an operation's function, and its row."""
-_FUNCTIONS = {
-    "gather": "moves",
-    "group_norm": "groupnorm",
-    "linear_cross_entropy": "flce",
-    "linear_cross_entropy_grad": "flce",
-    "scatter_add": "moves",
-}
-"""The modules of functions without a row of their name."""
-COMPOSED: Lazy[str, Callable[..., Plan]] = Lazy(
-    {name: partial(_planned, name) for name, home in _FUNCTIONS.items() if home == "flce"}
+    "losses",
+    "nf4",
+    "norms",
+    "products",
+    "scan",
+    "select",
 )
-"""Operations made of others that say of which, by name."""
-_ROWS = {
-    **dict.fromkeys(("gather_rows", "scatter_add_along"), "moves"),
-    **dict.fromkeys(("linear_segments", "logit_segments", "logit_gradient"), "logits"),
-    **dict.fromkeys((f"{how}_columns" for how in ("sum", "prod", "max", "min", "mean")), "columns"),
-    **dict.fromkeys(TABLE, "rowwise"),
-}
-"""The modules of rows without a function of their name."""
+"""Those whose operations are functions."""
 
 
-def _row(name: str) -> Op:
-    home = _HOMES[name][1] if name in _HOMES else _ROWS[name]
-    rows: Mapping[str, Op] = importlib.import_module(f"ptxgen.ops.{home}").OPS
-    return rows[name]
+def _made(module: str, name: str) -> Op:
+    """The operation of a row of a table."""
+    found: Op = import_module(f"ptxgen.ops.{module}").operation(name)
+    return found
 
 
-OPS: Lazy[str, Op] = Lazy({name: partial(_row, name) for name in (*_HOMES, *_ROWS)})
-"""Every operation by name; a row's module is imported when it is asked for."""
+def _makers() -> dict[str, Callable[[], Op]]:
+    """What makes each operation, by name."""
+    found: dict[str, Callable[[], Op]] = {}
+    for name in (*(row.name for row in (*ROWS, *INNER)), *(f"cast_{d}" for d in FULL)):
+        found[name] = partial(_made, "pointwise", name)
+    for name in REDUCTIONS:
+        found[name] = partial(_made, "columns", name)
+    for name, row in TABLE.items():
+        found[f"{name}_rows" if row.form else name] = partial(_made, "rowwise", name)
+        if row.form in ("reduce", "along"):
+            found[name] = partial(_made, "reductions", name)
+    for module in MODULES:
+        for name, value in vars(import_module(f"ptxgen.ops.{module}")).items():
+            if isinstance(value, Op) and value.name == name:
+                found[name] = partial(_same, value)
+    return found
 
-_loaded = {name: f"ptxgen.ops.{module}:{name}" for name, (module, _) in _HOMES.items()}
-_loaded |= {name: f"ptxgen.ops.{module}:{name}" for name, module in _FUNCTIONS.items()}
-__getattr__, __dir__ = later(__name__, _loaded)
+
+def _same(value: Op) -> Op:
+    return value
 
 
-def register(op: Op, tables: Mapping[Key, RouteTable]) -> None:
-    """Adds an operation that is not in the package, with its route tables.
+OPERATIONS.fill(_makers)
+
+
+def register(op: Op, tables: Mapping[Key, RouteTable] | None = None) -> Any:
+    """Adds an operation that is not in the package, with the route tables that it needs, and
+    returns the function that calls it.
 
     Dispatch functions are made from the tables here and now; ``ptxgen.dispatch.prove`` proves them
-    as it does those of the package. ``ptxgen.ops.run.caller`` makes the function that calls it.
+    as it does those of the package.
 
     Raises SpecError, and adds nothing, for a name, a table or a kernel that is taken.
     """
-    if op.name in OPS:
+    if op.name in OPERATIONS:
         raise SpecError(f"there is an operation {op.name!r} already")
-    tiles.register(tables)
-    for key in tables:
-        dispatch.install(key)
-    OPS[op.name] = op
+    given = tables or {}
+    functions = dispatch.made(given)
+    tiles.register(given)
+    dispatch.install(functions)
+    OPERATIONS[op.name] = op
+    return op.function

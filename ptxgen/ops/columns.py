@@ -1,4 +1,4 @@
-"""Reductions down columns, and the gradients of weights of norms.
+"""Reductions down columns: from a line of :mod:`ptxgen.numerics.columns` to an operation.
 
 Other operations that reduce along a strided axis make their problems here (:func:`problem`).
 """
@@ -6,21 +6,21 @@ Other operations that reduce along a strided axis make their problems here (:fun
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ptxgen.errors import DtypeError, ShapeError
 from ptxgen.numerics.columns import REDUCTIONS, Reduction, computed
-from ptxgen.numerics.dtype import ELEMENTS, name_of
+from ptxgen.numerics.dtype import ELEMENTS, FULL
 from ptxgen.numerics.formula import Formula
-from ptxgen.numerics.pointwise import FULL
+from ptxgen.numerics.option import DtypeName, KernelName
 from ptxgen.numerics.signature import DIM_MAX
-from ptxgen.ops.op import Op, Options, Question, Result
-from ptxgen.ops.rowgradients import GRADIENTS
-from ptxgen.ops.run import caller
-from ptxgen.ops.views import ALIGN_MAX, alignment, apart, check_contiguous
-from ptxgen.runtime.arrays import ArrayView
+from ptxgen.ops.views import ALIGN_MAX, alignment, apart, check_contiguous, results
+from ptxgen.program.buffer import Buffer
+from ptxgen.program.build import ProgramBuilder
+from ptxgen.program.operation import Op
+from ptxgen.program.parameters import ARRAY, OPTION, STREAM, WRITTEN, Parameter
 from ptxgen.spec import Problem
 from ptxgen.spec.columns import item, state, variant
 
@@ -31,26 +31,25 @@ def problem(
     label: str,
     formula: Formula,
     sizes: tuple[int, int, int],
-    matrices: Mapping[str, ArrayView],
-    pointers: tuple[str, ...],
+    matrices: Mapping[str, Buffer],
 ) -> Problem:
     """The problem of reducing ``[OUTER, N, INNER]`` (``sizes``) to ``[OUTER, INNER]``.
 
     ``formula``: one of rows of N elements with a single level of reductions, whose results have a
     number for each row; ``label``: its name. ``matrices``: views of shape [OUTER, N, INNER] of the
     inputs that have a number for each element, of stride 1 along INNER; the other inputs are
-    contiguous. ``pointers``: of the call's arguments and results, in order, the names of the
-    formula's inputs, and ``out_`` with those of its results.
+    contiguous. Kernels have pointers by the names of the inputs, and ``out_`` with those of the
+    results.
     """
     outer, n, inner = sizes
     if outer * -(-inner // 32) > DIM_MAX:
         raise ShapeError(f"{label}: there are {outer} times {inner} columns; takes at most 2^36")
     wide, unit = item(formula), min(inner & -inner, ALIGN_MAX)
-    told: list[tuple[str, int | float]] = []
+    scalars: list[tuple[str, int | float]] = []
     for name, view in matrices.items():
         down, along = view.strides[1] if n > 1 else 0, view.strides[0] if outer > 1 else 0
         unit = min(unit, alignment(name, view, down, along) // view.itemsize)
-        told += [(f"LD_{name.upper()}", down), (f"LO_{name.upper()}", along)]
+        scalars += [(f"LD_{name.upper()}", down), (f"LO_{name.upper()}", along)]
     values = (
         ("OUTER", outer),
         ("N", n),
@@ -60,186 +59,152 @@ def problem(
         ("STATE", state(formula)),
     )
     what = f"{label} [{outer}, {n}, {inner}]"
-    return Problem(TABLE, variant(label, formula), values, tuple(told), pointers, what)
+    return Problem(TABLE, variant(label, formula), values, tuple(scalars), what)
 
 
-def columns_of(name: str, view: ArrayView, shape: tuple[int, int, int]) -> ArrayView:
-    """A view of three dimensions, checked: its columns are neighbours."""
-    if shape[2] > 1 and view.size and view.strides[2] != 1:
-        raise apart(name, view)
-    return view
+class ColumnOperation(Op):
+    """A reduction down columns."""
+
+    def __init__(self, row: Reduction, *, doc: str = "", public: bool = False) -> None:
+        self.row = row
+        arguments = row.signature.arguments
+        super().__init__(
+            self._lowered,
+            name=row.signature.name,
+            forms=row.signature,
+            oracle=partial(_oracle, row.signature.name),
+            public=public,
+            dtypes={n: "wide" for n in arguments if row.kinds[n] != "element"},
+            takes=(
+                *(Parameter(n, ARRAY) for n in arguments),
+                Parameter("out", WRITTEN, None, True),
+                Parameter("out_dtype", OPTION, None, True, DtypeName(tuple(ELEMENTS))),
+                Parameter("stream", STREAM, None, True),
+                Parameter("kernel", OPTION, None, True, KernelName()),
+            ),
+        )
+        self.__doc__ = doc
+
+    @property
+    def doc(self) -> str:
+        """See :attr:`Op.doc`."""
+        return self.__doc__ or ""
+
+    def _lowered(
+        self,
+        b: ProgramBuilder,
+        /,
+        *args: Buffer,
+        out: Any = None,
+        out_dtype: str | None = None,
+        kernel: str | None = None,
+        **named: Buffer,
+    ) -> Any:
+        """One launch, or two."""
+        row, signature = self.row, self.row.signature
+        given = {**dict(zip(signature.arguments, args, strict=False)), **named}
+        memory = results(out, len(signature.results))
+        dtypes, wide = _dtypes(row, given)
+        inferred = signature.infer({name: x.shape for name, x in given.items()})
+        found = inferred.sizes
+        sizes = found.get("O", 1), found.get("N", found.get("M", 1)), found["I"]
+        wanted = _wanted(given[signature.arguments[0]].dtype, wide, out_dtype, memory[0])
+        made = zip(inferred.results, memory, signature.results, strict=True)
+        targets = tuple(b.result(s, wanted, m, "out" if m else n) for s, m, n in made)
+        if not b.abstract and sizes[0] * sizes[2]:
+            matrices = {}
+            for name, kind in row.kinds.items():
+                view = given[name]
+                if kind == "element":
+                    view = view if "O" in found else _single(name, view)
+                    if sizes[2] > 1 and view.size and view.strides[2] != 1:
+                        raise apart(name, view)
+                    matrices[name] = view
+                else:
+                    check_contiguous(name, view)
+            for target in targets:
+                alignment("out", target, 0)
+                check_contiguous("out", target, result=True)
+            formula = row.formula(dtypes, ELEMENTS[wanted])
+            ends = {f"out_{n}": t for n, t in zip(signature.results, targets, strict=True)}
+            b.launch(
+                lambda: problem(signature.name, formula, sizes, matrices), {**given, **ends}, kernel
+            )
+        return targets[0] if len(targets) == 1 else targets
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """Columns to be reduced (:class:`ptxgen.ops.op.Reading`)."""
+def _oracle(name: str, *arrays: Any, **options: Any) -> Any:
+    from ptxgen.oracle.columns import reduce_columns
 
-    name: str
-    formula: Formula
-    sizes: tuple[int, int, int]
-    matrices: dict[str, ArrayView]
-    pointers: tuple[str, ...]
-    results: tuple[Result, ...]
-
-    def problem(self, targets: tuple[ArrayView, ...]) -> Problem | None:
-        """See :meth:`ptxgen.ops.op.Reading.problem`."""
-        outs = (p.removeprefix("out_") for p in self.pointers[-len(targets) :])
-        for name, target in zip(outs, targets, strict=True):
-            alignment(name, target, 0)
-            check_contiguous(name, target, result=True)
-        if self.sizes[0] * self.sizes[2] == 0:
-            return None
-        return problem(self.name, self.formula, self.sizes, self.matrices, self.pointers)
+    return reduce_columns(name, *arrays, **options)
 
 
-def read(
-    row: Reduction,
-    views: Mapping[str, ArrayView],
-    options: Options,
-    targets: tuple[str | None, ...],
-) -> Reading:
-    """The columns that a call asks to be reduced."""
-    signature = row.signature
-    dtypes = []
+def _dtypes(row: Reduction, given: Mapping[str, Buffer]) -> tuple[tuple[str, ...], str]:
+    """The short dtypes of the arguments, and what is computed in. Raises DtypeError."""
+    dtypes: list[str] = []
     wide = ""
     for name, kind in row.kinds.items():
-        given = views[name].dtype
+        own = given[name].dtype
         if kind == "element":
-            if given not in row.takes:
-                raise DtypeError(f"{name} has dtype {given}; takes {' or '.join(row.takes)}")
-            wide = computed((*(d for d in (wide,) if d), ELEMENTS[given]))
-        elif ELEMENTS.get(given) != wide:
-            raise DtypeError(f"{name} has dtype {given}; takes {FULL[wide]}")
-        dtypes.append(ELEMENTS[given])
-    inferred = signature.infer({name: view.shape for name, view in views.items()})
-    found = inferred.sizes
-    sizes = found.get("O", 1), found.get("N", found.get("M", 1)), found["I"]
-    matrices = {}
-    for name, kind in row.kinds.items():
-        view = views[name]
-        if kind == "element":
-            view = view if len(view.shape) == 3 and "O" in found else _single(name, view)
-            matrices[name] = columns_of(name, view, sizes)
-        else:
-            check_contiguous(name, view)
-    first = views[signature.arguments[0]].dtype
+            if own not in row.takes:
+                raise DtypeError(f"{name} has dtype {own}; takes {' or '.join(row.takes)}")
+            wide = computed((*(d for d in (wide,) if d), ELEMENTS[own]))
+        elif ELEMENTS.get(own) != wide:
+            raise DtypeError(f"{name} has dtype {own}; takes {FULL[wide]}")
+        dtypes.append(ELEMENTS[own])
+    return tuple(dtypes), wide
+
+
+def _wanted(first: str, wide: str, asked: str | None, out: Buffer | None) -> str:
+    """The dtype of the results."""
     accepted = tuple(dict.fromkeys((first, FULL[wide])))
     if wide.startswith("i"):
         accepted = tuple(dict.fromkeys((first, "int64")))
-    what, wanted = "out_dtype", options["out_dtype"]
-    wanted = None if wanted is None else name_of(wanted, what, ELEMENTS)
+    what, wanted = "out_dtype", asked
     if wanted is None:
-        what = f"{signature.results[0]}'s dtype"
-        wanted = next((t for t in targets if t is not None), first)
+        what = "out's dtype"
+        wanted = first if out is None else out.dtype
     if wanted not in accepted:
         raise DtypeError(f"{what} is {wanted!r}; takes {' or '.join(map(repr, accepted))}")
-    formula = row.formula(tuple(dtypes), ELEMENTS[wanted])
-    results = tuple(Result(shape, wanted) for shape in inferred.results)
-    pointers = (*signature.arguments, *(f"out_{r}" for r in signature.results))
-    return Reading(signature.name, formula, sizes, matrices, pointers, results)
+    return wanted
 
 
-def _single(name: str, view: ArrayView) -> ArrayView:
+def _single(name: str, view: Buffer) -> Buffer:
     """[..., I] as one matrix [1, N, I]."""
-    from dataclasses import replace
-
     flat = view.matrix(name)
     return replace(flat, shape=(1, *flat.shape), strides=(0, *flat.strides))
 
 
-def pose(row: Reduction, question: Question) -> Problem:
-    """The problem of the signature's sizes."""
-    known = {ELEMENTS[d] for d in row.takes}
-    if question.dtype not in known:
-        raise DtypeError(f"dtype is {question.dtype}; takes {' or '.join(row.takes)}")
-    found = question.sizes
-    if any(v > DIM_MAX for v in found.values()):
-        raise ShapeError(f"sizes are {found}; takes at most {DIM_MAX}")
-    sizes = found.get("O", 1), found.get("N", found.get("M", 1)), max(found["I"], 1)
-    wide = computed((question.dtype,))
-    dtypes = tuple(question.dtype if k == "element" else wide for k in row.kinds.values())
-    formula = row.formula(dtypes, question.dtype)
-    values = (
-        ("OUTER", max(sizes[0], 1)),
-        ("N", sizes[1]),
-        ("INNER", sizes[2]),
-        ("ITEM", item(formula)),
-        ("ALIGN", _aligned(sizes[2], item(formula), question.aligns)),
-        ("STATE", state(formula)),
-    )
-    pointers = (*row.signature.arguments, *(f"out_{r}" for r in row.signature.results))
-    name = row.signature.name
-    return Problem(TABLE, variant(name, formula), values, (), pointers, f"{name} {list(sizes)}")
-
-
-def _aligned(inner: int, itemsize: int, aligns: tuple[int, ...]) -> int:
-    low = inner * itemsize | ALIGN_MAX
-    for each in aligns:
-        low |= each
-    return low & -low
-
-
-def _ops() -> dict[str, Op]:
-    return {
-        name: Op(row.signature, partial(read, row), partial(pose, row), GRADIENTS.get(name))
-        for name, row in REDUCTIONS.items()
-    }
-
-
-OPS = _ops()
-"""The rows of reductions down columns."""
-CALLS = {name: caller(op) for name, op in OPS.items()}
-
-
-def reduce_columns(
-    how: str, *arguments: Any, out: Any = None, out_dtype: Any = None, stream: Any = None,
-    kernel: str | None = None,
-) -> Any:  # fmt: skip
-    """A reduction of REDUCTIONS by its name; several results are a tuple, and so is ``out``."""
-    signature = REDUCTIONS[how].signature
-    outs = out if isinstance(out, tuple) else (out,) * len(signature.results)
-    return CALLS[how](*arguments, *outs, stream, (out_dtype, kernel))
-
-
-def rms_norm_wgrad(
-    dy: Any,
-    x: Any,
-    rstd: Any,
-    *,
-    out: Any = None,
-    out_dtype: Any = None,
-    stream: Any = None,
-    kernel: str | None = None,
-) -> Any:
-    """``dweight = sum(dy * (x * rstd))`` over all leading dimensions: the weight's of an RMS norm.
-
-    Shapes
-        ``dy`` and ``x`` ``[..., I]``; ``rstd`` ``[...]``, that of each row; the result ``[I]``.
+_COMMON = """
     Dtypes
-        ``dy`` and ``x`` float32, bfloat16, float16 or float64; ``rstd`` float32 (float64 if any of
-        those is); the result of ``dy``'s, unless ``out`` or ``out_dtype`` say what is computed in.
+        ``dy`` and ``x`` float32, bfloat16, float16 or float64; {statistics} float32 (float64 if any
+        of those is); the result of ``dy``'s, unless ``out`` or ``out_dtype`` say what is computed
+        in.
     Order
         Rows are added in the order of contract ``rows/1``, every product rounded once.
     Errors
-        ShapeError, DtypeError for what does not fit.
-    """
-    return CALLS["rms_norm_wgrad"](dy, x, rstd, out, stream, (out_dtype, kernel))
+        ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before anything
+        is launched or written.
+    Source
+        ``ptxgen/ops/columns.py``, ``ptxgen/numerics/columns.py``.
+"""
+_DOCS = {
+    "rms_norm_wgrad": """``sum(dy * (x * rstd))`` over all leading dimensions: the gradient of an
+    RMS norm by its weight.
+
+    Shapes
+        ``dy`` and ``x`` ``[..., I]``; ``rstd`` ``[...]``, that of each row; the result ``[I]``."""
+    + _COMMON.format(statistics="``rstd``"),
+    "layer_norm_wgrad": """``(dweight, dbias)``: ``sum(dy * ((x - mean) * rstd))`` and ``sum(dy)``
+    over all leading dimensions: the gradients of a layer norm by its weight and bias.
+
+    Shapes
+        ``dy`` and ``x`` ``[..., I]``; ``mean`` and ``rstd`` ``[...]``, those of each row; the
+        results ``[I]``; ``out`` is a pair."""
+    + _COMMON.format(statistics="``mean`` and ``rstd``"),
+}
 
 
-def layer_norm_wgrad(
-    dy: Any,
-    x: Any,
-    mean: Any,
-    rstd: Any,
-    *,
-    out: Any = None,
-    out_bias: Any = None,
-    out_dtype: Any = None,
-    stream: Any = None,
-    kernel: str | None = None,
-) -> Any:
-    """``(dweight, dbias)``: ``sum(dy * ((x - mean) * rstd))``, ``sum(dy)``, of a layer norm.
-
-    As :func:`rms_norm_wgrad`; ``mean`` and ``rstd`` are those of each row.
-    """
-    return CALLS["layer_norm_wgrad"](dy, x, mean, rstd, out, out_bias, stream, (out_dtype, kernel))
+def operation(name: str) -> ColumnOperation:
+    """The operation of a line."""
+    return ColumnOperation(REDUCTIONS[name], doc=_DOCS.get(name, ""), public=name in _DOCS)

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any
 
-from ptxgen.dispatch import accepted
+from ptxgen.dispatch import accepted, choose
 from ptxgen.dispatch.explain import Explanation, explain_problem
-from ptxgen.errors import OptionError, ShapeError, UncoveredError
-from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
-from ptxgen.ops import COMPOSED, OPS
-from ptxgen.ops.op import Op, Plan, Question
+from ptxgen.errors import OptionError, ShapeError
+from ptxgen.numerics.dtype import BYTES, FULL, NAMES, name_of
+from ptxgen.numerics.formula import STORED
+from ptxgen.numerics.option import Choice, whole
+from ptxgen.numerics.signature import packed
+from ptxgen.program.arena import Piece, place
+from ptxgen.program.buffer import Buffer, Memory
+from ptxgen.program.build import ProgramBuilder
+from ptxgen.program.operation import Op
+from ptxgen.program.parameters import ARRAY, EITHER, OPTION, OPTIONAL
+from ptxgen.program.registry import OPERATIONS
+from ptxgen.program.step import Program
+from ptxgen.runtime.strided import contiguous_strides
 from ptxgen.spec import ALIGNMENT, Problem, architecture_named
 from ptxgen.tiles.tunings import tunings
 
@@ -30,109 +38,117 @@ def explain(
     """Which kernels serve a problem of the operation ``op``, and why.
 
     ``sizes``: the operation's own, in its order (M, N, K of products). ``options``: those of the
-    operation that say what serves it, such as ``layout`` and ``tier``. ``dtype``: of the operands
-    (default: float32), or of their elements, where that is an option. ``arch``, ``sms``: default
-    those of the GPU's tuning, or an H200's, sm_90 with 132. ``align``: bytes, of all operands or
-    of each. ``gpu``: the GPU's name, whose tuning decides if there is one for its SMs (default: an
-    H200's, unless ``arch`` or ``sms`` is given); if not, ``arch`` and ``sms`` must be given.
+    operation, such as ``layout`` and ``tier``; of an argument that may be left out, True says that
+    it is there. ``dtype``: of the operands (default: float32), or of their elements, where that is
+    an option. ``arch``, ``sms``: default those of the GPU's tuning, or an H200's, sm_90 with 132.
+    ``align``: bytes, of all operands or of each. ``gpu``: the GPU's name, whose tuning decides if
+    there is one for its SMs (default: an H200's, unless ``arch`` or ``sms`` is given); if not,
+    ``arch`` and ``sms`` must be given.
+
+    The operation is lowered to its program. One step is an :class:`Explanation`, several are a
+    :class:`Composition` of such.
 
     Raises OptionError for what is unknown, DtypeError, ShapeError for sizes that are none, and
     UncoveredError.
     """
-    sms = None if sms is None else _integer("sms", sms)
-    if sms is not None and sms < 1:
-        raise OptionError(f"sms is {sms}; takes 1 or more")
-    if op in COMPOSED:
-        where = {"arch": arch, "sms": sms, "align": align, "gpu": gpu}
-        given = {name: value for name, value in options.items() if value is not None}
-        return _composed(op, sizes, dtype, given, where)
+    if sms is not None:
+        found = whole(sms)
+        if found is None or found < 1:
+            raise OptionError(f"sms is {sms!r}; takes an integer, 1 or more")
+        sms = found
     note = ""
     if gpu is None and arch is None and sms is None:
         gpu = "NVIDIA H200"
     if gpu is not None:
         arch, sms, note = _gpu(gpu, arch, sms)
-    arch = architecture_named("sm_90" if arch is None else arch).name
-    problem = pose(op, sizes, dtype, align, options)
-    return explain_problem(problem, arch, 132 if sms is None else sms, gpu, note)
+    arch, sms = architecture_named("sm_90" if arch is None else arch).name, sms or 132
+    program = program_of(op, sizes, dtype, align, options, arch, sms)
+    each = partial(explain_problem, arch=arch, sms=sms, gpu=gpu, note=note)
+    if not program.steps:
+        raise ShapeError(f"{program.name} of sizes {list(sizes)} launches nothing")
+    if len(program.steps) == 1:
+        return each(program.steps[0].problem)
+    return Composition(program, each)
 
 
-@dataclass(frozen=True)
-class Composition:
-    """The steps of an operation that is made of others. ``str`` is for people."""
-
-    problem: str
-    """In words, with what decides the steps."""
-    steps: tuple[tuple[int, Explanation], ...]
-    """How often each is taken, and what serves it."""
-    scratch: Mapping[str, int]
-    """Bytes of memory besides operands, results, and the steps' own, by name."""
-
-    @property
-    def launches(self) -> int:
-        """Launches of kernels by the steps."""
-        return sum(count * len(step.launches) for count, step in self.steps)
-
-    def brief(self) -> str:
-        """The steps and their kernels."""
-        lines = [self.problem]
-        for count, step in self.steps:
-            lines.append(f"{count} x {step.problem}: {' + '.join(step.winner.kernels)}")
-        lines.append(f"{self.launches} launches, and one or two of what is of all rows")
-        lines += [f"scratch {name!r}: {size} bytes" for name, size in self.scratch.items()]
-        return "\n".join(lines)
-
-    def __str__(self) -> str:
-        return "\n\n".join([self.brief(), *(step.brief() for _, step in self.steps)])
-
-
-def _composed(
+# -- programs of sizes ------------------------------------------------------------------------
+def program_of(
     op: str,
-    sizes: tuple[int, ...],
-    dtype: Any,
-    options: Mapping[str, Any],
-    where: Mapping[str, Any],
-) -> Composition:
-    plan = COMPOSED[op](tuple(_integer("a size", size) for size in sizes), dtype, options)
-    while True:
-        try:
-            return Composition(plan.summary, tuple(_steps(plan, where)), plan.scratch)
-        except UncoveredError:
-            if plan.otherwise is None:
-                raise
-            plan = plan.otherwise
+    sizes: Sequence[int],
+    dtype: Any = None,
+    align: int | tuple[int, ...] | None = 16,
+    options: Mapping[str, Any] | None = None,
+    arch: str = "sm_90",
+    sms: int = 132,
+) -> Program:
+    """The program of an operation of these sizes. Arrays are aligned to ``align`` bytes, with gaps
+    between their rows if need be (None: they begin at multiples of 16, and have no gaps).
 
-
-def _steps(plan: Plan, where: Mapping[str, Any]) -> Iterator[tuple[int, Explanation]]:
-    for name, each, kind, how, count in plan.steps:
-        found = explain(name, *each, dtype=kind, **where, **how)
-        assert isinstance(found, Explanation), "steps are single operations"
-        yield count, found
-
-
-def pose(
-    op: str,
-    sizes: tuple[int, ...],
-    dtype: Any,
-    align: int | tuple[int, ...],
-    options: dict[str, Any],
-) -> Problem:
-    """The problem of ``op`` with these sizes. Raises as :func:`explain`."""
-    row = row_of(op)
-    names = row.signature.sizes
-    if len(sizes) != len(names):
-        raise ShapeError(f"{op} is given {len(sizes)} sizes; takes {', '.join(names)}")
-    named = {name: _integer(name, size) for name, size in zip(names, sizes, strict=True)}
-    given = {name: value for name, value in options.items() if value is not None}
+    Raises as :func:`explain`.
+    """
+    given = {n: v for n, v in (options or {}).items() if v is not None}
+    row = operation(op)
     of, itemsize = operands(row, dtype)
-    taken = row.options({**given, "dtype": of} if "dtype" in row.signature.options else given)
-    aligns = (align,) if isinstance(align, int) else tuple(align)
-    legal = [a for a in (1, *ALIGNMENT.values) if a >= itemsize]
-    if not set(aligns) <= set(legal):
-        raise OptionError(
-            f"align is {align!r}; operands of {of} are aligned to {', '.join(map(str, legal))} "
-            "bytes"
-        )
-    return row.pose(Question(named, DTYPES.get(of, of), taken, aligns))
+    if "dtype" in row.options:
+        given["dtype"] = of
+    arrays = {p.name: p.kind for p in row.parameters if p.kind in (ARRAY, OPTIONAL, EITHER)}
+    there = [n for n, kind in arrays.items() if kind == ARRAY or given.pop(n, None) is True]
+    if "axis" in row.options and row.options["axis"] is None:
+        given.setdefault("axis", -1)
+    if row.layouts and "layout" in given:
+        given |= row.layouts[Choice(*row.layouts).read("layout", given.pop("layout"))]
+    named = _named(row, sizes)
+    given = {**{name: named[size] for name, size in row.sizes.items()}, **given}
+    needed = (p.name for p in row.parameters if p.needed and p.kind == OPTION)
+    if lacking := [name for name in needed if name not in given]:
+        raise OptionError(f"{op} takes the option {lacking[0]}, which has no default")
+    taken = row.check(given)
+    shapes = _shapes(row, named, _layout(row, taken), there)
+    low = _alignments(16 if align is None else align, of, itemsize)
+
+    def program(apart: bool) -> Program:
+        covered = partial(_covered, arch=arch, sms=sms)
+        what = " ".join((row.name, *(f"{n}={size}" for n, size in named.items()), of))
+        builder = ProgramBuilder(OPERATIONS, what, covered=covered)
+        free = iter(range(len(there)))
+        buffers = {}
+        for name in there:
+            kind = row.dtypes.get(name, of)
+            kind = _wide(of) if kind == "wide" else FULL.get(kind, kind)
+            fixed = name in row.dtypes and "dtype" not in row.options
+            address = 16 if fixed else low[next(free) % len(low)]
+            buffers[name] = builder.input(name, _lying(shapes[name], kind, address, apart))
+        return builder.finish(row.lower(builder, **buffers, **taken))
+
+    if align is None:
+        return program(False)
+    try:
+        return program(True)
+    except ShapeError:  # some arrays must have no gaps between their rows
+        return program(False)
+
+
+def problem_of(
+    op: str,
+    sizes: Sequence[int],
+    dtype: Any = None,
+    align: int | tuple[int, ...] | None = 16,
+    options: Mapping[str, Any] | None = None,
+) -> Problem:
+    """The problem of an operation that has a single step. Raises as :func:`explain`."""
+    (step,) = program_of(op, sizes, dtype, align, options).steps
+    return step.problem
+
+
+def operation(op: str) -> Op:
+    """An operation by its name, that sizes pose. Raises OptionError for an unknown one."""
+    if op not in OPERATIONS:
+        known = [n for n, each in OPERATIONS.items() if each.forms and not n.endswith("_rows")]
+        raise accepted("operation", op, known)
+    found: Op = OPERATIONS[op]
+    if found.forms is None:
+        raise OptionError(f"{op} is of any shapes, which sizes do not say; call {op}.kernels")
+    return found
 
 
 def operands(row: Op, dtype: Any, what: str = "dtype") -> tuple[str, int]:
@@ -140,20 +156,172 @@ def operands(row: Op, dtype: Any, what: str = "dtype") -> tuple[str, int]:
 
     Where it is an option it is that of elements, of which memory, in bytes, knows nothing.
     """
-    option = row.signature.options.get("dtype")
-    if option is not None:
-        return option.default if dtype is None else dtype, 1
-    found = name_of("float32" if dtype is None else dtype, what)
-    return found, ITEMSIZE[DTYPES[found]]
+    if "dtype" in row.options:
+        return row.options["dtype"] if dtype is None else dtype, 1
+    found = name_of("float32" if dtype is None else dtype, what, NAMES)
+    return found, BYTES[found]
 
 
-def row_of(op: str) -> Op:
-    """The row of an operation. Raises OptionError for an unknown one."""
-    if op not in OPS:
-        raise accepted("operation", op, OPS)
-    return OPS[op]
+def _named(row: Op, sizes: Sequence[int]) -> dict[str, int]:
+    assert row.forms is not None, "operation has asked"
+    names = row.forms.sizes
+    if len(sizes) != len(names):
+        raise ShapeError(f"{row.name} is given {len(sizes)} sizes; takes {', '.join(names)}")
+    return {name: _size(name, size) for name, size in zip(names, sizes, strict=True)}
 
 
+def _size(name: str, value: Any) -> int:
+    found = whole(value)
+    if found is None or found < 1:
+        raise ShapeError(f"{name} is {value!r}; takes an integer, 1 or more")
+    return found
+
+
+def _layout(row: Op, taken: Mapping[str, Any]) -> str:
+    """Which layout of its forms these options say."""
+    of = (name for name, options in row.layouts.items() if options.items() <= taken.items())
+    return str(taken.get("layout", next(of, "")))
+
+
+def _shapes(
+    row: Op, named: Mapping[str, int], layout: str, there: Sequence[str]
+) -> dict[str, tuple[int, ...]]:
+    assert row.forms is not None, "operation has asked"
+    forms = row.forms
+    layout = layout if layout in forms.forms else next(iter(forms.forms))
+    for name, unit in packed(forms.forms[layout]).items():
+        if named.get(name, 0) % unit:
+            raise ShapeError(f"{name} is {named[name]}; takes a multiple of {unit}")
+    lead = (named["M"],) if "M" in named else ()
+    found = forms.shapes(named, layout, lead, there)
+    return dict(zip(there, found, strict=True))
+
+
+def _alignments(align: int | tuple[int, ...], of: str, itemsize: int) -> tuple[int, ...]:
+    aligns = (align,) if isinstance(align, int) else tuple(align)
+    legal = [a for a in (1, *ALIGNMENT.values) if a >= itemsize]
+    if not aligns or not set(aligns) <= set(legal):
+        raise OptionError(
+            f"align is {align!r}; operands of {of} are aligned to {', '.join(map(str, legal))} "
+            "bytes"
+        )
+    return aligns
+
+
+def _wide(dtype: str) -> str:
+    """What arrays of a dtype are computed in."""
+    return FULL[STORED[NAMES[dtype]]]
+
+
+def _lying(shape: tuple[int, ...], dtype: str, address: int, apart: bool) -> Buffer:
+    """Rows that begin at multiples of 16 bytes, or one behind the other."""
+    strides = contiguous_strides(shape)
+    if apart and len(shape) > 1:
+        unit = max(16 // BYTES[dtype], 1)
+        pitch = -(-shape[-1] // unit) * unit
+        strides = (*(n * pitch for n in contiguous_strides(shape[:-1])), 1)
+    return Buffer(Memory("", "", low=address % 16), shape, strides, dtype)
+
+
+def _covered(problem: Problem, arch: str, sms: int) -> None:
+    values: dict[str, Any] = {"dtype": problem.dtype, "count": problem.count}
+    choose(problem.table, dict(problem.values), arch=arch, sms=sms, what=str(problem), **values)
+
+
+# -- several steps ----------------------------------------------------------------------------
+class Composition:
+    """The steps of an operation that is made of others. ``str`` is for people."""
+
+    def __init__(self, program: Program, each: Any) -> None:
+        self.program, self._each = program, each
+
+    @property
+    def problem(self) -> str:
+        """The operation, its sizes and dtype."""
+        return self.program.name
+
+    @cached_property
+    def explained(self) -> dict[Problem, Explanation]:
+        """What serves each problem."""
+        problems = dict.fromkeys(step.problem for step in self.program.steps)
+        return {problem: self._each(problem) for problem in problems}
+
+    @cached_property
+    def steps(self) -> tuple[tuple[int, Explanation], ...]:
+        """How often each is taken, and what serves it, in the order in which they first come."""
+        counts: dict[Problem, int] = {}
+        for step in self.program.steps:
+            counts[step.problem] = counts.get(step.problem, 0) + 1
+        return tuple((count, self.explained[problem]) for problem, count in counts.items())
+
+    @property
+    def launches(self) -> int:
+        """Launches of kernels."""
+        return sum(count * len(step.launches) for count, step in self.steps)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the steps read and write."""
+        return sum(step.nbytes for step in self.program.steps)
+
+    @property
+    def time(self) -> float:
+        """The predicted times of the steps that have one, µs."""
+        return sum(count * step.winner.time for count, step in self.steps)
+
+    @property
+    def scratch(self) -> dict[str, int]:
+        """Bytes of the arrays that live while it runs, by name."""
+        return {memory.name: memory.nbytes for memory in self.program.temporaries}
+
+    @cached_property
+    def memory(self) -> int:
+        """Bytes of the one allocation that holds them, and the scratch memory of kernels."""
+        lives: dict[Memory, list[int]] = {}
+        pieces = []
+        for number, step in enumerate(self.program.steps):
+            for operand in step.bind.values():
+                if isinstance(operand, Buffer) and operand.memory in self.program.temporaries:
+                    lives.setdefault(operand.memory, []).append(number)
+            scratch = self.explained[step.problem].scratch.values()
+            pieces += [Piece(size, number, number) for size in scratch]
+        pieces += [Piece(m.nbytes, numbers[0], numbers[-1]) for m, numbers in lives.items()]
+        return place(pieces)[1]
+
+    def asdict(self) -> dict[str, Any]:
+        """All of this, for programs."""
+        steps = [
+            {"count": count, "problem": found.problem, "kernels": found.winner.kernels}
+            | {"time": found.winner.time}
+            for count, found in self.steps
+        ]
+        facts = ("problem", "launches", "nbytes", "memory", "time", "scratch")
+        return {name: getattr(self, name) for name in facts} | {"steps": steps}
+
+    def brief(self) -> str:
+        """The steps, their kernels and bytes."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield self.problem
+        nbytes: dict[Problem, int] = {}
+        for step in self.program.steps:
+            nbytes[step.problem] = nbytes.get(step.problem, 0) + step.nbytes
+        for (problem, found), (count, _) in zip(self.explained.items(), self.steps, strict=True):
+            kernels = " + ".join(found.winner.kernels)
+            us = f", predicted {count * found.winner.time:.1f} µs" if found.winner.terms else ""
+            yield f"{count} x {problem}: {kernels}; {nbytes[problem]} bytes{us}"
+        yield (
+            f"{self.launches} launches; {self.nbytes} bytes read and written; {self.memory} bytes "
+            "of memory besides operands and results"
+        )
+        yield from (f"  {name}: {size} bytes" for name, size in self.scratch.items())
+
+    def __str__(self) -> str:
+        return "\n\n".join([self.brief(), *(step.brief() for _, step in self.steps)])
+
+
+# -- GPUs -------------------------------------------------------------------------------------
 def _gpu(gpu: str, arch: str | None, sms: int | None) -> tuple[str, int, str]:
     """The architecture and SMs of a GPU, and what to say where it has no tuning."""
     of_it = [p for p in tunings() if p.gpu == gpu and arch in (None, p.arch)]
@@ -169,10 +337,3 @@ def _gpu(gpu: str, arch: str | None, sms: int | None) -> tuple[str, int, str]:
             "give its architecture and its SMs, to have it routed by these"
         )
     return arch, sms, f"no tuning of {gpu} with {sms} SMs: routed by its architecture"
-
-
-def _integer(name: str, value: Any) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise ShapeError(f"{name} is {value!r}; takes an integer") from None

@@ -1,4 +1,4 @@
-"""How products are read: from arguments to ``C[M, N] = A . B``, its storage and alignment.
+"""How products are read: from buffers to ``C[M, N] = A . B``, its storage and alignment.
 
 Which dimensions an argument has, and in which order, follows from the operation's
 :class:`~ptxgen.numerics.contract.Product`; nothing about a particular operation is written here.
@@ -8,31 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from math import prod
 from typing import Any
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics.activation import CODES
-from ptxgen.numerics.contract import (
-    AUTO_TIER,
-    CONTRACTS,
-    OPERATIONS,
-    TIERS,
-    Operation,
-    Product,
-)
-from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
-from ptxgen.numerics.gemm import DGRAD, LINEAR, MATMUL, WGRAD
+from ptxgen.numerics.contract import AUTO_TIER, CONTRACTS, OPERATIONS, TIERS, Operation, Product
+from ptxgen.numerics.dtype import DTYPES, ITEMSIZE
 from ptxgen.numerics.signature import BATCH, DIM_MAX, Signature
-from ptxgen.ops.launch import routes_by_name
-from ptxgen.ops.op import Op, Options, Question, Result
-from ptxgen.ops.views import alignment, contiguous_copy, leading
-from ptxgen.runtime.arrays import ArrayView
+from ptxgen.ops.views import alignment, check_vector, leading
+from ptxgen.program.buffer import Buffer
+from ptxgen.program.build import ProgramBuilder
+from ptxgen.program.launch import routes_by_name
 from ptxgen.spec import (
     ACCUMULATE,
     ACTIVATION_SHIFT,
-    ALIGNMENT,
     ALONE,
     BATCH_MAX,
     BIAS_F32,
@@ -44,24 +35,24 @@ from ptxgen.spec import (
 from ptxgen.tiles import TABLES
 from ptxgen.tiles.gemm import WIDTH_OF
 
-RESULT_F32 = frozenset({"linear_wgrad"})
+WIDE = frozenset({"linear_wgrad"})
 """Operations whose result is as wide as their sums, unless something else is asked for."""
 
 Served = Callable[[str, str], bool]
 """Whether products stored so ("NN" .. "TT") are served under a plan (its name)."""
 
 _TRANSPOSED = {"N": "T", "T": "N"}
-_PARAMETERS = ("a", "b")
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A product that a call asks for (:class:`ptxgen.ops.op.Reading`).
+@dataclass(frozen=True)
+class Gemm:
+    """A product that is asked for.
 
     ``storage``: how A and B lie in memory ("NN" .. "TT"), after transposed views have been
     recognised. ``plan``: its name. ``dims``: m, n, k of the product; ``lds``: elements from row to
     row of A and B; ``batch``: the dimensions of a batch, and ``steps`` from matrix to matrix of A
-    and B along each; ``aligns``: of both, bytes; ``sizes``: the operation's own.
+    and B along each; ``aligns``: of both, bytes; ``sizes``: the operation's own; ``operands``: A
+    and B.
     """
 
     operation: Operation
@@ -77,17 +68,14 @@ class Reading:
     aligns: tuple[int, int]
     sizes: Mapping[str, int]
     flags: int
-    results: tuple[Result, ...]
+    operands: tuple[Buffer, Buffer]
+    bias: Buffer | None
 
-    def problem(self, targets: tuple[ArrayView, ...]) -> Problem | None:
-        """See :meth:`ptxgen.ops.op.Reading.problem`."""
-        (target,) = targets
-        matrix, steps = _matrices("out", target, self.batch)
+    def problem(self, target: Buffer) -> Problem:
+        """The problem, with its result in ``target``."""
+        matrix, steps = matrices("out", target, self.batch)
         m, n, k = self.dims
-        if target.size == 0:
-            _check_out(target, matrix)
-            return None
-        lda, ldc = self.lds[0], _check_out(target, matrix)
+        lda, ldc = self.lds[0], check_out(target, matrix)
         flat = _flat(self.batch, (*self.steps, steps))
         if self.storage[0] == "N" and flat:
             # One B for neighbouring matrices, whose rows follow each other: those of one matrix.
@@ -97,26 +85,28 @@ class Reading:
                 lda, ldc = (of_a, of_c) if m == 1 else (lda, ldc)
                 m *= count
                 flat.pop()
-        told: dict[str, int | float] = dict(ALONE)
-        told.update(LDA=lda, LDB=self.lds[1], LDC=ldc, FLAGS=self.flags)
-        told["K"] = k  # the kernels of k = 1 serve an empty reduction, if told so
+        scalars: dict[str, int | float] = dict(ALONE)
+        scalars.update(LDA=lda, LDB=self.lds[1], LDC=ldc, FLAGS=self.flags)
+        scalars["K"] = k  # the kernels of k = 1 serve an empty reduction, if told so
         inner, outer = _inner_outer(f"the batch {list(self.batch)} of {self.operation.name}", flat)
-        told.update(BATCH=inner[0] * outer[0], INNER=inner[0])
+        scalars.update(BATCH=inner[0] * outer[0], INNER=inner[0])
         for along, (_, apart) in (("BATCH", inner), ("OUTER", outer)):
-            told.update({f"{along}_{x}": step for x, step in zip("ABC", apart, strict=True)})
-        return _problem(
-            self.operation,
-            self.product,
-            self.plan,
-            self.storage,
+            scalars.update({f"{along}_{x}": step for x, step in zip("ABC", apart, strict=True)})
+        table = table_of(self.storage, self.plan, self.dtype, self.tier)
+        assert table is not None, "read has asked"
+        sizes, batch = self.sizes, (inner[0], outer[0])
+        return Problem(
+            table,
             self.dtype,
-            self.tier,
-            {"M": m, "N": n, "K": max(k, 1)},
-            (*self.aligns, alignment("out", target, ldc)),
-            target.itemsize,
-            tuple(told.items()),
-            self.sizes,
-            (inner[0], outer[0]),
+            (
+                *(("M", m), ("N", n), ("K", max(k, 1))),
+                *(("ALIGN_A", self.aligns[0]), ("ALIGN_B", self.aligns[1])),
+                *of_result(TABLES[table].space, alignment("out", target, ldc), target.itemsize),
+            ),
+            tuple(scalars.items()),
+            f"{self.operation.name} M={sizes['M']} N={sizes['N']} K={sizes['K']}"
+            + (f" in a batch of {prod(batch)}" if prod(batch) > 1 else ""),
+            batch,
         )
 
 
@@ -126,14 +116,64 @@ def _routed(storage: str, plan: str) -> bool:
     return any(key[:2] == (storage, plan) for key in TABLES)
 
 
+def lowered(
+    b: ProgramBuilder,
+    signature: Signature,
+    operands: Mapping[str, Buffer | None],
+    out: Buffer | None,
+    *,
+    layout: str,
+    tier: str = "auto",
+    out_dtype: str | None = None,
+    activation: str | None = None,
+    accumulate: bool = False,
+    chain: bool = False,
+    kernel: str | None = None,
+) -> Buffer:
+    """The product that an operation makes of ``operands``, by the names of its arguments."""
+    given = {name: x for name, x in operands.items() if x is not None}
+    wanted = result_dtype(signature.name, given, out_dtype, out)
+    (shape,) = signature.infer({n: x.shape for n, x in given.items()}, layout).results
+    target = b.result(shape, wanted, out)
+    if b.abstract:
+        return target
+    found = read(
+        signature,
+        given,
+        layout=layout,
+        tier=tier,
+        wanted=wanted,
+        activation=activation,
+        accumulate=accumulate,
+        chain=chain,
+        kernel=kernel,
+    )
+    if target.size == 0:
+        check_out(target, matrices("out", target, found.batch)[0])
+        return target
+    a, other = found.operands
+    bind = {"a": a, "b": other}
+    if "bias" in signature.arguments:
+        bind["bias"] = found.bias  # type: ignore[assignment]
+    also = ("c",) if accumulate else ()
+    b.launch(lambda: found.problem(target), {**bind, "c": target}, kernel, also)
+    return target
+
+
 def read(
     signature: Signature,
-    views: Mapping[str, ArrayView],
-    options: Options,
-    targets: tuple[str | None, ...],
+    given: Mapping[str, Buffer],
+    *,
+    layout: str,
+    tier: str,
+    wanted: str,
+    activation: str | None = None,
+    accumulate: bool = False,
+    chain: bool = False,
+    kernel: str | None = None,
     served: Served = _routed,
-) -> Reading:
-    """The product that an operation makes of ``views``.
+) -> Gemm:
+    """The product that an operation makes of its operands.
 
     Vectors can be read as either storage: as the kernel asked for does, else as the layout says.
 
@@ -141,130 +181,57 @@ def read(
     beyond 2^31 - 1, strides that no storage fits, and pointers off a multiple of the element size.
     """
     operation = OPERATIONS[signature.name]
-    product = operation.products[options["layout"]]
-    if options.get("accumulate") and targets[0] is None:
-        raise OptionError("accumulate=True adds to out, but out is None; pass out=")
+    product = operation.products[layout]
     names = [operation.arguments[i] for i in product.operands]
-    dtype, tier = _kind(operation, views, options["tier"])
-    wanted = _result_dtype(operation, views, options["out_dtype"], targets[0])
-    activation, contract = options.get("activation"), CONTRACTS[tier][dtype]
-    plan = operation.plan(contract, operation.asked(options))
+    dtype, tier = _kind(operation, given, tier)
+    contract = CONTRACTS[tier][dtype]
+    plan = operation.plan(contract, operation.asked({"chain": chain}))
     if activation not in (None, "none") and not contract.activations:
         raise OptionError(f"activation is {activation!r}; {signature.name} of {dtype} takes None")
-    inferred = signature.infer({n: v.shape for n, v in views.items()}, options["layout"])
+    inferred = signature.infer({n: v.shape for n, v in given.items()}, layout)
     sizes = inferred.sizes
-    dims = tuple(sizes[d] for d in product.dims)
-    bias = views.get("bias")
+    m, n, k = (sizes[d] for d in product.dims)
+    bias = given.get("bias")
     if bias is not None:
-        _check_bias(bias)
-    kernel = options.get("kernel")
+        check_vector("bias", bias)
     forced = routes_by_name().get(kernel) if kernel else None
     prefer = getattr(forced[0].main, "layout", None) if forced else None
-    a, b = (views[name] for name in names)
-    form, shape = signature.forms[options["layout"]]["out"], inferred.results[0]
+    a, other = (given[name] for name in names)
+    form, shape = signature.forms[layout]["out"], inferred.results[0]
     batch = shape[:-2] if form.startswith(BATCH) else ()
     (matrix_a, steps_a), (matrix_b, steps_b) = (
-        _matrices(name, views[name], batch) for name in names
+        matrices(name, given[name], batch) for name in names
     )
     (storage_a, lda), (storage_b, ldb) = _storage(
-        operation, plan.name, product, names, views, (matrix_a, matrix_b), prefer, served
+        operation, plan.name, product, names, given, (matrix_a, matrix_b), prefer, served
     )
+    if served is _routed and table_of(storage_a + storage_b, plan.name, dtype, tier) is None:
+        takes = ["auto", *(t for t, dtypes in TIERS.items() if dtype in dtypes)]
+        raise OptionError(
+            f"tier is {tier!r}; {operation.name} of {dtype} takes {', '.join(map(repr, takes))}"
+        )
     own = a.dtype
     flags = CODES[activation or "none"] << ACTIVATION_SHIFT
-    if options.get("accumulate"):
+    if accumulate:
         flags |= CONTINUE if plan.continued else ACCUMULATE
     flags |= OUT_F32 if wanted != own else 0
     flags |= BIAS_F32 if bias is not None and bias.dtype != own else 0
-    return Reading(
+    return Gemm(
         operation,
         product,
         plan.name,
         storage_a + storage_b,
         dtype,
         tier,
-        (dims[0], dims[1], dims[2]),
+        (m, n, k),
         (lda, ldb),
         batch,
         (steps_a, steps_b),
-        (alignment(names[0], a, lda, *steps_a), alignment(names[1], b, ldb, *steps_b)),
+        (alignment(names[0], a, lda, *steps_a), alignment(names[1], other, ldb, *steps_b)),
         sizes,
         flags,
-        (Result(shape, wanted, bool(options.get("accumulate"))),),
-    )
-
-
-def pose(signature: Signature, question: Question) -> Problem:
-    """The product of a problem given by sizes."""
-    operation = OPERATIONS[signature.name]
-    product = operation.products[question.options["layout"]]
-    tier = question.options["tier"]
-    tier = AUTO_TIER[question.dtype] if tier == "auto" else tier
-    values = {v: question.sizes[d] for v, d in zip("MNK", product.dims, strict=True)}
-    aligns = (question.aligns * 2)[:2]
-    align_a, align_b = (aligns[i] for i in product.operands)
-    return _problem(
-        operation,
-        product,
-        operation.asked(question.options),
-        product.layout,
-        question.dtype,
-        tier,
-        values,
-        (align_a, align_b, ALIGNMENT.high),
-        ITEMSIZE[_asked_dtype(operation, question)],
-        (),
-        question.sizes,
-    )
-
-
-def _asked_dtype(operation: Operation, question: Question) -> str:
-    """The dtype of the result of a problem given by sizes."""
-    asked = question.options.get("out_dtype")
-    if asked is not None:
-        return DTYPES[name_of(asked, "out_dtype")]
-    wide = operation.name in RESULT_F32 and ITEMSIZE[question.dtype] == 2
-    return "f32" if wide else question.dtype
-
-
-def _problem(
-    operation: Operation,
-    product: Product,
-    plan: str,
-    storage: str,
-    dtype: str,
-    tier: str,
-    values: Mapping[str, int],
-    aligns: tuple[int, int, int],
-    item: int,
-    told: tuple[tuple[str, int | float], ...],
-    sizes: Mapping[str, int],
-    batch: tuple[int, int] = (1, 1),
-) -> Problem:
-    table = table_of(storage, plan, dtype, tier)
-    if table is None:
-        served = ["auto", *(t for t, dtypes in TIERS.items() if dtype in dtypes)]
-        raise OptionError(
-            f"tier is {tier!r}; {operation.name} of {dtype} takes {', '.join(map(repr, served))}"
-        )
-    where = dict(zip(operation.arguments, ("a", "b"), strict=True))
-    if product.operands == (1, 0):
-        where = dict(zip(operation.arguments, ("b", "a"), strict=True))
-    pointers = tuple(where.values())
-    if "bias" in OPS[operation.name].signature.arguments:
-        pointers += ("bias",)
-    return Problem(
-        table,
-        dtype,
-        (
-            *values.items(),
-            *(("ALIGN_A", aligns[0]), ("ALIGN_B", aligns[1])),
-            *of_result(TABLES[table].space, aligns[2], item),
-        ),
-        told,
-        (*pointers, "c"),
-        f"{operation.name} M={sizes['M']} N={sizes['N']} K={sizes['K']}"
-        + (f" in a batch of {prod(batch)}" if prod(batch) > 1 else ""),
-        batch,
+        (a, other),
+        bias,
     )
 
 
@@ -275,10 +242,10 @@ def table_of(storage: str, plan: str, dtype: str, tier: str) -> tuple[str, ...] 
     return key if key in TABLES else None
 
 
-def _kind(operation: Operation, views: Mapping[str, ArrayView], tier: str) -> tuple[str, str]:
+def _kind(operation: Operation, given: Mapping[str, Buffer], tier: str) -> tuple[str, str]:
     """The operands' dtype, as specs call it, and the tier."""
     first, second = operation.arguments
-    a, b = views[first], views[second]
+    a, b = given[first], given[second]
     if tier == "auto":
         if a.dtype not in DTYPES:
             raise DtypeError(
@@ -293,7 +260,7 @@ def _kind(operation: Operation, views: Mapping[str, ArrayView], tier: str) -> tu
         )
     if b.dtype != a.dtype:
         raise DtypeError(f"{second} has dtype {b.dtype}; takes {a.dtype}, that of {first}")
-    bias = views.get("bias")
+    bias = given.get("bias")
     if bias is not None and bias.dtype not in (accepted := _mixed(a.dtype)):
         raise DtypeError(f"bias has dtype {bias.dtype}; takes {' or '.join(accepted)}")
     return served[a.dtype], tier
@@ -304,27 +271,26 @@ def _mixed(dtype: str) -> tuple[str, ...]:
     return (dtype, "float32") if ITEMSIZE[DTYPES[dtype]] == 2 else (dtype,)
 
 
-def _result_dtype(
-    operation: Operation, views: Mapping[str, ArrayView], asked: Any, out: str | None
-) -> str:
+def result_dtype(name: str, given: Mapping[str, Any], asked: str | None, out: Buffer | None) -> str:
     """The dtype of the result: as asked for, that of ``out``, or the operation's own."""
-    dtype = views[operation.arguments[0]].dtype
+    first = OPERATIONS[name].arguments[0]
+    dtype = given[first].dtype
+    if dtype not in DTYPES:
+        takes = " or ".join(DTYPES)
+        raise DtypeError(f"{first} has dtype {dtype}; takes {takes}; convert it first")
     accepted = _mixed(dtype)
     if asked is not None:
-        named = name_of(asked, "out_dtype")
-        if named not in accepted:
-            raise DtypeError(f"out_dtype is {named!r}; takes {' or '.join(map(repr, accepted))}")
-        return named
+        if asked not in accepted:
+            raise DtypeError(f"out_dtype is {asked!r}; takes {' or '.join(map(repr, accepted))}")
+        return asked
     if out is not None:
-        if out not in accepted:
-            raise DtypeError(f"out has dtype {out}; takes {' or '.join(accepted)}")
-        return out
-    return accepted[-1] if operation.name in RESULT_F32 else dtype
+        if out.dtype not in accepted:
+            raise DtypeError(f"out has dtype {out.dtype}; takes {' or '.join(accepted)}")
+        return out.dtype
+    return accepted[-1] if name in WIDE else dtype
 
 
-def _matrices(
-    name: str, view: ArrayView, batch: tuple[int, ...]
-) -> tuple[ArrayView, tuple[int, ...]]:
+def matrices(name: str, view: Buffer, batch: tuple[int, ...]) -> tuple[Buffer, tuple[int, ...]]:
     """An operand as one matrix, and the steps from there to those of a batch: 0 along dimensions
     that it is broadcast to.
     """
@@ -381,25 +347,16 @@ def _inner_outer(what: str, flat: list[_Along]) -> tuple[_Along, _Along]:
     return inner, outer
 
 
-def _check_out(target: ArrayView, matrix: ArrayView) -> int:
+def check_out(target: Buffer, matrix: Buffer) -> int:
     """The elements from row to row of the result, of which ``matrix`` is the first."""
     alignment("out", target)
     (_, columns), (pitch, along) = matrix.shape, matrix.strides
     if along != 1 and columns > 1 and target.size:
         raise ShapeError(
             f"out has strides {list(target.strides)}; takes stride 1 along the last dimension: "
-            f"pass an array like {contiguous_copy('out', target)}, or leave out= away"
+            f"pass a contiguous array, or leave out= away"
         )
     return leading(matrix.shape[0], columns, pitch, matrix.itemsize)
-
-
-def _check_bias(bias: ArrayView) -> None:
-    if bias.size > 1 and bias.strides != (1,):
-        raise ShapeError(
-            f"bias has stride {bias.strides[0]}; takes stride 1: "
-            f"pass {contiguous_copy('bias', bias)}"
-        )
-    alignment("bias", bias, 0)
 
 
 def _storage(
@@ -407,14 +364,14 @@ def _storage(
     plan: str,
     product: Product,
     names: list[str],
-    views: Mapping[str, ArrayView],
-    matrices: tuple[ArrayView, ArrayView],
+    given: Mapping[str, Buffer],
+    found_as: tuple[Buffer, Buffer],
     prefer: str | None,
     served: Served,
 ) -> tuple[tuple[str, int], tuple[str, int]]:
     """(letter, leading dimension) of A and B: as declared, or as a transposed view."""
     found = [
-        _storages(matrix, letter) for matrix, letter in zip(matrices, product.layout, strict=True)
+        _storages(matrix, letter) for matrix, letter in zip(found_as, product.layout, strict=True)
     ]
     pairs = [(a, b) for a in found[0] for b in found[1] if served(a[0] + b[0], plan)]
     for a, b in pairs:
@@ -425,17 +382,17 @@ def _storage(
     transposable = all(served(a + b, plan) for a in "NT" for b in "NT")
     for name, letter, storages in zip(names, product.layout, found, strict=True):
         if letter not in (s for s, _ in storages):
-            view = views[name]
+            view = given[name]
             raise ShapeError(
                 f"{name} has shape {list(view.shape)} and strides {list(view.strides)}, which no "
                 f"kernel of {operation.name} fits: takes stride 1 along the last dimension"
                 f"{' (or a transposed view of such)' if transposable else ''}; "
-                f"pass {contiguous_copy(name, view)}"
+                f"pass a contiguous copy of {name}"
             )
     raise AssertionError("the declared storage of every operation is served")
 
 
-def _storages(view: ArrayView, declared: str) -> list[tuple[str, int]]:
+def _storages(view: Buffer, declared: str) -> list[tuple[str, int]]:
     """The ways to read a matrix as rows of stride 1, the declared one first.
 
     A column that is dense in memory is one row of its transpose, and better read as such: its pitch
@@ -454,7 +411,3 @@ def _storages(view: ArrayView, declared: str) -> list[tuple[str, int]]:
         turned = _TRANSPOSED[declared], leading(columns, rows, along, view.itemsize)
         found.insert(0 if columns == 1 and rows > 1 and down == 1 else len(found), turned)
     return found
-
-
-OPS = {s.name: Op(s, partial(read, s), partial(pose, s)) for s in (LINEAR, DGRAD, WGRAD, MATMUL)}
-"""The rows of the products."""

@@ -2,56 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Annotated
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
-from ptxgen.numerics.contract import OPERATIONS, TIERS
+from ptxgen.numerics.dtype import FULL
 from ptxgen.numerics.formula import STORED, const
 from ptxgen.numerics.gemm import LINEAR
 from ptxgen.numerics.logits import LINEAR_SEGMENTS, LOGIT_GRADIENT, LOGIT_SEGMENTS, segments
-from ptxgen.numerics.pointwise import FULL
-from ptxgen.numerics.rowops import REAL
+from ptxgen.numerics.option import Kernel, Layout, Tier
+from ptxgen.numerics.rowops import INDEX, REAL, SMOOTHING, SOFTCAP
 from ptxgen.numerics.signature import Signature
 from ptxgen.ops import gemm
-from ptxgen.ops.op import Op, Options, Question, Result
-from ptxgen.ops.run import caller
-from ptxgen.ops.views import alignment, apart, check_contiguous, leading
-from ptxgen.runtime.arrays import ArrayView
-from ptxgen.spec import ALONE, Key, Problem
+from ptxgen.ops.views import alignment, apart, check_contiguous, leading, results, single
+from ptxgen.program.buffer import Buffer
+from ptxgen.program.build import ProgramBuilder
+from ptxgen.program.operation import op
+from ptxgen.program.parameters import Out, OverX
+from ptxgen.spec import ALONE, Problem
 from ptxgen.spec.logits import WIDE_TARGET
 from ptxgen.tiles.logits import TABLES, key, product_key
 
 _DTYPES = {FULL[short]: short for short in REAL}
+Scalars = tuple[tuple[str, int | float], ...]
+Ignored = Annotated[int, INDEX]
+Smoothing = Annotated[float, SMOOTHING]
+Softcap = Annotated[float | None, SOFTCAP]
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """Rows of logits (:class:`ptxgen.ops.op.Reading`)."""
-
-    signature: Signature
-    table: Key
-    dtype: str
-    count: int
-    width: int
-    told: tuple[tuple[str, int | float], ...]
-    results: tuple[Result, ...]
-
-    def problem(self, targets: tuple[ArrayView, ...]) -> Problem | None:
-        """See :meth:`ptxgen.ops.op.Reading.problem`."""
-        told = self.told
-        for name, target in zip(self.signature.results, targets, strict=True):
-            if name == "g":
-                told += ((f"LD{name.upper()}", _pitch(name, target, self.count, self.width)),)
-            else:
-                alignment(name, target)
-                check_contiguous(name, target, result=True)
-        if self.count == 0:
-            return None
-        return _problem(self.signature, self.table, self.dtype, self.count, self.width, told)
-
-
-def _pitch(name: str, view: ArrayView, count: int, width: int) -> int:
+def _pitch(name: str, view: Buffer, count: int, width: int) -> int:
     """Elements from row to row."""
     matrix = view.matrix(name)
     down, along = matrix.strides
@@ -61,175 +39,169 @@ def _pitch(name: str, view: ArrayView, count: int, width: int) -> int:
     return leading(count, width, down, view.itemsize)
 
 
-def _read(
-    signature: Signature,
-    part: str,
-    views: Mapping[str, ArrayView],
-    options: Options,
-    targets: tuple[str | None, ...],
-) -> Reading:
-    """The rows that a call is about."""
-    x = views["x"]
+def _read(signature: Signature, **given: Buffer | None) -> tuple[str, int, int]:
+    """The short dtype of the logits ``x``, rows and classes. Raises DtypeError and ShapeError."""
+    there = {name: x for name, x in given.items() if x is not None}
+    x = there["x"]
     if x.dtype not in _DTYPES:
         raise DtypeError(f"x has dtype {x.dtype}; takes {' or '.join(_DTYPES)}")
     dtype = _DTYPES[x.dtype]
-    wide = FULL[STORED[dtype]]
-    for name, view in views.items():
-        taken = {"x": (x.dtype,), "target": ("int64", "int32")}.get(name, (wide,))
+    for name, view in there.items():
+        wide = (FULL[STORED[dtype]],)
+        taken = {"x": (x.dtype,), "target": ("int64", "int32")}.get(name, wide)
         if view.dtype not in taken:
             raise DtypeError(f"{name} has dtype {view.dtype}; takes {' or '.join(taken)}")
         if name != "x":
             alignment(name, view)
             check_contiguous(name, view)
-    shapes = {name: view.shape for name, view in views.items()}
     width = x.shape[-1] if x.shape else 0
-    inferred = signature.infer(shapes, given={"S": segments(width)})
-    count = inferred.sizes["M"]
     if width == 0:
         raise ShapeError(f"{signature.name} takes at least one class; got rows of none")
-    own = [x.dtype if name == "g" else wide for name in signature.results]
-    for name, dtypes, given in zip(signature.results, own, targets, strict=True):
-        if given not in (None, dtypes):
-            raise DtypeError(f"{name} has dtype {given}; takes {dtypes}")
-    softcap = options["softcap"]
-    told: list[tuple[str, int | float]] = [
-        ("LDX", _pitch("x", x, count, width)),
-        ("FLAGS", WIDE_TARGET if views["target"].dtype == "int64" else 0),
-    ]
-    if part == "gradient":
-        told.append(("IGNORE_INDEX", options["ignore_index"]))
-        told.append(("SMOOTHING", options["label_smoothing"]))
-    told += _caps(softcap, STORED[dtype])
-    results = tuple(map(Result, inferred.results, own))
-    return Reading(
-        signature, key(part, softcap is not None), dtype, count, width, tuple(told), results
-    )
+    shapes = {name: view.shape for name, view in there.items()}
+    return dtype, signature.infer(shapes, given={"S": segments(width)}).sizes["M"], width
 
 
-def _caps(softcap: float | None, wide: str) -> tuple[tuple[str, float], ...]:
-    """What kernels are told of a softcap."""
+def _caps(softcap: float | None, wide: str) -> Scalars:
+    """What kernels are given of a softcap."""
     if softcap is None:
         return ()
     cap = const(softcap, wide).data
     return ("SOFTCAP", cap), ("INVERSE", const(1 / cap, wide).data)  # f64 holds enough for f32
 
 
-def _pose(signature: Signature, part: str, question: Question) -> Problem:
-    """The problem of sizes M (rows) and N (classes)."""
-    if question.dtype not in REAL:
-        raise DtypeError(f"dtype is {question.dtype}; takes {', '.join(REAL)}")
-    table = key(part, question.options["softcap"] is not None)
-    m, n = question.sizes["M"], question.sizes["N"]
-    return _problem(signature, table, question.dtype, m, n, ())
+def _wide(target: Buffer) -> int:
+    return WIDE_TARGET if target.dtype == "int64" else 0
 
 
-def _problem(
-    signature: Signature,
-    table: Key,
-    dtype: str,
-    count: int,
-    width: int,
-    told: tuple[tuple[str, int | float], ...],
-) -> Problem:
-    values = (("ROWS", count), ("COLS", width))
-    pointers = (*signature.arguments, *signature.results)
-    what = f"{signature.name} M={count} N={width}"
-    return Problem(table, dtype, values, told, pointers, what)
+def _kept(
+    b: ProgramBuilder, signature: Signature, out: object, lead: tuple[int, ...], n: int, dtype: str
+) -> tuple[Buffer, ...]:
+    """Memory for segments' maxima and sums, and the targets' logits."""
+    shapes = signature.shapes({"S": segments(n)}, next(iter(signature.forms)), lead, _KEPT)
+    memory = results(out, 3)  # type: ignore[arg-type]
+    made = zip(_KEPT, shapes, memory, strict=True)
+    targets = tuple(b.result(shape, dtype, m, name) for name, shape, m in made)
+    for name, target in zip(_KEPT, targets, strict=True):
+        alignment(name, target)
+        check_contiguous(name, target, result=True)
+    return targets
 
 
-def _op(signature: Signature, part: str) -> Op:
-    def read(
-        views: Mapping[str, ArrayView], options: Options, targets: tuple[str | None, ...]
-    ) -> Reading:
-        return _read(signature, part, views, options, targets)
-
-    return Op(signature, read, lambda question: _pose(signature, part, question))
+_KEPT = ("top", "total", "hit")
 
 
-@dataclass(frozen=True, slots=True)
-class ProductReading:
-    """A product whose segments alone are wanted (:class:`ptxgen.ops.op.Reading`)."""
+@op(forms=LOGIT_SEGMENTS, public=False, dtypes={"target": "int64"})
+def logit_segments(
+    b: ProgramBuilder,
+    x: Buffer,
+    target: Buffer,
+    *,
+    softcap: Softcap = None,
+    out: Out = None,
+    kernel: Kernel = None,
+) -> tuple[Buffer, ...]:
+    """Of each segment of a row of logits the maximum and the sum of weights, and the target's
+    logit (:mod:`ptxgen.numerics.logits`).
+    """
+    dtype, count, width = _read(LOGIT_SEGMENTS, x=x, target=target)
+    kept = _kept(b, LOGIT_SEGMENTS, out, x.shape[:-1], width, FULL[STORED[dtype]])
+    if not b.abstract and count:
+        scalars: Scalars = (("LDX", _pitch("x", x, count, width)), ("FLAGS", _wide(target)))
+        scalars += _caps(softcap, STORED[dtype])
+        values, what = (("ROWS", count), ("COLS", width)), f"logit_segments M={count} N={width}"
+        table = key("segments", softcap is not None)
+        bind = {"x": x, "target": target, **dict(zip(_KEPT, kept, strict=True))}
+        b.launch(lambda: Problem(table, dtype, values, scalars, what), bind, kernel)
+    return kept
 
-    product: gemm.Reading
-    flags: int
-    softcap: float | None
-    results: tuple[Result, ...]
 
-    def problem(self, targets: tuple[ArrayView, ...]) -> Problem | None:
-        """See :meth:`ptxgen.ops.op.Reading.problem`."""
-        for name, target in zip(LINEAR_SEGMENTS.results, targets, strict=True):
-            alignment(name, target)
-            check_contiguous(name, target, result=True)
-        found = self.product
-        if found.dims[0] == 0:
-            return None
-        told: dict[str, int | float] = {**dict(ALONE), "LDA": found.lds[0], "LDB": found.lds[1]}
-        told |= {"FLAGS": self.flags, "K": found.dims[2]}
-        told.update(_caps(self.softcap, "f32"))
-        table = product_key(found.storage, self.softcap is not None)
-        return _product(table, found.dtype, found.dims, found.aligns, tuple(told.items()))
+@op(forms=LOGIT_GRADIENT, public=False, dtypes={"target": "int64", "top": "wide", "scale": "wide"})
+def logit_gradient(
+    b: ProgramBuilder,
+    x: Buffer,
+    target: Buffer,
+    top: Buffer,
+    scale: Buffer,
+    dy: Buffer | None = None,
+    *,
+    ignore_index: Ignored = -100,
+    label_smoothing: Smoothing = 0.0,
+    softcap: Softcap = None,
+    out: OverX = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """The gradient of a row's loss by its logits, times the row's share ``dy``
+    (:mod:`ptxgen.numerics.logits`).
+    """
+    given = {"x": x, "target": target, "top": top, "scale": scale, "dy": dy}
+    dtype, count, width = _read(LOGIT_GRADIENT, **given)
+    g = b.result(x.shape, x.dtype, single(out), "g")
+    if not b.abstract and count:
+        scalars: Scalars = (
+            ("LDX", _pitch("x", x, count, width)),
+            ("FLAGS", _wide(target)),
+            ("IGNORE_INDEX", ignore_index),
+            ("SMOOTHING", label_smoothing),
+            *_caps(softcap, STORED[dtype]),
+            ("LDG", _pitch("g", g, count, width)),
+        )
+        values, what = (("ROWS", count), ("COLS", width)), f"logit_gradient M={count} N={width}"
+        table = key("gradient", softcap is not None)
+        b.launch(lambda: Problem(table, dtype, values, scalars, what), {**given, "g": g}, kernel)
+    return g
 
 
-def _read_product(
-    views: Mapping[str, ArrayView], options: Options, targets: tuple[str | None, ...]
-) -> ProductReading:
-    factors = {name: view for name, view in views.items() if name != "target"}
-    target = views["target"]
+@op(forms=LINEAR_SEGMENTS, public=False, dtypes={"target": "int64"})
+def linear_segments(
+    b: ProgramBuilder,
+    x: Buffer,
+    w: Buffer,
+    target: Buffer,
+    bias: Buffer | None = None,
+    *,
+    layout: Layout = "nk",
+    tier: Tier = "auto",
+    softcap: Softcap = None,
+    out: Out = None,
+    kernel: Kernel = None,
+) -> tuple[Buffer, ...]:
+    """What :func:`logit_segments` keeps of the logits ``x . W + bias``, which are not stored.
+
+    Raises UncoveredError where no product does so.
+    """
     if target.dtype not in ("int64", "int32"):
         raise DtypeError(f"target has dtype {target.dtype}; takes int64 or int32")
     alignment("target", target)
     check_contiguous("target", target)
-    given = {"layout": options["layout"], "tier": options["tier"], "out_dtype": None}
-    given["kernel"] = options["kernel"]
-    found = gemm.read(LINEAR, factors, given, (None,), lambda storage, _: served(storage))
-    shapes = {name: view.shape for name, view in views.items()}
-    count = {"S": segments(found.dims[1])}
-    inferred = LINEAR_SEGMENTS.infer(shapes, options["layout"], given=count)
+    factors = {n: v for n, v in (("x", x), ("w", w), ("bias", bias)) if v is not None}
+    found = gemm.read(
+        LINEAR,
+        factors,
+        layout=layout,
+        tier=tier,
+        wanted=x.dtype,
+        kernel=kernel,
+        served=lambda storage, _: product_key(storage, False) in TABLES,
+    )
     if found.tier != "tc":
         raise OptionError(f"tier is {found.tier!r}; linear_segments takes 'tc'")
-    if any(dtype not in (None, "float32") for dtype in targets):
-        raise DtypeError(f"results have dtypes {list(targets)}; takes float32")
-    flags = found.flags | (WIDE_TARGET if target.dtype == "int64" else 0)
-    results = tuple(Result(shape, "float32") for shape in inferred.results)
-    return ProductReading(found, flags, options["softcap"], results)
-
-
-def served(storage: str) -> bool:
-    """Whether there are products of segments of operands stored so."""
-    return product_key(storage, False) in TABLES
-
-
-def _pose_product(question: Question) -> Problem:
-    if question.dtype not in TIERS["tc"]:
-        raise DtypeError(f"dtype is {question.dtype}; takes {', '.join(TIERS['tc'])}")
-    storage = OPERATIONS["linear"].products[question.options["layout"]].layout
-    m, n, k = (question.sizes[s] for s in LINEAR_SEGMENTS.sizes)
-    align_a, align_b = (question.aligns * 2)[:2]
-    table = product_key(storage, question.options["softcap"] is not None)
-    return _product(table, question.dtype, (m, n, k), (align_a, align_b), ())
-
-
-def _product(
-    table: Key,
-    dtype: str,
-    dims: tuple[int, int, int],
-    aligns: tuple[int, int],
-    told: tuple[tuple[str, int | float], ...],
-) -> Problem:
-    m, n, k = dims
-    values = (("M", m), ("N", n), ("K", max(k, 1)), ("ALIGN_A", aligns[0]), ("ALIGN_B", aligns[1]))
-    pointers = ("a", "b", "target", "bias", *LINEAR_SEGMENTS.results)
-    what = f"linear_segments M={m} N={n} K={k}"
-    return Problem(table, dtype, values, told, pointers, what)
-
-
-OPS = {
-    LINEAR_SEGMENTS.name: Op(LINEAR_SEGMENTS, _read_product, _pose_product),
-    LOGIT_SEGMENTS.name: _op(LOGIT_SEGMENTS, "segments"),
-    LOGIT_GRADIENT.name: _op(LOGIT_GRADIENT, "gradient"),
-}
-"""The rows of what is done with logits."""
-
-logit_segments = caller(OPS["logit_segments"])
-linear_segments = caller(OPS["linear_segments"])
-logit_gradient = caller(OPS["logit_gradient"])
+    m, n, k = found.dims
+    shapes = {name: view.shape for name, view in (*factors.items(), ("target", target))}
+    LINEAR_SEGMENTS.infer(shapes, layout, given={"S": segments(n)})
+    kept = _kept(b, LINEAR_SEGMENTS, out, x.shape[:-1], n, "float32")
+    if b.abstract or m == 0:
+        return kept
+    scalars: dict[str, int | float] = {**dict(ALONE), "LDA": found.lds[0], "LDB": found.lds[1]}
+    scalars |= {"FLAGS": found.flags | _wide(target), "K": k, **dict(_caps(softcap, "f32"))}
+    aligns = (("ALIGN_A", found.aligns[0]), ("ALIGN_B", found.aligns[1]))
+    problem = Problem(
+        product_key(found.storage, softcap is not None),
+        found.dtype,
+        (("M", m), ("N", n), ("K", max(k, 1)), *aligns),
+        tuple(scalars.items()),
+        f"linear_segments M={m} N={n} K={k}",
+    )
+    b.require(problem)
+    bind = {"a": x, "b": w, "target": target, "bias": bias, **dict(zip(_KEPT, kept, strict=True))}
+    b.launch(lambda: problem, bind, kernel)
+    return kept

@@ -7,130 +7,190 @@ dtype of the other operand.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from dataclasses import replace
+from typing import Annotated, Any
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics import gemm as dense
 from ptxgen.numerics.contract import OPERATIONS
-from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
-from ptxgen.numerics.nf4 import ACCUMULATED, DGRAD, LINEAR
+from ptxgen.numerics.dtype import BYTES
+from ptxgen.numerics.nf4 import ACCUMULATE, ACCUMULATED, DGRAD, LINEAR
+from ptxgen.numerics.option import Activation, Dtype, Kernel
 from ptxgen.numerics.signature import Signature
 from ptxgen.ops import gemm
 from ptxgen.ops.nf4_weight import DTYPES as WEIGHTS
 from ptxgen.ops.nf4_weight import Weight, whole_blocks
-from ptxgen.ops.op import Op, Options, Question, Result
-from ptxgen.ops.run import caller
-from ptxgen.ops.views import alignment, contiguous, contiguous_copy
-from ptxgen.runtime.arrays import ArrayView
+from ptxgen.ops.products import bias_gradient
+from ptxgen.ops.views import alignment, check_contiguous, single
+from ptxgen.program.buffer import INPUT, Buffer, Memory
+from ptxgen.program.build import Builder, ProgramBuilder
+from ptxgen.program.operation import Backward, Gradients, op
+from ptxgen.program.parameters import Out
+from ptxgen.runtime.strided import contiguous_strides
 from ptxgen.spec import SCRATCH_MAX, Problem
+from ptxgen.tiles import TABLES
 
-DENSE = {LINEAR.name: dense.LINEAR, DGRAD.name: dense.DGRAD}
-"""The dense operation of each."""
 LAYOUT = "nk"
-"""How the weight of that is stored."""
+"""How the weight of the dense product is stored."""
 _READ = {"data": 16, "scales": 4}
 """Bytes that kernels read at a time."""
+_STORED = {"data": "uint8", "scales": "float32"}
+Accumulate = Annotated[str, ACCUMULATE]
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A product that a call asks for (:class:`ptxgen.ops.op.Reading`), as the dense one."""
-
-    product: gemm.Reading
-    tier: str
-
-    @property
-    def results(self) -> tuple[Result, ...]:
-        """See :attr:`ptxgen.ops.op.Reading.results`."""
-        return self.product.results
-
-    def problem(self, targets: tuple[ArrayView, ...]) -> Problem | None:
-        """See :meth:`ptxgen.ops.op.Reading.problem`."""
-        found = self.product.problem(targets)
-        return None if found is None else _quantised(found, self.tier)
-
-
-def read(
+def _lowered(
+    b: ProgramBuilder,
     signature: Signature,
-    views: Mapping[str, ArrayView],
-    options: Options,
-    targets: tuple[str | None, ...],
-) -> Reading:
-    """The product that a call asks for.
-
-    Raises DtypeError, ShapeError and OptionError.
-    """
-    for name, dtype in ("data", "uint8"), ("scales", "float32"):
-        if views[name].dtype != dtype:
-            raise DtypeError(f"{name} has dtype {views[name].dtype}; takes {dtype}")
-        if not contiguous(views[name]):
-            copy = contiguous_copy(name, views[name])
-            raise ShapeError(f"{name} is not contiguous; pass {copy}")
-        if alignment(name, views[name]) < _READ[name]:
+    like: Signature,
+    operands: Mapping[str, Buffer | None],
+    out: Any,
+    out_dtype: str | None,
+    accumulate: str,
+    activation: str | None,
+    kernel: str | None,
+) -> Buffer:
+    """The product that a call asks for; ``like``: the dense one."""
+    given = {name: x for name, x in operands.items() if x is not None}
+    for name, dtype in _STORED.items():
+        if given[name].dtype != dtype:
+            raise DtypeError(f"{name} has dtype {given[name].dtype}; takes {dtype}")
+        check_contiguous(name, given[name])
+        if alignment(name, given[name]) < _READ[name]:
             raise ShapeError(
                 f"{name} starts off a multiple of {_READ[name]} bytes; pass a copy of it"
             )
-    sizes = signature.infer({name: view.shape for name, view in views.items()}).sizes
-    dtype = views[signature.arguments[0]].dtype
-    _check(signature.arguments[0], dtype, sizes)
+    inferred = signature.infer({name: view.shape for name, view in given.items()})
+    sizes, first = inferred.sizes, signature.arguments[0]
+    dtype = given[first].dtype
+    _check(first, dtype, sizes)
+    tier = _tier(dtype, accumulate)
     shape = sizes["N"], sizes["K"]
-    w = replace(views["data"], ptr=0, shape=shape, strides=(shape[1], 1), dtype=dtype)
-    given = {name: view for name, view in views.items() if name in DENSE[signature.name].arguments}
-    how = {**options, "layout": LAYOUT, "tier": "auto", "accumulate": False}
-    product = OPERATIONS[DENSE[signature.name].name].products[LAYOUT]
+    w = Buffer(Memory("w", INPUT), shape, contiguous_strides(shape), dtype)
+    factors = {name: v for name, v in given.items() if name in like.arguments} | {"w": w}
+    target = single(out)
+    wanted = gemm.result_dtype(like.name, factors, out_dtype, target)
+    y = b.result(inferred.results[0], wanted, target)
+    if b.abstract:
+        return y
+    storage = OPERATIONS[like.name].products[LAYOUT].layout
+    found = gemm.read(
+        like,
+        factors,
+        layout=LAYOUT,
+        tier="auto",
+        wanted=wanted,
+        activation=activation,
+        served=lambda asked, _: asked == storage,
+    )
+    if y.size:
+        bind = {"a": given[first], "data": given["data"], "scales": given["scales"]}
+        if "bias" in signature.arguments:
+            bind["bias"] = given.get("bias")  # type: ignore[assignment]
+        size = sizes["N"] * sizes["K"] * BYTES[dtype]
+        b.launch(lambda: _quantised(found.problem(y), tier, size), {**bind, "c": y}, kernel)
+    else:
+        gemm.check_out(y, gemm.matrices("out", y, ())[0])
+    return y
 
-    def served(storage: str, plan: str) -> bool:
-        return storage == product.layout
 
-    found = gemm.read(DENSE[signature.name], {**given, "w": w}, how, targets, served)
-    return Reading(found, _tier(dtype, options))
-
-
-def pose(signature: Signature, question: Question) -> Problem:
-    """The product of a problem given by sizes."""
-    dtype = name_of(question.dtype)
-    _check("dtype", dtype, question.sizes)
-    how = {"layout": LAYOUT, "tier": "auto"}
-    found = gemm.pose(DENSE[signature.name], question._replace(options=how))
-    return _quantised(found, _tier(dtype, question.options))
-
-
-def _quantised(found: Problem, tier: str) -> Problem:
-    """The problem, in a tier, whose weight is dequantised into what ``found`` reads."""
-    at = found.pointers.index("b")
-    return replace(
+def _quantised(found: Problem, tier: str, size: int) -> Problem:
+    """The problem, in a tier, whose weight is dequantised into what ``found`` reads, of ``size``
+    bytes. Raises ShapeError where that is too many for scratch memory, and no kernel reads it as it
+    is stored.
+    """
+    made = replace(
         found,
         table=("nf4", *found.table[:-1], tier),
         values=tuple(pair for pair in found.values if pair[0] != "ALIGN_B"),
-        pointers=(*found.pointers[:at], "data", "scales", *found.pointers[at + 1 :]),
         what=f"nf4_{found.what}",
     )
+    space = TABLES[made.table].space
+    if size > SCRATCH_MAX and not space.within.evaluate(space.environment(made.given(1))):
+        raise ShapeError(
+            f"the weight has {size} bytes when it is dequantised, which {made} takes: it may have "
+            f"{SCRATCH_MAX}; split it along N, or lay x out at multiples of 16 bytes"
+        )
+    return made
 
 
 def _check(what: str, dtype: str, sizes: Mapping[str, int]) -> None:
     if dtype not in WEIGHTS:
         raise DtypeError(f"{what} has dtype {dtype}; takes {' or '.join(WEIGHTS)}")
     whole_blocks(sizes["K"])
-    size = sizes["N"] * sizes["K"] * ITEMSIZE[DTYPES[dtype]]
-    if size > SCRATCH_MAX:
-        raise ShapeError(
-            f"the weight has {size} bytes in {dtype} (N = {sizes['N']}, K = {sizes['K']}); takes "
-            f"up to {SCRATCH_MAX}, as it is dequantised: split it along N"
-        )
 
 
-def _tier(dtype: str, options: Options) -> str:
+def _tier(dtype: str, asked: str) -> str:
     """The tier of kernels that ``accumulate`` asks for."""
-    tiers, asked = ACCUMULATED[dtype], options["accumulate"]
+    tiers = ACCUMULATED[dtype]
     if asked not in ("auto", *tiers):
         takes = ", ".join(map(repr, ("auto", *tiers)))
         raise OptionError(f"accumulate is {asked!r}; {dtype} takes {takes}")
-    return tiers[0] if asked == "auto" else str(asked)
+    return tiers[0] if asked == "auto" else asked
 
 
-def _operands(q: Any) -> tuple[Any, Any]:
+def _vjp(b: Builder, at: Backward) -> Gradients:
+    """By x and the bias; the weight is frozen."""
+    (dy,), found = at.dys, {}
+    x, data, scales, bias = (at[n] for n in ("x", "data", "scales", "bias"))
+    how = at.only("accumulate")
+    if at.options["activation"] == "relu":
+        dy = b.gradient_of("relu", at.results[0], dy)
+    elif at.options["activation"] not in (None, "none"):
+        z = b.nf4_linear(x, data, scales, bias, **how, out_dtype="float32")
+        dy = b.gradient_of(at.options["activation"], z, dy)
+    dy = b.packed(b.cast(dy, b.dtype(x)))
+    if "x" in at.needs:
+        found["x"] = b.nf4_linear_dgrad(dy, data, scales, **how)
+    if "bias" in at.needs:
+        found["bias"] = bias_gradient(b, dy, b.dtype(bias))
+    return found
+
+
+@op(forms=LINEAR, vjp=_vjp, public=False, dtypes=_STORED)
+def nf4_linear(
+    b: ProgramBuilder,
+    x: Buffer,
+    data: Buffer,
+    scales: Buffer,
+    bias: Buffer | None = None,
+    *,
+    accumulate: Accumulate = "auto",
+    activation: Activation = None,
+    out: Out = None,
+    out_dtype: Dtype = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """:func:`ptxgen.nf4.linear` of a weight's ``data`` [N, K/2] and ``scales`` [N, K/64]."""
+    of = {"x": x, "data": data, "scales": scales, "bias": bias}
+    how = out, out_dtype, accumulate, activation, kernel
+    return _lowered(b, LINEAR, dense.LINEAR, of, *how)
+
+
+def _dgrad_vjp(b: Builder, at: Backward) -> Gradients:
+    dy = b.packed(b.cast(at.dys[0], b.dtype(at["dy"])))
+    return {"dy": b.nf4_linear(dy, at["data"], at["scales"], **at.only("accumulate"))}
+
+
+@op(forms=DGRAD, vjp=_dgrad_vjp, public=False, dtypes=_STORED)
+def nf4_linear_dgrad(
+    b: ProgramBuilder,
+    dy: Buffer,
+    data: Buffer,
+    scales: Buffer,
+    *,
+    accumulate: Accumulate = "auto",
+    out: Out = None,
+    out_dtype: Dtype = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """:func:`ptxgen.nf4.linear_dgrad` of a weight's ``data`` and ``scales``."""
+    of = {"dy": dy, "data": data, "scales": scales}
+    return _lowered(b, DGRAD, dense.DGRAD, of, out, out_dtype, accumulate, None, kernel)
+
+
+# -- of weights -------------------------------------------------------------------------------
+def operands(q: Any) -> tuple[Any, Any]:
+    """The arrays of a weight, as operations take them. Raises DtypeError for what is none."""
     if not isinstance(q, Weight):
         raise DtypeError(
             f"q is a {type(q).__name__}; takes a ptxgen.nf4.Weight, as quantize and "
@@ -139,15 +199,9 @@ def _operands(q: Any) -> tuple[Any, Any]:
     return q.operands
 
 
-OPS = {s.name: Op(s, partial(read, s), partial(pose, s)) for s in (LINEAR, DGRAD)}
-"""The rows of products with NF4 weights."""
-
-_linear, _linear_dgrad = caller(OPS[LINEAR.name]), caller(OPS[DGRAD.name])
-
-
-def nf4_linear(
+def linear(
     x: Any,
-    q: Any,
+    q: Weight,
     bias: Any = None,
     *,
     activation: str | None = None,
@@ -162,32 +216,46 @@ def nf4_linear(
     Shapes
         ``x`` ``[..., K]``; ``q`` a :class:`ptxgen.nf4.Weight` of N rows of K numbers; ``bias``
         ``[N]``; the result ``[..., N]``.
-    Bits
-        Those of :func:`ptxgen.linear` on ``ptxgen.nf4.dequantize(q, x.dtype)`` with
-        ``layout="nk"``, whatever the route, unless sums are in f64.
-        :func:`ptxgen.reference.nf4_linear` returns the same.
+    Dtypes
+        ``x`` float32, bfloat16 or float16; ``bias`` and the result as in :func:`ptxgen.linear`.
     Accumulation
         ``"tc"``: tensor cores, contract ``tc16/2``, for bfloat16 and float16. ``"simt"``: FMA
         units, contract ``fma/2``, for float32. ``"f64"``: sums in f64, rounded once, contract
         ``wide/1``, for float32. ``"auto"``: the first for x's dtype.
+    Order
+        The bits are those of :func:`ptxgen.linear` on ``ptxgen.nf4.dequantize(q, x.dtype)`` with
+        ``layout="nk"``, whatever the route, unless sums are in f64.
+        :func:`ptxgen.reference.nf4_linear` returns the same.
     Storage
-        Rows of x may be strided, of stride 1 along the last dimension. In x's dtype the weight may
-        have 1 GiB: it is dequantised into scratch memory of the stream.
-
-    Other arguments, dtypes of bias and result, and errors are those of :func:`ptxgen.linear`.
+        Rows of x may be strided, of stride 1 along the last dimension. Where no kernel reads the
+        weight as it is stored (rows off 16 bytes, or many in float32), it is dequantised into
+        scratch memory of the stream, and may have 1 GiB then.
+    Errors
+        Those of :func:`ptxgen.linear`, whose other arguments these are.
+    Source
+        ``ptxgen/ops/nf4.py``, ``ptxgen/tiles/nf4.py``.
 
     >>> import numpy, ptxgen
     >>> q = ptxgen.nf4.quantize(numpy.eye(2, 64, dtype="f4"))
     >>> ptxgen.reference.nf4_linear(numpy.arange(64, dtype="f4"), q)
     array([0., 1.], dtype=float32)
     """
-    options = accumulate, out_dtype, activation, kernel
-    return _linear(x, *_operands(q), bias, out, stream, options)
+    return nf4_linear.function(
+        x,
+        *operands(q),
+        bias,
+        activation=activation,
+        accumulate=accumulate,
+        out=out,
+        out_dtype=out_dtype,
+        stream=stream,
+        kernel=kernel,
+    )
 
 
-def nf4_linear_dgrad(
+def linear_dgrad(
     dy: Any,
-    q: Any,
+    q: Weight,
     *,
     accumulate: str = "auto",
     out: Any = None,
@@ -200,15 +268,20 @@ def nf4_linear_dgrad(
     Shapes
         ``dy`` ``[..., N]``; ``q`` as in :func:`ptxgen.nf4.linear`; the result ``[..., K]``. N = 0
         gives zeros.
-    Bits
-        Those of :func:`ptxgen.linear_dgrad` on ``ptxgen.nf4.dequantize(q, dy.dtype)`` with
-        ``layout="nk"``; :func:`ptxgen.reference.nf4_linear_dgrad` returns the same.
-
-    All else is as in :func:`ptxgen.nf4.linear`.
+    Dtypes
+        ``dy`` float32, bfloat16 or float16; the result as in :func:`ptxgen.linear_dgrad`.
+    Order
+        The bits are those of :func:`ptxgen.linear_dgrad` on ``ptxgen.nf4.dequantize(q, dy.dtype)``
+        with ``layout="nk"``; :func:`ptxgen.reference.nf4_linear_dgrad` returns the same.
+    Errors
+        Those of :func:`ptxgen.nf4.linear`; all else is as there.
+    Source
+        ``ptxgen/ops/nf4.py``, ``ptxgen/tiles/nf4.py``.
 
     >>> import numpy, ptxgen
     >>> q = ptxgen.nf4.quantize(numpy.eye(2, 64, dtype="f4"))
     >>> ptxgen.reference.nf4_linear_dgrad(numpy.float32([3, 4]), q)[:4]
     array([3., 4., 0., 0.], dtype=float32)
     """
-    return _linear_dgrad(dy, *_operands(q), out, stream, (accumulate, out_dtype, kernel))
+    how = {"accumulate": accumulate, "out": out, "out_dtype": out_dtype}
+    return nf4_linear_dgrad.function(dy, *operands(q), **how, stream=stream, kernel=kernel)

@@ -24,12 +24,15 @@ _LAYOUTS = ("nk", "kn")
 
 @dataclass(frozen=True, eq=False)
 class Weight:
-    """A weight of ``n`` rows of ``k`` numbers, stored as :mod:`ptxgen.numerics.nf4` says.
+    """A weight of ``n`` rows of ``k`` numbers ``scale · code``, as :mod:`ptxgen.numerics.nf4` says.
 
-    ``data``: uint8 ``[N · K/2]``; ``scales``: float32 ``[N · K/64]``; contiguous arrays of NumPy or
-    PyTorch, in which block b of row n has the number ``n · (K/64) + b``.
-
-    Raises ShapeError and DtypeError.
+    Shapes
+        ``data`` ``[N · K/2]``; ``scales`` ``[N · K/64]``, contiguous; block b of row n has the
+        number ``n · (K/64) + b``. K is a multiple of 64.
+    Dtypes
+        ``data`` uint8, ``scales`` float32; arrays of NumPy or PyTorch.
+    Errors
+        ShapeError and DtypeError.
     """
 
     data: Any
@@ -68,19 +71,24 @@ def whole_blocks(k: int) -> None:
 
 
 def quantize(w: Any, layout: str = "nk") -> Weight:
-    """A weight in NF4: of each number the nearest code, of two that are as near the lower.
+    """``scale = max(|block|)``, and of each number the nearest ``scale · code``, of two the lower.
 
-    ``w``: float32, bfloat16 or float16, a NumPy array or a PyTorch tensor on any device, ``[N, K]``
-    (``layout="nk"``) or ``[K, N]`` (``"kn"``), K a multiple of 64. A block's scale is its largest
-    magnitude; a block of zeros has the scale 0, and the code 0 everywhere. Distances to
-    ``scale · code`` are compared exactly. NaN and Inf make their block's scale NaN or Inf.
-
-    Raises ShapeError, DtypeError and OptionError.
+    Shapes
+        ``w`` ``[N, K]`` (``layout="nk"``) or ``[K, N]`` (``"kn"``), K a multiple of 64.
+    Dtypes
+        ``w``: float32, bfloat16 or float16, a NumPy array or a PyTorch tensor on any device.
+    Order
+        No sums. Distances to ``scale · code`` are compared exactly. A block of zeros has the scale
+        0, and the code 0 everywhere. NaN and Inf make their block's scale NaN or Inf.
+    Errors
+        ShapeError, DtypeError and OptionError.
+    Source
+        ``ptxgen/ops/nf4_weight.py``.
 
     >>> import numpy, ptxgen
     >>> q = ptxgen.nf4.quantize(numpy.linspace(-2, 2, 64, dtype="f4")[None])
     >>> q, q.scales, q.data[-2:]
-    (<nf4.Weight [1, 64] of numpy>, array([2.], dtype=float32), array([254, 255], dtype=uint8))
+    (<nf4.Weight [1, 64] of numpy>, array([2.], dtype=float32), array([255, 255], dtype=uint8))
     """
     _known(layout)
     seen = _seen("w", w, DTYPES)
@@ -101,13 +109,19 @@ def quantize(w: Any, layout: str = "nk") -> Weight:
 
 
 def dequantize(q: Weight, dtype: Any = "float32", layout: str = "nk") -> Any:
-    """The weight that ``q`` stands for: ``scale · code``, rounded to f32, then once to ``dtype``.
+    """``scale · code``: the weight that ``q`` stands for.
 
-    ``dtype``: "float32", "bfloat16" (NumPy needs the package ml_dtypes for it) or "float16".
-    ``layout``: "nk" gives ``[N, K]``, "kn" a view of it as ``[K, N]``. The result is of the
-    framework of ``q``, and on its device.
-
-    Raises DtypeError and OptionError.
+    Shapes
+        The result ``[N, K]``, or with ``layout="kn"`` a view of it as ``[K, N]``.
+    Dtypes
+        ``dtype``: "float32", "bfloat16" (NumPy needs the package ml_dtypes for it) or "float16".
+        The result is of the framework of ``q``, and on its device.
+    Order
+        No sums: the product is rounded to f32, then once to ``dtype``.
+    Errors
+        DtypeError and OptionError.
+    Source
+        ``ptxgen/ops/nf4_weight.py``.
     """
     _known(layout)
     wanted = name_of(dtype)
@@ -129,12 +143,18 @@ def dequantize(q: Weight, dtype: Any = "float32", layout: str = "nk") -> Any:
 
 
 def from_bitsandbytes(param: Any) -> Weight:
-    """The weight of a ``bitsandbytes.nn.Params4bit``, ``[N, K]``, that has been quantised.
+    """The :class:`Weight` of a ``bitsandbytes.nn.Params4bit`` that has been quantised.
 
-    Its numbers are exactly those that bitsandbytes dequantises to; scales that it has quantised
-    once more become f32 numbers. Blocks of 64 and quant_type "nf4" are taken.
-
-    Raises OptionError, and ShapeError for a K that is no multiple of 64.
+    Shapes
+        ``param`` of a weight ``[N, K]``, K a multiple of 64.
+    Dtypes
+        Blocks of 64 and ``quant_type`` "nf4". Scales that it has quantised once more become f32.
+    Order
+        No sums: its numbers are exactly those that bitsandbytes dequantises to.
+    Errors
+        OptionError, and ShapeError for a K that is no multiple of 64.
+    Source
+        ``ptxgen/ops/nf4_weight.py``.
     """
     state = getattr(param, "quant_state", None)
     if state is None:
@@ -160,11 +180,18 @@ def from_bitsandbytes(param: Any) -> Weight:
 
 
 def to_bitsandbytes(q: Weight, dtype: Any = "float32") -> Any:
-    """``q``, of PyTorch tensors, as a ``bitsandbytes.nn.Params4bit`` with the same numbers.
+    """``q`` as a ``bitsandbytes.nn.Params4bit`` with the same numbers.
 
-    ``dtype``: what bitsandbytes is to dequantise it to. Needs the package bitsandbytes.
-
-    Raises DtypeError and ImportError.
+    Shapes
+        That of ``q``, ``[N, K]``.
+    Dtypes
+        ``q`` of PyTorch tensors; ``dtype``: what bitsandbytes is to dequantise it to.
+    Order
+        Nothing is computed.
+    Errors
+        DtypeError for a weight of NumPy; ImportError without the package bitsandbytes.
+    Source
+        ``ptxgen/ops/nf4_weight.py``.
     """
     if framework_of(q.data) != "torch":
         raise DtypeError(f"q is of {framework_of(q.data)} arrays; takes PyTorch tensors")

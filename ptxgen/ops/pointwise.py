@@ -1,4 +1,4 @@
-"""Pointwise functions: a Python function of values becomes a kernel and an oracle.
+"""Pointwise functions: a Python function of values becomes an operation, its kernels and oracle.
 
 :func:`pointwise` makes a :class:`Pointwise` of a function. What that is called with decides the
 formula (:mod:`ptxgen.numerics.pointwise`), and how the arrays lie which kernel computes it
@@ -11,143 +11,129 @@ import functools
 import inspect
 import itertools
 import struct
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import Any, NoReturn
+from typing import Any
 from weakref import WeakValueDictionary
 
 from ptxgen.errors import DtypeError, FormulaError, OptionError, ShapeError
 from ptxgen.numerics import pointwise as numerics
-from ptxgen.numerics.dtype import name_of
-from ptxgen.numerics.formula import Formula, Node, cast, trace
-from ptxgen.numerics.pointwise import FULL, NAMES
-from ptxgen.numerics.signature import Option, Signature
-from ptxgen.ops.launch import serving
-from ptxgen.ops.op import Op, Options, Question, Result
-from ptxgen.ops.run import Caller, as_computed, caller
-from ptxgen.ops.views import alignment
-from ptxgen.runtime import Call
-from ptxgen.runtime.arrays import ArrayView, framework_of, view
+from ptxgen.numerics.dtype import FULL, NAMES, name_of
+from ptxgen.numerics.formula import FLOATS, STORED, Formula, Node, cast, const, trace
+from ptxgen.numerics.gradient import gradients
+from ptxgen.numerics.option import DtypeName, KernelName
+from ptxgen.numerics.signature import broadcast
+from ptxgen.ops.pointwise_table import INNER, ROWS
+from ptxgen.ops.views import alignment, results
+from ptxgen.program.buffer import Buffer
+from ptxgen.program.build import Builder, ProgramBuilder
+from ptxgen.program.invoke import Number, numbers_of
+from ptxgen.program.launch import serving
+from ptxgen.program.operation import Backward, Gradients, Op, lowering
+from ptxgen.program.parameters import OPERAND, OPTION, STREAM, WRITTEN, Parameter
+from ptxgen.program.step import Operand
+from ptxgen.runtime.strided import spread
 from ptxgen.spec import Problem
-from ptxgen.spec.pointwise import BESIDE, RANK_MAX, Form, PointwiseSpec, told, vectors
+from ptxgen.spec.pointwise import BESIDE, RANK_MAX, Form, PointwiseSpec, vectors, walked
 
 TABLE = ("pointwise",)
 PARAMETERS_MAX = 4096
 """Bytes of parameters that CUDA gives every kernel."""
+NODES_MAX = 20_000
+"""Most operations of one formula. Compiling takes longer than its length, and as many as these take
+some seconds."""
 _NAMED = ("out", "out_dtype", "stream", "kernel")
 """What calls take besides the function's own arguments."""
-_AS_USUAL = (None, None)
-_ONE = (None,)
-"""The memory of one result that is not given."""
 _BITS = struct.Struct("<Q")
 _known: WeakValueDictionary[str, Pointwise] = WeakValueDictionary()
 _count = itertools.count()
 
 
-def pointwise(function: Callable[..., Any]) -> Pointwise:
-    """Makes of a function of values an operation on arrays: one kernel, and one oracle.
+class Pointwise(Op):
+    """A function of arrays, element by element (:func:`ptxgen.pointwise`)."""
 
-    Formula
-        ``function`` is called once per combination of dtypes, with values of a formula
-        (:mod:`ptxgen.numerics.formula`), of which it computes one or a tuple of several with
-        operators, :mod:`ptxgen.functions`, and other pointwise functions. It cannot branch on
-        values: that is what ``where`` is for.
-    Arguments
-        Arrays that broadcast, of any strides (negative ones, too), and Python numbers, which are
-        given to the kernel at each call. ``out`` may be an argument (in place); of several results
-        it is a tuple. ``out_dtype`` is a dtype, or one for each result.
-    Dtypes
-        float32, float16, bfloat16, float64, int32, int64, bool. 16-bit floats are computed with in
-        f32, and operands of one operation are of one type: cast others
-        (``ptxgen.functions.cast``). The results have the one dtype of the arrays that are computed
-        with in their type, else that type.
-    Bits
-        Contract ``pointwise/1``: every operation of the function is rounded once, every result once
-        more. ``.reference`` computes the same bits with NumPy.
-    Gradients
-        With PyTorch's tensors that require them: one kernel computes those of all arguments.
-
-    Raises FormulaError, which names the line, for a function that is no formula; ShapeError,
-    DtypeError, OptionError, DeviceError or CompileError before anything is launched or written.
-    Source: ``ptxgen/templates/pointwise/elements.cu.j2``.
-
-    >>> import numpy, ptxgen
-    >>> @ptxgen.pointwise
-    ... def lerp(x, y, t):
-    ...     return x + t * (y - x)
-    >>> lerp.reference(numpy.zeros(2, "f4"), numpy.ones(2, "f4"), 0.25)
-    array([0.25, 0.25], dtype=float32)
-    """
-    return Pointwise(function)
-
-
-class Pointwise:
-    """A function of arrays, element by element (:func:`pointwise`)."""
-
-    _traced: Callable[[], bool] = staticmethod(lambda: False)
-    """Whether torch.compile traces; ``ptxgen.torch`` puts torch's own in its place."""
-    _shown: Callable[..., Any]
-    """Computes where autograd or a compiler watches; that of ``ptxgen.torch``."""
+    typed_each = True
 
     def __init__(
-        self, function: Callable[..., Any], name: str = "", parameters: tuple[str, ...] = ()
+        self,
+        function: Callable[..., Any],
+        name: str = "",
+        names: tuple[str, ...] = (),
+        *,
+        says: str = "",
+        watched: Callable[..., Any] | None = None,
+        public: bool = False,
     ) -> None:
+        if not callable(function):
+            raise FormulaError(f"function is {function!r}; takes a function of values")
+        name = name or getattr(function, "__name__", type(function).__name__)
+        arguments, self.defaults = (names, {}) if names else _arguments(function, name)
+        super().__init__(
+            self._lowered,
+            name=name,
+            oracle=self.reference,
+            vjp=self._vjp,
+            backwards=True,
+            watched=watched,
+            public=public,
+            takes=self._parameters(arguments),
+        )
         functools.update_wrapper(self, function)
-        self.function = function
-        self.name = name or function.__name__
-        plain = (parameters, {}) if parameters else _parameters(function, self.name)
-        self.parameters, self.defaults = plain
-        self.key = f"{self.name}.{next(_count)}"
+        self.__name__ = self.__qualname__ = name
+        self.__doc__ = says or function.__doc__
+        self.formulated, self.arguments = function, arguments
+        self.key = f"{name}.{next(_count)}"
         """Names it among all of the process."""
-        self._calls: dict[tuple[type, ...], tuple[Caller, tuple[None, ...]]] = {}
-        self._ops: dict[tuple[bool, ...], tuple[Caller, tuple[None, ...]]] = {}
         self._formulas: dict[Any, Formula] = {}
+        self._first: tuple[Any, ...] | None = None
         self._gradients: dict[tuple[tuple[bool, ...], int], Pointwise] = {}
-        self.plans: dict[Any, Callable[..., Any]] = {}
-        """Of its gradients, as ``ptxgen.torch`` has them."""
         _known[self.key] = self
-        self.__class__ = _called(Pointwise, len(self.parameters))
-        watch_torch()
+
+    def _parameters(self, arguments: tuple[str, ...]) -> tuple[Parameter, ...]:
+        given = (
+            Parameter(n, OPERAND, **({"default": self.defaults[n]} if n in self.defaults else {}))
+            for n in arguments
+        )
+        return (
+            *given,
+            Parameter("out", WRITTEN, None, True, over=arguments),
+            Parameter("out_dtype", OPTION, None, True, DtypeName(tuple(NAMES), several=True)),
+            Parameter("stream", STREAM, None, True),
+            Parameter("kernel", OPTION, None, True, KernelName()),
+        )
 
     def __repr__(self) -> str:
-        return f"<pointwise {self.name}({', '.join(self.parameters)})>"
+        return f"<pointwise {self.name}({', '.join(self.arguments)})>"
 
-    def __call__(
-        self,
-        *args: Any,
-        out: Any = None,
-        out_dtype: Any = None,
-        stream: Any = None,
-        kernel: str | None = None,
-        **named: Any,
-    ) -> Any:
-        """The results, arrays in the framework of the first one given (:func:`pointwise`).
+    @property
+    def doc(self) -> str:
+        """See :attr:`Op.doc`."""
+        return self.__doc__ or f"``{self.name}`` of each element."
 
-        Called with values of a formula it is part of that.
-        """
-        if named or len(args) != len(self.parameters):
-            args = self._bound(args, named)
-        if self._traced():
-            return self.operator(args, out, out_dtype)
-        if any(isinstance(a, Node) for a in args):
-            return self.function(*args)
-        call, outs = self._calls.get(tuple(map(type, args))) or self._prepared(args)
-        if out is not None:
-            outs = self._outs(out, len(outs))
-        return call(*args, *outs, stream, (out_dtype, kernel))
+    def of_values(self, given: Mapping[str, Any]) -> Any:
+        """The value of a formula, if it is called with such; NotImplemented else."""
+        values = [given[n] for n in self.arguments]
+        if not any(isinstance(v, Node) for v in values):
+            return NotImplemented
+        return self.formulated(*values)
 
     def reference(self, *args: Any, out_dtype: Any = None, **named: Any) -> Any:
         """The same bits, with NumPy."""
         import numpy as np
 
-        from ptxgen.reference import formula as oracle
+        from ptxgen.oracle import formula as oracle
 
-        args = self._bound(args, named)
-        arrays = [None if _scalar(type(a)) else np.asarray(a) for a in args]
-        dtypes = tuple(None if a is None else _short(a.dtype.name, "argument") for a in arrays)
-        found = self.formula(dtypes, wanted_dtypes(out_dtype))
+        args = self._ordered(args, named)
+        which = numbers_of(args)
+        arrays = [None if n else np.asarray(a) for a, n in zip(args, which, strict=True)]
+        if all(a is None for a in arrays):
+            raise DtypeError(f"{self.name} takes at least one array; got only numbers")
+        dtypes = tuple(
+            None if a is None else short(a.dtype.name, name)
+            for a, name in zip(arrays, self.arguments, strict=True)
+        )
+        wanted = DtypeName(tuple(NAMES), several=True).read("out_dtype", out_dtype)
+        found = self.formula(dtypes, wanted)
         given: dict[str, Any] = {}
         for i in found.inputs:
             at = int(i.name[1:])
@@ -164,296 +150,154 @@ class Pointwise:
             raise ShapeError(f"arrays of shapes {shapes} do not broadcast") from None
         with np.errstate(all="ignore"):
             values = oracle.results(found, given)
-        results = tuple(np.array(np.broadcast_to(v, shape)) for v in values)
-        return results[0] if len(results) == 1 else results
+        made = tuple(np.array(np.broadcast_to(v, shape)) for v in values)
+        return made[0] if len(made) == 1 else made
 
     def formula(self, dtypes: tuple[str | None, ...], wanted: Any = None) -> Formula:
-        """What it computes of arrays of ``dtypes`` (None for a number)."""
+        """What it computes of arrays of ``dtypes`` (None for a number).
+
+        The function is read once: raises FormulaError if what it computes has changed since it was
+        first called, as a value that it closes over may.
+        """
         key = dtypes, wanted
         found = self._formulas.get(key)
         if found is None:
-            found = numerics.formula(self.function, self.parameters, dtypes, wanted)
+            to = _short(wanted)
+            if self._first is not None:
+                again = numerics.formula(self.formulated, self.arguments, *self._first[:2])
+                if again.digest != self._first[2]:
+                    raise FormulaError(
+                        f"{self.name} computes something else than when it was first called: a "
+                        "value that it reads from outside has changed; pass that as an argument, "
+                        "or make a new function"
+                    )
+            found = numerics.formula(self.formulated, self.arguments, dtypes, to)
+            if found.size > NODES_MAX:
+                raise FormulaError(
+                    f"{self.name} has {found.size} operations; a kernel has at most "
+                    f"{NODES_MAX}: compute in several steps"
+                )
+            self._first = self._first or (dtypes, to, found.digest)
             self._formulas[key] = found
         return found
 
-    def gradient(self, needs: tuple[bool, ...], results: int = 1) -> Pointwise:
+    def gradient(self, needs: tuple[bool, ...], count: int = 1) -> Pointwise:
         """The gradients of those arguments that ``needs`` says, in order, as a function of the
         arguments and, behind them, the gradients of the results, of which there are so many.
         """
-        found = self._gradients.get((needs, results))
+        found = self._gradients.get((needs, count))
         if found is None:
-            found = self._gradients[needs, results] = _gradient(self, needs, results)
+            found = self._gradients[needs, count] = _gradient(self, needs, count)
         return found
-
-    def operator(self, args: tuple[Any, ...], out: Any, out_dtype: Any) -> Any:
-        """As PyTorch's operator, which autograd and compilers see."""
-        if out is not None:
-            raise OptionError(f"{self.name}: out= cannot be traced; leave it away")
-        which = "".join("n" if _scalar(type(a)) else "a" for a in args)
-        if "n" in which:
-            arrays = [a for a, w in zip(args, which, strict=True) if w == "a"]
-            numbers = [a for a, w in zip(args, which, strict=True) if w == "n"]
-        else:
-            arrays, numbers = list(args), []
-        wanted = None if out_dtype is None else _texts(out_dtype)
-        found = self._shown(self.key, which, arrays, numbers, wanted)
-        return found[0] if len(found) == 1 else tuple(found)
 
     def kernels(self, *args: Any, **named: Any) -> tuple[str, ...]:
         """The kernels that compute this of such arguments, the one that is taken first: what
         ``kernel=`` may be. They differ in speed alone.
         """
-        args = self._bound(args, named)
-        _, outs = self._prepared(args)
-        which = tuple(_scalar(type(a)) for a in args)
-        signature = self.row(which, len(outs)).signature
-        given = dict(zip(signature.arguments, args, strict=True))
-        call = Call({name: given[name] for name in signature.arrays}, backwards=True)
-        reading = read(self, signature, as_computed(call), {"out_dtype": None}, (None,) * len(outs))
-        targets = tuple(call.output(r.shape, r.dtype) for r in reading.results)
-        problem = reading.problem(targets)
-        if problem is None:
-            return ()
-        return tuple(route.name for route in serving(problem, call.device.sms))
+        given = dict(zip(self.arguments, self._ordered(args, named), strict=True))
+        call, lowered = lowering(self, given)
+        steps = lowered.program.steps
+        return tuple(route.name for s in steps for route in serving(s.problem, call.device.sms))
 
-    # -- how ------------------------------------------------------------------------------------
-    def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """All arguments in order."""
-        given = dict(zip(self.parameters, args, strict=False))
-        unknown = [n for n in named if n not in self.parameters or n in given]
+    def _ordered(self, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """All arguments in order. Raises OptionError for others."""
+        given = dict(zip(self.arguments, args, strict=False))
+        unknown = [n for n in named if n not in self.arguments or n in given]
         given = {**self.defaults, **given, **named}
-        missing = [n for n in self.parameters if n not in given]
-        if unknown or missing or len(args) > len(self.parameters):
+        missing = [n for n in self.arguments if n not in given]
+        if unknown or missing or len(args) > len(self.arguments):
             raise OptionError(
-                f"{self.name} takes {', '.join(self.parameters)}; got {len(args)} arguments"
+                f"{self.name} takes {', '.join(self.arguments)}; got {len(args)} arguments"
                 + (f", not {', '.join(missing)}" if missing else "")
                 + (f", and {', '.join(unknown)}" if unknown else "")
             )
-        return tuple(given[n] for n in self.parameters)
+        return tuple(given[n] for n in self.arguments)
 
-    def _prepared(self, args: tuple[Any, ...]) -> tuple[Caller, tuple[None, ...]]:
-        """What calls kernels for arguments of such types."""
-        which = tuple(_scalar(type(a)) for a in args)
-        if all(which):
-            raise DtypeError(f"{self.name} takes at least one array; got only numbers")
-        found = self._ops.get(which)
-        if found is None:
-            watch_torch()
-            dtypes = tuple(
-                None if number else _short(_dtype(a, name), name)
-                for a, name, number in zip(args, self.parameters, which, strict=True)
-            )
-            op = self.row(which, len(self.formula(dtypes).outputs))
-            count = len(op.signature.results)
-            found = self._ops[which] = caller(op), _ONE if count == 1 else (None,) * count
-        types = tuple(map(type, args))
-        if len(self._calls) > 256:  # types without end
-            self._calls.clear()
-        self._calls[types] = found
-        return found
-
-    def row(self, which: tuple[bool, ...], count: int) -> Op:
-        """The row of calls of which ``which`` arguments are numbers, and ``count`` results."""
-        names = tuple(map(_variable, self.parameters))
-        results = ("out",) if count == 1 else tuple(f"out{i}" for i in range(count))
-        arrays = tuple(n for n, number in zip(names, which, strict=True) if not number)
-        signature = Signature(
-            self.name,
-            names,
-            results,
-            {"": dict.fromkeys((*arrays, *results), "*")},
-            (),
-            options={"out_dtype": Option()},
-            over=dict.fromkeys(results, arrays),
-            scalars=tuple(n for n, number in zip(names, which, strict=True) if number),
+    # -- how ------------------------------------------------------------------------------------
+    def _lowered(
+        self,
+        b: ProgramBuilder,
+        /,
+        *args: Any,
+        out: Any = None,
+        out_dtype: Any = None,
+        kernel: str | None = None,
+        **named: Any,
+    ) -> Any:
+        """One launch."""
+        given = self._ordered(args, named)
+        dtypes = tuple(
+            short(x.dtype, n) if isinstance(x, Buffer) else None
+            for x, n in zip(given, self.arguments, strict=True)
         )
+        if out_dtype is None and out is not None:
+            several = out if isinstance(out, tuple) else (out,)
+            out_dtype = tuple(FULL[short(o.dtype, "out")] for o in several)
+        try:
+            formula = self.formula(dtypes, out_dtype)
+        except FormulaError as error:
+            each = zip(self.arguments, dtypes, strict=True)
+            of = ", ".join(f"{n} is {'a number' if d is None else FULL[d]}" for n, d in each)
+            raise FormulaError(f"{error}\n    called with: {of}") from error
+        shape: tuple[int, ...] = ()
+        joined: list[str] = []
+        for name, x in zip(self.arguments, given, strict=True):
+            if isinstance(x, Buffer):
+                shape = _broadcast(name, joined, shape, x)
+                joined.append(name)
+        names = ("out",) if len(formula.outputs) == 1 else [f"out[{i}]" for i in range(99)]
+        memory = zip(formula.outputs, results(out, len(formula.outputs)), names, strict=False)
+        targets = tuple(b.result(shape, FULL[o.dtype], m, n) for o, m, n in memory)
+        type = numerics.scalar_type([d for d in dtypes if d is not None])
+        bind: dict[str, Operand] = {}
+        for i in sorted(formula.inputs, key=lambda i: int(i.name[1:])):
+            x = given[int(i.name[1:])]
+            bind[i.name] = x if isinstance(x, Buffer) else _word(self, type, x)
+        if prod(shape):
+            bind |= {numerics.result(i): t for i, t in enumerate(targets)}
+            b.launch(lambda: problem(self.name, formula, shape, bind, len(targets)), bind, kernel)
+        return targets[0] if len(targets) == 1 else targets
 
-        def watched(arguments: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
-            return self.operator(arguments, None, options[0])
-
-        reader = functools.partial(read, self, signature)
-        return Op(signature, reader, _unposed, watched=watched, backwards=True)
-
-    def _outs(self, out: Any, count: int) -> tuple[Any, ...]:
-        outs = tuple(out) if isinstance(out, tuple | list) else (out,)
-        if len(outs) != count:
-            raise OptionError(f"{self.name} has {count} results; out= gives {len(outs)}")
-        return outs
-
-
-def casts() -> dict[str, Pointwise]:
-    """What converts arrays, by the dtype."""
-    return {d: Pointwise(functools.partial(cast, dtype=d), f"cast_{d}", ("x",)) for d in FULL}
-
-
-@functools.cache
-def _called(base: type[Pointwise], count: int) -> type[Pointwise]:
-    """``base`` for functions of so many arguments, whose calls of nothing else are straight-line
-    code, which costs half of what the general one does. (Types have calls, objects have not.)
-    """
-    names = [f"_{i}" for i in range(count)]
-    types = "".join(f"type({n}), " for n in names)
-    given = "".join(f"{n}, " for n in names)
-    heads = "".join(f"{n}=missing, " for n in names)
-    source = f"""
-def __call__(self, {heads}/, *args, out=None, **named):
-    if not args and not named and not self._traced():
-        found = self._calls.get(({types}))
-        if found is not None and found[1] is one:
-            return found[0]({given}out, None, as_usual)
-    given = [x for x in ({given}) if x is not missing]
-    return general(self, *given, *args, out=out, **named)
-"""
-    namespace: dict[str, Any] = {
-        "general": base.__call__,
-        "one": _ONE,
-        "as_usual": _AS_USUAL,
-        "missing": object(),
-    }
-    exec(compile(source, "<calls of pointwise functions>", "exec"), namespace)
-    return type(base.__name__, (base,), {"__call__": namespace["__call__"]})
-
-
-def named(key: str) -> Pointwise:
-    """The function of a :attr:`Pointwise.key`. Raises OptionError for one that is gone."""
-    found = _known.get(key)
-    if found is None:
-        raise OptionError(f"the pointwise function {key!r} is no longer there: keep it")
-    return found
-
-
-def watch_torch() -> None:
-    """Lets torch.compile see operators, if there is torch."""
-    if "torch" in sys.modules and "ptxgen.torch.pointwise" not in sys.modules:
-        import importlib
-
-        importlib.import_module("ptxgen.torch.pointwise")
-        importlib.import_module("ptxgen.torch.layout")
-
-
-def _gradient(of: Pointwise, needs: tuple[bool, ...], results: int) -> Pointwise:
-    from ptxgen.numerics.formula import const
-    from ptxgen.numerics.gradient import gradients
-
-    count = len(of.parameters)
-
-    def function(**given: Node) -> tuple[Node, ...]:
-        values = tuple(given.values())
-        arguments, seeds = values[:count], values[count:]
-        found = trace(of.function, dict(zip(of.parameters, arguments, strict=True)))
-        wanted = [a for a, need in zip(arguments, needs, strict=True) if need]
-        made = gradients(found, seeds, wanted)
-        pairs = zip(made, wanted, strict=True)
-        return tuple(const(0.0, w.type) if g is None else g for g, w in pairs)
-
-    names = (*of.parameters, *(f"gradient_{count + i}" for i in range(results)))
-    return Pointwise(function, f"{of.name}_gradient", names)
-
-
-# -- calls --------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """Arrays to be computed with (:class:`ptxgen.ops.op.Numbered`)."""
-
-    name: str
-    formula: Formula
-    views: tuple[ArrayView | None, ...]
-    """Of each argument, None for a number."""
-    names: tuple[str, ...]
-    results: tuple[Result, ...]
-    encoders: tuple[Callable[[Any], int], ...]
-
-    def problem(self, targets: tuple[ArrayView, ...]) -> Problem | None:
-        """See :meth:`ptxgen.ops.op.Reading.problem`."""
-        shape = self.results[0].shape
-        count = prod(shape)
-        if count == 0:
-            return None
-        arrays = {numerics.operand(i): v for i, v in enumerate(self.views) if v is not None}
-        arrays |= {numerics.result(i): t for i, t in enumerate(targets)}
-        names = {numerics.operand(i): n for i, n in enumerate(self.names)}
-        used = [i.name for i in self.formula.inputs if i.kind != "scalar"]
-        used += [o.name for o in self.formula.outputs]
-        for name in used:
-            alignment(names.get(name, "out"), arrays[name], 0)
-        strides = [_stretched(arrays[name], shape) for name in used]
-        sizes, steps = collapse(shape, strides, len(used) - len(targets))
-        lie = Lie([arrays[name] for name in used], sizes, steps, len(used) - len(targets))
-        step, blocks = lie.step(*vectors(self.formula))
-        sets = {each: i for i, each in enumerate(dict.fromkeys(lie.ways))}
-        letters = "".join(letter for letter, _ in sets)
-        form = Form(self.formula, tuple(sets[each] for each in lie.ways), letters, len(sizes))
-        side = form.side if blocks else 0
-        in_place = form.factor is not None and arrays[form.factor[0]].ptr == targets[0].ptr
-        numbers = told(lie.sizes, [steps for _, steps in sets], form.vector, side)
-        self._fits(form, shape)
-        values = {
-            "COUNT": count,
-            "CHUNKS": -(-count // form.vector),
-            "BLOCKS": blocks,
-            "RANK": len(sizes),
-            "STEP": step,
-            "FACTOR": int(in_place),
+    def _vjp(self, b: Builder, at: Backward) -> Gradients:
+        """One kernel for the gradients of all arguments; what one was broadcast along is summed."""
+        values = [at[n] for n in self.arguments]
+        plain = numbers_of(values)
+        asked = tuple(
+            n in at.needs and not number and STORED[NAMES[b.dtype(x)]] in FLOATS
+            for n, x, number in zip(self.arguments, values, plain, strict=True)
+        )
+        of = {n: x for n, x, a in zip(self.arguments, values, asked, strict=True) if a}
+        if not of:
+            return {}
+        shape = tuple(at.dys[0].shape)
+        # What is still to be summed is not rounded before.
+        dtypes = tuple(
+            b.dtype(x) if tuple(x.shape) == shape else FULL[STORED[NAMES[b.dtype(x)]]]
+            for x in of.values()
+        )
+        function = self.gradient(asked, len(at.dys))
+        made = b.call(function, *values, *at.dys, out_dtype=dtypes)
+        several = made if isinstance(made, tuple | list) else (made,)
+        return {
+            n: g if tuple(x.shape) == shape else b.cast(b.summed_to(g, x.shape), b.dtype(x))
+            for (n, x), g in zip(of.items(), several, strict=True)
         }
-        return Problem(
-            TABLE,
-            form,
-            tuple(values.items()),
-            tuple((k.upper(), v) for k, v in numbers.items()),
-            (
-                *(numerics.operand(i) for i in range(len(self.views))),
-                *(numerics.result(i) for i in range(len(targets))),
-            ),
-            f"{self.name} of shape {list(shape)}",
-        )
-
-    def _fits(self, form: Form, shape: tuple[int, ...]) -> None:
-        """Refuses what has more strides than a kernel has parameters."""
-        bytes_ = PointwiseSpec("wide", form).abi.size if form.rank <= RANK_MAX else PARAMETERS_MAX
-        if form.rank > RANK_MAX or bytes_ > PARAMETERS_MAX:
-            raise ShapeError(
-                f"{self.name}: arrays of shape {list(shape)} lie in {form.rank} dimensions of "
-                f"uneven strides, in {len(form.steps)} ways; a kernel takes {RANK_MAX} dimensions "
-                f"and {PARAMETERS_MAX} bytes of parameters: pass contiguous copies"
-            )
 
 
-def read(
-    function: Pointwise,
-    signature: Signature,
-    views: Mapping[str, ArrayView],
-    options: Options,
-    targets: tuple[str | None, ...],
-) -> Reading:
-    """The arrays that a call computes with."""
-    dtypes = tuple(_short(views[n].dtype, n) if n in views else None for n in signature.arguments)
-    wanted = wanted_dtypes(options["out_dtype"])
-    if wanted is None and any(t is not None for t in targets):
-        wanted = tuple(None if t is None else _short(t, "out") for t in targets)
-    formula = function.formula(dtypes, wanted)
-    if len(formula.outputs) != len(signature.results):
-        raise FormulaError(
-            f"{function.name} returned {len(signature.results)} results for other dtypes, "
-            f"{len(formula.outputs)} for {', '.join(map(str, dtypes))}"
-        )
-    inferred = signature.infer({name: x.shape for name, x in views.items()})
-    type = numerics.scalar_type([d for d in dtypes if d is not None])
-    return Reading(
-        function.name,
-        formula,
-        tuple(views.get(n) for n in signature.arguments),
-        signature.arguments,
-        tuple(
-            Result(shape, FULL[o.dtype])
-            for shape, o in zip(inferred.results, formula.outputs, strict=True)
-        ),
-        (_encoder(type),) * len(signature.scalars),
-    )
+def _word(function: Pointwise, type: str, value: Any) -> Operand:
+    """What kernels are given of a number."""
+    if isinstance(value, Number):
+        try:
+            return value.scalar(_encoder(type))
+        except DtypeError as error:
+            name = function.parameters[value.position].name
+            raise DtypeError(f"{name}: {error}") from error
+    return _encoder(type)(value)
 
 
 @functools.cache
 def _encoder(type: str) -> Callable[[Any], int]:
-    """See :attr:`ptxgen.ops.op.Numbered.encoders`."""
+    """What makes of a number the 8 bytes that kernels are given, as an integer."""
     bits, number = _BITS.unpack, numerics.number
 
     if type in ("f32", "f64"):
@@ -467,6 +311,73 @@ def _encoder(type: str) -> Callable[[Any], int]:
 
         return encode
     return lambda value: int(bits(number(type, value))[0])
+
+
+def _broadcast(
+    name: str, joined: Sequence[str], shape: tuple[int, ...], x: Buffer
+) -> tuple[int, ...]:
+    found = broadcast(shape, x.shape)
+    if found is None:
+        raise ShapeError(
+            f"{name} has shape {list(x.shape)}, which does not broadcast with {list(shape)}, that "
+            f"of {', '.join(joined)}"
+        )
+    return found
+
+
+def problem(
+    name: str, formula: Formula, shape: tuple[int, ...], bind: Mapping[str, Operand], count: int
+) -> Problem:
+    """The problem of a formula of arrays that are broadcast to ``shape``; the last ``count`` are
+    the results.
+    """
+    arrays = {n: b for n, b in bind.items() if isinstance(b, Buffer)}
+    used = [i.name for i in formula.inputs if i.kind != "scalar"]
+    used += [o.name for o in formula.outputs]
+    for each in used:
+        alignment(each, arrays[each], 0)
+    strides = [_stretched(arrays[each], shape) for each in used]
+    first = len(used) - count
+    sizes, steps = collapse(shape, strides, first)
+    walk = Walk([arrays[each] for each in used], sizes, steps, first)
+    step, blocks = walk.step(*vectors(formula))
+    sets = {each: i for i, each in enumerate(dict.fromkeys(walk.ways))}
+    letters = "".join(letter for letter, _ in sets)
+    form = Form(formula, tuple(sets[each] for each in walk.ways), letters, len(sizes))
+    side = form.side if blocks else 0
+    in_place = False
+    if form.factor is not None:
+        x, y = arrays[form.factor[0]], arrays[used[first]]
+        in_place = x.memory is y.memory and x.offset == y.offset
+    scalars = walked(walk.sizes, [steps for _, steps in sets], form.vector, side)
+    _fits(name, form, shape)
+    total = prod(shape)
+    values = {
+        "COUNT": total,
+        "CHUNKS": -(-total // form.vector),
+        "BLOCKS": blocks,
+        "RANK": len(sizes),
+        "STEP": step,
+        "FACTOR": int(in_place),
+    }
+    return Problem(
+        TABLE,
+        form,
+        tuple(values.items()),
+        tuple((k.upper(), v) for k, v in scalars.items()),
+        f"{name} of shape {list(shape)}",
+    )
+
+
+def _fits(name: str, form: Form, shape: tuple[int, ...]) -> None:
+    """Refuses what has more strides than a kernel has parameters."""
+    bytes_ = PointwiseSpec("wide", form).abi.size if form.rank <= RANK_MAX else PARAMETERS_MAX
+    if form.rank > RANK_MAX or bytes_ > PARAMETERS_MAX:
+        raise ShapeError(
+            f"{name}: arrays of shape {list(shape)} lie in {form.rank} dimensions of "
+            f"uneven strides, in {len(form.steps)} ways; a kernel takes {RANK_MAX} dimensions "
+            f"and {PARAMETERS_MAX} bytes of parameters: pass contiguous copies"
+        )
 
 
 def collapse(
@@ -491,14 +402,14 @@ def collapse(
     return tuple(sizes), tuple(zip(*steps, strict=True))
 
 
-def _stretched(array: ArrayView, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _stretched(array: Buffer, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The strides of an array that is broadcast to ``shape``."""
-    lead = len(shape) - len(array.shape)
-    pairs = zip(array.shape, array.strides, strict=True)
-    return (0,) * lead + tuple(0 if size == 1 else stride for size, stride in pairs)
+    found = spread(array.shape, array.strides, shape)
+    assert found is not None, "shapes have been joined"
+    return found
 
 
-class Lie:
+class Walk:
     """How arrays lie in the fewest dimensions, innermost first: ``sizes``, each one's ``steps``."""
 
     ways: tuple[tuple[str, tuple[int, ...]], ...]
@@ -506,7 +417,7 @@ class Lie:
 
     def __init__(
         self,
-        views: Sequence[ArrayView],
+        views: Sequence[Buffer],
         sizes: tuple[int, ...],
         steps: Sequence[tuple[int, ...]],
         first: int,
@@ -554,77 +465,77 @@ class Lie:
         return 0
 
 
-def _aligned(array: ArrayView, steps: tuple[int, ...], along: int, length: int) -> bool:
+def _aligned(array: Buffer, steps: tuple[int, ...], along: int, length: int) -> bool:
     """Whether all vectors of ``length`` elements along a dimension can be read whole."""
-    low = array.ptr
+    low = array.address
     for dimension, each in enumerate(steps):
         if dimension != along:
             low |= each * array.itemsize
     return low % min(16, length * array.itemsize) == 0
 
 
-def wanted_dtypes(dtype: Any) -> tuple[str | None, ...] | str | None:
-    """What ``out_dtype`` says: nothing, one for all results, or one for each."""
-    if dtype is None:
-        return None
-    if isinstance(dtype, tuple | list):
-        return tuple(None if d is None else short_name(d) for d in dtype)
-    return short_name(dtype)
+def short(dtype: str, name: str) -> str:
+    """The short name of the dtype of an argument. Raises DtypeError."""
+    if dtype not in NAMES:
+        raise DtypeError(f"{name} has dtype {dtype}; takes {', '.join(NAMES)}")
+    return NAMES[dtype]
 
 
 def short_name(dtype: Any) -> str:
     """The short name of a dtype of arrays, however it is given."""
     if isinstance(dtype, str) and dtype in FULL:
         return dtype
-    return NAMES[name_of(dtype, "out_dtype", NAMES)]
+    return NAMES[name_of(dtype, "dtype", NAMES)]
 
 
-def _texts(dtype: Any) -> list[str]:
-    """``out_dtype`` as operators take it."""
-    found = wanted_dtypes(dtype)
-    return [found] if isinstance(found, str) else [d or "" for d in found or ()]
+def _short(wanted: Any) -> Any:
+    """Dtypes of results by their short names."""
+    if wanted is None or isinstance(wanted, str):
+        return None if wanted is None else NAMES[wanted]
+    return tuple(None if d is None else NAMES[d] for d in wanted)
 
 
-def _dtype(array: Any, name: str) -> str:
-    """The full name of an array's dtype; of a fake tensor, too, which has no memory to view."""
-    if framework_of(array) == "torch":
-        return str(array.dtype).removeprefix("torch.")
-    return view(array, name, backwards=True).dtype
+def named(key: str) -> Pointwise:
+    """The function of a :attr:`Pointwise.key`. Raises OptionError for one that is gone."""
+    found = _known.get(key)
+    if found is None:
+        raise OptionError(f"the pointwise function {key!r} is no longer there: keep it")
+    return found
 
 
-def _short(dtype: str, name: str) -> str:
-    if dtype not in NAMES:
-        raise DtypeError(f"{name} has dtype {dtype}; takes {', '.join(NAMES)}")
-    return NAMES[dtype]
+def operation(name: str) -> Pointwise:
+    """The function of a row of the table, or one that other operations call: ``fill``, and
+    ``cast_bf16`` and the like.
+    """
+    kind, _, dtype = name.partition("_")
+    if kind == "cast" and dtype in FULL:
+        return Pointwise(functools.partial(cast, dtype=dtype), name, ("x",))
+    row = next(row for row in (*ROWS, *INNER) if row.name == name)
+    return Pointwise(row.formula, name, says=row.doc)
 
 
-def _scalar(kind: type) -> bool:
-    """Whether this is a type of numbers: Python's, or what torch.compile has for those."""
-    return issubclass(kind, int | float) or kind.__name__ in ("SymInt", "SymFloat", "SymBool")
+def _gradient(of: Pointwise, needs: tuple[bool, ...], count: int) -> Pointwise:
+    arguments = len(of.arguments)
+
+    def function(**given: Node) -> tuple[Node, ...]:
+        values = tuple(given.values())
+        given_, seeds = values[:arguments], values[arguments:]
+        found = trace(of.formulated, dict(zip(of.arguments, given_, strict=True)))
+        wanted = [a for a, need in zip(given_, needs, strict=True) if need]
+        made = gradients(found, seeds, wanted)
+        pairs = zip(made, wanted, strict=True)
+        return tuple(const(0.0, w.type) if g is None else g for g, w in pairs)
+
+    names = (*of.arguments, *(f"gradient_{arguments + i}" for i in range(count)))
+    return Pointwise(function, f"{of.name}_gradient", names, watched=of.watched)
 
 
-def _unposed(question: Question) -> NoReturn:
-    raise OptionError("a pointwise function has no problems of bare sizes: call it")
-
-
-def _variable(parameter: str) -> str:
-    """A parameter's name in the hot path, whose own names it must not take."""
-    taken = parameter in _TAKEN or parameter[:2] in ("p_", "k_", "e_") or parameter[:3] == "out"
-    return f"{parameter}_" if taken else parameter
-
-
-_TAKEN = frozenset(
-    (
-        *("key", "entry", "grad", "low", "stream", "options", "sizes", "index", "handle", "given"),
-        *("tensors", "optional", "find", "torch_key", "torch_current", "resolve", "careful"),
-        *("call", "type"),
-    )
-)
-
-
-def _parameters(function: Callable[..., Any], name: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+def _arguments(function: Callable[..., Any], name: str) -> tuple[tuple[str, ...], dict[str, Any]]:
     """The names of a function's arguments, and the numbers that some need not be given."""
-    found = inspect.signature(function).parameters.values()
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise FormulaError(f"{name}: function has no signature that can be read: {error}") from None
     for each in found:
         if each.name in _NAMED:
             raise FormulaError(f"{name}: no argument can be called {each.name}, as calls take that")

@@ -6,79 +6,141 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
+from textwrap import fill, indent
 from typing import Any, NamedTuple
 
 from ptxgen.numerics import formula as p
 from ptxgen.numerics import functions as f
 
+REAL = "float32, bfloat16, float16 or float64"
+NARROW = "float32, bfloat16 or float16"
+NUMBERS = "float32, bfloat16, float16, float64, int32 or int64"
+ANY = "float32, bfloat16, float16, float64, int32, int64 or bool"
+BITS = "int32, int64 or bool"
+
 
 class Row(NamedTuple):
-    """A name, a function of values, and what it says."""
+    """A name, a function of values, and what it says: what it computes, the dtypes that it takes,
+    and that of the result, "" for theirs.
+    """
 
     name: str
     formula: Callable[..., Any]
     says: str
+    takes: str = REAL
+    gives: str = ""
+
+    @property
+    def doc(self) -> str:
+        """The docstring."""
+        gives = self.gives or "theirs; ``out`` or ``out_dtype`` may ask for another that holds it"
+        takes = signature(self.formula).parameters
+        chooses = "; ``condition`` is a bool" if "condition" in takes else ""
+        dtypes = f"{self.takes}, the same for all{chooses}. The result has {gives}."
+        return f"""{self.says}
+
+Shapes
+    Arrays broadcast, of any strides; the result has their shape. Numbers may stand for all but one.
+Dtypes
+{indent(fill(dtypes, 96), "    ")}
+Order
+    Contract ``pointwise/1``: every operation of the formula is rounded once, the result once more;
+    16 bits are computed with in f32. Nothing depends on where an element lies.
+    ``{self.name}.reference`` returns the same bits.
+Errors
+    ShapeError, DtypeError, FormulaError (dtypes that it does not take), OptionError, DeviceError
+    or CompileError, before anything is launched or written.
+Source
+    ``ptxgen/ops/pointwise_table.py``, ``ptxgen/numerics/functions.py``."""
 
 
 ROWS = (
     # arithmetic
-    Row("add", lambda x, y: x + y, "``x + y``."),
-    Row("sub", lambda x, y: x - y, "``x - y``."),
-    Row("mul", lambda x, y: x * y, "``x * y``."),
-    Row("div", lambda x, y: x / y, "``x / y``, of floats."),
+    Row("add", lambda x, y: x + y, "``x + y``.", NUMBERS),
+    Row("sub", lambda x, y: x - y, "``x - y``.", NUMBERS),
+    Row("mul", lambda x, y: x * y, "``x * y``.", NUMBERS),
+    Row("div", lambda x, y: x / y, "``x / y``."),
     Row("fma", lambda x, y, z: p.fma(x, y, z), "``x * y + z``, rounded once."),
-    Row("neg", lambda x: -x, "``-x``."),
-    Row("abs", lambda x: abs(x), "``|x|``."),
-    Row("sign", lambda x: f.sign(x), "1 above zero, -1 below; a zero and a NaN stay."),
-    Row("maximum", lambda x, y: f.maximum(x, y), "The larger; a NaN if either is one."),
-    Row("minimum", lambda x, y: f.minimum(x, y), "The smaller; a NaN if either is one."),
-    Row("clamp", lambda x, low, high: f.clamp(x, low, high), "``min(max(x, low), high)``."),
-    Row("copy", lambda x: x, "``x``, in rows one behind the other, or as ``out=`` lies."),
+    Row("neg", lambda x: -x, "``-x``.", NUMBERS),
+    Row("abs", lambda x: abs(x), "``|x|``.", NUMBERS),
+    Row(
+        "sign",
+        lambda x: f.sign(x),
+        "``sign(x)``: 1 above zero, -1 below; a zero and a NaN stay.",
+        NUMBERS,
+    ),
+    Row("maximum", lambda x, y: f.maximum(x, y), "``max(x, y)``; a NaN if either is one.", NUMBERS),
+    Row("minimum", lambda x, y: f.minimum(x, y), "``min(x, y)``; a NaN if either is one.", NUMBERS),
+    Row(
+        "clamp",
+        lambda x, low, high: f.clamp(x, low, high),
+        "``min(max(x, low), high)``.",
+        NUMBERS,
+    ),
+    Row("copy", lambda x: x, "``x``, in rows one behind the other, or as ``out=`` lies.", ANY),
     # comparisons, and what chooses by them
-    Row("eq", lambda x, y: x == y, "``x == y``, a bool."),
-    Row("ne", lambda x, y: x != y, "``x != y``, a bool."),
-    Row("lt", lambda x, y: x < y, "``x < y``, a bool."),
-    Row("le", lambda x, y: x <= y, "``x <= y``, a bool."),
-    Row("gt", lambda x, y: x > y, "``x > y``, a bool."),
-    Row("ge", lambda x, y: x >= y, "``x >= y``, a bool."),
-    Row("where", lambda condition, x, y: p.where(condition, x, y), "``x`` where it holds, or y."),
-    Row("isnan", lambda x: f.isnan(x), "Whether ``x`` is a NaN."),
-    Row("isinf", lambda x: f.isinf(x), "Whether ``x`` is infinite."),
-    Row("isfinite", lambda x: f.isfinite(x), "Whether ``x`` is neither infinite nor a NaN."),
+    Row("eq", lambda x, y: x == y, "``x == y``.", ANY, "bool"),
+    Row("ne", lambda x, y: x != y, "``x != y``.", ANY, "bool"),
+    Row("lt", lambda x, y: x < y, "``x < y``.", NUMBERS, "bool"),
+    Row("le", lambda x, y: x <= y, "``x <= y``.", NUMBERS, "bool"),
+    Row("gt", lambda x, y: x > y, "``x > y``.", NUMBERS, "bool"),
+    Row("ge", lambda x, y: x >= y, "``x >= y``.", NUMBERS, "bool"),
+    Row(
+        "where",
+        lambda condition, x, y: p.where(condition, x, y),
+        "``x`` where it holds, else ``y``.",
+        ANY,
+    ),
+    Row("isnan", lambda x: f.isnan(x), "``x != x``: whether it is a NaN.", ANY, "bool"),
+    Row("isinf", lambda x: f.isinf(x), "``|x| == inf``: whether it is infinite.", REAL, "bool"),
+    Row(
+        "isfinite",
+        lambda x: f.isfinite(x),
+        "``|x| < inf``: whether it is neither infinite nor a NaN.",
+        REAL,
+        "bool",
+    ),
     # bits
-    Row("bitwise_and", lambda x, y: x & y, "``x & y``, of integers or bools."),
-    Row("bitwise_or", lambda x, y: x | y, "``x | y``, of integers or bools."),
-    Row("bitwise_xor", lambda x, y: x ^ y, "``x ^ y``, of integers or bools."),
-    Row("bitwise_not", lambda x: ~x, "``~x``, of integers or bools."),
+    Row("bitwise_and", lambda x, y: x & y, "``x & y``.", BITS),
+    Row("bitwise_or", lambda x, y: x | y, "``x | y``.", BITS),
+    Row("bitwise_xor", lambda x, y: x ^ y, "``x ^ y``.", BITS),
+    Row("bitwise_not", lambda x: ~x, "``~x``.", BITS),
     # roundings
-    Row("floor", lambda x: f.floor(x), "The largest integer that is not above ``x``."),
-    Row("ceil", lambda x: f.ceil(x), "The smallest integer that is not below ``x``."),
-    Row("trunc", lambda x: f.trunc(x), "``x`` without what is behind the point."),
-    Row("round", lambda x: f.nearest(x), "The nearest integer, of two the even one."),
+    Row("floor", lambda x: f.floor(x), "``floor(x)``: the largest integer that is not above it."),
+    Row("ceil", lambda x: f.ceil(x), "``ceil(x)``: the smallest integer that is not below it."),
+    Row("trunc", lambda x: f.trunc(x), "``trunc(x)``: without what is behind the point."),
+    Row("round", lambda x: f.nearest(x), "``round(x)``: the nearest integer, of two the even one."),
     # functions: docs/functions.md
-    Row("sqrt", lambda x: f.sqrt(x), "The square root, rounded once."),
+    Row("sqrt", lambda x: f.sqrt(x), "``sqrt(x)``, rounded once."),
     Row("rsqrt", lambda x: f.rsqrt(x), "``1 / sqrt(x)``."),
     Row("exp", lambda x: f.exp(x), "``e ** x``."),
-    Row("exp2", lambda x: f.exp2(x), "``2 ** x``."),
+    Row("exp2", lambda x: f.exp2(x), "``2 ** x``.", NARROW),
     Row("expm1", lambda x: f.expm1(x), "``e ** x - 1``."),
-    Row("log", lambda x: f.log(x), "The natural logarithm."),
-    Row("log2", lambda x: f.log2(x), "The logarithm to the base 2."),
+    Row("log", lambda x: f.log(x), "``log(x)``, the natural logarithm."),
+    Row("log2", lambda x: f.log2(x), "``log2(x)``, to the base 2.", NARROW),
     Row("log1p", lambda x: f.log1p(x), "``log(1 + x)``."),
-    Row("pow", lambda x, y: f.power(x, y), "``x ** y``."),
-    Row("sin", lambda x: f.sin(x), "The sine."),
-    Row("cos", lambda x: f.cos(x), "The cosine."),
-    Row("tan", lambda x: f.tan(x), "The tangent."),
-    Row("atan", lambda x: f.atan(x), "The arc tangent."),
-    Row("tanh", lambda x: f.tanh(x), "The hyperbolic tangent."),
-    Row("erf", lambda x: f.erf(x), "The error function."),
+    Row("pow", lambda x, y: f.power(x, y), "``x ** y``.", NARROW),
+    Row("sin", lambda x: f.sin(x), "``sin(x)``.", NARROW),
+    Row("cos", lambda x: f.cos(x), "``cos(x)``.", NARROW),
+    Row("tan", lambda x: f.tan(x), "``tan(x)``.", NARROW),
+    Row("atan", lambda x: f.atan(x), "``atan(x)``, the arc tangent.", NARROW),
+    Row("tanh", lambda x: f.tanh(x), "``tanh(x)``."),
+    Row("erf", lambda x: f.erf(x), "``erf(x)``, the error function."),
     # activations
     Row("relu", lambda x: f.relu(x), "``max(x, 0)``; its derivative at 0 is 0."),
     Row("sigmoid", lambda x: f.sigmoid(x), "``1 / (1 + exp(-x))``."),
     Row("silu", lambda x: f.silu(x), "``x * sigmoid(x)``."),
     Row("gelu", lambda x: f.gelu(x), "``x * (1 + erf(x / sqrt(2))) / 2``."),
-    Row("gelu_tanh", lambda x: f.gelu_tanh(x), "gelu by a tanh."),
+    Row(
+        "gelu_tanh",
+        lambda x: f.gelu_tanh(x),
+        "``x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2``.",
+    ),
     Row("softplus", lambda x: f.softplus(x), "``log(1 + exp(x))``."),
     Row("swiglu", lambda x, y: x * f.sigmoid(x) * y, "``x * sigmoid(x) * y``, in this order."),
     Row("geglu", lambda x, y: f.gelu(x) * y, "``gelu(x) * y``."),
     Row("reglu", lambda x, y: f.relu(x) * y, "``relu(x) * y``."),
 )
+INNER = (Row("fill", lambda x, value: value, "``value``, of the dtype of ``x``."),)
+"""Those that only other operations call."""

@@ -11,7 +11,8 @@ from ptxgen.errors import OptionError, ShapeError
 from ptxgen.interp.run.profile import KernelProfile, Profiler
 from ptxgen.numerics.activation import CODES
 from ptxgen.numerics.contract import ACTIVATIONS, ITEMSIZE, OPERATIONS
-from ptxgen.ops.launch import prepare
+from ptxgen.numerics.option import Choice, Flag, Integer, KernelName
+from ptxgen.program.launch import prepare
 from ptxgen.spec import (
     ACTIVATION_SHIFT,
     ALONE,
@@ -130,7 +131,7 @@ def profile(
     ShapeError for sizes that are not at least 1.
 
     >>> import ptxgen
-    >>> found = ptxgen.profile("simt_nn_f32_128x128x8_8x8_w4x2l4x8_s4_ts_c2", 128, 128, 32)
+    >>> found = ptxgen.profile("simt_nn_f32_128x128x8_f8719a", 128, 128, 32)
     >>> found.kernels[0].classes["fma"].lanes == 128 * 128 * 32
     True
     """
@@ -140,11 +141,11 @@ def profile(
     from ptxgen.runtime.cpu import CpuDevice
     from ptxgen.tiles import TABLES
 
-    for name, size in (("m", m), ("n", n), ("k", k)):
-        if not 1 <= size <= DIM_MAX:
-            raise ShapeError(f"{name} is {size}; takes 1 to {DIM_MAX}")
-    if activation not in (None, *ACTIVATIONS):
-        raise OptionError(f"activation is {activation!r}; takes None, {', '.join(ACTIVATIONS)}")
+    size = Integer(1, DIM_MAX, ShapeError)
+    m, n, k = (size.read(name, value) for name, value in (("m", m), ("n", n), ("k", k)))
+    activation = Choice(None, *ACTIVATIONS).read("activation", activation)
+    bias, lines = Flag().read("bias", bias), Flag().read("lines", lines)
+    KernelName().read("kernel", kernel)
     route, op, table, dtype = _route(kernel, op)
     space = TABLES[table].space
     storage = table[0]
@@ -175,10 +176,9 @@ def profile(
             *(("LDA", lda), ("LDB", ldb), ("LDC", n)),
             ("FLAGS", CODES[activation or "none"] << ACTIVATION_SHIFT | wide),
         ),
-        ("a", "b", "bias", "c"),
         f"{op} M={m} N={n} K={k}",
     )
-    launch = prepare(problem, device, kernel)
+    launch = prepare(problem, ("a", "b", "bias", "c"), device, kernel)
     pointers = [_filled(device, prod(shape) * itemsize) for shape in (*shapes, (n,))]
     result = device.alloc(m * n * item)
     a, b, addend = pointers

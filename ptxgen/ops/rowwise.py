@@ -1,50 +1,160 @@
-"""Operations over rows: how calls of any of them are understood, and their rows."""
+"""Operations over rows: from a line of the table (:mod:`ptxgen.numerics.rowops`) to an operation.
+
+A line is an operation over the last dimension (:class:`RowOperation`), which other operations call
+by ``b.rows(name, …)``. A line with a form has a function for users besides.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache, partial
+from typing import Annotated, Any
 
 from ptxgen.errors import DtypeError, ShapeError
-from ptxgen.numerics.formula import STORED
-from ptxgen.numerics.pointwise import FULL, NAMES
-from ptxgen.numerics.rowops import REAL, TABLE, RowOp, wanted_dtype
+from ptxgen.numerics.dtype import FULL, NAMES
+from ptxgen.numerics.formula import STORED, Node, trace
+from ptxgen.numerics.gradient import gradients
+from ptxgen.numerics.option import DtypeName, KernelName
+from ptxgen.numerics.rowops import REAL, TABLE, RowOp
+from ptxgen.numerics.rowops import formula as formula_of
 from ptxgen.numerics.rowwise import GROUP, LANES, LEAF
-from ptxgen.ops.op import Op, Options, Question, Result
-from ptxgen.ops.rowgradients import GRADIENTS
-from ptxgen.ops.run import Caller, caller
-from ptxgen.ops.views import ALIGN_MAX, alignment, apart, check_contiguous, leading
-from ptxgen.runtime.arrays import ArrayView
+from ptxgen.ops.gradients import Vjp, of_rows
+from ptxgen.ops.views import ALIGN_MAX, alignment, check_contiguous, leading, results, rows_of
+from ptxgen.program.buffer import Buffer
+from ptxgen.program.build import Builder, ProgramBuilder
+from ptxgen.program.operation import Backward, Gradients, Op
+from ptxgen.program.parameters import ARRAY, OPTION, OPTIONAL, STREAM, WRITTEN, Parameter
 from ptxgen.spec import Problem
 from ptxgen.spec.rowwise import DOWN_COLS, DOWN_MAX, held, reads, way
-from ptxgen.tiles.lazy import Lazy
 from ptxgen.tiles.rowwise import DOWN, KEY
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """Rows, and what is wanted of them (:class:`ptxgen.ops.op.Reading`)."""
+class RowOperation(Op):
+    """An operation of the table, over the last dimension of its arrays."""
 
-    row: RowOp
-    variant: str
-    count: int
-    width: int
-    told: tuple[tuple[str, int | float], ...]
-    vector: bool
-    results: tuple[Result, ...]
+    def __init__(self, row: RowOp) -> None:
+        self.row = row
+        super().__init__(
+            self._lowered,
+            name=f"{row.name}_rows" if row.form else row.name,
+            forms=row.signature,
+            oracle=partial(_oracle, row.name),
+            vjp=of_rows(row.name) or of_formula(row),
+            public=False,
+            dtypes={n: "int64" for n in row.integers} | _wide(row),
+            takes=_parameters(row),
+        )
 
-    def problem(self, targets: tuple[ArrayView, ...]) -> Problem | None:
-        """See :meth:`ptxgen.ops.op.Reading.problem`."""
-        vector = self.vector
-        for name, target in zip(self.row.results, targets, strict=True):
-            by_element = self.row.results[name][0] == "element"
-            found = alignment(name, target, *((self.width,) if by_element else ()))
-            vector = vector and (not by_element or found >= _unit(target.itemsize))
-            check_contiguous(name, target, result=True)
-        if all(target.size == 0 for target in targets):
-            return None
-        return _problem(self.row, self.variant, self.count, self.width, vector, self.told)
+    def _lowered(
+        self,
+        b: ProgramBuilder,
+        /,
+        *args: Buffer | None,
+        out: Any = None,
+        out_dtype: str | None = None,
+        kernel: str | None = None,
+        **named: Any,
+    ) -> Any:
+        """One launch."""
+        row = self.row
+        arrays = dict(zip(row.arrays, (*args, *[None] * len(row.arrays)), strict=False))
+        arrays |= {n: named.pop(n) for n in row.arrays if n in named}
+        given = {n: x for n, x in arrays.items() if x is not None}
+        options = {n: named.get(n, o.default) for n, o in row.numbers.items()}
+        return lowered(b, row, given, options, out, out_dtype, kernel)
+
+
+def _wide(row: RowOp) -> dict[str, str]:
+    first = next(iter(row.arrays))
+    plain = (n for n in row.arrays if n != first and n not in row.integers)
+    return {n: "wide" for n in plain if row.arrays[n] != "element"}
+
+
+def _parameters(row: RowOp) -> tuple[Parameter, ...]:
+    over = next(iter(row.over.values()), ())
+    arrays = [Parameter(n, OPTIONAL if n in row.optional else ARRAY) for n in row.arrays]
+    for i in reversed(range(len(arrays))):  # those behind which nothing is needed
+        if arrays[i].kind == ARRAY:
+            break
+        arrays[i] = replace(arrays[i], default=None)
+    return (
+        *arrays,
+        *(Parameter(n, OPTION, o.default, True, o.option) for n, o in row.numbers.items()),
+        Parameter("out", WRITTEN, None, True, over=over),
+        *([Parameter("out_dtype", OPTION, None, True, CHOSEN)] if row.chooses else ()),
+        Parameter("stream", STREAM, None, True),
+        Parameter("kernel", OPTION, None, True, KernelName()),
+    )
+
+
+CHOSEN = DtypeName(tuple(NAMES))
+"""The dtype of a result: which of these, the operation says."""
+Chosen = Annotated[str | None, CHOSEN]
+
+
+def _oracle(name: str, *arrays: Any, **options: Any) -> Any:
+    from ptxgen.oracle import rowops
+
+    return rowops.compute(name, *arrays, **options)
+
+
+def lowered(
+    b: ProgramBuilder,
+    row: RowOp,
+    given: Mapping[str, Buffer],
+    options: Mapping[str, Any],
+    out: Any,
+    out_dtype: str | None,
+    kernel: str | None,
+) -> Any:
+    """An operation of the table of these arrays."""
+    present = row.present(given)
+    memory = results(out, len(present))
+    dtypes = {name: _dtype(row, name, given) for name in given}
+    inferred = row.signature.infer({name: x.shape for name, x in given.items()})
+    count, width = inferred.sizes["M"], inferred.sizes["N"]
+    first = next(iter(row.arrays))
+    if width == 0 and not row.empty:
+        raise ShapeError(f"{first} has rows of no elements; {row.name} takes at least one")
+    outputs = outputs_of(row, dtypes[first], given, out_dtype, memory)
+    shapes = [s for s, n in zip(inferred.results, row.results, strict=True) if n in present]
+    named = zip(shapes, outputs, memory, present, strict=True)
+    targets = tuple(b.result(s, FULL[d], m, "out" if m else n) for s, d, m, n in named)
+    if not b.abstract and any(t.size for t in targets):
+        numbers = row.given(options)
+        variant = row.variant(dtypes, outputs, numbers)
+        scalars, vector = _lies(row, given, count, width)
+        scalars += [(name.upper(), value) for name, value in numbers.items()]
+        for name, target in zip(present, targets, strict=True):
+            element = present[name][0] == "element"
+            found = alignment(name, target, *((width,) if element else ()))
+            vector = vector and (not element or found >= _unit(target.itemsize))
+            check_contiguous("out", target, result=True)
+        read = {i.name for i in formula_of(variant).inputs}  # with some options not all are
+        bind = {n: x for n, x in given.items() if n in read}
+        bind |= dict(zip(present, targets, strict=True))
+        b.launch(lambda: problem(row, variant, count, width, vector, scalars), bind, kernel)
+    return targets[0] if len(targets) == 1 else targets
+
+
+def _lies(
+    row: RowOp, given: Mapping[str, Buffer], count: int, width: int
+) -> tuple[list[tuple[str, int | float]], bool]:
+    """What kernels are given of how arrays lie, and whether groups of elements travel whole."""
+    scalars: list[tuple[str, int | float]] = [("COLS", width)]
+    vector = width % GROUP == 0
+    for name, view in given.items():
+        least, kind = _unit(view.itemsize), row.arrays[name]
+        if kind == "element":
+            *_, down = rows_of(name, view)
+            pitch = leading(count, width, down, view.itemsize)
+            scalars.append((f"LD_{name.upper()}", pitch))
+            vector = vector and alignment(name, view, pitch) >= least
+        else:
+            vector = alignment(name, view) >= (least if kind == "column" else 0) and vector
+            check_contiguous(name, view)
+    return scalars, vector
 
 
 def _unit(itemsize: int) -> int:
@@ -52,70 +162,39 @@ def _unit(itemsize: int) -> int:
     return min(ALIGN_MAX, itemsize * GROUP)
 
 
-def read(
-    row: RowOp,
-    views: Mapping[str, ArrayView],
-    options: Options,
-    targets: tuple[str | None, ...],
-) -> Reading:
-    """What a call asks for."""
-    dtypes = {name: _dtype(row, name, views) for name in row.arrays if name in views}
-    inferred = row.signature.infer({name: views[name].shape for name in dtypes})
-    count, width = inferred.sizes["M"], inferred.sizes["N"]
-    if width == 0 and not row.empty:
-        raise ShapeError(f"{row.name} takes at least one element; got rows of none")
-    first = dtypes[next(iter(row.arrays))]
-    outputs = _outputs(row, first, options, targets)
-    told: list[tuple[str, int | float]] = [("COLS", width)]
-    vector = width % GROUP == 0
-    for name in dtypes:
-        view, kind = views[name], row.arrays[name]
-        least = _unit(view.itemsize)
-        if kind == "element":
-            pitch, aligned = _rows(name, view, count, width)
-            told.append((f"LD_{name.upper()}", pitch))
-            vector = vector and aligned >= least
-        else:
-            vector = alignment(name, view) >= (least if kind == "column" else 0) and vector
-            check_contiguous(name, view)
-    numbers = row.given(options)
-    told += [(name.upper(), value) for name, value in numbers.items()]
-    variant = row.variant(dtypes, outputs, numbers)
-    results = tuple(
-        Result(shape, FULL[dtype]) for shape, dtype in zip(inferred.results, outputs, strict=True)
-    )
-    return Reading(row, variant, count, width, tuple(told), vector, results)
-
-
-def _dtype(row: RowOp, name: str, views: Mapping[str, ArrayView]) -> str:
+def _dtype(row: RowOp, name: str, given: Mapping[str, Buffer]) -> str:
     """The short dtype of an argument. DtypeError for one that it cannot have."""
     first = next(iter(row.arrays))
-    own = NAMES.get(views[name].dtype, "")
+    own = NAMES.get(given[name].dtype, "")
     taken = row.dtypes
     if name in row.integers:
         taken = ("i64", "i32")
     elif name != first:
-        wide = row.computed(NAMES[views[first].dtype])
+        wide = row.computed(NAMES[given[first].dtype])
         taken = tuple(d for d in REAL if STORED[d] == wide)
         if row.arrays[name] == "element":
-            taken = (NAMES[views[first].dtype],)
+            taken = (NAMES[given[first].dtype],)
     if own not in taken:
         raise DtypeError(
-            f"{name} has dtype {views[name].dtype}; takes {' or '.join(FULL[d] for d in taken)}"
+            f"{name} has dtype {given[name].dtype}; takes {' or '.join(FULL[d] for d in taken)}"
         )
     return own
 
 
-def _outputs(
-    row: RowOp, first: str, options: Options, targets: tuple[str | None, ...]
+def outputs_of(
+    row: RowOp,
+    first: str,
+    present: Mapping[str, Any],
+    wanted: str | None,
+    memory: tuple[Buffer | None, ...],
 ) -> tuple[str, ...]:
     """The dtypes of results: those that are asked for, or that memory which is given has."""
-    wanted, what = options.get("out_dtype"), "out_dtype"
-    wanted = None if wanted is None else wanted_dtype(wanted)
-    natural = row.outputs(first)
+    what = "out_dtype"
+    natural = row.outputs(first, present)
     chosen = next((i for i, (_, d) in enumerate(row.results.values()) if d in ("", "sum")), 0)
-    if wanted is None and row.chooses and targets and targets[0] is not None:
-        wanted, what = targets[chosen], f"{list(row.results)[chosen]}'s dtype"
+    given = memory[chosen]
+    if wanted is None and row.chooses and given is not None:
+        wanted, what = given.dtype, "out's dtype"
     if wanted is None:
         return natural
     wide = (STORED[first],) if first in REAL else ()
@@ -124,42 +203,19 @@ def _outputs(
     if NAMES.get(wanted) not in accepted:
         names = " or ".join(repr(FULL[d]) for d in accepted)
         raise DtypeError(f"{what} is {wanted!r}; takes {names}")
-    return row.outputs(first, NAMES[wanted])
+    return row.outputs(first, present, NAMES[wanted])
 
 
-def _rows(name: str, view: ArrayView, count: int, width: int) -> tuple[int, int]:
-    """Elements from row to row, and bytes that rows are aligned to."""
-    matrix = view.matrix(name)
-    down, along = matrix.strides
-    if along != 1 and width > 1 and view.size:
-        raise apart(name, view)
-    pitch = leading(count, width, down, view.itemsize)
-    return pitch, alignment(name, view, pitch)
-
-
-def pose(row: RowOp, question: Question) -> Problem:
-    """The problem of sizes M (rows) and N (elements of a row), optional arrays left out."""
-    if question.dtype not in row.dtypes:
-        names = " or ".join(FULL[d] for d in row.dtypes)
-        raise DtypeError(f"dtype is {FULL[question.dtype]}; takes {names}")
-    given = [name for name in row.arrays if name not in row.optional]
-    dtypes = {name: "i64" if name in row.integers else question.dtype for name in given}
-    count, width = question.sizes["M"], question.sizes["N"]
-    outputs = _outputs(row, question.dtype, question.options, ())
-    variant = row.variant(dtypes, outputs, row.given(question.options))
-    vector = width % GROUP == 0 and min(question.aligns) >= ALIGN_MAX
-    return _problem(row, variant, count, width, vector, ())
-
-
-def _problem(
+def problem(
     row: RowOp,
     variant: str,
     count: int,
     width: int,
     vector: bool,
-    told: tuple[tuple[str, int | float], ...],
+    scalars: list[tuple[str, int | float]],
 ) -> Problem:
-    pointers, what = (*row.arrays, *row.results), f"{row.name} M={count} N={width}"
+    """The problem of ``count`` rows of ``width`` elements."""
+    what = f"{row.name} M={count} N={width}"
     # kernels of one column serve rows of none
     sizes = ("ROWS", count), ("COLS", max(width, 1)), ("VECTOR", int(vector))
     read = ("READ", reads(variant))
@@ -170,24 +226,67 @@ def _problem(
                 "partial sums are kept"
             )
         down = ("ROWS", max(count, 1)), *sizes[1:], read
-        return Problem(DOWN, variant, down, (*told, ("ROWS", count)), pointers, what)
+        return Problem(DOWN, variant, down, (*scalars, ("ROWS", count)), what)
     values = (*sizes, ("HELD", held(variant)), read, ("WAY", way(variant)))
-    return Problem(KEY, variant, values, told, pointers, what)
+    return Problem(KEY, variant, values, tuple(scalars), what)
 
 
-# -- the rows ---------------------------------------------------------------------------------
+# -- gradients --------------------------------------------------------------------------------
 @cache
-def operation(name: str) -> Op:
-    """The row of an operation of the table."""
-    row = TABLE[name]
-    return Op(row.signature, partial(read, row), partial(pose, row), GRADIENTS.get(name))
+def backward_of(row: RowOp) -> RowOperation:
+    """The operation over rows that computes the gradients of another by its arrays.
+
+    What belongs to a column has a number for each element here; who calls it adds these up.
+    """
+    arrays = tuple(n for n in row.arrays if n not in row.integers)
+    levels = {"element": "element", "row": "row", "column": "element"}
+
+    def formula(**given: Node | None) -> tuple[Node, ...]:
+        seeds = [given.pop(f"d_{n}") for n in row.results]
+        found = trace(row.formula, given)  # type: ignore[arg-type]
+        wanted = [x for x in (given[n] for n in arrays) if x is not None]
+        made = gradients(found, [s for s in seeds if s is not None], wanted)
+        return tuple(w * 0 if m is None else m for m, w in zip(made, wanted, strict=True))
+
+    made = RowOp(
+        f"{row.name}_vjp",
+        formula,
+        {**row.arrays, **{f"d_{n}": level for n, (level, _) in row.results.items()}},
+        {f"by_{n}": (levels[row.arrays[n]], "") for n in arrays},
+        row.numbers,
+        row.optional | {f"d_{n}" for n in row.when},
+        row.dtypes,
+        row.integers,
+        wide=row.wide,
+        when={f"by_{n}": n for n in arrays if n in row.optional},
+    )
+    return RowOperation(TABLE.setdefault(made.name, made))
 
 
-@cache
-def run(name: str) -> Caller:
-    """What calls an operation."""
-    return caller(operation(name))
+def of_formula(row: RowOp) -> Vjp:
+    """The gradient of a line over rows, which follows from its formula."""
+
+    def vjp(b: Builder, at: Backward) -> Gradients:
+        given = [at.arguments.get(n) for n in row.arrays]
+        options = {n: at.options[n] for n in row.numbers}
+        own = b.dtype(at[next(iter(row.arrays))])
+        levels = [level for level, _ in row.present(at.arguments).values()]
+        dys = [
+            b.cast(dy, own) if level == "element" and not row.wide else dy
+            for dy, level in zip(at.dys, levels, strict=True)
+        ]
+        made = b.call(backward_of(row), *map(b.packed, (*given, *dys)), **options)
+        names = [n for n in row.arrays if n not in row.integers and at.arguments.get(n) is not None]
+        several = made if isinstance(made, tuple | list) else (made,)
+        found = dict(zip(names, several, strict=True))
+        for n, kind in row.arrays.items():
+            if kind == "column" and n in found and at[n] is not None:
+                found[n] = b.summed_to(found[n], at[n].shape)
+        return {n: b.cast(g, b.dtype(at[n])) for n, g in found.items() if n in at.needs}
+
+    return vjp
 
 
-OPS: Lazy[str, Op] = Lazy({name: partial(operation, name) for name in TABLE})
-"""The rows of operations over rows."""
+def operation(name: str) -> RowOperation:
+    """The operation of a line."""
+    return RowOperation(TABLE[name])

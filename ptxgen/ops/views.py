@@ -1,66 +1,60 @@
-"""What operations ask of the views of their arguments: alignment, pitch, advice."""
+"""What operations ask of the buffers of their arguments: alignment, pitch, advice."""
 
 from __future__ import annotations
 
-from ptxgen.errors import ShapeError
-from ptxgen.runtime.arrays import ArrayView
-from ptxgen.runtime.dlpack import contiguous_strides
+from itertools import groupby
+from typing import Any
+
+from ptxgen.errors import OptionError, ShapeError
+from ptxgen.numerics.signature import broadcast
+from ptxgen.program.buffer import Buffer
+from ptxgen.runtime.strided import Strided
 
 ALIGN_MAX = 16
-_COPIES = {
-    "torch": "{}.contiguous()",
-    "cupy": "cupy.ascontiguousarray({})",
-    "numpy": "numpy.ascontiguousarray({})",
-}
 
 
-def alignment(name: str, view: ArrayView, *strides: int) -> int:
-    """The largest of 2, 4, 8, 16 that divides the address and ``strides`` (elements), in bytes.
+def alignment(name: str, view: Strided, *strides: int) -> int:
+    """The largest power of two up to 16 that divides the address and ``strides`` (elements), in
+    bytes.
 
     16 for an empty array. Raises ShapeError if the address is off a whole element.
     """
     if view.size == 0:
         return ALIGN_MAX
-    if view.ptr % view.itemsize:
+    if view.address % view.itemsize:
         raise ShapeError(
-            f"{name} is at address {view.ptr:#x}; takes a multiple of {view.itemsize}, the size "
-            f"of its elements; pass a copy of {name}"
+            f"{name} starts {view.address % ALIGN_MAX} bytes behind a multiple of {ALIGN_MAX}; "
+            f"takes a multiple of {view.itemsize}, the size of its elements; pass a copy of {name}"
         )
-    low = view.ptr | ALIGN_MAX
+    low = view.address | ALIGN_MAX
     for stride in strides:
         low |= stride * view.itemsize
     return low & -low
 
 
-def contiguous_copy(name: str, view: ArrayView) -> str:
-    """How to make a contiguous copy of the argument ``name``, in its framework's words."""
-    form = _COPIES.get(view.framework, "a contiguous copy of {}")
-    return form.format(name)
-
-
-def contiguous(view: ArrayView) -> bool:
-    """Whether the elements lie one behind the other, in the order of their indices."""
-    strides = contiguous_strides(view.shape)
-    return view.size == 0 or all(
-        size == 1 or own == wanted
-        for size, own, wanted in zip(view.shape, view.strides, strides, strict=True)
-    )
-
-
-def check_contiguous(name: str, view: ArrayView, *, result: bool = False) -> None:
+def check_contiguous(name: str, view: Strided, *, result: bool = False) -> None:
     """ShapeError unless the argument ``name``, or the ``result``, is contiguous."""
-    if not contiguous(view):
+    if not view.contiguous:
         raise ShapeError(
             f"{name} has strides {list(view.strides)}; takes a contiguous array: pass "
-            f"{contiguous_copy(name, view)}{f', or leave {name}= away' if result else ''}"
+            f"a contiguous copy of {name}{f', or leave {name}= away' if result else ''}"
         )
 
 
-def apart(name: str, view: ArrayView) -> ShapeError:
+def check_vector(name: str, view: Strided) -> None:
+    """ShapeError unless a vector has stride 1, and whole elements' addresses."""
+    if view.size > 1 and view.strides != (1,):
+        raise ShapeError(
+            f"{name} has stride {view.strides[0]}; takes stride 1: pass a contiguous copy of {name}"
+        )
+    alignment(name, view, 0)
+
+
+def apart(name: str, view: Strided) -> ShapeError:
     """The error for an argument whose last dimension has another stride than 1."""
     return ShapeError(
         f"{name} has strides {list(view.strides)}; takes stride 1 along the last dimension: pass "
-        f"{contiguous_copy(name, view)}"
+        f"a contiguous copy of {name}"
     )
 
 
@@ -71,3 +65,97 @@ def leading(rows: int, width: int, stride: int, itemsize: int) -> int:
     """
     unit = ALIGN_MAX // itemsize
     return stride if rows > 1 else max(-(-width // unit) * unit, unit)
+
+
+def rows_of(name: str, view: Buffer) -> tuple[int, int, int]:
+    """Rows, elements of each, and elements from row to row, of an array whose last dimension has
+    stride 1. Raises ShapeError.
+    """
+    matrix = view.matrix(name)
+    (count, width), (down, along) = matrix.shape, matrix.strides
+    if along != 1 and width > 1 and view.size:
+        raise apart(name, view)
+    return count, width, down
+
+
+def rows_apart(b: Any, x: Buffer) -> Buffer:
+    """``x`` if its rows are evenly spaced, apart and of stride 1, else a copy."""
+    if b.abstract or x.contiguous:
+        return x
+    *leading, width = x.shape
+    *steps, along = x.strides
+    reach = None
+    for size, step in zip(reversed(leading), reversed(steps), strict=True):
+        if size != 1:
+            if step < width if reach is None else step != reach:
+                return b.contiguous(x)  # type: ignore[no-any-return]
+            reach = step * size
+    return x if along == 1 else b.contiguous(x)
+
+
+def readable(b: Any, x: Buffer) -> Buffer:
+    """``x`` if its matrices, or their transposes, have rows of stride 1 apart, else a copy."""
+    if b.abstract or x.contiguous or len(x.shape) < 2:
+        return x
+    (*_, down, along), (*_, m, n) = x.strides, x.shape
+    if (along == 1 and down >= n) or (down == 1 and along >= m):
+        return x
+    return b.contiguous(x)  # type: ignore[no-any-return]
+
+
+def joined(b: Any, one: Any, other: Any) -> tuple[Any, Any]:
+    """Two operands of a product: with all leading dimensions where these, broadcast, would lie
+    along more strides than kernels walk.
+    """
+    lead = broadcast(tuple(one.shape[:-2]), tuple(other.shape[:-2]))
+    if lead is None:
+        return one, other
+    whole = [(1,) * (len(lead) - len(x.shape) + 2) + tuple(x.shape[:-2]) for x in (one, other)]
+    ways = [(m == 1, n == 1) for m, n in zip(*whole, strict=True) if not m == n == 1]
+    if sum(1 for _ in groupby(ways)) <= 2:
+        return one, other
+    each = (b.contiguous(b.expand(x, (*lead, *x.shape[-2:]))) for x in (one, other))
+    return next(each), next(each)
+
+
+def results(out: Buffer | tuple[Buffer, ...] | None, count: int) -> tuple[Buffer | None, ...]:
+    """The memory of so many results. Raises OptionError for another number of arrays."""
+    if out is None:
+        return (None,) * count
+    several = out if isinstance(out, tuple) else (out,)
+    if len(several) != count:
+        takes = "one array" if count == 1 else f"a tuple of {count} arrays, one a result"
+        raise OptionError(f"out is {len(several)} arrays; takes {takes}")
+    return several
+
+
+def single(out: Buffer | tuple[Buffer, ...] | None) -> Buffer | None:
+    """The memory of the one result."""
+    return results(out, 1)[0]
+
+
+def axis_of(name: str, x: Strided, axis: int, what: str = "axis") -> int:
+    """An axis of ``x`` from the first on. ShapeError if there is no such."""
+    rank = len(x.shape)
+    if not -rank <= axis < rank:
+        raise ShapeError(f"{what} is {axis}; {name} has shape {list(x.shape)}")
+    return axis % rank
+
+
+def axes_of(axis: Any, x: Any) -> tuple[int, ...]:
+    """The dimensions of ``x`` that are meant, ascending, from 0. ShapeError for one that is not
+    there.
+    """
+    rank = len(x.shape)
+    if axis is None:
+        return tuple(range(rank))
+    found = []
+    for each in (axis,) if isinstance(axis, int) else axis:
+        if not -rank <= each < rank:
+            raise ShapeError(
+                f"axis is {axis!r}; x has shape {list(x.shape)}, so {rank} axes (None: all)"
+            )
+        found.append(each % rank)
+    if len(set(found)) < len(found):
+        raise ShapeError(f"axis is {axis!r}; takes each dimension once")
+    return tuple(sorted(found))

@@ -45,7 +45,6 @@ succeeded for it, and only for tensors with a unit stride (see :func:`torch_key`
 from ptxgen.runtime.arrays import (
     ArrayView,
     DeviceArray,
-    extent,
     framework_of,
     torch_key,
     view,
@@ -62,6 +61,7 @@ from ptxgen.runtime.registry import (
     use_device,
 )
 from ptxgen.runtime.stream import cupy_current, resolve, torch_current
+from ptxgen.runtime.strided import extent
 
 __all__ = [
     "ArrayView",

@@ -21,31 +21,20 @@ from math import gcd, prod
 from typing import Any, TypeVar
 
 from ptxgen.errors import DeviceError, DtypeError, PtxgenError, ShapeError
+from ptxgen.numerics.dtype import BYTES
 from ptxgen.runtime import dlpack
 from ptxgen.runtime.device import Device
-from ptxgen.runtime.dlpack import contiguous_strides
 from ptxgen.runtime.registry import get_device
+from ptxgen.runtime.strided import (
+    Strided,
+    contiguous_strides,
+    extent,
+    overlaps_itself,
+    rows_of,
+    steps,
+)
 
 _T = TypeVar("_T")
-
-ITEMSIZE = {
-    "float16": 2,
-    "bfloat16": 2,
-    "float32": 4,
-    "float64": 8,
-    "float8_e4m3fn": 1,
-    "float8_e5m2": 1,
-    "int8": 1,
-    "int16": 2,
-    "int32": 4,
-    "int64": 8,
-    "uint8": 1,
-    "uint16": 2,
-    "uint32": 4,
-    "uint64": 8,
-    "bool": 1,
-}
-"""Bytes per element of every dtype that a view can have."""
 
 _TYPESTR = {
     "f2": "float16",
@@ -57,7 +46,7 @@ _TYPESTR = {
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayView:
+class ArrayView(Strided):
     """Where an array lies and how.
 
     ``strides`` count elements. ``kind`` is ``"cuda"`` or ``"host"``; ``index`` the GPU.
@@ -76,20 +65,14 @@ class ArrayView:
     owner: object
     after: int | None = None
 
-    @property
-    def itemsize(self) -> int:
-        """Bytes per element."""
-        return ITEMSIZE[self.dtype]
+    def laid(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> ArrayView:
+        """See :meth:`Strided.laid`."""
+        return replace(self, shape=shape, strides=strides)
 
     @property
-    def size(self) -> int:
-        """The number of elements."""
-        return prod(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the elements, gaps not counted."""
-        return self.size * self.itemsize
+    def address(self) -> int:
+        """See :attr:`Strided.address`."""
+        return self.ptr
 
     @property
     def where(self) -> str:
@@ -114,13 +97,15 @@ class ArrayView:
         if low >= other_high or other_low >= high:
             return False
         width = max(self.itemsize, other.itemsize)
-        steps = [s * v.itemsize for v in (self, other) for s, _ in v._steps()]
-        if width <= (other.ptr - self.ptr) % (step := gcd(*steps) or width) <= step - width:
+        distances = [s * v.itemsize for v in (self, other) for s, _ in steps(v.shape, v.strides)]
+        step = gcd(*distances) or width
+        if width <= (other.ptr - self.ptr) % step <= step - width:
             return False
-        mine, theirs = self._rows(), other._rows()
+        mine, theirs = rows_of(self.shape, self.strides), rows_of(other.shape, other.strides)
         if mine is None or theirs is None:
             return True
-        (pitch, width), (other_pitch, other_width) = mine, theirs
+        pitch, width = (n * self.itemsize for n in mine)
+        other_pitch, other_width = (n * other.itemsize for n in theirs)
         pitch = pitch or other_pitch  # a single row fits any pitch
         if pitch == 0 or (other_pitch or pitch) != pitch:
             return True
@@ -136,79 +121,7 @@ class ArrayView:
 
     def overlaps_itself(self) -> bool:
         """Whether two elements may share a byte (zero strides, too short a pitch)."""
-        reach = 1
-        for stride, size in self._steps():
-            if stride < reach:
-                return self.size > 0
-            reach += stride * (size - 1)
-        return False
-
-    def _steps(self) -> list[tuple[int, int]]:
-        """(stride, size) of the dimensions that matter, innermost in memory first."""
-        pairs = zip(self.strides, self.shape, strict=True)
-        return sorted((abs(stride), size) for stride, size in pairs if size > 1)
-
-    def _rows(self) -> tuple[int, int] | None:
-        """(bytes from row to row, bytes of a row); None unless rows are dense, evenly spaced.
-
-        The distance of a single row is 0.
-        """
-        steps = self._steps()
-        width = 1
-        while steps and steps[0][0] == width:
-            width *= steps.pop(0)[1]
-        if not steps:
-            return 0, width * self.itemsize
-        pitch = expected = steps[0][0]
-        for stride, size in steps:
-            if stride != expected:
-                return None
-            expected = stride * size
-        return (pitch * self.itemsize, width * self.itemsize) if pitch > width else None
-
-    def matrix(self, name: str) -> ArrayView:
-        """The same elements as [rows, columns], all leading dimensions flattened into rows.
-
-        Raises ShapeError for fewer than two dimensions (one dimension counts as one row), or
-        when no single stride walks the rows.
-        """
-        if not self.shape:
-            raise ShapeError(f"{name} has no dimensions; takes at least one")
-        *leading, columns = self.shape
-        rows = prod(leading)
-        stride: int | None = None
-        reach = 0  # the stride that the next outer dimension must have
-        for step, size in zip(self.strides[-2::-1], leading[::-1], strict=True):
-            if size == 1:
-                continue
-            if stride is None:
-                stride = step
-            elif step != reach and rows:
-                raise ShapeError(
-                    f"{name} has shape {list(self.shape)} and strides {list(self.strides)}: its "
-                    "leading dimensions do not flatten into evenly spaced rows; pass a "
-                    f"contiguous copy of {name}"
-                )
-            reach = step * size
-        strides = (
-            max(columns, 1) if stride is None else stride,
-            self.strides[-1] if columns > 1 else 1,
-        )
-        return replace(self, shape=(rows, columns), strides=strides)
-
-
-def extent(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> tuple[int, int]:
-    """The byte offsets [low, high), relative to the first element, of all elements."""
-    low = high = 0
-    for size, stride in zip(shape, strides, strict=True):
-        if size == 0:
-            return 0, 0
-        reach = (size - 1) * stride
-        if reach < 0:
-            low += reach
-        else:
-            high += reach
-    return low * itemsize, (high + 1) * itemsize
+        return overlaps_itself(self.shape, self.strides)
 
 
 # -- reading ----------------------------------------------------------------------------
@@ -236,16 +149,21 @@ def framework_of(obj: object) -> str:
     return framework
 
 
-def view(obj: Any, name: str, stream: int = 0, *, backwards: bool = False) -> ArrayView:
-    """Reads the array ``obj``, passed as argument ``name``, for work on ``stream``. ``backwards``:
-    whether negative strides are taken on a GPU, too (those of host arrays always are).
+def scalar(obj: object) -> bool:
+    """Whether this is a NumPy scalar: an array without dimensions that nobody can write to."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(obj, numpy.generic)
+
+
+def view(obj: Any, name: str, stream: int = 0) -> ArrayView:
+    """Reads the array ``obj``, passed as argument ``name``, for work on ``stream``.
 
     DLPack producers are asked to make ``stream`` wait for them; for others
     :attr:`ArrayView.after` says what to wait for.
 
     Raises DtypeError for what is no array, and for complex and unknown dtypes;
-    ShapeError for layouts without strides and for negative strides that are not taken; DeviceError
-    for memory that is neither on a GPU nor in the host.
+    ShapeError for layouts without strides; DeviceError for memory that is neither on a GPU nor in
+    the host.
     """
     reader = _READERS.get(framework_of(obj))
     if reader is None:
@@ -253,17 +171,12 @@ def view(obj: Any, name: str, stream: int = 0, *, backwards: bool = False) -> Ar
             f"{name} is a {type(obj).__module__}.{type(obj).__qualname__}; takes an array: "
             "PyTorch, CuPy, JAX, NumPy, or anything with __dlpack__ or __cuda_array_interface__"
         )
-    found = reader(obj, name, stream)
-    if found.kind != "host" and not backwards and any(step < 0 for step in found.strides):
-        raise ShapeError(
-            f"{name} has negative strides {list(found.strides)}; pass a contiguous copy of {name}"
-        )
-    return found
+    return reader(obj, name, stream)
 
 
 def _known_dtype(dtype: str, name: str) -> str:
-    if dtype not in ITEMSIZE:
-        raise DtypeError(f"{name}: dtype {dtype} is not supported; takes {', '.join(ITEMSIZE)}")
+    if dtype not in BYTES:
+        raise DtypeError(f"{name}: dtype {dtype} is not supported; takes {', '.join(BYTES)}")
     return dtype
 
 
@@ -315,13 +228,16 @@ def _view_cupy(x: Any, name: str, stream: int) -> ArrayView:
     if not hasattr(type(x), "__cuda_array_interface__"):
         raise DtypeError(f"{name} is a {type(x).__qualname__} of CuPy; takes a dense array")
     dtype = _known_dtype(x.dtype.name, name)
-    strides = _elements(x.strides, ITEMSIZE[dtype], name)
+    strides = _elements(x.strides, BYTES[dtype], name)
     return ArrayView(
         x.data.ptr, x.shape, strides, dtype, "cuda", int(x.device.id), False, "cupy", x
     )
 
 
 def _view_numpy(x: Any, name: str, stream: int) -> ArrayView:
+    fixed = scalar(x)
+    if fixed:  # its interface is of a copy that goes with it
+        x = sys.modules["numpy"].asarray(x)
     interface = getattr(x, "__array_interface__", None)
     if interface is None or hasattr(x, "mask"):
         raise DtypeError(f"{name} is a NumPy {type(x).__qualname__}; takes a plain array")
@@ -331,9 +247,9 @@ def _view_numpy(x: Any, name: str, stream: int) -> ArrayView:
             f"pass {name}.astype({x.dtype.name!r})"
         )
     dtype = _known_dtype(x.dtype.name, name)
-    strides = _elements(x.strides, ITEMSIZE[dtype], name)
+    strides = _elements(x.strides, BYTES[dtype], name)
     ptr, readonly = interface["data"]
-    return ArrayView(ptr, x.shape, strides, dtype, "host", 0, readonly, "numpy", x)
+    return ArrayView(ptr, x.shape, strides, dtype, "host", 0, readonly or fixed, "numpy", x)
 
 
 def _view_cai(x: Any, name: str, stream: int) -> ArrayView:
@@ -358,15 +274,15 @@ def _view_cai(x: Any, name: str, stream: int) -> ArrayView:
         )
     shape = tuple(int(size) for size in interface["shape"])
     strides = interface.get("strides")
-    steps = (
+    found = (
         contiguous_strides(shape)
         if strides is None
-        else _elements(tuple(strides), ITEMSIZE[dtype], name)
+        else _elements(tuple(strides), BYTES[dtype], name)
     )
     ptr, readonly = interface["data"]
     ptr = int(ptr or 0)
     index = _cuda_index(ptr) if ptr else 0
-    return ArrayView(ptr, shape, steps, dtype, "cuda", index, bool(readonly), "cai", x, after)
+    return ArrayView(ptr, shape, found, dtype, "cuda", index, bool(readonly), "cai", x, after)
 
 
 def _cuda_index(ptr: int) -> int:
@@ -442,7 +358,7 @@ class DeviceArray:
     @property
     def nbytes(self) -> int:
         """Size in bytes."""
-        return prod(self.shape) * ITEMSIZE[self.dtype]
+        return prod(self.shape) * BYTES[self.dtype]
 
     def __repr__(self) -> str:
         return f"<DeviceArray {list(self.shape)} {self.dtype} on {self.device}>"

@@ -1,120 +1,60 @@
-"""One library call, the careful way: read, check, stage, make the result, hand it back.
-
-An op uses :class:`Call` whenever it has no prepared launch for what it was given; see the
-package's docstring for how the two fit together.
-"""
+"""The arrays of one call: read, checked, brought to the device, and results handed back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Mapping
 from typing import Any
 
-from ptxgen.errors import DeviceError, DtypeError, ShapeError
+from ptxgen.errors import DeviceError, ShapeError
 from ptxgen.runtime import arrays
-from ptxgen.runtime.arrays import ArrayView
+from ptxgen.runtime.arrays import ArrayView, DeviceArray
 from ptxgen.runtime.device import Device
 from ptxgen.runtime.registry import default_device
 from ptxgen.runtime.stream import resolve
+from ptxgen.runtime.strided import contiguous_strides
 
 
 class Call:
-    """The operands of one call on one device and stream.
+    """The arrays of one call on one device and stream.
 
-    ``operands`` maps argument names to arrays (None for those not given), the first of which
-    decides the framework of the result. ``views`` has a view for each array given: on
-    ``device``, ready for work on ``stream`` (a handle). Arrays in host memory go to the
-    default device, and :meth:`finish` then waits for the result; nothing else waits.
-    ``backwards``: as of :func:`ptxgen.runtime.arrays.view`, of all arrays.
+    ``operands`` maps argument names to arrays, the first of which decides the framework of the
+    results. ``views`` has a view for each, ``device`` and ``stream`` (a handle) where work goes.
+    Arrays in host memory go to the default device, and results come back from there, which is
+    waited for; nothing else waits.
 
     Raises what :func:`ptxgen.runtime.arrays.view` and :func:`ptxgen.runtime.stream.resolve`
     raise, and DeviceError for operands on different devices or a CPU torch tensor for a GPU.
     """
 
-    def __init__(
-        self, operands: Mapping[str, Any], stream: Any = None, *, backwards: bool = False
-    ) -> None:
-        given = {name: obj for name, obj in operands.items() if obj is not None}
-        self.stream = resolve(stream, given.values())
-        self._backwards = backwards
-        self._sources = {name: self.view(obj, name) for name, obj in given.items()}
-        found = arrays.common_device(self._sources)
+    def __init__(self, operands: Mapping[str, Any], stream: Any = None) -> None:
+        self.stream = resolve(stream, operands.values())
+        self.views = {n: arrays.view(obj, n, self.stream) for n, obj in operands.items()}
+        found = arrays.common_device(self.views)
         self.host = found is None
         self.device: Device = found or default_device()
-        self._lead = next(iter(self._sources.values()))
-        self._finish: list[Callable[[], Any]] = []
-        self._outputs: list[tuple[str, ArrayView]] = []
-        self._staged: dict[str, ArrayView] | None = None
+        self.lead = next(iter(self.views.values()))
+        self.targets: dict[str, ArrayView] = {}
         if self.host:
-            for name, source in self._sources.items():
+            for name, source in self.views.items():
                 _refuse_cpu_torch(source, name, self.device)
 
-    def view(self, obj: Any, name: str) -> ArrayView:
-        """An array as the call takes it."""
-        return arrays.view(obj, name, self.stream, backwards=self._backwards)
-
     @property
-    def views(self) -> dict[str, ArrayView]:
-        """The operands by name. Host arrays have no device pointer before :meth:`stage`."""
-        return self._sources if self._staged is None else self._staged
+    def strided(self) -> bool:
+        """Whether results of any strides can be made: not in frameworks that have none."""
+        return self.host or self.lead.framework in ("torch", "cupy")
 
-    def output(
-        self,
-        shape: tuple[int, ...],
-        dtype: str,
-        out: Any = None,
-        *,
-        read: bool = False,
-        over: tuple[str, ...] = (),
-        name: str = "out",
-    ) -> ArrayView:
-        """The array to write: ``out`` after checking it, or a new one of the caller's kind.
+    def target(self, obj: Any, name: str, over: tuple[str, ...] = ()) -> ArrayView:
+        """An array that is to be written, checked. ``over``: the operands that it may be, as a
+        whole.
 
-        ``read``: the operation also reads ``out``. ``over``: the operands that ``out`` may be, as a
-        whole. ``name``: what the caller calls it. An operation
-        with several results asks for one after the other. Raises ShapeError for a wrong shape, a
-        read-only, immutable, self-overlapping ``out`` or one that overlaps an operand;
-        DtypeError for a wrong dtype; DeviceError for one on another device.
+        Raises ShapeError for a read-only, immutable or self-overlapping one, or one that overlaps
+        an operand; DeviceError for one on another device.
         """
-        if out is None:
-            target, finish = self._new(name, shape, dtype)
-        else:
-            target, finish = self._given(name, shape, dtype, out, over), lambda: out
-        self._outputs.append((name, target))
-        if self.host:
-            host = target
-            if read:
-                target = arrays.upload(host, self.device, self.stream)
-            else:
-                ours = arrays.DeviceArray(self.device, shape, dtype, self.stream)
-                target = arrays.view(ours, name)
-            staged, deliver = target, finish
-
-            def finish() -> Any:
-                arrays.download(staged, host, self.device, self.stream)
-                return deliver()
-
-        self._finish.append(finish)
-        return target
-
-    def _new(
-        self, name: str, shape: tuple[int, ...], dtype: str
-    ) -> tuple[ArrayView, Callable[[], Any]]:
-        if not self.host:
-            return arrays.empty(self._lead, shape, dtype, self.device, self.stream)
-        array = arrays.host_empty(self._lead, shape, dtype)
-        return arrays.view(array, name), lambda: array
-
-    def _given(
-        self, name: str, shape: tuple[int, ...], dtype: str, out: Any, over: tuple[str, ...]
-    ) -> ArrayView:
-        if arrays.framework_of(out) == "jax":
+        if arrays.framework_of(obj) == "jax":
             raise ShapeError(f"{name} is a JAX array, which is immutable; leave {name}= away")
-        target = self.view(out, name)
-        arrays.common_device({**self._sources, name: target})
-        if target.shape != shape:
-            raise ShapeError(f"{name} has shape {list(target.shape)}; takes {list(shape)}")
-        if target.dtype != dtype:
-            raise DtypeError(f"{name} has dtype {target.dtype}; takes {dtype}")
+        target = arrays.view(obj, name, self.stream)
+        arrays.common_device({**self.views, name: target})
         if target.readonly:
             raise ShapeError(f"{name} is read-only; pass a writable array or leave {name}= away")
         if target.overlaps_itself():
@@ -122,37 +62,85 @@ class Call:
                 f"{name} has strides {list(target.strides)}, so that elements share memory; "
                 "pass a contiguous array"
             )
-        for other, source in (*self._sources.items(), *self._outputs):
+        for other, source in (*self.views.items(), *self.targets.items()):
             if target.overlaps(source) and not (other in over and target.coincides(source)):
                 raise ShapeError(f"{name} shares memory with {other}; pass an array of its own")
-        if target.after is not None:
-            self.device.order(self.stream, target.after)
+        self.targets[name] = target
         return target
 
     def stage(self) -> None:
-        """Brings host operands to the device and orders the stream behind producers.
-
-        Call it after all checks of the op: only from here on anything is enqueued.
-        """
-        for source in self._sources.values():
+        """Orders the stream behind who still writes the operands. Call it after all checks."""
+        for source in (*self.views.values(), *self.targets.values()):
             if source.after is not None:
                 self.device.order(self.stream, source.after)
-        if self.host:
-            self._staged = {
-                name: arrays.upload(source, self.device, self.stream)
-                for name, source in self._sources.items()
-            }
 
-    def finish(self) -> Any:
-        """The result, in the caller's kind, once the work is enqueued; several as a tuple."""
-        assert self._finish, "Call.output comes before Call.finish"
-        results = [finish() for finish in self._finish]
-        result = results[0] if len(results) == 1 else tuple(results)
-        # DLPack owners may reuse their memory as soon as we let go of the capsules.
-        held = [v.owner for v in self._sources.values() if v.framework in ("jax", "dlpack")]
+    def hold(self) -> None:
+        """Keeps operands alive until the work that is enqueued so far has ended: DLPack's owners
+        may reuse their memory as soon as the capsules go.
+        """
+        held = [v.owner for v in self.views.values() if v.framework in ("jax", "dlpack")]
         if held and not self.host:
             self.device.retain(self.stream, held)
-        return result
+
+    # -- memory -------------------------------------------------------------------------------
+    def upload(self, view: ArrayView) -> ArrayView:
+        """A copy of a host array on the device, row by row."""
+        return arrays.upload(view, self.device, self.stream)
+
+    def fresh(self, view: ArrayView) -> ArrayView:
+        """Memory on the device for what is to become a host array."""
+        return arrays.view(DeviceArray(self.device, view.shape, view.dtype, self.stream), "out")
+
+    def download(self, source: ArrayView, target: ArrayView) -> None:
+        """Copies what lies row by row on the device into a host array, and waits for it."""
+        arrays.download(source, target, self.device, self.stream)
+
+    def scratch(self, nbytes: int) -> tuple[int, Any]:
+        """The address of so many bytes of the caller's framework, and what keeps them."""
+        if not self.host and self.lead.framework in ("torch", "cupy"):
+            found, give = arrays.empty(self.lead, (nbytes,), "uint8", self.device, self.stream)
+            return found.ptr, give()
+        ours = DeviceArray(self.device, (nbytes,), "uint8", self.stream)
+        return ours.ptr, ours
+
+
+class Results:
+    """Memory for one result, and the arrays in it that the caller gets."""
+
+    def __init__(self, call: Call, shape: tuple[int, ...], dtype: str) -> None:
+        self._call, self._shape, self._dtype = call, shape, dtype
+        self._view, self._give = arrays.empty(call.lead, shape, dtype, call.device, call.stream)
+        self._array: Any = None
+
+    @property
+    def ptr(self) -> int:
+        """Its address on the device."""
+        return self._view.ptr
+
+    def give(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
+        """The elements that lie so, from ``offset`` elements on, once all work is enqueued."""
+        if self._array is None:
+            self._array = self._give() if not self._call.host else self._downloaded()
+        plain = self._shape, contiguous_strides(self._shape), 0
+        if (shape, strides, offset) == plain:
+            return self._array
+        return strided(self._array, shape, strides, offset)
+
+    def _downloaded(self) -> Any:
+        call = self._call
+        array = arrays.host_empty(call.lead, self._shape, self._dtype)
+        arrays.download(self._view, arrays.view(array, "out"), call.device, call.stream)
+        return array
+
+
+def strided(base: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
+    """The elements of a contiguous array that lie so, as a view of it."""
+    framework = arrays.framework_of(base)
+    if framework == "torch":
+        return base.as_strided(shape, strides, base.storage_offset() + offset)
+    tricks = sys.modules[framework].lib.stride_tricks
+    flat = base.reshape(-1)[offset:]
+    return tricks.as_strided(flat, shape, tuple(s * base.dtype.itemsize for s in strides))
 
 
 def _refuse_cpu_torch(source: ArrayView, name: str, target: Device) -> None:

@@ -7,6 +7,7 @@ an H200: the same architecture, limits and number of SMs, so the same routes.
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,11 @@ class CpuDevice(Device):
     def __init__(self, index: int = 0, **settings: Any) -> None:
         from ptxgen.interp import GlobalMemory, Settings
 
+        # Before the device is told of forks, which meet none that is half made.
+        self.settings = Settings(**settings)
+        self.memory = GlobalMemory()
+        self._programs: list[Program] = []
+        self._lock = threading.RLock()
         super().__init__(
             "cpu",
             index,
@@ -44,10 +50,6 @@ class CpuDevice(Device):
             sms=SMS,
             max_shared=MAX_SHARED,
         )
-        self.settings = Settings(**settings)
-        self.memory = GlobalMemory()
-        self._programs: list[Program] = []
-        self._lock = threading.RLock()
 
     @property
     def gpu(self) -> str:
@@ -135,6 +137,13 @@ class CpuDevice(Device):
     def copy_out(self, dst: int, src: int, nbytes: int, stream: int = 0) -> None:
         """See :meth:`Device.copy_out`."""
         self._touch(self.memory.read, dst, src, nbytes)
+
+    def copy(self, dst: int, src: int, nbytes: int, stream: int = 0) -> None:
+        """See :meth:`Device.copy`."""
+        held = bytearray(nbytes)
+        between = (ctypes.c_char * nbytes).from_buffer(held)
+        self.copy_out(ctypes.addressof(between), src, nbytes)
+        self.copy_in(dst, ctypes.addressof(between), nbytes)
 
     def memset(self, ptr: int, value: int, nbytes: int, stream: int = 0) -> None:
         """See :meth:`Device.memset`."""

@@ -293,6 +293,12 @@ class CudaDevice(Device):
             what = f"copying {nbytes} bytes from {self}"
             _call(what, driver().cuMemcpyDtoHAsync, dst, src, nbytes, stream)
 
+    def copy(self, dst: int, src: int, nbytes: int, stream: int = 0) -> None:
+        """See :meth:`Device.copy`."""
+        with self.current():
+            what = f"copying {nbytes} bytes on {self}"
+            _call(what, driver().cuMemcpyDtoDAsync, dst, src, nbytes, stream)
+
     def memset(self, ptr: int, value: int, nbytes: int, stream: int = 0) -> None:
         """See :meth:`Device.memset`."""
         with self.current():
@@ -411,6 +417,29 @@ class CudaDevice(Device):
             check(int(status), f"asking {self} whether its work is done")
             _call("destroying an event", cu.cuEventDestroy, mark)
         return True
+
+    def recorded(self, work: Callable[[int], None]) -> Callable[[int], None]:
+        """See :meth:`Device.recorded`: a CUDA graph."""
+        cu = driver()
+        with self.current():
+            apart = cu.CUstream_flags.CU_STREAM_NON_BLOCKING
+            stream = _call("creating a stream to capture on", cu.cuStreamCreate, apart)
+            try:
+                mode = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+                _call("beginning a capture", cu.cuStreamBeginCapture, stream, mode)
+                try:
+                    work(int(stream))
+                except BaseException:
+                    cu.cuStreamEndCapture(stream)  # which has failed, too
+                    raise
+                graph = _call("ending a capture", cu.cuStreamEndCapture, stream)
+                try:
+                    made = _call("making a CUDA graph", cu.cuGraphInstantiate, graph, 0)
+                finally:
+                    _call("destroying a graph", cu.cuGraphDestroy, graph)
+            finally:
+                _call("destroying a stream", cu.cuStreamDestroy, stream)
+        return Graph(self, made)
 
     def _record(self, stream: int) -> Any:
         """A new event behind the work on ``stream``. The context is current."""
@@ -631,3 +660,22 @@ def _guarded(device: CudaDevice) -> Callable[..., int]:
 def several_gpus() -> bool:
     """Whether this process sees more than one GPU."""
     return bool(_call("counting the GPUs", driver().cuDeviceGetCount) > 1)
+
+
+class Graph:
+    """A CUDA graph that can be launched. When it goes, what runs of it still ends."""
+
+    def __init__(self, device: CudaDevice, handle: Any) -> None:
+        self._device, self._handle = device, handle
+
+    def __call__(self, stream: int) -> None:
+        """Enqueues what it holds."""
+        with self._device.current():
+            what = f"launching a graph on {self._device}"
+            _call(what, driver().cuGraphLaunch, self._handle, stream)
+
+    def __del__(self) -> None:
+        handle, self._handle = self._handle, None
+        if handle is not None and not sys.is_finalizing():
+            with self._device._unordered():
+                _call("destroying a graph", driver().cuGraphExecDestroy, handle)

@@ -37,8 +37,9 @@ class Device(ABC):
     Attributes: ``kind``, ``index``, ``name``, ``compute`` (capability, such as (9, 0)),
     ``sms``, ``max_shared`` (the most dynamic shared memory of a block, in bytes),
     ``rates`` (what it does a second, as far as its driver says),
-    ``workspace``, the scratch memory of kernels on this device, and ``prepared``, launches that its
-    users have ready, by keys of theirs: kept as long as the device, and theirs to bound.
+    ``workspace``, the scratch memory of kernels on this device, and what its users have ready, by
+    keys of theirs, kept as long as the device, and theirs to bound: ``prepared``, launches, and
+    ``calls``, those of arrays in host memory.
     """
 
     image_kind: ClassVar[str] = "cubin"
@@ -60,6 +61,7 @@ class Device(ABC):
         self.compute, self.sms, self.max_shared = compute, sms, max_shared
         self.workspace = Workspace(self)
         self.prepared: dict[Any, Launch] = {}
+        self.calls: dict[Any, Any] = {}
         self._functions: dict[str, Function] = {}
         self._building: dict[str, threading.Lock] = {}
         self._in_use: deque[tuple[Any, Any]] = deque()
@@ -217,6 +219,10 @@ class Device(ABC):
         """Enqueues a copy from device address ``src`` to host address ``dst``."""
 
     @abstractmethod
+    def copy(self, dst: int, src: int, nbytes: int, stream: int = 0) -> None:
+        """Enqueues a copy from one device address to another."""
+
+    @abstractmethod
     def memset(self, ptr: int, value: int, nbytes: int, stream: int = 0) -> None:
         """Enqueues setting ``nbytes`` bytes to ``value`` (0 to 255)."""
 
@@ -243,6 +249,14 @@ class Device(ABC):
     def done(self, mark: Any) -> bool:
         """Whether the work before ``mark`` has finished (never waits)."""
         return True
+
+    def recorded(self, work: Callable[[int], None]) -> Callable[[int], None]:
+        """What ``work``, called with a stream, enqueues there, to be enqueued again and again.
+
+        Its launches are made, and what they need is loaded, before. A device without graphs
+        carries it out each time.
+        """
+        return work
 
 
 # -- forks ----------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxgen.errors import DtypeError
+from ptxgen.runtime.strided import contiguous_strides
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 """Values of DLDeviceType."""
@@ -89,15 +90,6 @@ class Exported:
     device_id: int
     readonly: bool
     owner: object
-
-
-def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Row-major strides, in elements."""
-    strides, step = [], 1
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= max(extent, 1)
-    return tuple(reversed(strides))
 
 
 def _api(name: str, result: Any, *arguments: Any) -> Any:

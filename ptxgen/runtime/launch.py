@@ -144,25 +144,27 @@ class GenericLaunch:
 class ScratchLaunch:
     """Launches in a row, enqueued back to back on one stream, that share scratch memory.
 
-    Every step receives the caller's pointers and, behind them, one to each scratch memory. The
+    ``steps``: the launches; ``sizes``: bytes of each scratch memory. Every step receives the
+    caller's pointers and, behind them, one to each scratch memory. The
     scratch is borrowed for the length of the enqueueing, so two threads on one stream
     never write the same scratch between each other's steps.
     """
 
-    __slots__ = ("_nbytes", "_offsets", "_steps", "_workspace")
+    __slots__ = ("_nbytes", "_offsets", "_workspace", "sizes", "steps")
 
     def __init__(self, device: Runner, steps: tuple[Launch, ...], sizes: tuple[int, ...]) -> None:
         self._workspace = device.workspace
+        self.sizes = sizes
         units = [-(-nbytes // SCRATCH_UNIT) * SCRATCH_UNIT for nbytes in sizes]
         *self._offsets, self._nbytes = accumulate(units, initial=0)
-        self._steps = steps
+        self.steps = steps
 
     def fire(self, stream: int, *pointers: int) -> None:
         """See :meth:`Launch.fire`."""
         shelf, scratch = self._workspace.borrow(stream, self._nbytes)
         places = [scratch.ptr + offset for offset in self._offsets]
         try:
-            for step in self._steps:
+            for step in self.steps:
                 step.fire(stream, *pointers, *places)
         finally:  # later borrowers are behind these steps in stream order
             shelf.append(scratch)

@@ -124,7 +124,11 @@ def _best_device() -> Device:
 
 
 def set_default_device(spec: str | Device | None) -> None:
-    """Sets the default device of the process (all threads); None restores the rule."""
+    """Sets the default device of the process (all threads); None restores the rule.
+
+    ``spec``: ``"cuda"``, ``"cuda:1"``, ``"cpu"`` or a device. Raises OptionError for an unknown
+    name, DeviceError when there is no such device here.
+    """
     global _process_default
     _process_default = None if spec is None else get_device(spec)
 
@@ -134,6 +138,8 @@ class use_device:  # noqa: N801 - reads as a statement: with ptxgen.use_device("
 
     Like every context variable it does not reach threads started inside the block.
     Arrays that already live on a GPU are computed where they live, whatever the default.
+
+    Raises OptionError for an unknown name, DeviceError when there is no such device here.
     """
 
     def __init__(self, spec: str | Device) -> None:

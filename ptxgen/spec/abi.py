@@ -69,6 +69,12 @@ class Param:
     optional: bool = False
 
     @property
+    def writes(self) -> bool:
+        """Whether the kernel writes to what it points to; what is declared const it only reads."""
+        pointer = self.kind == "ptr" and self.ctype.endswith("*")
+        return pointer and not self.ctype.startswith("const ")
+
+    @property
     def declaration(self) -> str:
         """As CUDA C++ declares it."""
         return f"{self.ctype or _C_TYPES[self.kind]} {self.name}"

@@ -32,8 +32,8 @@ from ptxgen.errors import SpecError
 from ptxgen.expr import TRUE, Expr, all_of, ceil_div, var
 from ptxgen.numerics import rowwise
 from ptxgen.numerics.contract import Contract
+from ptxgen.numerics.dtype import ITEMSIZE
 from ptxgen.numerics.formula import Formula, Node, ordered
-from ptxgen.numerics.pointwise import ITEMSIZE
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import (

@@ -22,6 +22,7 @@ from ptxgen.numerics import logits, softcap
 from ptxgen.numerics.contract import ITEMSIZE, Contract
 from ptxgen.numerics.formula import STORED, Formula
 from ptxgen.numerics.logits import SEGMENT
+from ptxgen.numerics.rowops import REAL
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, Expect, KernelSpec, check
@@ -74,7 +75,7 @@ class LogitsSpec(KernelSpec):
     def __post_init__(self) -> None:
         check(self.part in PARTS, type(self).__name__, "part", self.part, PARTS)
         name = self.name
-        check(self.dtype in ITEMSIZE, name, "dtype", self.dtype, [*ITEMSIZE])
+        check(self.dtype in REAL, name, "dtype", self.dtype, REAL)
         check(1 <= self.warps <= WARP, name, "warps", self.warps, f"1 .. {WARP}")
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
 

@@ -32,6 +32,7 @@ from typing import Any, ClassVar
 from ptxgen.expr import TRUE, Expr, all_of, ceil_div, const, maximum, var
 from ptxgen.numerics import rowwise
 from ptxgen.numerics.contract import COPY, Contract
+from ptxgen.numerics.dtype import ITEMSIZE
 from ptxgen.numerics.formula import STORED
 from ptxgen.numerics.moves import SCATTER
 from ptxgen.spec import formula as cuda
@@ -236,7 +237,7 @@ class ScatterSpec(KernelSpec):
     @property
     def columns(self) -> int:
         """Columns of a thread."""
-        size = {"f16": 2, "bf16": 2, "f32": 4, "i32": 4, "f64": 8, "i64": 8}[self.dtype]
+        size = ITEMSIZE[self.dtype]
         return max(self.width // size, 1)
 
     @property

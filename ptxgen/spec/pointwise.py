@@ -34,8 +34,8 @@ from typing import Any, ClassVar
 from ptxgen.expr import Expr, all_of, ceil_div, maximum, minimum, var
 from ptxgen.numerics import formula as f
 from ptxgen.numerics.contract import Contract
+from ptxgen.numerics.dtype import ITEMSIZE
 from ptxgen.numerics.formula import Formula, Input, Node, Output
-from ptxgen.numerics.pointwise import ITEMSIZE
 from ptxgen.numerics.rowwise import POINTWISE
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
@@ -403,10 +403,10 @@ def magic(divisor: int) -> tuple[int, int]:
     return (((1 << 32) * ((1 << shift) - divisor)) // divisor + 1) & INDEX_MAX, shift
 
 
-def told(
+def walked(
     sizes: Sequence[int], strides: Sequence[Sequence[int]], vector: int, side: int = 0
 ) -> dict[str, int]:
-    """What kernels are told of ``sizes`` and the sets' ``strides``, innermost first: ``vector``
+    """What kernels are given of ``sizes`` and the sets' ``strides``, innermost first: ``vector``
     elements of the innermost dimension are one, or of the two innermost ``side`` (if not 0).
     """
     divisors = {f"d{i}": size for i, size in enumerate(sizes[:-1])}

@@ -15,18 +15,16 @@ class Problem:
 
     ``table``: the key of the route table. ``dtype``: what kernels are made for: the dtype of their
     operands, or, of opened tables, whatever says what is computed of what. ``values``: of
-    the space's variables (but SMS, which the device has), by name. ``told``: what kernels are told
-    besides, by name (pitches, flags). ``pointers``: for each operand and result of the call, in
-    order, the kernels' parameter that points to it. ``what``: the problem, for messages.
-    ``batch``: how many problems there are like this, along an inner and an outer dimension; how far
-    apart they lie is among what is told.
+    the space's variables (but SMS, which the device has), by name. ``scalars``: what kernels are
+    given besides, by name (pitches, flags). ``what``: the problem, for messages. ``batch``: how
+    many problems there are like this, along an inner and an outer dimension; how far apart they
+    lie is among the scalars.
     """
 
     table: Key
     dtype: Hashable
     values: tuple[tuple[str, int], ...]
-    told: tuple[tuple[str, int | float], ...]
-    pointers: tuple[str, ...]
+    scalars: tuple[tuple[str, int | float], ...]
     what: str
     batch: tuple[int, int] = (1, 1)
 
@@ -41,7 +39,7 @@ class Problem:
 
     def parameters(self, environment: Mapping[str, int]) -> dict[str, int | float]:
         """All scalars that parameters may be bound to, in lower case."""
-        return {name.lower(): value for name, value in (*environment.items(), *self.told)}
+        return {name.lower(): value for name, value in (*environment.items(), *self.scalars)}
 
     def __str__(self) -> str:
         return self.what

@@ -31,6 +31,7 @@ from typing import Any, ClassVar, Self
 from ptxgen.expr import TRUE, Expr, all_of, ceil_div, minimum, var
 from ptxgen.numerics import rowops, rowwise
 from ptxgen.numerics.contract import Contract
+from ptxgen.numerics.dtype import ITEMSIZE
 from ptxgen.numerics.formula import STORED, Formula, Input, Node, Output
 from ptxgen.numerics.rowwise import BRANCH, GROUP, LANES, LEAF
 from ptxgen.numerics.rowwise import ROWS as CONTRACT
@@ -94,7 +95,6 @@ DOWN_SPACE = Space(
     within=LANE_SUMS * COLS <= DOWN_MAX,
 )
 
-BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "bf16": 2, "f16": 2, "bool": 1}
 STARTS = {
     "sum": {"f32": "0.0f", "f64": "0.0", "i32": "0", "i64": "0ll"},
     "prod": {"f32": "1.0f", "f64": "1.0", "i32": "1", "i64": "1ll"},
@@ -231,11 +231,11 @@ class Plan:
     @property
     def held(self) -> int:
         """Bytes of an element that are held at a time, at most (one of HOLDS)."""
-        arrays = {i: BYTES[i.dtype] for i in self.elements}
+        arrays = {i: ITEMSIZE[i.dtype] for i in self.elements}
         most = 0
         for s in range(len(self.all_stages)):
             later = {i for each in self.all_stages[s:] for i in each.reads if i.kind == "element"}
-            kept = sum(BYTES[n.type] for n, at in self.kept.items() if self._alive(at, s))
+            kept = sum(ITEMSIZE[n.type] for n, at in self.kept.items() if self._alive(at, s))
             most = max(most, kept + sum(arrays[i] for i in later))
         return next(h for h in HOLDS if h >= most)
 
@@ -379,7 +379,7 @@ def _in_place(found: Plan) -> bool:
 def reads(variant: str) -> int:
     """READ of a variant."""
     found = plan(variant, False)
-    sizes, made = ([BYTES[x.dtype] for x in a] for a in (found.elements, found.element_outputs))
+    sizes, made = ([ITEMSIZE[x.dtype] for x in a] for a in (found.elements, found.element_outputs))
     if found.downs:
         return sum(sizes)
     fits = len(made) <= len(sizes) and all(o <= i for i, o in zip(sizes, made, strict=False))
@@ -571,11 +571,11 @@ class RowSpec(KernelSpec):
                 "functions": cuda.functions,
                 "CTYPES": cuda.CTYPES,
                 "STORAGE": cuda.STORAGE,
-                "BYTES": BYTES,
+                "BYTES": ITEMSIZE,
                 "STORED": STORED,
                 "contract": sys.modules[rowwise.__name__],
                 "HANDED": HANDED,
-                "WIDEST": max((BYTES[o.dtype] for o in self.plan.element_outputs), default=0),
+                "WIDEST": max((ITEMSIZE[o.dtype] for o in self.plan.element_outputs), default=0),
                 "PACKED": PACKED,
                 "packs": lambda r: (self.vector or self.part == "staged") and r.packed is not None,
                 "halves": _halves,

@@ -71,7 +71,7 @@ class Space:
     a formula over those before it. ``bounded``: derived variables for which the prover finds a
     constant bound first, and ``facts`` pairs (where, quantity) for whose quantity it finds one
     where ``where`` holds: lemmas that other proofs need. ``within``: what also holds of every
-    problem, and what all its routes require.
+    problem that is served.
     """
 
     name: str

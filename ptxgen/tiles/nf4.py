@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 
 from ptxgen.expr import Expr, ceil_div, const
 from ptxgen.numerics.contract import K, N
 from ptxgen.numerics.nf4 import BLOCK, WHOLE
-from ptxgen.spec import GemmSpec, Key, Route, RouteTable, Step
+from ptxgen.spec import ARCHITECTURES, GemmSpec, Key, Route, RouteTable, Step
 from ptxgen.spec.gemm import space
 from ptxgen.spec.nf4 import DequantiseSpec
 from ptxgen.tiles import gemm, nf4_mma, nf4_ptx
@@ -97,9 +98,17 @@ def _table(key: Key) -> RouteTable:
         products,
         name=f"{products.name}, with NF4 weights",
         variables=tuple(pair for pair in products.variables if pair[0] != "ALIGN_B"),
-        within=first.requires,
+        within=_within(first, fused),
     )
     return RouteTable(problems, routes, dtypes)
+
+
+def _within(dequantise: Step, fused: tuple[Route, ...]) -> Expr:
+    """Which problems are served on every architecture: those whose weight fits into scratch memory
+    when it is dequantised, and those that a kernel takes that reads it as it is stored.
+    """
+    everywhere = [r for r in fused if all(k.runs_on(a) for k in r.kernels for a in ARCHITECTURES)]
+    return reduce(or_, (route.requires for route in everywhere), dequantise.requires)
 
 
 def _keys() -> Iterator[Key]:

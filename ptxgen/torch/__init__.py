@@ -1,42 +1,46 @@
-"""PyTorch: the library's products with autograd, autocast and ``torch.compile``.
+"""PyTorch: the library's operations with autograd, autocast and ``torch.compile``.
 
-:func:`linear`, :func:`matmul`, :func:`bmm` and :func:`baddbmm` are functions; :class:`Linear` is
+:func:`linear`, :func:`matmul`, :func:`bmm` and :func:`baddbmm` are products; :class:`Linear` is
 ``nn.Linear`` made of them, :class:`NF4Linear` one with a frozen weight of 4 bits, and
-:func:`convert` puts either into a model; :class:`batch_invariant` serves the products of code that
-nobody can touch. Every other operation with gradients is here by its name (:func:`logsumexp`).
-Underneath are custom operators, ``torch.ops.ptxgen``.
+:func:`convert` puts either into a model; :class:`batch_invariant` serves the operators of code that
+nobody can touch. Every other operation with gradients is here by its name: reductions with the
+arguments ``dim`` and ``keepdim``, others as :mod:`ptxgen` has them. Underneath are custom
+operators, ``torch.ops.ptxgen``.
 
-Nothing else in ptxgen imports this, or torch.
+Nothing else in ptxgen imports torch. Needs PyTorch 2.7 or newer: ``pip install ptxgen[torch]``.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ptxgen.torch import operators as _operators  # noqa: F401 - registers torch.ops.ptxgen
-from ptxgen.torch.flce import LinearCrossEntropy, linear_cross_entropy
-from ptxgen.torch.functional import baddbmm, bmm, linear, matmul
-from ptxgen.torch.groupnorm import group_norm
-from ptxgen.torch.module import Conversion, Linear, NF4Linear, convert
-from ptxgen.torch.nf4 import nf4_linear
-from ptxgen.torch.rowwise import (
+try:
+    import torch as _torch  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "ptxgen.torch needs PyTorch, which is not installed: pip install ptxgen[torch]"
+    ) from error
+
+from ptxgen.torch import functional as _functional
+from ptxgen.torch.dims import (
     amax,
     amin,
     argmax,
     argmin,
-    cross_entropy,
-    layer_norm,
     log_softmax,
     mean,
     prod,
-    rms_norm,
     softmax,
     std,
     var,
 )
-from ptxgen.torch.rowwise import sum as sum  # not in __all__: import * leaves Python's own
-from ptxgen.torch.select import sample
+from ptxgen.torch.dims import sum as sum  # not in __all__: import * leaves Python's own
+from ptxgen.torch.functional import baddbmm, bmm, linear, matmul, nf4_linear
+from ptxgen.torch.losses import LinearCrossEntropy, linear_cross_entropy
+from ptxgen.torch.module import Conversion, Linear, NF4Linear, convert
 from ptxgen.torch.serve import batch_invariant
+
+_functional.register()
 
 __all__ = [
     "Conversion",
@@ -51,9 +55,6 @@ __all__ = [
     "batch_invariant",
     "bmm",
     "convert",
-    "cross_entropy",
-    "group_norm",
-    "layer_norm",
     "linear",
     "linear_cross_entropy",
     "log_softmax",
@@ -61,8 +62,6 @@ __all__ = [
     "mean",
     "nf4_linear",
     "prod",
-    "rms_norm",
-    "sample",
     "softmax",
     "std",
     "var",
@@ -70,11 +69,22 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Operations whose operator is made from their row."""
-    from ptxgen.ops import OPS
-    from ptxgen.torch.generic import called
+    """Operations as :mod:`ptxgen` has them, with gradients."""
+    from ptxgen.ops import OPERATIONS
+    from ptxgen.torch.record import function
 
-    row = OPS.get(name)
-    if row is None or row.backward is None:
+    if name.startswith("_") or name not in OPERATIONS or not _offered(OPERATIONS[name]):
         raise AttributeError(f"module 'ptxgen.torch' has no attribute {name!r}")
-    return called(row)
+    found = globals()[name] = function(OPERATIONS[name])
+    return found
+
+
+def _offered(op: Any) -> bool:
+    public = op.public or op.name == "int4_gemm"
+    return bool(public and not any(p.flag for p in op.parameters))
+
+
+def __dir__() -> list[str]:
+    from ptxgen.ops import OPERATIONS
+
+    return sorted({*__all__, "sum", *(n for n, op in OPERATIONS.items() if _offered(op))})

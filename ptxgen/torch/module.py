@@ -11,11 +11,10 @@ import torch
 
 from ptxgen.errors import DtypeError, OptionError, PtxgenError, ShapeError
 from ptxgen.numerics.contract import TIERS
-from ptxgen.numerics.nf4 import BLOCK, CODE
-from ptxgen.numerics.nf4 import LINEAR as NF4
+from ptxgen.numerics.nf4 import ACCUMULATE, BLOCK, CODE
+from ptxgen.numerics.option import Choice
 from ptxgen.ops.nf4_weight import Weight, from_bitsandbytes, quantize, whole_blocks
-from ptxgen.torch.functional import NAMES, linear
-from ptxgen.torch.nf4 import multiplied
+from ptxgen.torch.functional import NAMES, linear, multiplied
 
 _TAKEN = ", ".join(map(str, NAMES))
 
@@ -25,6 +24,8 @@ class Linear(torch.nn.Linear):
 
     The same constructor, initial values, layout ([N, K]) and ``state_dict``, so that checkpoints
     go both ways. ``tier`` is that of :func:`ptxgen.linear`.
+
+    Raises OptionError for an unknown tier; called, what :func:`ptxgen.torch.linear` raises.
     """
 
     tier: str = "auto"  # of the class too, for modules that :func:`convert` turned into this
@@ -216,6 +217,8 @@ def convert(
 
     Code that reads a layer's weight and multiplies by itself goes past the layer, in particular
     ``nn.MultiheadAttention``. :class:`ptxgen.torch.batch_invariant` serves such products.
+
+    Raises OptionError for an unknown tier or way to accumulate.
     """
     _checked(tier)
     _checked_accumulate(accumulate)
@@ -298,13 +301,8 @@ def _freeze(
 
 
 def _checked(tier: str) -> str:
-    if tier not in ("auto", *TIERS):
-        raise OptionError(f"tier is {tier!r}; takes {', '.join(map(repr, ('auto', *TIERS)))}")
-    return tier
+    return str(Choice("auto", *TIERS).read("tier", tier))
 
 
 def _checked_accumulate(accumulate: str) -> str:
-    taken = NF4.options["accumulate"].choices
-    if accumulate not in taken:
-        raise OptionError(f"accumulate is {accumulate!r}; takes {', '.join(map(repr, taken))}")
-    return accumulate
+    return str(ACCUMULATE.read("accumulate", accumulate))

@@ -1,222 +1,317 @@
-"""``torch.ops.ptxgen``: the products as operators, for whoever watches operators.
+"""``torch.ops.ptxgen``: the operations as operators, for whoever watches operators.
 
-Each has an implementation (any device; what no device serves is refused by name), one for fake
-tensors, and the gradients of :mod:`ptxgen.torch.functional`. The kernel is picked when an operator
-runs, from the shapes it then sees: a graph compiled for any number of rows is served at each by
-the kernel that is best there, with the same bits.
-
-``linear`` and ``nf4_linear`` mind autocast. The others do not: they only meet what those or their
-caller have rounded.
+An operator is made from its operation when it is first asked for. It has an implementation (any
+device; what no device serves is refused by name), one for fake tensors, which lowers the operation
+without steps, and gradients: another operator, of its name and ``_vjp``. The kernel is picked when
+an operator runs, from the shapes it then sees: a graph compiled for any number of rows is served at
+each by the kernel that is best there, with the same bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from ptxgen.numerics import nf4 as quantised
-from ptxgen.numerics.gemm import DGRAD, LINEAR, MATMUL, WGRAD
-from ptxgen.numerics.signature import Signature
-from ptxgen.torch import functional as f
-from ptxgen.torch import nf4
+from ptxgen.numerics.option import Integers
+from ptxgen.ops import OPERATIONS
+from ptxgen.ops.pointwise import Pointwise
+from ptxgen.program.buffer import INPUT, Buffer, Memory
+from ptxgen.program.build import ProgramBuilder
+from ptxgen.program.operation import Op
+from ptxgen.program.parameters import (
+    ARRAYS,
+    EITHER,
+    OPTION,
+    OPTIONAL,
+    READ,
+    STREAM,
+    WRITTEN,
+    Parameter,
+)
+from ptxgen.runtime.strided import contiguous_strides
+from ptxgen.torch import pointwise
+from ptxgen.torch.record import NAMES, Recorder, by_result, by_tensor, recorder
 
-_DTYPES = 'str tier="auto", ScalarType? out_dtype=None'
-_FUNCTIONAL: dict[str, tuple[str, Callable[..., Any], Any]] = {
-    "linear": (
-        'Tensor x, Tensor w, Tensor? bias=None, str layout="nk", str tier="auto", '
-        "str? activation=None, ScalarType? out_dtype=None, ScalarType? dtype=None, "
-        "Tensor? main_grad=None, Tensor? bias_main_grad=None",
-        f.compute_linear,
-        f.Linear,
-    ),
-    "linear_dgrad": (f'Tensor dy, Tensor w, str layout="nk", {_DTYPES}', f.compute_dgrad, f.Dgrad),
-    "linear_wgrad": (
-        f'Tensor x, Tensor dy, str layout="nk", {_DTYPES}, bool chain=False',
-        f.compute_wgrad,
-        f.Wgrad,
-    ),
-    "matmul": (f"Tensor a, Tensor b, {_DTYPES}", f.compute_matmul, f.Matmul),
-    "baddbmm": (
-        f"Tensor input, Tensor a, Tensor b, Scalar beta=1, Scalar alpha=1, {_DTYPES}",
-        f.compute_baddbmm,
-        f.Baddbmm,
-    ),
-    "nf4_linear": (
-        "Tensor x, Tensor data, Tensor scales, Tensor? bias=None, str? activation=None, "
-        'str accumulate="auto", ScalarType? out_dtype=None, Tensor? bias_main_grad=None',
-        nf4.compute_linear,
-        nf4.Nf4Linear,
-    ),
-    "nf4_linear_dgrad": (
-        'Tensor dy, Tensor data, Tensor scales, str accumulate="auto", ScalarType? out_dtype=None',
-        nf4.compute_dgrad,
-        nf4.Nf4Dgrad,
-    ),
-}
-"""Arguments, implementation and gradients of the operators that change nothing."""
-
-_LIBRARY = torch.library.Library("ptxgen", "FRAGMENT")
-_TAGS = (torch.Tag.pt2_compliant_tag,)
+LIBRARY = torch.library.Library("ptxgen", "FRAGMENT")
+TAGS = (torch.Tag.pt2_compliant_tag,)
 
 
-def _empty(signature: Signature, layout: str, dtype: Any, *tensors: Any) -> Any:
-    """A tensor of the shape that an operation's result has, and of ``dtype``."""
-    shapes = {
-        name: tuple(tensor.shape)
-        for name, tensor in zip(signature.arguments, tensors, strict=False)
-        if tensor is not None
-    }
-    (shape,) = signature.infer(shapes, layout).results
-    return tensors[0].new_empty(shape, dtype=dtype)
+def shown(op: Op, given: Mapping[str, Any]) -> Any:
+    """A call of ``op`` as an operator: all arguments by name."""
+    if isinstance(op, Pointwise):
+        return pointwise.shown(op, given)
+    made = getattr(torch.ops.ptxgen, _registered(op.name))
+    arrays, named = [], {}
+    for p in op.parameters:
+        value = given[p.name]
+        if p.kind == EITHER and not isinstance(value, torch.Tensor):
+            named[f"{p.name}_number"], value = value, None
+        if p.kind in READ:
+            arrays.append(value)
+        elif _is_option(p):
+            named[p.name] = [n for pair in value for n in pair] if _in_pairs(p) else value
+    found = made(*arrays, **named)
+    if not isinstance(found, tuple | list):
+        return found
+    return found[0] if len(found) == 1 else tuple(found)
 
 
-def _fake_linear(
-    x: Any,
-    w: Any,
-    bias: Any = None,
-    layout: str = "nk",
-    tier: str = "auto",
-    activation: str | None = None,
-    out_dtype: Any = None,
-    dtype: Any = None,
-    main_grad: Any = None,
-    bias_main_grad: Any = None,
-) -> Any:
-    return _empty(LINEAR, layout, out_dtype or dtype or x.dtype, x, w, bias)
+Recorder.show = staticmethod(shown)
 
 
-def _fake_dgrad(
-    dy: Any, w: Any, layout: str = "nk", tier: str = "auto", out_dtype: Any = None
-) -> Any:
-    return _empty(DGRAD, layout, out_dtype or dy.dtype, dy, w)
+def _registered(name: str) -> str:
+    """The name of an operator, which is there now."""
+    operator(_ops[name] if name in _ops else OPERATIONS[name])
+    return name
 
 
-def _fake_wgrad(
-    x: Any,
-    dy: Any,
-    layout: str = "nk",
-    tier: str = "auto",
-    out_dtype: Any = None,
-    chain: bool = False,
-) -> Any:
-    wide = torch.promote_types(x.dtype, torch.float32)
-    return _empty(WGRAD, layout, out_dtype or wide, x, dy)
+# What torch.compiler.assume_constant_result sets, which imports the compiler. Code that is traced
+# calls this, and does not trace what it does.
+_registered._dynamo_marked_constant = True  # type: ignore[attr-defined]
+_ops: dict[str, Op] = {}
+"""Operations that have names in PyTorch alone."""
+_known: set[str] = set()
 
 
-def _fake_matmul(a: Any, b: Any, tier: str = "auto", out_dtype: Any = None) -> Any:
-    return _empty(MATMUL, "nn", out_dtype or a.dtype, a, b)
+def added(op: Op) -> Op:
+    """Gives an operation a name in PyTorch: before one of the library of that name."""
+    _ops[op.name] = op
+    return op
 
 
-def _fake_baddbmm(
-    input: Any,
-    a: Any,
-    b: Any,
-    beta: Any = 1,
-    alpha: Any = 1,
-    tier: str = "auto",
-    out_dtype: Any = None,
-) -> Any:
-    return _fake_matmul(a, b, tier, out_dtype)
+def operator(op: Op) -> Callable[..., Any]:
+    """The operator of ``op``, registered when it is first asked for."""
+    if op.name not in _known:
+        _Operator(op).register()
+    made: Callable[..., Any] = getattr(torch.ops.ptxgen, op.name)
+    return made
 
 
-def _fake_nf4_linear(
-    x: Any,
-    data: Any,
-    scales: Any,
-    bias: Any = None,
-    activation: str | None = None,
-    accumulate: str = "auto",
-    out_dtype: Any = None,
-    bias_main_grad: Any = None,
-) -> Any:
-    return _empty(quantised.LINEAR, "", out_dtype or x.dtype, x, data, scales, bias)
-
-
-def _fake_nf4_dgrad(
-    dy: Any, data: Any, scales: Any, accumulate: str = "auto", out_dtype: Any = None
-) -> Any:
-    return _empty(quantised.DGRAD, "", out_dtype or dy.dtype, dy, data, scales)
-
-
-def _fake_derivative(dy: Any, z: Any, activation: str) -> Any:
-    return torch.empty_like(dy, dtype=torch.float32)
-
-
-def _unrecorded(compute: Callable[..., Any]) -> Callable[..., Any]:
-    """``compute`` as an operator runs it: autograd has been here, or was not wanted."""
+def register(schema: str, compute: Callable[..., Any], fake: Callable[..., Any]) -> str:
+    """Defines an operator; autograd has been where it is computed, or was not wanted."""
+    name = schema.partition("(")[0]
 
     def implementation(*args: Any, **options: Any) -> Any:
         with torch.no_grad():
             return compute(*args, **options)
 
-    return implementation
+    _known.add(name)
+    LIBRARY.define(schema, tags=TAGS)
+    LIBRARY.impl(name, implementation, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"ptxgen::{name}", fake, lib=LIBRARY)
+    return name
 
 
-def _autocast_linear(
-    x: Any,
-    w: Any,
-    bias: Any = None,
-    layout: str = "nk",
-    tier: str = "auto",
-    activation: str | None = None,
-    out_dtype: Any = None,
-    dtype: Any = None,
-    main_grad: Any = None,
-    bias_main_grad: Any = None,
-) -> Any:
-    x, bias, found = f.autocast(x, bias)
-    with torch.autocast(x.device.type, enabled=False):
-        return torch.ops.ptxgen.linear(
-            x,
-            w,
-            bias,
-            layout,
-            tier,
-            activation,
-            out_dtype,
-            found or dtype,
-            main_grad,
-            bias_main_grad,
-        )
+def _is_option(p: Parameter) -> bool:
+    return p.kind == OPTION and p.name != "kernel"
 
 
-def _autocast_nf4_linear(
-    x: Any, data: Any, scales: Any, bias: Any = None, *options: Any, **named: Any
-) -> Any:
-    x, bias, _ = f.autocast(x, bias)
-    with torch.autocast(x.device.type, enabled=False):
-        return torch.ops.ptxgen.nf4_linear(x, data, scales, bias, *options, **named)
+def _in_pairs(p: Parameter) -> bool:
+    return isinstance(p.option, Integers) and p.option.pairs
 
 
-def _register() -> None:
-    fakes = (
-        *(_fake_linear, _fake_dgrad, _fake_wgrad, _fake_matmul, _fake_baddbmm),
-        *(_fake_nf4_linear, _fake_nf4_dgrad),
-    )
-    for (name, (arguments, compute, function)), fake in zip(
-        _FUNCTIONAL.items(), fakes, strict=True
-    ):
-        _LIBRARY.define(f"{name}({arguments}) -> Tensor", tags=_TAGS)
-        _LIBRARY.impl(name, _unrecorded(compute), "CompositeExplicitAutograd")
-        torch.library.register_fake(f"ptxgen::{name}", fake, lib=_LIBRARY)
+class _Operator:
+    """The operator of an operation: arrays by place, options by name."""
+
+    def __init__(self, op: Op) -> None:
+        self.op, self.of = op, recorder(op)
+        self.several = len(op.results) > 1
+        self.arrays = [p.name for p in op.parameters if p.kind in READ]
+        self.options = [p for p in op.parameters if _is_option(p)]
+        at = {name: i for i, name in enumerate(self.arrays)}
+        self._sums = {at[n.removesuffix("_sum")]: at[n] for n in op.updates}
+
+    def register(self) -> None:
+        """Defines it, and its gradients."""
+        returns = "Tensor[]" if self.several else "Tensor"
+        arrays = ", ".join(self._array(p) for p in self.op.parameters if p.kind in READ)
+        numbers = (p for p in self.op.parameters if p.kind == EITHER)
+        options = [_option(p) for p in self.options]
+        options += [_option(p, f"{p.name}_number") for p in numbers]
+        how = "".join(f", {each}" for each in ("*", *options)) if options else ""
+        name = register(f"{self.op.name}({arrays}{how}) -> {returns}", self.compute, self.fake)
+        if self.op.vjp is not None:
+            how = "".join(f", {each}" for each in ("*", *map(_option, self.options)))
+            how = how if self.options else ""
+            takes = "Tensor?[] arrays, Tensor[] results, Tensor?[] dys, bool[] needs"
+            register(f"{name}_vjp({takes}{how}) -> Tensor[]", self.vjp, self.fake_vjp)
+            if self.op.updates:  # an operator of its own: what is written to returns nothing
+                schema = f"{name}_vjp_({takes}, Tensor(a!)[] updates{how}) -> ()"
+                register(schema, self.update, lambda *args, **named: None)
         torch.library.register_autograd(
-            f"ptxgen::{name}", function.backward, setup_context=function.setup, lib=_LIBRARY
+            f"ptxgen::{name}", self.backward, setup_context=self.setup, lib=LIBRARY
         )
-    for key in ("AutocastCPU", "AutocastCUDA"):
-        _LIBRARY.impl("linear", _autocast_linear, key)
-        _LIBRARY.impl("nf4_linear", _autocast_nf4_linear, key)
-    _LIBRARY.define("derivative(Tensor dy, Tensor z, str activation) -> Tensor", tags=_TAGS)
-    _LIBRARY.impl("derivative", f.compute_derivative, "CompositeExplicitAutograd")
-    torch.library.register_fake("ptxgen::derivative", _fake_derivative, lib=_LIBRARY)
-    _LIBRARY.define(
-        "linear_wgrad_(Tensor x, Tensor dy, Tensor(a!) out, "
-        'str layout="nk", str tier="auto", bool chain=False) -> ()',
-        tags=_TAGS,
-    )
-    _LIBRARY.impl("linear_wgrad_", f.compute_accumulate, "CompositeExplicitAutograd")
-    torch.library.register_fake("ptxgen::linear_wgrad_", lambda *_: None, lib=_LIBRARY)
+
+    def _array(self, p: Parameter) -> str:
+        if p.kind == ARRAYS:
+            return f"Tensor[] {p.name}"
+        return f"Tensor? {p.name}=None" if p.kind in (OPTIONAL, EITHER) else f"Tensor {p.name}"
+
+    def args(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """All arguments of the operation, in order."""
+        given = {**dict(zip(self.arrays, arrays, strict=False)), **named}
+        found = []
+        for p in self.op.parameters:
+            value = given.get(p.name, None if p.needed else p.default)
+            if p.kind == EITHER and not isinstance(value, torch.Tensor):
+                value = given.get(f"{p.name}_number", p.default)
+            if value is not None and _in_pairs(p):  # which operators are given in one row
+                value = tuple(zip(value[::2], value[1::2], strict=True))
+            found.append(value)
+        return tuple(found)
+
+    def compute(self, *arrays: Any, **named: Any) -> Any:
+        """The results."""
+        found = self.of.plain(self.args(arrays, named))
+        return _listed(found) if self.several else found
+
+    def fake(self, *arrays: Any, **named: Any) -> Any:
+        """Tensors like the results."""
+        args = self.args(arrays, named)
+        found = imagined(self.op, dict(zip(self.of.names, args, strict=True)))
+        return found if self.several else found[0]
+
+    # -- gradients ----------------------------------------------------------------------------
+    def setup(
+        self, ctx: Any, inputs: Sequence[Any], output: Any, keyword_only_inputs: Any = None
+    ) -> None:
+        """Keeps arguments and results."""
+        named = keyword_only_inputs or {}
+        args, results = self.args(inputs, named), _listed(output)
+        tensors = self.of.tensors(args)
+        updated = [n in self.op.updates for n, _ in self.of.named(args)]
+        ctx.updates = [t if u else None for t, u in zip(tensors, updated, strict=True)]
+        ctx.named = {p.name: named[p.name] for p in self.options if p.name in named}
+        ctx.lists = bool(self.of.lists)
+        kept = [None if u or not isinstance(t, torch.Tensor) else t
+                for t, u in zip(tensors, updated, strict=True)]  # fmt: skip
+        ctx.count = len(kept)
+        ctx.save_for_backward(*kept, *results)
+        exact = [r for r in results if not r.dtype.is_floating_point]
+        if exact:
+            ctx.mark_non_differentiable(*exact)
+
+    def backward(self, ctx: Any, *given: Any) -> tuple[Any, ...]:
+        """The gradients of the arrays. Sizes may be a compiler's."""
+        dys = given[0] if self.several else given
+        all = ctx.saved_tensors  # once: a checkpoint computes them then
+        saved, results = all[: ctx.count], all[ctx.count :]
+        tensors = [u if u is not None else t for t, u in zip(saved, ctx.updates, strict=True)]
+        asked = list(ctx.needs_input_grad[0] if ctx.lists else ctx.needs_input_grad)
+        needs = [*asked, *[False] * len(tensors)][: len(tensors)]
+        dys = by_result(results, dys)
+        if torch.is_grad_enabled():
+            arrays = (tensors,) if ctx.lists else tensors
+            plan = self.of.plan(self.args(arrays, ctx.named), needs, tensors, results)
+            found = plan.differentiable(*plan.given(tensors, results), dys)
+            gradients = by_tensor(plan.wanted, found, len(tensors))
+        else:
+            gradients = self._gradients(ctx, list(saved), list(results), dys, needs)
+        count = len(ctx.needs_input_grad)  # tracing leaves trailing arguments away that are None
+        return (gradients,) if ctx.lists else tuple(gradients[:count])
+
+    def _gradients(
+        self, ctx: Any, saved: list[Any], results: list[Any], dys: Any, needs: list[bool]
+    ) -> list[Any]:
+        """By the operators of gradients: those that are returned, those that are added."""
+        adds = [need and self._sum(i, ctx.updates) is not None for i, need in enumerate(needs)]
+        own = [need and not add for need, add in zip(needs, adds, strict=True)]
+        wanted, made = [i for i, need in enumerate(own) if need], []
+        given = saved, results, dys
+        if wanted:
+            vjp = getattr(torch.ops.ptxgen, f"{self.op.name}_vjp")
+            made = vjp(*given, own, **ctx.named)
+        if any(adds):
+            updates = [self._sum(i, ctx.updates) for i, add in enumerate(adds) if add]
+            add = getattr(torch.ops.ptxgen, f"{self.op.name}_vjp_")
+            add(*given, adds, updates, **ctx.named)
+        return by_tensor(wanted, made, len(needs))
+
+    def _sum(self, i: int, tensors: Sequence[Any]) -> Any:
+        """What the gradient of an array is added to, of all tensors; None if it is returned."""
+        at = self._sums.get(i)
+        return None if at is None else tensors[at]
+
+    def vjp(self, arrays: Any, results: Any, dys: Any, needs: Any, **named: Any) -> list[Any]:
+        """The gradients that ``needs`` says."""
+        plan = self._plan(arrays, results, needs, named)
+        saved, _ = plan.given(arrays, results)
+        found: list[Any] = list(plan.copies(*saved, *dys))
+        return found
+
+    def fake_vjp(self, arrays: Any, results: Any, dys: Any, needs: Any, **named: Any) -> list[Any]:
+        """Tensors like these."""
+        pairs = zip(arrays, needs, strict=True)
+        return [x.new_empty(x.shape) for x, need in pairs if need]
+
+    def update(
+        self, arrays: Any, results: Any, dys: Any, needs: Any, updates: Any, **named: Any
+    ) -> None:
+        """Adds the gradients that ``needs`` says to what is updated."""
+        joined, own = list(arrays), iter(updates)
+        for i, need in enumerate(needs):
+            if need:
+                joined[self._sums[i]] = next(own)
+        plan = self._plan(joined, results, needs, named)
+        saved, written = plan.given(joined, results)
+        plan.copies(*saved, *written, *dys)
+        for update in written:
+            torch.autograd.graph.increment_version(update)
+
+    def _plan(self, tensors: Any, results: Any, needs: Any, named: Any) -> Any:
+        given = (tensors,) if self.of.lists else tensors
+        return self.of.plan(self.args(given, named), needs, tensors, results)
 
 
-_register()
+def _listed(found: Any) -> list[Any]:
+    return list(found) if isinstance(found, tuple | list) else [found]
+
+
+def _option(p: Parameter, name: str = "") -> str:
+    assert p.option is not None, "an option"
+    kind, name = p.option.schema, name or p.name
+    if p.needed:
+        return f"{kind} {name}"
+    if p.default is None:
+        return f"{kind}? {name}=None"
+    text = f'"{p.default}"' if isinstance(p.default, str) else str(p.default)
+    return f"{kind} {name}={text}"
+
+
+_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+"""What compilers have for numbers that they do not know."""
+
+
+def imagined(op: Op, given: Mapping[str, Any]) -> list[Any]:
+    """Tensors like the results of a call, of fake tensors: whose sizes may be a compiler's."""
+    builder = ProgramBuilder(OPERATIONS, op.name)
+    builder.abstract = True
+    lead: Any = None
+    named: dict[str, Any] = {}
+    for p in op.parameters:
+        value = given[p.name]
+        if p.kind == STREAM:
+            continue
+        if isinstance(value, torch.Tensor):
+            lead = value if lead is None else lead
+            named[p.name] = _buffer(value)
+        elif p.kind == ARRAYS:
+            lead = value[0]
+            named[p.name] = tuple(map(_buffer, value))
+        elif p.kind == OPTION:
+            named[p.name] = value if isinstance(value, _SYMBOLIC) else p.read(value)
+        elif p.kind != WRITTEN or value is not None:
+            named[p.name] = value
+    found = op.lower(builder, **named)
+    several = found if isinstance(found, tuple | list) else (found,)
+    kinds = {name: dtype for dtype, name in NAMES.items()}
+    return [lead.new_empty(b.shape, dtype=kinds[b.dtype]) for b in several if b is not None]
+
+
+def _buffer(x: Any) -> Buffer:
+    shape = tuple(x.shape)
+    memory = Memory("", INPUT)
+    memory.natural = Buffer(memory, shape, contiguous_strides(shape), NAMES[x.dtype])
+    return memory.natural

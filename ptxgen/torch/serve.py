@@ -21,14 +21,31 @@ from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ptxgen.errors import DtypeError, PtxgenError, UnservedError
-from ptxgen.ops.replay import NEEDED, Memo, Parameter, front
-from ptxgen.torch.aten import ALONE, COMPOSED, PARTS, SERVED, WHOLE, Serve
-from ptxgen.torch.functional import PLAIN
+from ptxgen.numerics.option import Option
+from ptxgen.program.invoke import Frame, invoke
+from ptxgen.program.parameters import ARRAY, NEEDED, OPTION, OPTIONAL, Parameter
+from ptxgen.program.prepared import Hooks, Memo
+from ptxgen.torch.aten import (
+    ALONE,
+    DIRECT,
+    LOWERED,
+    PARTS,
+    RECORDED,
+    SERVED,
+    UNKNOWN,
+    WHOLE,
+    Left,
+    Serve,
+    operation,
+)
 from ptxgen.torch.module import _checked
+from ptxgen.torch.record import PLAIN
 from ptxgen.torch.unserved import overload, reason
 
 DEVICES = {"cuda"}
 """The devices whose tensors are served."""
+OTHERS = ("cpu", "mps", "xpu")
+"""Devices whose tensors are not: operators on them that need serving are unknown to the block."""
 
 
 @dataclass
@@ -57,16 +74,17 @@ class Report:
 class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant():
     """Inside the block, a row of a result depends on that row, not on what else is in the batch.
 
-    Operators of ATen on CUDA tensors (float32, bfloat16, float16; products of float64 too) fall in
-    one of three lists:
+    Operators of ATen on CUDA tensors (float32, bfloat16, float16, float64) fall in one of three
+    lists:
 
     - **served**: products, sums, means, variances, softmax, norms, attention and their backward
-      passes (:data:`ptxgen.torch.aten.SERVED` and ``COMPOSED``) are computed by ptxgen;
+      passes (:data:`ptxgen.torch.aten.SERVED` and ``RECORDED``) are computed by ptxgen;
     - **free**: pointwise functions, copies, views, exact results need no serving
       (:mod:`ptxgen.torch.unserved` has the rules and the reasons). They are not touched, so they
       cost what they did;
-    - **unknown**: everything else is counted and goes on as before, or is refused with
-      ``strict=True``, but for operators named in ``allow``.
+    - **unknown**: everything else, and on tensors of other devices whatever is not free, is
+      counted and goes on as before, or is refused with ``strict=True``, but for operators named in
+      ``allow``.
 
     :meth:`report` has the three with counts; ``served``, ``free`` and ``unknown`` are the counters.
     Free operators are counted with ``watch=True`` only, which costs some microseconds for every
@@ -173,6 +191,12 @@ def _tensors(tree: Any) -> Iterator[torch.Tensor]:
         yield from _tensors(tuple(tree.values()))
 
 
+def _there(device: str) -> bool:
+    """Whether tensors may be on a device that is not served."""
+    backend = {"mps": torch.backends.mps, "xpu": torch.xpu}.get(device)
+    return device not in DEVICES and (backend is None or backend.is_available())
+
+
 def _on_device(tree: Any) -> bool:
     return any(t.device.type in DEVICES for t in _tensors(tree))
 
@@ -219,8 +243,8 @@ class _Overrides:
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message=r"[\s\S]*previously registered kernel")
-                for device in DEVICES:
-                    for op, key, made in _planned(device.upper()):
+                for device in (*DEVICES, *filter(_there, OTHERS)):
+                    for op, key, made in _planned(device.upper(), device in DEVICES):
                         kernel = made(self.blocks, _original(get(op, key), key))
                         library.impl(op, kernel, key)
                         self.seen.add(op)
@@ -253,48 +277,63 @@ def _original(kernel: Any, key: str) -> Callable[..., Any]:
 Make = Callable[[list[batch_invariant], Any], Callable[..., Any]]
 
 
-def _planned(key: str) -> Iterator[tuple[Any, str, Make]]:
+def _planned(key: str, served: bool) -> list[tuple[Any, str, Make]]:
     """Each operator to override, under which key, and what makes the kernel."""
-    plan = _plans.get(key)
-    if plan is None:
-        plan = _plans[key] = list(_plan(key))
-    return iter(plan)
+    found = _plans.get((key, served))
+    if found is None:
+        found = _plans[key, served] = list(_plan(key) if served else _counted(key))
+    return found
 
 
-_plans: dict[str, list[tuple[Any, str, Make]]] = {}
+_plans: dict[tuple[str, bool], list[tuple[Any, str, Make]]] = {}
+_has = torch._C._dispatch_has_kernel_for_dispatch_key
 
 
 def _plan(key: str) -> Iterator[tuple[Any, str, Make]]:
-    has = torch._C._dispatch_has_kernel_for_dispatch_key
     runs = torch._C._dispatch_has_computed_kernel_for_dispatch_key
 
     def served(op: Any) -> bool:
         name = op.name()
-        return has(name, key) or (runs(name, key) and not has(name, "CompositeImplicitAutograd"))
+        return _has(name, key) or (runs(name, key) and not _has(name, "CompositeImplicitAutograd"))
 
-    rows = {overload(f"aten::{name}"): serve for name, serve in SERVED.items()}
-    forms, planned = {**rows, **dict(_forms(rows))}, set(rows)
-    del rows
-    composed = {overload(f"aten::{name}"): how for name, how in COMPOSED.items()}
-    for op, (alone, serve) in composed.items():
+    rows = {overload(f"aten::{name}"): _functional(name) for name in SERVED}
+    forms = {**rows, **dict(_forms(rows))}
+    above = {overload(f"aten::{name}"): pair for name, pair in RECORDED.items()}
+    for op, (lower, direct) in above.items():
         for each in (f"Autograd{key}", key):
-            yield op, each, _composed(op, alone, serve)
-    for name, (part, serve) in WHOLE.items():
+            yield op, each, _recorded(op, lower, direct)
+    for name, (part, lower) in WHOLE.items():
         op = overload(f"aten::{name}")
         if op is not None and served(overload(f"aten::{part}")):
             for each in (f"Autograd{key}", key):
-                yield op, each, _whole(op, part, serve)
-    for name in sorted(torch._C._dispatch_get_all_op_names()):
-        if not name.startswith("aten::"):
+                yield op, each, _whole(op, part, lower)
+    for op in _operators():
+        if op in above:
             continue
-        op = overload(name)
-        if op is None or op in composed:
-            continue
-        if op in forms:
+        if op in rows:
             if served(op):
-                yield op, key, _serving(op, forms[op], op in planned)
-        elif has(name, key) and reason(op) is None:
+                yield op, key, _serving(op, op.name().removeprefix("aten::"))
+        elif op in forms:
+            if served(op):
+                yield op, key, _direct(op, forms[op])
+        elif _has(op.name(), key) and reason(op) is None:
             yield op, key, _unknown(op)
+
+
+def _counted(key: str) -> Iterator[tuple[Any, str, Make]]:
+    """On a device that is not served."""
+    rows = {overload(f"aten::{name}"): _functional(name) for name in SERVED}
+    wanted = {*rows, *dict(_forms(rows))}
+    for op in _operators():
+        if _has(op.name(), key) and (op in wanted or reason(op) is None):
+            yield op, key, _unknown(op)
+
+
+def _operators() -> Iterator[Any]:
+    for name in sorted(torch._C._dispatch_get_all_op_names()):
+        found = overload(name) if name.startswith("aten::") else None
+        if found is not None:
+            yield found
 
 
 def _forms(rows: dict[Any, Serve]) -> Iterator[tuple[Any, Serve]]:
@@ -322,8 +361,6 @@ def _to_out(serve: Serve, outs: list[str]) -> Serve:
     def to_out(tier: str, *args: Any, **options: Any) -> Any:
         targets = [options.pop(name) for name in outs]
         found = serve(tier, *args, **options)
-        if found is NotImplemented or found is ALONE:
-            return found
         for target, y in zip(targets, found if len(outs) > 1 else (found,), strict=True):
             if target.shape != y.shape:
                 target.resize_(y.shape)
@@ -337,8 +374,7 @@ def _in_place(serve: Serve) -> Serve:
     """``serve``, written to its first argument."""
 
     def in_place(tier: str, input: Any, *args: Any, **options: Any) -> Any:
-        found = serve(tier, input, *args, **options)
-        return found if found is NotImplemented or found is ALONE else input.copy_(found)
+        return input.copy_(serve(tier, input, *args, **options))
 
     return in_place
 
@@ -353,64 +389,228 @@ def _exact(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
     )
 
 
-def _serving(op: Any, serve: Serve, planned: bool) -> Make:
-    """``planned``: what it launches is remembered (:mod:`ptxgen.ops.replay`)."""
-    parameters = _parameters(op) if planned else None
+# -- programs ---------------------------------------------------------------------------------
+_KINDS = {"Tensor": ARRAY, "Optional[Tensor]": OPTIONAL}
+_PLAIN = {
+    *("List[int]", "List[bool]", "Optional[List[int]]", "int", "bool", "float", "number", "str"),
+    *(f"Optional[{kind}]" for kind in ("int", "bool", "float", "number", "str")),
+}
+"""The types of arguments that programs take, besides tensors."""
+_TIER = Parameter("tier", OPTION, "auto", True, Option())
+_memos: dict[tuple[str, bool], Memo] = {}
+"""Codes of each operator, by name; they outlive blocks."""
+
+
+def _parameters(op: Any) -> list[Parameter]:
+    """The arguments of an operator, and the tier."""
+    found = []
+    for i, argument in enumerate(op._schema.arguments):
+        kind, text = OPTION, str(argument.type)
+        if text in _KINDS:
+            kind = _KINDS[text]
+        assert kind != OPTION or text in _PLAIN, f"{op} takes a {text}"
+        name = argument.name if argument.kwarg_only else f"a{i}"
+        default = argument.default_value if argument.has_default_value() else NEEDED
+        option = Option() if kind == OPTION else None
+        found.append(Parameter(name, kind, default, argument.kwarg_only, option))
+    return [*found, _TIER]
+
+
+def _frame(
+    op: Any, name: str, lower: Serve, blocks: list[batch_invariant], missed: Any, above: bool
+) -> Frame:
+    """The calls of an operator by its program, in the block entered last. ``above``: autograd,
+    whose calls go to ``missed`` if it is to record them.
+    """
+    checks = ("block is not None", *(("forward_ad._current_level < 0",) if above else ()))
+    hooks = Hooks(
+        before=("block = blocks[-1] if blocks else None",),
+        checks=checks,
+        keyed=("block.tier",),
+        hit=("counts = block.served", "counts[name] = counts.get(name, 0) + 1"),
+        names={"blocks": blocks, "name": name, "forward_ad": forward_ad},
+        watched=above,
+    )
+    takes = _parameters(op)
+    memo = _memos.setdefault((str(op), above), {})
+    made = operation(op.overloadpacket.__name__, lower, takes)
+    return Frame(made, copies=True, hooks=hooks, missed=missed, memo=memo, front=takes[:-1])
+
+
+def _carried_out(frame: Frame, tier: str, memo: Memo | None, key: Any, args: Sequence[Any]) -> Any:
+    """A call by its program, unrecorded."""
+    given = dict(zip(frame.names, (*args, tier), strict=True))
+    with _unrecorded():
+        return invoke(frame, given, memo, key)
+
+
+class _unrecorded:  # noqa: N801 - read like torch.no_grad, of which it is the quick half
+    def __enter__(self) -> None:
+        self.before = torch.is_grad_enabled()
+        if self.before:
+            torch._C._set_grad_enabled(False)
+
+    def __exit__(self, *_: object) -> None:
+        if self.before:
+            torch._C._set_grad_enabled(True)
+
+
+def _functional(name: str) -> Serve:
+    """What serves an operator, of tensors."""
+    if name not in LOWERED:
+        return DIRECT[name]
+    frames: list[Frame] = []
+
+    def serve(tier: str, *args: Any, **named: Any) -> Any:
+        if not frames:
+            op = overload(f"aten::{name}")
+            frames.append(Frame(operation(name, LOWERED[name], _parameters(op)), copies=True))
+        frame = frames[0]
+        placed = [p for p in frame.op.parameters if not p.keyword]
+        given = {p.name: p.default for p in frame.op.parameters}
+        given |= {p.name: x for p, x in zip(placed, args, strict=False)} | named
+        with _unrecorded():
+            try:
+                return invoke(frame, {**given, "tier": tier})
+            except Left as left:
+                if left.args[0] != PARTS or name not in DIRECT:
+                    raise
+        return DIRECT[name](tier, *args, **named)
+
+    return serve
+
+
+def _left(
+    block: batch_invariant, why: str, name: str, qualified: str, args: Any, options: Any
+) -> None:
+    """Counts a call that is left to PyTorch."""
+    if why == ALONE or _exact(args, options):
+        block.free[name] += 1
+    else:
+        block._meet(qualified)
+
+
+def _serving(op: Any, which: str) -> Make:
+    """An operator of the tables, below autograd."""
     name, qualified = op.overloadpacket.__name__, str(op)
-    enabled, switch = torch.is_grad_enabled, torch._C._set_grad_enabled
+    direct = DIRECT.get(which)
 
     def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
-        def serving(follow: Any, *args: Any, **options: Any) -> Any:
+        def serving(frame: Frame | None, memo: Memo | None, key: Any, *args: Any) -> Any:
+            options: dict[str, Any] = {}
+            if frame is not None:  # as the front passes them: all by place
+                taken = frame.op.parameters[:-1]
+                pairs = list(zip(taken, args, strict=True))
+                options = {p.name: x for p, x in pairs if p.keyword}
+                args = tuple(x for p, x in pairs if not p.keyword)
+            return served(frame, memo, key, args, options)
+
+        def served(
+            frame: Frame | None, memo: Any, key: Any, args: Any, options: dict[str, Any]
+        ) -> Any:
             if not blocks:
                 return original(*args, **options)
-            block = blocks[-1]
-            recording = enabled()
-            if recording:  # autograd has been here
-                switch(False)
+            block, why, found = blocks[-1], UNKNOWN, None
             try:
-                compute = functools.partial(serve, block.tier)
-                if follow is not None:
-                    compute = functools.partial(follow, compute)
-                found = compute(*args, **options)
+                if frame is not None:
+                    all_args = (*args, *options.values())
+                    found = _carried_out(frame, block.tier, memo, key, all_args)
+                    why = ""
+            except Left as left:
+                why = left.args[0]
             except DtypeError:
-                found = NotImplemented
-            finally:
-                if recording:
-                    switch(True)
-            if found is NotImplemented or found is ALONE:
-                if found is ALONE or _exact(args, options):
-                    block.free[name] += 1
-                else:
-                    block._meet(qualified)
+                pass
+            if why and direct is not None and (frame is None or why == PARTS):
+                try:
+                    with _unrecorded():
+                        found, why = direct(block.tier, *args, **options), ""
+                except Left as left:
+                    why = left.args[0]
+                except DtypeError:
+                    why = UNKNOWN
+            if why:
+                _left(block, why, name, qualified, args, options)
                 return original(*args, **options)
-            counts = block.served
-            counts[name] = counts.get(name, 0) + 1  # quicker than a Counter's own +=
+            block.served[name] += 1
             return found
 
-        if parameters is None:
-            return functools.partial(serving, None)
-        return _front(parameters, serving, blocks, name, autograd=False)  # which has been here
+        if which in LOWERED:
+            return _frame(op, name, LOWERED[which], blocks, serving, above=False).function
+        return lambda *args, **options: served(None, None, None, args, options)
 
     return make
 
 
-def _whole(op: Any, name: str, serve: Serve) -> Make:
-    parameters = _parameters(op)
-    assert parameters is not None, "of numbers and tensors"
+def _direct(op: Any, serve: Serve) -> Make:
+    """A form of an operator of the tables."""
+    name, qualified = op.overloadpacket.__name__, str(op)
 
     def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
-        def serving(follow: Any, *args: Any) -> Any:
+        def kernel(*args: Any, **options: Any) -> Any:
+            if not blocks:
+                return original(*args, **options)
+            block, why = blocks[-1], UNKNOWN
+            try:
+                with _unrecorded():
+                    found = serve(block.tier, *args, **options)
+                block.served[name] += 1
+                return found
+            except Left as left:
+                why = left.args[0]
+            except DtypeError:
+                pass
+            _left(block, why, name, qualified, args, options)
+            return original(*args, **options)
+
+        return kernel
+
+    return make
+
+
+def _whole(op: Any, name: str, lower: Serve) -> Make:
+    """An operator above autograd, where that records nothing."""
+
+    def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
+        def serving(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
             if not blocks or _watched(args):
                 return original(*args)
             block = blocks[-1]
-            compute = functools.partial(serve, block.tier)
-            found = compute(*args) if follow is None else follow(compute, *args)
-            if found is PARTS:
+            try:
+                found = _carried_out(frame, block.tier, memo, key, args)
+            except Left:
                 return original(*args)
             block.served[name] += 1
             return found
 
-        return _front(parameters, serving, blocks, name, autograd=True)
+        return _frame(op, name, lower, blocks, serving, above=True).function
+
+    return make
+
+
+def _recorded(op: Any, lower: Serve, direct: Serve) -> Make:
+    """An operator above autograd, with gradients of its own."""
+    name, qualified = op.overloadpacket.__name__, str(op)
+
+    def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
+        def serving(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
+            pairs = list(zip(frame.op.parameters[:-1], args, strict=True))
+            options = {p.name: x for p, x in pairs if p.keyword}
+            placed = tuple(x for p, x in pairs if not p.keyword)
+            if not blocks:
+                return original(*placed, **options)
+            block = blocks[-1]
+            try:
+                if _watched(args):
+                    found = direct(block.tier, *placed, **options)
+                else:
+                    found = _carried_out(frame, block.tier, memo, key, args)
+            except (Left, DtypeError):
+                block._meet(qualified)
+                return original(*placed, **options)
+            block.served[name] += 1
+            return found
+
+        return _frame(op, name, lower, blocks, serving, above=True).function
 
     return make
 
@@ -423,82 +623,6 @@ def _watched(given: Iterable[Any]) -> bool:
         for t in given
         if isinstance(t, torch.Tensor)
     )
-
-
-_memos: dict[tuple[Any, ...], Memo] = {}
-"""Plans of each operator and overload, by name and arguments; they outlive blocks."""
-
-
-def _front(
-    parameters: Sequence[Parameter],
-    serving: Callable[..., Any],
-    blocks: list[batch_invariant],
-    name: str,
-    autograd: bool,
-) -> Callable[..., Any]:
-    """``serving`` by plans, of the block entered last."""
-    return front(
-        parameters,
-        serving,
-        autograd=autograd,
-        before=("block = blocks[-1] if blocks else None",),
-        checks=("block is not None", *(("forward_ad._current_level < 0",) if autograd else ())),
-        keyed=("block.tier",),
-        hit=("counts = block.served", "counts[name] = counts.get(name, 0) + 1"),
-        given={"blocks": blocks, "name": name, "forward_ad": forward_ad},
-        memo=_memos.setdefault((name, autograd, *((p.name, p.kind) for p in parameters)), {}),
-    )
-
-
-def _parameters(op: Any) -> list[Parameter] | None:
-    """The arguments of an operator whose calls can be remembered; None if there are others."""
-    found = []
-    for i, argument in enumerate(op._schema.arguments):
-        kind = _KINDS.get(str(argument.type))
-        if kind is None:
-            return None
-        name = argument.name if argument.kwarg_only else f"a{i}"
-        default = argument.default_value if argument.has_default_value() else NEEDED
-        found.append(Parameter(name, kind, default, argument.kwarg_only))
-    return found
-
-
-_KINDS = {
-    "Tensor": "array",
-    "Optional[Tensor]": "optional",
-    **dict.fromkeys(("List[int]", "List[bool]", "Optional[List[int]]"), "list"),
-    **dict.fromkeys(("int", "bool", "float", "number"), "value"),
-    **dict.fromkeys(("Optional[int]", "Optional[bool]", "Optional[float]"), "value"),
-    **dict.fromkeys(("Optional[number]", "str", "Optional[str]"), "value"),
-}
-"""How :mod:`ptxgen.ops.replay` takes arguments of a type."""
-
-
-def _composed(op: Any, alone: Serve, serve: Serve) -> Make:
-    name, qualified, parameters = op.overloadpacket.__name__, str(op), _parameters(op)
-    assert parameters is not None, "of numbers and tensors"
-
-    def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
-        def serving(follow: Any, *args: Any, **options: Any) -> Any:
-            if not blocks:
-                return original(*args, **options)
-            block, found = blocks[-1], PARTS
-            if not _watched((*args, *options.values())):
-                compute = functools.partial(alone, block.tier)
-                if follow is not None:
-                    compute = functools.partial(follow, compute)
-                found = compute(*args, **options)
-            if found is PARTS:
-                found = serve(block.tier, *args, **options)
-            if found is NotImplemented:
-                block._meet(qualified)
-                return original(*args, **options)
-            block.served[name] += 1
-            return found
-
-        return _front(parameters, serving, blocks, name, autograd=True)
-
-    return make
 
 
 def _unknown(op: Any) -> Make:

@@ -29,10 +29,10 @@ from ptxgen import reference
 from ptxgen.dispatch import choose
 from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import ACTIVATIONS, CONTRACTS, ITEMSIZE, TENSOR_CORES, TIERS
-from ptxgen.ops.explaining import pose
-from ptxgen.ops.launch import architecture
-from ptxgen.reference.dot16 import tensor_core
-from ptxgen.reference.gemm import chain16
+from ptxgen.ops.explaining import problem_of
+from ptxgen.oracle.dot16 import tensor_core
+from ptxgen.oracle.gemm import chain16
+from ptxgen.program.launch import architecture
 from ptxgen.runtime import get_device
 
 try:
@@ -512,7 +512,7 @@ def batches(op, layout, k, n, device, dtype, tier):
     """Every M up to 130, samples, and both sides of every border between routes."""
 
     def route(m, align):
-        problem = pose(op, (m, n, k), NAMES[dtype], align, {"layout": layout, "tier": tier})
+        problem = problem_of(op, (m, n, k), NAMES[dtype], align, {"layout": layout, "tier": tier})
         how = {"arch": architecture(device), "sms": device.sms, "gpu": device.gpu}
         return choose(problem.table, dict(problem.values), dtype=dtype, **how).kernels
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import ptxgen
-from ptxgen.ops import replay
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 pt = pytest.importorskip("ptxgen.torch")
@@ -118,9 +117,8 @@ CASES = {
 
 @DTYPES
 @pytest.mark.parametrize("case", CASES)
-def test_attention_over_batches(case, dtype, monkeypatch):
-    """Recorded for gradients, and not, the first times or by a plan."""
-    monkeypatch.setattr(replay, "PATIENCE", 1)
+def test_attention_over_batches(case, dtype):
+    """Recorded for gradients, and not, the first times or prepared."""
     shape, shared, keys, options = CASES[case]
     q = random(*shape, dtype=dtype)
     k, v = (random(shape[0], shared, keys, shape[-1], dtype=dtype, seed=s) for s in (1, 2))

@@ -10,7 +10,7 @@ from interp_launch import CONTINUED
 
 import ptxgen
 from ptxgen import reference
-from ptxgen.ops.launch import architecture
+from ptxgen.program.launch import architecture
 from ptxgen.runtime import get_device
 
 try:

@@ -6,13 +6,12 @@ import interp_cases
 import numpy as np
 import pytest
 from bits import same_bits
-from test_flce import DTYPES, OPTIONS, SEED, alike, head
+from test_flce import DTYPES, OPTIONS, SEED, alike, entropy, entropy_grad, head
 
 import ptxgen
 from ptxgen import reference
-from ptxgen.ops.launch import architecture
-from ptxgen.ops.logits import logit_gradient, logit_segments
-from ptxgen.ops.rowwise import run
+from ptxgen.ops import OPERATIONS
+from ptxgen.program.launch import architecture
 from ptxgen.runtime import get_device
 from ptxgen.tiles import SPECS
 
@@ -27,9 +26,9 @@ def test_bits_are_the_oracles(shape, dtype, at):
     layout, options = ("nk", "kn")[at % 2], OPTIONS[at]
     x, w, target, bias = head(*shape, dtype, layout)
     how = {**options, "layout": layout, "chunk": 32}
-    got = ptxgen.linear_cross_entropy_grad(x, w, target, bias, **how)
+    got = entropy_grad(x, w, target, bias, **how)
     alike(got, reference.linear_cross_entropy_grad(x, w, target, bias, **how), f"{shape}")
-    loss = ptxgen.linear_cross_entropy(x, w, target, bias, **how)
+    loss = entropy(x, w, target, bias, **how)
     same_bits(loss, got[0], seed=SEED, spec="", what="the loss alone")
 
 
@@ -38,7 +37,7 @@ def test_bits_are_the_oracles(shape, dtype, at):
 def test_any_number_of_classes(n, dtype):
     x, w, target, _ = head(9, 16, n, dtype)
     x[7] *= 100
-    got = ptxgen.linear_cross_entropy_grad(x, w, target, softcap=30.0, reduction="none")
+    got = entropy_grad(x, w, target, softcap=30.0, reduction="none")
     expected = reference.linear_cross_entropy_grad(x, w, target, softcap=30.0, reduction="none")
     alike(got, expected, f"{n} classes")
 
@@ -93,13 +92,11 @@ def test_rows_that_begin_aligned(torch, n, dtype):
     losses, dx, *_ = ptxgen.linear_cross_entropy_grad(x, w, target, reduction="none", dw=False)
     assert torch.equal(ptxgen.linear_cross_entropy(x, w, target, reduction="none"), losses)
     z = ptxgen.linear(x, w, layout="nk")
-    hit = torch.empty(70, device="cuda")
-    top, total = torch.empty(2, 70, -(-n // 256), device="cuda").unbind()
-    logit_segments(z, target, top, total, hit, None, (None, None))
-    loss, peak, scale = (torch.empty_like(hit) for _ in range(3))
-    how = (-100, n, 0.0, None, 0.0, None)
-    run("cross_entropy_joined")(top, total, hit, target, None, loss, peak, scale, None, how)
-    logit_gradient(z, target, peak, scale, None, z, None, (-100, 0.0, None, None))
+    top, total, hit = OPERATIONS["logit_segments"](z, target)
+    assert top.shape == total.shape == (70, -(-n // 256))
+    joined = OPERATIONS["cross_entropy_joined"]
+    loss, peak, scale = joined(top, total, hit, target, classes=n)
+    assert OPERATIONS["logit_gradient"](z, target, peak, scale, out=z) is z
     assert torch.equal(loss, losses) and torch.equal(ptxgen.linear_dgrad(z, w, layout="nk"), dx)
 
 

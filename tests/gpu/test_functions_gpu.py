@@ -9,7 +9,7 @@ from test_reference_f32 import assert_same
 
 import ptxgen
 from ptxgen.numerics.functions import FUNCTIONS
-from ptxgen.reference.formula import call
+from ptxgen.oracle.formula import call
 from ptxgen.runtime import get_device
 
 pytestmark = pytest.mark.gpu

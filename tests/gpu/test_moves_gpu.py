@@ -13,9 +13,8 @@ import ptxgen
 from ptxgen import reference
 from ptxgen.errors import IndexRangeError, OptionError
 from ptxgen.numerics.columns import REDUCTIONS
-from ptxgen.ops.columns import CALLS as COLUMNS
-from ptxgen.ops.moves import CALLS
-from ptxgen.reference.columns import reduce_columns as columns_oracle
+from ptxgen.ops import OPERATIONS
+from ptxgen.oracle.columns import reduce_columns as columns_oracle
 from ptxgen.spec.base import WARP
 from ptxgen.spec.columns import ITEMSIZE, variant
 from ptxgen.tiles import TABLES
@@ -61,7 +60,7 @@ def test_columns_by_every_kernel(dtype):
             kernel = route.of(name).name
             out = poisoned(expected.shape, given)
             try:
-                COLUMNS["sum_columns"](given, out, None, (None, kernel))
+                OPERATIONS["sum_columns"](given, out=out, kernel=kernel)
             except OptionError:
                 continue  # of wider rows
             served.add(kernel)
@@ -116,7 +115,7 @@ def test_sums_into_rows_by_every_kernel(route):
     which = rng.integers(0, 700, count)
     which[rng.random(count) < 0.3] = 5
     out = poisoned((700, width), on_gpu(dy))
-    CALLS["embedding_backward"](on_gpu(dy), on_gpu(which), out, None, (700, None, route.name))
+    ptxgen.embedding_backward(on_gpu(dy), on_gpu(which), 700, out=out, kernel=route.name)
     same_bits(back(out, dy), reference.embedding_backward(dy, which, 700), spec=route.name)
 
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from bits import KINDS, operand, same_bits
 from ml_dtypes import bfloat16
-from row_cases import NATIVE, SEED, arrays
+from row_cases import NATIVE, SEED, arrays, over_rows
 
 import ptxgen
 from ptxgen import reference
-from ptxgen.numerics.pointwise import FULL
+from ptxgen.numerics.dtype import FULL
 from ptxgen.numerics.rowops import TABLE
-from ptxgen.ops.rowwise import run
-from ptxgen.reference.rowops import compute
+from ptxgen.ops import OPERATIONS
+from ptxgen.oracle.rowops import compute
 from ptxgen.spec.rowwise import held, reads, way
 from ptxgen.tiles import TABLES
 
@@ -24,9 +24,7 @@ SHAPES += [(140, 1043), (140, 1048), (2, 50257), (2, 50176)]
 
 
 def call(name, given, kernel=None):
-    row = TABLE[name]
-    options = (o.default for o in row.signature.options.values())
-    return run(name)(*given, *[None] * len(row.results), None, (*options, kernel))
+    return OPERATIONS[over_rows(name)](*given, kernel=kernel)
 
 
 def check(name, given, kernel=None):
@@ -52,7 +50,7 @@ def test_every_kernel(name, route):
     row = TABLE[name]
     dtypes = {n: "i64" if n in row.integers else "bf16" for n in row.arrays}
     numbers = row.given({n: o.default for n, o in row.numbers.items()})
-    variant = row.variant(dtypes, row.outputs("bf16"), numbers)
+    variant = row.variant(dtypes, row.outputs("bf16", dtypes), numbers)
     served = 0
     for i, (m, n) in enumerate(SHAPES):
         values = {"ROWS": m, "COLS": n, "VECTOR": int(n % 8 == 0), "SMS": 132}

@@ -12,10 +12,11 @@ import pytest
 from ptxgen.errors import DeviceError, DtypeError, ShapeError
 from ptxgen.runtime import cuda
 from ptxgen.runtime.arrays import DeviceArray, view
-from ptxgen.runtime.call import Call
+from ptxgen.runtime.call import Call, Results
 from ptxgen.runtime.launch import MAP_BYTES, Parameters, ScratchLaunch, TensorBox
 from ptxgen.runtime.registry import devices, get_device, use_device
 from ptxgen.runtime.stream import torch_current
+from ptxgen.runtime.strided import contiguous_strides
 from ptxgen.runtime.workspace import SMALLEST
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -110,14 +111,21 @@ def pair(size, device=None, nbytes=None):
 def twice(stream=None, out=None, **operands):
     """2 x (+ bias[0]) as a library op would do it, the careful way."""
     call = Call(operands, stream)
-    x = call.views["x"]
-    target = call.output(x.shape, "float32", out)
+    written = None if out is None else call.target(out, "out")
     call.stage()
-    bias = call.views["bias"].ptr if "bias" in call.views else 0
-    prepare("twice", x.size, call.device).fire(
-        call.stream, call.views["x"].ptr, 0, bias, target.ptr
-    )
-    return call.finish()
+    views = {n: call.upload(v) for n, v in call.views.items()} if call.host else call.views
+    x, bias = views["x"], views["bias"].ptr if "bias" in views else 0
+    if written is None:
+        target = Results(call, x.shape, "float32")
+    else:
+        target = call.fresh(written) if call.host else written
+    prepare("twice", x.size, call.device).fire(call.stream, x.ptr, 0, bias, target.ptr)
+    if written is None:
+        out = target.give(x.shape, contiguous_strides(x.shape), 0)
+    elif call.host:
+        call.download(target, written)
+    call.hold()
+    return out
 
 
 def numbers(size=1000):

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from ptxgen.expr import TRUE, Expr, ceil_div, var
 from ptxgen.numerics.contract import Contract
-from ptxgen.numerics.signature import Option, Signature
-from ptxgen.ops.op import Op, Result
+from ptxgen.numerics.option import Kernel, Real
+from ptxgen.numerics.signature import Signature
+from ptxgen.ops.views import results
+from ptxgen.program.buffer import Buffer
+from ptxgen.program.build import Builder, ProgramBuilder
+from ptxgen.program.operation import Backward, Gradients, op
+from ptxgen.program.parameters import Out
 from ptxgen.spec import (
     GRID_MAX,
     INDEX_MAX,
@@ -45,7 +50,6 @@ THRICE = Signature(
     {"": {"x": "N", "start": "N", "y": "N", "z": "N"}},
     ("N",),
     optional=frozenset({"start"}),
-    options={"amount": Option(1.0, kind="float")},
 )
 
 
@@ -114,41 +118,42 @@ TABLES = {
 }
 
 
-@dataclass(frozen=True)
-class Reading:
-    n: int
-    amount: float
-    results: tuple[Result, ...]
-
-    def problem(self, targets):
-        if self.n == 0:
-            return None
-        told = (("AMOUNT", self.amount),)
-        return Problem(
-            ("toy", "f32"), "f32", (("N", self.n),), told, ("x", "start", "y", "z"), "thrice"
-        )
+def vjp(b: Builder, at: Backward) -> Gradients:
+    """``dx = dy + 2 * y * dz``."""
+    (y, _), (dy, dz) = at.results, at.dys
+    return {"x": b.add(dy, b.mul(b.mul(dz, 2.0), y))}
 
 
-def read(views, options, targets) -> Reading:
-    inferred = THRICE.infer({name: view.shape for name, view in views.items()})
-    results = tuple(Result(shape, "float32") for shape in inferred.results)
-    return Reading(inferred.sizes["N"], options["amount"], results)
+@op(forms=THRICE, oracle=lambda *args, **how: reference(*args, **how), vjp=vjp)
+def thrice(
+    b: ProgramBuilder,
+    x: Buffer,
+    start: Buffer | None = None,
+    *,
+    amount: Annotated[float, Real()] = 1.0,
+    out: Out = None,
+    kernel: Kernel = None,
+) -> tuple[Buffer, Buffer]:
+    """``y = x + 3 steps of amount``, and ``z = y * y``."""
+    inferred = THRICE.infer({"x": x.shape})
+    n, memory = inferred.sizes["N"], results(out, 2)
+    named = zip(inferred.results, memory, THRICE.results, strict=True)
+    y, z = (b.result(shape, "float32", m, name) for shape, m, name in named)
+    values, scalars = (("N", n),), (("AMOUNT", amount),)
+    if n:
+        bind = {"x": x, "y": y, "z": z}
+        b.launch(lambda: Problem(("toy", "f32"), "f32", values, scalars, "thrice"), bind, kernel)
+    return y, z
 
 
-def pose(question) -> Problem:
-    values = (("N", question.sizes["N"]),)
-    return Problem(("toy", "f32"), "f32", values, (), ("x", "start", "y", "z"), "thrice")
+@op(forms=THRICE, vjp=lambda b, at: {"x": b.mul(at.dys[0], 1.0)}, results=("y",))
+def sixfold(b: ProgramBuilder, x: Buffer, *, amount: Annotated[float, Real()] = 1.0) -> Buffer:
+    """``thrice`` of itself: its oracle, programs and operator follow."""
+    y, _ = b.thrice(b.thrice(x, amount=amount)[0], amount=amount)
+    return y
 
 
-def backward(arguments, results, gradients, options, needs):
-    (y, _), (dy, dz) = results, gradients
-    return (dy + dz * 2 * y, None)
-
-
-OP = Op(THRICE, read, pose, backward)
-
-
-def reference(x, amount=1.0):
+def reference(x, start=None, *, amount=1.0):
     """The oracle."""
     y = x
     for _ in range(3):

@@ -1,7 +1,7 @@
 """Matrix instructions: mma, ldmatrix and stmatrix, wgmma and its shared-memory descriptors.
 
 Registers are arrays ``[warps, 32]``, and the four warps of a warpgroup follow each other. The
-arithmetic of 16-bit factors is that of :mod:`ptxgen.reference.dot16`, which is therefore no second
+arithmetic of 16-bit factors is that of :mod:`ptxgen.oracle.dot16`, which is therefore no second
 opinion on it; what an H200 answered is (``tests/conformance``). That of f64 is a chain of fma, and
 integers add up modulo 2^32.
 
@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from ptxgen.interp.text.ptx import Immediate, Instruction, Vector
 from ptxgen.interp.units.warp import WARP, refuse
-from ptxgen.reference import f64
-from ptxgen.reference.dot16 import accumulate, factors, tensor_core
-from ptxgen.reference.half import U16
+from ptxgen.oracle import f64
+from ptxgen.oracle.dot16 import accumulate, factors, tensor_core
+from ptxgen.oracle.half import U16
 
 Array = NDArray[Any]
 I64 = NDArray[np.int64]

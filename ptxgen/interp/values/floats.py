@@ -10,7 +10,7 @@ How results narrower than f64 come about, where NumPy's own operation is not rig
 1. f64 holds the operands, and the products of two operands, exactly.
 2. A sum of two such f64 numbers neither overflows nor is subnormal. It is *rounded to odd*: an
    inexact sum with an even last bit moves one step towards the exact one
-   (:mod:`ptxgen.reference.f32` has the proof). Numbers of the narrow formats, and the midpoints
+   (:mod:`ptxgen.oracle.f32` has the proof). Numbers of the narrow formats, and the midpoints
    of neighbouring ones, have 25 bits at most, so they are even in f64, and the sum to odd lies on
    the same side of each as the exact sum, or on it with it.
 3. Hence :func:`narrow` rounds the sum to odd, in any mode, as it would the exact sum.
@@ -19,7 +19,7 @@ A quotient or root needs no odd rounding: the operands' 24 bits keep it a relati
 from any number of 25 bits that it does not equal, and f64 is closer than that.
 
 f64 in directed modes goes through rational numbers, one lane after the other; its nearest fma is
-that of :mod:`ptxgen.reference.f64`.
+that of :mod:`ptxgen.oracle.f64`.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.reference import f32 as reference
-from ptxgen.reference import f64
+from ptxgen.oracle import f32 as reference
+from ptxgen.oracle import f64
 
 Array: TypeAlias = NDArray[Any]
 F32: TypeAlias = NDArray[np.float32]
@@ -86,7 +86,7 @@ def fma_f32(a: F32, b: F32, c: F32) -> F32:
     """``fma.rn.f32``: ``a * b + c`` with one rounding.
 
     The sum in f64 rounds to the right f32 unless it lies on a boundary of f32 rounding (see
-    :mod:`ptxgen.reference.f32`, step 3). It is on none if its two neighbours in f64 round alike:
+    :mod:`ptxgen.oracle.f32`, step 3). It is on none if its two neighbours in f64 round alike:
     then f32 rounding, being monotone, gives all three the same. Multiplied by 1 + 2**-52 the sum
     grows by one or two steps, by 1 - 2**-53 it shrinks by one, and zeros, infinities and NaN stay
     what they are. Lanes whose neighbours differ are looked at again, by :func:`_fix`.

@@ -1,0 +1,398 @@
+# As `ptxgen generate` writes it.
+from collections.abc import Sequence
+from ptxgen import functions as functions
+from ptxgen import int4 as int4
+from ptxgen import layout as layout
+from ptxgen import nf4 as nf4
+from ptxgen import reference as reference
+from ptxgen.errors import BarrierFault as BarrierFault
+from ptxgen.errors import CacheWarning as CacheWarning
+from ptxgen.errors import CompileError as CompileError
+from ptxgen.errors import DeadlockFault as DeadlockFault
+from ptxgen.errors import DeviceError as DeviceError
+from ptxgen.errors import DtypeError as DtypeError
+from ptxgen.errors import FormulaError as FormulaError
+from ptxgen.errors import GradError as GradError
+from ptxgen.errors import IndexRangeError as IndexRangeError
+from ptxgen.errors import KernelFault as KernelFault
+from ptxgen.errors import MemoryFault as MemoryFault
+from ptxgen.errors import NoGpuError as NoGpuError
+from ptxgen.errors import OptionError as OptionError
+from ptxgen.errors import PtxError as PtxError
+from ptxgen.errors import PtxgenError as PtxgenError
+from ptxgen.errors import RaceFault as RaceFault
+from ptxgen.errors import ShapeError as ShapeError
+from ptxgen.errors import SpecError as SpecError
+from ptxgen.errors import StepLimitFault as StepLimitFault
+from ptxgen.errors import TraceError as TraceError
+from ptxgen.errors import TrapFault as TrapFault
+from ptxgen.errors import UncoveredError as UncoveredError
+from ptxgen.errors import UninitializedFault as UninitializedFault
+from ptxgen.ops.explaining import explain as explain
+from ptxgen.ops.profiling import profile as profile
+from ptxgen.program.autotune import autotune as autotune
+from ptxgen.program.capture import capture as capture
+from ptxgen.runtime import devices as devices
+from ptxgen.runtime import set_default_device as set_default_device
+from ptxgen.runtime import use_device as use_device
+from ptxgen.types import Array, DtypeLike, Stream
+from ptxgen.watch import pointwise as pointwise
+from typing import Any
+
+__version__: str
+
+def amax(
+    x: Array,
+    axis: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def amin(
+    x: Array,
+    axis: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def argmax(
+    x: Array,
+    axis: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def argmin(
+    x: Array,
+    axis: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def cross_entropy(
+    x: Array,
+    target: Array,
+    *,
+    reduction: str = 'mean',
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    softcap: float | None = None,
+    z_loss: float = 0.0,
+    check: bool = False,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def cumsum(
+    x: Array,
+    *,
+    exclusive: bool = False,
+    reverse: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def embedding(
+    weight: Array,
+    indices: Array,
+    *,
+    padding_idx: int | None = None,
+    check: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def embedding_backward(
+    dy: Array,
+    indices: Array,
+    rows: int,
+    *,
+    padding_idx: int | None = None,
+    check: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def gather(
+    x: Array,
+    indices: Array,
+    axis: int = 0,
+    *,
+    check: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def group_norm(
+    x: Array,
+    groups: int,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    *,
+    eps: float = 1e-05,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+) -> Any: ...
+def index_add(
+    x: Array,
+    indices: Array,
+    source: Array,
+    *,
+    check: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def layer_norm(
+    x: Array,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    eps: float = 1e-05,
+    *,
+    residual: Array | None = None,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> tuple[Any, Any]: ...
+def layer_norm_wgrad(
+    dy: Array,
+    x: Array,
+    mean: Array,
+    rstd: Array,
+    *,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> tuple[Any, Any]: ...
+def linear(
+    x: Array,
+    w: Array,
+    bias: Array | None = None,
+    *,
+    layout: str = 'kn',
+    tier: str = 'auto',
+    activation: str | None = None,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def linear_cross_entropy(
+    x: Array,
+    w: Array,
+    target: Array,
+    bias: Array | None = None,
+    *,
+    reduction: str = 'mean',
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    softcap: float | None = None,
+    z_loss: float = 0.0,
+    layout: str = 'nk',
+    tier: str = 'auto',
+    chunk: int | None = None,
+    check: bool = False,
+    stream: Stream = None,
+) -> Any: ...
+def linear_cross_entropy_grad(
+    x: Array,
+    w: Array,
+    target: Array,
+    bias: Array | None = None,
+    *,
+    dx: Array | bool | None = True,
+    dw: Array | bool | None = True,
+    dbias: Array | bool | None = None,
+    dy: Array | float | None = None,
+    accumulate: bool = False,
+    reduction: str = 'mean',
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    softcap: float | None = None,
+    z_loss: float = 0.0,
+    layout: str = 'nk',
+    tier: str = 'auto',
+    chunk: int | None = None,
+    check: bool = False,
+    stream: Stream = None,
+) -> tuple[Any, Any, Any, Any]: ...
+def linear_dgrad(
+    dy: Array,
+    w: Array,
+    *,
+    layout: str = 'kn',
+    tier: str = 'auto',
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def linear_wgrad(
+    x: Array,
+    dy: Array,
+    *,
+    layout: str = 'kn',
+    tier: str = 'auto',
+    out: Array | tuple[Array, ...] | None = None,
+    accumulate: bool = False,
+    chain: bool = False,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def log_softmax(
+    x: Array,
+    axis: int = -1,
+    *,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def logsumexp(
+    x: Array,
+    *,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def matmul(
+    a: Array,
+    b: Array,
+    *,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    tier: str = 'auto',
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def mean(
+    x: Array,
+    axis: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def prod(
+    x: Array,
+    axis: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def rms_norm(
+    x: Array,
+    weight: Array | None = None,
+    eps: float = 1e-06,
+    *,
+    residual: Array | None = None,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> tuple[Any, Any]: ...
+def rms_norm_wgrad(
+    dy: Array,
+    x: Array,
+    rstd: Array,
+    *,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def sample(
+    logits: Array,
+    *,
+    temperature: float = 0.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    seed: Array | int = 0,
+    offset: Array | int = 0,
+    check: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def scatter_add(
+    x: Array,
+    indices: Array,
+    source: Array,
+    axis: int = 0,
+    *,
+    check: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def softmax(
+    x: Array,
+    axis: int = -1,
+    *,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def std(
+    x: Array,
+    axis: int | Sequence[int] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdims: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def sum(
+    x: Array,
+    axis: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def topk(
+    x: Array,
+    k: int,
+    *,
+    largest: bool = True,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> tuple[Any, Any]: ...
+def var(
+    x: Array,
+    axis: int | Sequence[int] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdims: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...

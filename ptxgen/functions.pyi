@@ -1,0 +1,59 @@
+# As `ptxgen generate` writes it.
+from ptxgen.ops.pointwise import Pointwise
+from typing import Any
+
+abs: Pointwise
+add: Pointwise
+atan: Pointwise
+bitwise_and: Pointwise
+bitwise_not: Pointwise
+bitwise_or: Pointwise
+bitwise_xor: Pointwise
+def cast(x: Any, dtype: Any, *, out: Any = None, stream: Any = None) -> Any: ...
+ceil: Pointwise
+clamp: Pointwise
+copy: Pointwise
+cos: Pointwise
+div: Pointwise
+eq: Pointwise
+erf: Pointwise
+exp: Pointwise
+exp2: Pointwise
+expm1: Pointwise
+floor: Pointwise
+fma: Pointwise
+ge: Pointwise
+geglu: Pointwise
+gelu: Pointwise
+gelu_tanh: Pointwise
+gt: Pointwise
+isfinite: Pointwise
+isinf: Pointwise
+isnan: Pointwise
+le: Pointwise
+log: Pointwise
+log1p: Pointwise
+log2: Pointwise
+lt: Pointwise
+maximum: Pointwise
+minimum: Pointwise
+mul: Pointwise
+ne: Pointwise
+neg: Pointwise
+pow: Pointwise
+reglu: Pointwise
+relu: Pointwise
+round: Pointwise
+rsqrt: Pointwise
+sigmoid: Pointwise
+sign: Pointwise
+silu: Pointwise
+sin: Pointwise
+softplus: Pointwise
+sqrt: Pointwise
+sub: Pointwise
+swiglu: Pointwise
+tan: Pointwise
+tanh: Pointwise
+trunc: Pointwise
+where: Pointwise

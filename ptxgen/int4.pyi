@@ -1,0 +1,22 @@
+# As `ptxgen generate` writes it.
+from ptxgen.numerics.int4 import pack as pack
+from ptxgen.numerics.int4 import unpack as unpack
+from ptxgen.types import Array, Stream
+from typing import Any
+
+def gemm(
+    a: Array,
+    b: Array,
+    c: Array | None = None,
+    bias: Array | None = None,
+    *,
+    dtype: str = 's4',
+    layout: str = 'rcr',
+    activation: str | None = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: Any | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...

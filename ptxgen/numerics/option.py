@@ -1,0 +1,296 @@
+"""What an argument that is no array may be: one place that reads, checks and names it.
+
+An operation's function says it with types: ``eps: Annotated[float, Real(least=0.0)] = 1e-5``. Each
+option brings what a caller gives to one form, so that NumPy's numbers and Python's are the same,
+and refuses what it cannot be with an error that names the argument. None is taken where it is the
+default.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from ptxgen.errors import OptionError, PtxgenError, ShapeError
+from ptxgen.numerics.contract import ACTIVATIONS, TIERS
+from ptxgen.numerics.dtype import DTYPES, name_of
+
+
+@dataclass(frozen=True)
+class Option:
+    """The base: takes anything. ``schema``: its type in PyTorch's schemas; ``shown``: in Python."""
+
+    schema = "str"
+    shown = "Any"
+
+    def read(self, name: str, value: Any) -> Any:
+        """``value`` in one form. Raises an error of ptxgen that names the argument."""
+        return value
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 80 else f"{text[:77]}..."
+
+
+@dataclass(frozen=True)
+class Choice(Option):
+    """One of a few words, or None where that is among them."""
+
+    values: tuple[Any, ...] = ()
+    shown = "str"
+
+    def __init__(self, *values: Any) -> None:
+        object.__setattr__(self, "values", values)
+
+    def read(self, name: str, value: Any) -> Any:
+        if (value is None or isinstance(value, str)) and value in self.values:
+            return value
+        raise OptionError(f"{name} is {_shown(value)}; takes {', '.join(map(repr, self.values))}")
+
+
+@dataclass(frozen=True)
+class Flag(Option):
+    """True or False."""
+
+    schema = "bool"
+    shown = "bool"
+
+    def read(self, name: str, value: Any) -> bool:
+        if value is True or value is False:
+            return bool(value)
+        if type(value).__name__ in ("bool", "bool_") and not getattr(value, "shape", ()):  # NumPy's
+            return bool(value)
+        raise OptionError(f"{name} is {_shown(value)}; takes True or False")
+
+
+@dataclass(frozen=True)
+class Integer(Option):
+    """A whole number from ``least`` to ``most``; ``error``: what is raised for another."""
+
+    least: int | None = None
+    most: int | None = None
+    error: type[PtxgenError] = OptionError
+    schema = "int"
+    shown = "int"
+
+    def read(self, name: str, value: Any) -> int:
+        found = whole(value)
+        if found is None:
+            raise self.error(f"{name} is {_shown(value)}; takes an integer")
+        low, high = self.least, self.most
+        if (low is not None and found < low) or (high is not None and found > high):
+            takes = f"{low} or more" if high is None else f"{low} .. {high}"
+            raise self.error(f"{name} is {_shown(value)}; takes {takes}")
+        return found
+
+
+def whole(value: Any) -> int | None:
+    """An integer of Python, NumPy or another framework's; None for what is none."""
+    if type(value) is int:
+        return value
+    if isinstance(value, bool) or getattr(value, "shape", ()) != () or hasattr(value, "is_cuda"):
+        return None  # what lies on a GPU would have to be waited for
+    if hasattr(value, "dtype") and "int" not in str(value.dtype):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+@dataclass(frozen=True)
+class Real(Option):
+    """A finite number from ``least`` to ``most``; ``above``: and larger than this one."""
+
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    schema = "float"
+    shown = "float"
+
+    def read(self, name: str, value: Any) -> float:
+        found = real(value)
+        fits = found is not None and math.isfinite(found)
+        if fits and found is not None:
+            fits = (
+                (self.least is None or found >= self.least)
+                and (self.most is None or found <= self.most)
+                and (self.above is None or found > self.above)
+            )
+        if not fits or found is None:
+            raise OptionError(f"{name} is {_shown(value)}; takes {self._takes()}")
+        return found
+
+    def _takes(self) -> str:
+        words = ["a finite number"]
+        if self.above is not None:
+            words.append(f"above {self.above:g}")
+        if self.least is not None and self.most is not None:
+            words.append(f"from {self.least:g} to {self.most:g}")
+        elif self.least is not None:
+            words.append(f"of at least {self.least:g}")
+        elif self.most is not None:
+            words.append(f"of at most {self.most:g}")
+        return " ".join(words)
+
+
+def real(value: Any) -> float | None:
+    """A number of Python's or NumPy's as a float; None for what is none, or too large for one."""
+    if type(value) is float:
+        return value
+    if isinstance(value, (bool, str, bytes)) or getattr(value, "shape", ()) != ():
+        return None
+    if hasattr(value, "is_cuda") or (
+        hasattr(value, "dtype") and not any(k in str(value.dtype) for k in ("int", "float"))
+    ):
+        return None
+    if not hasattr(value, "dtype") and not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+@dataclass(frozen=True)
+class AnyReal(Option):
+    """Any number, infinities and NaN too; every NaN is the same one."""
+
+    schema = "float"
+    shown = "float"
+
+    def read(self, name: str, value: Any) -> float:
+        found = real(value)
+        if found is None:
+            raise OptionError(f"{name} is {_shown(value)}; takes a number")
+        return math.nan if math.isnan(found) else found
+
+
+@dataclass(frozen=True)
+class Value(Option):
+    """A number as it is: of integers it stays an integer."""
+
+    schema = "Scalar"
+    shown = "float"
+
+    def read(self, name: str, value: Any) -> int | float:
+        if isinstance(value, bool) or type(value).__name__ == "bool_":
+            return int(value)
+        found = whole(value)
+        exact: int | float | None = real(value) if found is None else found
+        if exact is None:
+            raise OptionError(f"{name} is {_shown(value)}; takes a number")
+        return exact
+
+
+@dataclass(frozen=True)
+class DtypeName(Option):
+    """A dtype, by its full name, however it is given; ``known``: those that are taken.
+
+    ``several``: also a tuple of such, with None for those that are not asked for.
+    """
+
+    known: tuple[str, ...] = tuple(DTYPES)
+    several: bool = False
+    schema = "ScalarType"
+    shown = "DtypeLike"
+
+    def read(self, name: str, value: Any) -> Any:
+        if value is None:
+            return None
+        if self.several and isinstance(value, tuple | list):
+            return tuple(None if v is None else name_of(v, name, self.known) for v in value)
+        return name_of(value, name, self.known)
+
+
+@dataclass(frozen=True)
+class AxisNumber(Option):
+    """An axis of an array: whether it is there, the operation sees."""
+
+    schema = "int"
+    shown = "int"
+
+    def read(self, name: str, value: Any) -> int:
+        found = whole(value)
+        if found is None:
+            raise ShapeError(f"{name} is {_shown(value)}; takes an integer")
+        return found
+
+
+@dataclass(frozen=True)
+class AxisNumbers(Option):
+    """Several axes, one, or None for all; ``single``: no sequence of them."""
+
+    single: bool = False
+    schema = "int[]"
+    shown = "int | Sequence[int] | None"
+
+    def read(self, name: str, value: Any) -> Any:
+        if value is None:
+            return None
+        found = whole(value)
+        if found is not None:
+            return found
+        takes = "an integer, or None for all" if self.single else "integers, or None for all"
+        if self.single or not isinstance(value, Sequence) or isinstance(value, str | bytes):
+            raise ShapeError(f"{name} is {_shown(value)}; takes {takes}")
+        several = [whole(each) for each in value]
+        if any(each is None for each in several):
+            raise ShapeError(f"{name} is {_shown(value)}; takes {takes}")
+        return tuple(several)
+
+
+@dataclass(frozen=True)
+class Integers(Option):
+    """Several whole numbers, not negative; ``pairs``: pairs of such."""
+
+    pairs: bool = False
+    schema = "SymInt[]"
+    shown = "Sequence[int]"
+
+    def read(self, name: str, value: Any) -> Any:
+        each: Callable[[Any], Any] = self._pair if self.pairs else whole
+        several = isinstance(value, Iterable) and not isinstance(value, str | bytes | dict)
+        plain = several and getattr(value, "shape", (1,)) != ()
+        found = [each(v) for v in value] if plain else [None]
+        if any(v is None or (not self.pairs and v < 0) for v in found):
+            takes = "pairs of integers" if self.pairs else "integers"
+            raise ShapeError(f"{name} is {_shown(value)}; takes {takes} that are not negative")
+        return tuple(found)
+
+    @staticmethod
+    def _pair(value: Any) -> tuple[int, int] | None:
+        if not isinstance(value, tuple | list) or len(value) != 2:
+            return None
+        low, high = map(whole, value)
+        return None if low is None or high is None or min(low, high) < 0 else (low, high)
+
+
+@dataclass(frozen=True)
+class KernelName(Option):
+    """The name of a kernel, or None."""
+
+    shown = "str"
+
+    def read(self, name: str, value: Any) -> str | None:
+        if value is None or isinstance(value, str):
+            return value
+        raise OptionError(f"{name} is {_shown(value)}; takes None or the name of a kernel")
+
+
+# The types of arguments that many operations have.
+Axis = Annotated[int, AxisNumber()]
+Axes = Annotated[Any, AxisNumbers()]
+OneAxis = Annotated[Any, AxisNumbers(single=True)]
+Bool = Annotated[bool, Flag()]
+Eps = Annotated[float, Real(least=0.0, most=3e38)]
+Kernel = Annotated[str | None, KernelName()]
+Tier = Annotated[str, Choice("auto", *TIERS)]
+Layout = Annotated[str, Choice("kn", "nk")]
+Activation = Annotated[str | None, Choice(None, *ACTIVATIONS)]
+Reduction = Annotated[str, Choice("none", "sum", "mean")]
+Dtype = Annotated[str | None, DtypeName()]

@@ -1,0 +1,144 @@
+"""Gradients of what users call of the operations over rows: what each is made of.
+
+Lines of the table that only other operations call have gradients that follow from their formulas
+(:func:`ptxgen.ops.rowwise.of_formula`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+from ptxgen.numerics.formula import cast
+from ptxgen.ops.pointwise import Pointwise
+from ptxgen.ops.views import axes_of
+from ptxgen.program.build import Builder
+from ptxgen.program.operation import Backward, Gradients
+
+Vjp = Callable[[Builder, Backward], Gradients]
+
+_equal = Pointwise(lambda x, y: cast(x == y, "f64" if x.type == "f64" else "f32"), "equal")
+_shared = Pointwise(lambda there, dy, count: there * (dy / count), "shared")
+_centred = Pointwise(lambda x, mean, by: (x - mean) * by, "centred")
+_by_spread = Pointwise(lambda dy, y, count: dy / (y * count), "by_spread")
+
+
+def _spread(b: Builder, v: Any, at: Backward) -> Any:
+    """What has a number for each reduced row, broadcast to the shape of x."""
+    x = at["x"]
+    axes = axes_of(at.options["axis"], x)
+    kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+    return b.expand(b.reshape(v, kept), x.shape)
+
+
+def _count(at: Backward) -> int:
+    """The elements of a reduced row."""
+    x, found = at["x"], 1
+    for i in axes_of(at.options["axis"], x):
+        found *= x.shape[i]
+    return found
+
+
+def _again(b: Builder, name: str, x: Any, at: Backward) -> Any:
+    """A reduction of ``x`` over the same axes."""
+    return getattr(b, name)(x, axis=at.options["axis"], keepdims=True)
+
+
+def _sum(b: Builder, at: Backward) -> Gradients:
+    return {"x": _spread(b, b.cast(at.dys[0], b.dtype(at["x"])), at)}
+
+
+def _mean(b: Builder, at: Backward) -> Gradients:
+    """``dy / n``, as ``dy * (1 / n)``."""
+    x, n = at["x"], _count(at)
+    share = b.mul(b.cast(at.dys[0], b.wide(x)), 1.0 / n if n else inf)
+    return {"x": _spread(b, b.cast(share, b.dtype(x)), at)}
+
+
+def _extreme(b: Builder, at: Backward) -> Gradients:
+    """Shared evenly among equals, as in PyTorch."""
+    x, wide = at["x"], b.wide(at["x"])
+    there = b.call(_equal, x, _spread(b, b.cast(at.results[0], b.dtype(x)), at))
+    count = b.expand(_again(b, "sum", there, at), x.shape)
+    dy = _spread(b, b.cast(at.dys[0], wide), at)
+    return {"x": b.cast(b.call(_shared, there, dy, count), b.dtype(x))}
+
+
+def _var(b: Builder, at: Backward) -> Gradients:
+    x, n = at["x"], _count(at)
+    left = max(n - at.options["correction"], 0.0)
+    by = b.mul(b.cast(at.dys[0], b.wide(x)), 2 / left if left else inf)
+    return {"x": _of_spread(b, at, by)}
+
+
+def _std(b: Builder, at: Backward) -> Gradients:
+    x = at["x"]
+    left = max(_count(at) - at.options["correction"], 0.0)
+    dy, y = (b.cast(v, b.wide(x)) for v in (at.dys[0], at.results[0]))
+    return {"x": _of_spread(b, at, b.call(_by_spread, dy, y, left))}
+
+
+def _of_spread(b: Builder, at: Backward, by: Any) -> Any:
+    x = at["x"]
+    wide = b.cast(x, b.wide(x))
+    mean = b.expand(_again(b, "mean", wide, at), x.shape)
+    return b.cast(b.call(_centred, wide, mean, _spread(b, by, at)), b.dtype(x))
+
+
+def _prod(b: Builder, at: Backward) -> Gradients:
+    x = at["x"]
+    axes = axes_of(at.options["axis"], x)
+    lead = [i for i in range(len(x.shape)) if i not in axes]
+    order = [*lead, *axes]
+    sizes = tuple(x.shape[i] for i in order)
+    rows = b.reshape(b.permute(x, order), (*sizes[: len(lead)], _count(at)))
+    dy = b.reshape(b.cast(at.dys[0], b.wide(x)), rows.shape[:-1])
+    found = b.reshape(b.rows("prod_backward", b.packed(rows), b.packed(dy)), sizes)
+    back = sorted(range(len(order)), key=lambda i: order[i])
+    return {"x": b.permute(found, back)}
+
+
+def _none(b: Builder, at: Backward) -> Gradients:
+    return {}
+
+
+def _along(name: str) -> Vjp:
+    """By an operation over rows, of dy and y."""
+
+    def vjp(b: Builder, at: Backward) -> Gradients:
+        x, axis = at["x"], at.options["axis"]
+        given = (b.packed(b.move(v, axis, -1)) for v in (at.dys[0], at.results[0]))
+        found = b.move(b.rows(f"{name}_backward", *given), -1, axis)
+        return {"x": b.cast(found, b.dtype(x))}
+
+    return vjp
+
+
+VJPS: dict[str, Vjp] = {
+    "sum": _sum,
+    "prod": _prod,
+    "mean": _mean,
+    "amax": _extreme,
+    "amin": _extreme,
+    "argmax": _none,
+    "argmin": _none,
+    "var": _var,
+    "std": _std,
+    "softmax": _along("softmax"),
+    "log_softmax": _along("log_softmax"),
+}
+"""By the names of operations that users call."""
+
+
+def of_rows(name: str) -> Vjp | None:
+    """That of an operation over the last dimension; None if users call none of this name."""
+    found = VJPS.get(name)
+    if found is None:
+        return None
+
+    def vjp(b: Builder, at: Backward) -> Gradients:
+        return found(b, replace(at, options={**at.options, "axis": -1}))
+
+    return vjp

@@ -1,0 +1,523 @@
+"""Indexing: gather, embedding and its gradient, sums into rows that indices say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from math import prod
+from typing import Annotated, Any
+
+from ptxgen.errors import DtypeError, IndexRangeError, ShapeError
+from ptxgen.numerics import moves
+from ptxgen.numerics.dtype import ELEMENTS
+from ptxgen.numerics.formula import cast, where
+from ptxgen.numerics.option import Axis, Bool, Integer, Kernel
+from ptxgen.ops.pointwise import Pointwise
+from ptxgen.ops.views import alignment, apart, axis_of, check_contiguous, single
+from ptxgen.program.buffer import Buffer
+from ptxgen.program.build import Builder, ProgramBuilder
+from ptxgen.program.operation import Backward, Gradients, op
+from ptxgen.program.parameters import Out, OverX
+from ptxgen.spec import Problem
+from ptxgen.spec.base import GRID_MAX, INDEX_MAX
+from ptxgen.spec.moves import COUNT_MAX, GATHER_THREADS, INDEX_64, OWNED, SHARED
+
+INDICES = ("int32", "int64")
+MOVED = (
+    *("float16", "bfloat16", "float32", "float64", "int32", "int64"),
+    *("int16", "uint16", "uint32", "uint64"),
+)
+"""Dtypes whose bits are moved."""
+Row = Annotated[int | None, Integer(-(1 << 31), (1 << 31) - 1)]
+Rows = Annotated[int, Integer(0, (1 << 31) - 1)]
+
+
+# -- indices ------------------------------------------------------------------------------------
+def _flags(name: str, view: Buffer) -> int:
+    """Flags that say what indices are."""
+    check_contiguous(name, view)
+    alignment(name, view, 0)
+    return INDEX_64 if view.dtype == "int64" else 0
+
+
+def _integers(name: str, view: Buffer) -> None:
+    if view.dtype not in INDICES:
+        raise DtypeError(f"{name} has dtype {view.dtype}; takes {' or '.join(INDICES)}")
+
+
+def _within(name: str, indices: Any, size: int, of: str) -> None:
+    """Raises IndexRangeError for an index that is none of ``size``. Waits for the array."""
+    if 0 in indices.shape:
+        return
+    low, high = int(indices.min()), int(indices.max())
+    if low < 0 or high >= size:
+        wrong = low if low < 0 else high
+        takes = f"takes 0 .. {size - 1}" if size else "there is nothing"
+        raise IndexRangeError(f"{name} has an index {wrong}, along {of} of {size}; {takes}")
+
+
+def _checks(of: str, size: Callable[[Mapping[str, Any], Mapping[str, Any]], int]) -> Any:
+    """Looks at indices, of which there are ``size``, of the arrays and options of a call."""
+
+    def check(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+        _within("indices", arrays["indices"], size(arrays, options), of)
+
+    return check
+
+
+def _padding(index: int | None, rows: int) -> int:
+    if index is None:
+        return -1
+    if not -rows <= index < rows:
+        raise IndexRangeError(f"padding_idx is {index}; there are {rows} rows")
+    return index % rows
+
+
+def _unit(name: str, view: Buffer) -> None:
+    if view.size and view.shape[-1] > 1 and view.strides[-1] != 1:
+        raise apart(name, view)
+
+
+# -- gather -------------------------------------------------------------------------------------
+def _gathered(
+    b: ProgramBuilder,
+    what: str,
+    name: str,
+    x: Buffer,
+    indices: Buffer,
+    sizes: tuple[int, int, int, int],
+    y: Buffer,
+    kernel: str | None,
+) -> None:
+    """``y[o, k, :] = x[o, indices[k], :]`` of sizes O, V, K, I."""
+    if b.abstract or y.size == 0:
+        return
+    flags, (outer, size, count, inner) = _flags("indices", indices), sizes
+    _unit(name, x)
+    alignment("out", y, 0)
+    check_contiguous("out", y, result=True)
+    width = inner * x.itemsize
+    if width > INDEX_MAX or outer * count > GRID_MAX:
+        raise ShapeError(
+            f"{what}: {outer * count} rows of {width} bytes; takes 2^31 - 1 of 2^32 - 1 bytes"
+        )
+    down = x.strides[-2] if size > 1 else 0
+    along = x.strides[0] if outer > 1 else 0
+    low = min(alignment(name, x, down, along, inner), alignment("out", y, 0))
+    units = -(-width // max(w for w in (16, 4, 2) if w <= alignment(name, x, down, along, inner)))
+    lanes = 1
+    while lanes < GATHER_THREADS and lanes * 4 < units:
+        lanes *= 2
+    values = (
+        ("OUTER", outer),
+        ("COUNT", count),
+        ("BYTES", width),
+        ("LANES", lanes),
+        ("ALIGN", low),
+    )
+    scalars = (
+        ("LDX", down * x.itemsize),
+        ("LOX", along * x.itemsize),
+        ("SIZE", size),
+        ("FLAGS", flags),
+    )
+    bind = {"x": x, "indices": indices, "y": y}
+    b.launch(lambda: Problem(("gather",), "any", values, scalars, what), bind, kernel)
+
+
+def _movable(name: str, view: Buffer) -> None:
+    if view.dtype not in MOVED:
+        raise DtypeError(f"{name} has dtype {view.dtype}; takes {', '.join(MOVED)}")
+
+
+def _embedding_vjp(b: Builder, at: Backward) -> Gradients:
+    """Contract ``scatter/1``."""
+    weight, padding = at["weight"], at.options["padding_idx"]
+    dy, indices = b.packed(at.dys[0]), b.packed(at["indices"])
+    how = {"rows": weight.shape[0], "padding_idx": padding}
+    return {"weight": b.embedding_backward(dy, indices, **how)}
+
+
+@op(
+    forms=moves.EMBEDDING,
+    vjp=_embedding_vjp,
+    checks=_checks("weight", lambda x, _: x["weight"].shape[0]),
+    dtypes={"indices": "int64"},
+)
+def embedding(
+    b: ProgramBuilder,
+    weight: Buffer,
+    indices: Buffer,
+    *,
+    padding_idx: Row = None,
+    check: Bool = False,
+    out: Out = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """``y[..., :] = weight[indices[...], :]``: bits are moved, none is changed.
+
+    Shapes
+        ``weight`` ``[V, I]``, ``indices`` ``[...]``; the result ``[..., I]``.
+    Dtypes
+        ``weight`` of 2, 4 or 8 bytes an element, and so the result; ``indices`` int32 or int64.
+    Order
+        Nothing is added. :func:`ptxgen.reference.embedding` returns the same bits.
+    Options
+        ``padding_idx``: the row that gets no gradient. ``check``: waits for the indices, and raises
+        for one out of range.
+    Errors
+        IndexRangeError for an index out of range in host memory, or with ``check``; without it, the
+        row of such an index is zeros. IndexRangeError for a ``padding_idx`` that is no row.
+        ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before anything
+        is launched or written.
+    Source
+        ``ptxgen/ops/indexing.py``, ``ptxgen/tiles/moves.py``.
+    """
+    _movable("weight", weight)
+    _integers("indices", indices)
+    found = moves.EMBEDDING.infer({"weight": weight.shape, "indices": indices.shape})
+    _padding(padding_idx, weight.shape[0])
+    y = b.result(found.results[0], weight.dtype, single(out))
+    sizes = 1, found.sizes["V"], found.sizes["M"], found.sizes["I"]
+    what = f"embedding of {sizes[2]} rows of {sizes[3]}"
+    _gathered(b, what, "weight", weight, indices, sizes, y, kernel)
+    return y
+
+
+def _gather_vjp(b: Builder, at: Backward) -> Gradients:
+    """The gradients of the slices are added, each matrix for itself, by ``scatter/1``."""
+    x, indices, axis = at["x"], at["indices"], at.options["axis"]
+    axis, shape = axis % len(x.shape), tuple(x.shape)
+    outer, size, inner = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
+    count = prod(indices.shape)
+    dy = b.reshape(b.packed(at.dys[0]), (outer, count, inner))
+    rows = b.reshape(b.packed(b.permute(dy, (1, 0, 2))), (count, outer * inner))
+    flat = b.reshape(b.packed(indices), (count,))
+    found = b.embedding_backward(rows, flat, rows=size)
+    turned = b.permute(b.reshape(found, (size, outer, inner)), (1, 0, 2))
+    return {"x": b.reshape(b.packed(turned), shape)}
+
+
+@op(
+    forms=moves.GATHER,
+    vjp=_gather_vjp,
+    checks=_checks("x", lambda x, how: x["x"].shape[how["axis"]]),
+    dtypes={"indices": "int64"},
+)
+def gather(
+    b: ProgramBuilder,
+    x: Buffer,
+    indices: Buffer,
+    axis: Axis = 0,
+    *,
+    check: Bool = False,
+    out: Out = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """The slices of ``x`` along ``axis`` that ``indices`` say, in their order.
+
+    Shapes
+        ``x`` ``[..., V, ...]``, V along ``axis``; ``indices`` any; the result has its dimensions in
+        the place of V.
+    Dtypes
+        ``x`` of 2, 4 or 8 bytes an element, and so the result; ``indices`` int32 or int64.
+    Order
+        Nothing is added. :func:`ptxgen.reference.gather` returns the same bits.
+    Errors
+        As :func:`ptxgen.embedding`; ShapeError for an axis that ``x`` does not have.
+    Source
+        ``ptxgen/ops/indexing.py``, ``ptxgen/tiles/moves.py``.
+    """
+    _movable("x", x)
+    _integers("indices", indices)
+    at = axis_of("x", x, axis)
+    lead, behind = x.shape[:at], x.shape[at + 1 :]
+    sizes = prod(lead), x.shape[at], prod(indices.shape), prod(behind)
+    matrices = b.reshape(x, (sizes[0], sizes[1], sizes[3]))
+    y = b.result((*lead, *indices.shape, *behind), x.dtype, single(out))
+    flat = b.reshape(indices, (sizes[2],))
+    _gathered(b, f"gather {list(sizes)}", "x", matrices, flat, sizes, y, kernel)
+    return y
+
+
+# -- scatter ------------------------------------------------------------------------------------
+def _scattered(
+    b: ProgramBuilder,
+    what: str,
+    name: str,
+    source: Buffer,
+    indices: Buffer,
+    sizes: tuple[int, int, int],
+    skipped: int,
+    old: Buffer | None,
+    y: Buffer,
+    kernel: str | None,
+    each: tuple[int, int, int] | None = None,
+) -> None:
+    """Sums of rows of ``source`` to those that indices say: rows, contributions, elements a row.
+
+    ``each``: an index's bound, and the two sizes that it has beside the first (V, K, I), where
+    elements have indices, and not rows.
+    """
+    rows, count, inner = sizes
+    if b.abstract or rows * inner == 0:
+        return
+    flags = _flags("indices", indices)
+    alignment("out", y, 0)
+    check_contiguous("out", y, result=True)
+    size, axis, width = each or (rows, max(count, 1), 1)
+    leaves = max(-(-count // 1024), 1) * inner
+    blocks = (-(-rows // OWNED[0]) + -(-count // SHARED)) * -(-inner // 32)
+    if count > COUNT_MAX or leaves > 1 << 24 or blocks > GRID_MAX:
+        raise ShapeError(
+            f"{what}: {count} contributions to {rows} rows of {inner}; takes at most {COUNT_MAX} "
+            f"contributions, 2^24 elements of every 1024th, and 2^40 elements"
+        )
+    down = source.strides[-2] if count > 1 else 0
+    low = alignment(name, source, down, inner)
+    scalars: list[tuple[str, int | float]] = [("LDY", down), ("SKIPPED", skipped), ("FLAGS", flags)]
+    scalars += [("SIZE", size), ("ALONG", axis), ("WIDTH", width)]
+    if old is not None:
+        along = old.strides[0] if rows > 1 else 0
+        low = min(low, alignment("x", old, along))
+        scalars.append(("LDO", along))
+    low = min(low, alignment("out", y, inner))
+    values = (
+        ("ROWS", rows),
+        ("INNER", inner),
+        ("COUNT", count),
+        ("ITEM", source.itemsize),
+        ("ALIGN", low),
+    )
+    table = ("scatter",) if old is None else ("scatter", "old")
+    bind = {"dy": source, "indices": indices} | ({} if old is None else {"old": old})
+    of = ELEMENTS[source.dtype]
+    b.launch(lambda: Problem(table, of, values, tuple(scalars), what), {**bind, "out": y}, kernel)
+
+
+def _summed(x: Buffer, source: Buffer) -> None:
+    for name, view in (("x", x), ("source", source)):
+        if view.dtype not in ELEMENTS or view.dtype != x.dtype:
+            takes = ", ".join(ELEMENTS) if name == "x" else f"that of x, {x.dtype}"
+            raise DtypeError(f"{name} has dtype {view.dtype}; takes {takes}")
+
+
+_zeroed = Pointwise(
+    lambda x, row, index: where(cast(row, "i64") == cast(index, "i64"), 0, x), "zeroed"
+)
+
+
+def _backward_vjp(b: Builder, at: Backward) -> Gradients:
+    """The rows of what the gradient's gradient is, but of the padding's."""
+    ddw, indices, padding = at.dys[0], b.packed(at["indices"]), at.options["padding_idx"]
+    found = b.embedding(b.packed(ddw), indices)
+    if padding is not None:
+        row = padding % at.options["rows"]
+        found = b.call(_zeroed, found, row, b.unsqueeze(indices, -1), out_dtype=b.dtype(found))
+    return {"dy": found}
+
+
+@op(
+    forms=moves.EMBEDDING_BACKWARD,
+    vjp=_backward_vjp,
+    checks=_checks("rows", lambda _, how: int(how["rows"])),
+    dtypes={"indices": "int64"},
+    sizes={"rows": "V"},
+)
+def embedding_backward(
+    b: ProgramBuilder,
+    dy: Buffer,
+    indices: Buffer,
+    rows: Rows,
+    *,
+    padding_idx: Row = None,
+    check: Bool = False,
+    out: Out = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """``dweight[v, :] = sum of dy[p, :] where indices[p] == v``: the gradient of an embedding.
+
+    Shapes
+        ``dy`` ``[..., I]``, ``indices`` ``[...]``; the result ``[rows, I]``.
+    Dtypes
+        ``dy`` float32, bfloat16, float16, float64, int32 or int64, and so is the result;
+        ``indices`` int32 or int64.
+    Order
+        Contract ``scatter/1``: equal indices ascending by position, in the order of ``rows/1``, in
+        f32 (f64), rounded once. No atomics: the same bits in every run.
+        :func:`ptxgen.reference.embedding_backward` returns them, too.
+    Options
+        ``padding_idx``: the row that gets zeros. ``check``: as of :func:`ptxgen.embedding`; without
+        it, an index out of range contributes nothing.
+    Errors
+        As :func:`ptxgen.embedding`.
+    Source
+        ``ptxgen/ops/indexing.py``, ``ptxgen/tiles/moves.py``.
+    """
+    if dy.dtype not in ELEMENTS:
+        raise DtypeError(f"dy has dtype {dy.dtype}; takes {', '.join(ELEMENTS)}")
+    _integers("indices", indices)
+    shapes = {"dy": dy.shape, "indices": indices.shape}
+    found = moves.EMBEDDING_BACKWARD.infer(shapes, given={"V": rows})
+    count, inner = found.sizes["M"], found.sizes["I"]
+    skipped = _padding(padding_idx, rows) if rows else -1
+    y = b.result((rows, inner), dy.dtype, single(out))
+    if not b.abstract and y.size:
+        _unit("dy", dy)
+        what = f"embedding_backward of {count} rows of {inner} to {rows}"
+        flat, sizes = dy.matrix("dy"), (rows, count, inner)
+        _scattered(b, what, "dy", flat, indices, sizes, skipped, None, y, kernel)
+    return y
+
+
+def _add_vjp(b: Builder, at: Backward) -> Gradients:
+    """``dx = dy``, and of the source its rows."""
+    found = {"x": at.dys[0]}
+    if "source" in at.needs:
+        found["source"] = b.embedding(b.packed(at.dys[0]), b.packed(at["indices"]))
+    return found
+
+
+@op(
+    forms=moves.INDEX_ADD,
+    vjp=_add_vjp,
+    checks=_checks("x", lambda x, _: x["x"].shape[0]),
+    dtypes={"indices": "int64"},
+)
+def index_add(
+    b: ProgramBuilder,
+    x: Buffer,
+    indices: Buffer,
+    source: Buffer,
+    *,
+    check: Bool = False,
+    out: OverX = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """``y[v, :] = x[v, :] + sum of source[p, :] where indices[p] == v``.
+
+    Shapes
+        ``x`` ``[V, I]``, ``indices`` ``[K]``, ``source`` ``[K, I]``; the result ``[V, I]``, which
+        may be ``x`` (``out=x``).
+    Dtypes
+        ``x`` float32, bfloat16, float16, float64, int32 or int64, and so ``source`` and the result;
+        ``indices`` int32 or int64.
+    Order
+        That of :func:`ptxgen.embedding_backward`; ``x`` is added last, then the sum is rounded.
+        :func:`ptxgen.reference.index_add` returns the same bits.
+    Errors
+        As :func:`ptxgen.embedding`; without ``check``, an index out of range contributes nothing.
+    Source
+        ``ptxgen/ops/indexing.py``, ``ptxgen/tiles/moves.py``.
+    """
+    _summed(x, source)
+    _integers("indices", indices)
+    shapes = {"x": x.shape, "indices": indices.shape, "source": source.shape}
+    found = moves.INDEX_ADD.infer(shapes)
+    rows, count, inner = (found.sizes[n] for n in ("V", "K", "I"))
+    y = b.result(x.shape, x.dtype, single(out))
+    for name, view in (("x", x), ("source", source)):
+        if not b.abstract:
+            _unit(name, view)
+    what, sizes = f"index_add of {count} rows of {inner} to {rows}", (rows, count, inner)
+    _scattered(b, what, "source", source, indices, sizes, -1, x, y, kernel)
+    return y
+
+
+def _scatter_vjp(b: Builder, at: Backward) -> Gradients:
+    """``dx = dy``, and of the source what its indices say; zeros where that is none."""
+    dy = at.dys[0]
+    if "source" not in at.needs:
+        return {"x": dy}
+    indices, axis = b.packed(at["indices"]), at.options["axis"] % len(dy.shape)
+    shape, own = tuple(dy.shape), tuple(indices.shape)
+    outer, size, inner = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
+    places = (outer, own[axis], inner)
+    lead = b.reshape(_ramp(b, outer, indices), (outer, 1, 1))
+    behind = b.reshape(_ramp(b, inner, indices), (1, 1, inner))
+    found = b.call(_place, b.reshape(indices, places), lead, behind, size, inner)
+    flat = b.reshape(b.packed(dy), (outer * size * inner, 1))
+    source = b.embedding(flat, b.reshape(found, (prod(places),)))
+    return {"x": dy, "source": b.reshape(source, own)}
+
+
+def _ramp(b: Builder, count: int, like: Any) -> Any:
+    """0, 1 and so on."""
+    return b.cumsum(b.filled((count,), "int64", 1, like), exclusive=True)
+
+
+_place = Pointwise(
+    lambda index, lead, behind, size, inner: where(
+        (cast(index, "i64") >= 0) & (cast(index, "i64") < size),
+        (lead * size + cast(index, "i64")) * inner + behind,
+        -1,
+    ),
+    "place",
+)
+
+
+@op(
+    forms=moves.SCATTER_ADD,
+    vjp=_scatter_vjp,
+    checks=_checks("x", lambda x, how: x["x"].shape[how["axis"]]),
+    dtypes={"indices": "int64"},
+)
+def scatter_add(
+    b: ProgramBuilder,
+    x: Buffer,
+    indices: Buffer,
+    source: Buffer,
+    axis: Axis = 0,
+    *,
+    check: Bool = False,
+    out: OverX = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """``x`` with each element of ``source`` added at its own index along ``axis``.
+
+    Of two dimensions and axis 0: ``y[v, i] = x[v, i] + sum of source[p, i] where indices[p, i] ==
+    v``.
+
+    Shapes
+        ``x`` ``[..., V, ...]``, ``indices`` and ``source`` ``[..., K, ...]``, V and K along
+        ``axis``, and the same else; the result that of ``x``, which it may be (``out=x``).
+    Dtypes
+        ``x`` float32, bfloat16, float16, float64, int32 or int64, and so ``source`` and the result;
+        ``indices`` int32 or int64.
+    Order
+        That of :func:`ptxgen.embedding_backward`: what goes to an element is added in ascending
+        order of K; ``x`` is added last, then the sum is rounded.
+        :func:`ptxgen.reference.scatter_add` returns the same bits.
+    Errors
+        As :func:`ptxgen.embedding`; without ``check``, an index out of range contributes nothing.
+    Source
+        ``ptxgen/ops/indexing.py``, ``ptxgen/tiles/moves.py``.
+    """
+    at = axis_of("x", x, axis)
+    for name, view in (("indices", indices), ("source", source)):
+        own = view.shape
+        if len(own) != len(x.shape) or any(
+            m != n for i, (m, n) in enumerate(zip(own, x.shape, strict=True)) if i != at
+        ):
+            raise ShapeError(
+                f"{name} has shape {list(own)}, x {list(x.shape)}; they may differ along axis {at} "
+                "only"
+            )
+    if indices.shape != source.shape:
+        raise ShapeError(
+            f"source has shape {list(source.shape)}; takes that of indices, {list(indices.shape)}"
+        )
+    _summed(x, source)
+    _integers("indices", indices)
+    y = b.result(x.shape, x.dtype, single(out))
+    if b.abstract or x.size == 0:
+        return y
+    for name, view in (("x", x), ("source", source)):
+        check_contiguous(name, view)
+    outer, size, along = prod(x.shape[:at]), x.shape[at], source.shape[at]
+    inner = prod(x.shape[at + 1 :])
+    what = f"scatter_add of [{outer}, {along}, {inner}] to [{outer}, {size}, {inner}]"
+    old, flat = (replace(v, shape=(v.size, 1), strides=(1, 1)) for v in (x, source))
+    sizes, each = (x.size, source.size, 1), (size, max(along, 1), inner)
+    _scattered(b, what, "source", flat, indices, sizes, -1, old, y, kernel, each)
+    return y

@@ -1,0 +1,227 @@
+"""Layout: what brings elements to where they are wanted, by one pass over memory."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from ptxgen.errors import DtypeError, GradError, ShapeError
+from ptxgen.numerics.option import Axis, Bool, Integers, Value
+from ptxgen.ops.pointwise import Pointwise
+from ptxgen.ops.views import axis_of, single
+from ptxgen.program.buffer import Buffer
+from ptxgen.program.build import Builder, ProgramBuilder
+from ptxgen.program.operation import Backward, Gradients, op
+from ptxgen.program.parameters import Out, OverX
+from ptxgen.runtime.strided import spread
+
+TOGETHER = 8
+"""Most arrays that one launch copies."""
+_turn = Pointwise(lambda a, b, cos, sin: (a * cos - b * sin, b * cos + a * sin), "rope")
+
+
+@op(vjp=lambda b, at: {"x": at.dys[0]}, public=False, backwards=True)
+def contiguous(b: ProgramBuilder, x: Buffer, *, out: Out = None) -> Buffer:
+    """A copy of ``x`` in rows one behind the other, or as ``out`` lies.
+
+    Shapes
+        ``x`` any, and so the result.
+    Dtypes
+        Any; the result has that of ``x``.
+    Order
+        Nothing is computed. It is a pass at memory speed, also where ``x`` is transposed: squares
+        are turned in registers.
+    Errors
+        ShapeError, DtypeError, DeviceError or CompileError, before anything is launched or written.
+    Source
+        ``ptxgen/ops/layout.py``.
+    """
+    return b.copied(x, single(out))
+
+
+# -- concat -----------------------------------------------------------------------------------
+def _concat_vjp(b: Builder, at: Backward) -> Gradients:
+    """Parts of the result's: views."""
+    (dy,), arrays, found, start = at.dys, at["arrays"], {}, 0
+    axis = at.options["axis"] % len(dy.shape)
+    for i, x in enumerate(arrays):
+        if f"arrays[{i}]" in at.needs:
+            found[f"arrays[{i}]"] = b.narrow(dy, axis, start, x.shape[axis])
+        start += x.shape[axis]
+    return found
+
+
+@functools.cache
+def _copies(count: int) -> Pointwise:
+    """Copies of so many arrays, in one launch."""
+    names = tuple(f"x{i}" for i in range(count))
+    return Pointwise(lambda **given: tuple(given.values()), "copies", names)
+
+
+@op(vjp=_concat_vjp, public=False, backwards=True)
+def concat(
+    b: ProgramBuilder, arrays: Sequence[Buffer], axis: Axis = 0, *, out: Out = None
+) -> Buffer:
+    """The arrays one behind the other along ``axis``: one pass, a launch for those of one shape.
+
+    Shapes
+        Those of the arrays are the same but for ``axis``; the result has the sum along it.
+    Dtypes
+        Any, the same for all, and so the result.
+    Order
+        Nothing is computed. A gradient is the part of the result's.
+    Errors
+        ShapeError or DtypeError that names the two that differ; OptionError, DeviceError or
+        CompileError; before anything is launched or written.
+    Source
+        ``ptxgen/ops/layout.py``.
+    """
+    first, target = arrays[0], single(out)
+    at = axis_of("arrays[0]", first, axis)
+    shape = list(first.shape)
+    for i, x in enumerate(arrays):
+        if x.dtype != first.dtype:
+            raise DtypeError(f"arrays[{i}] has dtype {x.dtype}, arrays[0] {first.dtype}: cast one")
+        wanted = list(first.shape)
+        if len(x.shape) == len(wanted):
+            wanted[at] = x.shape[at]
+        if list(x.shape) != wanted:
+            raise ShapeError(
+                f"arrays[{i}] has shape {list(x.shape)}, arrays[0] {list(first.shape)}; they may "
+                f"differ along axis {at} only"
+            )
+    shape[at] = sum(x.shape[at] for x in arrays)
+    result, start = b.result(shape, first.dtype, target), 0
+    if b.abstract:  # no size is known
+        return result
+    alike: dict[int, list[tuple[Buffer, Buffer]]] = {}
+    for x in arrays:
+        length = x.shape[at]
+        alike.setdefault(length, []).append((x, b.narrow(result, at, start, length)))
+        start += length
+    for pairs in alike.values():
+        for i in range(0, len(pairs), TOGETHER):
+            given, parts = zip(*pairs[i : i + TOGETHER], strict=True)
+            if len(given) == 1:
+                b.copied(given[0], parts[0])
+            else:
+                b.call(_copies(len(given)), *given, out=parts)
+    return result
+
+
+# -- pad --------------------------------------------------------------------------------------
+def _pad_vjp(b: Builder, at: Backward) -> Gradients:
+    """The part of the result's: a view."""
+    (dy,) = at.dys
+    for axis, (size, (before, _)) in enumerate(
+        zip(at["x"].shape, at.options["widths"], strict=True)
+    ):
+        dy = b.narrow(dy, axis, before, size)
+    return {"x": dy}
+
+
+@op(vjp=_pad_vjp, public=False, backwards=True)
+def pad(
+    b: ProgramBuilder,
+    x: Buffer,
+    widths: Annotated[Any, Integers(pairs=True)],
+    value: Annotated[float, Value()] = 0,
+    *,
+    out: Out = None,
+) -> Buffer:
+    """``x`` with ``value`` before and behind it: as many elements as ``widths`` says of each axis.
+
+    Shapes
+        ``x`` any; ``widths`` has a pair of numbers for each axis, by which the result is longer.
+    Dtypes
+        Any; the result has that of ``x``.
+    Order
+        Nothing is computed, and each element of the result is written once. The gradient is the
+        part of the result's.
+    Errors
+        ShapeError for widths of other axes, DtypeError, OptionError, DeviceError or CompileError,
+        before anything is launched or written.
+    Source
+        ``ptxgen/ops/layout.py``.
+    """
+    if len(widths) != len(x.shape):
+        raise ShapeError(
+            f"widths are {list(widths)}; takes two numbers, not negative, for each axis of x, "
+            f"which has shape {list(x.shape)}"
+        )
+    shape = [size + sum(w) for size, w in zip(x.shape, widths, strict=True)]
+    result = b.result(shape, x.dtype, single(out))
+    number = bool(value) if x.dtype == "bool" else value
+    inner = result
+    for axis, (before, behind) in enumerate(widths):
+        size = x.shape[axis]
+        for start, length in ((0, before), (before + size, behind)):
+            if length:
+                border = b.narrow(inner, axis, start, length)
+                b.fill(border, number, out=border)
+        inner = b.narrow(inner, axis, before, size)
+    b.copied(x, inner)
+    return result
+
+
+# -- rope -------------------------------------------------------------------------------------
+def _rope_vjp(b: Builder, at: Backward) -> Gradients:
+    """The other turn."""
+    if at.needs & {"cos", "sin"}:
+        raise GradError("rope has no gradients of cos and sin; detach them")
+    of = at["cos"], b.neg(at["sin"])
+    return {"x": b.rope(at.dys[0], *of, **at.only("interleaved"))}
+
+
+@op(vjp=_rope_vjp, public=False, backwards=True)
+def rope(
+    b: ProgramBuilder,
+    x: Buffer,
+    cos: Buffer,
+    sin: Buffer,
+    *,
+    interleaved: Bool = False,
+    out: OverX = None,
+) -> Buffer:
+    """Rotary position embedding: pairs of elements of ``x``, turned by angles.
+
+    ``a * cos - b * sin`` and ``b * cos + a * sin`` for pairs (a, b) along the last axis: element i
+    of the first half of what is turned with element i of the second, or, ``interleaved``, elements
+    2i and 2i + 1.
+
+    Shapes
+        ``x`` ``[..., D]``, and so the result, which may be ``x`` (``out=x``); ``cos`` and ``sin``
+        broadcast to ``[..., R / 2]``; the first R elements are turned, and the others copied.
+    Dtypes
+        Those of pointwise functions; the result has that of ``x``.
+    Order
+        Contract ``pointwise/1``: each operation is rounded once in f32 (f64), results once more.
+        The gradient of ``x`` is the same with ``-sin``.
+    Errors
+        ShapeError if R is more than D, DtypeError, OptionError, DeviceError, GradError (gradients
+        of ``cos`` or ``sin``) or CompileError, before anything is launched or written.
+    Source
+        ``ptxgen/ops/layout.py``.
+    """
+    for name, v in (("x", x), ("cos", cos), ("sin", sin)):
+        axis_of(name, v, -1)
+    half, width = max(cos.shape[-1], sin.shape[-1]), x.shape[-1]
+    if 2 * half > width:
+        raise ShapeError(
+            f"cos and sin have {half} angles, for pairs of x, which has {width} elements a row"
+        )
+    result = b.result(x.shape, x.dtype, single(out))
+    starts, step = ((0, 1), 2) if interleaved else ((0, half), 1)
+    parts, outs = ([b.narrow(v, -1, at, half, step) for at in starts] for v in (x, result))
+    for name, v in (("cos", cos), ("sin", sin)):
+        if spread(v.shape, v.strides, parts[0].shape) is None:
+            raise ShapeError(
+                f"{name} has shape {list(v.shape)}; takes what broadcasts to pairs of x, "
+                f"{list(parts[0].shape)}"
+            )
+    b.call(_turn, *parts, cos, sin, out=tuple(outs))
+    if 2 * half < width and not result.same(x):
+        rest = width - 2 * half
+        b.copied(b.narrow(x, -1, 2 * half, rest), b.narrow(result, -1, 2 * half, rest))
+    return result

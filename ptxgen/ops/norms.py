@@ -1,0 +1,362 @@
+"""Norms of rows, and of groups of channels."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Annotated, Any
+
+from ptxgen.errors import DtypeError, ShapeError
+from ptxgen.numerics.dtype import BYTES, FULL, NAMES
+from ptxgen.numerics.formula import STORED
+from ptxgen.numerics.option import Eps, Integer, Kernel
+from ptxgen.numerics.rowops import REAL, TABLE
+from ptxgen.numerics.rowwise import GROUP
+from ptxgen.numerics.signature import Signature
+from ptxgen.ops.pointwise import Pointwise
+from ptxgen.ops.rowwise import Chosen
+from ptxgen.ops.views import single
+from ptxgen.program.buffer import Buffer
+from ptxgen.program.build import Builder, ProgramBuilder
+from ptxgen.program.operation import Backward, Gradients, op
+from ptxgen.program.parameters import Out, Written
+from ptxgen.spec.rowwise import DOWN_COLS, DOWN_ELEMENTS
+
+DOWN_ROWS, DOWN_LEAST = {"rms_norm": 3072, "layer_norm": 8192}, 2048
+"""Rows, and elements of each, from which on gradients by weights are made along with those by
+rows."""
+_added = Pointwise(lambda x, y: x + y, "added")
+
+
+# -- of rows ----------------------------------------------------------------------------------
+def _together(b: Builder, norm: str, x: Any, *vectors: Any) -> bool:
+    """Whether one pass makes the gradients by rows ``x`` and by all of ``vectors`` that there are.
+
+    The bits are those of two; it is worth it where rows are many, so that all SMs have some.
+    """
+    width = x.shape[-1]
+    rows, dtype = prod(x.shape[:-1]), b.dtype(x)
+    alike = BYTES[dtype] == 2 and all(v is None or b.dtype(v) == dtype for v in vectors)
+    many = rows >= DOWN_ROWS[norm] and rows * width <= DOWN_ELEMENTS
+    return alike and many and DOWN_LEAST <= width <= DOWN_COLS and width % GROUP == 0
+
+
+def _rms_vjp(b: Builder, at: Backward) -> Gradients:
+    """By x and the residual: dy's, and that of their sum; by the weight a sum down the rows."""
+    weight, eps = at["weight"], at.options["eps"]
+    x = at["x"] if at["residual"] is None else at.results[1]
+    x, dy, found = b.packed(x), b.packed(b.cast(at.dys[0], b.dtype(x))), {}
+    if "weight" in at.needs and _together(b, "rms_norm", x, weight):
+        dx, found["weight"] = b.rows("rms_norm_gradients", dy, x, weight, eps=eps)
+    else:
+        dx, scale = b.rows("rms_norm_backward", dy, x, weight, eps=eps)
+        if "weight" in at.needs:
+            found["weight"] = b.rms_norm_wgrad(dy, x, scale, out_dtype=b.dtype(weight))
+    return found | _of_sum(b, at, dx)
+
+
+def _of_sum(b: Builder, at: Backward, dx: Any) -> Gradients:
+    """The gradients by x and the residual."""
+    if at["residual"] is None:
+        return {"x": dx}
+    dx = b.call(_added, dx, at.dys[1], out_dtype=b.dtype(dx))
+    return {"x": dx, "residual": dx}
+
+
+@op(forms=TABLE["rms_norm"].signature, vjp=_rms_vjp, results=("out", "total"))
+def rms_norm(
+    b: ProgramBuilder,
+    x: Buffer,
+    weight: Buffer | None = None,
+    eps: Eps = 1e-6,
+    *,
+    residual: Buffer | None = None,
+    out: Out = None,
+    out_dtype: Chosen = None,
+    kernel: Kernel = None,
+) -> Any:
+    """``x * rsqrt(mean(x**2) + eps) * weight`` of each row.
+
+    Shapes
+        ``x`` ``[..., N]``, and so the result; ``weight`` ``[N]``; ``residual`` as x. With a
+        residual, that is added to x first, rounded to x's dtype, and the result is a pair, of the
+        norm and that sum (and so is ``out``).
+    Dtypes
+        float32, bfloat16, float16 or float64; ``residual`` as x; ``weight`` of 16 bits or float32,
+        for float64 float64. The result has that of x; ``out`` or ``out_dtype`` may ask for float32
+        of 16 bits.
+    Order
+        Contract ``rows/1``: each operation rounded once in f32 (f64 of float64), the sum in an
+        order that N alone decides. :func:`ptxgen.reference.rms_norm` returns the same bits.
+    Errors
+        ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before anything
+        is launched or written.
+    Source
+        ``ptxgen/ops/norms.py``, ``ptxgen/numerics/rowops.py``.
+    """
+    how = {"eps": eps, "out": out, "out_dtype": out_dtype, "kernel": kernel}
+    if residual is None:
+        return b.rows("rms_norm", x, weight, **how)
+    return b.rows("add_rms_norm", x, residual, weight, **how)
+
+
+def _layer_vjp(b: Builder, at: Backward) -> Gradients:
+    """As of ``rms_norm``; by the bias dy's rows are added."""
+    weight, bias, eps = at["weight"], at["bias"], at.options["eps"]
+    x = at["x"] if at["residual"] is None else at.results[1]
+    x, dy = b.packed(x), b.packed(b.cast(at.dys[0], b.dtype(x)))
+    vectors = {n: v for n, v in (("weight", weight), ("bias", bias)) if n in at.needs}
+    found: Gradients = {}
+    if vectors and _together(b, "layer_norm", x, weight, bias):
+        dx, *both = b.rows("layer_norm_gradients", dy, x, weight, eps=eps)
+    else:
+        dx, mean, scale = b.rows("layer_norm_backward", dy, x, weight, eps=eps)
+        like = b.dtype(weight if weight is not None else bias) if vectors else ""
+        both = b.layer_norm_wgrad(dy, x, mean, scale, out_dtype=like) if vectors else ()
+    for (name, v), d in zip((("weight", weight), ("bias", bias)), both, strict=False):
+        if name in vectors and v is not None:
+            found[name] = b.cast(d, b.dtype(v))
+    return found | _of_sum(b, at, dx)
+
+
+@op(forms=TABLE["layer_norm"].signature, vjp=_layer_vjp, results=("out", "total"))
+def layer_norm(
+    b: ProgramBuilder,
+    x: Buffer,
+    weight: Buffer | None = None,
+    bias: Buffer | None = None,
+    eps: Eps = 1e-5,
+    *,
+    residual: Buffer | None = None,
+    out: Out = None,
+    out_dtype: Chosen = None,
+    kernel: Kernel = None,
+) -> Any:
+    """``(x - mean) * rsqrt(var + eps) * weight + bias`` of each row.
+
+    ``var`` is the mean of ``(x - mean)**2``.
+
+    Shapes
+        ``x`` ``[..., N]``, and so the result; ``weight`` and ``bias`` ``[N]``; ``residual`` as x.
+        With a residual, that is added to x first, rounded to x's dtype, and the result is a pair,
+        of the norm and that sum (and so is ``out``).
+    Dtypes
+        float32, bfloat16, float16 or float64; ``residual`` as x; ``weight`` and ``bias`` of 16 bits
+        or float32, for float64 float64. The result has that of x; ``out`` or ``out_dtype`` may ask
+        for float32 of 16 bits.
+    Order
+        Contract ``rows/1``: each operation rounded once in f32 (f64 of float64), sums in an order
+        that N alone decides. :func:`ptxgen.reference.layer_norm` returns the same bits.
+    Errors
+        ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before anything
+        is launched or written.
+    Source
+        ``ptxgen/ops/norms.py``, ``ptxgen/numerics/rowops.py``.
+    """
+    how = {"eps": eps, "out": out, "out_dtype": out_dtype, "kernel": kernel}
+    if residual is None:
+        return b.rows("layer_norm", x, weight, bias, **how)
+    return b.rows("add_layer_norm", x, residual, weight, bias, **how)
+
+
+# -- of groups --------------------------------------------------------------------------------
+_FORMULAS = {
+    (False, False): Pointwise(lambda x, m, r: (x - m) * r, "group_norm"),
+    (True, False): Pointwise(lambda x, m, r, weight: (x - m) * r * weight, "group_norm"),
+    (False, True): Pointwise(lambda x, m, r, bias: (x - m) * r + bias, "group_norm"),
+    (True, True): Pointwise(
+        lambda x, m, r, weight, bias: (x - m) * r * weight + bias, "group_norm"
+    ),
+}
+"""By whether there is a weight, and a bias."""
+_dx = Pointwise(
+    lambda dy, x, mean, scale, shift, stretch, n: (
+        scale * ((dy - shift / n) - (x - mean) * scale * (stretch / n))
+    ),
+    "group_norm_dx",
+)
+_dx_weight = Pointwise(
+    lambda dy, x, mean, scale, shift, stretch, n, weight: (
+        scale * ((dy * weight - shift / n) - (x - mean) * scale * (stretch / n))
+    ),
+    "group_norm_dx",
+)
+_FORMS = {"x": "B C S", "weight": "C", "bias": "C", "out": "B C S"}
+GROUP_NORM = Signature(
+    "group_norm",
+    ("x", "weight", "bias"),
+    ("out",),
+    {"": _FORMS},
+    ("B", "C", "S"),
+    optional=frozenset({"weight", "bias"}),
+)
+
+
+def _by_group(b: Builder, x: Any, groups: int) -> Any:
+    """A view of ``x`` [N, C, *] as [N, G, C / G, *]."""
+    return b.reshape(x, (x.shape[0], groups, x.shape[1] // groups, *x.shape[2:]))
+
+
+def _of_groups(b: Builder, v: Any, x: Any, groups: int) -> Any:
+    """A view of what has a number a group, as it broadcasts with :func:`_by_group`."""
+    return b.reshape(v, (x.shape[0], groups, *[1] * (len(x.shape) - 1)))
+
+
+def _of_channels(b: Builder, v: Any, x: Any, groups: int) -> Any:
+    """A view of what has a number a channel, as it broadcasts with :func:`_by_group`."""
+    return b.reshape(v, (groups, x.shape[1] // groups, *[1] * (len(x.shape) - 2)))
+
+
+def group_rows(x: Any, groups: int) -> tuple[int, int]:
+    """The shape of ``x`` [N, C, *] whose rows are groups."""
+    return x.shape[0] * groups, x.shape[1] // groups * prod(x.shape[2:])
+
+
+def group_norm_kept(
+    b: Builder,
+    x: Any,
+    groups: int,
+    weight: Any,
+    bias: Any,
+    eps: float,
+    out_dtype: str,
+    out: Any = None,
+) -> tuple[Any, Any, Any]:
+    """The result, and the mean and the scale of each group, [N * groups], as they are computed."""
+    mean, scale = b.rows("moments", b.packed(b.reshape(x, group_rows(x, groups))), eps=eps)
+    vectors = [_of_channels(b, v, x, groups) for v in (weight, bias) if v is not None]
+    into = {} if out is None else {"out": _by_group(b, out, groups)}
+    found = b.call(
+        _FORMULAS[weight is not None, bias is not None],
+        _by_group(b, x, groups),
+        *(_of_groups(b, m, x, groups) for m in (mean, scale)),
+        *vectors,
+        out_dtype=out_dtype,
+        **into,
+    )
+    return b.reshape(found, x.shape), mean, scale
+
+
+def group_norm_gradients(
+    b: Builder,
+    dy: Any,
+    x: Any,
+    weight: Any,
+    mean: Any,
+    scale: Any,
+    groups: int,
+    needs: frozenset[str],
+    dtypes: tuple[str, str],
+) -> Gradients:
+    """The gradients by x, weight and bias that ``needs`` says; ``dtypes``: of the last two."""
+    count, channels = x.shape[:2]
+    rows, found = (count * channels, prod(x.shape[2:])), {}
+    wide = (count, groups, channels // groups)
+    each = [
+        b.reshape(b.packed(b.expand(b.reshape(m, (count, groups, 1)), wide)), rows[:1])
+        for m in (mean, scale)
+    ]
+    given = (b.packed(b.reshape(v, rows)) for v in (dy, x))
+    sums = b.rows("group_norm_sums", *given, *each)
+    shift, stretch = (b.reshape(s, (count, channels)) for s in sums)
+    if "x" in needs:
+        weights = () if weight is None else (_of_channels(b, weight, x, groups),)
+        by = (shift, stretch)
+        if weight is not None:
+            by = tuple(b.mul(s, weight, out_dtype=b.dtype(s)) for s in by)
+        totals = [b.rows("sum", b.reshape(s, (count * groups, channels // groups))) for s in by]
+        of = [_of_groups(b, m, x, groups) for m in (mean, scale, *totals)]
+        n = float(max(group_rows(x, groups)[1], 1))
+        function = _dx if weight is None else _dx_weight
+        grouped = (_by_group(b, v, groups) for v in (dy, x))
+        dx = b.call(function, *grouped, *of, n, *weights, out_dtype=b.dtype(x))
+        found["x"] = b.reshape(dx, x.shape)
+    for name, s, dtype in zip(("weight", "bias"), (stretch, shift), dtypes, strict=True):
+        if name in needs:  # added down the batch
+            found[name] = b.cast(b.rows("sum", b.packed(b.transpose(s))), dtype)
+    return found
+
+
+def _group_vjp(b: Builder, at: Backward) -> Gradients:
+    """Those of the weight and the bias are sums of channels (rows), which are then added down the
+    batch, in f32 (f64 of float64); that by x takes the same sums, each by its weight. The moments
+    are computed again.
+    """
+    x, weight, groups = at["x"], at["weight"], at.options["groups"]
+    rows = b.packed(b.reshape(x, group_rows(x, groups)))
+    mean, scale = b.rows("moments", rows, eps=at.options["eps"])
+    dtypes = tuple(b.dtype(x if v is None else v) for v in (weight, at["bias"]))
+    dy = b.cast(at.dys[0], b.dtype(x))
+    return group_norm_gradients(
+        b, dy, x, weight, mean, scale, groups, at.needs, (dtypes[0], dtypes[1])
+    )
+
+
+@op(forms=GROUP_NORM, vjp=_group_vjp)
+def group_norm(
+    b: ProgramBuilder,
+    x: Buffer,
+    groups: Annotated[int, Integer(1)],
+    weight: Buffer | None = None,
+    bias: Buffer | None = None,
+    *,
+    eps: Eps = 1e-5,
+    out: Annotated[Any, Written(over=("x",))] = None,
+    out_dtype: Chosen = None,
+) -> Buffer:
+    """``(x - mean) * rsqrt(var + eps) * weight + bias`` of each group of channels.
+
+    ``mean`` and ``var`` (the mean of ``(x - mean)**2``) are a group's.
+
+    Shapes
+        ``x`` ``[N, C, *]``, and so the result, which may be ``x``; ``weight`` and ``bias`` ``[C]``.
+        A group is C / ``groups`` neighbouring channels of one of the N, with all that lies behind
+        them.
+    Dtypes
+        float32, bfloat16, float16 or float64; ``weight`` and ``bias`` of 16 bits or float32, for
+        float64 float64. The result has that of x; ``out`` or ``out_dtype`` may ask for float32 of
+        16 bits.
+    Order
+        Two launches: moments (contract ``rows/1``), then ``pointwise/1``; rounded once to the
+        dtype. The moments are those of :func:`ptxgen.layer_norm`, of rows that are groups, and the
+        formula has its order of roundings. :func:`ptxgen.reference.group_norm` returns the same
+        bits.
+    Errors
+        ShapeError (C no multiple of ``groups``), DtypeError, OptionError, DeviceError, GradError or
+        CompileError, before anything is launched or written.
+    Source
+        ``ptxgen/ops/norms.py``.
+    """
+    target = single(out)
+    wide = _check(x, groups, weight, bias)
+    wanted, what = out_dtype, "out_dtype"
+    if wanted is None:
+        wanted, what = (x.dtype, "") if target is None else (target.dtype, "out's dtype")
+    if wanted not in (x.dtype, wide):
+        names = " or ".join(repr(d) for d in dict.fromkeys((x.dtype, wide)))
+        raise DtypeError(f"{what} is {wanted!r}; takes {names}")
+    if target is not None:
+        b.result(x.shape, wanted, target)
+    view = None if target is None or target.reshaped(group_rows(x, groups)) is None else target
+    found, *_ = group_norm_kept(b, x, groups, weight, bias, eps, wanted, view)
+    return b.delivered(found, target)
+
+
+def _check(x: Buffer, groups: int, weight: Buffer | None, bias: Buffer | None) -> str:
+    """What is computed in. Raises ShapeError, DtypeError or OptionError."""
+    if len(x.shape) < 2:
+        raise ShapeError(f"x has shape {list(x.shape)}; takes [N, C, *]")
+    channels = x.shape[1]
+    if channels % groups:
+        raise ShapeError(f"x has {channels} channels; takes a multiple of groups, {groups}")
+    own = NAMES.get(x.dtype, "")
+    if own not in REAL:
+        raise DtypeError(f"x has dtype {x.dtype}; takes {' or '.join(FULL[d] for d in REAL)}")
+    taken = [FULL[d] for d in REAL if STORED[d] == STORED[own]]
+    for name, vector in (("weight", weight), ("bias", bias)):
+        if vector is None:
+            continue
+        if vector.shape != (channels,):
+            raise ShapeError(f"{name} has shape {list(vector.shape)}; takes [C] = [{channels}]")
+        if vector.dtype not in taken:
+            raise DtypeError(f"{name} has dtype {vector.dtype}; takes {' or '.join(taken)}")
+    return FULL[STORED[own]]

@@ -1,0 +1,334 @@
+"""Products: a linear layer forward and backward, and the product of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxgen.errors import OptionError
+from ptxgen.numerics.gemm import DGRAD, LINEAR, MATMUL, WGRAD
+from ptxgen.numerics.option import Activation, Bool, Dtype, Kernel, Layout, Tier
+from ptxgen.ops import gemm
+from ptxgen.ops.views import joined, single
+from ptxgen.program.buffer import Buffer
+from ptxgen.program.build import Builder, ProgramBuilder
+from ptxgen.program.operation import Backward, Gradients, op
+from ptxgen.program.parameters import Out
+
+
+def _linear_vjp(b: Builder, at: Backward) -> Gradients:
+    """dx by ``linear_dgrad``, dW by ``linear_wgrad``; the bias's is the sum of dy's rows, in the
+    order of ``linear_wgrad`` with a column of ones. The activation is differentiated at
+    ``x · W + bias`` in f32, which is computed again.
+    """
+    x, w, bias = (at[n] for n in ("x", "w", "bias"))
+    (dy,), found, of = at.dys, {}, at.only("layout", "tier")
+    if at.options["activation"] == "relu":
+        dy = b.gradient_of("relu", at.results[0], dy)
+    elif at.options["activation"] not in (None, "none"):
+        z = b.linear(x, w, bias, **of, out_dtype="float32")
+        dy = b.gradient_of(at.options["activation"], z, dy)
+    dy = b.packed(b.cast(dy, b.dtype(x)))
+    if "x" in at.needs:
+        found["x"] = b.linear_dgrad(dy, w, **of)
+    if "w" in at.needs:
+        found["w"] = b.linear_wgrad(x, dy, **of, out_dtype=b.dtype(w))
+    if "bias" in at.needs:
+        found["bias"] = bias_gradient(b, dy, b.dtype(bias))
+    return found
+
+
+def bias_gradient(b: Builder, dy: Any, dtype: str) -> Any:
+    """The sum of dy's rows, one chain on FMA units, rounded to ``dtype``."""
+    ones = b.filled((*dy.shape[:-1], 1), b.dtype(dy), 1.0, dy)
+    own = dtype if dtype == b.dtype(dy) else b.wide(dy)
+    found = b.linear_wgrad(ones, dy, layout="kn", tier="simt", out_dtype=own)
+    return b.cast(b.squeeze(found, 0), dtype)
+
+
+@op(forms=LINEAR, vjp=_linear_vjp)
+def linear(
+    b: ProgramBuilder,
+    x: Buffer,
+    w: Buffer,
+    bias: Buffer | None = None,
+    *,
+    layout: Layout = "kn",
+    tier: Tier = "auto",
+    activation: Activation = None,
+    out: Out = None,
+    out_dtype: Dtype = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """``y = activation(x · W + bias)``, strictly batch-invariant.
+
+    Shapes
+        ``x`` ``[..., K]``; ``w`` ``[K, N]`` (``layout="kn"``) or ``[N, K]`` (``"nk"``, that of
+        ``torch.nn.Linear``); ``bias`` ``[N]``; the result ``[..., N]``. An empty x or N = 0 gives
+        an empty result; K = 0 gives ``activation(bias)``, or zeros.
+    Dtypes
+        float32, bfloat16, float16 or float64, the same for x and w. ``bias`` has theirs, and so
+        does the result. Where these have 16 bits, ``bias`` may be float32, and so may the result,
+        if ``out`` or ``out_dtype`` say so.
+    Tiers
+        ``"simt"``: FMA units, contract ``fma/2`` (``fma64/1`` of float64); all dtypes. ``"tc"``:
+        tensor cores, contract ``tc16/2``; 16-bit dtypes. ``"auto"``: tc for 16 bits, else simt.
+    Storage
+        Rows may be strided. Transposed views (``x.T``, ``w.T``) are recognised and cost nothing.
+        Any alignment of whole elements is served; 16 bytes are fastest. All bits are the same.
+    Order
+        ``fma/2``: for each output ``acc = fma(x[k], w[k], acc)`` in f32 from +0.0, k ascending, in
+        chunks whose length depends on (N, K) only (:data:`ptxgen.numerics.contract.ROWS`), chunks
+        added ascending. ``tc16/2``: ``acc = dot16(x[k:k+16], w[k:k+16], acc)``, k ascending, in
+        chunks likewise (:data:`ptxgen.numerics.contract.TC_ROWS`); its bits depend on the GPU's
+        architecture (:data:`ptxgen.numerics.contract.TENSOR_CORES`). Both:
+        then ``+ bias``, one rounding in f32; then the activation, a fixed sequence of f32 steps
+        (relu is exact; docs/contracts.md has the largest errors of the others); then one rounding
+        to the result's dtype. A row of the result depends on its row of x, and on no other row nor
+        their number.
+        :func:`ptxgen.reference.linear` returns the same bits.
+    Options
+        ``activation``: None, ``"relu"``, ``"gelu"`` (erf), ``"gelu_tanh"`` or ``"silu"``; none in
+        float64. ``out``: where to write (it is returned then); rows of stride 1, sharing no memory
+        with the arguments. ``stream``: a handle, a torch or CuPy stream, or an object with
+        ``__cuda_stream__``; default: the current stream of the arguments' framework. Nothing
+        waits, except that NumPy arrays are computed on the default device
+        (:class:`ptxgen.use_device`) and copied back. ``kernel``: forces the route of this name
+        (tests, debugging): refused unless its ``requires`` admits the problem. The bits stay the
+        same.
+    Gradients
+        None are recorded: arguments that require grad are refused while grad mode is on.
+        :func:`ptxgen.torch.linear` records them.
+    Errors
+        ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before
+        anything is launched or written.
+    Source
+        ``ptxgen/ops/products.py``, ``ptxgen/tiles``.
+
+    >>> import numpy, ptxgen
+    >>> x = numpy.array([[1, 2], [3, 4]], "f4")
+    >>> ptxgen.reference.linear(x, x, numpy.array([-10, 0], "f4"), activation="relu")
+    array([[ 0., 10.],
+           [ 5., 22.]], dtype=float32)
+    >>> ptxgen.linear(x, x, layout="km")
+    Traceback (most recent call last):
+    ptxgen.errors.OptionError: layout is 'km'; takes 'kn', 'nk'
+    """
+    return gemm.lowered(
+        b,
+        LINEAR,
+        {"x": x, "w": w, "bias": bias},
+        single(out),
+        layout=layout,
+        tier=tier,
+        out_dtype=out_dtype,
+        activation=activation,
+        kernel=kernel,
+    )
+
+
+def _dgrad_vjp(b: Builder, at: Backward) -> Gradients:
+    dy, w, of = at["dy"], at["w"], at.only("layout", "tier")
+    g, found = b.packed(b.cast(at.dys[0], b.dtype(dy))), {}
+    if "dy" in at.needs:
+        found["dy"] = b.linear(g, w, **of)
+    if "w" in at.needs:
+        found["w"] = b.linear_wgrad(g, dy, **of, out_dtype=b.dtype(w))
+    return found
+
+
+@op(forms=DGRAD, vjp=_dgrad_vjp)
+def linear_dgrad(
+    b: ProgramBuilder,
+    dy: Buffer,
+    w: Buffer,
+    *,
+    layout: Layout = "kn",
+    tier: Tier = "auto",
+    out: Out = None,
+    out_dtype: Dtype = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """``dx = dy · Wᵀ``, strictly batch-invariant.
+
+    Shapes
+        ``dy`` ``[..., N]``; ``w`` ``[K, N]`` (``layout="kn"``) or ``[N, K]`` (``"nk"``); the result
+        ``[..., K]``. N = 0 gives zeros.
+    Dtypes
+        float32, bfloat16, float16 or float64, the same for both, and so the result; float32 from
+        16 bits, if ``out`` or ``out_dtype`` say so.
+    Order
+        The contracts of :func:`ptxgen.linear`, summed over n ascending: ``fma/2`` in chunks whose
+        length depends on (N, K) only (:data:`ptxgen.numerics.contract.ROWS`), ``tc16/2`` likewise
+        (:data:`ptxgen.numerics.contract.TC_ROWS`).
+        :func:`ptxgen.reference.linear_dgrad` returns the same bits.
+    Errors
+        Those of :func:`ptxgen.linear`; storage and the other arguments are as there.
+    Source
+        ``ptxgen/ops/products.py``, ``ptxgen/tiles``.
+
+    >>> import numpy, ptxgen
+    >>> dy, w = numpy.ones((1, 3), "f4"), numpy.arange(6, dtype="f4").reshape(2, 3)
+    >>> ptxgen.reference.linear_dgrad(dy, w)
+    array([[ 3., 12.]], dtype=float32)
+    """
+    of = {"dy": dy, "w": w}
+    return gemm.lowered(
+        b, DGRAD, of, single(out), layout=layout, tier=tier, out_dtype=out_dtype, kernel=kernel
+    )
+
+
+def _wgrad_vjp(b: Builder, at: Backward) -> Gradients:
+    x, dy, of = at["x"], at["dy"], at.only("layout", "tier")
+    g, found = b.packed(b.cast(at.dys[0], b.dtype(x))), {}
+    if "x" in at.needs:
+        found["x"] = b.linear_dgrad(dy, g, **of)
+    if "dy" in at.needs:
+        found["dy"] = b.linear(x, g, **of)
+    return found
+
+
+@op(forms=WGRAD, vjp=_wgrad_vjp)
+def linear_wgrad(
+    b: ProgramBuilder,
+    x: Buffer,
+    dy: Buffer,
+    *,
+    layout: Layout = "kn",
+    tier: Tier = "auto",
+    out: Out = None,
+    accumulate: Bool = False,
+    chain: Bool = False,
+    out_dtype: Dtype = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """``dW = xᵀ · dy (+ out)``, summed over the batch.
+
+    Shapes
+        ``x`` ``[..., K]``, ``dy`` ``[..., N]`` with the same leading dimensions; the result is
+        stored like the weight: ``[K, N]`` (``layout="kn"``) or ``[N, K]`` (``"nk"``). An empty
+        batch gives zeros.
+    Dtypes
+        float32, bfloat16, float16 or float64, the same for both. The result is float32 (float64 of
+        float64) unless ``out`` or ``out_dtype`` give the operands' dtype (one rounding, after
+        everything).
+    Order
+        The contracts of :func:`ptxgen.linear`, summed over m ascending in chunks whose length
+        depends on the shape only (:data:`ptxgen.numerics.contract.BATCH` and ``TC_BATCH``), chunks
+        added ascending in f32; with ``accumulate`` then ``+ out`` in f32 (so an old -0.0 plus
+        nothing becomes +0.0). :func:`ptxgen.reference.linear_wgrad` returns the same bits
+        (``out_old=``).
+    Options
+        ``accumulate`` adds to ``out``, which must be given then.
+
+        ``chain``: the sum over m is one chain, never cut; with ``accumulate`` it begins with what
+        ``out`` holds instead of +0.0, and nothing is added at its end. So, with an ``out`` of
+        float32 (float64 of float64), the bits do not depend on how a batch is cut into calls: one
+        over its first a rows, then one with ``accumulate`` over the others, give those of one call
+        over all. In the contract ``tc16`` (:func:`ptxgen.linear`) a is to be a multiple of 16,
+        otherwise anything. An ``out`` of 16 bits is rounded to at the end of each call, with which
+        the next one begins.
+    Errors
+        Those of :func:`ptxgen.linear`. x and dy are read in rows of stride 1; transposed views are
+        refused. Everything else is as there.
+    Source
+        ``ptxgen/ops/products.py``, ``ptxgen/tiles``.
+
+    >>> import numpy, ptxgen
+    >>> x, dy = numpy.ones((4, 2), "f4"), numpy.arange(4, dtype="f4").reshape(4, 1)
+    >>> ptxgen.reference.linear_wgrad(x, dy, layout="nk")
+    array([[6., 6.]], dtype=float32)
+    >>> ptxgen.linear_wgrad(x, dy, accumulate=True)
+    Traceback (most recent call last):
+    ptxgen.errors.OptionError: accumulate=True adds to out, but out is None; pass out=
+    """
+    if accumulate and out is None:
+        raise OptionError("accumulate=True adds to out, but out is None; pass out=")
+    return gemm.lowered(
+        b,
+        WGRAD,
+        {"x": x, "dy": dy},
+        single(out),
+        layout=layout,
+        tier=tier,
+        out_dtype=out_dtype,
+        accumulate=accumulate,
+        chain=chain,
+        kernel=kernel,
+    )
+
+
+def _matmul_vjp(b: Builder, at: Backward) -> Gradients:
+    """Products; that of an operand that was broadcast is the sum of its products, in f32, rounded
+    once: for a matrix b ``linear_wgrad``, else a sum over the batch.
+    """
+    tier, turned = at.options["tier"], {n: at.options[f"transpose_{n}"] for n in ("a", "b")}
+    left, right = (b.transpose(at[n]) if turned[n] else at[n] for n in ("a", "b"))
+    g, found = b.packed(b.cast(at.dys[0], b.dtype(left))), {}
+
+    def gradient(one: Any, other: Any, of: Any) -> Any:
+        one, other = joined(b, one, other)
+        if tuple(of.shape[:-2]) == tuple(g.shape[:-2]):
+            return b.matmul(one, other, tier=tier)
+        y = b.matmul(one, other, tier=tier, out_dtype=b.wide(of))
+        return b.cast(b.summed_to(y, of.shape), b.dtype(of))
+
+    if "a" in at.needs:
+        found["a"] = gradient(g, b.transpose(right), left)
+    if "b" in at.needs and len(right.shape) == 2 < len(left.shape):  # all rows meet one matrix
+        found["b"] = b.linear_wgrad(left, g, layout="kn", tier=tier, out_dtype=b.dtype(right))
+    elif "b" in at.needs:
+        found["b"] = gradient(b.transpose(left), g, right)
+    return {n: b.transpose(d) if turned[n] else d for n, d in found.items()}
+
+
+_LAYOUTS = {(False, False): "nn", (False, True): "nt", (True, False): "tn", (True, True): "tt"}
+_TURNED = {how: {"transpose_a": a, "transpose_b": b} for (a, b), how in _LAYOUTS.items()}
+
+
+@op(forms=MATMUL, vjp=_matmul_vjp, layouts=_TURNED)
+def matmul(
+    to: ProgramBuilder,
+    a: Buffer,
+    b: Buffer,
+    *,
+    transpose_a: Bool = False,
+    transpose_b: Bool = False,
+    tier: Tier = "auto",
+    out: Out = None,
+    out_dtype: Dtype = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """``op(a) · op(b)`` of matrices, ``op`` being a transposition where asked for.
+
+    Shapes
+        ``a`` ``[..., M, K]`` (``[..., K, M]`` with ``transpose_a``); ``b`` ``[..., K, N]``
+        (``[..., N, K]`` with ``transpose_b``); the result ``[..., M, N]``. The leading dimensions
+        broadcast as NumPy's do; all products are one launch. K = 0 gives zeros.
+    Dtypes
+        float32, bfloat16, float16 or float64, the same for both, and so the result; float32 from
+        16 bits, if ``out`` or ``out_dtype`` say so.
+    Order
+        That of :func:`ptxgen.linear`: ``matmul(a, b)`` and ``linear(a, b)`` are one contract,
+        strictly batch-invariant. Each product of a batch has the bits that it has alone.
+        :func:`ptxgen.reference.matmul` returns the same bits.
+    Storage
+        Matrices may be any stride apart, also none, and nothing is copied: the leading dimensions
+        of a, b and out may lie along one stride each, or two (the heads of a transposed
+        ``[B, S, H, D]``). More are refused with ShapeError, and so are more than 65535 matrices
+        along one of the two (where there is only one it is cut in two, if a divisor allows).
+        Passing ``a.T`` and asking for ``transpose_a`` are the same thing, at the same cost.
+    Errors
+        Those of :func:`ptxgen.linear`; the other arguments are as there.
+    Source
+        ``ptxgen/ops/products.py``, ``ptxgen/tiles``.
+
+    >>> import numpy, ptxgen
+    >>> a, b = numpy.arange(6, dtype="f4").reshape(2, 3), numpy.ones((2, 3), "f4")
+    >>> ptxgen.reference.matmul(a, b, transpose_b=True)
+    array([[ 3.,  3.],
+           [12., 12.]], dtype=float32)
+    """
+    layout, of = _LAYOUTS[transpose_a, transpose_b], {"a": a, "b": b}
+    return gemm.lowered(
+        to, MATMUL, of, single(out), layout=layout, tier=tier, out_dtype=out_dtype, kernel=kernel
+    )

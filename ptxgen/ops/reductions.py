@@ -1,0 +1,184 @@
+"""Reductions over any axes, and softmax along one: lines of the table of rows that users call.
+
+The axes are brought to the end by views, and copied where that must be; reductions whose axes are
+neighbours with others behind them go down columns, with the same bits.
+"""
+
+from __future__ import annotations
+
+import inspect
+from math import prod
+from textwrap import fill, indent
+from typing import Any
+
+from ptxgen.numerics.dtype import FULL
+from ptxgen.numerics.option import AxisNumber, AxisNumbers, Flag, KernelName
+from ptxgen.numerics.rowops import TABLE, RowOp
+from ptxgen.ops.gradients import VJPS
+from ptxgen.ops.rowwise import CHOSEN
+from ptxgen.ops.views import axes_of, axis_of, single
+from ptxgen.program.buffer import Buffer
+from ptxgen.program.build import ProgramBuilder
+from ptxgen.program.operation import Op
+from ptxgen.program.parameters import ARRAY, NEEDED, OPTION, STREAM, WRITTEN, Parameter
+
+COLUMNS = {"sum": "sum", "prod": "prod", "mean": "mean", "amax": "max", "amin": "min"}
+"""Those that kernels for columns carry out as well, of floats."""
+
+
+class RowFunction(Op):
+    """A line of the table as users call it: over axes ("reduce"), or along one ("along")."""
+
+    def __init__(self, row: RowOp) -> None:
+        self.row = row
+        lower = self._reduced if row.form == "reduce" else self._moved
+        super().__init__(
+            lower, name=row.name, forms=row.signature, vjp=VJPS[row.name], takes=_parameters(row)
+        )
+
+    @property
+    def doc(self) -> str:
+        """See :attr:`Op.doc`."""
+        return document(self.row)
+
+    def _reduced(
+        self,
+        b: ProgramBuilder,
+        /,
+        x: Buffer,
+        axis: Any = None,
+        *,
+        keepdims: bool = False,
+        out: Any = None,
+        out_dtype: str | None = None,
+        kernel: str | None = None,
+        **numbers: Any,
+    ) -> Buffer:
+        """One launch, or two; a copy before it where axes do not lie together."""
+        name, target = self.row.name, single(out)
+        axes = axes_of(axis, x)
+        how = dict(numbers)
+        if self.row.chooses:
+            how["out_dtype"] = out_dtype or (None if target is None else target.dtype)
+        shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+        kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+        view = b.given(target, kept if keepdims else shape, shape)
+        down = _columns(b, name, x, axes)
+        if down is not None:
+            flat = None if view is None else view.reshaped((down.shape[0], down.shape[2]))
+            column = b.operations[f"{COLUMNS[name]}_columns"]
+            found = b.call(column, down, out=flat, kernel=kernel, **how)
+            found = b.reshape(found, shape)
+        else:
+            rows = _last(b, x, axes)
+            found = b.rows(name, rows, out=view, kernel=kernel, **how)
+        return b.delivered(b.reshape(found, kept if keepdims else shape), target)
+
+    def _moved(
+        self,
+        b: ProgramBuilder,
+        /,
+        x: Buffer,
+        axis: int = -1,
+        *,
+        out: Any = None,
+        out_dtype: str | None = None,
+        kernel: str | None = None,
+        **numbers: Any,
+    ) -> Buffer:
+        """One launch, a copy before it where the axis does not lie last."""
+        target, at = single(out), axis_of("x", x, axis)
+        dtype = out_dtype or (None if target is None else target.dtype)
+        last = at == len(x.shape) - 1
+        rows = x if last else _last(b, x, (at,))
+        view = b.given(target, x.shape, x.shape) if last else None
+        found = b.rows(self.row.name, rows, out=view, out_dtype=dtype, kernel=kernel, **numbers)
+        return b.delivered(found if last else b.move(found, -1, at), target)
+
+
+def _parameters(row: RowOp) -> tuple[Parameter, ...]:
+    reduces = row.form == "reduce"
+    indices = any(dtype == "i64" for _, dtype in row.results.values())
+    axis = (
+        Parameter("axis", OPTION, None, False, AxisNumbers(single=indices))
+        if reduces
+        else Parameter("axis", OPTION, -1, False, AxisNumber())
+    )
+    return (
+        Parameter("x", ARRAY, NEEDED),
+        axis,
+        *(Parameter(n, OPTION, o.default, True, o.option) for n, o in row.numbers.items()),
+        *([Parameter("keepdims", OPTION, False, True, Flag())] if reduces else ()),
+        Parameter("out", WRITTEN, None, True),
+        *([Parameter("out_dtype", OPTION, None, True, CHOSEN)] if row.chooses else ()),
+        Parameter("stream", STREAM, None, True),
+        Parameter("kernel", OPTION, None, True, KernelName()),
+    )
+
+
+def _last(b: ProgramBuilder, x: Buffer, axes: tuple[int, ...]) -> Buffer:
+    """``x`` with these dimensions at the end, as one: a view, or a copy where that cannot be."""
+    rank = len(x.shape)
+    lead = [i for i in range(rank) if i not in axes]
+    order = (*lead, *axes)
+    if order == tuple(range(rank)) and len(axes) == 1:
+        return x
+    shape = (*(x.shape[i] for i in lead), prod(x.shape[i] for i in axes))
+    found = b.reshape(b.permute(x, order), shape)
+    return b.contiguous(found) if shape[-1] > 1 and found.strides[-1] != 1 else found
+
+
+def _columns(b: ProgramBuilder, name: str, x: Buffer, axes: tuple[int, ...]) -> Buffer | None:
+    """``x`` as [OUTER, N, INNER], if the reduction goes down columns: the dimensions are
+    neighbours, and others lie behind them.
+    """
+    rank = len(x.shape)
+    if not axes or axes[-1] == rank - 1 or axes[-1] - axes[0] != len(axes) - 1:
+        return None
+    if name not in COLUMNS or "float" not in x.dtype or 0 in x.shape:
+        return None
+    parts = x.shape[: axes[0]], x.shape[axes[0] : axes[-1] + 1], x.shape[axes[-1] + 1 :]
+    found = b.reshape(x, tuple(map(prod, parts)))
+    return b.contiguous(found) if found.shape[2] > 1 and found.strides[2] != 1 else found
+
+
+def document(row: RowOp) -> str:
+    """The docstring of a line."""
+    takes = [FULL[d] for d in row.dtypes]
+    wide = "float32, bfloat16, float16 or float64"
+    dtypes = wide if takes == wide.replace(" or ", ", ").split(", ") else ", ".join(takes)
+    (level, dtype), *_ = row.results.values()
+    gives = {"i64": "int64", "sum": "that of ``x``; int64 of integers and bools"}
+    result = gives.get(dtype, "that of ``x``")
+    if row.chooses:
+        result += "; ``out`` or ``out_dtype`` may ask for float32 of 16 bits"
+    shapes = {
+        "row": "``x`` any; the result without the dimensions ``axis`` (one or several; None: all), "
+        "which are 1 with ``keepdims``",
+        "element": "``x`` any, and so the result",
+    }[level]
+    if "i64" in dtype:
+        shapes = shapes.replace(" (one or several; None: all)", " (None: of all, flattened)")
+    none = "" if row.empty else " ShapeError for no elements."
+    text = f"""{fill(row.says, 100)}
+
+Shapes
+{indent(fill(f"{shapes}.", 96), "    ")}
+Dtypes
+{indent(fill(f"``x``: {dtypes}; the result: {result}.", 96), "    ")}
+Order
+    Contract ``rows/1``: each operation is rounded once in f32 (f64 of float64; integers are added
+    in 64 bits); a row is added in leaves of 1024 elements, in an order that its length alone
+    decides. So a row's bits depend on that row alone.
+    :func:`ptxgen.reference.{row.name}` returns the same bits.
+Errors
+    ShapeError (an axis that is not there), DtypeError, OptionError, DeviceError, GradError or
+    CompileError, before anything is launched or written.{none}
+Source
+    ``ptxgen/numerics/rowops.py``, ``ptxgen/ops/reductions.py``."""
+    return inspect.cleandoc(text)
+
+
+def operation(name: str) -> RowFunction:
+    """The operation that users call by the name of a line."""
+    return RowFunction(TABLE[name])

@@ -1,0 +1,52 @@
+"""NumPy oracles of the contracts and operations, bit for bit what the kernels return."""
+
+from ptxgen.oracle import int4, nf4, ops, rowops, rows
+from ptxgen.oracle.activation import activate
+from ptxgen.oracle.call import as_called
+from ptxgen.oracle.columns import layer_norm_wgrad, rms_norm_wgrad
+from ptxgen.oracle.f32 import fma
+from ptxgen.oracle.flce import linear_cross_entropy, linear_cross_entropy_grad
+from ptxgen.oracle.gemm import chain, chain16
+from ptxgen.oracle.moves import embedding, embedding_backward, gather, index_add, scatter_add
+from ptxgen.oracle.nf4 import nf4_dequantize
+from ptxgen.oracle.scan import cumsum
+from ptxgen.oracle.select import sample, topk
+
+linear = as_called(ops.linear)
+linear_dgrad = as_called(ops.linear_dgrad)
+linear_wgrad = as_called(ops.linear_wgrad, accumulates=True)
+matmul = as_called(ops.matmul)
+logsumexp = as_called(rows.logsumexp)
+int4_gemm = as_called(int4.int4_gemm)
+nf4_linear = as_called(nf4.nf4_linear)
+nf4_linear_dgrad = as_called(nf4.nf4_linear_dgrad)
+globals().update({name: as_called(oracle) for name, oracle in rowops.ORACLES.items()})
+
+__all__ = [
+    "activate",
+    "chain",
+    "chain16",
+    "cumsum",
+    "embedding",
+    "embedding_backward",
+    "fma",
+    "gather",
+    "index_add",
+    "int4_gemm",
+    "layer_norm_wgrad",
+    "linear",
+    "linear_cross_entropy",
+    "linear_cross_entropy_grad",
+    "linear_dgrad",
+    "linear_wgrad",
+    "logsumexp",
+    "matmul",
+    "nf4_dequantize",
+    "nf4_linear",
+    "nf4_linear_dgrad",
+    "rms_norm_wgrad",
+    "sample",
+    "scatter_add",
+    "topk",
+    *rowops.ORACLES,
+]

@@ -1,0 +1,166 @@
+"""The oracle of fused linear cross-entropy: contract ``flce/2``, of the oracles of its steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ptxgen.errors import OptionError
+from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, NAMES
+from ptxgen.numerics.flce import REDUCTIONS, chunk_of
+from ptxgen.oracle import ops
+from ptxgen.oracle.formula import stored, widened
+from ptxgen.oracle.logits import logit_gradient, logit_segments
+from ptxgen.oracle.rowops import compute, reduced
+
+Array = NDArray[Any]
+
+
+def linear_cross_entropy(
+    x: ArrayLike,
+    w: ArrayLike,
+    target: ArrayLike,
+    bias: ArrayLike | None = None,
+    *,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    softcap: float | None = None,
+    z_loss: float = 0.0,
+    layout: str = "nk",
+    tier: str = "auto",
+    chunk: int | None = None,
+    arch: str = "sm_90",
+) -> Any:
+    """The bits of :func:`ptxgen.linear_cross_entropy`. ``chunk`` changes none."""
+    z = ops.linear(x, w, bias, layout=layout, tier=tier, arch=arch)
+    losses, *_ = joined(
+        z,
+        target,
+        ignore_index=ignore_index,
+        label_smoothing=label_smoothing,
+        softcap=softcap,
+        z_loss=z_loss,
+    )
+    return _reduced(losses, np.asarray(target), reduction, ignore_index)
+
+
+def linear_cross_entropy_grad(
+    x: ArrayLike,
+    w: ArrayLike,
+    target: ArrayLike,
+    bias: ArrayLike | None = None,
+    *,
+    dx: Any = True,
+    dw: Any = True,
+    dbias: Any = None,
+    dy: ArrayLike | None = None,
+    accumulate: bool = False,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+    layout: str = "nk",
+    tier: str = "auto",
+    chunk: int | None = None,
+    arch: str = "sm_90",
+    **numbers: Any,
+) -> tuple[Any, Any, Any, Any]:
+    """The bits of :func:`ptxgen.linear_cross_entropy_grad`, with its arguments.
+
+    Memory that is given for a gradient says its dtype, and what it is added to; it is not written.
+    """
+    wide = "float64" if np.asarray(x).dtype == np.float64 else "float32"
+    rows, targets = ops.rows(np.asarray(x)), np.asarray(target).reshape(-1)
+    weight = np.asarray(w)
+    how: dict[str, Any] = {"layout": layout, "tier": tier, "arch": arch}
+    z = ops.linear(rows, weight, bias, **how)
+    of_mean = reduction == "mean"
+    if dy is not None and np.ndim(dy) and np.size(dy) == targets.size and reduction == "none":
+        share: Any = np.asarray(dy).reshape(-1)
+    else:
+        share = _share(targets, dy, ignore_index, wide, of_mean)
+    numbers["ignore_index"] = ignore_index
+    losses, peak, scale = joined(z, targets, **numbers)
+    numbers.pop("z_loss", None)
+    g = logit_gradient(z, targets, peak, scale, share, **numbers)
+    loss = _reduced(losses, targets, reduction, ignore_index)
+    loss = loss.reshape(np.shape(target)) if reduction == "none" else loss
+    found: list[Any] = [loss, None, None, None]
+    if dx is not False:
+        of_x = ops.linear_dgrad(g, weight, out_dtype=_dtype(dx), **how)
+        found[1] = of_x.reshape(np.shape(x))
+    if dw is not False:
+        dtype = _dtype(dw) or weight.dtype
+        old = dw if accumulate and isinstance(dw, np.ndarray) else None
+        (m, k), n = rows.shape, g.shape[1]
+        step = chunk_of(m, n, k, ITEMSIZE[DTYPES[rows.dtype.name]], True, chunk)
+        for i in range(0, max(m, 1), step):
+            part = rows[i : i + step], g[i : i + step]
+            old = ops.linear_wgrad(*part, out_old=old, out_dtype=dtype, chain=True, **how)
+        found[2] = old
+    if dbias is not False and bias is not None:
+        found[3] = _down(g, np.asarray(bias).dtype, dbias, accumulate, wide)
+    elif dbias not in (None, False):
+        raise OptionError("dbias is wanted, but there is no bias; leave it away")
+    return tuple(found)
+
+
+def joined(
+    z: Array,
+    target: ArrayLike,
+    *,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    softcap: float | None = None,
+    z_loss: float = 0.0,
+) -> Any:
+    """The rows' losses, maxima, and scales of gradients."""
+    found = logit_segments(z, target, softcap=softcap)
+    return compute(
+        "cross_entropy_joined",
+        *found,
+        target,
+        compute("capped_mean", z, softcap=softcap) if label_smoothing else None,
+        ignore_index=ignore_index,
+        classes=z.shape[-1],
+        label_smoothing=label_smoothing,
+        softcap=softcap,
+        z_loss=z_loss,
+    )
+
+
+def _down(g: Array, own: Any, memory: Any, accumulate: bool, wide: str) -> Array:
+    """The gradient of the bias: a chain over the rows."""
+    given = isinstance(memory, np.ndarray)
+    dtype = memory.dtype if given else own
+    adds = accumulate and given
+    begin = memory.reshape(-1, 1) if adds and dtype == wide else None
+    ones = np.ones((g.shape[0], 1), g.dtype)
+    sums = ops.linear_wgrad(ones, g, layout="nk", tier="simt", out_old=begin, chain=True)[:, 0]
+    if adds and dtype != wide:
+        with np.errstate(all="ignore"):
+            sums = widened(memory, NAMES[dtype.name]) + sums
+    return stored(sums, NAMES[dtype.name])
+
+
+def _share(targets: Array, dy: Any, ignore_index: int, wide: str, of_mean: bool) -> Array | None:
+    """Each row's share of the gradient from above; None where it is 1."""
+    number = dy is None or not hasattr(dy, "__setitem__")
+    times = 1.0 if dy is None or not number else float(dy)
+    if number and not of_mean and times == 1:
+        return None
+    name = f"{'mean' if of_mean else 'sum'}_shares_{NAMES[wide]}"
+    by = None if number else np.asarray(dy).reshape(())
+    found: Array = compute(name, targets, by, ignore_index=ignore_index, times=times)
+    return found
+
+
+def _dtype(memory: Any) -> Any:
+    return memory.dtype if isinstance(memory, np.ndarray) else None
+
+
+def _reduced(losses: Array, target: Array, reduction: str, ignore_index: int) -> Any:
+    if reduction not in REDUCTIONS:
+        raise OptionError(f"reduction is {reduction!r}; takes {', '.join(map(repr, REDUCTIONS))}")
+    return reduced(losses, target, reduction, ignore_index=ignore_index)

@@ -1,0 +1,176 @@
+"""The oracle of formulas: every node one NumPy operation, on arrays that broadcast.
+
+What each operation is, to the bit, :mod:`ptxgen.numerics.formula` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.numerics.formula import INTEGERS, STORED, Formula, Function, Node, ordered
+from ptxgen.oracle import f64
+from ptxgen.oracle.f32 import BLOCK, fma
+from ptxgen.oracle.half import FORMATS, downcast, upcast
+
+Array = NDArray[Any]
+KINDS: Mapping[str, Any] = {
+    "f32": np.float32,
+    "f64": np.float64,
+    "i32": np.int32,
+    "i64": np.int64,
+    "bool": np.bool_,
+}
+"""NumPy's types, by what nodes compute in."""
+WIDTH = {"i32": 32, "i64": 64}
+Reduce = Callable[[str, Array, Node], Array]
+"""Makes a row's numbers ([..., 1]) of elements' ([..., N]): how, the elements, and the node."""
+
+_PLAIN: Mapping[str, Callable[..., Any]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "sqrt": np.sqrt,
+    "neg": np.negative,
+    "abs": np.abs,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "round": np.rint,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "not": np.invert,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "select": np.where,
+}
+
+
+def evaluate(
+    roots: Iterable[Node],
+    inputs: Mapping[str, Array],
+    reduce: Reduce | None = None,
+    columns: int = 0,
+) -> list[Array]:
+    """The values of ``roots``.
+
+    ``inputs``: arrays by name, in the type that is computed in, which broadcast: of rows
+    [..., N], with [..., 1] for what has a number for each row. ``reduce`` carries reductions out;
+    ``columns``: N.
+    """
+    values: dict[Node, Array] = {}
+    with np.errstate(all="ignore"):
+        for node in ordered(roots):
+            values[node] = _value(node, [values[a] for a in node.args], inputs, reduce, columns)
+    return [values[root] for root in roots]
+
+
+def _value(
+    node: Node, args: list[Array], inputs: Mapping[str, Array], reduce: Reduce | None, columns: int
+) -> Array:
+    kind, op = KINDS[node.type], node.op
+    if op in _PLAIN:
+        return np.asarray(_PLAIN[op](*args), kind)
+    if op == "input":
+        return np.asarray(inputs[node.data.name], kind)
+    if op == "const":
+        return np.asarray(node.data, kind)
+    if op == "index":
+        return np.arange(columns, dtype=kind)
+    if op == "length":
+        return np.asarray(columns, kind)
+    if op == "fma":
+        return np.asarray((fma if node.type == "f32" else f64.fma)(*args), kind)
+    if op in ("max", "min"):
+        return extreme(op, *args)
+    if op in ("shl", "shr"):
+        count = args[1] & kind(WIDTH[node.type] - 1)
+        return np.asarray((np.left_shift if op == "shl" else np.right_shift)(args[0], count), kind)
+    if op == "convert":
+        return convert(args[0], node.type)
+    if op == "round_to":
+        return upcast(downcast(args[0], node.data), node.data)
+    if op in ("bits", "float"):
+        return np.asarray(np.ascontiguousarray(args[0]).view(kind).reshape(args[0].shape))
+    if op == "call":
+        return call(node.data, *args)
+    assert op == "reduce" and reduce is not None, f"{op} where there are no rows"
+    found: Array = reduce(node.data, args[0], node)
+    return found
+
+
+def call(function: Function, *operands: Array) -> Array:
+    """The function of arrays of f32 or f64, which broadcast; in parts that stay in the L2 cache."""
+    parameters, result = function.formula(f"f{8 * operands[0].itemsize}")
+    arrays = np.broadcast_arrays(*operands)
+    out = np.empty(arrays[0].shape, operands[0].dtype)
+    flat = [x.reshape(-1) for x in arrays]
+    for start in range(0, out.size, BLOCK):
+        part = slice(start, start + BLOCK)
+        named = {p.data.name: x[part] for p, x in zip(parameters, flat, strict=True)}
+        out.reshape(-1)[part] = evaluate([result], named)[0]
+    return out
+
+
+def extreme(op: str, a: Array, b: Array) -> Array:
+    """The larger ("max") or the smaller: a NaN if either is one, +0.0 above -0.0."""
+    found = (np.maximum if op == "max" else np.minimum)(a, b)
+    if found.dtype.kind == "f":
+        zero = np.signbit(a) & np.signbit(b) if op == "max" else np.signbit(a) | np.signbit(b)
+        sign = np.where(zero, found.dtype.type(-0.0), found.dtype.type(0))
+        found = np.where((a == 0) & (b == 0), sign, found)
+    return np.asarray(found)
+
+
+def convert(x: Array, type: str) -> Array:
+    """See :mod:`ptxgen.numerics.formula`."""
+    if type in INTEGERS and x.dtype.kind == "f":
+        low, high = -(2.0 ** (WIDTH[type] - 1)), 2.0 ** (WIDTH[type] - 1)
+        whole = np.trunc(x.astype(np.float64))
+        inside = (whole >= low) & (whole < high)
+        kept = np.where(inside, whole, 0).astype(KINDS[type])
+        limits = np.iinfo(KINDS[type])
+        kept = np.where(whole >= high, limits.max, np.where(whole < low, limits.min, kept))
+        return np.asarray(kept, KINDS[type])
+    return np.asarray(x).astype(KINDS[type])
+
+
+def widened(array: Any, dtype: str) -> Array:
+    """An array of ``dtype`` in the type that is computed in."""
+    if dtype in FORMATS:
+        return upcast(np.asarray(array).view(np.uint16), dtype)
+    return np.asarray(array, KINDS[STORED[dtype]])
+
+
+def stored(values: Array, dtype: str) -> Array:
+    """Values as an array of ``dtype``, rounded once."""
+    if dtype in FORMATS:
+        kind: Any = np.float16
+        if dtype == "bf16":
+            from ml_dtypes import bfloat16 as kind
+        return downcast(values, dtype).view(kind)
+    return np.asarray(values, KINDS[dtype])
+
+
+def results(
+    formula: Formula, inputs: Mapping[str, Array], reduce: Reduce | None = None, columns: int = 0
+) -> list[Array]:
+    """The results of ``formula``, in their dtypes, from arrays in theirs."""
+    wide = {i.name: widened(inputs[i.name], i.dtype) for i in formula.inputs}
+    found = evaluate([o.node for o in formula.outputs], wide, reduce, columns)
+    for i, output in enumerate(formula.outputs):
+        if output.down:
+            assert reduce is not None, "a sum down rows has the order of a row's"
+            full = np.broadcast_shapes(found[i].shape, *(x.shape for x in wide.values()))
+            rows = np.broadcast_to(found[i], full).reshape(-1, columns)
+            found[i] = reduce("sum", rows.T, output.node)[..., 0]
+    return [stored(v, o.dtype) for v, o in zip(found, formula.outputs, strict=True)]

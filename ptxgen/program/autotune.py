@@ -1,0 +1,192 @@
+"""``autotune``: the kernels predicted to be fastest are timed when a problem first comes.
+
+All kernels of a contract return the same bits, so what is measured here changes times and nothing
+else.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+from types import TracebackType
+from typing import Any
+
+from ptxgen.dispatch import Candidate, candidates
+from ptxgen.dispatch.choice import Choice
+from ptxgen.errors import OptionError
+from ptxgen.program.launch import architecture, question, ready, remember
+from ptxgen.runtime import Device, Launch
+from ptxgen.spec import Problem
+
+MOST = 4
+ROUNDS = 7
+"""How often each kernel is timed, in turns."""
+
+_on: autotune | None = None
+"""Of the whole process: backward passes run in threads of their own."""
+
+
+class autotune:  # noqa: N801 - reads like a function
+    """Times the kernels predicted to be fastest whenever a problem comes that is not known.
+
+    ``with ptxgen.autotune(): ...``, or ``ptxgen.autotune()`` alone from there on, in all threads of
+    the process. ``most``: how many kernels are timed; ``show``: a line on stderr for each
+    problem; ``on=False`` turns it off.
+
+    The kernels run on the operands of the call that brought the problem, with a cold L2, into
+    scratch memory, so results are written once and by the call itself. It takes some milliseconds,
+    the kernels' compilation apart, and waits for the GPU. The winner is remembered on disk, beside
+    the compiled kernels, for this GPU, driver and version of the kernels. Nothing is timed while a
+    stream captures, nor on the CPU device; problems that the process has met before, or whose
+    kernel is given, keep what serves them.
+
+    No bit depends on it. Raises OptionError for ``most`` < 1.
+    """
+
+    def __init__(self, on: bool = True, *, most: int = MOST, show: bool = True) -> None:
+        if type(most) is not int or most < 1:
+            raise OptionError(f"most is {most!r}; takes a whole number from 1 on")
+        global _on
+        self.most, self.show = most, show
+        self._before, _on = _on, self if on else None
+
+    def __enter__(self) -> autotune:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        global _on
+        _on = self._before
+
+
+def enabled() -> bool:
+    """Whether problems are to be timed here."""
+    return _on is not None
+
+
+def tuned(
+    problem: Problem,
+    names: Sequence[str],
+    device: Device,
+    stream: int,
+    pointers: Sequence[int],
+    sizes: Mapping[str, int],
+) -> Launch | None:
+    """The launch that was found to be the fastest for ``problem``; None where nothing is timed.
+
+    ``names``, ``pointers``: what it will be launched with; ``sizes``: of those that are written,
+    bytes.
+    """
+    asked = _on
+    if asked is None or not device.can_time or device.capturing(stream):
+        return None
+    key = problem, tuple(names), "autotune"
+    found = device.prepared.get(key)
+    if found is None:
+        choice = _choice(asked, problem, names, device, stream, pointers, sizes)
+        found = ready(problem, names, device, choice)
+        remember(device.prepared, key, found)
+    return found
+
+
+def _choice(
+    asked: autotune,
+    problem: Problem,
+    names: Sequence[str],
+    device: Device,
+    stream: int,
+    pointers: Sequence[int],
+    sizes: Mapping[str, int],
+) -> Choice:
+    best = sorted(candidates(problem.table, **question(problem, device)), key=_time)[: asked.most]
+    if len(best) == 1:
+        return best[0].choice
+
+    def measure() -> dict[str, float]:
+        times = _timed(problem, names, device, stream, pointers, sizes, best)
+        named = {_name(c.choice): us for c, us in zip(best, times, strict=True)}
+        if asked.show:
+            _say(problem, best, named)
+        return named
+
+    times = remembered(problem, device, best, measure)
+    return min(best, key=lambda c: times[_name(c.choice)]).choice
+
+
+def remembered(
+    problem: Problem,
+    device: Device,
+    best: Sequence[Candidate],
+    measure: Callable[[], dict[str, float]],
+) -> dict[str, float]:
+    """The times of ``best`` by the names of their kernels: from the disk, or as measured now."""
+    from ptxgen.build.cache import Entry, Key, default_cache
+    from ptxgen.build.render import PACKAGE, renderer
+
+    names = sorted(_name(c.choice) for c in best)
+    values = [f"{name}={value}" for name, value in (*problem.values, ("BATCH", problem.batch))]
+    asked = " ".join((*problem.table, str(problem.dtype), *values, *names, renderer(PACKAGE)))
+    key = Key(asked, (), architecture(device), device.identity, "autotune")
+
+    def build() -> Entry:
+        return Entry(b"", {"times": measure()})
+
+    def fault(entry: Entry) -> str | None:
+        times = entry.meta.get("times")
+        if not isinstance(times, dict) or sorted(times) != names:
+            return "it has no times of these kernels"
+        fine = all(isinstance(us, float) and 0 < us < 1e12 for us in times.values())
+        return None if fine else "its times cannot be"
+
+    times: dict[str, float] = default_cache().get_or_build(key, build, fault)[0].meta["times"]
+    return times
+
+
+def _timed(
+    problem: Problem,
+    names: Sequence[str],
+    device: Device,
+    stream: int,
+    pointers: Sequence[int],
+    sizes: Mapping[str, int],
+    best: Sequence[Candidate],
+) -> list[float]:
+    """Median µs of each candidate."""
+    launches = [ready(problem, names, device, candidate.choice) for candidate in best]
+    scratch = {name: device.alloc(size) for name, size in sizes.items()}
+    try:
+        for name, pointer in scratch.items():  # kernels that accumulate read it
+            device.memset(pointer, 0, sizes[name], stream)
+        given = tuple(scratch.get(n, p) for n, p in zip(names, pointers, strict=True))
+        work = [_fired(launch, stream, given) for launch in launches]
+        return [median(times) for times in device.timed(work, stream, ROUNDS)]
+    finally:
+        for pointer in scratch.values():
+            device.free(pointer)
+
+
+def _fired(launch: Launch, stream: int, pointers: tuple[int, ...]) -> Callable[[], None]:
+    return lambda: launch.fire(stream, *pointers)
+
+
+def _say(problem: Problem, best: Sequence[Candidate], times: dict[str, float]) -> None:
+    chosen = min(times, key=lambda name: times[name])
+    predicted = times[_name(best[0].choice)]
+    print(
+        f"ptxgen.autotune: {problem} {problem.dtype}: {chosen} {times[chosen]:.1f} µs, of "
+        f"{len(times)}; that predicted to be fastest {predicted:.1f} µs",
+        file=sys.stderr,
+    )
+
+
+def _name(choice: Choice) -> str:
+    return " + ".join(choice.kernels)
+
+
+def _time(candidate: Candidate) -> Any:
+    return candidate.time

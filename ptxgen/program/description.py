@@ -1,0 +1,182 @@
+"""What an operation is: a function that lowers it, and what is known of it besides.
+
+A :class:`Description` is made of one function, which takes a builder, arrays and options, and says
+what is done (:mod:`ptxgen.program.build`). Its types say what callers may give, its docstring what
+it computes. How it is called is :class:`ptxgen.program.operation.Op`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+from ptxgen.errors import OptionError
+from ptxgen.numerics.signature import Signature
+from ptxgen.program.parameters import (
+    NEEDED,
+    OPTION,
+    READ,
+    WRITTEN,
+    Parameter,
+    Shown,
+    parameters,
+    signature,
+)
+
+Gradients = dict[str, Any]
+"""The gradients of arguments, by name, of those that are asked for."""
+
+
+@dataclass(frozen=True)
+class Backward:
+    """What a gradient is made of: the ``arguments`` and ``options`` of a call, its ``results``, the
+    gradients ``dys`` by these, and the arguments whose gradients are asked for (``needs``).
+    """
+
+    arguments: Mapping[str, Any]
+    options: Mapping[str, Any]
+    results: tuple[Any, ...]
+    dys: tuple[Any, ...]
+    needs: frozenset[str]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.arguments[name]
+
+    def only(self, *names: str) -> dict[str, Any]:
+        """Some options by name."""
+        return {name: self.options[name] for name in names}
+
+
+class Description:
+    """One operation.
+
+    ``lower``: called with a builder, arrays and options, it returns the results.
+    ``forms``: its signature, by which problems are posed from sizes alone (``explain``).
+    ``oracle``: a function of NumPy's arrays with the same bits: the one of its name in
+    :mod:`ptxgen.oracle`, if there is one and none is given. ``vjp``: called with a builder and a
+    :class:`Backward`, it returns the gradients of arguments; made of operations alone.
+    ``backwards``: whether it takes negative strides. ``watched``: what is called, in place of
+    kernels, with tensors that autograd or a compiler watches; without it such are refused.
+    ``checks``: called with the arrays and the options, of calls in host memory and of those with
+    the option ``check``, it raises for values that cannot be. ``public``: whether it is one of the
+    names of the package. ``dtypes``: of arguments that have another dtype than the first: its name,
+    or "wide" for what is computed in. ``sizes``: options that are sizes of ``forms``, and which.
+    ``keeping``: what is computed where gradients will be asked for: the same results, and others
+    that these are made of. ``updates``: arguments that gradients of others are added to.
+    ``layouts``: where no option ``layout`` says which of those of ``forms`` it is, the options that
+    do.
+    """
+
+    watched: Callable[..., Any] | None
+    typed_each = False
+    """Whether the option ``out_dtype`` may be one of each result."""
+
+    def __init__(
+        self,
+        lower: Callable[..., Any],
+        *,
+        name: str = "",
+        forms: Signature | None = None,
+        oracle: Callable[..., Any] | None = None,
+        vjp: Callable[[Any, Backward], Gradients] | None = None,
+        backwards: bool = False,
+        watched: Callable[..., Any] | None = None,
+        checks: Callable[[Mapping[str, Any], Mapping[str, Any]], None] | None = None,
+        public: bool = True,
+        dtypes: Mapping[str, str] = MappingProxyType({}),
+        sizes: Mapping[str, str] = MappingProxyType({}),
+        keeping: Description | None = None,
+        updates: tuple[str, ...] = (),
+        layouts: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+        takes: tuple[Parameter, ...] | None = None,
+        results: tuple[str, ...] = (),
+    ) -> None:
+        self.lower = lower
+        self.name = name or lower.__name__
+        self.forms, self.vjp, self._oracle = forms, vjp, oracle
+        self.backwards, self.watched, self.public = backwards, watched, public
+        self.checks = checks
+        self.dtypes, self.sizes = dtypes, sizes
+        self.keeping, self.updates, self.layouts = keeping, updates, layouts
+        self.results = results or (forms.results if forms else ("out",))
+        if takes is not None:
+            self.parameters = takes
+
+    def __repr__(self) -> str:
+        return f"<operation {self.name}>"
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What it takes, in order."""
+        return parameters(self.lower)
+
+    @cached_property
+    def arrays(self) -> tuple[str, ...]:
+        """The names of the arguments that are read as arrays."""
+        return tuple(p.name for p in self.parameters if p.kind in READ)
+
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        """The options with their defaults, without those of the frame."""
+        frame = ("kernel",)
+        return {
+            p.name: p.default for p in self.parameters if p.kind == OPTION and p.name not in frame
+        }
+
+    @cached_property
+    def written(self) -> tuple[str, ...]:
+        """The names of what says where results go."""
+        return tuple(p.name for p in self.parameters if p.kind == WRITTEN)
+
+    @property
+    def oracle(self) -> Callable[..., Any] | None:
+        """See the class; None where it is that of the operations that this one is made of."""
+        from ptxgen import oracle
+
+        if self._oracle is None and self.name in oracle.__all__:
+            return getattr(oracle, self.name)  # type: ignore[no-any-return]
+        return self._oracle
+
+    @cached_property
+    def doc(self) -> str:
+        """What it computes, for people."""
+        return inspect.getdoc(self.lower) or ""
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """How it is called."""
+        count = len(self.results)
+        returns = Shown("Array" if count == 1 else f"tuple[{', '.join(['Array'] * count)}]")
+        return signature(self.parameters, returns)
+
+    def bound(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        """All arguments by name. Raises TypeError as functions do."""
+        names = [p.name for p in self.parameters if not p.keyword]
+        if len(args) > len(names):
+            raise TypeError(f"{self.name} takes {len(names)} arguments by place, got {len(args)}")
+        given = dict(zip(names, args, strict=False))
+        known = {p.name for p in self.parameters}
+        if wrong := [n for n in named if n not in known or n in given]:
+            raise TypeError(f"{self.name} takes {', '.join(known)}; got {wrong[0]}")
+        given |= named
+        found = {p.name: given.get(p.name, p.default) for p in self.parameters}
+        if missing := [n for n, v in found.items() if v is NEEDED]:
+            raise TypeError(f"{self.name} takes {', '.join(missing)} besides")
+        return found
+
+    def of_values(self, given: Mapping[str, Any]) -> Any:
+        """What it gives, called with values of a formula; NotImplemented where it is not."""
+        return NotImplemented
+
+    def check(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """All options in one form, those given and the others' defaults. Raises OptionError."""
+        if unknown := sorted(given.keys() - self.options.keys()):
+            raise OptionError(
+                f"{self.name} has no option {unknown[0]!r}; takes {sorted(self.options)}"
+            )
+        named = {p.name: p for p in self.parameters if p.name in self.options}
+        return {n: p.read(given.get(n, p.default)) for n, p in named.items()}

@@ -1,0 +1,202 @@
+"""Running programs. All ways return the same bits, since steps and their operands are the same.
+
+*Eager*: each temporary is an allocation of its own, as steps come to it. *Planned*: all temporaries
+and the scratch memory of all kernels are one allocation, with offsets by lifetimes
+(:mod:`ptxgen.program.arena`). *Prepared*: the planned launches as straight-line code
+(:mod:`ptxgen.program.prepared`). *Captured*: a CUDA graph of them (:mod:`ptxgen.program.capture`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ptxgen.program import arena, autotune
+from ptxgen.program.arena import Piece
+from ptxgen.program.buffer import INPUT, Buffer, Memory
+from ptxgen.program.launch import launch
+from ptxgen.program.step import Operand, Program, Scalar, Step
+from ptxgen.runtime import Call, Device, Launch, ScratchLaunch
+from ptxgen.runtime.call import Results
+
+Launched = Callable[..., None]
+
+
+class Place(NamedTuple):
+    """An address: ``offset`` bytes behind that of ``slot``, an input, a result or the arena."""
+
+    slot: int
+    offset: int
+
+
+Source = Place | Scalar | int
+"""Where a pointer of a launch comes from; a number stands for itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A program on a device: launches and where their pointers come from.
+
+    Slots are the inputs, then the results, then the arena: all memory that lives meanwhile, of
+    ``nbytes``. ``pieces``: what lies there.
+    """
+
+    program: Program
+    launches: tuple[tuple[Launched, tuple[Source, ...]], ...]
+    nbytes: int
+    pieces: tuple[Piece, ...]
+
+    @property
+    def least(self) -> int:
+        """The bytes that live at once: no plan needs fewer."""
+        return arena.least(self.pieces)
+
+
+def parts(found: Launch) -> tuple[tuple[Launch, ...], tuple[int, ...]]:
+    """The launches behind one of a route, and the bytes of each scratch memory that they share."""
+    if isinstance(found, ScratchLaunch):
+        return found.steps, found.sizes
+    return (found,), ()
+
+
+def plan(program: Program, device: Device) -> Plan:
+    """The launches of a program, with one place for each temporary and scratch memory."""
+    return planned(program, [_launch(step, device) for step in program.steps])
+
+
+def _launch(step: Step, device: Device) -> Launch:
+    return launch(step.problem, tuple(step.bind), device, step.kernel)
+
+
+def planned(program: Program, launches: Sequence[Launch]) -> Plan:
+    """As :func:`plan`, of launches that there are."""
+    lives = {m: [len(program.steps), -1] for m in program.temporaries}
+    for number, step in enumerate(program.steps):
+        for buffer in _buffers(step):
+            if buffer.memory in lives:
+                first, last = lives[buffer.memory]
+                lives[buffer.memory] = [min(first, number), max(last, number)]
+    pieces = [Piece(m.nbytes, first, last) for m, (first, last) in lives.items()]
+    found = [parts(each) for each in launches]
+    for number, (_, sizes) in enumerate(found):
+        pieces += [Piece(size, number, number) for size in sizes]
+    offsets, nbytes = arena.place(pieces)
+    slots = {m: Place(i, 0) for i, m in enumerate((*program.inputs, *program.results))}
+    bottom = len(slots)
+    slots |= {m: Place(bottom, offsets[i]) for i, m in enumerate(program.temporaries)}
+    scratch = iter(offsets[len(program.temporaries) :])
+    made: list[tuple[Launched, tuple[Source, ...]]] = []
+    for step, (each, sizes) in zip(program.steps, found, strict=True):
+        sources = [_source(operand, slots) for operand in step.bind.values()]
+        sources += [Place(bottom, next(scratch)) for _ in sizes]
+        made += [(one.fire, tuple(sources)) for one in each]
+    return Plan(program, tuple(made), nbytes, tuple(pieces))
+
+
+def _buffers(step: Step) -> Iterator[Buffer]:
+    return (b for b in step.bind.values() if isinstance(b, Buffer))
+
+
+def _source(operand: Operand, slots: Mapping[Memory, Place]) -> Source:
+    if not isinstance(operand, Buffer):
+        return 0 if operand is None else operand
+    slot, base = slots[operand.memory]
+    return Place(slot, base + operand.offset)
+
+
+class Given(NamedTuple):
+    """The arrays of a call, for one program: ``pointers`` of its inputs, on the device, and the
+    ``numbers`` that are no arrays, as they were given.
+    """
+
+    call: Call
+    pointers: list[int]
+    numbers: tuple[Any, ...] = ()
+
+
+def run(plan: Plan, given: Given) -> tuple[Any, ...]:
+    """Carries out a plan: results in new memory of the caller's framework, in their order."""
+    call, program = given.call, plan.program
+    results = [_made(call, m) for m in program.results]
+    keep: Any = None
+    where = [*given.pointers, *(r.ptr for r in results)]
+    if plan.nbytes:
+        address, keep = call.scratch(plan.nbytes)
+        where.append(address)
+    for fire, sources in plan.launches:
+        fire(call.stream, *(pointer(s, where, given.numbers) for s in sources))
+    found = _returned(program, results)
+    del keep
+    return found
+
+
+def pointer(source: Source, where: Sequence[int], numbers: tuple[Any, ...] = ()) -> int:
+    """What a launch is given: an address among ``where``, by slot, or 8 bytes of a number."""
+    if isinstance(source, Scalar):
+        return source.encode(numbers[source.number])
+    if isinstance(source, int):
+        return source
+    return where[source.slot] + source.offset
+
+
+def run_eager(program: Program, given: Given) -> tuple[tuple[Any, ...], Plan | None]:
+    """Carries out a program step by step. Where problems are to be timed
+    (:class:`ptxgen.autotune`), each is before it is launched. Also the plan of what was launched;
+    None while something is still to be timed.
+    """
+    call = given.call
+    address = dict(zip(program.inputs, given.pointers, strict=True))
+    results = [_made(call, m) for m in program.results]
+    address |= {m: r.ptr for m, r in zip(program.results, results, strict=True)}
+    last = {b.memory: i for i, step in enumerate(program.steps) for b in _buffers(step)}
+    keep: dict[Memory, Any] = {}
+    launches: list[Launch] = []
+    settled = True
+    for number, step in enumerate(program.steps):
+        pointers = []
+        for operand in step.bind.values():
+            if isinstance(operand, Buffer):
+                memory = operand.memory
+                if memory not in address:
+                    address[memory], keep[memory] = call.scratch(max(memory.nbytes, 1))
+                pointers.append(address[memory] + operand.offset)
+            else:
+                pointers.append(pointer(_source(operand, {}), (), given.numbers))
+        found = _launch(step, call.device)
+        if step.kernel is None and autotune.enabled():
+            sizes = {n: _reach(step.bind[n]) for n in step.written}
+            names = tuple(step.bind)
+            tuned = autotune.tuned(step.problem, names, call.device, call.stream, pointers, sizes)
+            settled = settled and tuned is not None
+            found = tuned or found
+        launches.append(found)
+        found.fire(call.stream, *pointers)
+        for memory in [m for m in keep if last[m] == number]:
+            del keep[memory], address[memory]
+    return _returned(program, results), planned(program, launches) if settled else None
+
+
+def _reach(operand: Operand) -> int:
+    """Bytes between the first and the end of the last element."""
+    assert isinstance(operand, Buffer), "what is written is memory"
+    low, high = operand.span()
+    return high - low
+
+
+def _made(call: Call, memory: Memory) -> Results:
+    assert memory.natural is not None, "all memory of programs is laid"
+    return Results(call, memory.natural.shape, memory.natural.dtype)
+
+
+def _returned(program: Program, results: Sequence[Results]) -> tuple[Any, ...]:
+    """For each output an array, or the buffer itself where it is the caller's own memory."""
+    made = dict(zip(program.results, results, strict=True))
+    found: list[Any] = []
+    for output in program.outputs:
+        if output is None or output.memory.role == INPUT:
+            found.append(output)
+        else:
+            where = output.offset // output.itemsize
+            found.append(made[output.memory].give(output.shape, output.strides, where))
+    return tuple(found)

@@ -1,0 +1,132 @@
+"""Programs carried out by NumPy: the oracle of an operation that is made of others.
+
+:func:`derived` lowers an operation and carries out each operation that it is made of by that one's
+own oracle, on NumPy's memory. So a composed operation needs no oracle of its own. If it has one all
+the same, because its contract was written first, the two must agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, wraps
+from typing import Any
+
+from ptxgen.errors import SpecError
+from ptxgen.program.buffer import Buffer, Memory
+from ptxgen.program.build import ProgramBuilder
+from ptxgen.program.description import Description
+from ptxgen.program.registry import OPERATIONS
+from ptxgen.runtime.arrays import framework_of, host_empty, view
+
+
+class Interpreter(ProgramBuilder):
+    """Computes at once what it is asked to build. ``arrays``: of inputs, by name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(OPERATIONS, name)
+        self._bytes: dict[Memory, Any] = {}
+
+    @cached_property
+    def _shapes(self) -> ProgramBuilder:
+        return ProgramBuilder(OPERATIONS, self.name)
+
+    def array(self, name: str, array: Any, *, written: bool = False) -> Buffer:
+        """The buffer of an array of NumPy."""
+        import numpy as np
+
+        seen = view(np.asarray(array), name)
+        found = self.input(name, seen, written=written)
+        self._bytes[found.memory] = np.asarray(array)
+        return found
+
+    def value(self, x: Any) -> Any:
+        """A buffer as an array, several as a tuple of such, anything else as it is."""
+        import numpy as np
+
+        if isinstance(x, tuple | list):
+            return tuple(map(self.value, x))
+        if not isinstance(x, Buffer):
+            return x
+        base = self._bytes.get(x.memory)
+        if base is None:
+            base = self._bytes[x.memory] = _memory(x.memory)
+        strides = tuple(s * x.itemsize for s in x.strides)
+        if base.dtype != _dtype(x.dtype):
+            raise SpecError(f"{self.name}: {x} is not of the dtype of its memory, {base.dtype}")
+        where = np.lib.stride_tricks.as_strided
+        behind = x.offset // x.itemsize
+        first = where(base, (behind + 1,), (x.itemsize,))[behind:]
+        return where(first, x.shape, strides)
+
+    def call(self, op: Description, *args: Any, **options: Any) -> Any:
+        """See :meth:`ptxgen.program.build.Builder.call`."""
+        if op.oracle is None:
+            return op.lower(self, *args, **options)
+        found = op.lower(self._shapes, *args, **options)
+        several = found if isinstance(found, tuple) else (found,)
+        how = {n: v for n, v in options.items() if n not in ("out", "kernel", "stream", "check")}
+        if how.pop("accumulate", False):
+            how["out_old"] = self.value(options["out"]).copy()
+        if "out_dtype" in op.options:
+            dtypes = tuple(b.dtype for b in several)
+            how["out_dtype"] = dtypes if len(dtypes) > 1 and op.typed_each else dtypes[0]
+        made = op.oracle(*map(self.value, args), **{n: self.value(v) for n, v in how.items()})
+        values = made if isinstance(made, tuple) else (made,)
+        for buffer, value in zip(several, values, strict=True):
+            self.value(buffer)[...] = value
+        return found
+
+    def launch(self, problem: Any, bind: Any, *_: Any, **__: Any) -> None:
+        """Refused: only operations with oracles are launched."""
+        raise SpecError(f"{self.name} launches {problem()}, and has no oracle")
+
+
+def _memory(memory: Memory) -> Any:
+    """Poisoned memory of the shape and dtype that it is allocated as."""
+    import numpy as np
+
+    assert memory.natural is not None, "all memory of programs is laid"
+    shape, dtype = memory.natural.shape, memory.natural.dtype
+    like = view(np.empty(0, np.float32), memory.name)
+    found = host_empty(like, shape, dtype)
+    found.reshape(-1).view(np.uint8).fill(0xFF if dtype != "bool" else 1)
+    return found
+
+
+def _dtype(name: str) -> Any:
+    import numpy as np
+
+    return host_empty(view(np.empty(0, np.float32), "x"), (0,), name).dtype
+
+
+def derived(op: Description) -> Callable[..., Any]:
+    """The oracle of an operation by those of the operations that it is made of."""
+
+    @wraps(op.lower)
+    def oracle(*args: Any, **named: Any) -> Any:
+        given = op.bound(args, named)
+        at = Interpreter(op.name)
+        arguments = {}
+        for p in op.parameters:
+            value = given[p.name]
+            if p.kind == "stream":
+                continue
+            if p.kind == "written" and value is not None and not isinstance(value, bool):
+                several = value if isinstance(value, tuple | list) else (value,)
+                made = tuple(at.array(p.name, v, written=True) for v in several)
+                arguments[p.name] = made if isinstance(value, tuple | list) else made[0]
+            elif p.kind == "arrays":
+                arguments[p.name] = tuple(at.array(p.name, v) for v in value)
+            elif p.kind == "option":
+                arguments[p.name] = p.read(value)
+            elif value is not None and framework_of(value) == "numpy":
+                arguments[p.name] = at.array(p.name, value)
+            else:
+                arguments[p.name] = value
+        found = at.value(op.lower(at, **arguments))
+        return tuple(found) if isinstance(found, tuple) else found
+
+    oracle.__signature__ = op.signature  # type: ignore[attr-defined]
+    oracle.__doc__ = op.doc
+    oracle.__name__ = op.name
+    return oracle

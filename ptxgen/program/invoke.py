@@ -1,0 +1,565 @@
+"""A call, followed: arguments are read, the operation is lowered, its program is carried out.
+
+This is the way of every call that is not known yet. :class:`Frame` joins it to the code of calls
+that are (:mod:`ptxgen.program.prepared`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from ptxgen.errors import DtypeError, GradError, OptionError, ShapeError
+from ptxgen.program import autotune, frameworks, prepared
+from ptxgen.program.buffer import Buffer, Memory
+from ptxgen.program.build import ProgramBuilder
+from ptxgen.program.description import Description
+from ptxgen.program.execute import Given, Plan, plan, run, run_eager
+from ptxgen.program.launch import covered, remember
+from ptxgen.program.parameters import (
+    ARRAYS,
+    EITHER,
+    OPERAND,
+    OPTION,
+    OPTIONAL,
+    STREAM,
+    WRITTEN,
+    Parameter,
+)
+from ptxgen.program.registry import OPERATIONS
+from ptxgen.program.step import Program, Scalar
+from ptxgen.program.trace import Traced, traced
+from ptxgen.runtime import ArrayView, Call, default_device, framework_of
+from ptxgen.runtime.arrays import scalar
+from ptxgen.runtime.call import strided
+from ptxgen.runtime.strided import contiguous_strides, extent
+
+
+@dataclass
+class Arguments:
+    """The arguments of a call, read. ``values``: options in one form, and what stands for arrays
+    that are not there (None; a flag in the place of memory; a number in that of an array).
+    """
+
+    arrays: dict[str, Any] = field(default_factory=dict)
+    """What is read, by name: of a sequence ``name[i]``."""
+    several: dict[str, list[str]] = field(default_factory=dict)
+    """Of sequences, the names of their arrays."""
+    written: dict[str, Any] = field(default_factory=dict)
+    """What is written, by name: of a pair ``name[i]``."""
+    groups: dict[str, list[str]] = field(default_factory=dict)
+    """Of results that are given as a tuple, the names of their arrays."""
+    numbers: dict[str, Any] = field(default_factory=dict)
+    """What are numbers, of parameters that may be arrays."""
+    values: dict[str, Any] = field(default_factory=dict)
+    stream: Any = None
+
+
+def read(op: Description, given: Mapping[str, Any]) -> Arguments:
+    """Reads the arguments of a call. Raises an error that names the one that cannot be."""
+    found = Arguments()
+    operands = [p for p in op.parameters if p.kind == OPERAND]
+    plain = numbers_of([given[p.name] for p in operands])
+    numbers = [p for p, number in zip(operands, plain, strict=True) if number]
+    for p in op.parameters:
+        name, value = p.name, given[p.name]
+        if p.kind == OPTION:
+            found.values[name] = p.read(value)
+        elif p.kind == STREAM:
+            found.stream = value
+        elif p.kind == WRITTEN:
+            _written(p, value, found)
+        elif p.kind == ARRAYS:
+            _several(p, value, found)
+        elif p in numbers:
+            found.numbers[name] = value
+        elif value is None and p.kind == OPTIONAL:
+            found.values[name] = None
+        elif p.kind == EITHER and (isinstance(value, int | float) or not _array(value)):
+            found.values[name] = p.read(value)
+        elif value is None:
+            raise DtypeError(f"{name} is None; takes an array")
+        else:
+            found.arrays[name] = value
+    if not found.arrays:
+        takes = ", ".join(n for n in op.arrays) or "what it reads"
+        raise DtypeError(f"{op.name} takes at least one array among {takes}; got none")
+    return found
+
+
+def numbers_of(values: Sequence[Any]) -> list[bool]:
+    """Which of some values are numbers: of Python's, or of what torch.compile has for those.
+
+    A NumPy scalar that is a number of Python's, too, is one beside arrays; it is an array where
+    there are none.
+    """
+    found = [
+        isinstance(v, int | float | Number) or type(v).__name__ in ("SymInt", "SymFloat", "SymBool")
+        for v in values
+    ]
+    if all(n or scalar(v) for v, n in zip(values, found, strict=True)):
+        return [n and not scalar(v) for v, n in zip(values, found, strict=True)]
+    return found
+
+
+def _array(value: Any) -> bool:
+    return isinstance(value, Traced) or framework_of(value) != "other"
+
+
+def _written(p: Parameter, value: Any, found: Arguments) -> None:
+    if value is None or (p.flag and isinstance(value, bool)):
+        found.values[p.name] = value
+    elif isinstance(value, tuple | list):
+        if p.flag or not value:
+            takes = "a bool or an array" if p.flag else "an array a result, or None"
+            raise OptionError(f"{p.name} is {len(value)} arrays; takes {takes}")
+        if any(v is None for v in value):
+            if all(v is None for v in value):
+                found.values[p.name] = None
+                return
+            raise OptionError(f"{p.name} has None beside arrays; pass all or none")
+        names = [f"{p.name}[{i}]" for i in range(len(value))]
+        found.written |= dict(zip(names, value, strict=True))
+        found.groups[p.name] = names
+    else:
+        found.written[p.name] = value
+
+
+def _several(p: Parameter, value: Any, found: Arguments) -> None:
+    if not isinstance(value, tuple | list) or not len(value):
+        got = "none" if isinstance(value, tuple | list) else f"a {type(value).__qualname__}"
+        raise OptionError(f"{p.name}: takes a sequence of at least one array; got {got}")
+    names = [f"{p.name}[{i}]" for i in range(len(value))]
+    for name, each in zip(names, value, strict=True):
+        if each is None:
+            raise DtypeError(f"{name} is None; takes an array")
+        found.arrays[name] = each
+    found.several[p.name] = names
+
+
+# -- lowering -------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class Lowered:
+    """A call as a program. ``single``: whether one array is returned, no tuple. ``given``: of each
+    argument that may be an array, in order, whether it is written, and the memory (None for numbers
+    and for what is not there); ``numbers``: of those that are read the numbers, None elsewhere.
+    """
+
+    program: Program
+    single: bool
+    given: tuple[tuple[bool, Memory | None], ...]
+    numbers: tuple[Any, ...]
+
+
+class _Lowering:
+    """The buffers of a call's arguments."""
+
+    def __init__(self, op: Description, arguments: Arguments, builder: ProgramBuilder) -> None:
+        self.op, self.arguments, self.builder = op, arguments, builder
+        self.buffers: dict[str, Buffer] = {}
+        self.given: dict[str, Memory] = {}
+
+    def lowered(self) -> Lowered:
+        """The program."""
+        op, given = self.op, self.arguments
+        memories: list[tuple[bool, Memory | None]] = []
+        numbers: list[Any] = []
+        named: dict[str, Any] = dict(given.values)
+        for p in op.parameters:
+            if p.kind in (OPTION, STREAM):
+                continue
+            names = given.several.get(p.name) or given.groups.get(p.name)
+            if names is not None:
+                several = tuple(self.buffers[n] for n in names)
+                named[p.name] = several
+                memories += [(p.kind == WRITTEN, self.given[n]) for n in names]
+                numbers += [None] * len(several)
+                continue
+            found = self.buffers.get(p.name)
+            if p.name in given.numbers:
+                named[p.name] = Number(given.numbers[p.name], len(numbers))
+            elif found is not None:
+                named[p.name] = found
+            memories.append((p.kind == WRITTEN, self.given.get(p.name)))
+            if p.kind != WRITTEN:
+                numbers.append(given.numbers.get(p.name))
+        made = op.lower(self.builder, **named)
+        program = self.builder.finish(made)
+        single = not isinstance(made, tuple | list)
+        return Lowered(program, single, tuple(memories), tuple(numbers))
+
+
+@dataclass(frozen=True)
+class Number:
+    """A Python number in the place of an array; ``position``: which of the arguments it is."""
+
+    value: Any
+    position: int
+
+    def scalar(self, encode: Callable[[Any], int]) -> Scalar:
+        """What kernels are given of it: ``encode`` makes 8 bytes of it, each time."""
+        encode(self.value)  # refuses now what cannot be given
+        return Scalar(self.position, encode)
+
+
+def lower(frame: Frame, arguments: Arguments, call: Call) -> Lowered:
+    """The program of a call. Checks what is written; nothing is enqueued.
+
+    Where the frame copies what no kernel reads, arguments that are refused as they lie are copied
+    by the program.
+    """
+    try:
+        return _lowered(frame, arguments, call, copies=False)
+    except ShapeError:
+        strided = not call.host and any(not v.contiguous for v in call.views.values())
+        if not (callable(frame.copies) or (frame.copies and strided)):
+            raise
+        call.targets.clear()
+        return _lowered(frame, arguments, call, copies=True)
+
+
+def _lowered(frame: Frame, arguments: Arguments, call: Call, *, copies: bool) -> Lowered:
+    op = frame.op
+    builder = ProgramBuilder(
+        OPERATIONS,
+        op.name,
+        rows=not call.strided,
+        aliases=frame.aliases,
+        covered=partial(covered, device=call.device),
+    )
+    found = _Lowering(op, arguments, builder)
+    for name, seen in call.views.items():
+        backwards = not call.host and any(s < 0 for s in seen.strides)
+        if backwards and not op.backwards and not copies:
+            raise ShapeError(
+                f"{name} has negative strides {list(seen.strides)}; pass a contiguous copy of "
+                f"{name}"
+            )
+        buffer = builder.input(name, _packed(seen) if call.host else seen)
+        found.given[name] = buffer.memory
+        found.buffers[name] = buffer
+    if copies and callable(frame.copies):
+        found.buffers = frame.copies(builder, found.buffers)
+    elif copies:
+        found.buffers = {n: builder.contiguous(b) for n, b in found.buffers.items()}
+    over = {p.name: p.over for p in op.parameters}
+    for name, obj in arguments.written.items():
+        target = call.target(obj, name, over.get(name.partition("[")[0], ()))
+        same = [n for n, v in call.views.items() if target.coincides(v)]
+        if same and not call.host:
+            memory = found.given[name] = found.given[same[0]]
+            assert memory.natural is not None, "arguments are laid"
+            memory.written, found.buffers[name] = True, memory.natural
+        else:
+            lie = _packed(target) if call.host else target
+            found.buffers[name] = builder.input(name, lie, written=True)
+            found.given[name] = found.buffers[name].memory
+    return found.lowered()
+
+
+def _packed(seen: ArrayView) -> ArrayView:
+    """A host array as it will lie on the device."""
+    return replace(seen, ptr=0, strides=contiguous_strides(seen.shape))
+
+
+# -- the frame ------------------------------------------------------------------------------------
+class Frame:
+    """One operation as it is called: :attr:`function`.
+
+    ``copies``: arguments that no kernel reads as they lie are copied first: True, or by what is
+    called with a builder and the buffers by name. ``placed``: all arguments are given by place.
+    ``front``: the parameters that callers give, if not all are. ``memo``: where codes are kept.
+    ``aliases``: results
+    may be views of arguments. ``watched``: what calls go to with tensors that autograd watches, in
+    place of :attr:`ptxgen.program.operation.Op.watched`. ``hooks``: what else the function does.
+    ``missed``: what follows calls whose code is not known, with what decides them and all
+    arguments.
+    """
+
+    def __init__(
+        self,
+        op: Description,
+        *,
+        copies: bool | Callable[..., dict[str, Buffer]] = False,
+        aliases: bool = False,
+        placed: bool = False,
+        front: Sequence[Parameter] | None = None,
+        memo: prepared.Memo | None = None,
+        watched: Callable[..., Any] | None = None,
+        hooks: prepared.Hooks = prepared.PLAIN,
+        missed: Callable[..., Any] | None = None,
+    ) -> None:
+        self.op, self.copies, self.aliases = op, copies, aliases
+        self._watched = watched
+        self.names = tuple(p.name for p in op.parameters)
+        self.memo: prepared.Memo = {} if memo is None else memo
+        self.writing: prepared.Memo = {}
+        self.others: dict[str, Callable[..., Any]] = {}
+        if aliases:
+            hooks = replace(hooks, arrays=True)
+        followed = partial(missed, self, self.memo) if missed else partial(self.missed, self.memo)
+        taken = op.parameters if front is None else front
+        if placed:
+            taken = [replace(p, default=None, keyword=False) for p in taken]
+        self.function = prepared.front(
+            op.name,
+            taken,
+            followed,
+            self.memo.get,
+            hooks=hooks,
+            into=self._into(),
+            watched=None if missed else self.recorded,
+        )
+
+    @property
+    def watched(self) -> Callable[..., Any] | None:
+        """See the class."""
+        return self._watched or self.op.watched
+
+    def _into(self) -> Callable[..., Any]:
+        """What calls go to that are given memory or a stream."""
+        kinds = [p.kind for p in self.op.parameters]
+        if WRITTEN not in kinds or ARRAYS in kinds:
+            return partial(self.missed, None, None)
+        followed = partial(self.missed, self.writing)
+        where = frameworks.current_torch, frameworks.resolve
+        return prepared.writing_front(
+            self.op.name, self.op.parameters, followed, self.writing, *where
+        )
+
+    def recorded(self, *args: Any) -> Any:
+        """A call with tensors that need gradients."""
+        if self.watched is None:
+            return self.follow(None, None, *args)
+        return self.watched(self.op, dict(zip(self.names, args, strict=True)))
+
+    def missed(self, memo: prepared.Memo | None, key: Any, *args: Any) -> Any:
+        """A call that no code is known for: through another framework's code, or followed."""
+        framework = _framework(args)
+        if framework in ("cupy", "numpy"):
+            found = self.others.get(framework) or self._other(framework)
+            return found(*args)
+        return self.follow(memo, key, *args)
+
+    def _other(self, framework: str) -> Callable[..., Any]:
+        """The front of another framework's arrays."""
+        memo: prepared.Memo = {}
+        placed = [replace(p, default=None, keyword=False) for p in self.op.parameters]
+        dialect = prepared.DIALECTS[framework]
+        made = prepared.front(
+            self.op.name,
+            placed,
+            partial(self.follow, memo),
+            self._here if dialect.by_array else memo.get,
+            dialect,
+            into=partial(self.follow, None, None),
+        )
+        self.others[framework] = made
+        return made
+
+    def _here(self, key: Any) -> Any:
+        """The code of a call in host memory on the device where it is computed now."""
+        return default_device().calls.get((self, key))
+
+    def follow(self, memo: prepared.Memo | None, key: Any, *args: Any) -> Any:
+        """A call, followed from its arguments to its launches."""
+        return invoke(self, dict(zip(self.names, args, strict=True)), memo, key)
+
+
+def _framework(args: Iterable[Any]) -> str:
+    """The framework of the first array."""
+    for each in args:
+        found = _framework(each) if isinstance(each, tuple | list) else framework_of(each)
+        if found != "other" and not (found == "numpy" and isinstance(each, int | float)):
+            return found
+    return "other"
+
+
+def invoke(
+    frame: Frame, given: Mapping[str, Any], memo: prepared.Memo | None = None, key: Any = None
+) -> Any:
+    """A call. Its code is entered into ``memo`` under ``key``."""
+    op = frame.op
+    if any(isinstance(x, Traced) for x in _leaves(given.values())):
+        return traced(op, given)
+    value = op.of_values(given)
+    if value is not NotImplemented:
+        return value
+    arguments = read(op, given)
+    if frame.watched is not None and not arguments.written and watched(arguments.arrays.values()):
+        return frame.watched(op, given)
+    call = called(arguments)
+    lowered = lower(frame, arguments, call)
+    looked = op.checks is not None and (call.host or arguments.values.get("check"))
+    if looked and op.checks is not None:
+        op.checks(arguments.arrays, arguments.values)
+    made = None if autotune.enabled() else plan(lowered.program, call.device)
+    call.stage()
+    host = _staged(call, lowered.program)
+    views = {**call.views, **call.targets, **host}
+    pointers = [views[m.name].ptr for m in lowered.program.inputs]
+    where = Given(call, pointers, lowered.numbers)
+    if made is None:
+        results, made = run_eager(lowered.program, where)
+    else:
+        results = run(made, where)
+    found = _handed(call, lowered, results, _owners(arguments, lowered), host)
+    call.hold()
+    if memo is not None and made is not None and not looked:
+        _learn(frame, memo, key, call, lowered, made, arguments)
+    return found
+
+
+def called(arguments: Arguments) -> Call:
+    """The arrays of a call. Raises GradError where autograd would have to record it."""
+    refuse_gradients({**arguments.arrays, **arguments.written})
+    return Call(arguments.arrays, arguments.stream)
+
+
+def _leaves(values: Iterable[Any]) -> Iterable[Any]:
+    for value in values:
+        if isinstance(value, tuple | list):
+            yield from value
+        else:
+            yield value
+
+
+def _staged(call: Call, program: Program) -> dict[str, ArrayView]:
+    """Copies on the device of arrays in host memory."""
+    if not call.host:
+        return {}
+    read = {b.memory for step in program.steps for b in step.reads()}
+    found = {}
+    for memory in program.inputs:
+        target = call.targets.get(memory.name)
+        if target is None:
+            found[memory.name] = call.upload(call.views[memory.name])
+        elif memory in read:
+            found[memory.name] = call.upload(target)
+        else:
+            found[memory.name] = call.fresh(target)
+    return found
+
+
+def _owners(arguments: Arguments, lowered: Lowered) -> dict[str, Any]:
+    """The caller's arrays by the names of their memories: where two are one, what was to be
+    written.
+    """
+    found = {**arguments.arrays, **arguments.written}
+    written = iter(arguments.written.values())
+    for is_written, memory in lowered.given:
+        if is_written and memory is not None:
+            found[memory.name] = next(written)
+    return found
+
+
+def _handed(
+    call: Call,
+    lowered: Lowered,
+    results: tuple[Any, ...],
+    own: Mapping[str, Any],
+    host: Mapping[str, ArrayView],
+) -> Any:
+    """What the caller gets: in the place of memory that was given, the array that it is of."""
+    for name, target in call.targets.items():
+        if name in host:
+            call.download(host[name], target)
+    handed = [_seen(own, r, call.host) if isinstance(r, Buffer) else r for r in results]
+    return handed[0] if lowered.single else tuple(handed)
+
+
+def _seen(own: Mapping[str, Any], result: Buffer, host: bool) -> Any:
+    """An array of the caller, or the view of it that is returned."""
+    base = own[result.memory.name]
+    if result.whole:
+        return base
+    if host and framework_of(base) == "torch":
+        base = base.contiguous()
+    return strided(base, result.shape, result.strides, result.offset // result.itemsize)
+
+
+def watched(given: Iterable[Any]) -> bool:
+    """Whether autograd records some tensor, or one is no plain one (fake, traced ...)."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return False
+    tensors = [x for x in given if isinstance(x, torch.Tensor | torch.fx.Proxy)]
+    if any(type(x) not in (torch.Tensor, torch.nn.Parameter) for x in tensors):
+        return True
+    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+
+
+def refuse_gradients(given: Mapping[str, Any]) -> None:
+    """Nothing would be recorded, so a gradient asked for would silently be missing."""
+    for name, obj in given.items():
+        if framework_of(obj) == "torch" and obj.requires_grad:
+            if not sys.modules["torch"].is_grad_enabled():
+                return
+            raise GradError(
+                f"{name} requires grad, but ptxgen's operations record nothing for autograd; call "
+                f"the function of this name in ptxgen.torch, which does, or call this one under "
+                f"torch.no_grad(), or pass {name}.detach()"
+            )
+
+
+def _learn(
+    frame: Frame,
+    memo: prepared.Memo,
+    key: Any,
+    call: Call,
+    lowered: Lowered,
+    made: Plan,
+    arguments: Arguments,
+) -> None:
+    """Makes the next call like this one a prepared one, if its arrays are plain ones. A call whose
+    arrays are the first of their type has no key: from here on, such have one.
+    """
+    dialect = prepared.DIALECTS.get(call.lead.framework)
+    views = (*call.views.values(), *call.targets.values())
+    if dialect is None or (call.host != dialect.by_array):
+        return
+    owners = (*arguments.arrays.values(), *arguments.written.values())
+    if not all([dialect.seen(type(x)) for x in owners]) or key is None:
+        return
+    if dialect.by_array:
+        if not arguments.written and not frame.aliases:
+            remember(call.device.calls, (frame, key), partial(_again, made, lowered))
+        return
+    maker, memories = frameworks.maker(call), [m for _, m in lowered.given]
+    torch = dialect is prepared.TORCH
+    negated = torch and any(prepared.may_be_negated(v.shape, v.strides) for v in views)
+    single = lowered.single
+    if call.targets or arguments.stream is not None:
+        written = [m for w, m in lowered.given if w]
+        if torch and not frame.aliases:
+            found = prepared.code(made, maker, memories, written, single=single, streamed=True)
+            by_name = {v: _reach(seen) for v, seen in (*call.views.items(), *call.targets.items())}
+            reach = tuple(0 if m is None else by_name[m.name] for m in memories)
+            allocates = bool(made.nbytes or lowered.program.results)
+            into = prepared.Into(found, reach, allocates, call.lead.index, negated)
+            remember(memo, key, into)
+        return
+    read_only = [m for w, m in lowered.given if not w]
+    handed = read_only if frame.aliases else ()
+    found = prepared.code(made, maker, read_only, handed, single=single)
+    remember(memo, key, prepared.Careful(found) if negated else found)
+
+
+def _reach(seen: ArrayView) -> int:
+    """Bytes between the first and the end of the last element."""
+    return extent(seen.shape, seen.strides, seen.itemsize)[1]
+
+
+def _again(made: Plan, lowered: Lowered, *arrays: Any) -> Any:
+    """A known call of arrays in host memory: they are copied to the device, and results back."""
+    memories = [m for written, m in lowered.given if not written]
+    pairs = list(zip(memories, arrays, strict=True))
+    given = {m.name: x for m, x in pairs if m is not None}
+    call = Call(given)
+    host = _staged(call, lowered.program)
+    pointers = [host[m.name].ptr for m in lowered.program.inputs]
+    numbers = tuple(None if m is not None else x for m, x in pairs)
+    return _handed(call, lowered, run(made, Given(call, pointers, numbers)), given, host)

@@ -1,0 +1,287 @@
+"""From a problem to a prepared launch: choosing, compiling, loading. Knows no operation."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache, partial
+from typing import Any, TypeVar
+
+from ptxgen.dispatch import Choice, choose
+from ptxgen.errors import DeviceError, OptionError, SpecError
+from ptxgen.runtime import Device, Launch, Parameters, ScratchLaunch, TensorBox
+from ptxgen.spec import ARCHITECTURES, KernelSpec, Key, Param, Problem, Route, Step, standing_for
+from ptxgen.tiles import SPECS, TABLES
+
+ENTRIES_MAX = 4096
+"""Most entries of a memo. It then starts afresh: cheaper than keeping order on every hit."""
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+def remember(memo: dict[_Key, _Value], key: _Key, value: _Value) -> None:
+    """Enters a value into a bounded memo (dict operations are atomic; losing one is no harm)."""
+    if len(memo) >= ENTRIES_MAX and key not in memo:
+        memo.clear()
+    memo[key] = value
+
+
+def launch(
+    problem: Problem, pointers: Sequence[str], device: Device, kernel: str | None = None
+) -> Launch:
+    """A launch for ``problem``, from the memo or prepared. It takes ``pointers``, by the names of
+    the kernels' parameters, in this order. ``kernel`` forces a route by its name.
+
+    Raises OptionError when ``kernel`` does not serve the problem, and CompileError or
+    DeviceError when the kernel cannot be built or loaded.
+    """
+    key = problem, tuple(pointers), kernel
+    found = device.prepared.get(key)
+    if found is None:
+        found = prepare(problem, pointers, device, kernel)
+        remember(device.prepared, key, found)
+    return found
+
+
+def prepare(
+    problem: Problem, pointers: Sequence[str], device: Device, kernel: str | None = None
+) -> Launch:
+    """As :func:`launch`, past the memo: what is prepared lives as long as its user wants it."""
+    if kernel is None:
+        choice = choose(problem.table, **question(problem, device))
+        return ready(problem, pointers, device, choice)
+    found = forced(problem, architecture(device), device.sms, kernel)
+    return _built(problem, pointers, device, *found)
+
+
+def covered(problem: Problem, device: Device) -> None:
+    """Raises UncoveredError if nothing serves a problem on a device."""
+    choose(problem.table, **question(problem, device))
+
+
+def question(problem: Problem, device: Device) -> dict[str, Any]:
+    """What the dispatcher is asked besides the table."""
+    return {
+        "values": dict(problem.values),
+        "arch": architecture(device),
+        "sms": device.sms,
+        "dtype": problem.dtype,
+        "gpu": device.gpu,
+        "rates": device.rates,
+        "count": problem.count,
+        "what": str(problem),
+    }
+
+
+def ready(problem: Problem, pointers: Sequence[str], device: Device, choice: Choice) -> Launch:
+    """What the dispatcher chose, compiled, loaded and ready to be fired."""
+    route = TABLES[problem.table].route(choice.route, problem.dtype)
+    return _built(problem, pointers, device, route, choice)
+
+
+def _built(
+    problem: Problem, pointers: Sequence[str], device: Device, route: Route, choice: Choice
+) -> Launch:
+    environment = TABLES[problem.table].space.environment(problem.given(device.sms))
+    values = problem.parameters(environment)
+    fired = (*pointers, *route.scratch)
+    image = _ptx if device.image_kind == "ptx" else _cubin
+    steps: list[Launch] = []
+    for step, grid in zip(route.steps, choice.grids, strict=True):
+        spec = step.kernel
+        function = device.kernel(spec.name, partial(image, spec), spec.shared_bytes)
+        # The first waits for nobody's end but by the stream; what waits by itself may come early.
+        ahead = bool(steps) and spec.waits and device.compute >= (9, 0)
+        steps.append(
+            device.prepare(
+                function,
+                spec.launched(grid, problem.batch, environment),
+                (spec.threads, 1, 1),
+                parameters(step, fired, values),
+                len(fired),
+                str(problem),
+                ahead,
+            )
+        )
+    if len(steps) == 1 and not choice.scratch:
+        return steps[0]
+    return ScratchLaunch(device, tuple(steps), choice.scratch)
+
+
+def architecture(device: Device) -> str:
+    """The architecture whose routes fit ``device`` (:func:`ptxgen.spec.standing_for`).
+
+    Raises DeviceError when there is none.
+    """
+    found = standing_for(device.compute, device.max_shared)
+    if found is None:
+        major, minor = device.compute
+        known = ", ".join(f"{a.compute // 10}.{a.compute % 10}" for a in ARCHITECTURES.values())
+        raise DeviceError(
+            f"{device} ({device.name}) has compute capability {major}.{minor} and "
+            f"{device.max_shared} bytes of shared memory; there are kernels for {known} and later "
+            'ones of the same generation. ptxgen.use_device("cpu") computes without a GPU'
+        )
+    return found.name
+
+
+def parameters(step: Step, fired: tuple[str, ...], values: Mapping[str, int | float]) -> Parameters:
+    """The parameters of one launch: ``fired`` names the pointers that it will be fired with."""
+    abi = step.kernel.abi
+    values = step.parameters(values)
+
+    def which(param: Param) -> int | None:
+        name = step.bound(param.name)
+        if name in fired:
+            return fired.index(name)
+        if param.optional:
+            return None
+        raise OptionError(
+            f"{step.kernel.name}: nothing is bound to its parameter {param.name} (as {name}); "
+            f"there are {', '.join(fired)}"
+        )
+
+    given = {p.name: values[step.bound(p.name)] for p in abi.scalars}
+    environment = {n.upper(): value for n, value in values.items() if isinstance(value, int)}
+    maps = []
+    for param in abi.maps:
+        box = param.box
+        assert box is not None, "a map has a box"
+        size = tuple(max(int(each.evaluate(environment)), 1) for each in box.size)
+        maps.append(
+            TensorBox(
+                pointer=fired.index(step.bound(box.operand)),
+                at=abi.offsets[param.name],
+                itemsize=box.itemsize,
+                size=size,
+                pitches=tuple(each.evaluate(environment) * box.itemsize for each in box.pitches),
+                box=(box.inner, box.outer, *[1] * (len(size) - 2)),
+                swizzle=box.swizzle,
+            )
+        )
+    plain = tuple(abi.offsets[p.name] for p in abi.params if p.kind != "map")
+    return Parameters(abi.pack(given), tuple(map(which, abi.pointers)), plain, tuple(maps))
+
+
+def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, Choice]:
+    """The route that is named ``kernel``, and its launch numbers.
+
+    A kernel returns the bits of whatever its parameters state, so the routes of all tables over
+    spaces of the same variables are looked through. Raises OptionError unless the kernel is
+    correct for the problem.
+    """
+    import difflib
+
+    from ptxgen.dispatch.emit import conjuncts
+
+    table = TABLES[problem.table]
+    routes: dict[str, tuple[Route, Key, Hashable]] = {**routes_by_name()}
+    if table.opened and problem.dtype not in table.dtypes:  # its kernels are listed nowhere
+        routes |= {r.name: (r, problem.table, problem.dtype) for r in _made(problem)}
+    if kernel in SPECS and kernel not in routes:
+        names = [r.name for r, *_ in routes.values() if any(s.name == kernel for s in r.kernels)]
+        raise OptionError(
+            f"kernel is {kernel!r}, which only serves with others; takes the name of a route: "
+            f"{' or '.join(names)}"
+        )
+    if kernel not in routes:
+        near = difflib.get_close_matches(str(kernel), routes, 3) or sorted(routes)[:3]
+        raise OptionError(f"kernel is {kernel!r}, which is unknown; takes for example {near}")
+    route, key, takes = routes[kernel]
+    space = TABLES[problem.table].space
+    what = f"kernel {kernel} does not serve {problem} on {arch}"
+    if takes != problem.dtype:
+        got = problem.dtype if isinstance(problem.dtype, str) else "another formula"
+        raise OptionError(f"{what}: it takes {takes}, got {got}")
+    if problem.count > 1 and not route.batched:
+        raise OptionError(f"{what}: it takes no batches")
+    if key != problem.table and (reason := _unlike(route.main, key, problem)):
+        raise OptionError(f"{what}: {reason}")
+    for spec in route.kernels:
+        if not spec.runs_on(arch):
+            raise OptionError(f"{what}: {spec.name} does not run there")
+    env = space.environment(problem.given(sms))
+    unmet = [term for term in conjuncts(route.requires) if not term.evaluate(env)]
+    if unmet:
+        failures = "; ".join(
+            f"{term} (got {', '.join(f'{v} = {env[v]}' for v in sorted(term.variables()))})"
+            for term in unmet
+        )
+        raise OptionError(f"{what}: it requires {failures}")
+    choice = Choice(
+        route=-1,
+        kernels=route.names,
+        grids=tuple(step.grid.evaluate(env) for step in route.steps),
+        scratch=tuple(size.evaluate(env) for size in route.scratch.values()),
+    )
+    return route, choice
+
+
+def routes_by_name() -> dict[str, tuple[Route, Key, str]]:
+    """The routes of all tables for every dtype, with the table and the dtype, by name."""
+    return _by_name(tuple(TABLES))
+
+
+def serving(problem: Problem, sms: int) -> list[Route]:
+    """The routes of its table that are right for a problem, as they are rendered for it."""
+    table = TABLES[problem.table]
+    environment = table.space.environment(problem.given(sms))
+    found = (route for route in table.routes if route.requires.evaluate(environment))
+    return [route.of(problem.dtype) for route in found]
+
+
+def _made(problem: Problem) -> Iterator[Route]:
+    """The routes of its table as they are rendered for a problem, those that exist for such."""
+    for route in TABLES[problem.table].routes:
+        with suppress(SpecError):
+            yield route.of(problem.dtype)
+
+
+@cache
+def _by_name(tables: tuple[Key, ...]) -> dict[str, tuple[Route, Key, str]]:
+    return {
+        twin.name: (twin, key, dtype)
+        for key in tables
+        for dtype in TABLES[key].dtypes
+        for twin in (route.of(dtype) for route in TABLES[key].named.values())
+    }
+
+
+def _unlike(spec: KernelSpec, table: tuple[str, ...], problem: Problem) -> str:
+    """Why a kernel of another table cannot serve ``problem``; empty if it can."""
+    wanted = next(iter(TABLES[problem.table].routes)).main
+    if spec.contract == wanted.contract and spec.continues != wanted.continues:
+        begins, asks = (
+            "what the result holds" if each.continues else "zero" for each in (spec, wanted)
+        )
+        return f"its sums begin with {begins}, those asked for with {asks}"
+    if TABLES[table].space.arguments != TABLES[problem.table].space.arguments:
+        return f"it serves {TABLES[table].space.name}"
+    if spec.tier != wanted.tier:
+        return (
+            f"it is of tier {spec.tier!r}, which tier= (of nf4: accumulate=) asks for; "
+            f"got {wanted.tier!r}"
+        )
+    if spec.contract != wanted.contract:
+        return f"its contract is {spec.contract}, that of the problem {wanted.contract}"
+    own, asked = getattr(spec, "layout", ""), getattr(wanted, "layout", "")
+    if own == asked:
+        return ""
+    return f"it takes operands stored {own}, got {asked}" if own else f"it serves {' '.join(table)}"
+
+
+def _cubin(spec: KernelSpec, arch: str) -> bytes:
+    from ptxgen.build.compile import compile_cubin
+    from ptxgen.build.render import source
+
+    return compile_cubin(source(spec), name=spec.name, arch=arch).image
+
+
+def _ptx(spec: KernelSpec, arch: str) -> bytes:
+    """The portable PTX, as the goldens hold it: the same on every device that loads PTX."""
+    from ptxgen.build.compile import compile_ptx
+    from ptxgen.build.render import source
+    from ptxgen.golden.fresh import targets
+
+    return compile_ptx(source(spec), name=spec.name, arch=targets(spec)[-1]).image

@@ -1,0 +1,158 @@
+"""What an operation's function takes, read from its types: arrays, memory to write to, options.
+
+The function that lowers an operation says it all: ``x: Buffer`` is an array, ``bias: Buffer |
+None`` one that may be left out, ``arrays: Sequence[Buffer]`` several, ``out: Out`` memory to write
+to, ``eps: Eps`` an option (:mod:`ptxgen.numerics.option`). From this follow the signature that
+users see, what is checked, and the code of prepared calls.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+from ptxgen.errors import SpecError
+from ptxgen.numerics.option import Option
+from ptxgen.program.buffer import Buffer
+
+ARRAY, OPTIONAL, ARRAYS, OPERAND = "array", "optional", "arrays", "operand"
+EITHER, WRITTEN, OPTION, STREAM = "either", "written", "option", "stream"
+READ = (ARRAY, OPTIONAL, ARRAYS, OPERAND, EITHER)
+"""The kinds that may be arrays which are read."""
+NEEDED: Any = inspect.Parameter.empty
+"""The default of a parameter that has none."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """Memory to write a result to. ``flag``: or a bool, which says whether it is wanted.
+
+    ``over``: the arguments that it may be, as a whole: each of their elements is read before it is
+    written.
+    """
+
+    flag: bool = False
+    over: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Either:
+    """An array, or an option."""
+
+    option: Option
+
+
+Out = Annotated[Any, Written()]
+OverX = Annotated[Any, Written(over=("x",))]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter. ``kind``: what it takes; ``option``: of OPTION, and of EITHER where it is no
+    array; ``keyword``: whether it is given by name alone; ``over``, ``flag``: of :class:`Written`.
+    """
+
+    name: str
+    kind: str
+    default: Any = NEEDED
+    keyword: bool = False
+    option: Option | None = None
+    over: tuple[str, ...] = ()
+    flag: bool = False
+
+    @property
+    def needed(self) -> bool:
+        """Whether it must be given."""
+        return self.default is NEEDED
+
+    def read(self, value: Any) -> Any:
+        """An option in one form."""
+        assert self.option is not None, self.name
+        if value is None and self.default is None:
+            return None
+        return self.option.read(self.name, value)
+
+
+def parameters(function: Callable[..., Any]) -> tuple[Parameter, ...]:
+    """Those of a function that lowers an operation, without the builder, and ``stream``."""
+    hints = get_type_hints(function, include_extras=True)
+    found = []
+    named = list(inspect.signature(function).parameters.values())[1:]
+    for p in named:
+        kind = _kind(p.name, hints.get(p.name), function)
+        keyword = p.kind is p.KEYWORD_ONLY
+        found.append(Parameter(p.name, kind[0], p.default, keyword, *kind[1:]))
+    at = next((i for i, p in enumerate(found) if p.name == "kernel"), len(found))
+    found.insert(at, Parameter("stream", STREAM, None, True))
+    return tuple(found)
+
+
+def _kind(name: str, hint: Any, function: Any) -> tuple[Any, ...]:
+    if get_origin(hint) in (Union, types.UnionType):
+        of = [each for each in get_args(hint) if each is not type(None)]
+        if len(of) == 1:
+            kind = _kind(name, of[0], function)
+            return (OPTIONAL,) if kind[0] == ARRAY else kind
+    if hint is Buffer:
+        return (ARRAY,)
+    if get_origin(hint) is Sequence or get_origin(hint) in (list, tuple):
+        return (ARRAYS,)
+    if get_origin(hint) is Annotated:
+        for mark in get_args(hint)[1:]:
+            if isinstance(mark, Written):
+                return WRITTEN, None, mark.over, mark.flag
+            if isinstance(mark, Either):
+                return EITHER, mark.option
+            if isinstance(mark, Option):
+                return OPTION, mark
+    raise SpecError(
+        f"{function.__qualname__}: {name} has the type {hint}; takes Buffer, Buffer | None, "
+        "Sequence[Buffer], Out, or a type annotated with an option"
+    )
+
+
+def signature(of: Sequence[Parameter], returns: Any = NEEDED) -> inspect.Signature:
+    """As Python shows it."""
+    found = []
+    for p in of:
+        kind = inspect.Parameter.KEYWORD_ONLY if p.keyword else p_kind
+        found.append(inspect.Parameter(p.name, kind, default=p.default, annotation=_shown(p)))
+    return inspect.Signature(found, return_annotation=returns)
+
+
+p_kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
+class Shown:
+    """A type by the name that it has in documents."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def shown(p: Parameter) -> str:
+    """The type of a parameter, as documents and stubs name it."""
+    if p.kind in (ARRAY, OPTIONAL):
+        return "Array" if p.needed else "Array | None"
+    if p.kind == ARRAYS:
+        return "Sequence[Array]"
+    if p.kind == OPERAND:
+        return "Array | float"
+    if p.kind == WRITTEN:
+        return "Array | bool | None" if p.flag else "Array | tuple[Array, ...] | None"
+    if p.kind == STREAM:
+        return "Stream"
+    assert p.option is not None, "an option"
+    text = p.option.shown
+    text = f"Array | {text}" if p.kind == EITHER else text
+    return f"{text} | None" if p.default is None and "None" not in text else text
+
+
+def _shown(p: Parameter) -> Shown:
+    return Shown(shown(p))

@@ -1,0 +1,537 @@
+"""Prepared calls: what a call did is done again by straight-line code.
+
+:func:`front` writes the function that users call. It knows calls by what decides them (shapes,
+strides, dtypes, device and low bits of the addresses of all arrays, and all options), and carries
+out the code of that call, which :func:`code` writes from its plan: allocate, launch, return. What
+it does not know goes to a function that checks, lowers and launches
+(:mod:`ptxgen.program.invoke`), and that enters its plan here. So nothing that is here need be read
+to follow a call; it only repeats one.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ptxgen.numerics.option import Choice, DtypeName, Flag, KernelName
+from ptxgen.program.buffer import INPUT, Buffer, Memory
+from ptxgen.program.execute import Place, Plan, Source
+from ptxgen.program.parameters import (
+    ARRAY,
+    ARRAYS,
+    EITHER,
+    NEEDED,
+    OPERAND,
+    OPTION,
+    OPTIONAL,
+    STREAM,
+    WRITTEN,
+    Parameter,
+)
+from ptxgen.program.step import Scalar
+from ptxgen.runtime.strided import Ints
+
+STRAIGHT_MAX = 64
+"""Most launches that are written out one by one; more are a loop over them."""
+Code = Callable[..., Any]
+
+
+# -- frameworks -------------------------------------------------------------------------------
+@dataclass
+class Dialect:
+    """How arrays of a framework are asked what decides a call.
+
+    ``types``: those of plain arrays, once such have been seen (subclasses may do anything);
+    ``lies``, ``pointer``: expressions, by the array's name. ``by_array``: plans are given arrays,
+    not pointers, as these are copied to the device first.
+    """
+
+    framework: str
+    lies: str
+    pointer: str
+    by_array: bool = False
+    types: set[type] = field(default_factory=set)
+
+    def seen(self, kind: type) -> bool:
+        """Whether arrays of a type are plain; notes those that are."""
+        plain = (kind.__module__, kind.__name__) in _PLAIN[self.framework]
+        if plain:
+            self.types.add(kind)
+        return plain
+
+
+_PLAIN: Mapping[str, set[tuple[str, str]]] = {
+    "torch": {("torch", "Tensor"), ("torch.nn.parameter", "Parameter")},
+    "cupy": {("cupy", "ndarray"), ("cupy._core.core", "ndarray")},
+    "numpy": {("numpy", "ndarray")},
+}
+TORCH = Dialect("torch", "{0}.shape, {0}.stride(), {0}.dtype, {0}.get_device()", "{0}.data_ptr()")
+CUPY = Dialect("cupy", "{0}.shape, {0}.strides, {0}.dtype, {0}.data.device_id", "{0}.data.ptr")
+NUMPY = Dialect("numpy", "{0}.shape, {0}.strides, {0}.dtype", "{0}", by_array=True)
+DIALECTS = {d.framework: d for d in (TORCH, CUPY, NUMPY)}
+
+Memo = dict[tuple[Any, ...], Any]
+"""Codes of calls by what decides them."""
+
+
+class Careful(NamedTuple):
+    """The code of a call one of whose tensors may be a lazily negated one: that is asked first."""
+
+    code: Code
+
+    def of(self, *arrays: Any) -> Code | None:
+        """The code, unless one is."""
+        return None if any(x is not None and x.is_neg() for x in arrays) else self.code
+
+
+def may_be_negated(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether a tensor that lies so may be a lazily negated one: those are the imaginary parts of
+    complex ones, so all their steps are even.
+    """
+    return all(stride != 1 or size == 1 for size, stride in zip(shape, strides, strict=True))
+
+
+class Into(NamedTuple):
+    """The code of a call that writes to given memory: with what is asked of the pointers first.
+
+    ``reach``: bytes between the ends of each array, in the order of the parameters; ``allocates``:
+    whether it also makes memory, which on another stream takes more care; ``gpu``: its number;
+    ``negated``: whether a tensor may be a lazily negated one, so that each is asked.
+    """
+
+    code: Code
+    reach: tuple[int, ...]
+    allocates: bool
+    gpu: int
+    negated: bool
+
+
+# -- the code of a call -----------------------------------------------------------------------
+class Maker(NamedTuple):
+    """What makes memory, and says which stream is current, on one device of a framework."""
+
+    empty: Callable[[Ints, Ints, str], Callable[[], Any]]
+    """Of shape, strides and dtype, what makes such an array."""
+    pointer: str
+    """The expression of an array's address."""
+    current: Callable[[], int]
+    view: Callable[[Any, Ints, Ints, int], Any]
+    """Of a contiguous array, the elements that lie so from an offset on."""
+
+
+def code(
+    plan: Plan,
+    maker: Maker,
+    pointers: Sequence[Memory | None],
+    arrays: Sequence[Memory | None] = (),
+    *,
+    single: bool = True,
+    streamed: bool = False,
+) -> Code:
+    """The code of a plan.
+
+    ``pointers``: what it is called with, in order: the memory that each points to; None for
+    numbers, and for what is not given. ``arrays``: the memories whose arrays are given, too,
+    behind the pointers, as they or views of them are returned. ``single``: whether one array is
+    returned, no tuple. ``streamed``: the stream is given before all; else it is the current one.
+    """
+    program = plan.program
+    inputs = len(program.inputs)
+    alone = _alone(program.outputs)
+    names: dict[str, Any] = {"view": maker.view}
+    arguments = [f"a{i}" for i in range(len(pointers))]
+    given = {m: f"w{i}" for i, m in enumerate(arrays) if m is not None}
+    slots = [arguments[list(pointers).index(m)] for m in program.inputs]
+    slots += [f"p{i}" for i in range(inputs, inputs + len(program.results) + 1)]
+    heads = [*(["stream"] if streamed else []), *arguments, *_named("w", len(arrays))]
+    lines = [f"def code({', '.join(heads)}):"]
+    if not streamed:
+        names["current"] = maker.current
+        lines.append("    stream = current()")
+    for i, memory in enumerate(program.results, inputs):
+        lie = alone.get(memory)
+        lie = lie or memory.natural
+        assert lie is not None, "all memory of programs is laid"
+        shape, strides, dtype = lie.shape, lie.strides, lie.dtype
+        names[f"empty{i}"] = maker.empty(shape, strides, dtype)
+        lines.append(f"    t{i} = empty{i}(); p{i} = {maker.pointer.format(f't{i}')}")
+    bottom = inputs + len(program.results)
+    if plan.nbytes:
+        names[f"empty{bottom}"] = maker.empty((plan.nbytes,), (1,), "uint8")
+        lines.append(f"    t{bottom} = empty{bottom}()")
+        lines.append(f"    p{bottom} = {maker.pointer.format(f't{bottom}')}")
+    if len(plan.launches) <= STRAIGHT_MAX:
+        for i, (fire, sources) in enumerate(plan.launches):
+            names[f"launch{i}"] = fire
+            terms = [_term(s, f"{i}_{j}", slots, names) for j, s in enumerate(sources)]
+            lines.append(f"    launch{i}({', '.join(('stream', *terms))})")
+    else:
+        names["launches"] = [_table(fire, sources) for fire, sources in plan.launches]
+        lines.append(f"    where = ({', '.join(slots[: bottom + bool(plan.nbytes)])},)")
+        lines.append("    for launch, slots, offsets in launches:")
+        lines.append("        launch(stream, *[where[s] + o for s, o in zip(slots, offsets)])")
+    returned = []
+    for output in program.outputs:
+        if output is None:
+            returned.append("None")
+        elif output.memory.role == INPUT:
+            returned.append(_seen(given[output.memory], output, output.whole))
+        else:
+            name = f"t{inputs + program.results.index(output.memory)}"
+            returned.append(_seen(name, output, output.memory in alone or output.whole))
+    listed = ", ".join(returned)
+    lines.append(f"    return {listed}" if single else f"    return ({listed}{',' * bool(listed)})")
+    exec(_compiled("\n".join(lines) + "\n", "<prepared call>"), names)
+    made: Code = names["code"]
+    return made
+
+
+def _seen(name: str, output: Buffer, whole: bool) -> str:
+    """An output, in the array of its memory."""
+    lies = output.shape, output.strides, output.offset // output.itemsize
+    return name if whole else f"view({name}, {', '.join(map(repr, lies))})"
+
+
+def _alone(outputs: Sequence[Buffer | None]) -> dict[Any, Buffer]:
+    """Results that are all that is returned of their memory and fill it: these are allocated as
+    they lie.
+    """
+    found: dict[Any, list[Buffer]] = {}
+    for output in outputs:
+        if output is not None and output.memory.role != INPUT:
+            found.setdefault(output.memory, []).append(output)
+    alone = {}
+    for memory, buffers in found.items():
+        (first, *others) = buffers
+        low, high = first.span()
+        if not others and low == first.offset == 0 and high == first.nbytes == memory.nbytes:
+            alone[memory] = first
+    return alone
+
+
+def _named(letter: str, count: int) -> list[str]:
+    return [f"{letter}{i}" for i in range(count)]
+
+
+def _term(source: Source, number: str, slots: Sequence[str], names: dict[str, Any]) -> str:
+    if isinstance(source, int):
+        return str(source)
+    if isinstance(source, Place):
+        slot = slots[source.slot]
+        return f"{slot} + {source.offset}" if source.offset else slot
+    names[f"encode{number}"] = source.encode
+    return f"encode{number}(a{source.number})"
+
+
+def _table(fire: Code, sources: Sequence[Source]) -> tuple[Code, tuple[int, ...], tuple[int, ...]]:
+    """A launch of a loop, whose pointers are sums of slots and offsets."""
+    slots: list[int] = []
+    offsets: list[int] = []
+    for source in sources:
+        assert not isinstance(source, Scalar), "numbers of calls are of single launches"
+        if isinstance(source, int):
+            slots.append(0)
+            offsets.append(_Literal(source))
+        else:
+            slots.append(source.slot)
+            offsets.append(source.offset)
+    return fire, tuple(slots), tuple(offsets)
+
+
+class _Literal(int):
+    """What stays itself, whatever it is added to."""
+
+    def __radd__(self, other: Any) -> int:
+        return int(self)
+
+
+@functools.lru_cache(maxsize=4096)
+def _compiled(text: str, name: str) -> Any:
+    return compile(text, name, "exec")
+
+
+# -- the function that is called ------------------------------------------------------------------
+@dataclass
+class Hooks:
+    """What else a front does. ``before``: lines at its beginning; ``checks``: expressions without
+    which no code is looked up; ``keyed``: expressions that decide, too; ``hit``: lines before a
+    code is carried out; ``names``: what these speak of. ``watched``: whether calls with tensors
+    that need gradients are told apart. ``arrays``: whether codes are given the arrays, too.
+    """
+
+    before: Sequence[str] = ()
+    checks: Sequence[str] = ()
+    keyed: Sequence[str] = ()
+    hit: Sequence[str] = ()
+    names: Mapping[str, Any] = field(default_factory=dict)
+    watched: bool = True
+    arrays: bool = False
+
+
+PLAIN = Hooks()
+
+
+def front(
+    name: str,
+    parameters: Sequence[Parameter],
+    missed: Callable[..., Any],
+    find: Callable[[Any], Any],
+    dialect: Dialect = TORCH,
+    hooks: Hooks = PLAIN,
+    into: Callable[..., Any] | None = None,
+    watched: Callable[..., Any] | None = None,
+) -> Callable[..., Any]:
+    """The function of these parameters that carries out the code of a call, if it is known.
+
+    ``find`` is called with what decides. ``missed`` is, too (with None where that cannot be told),
+    and with all arguments in order. ``into``: what is called with these where memory or a stream is
+    given. ``watched``: where gradients are needed.
+    """
+    namespace: dict[str, Any] = {
+        "_tensors": dialect.types,
+        "_numbers": _NUMBERS,
+        "_UNKNOWN": (RuntimeError, TypeError, KeyError, ValueError),
+        "_exact": _exact,
+        "_several": _SEVERAL,
+        "_flags": _FLAGS,
+        "_find": find,
+        "_missed": missed,
+        "_into": into,
+        "_careful": Careful,
+        "_recording": _recording,
+        "_recorded": watched or functools.partial(missed, None),
+        **hooks.names,
+    }
+    heads, passed = [], []
+    for i, p in enumerate(parameters):
+        if p.keyword and "*" not in heads:
+            heads.append("*")
+        namespace[f"_default{i}"] = p.default
+        heads.append(p.name if p.default is NEEDED else f"{p.name}=_default{i}")
+        passed.append(p.name)
+    body = _Body(parameters, dialect)
+    arguments = ", ".join(passed)
+    lines = [f"def call({', '.join(heads)}):"]
+    lines += [f"    {line}" for line in hooks.before]
+    elsewhere = [p.name for p in parameters if p.kind == STREAM or (p.kind == WRITTEN)]
+    if into is not None and elsewhere:
+        plain = [
+            f"type({p.name}) in _flags" if p.flag else f"{p.name} is None"
+            for p in parameters
+            if p.kind in (STREAM, WRITTEN)
+        ]
+        lines += [f"    if not ({' and '.join(plain)}):", f"        return _into({arguments})"]
+    checks = [*hooks.checks, *body.checks] or ["True"]
+    key = ", ".join((*body.keys, *hooks.keyed))
+    lines.append(f"    if {' and '.join(checks)}:")
+    if hooks.watched and dialect is TORCH and body.grads:
+        lines.append(f"        if ({' or '.join(body.grads)}) and _recording():")
+        lines.append(f"            return _recorded({arguments})")
+    handed = [*body.pointers, *(body.arrays if hooks.arrays else ())]
+    lines += [
+        "        try:",
+        *(f"            {line}" for line in body.lines),
+        f"            _key = ({key},)",
+        "            _code = _find(_key)",
+        "        except _UNKNOWN:  # no memory, no hash, no number",
+        "            _key = _code = None",
+        "        if type(_code) is _careful:",
+        f"            _code = _code.of({', '.join(body.arrays)})",
+        "        if _code is not None:",
+        *(f"            {line}" for line in hooks.hit),
+        f"            return _code({', '.join(handed)})",
+        f"        return _missed(_key, {arguments})",
+        f"    return _missed(None, {arguments})",
+    ]
+    return _made(name, lines, f"<prepared {name}>", namespace)
+
+
+def _made(name: str, lines: Sequence[str], file: str, namespace: dict[str, Any]) -> Code:
+    """The function ``call`` of these lines, by its name, which may be none of Python's."""
+    exec(_compiled("\n".join(lines) + "\n", file), namespace)
+    made: Code = namespace["call"]
+    made.__name__ = made.__qualname__ = name
+    return made
+
+
+def writing_front(
+    name: str,
+    parameters: Sequence[Parameter],
+    missed: Callable[..., Any],
+    memo: Memo,
+    current: Callable[[int], int],
+    resolve: Callable[..., int],
+) -> Callable[..., Any]:
+    """As :func:`front`, of PyTorch's tensors, of a call that is given memory to write to, or a
+    stream. What pointers decide is asked each time: that nothing that is written shares memory.
+    """
+    body = _Body(parameters, TORCH, into=True)
+    arguments = ", ".join(p.name for p in parameters)
+    stream = next((p.name for p in parameters if p.kind == STREAM), None)
+    apart = []
+    of = [p for p in parameters if p.kind in (ARRAY, OPTIONAL, EITHER, OPERAND, WRITTEN)]
+    at = {p.name: ("_l_" if p.kind == OPERAND else "_p_") + p.name for p in of}
+    for i, p in enumerate(of):
+        if p.kind != WRITTEN:
+            continue
+        for j, other in enumerate(of):
+            if other.kind == WRITTEN and j >= i:
+                continue
+            a, b = at[p.name], at[other.name]
+            ways = [f"{a} + _reach[{i}] <= {b}", f"{b} + _reach[{j}] <= {a}", f"not {a}"]
+            ways += [f"{a} == {b}"] if other.name in p.over else []
+            apart.append(f"({' or '.join([*ways, f'not {b}'])})")
+    arrays = f"{', '.join(body.arrays)},"
+    lines = [
+        f"def call({arguments}):",
+        "    _key = None",
+        f"    if {' and '.join(body.checks or ['True'])}:",
+        "        try:",
+        *(f"            {line}" for line in body.lines),
+        f"            _key = ({', '.join(body.keys)},)",
+        "            _found = _find(_key)",
+        "        except _UNKNOWN:",
+        "            _key = _found = None",
+        f"        if _found is not None and not (({' or '.join(body.grads)}) and _recording()):",
+        "            _code, _reach, _allocates, _index, _negated = _found",
+        f"            if _negated and any([x is not None and x.is_neg() for x in ({arrays})]):",
+        f"                return _missed(None, {arguments})",
+        f"            if ({stream} is None or not _allocates) and {' and '.join(apart) or 'True'}:",
+        f"                _at = _current(_index) if {stream} is None else "
+        f"_resolve({stream}, ({arrays}))",
+        f"                return _code({', '.join(('_at', *body.pointers, *body.written))})",
+        f"    return _missed(_key, {arguments})",
+    ]
+    namespace: dict[str, Any] = {
+        "_tensors": TORCH.types,
+        "_numbers": _NUMBERS,
+        "_UNKNOWN": (RuntimeError, TypeError, KeyError, ValueError),
+        "_exact": _exact,
+        "_several": _SEVERAL,
+        "_find": memo.get,
+        "_missed": missed,
+        "_recording": _recording,
+        "_current": current,
+        "_resolve": resolve,
+    }
+    return _made(name, lines, f"<prepared {name}, into memory>", namespace)
+
+
+class _Body:
+    """The lines that find out what decides a call."""
+
+    def __init__(
+        self, parameters: Sequence[Parameter], dialect: Dialect, into: bool = False
+    ) -> None:
+        self.checks: list[str] = []
+        self.written: list[str] = []
+        self.lines: list[str] = []
+        self.keys: list[str] = []
+        self.pointers: list[str] = []
+        self.grads: list[str] = []
+        self.arrays: list[str] = []
+        low: list[str] = []
+        lies, key = dialect.lies, f"({dialect.lies})"
+        for p in parameters:
+            n = p.name
+            pointer, whole = dialect.pointer.format(n), key.format(n)
+            if p.kind == ARRAY:
+                self.checks.append(f"type({n}) in _tensors")
+                self.lines.append(f"_p_{n} = {pointer}")
+                self.keys.append(lies.format(n))
+                self.grads.append(f"{n}.requires_grad")
+                low.append(n)
+            elif p.kind in (OPTIONAL, EITHER):
+                self.lines.append(f"if type({n}) in _tensors:")
+                self.lines.append(f"    _p_{n} = {pointer}; _k_{n} = {whole}")
+                none = "None" if dialect.by_array else "0"
+                self.lines.append(
+                    f"else: _p_{n} = {none}; _k_{n} = _numbers[type({n})], {_NUMBER.format(n)}"
+                )
+                self.keys.append(f"_k_{n}")
+                self.grads.append(f"(type({n}) in _tensors and {n}.requires_grad)")
+                low.append(n)
+            elif p.kind == OPERAND:
+                self.lines.append(f"if type({n}) in _tensors:")
+                where = "1" if dialect.by_array else f"_p_{n}"
+                self.lines.append(f"    _p_{n} = {pointer}; _l_{n} = {where}; _k_{n} = {whole}")
+                self.lines.append(f"else: _p_{n} = {n}; _l_{n} = 0; _k_{n} = _numbers[type({n})]")
+                self.keys.append(f"_k_{n}")
+                self.grads.append(f"(type({n}) in _tensors and {n}.requires_grad)")
+                low.append(n)
+            elif p.kind == ARRAYS:
+                each = dialect.pointer.format("_x")
+                self.checks.append(f"type({n}) in (tuple, list)")
+                self.checks.append(f"all([type(_x) in _tensors for _x in {n}])")
+                self.lines.append(f"_p_{n} = [{each} for _x in {n}]")
+                bits = f", *[_x & 15 for _x in _p_{n}]" if not dialect.by_array else ""
+                lists = f"*[{key.format('_x')} for _x in {n}]"
+                self.lines.append(f"_k_{n} = ({lists}{bits},)")
+                self.keys.append(f"_k_{n}")
+                self.grads.append(f"any([_x.requires_grad for _x in {n}])")
+            elif p.kind == OPTION:
+                self.keys.append(_option(p).format(n))
+            elif p.kind == WRITTEN and into:
+                self.lines.append(f"if type({n}) in _tensors:")
+                self.lines.append(f"    _p_{n} = _l_{n} = {pointer}; _k_{n} = {whole}")
+                self.lines.append(f"else: _p_{n} = _l_{n} = 0; _k_{n} = _numbers[type({n})], {n}")
+                self.keys.append(f"_k_{n}")
+                self.keys += [f"_p_{n} == _p_{other}" for other in p.over]
+                self.grads.append(f"(type({n}) in _tensors and {n}.requires_grad)")
+                low.append(n)
+                self.written.append(n)
+            elif p.kind == WRITTEN:
+                self.checks.append(f"type({n}) in _flags" if p.flag else f"{n} is None")
+                self.keys += [n] if p.flag else []
+            elif not into:
+                self.checks.append(f"{n} is None")
+            if p.kind in (ARRAY, OPTIONAL, EITHER, OPERAND) or (p.kind == WRITTEN and into):
+                self.pointers.append(f"_p_{n}")
+                self.arrays.append(n if p.kind == ARRAY else f"({n} if _p_{n} else None)")
+            elif p.kind == ARRAYS:
+                self.pointers.append(f"*_p_{n}")
+                self.arrays.append(f"*{n}")
+        operands = any(p.kind == OPERAND for p in parameters)
+        if operands:
+            self.arrays = [f"({n} if _l_{n} else None)" for n in low]
+        if low and not dialect.by_array:
+            mine = [f"_l_{n}" if operands else f"_p_{n}" for n in low]
+            self.lines.append(f"_low = ({' | '.join(mine)}) & 15")
+            if len(low) > 1:
+                self.lines.append(f"_low = _low and ({', '.join(f'{m} & 15' for m in mine)})")
+            self.keys.append("_low")
+        if operands:
+            self.lines.append(f"if not ({' or '.join(f'_l_{n}' for n in low)}): raise KeyError")
+
+
+_NUMBER = "{0} or str({0})"
+"""What tells numbers of one type apart: 0.0 and -0.0 are equal."""
+
+
+def _option(p: Parameter) -> str:
+    """What tells values of an option apart, by its name: 1, 1.0 and True are equal."""
+    words = isinstance(p.option, Choice | KernelName)
+    if words or (isinstance(p.option, DtypeName) and not p.option.several):
+        return "{0}"
+    if isinstance(p.option, Flag):
+        return "({0} if {0} is True or {0} is False else _exact({0}))"
+    return f"(_exact({{0}}) if type({{0}}) in _several else (type({{0}}), {_NUMBER}))"
+
+
+def _exact(value: Any) -> Any:
+    """What is equal to nothing else than a value of these types and members."""
+    if type(value) in _SEVERAL:
+        return tuple([_exact(each) for each in value])
+    return type(value), value or str(value)
+
+
+_SEVERAL = (tuple, list)
+_NUMBERS = {kind: kind for kind in (int, float, bool, type(None))}
+_FLAGS = {bool, type(None)}
+
+
+def _recording() -> bool:
+    return bool(sys.modules["torch"].is_grad_enabled())

@@ -1,0 +1,282 @@
+"""Calls that are noted and not carried out: a function of arrays becomes a program.
+
+:func:`trace` calls a function with arrays that stand for its arguments (:class:`Traced`). What the
+library's operations do to them are the steps of the program. A function that asks for a value, or
+hands such an array to anybody else, cannot be traced: it is told where.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NoReturn
+
+from ptxgen.errors import OptionError, ShapeError, TraceError
+from ptxgen.program.buffer import Buffer
+from ptxgen.program.build import ProgramBuilder
+from ptxgen.program.description import Description
+from ptxgen.program.launch import covered
+from ptxgen.program.parameters import ARRAYS, OPTION, STREAM, WRITTEN
+from ptxgen.program.registry import OPERATIONS
+from ptxgen.program.step import Program
+from ptxgen.runtime import Call, Device, framework_of
+from ptxgen.runtime.arrays import ArrayView
+from ptxgen.runtime.strided import contiguous_strides
+
+
+class Tracing:
+    """A program in the making: its builder, and arrays from outside that it reads."""
+
+    def __init__(self, name: str, lead: ArrayView, device: Device) -> None:
+        served = partial(covered, device=device)
+        self.builder = ProgramBuilder(OPERATIONS, name, rows=True, covered=served)
+        self.outside: dict[int, tuple[Any, Buffer]] = {}
+        self.lead = lead
+
+    def buffer(self, name: str, x: Any) -> Buffer:
+        """The buffer of an array: a traced one's, or one from outside, which stays where it is."""
+        if isinstance(x, Traced):
+            if x.tracing is not self:
+                raise TraceError(f"{name} is an array of another trace, which has ended")
+            return x.buffer
+        found = self.outside.get(id(x))
+        if found is None:
+            seen = Call({name: x}).views[name]
+            if (seen.kind, seen.index) != (self.lead.kind, self.lead.index):
+                raise TraceError(f"{name} is in {seen.where}, the arguments in {self.lead.where}")
+            lies = packed(seen) if seen.kind == "host" else seen
+            buffer = self.builder.input(f"outside{len(self.outside)}", lies)
+            found = self.outside[id(x)] = x, buffer
+        return found[1]
+
+
+def packed(seen: ArrayView) -> ArrayView:
+    """An array as it lies where it is copied to."""
+    return replace(seen, ptr=0, strides=contiguous_strides(seen.shape))
+
+
+def line() -> str:
+    """The caller's line: the last one outside of this package."""
+    for frame in reversed(traceback.extract_stack()):
+        if "/ptxgen/" not in frame.filename.replace("\\", "/"):
+            return f"{frame.filename}:{frame.lineno}: {frame.line}"
+    return ""
+
+
+class Traced:
+    """An array that stands for one of a program: its shape and dtype are known, its values not."""
+
+    __slots__ = ("buffer", "tracing")
+
+    def __init__(self, tracing: Tracing, buffer: Buffer) -> None:
+        self.tracing, self.buffer = tracing, buffer
+
+    def __repr__(self) -> str:
+        return f"<traced {self.buffer.dtype} {list(self.shape)}>"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape."""
+        return self.buffer.shape
+
+    @property
+    def dtype(self) -> str:
+        """The full name of the dtype."""
+        return self.buffer.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self.buffer.ndim
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("an array without dimensions has no length")
+        return self.shape[0]
+
+    # -- views --------------------------------------------------------------------------------
+    def _made(self, buffer: Buffer) -> Traced:
+        return Traced(self.tracing, buffer)
+
+    def reshape(self, *shape: Any) -> Traced:
+        """The same elements in another shape."""
+        to = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
+        return self._made(self.tracing.builder.reshape(self.buffer, to))
+
+    view = reshape
+
+    def permute(self, *order: Any) -> Traced:
+        """The dimensions in another order."""
+        to = order[0] if len(order) == 1 and isinstance(order[0], Sequence) else order
+        return self._made(self.buffer.permuted([i % self.ndim for i in to]))
+
+    def swapaxes(self, first: int, second: int) -> Traced:
+        """Two dimensions in each other's place."""
+        order = list(range(self.ndim))
+        order[first], order[second] = order[second], order[first]
+        return self.permute(order)
+
+    def transpose(self, *order: Any) -> Traced:
+        """As NumPy's (an order, or none) and as PyTorch's (two dimensions)."""
+        if not order:
+            return self.permute(list(range(self.ndim))[::-1])
+        if len(order) == 2 and self.ndim != 2:
+            return self.swapaxes(*order)
+        return self.permute(*order)
+
+    @property
+    def T(self) -> Traced:  # noqa: N802 - NumPy's name
+        """The dimensions the other way round."""
+        return self.transpose()
+
+    @property
+    def mT(self) -> Traced:  # noqa: N802
+        """The last two dimensions in each other's place."""
+        return self.swapaxes(-1, -2)
+
+    def unsqueeze(self, axis: int) -> Traced:
+        """With a dimension of 1."""
+        return self._made(self.buffer.unsqueezed(axis))
+
+    def expand(self, *shape: Any) -> Traced:
+        """Broadcast to a shape."""
+        to = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
+        return self._made(self.buffer.expanded(to))
+
+    def __getitem__(self, index: Any) -> Traced:
+        items = list(index) if isinstance(index, tuple) else [index]
+        if Ellipsis in items:
+            at = items.index(Ellipsis)
+            rest = self.ndim - sum(i is not None for i in items) + 1
+            items[at : at + 1] = [slice(None)] * rest
+        found, axis = self.buffer, 0
+        for item in items:
+            if item is None:
+                found = found.unsqueezed(axis)
+                axis += 1
+            elif isinstance(item, slice):
+                start, stop, step = item.indices(found.shape[axis])
+                found = found.narrowed(axis, start, len(range(start, stop, step)), step)
+                axis += 1
+            elif isinstance(item, int):
+                size = found.shape[axis]
+                if not -size <= item < size:
+                    raise ShapeError(f"index {item} is beyond axis {axis}, of {size}")
+                found = found.one(axis, item % size)
+            else:
+                raise TraceError(f"{self} is indexed by {item!r}, at {line()}; takes slices")
+        return self._made(found)
+
+    # -- what cannot be known -----------------------------------------------------------------
+    def _value(self, *_: Any, **__: Any) -> NoReturn:
+        raise TraceError(
+            f"{self} is asked for its values while it is traced, at {line()}; a traced function "
+            "only calls ptxgen's operations and takes views"
+        )
+
+    __bool__ = __float__ = __int__ = __index__ = __iter__ = _value
+    __array__ = __dlpack__ = item = tolist = numpy = cpu = _value
+
+    def __eq__(self, other: object) -> Any:
+        return self._apply("eq", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return self._apply("ne", self, other)
+
+    __hash__ = object.__hash__
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise TraceError(
+            f"{self} is asked for {name!r} while it is traced, at {line()}; a traced function only "
+            "calls ptxgen's operations and takes views"
+        )
+
+    # -- operators: pointwise functions -----------------------------------------------------------
+    def _apply(self, name: str, *given: Any) -> Any:
+        return OPERATIONS[name].function(*given)
+
+    def __add__(self, other: Any) -> Any:
+        return self._apply("add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self._apply("add", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._apply("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._apply("sub", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._apply("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._apply("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._apply("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._apply("div", other, self)
+
+    def __neg__(self) -> Any:
+        return self._apply("neg", self)
+
+
+def traced(op: Description, given: Mapping[str, Any]) -> Any:
+    """A call of ``op`` of which some array is traced: its steps are noted."""
+    tracing = next(x.tracing for x in _leaves(given.values()) if isinstance(x, Traced))
+    named: dict[str, Any] = {}
+    for p in op.parameters:
+        name, value = p.name, given[p.name]
+        if p.kind == OPTION:
+            named[name] = p.read(value)
+        elif p.kind == STREAM:
+            if value is not None:
+                raise OptionError("stream is given, but a traced call has none; leave it away")
+        elif p.kind == ARRAYS or isinstance(value, tuple | list):
+            named[name] = tuple(tracing.buffer(f"{name}[{i}]", x) for i, x in enumerate(value))
+        elif value is None or (p.kind == WRITTEN and isinstance(value, bool)):
+            named[name] = value
+        elif isinstance(value, Traced) or framework_of(value) != "other":
+            named[name] = tracing.buffer(name, value)
+        else:
+            named[name] = value if p.option is None else p.read(value)
+    made = op.lower(tracing.builder, **named)
+    if isinstance(made, tuple | list):
+        return tuple(None if b is None else Traced(tracing, b) for b in made)
+    return Traced(tracing, made)
+
+
+def _leaves(values: Any) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, tuple | list):
+            yield from value
+        else:
+            yield value
+
+
+def trace(
+    function: Callable[..., Any], views: Sequence[ArrayView], device: Device
+) -> tuple[Program, Tracing]:
+    """The program of ``function``, called with arrays that lie as ``views`` do, as it runs on a
+    device; and what it reads besides. Results lie row by row.
+    """
+    name = getattr(function, "__name__", type(function).__name__)
+    tracing = Tracing(name, views[0], device)
+    arguments = [
+        Traced(tracing, tracing.builder.input(f"argument{i}", seen)) for i, seen in enumerate(views)
+    ]
+    found = function(*arguments)
+    several = found if isinstance(found, tuple | list) else (found,)
+    for i, each in enumerate(several):
+        if each is not None and not (isinstance(each, Traced) and each.tracing is tracing):
+            raise TraceError(
+                f"{name} returns a {type(each).__qualname__} as result {i}; takes arrays that "
+                "ptxgen's operations made of its arguments"
+            )
+    if all(each is None for each in several):
+        raise TraceError(f"{name} returns nothing; takes a function that returns arrays")
+    return tracing.builder.finish([None if x is None else x.buffer for x in several]), tracing

@@ -1,0 +1,208 @@
+"""How elements lie in memory: shape and strides, and what follows from them.
+
+:class:`Strided` is the base of what has a shape, strides and a dtype: arrays of the caller
+(:class:`ptxgen.runtime.arrays.ArrayView`) and buffers of programs
+(:class:`ptxgen.program.buffer.Buffer`). Strides count elements.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Self
+
+from ptxgen.errors import ShapeError
+from ptxgen.numerics.dtype import BYTES
+
+Ints = tuple[int, ...]
+
+
+class Strided:
+    """Something with ``shape``, ``strides``, ``dtype``, and ``laid``, which lays it otherwise."""
+
+    __slots__ = ()
+    shape: Ints
+    strides: Ints
+    dtype: str
+
+    def laid(self, shape: Ints, strides: Ints) -> Self:
+        """The same memory, seen in another shape."""
+        raise NotImplementedError
+
+    @property
+    def address(self) -> int:
+        """The first element's address, or a number that has its remainder by 16."""
+        raise NotImplementedError
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return BYTES[self.dtype]
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements, gaps not counted."""
+        return self.size * self.itemsize
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether the elements lie one behind the other, in the order of their indices."""
+        return is_contiguous(self.shape, self.strides)
+
+    def matrix(self, name: str) -> Self:
+        """The same elements as [rows, columns], all leading dimensions flattened into rows.
+
+        Raises ShapeError for fewer than two dimensions (one dimension counts as one row), or
+        when no single stride walks the rows.
+        """
+        if not self.shape:
+            raise ShapeError(f"{name} has no dimensions; takes at least one")
+        *leading, columns = self.shape
+        rows = prod(leading)
+        stride: int | None = None
+        reach = 0  # the stride that the next outer dimension must have
+        for step, size in zip(self.strides[-2::-1], leading[::-1], strict=True):
+            if size == 1:
+                continue
+            if stride is None:
+                stride = step
+            elif step != reach and rows:
+                raise ShapeError(
+                    f"{name} has shape {list(self.shape)} and strides {list(self.strides)}: its "
+                    "leading dimensions do not flatten into evenly spaced rows; pass a "
+                    f"contiguous copy of {name}"
+                )
+            reach = step * size
+        strides = (
+            max(columns, 1) if stride is None else stride,
+            self.strides[-1] if columns > 1 else 1,
+        )
+        return self.laid((rows, columns), strides)
+
+
+def contiguous_strides(shape: Ints) -> Ints:
+    """Row-major strides, in elements."""
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= max(extent, 1)
+    return tuple(reversed(strides))
+
+
+def is_contiguous(shape: Ints, strides: Ints) -> bool:
+    """Whether elements that lie so are one behind the other, in the order of their indices."""
+    step = 1
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size == 0:
+            return True
+        if size != 1:
+            if stride != step:
+                return 0 in shape
+            step *= size
+    return True
+
+
+def extent(shape: Ints, strides: Ints, itemsize: int) -> tuple[int, int]:
+    """The byte offsets [low, high), relative to the first element, of all elements."""
+    low = high = 0
+    for size, stride in zip(shape, strides, strict=True):
+        if size == 0:
+            return 0, 0
+        reach = (size - 1) * stride
+        if reach < 0:
+            low += reach
+        else:
+            high += reach
+    return low * itemsize, (high + 1) * itemsize
+
+
+def reshaped(shape: Ints, strides: Ints, to: Ints) -> Ints | None:
+    """The strides that see the same elements in the shape ``to``; None where no strides do."""
+    if prod(shape) == 0:
+        return contiguous_strides(to)
+    old = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
+    found: list[int] = []
+    i = 0
+    group: list[int] = []  # sizes of ``to`` that are to be made of the next old dimensions
+    sizes = [n for n in to if n != 1]
+    at = 0
+    while at < len(sizes):
+        group = [sizes[at]]
+        size, step = old[i]
+        reach = size
+        while prod(group) != reach:
+            if prod(group) < reach:
+                at += 1
+                group.append(sizes[at])
+            else:
+                i += 1
+                wide, inner = old[i]
+                if step != wide * inner:
+                    return None
+                reach, step = reach * wide, inner
+        steps = []
+        for n in reversed(group):
+            steps.append(step)
+            step *= n
+        found += reversed(steps)
+        at += 1
+        i += 1
+    steps_left = iter(found)
+    result = [1 if n == 1 else next(steps_left) for n in to]
+    for place in range(len(to) - 1, -1, -1):  # of one element any stride is right: a usual one
+        if to[place] == 1:
+            behind = place + 1 < len(to)
+            result[place] = result[place + 1] * to[place + 1] if behind else 1
+    return tuple(result)
+
+
+def spread(shape: Ints, strides: Ints, to: Ints) -> Ints | None:
+    """The strides that broadcast to ``to``, as NumPy does; None where that cannot be."""
+    lead = len(to) - len(shape)
+    if lead < 0:
+        return None
+    found = [0] * lead
+    for size, stride, wanted in zip(shape, strides, to[lead:], strict=True):
+        if size != wanted and size != 1:
+            return None
+        found.append(stride if size == wanted else 0)
+    return tuple(found)
+
+
+def steps(shape: Ints, strides: Ints) -> list[tuple[int, int]]:
+    """(stride, size) of the dimensions that matter, innermost in memory first."""
+    pairs = zip(strides, shape, strict=True)
+    return sorted((abs(stride), size) for stride, size in pairs if size > 1)
+
+
+def overlaps_itself(shape: Ints, strides: Ints) -> bool:
+    """Whether two elements may share memory (zero strides, too short a pitch)."""
+    reach = 1
+    for stride, size in steps(shape, strides):
+        if stride < reach:
+            return prod(shape) > 0
+        reach += stride * (size - 1)
+    return False
+
+
+def rows_of(shape: Ints, strides: Ints) -> tuple[int, int] | None:
+    """(elements from row to row, elements of a row); None unless rows are dense, evenly spaced.
+
+    The distance of a single row is 0.
+    """
+    walk = steps(shape, strides)
+    width = 1
+    while walk and walk[0][0] == width:
+        width *= walk.pop(0)[1]
+    if not walk:
+        return 0, width
+    pitch = expected = walk[0][0]
+    for stride, size in walk:
+        if stride != expected:
+            return None
+        expected = stride * size
+    return (pitch, width) if pitch > width else None

@@ -1,0 +1,483 @@
+"""Operations in PyTorch: which way a call goes, and its gradients.
+
+Where nobody but autograd could be watching, a call goes straight to the library
+(:class:`ptxgen.program.invoke.Frame`), or through an ``autograd.Function`` if a gradient is wanted.
+Whoever watches operators (``torch.compile`` and ``torch.export``, fake tensors, tensor subclasses,
+dispatch modes, ``torch.func``) is shown ``torch.ops.ptxgen.*`` instead
+(:mod:`ptxgen.torch.operators`), which are the same functions with the same gradients. So every way
+gives the same bits.
+
+A backward pass is a program (:attr:`ptxgen.program.operation.Op.vjp`), lowered for the shapes of
+its call. What it reads says what the forward pass saves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, ClassVar
+
+import torch
+from torch.autograd import forward_ad
+
+from ptxgen.errors import GradError, OptionError
+from ptxgen.numerics.dtype import BYTES
+from ptxgen.ops import OPERATIONS
+from ptxgen.program.buffer import INPUT, Buffer, Memory
+from ptxgen.program.build import Builder, ProgramBuilder
+from ptxgen.program.invoke import Frame
+from ptxgen.program.launch import remember
+from ptxgen.program.operation import Backward, Op
+from ptxgen.program.parameters import (
+    ARRAY,
+    ARRAYS,
+    OPTION,
+    OPTIONAL,
+    READ,
+    STREAM,
+    WRITTEN,
+    Parameter,
+)
+from ptxgen.program.prepared import Hooks
+from ptxgen.runtime.strided import contiguous_strides
+
+PLAIN = {torch.Tensor, torch.nn.Parameter}
+"""The types of tensors that have no behaviour of their own."""
+NAMES = {getattr(torch, name): name for name in BYTES if hasattr(torch, name)}
+"""The names of dtypes."""
+
+_is_compiling = torch.compiler.is_compiling
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+_transforms = torch._C._are_functorch_transforms_active
+_tracing = torch._C._is_tracing
+
+
+# -- which way --------------------------------------------------------------------------------
+def shown_to() -> bool:
+    """Whether somebody watches operators."""
+    return bool(_is_compiling() or _dispatch_modes() or _transforms() or _tracing())
+
+
+def gradient_wanted(*operands: Any) -> bool | None:
+    """Whether autograd must record a call; None if it has to be shown as an operator."""
+    if forward_ad._current_level >= 0:
+        _refuse_tangents(*operands)
+    if shown_to():
+        return None
+    wanted = False
+    for operand in operands:
+        if isinstance(operand, torch.Tensor):
+            if type(operand) not in PLAIN:
+                return None
+            wanted = wanted or operand.requires_grad
+        elif isinstance(operand, torch.fx.Proxy):
+            return None
+    return wanted and torch.is_grad_enabled()
+
+
+def _refuse_tangents(*operands: Any) -> None:
+    """No derivative in forward mode is defined, and the tangent would be lost in silence."""
+    for x in operands:
+        if isinstance(x, torch.Tensor) and forward_ad.unpack_dual(x).tangent is not None:
+            raise GradError(
+                "an operand has a tangent, but forward-mode derivatives are not defined; use "
+                "reverse mode (backward), or PyTorch's own function"
+            )
+
+
+def recorded(op: Op, given: Mapping[str, Any]) -> Any:
+    """A call of ``op`` with tensors that somebody watches: all arguments by name."""
+    found = recorder(op)
+    args = tuple(given[n] for n in found.names)
+    tensors = found.tensors(args)
+    wanted = gradient_wanted(*tensors)
+    if wanted is None:
+        return found.shown(given)
+    return found.record(args, tensors) if wanted else found.plain(args)
+
+
+def function(op: Op, watched: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """``op`` with gradients, for PyTorch. ``watched``: in place of :func:`recorded`."""
+    if _is_compiling():  # a compiler cannot follow how code is made
+        return partial(_traced, op, watched or recorded)
+    found = recorder(op)
+    if watched is not None:
+        found.watched = watched
+    return found.function
+
+
+def _traced(op: Op, watched: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    return watched(op, op.bound(args, named))
+
+
+def recorder(op: Op) -> Recorder:
+    """What records calls of ``op``."""
+    found = _recorders.get(op)
+    if found is None:
+        found = _recorders[op] = Recorder(op)
+    return found
+
+
+_recorders: dict[Op, Recorder] = {}
+
+COPIES: dict[str, Callable[..., dict[str, Any]]] = {}
+"""By operation, what copies arguments that no kernel reads as they lie, if it is no plain copy."""
+BEFORE = (
+    "if _is_compiling() or _dispatch_modes() or _transforms() or _tracing(): return _shown({})",
+    "if forward_ad._current_level >= 0: return _shown({})",
+)
+
+
+class Recorder:
+    """One operation in PyTorch."""
+
+    show: ClassVar[Callable[[Op, Mapping[str, Any]], Any]]
+    """What calls its operator, which :mod:`ptxgen.torch.operators` puts here."""
+
+    def __init__(self, op: Op) -> None:
+        self.op, self.of = op, op.keeping or op
+        self.names = tuple(p.name for p in op.parameters)
+        self._read = [i for i, p in enumerate(op.parameters) if p.kind in READ]
+        self._options = [i for i, p in enumerate(op.parameters) if p.kind == OPTION]
+        self._aside = [p.name for p in op.parameters if p.kind in (WRITTEN, STREAM)]
+        self.lists = any(p.kind == ARRAYS for p in op.parameters)
+        self._plans: dict[Any, _Plan] = {}
+        self.watched: Callable[..., Any] = recorded
+
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        """The operation as users call it."""
+        arguments = ", ".join(self.names)
+        names = {
+            "_is_compiling": _is_compiling,
+            "_dispatch_modes": _dispatch_modes,
+            "_transforms": _transforms,
+            "_tracing": _tracing,
+            "forward_ad": forward_ad,
+            "_shown": self._watched,
+        }
+        hooks = Hooks(before=[line.format(arguments) for line in BEFORE], names=names)
+        copies = COPIES.get(self.op.name, True)
+        frame = Frame(self.op, copies=copies, watched=self.watched, hooks=hooks)
+        made = frame.function
+        made.__doc__, made.__module__ = self.op.doc, "ptxgen.torch"
+        made.__name__ = made.__qualname__ = self.op.name
+        made.__signature__ = self.op.signature  # type: ignore[attr-defined]
+        return made
+
+    @cached_property
+    def compute(self) -> Callable[..., Any]:
+        """The operation, unrecorded, of all arguments in order. It may return more results."""
+        copies = COPIES.get(self.op.name, True)
+        return Frame(self.of, copies=copies, placed=True, hooks=Hooks(watched=False)).function
+
+    def _watched(self, *args: Any) -> Any:
+        return self.watched(self.op, dict(zip(self.names, args, strict=True)))
+
+    def plain(self, args: tuple[Any, ...]) -> Any:
+        """The results, of which none is recorded."""
+        with torch.no_grad():
+            return self._own(self.compute(*args))
+
+    def _own(self, found: Any) -> Any:
+        """The results without those that are kept for gradients."""
+        if self.of is self.op:
+            return found
+        own = found[: len(self.op.results)]
+        return own[0] if len(own) == 1 else own
+
+    def tensors(self, args: Sequence[Any]) -> list[Any]:
+        """What is read, in order: tensors, and numbers and None in their place."""
+        if not self.lists:
+            return [args[i] for i in self._read]
+        found: list[Any] = []
+        for i in self._read:
+            each = args[i]
+            found += each if isinstance(each, tuple | list) else (each,)
+        return found
+
+    def record(self, args: tuple[Any, ...], tensors: Sequence[Any]) -> Any:
+        """The results, which autograd records."""
+        return _apply(self, args, *tensors)
+
+    def shown(self, given: Mapping[str, Any]) -> Any:
+        """The operation as an operator, which neither writes to memory nor knows streams."""
+        for name in self._aside:
+            if given[name] is not None and not isinstance(given[name], bool):
+                raise OptionError(f"{self.op.name}: {name}= cannot be traced; leave it away")
+        return type(self).show(self.op, given)
+
+    # -- gradients ----------------------------------------------------------------------------
+    def plan(
+        self, args: Sequence[Any], needs: Sequence[bool], tensors: Sequence[Any], results: Any
+    ) -> _Plan:
+        """The gradients of calls like this one."""
+        how = tuple(_hashable(args[i]) for i in self._options)
+        kinds = tuple(
+            (t.shape, t.dtype) if isinstance(t, torch.Tensor) else t for t in (*tensors, *results)
+        )
+        key = how, tuple(needs), kinds, len(tensors)
+        found = self._plans.get(key)
+        if found is None:
+            found = _Plan(self, args, needs, tensors, results)
+            remember(self._plans, key, found)
+        return found
+
+    def named(self, args: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+        """What is read, by name; arrays of a sequence by ``name[i]``."""
+        for i in self._read:
+            name, each = self.names[i], args[i]
+            if isinstance(each, tuple | list):
+                yield from ((f"{name}[{j}]", x) for j, x in enumerate(each))
+            else:
+                yield name, each
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
+
+
+class _Plan:
+    """The gradients of an operation, of arguments and results of certain shapes.
+
+    ``saved``: which of the arguments and results, in one row, they are made of. ``updates``: which
+    arguments gradients are added to.
+    """
+
+    def __init__(
+        self,
+        of: Recorder,
+        args: Sequence[Any],
+        needs: Sequence[bool],
+        tensors: Sequence[Any],
+        results: Sequence[Any],
+    ) -> None:
+        if of.op.vjp is None:
+            raise GradError(
+                f"{of.op.name} has no gradient; call it under torch.no_grad(), or pass what does "
+                "not require grad"
+            )
+        self.recorder, self.vjp = of, of.of.vjp or of.op.vjp
+        self._names = [name for name, _ in of.named(args)]
+        self._lists = {of.names[i]: len(args[i]) for i in of._read if _several(args[i])}
+        self._options = {
+            of.names[i]: of.op.parameters[i].read(args[i])
+            for i in of._options
+            if of.names[i] != "kernel"
+        }
+        self._like = [_Like.of(t) for t in (*tensors, *results)]
+        self._count = len(tensors)
+        self._needs = frozenset(n for n, need in zip(self._names, needs, strict=True) if need)
+        self.wanted = [i for i, need in enumerate(needs) if need]
+        self.exact = [i for i, r in enumerate(results) if not r.dtype.is_floating_point]
+        updated = {i for i, n in enumerate(self._names) if n in of.op.updates}
+        self.updates = [i for i in updated if tensors[i] is not None]
+        self.saved = [i for i in self._used() if i not in self.updates]
+
+    def all(self, dys: Sequence[Any]) -> list[Any]:
+        """As :func:`by_result`."""
+        more = [None] * (len(self._like) - self._count - len(dys))
+        return [None if i in self.exact else dy for i, dy in enumerate(dys)] + more
+
+    def given(self, tensors: Sequence[Any], results: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """What is saved, and what is updated."""
+        both = (*tensors, *results)
+        return [both[i] for i in self.saved], [tensors[i] for i in self.updates]
+
+    def _used(self) -> list[int]:
+        """Which arguments and results the gradients read, or are views of."""
+        builder = ProgramBuilder(OPERATIONS, f"{self.recorder.op.name}_vjp", aliases=True)
+        buffers: list[Any] = []
+        for i, like in enumerate(self._like):
+            if isinstance(like, _Like):
+                buffers.append(builder.input(f"t{i}", like.buffer, written=i in self.updates))
+            else:
+                buffers.append(like)
+        dys = [builder.input(f"d{i}", x.buffer) for i, x in enumerate(self._like[self._count :])]
+        program = builder.finish(self._gradients(builder, buffers, dys))
+        self.gives = [b is not None for b in program.outputs]
+        read = {b.memory for step in program.steps for b in step.reads()}
+        read |= {b.memory for b in program.outputs if b is not None}
+        return [i for i, b in enumerate(buffers) if isinstance(b, Buffer) and b.memory in read]
+
+    def _gradients(self, b: Builder, all: Sequence[Any], dys: Sequence[Any]) -> tuple[Any, ...]:
+        """Those that are wanted, in order; None for those that there are not."""
+        arguments = dict(zip(self._names, all, strict=False))
+        for name, count in self._lists.items():
+            arguments[name] = tuple(arguments.pop(f"{name}[{i}]") for i in range(count))
+        results, kept = tuple(all[self._count :]), self.recorder.of
+        if kept is not self.recorder.op and len(results) < len(kept.results):  # of an operator
+            results = tuple(kept.lower(b, **arguments, **self._options))
+        of = Backward(arguments, self._options, results, tuple(dys), self._needs)
+        found = self.vjp(b, of)
+        return tuple(found.get(self._names[i]) for i in self.wanted)
+
+    def _placed(self, saved: Sequence[Any], updates: Sequence[Any], stub: Any) -> list[Any]:
+        """All arguments and results: those that are not there stand for their shapes."""
+        found = [stub(x) if isinstance(x, _Like) else x for x in self._like]
+        for i, x in zip((*self.saved, *self.updates), (*saved, *updates), strict=True):
+            found[i] = x
+        return found
+
+    def program(self, aliases: bool) -> Callable[..., Any]:
+        """The gradients of what is saved, what is updated, and the results' gradients."""
+        saved = [f"s{i}" for i in range(len(self.saved))]
+        updates = [f"u{i}" for i in range(len(self.updates))]
+        dys = [f"d{i}" for i in range(len(self._like) - self._count)]
+
+        def lower(b: ProgramBuilder, /, **given: Any) -> tuple[Any, ...]:
+            at = self._placed(
+                [given[n] for n in saved],
+                [given[n] for n in updates],
+                lambda x: x.buffer,
+            )
+            return self._gradients(b, at, [given[n] for n in dys])
+
+        takes = (
+            *(Parameter(n, ARRAY) for n in saved),
+            *(Parameter(n, WRITTEN) for n in updates),
+            *(Parameter(n, OPTIONAL) for n in dys),
+        )
+        op = Op(lower, name=f"{self.recorder.op.name}_vjp", takes=takes, public=False)
+        how: dict[str, Any] = {"copies": True, "aliases": aliases and not updates}
+        return Frame(op, **how, hooks=Hooks(watched=False)).function
+
+    @cached_property
+    def views(self) -> Callable[..., Any]:
+        """:meth:`program`, which may return views of what it is given."""
+        return self.program(True)
+
+    @cached_property
+    def copies(self) -> Callable[..., Any]:
+        """:meth:`program`, whose results are new."""
+        return self.program(False)
+
+    def differentiable(
+        self, saved: Sequence[Any], updates: Sequence[Any], dys: Sequence[Any]
+    ) -> tuple[Any, ...]:
+        """The gradients, recorded."""
+        if self.recorder.of is not self.recorder.op:
+            name = self.recorder.op.name
+            raise GradError(f"gradients of {name} have no gradient; leave create_graph away")
+        device = next(d.device for d in dys if d is not None)
+        at = self._placed(saved, updates, partial(_Stub, device))
+        return self._gradients(TorchBuilder(OPERATIONS), at, dys)
+
+
+def _several(value: Any) -> bool:
+    return isinstance(value, tuple | list)
+
+
+@dataclass(frozen=True)
+class _Like:
+    """The shape and dtype of a tensor."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
+    @classmethod
+    def of(cls, x: Any) -> Any:
+        """Of a tensor its like; anything else as it is."""
+        return cls(tuple(x.shape), x.dtype) if isinstance(x, torch.Tensor) else x
+
+    @property
+    def buffer(self) -> Buffer:
+        """A buffer of no program."""
+        name = NAMES[self.dtype]
+        return Buffer(Memory("", INPUT), self.shape, contiguous_strides(self.shape), name)
+
+
+class _Stub:
+    """Stands for a tensor that was not saved: its shape and dtype are known."""
+
+    def __init__(self, device: torch.device, like: _Like) -> None:
+        self.device, self.shape, self.dtype = device, like.shape, like.dtype
+
+
+class Recorded(torch.autograd.Function):
+    """An operation and its gradients, where only autograd watches."""
+
+    @staticmethod
+    def forward(ctx: Any, of: Recorder, args: tuple[Any, ...], *tensors: Any) -> Any:
+        found = of.compute(*args)
+        results = found if isinstance(found, tuple) else (found,)
+        plan = ctx.plan = of.plan(args, ctx.needs_input_grad[2:], tensors, results)
+        saved, ctx.updates = plan.given(tensors, results)
+        ctx.save_for_backward(*saved)
+        if plan.exact:
+            ctx.mark_non_differentiable(*[results[i] for i in plan.exact])
+        return of._own(found)
+
+    @staticmethod
+    def backward(ctx: Any, *dys: Any) -> tuple[Any, ...]:
+        plan, dys = ctx.plan, ctx.plan.all(dys)
+        given = ctx.saved_tensors, ctx.updates, dys
+        if torch.is_grad_enabled():
+            found = plan.differentiable(*given)
+        else:
+            found = plan.views(*given[0], *given[1], *given[2])
+        for update in ctx.updates:
+            torch.autograd.graph.increment_version(update)
+        return None, None, *by_tensor(plan.wanted, found, len(ctx.needs_input_grad) - 2)
+
+
+_apply = super(torch.autograd.Function, Recorded).apply
+"""``Recorded.apply`` without what it does for ``torch.func``, which never comes here."""
+
+
+def by_result(results: Sequence[Any], dys: Sequence[Any]) -> list[Any]:
+    """The gradients by all results, those that are kept, too: None where there can be none."""
+    found: list[Any] = [None] * len(results)
+    for i, dy in enumerate(dys):
+        found[i] = dy if results[i].dtype.is_floating_point else None
+    return found
+
+
+def by_tensor(wanted: Sequence[int], found: Sequence[Any], count: int) -> list[Any]:
+    """The gradients of all tensors: None where none is wanted."""
+    all: list[Any] = [None] * count
+    for i, gradient in zip(wanted, found, strict=True):
+        all[i] = gradient
+    return all
+
+
+# -- programs of tensors ----------------------------------------------------------------------
+class TorchBuilder(Builder):
+    """Computes with tensors, so that autograd records each operation."""
+
+    def call(self, op: Any, *args: Any, **options: Any) -> Any:
+        """See :meth:`ptxgen.program.build.Builder.call`."""
+        if options.get("out") is not None:
+            return op.function(*args, **options)
+        return function(op)(*args, **options)
+
+    def dtype(self, x: Any) -> str:
+        """See :meth:`ptxgen.program.build.Builder.dtype`."""
+        return NAMES[x.dtype]
+
+    def reshape(self, x: Any, shape: Sequence[int]) -> Any:
+        """See :meth:`ptxgen.program.build.Builder.reshape`."""
+        return x.reshape(tuple(shape))
+
+    def permute(self, x: Any, order: Sequence[int]) -> Any:
+        """See :meth:`ptxgen.program.build.Builder.permute`."""
+        return x.permute(tuple(order))
+
+    def expand(self, x: Any, shape: Sequence[int]) -> Any:
+        """See :meth:`ptxgen.program.build.Builder.expand`."""
+        return x.expand(tuple(shape))
+
+    def narrow(self, x: Any, axis: int, start: int, length: int, step: int = 1) -> Any:
+        """See :meth:`ptxgen.program.build.Builder.narrow`."""
+        part = slice(start, start + length * step, step)
+        return x[(*[slice(None)] * (axis % x.dim()), part)]
+
+    def contiguous(self, x: Any) -> Any:
+        """See :meth:`ptxgen.program.build.Builder.contiguous`."""
+        return x.contiguous()
+
+    def filled(self, shape: Sequence[int], dtype: str, value: Any, like: Any) -> Any:
+        """See :meth:`ptxgen.program.build.Builder.filled`."""
+        kind = getattr(torch, dtype)
+        return torch.full(tuple(shape), value, dtype=kind, device=like.device)

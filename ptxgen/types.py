@@ -1,0 +1,30 @@
+"""Types of arguments, as the signatures of operations and their stubs name them."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+
+@runtime_checkable
+class Array(Protocol):
+    """What operations read: arrays of PyTorch, CuPy, JAX and NumPy, numbers of NumPy's, and
+    whatever has ``__dlpack__`` or ``__cuda_array_interface__``.
+
+    Results are arrays of the framework of the first argument.
+    """
+
+    @property
+    def shape(self) -> Any:
+        """The sizes."""
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements."""
+
+
+DtypeLike: TypeAlias = Any
+"""A dtype: its full name, such as "bfloat16", or a dtype of PyTorch, NumPy, CuPy or JAX."""
+Stream: TypeAlias = Any
+"""A stream of PyTorch or CuPy, or the handle of one as an integer; None: the framework's current
+one.
+"""

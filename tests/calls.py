@@ -1,0 +1,683 @@
+"""Random calls of every public operation: valid ones with their oracle, and bad ones.
+
+A call is an operation's name and its arguments by name. :func:`valid` draws one that the operation
+takes, with NumPy scalars, 0-d arrays, Python numbers, strided, negative, offset and read-only
+arrays among its arguments. :func:`bad` spoils one argument of a valid call. What comes of a call is
+judged by :func:`judge`: a valid one has the oracle's bits; a bad one is refused by an error of
+ptxgen that names the argument, or is no bad one, as the oracle takes it, too, and gives the same.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+from typing import Any
+
+import numpy as np
+from bits import NUMPY, difference, operand
+
+import ptxgen
+from ptxgen import functions, layout, reference
+from ptxgen.errors import DtypeError, FormulaError, PtxgenError
+from ptxgen.ops.pointwise import Pointwise
+
+FLOATS = ("f32", "bf16", "f16", "f64")
+KINDS = {**NUMPY, "i32": np.dtype("i4"), "i64": np.dtype("i8"), "bool": np.dtype("?")}
+
+
+@dataclass(frozen=True)
+class Call:
+    """``given``: the arguments by name; ``spoiled``: the one that is bad, and ``how``."""
+
+    name: str
+    given: dict[str, Any]
+    spoiled: str = ""
+    how: str = ""
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{name}={_shown(value)}" for name, value in self.given.items())
+        return f"{self.name}({shown})" + (f"  # {self.spoiled}: {self.how}" if self.how else "")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What is called, its oracle, and what draws arguments."""
+
+    function: Callable[..., Any]
+    oracle: Callable[..., Any]
+    draw: Callable[[Draw], dict[str, Any]]
+
+
+class Draw:
+    """Draws arguments."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.numpy = np.random.default_rng(seed)
+
+    def size(self, most: int = 40, least: int = 0) -> int:
+        """Small sizes mostly, odd ones and round ones, now and then none."""
+        found = self.random.choice((1, 2, 3, 5, 7, 8, 16, 17, 31, 32, 33, 40, 0))
+        return max(min(found, most), least)
+
+    def shape(self, rank: int, most: int = 12) -> tuple[int, ...]:
+        return tuple(self.size(most) for _ in range(rank))
+
+    def one(self, *of: Any) -> Any:
+        return self.random.choice(of)
+
+    def some(self, name: str, value: Any, chance: float = 0.4) -> dict[str, Any]:
+        """An argument that is mostly left away."""
+        return {name: value() if callable(value) else value} if self.maybe(chance) else {}
+
+    def maybe(self, chance: float = 0.5) -> bool:
+        return self.random.random() < chance
+
+    def array(self, shape: tuple[int, ...], dtype: str, scalars: bool = True) -> Any:
+        """Numbers of ``dtype``, somehow in memory; without dimensions, perhaps a NumPy scalar."""
+        if dtype == "bool":
+            found = self.numpy.random(shape) < 0.5
+        elif dtype.startswith("i"):
+            found = self.numpy.integers(-9, 10, shape).astype(KINDS[dtype])
+        else:
+            kind = self.one("normal", "normal", "wide", "special") if shape else "normal"
+            found = np.asarray(operand(self.numpy, shape or (1,), kind, dtype)).reshape(shape)
+        return self.placed(np.asarray(found, KINDS[dtype]), scalars)
+
+    def placed(self, found: np.ndarray, scalars: bool = True) -> Any:
+        """The same array, elsewhere in memory."""
+        if not found.shape:
+            return found[()] if scalars and self.maybe() else found
+        how = self.one("plain", "plain", "steps", "turned", "back", "offset", "locked")
+        if how == "steps":
+            wide = np.zeros([2 * n for n in found.shape], found.dtype)
+            wide[tuple(slice(None, None, 2) for _ in found.shape)] = found
+            found = wide[tuple(slice(None, None, 2) for _ in found.shape)]
+        elif how == "turned":
+            found = np.ascontiguousarray(found.T).T
+        elif how == "back":
+            found = np.ascontiguousarray(found[::-1])[::-1]
+        elif how == "offset":
+            flat = np.zeros(found.size + 1, found.dtype)
+            flat[1:] = found.reshape(-1)
+            found = flat[1:].reshape(found.shape)
+        elif how == "locked":
+            found = found.copy()
+            found.flags.writeable = False
+        return found
+
+    def indices(self, shape: tuple[int, ...], size: int) -> Any:
+        dtype = self.one("i32", "i64")
+        found = self.numpy.integers(0, max(size, 1), shape).astype(KINDS[dtype])
+        return self.placed(found if size else found[:0] if shape else found)
+
+    def axis(self, rank: int) -> int:
+        return self.random.randrange(-rank, rank)
+
+
+# -- what is drawn ----------------------------------------------------------------------------
+def _product(d: Draw) -> tuple[str, int, int, int]:
+    return d.one(*FLOATS), d.size(20), d.size(20), d.size(40)
+
+
+def _linear(d: Draw) -> dict[str, Any]:
+    dtype, m, n, k = _product(d)
+    how = d.one("kn", "nk")
+    given = {
+        "x": d.array((*d.one((m,), (m, 2), ()), k), dtype),
+        "w": d.array((k, n) if how == "kn" else (n, k), dtype),
+        "layout": how,
+    }
+    given |= d.some("bias", lambda: d.array((n,), dtype))
+    if dtype != "f64":
+        given |= d.some("activation", d.one("relu", "gelu", "gelu_tanh", "silu", None))
+    if dtype in ("bf16", "f16"):
+        given |= d.some("out_dtype", "float32") | d.some("tier", d.one("simt", "tc", "auto"))
+    return given
+
+
+def _dgrad(d: Draw) -> dict[str, Any]:
+    dtype, m, n, k = _product(d)
+    how = d.one("kn", "nk")
+    w = d.array((k, n) if how == "kn" else (n, k), dtype)
+    return {"dy": d.array((m, n), dtype), "w": w, "layout": how}
+
+
+def _wgrad(d: Draw) -> dict[str, Any]:
+    dtype, m, n, k = _product(d)
+    given = {"x": d.array((m, k), dtype), "dy": d.array((m, n), dtype)}
+    return given | d.some("chain", True) | d.some("layout", d.one("kn", "nk"))
+
+
+def _matmul(d: Draw) -> dict[str, Any]:
+    dtype, m, n, k = _product(d)
+    ta, tb = d.maybe(), d.maybe()
+    batch = d.one((), (), (2,), (3, 2))
+    return {
+        "a": d.array((*batch, *((k, m) if ta else (m, k))), dtype),
+        "b": d.array((*d.one(batch, ()), *((n, k) if tb else (k, n))), dtype),
+        "transpose_a": ta,
+        "transpose_b": tb,
+    }
+
+
+def _reduction(name: str) -> Callable[[Draw], dict[str, Any]]:
+    def draw(d: Draw) -> dict[str, Any]:
+        rank = d.one(1, 2, 2, 3)
+        dtypes = FLOATS
+        if name in ("sum", "prod"):
+            dtypes = (*FLOATS, "i32", "i64", "bool")
+        elif name[:3] in ("ama", "ami", "arg"):
+            dtypes = (*FLOATS, "i32", "i64")
+        shape = tuple(d.size(20, 1) for _ in range(rank))
+        given = {"x": d.array(shape, d.one(*dtypes))}
+        axis = d.one(None, d.axis(rank), rank - 1, 0, -1)
+        if name[:3] != "arg" and d.maybe(0.2):
+            axis = tuple(d.random.sample(range(rank), d.random.randrange(1, rank + 1)))
+        given |= d.some("axis", axis, 0.8) | d.some("keepdims", True, 0.2)
+        if name in ("var", "std"):
+            given |= d.some("correction", d.one(0, 1, 0.5, 2))
+        return given
+
+    return draw
+
+
+def _along(d: Draw) -> dict[str, Any]:
+    rank = d.one(1, 2, 3)
+    given = {"x": d.array(tuple(d.size(20, 1) for _ in range(rank)), d.one(*FLOATS))}
+    return given | d.some("axis", d.axis(rank))
+
+
+def _last(d: Draw) -> dict[str, Any]:
+    return {"x": d.array((*d.shape(d.one(0, 1, 2)), d.size()), d.one(*FLOATS))}
+
+
+def _cumsum(d: Draw) -> dict[str, Any]:
+    dtype = d.one(*FLOATS, "i32", "i64")
+    given = {"x": d.array((*d.shape(d.one(0, 1, 2)), d.size()), dtype)}
+    return given | d.some("exclusive", True) | d.some("reverse", True)
+
+
+def _losses(d: Draw) -> dict[str, Any]:
+    rows, n = d.one((), (), (3,), (2, 5)), d.size(40, 1)
+    target = d.indices(rows, n)
+    given = {"x": d.array((*rows, n), d.one(*FLOATS)), "target": target}
+    given |= d.some("reduction", d.one("none", "sum", "mean"))
+    given |= d.some("label_smoothing", d.one(0.1, 0.5, 0.0)) | d.some("softcap", 30.0)
+    return given | d.some("z_loss", 0.25) | d.some("ignore_index", d.one(-100, 0))
+
+
+def _fused(d: Draw) -> dict[str, Any]:
+    dtype, m, n, k = d.one(*FLOATS), d.size(20), d.size(40, 1), d.size(20)
+    given = {
+        "x": d.array((m, k), dtype),
+        "w": d.array((n, k), dtype),
+        "target": d.indices((m,), n),
+    }
+    given |= d.some("bias", lambda: d.array((n,), dtype))
+    given |= d.some("reduction", d.one("none", "sum", "mean")) | d.some("softcap", 30.0)
+    return given | d.some("chunk", d.one(1, 7, 16))
+
+
+def _norm(*vectors: str) -> Callable[[Draw], dict[str, Any]]:
+    def draw(d: Draw) -> dict[str, Any]:
+        dtype, n = d.one(*FLOATS), d.size(40, 1)
+        shape = (*d.shape(d.one(0, 1, 2)), n)
+        given = {"x": d.array(shape, dtype)}
+        for name in vectors:
+            given |= d.some(name, lambda: d.array((n,), dtype), 0.6)
+        given |= d.some("residual", lambda: d.array(shape, dtype))
+        return given | d.some("eps", d.one(1e-6, 1e-3, 0.0))
+
+    return draw
+
+
+def _group_norm(d: Draw) -> dict[str, Any]:
+    dtype, groups = d.one(*FLOATS), d.one(1, 2, 3)
+    channels = groups * d.one(1, 2, 5)
+    shape = (d.size(4), channels, *d.one((), (3,), (2, 5)))
+    given = {"x": d.array(shape, dtype), "groups": groups}
+    for name in ("weight", "bias"):
+        given |= d.some(name, lambda: d.array((channels,), dtype))
+    return given
+
+
+def _embedding(d: Draw) -> dict[str, Any]:
+    size = d.size(20, 1)
+    weight = d.array((size, d.size(20)), d.one(*FLOATS, "i32", "i64"))
+    return {"weight": weight, "indices": d.indices(d.shape(d.one(0, 1, 2)), size)}
+
+
+def _gather(d: Draw) -> dict[str, Any]:
+    shape = tuple(d.size(9, 1) for _ in range(d.one(1, 2, 3)))
+    axis = d.axis(len(shape))
+    x = d.array(shape, d.one(*FLOATS, "i32"))
+    return {"x": x, "indices": d.indices(d.shape(d.one(0, 1, 2)), shape[axis]), "axis": axis}
+
+
+def _embedding_backward(d: Draw) -> dict[str, Any]:
+    rows, lead = d.size(20, 1), d.shape(d.one(0, 1, 2))
+    dy = d.array((*lead, d.size(20)), d.one(*FLOATS, "i32"))
+    return {"dy": dy, "indices": d.indices(lead, rows), "rows": rows}
+
+
+def _index_add(d: Draw) -> dict[str, Any]:
+    dtype, rows, count, width = d.one(*FLOATS, "i32"), d.size(9, 1), d.size(20), d.size(20)
+    return {
+        "x": d.array((rows, width), dtype),
+        "indices": d.indices((count,), rows),
+        "source": d.array((count, width), dtype),
+    }
+
+
+def _scatter_add(d: Draw) -> dict[str, Any]:
+    dtype, shape = d.one(*FLOATS, "i32"), [d.size(9, 1) for _ in range(d.one(1, 2, 3))]
+    axis = d.axis(len(shape))
+    other = list(shape)
+    other[axis] = d.size(9)
+    return {
+        "x": d.array(tuple(shape), dtype),
+        "indices": d.indices(tuple(other), shape[axis]),
+        "source": d.array(tuple(other), dtype),
+        "axis": axis,
+    }
+
+
+def _topk(d: Draw) -> dict[str, Any]:
+    n = d.size(40, 1)
+    x = d.array((*d.shape(d.one(0, 1, 2)), n), d.one("f32", "bf16", "f16", "i32"))
+    return {"x": x, "k": d.random.randrange(n + 1)} | d.some("largest", False)
+
+
+def _sample(d: Draw) -> dict[str, Any]:
+    lead = d.shape(d.one(0, 1, 2))
+    logits = d.array((*lead, d.size(40, 1)), d.one("f32", "bf16", "f16"))
+    given = {"logits": logits} | d.some("temperature", d.one(0.0, 0.5, 1)) | d.some("top_k", 3)
+    given |= d.some("top_p", d.one(0.5, 1.0)) | d.some("seed", d.one(0, 7, -3))
+    return given | d.some("offset", lambda: d.placed(d.numpy.integers(0, 99, lead), False))
+
+
+def _wgrads(*rows: str) -> Callable[[Draw], dict[str, Any]]:
+    def draw(d: Draw) -> dict[str, Any]:
+        dtype, lead, n = d.one(*FLOATS), d.shape(d.one(1, 2)), d.size(20)
+        wide = "f64" if dtype == "f64" else "f32"
+        given = {name: d.array((*lead, n), dtype) for name in ("dy", "x")}
+        return given | {name: d.array(lead, wide, False) for name in rows}
+
+    return draw
+
+
+def _pointwise(name: str, count: int) -> Callable[[Draw], dict[str, Any]]:
+    function = getattr(functions, name)
+
+    def draw(d: Draw) -> dict[str, Any]:
+        while True:
+            given = drawn(d)
+            dtypes = [_short(given[n]) for n in function.arguments]
+            try:
+                function.formula(tuple(dtypes))
+            except (DtypeError, FormulaError):  # not all functions are of f64
+                continue
+            return given
+
+    def drawn(d: Draw) -> dict[str, Any]:
+        dtype = d.one(*_TAKEN.get(name, FLOATS))
+        shape = d.shape(d.one(0, 1, 2, 3), 9)
+        given: dict[str, Any] = {}
+        arrays = 0
+        for i, each in enumerate(function.arguments):
+            own = "bool" if each == "condition" else dtype
+            if own != "bool" and (arrays or i + 1 < count) and name != "where" and d.maybe(0.2):
+                number: float = d.one(2, -1, 3)
+                given[each] = number if own.startswith("i") or d.maybe(0.3) else number + 0.5
+                continue
+            arrays += own != "bool" or dtype == "bool"
+            part = tuple(1 if d.maybe(0.15) else n for n in shape)
+            given[each] = d.array(part[d.one(0, 0, 0, len(shape)) :], own, name != "where")
+        return given
+
+    return draw
+
+
+def _short(value: Any) -> str | None:
+    if not isinstance(value, np.ndarray | np.generic):
+        return None
+    return next(short for short, kind in KINDS.items() if kind == value.dtype)
+
+
+_INTEGERS = ("i32", "i64", "bool")
+_TAKEN = {
+    **{f"bitwise_{how}": _INTEGERS for how in ("and", "or", "xor", "not")},
+    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge", "where"), (*FLOATS, "i32", "i64")),
+    **dict.fromkeys(("add", "sub", "mul", "neg", "abs"), (*FLOATS, "i32", "i64")),
+    **dict.fromkeys(("maximum", "minimum", "clamp"), (*FLOATS, "i32", "i64")),
+    "copy": (*FLOATS, "i32", "i64", "bool"),
+}
+
+
+def _int4(d: Draw) -> dict[str, Any]:
+    m, n, k = d.size(20), 2 * d.size(10, 1), 2 * d.size(16, 1)
+
+    def packed(*shape: int) -> Any:
+        return d.placed(d.numpy.integers(0, 256, shape).astype(np.uint8))
+
+    given = {"a": packed(m, k // 2), "b": packed(n, k // 2), "dtype": d.one("s4", "u4")}
+    return given | d.some("alpha", d.one(0.5, 2)) | d.some("c", lambda: packed(m, n // 2))
+
+
+def _nf4(argument: str) -> Callable[[Draw], dict[str, Any]]:
+    def draw(d: Draw) -> dict[str, Any]:
+        n, dtype = d.size(9, 1), d.one("f32", "bf16", "f16")
+        q = ptxgen.nf4.quantize(d.numpy.standard_normal((n, 64)).astype("f4"))
+        width = 64 if argument == "x" else n
+        return {argument: d.array((d.size(9), width), dtype), "q": q}
+
+    return draw
+
+
+def _narrow(d: Draw) -> dict[str, Any]:
+    shape = tuple(d.size(9, 1) for _ in range(d.one(1, 2, 3)))
+    axis = d.axis(len(shape))
+    start = d.random.randrange(shape[axis] + 1)
+    length = d.random.randrange(shape[axis] - start + 1)
+    return {"x": d.array(shape, "f32"), "axis": axis, "start": start, "length": length}
+
+
+def _transpose(d: Draw) -> dict[str, Any]:
+    rank = d.one(2, 3)
+    return {"x": d.array(d.shape(rank), "f32"), "first": d.axis(rank), "second": d.axis(rank)}
+
+
+def _expand(d: Draw) -> dict[str, Any]:
+    shape = d.shape(2)
+    return {"x": d.array(tuple(d.one(n, 1) for n in shape), "f32"), "shape": (2, *shape)}
+
+
+def _contiguous(d: Draw) -> dict[str, Any]:
+    return {"x": d.array(d.shape(d.one(0, 1, 2, 3)), d.one(*FLOATS, "i32", "bool"))}
+
+
+def _concat(d: Draw) -> dict[str, Any]:
+    dtype, rank = d.one(*FLOATS, "i64"), d.one(1, 2, 3)
+    shape, axis = list(d.shape(rank)), d.axis(rank)
+    parts = []
+    for _ in range(d.one(1, 2, 3)):
+        shape[axis] = d.size(9)
+        parts.append(d.array(tuple(shape), dtype))
+    return {"arrays": parts, "axis": axis}
+
+
+def _pad(d: Draw) -> dict[str, Any]:
+    shape = d.shape(d.one(1, 2))
+    widths = [(d.one(0, 1, 3), d.one(0, 2)) for _ in shape]
+    return {"x": d.array(shape, d.one(*FLOATS)), "widths": widths, "value": d.one(0, 2.5)}
+
+
+def _rope(d: Draw) -> dict[str, Any]:
+    dtype, rows, half = d.one(*FLOATS), d.size(9), d.size(9, 1)
+    x = d.array((2, rows, 2 * half + d.one(0, 3)), dtype)
+    angles = [d.array((rows, half), dtype) for _ in range(2)]
+    return {"x": x, "cos": angles[0], "sin": angles[1], "interleaved": d.maybe()}
+
+
+# -- oracles of what has none in ptxgen.reference -----------------------------------------------
+def _as_numpy(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda **given: function(**given)
+
+
+def _padded(x: Any, widths: Any, value: float = 0) -> Any:
+    return np.pad(x, widths, constant_values=np.asarray(value).astype(x.dtype))
+
+
+def _turned(x: Any, cos: Any, sin: Any, interleaved: bool = False) -> Any:
+    x, cos, sin = (np.asarray(each) for each in (x, cos, sin))
+    half, found = cos.shape[-1], np.array(x)
+    first, second = (
+        (slice(0, 2 * half, 2), slice(1, 2 * half, 2))
+        if interleaved
+        else (slice(0, half), slice(half, 2 * half))
+    )
+    turn = ptxgen.pointwise(lambda a, b, c, s: (a * c - b * s, b * c + a * s))
+    own = {"float32": "f32", "float64": "f64", "bfloat16": "bf16", "float16": "f16"}[x.dtype.name]
+    parts = turn.reference(x[..., first], x[..., second], cos, sin, out_dtype=(own, own))
+    found[..., first], found[..., second] = parts
+    return found
+
+
+def _row(name: str) -> Operation:
+    draw = _reduction(name) if name in _REDUCTIONS else _along
+    return Operation(getattr(ptxgen, name), getattr(reference, name), draw)
+
+
+_REDUCTIONS = ("sum", "prod", "mean", "amax", "amin", "argmax", "argmin", "var", "std")
+
+
+def _own(name: str, draw: Callable[[Draw], dict[str, Any]]) -> Operation:
+    return Operation(getattr(ptxgen, name), getattr(reference, name), draw)
+
+
+def _moved(name: str, oracle: Callable[..., Any], draw: Any) -> Operation:
+    return Operation(getattr(layout, name), oracle, draw)
+
+
+@cache
+def operations() -> dict[str, Operation]:
+    """All public operations by name."""
+    found = {name: _row(name) for name in (*_REDUCTIONS, "softmax", "log_softmax")}
+    for name, draw in (
+        *(("linear", _linear), ("linear_dgrad", _dgrad), ("linear_wgrad", _wgrad)),
+        *(("matmul", _matmul), ("logsumexp", _last), ("cumsum", _cumsum)),
+        *(("cross_entropy", _losses), ("linear_cross_entropy", _fused)),
+        *(("linear_cross_entropy_grad", _fused), ("group_norm", _group_norm)),
+        *(("rms_norm", _norm("weight")), ("layer_norm", _norm("weight", "bias"))),
+        *(("embedding", _embedding), ("gather", _gather), ("index_add", _index_add)),
+        *(("embedding_backward", _embedding_backward), ("scatter_add", _scatter_add)),
+        *(("topk", _topk), ("sample", _sample)),
+        *(("rms_norm_wgrad", _wgrads("rstd")), ("layer_norm_wgrad", _wgrads("mean", "rstd"))),
+    ):
+        found[name] = _own(name, draw)
+    for name in functions.__all__:
+        if name != "cast":
+            function = getattr(functions, name)
+            draw = _pointwise(name, len(function.arguments))
+            found[f"functions.{name}"] = Operation(function, function.reference, draw)
+    found["int4.gemm"] = Operation(ptxgen.int4.gemm, reference.int4_gemm, _int4)
+    found["nf4.linear"] = Operation(ptxgen.nf4.linear, reference.nf4_linear, _nf4("x"))
+    found["nf4.linear_dgrad"] = Operation(
+        ptxgen.nf4.linear_dgrad, reference.nf4_linear_dgrad, _nf4("dy")
+    )
+    for name, oracle, draw in (
+        ("narrow", lambda x, axis, start, length: np.take(x, range(start, start + length), axis),
+         _narrow),
+        ("transpose", lambda x, first=-2, second=-1: np.swapaxes(x, first, second), _transpose),
+        ("expand", lambda x, shape: np.broadcast_to(x, shape), _expand),
+        ("contiguous", lambda x: np.array(x), _contiguous),
+        ("concat", lambda arrays, axis=0: np.concatenate(arrays, axis), _concat),
+        ("pad", _padded, _pad),
+        ("rope", _turned, _rope),
+    ):  # fmt: skip
+        found[f"layout.{name}"] = _moved(name, oracle, draw)
+    return found
+
+
+def valid(name: str, seed: int) -> Call:
+    """A call that the operation takes."""
+    return Call(name, operations()[name].draw(Draw(seed)))
+
+
+# -- bad ones -----------------------------------------------------------------------------------
+class _Odd:
+    """An object of no use."""
+
+    def __repr__(self) -> str:
+        return "<odd>"
+
+
+def _spoilt_arrays(d: Draw, value: Any) -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = [
+        ("None", None), ("text", "x"), ("odd", _Odd()), ("list", [1.0, 2.0]), ("dict", {}),
+        ("class", np.ndarray), ("objects", np.array([None, 1])), ("complex", np.ones(3, "c8")),
+        ("swapped", np.ones(3, ">f4")), ("words", np.array(["a", "b"])), ("bytes", b"abc"),
+        ("dates", np.array(["2020-01-01"], "M8[D]")), ("records", np.zeros(2, "f4,f4")),
+        ("0-d", np.float32(1)), ("a dimension more", None), ("other dtype", None),
+        ("masked", np.ma.array([1.0, 2.0])), ("of 7", np.ones(7, "f4")), ("bool", True),
+        ("number", 1.5), ("empty", np.zeros((0, 0), "f4")), ("int8", np.ones((3, 3), "i1")),
+    ]  # fmt: skip
+    if isinstance(value, np.ndarray):
+        found += [("a dimension more", value[None]), ("other dtype", value.astype("u2"))]
+        if value.ndim:
+            found += [("shorter", value[..., :-1]), ("flat", value.reshape(-1))]
+    how, spoilt = d.one(*found)
+    return [(how, spoilt)]
+
+
+_VALUES: tuple[Any, ...] = (
+    None, "x", "", b"x", -1, -7, 2, 10**6, 2**31, 2**63, 2**70, -(2**70), 1.5, 1e300, -1e300, 0.0,
+    float("nan"), float("inf"), True, False, (), [], {}, (0,), (0, 0), [0, 5], ("x",), "0", 1 + 2j,
+    np.float32(0.5), np.int64(1), np.array(1), np.array([1, 2]), np.float64("nan"), _Odd(), object,
+    [[1]], (1, 2, 3), range(2), lambda: 0,
+)  # fmt: skip
+
+_ALSO = (
+    "out",
+    "out_dtype",
+    "stream",
+    "kernel",
+    "axis",
+    "eps",
+    "keepdims",
+    "check",
+    "layout",
+    "tier",
+)
+
+
+def bad(name: str, seed: int) -> Call:
+    """A call with one argument spoiled (which may turn out to be no harm)."""
+    d = Draw(seed)
+    of = operations()[name]
+    given = of.draw(d)
+    accepted = _accepted(of.function)
+    more = [each for each in accepted if each not in given]
+    spoiled = d.one(*given, *more)
+    value = given.get(spoiled)
+    if spoiled == "out":
+        how, spoilt = _spoilt_out(d, of, given)
+    elif isinstance(value, np.ndarray | np.generic) or (spoiled in given and d.maybe(0.1)):
+        ((how, spoilt),) = _spoilt_arrays(d, value)
+    else:
+        spoilt = d.one(*_VALUES)
+        how = repr(spoilt)
+    return Call(name, {**given, spoiled: spoilt}, spoiled, how)
+
+
+def _accepted(function: Any) -> list[str]:
+    try:
+        named = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return []
+    if isinstance(function, Pointwise):
+        return [*function.arguments, "out", "out_dtype", "stream", "kernel"]
+    return [n for n in named if n not in ("args", "named")]
+
+
+def _spoilt_out(d: Draw, of: Operation, given: dict[str, Any]) -> tuple[str, Any]:
+    try:
+        like = of.oracle(**given)
+    except Exception:
+        return "text", "x"
+    like = like[0] if isinstance(like, tuple) else like
+    like = np.asarray(like)
+    locked = np.zeros(like.shape, like.dtype)
+    locked.flags.writeable = False
+    first = next(iter(given.values()))
+    choices: list[tuple[str, Any]] = [
+        ("text", "x"), ("odd", _Odd()), ("number", 3), ("list", [1.0]), ("read-only", locked),
+        ("int16", np.zeros(like.shape, "i2")), ("complex", np.zeros(like.shape, "c8")),
+        ("a dimension more", np.zeros((1, *like.shape), like.dtype)),
+        ("zero strides", np.broadcast_to(np.zeros((), like.dtype), like.shape)),
+        ("pair", (np.zeros(3, "f4"),) * 2), ("triple", (None,) * 3), ("class", np.ndarray),
+        ("an argument", first), ("u1", np.zeros(like.shape, "u1")),
+    ]  # fmt: skip
+    return d.one(*choices)
+
+
+# -- judging --------------------------------------------------------------------------------------
+def judge(call: Call) -> str:
+    """What is wrong with what comes of a call; empty if nothing is."""
+    of = operations()[call.name]
+    kept = {n: _copied(v) for n, v in call.given.items()}
+    try:
+        got = of.function(**call.given)
+    except PtxgenError as error:
+        if not call.spoiled:
+            return f"refused: {type(error).__name__}: {error}"
+        related = call.given if _plain(call.given[call.spoiled]) else (call.spoiled,)
+        if not any(_names(name, str(error)) for name in related):
+            return f"{type(error).__name__} does not name {call.spoiled}: {error}"
+        return ""
+    except Exception as error:
+        return f"bare {type(error).__name__}: {error}"
+    given = {n: v for n, v in kept.items() if n not in ("stream", "kernel", "out", "check")}
+    out = call.given.get("out")
+    given_out = out is not None and not (isinstance(out, tuple) and all(o is None for o in out))
+    try:
+        with np.errstate(all="ignore"):
+            if given_out and not given.get("out_dtype") and "out_dtype" in _accepted(of.oracle):
+                given["out_dtype"] = np.asarray(out[0] if isinstance(out, tuple) else out).dtype
+            expected = of.oracle(**given)
+    except Exception as error:
+        return f"taken, where the oracle raises {type(error).__name__}: {error}"
+    for mine, theirs in zip(_several(got), _several(expected), strict=True):
+        if theirs is None or mine is None:
+            if mine is not theirs:
+                return f"got {mine!r}, expected {theirs!r}"
+            continue
+        found = difference(mine, theirs)
+        if found:
+            return found
+    written = {id(v) for v in _several(out)}
+    for name, new in call.given.items():
+        if not isinstance(new, np.ndarray) or id(new) in written or new.dtype.kind in "VO":
+            continue
+        if difference(_raw(new), _raw(kept[name])):
+            return f"{name} has been changed"
+    return ""
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return type(value)(_copied(v) for v in value)
+    return np.array(value, copy=True) if isinstance(value, np.ndarray) else value
+
+
+def _plain(value: Any) -> bool:
+    """Whether this is an array or a number, so that what is wrong may be said of another's."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.dtype.kind in "biuf"
+    return isinstance(value, int | float)
+
+
+def _raw(array: np.ndarray) -> np.ndarray:
+    if array.dtype.kind in "OMUS" or array.dtype.itemsize not in (1, 2, 4, 8):
+        return np.zeros(0)
+    return np.ascontiguousarray(array).view(f"u{array.itemsize}").astype("f8")
+
+
+def _several(found: Any) -> tuple[Any, ...]:
+    return tuple(found) if isinstance(found, tuple | list) else (found,)
+
+
+def _names(argument: str, text: str) -> bool:
+    return re.search(rf"\b{re.escape(argument.removesuffix('s'))}", text) is not None
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        strides = [s // value.itemsize for s in value.strides]
+        return f"<{value.dtype} {list(value.shape)} {strides}>"
+    return repr(value)[:60]

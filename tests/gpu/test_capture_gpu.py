@@ -1,0 +1,100 @@
+"""Captured functions on a GPU: CUDA graphs have the bits of the operations that they call."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxgen
+from ptxgen import functions as f
+from ptxgen import int4
+from ptxgen.errors import DeviceError, ShapeError, TraceError
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.gpu
+
+
+def drawn(*shape: int, dtype=None) -> torch.Tensor:
+    return torch.randn(*shape, device="cuda", dtype=dtype or torch.bfloat16)
+
+
+@pytest.fixture
+def block():
+    w, scale = drawn(64, 96), drawn(96)
+
+    def function(x):
+        y = ptxgen.rms_norm(ptxgen.linear(x, w, activation="silu"), scale)
+        return y, ptxgen.sum(f.mul(y, 2.0), axis=0), ptxgen.softmax(y[:, :32]).T
+
+    function.outside = w, scale
+    return function
+
+
+def test_a_graph_has_the_bits_of_its_operations(block) -> None:
+    captured = ptxgen.capture(block, drawn(40, 64))
+    for _ in range(3):
+        x = drawn(40, 64)
+        for got, wanted in zip(captured(x), block(x), strict=True):
+            assert torch.equal(got, wanted) and got.shape == wanted.shape
+    block.outside[0].mul_(0.5)  # read where it lies, at each replay
+    x = drawn(64, 40).T
+    for got, wanted in zip(captured(x), block(x.contiguous()), strict=True):
+        assert torch.equal(got, wanted)
+
+
+def test_results_are_the_callers_own(block) -> None:
+    captured = ptxgen.capture(block, drawn(40, 64))
+    x = drawn(40, 64)
+    first = captured(x)
+    kept = [t.clone() for t in first]
+    captured(drawn(40, 64))
+    assert all(torch.equal(a, b) for a, b in zip(first, kept, strict=True))
+
+
+def test_replaying_reads_and_writes_its_own_memory(block) -> None:
+    captured = ptxgen.capture(block, drawn(40, 64))
+    x = drawn(40, 64)
+    captured.arguments[0].copy_(x)
+    captured.replay()
+    for got, wanted in zip(captured.results, block(x), strict=True):
+        assert torch.equal(got, wanted)
+
+
+def test_calls_on_other_streams_follow_one_another(block) -> None:
+    captured = ptxgen.capture(block, drawn(4096, 64))
+    streams = [torch.cuda.Stream() for _ in range(3)]
+    inputs = [drawn(4096, 64) for _ in range(12)]
+    torch.cuda.synchronize()
+    found = []
+    for i, x in enumerate(inputs):
+        with torch.cuda.stream(streams[i % 3]):
+            found.append(captured(x))
+    torch.cuda.synchronize()
+    for x, results in zip(inputs, found, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(results, block(x), strict=True))
+
+
+def test_bytes_of_any_dtype_are_brought(block) -> None:
+    a = torch.randint(0, 255, (64, 64), dtype=torch.uint8, device="cuda")
+    captured = ptxgen.capture(lambda a: int4.gemm(a, a), a)
+    assert torch.equal(captured(a), int4.gemm(a, a))
+    with pytest.raises(ShapeError, match="argument 0 has strides"):
+        captured(a.T)
+
+
+def test_arrays_of_other_places_are_refused(block) -> None:
+    captured = ptxgen.capture(block, drawn(40, 64))
+    with pytest.raises(DeviceError, match="argument 0 is a CPU torch tensor"):
+        captured(drawn(40, 64).cpu())
+    with pytest.raises(TraceError, match="captured in cuda:0"):
+        ptxgen.capture(f.neg, torch.ones(3, device="cuda"))(np.ones(3, "f4"))
+
+
+def test_what_is_traced_within_a_capture_goes_with_it(block) -> None:
+    """Many captures, made and dropped while their graphs may still run."""
+    for _ in range(20):
+        captured = ptxgen.capture(block, drawn(512, 64))
+        x = drawn(512, 64)
+        found = captured(x)
+        del captured
+        assert torch.equal(found[0], block(x)[0])

@@ -1,0 +1,167 @@
+"""Captured functions: the bits of the operations that they call, whatever is in their arguments."""
+
+from __future__ import annotations
+
+import calls
+import numpy as np
+import pytest
+from bits import difference
+
+import ptxgen
+from ptxgen import functions as f
+from ptxgen.errors import DtypeError, GradError, PtxgenError, ShapeError, TraceError
+from ptxgen.program.arena import check, place
+
+RNG = np.random.default_rng(5)
+W, BIAS = (RNG.standard_normal(s).astype("f4") for s in ((64, 32), (32,)))
+
+
+def drawn(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype("f4")
+
+
+def block(x):
+    y = ptxgen.linear(x, W, BIAS, activation="gelu")
+    z = ptxgen.softmax(f.fma(y, 2.0, x[:, :32]))
+    return z, ptxgen.sum(z.reshape(2, -1), axis=0), z.T
+
+
+def several(found):
+    return found if isinstance(found, tuple) else (found,)
+
+
+def test_a_block_of_operations_is_replayed() -> None:
+    captured = ptxgen.capture(block, drawn(8, 64))
+    for _ in range(3):
+        x = drawn(8, 64)
+        y = ptxgen.linear(x, W, BIAS, activation="gelu")
+        z = ptxgen.softmax(f.fma(y, 2.0, x[:, :32]))
+        expected = z, ptxgen.sum(z.reshape(2, -1), axis=0), z.T
+        for got, wanted in zip(captured(x[::-1][::-1]), expected, strict=True):
+            assert not difference(got, wanted)
+        W[0] += 1  # what is outside is read at each call
+    assert "4 steps" not in repr(captured) and len(captured.program.steps) == 5
+
+
+def test_its_temporaries_share_one_allocation() -> None:
+    captured = ptxgen.capture(block, drawn(8, 64))
+    temporaries = captured.program.temporaries
+    assert captured.nbytes <= sum(-(-m.nbytes // 256) * 256 for m in temporaries)
+    assert all(m.role == "temporary" for m in temporaries)
+
+
+def arrays_of(given):
+    """The arrays of a call that can be traced, by name (of sequences with a number)."""
+    found = {}
+    for name, value in given.items():
+        if isinstance(value, list | tuple) and value and isinstance(value[0], np.ndarray):
+            found |= {(name, i): x for i, x in enumerate(value)}
+        elif isinstance(value, np.ndarray):
+            found[name, None] = value
+    return found
+
+
+def with_arrays(given, places, arrays):
+    """The arguments with other arrays in these places."""
+    made = {n: list(v) if isinstance(v, list | tuple) else v for n, v in given.items()}
+    for (name, i), x in zip(places, arrays, strict=True):
+        if i is None:
+            made[name] = x
+        else:
+            made[name][i] = x
+    return {
+        n: tuple(v) if isinstance(given[n], tuple) and isinstance(v, list) else v
+        for n, v in made.items()
+    }
+
+
+@pytest.mark.parametrize("name", sorted(calls.operations()))
+def test_every_operation_has_its_bits_when_it_is_captured(name: str) -> None:
+    """As a call that is followed; twice, as the graph's memory is used again."""
+    function, ran = calls.operations()[name].function, 0
+    for seed in range(40):
+        given = calls.valid(name, seed).given
+        given = {n: v for n, v in given.items() if n not in ("out", "stream", "kernel")}
+        arrays = arrays_of(given)
+        if not arrays or not any(x.size for x in arrays.values()):
+            continue
+        places = list(arrays)
+        wanted = several(function(**given))
+        captured = ptxgen.capture(
+            lambda *xs, given=given, places=places: function(**with_arrays(given, places, xs)),
+            *arrays.values(),
+        )
+        for _ in range(2):
+            for got, one in zip(several(captured(*arrays.values())), wanted, strict=True):
+                assert (got is None) == (one is None)
+                assert got is None or not difference(got, one), f"{name} {seed}"
+        ran += 1
+        if ran == 2:
+            return
+    assert ran
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (lambda x: x if x[0, 0] else -x, "asked for its values while it is traced, at"),
+        (lambda x: np.exp(x), "while it is traced, at"),
+        (lambda x: x.cumsum(), "asked for 'cumsum'"),
+        (lambda x: 3, "returns a int as result 0"),
+        (lambda x: None, "returns nothing"),
+        (lambda x: ptxgen.linear(x, np.ones((64, 3), "f4")), "something else each time"),
+        (lambda x: f.add(x, float(RNG.standard_normal())), "something else each time"),
+        (3, "takes a function; got a int"),
+    ],
+)
+def test_what_cannot_be_captured_is_told(function, says: str) -> None:
+    with pytest.raises(TraceError, match=says):
+        ptxgen.capture(function, drawn(8, 64))
+
+
+def test_arrays_of_a_trace_that_has_ended_are_refused() -> None:
+    kept = []
+    ptxgen.capture(lambda x: (kept.append(x), f.neg(x))[1], drawn(3))
+    with pytest.raises(TraceError, match="of another trace"):
+        ptxgen.capture(lambda x: f.add(x, kept[0]), drawn(3))
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "says"),
+    [
+        ((drawn(4, 64),), ShapeError, r"argument 0 has shape \[4, 64\]; takes \[8, 64\]"),
+        ((np.zeros((8, 64)),), DtypeError, "argument 0 has dtype float64; takes float32"),
+        ((drawn(8, 64), drawn(8, 64)), TraceError, "1 arguments; got 2"),
+        ((None,), PtxgenError, "argument 0"),
+    ],
+)
+def test_other_arrays_are_refused_by_name(given, error, says: str) -> None:
+    captured = ptxgen.capture(block, drawn(8, 64))
+    with pytest.raises(error, match=says):
+        captured(*given)
+
+
+def test_errors_are_those_of_the_operations() -> None:
+    with pytest.raises(ShapeError, match="w has shape"):
+        ptxgen.capture(lambda x: ptxgen.linear(x, BIAS), drawn(8, 64))
+
+
+def test_what_needs_gradients_is_refused() -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(GradError, match="argument 0 requires grad"):
+        ptxgen.capture(f.neg, torch.ones(3, requires_grad=True))
+
+
+def test_places_of_what_lives_at_once_do_not_overlap() -> None:
+    """Of random lives; and no more memory than twice what lives at once."""
+    from ptxgen.program.arena import Piece, least
+
+    for _ in range(50):
+        pieces = []
+        for _ in range(int(RNG.integers(1, 30))):
+            first = int(RNG.integers(0, 20))
+            size, last = int(RNG.integers(1, 5000)), first + int(RNG.integers(0, 6))
+            pieces.append(Piece(size, first, last))
+        offsets, nbytes = place(pieces)
+        check(pieces, offsets)
+        assert least(pieces) <= nbytes <= 2 * least(pieces)

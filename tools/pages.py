@@ -1,0 +1,210 @@
+"""The site of ``make docs``: the documents as they are, and a reference from the docstrings.
+
+Hooks of mkdocs (mkdocs.yml). Names of the library are made when they are first used, so before the
+site is built they are written down, as ``build/api/ptxgen/*.py``: signatures and docstrings, which
+mkdocstrings reads as it reads any source. Documents are for readers of files, too: what only these
+understand (links out of docs/, the words behind a fence) is rewritten as pages are read.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import posixpath
+import re
+import textwrap
+from collections.abc import Iterator
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+CHECKOUT = Path(__file__).parents[1]
+STUBS = CHECKOUT / "build" / "api" / "ptxgen"
+MODULES = ("ptxgen", *(f"ptxgen.{m}" for m in ("functions", "layout", "int4", "nf4", "reference")))
+TORCH = CHECKOUT / "ptxgen" / "torch"
+SECTION = re.compile(r"^(\w[\w ]*):?\n((?:[ ]{4}.*\n|\n(?=[ ]{4}))+)", re.MULTILINE)
+"""A heading of a docstring, and what is indented below it."""
+
+
+# -- the reference ------------------------------------------------------------------------------
+def on_pre_build(config: Any) -> None:
+    """Writes the stubs."""
+    STUBS.mkdir(parents=True, exist_ok=True)
+    for name, text in stubs().items():
+        (STUBS / f"{name}.py").write_text(text, encoding="utf-8")
+
+
+def stubs() -> dict[str, str]:
+    """The text of each module of the reference, by the name of its file."""
+    found = {}
+    for name in MODULES:
+        module = import_module(name)
+        found[name.partition(".")[2] or "__init__"] = _module(module)
+    found["torch"] = _torch()
+    known = {"ptxgen", *_paths(found)}
+    return {name: _linked(text, known) for name, text in found.items()}
+
+
+def _paths(texts: dict[str, str]) -> Iterator[str]:
+    """The full name of everything in the reference."""
+    for name, text in texts.items():
+        base = "ptxgen" if name == "__init__" else f"ptxgen.{name}"
+        yield base
+        for each in ast.parse(text).body:
+            if isinstance(each, ast.FunctionDef | ast.ClassDef):
+                yield f"{base}.{each.name}"
+
+
+def _module(module: ModuleType) -> str:
+    parts = [_quoted(inspect.getdoc(module) or "")]
+    for name in sorted(n for n in dir(module) if not n.startswith("_")):
+        value = getattr(module, name)
+        if isinstance(value, ModuleType):
+            continue
+        if isinstance(value, type):
+            (node,) = ast.parse(textwrap.dedent(inspect.getsource(value))).body
+            parts.append(_declared(node))
+        elif callable(value):
+            parts.append(_function(name, value))
+        else:
+            parts.append(f"{name}: {type(value).__name__}\n{_quoted(_said(module, name))}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _function(name: str, value: Any) -> str:
+    doc = getattr(value, "doc", None) or inspect.getdoc(value) or ""
+    try:
+        taken = str(inspect.signature(value)).replace("'", '"')
+        ast.parse(f"def f{taken}: ...")
+    except (SyntaxError, ValueError):  # a default that has no text
+        taken = "(*args, **options)"
+    return f"def {name}{taken}:\n{textwrap.indent(_quoted(doc), '    ')}"
+
+
+def _said(module: ModuleType, name: str) -> str:
+    """The docstring below a constant, where it is written."""
+    home = import_module(vars(module)["_HOMES"][name].partition(":")[0])
+    body = ast.parse(inspect.getsource(home)).body
+    for each, after in pairwise(body):
+        target = each.target if isinstance(each, ast.AnnAssign) else None
+        if isinstance(each, ast.Assign):
+            target = each.targets[0]
+        if isinstance(target, ast.Name) and target.id == name and isinstance(after, ast.Expr):
+            return inspect.cleandoc(ast.literal_eval(after.value))
+    return ""
+
+
+def _torch() -> str:
+    """What ``ptxgen.torch`` brings, read from its source: this needs no PyTorch."""
+    tree = ast.parse((TORCH / "__init__.py").read_text(encoding="utf-8"))
+    found: dict[str, str] = {}
+    for each in tree.body:
+        if isinstance(each, ast.ImportFrom) and (each.module or "").startswith("ptxgen.torch."):
+            source = TORCH / f"{each.module.rpartition('.')[2]}.py"
+            taken = {alias.asname or alias.name for alias in each.names}
+            for node in ast.parse(source.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in taken:
+                    found[node.name] = _declared(node)
+    from ptxgen.ops import OPERATIONS
+
+    for name, op in OPERATIONS.items():
+        offered = op.public or name == "int4_gemm"
+        if offered and name not in found and not any(p.flag for p in op.parameters):
+            found[name] = _function(name, op.function)
+    parts = (_quoted(ast.get_docstring(tree) or ""), *(found[n] for n in sorted(found)))
+    return "\n\n".join(parts) + "\n"
+
+
+def _declared(node: ast.AST) -> str:
+    """A function or a class without what it does: signatures and docstrings."""
+    assert isinstance(node, ast.FunctionDef | ast.ClassDef)
+    doc = [ast.parse(_quoted(ast.get_docstring(node) or "")).body[0]]
+    if isinstance(node, ast.FunctionDef):
+        shown = [d for d in node.decorator_list if ast.unparse(d) in ("property", "classmethod")]
+        node.decorator_list, node.body = shown, doc
+        return ast.unparse(node)
+    body: list[ast.stmt] = [*doc]
+    for each in node.body:
+        if isinstance(each, ast.FunctionDef) and _shown(each):
+            body.append(ast.parse(_declared(each)).body[0])
+    node.decorator_list, node.body = [], body
+    return ast.unparse(node)
+
+
+def _shown(node: ast.FunctionDef) -> bool:
+    own = node.name.startswith("_") and node.name not in ("__init__", "__call__")
+    return bool(not own and ast.get_docstring(node))
+
+
+def _quoted(doc: str) -> str:
+    text = markdown(doc).replace("\\", "\\\\").replace('"""', '\\"""')
+    return f'"""{text}\n"""' if text else '"""."""'
+
+
+def markdown(doc: str) -> str:
+    """A docstring as Markdown: headings as terms, examples as code."""
+
+    def term(found: re.Match[str]) -> str:
+        body = textwrap.dedent(found[2]).strip()
+        if body.startswith(">>>"):
+            return f"{found[1]}:\n\n{body}\n"
+        first, *rest = body.split("\n")
+        lines = (f"    {line}" if line else "" for line in rest)
+        return "\n".join((f"\n{found[1]}", f":   {first}", *lines, ""))
+
+    text = re.sub(r"``([^`]+)``", r"`\1`", doc.rstrip() + "\n")
+    text = SECTION.sub(term, text)
+    return re.sub(
+        r"(?m)^([ ]*)>>> .*\n(?:[ ]*\S.*\n)*",
+        lambda m: f"\n{m[1]}```pycon\n{m[0]}{m[1]}```\n",
+        text,
+    ).strip()
+
+
+def _linked(text: str, known: set[str]) -> str:
+    """Roles of docstrings (``:func:`ptxgen.linear```) as links, where they lead to the reference,
+    else as code.
+    """
+
+    def link(found: re.Match[str]) -> str:
+        name = found[1]
+        return f"[`{name}`][{name}]" if name in known else f"`{name}`"
+
+    return re.sub(r":(?:func|mod|class|meth|data|attr):`~?([\w.]+)`", link, text)
+
+
+# -- the documents ------------------------------------------------------------------------------
+def on_files(files: Any, config: Any) -> Any:
+    """The first page is the README."""
+    from mkdocs.structure.files import File
+
+    text = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    text = re.sub(r"\]\(docs/", "](", text)
+    for name in ("CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "examples/README.md"):
+        text = text.replace(f"]({name})", f"](../{name})")
+    files.append(File.generated(config, "index.md", content=text))
+    return files
+
+
+def on_page_markdown(text: str, page: Any, config: Any, files: Any) -> str:
+    """Rewrites what is for readers of files."""
+    return page_text(text, page.file.src_uri)
+
+
+def page_text(text: str, page: str) -> str:
+    """A document as mkdocs takes it: words behind a fence become a title, and links that lead out
+    of docs/ the path that they lead to.
+    """
+    text = re.sub(r"^```python from (\S+)$", r'```python title="\1"', text, flags=re.MULTILINE)
+    text = re.sub(r"^```(\w+) (?:gpu|edit)$", r"```\1", text, flags=re.MULTILINE)
+
+    def outside(found: re.Match[str]) -> str:
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(page), found[2]))
+        if not path.startswith("../"):
+            return found[0]
+        path = path.removeprefix("../")
+        return f"{found[1]} (`{path}`)" if path not in found[1] else found[1]
+
+    return re.sub(r"(?<!!)\[([^\]]+)\]\(((?!\w+:|#)[^)#\s]+)[^)\s]*\)", outside, text)

@@ -322,6 +322,14 @@ def rms_norm_wgrad(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Any: ...
+def roll(
+    x: Array,
+    shifts: int,
+    axis: int = 0,
+    *,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+) -> Any: ...
 def sample(
     logits: Array,
     *,

@@ -287,6 +287,13 @@ def _scatter_add(d: Draw) -> dict[str, Any]:
     }
 
 
+def _roll(d: Draw) -> dict[str, Any]:
+    shape = d.shape(d.one(1, 2, 3))
+    axis = d.axis(len(shape))
+    x = d.array(shape, d.one(*FLOATS, "i32", "i64", "bool"))
+    return {"x": x, "shifts": d.random.randrange(-20, 20), "axis": axis}
+
+
 def _topk(d: Draw) -> dict[str, Any]:
     n = d.size(40, 1)
     x = d.array((*d.shape(d.one(0, 1, 2)), n), d.one("f32", "bf16", "f16", "i32"))
@@ -476,7 +483,7 @@ def operations() -> dict[str, Operation]:
         *(("rms_norm", _norm("weight")), ("layer_norm", _norm("weight", "bias"))),
         *(("embedding", _embedding), ("gather", _gather), ("index_add", _index_add)),
         *(("embedding_backward", _embedding_backward), ("scatter_add", _scatter_add)),
-        *(("topk", _topk), ("sample", _sample)),
+        *(("roll", _roll), ("topk", _topk), ("sample", _sample)),
         *(("rms_norm_wgrad", _wgrads("rstd")), ("layer_norm_wgrad", _wgrads("mean", "rstd"))),
     ):
         found[name] = _own(name, draw)

@@ -176,6 +176,43 @@ def test_what_is_refused():
         ptxgen.index_add(x, which, x[:2], out=x)
 
 
+# -- roll -------------------------------------------------------------------------------
+@pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 4, 3), (0, 3), (3, 0), (1, 4)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_roll_is_numpys(dtype, shape):
+    """By none, back, by halves, by more than there are; of nothing, and of rows that lie apart."""
+    x = numbers(np.random.default_rng(8), (*shape, 2), dtype, "special")[..., 1]
+    for axis in range(-x.ndim, x.ndim):
+        for shifts in (0, 1, -1, 2, x.shape[axis], -x.shape[axis], 10**12 + 1):
+            got = ptxgen.roll(x, shifts, axis)
+            same_bits(got, np.roll(x, shifts, axis), what=f"{shifts} along {axis}")
+            same_bits(reference.roll(x, shifts, axis), got)
+            assert not np.shares_memory(got, x)
+    last = ptxgen.roll(x[::-1], 1 - (1 << 63))
+    same_bits(last, np.roll(x[::-1], (1 - (1 << 63)) % max(len(x), 1), 0))
+
+
+def test_roll_is_one_pass_and_refuses():
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    given = np.full((3, 4), np.nan, np.float32)
+    assert ptxgen.roll(x, 2, 1, out=given) is given
+    same_bits(given, np.roll(x, 2, 1))
+    found = ptxgen.explain("roll", 8, 6, shifts=2, axis=1)
+    assert found.launches == 2 and not found.scratch
+    halves = ptxgen.explain("roll", 8, 6, shifts=3, axis=1)
+    assert len(halves.launches) == 1, "parts of one size are brought in one launch"
+    with pytest.raises(ShapeError, match=r"axis is 2; x has shape \[3, 4\]"):
+        ptxgen.roll(x, 1, 2)
+    with pytest.raises(ShapeError, match="axis is 0"):
+        ptxgen.roll(x[0, 0], 1)
+    with pytest.raises(ShapeError, match="out shares memory with x"):
+        ptxgen.roll(x, 1, out=x)
+    with pytest.raises(OptionError, match=r"shifts is 1\.5; takes an integer"):
+        ptxgen.roll(x, 1.5)
+    with pytest.raises(OptionError, match=f"shifts is {1 << 63}; takes"):
+        ptxgen.roll(x, 1 << 63)
+
+
 # -- prefix sums ------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_prefix_sums(dtype):

@@ -130,3 +130,17 @@ def test_gradients_of_norms():
     got = checked("rms_norm_wgrad", dy, x, rstd)
     same_bits(got.numpy(), reference.rms_norm_wgrad(dy.numpy(), x.numpy(), rstd.numpy()))
     assert np.isfinite(got.numpy()).all()
+
+
+@pytest.mark.parametrize(("shifts", "axis"), [(2, 1), (-9, -2), (5, 1)])
+def test_a_gradient_is_rolled_back(shifts, axis):
+    from ptxgen.torch.operators import operator
+
+    x = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
+    y = ptxgen.torch.roll(x, shifts, axis)
+    y.backward(dy := torch.randn(3, 5, dtype=torch.float64))
+    assert torch.equal(y, x.roll(shifts, axis))
+    assert torch.equal(x.grad, dy.roll(-shifts, axis))
+    made = operator(ptxgen.ops.OPERATIONS["roll"])
+    torch.library.opcheck(made.default, (x,), {"shifts": shifts, "axis": axis})
+    assert torch.autograd.gradcheck(lambda x: ptxgen.torch.roll(x, shifts, axis), (x,))

@@ -1,4 +1,4 @@
-"""Indexing: gather, embedding and its gradient, sums into rows that indices say."""
+"""Indexing: gather, embedding and its gradient, sums into rows that indices say, roll."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ptxgen.numerics import moves
 from ptxgen.numerics.dtype import ELEMENTS
 from ptxgen.numerics.formula import cast, where
 from ptxgen.numerics.option import Axis, Bool, Integer, Kernel
+from ptxgen.numerics.signature import Signature
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.views import alignment, apart, axis_of, check_contiguous, single
 from ptxgen.program.buffer import Buffer
@@ -30,6 +31,7 @@ MOVED = (
 """Dtypes whose bits are moved."""
 Row = Annotated[int | None, Integer(-(1 << 31), (1 << 31) - 1)]
 Rows = Annotated[int, Integer(0, (1 << 31) - 1)]
+Shifts = Annotated[int, Integer(-(1 << 63) + 1, (1 << 63) - 1)]
 
 
 # -- indices ------------------------------------------------------------------------------------
@@ -521,3 +523,48 @@ def scatter_add(
     sizes, each = (x.size, source.size, 1), (size, max(along, 1), inner)
     _scattered(b, what, "source", flat, indices, sizes, -1, old, y, kernel, each)
     return y
+
+
+# -- roll ---------------------------------------------------------------------------------------
+ROLL = Signature("roll", ("x",), ("out",), {"": {"x": "... N", "out": "... N"}}, ("M", "N"))
+
+
+def _roll_vjp(b: Builder, at: Backward) -> Gradients:
+    """The other way round."""
+    return {"x": b.roll(at.dys[0], -at.options["shifts"], at.options["axis"])}
+
+
+@op(forms=ROLL, vjp=_roll_vjp, backwards=True)
+def roll(
+    b: ProgramBuilder, x: Buffer, shifts: Shifts, axis: Axis = 0, *, out: Out = None
+) -> Buffer:
+    """``x`` moved on by ``shifts`` along ``axis``; what goes beyond the end comes in at the
+    beginning.
+
+    Element ``i`` of the result is element ``(i - shifts) % n`` of ``x``, of n along ``axis``: a
+    negative shift moves back, and one of a multiple of n is a copy.
+
+    Shapes
+        ``x`` any with an axis, and so the result.
+    Dtypes
+        Those of pointwise functions, which copies are; the result has that of ``x``.
+    Order
+        Nothing is computed: the two parts are brought to their places by
+        :func:`ptxgen.layout.concat`. The gradient is rolled back.
+        :func:`ptxgen.reference.roll` returns the same bits.
+    Errors
+        ShapeError for an axis that ``x`` does not have, DtypeError, OptionError, DeviceError or
+        CompileError, before anything is launched or written.
+    Source
+        ``ptxgen/ops/indexing.py``.
+    """
+    at = axis_of("x", x, axis)
+    size, target = x.shape[at], single(out)
+    if b.abstract:
+        return b.result(x.shape, x.dtype, target)
+    by = shifts % max(size, 1)
+    if by == 0:
+        return b.copied(x, target)
+    parts = b.narrow(x, at, size - by, by), b.narrow(x, at, 0, size - by)
+    found: Buffer = b.concat(parts, at, out=target)
+    return found

@@ -306,6 +306,7 @@ def rms_norm(
     weight: Array | None = None,
     eps: float = 1e-06,
     *,
+    bias: Array | None = None,
     residual: Array | None = None,
     out: Array | tuple[Array, ...] | None = None,
     out_dtype: DtypeLike | None = None,

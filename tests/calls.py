@@ -480,7 +480,7 @@ def operations() -> dict[str, Operation]:
         *(("matmul", _matmul), ("logsumexp", _last), ("cumsum", _cumsum)),
         *(("cross_entropy", _losses), ("linear_cross_entropy", _fused)),
         *(("linear_cross_entropy_grad", _fused), ("group_norm", _group_norm)),
-        *(("rms_norm", _norm("weight")), ("layer_norm", _norm("weight", "bias"))),
+        *(("rms_norm", _norm("weight", "bias")), ("layer_norm", _norm("weight", "bias"))),
         *(("embedding", _embedding), ("gather", _gather), ("index_add", _index_add)),
         *(("embedding_backward", _embedding_backward), ("scatter_add", _scatter_add)),
         *(("roll", _roll), ("topk", _topk), ("sample", _sample)),

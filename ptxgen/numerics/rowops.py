@@ -432,14 +432,17 @@ def _rms(x: Node, eps: Node) -> Node:
     return functions.rsqrt((x * x).reduce("sum") / _count(x) + eps)
 
 
-def _rms_norm(x: Node, weight: Node | None, eps: Node) -> Node:
+def _rms_norm(x: Node, weight: Node | None, eps: Node, bias: Node | None = None) -> Node:
     y = x * _rms(x, eps)
-    return y if weight is None else y * weight
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
 
 
-def _add_rms_norm(x: Node, residual: Node, weight: Node | None, eps: Node) -> tuple[Node, Node]:
+def _add_rms_norm(
+    x: Node, residual: Node, weight: Node | None, bias: Node | None, eps: Node
+) -> tuple[Node, Node]:
     total = cast(x + residual, x.data.dtype)
-    return _rms_norm(total, weight, eps), total
+    return _rms_norm(total, weight, eps, bias), total
 
 
 def _rms_norm_backward(dy: Node, x: Node, weight: Node | None, eps: Node) -> tuple[Node, Node]:
@@ -724,18 +727,18 @@ TABLE: dict[str, RowOp] = {
         RowOp(
             "rms_norm",
             _rms_norm,
-            _X | {"weight": "column"},
+            _X | {"weight": "column", "bias": "column"},
             numbers=_EPS,
-            optional=_WEIGHT,
+            optional=_BOTH,
             form="own",
         ),
         RowOp(
             "add_rms_norm",
             _add_rms_norm,
-            _X | {"residual": "element", "weight": "column"},
+            _X | {"residual": "element", "weight": "column", "bias": "column"},
             _ADDED,
             _EPS,
-            _WEIGHT,
+            _BOTH,
         ),
         RowOp(
             "rms_norm_backward",

@@ -40,8 +40,16 @@ def _together(b: Builder, norm: str, x: Any, *vectors: Any) -> bool:
     return alike and many and DOWN_LEAST <= width <= DOWN_COLS and width % GROUP == 0
 
 
+def _down(b: Builder, dy: Any, vector: Any) -> Any:
+    """The sum of ``dy`` down the rows, in the dtype of a vector that was added to each."""
+    rows = b.reshape(b.packed(dy), (prod(dy.shape[:-1]), dy.shape[-1]))
+    return b.cast(b.sum(rows, axis=0, out_dtype=b.wide(dy)), b.dtype(vector))
+
+
 def _rms_vjp(b: Builder, at: Backward) -> Gradients:
-    """By x and the residual: dy's, and that of their sum; by the weight a sum down the rows."""
+    """By x and the residual: dy's, and that of their sum; by the weight and the bias sums down the
+    rows.
+    """
     weight, eps = at["weight"], at.options["eps"]
     x = at["x"] if at["residual"] is None else at.results[1]
     x, dy, found = b.packed(x), b.packed(b.cast(at.dys[0], b.dtype(x))), {}
@@ -51,6 +59,8 @@ def _rms_vjp(b: Builder, at: Backward) -> Gradients:
         dx, scale = b.rows("rms_norm_backward", dy, x, weight, eps=eps)
         if "weight" in at.needs:
             found["weight"] = b.rms_norm_wgrad(dy, x, scale, out_dtype=b.dtype(weight))
+    if "bias" in at.needs:
+        found["bias"] = _down(b, dy, at["bias"])
     return found | _of_sum(b, at, dx)
 
 
@@ -62,28 +72,29 @@ def _of_sum(b: Builder, at: Backward, dx: Any) -> Gradients:
     return {"x": dx, "residual": dx}
 
 
-@op(forms=TABLE["rms_norm"].signature, vjp=_rms_vjp, results=("out", "total"))
+@op(forms=TABLE["add_rms_norm"].signature, vjp=_rms_vjp)
 def rms_norm(
     b: ProgramBuilder,
     x: Buffer,
     weight: Buffer | None = None,
     eps: Eps = 1e-6,
     *,
+    bias: Buffer | None = None,
     residual: Buffer | None = None,
     out: Out = None,
     out_dtype: Chosen = None,
     kernel: Kernel = None,
 ) -> Any:
-    """``x * rsqrt(mean(x**2) + eps) * weight`` of each row.
+    """``x * rsqrt(mean(x**2) + eps) * weight + bias`` of each row.
 
     Shapes
-        ``x`` ``[..., N]``, and so the result; ``weight`` ``[N]``; ``residual`` as x. With a
-        residual, that is added to x first, rounded to x's dtype, and the result is a pair, of the
-        norm and that sum (and so is ``out``).
+        ``x`` ``[..., N]``, and so the result; ``weight`` and ``bias`` ``[N]``; ``residual`` as x.
+        With a residual, that is added to x first, rounded to x's dtype, and the result is a pair,
+        of the norm and that sum (and so is ``out``).
     Dtypes
-        float32, bfloat16, float16 or float64; ``residual`` as x; ``weight`` of 16 bits or float32,
-        for float64 float64. The result has that of x; ``out`` or ``out_dtype`` may ask for float32
-        of 16 bits.
+        float32, bfloat16, float16 or float64; ``residual`` as x; ``weight`` and ``bias`` of 16 bits
+        or float32, for float64 float64. The result has that of x; ``out`` or ``out_dtype`` may ask
+        for float32 of 16 bits.
     Order
         Contract ``rows/1``: each operation rounded once in f32 (f64 of float64), the sum in an
         order that N alone decides. :func:`ptxgen.reference.rms_norm` returns the same bits.
@@ -95,8 +106,8 @@ def rms_norm(
     """
     how = {"eps": eps, "out": out, "out_dtype": out_dtype, "kernel": kernel}
     if residual is None:
-        return b.rows("rms_norm", x, weight, **how)
-    return b.rows("add_rms_norm", x, residual, weight, **how)
+        return b.rows("rms_norm", x, weight, bias, **how)
+    return b.rows("add_rms_norm", x, residual, weight, bias, **how)
 
 
 def _layer_vjp(b: Builder, at: Backward) -> Gradients:
@@ -118,7 +129,7 @@ def _layer_vjp(b: Builder, at: Backward) -> Gradients:
     return found | _of_sum(b, at, dx)
 
 
-@op(forms=TABLE["layer_norm"].signature, vjp=_layer_vjp, results=("out", "total"))
+@op(forms=TABLE["add_layer_norm"].signature, vjp=_layer_vjp)
 def layer_norm(
     b: ProgramBuilder,
     x: Buffer,

@@ -120,35 +120,6 @@ def reduced(losses: Array, target: ArrayLike, reduction: str, **ignored: Any) ->
     return compute("mean_loss", losses.reshape(-1), np.asarray(target).reshape(-1), **ignored)
 
 
-def rms_norm(
-    x: ArrayLike,
-    weight: ArrayLike | None = None,
-    eps: float = 1e-6,
-    *,
-    residual: ArrayLike | None = None,
-    out_dtype: Any = None,
-) -> Any:
-    """The bits of :func:`ptxgen.rms_norm`."""
-    if residual is None:
-        return compute("rms_norm", x, weight, eps=eps, out_dtype=out_dtype)
-    return compute("add_rms_norm", x, residual, weight, eps=eps, out_dtype=out_dtype)
-
-
-def layer_norm(
-    x: ArrayLike,
-    weight: ArrayLike | None = None,
-    bias: ArrayLike | None = None,
-    eps: float = 1e-5,
-    *,
-    residual: ArrayLike | None = None,
-    out_dtype: Any = None,
-) -> Any:
-    """The bits of :func:`ptxgen.layer_norm`."""
-    if residual is None:
-        return compute("layer_norm", x, weight, bias, eps=eps, out_dtype=out_dtype)
-    return compute("add_layer_norm", x, residual, weight, bias, eps=eps, out_dtype=out_dtype)
-
-
 def group_norm(
     x: ArrayLike,
     groups: int,
@@ -183,8 +154,6 @@ ORACLES: dict[str, Callable[..., Any]] = {
     **{name: _reduction(name) for name in REDUCTIONS},
     **{name: _along(name) for name in ("softmax", "log_softmax")},
     "cross_entropy": cross_entropy,
-    "rms_norm": rms_norm,
-    "layer_norm": layer_norm,
     "group_norm": group_norm,
 }
 """The oracles of what users call, by name."""

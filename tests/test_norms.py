@@ -1,0 +1,101 @@
+"""Norms of rows with all that is optional: bits, gradients, what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from bits import NUMPY, operand, same_bits
+from row_cases import device
+
+import ptxgen
+from ptxgen import reference
+from ptxgen.errors import DtypeError, ShapeError
+
+DTYPES = ("f32", "bf16", "f16", "f64")
+
+
+@pytest.fixture(autouse=True)
+def _on_cpu():
+    with ptxgen.use_device(device()):
+        yield
+
+
+def rows(rng, shape, dtype):
+    """Plain rows, of which the first, if there are several, has NaN and infinities."""
+    found = operand(rng, shape, "normal", dtype)
+    if len(found) > 1 < found.ndim:
+        found[0] = operand(rng, found[0].shape, "special", dtype)
+    return found
+
+
+def vectors(rng, n, dtype, *kinds):
+    """Vectors of ``n`` elements: of the dtype, or ("wide") of what is computed in."""
+    wide = "f64" if dtype == "f64" else "f32"
+    return [operand(rng, n, "normal", wide if kind == "wide" else dtype) for kind in kinds]
+
+
+def exact(x, dtype):
+    return x.astype(np.float64 if dtype == "f64" else np.float32)
+
+
+# -- a bias of rms_norm ------------------------------------------------------------------------
+@pytest.mark.parametrize("shape", [(40,), (3, 1032), (2, 3, 7), (1, 2050), (0, 8), (3, 0)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_bias_is_added_last(dtype, shape):
+    """To what is there without it, before that is rounded; with and without the others."""
+    rng = np.random.default_rng([5, *shape])
+    x, residual = (rows(rng, shape, dtype) for _ in range(2))
+    weight, bias = vectors(rng, shape[-1], dtype, "own", "wide")
+    wide = exact(x, dtype).dtype.name
+    for w in (None, weight):
+        got = ptxgen.rms_norm(x, w, bias=bias)
+        with np.errstate(all="ignore"):
+            unrounded = reference.rms_norm(x, w, out_dtype=wide)
+            expected = (unrounded + exact(bias, dtype)).astype(NUMPY[dtype])
+            total = (exact(x, dtype) + exact(residual, dtype)).astype(NUMPY[dtype])
+        same_bits(got, expected)
+        same_bits(reference.rms_norm(x, w, bias=bias), expected)
+        got = ptxgen.rms_norm(x, w, bias=bias, residual=residual)
+        same_bits(got[1], total)
+        same_bits(got[0], reference.rms_norm(total, w, bias=bias))
+        both = reference.rms_norm(x, w, bias=bias, residual=residual)
+        for one, other in zip(got, both, strict=True):
+            same_bits(one, other)
+    assert ptxgen.rms_norm(x, bias=bias, out_dtype=wide).dtype.name == wide
+
+
+def test_a_bias_that_does_not_fit():
+    x = np.ones((2, 8), np.float32)
+    with pytest.raises(ShapeError, match=r"bias has shape \[3\]; takes \[N\]"):
+        ptxgen.rms_norm(x, bias=x[0, :3])
+    with pytest.raises(DtypeError, match="bias has dtype float64; takes float32"):
+        ptxgen.rms_norm(x, bias=np.ones(8))
+    with pytest.raises(ShapeError, match="out shares memory with bias"):
+        ptxgen.rms_norm(x[0], bias=x[1], out=x[1])
+    for given in ({}, {"residual": True}):
+        found = ptxgen.explain("rms_norm", 2, 8, bias=True, **given)
+        assert len(found.launches) == 1 and "bias=f32" in found.dtype
+
+
+@pytest.mark.parametrize("residual", [False, True])
+def test_gradients_by_a_bias(residual):
+    """Bits of dy's sum down the rows; beside differences, with all others."""
+    torch = pytest.importorskip("torch")
+    import ptxgen.torch as ours
+
+    torch.manual_seed(3)
+    x, r, dy = (torch.randn(2, 37, 40).bfloat16() for _ in range(3))
+    for kind in (torch.bfloat16, torch.float32):
+        bias = torch.randn(40).to(kind).requires_grad_()
+        given = {"residual": r} if residual else {}
+        y = ours.rms_norm(x, bias=bias, **given)
+        (got,) = torch.autograd.grad(y[0] if residual else y, bias, dy)
+        rows = np.ascontiguousarray(dy.float().numpy().reshape(-1, 40).T)
+        assert got.dtype is kind
+        assert torch.equal(got, torch.from_numpy(reference.sum(rows, -1)).to(kind))
+    given = [torch.randn(s, dtype=torch.float64).requires_grad_() for s in ((3, 5), 5, 5, (3, 5))]
+
+    def norm(x, weight, bias, r):
+        return ours.rms_norm(x, weight, bias=bias, residual=r if residual else None)
+
+    assert torch.autograd.gradcheck(norm, given)

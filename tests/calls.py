@@ -231,6 +231,8 @@ def _norm(*vectors: str) -> Callable[[Draw], dict[str, Any]]:
         for name in vectors:
             given |= d.some(name, lambda: d.array((n,), dtype), 0.6)
         given |= d.some("residual", lambda: d.array(shape, dtype))
+        if "residual" in given:
+            given |= d.some("residual_bias", lambda: d.array((n,), dtype))
         return given | d.some("eps", d.one(1e-6, 1e-3, 0.0))
 
     return draw

@@ -9,7 +9,7 @@ from row_cases import device
 
 import ptxgen
 from ptxgen import reference
-from ptxgen.errors import DtypeError, ShapeError
+from ptxgen.errors import DtypeError, OptionError, ShapeError
 
 DTYPES = ("f32", "bf16", "f16", "f64")
 
@@ -99,3 +99,67 @@ def test_gradients_by_a_bias(residual):
         return ours.rms_norm(x, weight, bias=bias, residual=r if residual else None)
 
     assert torch.autograd.gradcheck(norm, given)
+
+
+# -- a residual's own bias ---------------------------------------------------------------------
+NORMS = ("rms_norm", "layer_norm")
+
+
+@pytest.mark.parametrize("shape", [(2, 1032), (2, 3, 7), (0, 8)])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", NORMS)
+def test_a_residuals_bias_is_added_to_it_first(name, dtype, shape):
+    """Each addition is rounded in what is computed in, the sum to the dtype of x."""
+    rng = np.random.default_rng([6, *shape])
+    x, residual = (rows(rng, shape, dtype) for _ in range(2))
+    weight, bias, own, wide = vectors(rng, shape[-1], dtype, "own", "wide", "own", "wide")
+    norm, oracle = getattr(ptxgen, name), getattr(reference, name)
+    for vector, given in ((own, {}), (wide, {"weight": weight, "bias": bias})):
+        with np.errstate(all="ignore"):
+            other = exact(residual, dtype) + exact(vector, dtype)
+            total = (exact(x, dtype) + other).astype(NUMPY[dtype])
+        how = {**given, "residual": residual, "residual_bias": vector}
+        got = norm(x, **how)
+        same_bits(got[1], total)
+        same_bits(got[0], oracle(total, **given))
+        for one, wanted in zip(got, oracle(x, **how), strict=True):
+            same_bits(one, wanted)
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_a_bias_of_no_residual(name):
+    x = np.ones((2, 8), np.float32)
+    norm = getattr(ptxgen, name)
+    for call in (norm, getattr(reference, name)):
+        with pytest.raises(OptionError, match="residual_bias is that of a residual, of which"):
+            call(x, residual_bias=x[0])
+    with pytest.raises(ShapeError, match=r"residual_bias has shape \[3\]; takes \[N\]"):
+        norm(x, residual=x, residual_bias=x[0, :3])
+    with pytest.raises(DtypeError, match="residual_bias has dtype float64; takes float32"):
+        norm(x, residual=x, residual_bias=np.ones(8))
+    found = ptxgen.explain(name, 2, 8, residual=True, residual_bias=True)
+    assert len(found.launches) == 1 and "residual_bias=f32" in found.dtype
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_gradients_by_a_residuals_bias(name):
+    """Bits of the sum's gradient, added down the rows; beside differences, with all others."""
+    torch = pytest.importorskip("torch")
+    import ptxgen.torch as ours
+
+    torch.manual_seed(4)
+    norm = getattr(ours, name)
+    given = [torch.randn(2, 37, 40).bfloat16().requires_grad_() for _ in range(2)]
+    bias = torch.randn(40).requires_grad_()
+    out, total = norm(given[0], residual=given[1], residual_bias=bias)
+    seeds = [torch.randn(2, 37, 40).bfloat16() for _ in range(2)]
+    dx, dr, db = torch.autograd.grad((out, total), (*given, bias), seeds)
+    added = np.ascontiguousarray(dx.float().numpy().reshape(-1, 40).T)
+    assert torch.equal(dx, dr) and torch.equal(db, torch.from_numpy(reference.sum(added, -1)))
+    shapes = (3, 5), 5, 5, (3, 5), 5
+    given = [torch.randn(s, dtype=torch.float64).requires_grad_() for s in shapes]
+
+    def both(x, weight, bias, r, rb):
+        return norm(x, weight, bias=bias, residual=r, residual_bias=rb)
+
+    assert torch.autograd.gradcheck(both, given)

@@ -438,10 +438,21 @@ def _rms_norm(x: Node, weight: Node | None, eps: Node, bias: Node | None = None)
     return y if bias is None else y + bias
 
 
+def _total(x: Node, residual: Node, residual_bias: Node | None) -> Node:
+    """With a residual, which may have a bias of its own; rounded to the dtype of x."""
+    other = residual if residual_bias is None else residual + residual_bias
+    return cast(x + other, x.data.dtype)
+
+
 def _add_rms_norm(
-    x: Node, residual: Node, weight: Node | None, bias: Node | None, eps: Node
+    x: Node,
+    residual: Node,
+    weight: Node | None,
+    bias: Node | None,
+    residual_bias: Node | None,
+    eps: Node,
 ) -> tuple[Node, Node]:
-    total = cast(x + residual, x.data.dtype)
+    total = _total(x, residual, residual_bias)
     return _rms_norm(total, weight, eps, bias), total
 
 
@@ -473,9 +484,14 @@ def _layer_norm(x: Node, weight: Node | None, bias: Node | None, eps: Node) -> N
 
 
 def _add_layer_norm(
-    x: Node, residual: Node, weight: Node | None, bias: Node | None, eps: Node
+    x: Node,
+    residual: Node,
+    weight: Node | None,
+    bias: Node | None,
+    residual_bias: Node | None,
+    eps: Node,
 ) -> tuple[Node, Node]:
-    total = cast(x + residual, x.data.dtype)
+    total = _total(x, residual, residual_bias)
     return _layer_norm(total, weight, bias, eps), total
 
 
@@ -537,6 +553,12 @@ _CORRECTION = {"correction": Number(1.0, option=Real(least=-3e38, most=3e38))}
 _EPS = {"eps": Number(1e-6, option=EPS)}
 _EPS_LAYER = {"eps": Number(1e-5, option=EPS)}
 _X = {"x": "element"}
+_RESIDUAL = {
+    "residual": "element",
+    "weight": "column",
+    "bias": "column",
+    "residual_bias": "column",
+}
 _ADDED = {"out": ("element", ""), "total": ("element", "")}
 _IGNORED = {"ignore_index": Number(-100, dtype="i64", option=INDEX)}
 _CLASSES = {
@@ -735,10 +757,10 @@ TABLE: dict[str, RowOp] = {
         RowOp(
             "add_rms_norm",
             _add_rms_norm,
-            _X | {"residual": "element", "weight": "column", "bias": "column"},
+            _X | _RESIDUAL,
             _ADDED,
             _EPS,
-            _BOTH,
+            _BOTH | {"residual_bias"},
         ),
         RowOp(
             "rms_norm_backward",
@@ -759,10 +781,10 @@ TABLE: dict[str, RowOp] = {
         RowOp(
             "add_layer_norm",
             _add_layer_norm,
-            _X | {"residual": "element", "weight": "column", "bias": "column"},
+            _X | _RESIDUAL,
             _ADDED,
             _EPS_LAYER,
-            _BOTH,
+            _BOTH | {"residual_bias"},
         ),
         RowOp(
             "layer_norm_backward",

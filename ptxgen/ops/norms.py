@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Annotated, Any
 
-from ptxgen.errors import DtypeError, ShapeError
+from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics.dtype import BYTES, FULL, NAMES
 from ptxgen.numerics.formula import STORED
 from ptxgen.numerics.option import Eps, Integer, Kernel
@@ -65,11 +65,31 @@ def _rms_vjp(b: Builder, at: Backward) -> Gradients:
 
 
 def _of_sum(b: Builder, at: Backward, dx: Any) -> Gradients:
-    """The gradients by x and the residual."""
+    """The gradients by x, the residual and its bias, of which there may be none."""
     if at["residual"] is None:
         return {"x": dx}
     dx = b.call(_added, dx, at.dys[1], out_dtype=b.dtype(dx))
-    return {"x": dx, "residual": dx}
+    found = {"x": dx, "residual": dx}
+    if "residual_bias" in at.needs:
+        found["residual_bias"] = _down(b, dx, at["residual_bias"])
+    return found
+
+
+def _normed(
+    b: ProgramBuilder,
+    norm: str,
+    x: Buffer,
+    vectors: tuple[Buffer | None, ...],
+    residual: Buffer | None,
+    residual_bias: Buffer | None,
+    **how: Any,
+) -> Any:
+    """One launch of the row for what there is."""
+    if residual is not None:
+        return b.rows(f"add_{norm}", x, residual, *vectors, residual_bias, **how)
+    if residual_bias is not None:
+        raise OptionError("residual_bias is that of a residual, of which there is none")
+    return b.rows(norm, x, *vectors, **how)
 
 
 @op(forms=TABLE["add_rms_norm"].signature, vjp=_rms_vjp)
@@ -81,6 +101,7 @@ def rms_norm(
     *,
     bias: Buffer | None = None,
     residual: Buffer | None = None,
+    residual_bias: Buffer | None = None,
     out: Out = None,
     out_dtype: Chosen = None,
     kernel: Kernel = None,
@@ -90,24 +111,23 @@ def rms_norm(
     Shapes
         ``x`` ``[..., N]``, and so the result; ``weight`` and ``bias`` ``[N]``; ``residual`` as x.
         With a residual, that is added to x first, rounded to x's dtype, and the result is a pair,
-        of the norm and that sum (and so is ``out``).
+        of the norm and that sum (and so is ``out``): ``x + (residual + residual_bias)`` if that has
+        a bias of its own, ``[N]``.
     Dtypes
-        float32, bfloat16, float16 or float64; ``residual`` as x; ``weight`` and ``bias`` of 16 bits
+        float32, bfloat16, float16 or float64; ``residual`` as x; ``weight`` and biases of 16 bits
         or float32, for float64 float64. The result has that of x; ``out`` or ``out_dtype`` may ask
         for float32 of 16 bits.
     Order
         Contract ``rows/1``: each operation rounded once in f32 (f64 of float64), the sum in an
         order that N alone decides. :func:`ptxgen.reference.rms_norm` returns the same bits.
     Errors
-        ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before anything
-        is launched or written.
+        ShapeError, DtypeError, OptionError (a ``residual_bias`` without a residual), DeviceError,
+        GradError or CompileError, before anything is launched or written.
     Source
         ``ptxgen/ops/norms.py``, ``ptxgen/numerics/rowops.py``.
     """
     how = {"eps": eps, "out": out, "out_dtype": out_dtype, "kernel": kernel}
-    if residual is None:
-        return b.rows("rms_norm", x, weight, bias, **how)
-    return b.rows("add_rms_norm", x, residual, weight, bias, **how)
+    return _normed(b, "rms_norm", x, (weight, bias), residual, residual_bias, **how)
 
 
 def _layer_vjp(b: Builder, at: Backward) -> Gradients:
@@ -138,6 +158,7 @@ def layer_norm(
     eps: Eps = 1e-5,
     *,
     residual: Buffer | None = None,
+    residual_bias: Buffer | None = None,
     out: Out = None,
     out_dtype: Chosen = None,
     kernel: Kernel = None,
@@ -149,24 +170,23 @@ def layer_norm(
     Shapes
         ``x`` ``[..., N]``, and so the result; ``weight`` and ``bias`` ``[N]``; ``residual`` as x.
         With a residual, that is added to x first, rounded to x's dtype, and the result is a pair,
-        of the norm and that sum (and so is ``out``).
+        of the norm and that sum (and so is ``out``): ``x + (residual + residual_bias)`` if that has
+        a bias of its own, ``[N]``.
     Dtypes
-        float32, bfloat16, float16 or float64; ``residual`` as x; ``weight`` and ``bias`` of 16 bits
+        float32, bfloat16, float16 or float64; ``residual`` as x; ``weight`` and biases of 16 bits
         or float32, for float64 float64. The result has that of x; ``out`` or ``out_dtype`` may ask
         for float32 of 16 bits.
     Order
         Contract ``rows/1``: each operation rounded once in f32 (f64 of float64), sums in an order
         that N alone decides. :func:`ptxgen.reference.layer_norm` returns the same bits.
     Errors
-        ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before anything
-        is launched or written.
+        ShapeError, DtypeError, OptionError (a ``residual_bias`` without a residual), DeviceError,
+        GradError or CompileError, before anything is launched or written.
     Source
         ``ptxgen/ops/norms.py``, ``ptxgen/numerics/rowops.py``.
     """
     how = {"eps": eps, "out": out, "out_dtype": out_dtype, "kernel": kernel}
-    if residual is None:
-        return b.rows("layer_norm", x, weight, bias, **how)
-    return b.rows("add_layer_norm", x, residual, weight, bias, **how)
+    return _normed(b, "layer_norm", x, (weight, bias), residual, residual_bias, **how)
 
 
 # -- of groups --------------------------------------------------------------------------------

@@ -262,6 +262,15 @@ def log_softmax(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Any: ...
+def logcumsumexp(
+    x: Array,
+    *,
+    exclusive: bool = False,
+    reverse: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
 def logsumexp(
     x: Array,
     *,

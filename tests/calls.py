@@ -202,6 +202,10 @@ def _cumsum(d: Draw) -> dict[str, Any]:
     return given | d.some("exclusive", True) | d.some("reverse", True)
 
 
+def _logcumsumexp(d: Draw) -> dict[str, Any]:
+    return _last(d) | d.some("exclusive", True) | d.some("reverse", True)
+
+
 def _losses(d: Draw) -> dict[str, Any]:
     rows, n = d.one((), (), (3,), (2, 5)), d.size(40, 1)
     target = d.indices(rows, n)
@@ -480,6 +484,7 @@ def operations() -> dict[str, Operation]:
     for name, draw in (
         *(("linear", _linear), ("linear_dgrad", _dgrad), ("linear_wgrad", _wgrad)),
         *(("matmul", _matmul), ("logsumexp", _last), ("cumsum", _cumsum)),
+        ("logcumsumexp", _logcumsumexp),
         *(("cross_entropy", _losses), ("linear_cross_entropy", _fused)),
         *(("linear_cross_entropy_grad", _fused), ("group_norm", _group_norm)),
         *(("rms_norm", _norm("weight", "bias")), ("layer_norm", _norm("weight", "bias"))),

@@ -15,6 +15,7 @@ from ptxgen.numerics.columns import REDUCTIONS
 from ptxgen.ops import OPERATIONS
 from ptxgen.oracle.columns import reduce_columns as columns_oracle
 from ptxgen.spec.columns import FORMULAS, variant
+from ptxgen.spec.scan import LogScanSpec
 from ptxgen.spec.select import DrawSpec, LanesSpec, SelectSpec, SiftSpec
 from ptxgen.tiles import SPECS, TABLES
 
@@ -100,25 +101,28 @@ def gather(name):
     ]
 
 
-def check_cumsum(route, shape, kind, exclusive, reverse, device):
-    """Prefix sums."""
+def check_scan(of, route, shape, kind, exclusive, reverse, device):
+    """Prefix sums, of numbers or of exponentials."""
     x = operand(np.random.default_rng([SEED, *shape]), shape, kind, "bf16")
     with ptxgen.use_device(device):
-        got = ptxgen.cumsum(x, exclusive=exclusive, reverse=reverse, kernel=route)
-    expected = reference.cumsum(x, exclusive=exclusive, reverse=reverse)
+        got = OPERATIONS[of](x, exclusive=exclusive, reverse=reverse, kernel=route)
+    expected = getattr(reference, of)(x, exclusive=exclusive, reverse=reverse)
     same_bits(got, expected, seed=SEED, spec=route, what=f"{shape} {kind} {exclusive} {reverse}")
 
 
 def scan(name):
     """Several chunks of a warp, by vectors and not, and more rows than warps."""
-    route, longest = _route("scan", name), 256 * SPECS[name].share
+    table, of = "scan", "cumsum"
+    if isinstance(SPECS[name], LogScanSpec):
+        table, of = "logscan", "logcumsumexp"
+    route, longest = _route(table, name), 256 * SPECS[name].share
     cases = [
         ((2, longest + 264), "wide", False, False),
         ((2, longest + 3), "normal", True, True),
         ((9, 5), "special", False, True),
         ((1, 256), "wide", True, False),
     ]
-    return [functools.partial(check_cumsum, route, *case) for case in cases]
+    return [functools.partial(check_scan, of, route, *case) for case in cases]
 
 
 def check_topk(route, shape, k, largest, device):

@@ -235,6 +235,7 @@ def test_scans_of_every_size():
     for n in AROUND[3:]:
         x = operand(np.random.default_rng([SEED, n]), (1, n), "wide", "bf16")
         both(lambda lib, x=x: lib.cumsum(x), f"cumsum {n}")
+        both(lambda lib, x=x: lib.logcumsumexp(x), f"logcumsumexp {n}")
         both(lambda lib, x=x: lib.logsumexp(x), f"logsumexp {n}")
 
 

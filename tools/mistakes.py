@@ -300,8 +300,8 @@ MISTAKES = (
     Mistake(
         "lines that no golden has",
         TEMPLATE + "rows/scan.cu.j2",
-        "        {{ C }} carry = 0;\n",
-        "        {{ C }} carry = 0;\n{% if not spec.share %}\n        carry = 1;\n{% endif %}\n",
+        "        {{ C }} carry = {{ zero }};\n",
+        "        {{ C }} carry = {{ zero }};\n{% if not spec.share %}\n        carry = 1;\n{% endif %}\n",
         TEMPLATES,
     ),
     Mistake(
@@ -480,6 +480,13 @@ MISTAKES = (
         NUMBERS + "rowwise.py",
         "LEAF = 1024",
         "LEAF = 512",
+        BITS,
+    ),
+    Mistake(
+        "the share of the larger part of a row",
+        NUMBERS + "scan.py",
+        "later = m < other",
+        "later = m > other",
         BITS,
     ),
     Mistake(

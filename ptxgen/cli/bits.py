@@ -290,9 +290,12 @@ def columns_and_moves() -> Found:
             yield rowwise.ROWS, how, dtype, made
     for dtype in NUMBERS:
         x = numbers(1, (2, 4 * scan.CHUNK + 6), dtype)
-        ways = product((False, True), repeat=2)
+        ways = tuple(product((False, True), repeat=2))
         made = [reference.cumsum(x, exclusive=e, reverse=r) for e, r in ways]
         yield scan.SCAN, "cumsum", dtype, made
+        if dtype in FLOATS:
+            made = [reference.logcumsumexp(x, exclusive=e, reverse=r) for e, r in ways]
+            yield scan.LOGSCAN, "logcumsumexp", dtype, made
         dy, which = numbers(1, (1300, 2), dtype), indices(2, (1300,), -1, 4)
         which[::2] = 1
         old = numbers(3, (3, 2), dtype)

@@ -327,8 +327,12 @@ def log(x: Node) -> Node:
     """The natural logarithm: ``n * ln 2 + t + t**2 * LOG(t)``, ``x = 2**n * (1 + t)``; in f64
     ``log(1 + t)`` is ``2 atanh(t / (2 + t))``.
     """
-    found = _log_joined(*_log_parts(x, _of(x).mantissas))
-    return where(_is_plain(x), found, log_rare(x))
+    return where(_is_plain(x), log_normal(x), log_rare(x))
+
+
+def log_normal(x: Node) -> Node:
+    """The logarithm of what is positive, finite and normal."""
+    return _log_joined(*_log_parts(x, _of(x).mantissas))
 
 
 @_function(None, _BOTH, rare=True)

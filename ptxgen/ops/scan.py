@@ -1,11 +1,18 @@
-"""``cumsum``: the sums of the elements up to each."""
+"""``cumsum``: the sums of the elements up to each; ``logcumsumexp``: those of exponentials."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ptxgen.errors import DtypeError
-from ptxgen.numerics.dtype import ELEMENTS
+from ptxgen.numerics.dtype import ELEMENTS, FULL, NAMES
+from ptxgen.numerics.formula import Node, where
+from ptxgen.numerics.functions import exp, isinf, log
 from ptxgen.numerics.option import Bool, Kernel
-from ptxgen.numerics.scan import CUMSUM
+from ptxgen.numerics.rowops import REAL
+from ptxgen.numerics.scan import CUMSUM, LOGCUMSUMEXP
+from ptxgen.numerics.signature import Signature
+from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.views import alignment, apart, check_contiguous, single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
@@ -14,7 +21,44 @@ from ptxgen.program.parameters import OverX
 from ptxgen.spec import Problem
 from ptxgen.spec.scan import EXCLUSIVE, REVERSE
 
-TABLE = ("scan",)
+INFINITY = float("inf")
+
+
+def _scanned(
+    b: ProgramBuilder,
+    of: Signature,
+    table: str,
+    dtypes: Sequence[str],
+    x: Buffer,
+    exclusive: bool,
+    reverse: bool,
+    out: Buffer | None,
+    kernel: str | None,
+) -> Buffer:
+    """Rows from either end, by a table of kernels."""
+    if x.dtype not in dtypes:
+        raise DtypeError(f"x has dtype {x.dtype}; takes {' or '.join(dtypes)}")
+    found = of.infer({"x": x.shape})
+    y = b.result(found.results[0], x.dtype, single(out))
+    count, width = found.sizes["M"], found.sizes["N"]
+    if b.abstract or count * width == 0:
+        return y
+    matrix = x.matrix("x")
+    down, along = matrix.strides
+    if along != 1:
+        raise apart("x", x)
+    alignment("x", x, 0)
+    alignment("out", y, 0)
+    check_contiguous("out", y, result=True)
+    flags = (EXCLUSIVE if exclusive else 0) | (REVERSE if reverse else 0)
+    scalars = (("LDX", down if count > 1 else 0), ("FLAGS", flags))
+    values, what = (("ROWS", count), ("COLS", width)), f"{of.name} M={count} N={width}"
+    dtype = NAMES[x.dtype]
+    b.launch(lambda: Problem((table,), dtype, values, scalars, what), {"x": x, "y": y}, kernel)
+    return y
+
+
+# -- sums ---------------------------------------------------------------------------------------
 
 
 def _vjp(b: Builder, at: Backward) -> Gradients:
@@ -50,23 +94,74 @@ def cumsum(
     Source
         ``ptxgen/ops/scan.py``, ``ptxgen/tiles/scan.py``.
     """
-    if x.dtype not in ELEMENTS:
-        raise DtypeError(f"x has dtype {x.dtype}; takes {' or '.join(ELEMENTS)}")
-    found = CUMSUM.infer({"x": x.shape})
-    y = b.result(found.results[0], x.dtype, single(out))
-    count, width = found.sizes["M"], found.sizes["N"]
-    if b.abstract or count * width == 0:
-        return y
-    matrix = x.matrix("x")
-    down, along = matrix.strides
-    if along != 1:
-        raise apart("x", x)
-    alignment("x", x, 0)
-    alignment("out", y, 0)
-    check_contiguous("out", y, result=True)
-    flags = (EXCLUSIVE if exclusive else 0) | (REVERSE if reverse else 0)
-    scalars = (("LDX", down if count > 1 else 0), ("FLAGS", flags))
-    values, what = (("ROWS", count), ("COLS", width)), f"cumsum M={count} N={width}"
-    of = ELEMENTS[x.dtype]
-    b.launch(lambda: Problem(TABLE, of, values, scalars, what), {"x": x, "y": y}, kernel)
-    return y
+    return _scanned(b, CUMSUM, "scan", tuple(ELEMENTS), x, exclusive, reverse, out, kernel)
+
+
+# -- sums of exponentials -----------------------------------------------------------------------
+def _weights(dy: Node, y: Node) -> tuple[Node, Node]:
+    """The logarithms of what is above 0 and below it of ``dy · exp(-y)``; none of an infinite y."""
+    found = []
+    for part in (dy, -dy):
+        there = where(part > 0, log(part), where(part == part, -INFINITY, part))
+        found.append(where(isinf(y), -INFINITY, there - y))
+    return found[0], found[1]
+
+
+def _sloped(x: Node, above: Node, below: Node) -> Node:
+    """``exp(x + above) - exp(x + below)``, each 0 where nothing is added."""
+    made = [where(w == -INFINITY, 0, exp(x + w)) for w in (above, below)]
+    return made[0] - made[1]
+
+
+_split, _gradient = Pointwise(_weights, "log_weights"), Pointwise(_sloped, "logcumsumexp_gradient")
+
+
+def _log_vjp(b: Builder, at: Backward) -> Gradients:
+    """``dx[j]``: ``exp(x[j])`` times the sum of ``dy[i] exp(-y[i])`` over all i that it is in, the
+    other way round, in logarithms, so that neither factor has to be a number by itself.
+    """
+    wide, how = b.wide(at["x"]), at.only("exclusive", "reverse")
+    x, dy = (b.packed(b.cast(v, wide)) for v in (at["x"], at.dys[0]))
+    rounded = b.dtype(at["x"]) != wide
+    y = b.logcumsumexp(x, **how) if rounded else b.packed(at.results[0])
+    how["reverse"] = not how["reverse"]
+    sums = [b.logcumsumexp(w, **how) for w in b.call(_split, dy, y, out_dtype=wide)]
+    return {"x": b.call(_gradient, x, *sums, out_dtype=b.dtype(at["x"]))}
+
+
+@op(forms=LOGCUMSUMEXP, vjp=_log_vjp)
+def logcumsumexp(
+    b: ProgramBuilder,
+    x: Buffer,
+    *,
+    exclusive: Bool = False,
+    reverse: Bool = False,
+    out: OverX = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """``y[..., j] = log(sum(exp(x[..., :j+1])))``; ``exclusive``: of ``x[..., :j]``; ``reverse``:
+    from the end, of ``x[..., j:]``.
+
+    Shapes
+        ``x`` ``[..., N]``, and so the result, which may be ``x`` (``out=x``).
+    Dtypes
+        float32, bfloat16, float16 or float64, and so the result.
+    Order
+        Contract ``logscan/1`` (:mod:`ptxgen.numerics.scan`): that of ``scan/1``, of parts of a row
+        that each have a largest element of their own, so that it is as exact far below the row's
+        largest element as there. In f32 (f64), rounded once.
+        :func:`ptxgen.reference.logcumsumexp` returns the same bits. A NaN gives NaN from there on,
+        else +inf gives +inf; of nothing, and of nothing but -inf, it is -inf.
+    Errors
+        ShapeError for a last dimension that is not contiguous, DtypeError, OptionError,
+        DeviceError, GradError or CompileError, before anything is launched or written.
+    Source
+        ``ptxgen/ops/scan.py``, ``ptxgen/tiles/scan.py``.
+
+    >>> import numpy, ptxgen
+    >>> ptxgen.reference.logcumsumexp(numpy.array([[0, 0, -1000, 1000]], "f4"))
+    array([[0.000000e+00, 6.931472e-01, 6.931472e-01, 1.000000e+03]],
+          dtype=float32)
+    """
+    takes = tuple(FULL[d] for d in REAL)
+    return _scanned(b, LOGCUMSUMEXP, "logscan", takes, x, exclusive, reverse, out, kernel)

@@ -9,7 +9,7 @@ from ptxgen.oracle.flce import linear_cross_entropy, linear_cross_entropy_grad
 from ptxgen.oracle.gemm import chain, chain16
 from ptxgen.oracle.moves import embedding, embedding_backward, gather, index_add, scatter_add
 from ptxgen.oracle.nf4 import nf4_dequantize
-from ptxgen.oracle.scan import cumsum
+from ptxgen.oracle.scan import cumsum, logcumsumexp
 from ptxgen.oracle.select import sample, topk
 
 linear = as_called(ops.linear)
@@ -39,6 +39,7 @@ __all__ = [
     "linear_cross_entropy_grad",
     "linear_dgrad",
     "linear_wgrad",
+    "logcumsumexp",
     "logsumexp",
     "matmul",
     "nf4_dequantize",

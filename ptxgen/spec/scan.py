@@ -1,4 +1,4 @@
-"""Prefix sums of rows, contract ``scan/1``.
+"""Prefix sums of rows, contract ``scan/1``, and of exponentials, ``logscan/1``.
 
 =================  ==============================================================
 ``ROWS, COLS``     rows, and elements of each; 1 .. 2^31 - 1
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -37,6 +37,7 @@ from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
 ROWS, COLS, SMS = var("ROWS"), var("COLS"), var("SMS")
 SPACE = Space("scan", (("ROWS", SIZE), ("COLS", SIZE), ("SMS", Between(1, SMS_MAX))))
+LOG_SPACE = replace(SPACE, name="logscan")
 EXCLUSIVE, REVERSE = 1, 2
 """Flags."""
 
@@ -67,6 +68,8 @@ class ScanSpec(KernelSpec):
     family: ClassVar[str] = "scan"
     template: ClassVar[str] = "rows/scan.cu.j2"
     shared_bytes: ClassVar[int] = 0
+    numbers: ClassVar[int] = 1
+    """Of a sum."""
     EXCLUSIVE: ClassVar[int] = EXCLUSIVE
     REVERSE: ClassVar[int] = REVERSE
     meanings: ClassVar[Mapping[str, str]] = {
@@ -100,10 +103,15 @@ class ScanSpec(KernelSpec):
         return STORED[self.dtype]
 
     @property
+    def state(self) -> str:
+        """The C++ type of a sum."""
+        return cuda.CTYPES[self.computed]
+
+    @property
     def context(self) -> Mapping[str, Any]:
         found = {
             "T": cuda.STORAGE[self.dtype],
-            "C": cuda.CTYPES[self.computed],
+            "C": self.state,
             "scan": sys.modules[scan.__name__],
             "formula": None,
             "functions": lambda _: (),
@@ -114,7 +122,7 @@ class ScanSpec(KernelSpec):
     def abi(self) -> Abi:
         element = cuda.STORAGE[self.dtype]
         x, y = ptr("x", f"const {element}*"), ptr("y", f"{element}*")
-        sums = ptr("sums", f"{cuda.CTYPES[self.computed]}*")
+        sums = ptr("sums", f"{self.state}*")
         cols = Param("cols", "u32")
         if self.part == "carry":
             return Abi((sums, cols))
@@ -131,7 +139,7 @@ class ScanSpec(KernelSpec):
 
     @property
     def scratch(self) -> Mapping[str, Expr]:
-        size = 4 if self.computed == "f32" else 8
+        size = self.numbers * (4 if self.computed == "f32" else 8)
         return {} if self.part == "whole" else {"sums": ROWS * ceil_div(COLS, scan.CHUNK) * size}
 
     @property
@@ -170,3 +178,26 @@ class ScanSpec(KernelSpec):
             f"contract {self.contract}: {self.contract.step}",
             f"{self.part}: {self.share} of {self.warps} warps have a row; CTAs {self.grid}",
         )
+
+
+@dataclass(frozen=True)
+class LogScanSpec(ScanSpec):
+    """Logarithms of prefix sums of exponentials: of pairs, where others have numbers."""
+
+    contract: Contract = scan.LOGSCAN
+
+    family: ClassVar[str] = "logscan"
+    numbers: ClassVar[int] = 2
+
+    @property
+    def state(self) -> str:
+        return "Pair"
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        found = {"formula": scan.formula(self.computed), "functions": cuda.functions}
+        return MappingProxyType({**super().context, **found, "W": cuda.CTYPES[self.computed]})
+
+    @property
+    def resident(self) -> int:
+        return max(1, (16 if self.computed == "f32" else 8) // self.warps)

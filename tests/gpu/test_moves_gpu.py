@@ -131,16 +131,22 @@ def test_elements_are_added_where_each_says(dtype):
         same_bits(back(got, x), reference.scatter_add(x, which, source, axis), what=str(shape))
 
 
-@pytest.mark.parametrize("dtype", ["bf16", "f32", "f64", "i64"])
-def test_prefix_sums_by_every_kernel(dtype):
+SCANS = [
+    *(("scan", "cumsum", dtype) for dtype in ("bf16", "f32", "f64", "i64")),
+    *(("logscan", "logcumsumexp", dtype) for dtype in ("bf16", "f32", "f64")),
+]
+
+
+@pytest.mark.parametrize(("table", "name", "dtype"), SCANS)
+def test_prefix_sums_by_every_kernel(table, name, dtype):
     rng = np.random.default_rng(5)
     for turn, shape in enumerate(((3, 1), (5, 257), (300, 1000), (2, 128256), (33, 8192))):
         x = numbers(rng, shape, dtype, KINDS[turn])
         for exclusive, reverse in ((False, False), (True, True)):
-            expected = reference.cumsum(x, exclusive=exclusive, reverse=reverse)
-            for route in TABLES[("scan",)].routes:
+            expected = getattr(reference, name)(x, exclusive=exclusive, reverse=reverse)
+            for route in TABLES[table,].routes:
                 out, kernel = poisoned(shape, on_gpu(x)), route.of(dtype).name
-                ptxgen.cumsum(
+                getattr(ptxgen, name)(
                     on_gpu(x), exclusive=exclusive, reverse=reverse, out=out, kernel=kernel
                 )
                 same_bits(back(out, x), expected, spec=kernel, what=f"{shape} {KINDS[turn]}")

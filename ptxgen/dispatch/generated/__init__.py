@@ -16,6 +16,7 @@ TABLES: dict[tuple[str, ...], str] = {
     ("logits", "gradient", "capped"): "logits",
     ("logits", "segments"): "logits",
     ("logits", "segments", "capped"): "logits",
+    ("logscan",): "logscan",
     ("logsumexp",): "logsumexp",
     ("nf4", "NN", "rows", "f32", "f64"): "nf4_rows_f32_f64",
     ("nf4", "NN", "rows", "f32", "simt"): "nf4_rows_f32_simt",

@@ -301,7 +301,8 @@ MISTAKES = (
         "lines that no golden has",
         TEMPLATE + "rows/scan.cu.j2",
         "        {{ C }} carry = {{ zero }};\n",
-        "        {{ C }} carry = {{ zero }};\n{% if not spec.share %}\n        carry = 1;\n{% endif %}\n",
+        "        {{ C }} carry = {{ zero }};\n"
+        "{% if not spec.share %}\n        carry = 1;\n{% endif %}\n",
         TEMPLATES,
     ),
     Mistake(

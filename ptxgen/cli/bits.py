@@ -266,7 +266,10 @@ def _argument(i: int, op: rowops.RowOp, name: str, dtype: str, shape: tuple[int,
         return indices(i, size, -1, shape[1] + 1)
     if op.arrays[name] == "row":
         dtype = op.computed(dtype)
-    return numbers(i, size, dtype, special=i == 0 and op.arrays[name] == "element" and shape[0] > 1)
+    found = numbers(i, size, dtype)
+    if i == 0 and op.arrays[name] == "element" and shape[0] > 1:  # in one row: it may be NaN
+        found[0] = numbers(i, size[1:], dtype, special=True)
+    return found
 
 
 def _all(results: Any) -> list[Array]:

@@ -3,51 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import ptxgen
-from ptxgen.bench import measure, results
+from ptxgen.bench import measure, pointwise, results
 from ptxgen.bench.measure import WrongBitsError
+from ptxgen.bench.opcase import BANDWIDTH, OpCase, Work
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.ui import emit, note, plural, table
 
-BANDWIDTH = 4.3e12
-"""Bytes a second that an H200's memory gives a copy, the limit that times are held to."""
 LARGE = 64 << 20
 """Bytes of work from which on that limit is what counts."""
-
-
-class Work(NamedTuple):
-    """What is timed: functions of the same tensors, ours and PyTorch's."""
-
-    inputs: tuple[Any, ...]
-    ours: Callable[..., Any]
-    stock: Callable[..., Any]
-    compiled: bool = True
-    """Whether ``stock`` is also timed as torch.compile makes it."""
-    agree: Callable[[Any, Any], bool] | None = None
-    """Whether results agree, ours and PyTorch's, where they are not the same numbers."""
-
-
-@dataclass(frozen=True)
-class OpCase:
-    """One line of the table. ``make`` is given torch; ``nbytes``: read and written, each once."""
-
-    name: str
-    sizes: str
-    nbytes: int
-    make: Callable[[Any], Work]
-
-    @property
-    def limit_us(self) -> float:
-        """The time that the bytes take."""
-        return 1e6 * self.nbytes / BANDWIDTH
 
 
 @dataclass(frozen=True)
@@ -271,7 +242,7 @@ def cases() -> list[OpCase]:
             for m, n in ((64, 128256), (32, 32000))
             for top_k, top_p in ((0, 1.0), (50, 0.9), (0, 0.9))
         ),
-        *importlib.import_module("ptxgen.bench.pointwise").cases(),  # which imports this one
+        *pointwise.cases(),
     ]
 
 

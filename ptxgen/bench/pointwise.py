@@ -7,7 +7,7 @@ from typing import Any
 
 from ptxgen import functions as f
 from ptxgen import layout
-from ptxgen.bench.ops import OpCase, Work
+from ptxgen.bench.opcase import OpCase, Work
 from ptxgen.watch import pointwise
 
 

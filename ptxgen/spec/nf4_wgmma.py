@@ -27,6 +27,7 @@ class Nf4WgmmaSpec(Nf4GemmSpec, WgmmaSpec):
     copied: int = 4
 
     family: ClassVar[str] = "nf4_wgmma"
+    widens: ClassVar[bool] = True
     stream: ClassVar[str] = ""
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,

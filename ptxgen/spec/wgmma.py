@@ -345,6 +345,10 @@ class WgmmaSpec(Ring, GemmSpec):
     template: ClassVar[str] = "wgmma/gemm.cu.j2"
     splits: ClassVar[tuple[str, ...]] = SPLITS
     in_pieces: ClassVar[bool] = True
+    widens: ClassVar[bool] = False
+    """Whether B comes narrow, and helping warps widen it."""
+    segmented: ClassVar[bool] = False
+    """Whether rows of outputs are reduced to numbers a segment, and no output is kept."""
 
     def __post_init__(self) -> None:
         counts = "bm", "bn", "bk", "consumers", "cluster_m", "cluster_n", "raster"
@@ -528,6 +532,7 @@ class WgmmaSegmentsSpec(WgmmaSpec):
     capped: bool = False
 
     family: ClassVar[str] = "wgmma_segments"
+    segmented: ClassVar[bool] = True
     legible: ClassVar[bool] = False
     meanings: ClassVar[Mapping[str, str]] = {
         **GemmSpec.meanings,

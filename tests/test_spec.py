@@ -491,11 +491,19 @@ def test_pointers_come_first() -> None:
 
 
 def test_tensor_maps_come_last() -> None:
-    box = MapBox("x", (N, M), (N,), 4, 32, 8)
+    box = MapBox("x", (N, M), (N,), 4, (32, 8))
     there = ptr("x", "float*"), Param("map_x", "map", "TensorMap", box), Param("by", "f32")
     with pytest.raises(SpecError, match="tensor maps come last"):
         Abi(there)
     assert Abi((there[0], there[2], there[1])).offsets["map_x"] == 64
+
+
+def test_boxes_have_up_to_five_dimensions() -> None:
+    five = MapBox("x", (N, M, M, M, M), (N,) * 4, 4, (32, 8), steps=(1, 2, 2, 1, 1))
+    assert len(five.size) == 5
+    for wrong in ({"size": (N,) * 6}, {"pitches": (N,)}, {"box": (1,) * 6}, {"steps": (1, 2)}):
+        with pytest.raises(SpecError, match=r"map of x: .*; takes 2 to 5 sizes"):
+            dataclasses.replace(five, **wrong)
 
 
 def test_two_kernels_of_one_name_are_refused() -> None:

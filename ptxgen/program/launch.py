@@ -156,8 +156,9 @@ def parameters(step: Step, fired: tuple[str, ...], values: Mapping[str, int | fl
                 itemsize=box.itemsize,
                 size=size,
                 pitches=tuple(each.evaluate(environment) * box.itemsize for each in box.pitches),
-                box=(box.inner, box.outer, *[1] * (len(size) - 2)),
+                box=(*box.box, *[1] * (len(size) - len(box.box))),
                 swizzle=box.swizzle,
+                steps=box.steps,
             )
         )
     plain = tuple(abi.offsets[p.name] for p in abi.params if p.kind != "map")

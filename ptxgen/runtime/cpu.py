@@ -117,7 +117,7 @@ class CpuDevice(Device):
         from ptxgen.interp.units.tma import TensorMap
 
         return TensorMap(
-            pointer, box.itemsize, box.size, box.pitches, box.box, swizzle=box.swizzle
+            pointer, box.itemsize, box.size, box.pitches, box.box, box.steps, box.swizzle
         ).encode()
 
     # -- memory -------------------------------------------------------------------

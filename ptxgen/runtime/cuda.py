@@ -248,7 +248,7 @@ class CudaDevice(Device):
                 [cu.cuuint64_t(size) for size in box.size],
                 [cu.cuuint64_t(pitch) for pitch in box.pitches],
                 [cu.cuuint32_t(size) for size in box.box],
-                [cu.cuuint32_t(1)] * len(box.size),
+                [cu.cuuint32_t(step) for step in box.steps or (1,) * len(box.size)],
                 cu.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
                 getattr(swizzles, f"CU_TENSOR_MAP_SWIZZLE{width}"),
                 # 256 costs up to 10 %

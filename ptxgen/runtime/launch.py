@@ -23,7 +23,9 @@ SCRATCH_UNIT = 256
 
 @dataclass(frozen=True, slots=True)
 class TensorBox:
-    """A tensor-map parameter: matrices in global memory, and the box of one that a copy takes."""
+    """A tensor-map parameter: an array in global memory, and the box of it that a copy takes; all
+    dimensions innermost first.
+    """
 
     pointer: int
     """Which of the fired pointers it starts at."""
@@ -31,11 +33,13 @@ class TensorBox:
     """Where in the parameter list it lies, bytes."""
     itemsize: int
     size: tuple[int, ...]
-    """Elements along the contiguous dimension, rows, and matrices along further dimensions."""
+    """Elements along the contiguous dimension, and along each of the others."""
     pitches: tuple[int, ...]
-    """Bytes from row to row, and from matrix to matrix."""
+    """Bytes from one element to the next along all but the first."""
     box: tuple[int, ...]
     swizzle: int
+    steps: tuple[int, ...] = ()
+    """Of the elements that the box spans every so many are copied; empty: all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,24 +34,39 @@ _C_TYPES = {
 }
 
 
+BOX_RANK_MAX = 5
+"""Dimensions of a tensor map, at most."""
+
+
 @dataclass(frozen=True)
 class MapBox:
-    """A tensor-map parameter: matrices as they are stored, and the box of one that a copy takes.
+    """A tensor-map parameter: an array of 2 to 5 dimensions as it is stored, innermost first, and
+    the box of it that a copy takes.
 
-    ``operand``: the pointer parameter at which the first starts. ``size``: elements of a row, rows,
-    and matrices along any further dimensions; ``pitches``: elements from row to row, and from
-    matrix to matrix, as formulas. The box has ``inner`` elements of ``outer`` rows; ``swizzle``:
-    width in bytes of the pattern in shared memory (0, 32, 64 or 128). What is outside a matrix is
-    read as zeros.
+    ``operand``: the pointer parameter at which it starts. ``size``: elements along each dimension;
+    ``pitches``: elements from one to the next along all but the first, as formulas. ``box``:
+    elements that the box spans, of further dimensions 1; ``steps``: of these it takes every so
+    many (empty: all); ``swizzle``: width in bytes of the pattern in shared memory (0, 32, 64 or
+    128). What is outside the array is read as zeros.
     """
 
     operand: str
     size: tuple[Expr, ...]
     pitches: tuple[Expr, ...]
     itemsize: int
-    inner: int
-    outer: int
+    box: tuple[int, ...]
     swizzle: int = 128
+    steps: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        rank = len(self.size)
+        fits = 2 <= rank <= BOX_RANK_MAX and len(self.pitches) == rank - 1
+        if not fits or not 1 <= len(self.box) <= rank or len(self.steps) not in (0, rank):
+            raise SpecError(
+                f"map of {self.operand}: {rank} sizes, {len(self.pitches)} pitches, a box of "
+                f"{len(self.box)} dimensions, {len(self.steps)} steps; takes 2 to {BOX_RANK_MAX} "
+                "sizes, a pitch for all but the first, a box of no more, and no steps or one each"
+            )
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ class ChainSpec(WgmmaSpec):
     @property
     def abi(self) -> Abi:
         item = ITEMSIZE[self.dtype]
-        box = MapBox("c", (N, M), (LDC,), self.item, self.piece_columns, 64, swizzle=PANEL)
+        box = MapBox("c", (N, M), (LDC,), self.item, (self.piece_columns, 64), swizzle=PANEL)
         return Abi(
             (
                 ptr("a", "const Element*"),

@@ -122,7 +122,7 @@ def matrix(
         for stride, count in ((var(f"BATCH_{x}"), INNER), (var(f"OUTER_{x}"), BATCH // INNER)):
             size += (select(stride > 0, count, 1),)
             pitches += (select(stride > 0, stride, pitch),)
-    found = MapBox(operand, size, pitches, itemsize, *box, swizzle=swizzle)
+    found = MapBox(operand, size, pitches, itemsize, box, swizzle=swizzle)
     return Param(f"map_{operand}", "map", "const __grid_constant__ TensorMap", found)
 
 

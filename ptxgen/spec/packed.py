@@ -297,7 +297,7 @@ class PackedSpec(Ring, problems.Elements):
         assert a.box is not None, "a map has a box"
         rcr = self.layout == "rcr"
         size = (ceil_div(K, 2), N) if rcr else (ceil_div(N, 2), K)
-        b = MapBox("b", size, (LDB,), 1, *self.b.box, swizzle=self.b.swizzle)
+        b = MapBox("b", size, (LDB,), 1, self.b.box, swizzle=self.b.swizzle)
         of_a = replace(a.box, size=(ceil_div(K, 32) * 32, M)) if rcr else a.box
         return replace(a, box=of_a), replace(a, name="map_b", box=b)
 

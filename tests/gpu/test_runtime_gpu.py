@@ -177,7 +177,7 @@ def test_a_thread_without_context_is_served_and_left_without():
     a, c = device.alloc(x.nbytes), device.alloc(x.nbytes)
     got = np.empty_like(x)
     launch = prepare("twice", x.size)
-    box = TensorBox(0, 0, 2, (64, 9), (128,), (64, 8), 128)
+    box = TensorBox(0, 0, 2, (64, 9, 3), (128, 1280), (64, 8, 2), 128, (1, 2, 1))
     contexts, maps = [], [device.tensor_map(box, a)]
 
     def work():

@@ -381,7 +381,9 @@ def test_names_and_docstrings():
     assert len(called) > 12 and {over_rows(name) for name in TABLE} | called <= set(OPERATIONS)
     for name in called:
         ours, oracle = getattr(ptxgen, name), getattr(reference, name)
-        assert ours.__doc__ and f"ptxgen.{name}" in oracle.__doc__
+        assert ours.__doc__ and (
+            f"ptxgen.{name}" in oracle.__doc__ or oracle.__doc__ == ours.__doc__
+        )
         assert ours is OPERATIONS[name].function and OPERATIONS[name].public
         assert "kernel" in inspect.signature(ours).parameters
     for name in TABLE.keys() - called:

@@ -63,6 +63,7 @@ OF_THEIR_OWN = {
 """The dtypes of arguments that do not have the one that is tried."""
 NUMBERS = {
     "k": 2,
+    "shifts": 1,
     "rows": 4,
     "groups": 2,
     "dtype": "f32",
@@ -172,8 +173,13 @@ def tensors(operation: Operation, dtype: str) -> tuple[Callable[..., Any], list[
 
     call = getattr(ptxgen.torch, operation.row, operation.call) if operation.row else operation.call
     optional = ("weight", "bias") if dtype.startswith("f") else ()
-    given = {n: tensor(v) for n, v in operation.arguments(dtype, optional).items()}
-    options = {n: v for n, v in given.items() if n in ("k", "rows")}
+    by_place = inspect.signature(call).parameters
+    given = {
+        n: tensor(v)
+        for n, v in operation.arguments(dtype, optional).items()
+        if n not in by_place or by_place[n].kind is not inspect.Parameter.KEYWORD_ONLY
+    }
+    options = {n: v for n, v in given.items() if n in ("k", "rows", "shifts")}
     return call, [v for n, v in given.items() if n not in options], options
 
 

@@ -648,10 +648,14 @@ def judge(call: Call) -> str:
         return f"taken, where the oracle raises {type(error).__name__}: {error}"
     for mine, theirs in zip(_several(got), _several(expected), strict=True):
         if theirs is None or mine is None:
-            if mine is not theirs:
+            unasked = any(v is None for v in call.given.values())  # dw=None: no gradient
+            if mine is not theirs and not (mine is None and unasked):
                 return f"got {mine!r}, expected {theirs!r}"
             continue
-        found = difference(mine, theirs)
+        objects = (
+            getattr(mine, "dtype", np.dtype("f4")).kind in "OV"
+        )  # views of any dtype are taken
+        found = "" if objects and np.array_equal(mine, theirs) else difference(mine, theirs)
         if found:
             return found
     written = {id(v) for v in _several(out)}

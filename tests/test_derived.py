@@ -69,3 +69,13 @@ def test_a_derived_oracle_of_other_options_differs() -> None:
     """So the comparison would see it."""
     one = derived(OPERATIONS["layer_norm"])(X, eps=0.1)
     assert one.tobytes() != reference.layer_norm(X, eps=0.2).tobytes()
+
+
+def test_they_take_arrays_of_any_strides() -> None:
+    """As calls of arrays in host memory do; backwards too."""
+    x, weight = numbers(12, 7)[::-1].T, numbers(24)[::2]
+    packed = np.ascontiguousarray(x), weight.copy()
+    for name in ("rms_norm", "layer_norm"):
+        oracle = derived(OPERATIONS[name])
+        assert (oracle(x, weight) == oracle(*packed)).all()
+        assert (getattr(reference, name)(x, weight) == oracle(*packed)).all()

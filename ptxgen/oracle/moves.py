@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ Array = NDArray[Any]
 
 def gather(x: ArrayLike, indices: ArrayLike, axis: int = 0) -> Array:
     """The slices of ``x`` along ``axis`` that ``indices`` say; zeros where there is none."""
-    array, which = np.asarray(x), np.asarray(indices)
+    array, which, axis = np.asarray(x), np.asarray(indices), operator.index(axis)
     there = (which >= 0) & (which < array.shape[axis])
     if not array.shape[axis]:
         shape = array.shape[:axis] + which.shape + array.shape[axis % array.ndim + 1 :]

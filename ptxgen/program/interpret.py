@@ -31,12 +31,14 @@ class Interpreter(ProgramBuilder):
         return ProgramBuilder(OPERATIONS, self.name)
 
     def array(self, name: str, array: Any, *, written: bool = False) -> Buffer:
-        """The buffer of an array of NumPy."""
+        """The buffer of an array of NumPy: what is read is copied to rows one behind the other, as
+        calls do with arrays in host memory.
+        """
         import numpy as np
 
-        seen = view(np.asarray(array), name)
-        found = self.input(name, seen, written=written)
-        self._bytes[found.memory] = np.asarray(array)
+        own = np.asarray(array) if written else np.array(array, order="C")
+        found = self.input(name, view(own, name), written=written)
+        self._bytes[found.memory] = own
         return found
 
     def value(self, x: Any) -> Any:

@@ -527,6 +527,14 @@ def test_explain_names_unknown_options() -> None:
             explain(call.pop("op"), 1, 1, 1, **call)
 
 
+def test_explain_refuses_a_layout_beside_other_storage() -> None:
+    with pytest.raises(OptionError, match="transpose_b is True, but layout 'tn' says False"):
+        explain("matmul", 4, 8, 16, layout="tn", transpose_b=True)
+    assert str(explain("matmul", 4, 8, 16, layout="tn", transpose_a=True)) == str(
+        explain("matmul", 4, 8, 16, layout="tn")
+    )
+
+
 # -- faults of tables ---------------------------------------------------------------------
 def test_unknown_variables_are_refused() -> None:
     route = dispatch_fakes.table().routes[3]

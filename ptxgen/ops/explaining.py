@@ -96,7 +96,10 @@ def program_of(
     if "axis" in row.options and row.options["axis"] is None:
         given.setdefault("axis", -1)
     if row.layouts and "layout" in given:
-        given |= row.layouts[Choice(*row.layouts).read("layout", given.pop("layout"))]
+        layout = Choice(*row.layouts).read("layout", given.pop("layout"))
+        for name, value in row.layouts[layout].items():
+            if given.setdefault(name, value) != value:
+                raise OptionError(f"{name} is {given[name]!r}, but layout {layout!r} says {value}")
     named = _named(row, sizes)
     given = {**{name: named[size] for name, size in row.sizes.items()}, **given}
     needed = (p.name for p in row.parameters if p.needed and p.kind == OPTION)

@@ -22,11 +22,10 @@ from ptxgen.ops.nf4_weight import DTYPES as WEIGHTS
 from ptxgen.ops.nf4_weight import Weight, whole_blocks
 from ptxgen.ops.products import bias_gradient
 from ptxgen.ops.views import alignment, check_contiguous, single
-from ptxgen.program.buffer import INPUT, Buffer, Memory
+from ptxgen.program.buffer import Buffer, imagined
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
 from ptxgen.program.parameters import Out
-from ptxgen.runtime.strided import contiguous_strides
 from ptxgen.spec import SCRATCH_MAX, Problem
 from ptxgen.tiles import TABLES
 
@@ -64,8 +63,7 @@ def _lowered(
     dtype = given[first].dtype
     _check(first, dtype, sizes)
     tier = _tier(dtype, accumulate)
-    shape = sizes["N"], sizes["K"]
-    w = Buffer(Memory("w", INPUT), shape, contiguous_strides(shape), dtype)
+    w = imagined((sizes["N"], sizes["K"]), dtype)
     factors = {name: v for name, v in given.items() if name in like.arguments} | {"w": w}
     target = single(out)
     wanted = gemm.result_dtype(like.name, factors, out_dtype, target)

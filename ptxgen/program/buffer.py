@@ -161,6 +161,13 @@ def sizes(shape: Ints, to: Sequence[int]) -> Ints:
     return tuple(found)
 
 
+def imagined(shape: Sequence[int], dtype: str) -> Buffer:
+    """An array of no program, row by row: one that is only asked for its shape and dtype."""
+    memory, of = Memory("", INPUT), tuple(shape)
+    memory.natural = Buffer(memory, of, contiguous_strides(of), dtype)
+    return memory.natural
+
+
 def dense(memory: Memory, shape: Sequence[int], dtype: str) -> Buffer:
     """All of a memory that the program allocates, row by row."""
     of = tuple(shape)

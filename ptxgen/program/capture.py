@@ -21,7 +21,7 @@ from ptxgen.program.execute import plan, pointer
 from ptxgen.program.invoke import refuse_gradients
 from ptxgen.program.registry import OPERATIONS
 from ptxgen.program.step import Operand, Program
-from ptxgen.program.trace import Tracing, packed, trace
+from ptxgen.program.trace import Tracing, trace
 from ptxgen.runtime import Call
 from ptxgen.runtime.arrays import ArrayView, download, empty, host_bits, host_empty, view
 
@@ -65,7 +65,7 @@ def capture(function: Callable[..., Any], *example: Any, stream: Any = None) -> 
     named = {f"argument {i}": x for i, x in enumerate(example)}
     refuse_gradients(named)
     call = Call(named, stream)
-    views = [packed(seen) for seen in call.views.values()]
+    views = [seen.packed for seen in call.views.values()]
     program, tracing = trace(function, views, call.device)
     if _facts(program, tracing) != _facts(*trace(function, views, call.device)):
         raise TraceError(
@@ -152,9 +152,12 @@ class Captured:
         return found, found.owner if call.lead.framework == "jax" else give()
 
     # -- arrays from outside ------------------------------------------------------------------
-    def _where(self) -> list[int]:
+    def _outer(self, stream: Any = None) -> list[ArrayView]:
         named = {m.name: x for x, m in self._outside}
-        return [v.ptr for v in Call(named, self._call.stream).views.values()] if named else []
+        return list(Call(named, stream).views.values()) if named else []
+
+    def _where(self) -> list[int]:
+        return [seen.ptr for seen in self._outer(self._call.stream)]
 
     def _uploaded(self) -> list[int]:
         """Copies on the device of what is in host memory, which each call makes anew."""
@@ -245,9 +248,8 @@ class Captured:
 
     def _host(self, call: Call) -> Iterator[tuple[ArrayView, ArrayView]]:
         yield from zip(call.views.values(), self._arguments, strict=True)
-        named = {m.name: x for x, m in self._outside}
-        if named:
-            yield from zip(Call(named).views.values(), self._copies, strict=True)
+        if self._outside:
+            yield from zip(self._outer(), self._copies, strict=True)
 
     def _downloaded(self, call: Call, output: Buffer) -> Any:
         memory = self._found[output.memory]

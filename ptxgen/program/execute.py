@@ -165,7 +165,7 @@ def run_eager(program: Program, given: Given) -> tuple[tuple[Any, ...], Plan | N
                 pointers.append(pointer(_source(operand, {}), (), given.numbers))
         found = _launch(step, call.device)
         if step.kernel is None and autotune.enabled():
-            sizes = {n: _reach(step.bind[n]) for n in step.written}
+            sizes = {n: b.reach for n, b in zip(step.written, step.writes(), strict=True)}
             names = tuple(step.bind)
             tuned = autotune.tuned(step.problem, names, call.device, call.stream, pointers, sizes)
             settled = settled and tuned is not None
@@ -175,13 +175,6 @@ def run_eager(program: Program, given: Given) -> tuple[tuple[Any, ...], Plan | N
         for memory in [m for m in keep if last[m] == number]:
             del keep[memory], address[memory]
     return _returned(program, results), planned(program, launches) if settled else None
-
-
-def _reach(operand: Operand) -> int:
-    """Bytes between the first and the end of the last element."""
-    assert isinstance(operand, Buffer), "what is written is memory"
-    low, high = operand.span()
-    return high - low
 
 
 def _made(call: Call, memory: Memory) -> Results:

@@ -31,11 +31,10 @@ from ptxgen.program.parameters import (
 )
 from ptxgen.program.registry import OPERATIONS
 from ptxgen.program.step import Program, Scalar
-from ptxgen.program.trace import Traced, traced
+from ptxgen.program.trace import Traced, leaves, traced
 from ptxgen.runtime import ArrayView, Call, default_device, framework_of
 from ptxgen.runtime.arrays import scalar
 from ptxgen.runtime.call import strided
-from ptxgen.runtime.strided import contiguous_strides, extent
 
 
 @dataclass
@@ -238,7 +237,7 @@ def _lowered(frame: Frame, arguments: Arguments, call: Call, *, copies: bool) ->
                 f"{name} has negative strides {list(seen.strides)}; pass a contiguous copy of "
                 f"{name}"
             )
-        buffer = builder.input(name, _packed(seen) if call.host else seen)
+        buffer = builder.input(name, seen.packed if call.host else seen)
         found.given[name] = buffer.memory
         found.buffers[name] = buffer
     if copies and callable(frame.copies):
@@ -254,15 +253,10 @@ def _lowered(frame: Frame, arguments: Arguments, call: Call, *, copies: bool) ->
             assert memory.natural is not None, "arguments are laid"
             memory.written, found.buffers[name] = True, memory.natural
         else:
-            lie = _packed(target) if call.host else target
+            lie = target.packed if call.host else target
             found.buffers[name] = builder.input(name, lie, written=True)
             found.given[name] = found.buffers[name].memory
     return found.lowered()
-
-
-def _packed(seen: ArrayView) -> ArrayView:
-    """A host array as it will lie on the device."""
-    return replace(seen, ptr=0, strides=contiguous_strides(seen.shape))
 
 
 # -- the frame ------------------------------------------------------------------------------------
@@ -383,7 +377,7 @@ def invoke(
 ) -> Any:
     """A call. Its code is entered into ``memo`` under ``key``."""
     op = frame.op
-    if any(isinstance(x, Traced) for x in _leaves(given.values())):
+    if any(isinstance(x, Traced) for x in leaves(given.values())):
         return traced(op, given)
     value = op.of_values(given)
     if value is not NotImplemented:
@@ -417,14 +411,6 @@ def called(arguments: Arguments) -> Call:
     """The arrays of a call. Raises GradError where autograd would have to record it."""
     refuse_gradients({**arguments.arrays, **arguments.written})
     return Call(arguments.arrays, arguments.stream)
-
-
-def _leaves(values: Iterable[Any]) -> Iterable[Any]:
-    for value in values:
-        if isinstance(value, tuple | list):
-            yield from value
-        else:
-            yield value
 
 
 def _staged(call: Call, program: Program) -> dict[str, ArrayView]:
@@ -536,7 +522,7 @@ def _learn(
         written = [m for w, m in lowered.given if w]
         if torch and not frame.aliases:
             found = prepared.code(made, maker, memories, written, single=single, streamed=True)
-            by_name = {v: _reach(seen) for v, seen in (*call.views.items(), *call.targets.items())}
+            by_name = {v: seen.reach for v, seen in (*call.views.items(), *call.targets.items())}
             reach = tuple(0 if m is None else by_name[m.name] for m in memories)
             allocates = bool(made.nbytes or lowered.program.results)
             into = prepared.Into(found, reach, allocates, call.lead.index, negated)
@@ -546,11 +532,6 @@ def _learn(
     handed = read_only if frame.aliases else ()
     found = prepared.code(made, maker, read_only, handed, single=single)
     remember(memo, key, prepared.Careful(found) if negated else found)
-
-
-def _reach(seen: ArrayView) -> int:
-    """Bytes between the first and the end of the last element."""
-    return extent(seen.shape, seen.strides, seen.itemsize)[1]
 
 
 def _again(made: Plan, lowered: Lowered, *arrays: Any) -> Any:

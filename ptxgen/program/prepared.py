@@ -291,17 +291,11 @@ def front(
     given. ``watched``: where gradients are needed.
     """
     namespace: dict[str, Any] = {
+        **_SPOKEN_OF,
         "_tensors": dialect.types,
-        "_numbers": _NUMBERS,
-        "_UNKNOWN": (RuntimeError, TypeError, KeyError, ValueError),
-        "_exact": _exact,
-        "_several": _SEVERAL,
-        "_flags": _FLAGS,
         "_find": find,
         "_missed": missed,
         "_into": into,
-        "_careful": Careful,
-        "_recording": _recording,
         "_recorded": watched or functools.partial(missed, None),
         **hooks.names,
     }
@@ -406,14 +400,10 @@ def writing_front(
         f"    return _missed(_key, {arguments})",
     ]
     namespace: dict[str, Any] = {
+        **_SPOKEN_OF,
         "_tensors": TORCH.types,
-        "_numbers": _NUMBERS,
-        "_UNKNOWN": (RuntimeError, TypeError, KeyError, ValueError),
-        "_exact": _exact,
-        "_several": _SEVERAL,
         "_find": memo.get,
         "_missed": missed,
-        "_recording": _recording,
         "_current": current,
         "_resolve": resolve,
     }
@@ -535,3 +525,15 @@ _FLAGS = {bool, type(None)}
 
 def _recording() -> bool:
     return bool(sys.modules["torch"].is_grad_enabled())
+
+
+_SPOKEN_OF: Mapping[str, Any] = {
+    "_numbers": _NUMBERS,
+    "_UNKNOWN": (RuntimeError, TypeError, KeyError, ValueError),
+    "_exact": _exact,
+    "_several": _SEVERAL,
+    "_flags": _FLAGS,
+    "_careful": Careful,
+    "_recording": _recording,
+}
+"""What the lines of every front speak of."""

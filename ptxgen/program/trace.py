@@ -8,8 +8,7 @@ hands such an array to anybody else, cannot be traced: it is told where.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -23,7 +22,6 @@ from ptxgen.program.registry import OPERATIONS
 from ptxgen.program.step import Program
 from ptxgen.runtime import Call, Device, framework_of
 from ptxgen.runtime.arrays import ArrayView
-from ptxgen.runtime.strided import contiguous_strides
 
 
 class Tracing:
@@ -46,15 +44,10 @@ class Tracing:
             seen = Call({name: x}).views[name]
             if (seen.kind, seen.index) != (self.lead.kind, self.lead.index):
                 raise TraceError(f"{name} is in {seen.where}, the arguments in {self.lead.where}")
-            lies = packed(seen) if seen.kind == "host" else seen
+            lies = seen.packed if seen.kind == "host" else seen
             buffer = self.builder.input(f"outside{len(self.outside)}", lies)
             found = self.outside[id(x)] = x, buffer
         return found[1]
-
-
-def packed(seen: ArrayView) -> ArrayView:
-    """An array as it lies where it is copied to."""
-    return replace(seen, ptr=0, strides=contiguous_strides(seen.shape))
 
 
 def line() -> str:
@@ -227,7 +220,7 @@ class Traced:
 
 def traced(op: Description, given: Mapping[str, Any]) -> Any:
     """A call of ``op`` of which some array is traced: its steps are noted."""
-    tracing = next(x.tracing for x in _leaves(given.values()) if isinstance(x, Traced))
+    tracing = next(x.tracing for x in leaves(given.values()) if isinstance(x, Traced))
     named: dict[str, Any] = {}
     for p in op.parameters:
         name, value = p.name, given[p.name]
@@ -250,7 +243,8 @@ def traced(op: Description, given: Mapping[str, Any]) -> Any:
     return Traced(tracing, made)
 
 
-def _leaves(values: Any) -> Iterator[Any]:
+def leaves(values: Iterable[Any]) -> Iterator[Any]:
+    """Some arguments, of sequences each array."""
     for value in values:
         if isinstance(value, tuple | list):
             yield from value

@@ -75,6 +75,11 @@ class ArrayView(Strided):
         return self.ptr
 
     @property
+    def packed(self) -> ArrayView:
+        """The array as it lies where it is copied to: rows one behind the other, at any address."""
+        return replace(self, ptr=0, strides=contiguous_strides(self.shape))
+
+    @property
     def where(self) -> str:
         """The device in words, such as ``"cuda:0"`` or ``"host memory"``."""
         return "host memory" if self.kind == "host" else f"{self.kind}:{self.index}"

@@ -49,6 +49,12 @@ class Strided:
         return self.size * self.itemsize
 
     @property
+    def reach(self) -> int:
+        """Bytes between the first and the end of the last element."""
+        low, high = extent(self.shape, self.strides, self.itemsize)
+        return high - low
+
+    @property
     def contiguous(self) -> bool:
         """Whether the elements lie one behind the other, in the order of their indices."""
         return is_contiguous(self.shape, self.strides)

@@ -17,7 +17,7 @@ import torch
 from ptxgen.numerics.option import Integers
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.pointwise import Pointwise
-from ptxgen.program.buffer import INPUT, Buffer, Memory
+from ptxgen.program.buffer import Buffer, imagined
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.operation import Op
 from ptxgen.program.parameters import (
@@ -30,7 +30,6 @@ from ptxgen.program.parameters import (
     WRITTEN,
     Parameter,
 )
-from ptxgen.runtime.strided import contiguous_strides
 from ptxgen.torch import pointwise
 from ptxgen.torch.record import NAMES, Recorder, by_result, by_tensor, recorder
 
@@ -170,7 +169,7 @@ class _Operator:
     def fake(self, *arrays: Any, **named: Any) -> Any:
         """Tensors like the results."""
         args = self.args(arrays, named)
-        found = imagined(self.op, dict(zip(self.of.names, args, strict=True)))
+        found = results_like(self.op, dict(zip(self.of.names, args, strict=True)))
         return found if self.several else found[0]
 
     # -- gradients ----------------------------------------------------------------------------
@@ -284,7 +283,7 @@ _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 """What compilers have for numbers that they do not know."""
 
 
-def imagined(op: Op, given: Mapping[str, Any]) -> list[Any]:
+def results_like(op: Op, given: Mapping[str, Any]) -> list[Any]:
     """Tensors like the results of a call, of fake tensors: whose sizes may be a compiler's."""
     builder = ProgramBuilder(OPERATIONS, op.name)
     builder.abstract = True
@@ -311,7 +310,4 @@ def imagined(op: Op, given: Mapping[str, Any]) -> list[Any]:
 
 
 def _buffer(x: Any) -> Buffer:
-    shape = tuple(x.shape)
-    memory = Memory("", INPUT)
-    memory.natural = Buffer(memory, shape, contiguous_strides(shape), NAMES[x.dtype])
-    return memory.natural
+    return imagined(x.shape, NAMES[x.dtype])

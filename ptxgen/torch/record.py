@@ -24,7 +24,7 @@ from torch.autograd import forward_ad
 from ptxgen.errors import GradError, OptionError
 from ptxgen.numerics.dtype import BYTES
 from ptxgen.ops import OPERATIONS
-from ptxgen.program.buffer import INPUT, Buffer, Memory
+from ptxgen.program.buffer import Buffer, imagined
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.invoke import Frame
 from ptxgen.program.launch import remember
@@ -40,7 +40,6 @@ from ptxgen.program.parameters import (
     Parameter,
 )
 from ptxgen.program.prepared import Hooks
-from ptxgen.runtime.strided import contiguous_strides
 
 PLAIN = {torch.Tensor, torch.nn.Parameter}
 """The types of tensors that have no behaviour of their own."""
@@ -158,8 +157,7 @@ class Recorder:
             "_shown": self._watched,
         }
         hooks = Hooks(before=[line.format(arguments) for line in BEFORE], names=names)
-        copies = COPIES.get(self.op.name, True)
-        frame = Frame(self.op, copies=copies, watched=self.watched, hooks=hooks)
+        frame = Frame(self.op, copies=self._copied, watched=self.watched, hooks=hooks)
         made = frame.function
         made.__doc__, made.__module__ = self.op.doc, "ptxgen.torch"
         made.__name__ = made.__qualname__ = self.op.name
@@ -169,8 +167,12 @@ class Recorder:
     @cached_property
     def compute(self) -> Callable[..., Any]:
         """The operation, unrecorded, of all arguments in order. It may return more results."""
-        copies = COPIES.get(self.op.name, True)
-        return Frame(self.of, copies=copies, placed=True, hooks=Hooks(watched=False)).function
+        return Frame(self.of, copies=self._copied, placed=True, hooks=Hooks(watched=False)).function
+
+    @property
+    def _copied(self) -> bool | Callable[..., dict[str, Any]]:
+        """How arguments are copied that no kernel reads as they lie."""
+        return COPIES.get(self.op.name, True)
 
     def _watched(self, *args: Any) -> Any:
         return self.watched(self.op, dict(zip(self.names, args, strict=True)))
@@ -384,8 +386,7 @@ class _Like:
     @property
     def buffer(self) -> Buffer:
         """A buffer of no program."""
-        name = NAMES[self.dtype]
-        return Buffer(Memory("", INPUT), self.shape, contiguous_strides(self.shape), name)
+        return imagined(self.shape, NAMES[self.dtype])
 
 
 class _Stub:

@@ -10,7 +10,8 @@ shown operators.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -25,8 +26,6 @@ from ptxgen.torch.record import gradient_wanted
 
 _times = Pointwise(lambda g, by: g * by, "times")
 _add_times = Pointwise(lambda old, g, by: old + g * by, "add_times")
-_loss = Frame(OPERATIONS["linear_cross_entropy"], copies=True).function
-_grad = Frame(OPERATIONS["linear_cross_entropy_grad"], copies=True).function
 _HOW = (
     "reduction",
     "ignore_index",
@@ -216,19 +215,25 @@ def _wide(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype is torch.float64 else torch.float32
 
 
+@cache
+def _called(name: str) -> Callable[..., Any]:
+    """An operation, made when it is first called; what no kernel reads as it lies is copied."""
+    return Frame(OPERATIONS[name], copies=True).function
+
+
 def _computed(
     x: Any, w: Any, target: Any, bias: Any, dy: Any, needs: Any, widths: Any, *how: Any
 ) -> list[torch.Tensor]:
     options = dict(zip(_HOW, how, strict=True))
     if not any(needs):
-        return [_loss(x, w, target, bias, **options)]
+        return [_called("linear_cross_entropy")(x, w, target, bias, **options)]
     dx, dw, dbias = map(bool, needs)
     memory = [
         w.new_empty(t.shape, dtype=_wide(t.dtype)) if need and broad else need
         for t, need, broad in zip((w, bias), (dw, dbias), widths, strict=True)
     ]
     given = {"dx": dx, "dw": memory[0], "dbias": memory[1], "dy": dy}
-    found = _grad(x, w, target, bias, **given, **options)
+    found = _called("linear_cross_entropy_grad")(x, w, target, bias, **given, **options)
     return [t for t in found if t is not None]
 
 

@@ -87,7 +87,6 @@ class ColumnOperation(Op):
 
     @property
     def doc(self) -> str:
-        """See :attr:`Op.doc`."""
         return self.__doc__ or ""
 
     def _lowered(

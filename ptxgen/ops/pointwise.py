@@ -107,7 +107,6 @@ class Pointwise(Op):
 
     @property
     def doc(self) -> str:
-        """See :attr:`Op.doc`."""
         return self.__doc__ or f"``{self.name}`` of each element."
 
     def of_values(self, given: Mapping[str, Any]) -> Any:

@@ -38,7 +38,6 @@ class RowFunction(Op):
 
     @property
     def doc(self) -> str:
-        """See :attr:`Op.doc`."""
         return document(self.row)
 
     def _reduced(

@@ -66,12 +66,10 @@ class ArrayView(Strided):
     after: int | None = None
 
     def laid(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> ArrayView:
-        """See :meth:`Strided.laid`."""
         return replace(self, shape=shape, strides=strides)
 
     @property
     def address(self) -> int:
-        """See :attr:`Strided.address`."""
         return self.ptr
 
     @property

@@ -80,7 +80,6 @@ class CpuDevice(Device):
         pass  # Device.load has checked it against max_shared
 
     def forked(self) -> None:
-        """See :meth:`Device.forked`."""
         super().forked()
         self._lock = threading.RLock()
         self.memory.forked()
@@ -113,7 +112,6 @@ class CpuDevice(Device):
                 raise
 
     def tensor_map(self, box: TensorBox, pointer: int) -> bytes:
-        """See :meth:`Device.tensor_map`."""
         from ptxgen.interp.units.tma import TensorMap
 
         return TensorMap(
@@ -122,31 +120,25 @@ class CpuDevice(Device):
 
     # -- memory -------------------------------------------------------------------
     def alloc(self, nbytes: int) -> int:
-        """See :meth:`Device.alloc`."""
         return self.memory.alloc(nbytes).base
 
     def free(self, ptr: int) -> None:
-        """See :meth:`Device.free`."""
         if not self.memory.free(ptr):
             raise MemoryFault(f"freeing {ptr:#x}: {self.memory.describe(ptr, 1)}")
 
     def copy_in(self, dst: int, src: int, nbytes: int, stream: int = 0) -> None:
-        """See :meth:`Device.copy_in`."""
         self._touch(self.memory.write, dst, src, nbytes)
 
     def copy_out(self, dst: int, src: int, nbytes: int, stream: int = 0) -> None:
-        """See :meth:`Device.copy_out`."""
         self._touch(self.memory.read, dst, src, nbytes)
 
     def copy(self, dst: int, src: int, nbytes: int, stream: int = 0) -> None:
-        """See :meth:`Device.copy`."""
         held = bytearray(nbytes)
         between = (ctypes.c_char * nbytes).from_buffer(held)
         self.copy_out(ctypes.addressof(between), src, nbytes)
         self.copy_in(dst, ctypes.addressof(between), nbytes)
 
     def memset(self, ptr: int, value: int, nbytes: int, stream: int = 0) -> None:
-        """See :meth:`Device.memset`."""
         self._touch(self.memory.fill, ptr, value, nbytes)
 
     def _touch(self, action: Any, *arguments: int) -> None:

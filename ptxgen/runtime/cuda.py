@@ -266,12 +266,10 @@ class CudaDevice(Device):
         params: bytes,
         what: str,
     ) -> None:
-        """See :meth:`Device.launch`."""
         CudaLaunch(self, function, grid, block, Parameters(params, ()), 0, what).fire(stream)
 
     # -- memory -------------------------------------------------------------------
     def alloc(self, nbytes: int) -> int:
-        """See :meth:`Device.alloc`."""
         with self._unordered():
             what = f"allocating {nbytes} bytes on {self}"
             return int(_call(what, driver().cuMemAlloc, max(nbytes, 1)))
@@ -282,32 +280,27 @@ class CudaDevice(Device):
             _call(f"freeing memory of {self}", driver().cuMemFree, ptr)
 
     def copy_in(self, dst: int, src: int, nbytes: int, stream: int = 0) -> None:
-        """See :meth:`Device.copy_in`."""
         with self.current():
             what = f"copying {nbytes} bytes to {self}"
             _call(what, driver().cuMemcpyHtoDAsync, dst, src, nbytes, stream)
 
     def copy_out(self, dst: int, src: int, nbytes: int, stream: int = 0) -> None:
-        """See :meth:`Device.copy_out`."""
         with self.current():
             what = f"copying {nbytes} bytes from {self}"
             _call(what, driver().cuMemcpyDtoHAsync, dst, src, nbytes, stream)
 
     def copy(self, dst: int, src: int, nbytes: int, stream: int = 0) -> None:
-        """See :meth:`Device.copy`."""
         with self.current():
             what = f"copying {nbytes} bytes on {self}"
             _call(what, driver().cuMemcpyDtoDAsync, dst, src, nbytes, stream)
 
     def memset(self, ptr: int, value: int, nbytes: int, stream: int = 0) -> None:
-        """See :meth:`Device.memset`."""
         with self.current():
             what = f"filling {nbytes} bytes on {self}"
             _call(what, driver().cuMemsetD8Async, ptr, value, nbytes, stream)
 
     # -- streams ------------------------------------------------------------------
     def synchronize(self, stream: int | None = None) -> None:
-        """See :meth:`Device.synchronize`."""
         cu = driver()
         with self.current():
             if stream is None:
@@ -347,18 +340,15 @@ class CudaDevice(Device):
 
     @property
     def identity(self) -> str:
-        """See :meth:`Device.identity`."""
         version = _call("reading the driver's version", driver().cuDriverGetVersion)
         return f"{super().identity}, driver API {version}"
 
     def capturing(self, stream: int) -> bool:
-        """See :meth:`Device.capturing`."""
         return self.lane(stream)[1] != 0
 
     def timed(
         self, work: Sequence[Callable[[], None]], stream: int, rounds: int
     ) -> list[list[float]]:
-        """See :meth:`Device.timed`."""
         cu = driver()
         flushed = 2 * int(self.rates.l2 if self.rates else 1 << 27)
         with self.current():
@@ -388,7 +378,6 @@ class CudaDevice(Device):
         return [us[i :: len(work)] for i in range(len(work))]
 
     def order(self, stream: int, after: int) -> None:
-        """See :meth:`Device.order`."""
         if after == stream:
             return
         cu = driver()
@@ -406,7 +395,6 @@ class CudaDevice(Device):
             return self._record(stream)
 
     def done(self, mark: Any) -> bool:
-        """See :meth:`Device.done`."""
         if mark is None:
             return False
         cu = driver()

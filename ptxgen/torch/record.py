@@ -448,37 +448,29 @@ class TorchBuilder(Builder):
     """Computes with tensors, so that autograd records each operation."""
 
     def call(self, op: Any, *args: Any, **options: Any) -> Any:
-        """See :meth:`ptxgen.program.build.Builder.call`."""
         if options.get("out") is not None:
             return op.function(*args, **options)
         return function(op)(*args, **options)
 
     def dtype(self, x: Any) -> str:
-        """See :meth:`ptxgen.program.build.Builder.dtype`."""
         return NAMES[x.dtype]
 
     def reshape(self, x: Any, shape: Sequence[int]) -> Any:
-        """See :meth:`ptxgen.program.build.Builder.reshape`."""
         return x.reshape(tuple(shape))
 
     def permute(self, x: Any, order: Sequence[int]) -> Any:
-        """See :meth:`ptxgen.program.build.Builder.permute`."""
         return x.permute(tuple(order))
 
     def expand(self, x: Any, shape: Sequence[int]) -> Any:
-        """See :meth:`ptxgen.program.build.Builder.expand`."""
         return x.expand(tuple(shape))
 
     def narrow(self, x: Any, axis: int, start: int, length: int, step: int = 1) -> Any:
-        """See :meth:`ptxgen.program.build.Builder.narrow`."""
         part = slice(start, start + length * step, step)
         return x[(*[slice(None)] * (axis % x.dim()), part)]
 
     def contiguous(self, x: Any) -> Any:
-        """See :meth:`ptxgen.program.build.Builder.contiguous`."""
         return x.contiguous()
 
     def filled(self, shape: Sequence[int], dtype: str, value: Any, like: Any) -> Any:
-        """See :meth:`ptxgen.program.build.Builder.filled`."""
         kind = getattr(torch, dtype)
         return torch.full(tuple(shape), value, dtype=kind, device=like.device)

@@ -80,6 +80,10 @@ def _function(name: str, value: Any) -> str:
         ast.parse(f"def f{taken}: ...")
     except (SyntaxError, ValueError):  # a default that has no text
         taken = "(*args, **options)"
+    return _written(name, taken, doc)
+
+
+def _written(name: str, taken: object, doc: str) -> str:
     return f"def {name}{taken}:\n{textwrap.indent(_quoted(doc), '    ')}"
 
 
@@ -108,10 +112,13 @@ def _torch() -> str:
                 if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in taken:
                     found[node.name] = _declared(node)
     from ptxgen.ops import OPERATIONS
+    from ptxgen.ops.reductions import RowFunction
 
     for name, op in OPERATIONS.items():
         offered = op.public or name == "int4_gemm"
-        if offered and name not in found and not any(p.flag for p in op.parameters):
+        if isinstance(op, RowFunction):
+            found[name] = _written(name, *op.as_torch)
+        elif offered and name not in found and not any(p.flag for p in op.parameters):
             found[name] = _function(name, op.function)
     parts = (_quoted(ast.get_docstring(tree) or ""), *(found[n] for n in sorted(found)))
     return "\n\n".join(parts) + "\n"

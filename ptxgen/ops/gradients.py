@@ -47,18 +47,19 @@ def _again(b: Builder, name: str, x: Any, at: Backward) -> Any:
 
 
 def _sum(b: Builder, at: Backward) -> Gradients:
+    """The gradient is dy, spread."""
     return {"x": _spread(b, b.cast(at.dys[0], b.dtype(at["x"])), at)}
 
 
 def _mean(b: Builder, at: Backward) -> Gradients:
-    """``dy / n``, as ``dy * (1 / n)``."""
+    """The gradient is ``dy * (1 / n)``, spread."""
     x, n = at["x"], _count(at)
     share = b.mul(b.cast(at.dys[0], b.wide(x)), 1.0 / n if n else inf)
     return {"x": _spread(b, b.cast(share, b.dtype(x)), at)}
 
 
 def _extreme(b: Builder, at: Backward) -> Gradients:
-    """Shared evenly among equals, as in PyTorch."""
+    """The gradient is shared evenly among equals."""
     x, wide = at["x"], b.wide(at["x"])
     there = b.call(_equal, x, _spread(b, b.cast(at.results[0], b.dtype(x)), at))
     count = b.expand(_again(b, "sum", there, at), x.shape)
@@ -67,6 +68,7 @@ def _extreme(b: Builder, at: Backward) -> Gradients:
 
 
 def _var(b: Builder, at: Backward) -> Gradients:
+    """The gradient is ``(x - mean) * (dy * 2 / max(n - correction, 0))``."""
     x, n = at["x"], _count(at)
     left = max(n - at.options["correction"], 0.0)
     by = b.mul(b.cast(at.dys[0], b.wide(x)), 2 / left if left else inf)
@@ -74,6 +76,7 @@ def _var(b: Builder, at: Backward) -> Gradients:
 
 
 def _std(b: Builder, at: Backward) -> Gradients:
+    """The gradient is ``(x - mean) * (dy / (y * max(n - correction, 0)))``."""
     x = at["x"]
     left = max(_count(at) - at.options["correction"], 0.0)
     dy, y = (b.cast(v, b.wide(x)) for v in (at.dys[0], at.results[0]))
@@ -88,6 +91,7 @@ def _of_spread(b: Builder, at: Backward, by: Any) -> Any:
 
 
 def _prod(b: Builder, at: Backward) -> Gradients:
+    """The gradient is right where elements are zero, too."""
     x = at["x"]
     axes = axes_of(at.options["axis"], x)
     lead = [i for i in range(len(x.shape)) if i not in axes]
@@ -104,8 +108,8 @@ def _none(b: Builder, at: Backward) -> Gradients:
     return {}
 
 
-def _along(name: str) -> Vjp:
-    """By an operation over rows, of dy and y."""
+def _along(name: str, says: str) -> Vjp:
+    """By an operation over rows, of dy and y: what ``says`` has."""
 
     def vjp(b: Builder, at: Backward) -> Gradients:
         x, axis = at["x"], at.options["axis"]
@@ -113,6 +117,7 @@ def _along(name: str) -> Vjp:
         found = b.move(b.rows(f"{name}_backward", *given), -1, axis)
         return {"x": b.cast(found, b.dtype(x))}
 
+    vjp.__doc__ = f"The gradient is ``{says}``."
     return vjp
 
 
@@ -126,10 +131,10 @@ VJPS: dict[str, Vjp] = {
     "argmin": _none,
     "var": _var,
     "std": _std,
-    "softmax": _along("softmax"),
-    "log_softmax": _along("log_softmax"),
+    "softmax": _along("softmax", "(dy - sum(dy * y)) * y"),
+    "log_softmax": _along("log_softmax", "dy - exp(y) * sum(dy)"),
 }
-"""By the names of operations that users call."""
+"""By the names of operations that users call; their docstrings are of those of PyTorch."""
 
 
 def of_rows(name: str) -> Vjp | None:

@@ -7,8 +7,11 @@ neighbours with others behind them go down columns, with the same bits.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
+from dataclasses import replace
 from math import prod
 from textwrap import fill, indent
+from types import MappingProxyType
 from typing import Any
 
 from ptxgen.numerics.dtype import FULL
@@ -20,10 +23,20 @@ from ptxgen.ops.views import axes_of, axis_of, single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.operation import Op
-from ptxgen.program.parameters import ARRAY, NEEDED, OPTION, STREAM, WRITTEN, Parameter
+from ptxgen.program.parameters import (
+    ARRAY,
+    NEEDED,
+    OPTION,
+    STREAM,
+    WRITTEN,
+    Parameter,
+    signature,
+)
 
 COLUMNS = {"sum": "sum", "prod": "prod", "mean": "mean", "amax": "max", "amin": "min"}
 """Those that kernels for columns carry out as well, of floats."""
+DIMS = {"axis": "dim", "keepdims": "keepdim"}
+"""What PyTorch calls these arguments."""
 
 
 class RowFunction(Op):
@@ -39,6 +52,17 @@ class RowFunction(Op):
     @property
     def doc(self) -> str:
         return document(self.row)
+
+    @property
+    def as_torch(self) -> tuple[inspect.Signature, str]:
+        """How the function with gradients is called, by PyTorch's names, and its docstring."""
+        takes = []
+        for p in self.parameters:
+            keyword = p.keyword and (p.name != "keepdims" or bool(self.row.numbers))
+            if p.kind not in (WRITTEN, STREAM) and p.name != "kernel":
+                takes.append(replace(p, name=DIMS.get(p.name, p.name), keyword=keyword))
+        gradient = inspect.getdoc(self.vjp) or ""
+        return signature(takes), document(self.row, DIMS, "``out_dtype``", gradient)
 
     def _reduced(
         self,
@@ -141,8 +165,15 @@ def _columns(b: ProgramBuilder, name: str, x: Buffer, axes: tuple[int, ...]) -> 
     return b.contiguous(found) if found.shape[2] > 1 and found.strides[2] != 1 else found
 
 
-def document(row: RowOp) -> str:
-    """The docstring of a line."""
+def document(
+    row: RowOp,
+    names: Mapping[str, str] = MappingProxyType({}),
+    asked: str = "``out`` or ``out_dtype``",
+    gradient: str = "",
+) -> str:
+    """The docstring of a line. ``names``: of arguments that are called otherwise; ``asked``: what
+    may ask for another dtype; ``gradient``: what is to be said of it.
+    """
     takes = [FULL[d] for d in row.dtypes]
     wide = "float32, bfloat16, float16 or float64"
     dtypes = wide if takes == wide.replace(" or ", ", ").split(", ") else ", ".join(takes)
@@ -150,7 +181,7 @@ def document(row: RowOp) -> str:
     gives = {"i64": "int64", "sum": "that of ``x``; int64 of integers and bools"}
     result = gives.get(dtype, "that of ``x``")
     if row.chooses:
-        result += "; ``out`` or ``out_dtype`` may ask for float32 of 16 bits"
+        result += f"; {asked} may ask for float32 of 16 bits"
     shapes = {
         "row": "``x`` any; the result without the dimensions ``axis`` (one or several; None: all), "
         "which are 1 with ``keepdims``",
@@ -159,7 +190,10 @@ def document(row: RowOp) -> str:
     if "i64" in dtype:
         shapes = shapes.replace(" (one or several; None: all)", " (None: of all, flattened)")
     none = "" if row.empty else " ShapeError for no elements."
-    text = f"""{fill(row.says, 100)}
+    says = row.says
+    for name, called in names.items():
+        says, shapes = (s.replace(f"``{name}``", f"``{called}``") for s in (says, shapes))
+    text = f"""{fill(says, 100)}
 
 Shapes
 {indent(fill(f"{shapes}.", 96), "    ")}
@@ -170,12 +204,13 @@ Order
     in 64 bits); a row is added in leaves of 1024 elements, in an order that its length alone
     decides. So a row's bits depend on that row alone.
     :func:`ptxgen.reference.{row.name}` returns the same bits.
+{indent(fill(f"{gradient}", 96), "    ")}
 Errors
     ShapeError (an axis that is not there), DtypeError, OptionError, DeviceError, GradError or
     CompileError, before anything is launched or written.{none}
 Source
     ``ptxgen/numerics/rowops.py``, ``ptxgen/ops/reductions.py``."""
-    return inspect.cleandoc(text)
+    return inspect.cleandoc(text.replace("\n\nErrors", "\nErrors"))
 
 
 def operation(name: str) -> RowFunction:

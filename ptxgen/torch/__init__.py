@@ -22,19 +22,6 @@ except ModuleNotFoundError as error:
     ) from error
 
 from ptxgen.torch import functional as _functional
-from ptxgen.torch.dims import (
-    amax,
-    amin,
-    argmax,
-    argmin,
-    log_softmax,
-    mean,
-    prod,
-    softmax,
-    std,
-    var,
-)
-from ptxgen.torch.dims import sum as sum  # not in __all__: import * leaves Python's own
 from ptxgen.torch.functional import baddbmm, bmm, linear, matmul, nf4_linear
 from ptxgen.torch.losses import LinearCrossEntropy, linear_cross_entropy
 from ptxgen.torch.module import Conversion, Linear, NF4Linear, convert
@@ -69,13 +56,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Operations as :mod:`ptxgen` has them, with gradients."""
+    """Operations as :mod:`ptxgen` has them, with gradients; reductions by PyTorch's arguments."""
     from ptxgen.ops import OPERATIONS
-    from ptxgen.torch.record import function
+    from ptxgen.torch.dims import named
 
     if name.startswith("_") or name not in OPERATIONS or not _offered(OPERATIONS[name]):
         raise AttributeError(f"module 'ptxgen.torch' has no attribute {name!r}")
-    found = globals()[name] = function(OPERATIONS[name])
+    found = globals()[name] = named(OPERATIONS[name])
     return found
 
 

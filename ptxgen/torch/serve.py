@@ -11,7 +11,7 @@ import os
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -277,11 +277,13 @@ def _original(kernel: Any, key: str) -> Callable[..., Any]:
 Make = Callable[[list[batch_invariant], Any], Callable[..., Any]]
 
 
-def _planned(key: str, served: bool) -> list[tuple[Any, str, Make]]:
+def _planned(key: str, ours: bool) -> list[tuple[Any, str, Make]]:
     """Each operator to override, under which key, and what makes the kernel."""
-    found = _plans.get((key, served))
+    found = _plans.get((key, ours))
     if found is None:
-        found = _plans[key, served] = list(_plan(key) if served else _counted(key))
+        rows = {overload(f"aten::{name}"): _functional(name) for name in SERVED}
+        forms = {**rows, **dict(_forms(rows))}
+        found = _plans[key, ours] = list(_plan(key, rows, forms) if ours else _counted(key, forms))
     return found
 
 
@@ -289,44 +291,44 @@ _plans: dict[tuple[str, bool], list[tuple[Any, str, Make]]] = {}
 _has = torch._C._dispatch_has_kernel_for_dispatch_key
 
 
-def _plan(key: str) -> Iterator[tuple[Any, str, Make]]:
+def _plan(
+    key: str, rows: Mapping[Any, Serve], forms: Mapping[Any, Serve]
+) -> Iterator[tuple[Any, str, Make]]:
     runs = torch._C._dispatch_has_computed_kernel_for_dispatch_key
 
     def served(op: Any) -> bool:
         name = op.name()
         return _has(name, key) or (runs(name, key) and not _has(name, "CompositeImplicitAutograd"))
 
-    rows = {overload(f"aten::{name}"): _functional(name) for name in SERVED}
-    forms = {**rows, **dict(_forms(rows))}
-    above = {overload(f"aten::{name}"): pair for name, pair in RECORDED.items()}
-    for op, (lower, direct) in above.items():
-        for each in (f"Autograd{key}", key):
-            yield op, each, _recorded(op, lower, direct)
+    above: dict[Any, tuple[str, Serve, Serve | None]] = {}
+    for name, (lower, direct) in RECORDED.items():
+        above[overload(f"aten::{name}")] = name, lower, direct
     for name, (part, lower) in WHOLE.items():
         op = overload(f"aten::{name}")
         if op is not None and served(overload(f"aten::{part}")):
-            for each in (f"Autograd{key}", key):
-                yield op, each, _whole(op, part, lower)
+            above[op] = part, lower, None
+    for op, how in above.items():
+        for each in (f"Autograd{key}", key):
+            yield op, each, _above(op, *how)
     for op in _operators():
         if op in above:
             continue
         if op in rows:
             if served(op):
-                yield op, key, _serving(op, op.name().removeprefix("aten::"))
+                which = op.name().removeprefix("aten::")
+                yield op, key, _serving(op, LOWERED.get(which), DIRECT.get(which))
         elif op in forms:
             if served(op):
-                yield op, key, _direct(op, forms[op])
+                yield op, key, _serving(op, None, forms[op])
         elif _has(op.name(), key) and reason(op) is None:
-            yield op, key, _unknown(op)
+            yield op, key, _serving(op)
 
 
-def _counted(key: str) -> Iterator[tuple[Any, str, Make]]:
+def _counted(key: str, forms: Mapping[Any, Serve]) -> Iterator[tuple[Any, str, Make]]:
     """On a device that is not served."""
-    rows = {overload(f"aten::{name}"): _functional(name) for name in SERVED}
-    wanted = {*rows, *dict(_forms(rows))}
     for op in _operators():
-        if _has(op.name(), key) and (op in wanted or reason(op) is None):
-            yield op, key, _unknown(op)
+        if _has(op.name(), key) and (op in forms or reason(op) is None):
+            yield op, key, _serving(op)
 
 
 def _operators() -> Iterator[Any]:
@@ -437,11 +439,9 @@ def _frame(
     return Frame(made, copies=True, hooks=hooks, missed=missed, memo=memo, front=takes[:-1])
 
 
-def _carried_out(frame: Frame, tier: str, memo: Memo | None, key: Any, args: Sequence[Any]) -> Any:
-    """A call by its program, unrecorded."""
-    given = dict(zip(frame.names, (*args, tier), strict=True))
-    with _unrecorded():
-        return invoke(frame, given, memo, key)
+def _carried_out(frame: Frame, memo: Memo | None, key: Any, args: Sequence[Any], tier: str) -> Any:
+    """A call by its program."""
+    return invoke(frame, dict(zip(frame.names, (*args, tier), strict=True)), memo, key)
 
 
 class _unrecorded:  # noqa: N801 - read like torch.no_grad, of which it is the quick half
@@ -459,19 +459,18 @@ def _functional(name: str) -> Serve:
     """What serves an operator, of tensors."""
     if name not in LOWERED:
         return DIRECT[name]
-    frames: list[Frame] = []
+
+    @functools.cache
+    def frame() -> Frame:
+        return Frame(
+            operation(name, LOWERED[name], _parameters(overload(f"aten::{name}"))), copies=True
+        )
 
     def serve(tier: str, *args: Any, **named: Any) -> Any:
-        if not frames:
-            op = overload(f"aten::{name}")
-            frames.append(Frame(operation(name, LOWERED[name], _parameters(op)), copies=True))
-        frame = frames[0]
-        placed = [p for p in frame.op.parameters if not p.keyword]
-        given = {p.name: p.default for p in frame.op.parameters}
-        given |= {p.name: x for p, x in zip(placed, args, strict=False)} | named
+        given = frame().op.bound(args, {**named, "tier": tier})
         with _unrecorded():
             try:
-                return invoke(frame, {**given, "tier": tier})
+                return invoke(frame(), given)
             except Left as left:
                 if left.args[0] != PARTS or name not in DIRECT:
                     raise
@@ -480,137 +479,81 @@ def _functional(name: str) -> Serve:
     return serve
 
 
-def _left(
-    block: batch_invariant, why: str, name: str, qualified: str, args: Any, options: Any
-) -> None:
-    """Counts a call that is left to PyTorch."""
-    if why == ALONE or _exact(args, options):
-        block.free[name] += 1
-    else:
-        block._meet(qualified)
+def _split(frame: Frame, args: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments by place and by name, of all by place, as the front passes them."""
+    pairs = list(zip(frame.op.parameters[:-1], args, strict=True))
+    return tuple(x for p, x in pairs if not p.keyword), {p.name: x for p, x in pairs if p.keyword}
 
 
-def _serving(op: Any, which: str) -> Make:
-    """An operator of the tables, below autograd."""
+def _serving(op: Any, lower: Serve | None = None, direct: Serve | None = None) -> Make:
+    """An operator below autograd: by its program, and by a function of tensors where there is none
+    or what that leaves is made of PARTS. Where there is neither, it is only counted.
+    """
     name, qualified = op.overloadpacket.__name__, str(op)
-    direct = DIRECT.get(which)
 
     def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
-        def serving(frame: Frame | None, memo: Memo | None, key: Any, *args: Any) -> Any:
-            options: dict[str, Any] = {}
-            if frame is not None:  # as the front passes them: all by place
-                taken = frame.op.parameters[:-1]
-                pairs = list(zip(taken, args, strict=True))
-                options = {p.name: x for p, x in pairs if p.keyword}
-                args = tuple(x for p, x in pairs if not p.keyword)
-            return served(frame, memo, key, args, options)
-
-        def served(
-            frame: Frame | None, memo: Any, key: Any, args: Any, options: dict[str, Any]
-        ) -> Any:
+        def served(ways: list[Callable[[str], Any]], args: Any, options: Any) -> Any:
             if not blocks:
                 return original(*args, **options)
-            block, why, found = blocks[-1], UNKNOWN, None
-            try:
-                if frame is not None:
-                    all_args = (*args, *options.values())
-                    found = _carried_out(frame, block.tier, memo, key, all_args)
-                    why = ""
-            except Left as left:
-                why = left.args[0]
-            except DtypeError:
-                pass
-            if why and direct is not None and (frame is None or why == PARTS):
+            block, why = blocks[-1], UNKNOWN
+            if direct is not None:
+                ways.append(lambda tier: direct(tier, *args, **options))
+            for way in ways:
                 try:
                     with _unrecorded():
-                        found, why = direct(block.tier, *args, **options), ""
+                        found = way(block.tier)
+                    block.served[name] += 1
+                    return found
                 except Left as left:
                     why = left.args[0]
                 except DtypeError:
                     why = UNKNOWN
-            if why:
-                _left(block, why, name, qualified, args, options)
-                return original(*args, **options)
-            block.served[name] += 1
-            return found
-
-        if which in LOWERED:
-            return _frame(op, name, LOWERED[which], blocks, serving, above=False).function
-        return lambda *args, **options: served(None, None, None, args, options)
-
-    return make
-
-
-def _direct(op: Any, serve: Serve) -> Make:
-    """A form of an operator of the tables."""
-    name, qualified = op.overloadpacket.__name__, str(op)
-
-    def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
-        def kernel(*args: Any, **options: Any) -> Any:
-            if not blocks:
-                return original(*args, **options)
-            block, why = blocks[-1], UNKNOWN
-            try:
-                with _unrecorded():
-                    found = serve(block.tier, *args, **options)
-                block.served[name] += 1
-                return found
-            except Left as left:
-                why = left.args[0]
-            except DtypeError:
-                pass
-            _left(block, why, name, qualified, args, options)
+                if why != PARTS:
+                    break
+            if why == ALONE or _exact(args, options):
+                block.free[name] += 1
+            else:
+                block._meet(qualified)
             return original(*args, **options)
 
-        return kernel
+        def missed(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
+            way = functools.partial(_carried_out, frame, memo, key, args)
+            return served([way], *_split(frame, args))
+
+        if lower is not None:
+            return _frame(op, name, lower, blocks, missed, above=False).function
+        return lambda *args, **options: served([], args, options)
 
     return make
 
 
-def _whole(op: Any, name: str, lower: Serve) -> Make:
-    """An operator above autograd, where that records nothing."""
+def _above(op: Any, name: str, lower: Serve, recorded: Serve | None) -> Make:
+    """An operator above autograd, counted by a name: by its program where that records nothing,
+    else by what is ``recorded``, if there is such.
+    """
+    left = Left if recorded is None else (Left, DtypeError)
 
     def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
-        def serving(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
-            if not blocks or _watched(args):
-                return original(*args)
-            block = blocks[-1]
-            try:
-                found = _carried_out(frame, block.tier, memo, key, args)
-            except Left:
-                return original(*args)
-            block.served[name] += 1
-            return found
-
-        return _frame(op, name, lower, blocks, serving, above=True).function
-
-    return make
-
-
-def _recorded(op: Any, lower: Serve, direct: Serve) -> Make:
-    """An operator above autograd, with gradients of its own."""
-    name, qualified = op.overloadpacket.__name__, str(op)
-
-    def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
-        def serving(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
-            pairs = list(zip(frame.op.parameters[:-1], args, strict=True))
-            options = {p.name: x for p, x in pairs if p.keyword}
-            placed = tuple(x for p, x in pairs if not p.keyword)
-            if not blocks:
+        def missed(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
+            placed, options = _split(frame, args)
+            watched = bool(blocks) and _watched(args)
+            if not blocks or (watched and recorded is None):
                 return original(*placed, **options)
             block = blocks[-1]
             try:
-                if _watched(args):
-                    found = direct(block.tier, *placed, **options)
+                if watched and recorded is not None:
+                    found = recorded(block.tier, *placed, **options)
                 else:
-                    found = _carried_out(frame, block.tier, memo, key, args)
-            except (Left, DtypeError):
-                block._meet(qualified)
+                    with _unrecorded():
+                        found = _carried_out(frame, memo, key, args, block.tier)
+            except left:
+                if recorded is not None:
+                    block._meet(str(op))
                 return original(*placed, **options)
             block.served[name] += 1
             return found
 
-        return _frame(op, name, lower, blocks, serving, above=True).function
+        return _frame(op, name, lower, blocks, missed, above=True).function
 
     return make
 
@@ -623,20 +566,3 @@ def _watched(given: Iterable[Any]) -> bool:
         for t in given
         if isinstance(t, torch.Tensor)
     )
-
-
-def _unknown(op: Any) -> Make:
-    name, qualified = op.overloadpacket.__name__, str(op)
-
-    def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
-        def kernel(*args: Any, **options: Any) -> Any:
-            if blocks:
-                if _exact(args, options):
-                    blocks[-1].free[name] += 1
-                else:
-                    blocks[-1]._meet(qualified)
-            return original(*args, **options)
-
-        return kernel
-
-    return make

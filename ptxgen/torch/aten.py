@@ -22,13 +22,14 @@ from ptxgen.errors import ShapeError
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.formula import where
 from ptxgen.numerics.select import K_MAX
+from ptxgen.ops import OPERATIONS
 from ptxgen.ops.norms import group_norm_gradients, group_norm_kept
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.views import readable
 from ptxgen.program.operation import Op
 from ptxgen.torch.attention import ATTENTION
 from ptxgen.torch.functional import NAMES, accumulated, check_batches, matmul
-from ptxgen.torch.record import function
+from ptxgen.torch.record import TorchBuilder
 
 Serve = Callable[..., Any]
 UNKNOWN: Final = "unknown"
@@ -74,15 +75,7 @@ def _added(multiply: Serve) -> Serve:
     """``alpha * product + beta * input``, for a product made by ``multiply``."""
 
     def serve(
-        b: Any,
-        tier: str,
-        input: Any,
-        x: Any,
-        y: Any,
-        dtype: Any = None,
-        *,
-        beta: Any = 1,
-        alpha: Any = 1,
+        b: Any, tier: str, input: Any, x: Any, y: Any, dtype: Any = None, *, beta: Any, alpha: Any
     ) -> Any:
         wide = torch.float64 if x.dtype == "float64" else torch.float32
         found = multiply(b, tier, x, y, wide)
@@ -95,15 +88,7 @@ _addmm_of = _added(_mm)
 
 
 def _addmm(
-    b: Any,
-    tier: str,
-    input: Any,
-    x: Any,
-    y: Any,
-    dtype: Any = None,
-    *,
-    beta: Any = 1,
-    alpha: Any = 1,
+    b: Any, tier: str, input: Any, x: Any, y: Any, dtype: Any = None, *, beta: Any, alpha: Any
 ) -> Any:
     vector = len(input.shape) == 1 and input.shape[0] == y.shape[1] and len(x.shape) == 2
     if alpha == beta == 1 and vector:  # a linear layer: the kernel adds the bias
@@ -178,15 +163,7 @@ def _adding(name: str) -> Serve:
 def _spread(name: str) -> Serve:
     """The variance or standard deviation."""
 
-    def serve(
-        b: Any,
-        tier: str,
-        x: Any,
-        dim: Any = None,
-        *,
-        correction: Any = None,
-        keepdim: bool = False,
-    ) -> Any:
+    def serve(b: Any, tier: str, x: Any, dim: Any, *, correction: Any, keepdim: bool) -> Any:
         _real(x)
         less = 1.0 if correction is None else float(correction)
         return getattr(b, name)(x, axis=_axes(dim), keepdims=keepdim, correction=less)
@@ -197,15 +174,7 @@ def _spread(name: str) -> Serve:
 def _with_mean(name: str) -> Serve:
     spread, mean = _spread(name), _adding("mean")
 
-    def serve(
-        b: Any,
-        tier: str,
-        x: Any,
-        dim: Any = None,
-        *,
-        correction: Any = None,
-        keepdim: bool = False,
-    ) -> Any:
+    def serve(b: Any, tier: str, x: Any, dim: Any, *, correction: Any, keepdim: bool) -> Any:
         found = spread(b, tier, x, dim, correction=correction, keepdim=keepdim)
         return found, mean(b, tier, x, dim, keepdim)
 
@@ -213,14 +182,7 @@ def _with_mean(name: str) -> Serve:
 
 
 def _vector_norm(
-    b: Any,
-    tier: str,
-    x: Any,
-    ord: Any = 2,
-    dim: Any = None,
-    keepdim: bool = False,
-    *,
-    dtype: Any = None,
+    b: Any, tier: str, x: Any, ord: Any, dim: Any, keepdim: bool, *, dtype: Any
 ) -> Any:
     _real(x)
     if ord not in (1, 2):
@@ -324,77 +286,33 @@ def _softmax_whole(name: str) -> Serve:
     return serve
 
 
-def _statistics(b: Any, x: Any, *kept: Any) -> list[Any]:
-    """What was kept of each row, as it is computed."""
-    return [b.reshape(b.cast(m, b.wide(x)), x.shape[:-1]) for m in kept]
+def _norm_backward(norm: str, count: int) -> Serve:
+    """Of a norm with so many vectors, which keeps as many numbers of each row."""
+
+    def serve(b: Any, tier: str, dy: Any, x: Any, shape: Any, *rest: Any) -> Any:
+        kept, vectors, mask = rest[:count], rest[count:-1], rest[-1]
+        _real(dy, x)
+        g, rows = (b.packed(_flat(b, v, shape)) for v in (dy, x))
+        kept = tuple(b.reshape(b.cast(m, b.wide(rows)), rows.shape[:-1]) for m in kept)
+        dx, found = None, [None] * count
+        if mask[0]:
+            given = g, rows, _vector(b, vectors[0]), *kept
+            dx = b.reshape(b.rows(f"native_{norm}_backward", *given), x.shape)
+        wanted = [i for i, v in enumerate(vectors) if mask[i + 1] and v is not None]
+        if wanted:
+            dtype = x.dtype if vectors[wanted[0]].dtype == x.dtype else b.wide(x)
+            made = getattr(b, f"{norm}_wgrad")(g, rows, *kept, out_dtype=dtype)
+            for i in wanted:
+                d, v = made[i] if count > 1 else made, vectors[i]
+                found[i] = b.reshape(b.cast(d, v.dtype), v.shape)
+        return dx, *found
+
+    return serve
 
 
-def _wgrad(b: Any, name: str, like: Any, given: Sequence[Any]) -> tuple[Any, ...]:
-    x = given[1]
-    wanted = x.dtype if like.dtype == x.dtype else b.wide(x)
-    found = getattr(b, name)(*given, out_dtype=wanted)
-    return found if isinstance(found, tuple) else (found,)
-
-
-def _layer_norm_backward(
-    b: Any,
-    tier: str,
-    dy: Any,
-    x: Any,
-    shape: Any,
-    mean: Any,
-    rstd: Any,
-    weight: Any,
-    bias: Any,
-    mask: Any,
-) -> Any:
-    _real(dy, x)
-    g, rows = (b.packed(_flat(b, v, shape)) for v in (dy, x))
-    kept = _statistics(b, rows, mean, rstd)
-    dx = dw = db = None
-    if mask[0]:
-        given = g, rows, _vector(b, weight), *kept
-        dx = b.reshape(b.rows("native_layer_norm_backward", *given), x.shape)
-    wanted = mask[1] and weight is not None, mask[2] and bias is not None
-    if any(wanted):
-        like = weight if wanted[0] else bias
-        dw, db = _wgrad(b, "layer_norm_wgrad", like, (g, rows, *kept))
-    dw, db = (
-        b.reshape(b.cast(d, v.dtype), v.shape) if need else None
-        for d, v, need in zip((dw, db), (weight, bias), wanted, strict=True)
-    )
-    return dx, dw, db
-
-
-def _rms_norm_backward(
-    b: Any, tier: str, dy: Any, x: Any, shape: Any, rstd: Any, weight: Any, mask: Any
-) -> Any:
-    _real(dy, x)
-    g, rows = (b.packed(_flat(b, v, shape)) for v in (dy, x))
-    (scale,) = _statistics(b, rows, rstd)
-    dx = dw = None
-    if mask[0]:
-        given = g, rows, _vector(b, weight), scale
-        dx = b.reshape(b.rows("native_rms_norm_backward", *given), x.shape)
-    if mask[1] and weight is not None:
-        (dw,) = _wgrad(b, "rms_norm_wgrad", weight, (g, rows, scale))
-        dw = b.reshape(b.cast(dw, weight.dtype), weight.shape)
-    return dx, dw
-
-
-def _group_norm(
-    b: Any,
-    tier: str,
-    x: Any,
-    weight: Any,
-    bias: Any,
-    count: int,
-    channels: int,
-    spatial: int,
-    groups: int,
-    eps: float,
-) -> Any:
+def _group_norm(b: Any, tier: str, x: Any, weight: Any, bias: Any, *how: Any) -> Any:
     """What PyTorch keeps has the dtype that its own kernel gives it."""
+    count, _, _, groups, eps = how  # the others are channels, and what lies behind them
     _real(x)
     y, *kept = group_norm_kept(b, x, groups, weight, bias, eps, x.dtype)
     dtype = next((v.dtype for v in (weight, bias) if v is not None), x.dtype)
@@ -402,25 +320,14 @@ def _group_norm(
 
 
 def _group_norm_backward(
-    b: Any,
-    tier: str,
-    dy: Any,
-    x: Any,
-    mean: Any,
-    rstd: Any,
-    weight: Any,
-    count: int,
-    channels: int,
-    spatial: int,
-    groups: int,
-    mask: Any,
+    b: Any, tier: str, dy: Any, x: Any, mean: Any, rstd: Any, weight: Any, *how: Any
 ) -> Any:
+    count, _, _, groups, mask = how
     _real(dy, x)
     dtype = x.dtype if weight is None else weight.dtype
-    kept = [b.reshape(b.cast(m, b.wide(x)), (count * groups,)) for m in (mean, rstd)]
+    mean, scale = (b.reshape(b.cast(m, b.wide(x)), (count * groups,)) for m in (mean, rstd))
     names = ("x", "weight", "bias")
     needs = frozenset(n for n, need in zip(names, mask, strict=True) if need)
-    mean, scale = kept
     found = group_norm_gradients(b, dy, x, weight, mean, scale, groups, needs, (dtype, dtype))
     return tuple(found.get(n) for n in names)
 
@@ -433,18 +340,20 @@ def _sort(tier: str, x: Any, dim: int = -1, descending: bool = False, *, stable:
     return torch.sort(x, stable=True, dim=dim, descending=descending)
 
 
+def _rows(b: Any, x: Any, dim: int) -> Any:
+    """``x`` with a dimension as the last, of stride 1."""
+    rows = b.move(x, dim, -1)
+    return b.contiguous(rows) if rows.strides[-1] != 1 else rows
+
+
 _SELECTED = ("float32", "bfloat16", "float16", "int32")
 
 
-def _topk(
-    b: Any, tier: str, x: Any, k: int, dim: int = -1, largest: bool = True, ordered: bool = True
-) -> Any:
+def _topk(b: Any, tier: str, x: Any, k: int, dim: int, largest: bool, ordered: bool) -> Any:
     """Of equals the first ones are taken."""
     if not (0 < k <= K_MAX and x.shape and x.dtype in _SELECTED) or k > x.shape[dim]:
         raise Left(PARTS)
-    rows = b.move(x, dim, -1)
-    rows = b.contiguous(rows) if rows.strides[-1] != 1 else rows
-    found = b.topk(rows, k, largest=largest)
+    found = b.topk(_rows(b, x, dim), k, largest=largest)
     return tuple(b.contiguous(b.move(t, -1, dim)) for t in found)
 
 
@@ -460,14 +369,12 @@ def _topk_sorted(
     return tuple(t.narrow(dim, 0, k).contiguous() for t in (values, indices))
 
 
-def _cumsum(b: Any, tier: str, x: Any, dim: int, *, dtype: Any = None) -> Any:
+def _cumsum(b: Any, tier: str, x: Any, dim: int, *, dtype: Any) -> Any:
     x = x if dtype is None else b.cast(x, _name(dtype))
     _real(x)
     if not x.shape:
         raise Left(UNKNOWN)
-    rows = b.move(x, dim, -1)
-    rows = b.contiguous(rows) if rows.strides[-1] != 1 else rows
-    return b.contiguous(b.move(b.cumsum(rows), -1, dim))
+    return b.contiguous(b.move(b.cumsum(_rows(b, x, dim)), -1, dim))
 
 
 def _embedding_backward(
@@ -484,9 +391,7 @@ def _embedding_backward(
 _wrapped = Pointwise(lambda index, size: where(index < 0, index + size, index), "wrapped")
 
 
-def _index_add(
-    b: Any, tier: str, x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1
-) -> Any:
+def _index_add(b: Any, tier: str, x: Any, dim: int, index: Any, source: Any, *, alpha: Any) -> Any:
     _real(x)
     if not x.shape or source.dtype != x.dtype:
         raise Left(UNKNOWN)
@@ -569,36 +474,20 @@ def _attention(
     query: Any,
     key: Any,
     value: Any,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: Any = None,
-    enable_gqa: bool = False,
+    mask: Any,
+    dropout: float,
+    causal: bool,
+    **how: Any,
 ) -> Any:
-    _attends(query, key, value, attn_mask, dropout_p, is_causal)
-    how = {"is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
-    return b.call(ATTENTION, query, key, value, attn_mask, **how, tier=tier)
+    _attends(query, key, value, mask, dropout, causal)
+    return b.call(ATTENTION, query, key, value, mask, is_causal=causal, **how, tier=tier)
 
 
-def _attention_recorded(
-    tier: str,
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: Any = None,
-    enable_gqa: bool = False,
-) -> Any:
-    tensors = query, key, value
-    if any(t.layout is not torch.strided for t in tensors):
+def _attention_recorded(tier: str, *args: Any, **how: Any) -> Any:
+    """The same of tensors, with gradients."""
+    if any(t.layout is not torch.strided for t in args[:3]):
         raise Left(UNKNOWN)
-    _attends(*tensors, attn_mask, dropout_p, is_causal)
-    how = {"is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
-    return function(ATTENTION)(query, key, value, attn_mask, **how, tier=tier)
+    return _attention(TorchBuilder(OPERATIONS), tier, *args, **how)
 
 
 def _attends(query: Any, key: Any, value: Any, mask: Any, dropout: float, causal: bool) -> None:
@@ -639,11 +528,11 @@ LOWERED: Final[dict[str, Serve]] = {
     "_softmax_backward_data": _softmax_backward("softmax"),
     "_log_softmax_backward_data": _softmax_backward("log_softmax"),
     "native_layer_norm": _layer_norm,
-    "native_layer_norm_backward": _layer_norm_backward,
+    "native_layer_norm_backward": _norm_backward("layer_norm", 2),
     "native_group_norm": _group_norm,
     "native_group_norm_backward": _group_norm_backward,
     "_fused_rms_norm": _rms_norm,
-    "_fused_rms_norm_backward": _rms_norm_backward,
+    "_fused_rms_norm_backward": _norm_backward("rms_norm", 1),
     "topk": _topk,
     "cumsum": _cumsum,
     "embedding_dense_backward": _embedding_backward,

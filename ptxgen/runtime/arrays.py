@@ -334,15 +334,6 @@ def _view_own(x: DeviceArray, name: str, stream: int) -> ArrayView:
     )
 
 
-def torch_key(x: Any) -> tuple[Any, Any, Any, int]:
-    """What a memo must know of a torch tensor besides its pointer: cheap, and hashable.
-
-    Two tensors of one key have equal views except for ``ptr``, ``owner`` and lazy negation,
-    which plain tensors with unit inner stride cannot have.
-    """
-    return x.shape, x.stride(), x.dtype, x.get_device()
-
-
 # -- our own arrays -----------------------------------------------------------------------
 class DeviceArray:
     """Row-major device memory of our own, for frameworks that ptxgen cannot allocate in.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxgen.errors import DeviceError, MemoryFault
 from ptxgen.runtime.device import Device
-from ptxgen.runtime.launch import Function, TensorBox
+from ptxgen.runtime.launch import Dim3, Function, TensorBox
 
 if TYPE_CHECKING:
     from ptxgen.interp import Program
@@ -85,13 +85,7 @@ class CpuDevice(Device):
         self.memory.forked()
 
     def launch(
-        self,
-        function: Function,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        stream: int,
-        params: bytes,
-        what: str,
+        self, function: Function, grid: Dim3, block: Dim3, stream: int, params: bytes, what: str
     ) -> None:
         """See :meth:`Device.launch`. Raises KernelFault when the kernel misbehaves."""
         from ptxgen.interp import launch

@@ -20,7 +20,7 @@ from typing import Any
 
 from ptxgen.errors import DeviceError, NoGpuError
 from ptxgen.runtime.device import Device
-from ptxgen.runtime.launch import MAP_BYTES, Function, Launch, Parameters, TensorBox
+from ptxgen.runtime.launch import MAP_BYTES, Dim3, Function, Launch, Parameters, TensorBox
 from ptxgen.spec import standing_for
 from ptxgen.spec.effort import TYPICAL, Rates
 
@@ -220,18 +220,9 @@ class CudaDevice(Device):
         with self._unordered():
             _call(what, cu.cuFuncSetAttribute, cu.CUfunction(handle), limit, nbytes)
 
-    def prepare(
-        self,
-        function: Function,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        params: Parameters,
-        pointers: int,
-        what: str,
-        programmatic: bool = False,
-    ) -> Launch:
+    def prepare(self, *given: Any, **how: Any) -> Launch:
         """See :meth:`Device.prepare`. A programmatic launch needs compute capability 9.0."""
-        return CudaLaunch(self, function, grid, block, params, pointers, what, programmatic)
+        return CudaLaunch(self, *given, **how)
 
     def tensor_map(self, box: TensorBox, pointer: int) -> bytes:
         """See :meth:`Device.tensor_map`. Takes some µs; :class:`CudaLaunch` keeps what it makes."""
@@ -258,13 +249,7 @@ class CudaDevice(Device):
         return ctypes.string_at(encoded.getPtr(), MAP_BYTES)
 
     def launch(
-        self,
-        function: Function,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        stream: int,
-        params: bytes,
-        what: str,
+        self, function: Function, grid: Dim3, block: Dim3, stream: int, params: bytes, what: str
     ) -> None:
         CudaLaunch(self, function, grid, block, Parameters(params, ()), 0, what).fire(stream)
 
@@ -280,33 +265,32 @@ class CudaDevice(Device):
             _call(f"freeing memory of {self}", driver().cuMemFree, ptr)
 
     def copy_in(self, dst: int, src: int, nbytes: int, stream: int = 0) -> None:
-        with self.current():
-            what = f"copying {nbytes} bytes to {self}"
-            _call(what, driver().cuMemcpyHtoDAsync, dst, src, nbytes, stream)
+        what = f"copying {nbytes} bytes to {self}"
+        self._enqueue(what, driver().cuMemcpyHtoDAsync, dst, src, nbytes, stream)
 
     def copy_out(self, dst: int, src: int, nbytes: int, stream: int = 0) -> None:
-        with self.current():
-            what = f"copying {nbytes} bytes from {self}"
-            _call(what, driver().cuMemcpyDtoHAsync, dst, src, nbytes, stream)
+        what = f"copying {nbytes} bytes from {self}"
+        self._enqueue(what, driver().cuMemcpyDtoHAsync, dst, src, nbytes, stream)
 
     def copy(self, dst: int, src: int, nbytes: int, stream: int = 0) -> None:
-        with self.current():
-            what = f"copying {nbytes} bytes on {self}"
-            _call(what, driver().cuMemcpyDtoDAsync, dst, src, nbytes, stream)
+        what = f"copying {nbytes} bytes on {self}"
+        self._enqueue(what, driver().cuMemcpyDtoDAsync, dst, src, nbytes, stream)
 
     def memset(self, ptr: int, value: int, nbytes: int, stream: int = 0) -> None:
+        what = f"filling {nbytes} bytes on {self}"
+        self._enqueue(what, driver().cuMemsetD8Async, ptr, value, nbytes, stream)
+
+    def _enqueue(self, what: str, function: Callable[..., Any], *args: int) -> None:
         with self.current():
-            what = f"filling {nbytes} bytes on {self}"
-            _call(what, driver().cuMemsetD8Async, ptr, value, nbytes, stream)
+            _call(what, function, *args)
 
     # -- streams ------------------------------------------------------------------
     def synchronize(self, stream: int | None = None) -> None:
-        cu = driver()
-        with self.current():
-            if stream is None:
-                _call(f"waiting for {self}", cu.cuCtxSynchronize)
-            else:
-                _call(f"waiting for a stream of {self}", cu.cuStreamSynchronize, stream)
+        if stream is None:
+            self._enqueue(f"waiting for {self}", driver().cuCtxSynchronize)
+        else:
+            what = f"waiting for a stream of {self}"
+            self._enqueue(what, driver().cuStreamSynchronize, stream)
 
     def lane(self, stream: int) -> tuple[int, int]:
         """The stream's id, which no later stream reuses, and its capture's (0 for none).
@@ -506,8 +490,8 @@ class CudaLaunch:
         self,
         device: CudaDevice,
         function: Function,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
+        grid: Dim3,
+        block: Dim3,
         params: Parameters,
         pointers: int,
         what: str,

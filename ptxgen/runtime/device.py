@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, Protocol
 
 from ptxgen.errors import DeviceError
-from ptxgen.runtime.launch import Function, GenericLaunch, Launch, Parameters, TensorBox
+from ptxgen.runtime.launch import Dim3, Function, GenericLaunch, Launch, Parameters, TensorBox
 from ptxgen.runtime.workspace import Workspace
 from ptxgen.spec import ARCHITECTURES
 from ptxgen.spec.effort import Rates
@@ -149,8 +149,8 @@ class Device(ABC):
     def prepare(
         self,
         function: Function,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
+        grid: Dim3,
+        block: Dim3,
         params: Parameters,
         pointers: int,
         what: str,
@@ -188,13 +188,7 @@ class Device(ABC):
 
     @abstractmethod
     def launch(
-        self,
-        function: Function,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        stream: int,
-        params: bytes,
-        what: str,
+        self, function: Function, grid: Dim3, block: Dim3, stream: int, params: bytes, what: str
     ) -> None:
         """Enqueues one launch with the packed parameter list ``params``."""
 

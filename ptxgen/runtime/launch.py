@@ -17,6 +17,8 @@ from ptxgen.runtime.workspace import Workspace
 
 MAP_BYTES = 128
 """``sizeof(CUtensorMap)``; 64 is its alignment."""
+Dim3 = tuple[int, int, int]
+"""Sizes of a grid or a block."""
 SCRATCH_UNIT = 256
 """Scratch memories of one launch begin at multiples of this, bytes."""
 
@@ -82,13 +84,7 @@ class Runner(Protocol):
     workspace: Workspace
 
     def launch(
-        self,
-        function: Function,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        stream: int,
-        params: bytes,
-        what: str,
+        self, function: Function, grid: Dim3, block: Dim3, stream: int, params: bytes, what: str
     ) -> None:
         """Enqueues one launch with the packed parameter list ``params``."""
 
@@ -124,8 +120,8 @@ class GenericLaunch:
     def __init__(
         self,
         function: Function,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
+        grid: Dim3,
+        block: Dim3,
         params: Parameters,
         pointers: int,
         what: str,

@@ -130,40 +130,27 @@ def reshaped(shape: Ints, strides: Ints, to: Ints) -> Ints | None:
     """The strides that see the same elements in the shape ``to``; None where no strides do."""
     if prod(shape) == 0:
         return contiguous_strides(to)
-    old = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
+    runs = [(1, 1)]  # sizes and inner steps of dimensions that one step walks
+    for n, step in zip(shape, strides, strict=True):
+        size, outer = runs[-1]
+        if n != 1 and outer == n * step:
+            runs[-1] = size * n, step
+        elif n != 1:
+            runs.append((n, step))
     found: list[int] = []
-    i = 0
-    group: list[int] = []  # sizes of ``to`` that are to be made of the next old dimensions
-    sizes = [n for n in to if n != 1]
-    at = 0
-    while at < len(sizes):
-        group = [sizes[at]]
-        size, step = old[i]
-        reach = size
-        while prod(group) != reach:
-            if prod(group) < reach:
-                at += 1
-                group.append(sizes[at])
-            else:
-                i += 1
-                wide, inner = old[i]
-                if step != wide * inner:
-                    return None
-                reach, step = reach * wide, inner
-        steps = []
-        for n in reversed(group):
-            steps.append(step)
-            step *= n
-        found += reversed(steps)
-        at += 1
-        i += 1
-    steps_left = iter(found)
-    result = [1 if n == 1 else next(steps_left) for n in to]
-    for place in range(len(to) - 1, -1, -1):  # of one element any stride is right: a usual one
-        if to[place] == 1:
-            behind = place + 1 < len(to)
-            result[place] = result[place + 1] * to[place + 1] if behind else 1
-    return tuple(result)
+    (left, step), usual = runs.pop(), 1
+    for n in reversed(to):
+        if n == 1:  # of one element any stride is right
+            found.append(usual)
+            continue
+        if left == 1 and runs:
+            left, step = runs.pop()
+        if left % n:
+            return None
+        found.append(step)
+        left, step = left // n, step * n
+        usual = step
+    return tuple(reversed(found))
 
 
 def spread(shape: Ints, strides: Ints, to: Ints) -> Ints | None:

@@ -16,7 +16,7 @@ from ptxgen.numerics.dtype import ELEMENTS, FULL
 from ptxgen.numerics.formula import Formula
 from ptxgen.numerics.option import DtypeName, KernelName
 from ptxgen.numerics.signature import DIM_MAX
-from ptxgen.ops.views import ALIGN_MAX, alignment, apart, check_contiguous, results
+from ptxgen.ops.views import ALIGN_MAX, alignment, apart, check_contiguous, result_dtype, results
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.operation import Op
@@ -107,7 +107,9 @@ class ColumnOperation(Op):
         inferred = signature.infer({name: x.shape for name, x in given.items()})
         found = inferred.sizes
         sizes = found.get("O", 1), found.get("N", found.get("M", 1)), found["I"]
-        wanted = _wanted(given[signature.arguments[0]].dtype, wide, out_dtype, memory[0])
+        first = given[signature.arguments[0]].dtype
+        accepted = first, "int64" if wide.startswith("i") else FULL[wide]
+        wanted = result_dtype(out_dtype, memory[0], first, accepted)
         made = zip(inferred.results, memory, signature.results, strict=True)
         targets = tuple(b.result(s, wanted, m, "out" if m else n) for s, m, n in made)
         if not b.abstract and sizes[0] * sizes[2]:
@@ -152,20 +154,6 @@ def _dtypes(row: Reduction, given: Mapping[str, Buffer]) -> tuple[tuple[str, ...
             raise DtypeError(f"{name} has dtype {own}; takes {FULL[wide]}")
         dtypes.append(ELEMENTS[own])
     return tuple(dtypes), wide
-
-
-def _wanted(first: str, wide: str, asked: str | None, out: Buffer | None) -> str:
-    """The dtype of the results."""
-    accepted = tuple(dict.fromkeys((first, FULL[wide])))
-    if wide.startswith("i"):
-        accepted = tuple(dict.fromkeys((first, "int64")))
-    what, wanted = "out_dtype", asked
-    if wanted is None:
-        what = "out's dtype"
-        wanted = first if out is None else out.dtype
-    if wanted not in accepted:
-        raise DtypeError(f"{what} is {wanted!r}; takes {' or '.join(map(repr, accepted))}")
-    return wanted
 
 
 def _single(name: str, view: Buffer) -> Buffer:

@@ -14,7 +14,7 @@ from ptxgen.numerics.formula import cast, where
 from ptxgen.numerics.option import Axis, Bool, Integer, Kernel
 from ptxgen.numerics.signature import Signature
 from ptxgen.ops.pointwise import Pointwise
-from ptxgen.ops.views import alignment, apart, axis_of, check_contiguous, single
+from ptxgen.ops.views import alignment, apart, axis_of, check_contiguous, check_dtype, dense, single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
@@ -40,11 +40,6 @@ def _flags(name: str, view: Buffer) -> int:
     check_contiguous(name, view)
     alignment(name, view, 0)
     return INDEX_64 if view.dtype == "int64" else 0
-
-
-def _integers(name: str, view: Buffer) -> None:
-    if view.dtype not in INDICES:
-        raise DtypeError(f"{name} has dtype {view.dtype}; takes {' or '.join(INDICES)}")
 
 
 def _within(name: str, indices: Any, size: int, of: str) -> None:
@@ -96,8 +91,7 @@ def _gathered(
         return
     flags, (outer, size, count, inner) = _flags("indices", indices), sizes
     _unit(name, x)
-    alignment("out", y, 0)
-    check_contiguous("out", y, result=True)
+    dense("out", y, 0)
     width = inner * x.itemsize
     if width > INDEX_MAX or outer * count > GRID_MAX:
         raise ShapeError(
@@ -176,7 +170,7 @@ def embedding(
         ``ptxgen/ops/indexing.py``, ``ptxgen/tiles/moves.py``.
     """
     _movable("weight", weight)
-    _integers("indices", indices)
+    check_dtype("indices", indices.dtype, INDICES)
     found = moves.EMBEDDING.infer({"weight": weight.shape, "indices": indices.shape})
     _padding(padding_idx, weight.shape[0])
     y = b.result(found.results[0], weight.dtype, single(out))
@@ -231,7 +225,7 @@ def gather(
         ``ptxgen/ops/indexing.py``, ``ptxgen/tiles/moves.py``.
     """
     _movable("x", x)
-    _integers("indices", indices)
+    check_dtype("indices", indices.dtype, INDICES)
     at = axis_of("x", x, axis)
     lead, behind = x.shape[:at], x.shape[at + 1 :]
     sizes = prod(lead), x.shape[at], prod(indices.shape), prod(behind)
@@ -265,8 +259,7 @@ def _scattered(
     if b.abstract or rows * inner == 0:
         return
     flags = _flags("indices", indices)
-    alignment("out", y, 0)
-    check_contiguous("out", y, result=True)
+    dense("out", y, 0)
     size, axis, width = each or (rows, max(count, 1), 1)
     leaves = max(-(-count // 1024), 1) * inner
     blocks = (-(-rows // OWNED[0]) + -(-count // SHARED)) * -(-inner // 32)
@@ -358,7 +351,7 @@ def embedding_backward(
     """
     if dy.dtype not in ELEMENTS:
         raise DtypeError(f"dy has dtype {dy.dtype}; takes {', '.join(ELEMENTS)}")
-    _integers("indices", indices)
+    check_dtype("indices", indices.dtype, INDICES)
     shapes = {"dy": dy.shape, "indices": indices.shape}
     found = moves.EMBEDDING_BACKWARD.infer(shapes, given={"V": rows})
     count, inner = found.sizes["M"], found.sizes["I"]
@@ -413,7 +406,7 @@ def index_add(
         ``ptxgen/ops/indexing.py``, ``ptxgen/tiles/moves.py``.
     """
     _summed(x, source)
-    _integers("indices", indices)
+    check_dtype("indices", indices.dtype, INDICES)
     shapes = {"x": x.shape, "indices": indices.shape, "source": source.shape}
     found = moves.INDEX_ADD.infer(shapes)
     rows, count, inner = (found.sizes[n] for n in ("V", "K", "I"))
@@ -510,7 +503,7 @@ def scatter_add(
             f"source has shape {list(source.shape)}; takes that of indices, {list(indices.shape)}"
         )
     _summed(x, source)
-    _integers("indices", indices)
+    check_dtype("indices", indices.dtype, INDICES)
     y = b.result(x.shape, x.dtype, single(out))
     if b.abstract or x.size == 0:
         return y

@@ -6,7 +6,7 @@ import ctypes
 from math import nan
 from typing import Annotated, Any
 
-from ptxgen.errors import DtypeError, GradError, ShapeError
+from ptxgen.errors import GradError, ShapeError
 from ptxgen.numerics.activation import CODES
 from ptxgen.numerics.int4 import (
     ACTIVATION,
@@ -22,7 +22,7 @@ from ptxgen.numerics.int4 import (
     shape,
 )
 from ptxgen.numerics.option import AnyReal, Kernel, Option
-from ptxgen.ops.views import ALIGN_MAX, alignment, check_vector, leading, single
+from ptxgen.ops.views import ALIGN_MAX, alignment, check_dtype, check_vector, leading, single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
@@ -120,8 +120,7 @@ def int4_gemm(
     given = {n: v for n, v in (("a", a), ("b", b), ("c", c), ("bias", bias)) if v is not None}
     for name, view in given.items():
         accepted = BIASES if name == "bias" else (PACKED,)
-        if view.dtype not in accepted:
-            raise DtypeError(f"{name} has dtype {view.dtype}; takes {' or '.join(accepted)}")
+        check_dtype(name, view.dtype, accepted)
     named, target = epilogue(activation, bias is not None), single(out)
     wanted = result(dtype, out_dtype, None if target is None else target.dtype)
     sizes = GEMM.infer({name: view.shape for name, view in given.items()}, layout).sizes

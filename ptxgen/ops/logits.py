@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ptxgen.errors import DtypeError, OptionError, ShapeError
+from ptxgen.errors import OptionError, ShapeError
 from ptxgen.numerics.dtype import FULL
 from ptxgen.numerics.formula import STORED, const
 from ptxgen.numerics.gemm import LINEAR
@@ -13,7 +13,7 @@ from ptxgen.numerics.option import Kernel, Layout, Tier
 from ptxgen.numerics.rowops import INDEX, REAL, SMOOTHING, SOFTCAP
 from ptxgen.numerics.signature import Signature
 from ptxgen.ops import gemm
-from ptxgen.ops.views import alignment, apart, check_contiguous, leading, results, single
+from ptxgen.ops.views import alignment, check_dtype, dense, leading, results, rows_of, single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.operation import op
@@ -31,10 +31,7 @@ Softcap = Annotated[float | None, SOFTCAP]
 
 def _pitch(name: str, view: Buffer, count: int, width: int) -> int:
     """Elements from row to row."""
-    matrix = view.matrix(name)
-    down, along = matrix.strides
-    if along != 1 and width > 1 and view.size:
-        raise apart(name, view)
+    *_, down = rows_of(name, view)
     alignment(name, view, down if count > 1 else 0)
     return leading(count, width, down, view.itemsize)
 
@@ -43,17 +40,14 @@ def _read(signature: Signature, **given: Buffer | None) -> tuple[str, int, int]:
     """The short dtype of the logits ``x``, rows and classes. Raises DtypeError and ShapeError."""
     there = {name: x for name, x in given.items() if x is not None}
     x = there["x"]
-    if x.dtype not in _DTYPES:
-        raise DtypeError(f"x has dtype {x.dtype}; takes {' or '.join(_DTYPES)}")
+    check_dtype("x", x.dtype, _DTYPES)
     dtype = _DTYPES[x.dtype]
     for name, view in there.items():
         wide = (FULL[STORED[dtype]],)
         taken = {"x": (x.dtype,), "target": ("int64", "int32")}.get(name, wide)
-        if view.dtype not in taken:
-            raise DtypeError(f"{name} has dtype {view.dtype}; takes {' or '.join(taken)}")
+        check_dtype(name, view.dtype, taken)
         if name != "x":
-            alignment(name, view)
-            check_contiguous(name, view)
+            dense(name, view, result=False)
     width = x.shape[-1] if x.shape else 0
     if width == 0:
         raise ShapeError(f"{signature.name} takes at least one class; got rows of none")
@@ -82,8 +76,7 @@ def _kept(
     made = zip(_KEPT, shapes, memory, strict=True)
     targets = tuple(b.result(shape, dtype, m, name) for name, shape, m in made)
     for name, target in zip(_KEPT, targets, strict=True):
-        alignment(name, target)
-        check_contiguous(name, target, result=True)
+        dense(name, target)
     return targets
 
 
@@ -169,10 +162,8 @@ def linear_segments(
 
     Raises UncoveredError where no product does so.
     """
-    if target.dtype not in ("int64", "int32"):
-        raise DtypeError(f"target has dtype {target.dtype}; takes int64 or int32")
-    alignment("target", target)
-    check_contiguous("target", target)
+    check_dtype("target", target.dtype, ("int64", "int32"))
+    dense("target", target, result=False)
     factors = {n: v for n, v in (("x", x), ("w", w), ("bias", bias)) if v is not None}
     found = gemm.read(
         LINEAR,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from ptxgen.errors import DtypeError
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.formula import Node, cast, where
 from ptxgen.numerics.functions import exp, isfinite
 from ptxgen.numerics.option import Dtype, Kernel
 from ptxgen.numerics.rows import LOGSUMEXP
 from ptxgen.ops.pointwise import Pointwise
-from ptxgen.ops.views import alignment, check_contiguous, leading, rows_of, single
+from ptxgen.ops.views import alignment, check_dtype, dense, leading, result_dtype, rows_of, single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
@@ -18,7 +17,7 @@ from ptxgen.spec import Problem
 from ptxgen.spec.rows import OUT_F32
 
 TABLE = ("logsumexp",)
-SERVED = ("float32", "bfloat16", "float16")
+SERVED = ("float32", "bfloat16", "float16", "float64")
 
 
 def _weighted(x: Node, y: Node, dy: Node) -> Node:
@@ -75,23 +74,16 @@ def logsumexp(
     if x.dtype == "float64":
         found: Buffer = b.logsumexp_f64(x, out=out, out_dtype=out_dtype, kernel=kernel)
         return found
-    if x.dtype not in SERVED:
-        raise DtypeError(f"x has dtype {x.dtype}; takes {' or '.join((*SERVED, 'float64'))}")
+    check_dtype("x", x.dtype, SERVED)
     target = single(out)
     inferred = LOGSUMEXP.infer({"x": x.shape})
-    accepted = tuple(dict.fromkeys((x.dtype, "float32")))
-    what, wanted = "out_dtype", out_dtype
-    if wanted is None:
-        what, wanted = "out's dtype", x.dtype if target is None else target.dtype
-    if wanted not in accepted:
-        raise DtypeError(f"{what} is {wanted!r}; takes {' or '.join(map(repr, accepted))}")
+    wanted = result_dtype(out_dtype, target, x.dtype, (x.dtype, "float32"))
     y = b.result(inferred.results[0], wanted, target)
     if b.abstract:
         return y
     count, width, down = rows_of("x", x)
     alignment("x", x, 0)
-    alignment("out", y, 0)
-    check_contiguous("out", y, result=True)
+    dense("out", y, 0)
     scalars = (
         ("LDX", leading(count, width, down, x.itemsize)),
         ("COLS", width),

@@ -26,7 +26,7 @@ from ptxgen.numerics.option import Bool, Choice, Integer, Kernel, Real, Reductio
 from ptxgen.numerics.rowops import TABLE, Z_LOSS
 from ptxgen.ops.logits import Ignored, Smoothing, Softcap
 from ptxgen.ops.pointwise import Pointwise
-from ptxgen.ops.views import ALIGN_MAX, check_contiguous
+from ptxgen.ops.views import ALIGN_MAX, check_contiguous, check_dtype
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
@@ -309,10 +309,8 @@ class _Fused:
         how: _Options,
         wanted: Mapping[str, Buffer | None],
     ) -> None:
-        if x.dtype not in DTYPES:
-            raise DtypeError(f"x has dtype {x.dtype}; takes {' or '.join(DTYPES)}")
-        if target.dtype not in ("int64", "int32"):
-            raise DtypeError(f"target has dtype {target.dtype}; takes int64 or int32")
+        check_dtype("x", x.dtype, DTYPES)
+        check_dtype("target", target.dtype, ("int64", "int32"))
         given = {"x": x, "w": w, "target": target, "bias": bias}
         shapes = {n: v.shape for n, v in given.items() if v is not None}
         inferred = LINEAR_CROSS_ENTROPY.infer(shapes, how.layout)
@@ -339,8 +337,7 @@ class _Fused:
         if memory is None:
             return self.b.empty(like.shape, like.dtype, name)
         taken = tuple(dict.fromkeys((self.dtype, like.dtype, self.wide)))
-        if memory.dtype not in taken:
-            raise DtypeError(f"{name} has dtype {memory.dtype}; takes {' or '.join(taken)}")
+        check_dtype(name, memory.dtype, taken)
         check_contiguous(name, memory, result=True)
         return self.b.result(like.shape, memory.dtype, memory, name)
 

@@ -21,7 +21,7 @@ from ptxgen.ops import gemm
 from ptxgen.ops.nf4_weight import DTYPES as WEIGHTS
 from ptxgen.ops.nf4_weight import Weight, whole_blocks
 from ptxgen.ops.products import bias_gradient
-from ptxgen.ops.views import alignment, check_contiguous, single
+from ptxgen.ops.views import alignment, check_contiguous, check_dtype, single
 from ptxgen.program.buffer import Buffer, imagined
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
@@ -51,8 +51,7 @@ def _lowered(
     """The product that a call asks for; ``like``: the dense one."""
     given = {name: x for name, x in operands.items() if x is not None}
     for name, dtype in _STORED.items():
-        if given[name].dtype != dtype:
-            raise DtypeError(f"{name} has dtype {given[name].dtype}; takes {dtype}")
+        check_dtype(name, given[name].dtype, (dtype,))
         check_contiguous(name, given[name])
         if alignment(name, given[name]) < _READ[name]:
             raise ShapeError(
@@ -61,7 +60,8 @@ def _lowered(
     inferred = signature.infer({name: view.shape for name, view in given.items()})
     sizes, first = inferred.sizes, signature.arguments[0]
     dtype = given[first].dtype
-    _check(first, dtype, sizes)
+    check_dtype(first, dtype, WEIGHTS)
+    whole_blocks(sizes["K"])
     tier = _tier(dtype, accumulate)
     w = imagined((sizes["N"], sizes["K"]), dtype)
     factors = {name: v for name, v in given.items() if name in like.arguments} | {"w": w}
@@ -109,12 +109,6 @@ def _quantised(found: Problem, tier: str, size: int) -> Problem:
             f"{SCRATCH_MAX}; split it along N, or lay x out at multiples of 16 bytes"
         )
     return made
-
-
-def _check(what: str, dtype: str, sizes: Mapping[str, int]) -> None:
-    if dtype not in WEIGHTS:
-        raise DtypeError(f"{what} has dtype {dtype}; takes {' or '.join(WEIGHTS)}")
-    whole_blocks(sizes["K"])
 
 
 def _tier(dtype: str, asked: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Annotated, Any
 
-from ptxgen.errors import DtypeError, OptionError, ShapeError
+from ptxgen.errors import OptionError, ShapeError
 from ptxgen.numerics.dtype import BYTES, FULL, NAMES
 from ptxgen.numerics.formula import STORED
 from ptxgen.numerics.option import Eps, Integer, Kernel
@@ -14,7 +14,7 @@ from ptxgen.numerics.rowwise import GROUP
 from ptxgen.numerics.signature import Signature
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.rowwise import Chosen
-from ptxgen.ops.views import single
+from ptxgen.ops.views import check_dtype, result_dtype, single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
@@ -359,12 +359,7 @@ def group_norm(
     """
     target = single(out)
     wide = _check(x, groups, weight, bias)
-    wanted, what = out_dtype, "out_dtype"
-    if wanted is None:
-        wanted, what = (x.dtype, "") if target is None else (target.dtype, "out's dtype")
-    if wanted not in (x.dtype, wide):
-        names = " or ".join(repr(d) for d in dict.fromkeys((x.dtype, wide)))
-        raise DtypeError(f"{what} is {wanted!r}; takes {names}")
+    wanted = result_dtype(out_dtype, target, x.dtype, (x.dtype, wide))
     if target is not None:
         b.result(x.shape, wanted, target)
     view = None if target is None or target.reshaped(group_rows(x, groups)) is None else target
@@ -379,15 +374,13 @@ def _check(x: Buffer, groups: int, weight: Buffer | None, bias: Buffer | None) -
     channels = x.shape[1]
     if channels % groups:
         raise ShapeError(f"x has {channels} channels; takes a multiple of groups, {groups}")
-    own = NAMES.get(x.dtype, "")
-    if own not in REAL:
-        raise DtypeError(f"x has dtype {x.dtype}; takes {' or '.join(FULL[d] for d in REAL)}")
-    taken = [FULL[d] for d in REAL if STORED[d] == STORED[own]]
+    check_dtype("x", x.dtype, [FULL[d] for d in REAL])
+    wide = STORED[NAMES[x.dtype]]
+    taken = [FULL[d] for d in REAL if STORED[d] == wide]
     for name, vector in (("weight", weight), ("bias", bias)):
         if vector is None:
             continue
         if vector.shape != (channels,):
             raise ShapeError(f"{name} has shape {list(vector.shape)}; takes [C] = [{channels}]")
-        if vector.dtype not in taken:
-            raise DtypeError(f"{name} has dtype {vector.dtype}; takes {' or '.join(taken)}")
-    return FULL[STORED[own]]
+        check_dtype(name, vector.dtype, taken)
+    return FULL[wide]

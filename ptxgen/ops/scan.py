@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptxgen.errors import DtypeError
 from ptxgen.numerics.dtype import ELEMENTS, FULL, NAMES
 from ptxgen.numerics.formula import Node, where
 from ptxgen.numerics.functions import exp, isinf, log
@@ -13,7 +12,7 @@ from ptxgen.numerics.rowops import REAL
 from ptxgen.numerics.scan import CUMSUM, LOGCUMSUMEXP
 from ptxgen.numerics.signature import Signature
 from ptxgen.ops.pointwise import Pointwise
-from ptxgen.ops.views import alignment, apart, check_contiguous, single
+from ptxgen.ops.views import check_dtype, dense, row_step, single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
@@ -36,22 +35,15 @@ def _scanned(
     kernel: str | None,
 ) -> Buffer:
     """Rows from either end, by a table of kernels."""
-    if x.dtype not in dtypes:
-        raise DtypeError(f"x has dtype {x.dtype}; takes {' or '.join(dtypes)}")
+    check_dtype("x", x.dtype, dtypes)
     found = of.infer({"x": x.shape})
     y = b.result(found.results[0], x.dtype, single(out))
     count, width = found.sizes["M"], found.sizes["N"]
     if b.abstract or count * width == 0:
         return y
-    matrix = x.matrix("x")
-    down, along = matrix.strides
-    if along != 1:
-        raise apart("x", x)
-    alignment("x", x, 0)
-    alignment("out", y, 0)
-    check_contiguous("out", y, result=True)
     flags = (EXCLUSIVE if exclusive else 0) | (REVERSE if reverse else 0)
-    scalars = (("LDX", down if count > 1 else 0), ("FLAGS", flags))
+    scalars = (("LDX", row_step("x", x)), ("FLAGS", flags))
+    dense("out", y, 0)
     values, what = (("ROWS", count), ("COLS", width)), f"{of.name} M={count} N={width}"
     dtype = NAMES[x.dtype]
     b.launch(lambda: Problem((table,), dtype, values, scalars, what), {"x": x, "y": y}, kernel)

@@ -9,7 +9,7 @@ from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
 from ptxgen.numerics.dtype import ELEMENTS
 from ptxgen.numerics.option import Bool, Integer, Kernel, Real
 from ptxgen.numerics.select import K_MAX, SAMPLE, TOPK, VOCABULARY_MAX
-from ptxgen.ops.views import alignment, apart, check_contiguous, results, single
+from ptxgen.ops.views import check_dtype, dense, results, row_step, single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
@@ -24,21 +24,11 @@ WORD = Integer(-(1 << 63), (1 << 63) - 1)
 
 def _rows(name: str, view: Buffer, takes: tuple[str, ...], most: int) -> None:
     """Refuses what no kernel takes."""
-    if view.dtype not in takes:
-        raise DtypeError(f"{name} has dtype {view.dtype}; takes {' or '.join(takes)}")
+    check_dtype(name, view.dtype, takes)
     if not view.shape:
         raise ShapeError(f"{name} has no dimensions; takes at least one")
     if view.shape[-1] > most:
         raise ShapeError(f"{name} has rows of {view.shape[-1]}; takes at most {most}")
-
-
-def _pitch(name: str, view: Buffer) -> int:
-    """Elements from row to row."""
-    matrix = view.matrix(name)
-    if matrix.strides[1] != 1 and view.size:
-        raise apart(name, view)
-    alignment(name, view, 0)
-    return matrix.strides[0] if matrix.shape[0] > 1 else 0
 
 
 def _problem(
@@ -97,9 +87,8 @@ def topk(
     if b.abstract or values.size == 0:
         return values, indices
     for i, target in enumerate((values, indices)):
-        alignment(f"out[{i}]", target, 0)
-        check_contiguous(f"out[{i}]", target, result=True)
-    scalars = (("LDX", _pitch("x", x)), ("FLAGS", 0 if largest else SMALLEST))
+        dense(f"out[{i}]", target, 0)
+    scalars = (("LDX", row_step("x", x)), ("FLAGS", 0 if largest else SMALLEST))
     bind = {"x": x, "values": values, "indices": indices}
     b.launch(lambda: _problem("topk", x.dtype, x, max(k, 1), scalars), bind, kernel)
     return values, indices
@@ -172,10 +161,9 @@ def sample(
     y = b.result(logits.shape[:-1], "int64", single(out))
     if b.abstract or y.size == 0:
         return y
-    alignment("out", y, 0)
-    check_contiguous("out", y, result=True)
+    dense("out", y, 0)
     scalars = (
-        ("LDX", _pitch("logits", logits)),
+        ("LDX", row_step("logits", logits)),
         ("SEED", 0 if "seed" in each else seed),
         ("OFFSET", 0 if "offset" in each else offset),
         ("NUCLEUS", round(top_p * 2**32)),

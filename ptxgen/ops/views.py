@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import Any
 
-from ptxgen.errors import OptionError, ShapeError
+from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics.signature import broadcast
 from ptxgen.program.buffer import Buffer
 from ptxgen.runtime.strided import Strided
@@ -39,6 +40,32 @@ def check_contiguous(name: str, view: Strided, *, result: bool = False) -> None:
             f"{name} has strides {list(view.strides)}; takes a contiguous array: pass "
             f"a contiguous copy of {name}{f', or leave {name}= away' if result else ''}"
         )
+
+
+def dense(name: str, view: Strided, *strides: int, result: bool = True) -> int:
+    """The :func:`alignment` of a ``result``, or an argument, which must be contiguous."""
+    found = alignment(name, view, *strides)
+    check_contiguous(name, view, result=result)
+    return found
+
+
+def check_dtype(name: str, dtype: str, takes: Collection[str]) -> None:
+    """DtypeError unless an argument has one of these dtypes."""
+    if dtype not in takes:
+        raise DtypeError(f"{name} has dtype {dtype}; takes {' or '.join(takes)}")
+
+
+def result_dtype(
+    asked: str | None, out: Strided | None, natural: str, accepted: Sequence[str]
+) -> str:
+    """The dtype of a result: what is asked for, or that of its memory, or ``natural``."""
+    what, wanted = "out_dtype", asked
+    if wanted is None:
+        what, wanted = "out's dtype", natural if out is None else out.dtype
+    if wanted not in accepted:
+        takes = " or ".join(map(repr, dict.fromkeys(accepted)))
+        raise DtypeError(f"{what} is {wanted!r}; takes {takes}")
+    return wanted
 
 
 def check_vector(name: str, view: Strided) -> None:
@@ -76,6 +103,13 @@ def rows_of(name: str, view: Buffer) -> tuple[int, int, int]:
     if along != 1 and width > 1 and view.size:
         raise apart(name, view)
     return count, width, down
+
+
+def row_step(name: str, view: Buffer) -> int:
+    """Elements from row to row, 0 where there is one, of rows of stride 1. Raises ShapeError."""
+    count, _, down = rows_of(name, view)
+    alignment(name, view, 0)
+    return down if count > 1 else 0
 
 
 def rows_apart(b: Any, x: Buffer) -> Buffer:

@@ -25,6 +25,18 @@ _centred = Pointwise(lambda x, mean, by: (x - mean) * by, "centred")
 _by_spread = Pointwise(lambda dy, y, count: dy / (y * count), "by_spread")
 
 
+def through_activation(b: Builder, at: Backward, again: Callable[..., Any]) -> Any:
+    """dy by what an activation was given, in the dtype of x: relu's follows from the result, others
+    from what ``again`` computes once more.
+    """
+    (dy,), name = at.dys, at.options["activation"]
+    if name == "relu":
+        dy = b.gradient_of(name, at.results[0], dy)
+    elif name not in (None, "none"):
+        dy = b.gradient_of(name, again(out_dtype="float32"), dy)
+    return b.packed(b.cast(dy, b.dtype(at["x"])))
+
+
 def _spread(b: Builder, v: Any, at: Backward) -> Any:
     """What has a number for each reduced row, broadcast to the shape of x."""
     x = at["x"]

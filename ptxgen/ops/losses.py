@@ -12,13 +12,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Annotated, Any
 
-from ptxgen.errors import (
-    DtypeError,
-    IndexRangeError,
-    OptionError,
-    ShapeError,
-    UncoveredError,
-)
+from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError, UncoveredError
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.flce import LINEAR_CROSS_ENTROPY, chunk_of, rows_at_once, segmented
 from ptxgen.numerics.logits import segments
@@ -144,15 +138,9 @@ def cross_entropy(
 def _linear_vjp(b: Builder, at: Backward) -> Gradients:
     """The logits are computed again."""
     wanted = {f"d{n}": n in at.needs for n in ("x", "w", "bias")}
-    _, *found = b.linear_cross_entropy_grad(
-        at["x"],
-        at["w"],
-        at["target"],
-        at["bias"],
-        **wanted,
-        dy=b.packed(at.dys[0]),
-        **{n: v for n, v in at.options.items() if n != "check"},
-    )
+    given = (at[n] for n in ("x", "w", "target", "bias"))
+    how = {n: v for n, v in at.options.items() if n != "check"}
+    _, *found = b.linear_cross_entropy_grad(*given, **wanted, dy=b.packed(at.dys[0]), **how)
     return {n: d for n, d in zip(("x", "w", "bias"), found, strict=True) if n in at.needs}
 
 
@@ -294,6 +282,10 @@ class _Options:
     layout: str
     tier: str
     chunk: int | None
+
+    def only(self, *names: str) -> dict[str, Any]:
+        """Some by name."""
+        return {name: getattr(self, name) for name in names}
 
 
 class _Fused:
@@ -448,18 +440,10 @@ class _Rows:
     def join(self, target: Buffer, out: Buffer, even: Buffer | None = None) -> None:
         """The rows' losses, of their segments."""
         how, b, count = self.call.how, self.call.b, target.shape[0]
-        b.rows(
-            "cross_entropy_joined",
-            *self.kept(count),
-            target,
-            even,
-            out=(out, self.row("peak", count), self.row("scale", count)),
-            ignore_index=how.ignore_index,
-            classes=self.call.sizes[1],
-            label_smoothing=how.label_smoothing,
-            softcap=how.softcap,
-            z_loss=how.z_loss,
-        )
+        kept, made = self.kept(count), (out, self.row("peak", count), self.row("scale", count))
+        of = how.only("ignore_index", "label_smoothing", "softcap", "z_loss")
+        classes = self.call.sizes[1]
+        b.rows("cross_entropy_joined", *kept, target, even, out=made, classes=classes, **of)
 
 
 class _Logits(_Rows):
@@ -487,17 +471,9 @@ class _Logits(_Rows):
     def turn(self, z: Buffer, target: Buffer, share: Buffer | None) -> None:
         """The logits become their gradient."""
         how, count = self.call.how, target.shape[0]
-        self.call.b.logit_gradient(
-            z,
-            target,
-            self.row("peak", count),
-            self.row("scale", count),
-            share,
-            ignore_index=how.ignore_index,
-            label_smoothing=how.label_smoothing,
-            softcap=how.softcap,
-            out=z,
-        )
+        given = target, self.row("peak", count), self.row("scale", count), share
+        of = how.only("ignore_index", "label_smoothing", "softcap")
+        self.call.b.logit_gradient(z, *given, **of, out=z)
 
 
 class _Down:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
@@ -18,6 +19,7 @@ from ptxgen.numerics.nf4 import ACCUMULATE, ACCUMULATED, DGRAD, LINEAR
 from ptxgen.numerics.option import Activation, Dtype, Kernel
 from ptxgen.numerics.signature import Signature
 from ptxgen.ops import gemm
+from ptxgen.ops.gradients import through_activation
 from ptxgen.ops.nf4_weight import DTYPES as WEIGHTS
 from ptxgen.ops.nf4_weight import Weight, whole_blocks
 from ptxgen.ops.products import bias_gradient
@@ -122,20 +124,18 @@ def _tier(dtype: str, asked: str) -> str:
 
 def _vjp(b: Builder, at: Backward) -> Gradients:
     """By x and the bias; the weight is frozen."""
-    (dy,), found = at.dys, {}
-    x, data, scales, bias = (at[n] for n in ("x", "data", "scales", "bias"))
-    how = at.only("accumulate")
-    if at.options["activation"] == "relu":
-        dy = b.gradient_of("relu", at.results[0], dy)
-    elif at.options["activation"] not in (None, "none"):
-        z = b.nf4_linear(x, data, scales, bias, **how, out_dtype="float32")
-        dy = b.gradient_of(at.options["activation"], z, dy)
-    dy = b.packed(b.cast(dy, b.dtype(x)))
-    if "x" in at.needs:
-        found["x"] = b.nf4_linear_dgrad(dy, data, scales, **how)
+    dy, found = frozen_vjp(b, at)
     if "bias" in at.needs:
-        found["bias"] = bias_gradient(b, dy, b.dtype(bias))
+        found["bias"] = bias_gradient(b, dy, b.dtype(at["bias"]))
     return found
+
+
+def frozen_vjp(b: Builder, at: Backward) -> tuple[Any, Gradients]:
+    """dy by the product and the bias, and the gradient by x."""
+    given, how = [at[n] for n in ("x", "data", "scales", "bias")], at.only("accumulate")
+    dy = through_activation(b, at, partial(b.nf4_linear, *given, **how))
+    found = {"x": b.nf4_linear_dgrad(dy, *given[1:3], **how)} if "x" in at.needs else {}
+    return dy, found
 
 
 @op(forms=LINEAR, vjp=_vjp, public=False, dtypes=_STORED)
@@ -232,17 +232,8 @@ def linear(
     >>> ptxgen.reference.nf4_linear(numpy.arange(64, dtype="f4"), q)
     array([0., 1.], dtype=float32)
     """
-    return nf4_linear.function(
-        x,
-        *operands(q),
-        bias,
-        activation=activation,
-        accumulate=accumulate,
-        out=out,
-        out_dtype=out_dtype,
-        stream=stream,
-        kernel=kernel,
-    )
+    how = {"activation": activation, "accumulate": accumulate, "out": out, "out_dtype": out_dtype}
+    return nf4_linear.function(x, *operands(q), bias, **how, stream=stream, kernel=kernel)
 
 
 def linear_dgrad(

@@ -64,20 +64,10 @@ ROWS = (
     Row("fma", lambda x, y, z: p.fma(x, y, z), "``x * y + z``, rounded once."),
     Row("neg", lambda x: -x, "``-x``.", NUMBERS),
     Row("abs", lambda x: abs(x), "``|x|``.", NUMBERS),
-    Row(
-        "sign",
-        lambda x: f.sign(x),
-        "``sign(x)``: 1 above zero, -1 below; a zero and a NaN stay.",
-        NUMBERS,
-    ),
+    Row("sign", f.sign, "``sign(x)``: 1 above zero, -1 below; a zero and a NaN stay.", NUMBERS),
     Row("maximum", lambda x, y: f.maximum(x, y), "``max(x, y)``; a NaN if either is one.", NUMBERS),
     Row("minimum", lambda x, y: f.minimum(x, y), "``min(x, y)``; a NaN if either is one.", NUMBERS),
-    Row(
-        "clamp",
-        lambda x, low, high: f.clamp(x, low, high),
-        "``min(max(x, low), high)``.",
-        NUMBERS,
-    ),
+    Row("clamp", f.clamp, "``min(max(x, low), high)``.", NUMBERS),
     Row("copy", lambda x: x, "``x``, in rows one behind the other, or as ``out=`` lies.", ANY),
     # comparisons, and what chooses by them
     Row("eq", lambda x, y: x == y, "``x == y``.", ANY, "bool"),
@@ -94,13 +84,7 @@ ROWS = (
     ),
     Row("isnan", lambda x: f.isnan(x), "``x != x``: whether it is a NaN.", ANY, "bool"),
     Row("isinf", lambda x: f.isinf(x), "``|x| == inf``: whether it is infinite.", REAL, "bool"),
-    Row(
-        "isfinite",
-        lambda x: f.isfinite(x),
-        "``|x| < inf``: whether it is neither infinite nor a NaN.",
-        REAL,
-        "bool",
-    ),
+    Row("isfinite", f.isfinite, "``|x| < inf``: whether it is a finite number.", REAL, "bool"),
     # bits
     Row("bitwise_and", lambda x, y: x & y, "``x & y``.", BITS),
     Row("bitwise_or", lambda x, y: x | y, "``x | y``.", BITS),

@@ -74,19 +74,10 @@ class Profile:
 
     def json(self) -> dict[str, Any]:
         """All of it as integers, strings, lists and dicts; keys are stable."""
-        return {
-            "kernel": self.kernel,
-            "op": self.op,
-            "layout": self.layout,
-            "m": self.m,
-            "n": self.n,
-            "k": self.k,
-            "flop": self.flop,
-            "minimum_bytes": self.minimum_bytes,
-            "requested_bytes": self.requested_bytes,
-            "moved_bytes": self.moved_bytes,
-            "kernels": [kernel.json() for kernel in self.kernels],
-        }
+        facts = "kernel", "op", "layout", "m", "n", "k", "flop"
+        sums = "minimum_bytes", "requested_bytes", "moved_bytes"
+        found = {name: getattr(self, name) for name in (*facts, *sums)}
+        return {**found, "kernels": [kernel.json() for kernel in self.kernels]}
 
     def table(self, sites: int = 10) -> str:
         """For people; ``sites``: how many access sites above the ideal are listed per kernel."""

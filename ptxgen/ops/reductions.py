@@ -23,15 +23,7 @@ from ptxgen.ops.views import axes_of, axis_of, single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.operation import Op
-from ptxgen.program.parameters import (
-    ARRAY,
-    NEEDED,
-    OPTION,
-    STREAM,
-    WRITTEN,
-    Parameter,
-    signature,
-)
+from ptxgen.program.parameters import ARRAY, NEEDED, OPTION, STREAM, WRITTEN, Parameter, signature
 
 COLUMNS = {"sum": "sum", "prod": "prod", "mean": "mean", "amax": "max", "amin": "min"}
 """Those that kernels for columns carry out as well, of floats."""

@@ -500,17 +500,7 @@ def upload(source: ArrayView, where: Device, stream: int) -> ArrayView:
         ) from None
     if ours.nbytes:
         where.copy_in(ours.ptr, packed.ctypes.data, ours.nbytes, stream)
-    return ArrayView(
-        ours.ptr,
-        ours.shape,
-        contiguous_strides(ours.shape),
-        ours.dtype,
-        where.kind,
-        where.index,
-        False,
-        source.framework,
-        (ours, packed),
-    )
+    return replace(view(ours, ""), framework=source.framework, owner=(ours, packed), after=None)
 
 
 def download(source: ArrayView, target: ArrayView, where: Device, stream: int) -> None:

@@ -7,6 +7,7 @@ Operands of any strides are taken: those that no kernel reads are copied.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 import torch
@@ -16,7 +17,8 @@ from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.option import Activation, Dtype, Layout, Tier, Value
 from ptxgen.numerics.signature import broadcast
 from ptxgen.ops import OPERATIONS
-from ptxgen.ops.nf4 import Accumulate, operands
+from ptxgen.ops.gradients import through_activation
+from ptxgen.ops.nf4 import Accumulate, frozen_vjp, operands
 from ptxgen.ops.nf4_weight import Weight
 from ptxgen.ops.views import readable, rows_apart
 from ptxgen.program.buffer import Buffer
@@ -43,19 +45,13 @@ def _rounded(b: Any, x: Any, dtype: str | None) -> Any:
 def _linear_vjp(b: Builder, at: Backward) -> Gradients:
     """As of the library's; each gradient is rounded once, to the dtype of what it belongs to."""
     x, w, bias = (at[n] for n in ("x", "w", "bias"))
-    (dy,), found, of = at.dys, {}, at.only("layout", "tier")
-    activation, own = at.options["activation"], b.dtype(x)
-    rounded = _rounded(b, w, at.options["dtype"])
-    if activation == "relu":
-        dy = b.gradient_of("relu", at.results[0], dy)
-    elif activation not in (None, "none"):
-        z = b.linear(x, rounded, bias, **of, out_dtype="float32")
-        dy = b.gradient_of(activation, z, dy)
-    dy = b.packed(b.cast(dy, own))
+    found: Gradients = {}
+    of, rounded = at.only("layout", "tier"), _rounded(b, w, at.options["dtype"])
+    dy = through_activation(b, at, partial(b.linear, x, rounded, bias, **of))
     if "x" in at.needs:
         found["x"] = b.linear_dgrad(dy, rounded, **of)
     if "w" in at.needs:
-        dw = _sum(b, at["w_sum"], x, dy, b.dtype(w), own, **of)
+        dw = _sum(b, at["w_sum"], x, dy, b.dtype(w), b.dtype(x), **of)
         found |= {} if dw is None else {"w": dw}
     if "bias" in at.needs:
         found |= _bias_gradient(b, at, dy)
@@ -336,16 +332,7 @@ def check_batches(a: Any, b: Any, first: str, second: str) -> None:
 # -- of 4-bit weights -------------------------------------------------------------------------
 def _nf4_vjp(b: Builder, at: Backward) -> Gradients:
     """By x and the bias; the weight is frozen."""
-    x, data, scales, bias = (at[n] for n in ("x", "data", "scales", "bias"))
-    (dy,), found, how = at.dys, {}, at.only("accumulate")
-    if at.options["activation"] == "relu":
-        dy = b.gradient_of("relu", at.results[0], dy)
-    elif at.options["activation"] not in (None, "none"):
-        z = b.nf4_linear(x, data, scales, bias, **how, out_dtype="float32")
-        dy = b.gradient_of(at.options["activation"], z, dy)
-    dy = b.packed(b.cast(dy, b.dtype(x)))
-    if "x" in at.needs:
-        found["x"] = b.nf4_linear_dgrad(dy, data, scales, **how)
+    dy, found = frozen_vjp(b, at)
     return found | (_bias_gradient(b, at, dy) if "bias" in at.needs else {})
 
 

@@ -26,16 +26,6 @@ from ptxgen.torch.record import gradient_wanted
 
 _times = Pointwise(lambda g, by: g * by, "times")
 _add_times = Pointwise(lambda old, g, by: old + g * by, "add_times")
-_HOW = (
-    "reduction",
-    "ignore_index",
-    "label_smoothing",
-    "softcap",
-    "z_loss",
-    "layout",
-    "tier",
-    "chunk",
-)
 
 Needs = tuple[bool, bool, bool]
 _NONE: Needs = (False, False, False)
@@ -224,7 +214,8 @@ def _called(name: str) -> Callable[..., Any]:
 def _computed(
     x: Any, w: Any, target: Any, bias: Any, dy: Any, needs: Any, widths: Any, *how: Any
 ) -> list[torch.Tensor]:
-    options = dict(zip(_HOW, how, strict=True))
+    names = (n for n in OPERATIONS["linear_cross_entropy"].options if n != "check")
+    options = dict(zip(names, how, strict=True))
     if not any(needs):
         return [_called("linear_cross_entropy")(x, w, target, bias, **options)]
     dx, dw, dbias = map(bool, needs)

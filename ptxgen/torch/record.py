@@ -269,18 +269,13 @@ class _Plan:
             if of.names[i] != "kernel"
         }
         self._like = [_Like.of(t) for t in (*tensors, *results)]
-        self._count = len(tensors)
+        self._count, self.results = len(tensors), self._like[len(tensors) :]
         self._needs = frozenset(n for n, need in zip(self._names, needs, strict=True) if need)
         self.wanted = [i for i, need in enumerate(needs) if need]
         self.exact = [i for i, r in enumerate(results) if not r.dtype.is_floating_point]
         updated = {i for i, n in enumerate(self._names) if n in of.op.updates}
         self.updates = [i for i in updated if tensors[i] is not None]
         self.saved = [i for i in self._used() if i not in self.updates]
-
-    def all(self, dys: Sequence[Any]) -> list[Any]:
-        """As :func:`by_result`."""
-        more = [None] * (len(self._like) - self._count - len(dys))
-        return [None if i in self.exact else dy for i, dy in enumerate(dys)] + more
 
     def given(self, tensors: Sequence[Any], results: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """What is saved, and what is updated."""
@@ -412,8 +407,8 @@ class Recorded(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *dys: Any) -> tuple[Any, ...]:
-        plan, dys = ctx.plan, ctx.plan.all(dys)
-        given = ctx.saved_tensors, ctx.updates, dys
+        plan = ctx.plan
+        given = ctx.saved_tensors, ctx.updates, by_result(plan.results, dys)
         if torch.is_grad_enabled():
             found = plan.differentiable(*given)
         else:

@@ -89,27 +89,19 @@ class ColumnOperation(Op):
     def doc(self) -> str:
         return self.__doc__ or ""
 
-    def _lowered(
-        self,
-        b: ProgramBuilder,
-        /,
-        *args: Buffer,
-        out: Any = None,
-        out_dtype: str | None = None,
-        kernel: str | None = None,
-        **named: Buffer,
-    ) -> Any:
+    def _lowered(self, b: ProgramBuilder, /, *args: Buffer, **named: Any) -> Any:
         """One launch, or two."""
         row, signature = self.row, self.row.signature
-        given = {**dict(zip(signature.arguments, args, strict=False)), **named}
-        memory = results(out, len(signature.results))
+        all = self.bound(args, named)
+        given = {n: all[n] for n in signature.arguments}
+        memory = results(all["out"], len(signature.results))
         dtypes, wide = _dtypes(row, given)
         inferred = signature.infer({name: x.shape for name, x in given.items()})
         found = inferred.sizes
         sizes = found.get("O", 1), found.get("N", found.get("M", 1)), found["I"]
         first = given[signature.arguments[0]].dtype
         accepted = first, "int64" if wide.startswith("i") else FULL[wide]
-        wanted = result_dtype(out_dtype, memory[0], first, accepted)
+        wanted = result_dtype(all["out_dtype"], memory[0], first, accepted)
         made = zip(inferred.results, memory, signature.results, strict=True)
         targets = tuple(b.result(s, wanted, m, "out" if m else n) for s, m, n in made)
         if not b.abstract and sizes[0] * sizes[2]:
@@ -128,9 +120,8 @@ class ColumnOperation(Op):
                 check_contiguous("out", target, result=True)
             formula = row.formula(dtypes, ELEMENTS[wanted])
             ends = {f"out_{n}": t for n, t in zip(signature.results, targets, strict=True)}
-            b.launch(
-                lambda: problem(signature.name, formula, sizes, matrices), {**given, **ends}, kernel
-            )
+            bind, kernel = {**given, **ends}, all["kernel"]
+            b.launch(lambda: problem(signature.name, formula, sizes, matrices), bind, kernel)
         return targets[0] if len(targets) == 1 else targets
 
 

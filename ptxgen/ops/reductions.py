@@ -56,25 +56,11 @@ class RowFunction(Op):
         gradient = inspect.getdoc(self.vjp) or ""
         return signature(takes), document(self.row, DIMS, "``out_dtype``", gradient)
 
-    def _reduced(
-        self,
-        b: ProgramBuilder,
-        /,
-        x: Buffer,
-        axis: Any = None,
-        *,
-        keepdims: bool = False,
-        out: Any = None,
-        out_dtype: str | None = None,
-        kernel: str | None = None,
-        **numbers: Any,
-    ) -> Buffer:
+    def _reduced(self, b: ProgramBuilder, /, *args: Any, **named: Any) -> Buffer:
         """One launch, or two; a copy before it where axes do not lie together."""
-        name, target = self.row.name, single(out)
-        axes = axes_of(axis, x)
-        how = dict(numbers)
-        if self.row.chooses:
-            how["out_dtype"] = out_dtype or (None if target is None else target.dtype)
+        given, name = self.bound(args, named), self.row.name
+        x, target, keepdims = given["x"], single(given["out"]), given["keepdims"]
+        axes, how = axes_of(given["axis"], x), self._how(given, target)
         shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
         kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
         view = b.given(target, kept if keepdims else shape, shape)
@@ -82,33 +68,29 @@ class RowFunction(Op):
         if down is not None:
             flat = None if view is None else view.reshaped((down.shape[0], down.shape[2]))
             column = b.operations[f"{COLUMNS[name]}_columns"]
-            found = b.call(column, down, out=flat, kernel=kernel, **how)
+            found = b.call(column, down, out=flat, **how)
             found = b.reshape(found, shape)
         else:
-            rows = _last(b, x, axes)
-            found = b.rows(name, rows, out=view, kernel=kernel, **how)
+            found = b.rows(name, _last(b, x, axes), out=view, **how)
         return b.delivered(b.reshape(found, kept if keepdims else shape), target)
 
-    def _moved(
-        self,
-        b: ProgramBuilder,
-        /,
-        x: Buffer,
-        axis: int = -1,
-        *,
-        out: Any = None,
-        out_dtype: str | None = None,
-        kernel: str | None = None,
-        **numbers: Any,
-    ) -> Buffer:
+    def _moved(self, b: ProgramBuilder, /, *args: Any, **named: Any) -> Buffer:
         """One launch, a copy before it where the axis does not lie last."""
-        target, at = single(out), axis_of("x", x, axis)
-        dtype = out_dtype or (None if target is None else target.dtype)
+        given = self.bound(args, named)
+        x, target = given["x"], single(given["out"])
+        at, how = axis_of("x", x, given["axis"]), self._how(given, target)
         last = at == len(x.shape) - 1
         rows = x if last else _last(b, x, (at,))
         view = b.given(target, x.shape, x.shape) if last else None
-        found = b.rows(self.row.name, rows, out=view, out_dtype=dtype, kernel=kernel, **numbers)
+        found = b.rows(self.row.name, rows, out=view, **how)
         return b.delivered(found if last else b.move(found, -1, at), target)
+
+    def _how(self, given: Mapping[str, Any], target: Buffer | None) -> dict[str, Any]:
+        """The options of the operation over rows."""
+        how = {n: given[n] for n in (*self.row.numbers, "kernel")}
+        if self.row.chooses:
+            how["out_dtype"] = given["out_dtype"] or (None if target is None else target.dtype)
+        return how
 
 
 def _parameters(row: RowOp) -> tuple[Parameter, ...]:

@@ -47,22 +47,13 @@ class RowOperation(Op):
         )
 
     def _lowered(
-        self,
-        b: ProgramBuilder,
-        /,
-        *args: Buffer | None,
-        out: Any = None,
-        out_dtype: str | None = None,
-        kernel: str | None = None,
-        **named: Any,
+        self, b: ProgramBuilder, /, *args: Any, out_dtype: str | None = None, **named: Any
     ) -> Any:
         """One launch."""
-        row = self.row
-        arrays = dict(zip(row.arrays, (*args, *[None] * len(row.arrays)), strict=False))
-        arrays |= {n: named.pop(n) for n in row.arrays if n in named}
-        given = {n: x for n, x in arrays.items() if x is not None}
-        options = {n: named.get(n, o.default) for n, o in row.numbers.items()}
-        return lowered(b, row, given, options, out, out_dtype, kernel)
+        all, row = self.bound(args, named), self.row
+        given = {n: all[n] for n in row.arrays if all[n] is not None}
+        options = {n: all[n] for n in row.numbers}
+        return lowered(b, row, given, options, all["out"], out_dtype, all["kernel"])
 
 
 def _wide(row: RowOp) -> dict[str, str]:

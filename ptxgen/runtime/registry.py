@@ -17,27 +17,20 @@ class _Kind:
     def __init__(self, factory: Callable[[], Sequence[Device]]) -> None:
         self.factory = factory
         self.opened: Sequence[Device] | None = None
+        self.lock = threading.RLock()
 
     def devices(self) -> Sequence[Device]:
         if self.opened is None:
-            watch_forks(_guard)
-            with _guard.lock:
+            watch_forks(self)
+            with self.lock:
                 if self.opened is None:
                     self.opened = tuple(self.factory())
         return self.opened
-
-
-class _Guard:
-    """The lock under which kinds are opened."""
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
 
     def forked(self) -> None:
         self.lock = threading.RLock()
 
 
-_guard = _Guard()
 _kinds: dict[str, _Kind] = {}
 _process_default: Device | None = None
 _no_gpu = False

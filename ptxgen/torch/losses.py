@@ -240,11 +240,6 @@ def _fake(
     return found
 
 
-def _compute_scaled(gradient: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
-    found: torch.Tensor = _times(gradient, by, out_dtype=gradient.dtype)
-    return found
-
-
 def _compute_scale(gradient: torch.Tensor, by: torch.Tensor) -> None:
     _times(gradient, by, out=gradient)
 
@@ -263,7 +258,7 @@ register(
 )
 register(
     "scaled(Tensor gradient, Tensor by) -> Tensor",
-    _compute_scaled,
+    lambda gradient, by: _times(gradient, by, out_dtype=gradient.dtype),
     lambda gradient, by: torch.empty_like(gradient),
 )
 register("scale_(Tensor(a!) gradient, Tensor by) -> ()", _compute_scale, lambda gradient, by: None)

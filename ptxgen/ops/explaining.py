@@ -8,7 +8,7 @@ from typing import Any
 
 from ptxgen.dispatch import accepted, choose
 from ptxgen.dispatch.explain import Explanation, explain_problem
-from ptxgen.errors import OptionError, ShapeError
+from ptxgen.errors import OptionError, PtxgenError, ShapeError
 from ptxgen.numerics.dtype import BYTES, FULL, NAMES, name_of
 from ptxgen.numerics.formula import STORED
 from ptxgen.numerics.option import Choice, whole
@@ -52,10 +52,7 @@ def explain(
     UncoveredError.
     """
     if sms is not None:
-        found = whole(sms)
-        if found is None or found < 1:
-            raise OptionError(f"sms is {sms!r}; takes an integer, 1 or more")
-        sms = found
+        sms = _size("sms", sms, OptionError)
     note = ""
     if gpu is None and arch is None and sms is None:
         gpu = "NVIDIA H200"
@@ -173,10 +170,10 @@ def _named(row: Op, sizes: Sequence[int]) -> dict[str, int]:
     return {name: _size(name, size) for name, size in zip(names, sizes, strict=True)}
 
 
-def _size(name: str, value: Any) -> int:
+def _size(name: str, value: Any, error: type[PtxgenError] = ShapeError) -> int:
     found = whole(value)
     if found is None or found < 1:
-        raise ShapeError(f"{name} is {value!r}; takes an integer, 1 or more")
+        raise error(f"{name} is {value!r}; takes an integer, 1 or more")
     return found
 
 

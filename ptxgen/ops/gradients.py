@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from math import inf
+from math import inf, prod
 from typing import Any
 
 from ptxgen.numerics.formula import cast
@@ -47,10 +47,8 @@ def _spread(b: Builder, v: Any, at: Backward) -> Any:
 
 def _count(at: Backward) -> int:
     """The elements of a reduced row."""
-    x, found = at["x"], 1
-    for i in axes_of(at.options["axis"], x):
-        found *= x.shape[i]
-    return found
+    x = at["x"]
+    return prod(x.shape[i] for i in axes_of(at.options["axis"], x))
 
 
 def _again(b: Builder, name: str, x: Any, at: Backward) -> Any:

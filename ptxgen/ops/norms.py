@@ -199,16 +199,15 @@ _FORMULAS = {
     ),
 }
 """By whether there is a weight, and a bias."""
-_dx = Pointwise(
-    lambda dy, x, mean, scale, shift, stretch, n: (
-        scale * ((dy - shift / n) - (x - mean) * scale * (stretch / n))
-    ),
-    "group_norm_dx",
-)
+
+
+def _slope(dy: Any, x: Any, mean: Any, scale: Any, shift: Any, stretch: Any, n: Any) -> Any:
+    return scale * ((dy - shift / n) - (x - mean) * scale * (stretch / n))
+
+
+_dx = Pointwise(_slope, "group_norm_dx")
 _dx_weight = Pointwise(
-    lambda dy, x, mean, scale, shift, stretch, n, weight: (
-        scale * ((dy * weight - shift / n) - (x - mean) * scale * (stretch / n))
-    ),
+    lambda dy, x, m, r, shift, stretch, n, w: _slope(dy * w, x, m, r, shift, stretch, n),
     "group_norm_dx",
 )
 _FORMS = {"x": "B C S", "weight": "C", "bias": "C", "out": "B C S"}

@@ -213,18 +213,10 @@ class Pointwise(Op):
         return tuple(given[n] for n in self.arguments)
 
     # -- how ------------------------------------------------------------------------------------
-    def _lowered(
-        self,
-        b: ProgramBuilder,
-        /,
-        *args: Any,
-        out: Any = None,
-        out_dtype: Any = None,
-        kernel: str | None = None,
-        **named: Any,
-    ) -> Any:
+    def _lowered(self, b: ProgramBuilder, /, *args: Any, **named: Any) -> Any:
         """One launch."""
-        given = self._ordered(args, named)
+        all = self.bound(args, named)
+        given, out, out_dtype = [all[n] for n in self.arguments], all["out"], all["out_dtype"]
         dtypes = tuple(
             short(x.dtype, n) if isinstance(x, Buffer) else None
             for x, n in zip(given, self.arguments, strict=True)
@@ -254,7 +246,9 @@ class Pointwise(Op):
             bind[i.name] = x if isinstance(x, Buffer) else _word(self, type, x)
         if prod(shape):
             bind |= {numerics.result(i): t for i, t in enumerate(targets)}
-            b.launch(lambda: problem(self.name, formula, shape, bind, len(targets)), bind, kernel)
+            b.launch(
+                lambda: problem(self.name, formula, shape, bind, len(targets)), bind, all["kernel"]
+            )
         return targets[0] if len(targets) == 1 else targets
 
     def _vjp(self, b: Builder, at: Backward) -> Gradients:

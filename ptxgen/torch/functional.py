@@ -6,7 +6,7 @@ Operands of any strides are taken: those that no kernel reads are copied.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Annotated, Any
 
@@ -112,7 +112,7 @@ def _with_sums(op: Op, given: Mapping[str, Any]) -> Any:
     return recorded(op, {**given, **sums})
 
 
-_called = function(LINEAR, _with_sums)
+_called: Callable[..., torch.Tensor] = function(LINEAR, _with_sums)
 
 
 def linear(
@@ -154,8 +154,7 @@ def linear(
     if any_autocast() and not shown_to():  # the operator minds autocast by itself
         x, bias, dtype = autocast(x, bias)
     how = {"layout": layout, "tier": tier, "activation": activation, "out_dtype": out_dtype}
-    found: torch.Tensor = _called(x, w, bias, dtype=dtype, **how)
-    return found
+    return _called(x, w, bias, dtype=dtype, **how)
 
 
 # -- batches ----------------------------------------------------------------------------------
@@ -355,7 +354,7 @@ def _nf4(
 
 
 NF4 = added(Op(_nf4, name="nf4_linear", vjp=_nf4_vjp, updates=("bias_sum",), public=False))
-_called_nf4 = function(NF4, _with_sums)
+_called_nf4: Callable[..., torch.Tensor] = function(NF4, _with_sums)
 
 
 def nf4_linear(
@@ -401,15 +400,14 @@ def multiplied(
     if any_autocast() and not shown_to():
         x, bias, _ = autocast(x, bias)
     how = {"activation": activation, "accumulate": accumulate, "out_dtype": out_dtype}
-    found: torch.Tensor = _called_nf4(x, data, scales, bias, **how)
-    return found
+    return _called_nf4(x, data, scales, bias, **how)
 
 
 # -- autocast, main gradients -----------------------------------------------------------------
 def _autocast_factors(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    if any_autocast() and torch.is_autocast_enabled(a.device.type):
-        dtype = torch.get_autocast_dtype(a.device.type)
-        return rounded(a, dtype), rounded(b, dtype)
+    if any_autocast():
+        a, _, dtype = autocast(a, None)
+        b = b if dtype is None else rounded(b, dtype)
     return a, b
 
 

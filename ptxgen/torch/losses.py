@@ -20,14 +20,14 @@ from torch.autograd.function import once_differentiable
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.program.invoke import Frame
-from ptxgen.torch.functional import any_autocast, main_grad_of, rounded
+from ptxgen.torch.functional import any_autocast, autocast, main_grad_of, rounded
 from ptxgen.torch.operators import register
 from ptxgen.torch.record import gradient_wanted
 
 _times = Pointwise(lambda g, by: g * by, "times")
 _add_times = Pointwise(lambda old, g, by: old + g * by, "add_times")
 
-Needs = tuple[bool, bool, bool]
+Needs = tuple[bool, ...]
 _NONE: Needs = (False, False, False)
 
 
@@ -69,11 +69,9 @@ def linear_cross_entropy(
         ``ptxgen/torch/losses.py``.
     """
     sums = main_grad_of(w), main_grad_of(bias)
-    if any_autocast() and torch.is_autocast_enabled(x.device.type):
-        dtype = torch.get_autocast_dtype(x.device.type)
-        x, w = rounded(x, dtype), rounded(w, dtype)
-        if bias is not None and bias.dtype is not torch.float32:
-            bias = rounded(bias, dtype)
+    if any_autocast():
+        x, bias, dtype = autocast(x, bias)
+        w = w if dtype is None else rounded(w, dtype)
     how = (reduction, ignore_index, label_smoothing, softcap, z_loss, layout, tier, chunk)
     asked = (x, w, bias)
     recorded = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in asked)
@@ -112,11 +110,7 @@ class _Fused(torch.autograd.Function):
     def forward(
         ctx: Any, x: Any, w: Any, bias: Any, target: Any, sums: Any, how: tuple[Any, ...]
     ) -> torch.Tensor:
-        needs: Needs = (
-            x.requires_grad,
-            w.requires_grad,
-            bias is not None and bias.requires_grad,
-        )
+        needs = tuple(t is not None and t.requires_grad for t in (x, w, bias))
         ctx.needs, ctx.sums, ctx.how = needs, sums, how
         ctx.apart = how[0] == "none"
         if ctx.apart:

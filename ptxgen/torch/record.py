@@ -262,7 +262,9 @@ class _Plan:
             )
         self.recorder, self.vjp = of, of.of.vjp or of.op.vjp
         self._names = [name for name, _ in of.named(args)]
-        self._lists = {of.names[i]: len(args[i]) for i in of._read if _several(args[i])}
+        self._lists = {
+            of.names[i]: len(args[i]) for i in of._read if isinstance(args[i], tuple | list)
+        }
         self._options = {
             of.names[i]: of.op.parameters[i].read(args[i])
             for i in of._options
@@ -360,10 +362,6 @@ class _Plan:
         device = next(d.device for d in dys if d is not None)
         at = self._placed(saved, updates, partial(_Stub, device))
         return self._gradients(TorchBuilder(OPERATIONS), at, dys)
-
-
-def _several(value: Any) -> bool:
-    return isinstance(value, tuple | list)
 
 
 @dataclass(frozen=True)

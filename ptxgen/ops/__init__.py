@@ -59,14 +59,11 @@ def _makers() -> dict[str, Callable[[], Op]]:
         if row.form in ("reduce", "along"):
             found[name] = partial(_made, "reductions", name)
     for module in MODULES:
-        for name, value in vars(import_module(f"ptxgen.ops.{module}")).items():
+        home = import_module(f"ptxgen.ops.{module}")
+        for name, value in vars(home).items():
             if isinstance(value, Op) and value.name == name:
-                found[name] = partial(_same, value)
+                found[name] = partial(getattr, home, name)
     return found
-
-
-def _same(value: Op) -> Op:
-    return value
 
 
 OPERATIONS.fill(_makers)

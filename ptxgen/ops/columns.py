@@ -14,13 +14,13 @@ from ptxgen.errors import DtypeError, ShapeError
 from ptxgen.numerics.columns import REDUCTIONS, Reduction, computed
 from ptxgen.numerics.dtype import ELEMENTS, FULL
 from ptxgen.numerics.formula import Formula
-from ptxgen.numerics.option import DtypeName, KernelName
+from ptxgen.numerics.option import DtypeName
 from ptxgen.numerics.signature import DIM_MAX
 from ptxgen.ops.views import ALIGN_MAX, alignment, apart, check_contiguous, result_dtype, results
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.operation import Op
-from ptxgen.program.parameters import ARRAY, OPTION, STREAM, WRITTEN, Parameter
+from ptxgen.program.parameters import ARRAY, Parameter, outward
 from ptxgen.spec import Problem
 from ptxgen.spec.columns import item, state, variant
 
@@ -77,10 +77,7 @@ class ColumnOperation(Op):
             dtypes={n: "wide" for n in arguments if row.kinds[n] != "element"},
             takes=(
                 *(Parameter(n, ARRAY) for n in arguments),
-                Parameter("out", WRITTEN, None, True),
-                Parameter("out_dtype", OPTION, None, True, DtypeName(tuple(ELEMENTS))),
-                Parameter("stream", STREAM, None, True),
-                Parameter("kernel", OPTION, None, True, KernelName()),
+                *outward(DtypeName(tuple(ELEMENTS))),
             ),
         )
         self.__doc__ = doc

@@ -548,8 +548,6 @@ def roll(
     Errors
         ShapeError for an axis that ``x`` does not have, DtypeError, OptionError, DeviceError or
         CompileError, before anything is launched or written.
-    Source
-        ``ptxgen/ops/indexing.py``.
     """
     at = axis_of("x", x, axis)
     size, target = x.shape[at], single(out)

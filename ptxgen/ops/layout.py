@@ -34,8 +34,6 @@ def contiguous(b: ProgramBuilder, x: Buffer, *, out: Out = None) -> Buffer:
         are turned in registers.
     Errors
         ShapeError, DtypeError, DeviceError or CompileError, before anything is launched or written.
-    Source
-        ``ptxgen/ops/layout.py``.
     """
     return b.copied(x, single(out))
 
@@ -74,8 +72,6 @@ def concat(
     Errors
         ShapeError or DtypeError that names the two that differ; OptionError, DeviceError or
         CompileError; before anything is launched or written.
-    Source
-        ``ptxgen/ops/layout.py``.
     """
     first, target = arrays[0], single(out)
     at = axis_of("arrays[0]", first, axis)
@@ -142,8 +138,6 @@ def pad(
     Errors
         ShapeError for widths of other axes, DtypeError, OptionError, DeviceError or CompileError,
         before anything is launched or written.
-    Source
-        ``ptxgen/ops/layout.py``.
     """
     if len(widths) != len(x.shape):
         raise ShapeError(
@@ -201,8 +195,6 @@ def rope(
     Errors
         ShapeError if R is more than D, DtypeError, OptionError, DeviceError, GradError (gradients
         of ``cos`` or ``sin``) or CompileError, before anything is launched or written.
-    Source
-        ``ptxgen/ops/layout.py``.
     """
     for name, v in (("x", x), ("cos", cos), ("sin", sin)):
         axis_of(name, v, -1)

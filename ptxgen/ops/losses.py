@@ -257,8 +257,6 @@ def linear_cross_entropy_grad(
     Errors
         As of :func:`ptxgen.linear_cross_entropy`; OptionError for ``dbias`` without a bias, and for
         ``accumulate`` without memory.
-    Source
-        ``ptxgen/ops/losses.py``.
     """
     how = _Options(reduction, ignore_index, label_smoothing, softcap, z_loss, layout, tier, chunk)
     if dbias is None:

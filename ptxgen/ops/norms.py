@@ -353,8 +353,6 @@ def group_norm(
     Errors
         ShapeError (C no multiple of ``groups``), DtypeError, OptionError, DeviceError, GradError or
         CompileError, before anything is launched or written.
-    Source
-        ``ptxgen/ops/norms.py``.
     """
     target = single(out)
     wide = _check(x, groups, weight, bias)

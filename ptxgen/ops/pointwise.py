@@ -21,7 +21,7 @@ from ptxgen.numerics import pointwise as numerics
 from ptxgen.numerics.dtype import FULL, NAMES, name_of
 from ptxgen.numerics.formula import FLOATS, STORED, Formula, Node, cast, const, trace
 from ptxgen.numerics.gradient import gradients
-from ptxgen.numerics.option import DtypeName, KernelName
+from ptxgen.numerics.option import DtypeName
 from ptxgen.numerics.signature import broadcast
 from ptxgen.ops.pointwise_table import INNER, ROWS
 from ptxgen.ops.views import alignment, results
@@ -30,7 +30,7 @@ from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.invoke import Number, numbers_of
 from ptxgen.program.launch import serving
 from ptxgen.program.operation import Backward, Gradients, Op, lowering
-from ptxgen.program.parameters import OPERAND, OPTION, STREAM, WRITTEN, Parameter
+from ptxgen.program.parameters import OPERAND, Parameter, outward
 from ptxgen.program.step import Operand
 from ptxgen.runtime.strided import spread
 from ptxgen.spec import Problem
@@ -96,10 +96,7 @@ class Pointwise(Op):
         )
         return (
             *given,
-            Parameter("out", WRITTEN, None, True, over=arguments),
-            Parameter("out_dtype", OPTION, None, True, DtypeName(tuple(NAMES), several=True)),
-            Parameter("stream", STREAM, None, True),
-            Parameter("kernel", OPTION, None, True, KernelName()),
+            *outward(DtypeName(tuple(NAMES), several=True), arguments),
         )
 
     def __repr__(self) -> str:
@@ -353,13 +350,8 @@ def problem(
         "STEP": step,
         "FACTOR": int(in_place),
     }
-    return Problem(
-        TABLE,
-        form,
-        tuple(values.items()),
-        tuple((k.upper(), v) for k, v in scalars.items()),
-        f"{name} of shape {list(shape)}",
-    )
+    given, what = ((k.upper(), v) for k, v in scalars.items()), f"{name} of shape {list(shape)}"
+    return Problem(TABLE, form, tuple(values.items()), tuple(given), what)
 
 
 def _fits(name: str, form: Form, shape: tuple[int, ...]) -> None:

@@ -175,16 +175,8 @@ def profile(
     a, b, addend = pointers
     launch.fire(0, a, b, addend if bias else 0, result)
     elements = sum(map(prod, shapes)) + (n if bias else 0)
-    return Profile(
-        kernel=kernel,
-        op=op,
-        layout=storage,
-        m=m,
-        n=n,
-        k=k,
-        minimum_bytes=elements * itemsize + m * n * item,
-        kernels=observer.kernels(sources),
-    )
+    least = elements * itemsize + m * n * item
+    return Profile(kernel, op, storage, m, n, k, least, observer.kernels(sources))
 
 
 def _filled(device: Any, nbytes: int) -> int:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ptxgen.numerics.dtype import FULL
-from ptxgen.numerics.option import AxisNumber, AxisNumbers, Flag, KernelName
+from ptxgen.numerics.option import AxisNumber, AxisNumbers, Flag
 from ptxgen.numerics.rowops import TABLE, RowOp
 from ptxgen.ops.gradients import VJPS
 from ptxgen.ops.rowwise import CHOSEN
@@ -23,7 +23,7 @@ from ptxgen.ops.views import axes_of, axis_of, single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.operation import Op
-from ptxgen.program.parameters import ARRAY, NEEDED, OPTION, STREAM, WRITTEN, Parameter, signature
+from ptxgen.program.parameters import ARRAY, NEEDED, OPTION, Parameter, outward, signature
 
 COLUMNS = {"sum": "sum", "prod": "prod", "mean": "mean", "amax": "max", "amin": "min"}
 """Those that kernels for columns carry out as well, of floats."""
@@ -51,7 +51,7 @@ class RowFunction(Op):
         takes = []
         for p in self.parameters:
             keyword = p.keyword and (p.name != "keepdims" or bool(self.row.numbers))
-            if p.kind not in (WRITTEN, STREAM) and p.name != "kernel":
+            if p.kind in (ARRAY, OPTION) and p.name != "kernel":
                 takes.append(replace(p, name=DIMS.get(p.name, p.name), keyword=keyword))
         gradient = inspect.getdoc(self.vjp) or ""
         return signature(takes), document(self.row, DIMS, "``out_dtype``", gradient)
@@ -106,10 +106,7 @@ def _parameters(row: RowOp) -> tuple[Parameter, ...]:
         axis,
         *(Parameter(n, OPTION, o.default, True, o.option) for n, o in row.numbers.items()),
         *([Parameter("keepdims", OPTION, False, True, Flag())] if reduces else ()),
-        Parameter("out", WRITTEN, None, True),
-        *([Parameter("out_dtype", OPTION, None, True, CHOSEN)] if row.chooses else ()),
-        Parameter("stream", STREAM, None, True),
-        Parameter("kernel", OPTION, None, True, KernelName()),
+        *outward(CHOSEN if row.chooses else None),
     )
 
 

@@ -15,7 +15,7 @@ from ptxgen.errors import DtypeError, ShapeError
 from ptxgen.numerics.dtype import FULL, NAMES
 from ptxgen.numerics.formula import STORED, Node, trace
 from ptxgen.numerics.gradient import gradients
-from ptxgen.numerics.option import DtypeName, KernelName
+from ptxgen.numerics.option import DtypeName
 from ptxgen.numerics.rowops import REAL, TABLE, RowOp
 from ptxgen.numerics.rowops import formula as formula_of
 from ptxgen.numerics.rowwise import GROUP, LANES, LEAF
@@ -24,7 +24,7 @@ from ptxgen.ops.views import ALIGN_MAX, alignment, check_contiguous, leading, re
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, Op
-from ptxgen.program.parameters import ARRAY, OPTION, OPTIONAL, STREAM, WRITTEN, Parameter
+from ptxgen.program.parameters import ARRAY, OPTION, OPTIONAL, Parameter, outward
 from ptxgen.spec import Problem
 from ptxgen.spec.rowwise import DOWN_COLS, DOWN_MAX, held, reads, way
 from ptxgen.tiles.rowwise import DOWN, KEY
@@ -52,8 +52,33 @@ class RowOperation(Op):
         """One launch."""
         all, row = self.bound(args, named), self.row
         given = {n: all[n] for n in row.arrays if all[n] is not None}
-        options = {n: all[n] for n in row.numbers}
-        return lowered(b, row, given, options, all["out"], out_dtype, all["kernel"])
+        present = row.present(given)
+        memory, kernel = results(all["out"], len(present)), all["kernel"]
+        dtypes = {name: _dtype(row, name, given) for name in given}
+        inferred = row.signature.infer({name: x.shape for name, x in given.items()})
+        count, width = inferred.sizes["M"], inferred.sizes["N"]
+        first = next(iter(row.arrays))
+        if width == 0 and not row.empty:
+            raise ShapeError(f"{first} has rows of no elements; {row.name} takes at least one")
+        outputs = outputs_of(row, dtypes[first], given, out_dtype, memory)
+        shapes = [s for s, n in zip(inferred.results, row.results, strict=True) if n in present]
+        made = zip(shapes, outputs, memory, present, strict=True)
+        targets = tuple(b.result(s, FULL[d], m, "out" if m else n) for s, d, m, n in made)
+        if not b.abstract and any(t.size for t in targets):
+            numbers = row.given({n: all[n] for n in row.numbers})
+            variant = row.variant(dtypes, outputs, numbers)
+            scalars, vector = _lies(row, given, count, width)
+            scalars += [(name.upper(), value) for name, value in numbers.items()]
+            for name, target in zip(present, targets, strict=True):
+                element = present[name][0] == "element"
+                found = alignment(name, target, *((width,) if element else ()))
+                vector = vector and (not element or found >= _unit(target.itemsize))
+                check_contiguous("out", target, result=True)
+            read = {i.name for i in formula_of(variant).inputs}  # with some options not all are
+            bind = {n: x for n, x in given.items() if n in read}
+            bind |= dict(zip(present, targets, strict=True))
+            b.launch(lambda: problem(row, variant, count, width, vector, scalars), bind, kernel)
+        return targets[0] if len(targets) == 1 else targets
 
 
 def _wide(row: RowOp) -> dict[str, str]:
@@ -72,10 +97,7 @@ def _parameters(row: RowOp) -> tuple[Parameter, ...]:
     return (
         *arrays,
         *(Parameter(n, OPTION, o.default, True, o.option) for n, o in row.numbers.items()),
-        Parameter("out", WRITTEN, None, True, over=over),
-        *([Parameter("out_dtype", OPTION, None, True, CHOSEN)] if row.chooses else ()),
-        Parameter("stream", STREAM, None, True),
-        Parameter("kernel", OPTION, None, True, KernelName()),
+        *outward(CHOSEN if row.chooses else None, over),
     )
 
 
@@ -88,45 +110,6 @@ def _oracle(name: str, *arrays: Any, **options: Any) -> Any:
     from ptxgen.oracle import rowops
 
     return rowops.compute(name, *arrays, **options)
-
-
-def lowered(
-    b: ProgramBuilder,
-    row: RowOp,
-    given: Mapping[str, Buffer],
-    options: Mapping[str, Any],
-    out: Any,
-    out_dtype: str | None,
-    kernel: str | None,
-) -> Any:
-    """An operation of the table of these arrays."""
-    present = row.present(given)
-    memory = results(out, len(present))
-    dtypes = {name: _dtype(row, name, given) for name in given}
-    inferred = row.signature.infer({name: x.shape for name, x in given.items()})
-    count, width = inferred.sizes["M"], inferred.sizes["N"]
-    first = next(iter(row.arrays))
-    if width == 0 and not row.empty:
-        raise ShapeError(f"{first} has rows of no elements; {row.name} takes at least one")
-    outputs = outputs_of(row, dtypes[first], given, out_dtype, memory)
-    shapes = [s for s, n in zip(inferred.results, row.results, strict=True) if n in present]
-    named = zip(shapes, outputs, memory, present, strict=True)
-    targets = tuple(b.result(s, FULL[d], m, "out" if m else n) for s, d, m, n in named)
-    if not b.abstract and any(t.size for t in targets):
-        numbers = row.given(options)
-        variant = row.variant(dtypes, outputs, numbers)
-        scalars, vector = _lies(row, given, count, width)
-        scalars += [(name.upper(), value) for name, value in numbers.items()]
-        for name, target in zip(present, targets, strict=True):
-            element = present[name][0] == "element"
-            found = alignment(name, target, *((width,) if element else ()))
-            vector = vector and (not element or found >= _unit(target.itemsize))
-            check_contiguous("out", target, result=True)
-        read = {i.name for i in formula_of(variant).inputs}  # with some options not all are
-        bind = {n: x for n, x in given.items() if n in read}
-        bind |= dict(zip(present, targets, strict=True))
-        b.launch(lambda: problem(row, variant, count, width, vector, scalars), bind, kernel)
-    return targets[0] if len(targets) == 1 else targets
 
 
 def _lies(

@@ -32,16 +32,12 @@ def _rows(name: str, view: Buffer, takes: tuple[str, ...], most: int) -> None:
 
 
 def _problem(
-    table: str,
-    dtype: str,
-    x: Buffer,
-    k: int,
-    scalars: tuple[tuple[str, int | float], ...],
+    table: str, x: Buffer, k: int, scalars: tuple[tuple[str, int | float], ...]
 ) -> Problem:
     count, width = x.size // x.shape[-1], x.shape[-1]
     values = (("ROWS", max(count, 1)), ("COLS", max(width, 1)), ("K", k))
     what = f"{table} M={count} N={width} k={k}"
-    return Problem((table,), ELEMENTS[dtype], values, scalars, what)
+    return Problem((table,), ELEMENTS[x.dtype], values, scalars, what)
 
 
 def _topk_vjp(b: Builder, at: Backward) -> Gradients:
@@ -90,7 +86,7 @@ def topk(
         dense(f"out[{i}]", target, 0)
     scalars = (("LDX", row_step("x", x)), ("FLAGS", 0 if largest else SMALLEST))
     bind = {"x": x, "values": values, "indices": indices}
-    b.launch(lambda: _problem("topk", x.dtype, x, max(k, 1), scalars), bind, kernel)
+    b.launch(lambda: _problem("topk", x, max(k, 1), scalars), bind, kernel)
     return values, indices
 
 
@@ -172,5 +168,5 @@ def sample(
     )
     k = min(top_k, width) if temperature else 1
     bind = {"x": logits, "seeds": each.get("seed"), "offsets": each.get("offset"), "y": y}
-    b.launch(lambda: _problem("sample", logits.dtype, logits, k, scalars), bind, kernel)
+    b.launch(lambda: _problem("sample", logits, k, scalars), bind, kernel)
     return y

@@ -143,8 +143,11 @@ class Description:
 
     @cached_property
     def doc(self) -> str:
-        """What it computes, for people."""
-        return inspect.getdoc(self.lower) or ""
+        """What it computes, for people; and where that is written, if nothing more is said."""
+        found = inspect.getdoc(self.lower) or ""
+        if "\nErrors\n" in found and "\nSource\n" not in found:
+            found += f"\nSource\n    ``{self.lower.__module__.replace('.', '/')}.py``."
+        return found
 
     @cached_property
     def signature(self) -> inspect.Signature:

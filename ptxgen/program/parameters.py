@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from ptxgen.errors import SpecError
-from ptxgen.numerics.option import Option
+from ptxgen.numerics.option import KernelName, Option
 from ptxgen.program.buffer import Buffer
 
 ARRAY, OPTIONAL, ARRAYS, OPERAND = "array", "optional", "arrays", "operand"
@@ -74,6 +74,18 @@ class Parameter:
         if value is None and self.default is None:
             return None
         return self.option.read(self.name, value)
+
+
+def outward(dtype: Option | None = None, over: tuple[str, ...] = ()) -> tuple[Parameter, ...]:
+    """What operations of tables take besides: memory for the results, which may be that of the
+    arguments ``over``; their ``dtype``, where it may be asked for; a stream and a kernel.
+    """
+    return (
+        Parameter("out", WRITTEN, None, True, over=over),
+        *([] if dtype is None else [Parameter("out_dtype", OPTION, None, True, dtype)]),
+        Parameter("stream", STREAM, None, True),
+        Parameter("kernel", OPTION, None, True, KernelName()),
+    )
 
 
 def parameters(function: Callable[..., Any]) -> tuple[Parameter, ...]:

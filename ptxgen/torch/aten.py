@@ -240,18 +240,17 @@ def _norm_eps(x: Any, eps: Any) -> float:
     return float(torch.finfo(getattr(torch, x.dtype)).eps if eps is None else eps)
 
 
-def _layer_norm(b: Any, tier: str, x: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
-    _real(x)
-    given = _flat(b, x, shape), _vector(b, weight), _vector(b, bias)
-    y, *kept = b.rows("native_layer_norm", *given, eps=eps)
-    return b.reshape(y, x.shape), *(b.reshape(m, _outer(x, shape)) for m in kept)
+def _norm(norm: str) -> Serve:
+    """A norm, and what it keeps of each row."""
 
+    def serve(b: Any, tier: str, x: Any, shape: Any, *rest: Any) -> Any:
+        *vectors, eps = rest
+        _real(x)
+        given = _flat(b, x, shape), *(_vector(b, v) for v in vectors)
+        y, *kept = b.rows(f"native_{norm}", *given, eps=_norm_eps(x, eps))
+        return b.reshape(y, x.shape), *(b.reshape(m, _outer(x, shape)) for m in kept)
 
-def _rms_norm(b: Any, tier: str, x: Any, shape: Any, weight: Any, eps: Any) -> Any:
-    _real(x)
-    given = _flat(b, x, shape), _vector(b, weight)
-    y, scale = b.rows("native_rms_norm", *given, eps=_norm_eps(x, eps))
-    return b.reshape(y, x.shape), b.reshape(scale, _outer(x, shape))
+    return serve
 
 
 def _fits(x: Any, shape: Any, *weights: Any) -> None:
@@ -265,16 +264,14 @@ def _fits(x: Any, shape: Any, *weights: Any) -> None:
         raise Left(PARTS)
 
 
-def _layer_norm_whole(
-    b: Any, tier: str, x: Any, shape: Any, weight: Any, bias: Any, eps: float, _: bool
-) -> Any:
-    _fits(x, shape, weight, bias)
-    return b.rows("layer_norm", x, weight, bias, eps=eps)
+def _norm_whole(norm: str, count: int) -> Serve:
+    """A norm of so many vectors, alone."""
 
+    def serve(b: Any, tier: str, x: Any, shape: Any, *rest: Any) -> Any:
+        _fits(x, shape, *rest[:count])
+        return b.rows(norm, x, *rest[:count], eps=_norm_eps(x, rest[count]))
 
-def _rms_norm_whole(b: Any, tier: str, x: Any, shape: Any, weight: Any, eps: Any) -> Any:
-    _fits(x, shape, weight)
-    return b.rows("rms_norm", x, weight, eps=_norm_eps(x, eps))
+    return serve
 
 
 def _softmax_whole(name: str) -> Serve:
@@ -527,11 +524,11 @@ LOWERED: Final[dict[str, Serve]] = {
     "_log_softmax": _softmax("log_softmax"),
     "_softmax_backward_data": _softmax_backward("softmax"),
     "_log_softmax_backward_data": _softmax_backward("log_softmax"),
-    "native_layer_norm": _layer_norm,
+    "native_layer_norm": _norm("layer_norm"),
     "native_layer_norm_backward": _norm_backward("layer_norm", 2),
     "native_group_norm": _group_norm,
     "native_group_norm_backward": _group_norm_backward,
-    "_fused_rms_norm": _rms_norm,
+    "_fused_rms_norm": _norm("rms_norm"),
     "_fused_rms_norm_backward": _norm_backward("rms_norm", 1),
     "topk": _topk,
     "cumsum": _cumsum,
@@ -553,8 +550,8 @@ DIRECT: Final[dict[str, Serve]] = {
 """Operators that functions of tensors serve, or what their programs leave as PARTS."""
 
 WHOLE: Final[dict[str, tuple[str, Serve]]] = {
-    "layer_norm": ("native_layer_norm", _layer_norm_whole),
-    "rms_norm": ("_fused_rms_norm", _rms_norm_whole),
+    "layer_norm": ("native_layer_norm", _norm_whole("layer_norm", 2)),
+    "rms_norm": ("_fused_rms_norm", _norm_whole("rms_norm", 1)),
     "softmax.int": ("_softmax", _softmax_whole("softmax")),
     "log_softmax.int": ("_log_softmax", _softmax_whole("log_softmax")),
 }

@@ -172,7 +172,9 @@ class _Watch(TorchDispatchMode):
                 if found is not NotImplemented:
                     return found
             self.block.free[func.overloadpacket.__name__] += 1
-        elif space not in _KNOWN and _on_device((args, kwargs)):
+        elif space not in _KNOWN and any(
+            t.device.type in DEVICES for t in _tensors((args, kwargs))
+        ):
             self.block._meet(str(func))
         return func(*args, **kwargs)
 
@@ -195,10 +197,6 @@ def _there(device: str) -> bool:
     """Whether tensors may be on a device that is not served."""
     backend = {"mps": torch.backends.mps, "xpu": torch.xpu}.get(device)
     return device not in DEVICES and (backend is None or backend.is_available())
-
-
-def _on_device(tree: Any) -> bool:
-    return any(t.device.type in DEVICES for t in _tensors(tree))
 
 
 # -- overriding -----------------------------------------------------------------------------

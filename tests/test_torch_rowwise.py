@@ -202,3 +202,12 @@ def test_one_graph(function):
     assert torch.equal(compiled, function(x))
     (dx,) = torch.autograd.grad(compiled.sum(), x)
     assert torch.equal(dx, torch.autograd.grad(function(x).sum(), x)[0])
+
+
+@pytest.mark.parametrize("name", ["var", "std"])
+def test_spreads_may_be_as_wide_as_sums(name):
+    x = torch.randn(3, 40).bfloat16().requires_grad_()
+    y = getattr(ours, name)(x, 1, out_dtype=torch.float32)
+    assert torch.equal(y.detach(), getattr(ours, name)(x.detach().float(), 1))
+    (dx,) = torch.autograd.grad(y.sum(), x)
+    assert dx.dtype is torch.bfloat16 and dx.any()

@@ -24,7 +24,8 @@ from ptxgen.ops import OPERATIONS
 from ptxgen.oracle.rowops import compute
 from ptxgen.oracle.rowwise import reduce
 from ptxgen.runtime.cpu import SMS, CpuDevice
-from ptxgen.spec.rowwise import READ_MAX, Plan, held, reads, way
+from ptxgen.spec.rowplan import Plan
+from ptxgen.spec.rowwise import READ_MAX, held, reads, way
 from ptxgen.tiles import TABLES
 
 SOFTMAX = "softmax x=bf16 > bf16"

@@ -1,4 +1,4 @@
-"""Operations over rows: problem variables, stages of a formula, and the kernels.
+"""Operations over rows: problem variables, and the kernels.
 
 =================  ==============================================================
 ``ROWS, COLS``     rows, and elements of each; 1 .. 2^31 - 1
@@ -15,14 +15,14 @@
 =================  ==============================================================
 
 Kernels are told besides: ``LD_<name>``, elements from row to row of each array of elements, and
-the numbers of the formula. What a kernel computes is a variant (:mod:`ptxgen.numerics.rowops`), so
-that one table of routes serves all.
+the numbers of the formula. What a kernel computes is a variant (:mod:`ptxgen.numerics.rowops`), cut
+into stages (:mod:`ptxgen.spec.rowplan`), so that one table of routes serves all.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from types import MappingProxyType
@@ -31,8 +31,6 @@ from typing import Any, ClassVar, Self
 from ptxgen.expr import TRUE, Expr, all_of, ceil_div, minimum, var
 from ptxgen.numerics import rowops, rowwise
 from ptxgen.numerics.contract import Contract
-from ptxgen.numerics.dtype import ITEMSIZE
-from ptxgen.numerics.formula import STORED, Formula, Input, Node, Output
 from ptxgen.numerics.rowwise import BRANCH, GROUP, LANES, LEAF
 from ptxgen.numerics.rowwise import ROWS as CONTRACT
 from ptxgen.spec import formula as cuda
@@ -47,6 +45,7 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
+from ptxgen.spec.rowplan import HOLDS, Plan, Stage, plan
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 
 ROWS, COLS, VECTOR, HELD = var("ROWS"), var("COLS"), var("VECTOR"), var("HELD")
@@ -57,9 +56,6 @@ DOWNS = 2
 """Sums down rows, at most, of 8 bytes each."""
 HANDED = 4
 """Reductions of a stage, at most, that kernels of several launches hand on: 8 bytes each."""
-HOLDS = (2, 4, 8, 16, 32)
-"""What HELD may be."""
-
 READ_MAX = 64
 """What READ may be, at most."""
 
@@ -95,260 +91,6 @@ DOWN_SPACE = Space(
     within=LANE_SUMS * COLS <= DOWN_MAX,
 )
 
-STARTS = {
-    "sum": {"f32": "0.0f", "f64": "0.0", "i32": "0", "i64": "0ll"},
-    "prod": {"f32": "1.0f", "f64": "1.0", "i32": "1", "i64": "1ll"},
-    "max": {
-        "f32": "-ptxgen_inf",
-        "f64": "-(double)ptxgen_inf",
-        "i32": "(-2147483647 - 1)",
-        "i64": "(-9223372036854775807ll - 1)",
-    },
-    "min": {
-        "f32": "ptxgen_inf",
-        "f64": "(double)ptxgen_inf",
-        "i32": "2147483647",
-        "i64": "9223372036854775807ll",
-    },
-}
-"""What reductions begin with."""
-_COSTLY = ("call", "div", "sqrt")
-
-
-class Reduction:
-    """A reduce node of a stage, as the template writes it."""
-
-    def __init__(self, node: Node, number: int) -> None:
-        self.node, self.name = node, f"r{number}"
-        self.ctype, self.start = cuda.CTYPES[node.type], STARTS[node.data][node.type]
-        self.ordered = node.data in ("sum", "prod")
-        """Whether leaves are added in order."""
-        found = node.args[0].data if node.args[0].op == "input" else None
-        halves = found is not None and found.dtype in ("bf16", "f16") and found.kind == "element"
-        self.packed: Input | None = found if halves and not self.ordered else None
-        """The array whose 16-bit elements are compared as they are, two at a time: with the same
-        result, since all of them are f32 numbers."""
-        self.at = _picked(node)
-        """Where only one element counts, which: the others would add nothing."""
-        self.body: list[str] = []
-        """Statements for it."""
-
-    def join(self, a: str, b: str) -> str:
-        """Both, joined, each evaluated once."""
-        if not self.ordered:
-            return f"ptxgen_{self.node.data}({a}, {b})"
-        op = {"sum": "add", "prod": "mul"}[self.node.data]
-        return cuda.expression(Node(op, (self.node, self.node), self.node.type), [a, b])
-
-
-def _picked(node: Node) -> Node | None:
-    """The index of the only element that a sum of ``where(index == at, x, 0)`` has."""
-    arg = node.args[0]
-    if node.data != "sum" or arg.op != "select" or arg.args[2].op != "const" or arg.args[2].data:
-        return None
-    condition = arg.args[0]
-    if condition.op != "eq" or condition.args[1].level == "element":
-        return None
-    index = condition.args[0]
-    while index.op == "convert":
-        index = index.args[0]
-    return condition.args[1] if index.op == "index" and condition.args[1].type == "i32" else None
-
-
-class Stage:
-    """What is computed of each element, and of the row behind it.
-
-    ``reductions`` of the stage, or of the last one ``outputs``; ``reads``: the arrays of elements
-    and columns; ``body``: statements for an element; ``after``: for the row.
-    """
-
-    reductions: list[Reduction]
-    outputs: list[Output]
-    downs: list[Output]
-    """What is added down rows."""
-    reads: list[Input]
-    body: list[str]
-    after: list[str]
-    kept: list[tuple[str, str]]
-    """What is kept of each element for later stages: array and value."""
-    held: list[tuple[str, str, str]]
-    """Values that earlier stages kept: type, name and array."""
-    values: dict[Node, str]
-
-    def value(self, node: Node) -> str:
-        """The name of a node's value."""
-        return self.values[node]
-
-
-class Plan:
-    """A formula cut into stages at its reductions.
-
-    Stage s computes, of each element, all that reductions of depth s need, and reduces; the last
-    writes results that are of elements. ``keep``: expensive values of elements that a later stage
-    needs again are kept, rather than computed once more.
-    """
-
-    def __init__(self, formula: Formula, keep: bool) -> None:
-        self.formula = formula
-        self.depth: dict[Node, int] = {}
-        for node in formula.nodes:
-            below = max((self.depth[a] for a in node.args), default=0)
-            self.depth[node] = below + (node.op == "reduce")
-        inputs = [n for n in formula.nodes if n.op == "input"]
-        self.elements = [n.data for n in inputs if n.data.kind == "element"]
-        self.columns = [n.data for n in inputs if n.data.kind == "column"]
-        self.rows = [n.data for n in inputs if n.data.kind == "row"]
-        self.scalars = [n.data for n in inputs if n.data.kind == "scalar"]
-        self.element_outputs = [o for o in formula.outputs if o.level == "element"]
-        self.row_outputs = [o for o in formula.outputs if o.level == "row"]
-        self.downs = [o for o in formula.outputs if o.level == "column"]
-        self.kept: dict[Node, str] = {}
-        self.names = dict(self._given())
-        self.before = self._row_values(0)
-        count = max((d for n, d in self.depth.items() if n.op == "reduce"), default=0)
-        numbers = iter(range(1000))
-        written = [*self.element_outputs, *self.downs]
-        roots = [self._roots(s) for s in range(count)] + [[o.node for o in written]]
-        self.stages: list[Stage] = []
-        for s in range(count):
-            nodes = [n for n in formula.nodes if n.op == "reduce" and self.depth[n] == s + 1]
-            later = [n for r in roots[s + 1 :] for n in r] if keep else []
-            reductions = [Reduction(n, next(numbers)) for n in nodes]
-            stage = self._stage(roots[s], later, reductions)
-            for each in stage.reductions:
-                self.names[each.node] = each.name
-            stage.after = self._row_values(s + 1)
-            self.stages.append(stage)
-        self.last = self._stage(roots[-1], [], []) if written else None
-        if self.last:
-            self.last.outputs, self.last.downs = self.element_outputs, self.downs
-
-    @property
-    def all_stages(self) -> list[Stage]:
-        """The stages, that which writes results among them."""
-        return [*self.stages, *([self.last] if self.last else [])]
-
-    @property
-    def held(self) -> int:
-        """Bytes of an element that are held at a time, at most (one of HOLDS)."""
-        arrays = {i: ITEMSIZE[i.dtype] for i in self.elements}
-        most = 0
-        for s in range(len(self.all_stages)):
-            later = {i for each in self.all_stages[s:] for i in each.reads if i.kind == "element"}
-            kept = sum(ITEMSIZE[n.type] for n, at in self.kept.items() if self._alive(at, s))
-            most = max(most, kept + sum(arrays[i] for i in later))
-        return next(h for h in HOLDS if h >= most)
-
-    def _alive(self, array: str, stage: int) -> bool:
-        made = next(i for i, s in enumerate(self.stages) if array in (a for a, _ in s.kept))
-        used = [i for i, s in enumerate(self.all_stages) if array in (a for _, _, a in s.held)]
-        return made < stage <= max(used, default=-1)
-
-    def _given(self) -> Iterator[tuple[Node, str]]:
-        for node in self.formula.nodes:
-            if node.op == "input":
-                suffix = {"element": "_e", "column": "_e", "row": "_r", "all": ""}[
-                    "all" if node.data.kind == "scalar" else node.data.kind
-                ]
-                yield node, node.data.name + suffix
-            elif node.op == "index":
-                yield node, "index"
-            elif node.op == "length":
-                yield node, "(long long)cols"
-
-    def _roots(self, s: int) -> list[Node]:
-        return [
-            n.args[0] for n in self.formula.nodes if n.op == "reduce" and self.depth[n] == s + 1
-        ]
-
-    def _row_values(self, depth: int) -> list[str]:
-        """Statements for what a row has, once reductions of this depth are known."""
-        known = [
-            n
-            for n in self.formula.nodes
-            if n.level != "element" and self.depth[n] <= depth and n.op not in ("reduce", "input")
-        ]
-        return list(cuda.statements(known, self.names, prefix="w"))
-
-    def _stage(self, roots: list[Node], later: list[Node], reductions: list[Reduction]) -> Stage:
-        stage = Stage()
-        stage.reductions, stage.outputs, stage.downs, stage.after = reductions, [], [], []
-        values = {**self.names, **{n: f"{at}_e" for n, at in self.kept.items()}}
-        cone = _cone(roots, values)
-        stage.held = [
-            (cuda.CTYPES[n.type], f"{at}_e", at) for n, at in self.kept.items() if n in cone
-        ]
-        stage.reads = [i for i in (*self.elements, *self.columns) if _input(cone, i)]
-        new = []
-        for node in _needed_again(later, cone, values):
-            self.kept[node] = f"k{len(self.kept)}"
-            new.append(node)
-        picked = [r for r in reductions if r.at is not None]
-        alone = {r.node.args[0] for r in picked}
-        stage.body = list(cuda.statements([*(n for n in roots if n not in alone), *new], values))
-        for each in picked:  # its value may be among what all elements have
-            each.body = list(cuda.statements([each.node.args[0].args[1]], values, prefix="p"))
-        stage.kept = [(self.kept[n], values[n]) for n in new]
-        stage.values = values
-        return stage
-
-
-def _cone(roots: Iterable[Node], known: Mapping[Node, str]) -> dict[Node, None]:
-    """All that is computed for ``roots``, with those known values that it begins with."""
-    found: dict[Node, None] = {}
-    stack = list(roots)
-    while stack:
-        node = stack.pop()
-        if node not in found:
-            found[node] = None
-            if node not in known:
-                stack.extend(node.args)
-    return found
-
-
-def _input(cone: Mapping[Node, None], of: Input) -> bool:
-    return any(n.op == "input" and n.data == of for n in cone)
-
-
-def _needed_again(
-    later: list[Node], cone: Mapping[Node, None], known: Mapping[Node, str]
-) -> Iterator[Node]:
-    """Expensive values of elements among ``cone`` that ``later`` begins with."""
-    seen: set[Node] = set()
-    stack = list(reversed(later))
-    while stack:
-        node = stack.pop()
-        if node in seen or node in known:
-            continue
-        seen.add(node)
-        mine = node.level == "element" and node in cone
-        if mine and any(n.op in _COSTLY and n.level == "element" for n in _cone([node], known)):
-            yield node
-        else:
-            stack.extend(node.args)
-
-
-@cache
-def plan(variant: str, keep: bool) -> Plan:
-    """The stages of a variant."""
-    return Plan(rowops.formula(variant), keep)
-
-
-PACKED = {
-    ("max", "bf16"): "0xff80ff80u",
-    ("min", "bf16"): "0x7f807f80u",
-    ("max", "f16"): "0xfc00fc00u",
-    ("min", "f16"): "0x7c007c00u",
-}
-"""What two extremes of 16 bits begin with."""
-
-
-def _halves(r: Reduction) -> list[str]:
-    """Both of two extremes of 16 bits, in f32."""
-    assert r.packed is not None
-    words = f"{r.name}_p & 0xffffu", f"{r.name}_p >> 16"
-    return [f"ptxgen_from_{r.packed.dtype}((unsigned short)({each}))" for each in words]
-
 
 @cache
 def way(variant: str) -> int:
@@ -366,20 +108,11 @@ def held(variant: str) -> int:
     return plan(variant, True).held
 
 
-def _in_place(found: Plan) -> bool:
-    """Whether there is one value to keep of elements, of f32, which are not read any more then."""
-    made = next((i for i, s in enumerate(found.stages) if s.kept), None)
-    if made is None or [n.type for n in found.kept] != ["f32"]:
-        return False
-    later = found.all_stages[made + 1 :]
-    return not any(i.kind == "element" for s in later for i in s.reads)
-
-
 @cache
 def reads(variant: str) -> int:
     """READ of a variant."""
     found = plan(variant, False)
-    sizes, made = ([ITEMSIZE[x.dtype] for x in a] for a in (found.elements, found.element_outputs))
+    sizes, made = ([x.nbytes for x in a] for a in (found.elements, found.element_outputs))
     if found.downs:
         return sum(sizes)
     fits = len(made) <= len(sizes) and all(o <= i for i, o in zip(sizes, made, strict=False))
@@ -431,7 +164,6 @@ class RowSpec(KernelSpec):
     contract: Contract = CONTRACT
 
     family: ClassVar[str] = "rows"
-    template: ClassVar[str] = "rows/rowwise.cu.j2"
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
         "part": "how it has a row",
@@ -472,6 +204,11 @@ class RowSpec(KernelSpec):
         branch = self.part in ("streamed", "branches", "finish")
         whole = not branch or self.warps * self.leaves == BRANCH
         check(whole, name, "leaves at a time", self.warps * self.leaves, BRANCH)
+
+    @property
+    def template(self) -> str:  # type: ignore[override]
+        """One for each ``part``."""
+        return f"rows/{self.part}.cu.j2"
 
     @property
     def dtype(self) -> str:
@@ -517,12 +254,17 @@ class RowSpec(KernelSpec):
         """Elements of a row that are held at a time."""
         return self.lanes * self.pieces * GROUP * self.warps * self.leaves * self.ctas
 
+    @property
+    def leaves_of_row(self) -> int:
+        """Leaves that are held at a time."""
+        return self.warps * self.ctas * self.leaves
+
     @cached_property
     def plan(self) -> Plan:
         """The formula's stages."""
         if self.part == "staged":
             found = plan(self.variant, True)
-            return found if self.leaves == 1 or _in_place(found) else plan(self.variant, False)
+            return found if self.leaves == 1 or found.in_place else plan(self.variant, False)
         return plan(self.variant, self.part in ("held", "cluster", "lane"))
 
     @property
@@ -563,22 +305,13 @@ class RowSpec(KernelSpec):
 
     @property
     def context(self) -> Mapping[str, Any]:
-        formula = rowops.formula(self.variant)
         return MappingProxyType(
             {
                 "plan": self.plan,
-                "formula": formula,
+                "formula": rowops.formula(self.variant),
                 "functions": cuda.functions,
-                "CTYPES": cuda.CTYPES,
-                "STORAGE": cuda.STORAGE,
-                "BYTES": ITEMSIZE,
-                "STORED": STORED,
                 "contract": sys.modules[rowwise.__name__],
                 "HANDED": HANDED,
-                "WIDEST": max((ITEMSIZE[o.dtype] for o in self.plan.element_outputs), default=0),
-                "PACKED": PACKED,
-                "packs": lambda r: (self.vector or self.part == "staged") and r.packed is not None,
-                "halves": _halves,
             }
         )
 

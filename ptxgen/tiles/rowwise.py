@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
-from ptxgen.expr import TRUE
+from ptxgen.expr import TRUE, Expr
 from ptxgen.spec import Key, Route, RouteTable
 from ptxgen.spec.rowwise import COLS, DOWN_SPACE, HELD, LEAVES, ROWS, SMS, SPACE, WAY, RowSpec
 
@@ -38,57 +39,55 @@ def _split(vector: bool) -> tuple[Route, ...]:
     )
 
 
-def _odd(*kernels: RowSpec) -> Iterator[RowSpec]:
-    """Those for rows off 16 bytes."""
-    return (replace(k, vector=False) for k in kernels)
+def _each(why: str, prefer: Expr, *kernels: RowSpec) -> Iterator[Route]:
+    """A route for each kernel."""
+    return (Route((k,), prefer, why) for k in kernels)
 
 
 def _rows() -> RouteTable:
-    short = (
-        RowSpec("held", lanes=16, pieces=1, rows=16),
-        RowSpec("held", pieces=1, rows=8),
-        RowSpec("held", pieces=2, rows=8),
-        RowSpec("held", rows=4),
-    )
-    middle = (RowSpec("held", 2), RowSpec("held", 4), RowSpec("held", 8))
-    large = (RowSpec("held", 8, 2, per_sm=3), RowSpec("held", 16, 2, per_sm=2))
-    wide = RowSpec("held", 16)
-    long = tuple(RowSpec("cluster", 16, ctas=ctas) for ctas in (4, 8))
-    shared = RowSpec("cluster", 16, 2, ctas=4, per_sm=2)
-    longest = RowSpec("cluster", 32, 2, ctas=4)
-    short_odd = RowSpec("held", rows=4), middle[1]
-    odd = (middle[2], RowSpec("cluster", 8, ctas=8), long[1])
-    aside = RowSpec("staged", 26, 2, persistent=True, buffers=2)
-    asides = (
-        replace(aside, warps=8, leaves=1, read=4, per_sm=3),
-        replace(aside, warps=13, leaves=1, read=4, per_sm=2, buffers=1),
-        replace(aside, leaves=1, read=4),
-        aside,
-    )
+    held, cluster = partial(RowSpec, "held"), partial(RowSpec, "cluster", 16)
+    staged = partial(RowSpec, "staged", persistent=True)
+    odd = partial(replace, vector=False)
+    eight, long, twice = held(8), cluster(ctas=8), staged(26, 2, buffers=2)
+    pair, streamed = cluster(2, ctas=4, per_sm=2), RowSpec("streamed", 16, 2)
+    once = staged(26, read=4, buffers=2)
+    aside = staged(8, per_sm=3, read=4, buffers=2), staged(13, per_sm=2, read=4), once
     many = (HELD <= 4) & (ROWS * 4 > SMS)
-    several = (HELD <= 4) & ((COLS > middle[2].capacity) | (HELD <= 2) & WAY.eq(1))
+    several = (HELD <= 4) & ((COLS > eight.capacity) | (HELD <= 2) & WAY.eq(1))
+    short = held(lanes=16, pieces=1, rows=16), held(pieces=1, rows=8), held(pieces=2, rows=8)
+    whole, on_sm = "a CTA a row, held in registers", "a CTA a row, several on an SM"
     return RouteTable(
         SPACE,
         (
-            *(Route((k,), HELD <= 16, "short rows: a warp a row, or half of one") for k in short),
-            *(Route((k,), HELD <= 8, "a CTA a row, held in registers") for k in middle[:2]),
-            Route((large[0],), several, "a CTA a row, several on an SM"),
-            Route((middle[2],), HELD <= 8, "a CTA a row, held in registers"),
-            Route((large[1],), HELD <= 4, "a CTA a row, several on an SM"),
-            Route((wide,), HELD <= 8, "a CTA a row, held in registers"),
-            Route((aside,), many, "a CTA walks over rows, by way of shared memory"),
-            Route((long[0],), HELD <= 8, "long rows: a cluster a row"),
-            Route((shared,), many, "long rows: a cluster a row, two on their SMs"),
-            Route((long[1],), HELD <= 8, "long rows: a cluster a row"),
+            *_each("short rows: a warp a row, or half of one", HELD <= 16, *short, held(rows=4)),
+            *_each(whole, HELD <= 8, held(2), held(4)),
+            *_each(on_sm, several, held(8, 2, per_sm=3)),
+            *_each(whole, HELD <= 8, eight),
+            *_each(on_sm, HELD <= 4, held(16, 2, per_sm=2)),
+            *_each(whole, HELD <= 8, held(16)),
+            *_each("a CTA walks over rows, by way of shared memory", many, twice),
+            *_each("long rows: a cluster a row", HELD <= 8, cluster(ctas=4)),
+            *_each("long rows: a cluster a row, two on their SMs", many, pair),
+            *_each("long rows: a cluster a row", HELD <= 8, long),
             *_split(True),
-            Route((longest,), (HELD <= 4) & (LEAVES > 160), "the longest that a cluster holds"),
-            Route((RowSpec("streamed", 16, 2),), TRUE, "any length: a CTA a row, stage by stage"),
-            *(Route((k,), HELD <= 8, "short rows off 16 bytes") for k in _odd(*short_odd)),
-            *(Route((k,), HELD <= 4, "others, by way of shared memory") for k in _odd(*asides[:3])),
-            Route((replace(aside, vector=False),), many, "others, by way of shared memory"),
-            *(Route((k,), HELD <= 8, "rows off 16 bytes, held so too") for k in _odd(*odd)),
+            *_each(
+                "the longest that a cluster holds",
+                (HELD <= 4) & (LEAVES > 160),
+                RowSpec("cluster", 32, 2, ctas=4),
+            ),
+            *_each("any length: a CTA a row, stage by stage", TRUE, streamed),
+            *_each("short rows off 16 bytes", HELD <= 8, odd(held(rows=4)), odd(held(4))),
+            *_each("others, by way of shared memory", HELD <= 4, *map(odd, aside)),
+            *_each("others, by way of shared memory", many, odd(twice)),
+            *_each(
+                "rows off 16 bytes, held so too",
+                HELD <= 8,
+                odd(eight),
+                RowSpec("cluster", 8, ctas=8, vector=False),
+                odd(long),
+            ),
             *_split(False),
-            Route((RowSpec("streamed", 16, 2, vector=False),), TRUE, "everything else"),
+            *_each("everything else", TRUE, odd(streamed)),
         ),
         SHOWN,
         opened=True,

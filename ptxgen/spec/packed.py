@@ -22,7 +22,7 @@ from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, Expect, check
 from ptxgen.spec.effort import Effort
 from ptxgen.spec.gemm import ALIGN_B, LDB, MEANINGS, matrix
 from ptxgen.spec.prepare import PreparingSpec
-from ptxgen.spec.wgmma import COORDINATE_MAX, Operand, Packed, Ring
+from ptxgen.spec.wgmma import COORDINATE_MAX, Instruction, Operand, Packed, Ring
 
 LINE = 128
 """Bytes that rows of copies are multiples of, and k's of a step of the ring."""
@@ -217,7 +217,7 @@ class PackedSpec(Ring, problems.Elements):
     @property
     def accumulators(self) -> int:
         """Accumulators of a consumer's thread."""
-        return self.fragments * self.bm // 2
+        return self.fragments * self.instruction.accumulators
 
     @property
     def exchange_pitch(self) -> int:
@@ -330,10 +330,9 @@ class PackedSpec(Ring, problems.Elements):
         return ARCHITECTURES[arch].compute == ARCHITECTURES[self.min_arch].compute
 
     @property
-    def instruction(self) -> str:
+    def instruction(self) -> Instruction:
         """The form of wgmma."""
-        byte = "s8" if self.signed else "u8"
-        return f"m64n{self.bm}k32.s32.{byte}.{byte}"
+        return Instruction(self.bm, "s8" if self.signed else "u8", held=True)
 
     @property
     def expects(self) -> tuple[Expect, ...]:

@@ -33,6 +33,50 @@ COORDINATE_MAX = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
+class Instruction:
+    """A form of wgmma: 64 rows, ``columns``, and operands of ``dtype``.
+
+    ``held``: whether A comes from registers, not from shared memory. ``transposed``: whether A and
+    B are not contiguous along the reduction, which only those of 16 bits may not be.
+    """
+
+    columns: int
+    dtype: str
+    held: bool = False
+    transposed: tuple[bool, bool] = (False, False)
+
+    @property
+    def narrow(self) -> bool:
+        """Whether operands are integers of 8 bits."""
+        return self.dtype in ("s8", "u8")
+
+    def __str__(self) -> str:
+        steps, sums = (2 * STEP, "s32") if self.narrow else (STEP, "f32")
+        return f"m64n{self.columns}k{steps}.{sums}.{self.dtype}.{self.dtype}"
+
+    @property
+    def accumulators(self) -> int:
+        """Of a thread."""
+        return self.columns // 2
+
+    @property
+    def ctype(self) -> str:
+        """What accumulators are in C++."""
+        return "int" if self.narrow else "float"
+
+    @property
+    def letter(self) -> str:
+        """What they are in assembly."""
+        return "r" if self.narrow else "f"
+
+    @property
+    def modes(self) -> str:
+        """The last immediates: no operand is negated, which of those in memory are transposed."""
+        ways = self.transposed[self.held :]
+        return "" if self.narrow else ", 1, 1" + "".join(f", {way:d}" for way in ways)
+
+
+@dataclass(frozen=True)
 class Operand:
     """How a tile of A or B lies in shared memory, and in which boxes it gets there.
 
@@ -386,9 +430,14 @@ class WgmmaSpec(Ring, GemmSpec):
         return Operand("b", self.layout[1] == "T", self.bn, self.bk, self.cluster_m)
 
     @property
+    def instruction(self) -> Instruction:
+        """The form of wgmma."""
+        return Instruction(self.bn, self.dtype, False, (not self.a.k_major, not self.b.k_major))
+
+    @property
     def accumulators(self) -> int:
         """Accumulators of a consumer's thread."""
-        return self.fragments * self.bn // 2
+        return self.fragments * self.instruction.accumulators
 
     @property
     def ahead(self) -> int:
@@ -502,8 +551,8 @@ class WgmmaSpec(Ring, GemmSpec):
 
     @property
     def expects(self) -> tuple[Expect, ...]:
-        shape = f"m64n{self.bn}k16.f32.{self.dtype}.{self.dtype}"
-        product = Expect(f"wgmma.mma_async.sync.aligned.{shape}", ("mma.*", "wgmma.mma_async.*"))
+        form = f"wgmma.mma_async.sync.aligned.{self.instruction}"
+        product = Expect(form, ("mma.*", "wgmma.mma_async.*"))
         if self.split == "workspace":  # the kernel that adds the sums may start early
             return (product, Expect("griddepcontrol.launch_dependents"), *super().expects)
         return (product, *super().expects)

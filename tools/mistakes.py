@@ -180,7 +180,7 @@ MISTAKES = (
     ),
     Mistake(
         "a chunk that is left out",
-        TEMPLATE + "mma/gemm.cu.j2",
+        TEMPLATE + "mma/fragments.cuh.j2",
         "sum[i][j][q] = __fadd_rn(sum[i][j][q], acc[i][j][q]);",
         "sum[i][j][q] = acc[i][j][q];",
         kernel("mma_nn_bf16_16x32x128_0f657a"),
@@ -391,11 +391,11 @@ MISTAKES = (
     ),
     Mistake(
         "a bias of another column",
-        TEMPLATE + "mma/step.cuh.j2",
+        TEMPLATE + "include/epilogue.cuh.j2",
         "        if (bias) v[q] = __fadd_rn(v[q], ptxgen_bias(bias, j + q, flags));\n"
-        "        if (flags & PTXGEN_ACCUMULATE)\n",
+        "        if (flags & PTXGEN_ACCUMULATE)",
         "        if (bias) v[q] = __fadd_rn(v[q], ptxgen_bias(bias, j, flags));\n"
-        "        if (flags & PTXGEN_ACCUMULATE)\n",
+        "        if (flags & PTXGEN_ACCUMULATE)",
         kernel("mma_nn_bf16"),
     ),
     Mistake(

@@ -335,7 +335,7 @@ def test_a_longer_reduction_is_not_proved():
         ({"bm": 48}, "warps_m x 32 divides bm: 64 vs 48"),
         ({"warps_k": 3}, "warps_k x 32 divides bk: 96 vs 256"),
         ({"stages": 1}, "stages: 1 vs >= 2"),
-        ({"stages": 12}, "shared memory, bytes on sm_80"),
+        ({"stages": 12}, "shared memory on sm_80, bytes"),
         ({"warps_n": 1, "bn": 96}, "blocks_n: 3 vs a power of two"),
         ({"bn": 256, "ctas_per_sm": 8}, "registers per thread"),
         ({"cluster_k": 3, "min_arch": "sm_90"}, "cluster_k: 3"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -144,6 +144,33 @@ class KernelSpec(ABC):
         "min_arch": "the oldest architecture that runs it",
     }
     """What each field says, for people."""
+
+    def check_counts(self, *fields: str) -> None:
+        """Raises SpecError for one of ``fields`` that is less than 1."""
+        for what in fields:
+            check(getattr(self, what) >= 1, type(self).__name__, what, getattr(self, what), ">= 1")
+
+    def check_choices(self, **legal: Collection[object]) -> None:
+        """Raises SpecError for a field that is none of what is ``legal``."""
+        for what, those in legal.items():
+            found = getattr(self, what)
+            check(found in those, type(self).__name__, what, found, those)
+
+    def check_threads(self) -> None:
+        """Raises SpecError for more threads than a CTA may have."""
+        most = ARCHITECTURES[self.min_arch].threads_per_cta
+        check(self.threads <= most, self.name, "threads", self.threads, most)
+
+    def check_room(self, registers: int, what: str, ctas: int) -> None:
+        """Raises SpecError if ``min_arch`` has no room for it: threads, shared memory, and so many
+        ``registers`` of each thread (``what``: for what), where ``ctas`` CTAs share an SM.
+        """
+        self.check_threads()
+        arch, used = ARCHITECTURES[self.min_arch], self.shared_bytes
+        what_of = f"shared memory on {arch.name}, bytes"
+        check(used <= arch.shared_per_cta, self.name, what_of, used, arch.shared_per_cta)
+        free = min(arch.registers_per_thread, arch.registers_per_sm // (self.threads * ctas))
+        check(registers <= free, self.name, f"registers per thread ({what})", registers, free)
 
     @property
     @abstractmethod

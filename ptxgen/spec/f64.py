@@ -134,18 +134,18 @@ class F64Spec(GemmSpec):
     dtype: ClassVar[str] = "f64"
 
     def __post_init__(self) -> None:
-        for what in ("bm", "bn", "bk", "warps_m", "warps_n", "cluster", "ctas_per_sm", "raster"):
-            check(getattr(self, what) >= 1, type(self).__name__, what, getattr(self, what), ">= 1")
+        self.check_counts(
+            "bm", "bn", "bk", "warps_m", "warps_n", "cluster", "ctas_per_sm", "raster"
+        )
         name = self.name
-        for what, legal in (
-            ("layout", LAYOUTS),
-            ("unit", UNITS),
-            ("align_a", (ITEM, VECTOR)),
-            ("align_b", (ITEM, VECTOR)),
-            ("split", F64_SPLITS),
-            ("lanes_m", (4, 8)),
-        ):
-            check(getattr(self, what) in legal, name, what, getattr(self, what), legal)
+        self.check_choices(
+            layout=LAYOUTS,
+            unit=UNITS,
+            align_a=(ITEM, VECTOR),
+            align_b=(ITEM, VECTOR),
+            split=F64_SPLITS,
+            lanes_m=(4, 8),
+        )
         check(self.stages >= 2, name, "stages", self.stages, ">= 2")
         check(self.bk % 16 == 0, name, "16 divides bk", 16, self.bk)
         legal_depths = (4, 8, 16) if self.unit == "mma" else (1,)
@@ -183,8 +183,7 @@ class F64Spec(GemmSpec):
             self.split,
             "none, onto, serial",
         )
-        arch = ARCHITECTURES[self.min_arch]
-        check(self.threads <= arch.threads_per_cta, name, "threads", self.threads, "<= 1024")
+        self.check_threads()
         for x in ("a", "b"):
             side = self.side(x)
             check(
@@ -197,28 +196,12 @@ class F64Spec(GemmSpec):
             even = side.threads % side.vectors == side.rows % side.at_once == 0
             what = f"rows of {x} copied at once divide a tile's"
             check(even, name, what, side.at_once, side.rows)
-        check(
-            self.shared_bytes <= arch.shared_per_cta,
-            name,
-            f"shared memory on {arch.name}, bytes",
-            self.shared_bytes,
-            arch.shared_per_cta,
-        )
         outputs = self.rows * self.columns * (2 if self.split == "serial" else 1)
         fetched = self.rows + self.columns
         if self.unit == "mma":
             fetched = (self.rows + self.columns // 2) * self.depth // 4
         needed = 2 * (outputs + self.buffers * fetched)
-        available = min(
-            arch.registers_per_thread, arch.registers_per_sm // (self.threads * self.ctas_per_sm)
-        )
-        check(
-            needed <= available,
-            name,
-            "registers per thread (accumulators, fragments, addresses)",
-            needed,
-            available,
-        )
+        self.check_room(needed, "accumulators, fragments, addresses", self.ctas_per_sm)
 
     @property
     def min_arch(self) -> str:

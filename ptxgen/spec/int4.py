@@ -159,14 +159,13 @@ class Int4Spec(Elements):
 
     def __post_init__(self) -> None:
         name = type(self).__name__
-        for what, legal in (
-            ("layout", int4.LAYOUTS),
-            ("dtype", [*int4.ELEMENTS]),
-            ("copy", [*COPIES]),
-            ("widen", [*WIDENINGS]),
-            ("min_arch", [*ARCHITECTURES]),
-        ):
-            check(getattr(self, what) in legal, name, what, getattr(self, what), legal)
+        self.check_choices(
+            layout=int4.LAYOUTS,
+            dtype=[*int4.ELEMENTS],
+            copy=[*COPIES],
+            widen=[*WIDENINGS],
+            min_arch=[*ARCHITECTURES],
+        )
         check(self.stages >= 2, name, "stages", self.stages, ">= 2")
         for x in "mnk":
             extent, unit = getattr(self, f"b{x}"), getattr(self, f"warps_{x}") * BLOCK
@@ -183,20 +182,8 @@ class Int4Spec(Elements):
             check(_power(side.vectors), name, "vectors of a row", side.vectors, "a power of two")
         for what in ("warps_k", "blocks_n"):
             check(_power(getattr(self, what)), name, what, getattr(self, what), "a power of two")
-        arch = ARCHITECTURES[self.min_arch]
-        for what, needed, there in (
-            ("threads", self.threads, arch.threads_per_cta),
-            ("shared memory, bytes", self.shared_bytes, arch.shared_per_cta),
-            (
-                "registers per thread (accumulators, fragments, addresses)",
-                self.blocks_m * self.blocks_n * BLOCK + 8 * (self.blocks_m + self.blocks_n) + 40,
-                min(
-                    arch.registers_per_thread,
-                    arch.registers_per_sm // (self.threads * self.ctas_per_sm),
-                ),
-            ),
-        ):
-            check(needed <= there, self.name, f"{what} on {arch.name}", needed, there)
+        needed = self.blocks_m * self.blocks_n * BLOCK + 8 * (self.blocks_m + self.blocks_n) + 40
+        self.check_room(needed, "accumulators, fragments, addresses", self.ctas_per_sm)
 
     # -- derived --------------------------------------------------------------
     @property

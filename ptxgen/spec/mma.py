@@ -153,21 +153,19 @@ class MmaSpec(MmaLoop):
     in_pieces: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for what in ("bm", "bn", "bk", "warps_m", "warps_n", "ctas_per_sm"):
-            check(getattr(self, what) >= 1, type(self).__name__, what, getattr(self, what), ">= 1")
+        self.check_counts("bm", "bn", "bk", "warps_m", "warps_n", "ctas_per_sm")
         name = self.name
         for what in ("raster", "copiers"):
             check(getattr(self, what) >= 0, name, what, getattr(self, what), ">= 0")
-        for what, legal in (
-            ("layout", LAYOUTS),
-            ("dtype", TIERS["tc"]),
-            ("split", MMA_SPLITS),
-            ("copy_a", [*MMA_COPIES]),
-            ("copy_b", [*MMA_COPIES]),
-            ("stream", STREAMS),
-            ("min_arch", [*ARCHITECTURES]),
-        ):
-            check(getattr(self, what) in legal, name, what, getattr(self, what), legal)
+        self.check_choices(
+            layout=LAYOUTS,
+            dtype=TIERS["tc"],
+            split=MMA_SPLITS,
+            copy_a=[*MMA_COPIES],
+            copy_b=[*MMA_COPIES],
+            stream=STREAMS,
+            min_arch=[*ARCHITECTURES],
+        )
         for x in self.stream:
             copy = self.copy_a if x == "a" else self.copy_b
             check(copy == "vector", name, f"copy_{x} of what streams", copy, "vector")
@@ -200,14 +198,7 @@ class MmaSpec(MmaLoop):
                 warps * unit,
                 extent,
             )
-        arch = ARCHITECTURES[self.min_arch]
-        check(
-            self.threads <= arch.threads_per_cta,
-            name,
-            "threads",
-            self.threads,
-            arch.threads_per_cta,
-        )
+        self.check_threads()
         for x in ("a", "b"):
             copied = self.side(x)
             check(
@@ -220,27 +211,11 @@ class MmaSpec(MmaLoop):
             even = copied.threads % copied.vectors == copied.rows % copied.at_once == 0
             what = f"rows of {x} copied at once divide a tile's"
             check(even, name, what, copied.at_once, copied.rows)
-        check(
-            self.shared_bytes <= arch.shared_per_cta,
-            name,
-            f"shared memory on {arch.name}, bytes",
-            self.shared_bytes,
-            arch.shared_per_cta,
-        )
         wide, slim = self.wide_side, self.slim_side
         sums = 2 if self.split == "serial" else 1
         needed = sums * 4 * wide.fragments * slim.fragments + 24
         needed += self.buffers * (4 * wide.fragments + 2 * slim.fragments)
-        available = min(
-            arch.registers_per_thread, arch.registers_per_sm // (self.threads * self.ctas_per_sm)
-        )
-        check(
-            needed <= available,
-            name,
-            "registers per thread (accumulators, two fragments, addresses)",
-            needed,
-            available,
-        )
+        self.check_room(needed, "accumulators, two fragments, addresses", self.ctas_per_sm)
 
     # -- derived --------------------------------------------------------------
     @property

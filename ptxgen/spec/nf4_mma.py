@@ -53,16 +53,14 @@ class Nf4TensorSpec(MmaLoop, Nf4SyncSpec):
     }
 
     def __post_init__(self) -> None:
-        for what in ("bm", "bn", "bk", "warps_m", "warps_n", "helpers", "ctas_per_sm"):
-            check(getattr(self, what) >= 1, type(self).__name__, what, getattr(self, what), ">= 1")
+        self.check_counts("bm", "bn", "bk", "warps_m", "warps_n", "helpers", "ctas_per_sm")
         name = self.name
-        for what, legal in (
-            ("dtype", TIERS["tc"]),
-            ("split", SPLITS),
-            ("stream", ("", "b")),
-            ("min_arch", [*ARCHITECTURES]),
-        ):
-            check(getattr(self, what) in legal, name, what, getattr(self, what), legal)
+        self.check_choices(
+            dtype=TIERS["tc"],
+            split=SPLITS,
+            stream=("", "b"),
+            min_arch=[*ARCHITECTURES],
+        )
         check(self.stages >= 2, name, "stages", self.stages, ">= 2")
         check(1 <= self.ahead <= 7, name, "ahead", self.ahead, "1 .. 7")
         for what, unit in (("bk", max(BLOCK, self.block)), ("bm", 8 * self.warps_m)):
@@ -71,20 +69,10 @@ class Nf4TensorSpec(MmaLoop, Nf4SyncSpec):
         self.check_packed()
         a, threads = self.side("a"), self.helpers * WARP
         check(threads % a.vectors == 0, name, "rows of A at once", threads, a.vectors)
-        arch = ARCHITECTURES[self.min_arch]
-        for what, needed, there in (
-            ("threads", self.threads, arch.threads_per_cta),
-            (f"shared memory on {arch.name}, bytes", self.shared_bytes, arch.shared_per_cta),
-        ):
-            check(needed <= there, name, what, needed, there)
         wide, slim = self.side("b").fragments, self.side("a").fragments
         needed = 2 * 4 * wide * slim + 24
         needed += self.buffers * (4 * wide + 2 * slim)
-        available = min(
-            arch.registers_per_thread, arch.registers_per_sm // (self.threads * self.ctas_per_sm)
-        )
-        what = "registers per thread (accumulators, two fragments, addresses)"
-        check(needed <= available, name, what, needed, available)
+        self.check_room(needed, "accumulators, two fragments, addresses", self.ctas_per_sm)
 
     # -- derived --------------------------------------------------------------
     @property

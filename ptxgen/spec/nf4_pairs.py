@@ -58,17 +58,15 @@ class Nf4PairsSpec(Nf4SyncSpec):
     }
 
     def __post_init__(self) -> None:
-        for what in ("bm", "bn", "bk", "warps", "helpers", "ctas_per_sm"):
-            check(getattr(self, what) >= 1, type(self).__name__, what, getattr(self, what), ">= 1")
+        self.check_counts("bm", "bn", "bk", "warps", "helpers", "ctas_per_sm")
         name = self.name
-        for what, legal in (
-            ("dtype", TIERS["tc"]),
-            ("split", SPLITS),
-            ("stream", ("b",)),
-            ("min_arch", [*ARCHITECTURES]),
-            ("ahead", (1, 2, 4)),
-        ):
-            check(getattr(self, what) in legal, name, what, getattr(self, what), legal)
+        self.check_choices(
+            dtype=TIERS["tc"],
+            split=SPLITS,
+            stream=("b",),
+            min_arch=[*ARCHITECTURES],
+            ahead=(1, 2, 4),
+        )
         check(self.stages >= 3, name, "stages", self.stages, ">= 3")
         for what, unit in (("bk", self.block), ("bm", 8)):
             check(getattr(self, what) % unit == 0, name, f"{unit} divides {what}", unit, what)
@@ -76,20 +74,10 @@ class Nf4PairsSpec(Nf4SyncSpec):
         self.check_table()
         threads = self.helpers * WARP
         check(threads % self.side("a").vectors == 0, name, "rows of A at once", threads, self.bk)
-        arch = ARCHITECTURES[self.min_arch]
-        for what, needed, there in (
-            ("threads", self.threads, arch.threads_per_cta),
-            (f"shared memory on {arch.name}, bytes", self.shared_bytes, arch.shared_per_cta),
-        ):
-            check(needed <= there, name, what, needed, there)
         slim = self.side("a").fragments
         needed = 2 * 4 * self.strips * slim
         needed += self.buffers * 2 * slim + (self.ahead * 8 + 4) * self.strips + 16
-        available = min(
-            arch.registers_per_thread, arch.registers_per_sm // (self.threads * self.ctas_per_sm)
-        )
-        what = "registers per thread (accumulators, fragments, codes, addresses)"
-        check(needed <= available, name, what, needed, available)
+        self.check_room(needed, "accumulators, fragments, codes, addresses", self.ctas_per_sm)
 
     # -- derived --------------------------------------------------------------
     @property

@@ -168,15 +168,13 @@ class PackedSpec(Ring, problems.Elements):
 
     def __post_init__(self) -> None:
         name = type(self).__name__
-        for what in ("bm", "bn", "bk", "consumers", "raster", "ctas_per_sm"):
-            check(getattr(self, what) >= 1, name, what, getattr(self, what), ">= 1")
-        for what, legal in (
-            ("layout", int4.LAYOUTS),
-            ("dtype", [*int4.ELEMENTS]),
-            ("min_arch", ["sm_90"]),
-            ("bk", [LINE]),
-        ):
-            check(getattr(self, what) in legal, name, what, getattr(self, what), legal)
+        self.check_counts("bm", "bn", "bk", "consumers", "raster", "ctas_per_sm")
+        self.check_choices(
+            layout=int4.LAYOUTS,
+            dtype=[*int4.ELEMENTS],
+            min_arch=["sm_90"],
+            bk=[LINE],
+        )
         tall = self.bm % 16 == 0 and self.bm <= 256
         check(tall, name, "bm is a multiple of 16 up to 256", self.bm, 256)
         wide = self.consumers * COLUMNS

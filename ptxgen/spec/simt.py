@@ -98,16 +98,12 @@ class SimtSpec(GemmSpec):
     multiplier: ClassVar[str] = "fma"
 
     def __post_init__(self) -> None:
-        for what in ("bm", "bn", "bk", "tm", "tn", "lanes_m", "warps_m", "warps_n", "slices"):
-            check(getattr(self, what) >= 1, type(self).__name__, what, getattr(self, what), ">= 1")
+        self.check_counts("bm", "bn", "bk", "tm", "tn", "lanes_m", "warps_m", "warps_n", "slices")
+        self.check_counts("ctas_per_sm", "raster")
+        self.check_choices(
+            order=ORDERS, min_arch=[*ARCHITECTURES], dtype=DTYPES, layout=LAYOUTS, split=SPLITS
+        )
         name = self.name
-        for what in ("ctas_per_sm", "raster"):
-            check(getattr(self, what) >= 1, name, what, getattr(self, what), ">= 1")
-        check(self.order in ORDERS, name, "order", self.order, ORDERS)
-        check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
-        check(self.dtype in DTYPES, name, "dtype", self.dtype, DTYPES)
-        check(self.layout in LAYOUTS, name, "layout", self.layout, LAYOUTS)
-        check(self.split in SPLITS, name, "split", self.split, SPLITS)
         check(
             self.lanes == WARP or (self.lanes in (8, 16) and self.warps_m * self.warps_n == 1),
             name,
@@ -183,32 +179,8 @@ class SimtSpec(GemmSpec):
             self.warps_m * self.warps_n,
             1,
         )
-        arch = ARCHITECTURES[self.min_arch]
-        check(
-            self.threads <= arch.threads_per_cta,
-            name,
-            "threads",
-            self.threads,
-            arch.threads_per_cta,
-        )
-        check(
-            self.shared_bytes <= arch.shared_per_cta,
-            name,
-            f"shared memory on {arch.name}, bytes",
-            self.shared_bytes,
-            arch.shared_per_cta,
-        )
         needed = self.tm * self.tn + 2 * self.k_vector * (self.tm + self.tn) + 16
-        available = min(
-            arch.registers_per_thread, arch.registers_per_sm // (self.threads * self.ctas_per_sm)
-        )
-        check(
-            needed <= available,
-            name,
-            "registers per thread (accumulators, two fragments, addresses)",
-            needed,
-            available,
-        )
+        self.check_room(needed, "accumulators, two fragments, addresses", self.ctas_per_sm)
 
     # -- derived --------------------------------------------------------------
     @property

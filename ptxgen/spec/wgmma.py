@@ -395,14 +395,11 @@ class WgmmaSpec(Ring, GemmSpec):
     """Whether rows of outputs are reduced to numbers a segment, and no output is kept."""
 
     def __post_init__(self) -> None:
-        counts = "bm", "bn", "bk", "consumers", "cluster_m", "cluster_n", "raster"
-        for what in (*counts, "ctas_per_sm"):
-            check(getattr(self, what) >= 1, type(self).__name__, what, getattr(self, what), ">= 1")
+        self.check_counts("bm", "bn", "bk", "consumers", "cluster_m", "cluster_n", "raster")
+        self.check_counts("ctas_per_sm")
+        self.check_choices(layout=LAYOUTS, dtype=TIERS["tc"], split=self.splits)
         name = self.name
-        check(self.layout in LAYOUTS, name, "layout", self.layout, LAYOUTS)
-        check(self.dtype in TIERS["tc"], name, "dtype", self.dtype, TIERS["tc"])
         check(self.min_arch == "sm_90", name, "min_arch", self.min_arch, "sm_90")
-        check(self.split in self.splits, name, "split", self.split, self.splits)
         check(
             self.bn % 16 == 0 and self.bn <= 256,
             name,

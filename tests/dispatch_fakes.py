@@ -26,6 +26,7 @@ from ptxgen.spec import (
     Route,
     ptr,
 )
+from ptxgen.spec.effort import Effort
 from ptxgen.spec.gemm import space
 
 
@@ -42,6 +43,7 @@ class Fake(KernelSpec):
     min_arch: str = "sm_80"
     dtype: str = "f32"
     contract: Contract = FMA
+    work: Effort | None = None
 
     family = "fake"
     template = "fake.cu.j2"
@@ -67,6 +69,10 @@ class Fake(KernelSpec):
     @property
     def scratch(self) -> Mapping[str, Expr]:
         return {} if self.partial is None else {"workspace": self.partial}
+
+    @property
+    def effort(self) -> Effort | None:
+        return self.work
 
     @property
     def requires(self) -> Expr:

@@ -26,6 +26,7 @@ from ptxgen.numerics.contract import CONTRACTS, ITEMSIZE, OPERATIONS, PLANS, Pla
 from ptxgen.ops.explaining import explain, problem_of
 from ptxgen.ops.gemm import table_of
 from ptxgen.spec import ARCHITECTURES, DIM_MAX, SMS, K, M, N, Route, RouteTable
+from ptxgen.spec.effort import Effort, Phase
 from ptxgen.tiles import SPECS
 from ptxgen.tiles import TABLES as ALL
 from ptxgen.tiles.tunings import serving, tunings
@@ -60,8 +61,7 @@ def direct(table: Table, arch: str) -> Callable[[Problem], list[tuple[object, Ch
             asked: tuple[object, ...] = ()
             for step in route.steps:
                 if (effort := step.effort) is not None:
-                    asked += (step.kernel.name, effort.unit, effort.slots, env["SMS"])
-                    asked += tuple(formula.evaluate(env) for formula in effort.formulas)
+                    asked += (step.kernel.name, *effort.arguments(env))
             found.append((0.0 if table.ordered else asked, Choice(index, names, grids, scratch)))
         return found
 
@@ -113,6 +113,36 @@ def test_code_agrees_with_a_table_of_every_construct() -> None:
     functions = compiled(table)
     for arch in ("sm_80", "sm_90"):
         assert compare(table, arch, functions[arch], 5_000) >= {0, 3}
+
+
+def test_code_agrees_with_a_table_of_efforts_with_phases() -> None:
+    """One, two and three of them, on several units; two kernels alike but for units and numbers."""
+    scores, values = Phase("wgmma", ceil_div(K, 64), K * 128), Phase("wgmma", N, N * K * 64)
+    apart = Phase("mma", ceil_div(K, 64), K * 256), Phase("fma64", N, N * K * 16)
+    three = (scores, Phase("fma", const(1), N * 64), values)
+    phases = {"big": (scores,), "partial": (scores, values), "reduce": apart, "filler": three}
+    work = {
+        name: {"work": Effort(2, M + N, of, M * K, (M + N) * K, M * N * 4)}
+        for name, of in {**phases, "thin": apart}.items()
+    }
+    table = dispatch_fakes.table(**work)
+    assert not table.ordered
+    functions = compiled(table)
+    for arch in ("sm_80", "sm_90"):
+        assert compare(table, arch, functions[arch], 5_000) >= {0, 1, 3}
+    kernel = table.routes[1].steps[0]
+    given = replace(kernel, given={"K": K * 2}).effort
+    assert given is not None
+    shape = {"M": 3, "N": 5, "K": 7, "SMS": 132}
+    assert given.arguments(shape) == kernel.effort.arguments({**shape, "K": 14})
+    assert given.arguments(shape)[-3:] == ("wgmma", 5, 5 * 14 * 64)
+
+
+def test_an_effort_has_phases_on_known_units() -> None:
+    with pytest.raises(SpecError, match="a phase on 'abacus'; takes fma, mma, wgmma"):
+        Phase("abacus", const(1), const(1))
+    with pytest.raises(SpecError, match="an effort without phases"):
+        Effort(1, M, (), M, M, M)
 
 
 def test_an_uncovered_problem_is_none() -> None:

@@ -358,6 +358,19 @@ def test_a_batch_has_the_traffic_of_its_products() -> None:
     assert fits[names.index("missed")] == 0
 
 
+def test_phases_are_added() -> None:
+    """Each at the rate of its own unit; what moves is counted once."""
+    common = 2, 132, 1000, 8, 1 << 20, 1 << 28, 1 << 26, 1 << 20
+    one, same = BARE.terms("wgmma", *common), BARE.terms("wgmma", *common, "wgmma", 8, 1 << 20)
+    other = BARE.terms("fma", *common)
+    both = BARE.terms("wgmma", *common, "fma", 8, 1 << 20)
+    steps, products = (list(TERMS).index(term) for term in ("steps", "products"))
+    assert both[products] == one[products] + other[products] > same[products] > one[products] > 0
+    for term in range(len(TERMS)):
+        if term != products:
+            assert both[term] == same[term] == one[term] * (2 if term == steps else 1), term
+
+
 # -- tunings ---------------------------------------------------------------------------
 def test_tunings_come_back_from_their_files(tmp_path: Path) -> None:
     tuning = dataclasses.replace(BARE, kernels={"b": (1.0,) * 8, "a": (0.5, *[0.0] * 7)})

@@ -81,9 +81,7 @@ def route_terms(
     """The terms of each kernel of a route, with constants of 1, for ``count`` problems at once."""
     found = {}
     for kernel, effort in zip(route.kernels, route.efforts or (), strict=True):
-        numbers = (formula.evaluate(env) for formula in effort.formulas)
-        named = effort.unit, effort.slots, tuning.sms
-        found[kernel.name] = tuning.terms(*named, *numbers, count=count)
+        found[kernel.name] = tuning.terms(*effort.arguments(env), count=count)
     return found
 
 

@@ -95,8 +95,9 @@ class Way:
 def launches(table: Table) -> tuple[list[Item], list[Way]]:
     """What the routes of a table launch, and the routes.
 
-    Words: name, kernel, unit, slots. Formulas: those of the effort, the CTAs, and the bytes of
-    scratch memory by name. A main kernel's launch is called by the first route that has it.
+    Words: name, kernel, unit, slots, units of more phases. Formulas: those of the effort, the CTAs,
+    and the bytes of scratch memory by name. A main kernel's launch is called by the first route
+    that has it.
     """
     few = {name for name, domain in table.space.variables if isinstance(domain, OneOf)}
     items: dict[Hashable, Item] = {}
@@ -124,8 +125,9 @@ def launches(table: Table) -> tuple[list[Item], list[Way]]:
                 words = (
                     Word("launch", main or next(name for name in called if name not in known)),
                     Word("kernel", quoted(kernel.name)),
-                    Word("unit", quoted(effort.unit)),
+                    Word("unit", quoted(effort.units[0])),
                     Word("slots", str(effort.slots)),
+                    *(Word("unit", quoted(unit)) for unit in effort.units[1:]),
                 )
                 items[what] = Item(table.name, (kernel,), words, where, formulas, tuple(scratch))
             names.append(items[what].words[0].text)

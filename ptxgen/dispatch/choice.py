@@ -34,7 +34,7 @@ class Candidate(NamedTuple):
     choice: Choice
 
 
-Time = Callable[[str, str, int, int, int, int, int, int, int, int], float]
+Time = Callable[..., float]
 """As :meth:`ptxgen.tiles.tunings.Tuning.time`."""
 Dispatch = Callable[..., Iterator[Candidate]]
 """A generated function: of a table's name, an architecture, the variables of the table's space, in

@@ -266,8 +266,7 @@ def _terms(route: Route, env: Mapping[str, int], tuning: Tuning) -> dict[str, fl
     """What the predicted time of a route is made of."""
     found = dict.fromkeys((*TERMS, "limit"), 0.0)
     for kernel, effort in zip(route.kernels, route.efforts or (), strict=True):
-        numbers = (formula.evaluate(env) for formula in effort.formulas)
-        quantities = tuning.terms(effort.unit, effort.slots, env["SMS"], *numbers)
+        quantities = tuning.terms(*effort.arguments(env))
         constants = tuning.kernels.get(kernel.name, UNKNOWN)
         parts = [c * quantity for c, quantity in zip(constants, quantities, strict=True)]
         for name, part in zip(TERMS, parts, strict=True):

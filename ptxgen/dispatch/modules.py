@@ -176,14 +176,16 @@ class _Text:
 
     def _launch(self, block: Block) -> None:
         """Computes what some launches need."""
-        operands, stores, ctas = block.formulas[4:7]
+        name, kernel, unit, slots, *units = block.words
+        last = 6 + 2 * len(units)
+        operands, stores, ctas = *block.formulas[4:6], block.formulas[last]
         names, indent = self._begin(block, {"operands": operands, "stores": stores}, ctas)
-        name, kernel, unit, slots = block.words
         texts = [python(replaced(formula, names)) for formula in block.formulas]
-        self.body += call("us = time", [kernel, unit, slots, "sms", *texts[:6]], indent)
-        pairs = zip(map(quoted, block.items[0].keys), texts[7:], strict=True)
+        more = chain(*zip(units, texts[6:last:2], texts[7:last:2], strict=True))
+        self.body += call("us = time", [kernel, unit, slots, "sms", *texts[:6], *more], indent)
+        pairs = zip(map(quoted, block.items[0].keys), texts[last + 1 :], strict=True)
         scratch = f"{{{', '.join(f'{key}: {size}' for key, size in pairs)}}}"
-        fields = ["us", kernel, texts[6], scratch]
+        fields = ["us", kernel, texts[last], scratch]
         line = f"{indent}launches[{name}] = {', '.join(fields)}"
         fits = len(line) <= WIDTH
         self.body += [line] if fits else call(f"launches[{name}] = ", fields, indent)

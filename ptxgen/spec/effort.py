@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from types import MappingProxyType
+from typing import Any
 
 from ptxgen.errors import SpecError
-from ptxgen.expr import Expr
+from ptxgen.expr import Expr, const
 
 UNITS = ("fma", "mma", "wgmma", "fma64", "mma64", "mma8", "wgmma8")
 """What multiplies: FMA units, tensor cores by mma.sync or by wgmma; the same of f64; tensor cores,
@@ -21,20 +23,35 @@ of integers of 8 bits."""
 
 
 @dataclass(frozen=True)
-class Effort:
-    """What one kernel has to do, as formulas over the variables of its problems.
-
-    ``unit``: what multiplies, one of :data:`UNITS`; ``slots``: CTAs that an SM has at a time.
-    """
+class Phase:
+    """What a CTA multiplies on one unit, of :data:`UNITS`."""
 
     unit: str
-    slots: int
-    ctas: Expr
-    """Tiles of all CTAs (of a persistent kernel: of all its turns)."""
     steps: Expr
     """Stages of the reduction that follow one another in a CTA."""
     products: Expr
     """Multiplications of a CTA."""
+
+    def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise SpecError(f"a phase on {self.unit!r}; takes {', '.join(UNITS)}")
+
+
+MOVE = Phase("fma", const(1), const(0))
+"""Of kernels that only move bytes."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What one kernel has to do, as formulas over the variables of its problems.
+
+    ``slots``: CTAs that an SM has at a time. ``phases``: those of a CTA, whose times are added.
+    """
+
+    slots: int
+    ctas: Expr
+    """Tiles of all CTAs (of a persistent kernel: of all its turns)."""
+    phases: tuple[Phase, ...]
     loads: Expr
     """Bytes that all CTAs together load."""
     operands: Expr
@@ -42,14 +59,35 @@ class Effort:
     stores: Expr
     """Bytes written."""
 
+    def __post_init__(self) -> None:
+        if not self.phases:
+            raise SpecError("an effort without phases; takes one or more")
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """What multiplies, phase by phase."""
+        return tuple(phase.unit for phase in self.phases)
+
     @property
     def formulas(self) -> tuple[Expr, ...]:
-        """All formulas, in the order of the fields."""
-        return self.ctas, self.steps, self.products, self.loads, self.operands, self.stores
+        """All formulas: CTAs, the first phase, bytes, and the other phases."""
+        (first, *more) = ((phase.steps, phase.products) for phase in self.phases)
+        return self.ctas, *first, self.loads, self.operands, self.stores, *chain(*more)
+
+    def arguments(self, values: Mapping[str, int]) -> tuple[Any, ...]:
+        """What a time is predicted of (:meth:`ptxgen.tiles.tunings.Tuning.terms`)."""
+        numbers = [formula.evaluate(values) for formula in self.formulas]
+        more = zip(self.units[1:], numbers[6::2], numbers[7::2], strict=True)
+        return self.units[0], self.slots, values["SMS"], *numbers[:6], *chain(*more)
 
     def substitute(self, given: Mapping[str, Expr]) -> Effort:
         """The effort where variables are something else."""
-        return Effort(self.unit, self.slots, *(f.substitute(given) for f in self.formulas))
+        ctas, steps, products, loads, operands, stores, *more = (
+            formula.substitute(given) for formula in self.formulas
+        )
+        of = zip(self.units, (steps, *more[::2]), (products, *more[1::2]), strict=True)
+        phases = tuple(Phase(*each) for each in of)
+        return Effort(self.slots, ctas, phases, loads, operands, stores)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from ptxgen.numerics import activation
 from ptxgen.numerics.contract import ITEMSIZE, K, M, N, Plan
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
 from ptxgen.spec.base import GRID_MAX, KernelSpec
-from ptxgen.spec.effort import Effort
+from ptxgen.spec.effort import Effort, Phase
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
 
 CHUNK, CHUNKS = var("CHUNK"), var("CHUNKS")
@@ -309,11 +309,9 @@ class GemmSpec(KernelSpec):
         partial = PARTIAL_SUMS * ITEMSIZE[self.contract.accumulator]
         result = ITEM_C * 2 if self.continues else const(item)  # it is read as well
         return Effort(
-            unit=self.multiplier,
             slots=self.slots,
             ctas=tiles * CHUNKS if apart else tiles,
-            steps=steps,
-            products=length * (self.bm * self.bn),
+            phases=(Phase(self.multiplier, steps, length * (self.bm * self.bn)),),
             loads=self.tiles * K * ((self.bm * high + self.bn * wide) * item + self.straddled),
             operands=(M + N) * K * item,
             stores=partial if self.split == "workspace" else M * N * result,
@@ -322,4 +320,4 @@ class GemmSpec(KernelSpec):
 
 def reduction(grid: Expr, steps: Expr, partial: Expr, stores: Expr, unit: str) -> Effort:
     """The effort of a kernel that adds ``partial`` bytes of partial sums, ``steps`` loads deep."""
-    return Effort(unit, 8, grid, steps, const(0), partial, partial, stores)
+    return Effort(8, grid, (Phase(unit, steps, const(0)),), partial, partial, stores)

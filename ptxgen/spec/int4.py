@@ -25,7 +25,7 @@ from ptxgen.numerics import activation, int4
 from ptxgen.numerics.contract import Contract, K, M, N
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, Expect, KernelSpec, check
-from ptxgen.spec.effort import Effort
+from ptxgen.spec.effort import Effort, Phase
 from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, MEANINGS
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 
@@ -259,11 +259,9 @@ class Int4Spec(Elements):
     def effort(self) -> Effort:
         items = minimum(M, self.bm) + minimum(N, self.bn)  # what is beyond them is not loaded
         return Effort(
-            unit="mma8",
             slots=self.ctas_per_sm,
             ctas=self.tiles if self.cluster_k == 1 else self.tiles * self.cluster_k,
-            steps=self.steps,
-            products=self.steps * (self.bk * self.bm * self.bn),
+            phases=(Phase("mma8", self.steps, self.steps * (self.bk * self.bm * self.bn)),),
             loads=ceil_div(self.tiles * items * K, 2),
             operands=ceil_div((M + N) * K, 2),
             stores=ceil_div(M * N, 2),

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from ptxgen.expr import Expr, ceil_div, const, var
+from ptxgen.expr import Expr, ceil_div, var
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.dtype import ITEMSIZE
 from ptxgen.numerics.nf4 import BLOCK, CODE, DEQUANTISE
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import Expect, check
-from ptxgen.spec.effort import Effort
+from ptxgen.spec.effort import MOVE, Effort
 from ptxgen.spec.prepare import PreparingSpec
 
 BLOCKS = var("BLOCKS")
@@ -84,9 +84,7 @@ class DequantiseSpec(PreparingSpec):
     @property
     def effort(self) -> Effort:
         read = BLOCKS * (BLOCK // 2 + 4)
-        return Effort(
-            "fma", self.slots, self.grid, const(1), const(0), read, read, self.scratch["y"]
-        )
+        return Effort(self.slots, self.grid, (MOVE,), read, read, self.scratch["y"])
 
     @property
     def expects(self) -> tuple[Expect, ...]:

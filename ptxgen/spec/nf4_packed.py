@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -89,20 +89,10 @@ class Nf4GemmSpec(GemmSpec):
 
     @property
     def effort(self) -> Effort:
-        dense = super().effort
         packed = N * K * 9 // 16
         loads = ceil_div(N, self.bn) * (M * K * 2) + ceil_div(M, self.bm) * packed
         operands = M * K * 2 + packed
-        return Effort(
-            dense.unit,
-            dense.slots,
-            dense.ctas,
-            dense.steps,
-            dense.products,
-            loads,
-            operands,
-            dense.stores,
-        )
+        return replace(super().effort, loads=loads, operands=operands)
 
     @property
     def scratch(self) -> Mapping[str, Expr]:

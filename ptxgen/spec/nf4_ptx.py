@@ -27,7 +27,7 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
-from ptxgen.spec.effort import Effort
+from ptxgen.spec.effort import Effort, Phase
 from ptxgen.spec.gemm import (
     ALIGN_A,
     CHUNK,
@@ -191,11 +191,9 @@ class Nf4PtxSpec(KernelSpec):
         high, wide = self.tiles
         weight = N * K // 2 + N * K // (BLOCK // 4)
         return Effort(
-            unit=self.multiplier,
             slots=self.ctas_per_sm,
             ctas=high * wide * CHUNKS,
-            steps=ceil_div(CHUNK, 8),
-            products=CHUNK * (self.bm * self.bn),
+            phases=(Phase(self.multiplier, ceil_div(CHUNK, 8), CHUNK * (self.bm * self.bn)),),
             loads=high * weight + wide * M * K * 4,
             operands=M * K * 4 + weight,
             stores=PARTIAL_SUMS * 4,

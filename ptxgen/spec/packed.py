@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from ptxgen.expr import Expr, all_of, ceil_div, const, maximum, minimum
+from ptxgen.expr import Expr, all_of, ceil_div, maximum, minimum
 from ptxgen.numerics import activation, int4
 from ptxgen.numerics.contract import COPY, Contract, K, M, N
 from ptxgen.spec import int4 as problems
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, Expect, check
-from ptxgen.spec.effort import Effort
+from ptxgen.spec.effort import MOVE, Effort, Phase
 from ptxgen.spec.gemm import ALIGN_B, LDB, MEANINGS, matrix
 from ptxgen.spec.prepare import PreparingSpec
 from ptxgen.spec.wgmma import COORDINATE_MAX, Instruction, Operand, Packed, Ring
@@ -110,7 +110,7 @@ class UnpackSpec(PreparingSpec, problems.Elements):
     @property
     def effort(self) -> Effort:
         read = M * ceil_div(K, 2)
-        return Effort("fma", self.slots, self.grid, const(1), const(0), read, read, 2 * read)
+        return Effort(self.slots, self.grid, (MOVE,), read, read, 2 * read)
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
@@ -252,11 +252,9 @@ class PackedSpec(Ring, problems.Elements):
     @property
     def effort(self) -> Effort:
         return Effort(
-            unit="wgmma8",
             slots=self.slots,
             ctas=self.tiles,
-            steps=ceil_div(K, self.bk),
-            products=K * (self.bm * self.bn),
+            phases=(Phase("wgmma8", ceil_div(K, self.bk), K * (self.bm * self.bn)),),
             loads=self.tiles * K * (self.bm + self.bn // 2),
             operands=M * K + ceil_div(N * K, 2),
             stores=ceil_div(M * N, 2),

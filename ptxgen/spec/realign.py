@@ -22,7 +22,7 @@ from ptxgen.numerics.contract import COPY, Contract
 from ptxgen.numerics.dtype import ITEMSIZE
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import INDEX_MAX, Expect, check
-from ptxgen.spec.effort import Effort
+from ptxgen.spec.effort import MOVE, Effort
 from ptxgen.spec.prepare import PreparingSpec
 
 VECTOR = 16
@@ -117,7 +117,7 @@ class RealignSpec(PreparingSpec):
     @property
     def effort(self) -> Effort:
         size = sum(self.scratch.values(), const(0))
-        return Effort("fma", self.slots, self.grid, const(1), const(0), size, size, size)
+        return Effort(self.slots, self.grid, (MOVE,), size, size, size)
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:

@@ -95,6 +95,7 @@ class Tuning:
         loads: int,
         operands: int,
         stores: int,
+        *more: Any,
         count: int = 1,
     ) -> float:
         """The predicted µs of a kernel; the numbers are those of its effort.
@@ -102,7 +103,7 @@ class Tuning:
         ``count``: how many such problems one launch does: what all CTAs do is done so often.
         """
         quantities = self.terms(
-            unit, slots, sms, ctas, steps, products, loads, operands, stores, count=count
+            unit, slots, sms, ctas, steps, products, loads, operands, stores, *more, count=count
         )
         total = sum(map(float.__mul__, self.kernels.get(kernel, UNKNOWN), quantities))
         return max(total, self.least(quantities)) + TIE * total
@@ -125,10 +126,13 @@ class Tuning:
         loads: int,
         operands: int,
         stores: int,
-        *,
+        *more: Any,
         count: int = 1,
     ) -> tuple[float, ...]:
-        """The :data:`TERMS` of a kernel, each with the constant 1; arguments as :meth:`time`."""
+        """The :data:`TERMS` of a kernel, each with the constant 1; arguments as :meth:`time`.
+
+        ``more``: unit, steps and products of each phase after the first.
+        """
         rates = self.rates
         cycles = 1e3 * rates.clock  # a µs
         # Of a batch, L2 holds the operands of those problems that have a CTA at a time.
@@ -136,11 +140,12 @@ class Tuning:
         fits = min(_L2_USED * rates.l2 / max(operands * together, 1), 1.0)
         ctas, loads = ctas * count, loads * count
         operands, stores = operands * count, stores * count
+        phases = zip((unit, *more[::3]), (products, *more[2::3]), strict=True)
         return (
             1.0,
-            100.0 * steps / cycles,
+            100.0 * sum(more[1::3], steps) / cycles,
             1000.0 * -(-ctas // (slots * sms)) / cycles,
-            -(-ctas // sms) * products / (rates.products[UNITS.index(unit)] * cycles),
+            sum(-(-ctas // sms) * n / (rates.products[UNITS.index(u)] * cycles) for u, n in phases),
             operands / rates.memory,
             loads / (_L2_BYTES * sms * cycles),
             loads * (1.0 - fits) / rates.memory,

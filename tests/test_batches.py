@@ -15,6 +15,8 @@ from ptxgen import reference
 from ptxgen.dispatch import candidates
 from ptxgen.errors import OptionError, ShapeError, SpecError
 from ptxgen.numerics.dtype import DTYPES
+from ptxgen.ops import OPERATIONS
+from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.launch import launch, question
 from ptxgen.runtime import ArrayView
 from ptxgen.runtime.cpu import SMS, CpuDevice
@@ -107,10 +109,6 @@ def test_a_batch_is_a_loop_over_products(dtype, of_a, of_b):
     a, b = numbers(*of_a, 5, 24, dtype=dtype), numbers(*of_b, 24, 9, dtype=dtype)
     batch = np.broadcast_shapes(of_a, of_b)
     with ptxgen.use_device("cpu"):
-        if len(batch) == 3:  # steps along each differ
-            with pytest.raises(ShapeError, match="has 3 dimensions in memory"):
-                ptxgen.matmul(a, b)
-            a = np.broadcast_to(a, (*batch, 5, 24))
         got = ptxgen.matmul(a, b)
         assert got.shape == (*batch, 5, 9)
         left, right = np.broadcast_to(a, (*batch, 5, 24)), np.broadcast_to(b, (*batch, 24, 9))
@@ -151,22 +149,92 @@ def test_where_a_batch_lies(name, dtype):
     assert (found.batch, dict(found.values)["M"]) == (batch, rows)
 
 
-def test_batches_that_are_cut_or_refused():
-    def lying(shape, *steps):
+def lying(a, b, out):
+    """The steps of a product of f32 arrays that lie so."""
+    builder, made = ProgramBuilder(OPERATIONS), {}
+    for name, x in {"a": a, "b": b, "out": out}.items():
+        steps = tuple(step // x.itemsize for step in x.strides)
+        view = ArrayView(64, x.shape, steps, "float32", "cpu", 0, False, "numpy", None)
+        made[name] = builder.input(name, view, written=name == "out")
+    return builder.finish(OPERATIONS["matmul"].lower(builder, **made)).steps
+
+
+def ranks():
+    """Name: a, b, out; the batch of each launch, and how many there are."""
+
+    def axes(x, *order):
+        return x.transpose(*order, x.ndim - 2, x.ndim - 1)
+
+    def n(*shape, seed=0):
+        return numbers(*shape, seed=seed)
+
+    def out(*shape):
+        return np.zeros(shape, np.float32)
+
+    return {
+        "three dimensions apart": (n(2, 3, 4, 5, 16)[:, :2, :2], n(2, 2, 2, 16, 8),
+                                   out(2, 2, 2, 5, 8), (2, 2), 2),
+        "the shortest is walked": (n(4, 3, 5, 2, 16)[:, :, ::2],
+                                   n(4, 5, 3, 16, 8)[:, ::2].swapaxes(1, 2),
+                                   out(4, 3, 3, 2, 8), (3, 4), 3),
+        "all in another order": (axes(n(2, 3, 4, 5, 16), 2, 0, 1), axes(n(2, 3, 4, 16, 8), 2, 0, 1),
+                                 axes(out(2, 3, 4, 5, 8), 2, 0, 1), (24, 1), 1),
+        "a in another order": (axes(n(2, 3, 4, 5, 16), 2, 1, 0), n(4, 3, 2, 16, 8),
+                               out(4, 3, 2, 5, 8), (3, 4), 2),
+        "six dimensions": (axes(n(3, 2, 2, 2, 3, 16), 1, 0, 3, 2)[..., :2, :], n(2, 3, 1, 2, 16, 7),
+                           out(2, 3, 2, 2, 2, 7), (2, 3), 4),
+        "heads in groups": (n(2, 3, 4, 2, 5, 16), n(2, 1, 4, 1, 16, 8), out(2, 3, 4, 2, 5, 8),
+                            (4, 3), 2),
+        "one b for a last dimension": (axes(n(3, 2, 4, 5, 16), 1, 2, 0), n(2, 4, 1, 16, 8),
+                                       out(2, 4, 3, 5, 8), (3, 8), 1),
+        "results in another order": (n(2, 3, 4, 5, 16), n(2, 3, 4, 16, 8),
+                                     axes(out(3, 2, 4, 5, 8), 1, 0, 2), (4, 3), 2),
+        "one b for rows of some": (n(3, 4, 5, 6, 2, 16)[:2, :3, :4, :5], n(16, 8),
+                                   out(2, 3, 4, 5, 2, 8), (4, 3), 2),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(ranks()))
+def test_batches_of_any_rank(name):
+    """As many launches as are needed for two dimensions each; nothing is copied."""
+    a, b, out, batch, count = ranks()[name]
+    steps = lying(a, b, out)
+    assert [step.problem.batch for step in steps] == [batch] * count
+    assert [[*step.bind] for step in steps] == [["a", "b", "c"]] * count
+    expected = reference.matmul(np.ascontiguousarray(a), np.ascontiguousarray(b))
+    with ptxgen.use_device("cpu"):
+        same_bits(ptxgen.matmul(a, b), expected)
+        into = np.full_like(out, np.nan)
+        assert into.strides == out.strides and ptxgen.matmul(a, b, out=into) is into
+    same_bits(np.ascontiguousarray(into), expected)
+
+
+@pytest.mark.parametrize("dtype", ["f64", "bf16"])
+def test_batches_of_any_rank_in_other_dtypes(dtype):
+    a = numbers(2, 3, 2, 5, 24, dtype=dtype).transpose(2, 1, 0, 3, 4)
+    b = numbers(3, 1, 24, 9, dtype=dtype)
+    with ptxgen.use_device("cpu"):
+        same_bits(ptxgen.matmul(a, b), reference.matmul(a, b))
+
+
+def test_batches_that_are_cut():
+    def cut(shape, *steps):
         a, b, out = (
             ArrayView(64, (*shape, 1, 1), (*each, 1, 1), "float32", "cpu", 0, False, "numpy", None)
             for each in steps
         )
         return asked(a, b, out)
 
-    found = lying((70000,), (16,), (16,), (1,))
+    found = cut((70000,), (16,), (16,), (1,))
     told = dict(found.scalars)
     assert found.batch == (35000, 2) and (told["BATCH"], told["INNER"]) == (70000, 35000)
     assert (told["BATCH_A"], told["OUTER_A"], told["OUTER_C"]) == (16, 35000 * 16, 35000)
-    with pytest.raises(ShapeError, match="has 65537 matrices; takes up to 65535 along each"):
-        lying((65537,), (16,), (16,), (1,))
-    with pytest.raises(ShapeError, match=r"has 3 dimensions in memory \(2 matrices, steps \["):
-        lying((2, 3, 4), (16, 160, 1600), (16, 160, 1600), (12, 4, 1))
+
+    prime = 65537
+    first, rest = lying(*(np.zeros((prime, 1, 1), np.float32) for _ in range(3)))
+    assert (first.problem.batch, rest.problem.batch) == ((BATCH_MAX, 1), (2, 1))
+    assert [rest.bind[n].offset for n in "abc"] == [4 * BATCH_MAX] * 3
+    assert {x.span()[1] for x in rest.bind.values()} == {4 * prime}
 
 
 # -- kernels ----------------------------------------------------------------------------

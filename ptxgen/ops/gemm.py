@@ -6,7 +6,7 @@ Which dimensions an argument has, and in which order, follows from the operation
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
@@ -43,6 +43,9 @@ Served = Callable[[str, str], bool]
 
 _TRANSPOSED = {"N": "T", "T": "N"}
 
+_Along = tuple[int, tuple[int, ...]]
+"""A dimension of a batch: its size, and the steps of A, B and C along it."""
+
 
 @dataclass(frozen=True)
 class Gemm:
@@ -71,12 +74,12 @@ class Gemm:
     operands: tuple[Buffer, Buffer]
     bias: Buffer | None
 
-    def problem(self, target: Buffer) -> Problem:
-        """The problem, with its result in ``target``."""
+    def launched(self, target: Buffer) -> Iterator[tuple[Problem, dict[str, Buffer]]]:
+        """The problems of all launches, with the result in ``target``; and A, B and C of each."""
         matrix, steps = matrices("out", target, self.batch)
         m, n, k = self.dims
         lda, ldc = self.lds[0], check_out(target, matrix)
-        flat = _flat(self.batch, (*self.steps, steps))
+        flat, rows = _flat(self.batch, (*self.steps, steps)), []
         if self.storage[0] == "N" and flat:
             # One B for neighbouring matrices, whose rows follow each other: those of one matrix.
             count, (of_a, of_b, of_c) = flat[-1]
@@ -84,11 +87,28 @@ class Gemm:
             if of_b == 0 < of_a and evenly and m * count <= DIM_MAX:
                 lda, ldc = (of_a, of_c) if m == 1 else (lda, ldc)
                 m *= count
-                flat.pop()
+                rows = [flat.pop()]
+        operands, several = (*self.operands, target), [*_launches(flat)]
+        for at, inner, outer in several:
+            given = dict(zip("abc", operands, strict=True))
+            if len(several) > 1:
+                walked = outer, inner, *rows
+                given = {n: _part(x, i, at[i], walked) for i, (n, x) in enumerate(given.items())}
+            yield self._problem((m, n, k), lda, ldc, inner, outer, given["c"]), given
+
+    def _problem(
+        self,
+        dims: tuple[int, int, int],
+        lda: int,
+        ldc: int,
+        inner: _Along,
+        outer: _Along,
+        target: Buffer,
+    ) -> Problem:
+        m, n, k = dims
         scalars: dict[str, int | float] = dict(ALONE)
         scalars.update(LDA=lda, LDB=self.lds[1], LDC=ldc, FLAGS=self.flags)
         scalars["K"] = k  # the kernels of k = 1 serve an empty reduction, if told so
-        inner, outer = _inner_outer(f"the batch {list(self.batch)} of {self.operation.name}", flat)
         scalars.update(BATCH=inner[0] * outer[0], INNER=inner[0])
         for along, (_, apart) in (("BATCH", inner), ("OUTER", outer)):
             scalars.update({f"{along}_{x}": step for x, step in zip("ABC", apart, strict=True)})
@@ -151,12 +171,11 @@ def lowered(
     if target.size == 0:
         check_out(target, matrices("out", target, found.batch)[0])
         return target
-    a, other = found.operands
-    bind = {"a": a, "b": other}
-    if "bias" in signature.arguments:
-        bind["bias"] = found.bias  # type: ignore[assignment]
     also = ("c",) if accumulate else ()
-    b.launch(lambda: found.problem(target), {**bind, "c": target}, kernel, also)
+    for problem, each in found.launched(target):
+        bias = {"bias": found.bias} if "bias" in signature.arguments else {}
+        bind = {"a": each["a"], "b": each["b"], **bias, "c": each["c"]}
+        b.launch(lambda: problem, bind, kernel, also)  # noqa: B023 - called at once
     return target
 
 
@@ -306,16 +325,13 @@ def matrices(name: str, view: Buffer, batch: tuple[int, ...]) -> tuple[Buffer, t
     return matrix, (*(0,) * (len(batch) - cut), *own)
 
 
-_Along = tuple[int, tuple[int, ...]]
-"""A dimension of a batch: its size, and the steps of A, B and C along it."""
-
-
 def _flat(batch: tuple[int, ...], steps: tuple[tuple[int, ...], ...]) -> list[_Along]:
-    """As few dimensions as walk over a batch: neighbouring ones are one where all operands are
-    evenly spaced.
+    """As few dimensions as walk over a batch, in the order of the results in memory: neighbouring
+    ones are one where all operands are evenly spaced.
     """
     found: list[_Along] = []
-    for size, *along in zip(batch, *steps, strict=True):
+    each = sorted(zip(batch, *steps, strict=True), key=lambda of: -abs(of[-1]))
+    for size, *along in each:
         if size == 1:
             continue
         if found and found[-1][1] == tuple(size * step for step in along):
@@ -324,27 +340,40 @@ def _flat(batch: tuple[int, ...], steps: tuple[tuple[int, ...], ...]) -> list[_A
     return found
 
 
-def _inner_outer(what: str, flat: list[_Along]) -> tuple[_Along, _Along]:
-    """The inner and the outer dimension of a batch, as kernels take it; ``what`` it is."""
-    alone: _Along = 1, (0, 0, 0)
+def _launches(
+    flat: Sequence[_Along], at: tuple[int, ...] = (0, 0, 0)
+) -> Iterator[tuple[tuple[int, ...], _Along, _Along]]:
+    """What launches walk over, as kernels take it: where A, B and C begin, and the inner and the
+    outer dimension. There is one launch for each place along the shortest of further dimensions.
+    """
     if len(flat) == 1 and flat[0][0] > BATCH_MAX:
-        size, along = flat[0]
+        ((size, along),) = flat
         low = next(n for n in range(BATCH_MAX, 0, -1) if size % n == 0)
         if low > 1:
             flat = [(size // low, tuple(low * step for step in along)), (low, along)]
-    if len(flat) > 2:
-        walked = "; ".join(f"{size} matrices, steps {list(along)}" for size, along in flat)
-        raise ShapeError(
-            f"{what} has {len(flat)} dimensions in memory ({walked} of a, b and out); takes up to "
-            "two: pass contiguous operands that have all the leading dimensions"
-        )
-    if any(size > BATCH_MAX for size, _ in flat):
-        raise ShapeError(
-            f"{what} has {' x '.join(str(size) for size, _ in flat)} matrices; takes up to "
-            f"{BATCH_MAX} along each of two dimensions: split it"
-        )
-    outer, inner = [alone, alone, *flat][-2:]
-    return inner, outer
+    sizes = [size for size, _ in flat]
+    if len(flat) <= 2 and max(sizes, default=1) <= BATCH_MAX:
+        alone: _Along = 1, (0, 0, 0)
+        outer, inner = [alone, alone, *flat][-2:]
+        yield at, inner, outer
+        return
+    most = 1 if len(flat) > 2 else BATCH_MAX
+    i = sizes.index(min(sizes) if most == 1 else max(sizes))
+    size, along = flat[i]
+    for start in range(0, size, most):
+        piece = [(min(most, size - start), along)] if most > 1 else []
+        begin = tuple(x + start * step for x, step in zip(at, along, strict=True))
+        yield from _launches([*flat[:i], *piece, *flat[i + 1 :]], begin)
+
+
+def _part(view: Buffer, which: int, at: int, walked: Sequence[_Along]) -> Buffer:
+    """The matrices of one launch: of A, B or C (``which``), from ``at`` on."""
+    return replace(
+        view,
+        shape=(*(size for size, _ in walked), *view.shape[-2:]),
+        strides=(*(along[which] for _, along in walked), *view.strides[-2:]),
+        offset=view.offset + at * view.itemsize,
+    )
 
 
 def check_out(target: Buffer, matrix: Buffer) -> int:

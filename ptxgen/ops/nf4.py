@@ -87,7 +87,8 @@ def _lowered(
         if "bias" in signature.arguments:
             bind["bias"] = given.get("bias")  # type: ignore[assignment]
         size = sizes["N"] * sizes["K"] * BYTES[dtype]
-        b.launch(lambda: _quantised(found.problem(y), tier, size), {**bind, "c": y}, kernel)
+        ((problem, _),) = found.launched(y)
+        b.launch(lambda: _quantised(problem, tier, size), {**bind, "c": y}, kernel)
     else:
         gemm.check_out(y, gemm.matrices("out", y, ())[0])
     return y

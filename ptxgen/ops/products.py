@@ -8,7 +8,7 @@ from ptxgen.errors import OptionError
 from ptxgen.numerics.gemm import DGRAD, LINEAR, MATMUL, WGRAD
 from ptxgen.numerics.option import Activation, Bool, Dtype, Kernel, Layout, Tier
 from ptxgen.ops import gemm
-from ptxgen.ops.views import joined, single
+from ptxgen.ops.views import single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
@@ -266,7 +266,6 @@ def _matmul_vjp(b: Builder, at: Backward) -> Gradients:
     g, found = b.packed(b.cast(at.dys[0], b.dtype(left))), {}
 
     def gradient(one: Any, other: Any, of: Any) -> Any:
-        one, other = joined(b, one, other)
         if tuple(of.shape[:-2]) == tuple(g.shape[:-2]):
             return b.matmul(one, other, tier=tier)
         y = b.matmul(one, other, tier=tier, out_dtype=b.wide(of))
@@ -303,7 +302,7 @@ def matmul(
     Shapes
         ``a`` ``[..., M, K]`` (``[..., K, M]`` with ``transpose_a``); ``b`` ``[..., K, N]``
         (``[..., N, K]`` with ``transpose_b``); the result ``[..., M, N]``. The leading dimensions
-        broadcast as NumPy's do; all products are one launch. K = 0 gives zeros.
+        broadcast as NumPy's do. K = 0 gives zeros.
     Dtypes
         float32, bfloat16, float16 or float64, the same for both, and so the result; float32 from
         16 bits, if ``out`` or ``out_dtype`` say so.
@@ -312,10 +311,10 @@ def matmul(
         strictly batch-invariant. Each product of a batch has the bits that it has alone.
         :func:`ptxgen.reference.matmul` returns the same bits.
     Storage
-        Matrices may be any stride apart, also none, and nothing is copied: the leading dimensions
-        of a, b and out may lie along one stride each, or two (the heads of a transposed
-        ``[B, S, H, D]``). More are refused with ShapeError, and so are more than 65535 matrices
-        along one of the two (where there is only one it is cut in two, if a divisor allows).
+        Matrices may be any strides apart, also none, and nothing is copied. A launch walks over
+        two dimensions of up to 65535 matrices each: enough where the leading dimensions of a, b
+        and out lie along one stride each, or two (the heads of a transposed ``[B, S, H, D]``).
+        There is a launch for each place along further ones, the shortest.
         Passing ``a.T`` and asking for ``transpose_a`` are the same thing, at the same cost.
     Errors
         Those of :func:`ptxgen.linear`; the other arguments are as there.

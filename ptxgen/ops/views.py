@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from itertools import groupby
 from typing import Any
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
-from ptxgen.numerics.signature import broadcast
 from ptxgen.program.buffer import Buffer
 from ptxgen.runtime.strided import Strided
 
@@ -135,21 +133,6 @@ def readable(b: Any, x: Buffer) -> Buffer:
     if (along == 1 and down >= n) or (down == 1 and along >= m):
         return x
     return b.contiguous(x)  # type: ignore[no-any-return]
-
-
-def joined(b: Any, one: Any, other: Any) -> tuple[Any, Any]:
-    """Two operands of a product: with all leading dimensions where these, broadcast, would lie
-    along more strides than kernels walk.
-    """
-    lead = broadcast(tuple(one.shape[:-2]), tuple(other.shape[:-2]))
-    if lead is None:
-        return one, other
-    whole = [(1,) * (len(lead) - len(x.shape) + 2) + tuple(x.shape[:-2]) for x in (one, other)]
-    ways = [(m == 1, n == 1) for m, n in zip(*whole, strict=True) if not m == n == 1]
-    if sum(1 for _ in groupby(ways)) <= 2:
-        return one, other
-    each = (b.contiguous(b.expand(x, (*lead, *x.shape[-2:]))) for x in (one, other))
-    return next(each), next(each)
 
 
 def results(out: Buffer | tuple[Buffer, ...] | None, count: int) -> tuple[Buffer | None, ...]:

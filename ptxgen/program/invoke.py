@@ -214,7 +214,7 @@ def lower(frame: Frame, arguments: Arguments, call: Call) -> Lowered:
         return _lowered(frame, arguments, call, copies=False)
     except ShapeError:
         strided = not call.host and any(not v.contiguous for v in call.views.values())
-        if not (callable(frame.copies) or (frame.copies and strided)):
+        if not (frame.copies and strided):
             raise
         call.targets.clear()
         return _lowered(frame, arguments, call, copies=True)
@@ -240,9 +240,7 @@ def _lowered(frame: Frame, arguments: Arguments, call: Call, *, copies: bool) ->
         buffer = builder.input(name, seen.packed if call.host else seen)
         found.given[name] = buffer.memory
         found.buffers[name] = buffer
-    if copies and callable(frame.copies):
-        found.buffers = frame.copies(builder, found.buffers)
-    elif copies:
+    if copies:
         found.buffers = {n: builder.contiguous(b) for n, b in found.buffers.items()}
     over = {p.name: p.over for p in op.parameters}
     for name, obj in arguments.written.items():
@@ -263,21 +261,19 @@ def _lowered(frame: Frame, arguments: Arguments, call: Call, *, copies: bool) ->
 class Frame:
     """One operation as it is called: :attr:`function`.
 
-    ``copies``: arguments that no kernel reads as they lie are copied first: True, or by what is
-    called with a builder and the buffers by name. ``placed``: all arguments are given by place.
-    ``front``: the parameters that callers give, if not all are. ``memo``: where codes are kept.
-    ``aliases``: results
-    may be views of arguments. ``watched``: what calls go to with tensors that autograd watches, in
-    place of :attr:`ptxgen.program.operation.Op.watched`. ``hooks``: what else the function does.
-    ``missed``: what follows calls whose code is not known, with what decides them and all
-    arguments.
+    ``copies``: arguments that no kernel reads as they lie are copied first. ``placed``: all
+    arguments are given by place. ``front``: the parameters that callers give, if not all are.
+    ``memo``: where codes are kept. ``aliases``: results may be views of arguments. ``watched``:
+    what calls go to with tensors that autograd watches, in place of
+    :attr:`ptxgen.program.operation.Op.watched`. ``hooks``: what else the function does. ``missed``:
+    what follows calls whose code is not known, with what decides them and all arguments.
     """
 
     def __init__(
         self,
         op: Description,
         *,
-        copies: bool | Callable[..., dict[str, Buffer]] = False,
+        copies: bool = False,
         aliases: bool = False,
         placed: bool = False,
         front: Sequence[Parameter] | None = None,

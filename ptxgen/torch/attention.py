@@ -14,7 +14,7 @@ from ptxgen.numerics.formula import where
 from ptxgen.numerics.option import Bool, Real, Tier
 from ptxgen.numerics.signature import broadcast
 from ptxgen.ops.pointwise import Pointwise
-from ptxgen.ops.views import joined, readable
+from ptxgen.ops.views import readable
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, Op
@@ -71,7 +71,7 @@ def _weights(
     key gets zeros.
     """
     q = _rows(b, query, key, gqa)
-    given = joined(b, readable(b, q), readable(b, b.transpose(key)))
+    given = readable(b, q), readable(b, b.transpose(key))
     scores = b.matmul(*given, tier=tier, out_dtype=b.wide(query))
     length, keys, seen = query.shape[-2], key.shape[-2], None
     if mask is not None:
@@ -87,7 +87,7 @@ def _weights(
 
 
 def _attended(b: ProgramBuilder, query: Buffer, weights: Buffer, value: Buffer, tier: str) -> Any:
-    found = b.matmul(*joined(b, weights, readable(b, value)), tier=tier)
+    found = b.matmul(weights, readable(b, value), tier=tier)
     return b.reshape(found, (*query.shape[:-1], value.shape[-1]))
 
 
@@ -159,8 +159,8 @@ def _attention_kept(
 
 def _product(b: Builder, one: Any, other: Any, of: Any, tier: str) -> Any:
     """A gradient that is a product, summed along what its operand was broadcast along."""
-    lead, (one, other) = tuple(of.shape[:-2]), joined(b, one, other)
-    if lead == tuple(one.shape[:-2]) == tuple(other.shape[:-2]):
+    lead = tuple(of.shape[:-2])
+    if lead == broadcast(tuple(one.shape[:-2]), tuple(other.shape[:-2])):
         return b.matmul(one, other, tier=tier)
     found = b.matmul(one, other, tier=tier, out_dtype=b.wide(of))
     return b.cast(b.summed_to(found, (*lead, *found.shape[-2:])), b.dtype(of))

@@ -25,7 +25,7 @@ from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, Op
 from ptxgen.torch.operators import LIBRARY, added, operator
-from ptxgen.torch.record import COPIES, function, recorded, shown_to
+from ptxgen.torch.record import function, recorded, shown_to
 
 NAMES = {getattr(torch, name): name for name in DTYPES}
 """The dtypes of operands, as :mod:`ptxgen.ops` calls them."""
@@ -158,18 +158,6 @@ def linear(
 
 
 # -- batches ----------------------------------------------------------------------------------
-def _joint(b: ProgramBuilder, given: Mapping[str, Buffer]) -> dict[str, Buffer]:
-    """Both operands row by row, with all leading dimensions."""
-    lead: tuple[int, ...] | None = ()
-    for x in given.values():
-        lead = None if lead is None else broadcast(lead, x.shape[:-2])
-    shapes = {n: x.shape if lead is None else (*lead, *x.shape[-2:]) for n, x in given.items()}
-    return {n: b.contiguous(b.expand(x, shapes[n])) for n, x in given.items()}
-
-
-COPIES["matmul"] = _joint
-
-
 def matmul(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -182,9 +170,8 @@ def matmul(
 
     Shapes
         ``a`` ``[..., M, K]`` and ``b`` ``[..., K, N]``, with leading dimensions that broadcast; the
-        result ``[..., M, N]``. A batch is one launch. Transposed and expanded views (``a.mT``,
-        ``b.expand(...)``) cost nothing. Operands that no kernel reads are copied; both are, to the
-        result's leading dimensions, where those lie along more than two strides in memory.
+        result ``[..., M, N]``. Transposed and expanded views (``a.mT``, ``b.expand(...)``) cost
+        nothing. Operands whose matrices no kernel reads are copied.
     Dtypes
         Those of :func:`ptxgen.matmul`; autocast's, where that is on. A gradient has the dtype of
         its operand.

@@ -119,9 +119,6 @@ def recorder(op: Op) -> Recorder:
 
 
 _recorders: dict[Op, Recorder] = {}
-
-COPIES: dict[str, Callable[..., dict[str, Any]]] = {}
-"""By operation, what copies arguments that no kernel reads as they lie, if it is no plain copy."""
 BEFORE = (
     "if _is_compiling() or _dispatch_modes() or _transforms() or _tracing(): return _shown({})",
     "if forward_ad._current_level >= 0: return _shown({})",
@@ -157,7 +154,7 @@ class Recorder:
             "_shown": self._watched,
         }
         hooks = Hooks(before=[line.format(arguments) for line in BEFORE], names=names)
-        frame = Frame(self.op, copies=self._copied, watched=self.watched, hooks=hooks)
+        frame = Frame(self.op, copies=True, watched=self.watched, hooks=hooks)
         made = frame.function
         made.__doc__, made.__module__ = self.op.doc, "ptxgen.torch"
         made.__name__ = made.__qualname__ = self.op.name
@@ -167,12 +164,7 @@ class Recorder:
     @cached_property
     def compute(self) -> Callable[..., Any]:
         """The operation, unrecorded, of all arguments in order. It may return more results."""
-        return Frame(self.of, copies=self._copied, placed=True, hooks=Hooks(watched=False)).function
-
-    @property
-    def _copied(self) -> bool | Callable[..., dict[str, Any]]:
-        """How arguments are copied that no kernel reads as they lie."""
-        return COPIES.get(self.op.name, True)
+        return Frame(self.of, copies=True, placed=True, hooks=Hooks(watched=False)).function
 
     def _watched(self, *args: Any) -> Any:
         return self.watched(self.op, dict(zip(self.names, args, strict=True)))

@@ -57,6 +57,28 @@ def test_slices_along_any_axis():
     assert ptxgen.gather(x, np.zeros(0, np.int32), 1).shape == (3, 0, 8)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.bool_])
+@pytest.mark.parametrize(
+    ("start", "width"), [(0, 16), (0, 4), (2, 6), (1, 16), (0, 3000), (3, 3001)]
+)
+def test_bytes_are_moved_from_any_address(dtype, start, width):
+    rng = np.random.default_rng(width)
+    room = rng.integers(0, 2 if dtype is np.bool_ else 256, start + 5 * width, np.uint8)
+    x = room[start:].reshape(5, width).view(dtype)
+    which = np.array([4, 0, 0, 3], np.int64)
+    for got in (ptxgen.gather(x, which), reference.gather(x, which)):
+        assert got.dtype == dtype and (got == x[which]).all()
+
+
+def test_what_moves_bytes_takes_any_alignment():
+    """The only one that does: those beside it say what they need."""
+    routes = TABLES["gather",].routes
+    problem = {"OUTER": 1, "COUNT": 4, "BYTES": 48, "LANES": 1, "SMS": 132}
+    for align, expected in ((1, [1]), (2, [2, 1]), (4, [4, 2, 1]), (16, [16, 4, 2, 1])):
+        found = [r.main.width for r in routes if r.requires.evaluate({**problem, "ALIGN": align})]
+        assert found == expected
+
+
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_elements_are_added_where_each_says(dtype, axis):

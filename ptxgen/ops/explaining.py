@@ -199,7 +199,7 @@ def _shapes(
 
 def _alignments(align: int | tuple[int, ...], of: str, itemsize: int) -> tuple[int, ...]:
     aligns = (align,) if isinstance(align, int) else tuple(align)
-    legal = [a for a in (1, *ALIGNMENT.values) if a >= itemsize]
+    legal = [a for a in ALIGNMENT.values if a >= itemsize]
     if not aligns or not set(aligns) <= set(legal):
         raise OptionError(
             f"align is {align!r}; operands of {of} are aligned to {', '.join(map(str, legal))} "

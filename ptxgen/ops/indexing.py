@@ -20,13 +20,13 @@ from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
 from ptxgen.program.parameters import Out, OverX
 from ptxgen.spec import Problem
-from ptxgen.spec.base import GRID_MAX, INDEX_MAX
-from ptxgen.spec.moves import COUNT_MAX, GATHER_THREADS, INDEX_64, OWNED, SHARED
+from ptxgen.spec.base import GRID_MAX
+from ptxgen.spec.moves import BYTES_MAX, COUNT_MAX, GATHER_THREADS, INDEX_64, OWNED, SHARED
 
 INDICES = ("int32", "int64")
 MOVED = (
     *("float16", "bfloat16", "float32", "float64", "int32", "int64"),
-    *("int16", "uint16", "uint32", "uint64"),
+    *("int16", "uint16", "uint32", "uint64", "int8", "uint8", "bool"),
 )
 """Dtypes whose bits are moved."""
 Row = Annotated[int | None, Integer(-(1 << 31), (1 << 31) - 1)]
@@ -93,14 +93,14 @@ def _gathered(
     _unit(name, x)
     dense("out", y, 0)
     width = inner * x.itemsize
-    if width > INDEX_MAX or outer * count > GRID_MAX:
+    if width > BYTES_MAX or outer * count > GRID_MAX:
         raise ShapeError(
-            f"{what}: {outer * count} rows of {width} bytes; takes 2^31 - 1 of 2^32 - 1 bytes"
+            f"{what}: {outer * count} rows of {width} bytes; takes 2^31 - 1 of {BYTES_MAX} bytes"
         )
     down = x.strides[-2] if size > 1 else 0
     along = x.strides[0] if outer > 1 else 0
-    low = min(alignment(name, x, down, along, inner), alignment("out", y, 0))
-    units = -(-width // max(w for w in (16, 4, 2) if w <= alignment(name, x, down, along, inner)))
+    low = alignment(name, x, down, along, inner)
+    units = -(-width // max(w for w in (16, 4, 2, 1) if w <= low))
     lanes = 1
     while lanes < GATHER_THREADS and lanes * 4 < units:
         lanes *= 2
@@ -109,7 +109,7 @@ def _gathered(
         ("COUNT", count),
         ("BYTES", width),
         ("LANES", lanes),
-        ("ALIGN", low),
+        ("ALIGN", min(low, alignment("out", y, 0))),
     )
     scalars = (
         ("LDX", down * x.itemsize),

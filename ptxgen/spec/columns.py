@@ -59,7 +59,7 @@ SPACE = Space(
         ("N", Between(0, SIZE.high)),
         ("INNER", SIZE),
         ("ITEM", OneOf((1, 2, 4, 8))),
-        ("ALIGN", OneOf((1, *ALIGNMENT.values))),
+        ("ALIGN", ALIGNMENT),
         ("STATE", Between(4, STATE_MAX)),
         ("SMS", Between(1, SMS_MAX)),
     ),

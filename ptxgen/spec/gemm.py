@@ -5,7 +5,7 @@ Problem variables, all integers:
 =================  =====================================================================
 ``M, N, K``        rows, columns, reduction length; 1 .. 2^31 - 1
 ``CHUNK, CHUNKS``  chunk length of the contract's plan (1 .. K), and ceil(K / CHUNK)
-``ALIGN_A/B``      largest of 2, 4, 8, 16 bytes that divides the operand's address and the
+``ALIGN_A/B``      largest of 1, 2, 4, 8, 16 bytes that divides the operand's address and the
                    byte distance of its rows
 ``ALIGN_C``        the same of the result, and ``ITEM_C``, bytes of its elements: where it is read
                    before the first step (:attr:`Plan.continued`)

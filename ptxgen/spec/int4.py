@@ -27,7 +27,7 @@ from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, Expect, KernelSpec, check
 from ptxgen.spec.effort import Effort, Phase
 from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, MEANINGS
-from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
+from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, Space
 
 BIAS_I32, OUT_I32, OUT_F32, ACTIVATION_SHIFT = 1, 2, 4, 8
 """The kernels' flags: what bias and result are, if not f32 and packed; from bit 8 on the
@@ -46,7 +46,6 @@ BLOCK = 32
 @cache
 def space(dtype: str) -> Space:
     """The products of elements of ``dtype``."""
-    aligned = OneOf((1, 2, 4, 8, 16))
     return Space(
         f"products of {dtype}",
         (
@@ -54,8 +53,8 @@ def space(dtype: str) -> Space:
             ("N", SIZE),
             ("K", Between(1, int4.ELEMENTS[dtype].k_max)),
             ("SMS", Between(1, SMS_MAX)),
-            ("ALIGN_A", aligned),
-            ("ALIGN_B", aligned),
+            ("ALIGN_A", ALIGNMENT),
+            ("ALIGN_B", ALIGNMENT),
         ),
     )
 

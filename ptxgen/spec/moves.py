@@ -55,13 +55,15 @@ LEAVES, SHARES, SORTED = var("LEAVES"), var("SHARES"), var("SORTED")
 
 INDEX_64 = 1
 """The flag: indices are of 64 bits."""
-GATHER_THREADS = 256
+GATHER_THREADS, AHEAD = 256, 4
+BYTES_MAX = INDEX_MAX - AHEAD * GATHER_THREADS
+"""Most bytes of a row that is moved: threads count beyond its end."""
 GATHERS = Space(
     "gather",
     (
         ("OUTER", SIZE),
         ("COUNT", SIZE),
-        ("BYTES", Between(1, INDEX_MAX)),
+        ("BYTES", Between(1, BYTES_MAX)),
         ("LANES", OneOf(tuple(1 << i for i in range(9)))),
         ("ALIGN", ALIGNMENT),
         ("SMS", Between(1, SMS_MAX)),
@@ -75,7 +77,7 @@ class GatherSpec(KernelSpec):
     """Reads rows where indices say, ``width`` bytes at a time, ``turns`` of them ahead."""
 
     width: int
-    turns: int = 4
+    turns: int = AHEAD
     dtype: str = "any"
     min_arch: str = "sm_80"
     contract: Contract = COPY
@@ -93,7 +95,7 @@ class GatherSpec(KernelSpec):
 
     def __post_init__(self) -> None:
         name = type(self).__name__
-        check(self.width in (2, 4, 16), name, "width", self.width, (2, 4, 16))
+        check(self.width in (1, 2, 4, 16), name, "width", self.width, (1, 2, 4, 16))
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
 
     @property

@@ -58,7 +58,7 @@ Domain = Between | OneOf
 
 SIZE = Between(1, DIM_MAX)
 """A dimension that is not empty."""
-ALIGNMENT = OneOf((2, 4, 8, 16))
+ALIGNMENT = OneOf((1, 2, 4, 8, 16))
 """Largest of these that divides an operand's address and the byte distance of its rows."""
 
 

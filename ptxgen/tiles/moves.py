@@ -22,7 +22,7 @@ SUMMED = ("bf16", "f16", "f32", "f64", "i32", "i64")
 
 
 def _gather() -> RouteTable:
-    widths = {16: "whole vectors", 4: "rows off 16 bytes", 2: "rows off 4 bytes"}
+    widths = {16: "whole vectors", 4: "rows off 16 bytes", 2: "rows off 4 bytes", 1: "odd bytes"}
     routes = tuple(Route((GatherSpec(w),), TRUE, reason) for w, reason in widths.items())
     return RouteTable(GATHERS, routes, ("any",))
 

@@ -13,6 +13,8 @@ GATHER = (
     (0, "gather_16x4_0eab61", 16),
     # rows off 16 bytes
     (1, "gather_4x4_b595ae", 4),
+    # rows off 4 bytes
+    (2, "gather_2x4_da3935", 2),
 )
 
 
@@ -26,6 +28,6 @@ def candidates(
             choice = Choice(route, (kernel,), (-(-(outer * count * lanes) // 256),), ())
             yield Candidate(0.0, choice)
             return
-    # 2: rows off 4 bytes
-    choice = Choice(2, ("gather_2x4_da3935",), (-(-(outer * count * lanes) // 256),), ())
+    # 3: odd bytes
+    choice = Choice(3, ("gather_1x4_df08ec",), (-(-(outer * count * lanes) // 256),), ())
     yield Candidate(0.0, choice)

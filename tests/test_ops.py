@@ -555,7 +555,20 @@ REFUSALS = {
     # dtypes
     "f64": ("linear", (a64(5, 7), W), {}, DtypeError, "w has dtype float32; takes float64, that"),
     "i32": ("linear", (i32(5, 7), W), {}, DtypeError, "x has dtype int32; takes float32"),
-    "bf16": ("linear", (X, half(7, 9)), {}, DtypeError, "w has dtype bfloat16; takes float32, tha"),
+    "bf16": (
+        "linear",
+        (X, half(7, 9)),
+        {"tier": "tc"},
+        DtypeError,
+        "x has dtype float32; takes bf",
+    ),
+    "f32": (
+        "linear",
+        (half(5, 7), W),
+        {"tier": "tc"},
+        DtypeError,
+        "w has dtype float32; takes bfl",
+    ),
     "mixed": ("linear", (X, a64(7, 9)), {}, DtypeError, "w has dtype float64; takes float32, that"),
     "bias dtype": ("linear", (X, W, a64(9)), {}, DtypeError, "bias has dtype float64; takes float"),
     "no array": ("linear", (lambda t: "x", W), {}, DtypeError, r"x is a builtins\.str; takes an a"),

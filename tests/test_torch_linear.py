@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import io
 
 import numpy as np
@@ -143,6 +144,37 @@ def test_matmul_and_its_gradients():
     same_bits(array(db), reference.matmul(array(g), array(a), transpose_a=True))
     strided = torch.randn(4, 18)[:, ::2]
     same_bits(array(pt.matmul(strided, b.T)), reference.matmul(array(strided), array(b).T))
+
+
+PAIRS = (
+    (torch.float32, torch.bfloat16),
+    (torch.bfloat16, torch.float32),
+    (torch.float32, torch.half),
+)
+
+
+@pytest.mark.parametrize("dtypes", PAIRS, ids=str)
+@pytest.mark.parametrize("name", ["linear", "matmul", "batch", "baddbmm"])
+def test_two_dtypes_and_their_gradients(name, dtypes):
+    """Those of float32, of which each gradient is rounded once to the dtype of what it is of."""
+    torch.manual_seed(0)
+    shapes = {"linear": ((5, 9), (6, 9)), "matmul": ((2, 5, 9), (9, 6))}
+    shapes |= {"batch": ((2, 5, 9), (2, 9, 6)), "baddbmm": ((2, 5, 9), (2, 9, 6))}
+    pair = zip(shapes[name], dtypes, strict=True)
+    a, b = (torch.randn(of).to(d).requires_grad_() for of, d in pair)
+    added = functools.partial(pt.baddbmm, torch.zeros(()), alpha=0.5)
+    f = {"linear": pt.linear, "baddbmm": added}.get(name, pt.matmul)
+    g = torch.randn(f(a, b).shape)
+    y, da, db = grads(f, a, b, dy=g)
+    wide = [x.detach().float().requires_grad_() for x in (a, b)]
+    expected, *those = grads(f, *wide, dy=g)
+    assert y.dtype == torch.float32 and torch.equal(y, expected)
+    for found, of, x in zip((da, db), those, (a, b), strict=True):
+        assert found.dtype == x.dtype and torch.equal(found, of.to(x.dtype))
+    if name == "matmul":
+        operator = grads(torch.ops.ptxgen.matmul, a, b, dy=g)
+        compiled = grads(torch.compile(pt.matmul, fullgraph=True, backend="aot_eager"), a, b, dy=g)
+        assert equal(operator, [y, da, db]) and equal(compiled, [y, da, db])
 
 
 BATCHES = {
@@ -522,7 +554,7 @@ def test_errors_are_those_of_the_library():
         (ShapeError, "w has shape", (x, w[:, 1:], b), {}),
         (ShapeError, "bias has shape", (x, w, b[1:]), {}),
         (DtypeError, "w has dtype float32; takes float64", (x.double(), w, b), {}),
-        (DtypeError, "w has dtype float16", (x, w.half(), b), {}),
+        (DtypeError, "w has dtype float16", (x.bfloat16(), w.half(), b), {}),
         (DtypeError, "bias has dtype float16", (x, w, b.half()), {}),
         (DtypeError, "out_dtype is 'float64'", (x, w, b), {"out_dtype": torch.float64}),
         (OptionError, "activation is 'tanh'", (x, w, b), {"activation": "tanh"}),

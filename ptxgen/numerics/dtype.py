@@ -35,6 +35,18 @@ FULL = {short: full for full, short in NAMES.items()}
 """The full names of these."""
 ITEMSIZE = {short: BYTES[full] for full, short in NAMES.items()}
 """Bytes of an element, by the short name."""
+
+
+def joint(one: str, other: str) -> str | None:
+    """The dtype that both operands of a product are brought to, exactly; None where there is none:
+    of 16 bits beside float32, that.
+    """
+    if one == other:
+        return one
+    narrow = {one, other} - {"float32"}
+    return "float32" if narrow in ({"bfloat16"}, {"float16"}) else None
+
+
 SHORT = {name: short for long, short in DTYPES.items() for name in (long, short)}
 """A dtype's name in specs, from that or from its full name."""
 

@@ -39,8 +39,9 @@ def explain(
 
     ``sizes``: the operation's own, in its order (M, N, K of products). ``options``: those of the
     operation, such as ``layout`` and ``tier``; of an argument that may be left out, True says that
-    it is there. ``dtype``: of the operands (default: float32), or of their elements, where that is
-    an option. ``arch``, ``sms``: default those of the GPU's tuning, or an H200's, sm_90 with 132.
+    it is there; of any, a dtype that it is of that. ``dtype``: of the other operands (default:
+    float32), or of their elements, where that is an option. ``arch``, ``sms``: default those of the
+    GPU's tuning, or an H200's, sm_90 with 132.
     ``align``: bytes, of all operands or of each. ``gpu``: the GPU's name, whose tuning decides if
     there is one for its SMs (default: an H200's, unless ``arch`` or ``sms`` is given); if not,
     ``arch`` and ``sms`` must be given.
@@ -89,7 +90,8 @@ def program_of(
     if "dtype" in row.options:
         given["dtype"] = of
     arrays = {p.name: p.kind for p in row.parameters if p.kind in (ARRAY, OPTIONAL, EITHER)}
-    there = [n for n, kind in arrays.items() if kind == ARRAY or given.pop(n, None) is True]
+    own = {n: name_of(given.pop(n), n, NAMES) for n in arrays if isinstance(given.get(n), str)}
+    there = [n for n, k in arrays.items() if k == ARRAY or n in own or given.pop(n, None) is True]
     if "axis" in row.options and row.options["axis"] is None:
         given.setdefault("axis", -1)
     if row.layouts and "layout" in given:
@@ -113,7 +115,7 @@ def program_of(
         free = iter(range(len(there)))
         buffers = {}
         for name in there:
-            kind = row.dtypes.get(name, of)
+            kind = own.get(name) or row.dtypes.get(name, of)
             kind = _wide(of) if kind == "wide" else FULL.get(kind, kind)
             fixed = name in row.dtypes and "dtype" not in row.options
             address = 16 if fixed else low[next(free) % len(low)]

@@ -15,7 +15,7 @@ from typing import Any
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics.activation import CODES
 from ptxgen.numerics.contract import AUTO_TIER, CONTRACTS, OPERATIONS, TIERS, Operation, Product
-from ptxgen.numerics.dtype import DTYPES, ITEMSIZE
+from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, joint
 from ptxgen.numerics.signature import BATCH, DIM_MAX, Signature
 from ptxgen.ops.views import alignment, check_vector, leading
 from ptxgen.program.buffer import Buffer
@@ -151,7 +151,7 @@ def lowered(
     kernel: str | None = None,
 ) -> Buffer:
     """The product that an operation makes of ``operands``, by the names of its arguments."""
-    given = {name: x for name, x in operands.items() if x is not None}
+    given = _alike(b, signature, {n: x for n, x in operands.items() if x is not None}, tier)
     wanted = result_dtype(signature.name, given, out_dtype, out)
     (shape,) = signature.infer({n: x.shape for n, x in given.items()}, layout).results
     target = b.result(shape, wanted, out)
@@ -177,6 +177,16 @@ def lowered(
         bind = {"a": each["a"], "b": each["b"], **bias, "c": each["c"]}
         b.launch(lambda: problem, bind, kernel, also)  # noqa: B023 - called at once
     return target
+
+
+def _alike(
+    b: ProgramBuilder, signature: Signature, given: dict[str, Buffer], tier: str
+) -> dict[str, Buffer]:
+    """The operands in one dtype: those of 16 bits beside float32 are brought to that, exactly."""
+    first, second = (given[name].dtype for name in OPERATIONS[signature.name].arguments)
+    if first == second or tier == "tc" or (own := joint(first, second)) is None:
+        return given
+    return {n: b.cast(x, own) if joint(x.dtype, own) == own else x for n, x in given.items()}
 
 
 def read(
@@ -278,7 +288,9 @@ def _kind(operation: Operation, given: Mapping[str, Buffer], tier: str) -> tuple
             f"convert it first"
         )
     if b.dtype != a.dtype:
-        raise DtypeError(f"{second} has dtype {b.dtype}; takes {a.dtype}, that of {first}")
+        beside = [n for n in DTYPES if n != a.dtype and tier == "simt" and joint(a.dtype, n)]
+        takes = " or ".join((f"{a.dtype}, that of {first}", *beside))
+        raise DtypeError(f"{second} has dtype {b.dtype}; takes {takes}")
     bias = given.get("bias")
     if bias is not None and bias.dtype not in (accepted := _mixed(a.dtype)):
         raise DtypeError(f"bias has dtype {bias.dtype}; takes {' or '.join(accepted)}")

@@ -25,8 +25,8 @@ _centred = Pointwise(lambda x, mean, by: (x - mean) * by, "centred")
 _by_spread = Pointwise(lambda dy, y, count: dy / (y * count), "by_spread")
 
 
-def through_activation(b: Builder, at: Backward, again: Callable[..., Any]) -> Any:
-    """dy by what an activation was given, in the dtype of x: relu's follows from the result, others
+def through_activation(b: Builder, at: Backward, again: Callable[..., Any], dtype: str = "") -> Any:
+    """dy by what an activation was given, in ``dtype``, or that of x: relu's follows from the result, others
     from what ``again`` computes once more.
     """
     (dy,), name = at.dys, at.options["activation"]
@@ -34,7 +34,7 @@ def through_activation(b: Builder, at: Backward, again: Callable[..., Any]) -> A
         dy = b.gradient_of(name, at.results[0], dy)
     elif name not in (None, "none"):
         dy = b.gradient_of(name, again(out_dtype="float32"), dy)
-    return b.packed(b.cast(dy, b.dtype(at["x"])))
+    return b.packed(b.cast(dy, dtype or b.dtype(at["x"])))
 
 
 def _spread(b: Builder, v: Any, at: Backward) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptxgen.errors import OptionError
+from ptxgen.numerics.dtype import joint
 from ptxgen.numerics.gemm import DGRAD, LINEAR, MATMUL, WGRAD
 from ptxgen.numerics.option import Activation, Bool, Dtype, Kernel, Layout, Tier
 from ptxgen.ops import gemm
@@ -13,6 +14,19 @@ from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
 from ptxgen.program.parameters import Out
+
+
+def shared(b: Builder, one: Any, other: Any) -> str:
+    """The dtype that a product brings these operands to."""
+    return joint(b.dtype(one), b.dtype(other)) or b.dtype(one)
+
+
+def _wgrad(b: Builder, x: Any, dy: Any, dtype: str, **of: Any) -> Any:
+    """``linear_wgrad``, rounded once to ``dtype``."""
+    own = shared(b, x, dy)
+    return b.cast(
+        b.linear_wgrad(x, dy, **of, out_dtype=dtype if dtype == own else b.wide(dy)), dtype
+    )
 
 
 def _linear_vjp(b: Builder, at: Backward) -> Gradients:
@@ -27,11 +41,11 @@ def _linear_vjp(b: Builder, at: Backward) -> Gradients:
     elif at.options["activation"] not in (None, "none"):
         z = b.linear(x, w, bias, **of, out_dtype="float32")
         dy = b.gradient_of(at.options["activation"], z, dy)
-    dy = b.packed(b.cast(dy, b.dtype(x)))
+    dy = b.packed(b.cast(dy, shared(b, x, w)))
     if "x" in at.needs:
-        found["x"] = b.linear_dgrad(dy, w, **of)
+        found["x"] = b.cast(b.linear_dgrad(dy, w, **of), b.dtype(x))
     if "w" in at.needs:
-        found["w"] = b.linear_wgrad(x, dy, **of, out_dtype=b.dtype(w))
+        found["w"] = _wgrad(b, x, dy, b.dtype(w), **of)
     if "bias" in at.needs:
         found["bias"] = bias_gradient(b, dy, b.dtype(bias))
     return found
@@ -68,7 +82,9 @@ def linear(
     Dtypes
         float32, bfloat16, float16 or float64, the same for x and w. ``bias`` has theirs, and so
         does the result. Where these have 16 bits, ``bias`` may be float32, and so may the result,
-        if ``out`` or ``out_dtype`` say so.
+        if ``out`` or ``out_dtype`` say so. Where one of x and w is float32 and the other has 16
+        bits, the product is that of float32, to which the other (and a bias of 16 bits) is brought,
+        exactly, in a step of its own.
     Tiers
         ``"simt"``: FMA units, contract ``fma/2`` (``fma64/1`` of float64); all dtypes. ``"tc"``:
         tensor cores, contract ``tc16/2``; 16-bit dtypes. ``"auto"``: tc for 16 bits, else simt.
@@ -128,11 +144,11 @@ def linear(
 
 def _dgrad_vjp(b: Builder, at: Backward) -> Gradients:
     dy, w, of = at["dy"], at["w"], at.only("layout", "tier")
-    g, found = b.packed(b.cast(at.dys[0], b.dtype(dy))), {}
+    g, found = b.packed(b.cast(at.dys[0], shared(b, dy, w))), {}
     if "dy" in at.needs:
-        found["dy"] = b.linear(g, w, **of)
+        found["dy"] = b.cast(b.linear(g, w, **of), b.dtype(dy))
     if "w" in at.needs:
-        found["w"] = b.linear_wgrad(g, dy, **of, out_dtype=b.dtype(w))
+        found["w"] = _wgrad(b, g, dy, b.dtype(w), **of)
     return found
 
 
@@ -155,7 +171,8 @@ def linear_dgrad(
         ``[..., K]``. N = 0 gives zeros.
     Dtypes
         float32, bfloat16, float16 or float64, the same for both, and so the result; float32 from
-        16 bits, if ``out`` or ``out_dtype`` say so.
+        16 bits, if ``out`` or ``out_dtype`` say so. float32 beside 16 bits is served as by
+        :func:`ptxgen.linear`.
     Order
         The contracts of :func:`ptxgen.linear`, summed over n ascending: ``fma/2`` in chunks whose
         length depends on (N, K) only (:data:`ptxgen.numerics.contract.ROWS`), ``tc16/2`` likewise
@@ -179,11 +196,11 @@ def linear_dgrad(
 
 def _wgrad_vjp(b: Builder, at: Backward) -> Gradients:
     x, dy, of = at["x"], at["dy"], at.only("layout", "tier")
-    g, found = b.packed(b.cast(at.dys[0], b.dtype(x))), {}
+    g, found = b.packed(b.cast(at.dys[0], shared(b, x, dy))), {}
     if "x" in at.needs:
-        found["x"] = b.linear_dgrad(dy, g, **of)
+        found["x"] = b.cast(b.linear_dgrad(dy, g, **of), b.dtype(x))
     if "dy" in at.needs:
-        found["dy"] = b.linear(x, g, **of)
+        found["dy"] = b.cast(b.linear(x, g, **of), b.dtype(dy))
     return found
 
 
@@ -210,7 +227,7 @@ def linear_wgrad(
     Dtypes
         float32, bfloat16, float16 or float64, the same for both. The result is float32 (float64 of
         float64) unless ``out`` or ``out_dtype`` give the operands' dtype (one rounding, after
-        everything).
+        everything). float32 beside 16 bits is served as by :func:`ptxgen.linear`.
     Order
         The contracts of :func:`ptxgen.linear`, summed over m ascending in chunks whose length
         depends on the shape only (:data:`ptxgen.numerics.contract.BATCH` and ``TC_BATCH``), chunks
@@ -263,18 +280,18 @@ def _matmul_vjp(b: Builder, at: Backward) -> Gradients:
     """
     tier, turned = at.options["tier"], {n: at.options[f"transpose_{n}"] for n in ("a", "b")}
     left, right = (b.transpose(at[n]) if turned[n] else at[n] for n in ("a", "b"))
-    g, found = b.packed(b.cast(at.dys[0], b.dtype(left))), {}
+    g, found = b.packed(b.cast(at.dys[0], shared(b, left, right))), {}
 
     def gradient(one: Any, other: Any, of: Any) -> Any:
         if tuple(of.shape[:-2]) == tuple(g.shape[:-2]):
-            return b.matmul(one, other, tier=tier)
+            return b.cast(b.matmul(one, other, tier=tier), b.dtype(of))
         y = b.matmul(one, other, tier=tier, out_dtype=b.wide(of))
         return b.cast(b.summed_to(y, of.shape), b.dtype(of))
 
     if "a" in at.needs:
         found["a"] = gradient(g, b.transpose(right), left)
     if "b" in at.needs and len(right.shape) == 2 < len(left.shape):  # all rows meet one matrix
-        found["b"] = b.linear_wgrad(left, g, layout="kn", tier=tier, out_dtype=b.dtype(right))
+        found["b"] = _wgrad(b, left, g, b.dtype(right), layout="kn", tier=tier)
     elif "b" in at.needs:
         found["b"] = gradient(b.transpose(left), g, right)
     return {n: b.transpose(d) if turned[n] else d for n, d in found.items()}
@@ -305,7 +322,8 @@ def matmul(
         broadcast as NumPy's do. K = 0 gives zeros.
     Dtypes
         float32, bfloat16, float16 or float64, the same for both, and so the result; float32 from
-        16 bits, if ``out`` or ``out_dtype`` say so.
+        16 bits, if ``out`` or ``out_dtype`` say so. float32 beside 16 bits is served as by
+        :func:`ptxgen.linear`.
     Order
         That of :func:`ptxgen.linear`: ``matmul(a, b)`` and ``linear(a, b)`` are one contract,
         strictly batch-invariant. Each product of a batch has the bits that it has alone.

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics.contract import AUTO_TIER, CONTRACTS, PLANS, TIERS, Contract, TensorCore
-from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
+from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, joint, name_of
 from ptxgen.numerics.gemm import DGRAD, LINEAR, MATMUL, WGRAD
 from ptxgen.numerics.signature import Signature
 from ptxgen.oracle.activation import activate, check_activation
@@ -172,6 +172,9 @@ def _read(
     if layout not in signature.forms:
         raise OptionError(f"layout={layout!r}: expected one of {list(signature.forms)}")
     given = {name: _operand(name, v) for name, v in arrays.items() if v is not None}
+    one, other, *_ = (v.dtype.name for v in given.values())
+    if one != other and tier != "tc" and joint(one, other):
+        given = {name: _wide(v) for name, v in given.items()}
     kind = _kind(given, tier, arch, out_dtype, wide)
     inferred = signature.infer({name: v.shape for name, v in given.items()}, layout)
     return given, inferred.results[0], kind

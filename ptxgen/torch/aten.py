@@ -51,13 +51,15 @@ def _name(dtype: Any) -> str | None:
 
 
 def _mm(b: Any, tier: str, x: Any, y: Any, dtype: Any = None) -> Any:
-    if not len(x.shape) == len(y.shape) == 2:
+    if not len(x.shape) == len(y.shape) == 2 or b.dtype(x) != b.dtype(y):
         raise Left(UNKNOWN)  # PyTorch refuses it in its own words
     return b.matmul(readable(b, x), readable(b, y), tier=tier, out_dtype=_name(dtype))
 
 
 def _bmm(b: Any, tier: str, x: Any, y: Any, dtype: Any = None) -> Any:
     check_batches(x, y, "batch1", "batch2")
+    if b.dtype(x) != b.dtype(y):
+        raise Left(UNKNOWN)
     return b.matmul(readable(b, x), readable(b, y), tier=tier, out_dtype=_name(dtype))
 
 
@@ -91,6 +93,7 @@ def _addmm(
     b: Any, tier: str, input: Any, x: Any, y: Any, dtype: Any = None, *, beta: Any, alpha: Any
 ) -> Any:
     vector = len(input.shape) == 1 and input.shape[0] == y.shape[1] and len(x.shape) == 2
+    vector = vector and b.dtype(x) == b.dtype(y)
     if alpha == beta == 1 and vector:  # a linear layer: the kernel adds the bias
         given = readable(b, x), readable(b, y), b.packed(input)
         return b.linear(*given, layout="kn", tier=tier, out_dtype=_name(dtype))

@@ -20,6 +20,7 @@ from ptxgen.ops import OPERATIONS
 from ptxgen.ops.gradients import through_activation
 from ptxgen.ops.nf4 import Accumulate, frozen_vjp, operands
 from ptxgen.ops.nf4_weight import Weight
+from ptxgen.ops.products import shared
 from ptxgen.ops.views import readable, rows_apart
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
@@ -47,11 +48,12 @@ def _linear_vjp(b: Builder, at: Backward) -> Gradients:
     x, w, bias = (at[n] for n in ("x", "w", "bias"))
     found: Gradients = {}
     of, rounded = at.only("layout", "tier"), _rounded(b, w, at.options["dtype"])
-    dy = through_activation(b, at, partial(b.linear, x, rounded, bias, **of))
+    own = shared(b, x, rounded)
+    dy = through_activation(b, at, partial(b.linear, x, rounded, bias, **of), own)
     if "x" in at.needs:
-        found["x"] = b.linear_dgrad(dy, rounded, **of)
+        found["x"] = b.cast(b.linear_dgrad(dy, rounded, **of), b.dtype(x))
     if "w" in at.needs:
-        dw = _sum(b, at["w_sum"], x, dy, b.dtype(w), b.dtype(x), **of)
+        dw = _sum(b, at["w_sum"], x, dy, b.dtype(w), own, **of)
         found |= {} if dw is None else {"w": dw}
     if "bias" in at.needs:
         found |= _bias_gradient(b, at, dy)
@@ -228,11 +230,11 @@ def _baddbmm_vjp(b: Builder, at: Backward) -> Gradients:
     input, x, y = (at[n] for n in ("input", "a", "b"))
     alpha, tier = at.options["alpha"], at.options["tier"]
     (dy,), found = at.dys, {}
-    g = b.packed(b.cast(dy, b.dtype(x)))
+    g = b.packed(b.cast(dy, shared(b, x, y)))
 
     def gradient(one: Any, other: Any, of: Any) -> Any:
         if alpha == 1:
-            return b.matmul(one, other, tier=tier)
+            return b.cast(b.matmul(one, other, tier=tier), b.dtype(of))
         product = b.matmul(one, other, tier=tier, out_dtype=b.wide(of))
         return b.cast(b.mul(product, alpha), b.dtype(of))
 
@@ -264,7 +266,7 @@ def _baddbmm(
     y = to.matmul(readable(to, a), readable(to, b), tier=tier, out_dtype=to.wide(a))
     if broadcast(input.shape, y.shape) != y.shape:
         raise ShapeError(f"input has shape {list(input.shape)}; takes what broadcasts to {y.shape}")
-    found: Buffer = accumulated(to, y, input, beta, alpha, out_dtype or a.dtype)
+    found: Buffer = accumulated(to, y, input, beta, alpha, out_dtype or shared(to, a, b))
     return found
 
 

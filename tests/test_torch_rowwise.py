@@ -42,6 +42,31 @@ def test_gradients_of_softmax():
         same(dx, compute(f"{name}_backward", dy.detach().numpy(), y.detach().numpy()))
 
 
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_gradients_of_rows_with_lengths(name):
+    """Those of rows of these elements alone; 0 beyond, where neither x nor dy is looked at."""
+    x, dy = tensors((4, 40), (4, 40))
+    lengths = torch.tensor([0, 1, 17, 40])
+    with torch.no_grad():
+        for row, length in enumerate(lengths):
+            x[row, length:] = torch.nan
+            dy[row, length:] = torch.nan
+    f = getattr(ours, name)
+    y = f(x, lengths=lengths)
+    (dx,) = torch.autograd.grad(y, x, dy.detach())
+    for row, length in enumerate(lengths):
+        one = x[row, :length].detach().requires_grad_()
+        (of,) = torch.autograd.grad(f(one), one, dy[row, :length].detach()) if length else (one,)
+        assert torch.equal(dx[row, :length], of) and not dx[row, length:].any()
+    made = torch.compile(lambda x, n: f(x, lengths=n), fullgraph=True, backend="aot_eager")
+    again = made(x, lengths)
+    assert torch.equal(torch.autograd.grad(again, x, dy.detach())[0], dx)
+    assert torch.equal(again, y)
+    turned = f(x.T, 0, lengths=lengths.int())
+    assert torch.equal(turned, y.T)
+    assert torch.equal(torch.autograd.grad(turned, x, dy.detach().T)[0], dx)
+
+
 def test_gradients_of_norms():
     x, w, b, dy = tensors((3, 40), (40,), (40,), (3, 40))
     given = [t.detach().numpy() for t in (dy, x, w)]

@@ -85,7 +85,8 @@ class RowOp:
     the first array does not say it. ``narrow``: whether ``out_dtype`` may have 16 bits where the
     first array has 32.
 
-    ``when``: of results that are only there if an array is given, that array's name.
+    ``when``: of results that are only there if an array is given, that array's name. ``lengths``:
+    arrays that say of how many elements a row is (:attr:`Signature.lengths`).
     ``form``: how users call it: "reduce", over any axes; "along" one; "own", by a function of its
     name that is written for it; "" not at all, other operations do. ``says``: what it computes, for
     people.
@@ -104,6 +105,7 @@ class RowOp:
     wide: str = ""
     narrow: bool = False
     when: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    lengths: frozenset[str] = frozenset()
     form: str = ""
     says: str = ""
 
@@ -121,6 +123,7 @@ class RowOp:
             ("M", "N"),
             optional=self.optional,
             over=self.over,
+            lengths=dict.fromkeys(self.lengths, "N"),
         )
 
     @property
@@ -262,9 +265,18 @@ def _std(x: Node, correction: Node) -> Node:
     return functions.sqrt(_var(x, correction))
 
 
-def _softmax(x: Node) -> Node:
-    e = decay(x - x.reduce("max"))
-    return e * (1 / e.reduce("sum"))
+def _first_of(lengths: Node | None) -> Callable[[Node, float], Node]:
+    """What there is of the first elements of a row, so many, and a number beyond them."""
+    if lengths is None:
+        return lambda x, _: x
+    inside = cast(index(), lengths.type) < lengths
+    return lambda x, beyond: where(inside, x, beyond)
+
+
+def _softmax(x: Node, lengths: Node | None) -> Node:
+    of = _first_of(lengths)
+    e = of(decay(x - of(x, -math.inf).reduce("max")), 0)
+    return of(e * (1 / e.reduce("sum")), 0)
 
 
 def _attention_weights(x: Node, seen: Node | None, scale: Node | None) -> Node:
@@ -277,17 +289,20 @@ def _attention_weights(x: Node, seen: Node | None, scale: Node | None) -> Node:
     return where(m == -math.inf, 0, e * (1 / e.reduce("sum")))
 
 
-def _softmax_backward(dy: Node, y: Node) -> Node:
-    return (dy - (dy * y).reduce("sum")) * y
+def _softmax_backward(dy: Node, y: Node, lengths: Node | None) -> Node:
+    of = _first_of(lengths)
+    return of((dy - of(dy * y, 0).reduce("sum")) * y, 0)
 
 
-def _log_softmax(x: Node) -> Node:
-    shifted = x - x.reduce("max")
-    return shifted - functions.log(decay(shifted).reduce("sum"))
+def _log_softmax(x: Node, lengths: Node | None) -> Node:
+    of = _first_of(lengths)
+    shifted = x - of(x, -math.inf).reduce("max")
+    return of(shifted - functions.log(of(decay(shifted), 0).reduce("sum")), -math.inf)
 
 
-def _log_softmax_backward(dy: Node, y: Node) -> Node:
-    return dy - decay(y) * dy.reduce("sum")
+def _log_softmax_backward(dy: Node, y: Node, lengths: Node | None) -> Node:
+    of = _first_of(lengths)
+    return of(dy - decay(y) * of(dy, 0).reduce("sum"), 0)
 
 
 def _logsumexp(x: Node) -> Node:
@@ -553,6 +568,9 @@ _CORRECTION = {"correction": Number(1.0, option=Real(least=-3e38, most=3e38))}
 _EPS = {"eps": Number(1e-6, option=EPS)}
 _EPS_LAYER = {"eps": Number(1e-5, option=EPS)}
 _X = {"x": "element"}
+_DY_Y, _LENGTHS = {"dy": "element", "y": "element"}, {"lengths": "row"}
+_COUNTS = frozenset(_LENGTHS)
+_Counted = partial(RowOp, optional=_COUNTS, integers=_COUNTS, lengths=_COUNTS)
 _RESIDUAL = {
     "residual": "element",
     "weight": "column",
@@ -646,12 +664,13 @@ TABLE: dict[str, RowOp] = {
             form="reduce",
             says="``sqrt(var(x))`` over ``axis``.",
         ),
-        RowOp(
+        _Counted(
             "softmax",
             _softmax,
+            _X | _LENGTHS,
             form="along",
             says="``e * (1 / sum(e))`` along ``axis``, of ``e = exp(x - max(x))``. A row of -inf, "
-            "or with a NaN or +inf, gives NaN.",
+            "or with a NaN or +inf, gives NaN. ``lengths``: of so many first elements; 0 beyond.",
         ),
         RowOp(
             "attention_weights",
@@ -663,20 +682,17 @@ TABLE: dict[str, RowOp] = {
             integers=frozenset({"seen"}),
             narrow=True,
         ),
-        RowOp("softmax_backward", _softmax_backward, {"dy": "element", "y": "element"}, _BACK),
-        RowOp(
+        _Counted("softmax_backward", _softmax_backward, _DY_Y | _LENGTHS, _BACK),
+        _Counted(
             "log_softmax",
             _log_softmax,
+            _X | _LENGTHS,
             form="along",
             says="``d - log(sum(exp(d)))`` along ``axis``, of ``d = x - max(x)``. A row of -inf, "
-            "or with a NaN or +inf, gives NaN.",
+            "or with a NaN or +inf, gives NaN. ``lengths``: of so many first elements; -inf "
+            "beyond.",
         ),
-        RowOp(
-            "log_softmax_backward",
-            _log_softmax_backward,
-            {"dy": "element", "y": "element"},
-            _BACK,
-        ),
+        _Counted("log_softmax_backward", _log_softmax_backward, _DY_Y | _LENGTHS, _BACK),
         RowOp("logsumexp_f64", _logsumexp, results=_ROW, dtypes=("f64",)),
         RowOp(
             "cross_entropy",

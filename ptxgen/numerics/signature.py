@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
+from typing import Any
 
-from ptxgen.errors import ShapeError
+from ptxgen.errors import IndexRangeError, ShapeError, SpecError
 from ptxgen.expr import Expr
 
 DIM_MAX = (1 << 31) - 1
@@ -47,7 +48,10 @@ class Signature:
     ``sizes``: the names of its sizes, in the order in which people give them. ``over``: of results,
     the arguments that its memory may be, as a whole: kernels read each element of those before they
     write it. ``relations``: what sizes are to each other besides, where the same name does not say
-    it: predicates, each with words for people.
+    it: predicates, each with words for people. ``lengths``: arguments of integers, and the size
+    that each of their values is at most, along which it says how many elements count. The host
+    knows the size, and only the device the values: to a kernel one below 0 is 0, and one beyond the
+    size is that.
     """
 
     name: str
@@ -58,6 +62,18 @@ class Signature:
     optional: frozenset[str] = frozenset()
     over: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     relations: tuple[tuple[Expr, str], ...] = ()
+    lengths: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        dims = {
+            elements(d)[0] for of in self.forms.values() for f in of.values() for d in f.split()
+        }
+        for name, size in self.lengths.items():
+            if name not in self.arguments or size not in dims:
+                raise SpecError(
+                    f"{self.name}: lengths {name!r} along {size!r}; there are arguments "
+                    f"{', '.join(self.arguments)}, and sizes {', '.join(sorted(dims))}"
+                )
 
     def infer(
         self,
@@ -138,6 +154,18 @@ class Signature:
                 raise ShapeError(f"{words}; got {got}")
         outer = lead[1] if lead else ()
         return Inferred(sizes, self.shapes(sizes, layout, outer, self.results, batch))
+
+    def counted(self, arrays: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
+        """Raises IndexRangeError for a length beyond its size. Waits for the arrays."""
+        for name, size in self.lengths.items():
+            values, most = arrays.get(name), sizes[size]
+            if values is None or 0 in values.shape:
+                continue
+            low, high = int(values.min()), int(values.max())
+            if low < 0 or high > most:
+                raise IndexRangeError(
+                    f"{name} has a length {low if low < 0 else high}; takes 0 .. {most}, {size}"
+                )
 
     def shapes(
         self,

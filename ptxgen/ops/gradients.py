@@ -26,8 +26,8 @@ _by_spread = Pointwise(lambda dy, y, count: dy / (y * count), "by_spread")
 
 
 def through_activation(b: Builder, at: Backward, again: Callable[..., Any], dtype: str = "") -> Any:
-    """dy by what an activation was given, in ``dtype``, or that of x: relu's follows from the result, others
-    from what ``again`` computes once more.
+    """dy by what an activation was given, in ``dtype``, or that of x: relu's follows from the
+    result, others from what ``again`` computes once more.
     """
     (dy,), name = at.dys, at.options["activation"]
     if name == "relu":
@@ -118,13 +118,19 @@ def _none(b: Builder, at: Backward) -> Gradients:
     return {}
 
 
+def of_each(b: Builder, x: Any, rows: Any) -> Any:
+    """``x``, which broadcasts to a number for each of ``rows``, as these numbers."""
+    return b.contiguous(b.expand(x, tuple(rows.shape[:-1])))
+
+
 def _along(name: str, says: str) -> Vjp:
     """By an operation over rows, of dy and y: what ``says`` has."""
 
     def vjp(b: Builder, at: Backward) -> Gradients:
-        x, axis = at["x"], at.options["axis"]
-        given = (b.packed(b.move(v, axis, -1)) for v in (at.dys[0], at.results[0]))
-        found = b.move(b.rows(f"{name}_backward", *given), -1, axis)
+        x, axis, lengths = at["x"], at.options["axis"], at.arguments.get("lengths")
+        dy, y = (b.packed(b.move(v, axis, -1)) for v in (at.dys[0], at.results[0]))
+        how = {} if lengths is None else {"lengths": of_each(b, lengths, y)}
+        found = b.move(b.rows(f"{name}_backward", dy, y, **how), -1, axis)
         return {"x": b.cast(found, b.dtype(x))}
 
     vjp.__doc__ = f"The gradient is ``{says}``."

@@ -17,13 +17,13 @@ from typing import Any
 from ptxgen.numerics.dtype import FULL
 from ptxgen.numerics.option import AxisNumber, AxisNumbers, Flag
 from ptxgen.numerics.rowops import TABLE, RowOp
-from ptxgen.ops.gradients import VJPS
+from ptxgen.ops.gradients import VJPS, of_each
 from ptxgen.ops.rowwise import CHOSEN
 from ptxgen.ops.views import axes_of, axis_of, single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.operation import Op
-from ptxgen.program.parameters import ARRAY, NEEDED, OPTION, Parameter, outward, signature
+from ptxgen.program.parameters import ARRAY, NEEDED, OPTION, OPTIONAL, Parameter, outward, signature
 
 COLUMNS = {"sum": "sum", "prod": "prod", "mean": "mean", "amax": "max", "amin": "min"}
 """Those that kernels for columns carry out as well, of floats."""
@@ -38,7 +38,13 @@ class RowFunction(Op):
         self.row = row
         lower = self._reduced if row.form == "reduce" else self._moved
         super().__init__(
-            lower, name=row.name, forms=row.signature, vjp=VJPS[row.name], takes=_parameters(row)
+            lower,
+            name=row.name,
+            forms=row.signature,
+            vjp=VJPS[row.name],
+            takes=_parameters(row),
+            dtypes=dict.fromkeys(row.lengths, "int64"),
+            checks=self._counted if row.lengths else None,
         )
 
     @property
@@ -51,7 +57,7 @@ class RowFunction(Op):
         takes = []
         for p in self.parameters:
             keyword = p.keyword and (p.name != "keepdims" or bool(self.row.numbers))
-            if p.kind in (ARRAY, OPTION) and p.name != "kernel":
+            if p.kind in (ARRAY, OPTIONAL, OPTION) and p.name != "kernel":
                 takes.append(replace(p, name=DIMS.get(p.name, p.name), keyword=keyword))
         gradient = inspect.getdoc(self.vjp) or ""
         return signature(takes), document(self.row, DIMS, "``out_dtype``", gradient)
@@ -82,8 +88,15 @@ class RowFunction(Op):
         last = at == len(x.shape) - 1
         rows = x if last else _last(b, x, (at,))
         view = b.given(target, x.shape, x.shape) if last else None
+        for name in self.row.lengths:
+            if given[name] is not None:
+                how[name] = of_each(b, given[name], rows)
         found = b.rows(self.row.name, rows, out=view, **how)
         return b.delivered(found if last else b.move(found, -1, at), target)
+
+    def _counted(self, arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+        axis = options["axis"]
+        self.row.signature.counted(arrays, {"N": arrays["x"].shape[axis]})
 
     def _how(self, given: Mapping[str, Any], target: Buffer | None) -> dict[str, Any]:
         """The options of the operation over rows."""
@@ -106,6 +119,8 @@ def _parameters(row: RowOp) -> tuple[Parameter, ...]:
         axis,
         *(Parameter(n, OPTION, o.default, True, o.option) for n, o in row.numbers.items()),
         *([Parameter("keepdims", OPTION, False, True, Flag())] if reduces else ()),
+        *(Parameter(n, OPTIONAL, None, True) for n in row.lengths),
+        *([Parameter("check", OPTION, False, True, Flag())] if row.lengths else ()),
         *outward(CHOSEN if row.chooses else None),
     )
 
@@ -156,10 +171,21 @@ def document(
     shapes = {
         "row": "``x`` any; the result without the dimensions ``axis`` (one or several; None: all), "
         "which are 1 with ``keepdims``",
-        "element": "``x`` any, and so the result",
+        "element": "``x`` any, and so the result"
+        + "; ``lengths`` what broadcasts to ``x`` without the dimension ``axis``"
+        * bool(row.lengths),
     }[level]
     if "i64" in dtype:
         shapes = shapes.replace(" (one or several; None: all)", " (None: of all, flattened)")
+    if row.lengths:
+        dtypes += "; ``lengths``: int32 or int64"
+        lengths = """
+Lengths
+    On a GPU the host does not know them: one below 0 is 0, one beyond the axis is all of it, unless
+    ``check`` asks to wait for them (IndexRangeError). The bits of the first elements are those of
+    a row of these alone."""
+    else:
+        lengths = ""
     none = "" if row.empty else " ShapeError for no elements."
     says = row.says
     for name, called in names.items():
@@ -175,7 +201,7 @@ Order
     in 64 bits); a row is added in leaves of 1024 elements, in an order that its length alone
     decides. So a row's bits depend on that row alone.
     :func:`ptxgen.reference.{row.name}` returns the same bits.
-{indent(fill(f"{gradient}", 96), "    ")}
+{indent(fill(f"{gradient}", 96), "    ")}{lengths}
 Errors
     ShapeError (an axis that is not there), DtypeError, OptionError, DeviceError, GradError or
     CompileError, before anything is launched or written.{none}

@@ -15,7 +15,7 @@ from ptxgen.errors import DtypeError, ShapeError
 from ptxgen.numerics.dtype import FULL, NAMES
 from ptxgen.numerics.formula import STORED, Node, trace
 from ptxgen.numerics.gradient import gradients
-from ptxgen.numerics.option import DtypeName
+from ptxgen.numerics.option import DtypeName, Flag
 from ptxgen.numerics.rowops import REAL, TABLE, RowOp
 from ptxgen.numerics.rowops import formula as formula_of
 from ptxgen.numerics.rowwise import GROUP, LANES, LEAF
@@ -97,6 +97,7 @@ def _parameters(row: RowOp) -> tuple[Parameter, ...]:
     return (
         *arrays,
         *(Parameter(n, OPTION, o.default, True, o.option) for n, o in row.numbers.items()),
+        *([Parameter("check", OPTION, False, True, Flag())] if row.lengths else ()),
         *outward(CHOSEN if row.chooses else None, over),
     )
 

@@ -89,9 +89,12 @@ def _reduction(name: str) -> Callable[..., Any]:
 
 
 def _along(name: str) -> Callable[..., Any]:
-    def oracle(x: ArrayLike, axis: int = -1, *, out_dtype: Any = None) -> Any:
+    def oracle(
+        x: ArrayLike, axis: int = -1, *, lengths: ArrayLike | None = None, out_dtype: Any = None
+    ) -> Any:
         moved = np.moveaxis(np.asarray(x), axis, -1)
-        return np.moveaxis(compute(name, moved, out_dtype=out_dtype), -1, axis)
+        each = () if lengths is None else (np.broadcast_to(lengths, moved.shape[:-1]),)
+        return np.moveaxis(compute(name, moved, *each, out_dtype=out_dtype), -1, axis)
 
     return _named(oracle, name)
 

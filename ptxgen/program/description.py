@@ -62,7 +62,8 @@ class Description:
     ``backwards``: whether it takes negative strides. ``watched``: what is called, in place of
     kernels, with tensors that autograd or a compiler watches; without it such are refused.
     ``checks``: called with the arrays and the options, of calls in host memory and of those with
-    the option ``check``, it raises for values that cannot be. ``public``: whether it is one of the
+    the option ``check``, it raises for values that cannot be; by default for lengths that are none
+    (:attr:`Signature.lengths`). ``public``: whether it is one of the
     names of the package. ``dtypes``: of arguments that have another dtype than the first: its name,
     or "wide" for what is computed in. ``sizes``: options that are sizes of ``forms``, and which.
     ``keeping``: what is computed where gradients will be asked for: the same results, and others
@@ -99,7 +100,7 @@ class Description:
         self.name = name or lower.__name__
         self.forms, self.vjp, self._oracle = forms, vjp, oracle
         self.backwards, self.watched, self.public = backwards, watched, public
-        self.checks = checks
+        self.checks = self._counted if checks is None and forms and forms.lengths else checks
         self.dtypes, self.sizes = dtypes, sizes
         self.keeping, self.updates, self.layouts = keeping, updates, layouts
         self.results = results or (forms.results if forms else ("out",))
@@ -108,6 +109,11 @@ class Description:
 
     def __repr__(self) -> str:
         return f"<operation {self.name}>"
+
+    def _counted(self, arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+        assert self.forms is not None, "that has lengths"
+        shapes = {n: tuple(x.shape) for n, x in arrays.items() if n in self.forms.arguments}
+        self.forms.counted(arrays, self.forms.infer(shapes, options.get("layout", "")).sizes)
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:

@@ -34,8 +34,15 @@ def named(op: Op) -> Callable[..., Any]:
 
 
 def _along(called: Made) -> Made:
-    def along(x: torch.Tensor, dim: int = -1, *, out_dtype: Any = None) -> torch.Tensor:
-        return called(x, dim, out_dtype=out_dtype)
+    def along(
+        x: torch.Tensor,
+        dim: int = -1,
+        *,
+        lengths: torch.Tensor | None = None,
+        check: bool = False,
+        out_dtype: Any = None,
+    ) -> torch.Tensor:
+        return called(x, dim, lengths=lengths, check=check, out_dtype=out_dtype)
 
     return along
 

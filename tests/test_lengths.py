@@ -120,3 +120,16 @@ def test_a_signature_says_what_they_bound():
             SpecError, match="there are arguments q, kv, lengths, and sizes B, D, S"
         ):
             Signature("toy", of.arguments, of.results, forms, (), lengths=wrong)
+
+
+def test_what_has_no_lengths_is_prepared_as_before():
+    """Nothing is looked at, so the second call is the code of the first; lengths always are."""
+    device = CpuDevice()
+    x = numbers(2, 8)
+    with ptxgen.use_device(device):
+        for _ in range(2):
+            ptxgen.softmax(x)
+        assert len(device.calls) == 1
+        for _ in range(2):
+            ptxgen.softmax(x, lengths=np.array([1, 2]))
+        assert len(device.calls) == 1

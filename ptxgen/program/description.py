@@ -110,6 +110,11 @@ class Description:
     def __repr__(self) -> str:
         return f"<operation {self.name}>"
 
+    def looks_at(self, arrays: Mapping[str, Any]) -> bool:
+        """Whether there are values to check among these arrays."""
+        lengths = self.forms.lengths if self.forms else ()
+        return self.checks is not None and (not lengths or any(n in arrays for n in lengths))
+
     def _counted(self, arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         assert self.forms is not None, "that has lengths"
         shapes = {n: tuple(x.shape) for n, x in arrays.items() if n in self.forms.arguments}

@@ -383,7 +383,7 @@ def invoke(
         return frame.watched(op, given)
     call = called(arguments)
     lowered = lower(frame, arguments, call)
-    looked = op.checks is not None and (call.host or arguments.values.get("check"))
+    looked = op.looks_at(arguments.arrays) and (call.host or arguments.values.get("check"))
     if looked and op.checks is not None:
         op.checks(arguments.arrays, arguments.values)
     made = None if autotune.enabled() else plan(lowered.program, call.device)

@@ -60,7 +60,7 @@ def add_commands(commands: Any) -> None:
         default=[],
         metavar="NAME=VALUE",
         help="another option of the operation, such as groups=8; of an argument that may be left "
-        "out, bias=True",
+        "out, bias=True; of any, its dtype, w=bf16",
     )
     command.add_argument(
         "--all", action="store_true", help="every candidate, and why it was passed over"

@@ -291,8 +291,13 @@ def test_refusals_leave_everything_as_it_was(warm):
         for _ in range(3):
             ptxgen.linear(x, w, bias, out=torch.empty(M, N, device="cuda"))
     cases = (
-        (DtypeError, "w has dtype float32; takes float16, that of x", (x.half(), w, bias), {}),
-        (DtypeError, "w has dtype bfloat16; takes float32, that of x", (x, w.bfloat16(), bias), {}),
+        (DtypeError, "w has dtype float64; takes float32, that of x", (x, w.double(), bias), {}),
+        (
+            DtypeError,
+            "w has dtype bfloat16; takes float16, that of x",
+            (x.half(), w.bfloat16(), bias),
+            {},
+        ),
         (DtypeError, "out has dtype float64", (x, w), {"out": torch.empty(M, N).double().cuda()}),
         (ShapeError, "w has shape .* K = 70, that of x", (x, w[1:], bias), {}),
         (ShapeError, r"bias has shape \[40\]", (x, w, bias[1:]), {}),

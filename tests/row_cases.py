@@ -33,7 +33,8 @@ def arrays(name, shape, dtype, kind="normal"):
     for argument, of in row.arrays.items():
         size = {"element": shape, "row": shape[:1], "column": shape[1:]}[of]
         if argument in row.integers:
-            found.append(rng.integers(-1, shape[1] + 1, size))
+            least = 0 if argument in row.lengths else -1
+            found.append(rng.integers(least, shape[1] + 1, size))
             continue
         values = rng.standard_normal(size) * 3
         if kind == "special" and of == "element":

@@ -383,6 +383,7 @@ class Prover:
             shape = {
                 name: min(high, max(low, round(math.exp(rng.uniform(*map(math.log, (low, high)))))))
                 for name, (low, high) in box.items()
+                if low > 0
             }
             for name, domain in space.variables:
                 if isinstance(domain, OneOf):

@@ -206,6 +206,36 @@ def _logcumsumexp(d: Draw) -> dict[str, Any]:
     return _last(d) | d.some("exclusive", True) | d.some("reverse", True)
 
 
+def _attention(d: Draw) -> dict[str, Any]:
+    dtype, batch, heads, group = d.one("bf16", "bf16", "f16", "f32"), d.one(1, 2), 2, d.one(1, 3)
+    queries, keys = d.one(1, 3, 17), d.one(0, 1, 5, 40, 140)
+    head, head_v = d.one(64, 64, 24), d.one(64, 64, 20)
+    turned = d.maybe(0.7)
+
+    def shape(tokens: int, heads: int, size: int) -> tuple[int, ...]:
+        return (batch, heads, tokens, size) if turned else (batch, tokens, heads, size)
+
+    given = {
+        "q": d.array(shape(queries, heads * group, head), dtype),
+        "k": d.array(shape(keys, heads, head), dtype),
+        "v": d.array(shape(keys, heads, head_v), dtype),
+    }
+    if not turned:
+        given["layout"] = "bshd"
+    counts = {"lengths": keys, "starts": keys, "query_lengths": queries}
+    for name, most in counts.items():
+        drawn = d.numpy.integers(0, most + 1, batch).astype(np.int32)
+        given |= d.some(name, drawn, 0.2)
+    scores = d.one((queries, keys), (batch, 1, queries, keys), (heads * group, 1, keys))
+    given |= d.some("mask", lambda: d.array(scores, "bool"), 0.2)
+    given |= d.some("bias", lambda: d.array(scores, d.one(dtype, "f32")), 0.2)
+    for name in ("sinks", "slopes"):
+        given |= d.some(name, lambda: d.numpy.random(heads * group).astype("f4"), 0.2)
+    given |= d.some("causal", True) | d.some("window", d.one(1, 7), 0.2)
+    given |= d.some("scale", d.one(0.5, -1.0), 0.2) | d.some("softcap", 2.0, 0.2)
+    return given | d.some("return_lse", True)
+
+
 def _losses(d: Draw) -> dict[str, Any]:
     rows, n = d.one((), (), (3,), (2, 5)), d.size(40, 1)
     target = d.indices(rows, n)
@@ -484,7 +514,7 @@ def operations() -> dict[str, Operation]:
     for name, draw in (
         *(("linear", _linear), ("linear_dgrad", _dgrad), ("linear_wgrad", _wgrad)),
         *(("matmul", _matmul), ("logsumexp", _last), ("cumsum", _cumsum)),
-        ("logcumsumexp", _logcumsumexp),
+        *(("logcumsumexp", _logcumsumexp), ("attention", _attention)),
         *(("cross_entropy", _losses), ("linear_cross_entropy", _fused)),
         *(("linear_cross_entropy_grad", _fused), ("group_norm", _group_norm)),
         *(("rms_norm", _norm("weight", "bias")), ("layer_norm", _norm("weight", "bias"))),

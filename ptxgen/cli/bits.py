@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from ptxgen import functions, nf4, reference
 from ptxgen.errors import DtypeError, FormulaError, GradError
-from ptxgen.numerics import int4, rowops, rows, rowwise, scan
+from ptxgen.numerics import attention, int4, rowops, rows, rowwise, scan
 from ptxgen.numerics.columns import REDUCTIONS
 from ptxgen.numerics.contract import (
     ACTIVATIONS,
+    AUTO_TIER,
     CONTRACTS,
     OPERATIONS,
     PLANS,
@@ -327,6 +328,26 @@ def columns_and_moves() -> Found:
         yield rows.LSE, "logsumexp", dtype, made
 
 
+def attended() -> Found:
+    """Attention, across blocks and splits, with all that changes logits and what is seen."""
+    heads, keys = (4, 2), attention.SPLIT + 150
+    for dtype in ("f32", "bf16", "f16"):
+        made = []
+        for head, tokens, seen in ((64, keys, 3), (160, 70, 5)):
+            q = numbers(1, (2, heads[0], seen, head), dtype)
+            k, v = (numbers(i, (2, heads[1], tokens, head), dtype) for i in (2, 3))
+            mask = numbers(4, (2, 1, seen, tokens), "bool")
+            bias, one = numbers(5, (seen, tokens), "f32"), numbers(6, heads[:1], "f32")
+            many: tuple[dict[str, Any], ...] = (
+                {"causal": True, "return_lse": True},
+                {"window": 20, "mask": mask, "sinks": one},
+                {"causal": True, "bias": bias, "softcap": 3.0, "slopes": one},
+            )
+            for how in many:
+                made += _all(reference.attention(q, k, v, **how))
+        yield attention.ATTENTION[AUTO_TIER[dtype]], "attention", dtype, made
+
+
 def losses() -> Found:
     """Segments and gradients of logits, and the last layer with the loss."""
     for dtype in FLOATS:
@@ -391,6 +412,7 @@ ALL: tuple[Callable[[], Found], ...] = (
     quantised,
     row_operations,
     columns_and_moves,
+    attended,
     losses,
     pointwise,
 )

@@ -36,6 +36,10 @@ def _tanh(x: Node) -> Node:
     return where(functions.absolute(x) < NEAR, near_tanh(x), functions.tanh(x))
 
 
+tanh = Function("capped_tanh", _tanh, 1)
+"""``tanh(x)``, as logits are capped by it."""
+
+
 def capped(x: Node, softcap: Node | None, near: bool = False) -> tuple[Node, Node | None]:
     """The logits, and how fast they change with x (None: as x does). ``near``: all are small."""
     if softcap is None:

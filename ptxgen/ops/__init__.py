@@ -26,6 +26,7 @@ from ptxgen.spec import Key, RouteTable
 __all__ = ["OPERATIONS", "register"]
 
 MODULES = (
+    "attention",
     "indexing",
     "int4",
     "layout",

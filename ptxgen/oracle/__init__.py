@@ -2,6 +2,7 @@
 
 from ptxgen.oracle import int4, nf4, ops, rowops, rows
 from ptxgen.oracle.activation import activate
+from ptxgen.oracle.attention import attention
 from ptxgen.oracle.call import as_called
 from ptxgen.oracle.columns import layer_norm_wgrad, rms_norm_wgrad
 from ptxgen.oracle.f32 import fma
@@ -24,6 +25,7 @@ globals().update({name: as_called(oracle) for name, oracle in rowops.ORACLES.ite
 
 __all__ = [
     "activate",
+    "attention",
     "chain",
     "chain16",
     "cumsum",

@@ -13,6 +13,7 @@ from functools import partial
 from ptxgen.errors import SpecError
 from ptxgen.spec import KernelSpec, Key, Route, RouteTable
 from ptxgen.tiles import (
+    attention,
     columns,
     gemm,
     int4,
@@ -29,6 +30,7 @@ from ptxgen.tiles.lazy import Filled, Lazy
 
 TABLES: Lazy[Key, RouteTable] = Lazy(
     {
+        **attention.TABLES,
         **gemm.TABLES,
         **int4.TABLES,
         **logits.TABLES,

@@ -6,6 +6,8 @@ Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
 
 TABLES: dict[tuple[str, ...], str] = {
+    ("attention", "f32"): "attention_f32",
+    ("attention", "half"): "attention_half",
     ("columns",): "columns",
     ("gather",): "gather",
     ("int4", "rcr", "s4"): "int4",

@@ -1,0 +1,37 @@
+"""Dispatch of attention f32: attention.
+
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
+"""
+
+from collections.abc import Iterator
+
+from ptxgen.dispatch.choice import Candidate, Choice, Time
+
+
+def candidates(
+    table: str, arch: str, rows: int, extra: int, pairs: int, keys: int, width: int, sms: int,
+    time: Time,
+) -> Iterator[Candidate]:
+    """What can serve a problem, with predicted times."""
+    splits = -(-keys // 1024)
+    # 0: few rows, many keys: a CTA has a split
+    if (
+        (-(-rows // 32) + extra) * pairs * splits <= 2147483647
+        and (-(-rows // 32) + extra) * pairs * splits * 32 * ((width + 4) * 4) <= 268435456
+        and (-(-rows // 32) + extra) * pairs * 1 <= 2147483647 and splits > 1
+        and (-(-rows // 32) + extra) * pairs * 1 < sms * 2
+    ):
+        choice = Choice(
+            0, ("attention_split_f32_128_32_77947f", "attention_join_f32_128_32_04f1b7"),
+            ((-(-rows // 32) + extra) * pairs * splits, (-(-rows // 32) + extra) * pairs * 1),
+            ((-(-rows // 32) + extra) * pairs * splits * 32 * ((width + 4) * 4),),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 1: a CTA has all keys
+    if (-(-rows // 32) + extra) * pairs * 1 <= 2147483647:
+        choice = Choice(
+            1, ("attention_f32_128_32_93ab16",), ((-(-rows // 32) + extra) * pairs * 1,), (),
+        )
+        yield Candidate(0.0, choice)
+        return

@@ -1,0 +1,105 @@
+"""Attention: its contract, its constants, and which keys a query sees.
+
+The ``attention`` contract, version 1
+-------------------------------------
+Of one query ``q`` of a head, and the keys ``k[j]`` and values ``v[j]`` of its sequence that it sees
+(:func:`span`, and a boolean mask), j counting from the first key of the sequence. All in f32, each
+step rounded once; ``dot16`` is a step of ``tc16``, in the tier "simt" it is 16 steps of ``fma``.
+
+1. Keys are taken in blocks of :func:`block` keys from key 0 on, blocks in splits of :data:`SPLIT`
+   keys, ascending. A split begins with ``m = -inf``, ``M = -inf``, ``l[0..3] = +0``, ``o = +0``.
+2. *Scores*: ``s = dot16(q[c:c+16], k[j, c:c+16], s)`` for c ascending, from +0, the last group
+   filled up with zeros; then ``s + 0``. The logit in base 2 is ``t = s * c``, where ``c`` is
+   ``scale * LOG2_E`` rounded. It is not rounded where the product is a term of an fma (below).
+   With a softcap, a bias or slopes, or a scale that is not positive, it is rounded, and
+   ``t = cap2 * tanh(s * (scale / cap))`` with a softcap, ``cap2 = cap * LOG2_E``; then
+   ``t = fma(bias, LOG2_E, t)``; then ``t = fma(slope2, j - i, t)``, where ``slope2`` is
+   ``slope * LOG2_E``, and i the query's own position.
+3. *Maximum*: ``m`` is the largest of m and the block's scores (where t is rounded: logits), NaN if
+   one is. ``M' = ceil(m * c)`` (``ceil(m)``); 0 stands for it below where it is -inf. It is a whole
+   number, so weights are brought from one maximum to another by a power of two:
+   ``l`` and ``o`` are multiplied by ``power(M - M')``; then M is M'.
+4. *Weights*: ``w = saturate(fma(s, -c / 128, M / 128))`` (``fma(t, -1 / 128, M / 128)``), between 0
+   and 1, where NaN becomes 0; a key that is not seen has w = 1. ``n = rint(-128 w)``,
+   ``f = -128 w - n``, ``p = 2 + f * EXP2(f)`` by Horner's rule, in fma, and n is added to the
+   exponent field of p: ``p = 2 * 2**(t - M)``, and +0 for w = 1.
+5. *Sums*: ``l[j / 2 % 4] += p`` for j ascending. ``o = dot16(p16[j:j+16], v[j:j+16], o)`` for j
+   ascending, where p16 is p in the dtype of v, rounded once. A value whose key is not seen counts
+   as 0, whatever it is.
+6. *Merge*: at the end of a split ``l = (l[0] + l[1]) + (l[2] + l[3])``. Splits are joined
+   ascending, from ``(-inf, -inf, 0, 0)``: ``m = max(m, m')``, ``M = max(M, M')``, and l and o are
+   ``fma(x', power(M' - M), x * power(old M - M))``. With a sink, a logit of the head without a
+   value, ``t = sink * LOG2_E``, ``M = max(M, ceil(t))``, and l is ``fma(l, power(old M - M), p)``,
+   p being the weight of t; o is multiplied by the power.
+7. *Result*: ``(o + 0) / l`` rounded to f32, then to its dtype; ``lse = fma(M - 1, LN2, log(l))``,
+   by the logarithm of ``lse/1``. Where l is 0 (nothing is seen) they are 0 and -inf; where m is NaN
+   or +inf both are NaN.
+
+``power(n)`` is ``2**n`` for -127 < n <= 0, else 0. A block of which a query sees nothing changes no
+bit, so kernels leave it out. Nothing but the query, its keys and values, and their places in the
+sequence is read: not the batch, nor the number of queries or heads, nor where keys lie in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ptxgen.numerics.activation import LOG2_E as LOG2_E
+from ptxgen.numerics.contract import Contract
+from ptxgen.numerics.functions import EXP2
+
+_WORDS = "blocks of {} keys: m = max(m, s), p = 2^(t - ceil(m)), o = {}(p, v, o); splits of 1024"
+ATTENTION: Mapping[str, Contract] = MappingProxyType(
+    {
+        "tc": Contract("attention", 1, _WORDS.format("128 (64)", "dot16"), "tc", activations=False),
+        "simt": Contract(
+            "attention", 1, _WORDS.format("128 (64)", "fma"), "simt", activations=False
+        ),
+    }
+)
+"""The contract by tier."""
+
+SPLIT = 1024
+"""Keys that are summed up from nothing; splits are then joined."""
+LANES = 4
+"""Sums of weights that a split has."""
+PAIR = 2
+"""Neighbouring keys whose weights are added to the same of them."""
+HEAD_MAX = 256
+"""The largest head dimension."""
+RANGE = 128
+"""Powers of two, from the maximum downwards, that weights have."""
+LN2 = float.fromhex("0x1.62e430p-1")
+
+_hex = float.fromhex
+WEIGHT: Mapping[str, tuple[float, ...]] = MappingProxyType(
+    {
+        "tc": (
+            _hex("0x1.62e0e2p+0"),
+            _hex("0x1.ec0174p-2"),
+            _hex("0x1.ca127cp-4"),
+            _hex("0x1.3a977ep-6"),
+        ),
+        "simt": tuple(2 * c for c in EXP2),
+    }
+)
+"""Ascending coefficients of ``2 (2**f - 1) / f``, |f| <= 1/2: weights to 2**-18.3, where they are
+rounded to 16 bits, and to 2**-28 (``tools/fit_functions.py``)."""
+
+
+def block(head: int, head_v: int) -> int:
+    """Keys of a block, by the head dimensions of keys and values."""
+    return 128 if max(head, head_v) <= 128 else 64
+
+
+def span(query: int, queries: int, keys: int, causal: bool, window: int | None) -> tuple[int, int]:
+    """The keys from the first to before the second are those that a query of a sequence of
+    ``queries`` and ``keys`` may see; the last query stands at the last key.
+
+    ``causal``: none behind it; ``window``: none that is so many places away, or more.
+    """
+    at = query + keys - queries
+    low = 0 if window is None else max(0, at - window + 1)
+    high = min(keys, at + 1) if causal else keys if window is None else min(keys, at + window)
+    return low, max(low, high)

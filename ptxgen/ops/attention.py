@@ -1,0 +1,366 @@
+"""``attention``: contract ``attention/1``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import e, log2, prod, sqrt
+from typing import Annotated, Any
+
+from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
+from ptxgen.numerics.attention import HEAD_MAX, RANGE
+from ptxgen.numerics.dtype import DTYPES
+from ptxgen.numerics.option import Bool, Choice, Integer, Kernel, Real
+from ptxgen.ops.views import alignment, apart, check_vector, results
+from ptxgen.program.buffer import Buffer
+from ptxgen.program.build import ProgramBuilder
+from ptxgen.program.operation import op
+from ptxgen.program.parameters import Out
+from ptxgen.spec import Problem
+from ptxgen.spec.attention import BIAS_F32, CAPPED, CAUSAL, ROWS_MAX, SPACE, STEP, Form
+
+TAKES = ("bfloat16", "float16", "float32")
+LAYOUTS = ("bhsd", "bshd")
+Window = Annotated[int | None, Integer(1, (1 << 31) - 1)]
+Scale = Annotated[float | None, Real(least=-3e38, most=3e38)]
+Softcap = Annotated[float | None, Real(above=0.0, most=3e38)]
+Scalars = list[tuple[str, int | float]]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the shapes of a call say.
+
+    ``packed``: sequences lie one behind the other; ``paged``: keys lie in blocks, of ``page`` each;
+    ``turned``: heads come before tokens. ``lead``: the dimensions of the batch.
+    """
+
+    packed: bool
+    paged: bool
+    turned: bool
+    lead: tuple[int, ...]
+    seqs: int
+    queries: int
+    keys: int
+    heads_q: int
+    heads: int
+    head: int
+    head_v: int
+    page: int = 1
+    blocks: int = 1
+
+
+def _sizes(arrays: Mapping[str, Any], layout: str) -> Sizes:
+    """Raises ShapeError and OptionError for what does not fit."""
+    q, k, v = (arrays[n] for n in "qkv")
+    cu, table = arrays["cu_seqlens"], arrays["block_table"]
+    packed, paged = cu is not None, table is not None
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        cache = paged and name != "q"
+        rank = 4 if cache else 3 if packed else 4 if paged else 0
+        if len(x.shape) != rank if rank else len(x.shape) < 3:
+            takes = f"{rank} dimensions" if rank else "3 dimensions or more"
+            raise ShapeError(f"{name} has shape {list(x.shape)}; takes {takes}")
+    turned = layout == "bhsd" and not packed
+    own = (-2, -3) if turned else (-3, -2)
+    of_keys = (-3, -2) if paged else own
+    queries, heads_q, head = q.shape[own[0]], q.shape[own[1]], q.shape[-1]
+    keys, heads, head_v = k.shape[of_keys[0]], k.shape[of_keys[1]], v.shape[-1]
+    if k.shape[-1] != head or v.shape[-3:-1] != k.shape[-3:-1]:
+        raise ShapeError(
+            f"k has shape {list(k.shape)}, v {list(v.shape)}, q {list(q.shape)}; takes k with q's "
+            "last dimension, v with k's other dimensions"
+        )
+    if not (1 <= head <= HEAD_MAX and 1 <= head_v <= HEAD_MAX):
+        raise ShapeError(
+            f"head dimensions are {head} (q, k) and {head_v} (v); takes 1 .. {HEAD_MAX}"
+        )
+    if heads == 0 or heads_q % heads:
+        raise ShapeError(f"q has {heads_q} heads, k {heads}; takes a multiple of k's")
+    lead = tuple(q.shape[:-3])
+    seqs = cu.shape[0] - 1 if packed else prod(lead)
+    shapes = packed, paged, turned, lead, seqs, queries
+    if not paged:
+        return Sizes(*shapes, keys, heads_q, heads, head, head_v)
+    if len(table.shape) != 2 or table.shape[0] != seqs:
+        raise ShapeError(
+            f"block_table has shape {list(table.shape)}; takes [{seqs}, blocks of each]"
+        )
+    inside = keys * table.shape[1]
+    return Sizes(*shapes, inside, heads_q, heads, head, head_v, keys, k.shape[0])
+
+
+COUNTS = ("lengths", "starts", "query_lengths")
+PLACES = ("cu_seqlens", "cu_seqlens_k")
+OF_HEADS = ("sinks", "slopes")
+
+
+def _check(of: Sizes, arrays: Mapping[str, Any]) -> None:
+    """Raises an error for arrays that do not fit, or not together."""
+    q, given = arrays["q"], {n for n, x in arrays.items() if x is not None}
+    for name in "qkv":
+        if arrays[name].dtype != q.dtype or q.dtype not in TAKES:
+            takes = q.dtype + ", that of q" if q.dtype in TAKES else ", ".join(TAKES)
+            raise DtypeError(f"{name} has dtype {arrays[name].dtype}; takes {takes}")
+    if "cu_seqlens_k" in given and (of.paged or not of.packed):
+        raise OptionError("cu_seqlens_k is given; takes cu_seqlens with it, and no block_table")
+    if of.paged and "lengths" not in given:
+        raise OptionError("block_table is given, lengths is None; pass how many keys there are")
+    alone = {"mask", "bias", "query_lengths"} | (set() if of.paged else {"lengths", "starts"})
+    if of.packed and given & alone:
+        raise OptionError(f"cu_seqlens is given, and {min(given & alone)}; takes one of them")
+    expected = {
+        **dict.fromkeys(COUNTS, ("int32", (of.seqs,))),
+        **dict.fromkeys(PLACES, ("int32", (of.seqs + 1,))),
+        **dict.fromkeys(OF_HEADS, ("float32", (of.heads_q,))),
+    }
+    for name, (dtype, shape) in expected.items():
+        x = arrays[name]
+        if x is None:
+            continue
+        if x.dtype != dtype:
+            raise DtypeError(f"{name} has dtype {x.dtype}; takes {dtype}")
+        if tuple(x.shape) != shape:
+            raise ShapeError(f"{name} has shape {list(x.shape)}; takes {list(shape)}")
+    table, mask, bias = (arrays[n] for n in ("block_table", "mask", "bias"))
+    if table is not None and table.dtype != "int32":
+        raise DtypeError(f"block_table has dtype {table.dtype}; takes int32")
+    if mask is not None and mask.dtype != "bool":
+        raise DtypeError(f"mask has dtype {mask.dtype}; takes bool (bias= is added)")
+    if bias is not None and bias.dtype not in (q.dtype, "float32"):
+        raise DtypeError(f"bias has dtype {bias.dtype}; takes {q.dtype} or float32")
+
+
+def _within(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    """Raises IndexRangeError for counts and places that are outside. Waits for the arrays."""
+    named = dict.fromkeys((*COUNTS, *PLACES, "block_table")) | dict(arrays)
+    of = _sizes(named, options["layout"])
+    most = {
+        "lengths": of.keys,
+        "starts": of.keys,
+        "query_lengths": of.queries,
+        "cu_seqlens": of.queries,
+        "cu_seqlens_k": of.keys,
+        "block_table": of.blocks - 1,
+    }
+    for name, limit in most.items():
+        x = named[name]
+        if x is None or 0 in x.shape:
+            continue
+        low, high = int(x.min()), int(x.max())
+        if low < 0 or high > limit:
+            wrong = low if low < 0 else high
+            raise IndexRangeError(f"{name} has a value {wrong}; takes 0 .. {limit}")
+        if name in PLACES and (int(x[0]) or bool((x[1:] < x[:-1]).any())):
+            raise IndexRangeError(f"{name} does not ascend from 0")
+
+
+# -- arrays as kernels read them ----------------------------------------------------------------
+def _ready(b: ProgramBuilder, name: str, x: Buffer) -> Buffer:
+    """``x``, or a copy: rows of stride 1 that begin at multiples of 16 bytes."""
+    steps = (s for s, n in zip(x.strides[:-1], x.shape[:-1], strict=True) if n > 1)
+    if (x.shape[-1] == 1 or x.strides[-1] == 1) and alignment(name, x, *steps) >= 16:
+        return x
+    unit = 16 // x.itemsize
+    room = b.empty((*x.shape[:-1], -(-x.shape[-1] // unit) * unit), x.dtype, name)
+    return b.copied(x, room.narrowed(-1, 0, x.shape[-1]))
+
+
+def _spread(b: ProgramBuilder, name: str, x: Buffer | None, of: Sizes) -> Buffer | None:
+    """A mask or a bias as [sequences, heads, queries, keys], by strides. Raises ShapeError."""
+    if x is None:
+        return None
+    scores = (*of.lead, of.heads_q, of.queries, of.keys)
+    fits = zip(reversed(x.shape), reversed(scores), strict=False)
+    if len(x.shape) > len(scores) or any(m not in (1, n) for m, n in fits):
+        raise ShapeError(f"{name} has shape {list(x.shape)}; takes what broadcasts to {scores}")
+    return b.reshape(b.expand(x, scores), (of.seqs, *scores[-3:]))
+
+
+def _steps(name: str, x: Buffer | None, *along: str) -> Scalars:
+    """How far apart elements lie along the first dimensions."""
+    if x is None:
+        return [(f"{name}_{each}".upper(), 0) for each in along]
+    moved = zip(along, x.shape, x.strides, strict=False)
+    return [(f"{name}_{each}".upper(), step if n > 1 else 0) for each, n, step in moved]
+
+
+def _logits(of: Sizes, scale: float | None, softcap: float | None, rounded: bool) -> Scalars:
+    """What scores are multiplied by."""
+    own = 1 / sqrt(of.head) if scale is None else scale
+    factor = 1.0 if rounded else own * log2(e)
+    return [
+        ("FACTOR", factor),
+        ("PER", -factor / RANGE),
+        ("INNER", 0.0 if softcap is None else own / softcap),
+        ("OUTER", (own if softcap is None else softcap) * log2(e)),
+    ]
+
+
+@op(checks=_within, results=("out",))
+def attention(
+    b: ProgramBuilder,
+    q: Buffer,
+    k: Buffer,
+    v: Buffer,
+    *,
+    causal: Bool = False,
+    window: Window = None,
+    bias: Buffer | None = None,
+    mask: Buffer | None = None,
+    lengths: Buffer | None = None,
+    starts: Buffer | None = None,
+    query_lengths: Buffer | None = None,
+    cu_seqlens: Buffer | None = None,
+    cu_seqlens_k: Buffer | None = None,
+    block_table: Buffer | None = None,
+    sinks: Buffer | None = None,
+    slopes: Buffer | None = None,
+    scale: Scale = None,
+    softcap: Softcap = None,
+    layout: Annotated[str, Choice(*LAYOUTS)] = "bhsd",
+    return_lse: Bool = False,
+    check: Bool = False,
+    out: Out = None,
+    kernel: Kernel = None,
+) -> Any:
+    """``softmax(scale · q kᵀ + mask) · v``, of each query over the keys that it sees.
+
+    ``causal``: none behind the query's own place, the last query standing at the last key;
+    ``window``: none that is so many places away or more. ``mask`` (bool): none where it is False;
+    ``bias``: added to the logits. ``softcap``: logits become ``softcap · tanh(x / softcap)``;
+    ``slopes`` (ALiBi): ``slope · (j - i)`` is added; ``sinks``: a logit of each head without a
+    value. ``scale``: ``1 / sqrt(D)`` by default. ``return_lse``: the logarithm of the sum of
+    exponentials as well.
+
+    Shapes
+        ``q`` ``[..., H, S, D]``, ``k`` ``[..., HK, L, D]``, ``v`` ``[..., HK, L, E]``, by any
+        strides; H is a multiple of HK, and so many heads of queries share one of keys. The result
+        is ``[..., H, S, E]``, the logarithms ``[..., H, S]``. ``layout="bshd"``: ``[..., S, H, D]``
+        and so on. ``mask`` and ``bias`` broadcast to ``[..., H, S, L]``; ``sinks`` and ``slopes``
+        ``[H]``.
+        ``lengths``, ``starts`` and ``query_lengths`` ``[B]``: of each sequence, how many keys there
+        are, at which the first is (padding on the left), and how many queries; queries beyond give
+        zeros. ``cu_seqlens`` ``[B + 1]``: sequences lie one behind the other, ``q`` ``[T, H, D]``,
+        and begin there, those of keys at ``cu_seqlens_k`` (default: there as well).
+        ``block_table`` ``[B, P]``: keys and values ``[blocks, page, HK, D]`` lie in these blocks,
+        ``lengths`` of them.
+    Dtypes
+        bfloat16, float16 or float32, and so the result; ``mask`` bool, ``bias`` as ``q`` or
+        float32, ``sinks`` and ``slopes`` float32, the logarithms float32; counts int32, on the
+        device: nothing waits for them, unless ``check``. Counts that are out of range are read
+        as the nearest that is not.
+    Order
+        Contract ``attention/1`` (:mod:`ptxgen.numerics.attention`): blocks of 128 keys (64 where a
+        head dimension exceeds 128) ascending, splits of 1024 joined ascending. A query's bits
+        depend on it and on the keys and values that it sees, at their places in the sequence: not
+        on the batch, on other queries or on where keys lie. :func:`ptxgen.reference.attention`
+        returns the same bits. What is not seen may be NaN or unwritten; nothing seen gives 0.
+    Errors
+        ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before anything
+        is launched or written; with ``check`` IndexRangeError for counts out of range.
+    Source
+        ``ptxgen/ops/attention.py``, ``ptxgen/tiles/attention.py``.
+    """
+    arrays: dict[str, Buffer | None] = {
+        **{"q": q, "k": k, "v": v, "block_table": block_table, "bias": bias, "mask": mask},
+        **{"lengths": lengths, "starts": starts, "query_lengths": query_lengths},
+        **{"cu_seqlens": cu_seqlens, "cu_seqlens_k": cu_seqlens_k},
+        **{"sinks": sinks, "slopes": slopes},
+    }
+    of = _sizes(arrays, layout)
+    _check(of, arrays)
+    memory = results(out, 2 if return_lse else 1)
+    y = b.result((*q.shape[:-1], of.head_v), q.dtype, memory[0])
+    sums = b.result(q.shape[:-1], "float32", memory[1], "lse") if return_lse else None
+    found = (y, sums) if return_lse else y
+    arrays |= {n: _spread(b, n, arrays[n], of) for n in ("mask", "bias")}
+    if b.abstract or y.size == 0:
+        return found
+    if of.keys == 0:
+        b.fill(y, 0, out=y)
+        if sums is not None:
+            b.fill(sums, float("-inf"), out=sums)
+        return found
+    for name in (*COUNTS, *PLACES, *OF_HEADS):
+        x = arrays[name]
+        if x is not None:
+            check_vector(name, x)
+    if y.strides[-1] != 1 and of.head_v > 1:
+        raise apart("out", y)
+    scale = 1 / sqrt(of.head) if scale is None else scale
+    rounded = any(x is not None for x in (softcap, bias, slopes)) or scale <= 0
+    short, group = DTYPES[q.dtype], of.heads_q // of.heads
+    form = Form(short, _filled(of.head), _filled(of.head_v), rounded)
+    sizes = {
+        "ROWS": of.queries * group,
+        "EXTRA": of.seqs + 1 if of.packed else 0,
+        "PAIRS": of.heads if of.packed else of.seqs * of.heads,
+        "KEYS": of.keys,
+        "WIDTH": form.head_v,
+    }
+    what = (
+        f"attention {form} QUERIES={of.queries} KEYS={of.keys} SEQS={of.seqs} "
+        f"HEADS={of.heads_q}/{of.heads}"
+    )
+    if sizes["ROWS"] > ROWS_MAX or not SPACE.within.evaluate(sizes):
+        raise ShapeError(f"{what}: takes at most {ROWS_MAX} rows of queries and heads, 2^31 tiles")
+    scalars: Scalars = [
+        *(("SEQS", of.seqs), ("HEADS", of.heads), ("GROUP", group), ("QUERIES", of.queries)),
+        *(("TOTAL_K", of.keys), ("HEAD", of.head), ("HEAD_V", of.head_v), ("PAGE", of.page)),
+        *(("BLOCKS", of.blocks), ("WINDOW", window or 0)),
+        ("TABLE_ROW", 0 if block_table is None else block_table.strides[0]),
+        ("FLAGS", (CAUSAL if causal else 0) | (CAPPED if softcap else 0) | _wide(bias)),
+        *_logits(of, scale, softcap, rounded),
+    ]
+    arrays |= {"out": y, "lse": sums}
+    for name in ("q", "k", "v", "out", "lse"):
+        flat = _flat(b, of, name, arrays[name])
+        along = ("batch", "row", "head")
+        if of.packed and not (of.paged and name in ("k", "v")):
+            scalars += [(f"{name}_batch".upper(), 0), *_steps(name, flat, *along[1:])]
+        else:
+            scalars += _steps(name, flat, *along)
+        arrays[name] = flat
+    for name in ("bias", "mask"):
+        scalars += _steps(name, arrays[name], "batch", "head", "row", "key")
+    if of.packed and not of.paged and cu_seqlens_k is None:
+        arrays["cu_seqlens_k"] = cu_seqlens
+    table = ("attention", "f32" if short == "f32" else "half")
+    values = tuple(sizes.items())
+    bind = {name: x for name, x in arrays.items() if x is not None}
+    b.launch(lambda: Problem(table, form, values, tuple(scalars), what), bind, kernel)
+    return found
+
+
+def _filled(head: int) -> int:
+    return -(-head // STEP) * STEP
+
+
+def _wide(bias: Buffer | None) -> int:
+    return BIAS_F32 if bias is not None and bias.dtype == "float32" else 0
+
+
+def _flat(b: ProgramBuilder, of: Sizes, name: str, x: Buffer | None) -> Buffer | None:
+    """An array as [batch, tokens, heads, ...], or [tokens, heads, ...] where sequences lie one
+    behind the other; queries, keys and values as kernels read them.
+    """
+    if x is None:
+        return None
+    cache = name in ("k", "v")
+    inner = 2 if name == "lse" else 3
+    if of.turned and not (of.paged and cache):
+        x = x.moved(-inner, 1 - inner)
+    if cache and not of.packed and not of.paged:
+        x = x.expanded((*of.lead, *x.shape[-3:]))
+    if name in ("q", "k", "v"):
+        x = _ready(b, name, x)
+    if of.packed and not (of.paged and cache):
+        return x
+    if of.paged and cache:
+        return x
+    shape = (of.seqs, *x.shape[-inner:])
+    flat = b.reshape(x, shape) if name in ("q", "k", "v") else x.reshaped(shape)
+    if flat is None:
+        raise ShapeError(f"{name} has strides {list(x.strides)}; takes batches evenly spaced")
+    return flat

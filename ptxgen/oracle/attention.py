@@ -1,0 +1,420 @@
+"""The oracle of attention: contract ``attention/1``, step by step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ptxgen.numerics.activation import ROUNDER
+from ptxgen.numerics.attention import (
+    LANES,
+    LN2,
+    LOG2_E,
+    PAIR,
+    RANGE,
+    SPLIT,
+    WEIGHT,
+    block,
+    span,
+)
+from ptxgen.numerics.contract import AUTO_TIER, TensorCore
+from ptxgen.numerics.dtype import DTYPES, NAMES
+from ptxgen.numerics.softcap import tanh
+from ptxgen.oracle.dot16 import TERMS, Factors, accumulate, factors, tensor_core
+from ptxgen.oracle.f32 import F32, add, fma, mul
+from ptxgen.oracle.formula import call, stored, widened
+from ptxgen.oracle.gemm import chain, chain16
+from ptxgen.oracle.half import downcast
+from ptxgen.oracle.rows import log
+
+Array = NDArray[Any]
+Seen = NDArray[np.bool_]
+_ONE = np.float32(1)
+
+
+@dataclass(frozen=True)
+class Logits:
+    """What makes logits of scores. ``rounded``: they are numbers of their own, not scores times
+    ``factor`` (``scale * log2 e``) within an fma.
+    """
+
+    scale: float
+    softcap: float | None = None
+    rounded: bool = False
+
+    @property
+    def factor(self) -> np.float32:
+        """What logits in base 2 are of scores; 1 where they are rounded."""
+        return _ONE if self.rounded else np.float32(self.scale * math.log2(math.e))
+
+    def of(self, s: F32, bias: F32 | None, slope: F32 | None, away: F32) -> F32:
+        """The logits of scores, or the scores. ``slope``: added for each place ``away``."""
+        if not self.rounded:
+            return s
+        t = mul(s, np.float32(self.scale * math.log2(math.e)))
+        if self.softcap is not None:
+            u = mul(s, np.float32(self.scale / self.softcap))
+            t = mul(call(tanh, u), np.float32(self.softcap * math.log2(math.e)))
+        if bias is not None:
+            t = fma(bias, np.float32(LOG2_E), t)
+        return t if slope is None else fma(mul(slope, np.float32(LOG2_E)), away, t)
+
+
+def power(n: F32) -> F32:
+    """``2**n`` of whole numbers up to 0; 0 from -127 downwards, and of NaN."""
+    kept = np.where(n > -127, n, np.float32(-127)).astype(np.int32)
+    return ((kept + 127) << 23).view(np.float32)
+
+
+def weight(t: F32, factor: np.float32, top: F32, tier: str) -> F32:
+    """``2 * 2**(t * factor - top)``; ``top``: whole numbers."""
+    with np.errstate(all="ignore"):
+        w = fma(t, np.float32(-factor / RANGE), mul(top, np.float32(1 / RANGE)))
+    w = np.where(w > 0, np.minimum(w, _ONE), np.float32(0))  # NaN is 0
+    rounded = fma(w, np.float32(-RANGE), np.float32(ROUNDER))
+    f = fma(w, np.float32(-RANGE), -add(rounded, np.float32(-ROUNDER)))
+    p = np.full_like(f, WEIGHT[tier][-1])
+    for coefficient in (*WEIGHT[tier][-2::-1], 2.0):
+        p = fma(p, f, np.float32(coefficient))
+    return (p.view(np.int32) + (rounded.view(np.int32) << 23)).view(np.float32)
+
+
+def _top(m: F32, factor: np.float32) -> F32:
+    with np.errstate(all="ignore"):
+        return np.asarray(np.ceil(m * factor), np.float32)
+
+
+def _known(top: F32) -> F32:
+    return np.where(top == -np.inf, np.float32(0), top)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What rows of queries have of some of their keys: the largest score, the power of two that
+    weights are relative to, the sum of weights, and that of values.
+    """
+
+    m: F32
+    top: F32
+    total: F32
+    values: F32
+
+    def __iter__(self) -> Iterator[F32]:
+        return iter((self.m, self.top, self.total, self.values))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Queries [R, D] that share keys, in bits of 16 or in f32. ``tier``, ``core``: how products
+    are summed up; ``dtype``: of queries, keys and values.
+    """
+
+    q: Array
+    tier: str
+    dtype: str
+    core: TensorCore | None
+    logits: Logits
+
+    def scores(self, k: Array) -> F32:
+        """[R, K]."""
+        if self.core is None:
+            return chain(self.q, k.T, max(1, k.shape[1]))
+        return chain16(self.q, k.T, max(1, k.shape[1]), self.dtype, self.core)
+
+    def split(
+        self,
+        k: Array,
+        v: Array,
+        seen: Seen,
+        bias: F32 | None,
+        slope: F32 | None,
+        away: F32,
+        keys: int,
+    ) -> Sums:
+        """One split: keys [K, D], values [K, E], in blocks of ``keys``; ``seen`` [R, K]."""
+        count, factor = len(self.q), self.logits.factor
+        m = np.full(count, -np.inf, np.float32)
+        top = m.copy()
+        sums = np.zeros((count, LANES), np.float32)
+        values = np.zeros((count, v.shape[1]), np.float32)
+        for start in range(0, len(k), keys):
+            part = slice(start, start + keys)
+            there = seen[:, part]
+            added = None if bias is None else bias[:, part]
+            t = self.logits.of(self.scores(k[part]), added, slope, away[:, part])
+            t = np.where(there, t, np.float32(-np.inf))
+            m = np.maximum(m, t.max(axis=1))  # NaN if one is
+            new = _top(m, factor)
+            with np.errstate(all="ignore"):
+                change = power(top - new)
+            top = new
+            sums, values = mul(sums, change[:, None]), mul(values, change[:, None])
+            p = weight(t, factor, _known(top)[:, None], self.tier)
+            p = np.where(there, p, np.float32(0))
+            for j in range(p.shape[1]):
+                lane = j // PAIR % LANES
+                sums[:, lane] = add(sums[:, lane], p[:, j])
+            values = self._summed(p, v[part], there, values)
+        total = add(add(sums[:, 0], sums[:, 1]), add(sums[:, 2], sums[:, 3]))
+        return Sums(m, top, total, values)
+
+    def _summed(self, p: F32, v: Array, seen: Seen, values: F32) -> F32:
+        """``values`` and ``p @ v`` of what is seen."""
+        if self.core is None:
+            for j in range(p.shape[1]):
+                own = np.where(seen[:, j, None], v[None, j], np.float32(0))
+                values = fma(p[:, j, None], own, values)
+            return values
+        weights = factors(_whole(downcast(p, self.dtype).T, 0), self.dtype)
+        number = factors(_whole(v, 0), self.dtype)
+        hidden = ~_whole(seen.T, True)
+        odd = ~np.isfinite(number.value)
+        for j in range(0, len(number.value), TERMS):
+            group = slice(j, j + TERMS)
+            left = Factors(weights.value[group, :, None], weights.exponent[group, :, None])
+            right = Factors(number.value[group, None], number.exponent[group, None])
+            if odd[group].any() and hidden[group].any():
+                gone = hidden[group, :, None] & odd[group, None]
+                zero = factors(np.zeros(1, np.uint16), self.dtype)
+                right = Factors(
+                    np.where(gone, 0.0, right.value),
+                    np.where(gone, zero.exponent, right.exponent),
+                )
+            with np.errstate(all="ignore"):
+                values = accumulate(left, right, values, self.core)
+        return values
+
+
+def _whole(x: Array, fill: Any) -> Array:
+    """``x`` filled up to whole groups along its first axis."""
+    missing = -len(x) % TERMS
+    return np.concatenate([x, np.full((missing, *x.shape[1:]), fill, x.dtype)])
+
+
+def joined(parts: Sequence[Sums]) -> Sums:
+    """Splits, ascending."""
+    count, width = parts[0].values.shape
+    m = np.full(count, -np.inf, np.float32)
+    top, total, values = m.copy(), np.zeros(count, np.float32), np.zeros((count, width), np.float32)
+    for one in parts:
+        m = np.maximum(m, one.m)
+        with np.errstate(all="ignore"):
+            new = np.maximum(top, one.top)
+            old, own = power(top - new), power(one.top - new)
+        total = fma(one.total, own, mul(total, old))
+        values = fma(one.values, own[:, None], mul(values, old[:, None]))
+        top = new
+    return Sums(m, top, total, values)
+
+
+def with_sink(sums: Sums, sink: F32, tier: str) -> Sums:
+    """With a logit [R] that has no value."""
+    m, top, total, values = sums
+    with np.errstate(all="ignore"):
+        t = mul(sink, np.float32(LOG2_E))
+        new = np.maximum(top, np.ceil(t))
+        old = power(top - new)
+    total = fma(total, old, weight(t, _ONE, _known(new), tier))
+    return Sums(np.maximum(m, t), new, total, mul(values, old[:, None]))
+
+
+def finished(sums: Sums) -> tuple[F32, F32]:
+    """Results [R, E] in f32, and the logarithms of the sums of exponentials [R]."""
+    m, top, total, values = sums
+    empty, lost = total == 0, ~(m < np.inf)
+    with np.errstate(all="ignore"):
+        o = np.divide(add(values, np.float32(0)), total[:, None])
+        lse = fma(
+            add(top, np.float32(-1)), np.float32(LN2), log(np.where(empty | lost, _ONE, total))
+        )
+    o, lse = np.where(empty[:, None], np.float32(0), o), np.where(empty, np.float32(-np.inf), lse)
+    nan = np.float32(np.nan)
+    return np.where(lost[:, None], nan, o), np.where(lost, nan, lse)
+
+
+def rows(
+    of: Rows,
+    k: Array,
+    v: Array,
+    places: NDArray[np.int64],
+    queries: int,
+    *,
+    causal: bool = False,
+    window: int | None = None,
+    mask: Seen | None = None,
+    bias: F32 | None = None,
+    slopes: F32 | None = None,
+    sinks: F32 | None = None,
+) -> tuple[F32, F32]:
+    """Results and logarithms of rows that share keys [K, D] and values [K, E].
+
+    ``places``: of each row's query in its sequence of ``queries``; ``mask``, ``bias`` [R, K];
+    ``slopes``, ``sinks`` [R].
+    """
+    keys = len(k)
+    spans = [span(int(i), queries, keys, causal, window) for i in places]
+    low, high = (np.array([s[i] for s in spans], np.int64).reshape(-1, 1) for i in (0, 1))
+    at = np.arange(keys)
+    seen = (low <= at) & (at < high) & ((places >= 0) & (places < queries))[:, None]
+    seen = seen if mask is None else seen & mask
+    away = (at - (places + keys - queries)[:, None]).astype(np.float32)
+    slope = None if slopes is None else slopes[:, None]
+    width = block(k.shape[1], v.shape[1])
+    parts = []
+    for start in range(0, keys, SPLIT):
+        part = slice(start, start + SPLIT)
+        added = None if bias is None else bias[:, part]
+        taken = k[part], v[part], seen[:, part], added, slope, away[:, part]
+        parts.append(of.split(*taken, width))
+    if not parts:
+        count = len(of.q)
+        none = np.full(count, -np.inf, np.float32)
+        nothing = np.zeros(count, np.float32), np.zeros((count, v.shape[1]), np.float32)
+        parts.append(Sums(none, none.copy(), *nothing))
+    sums = joined(parts)
+    if sinks is not None:
+        sums = with_sink(sums, sinks, of.tier)
+    return finished(sums)
+
+
+@dataclass(frozen=True)
+class OneSequence:
+    """One sequence: queries [S, H, D], keys [K, HK, D] and values [K, HK, E], the mask and the bias
+    [H, S, K], and where results go: [S, H, E] and [S, H].
+    """
+
+    q: Array
+    k: Array
+    v: Array
+    mask: Seen | None
+    bias: Array | None
+    out: Array
+    lse: F32
+
+
+def attention(
+    q: ArrayLike,
+    k: ArrayLike,
+    v: ArrayLike,
+    *,
+    causal: bool = False,
+    window: int | None = None,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    lengths: ArrayLike | None = None,
+    starts: ArrayLike | None = None,
+    query_lengths: ArrayLike | None = None,
+    cu_seqlens: ArrayLike | None = None,
+    cu_seqlens_k: ArrayLike | None = None,
+    block_table: ArrayLike | None = None,
+    sinks: ArrayLike | None = None,
+    slopes: ArrayLike | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    layout: str = "bhsd",
+    return_lse: bool = False,
+    check: bool = False,
+    arch: str = "sm_90",
+) -> Any:
+    """``softmax(scale · q kᵀ + mask) v`` with the bits of :func:`ptxgen.attention`, whose arguments
+    these are. ``check`` changes none.
+    """
+    q, k, v = (np.asarray(x) for x in (q, k, v))
+    dtype = DTYPES[q.dtype.name]
+    tier = AUTO_TIER[dtype]
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    rounded = softcap is not None or bias is not None or slopes is not None or scale <= 0
+    logits = Logits(scale, softcap, rounded)
+    core = tensor_core(arch) if tier == "tc" else None
+    out = np.zeros((*q.shape[:-1], v.shape[-1]), q.dtype)
+    lse = np.full(q.shape[:-1], -np.inf, np.float32)
+    arrays = q, k, v, out, lse
+    counts = lengths, starts, query_lengths, cu_seqlens, cu_seqlens_k, block_table
+    group = _heads(q, layout, counts) // _heads(k, layout, counts, block_table is not None)
+    for one in _sequences(arrays, mask, bias, counts, layout):
+        places = np.arange(len(one.q)).repeat(group)
+        if not len(places):
+            continue
+        for head in range(one.k.shape[1]):
+            own = slice(head * group, (head + 1) * group)
+            shape = len(places), -1
+            rows_q, keys, values = (
+                x if core is None else np.ascontiguousarray(x).view(np.uint16)
+                for x in (one.q[:, own].reshape(shape), one.k[:, head], one.v[:, head])
+            )
+            each = {
+                name: None if x is None else np.asarray(x)[own].swapaxes(0, 1).reshape(shape)
+                for name, x in (("mask", one.mask), ("bias", one.bias))
+            }
+            heads = {
+                name: None if x is None else np.tile(widened(x, "f32")[own], len(one.q))
+                for name, x in (("sinks", sinks), ("slopes", slopes))
+            }
+            found, sums = rows(
+                Rows(rows_q, tier, dtype, core, logits),
+                keys,
+                values,
+                places,
+                len(one.q),
+                causal=causal,
+                window=window,
+                **each,
+                **heads,
+            )
+            one.out[:, own] = stored(found, dtype).reshape(len(one.q), group, -1)
+            one.lse[:, own] = sums.reshape(len(one.q), group)
+    return (out, lse) if return_lse else out
+
+
+def _heads(x: Array, layout: str, counts: Sequence[Any], paged: bool = False) -> int:
+    packed = paged or counts[3] is not None
+    return int(x.shape[-3 if layout == "bhsd" and not packed else -2])
+
+
+def _sequences(
+    arrays: tuple[Array, ...], mask: Any, bias: Any, counts: Sequence[Any], layout: str
+) -> Iterator[OneSequence]:
+    """The sequences of a call."""
+    q, k, v, out, lse = arrays
+    lengths, starts, query_lengths, cu, cu_k, table = (
+        None if x is None else np.asarray(x).astype(np.int64) for x in counts
+    )
+    if layout == "bhsd":
+        if cu is None and table is None:
+            q, k, v, out = (x.swapaxes(-3, -2) for x in (q, k, v, out))
+            lse = lse.swapaxes(-2, -1)
+        elif cu is None:
+            q, out, lse = q.swapaxes(-3, -2), out.swapaxes(-3, -2), lse.swapaxes(-2, -1)
+    lead = q.shape[:-3]
+    count = len(cu) - 1 if cu is not None else math.prod(lead)
+    for b in range(count):
+        at = np.unravel_index(b, lead) if cu is None else (slice(cu[b], cu[b + 1]),)
+        own = q[at], out[at], lse[at]
+        if table is not None:
+            keys, values = (
+                x[table[b]].reshape(-1, *x.shape[2:])
+                if len(table[b])
+                else x[:0].reshape(-1, *x.shape[2:])
+                for x in (k, v)
+            )
+        elif cu is not None:
+            ends = cu if cu_k is None else cu_k
+            keys, values = (x[ends[b] : ends[b + 1]] for x in (k, v))
+        else:
+            keys, values = (np.broadcast_to(x, (*lead, *x.shape[-3:]))[at] for x in (k, v))
+        first = 0 if starts is None else min(max(int(starts[b]), 0), len(keys))
+        last = len(keys) if lengths is None else first + max(int(lengths[b]), 0)
+        live = slice(0, len(own[0]) if query_lengths is None else max(int(query_lengths[b]), 0))
+        queries, outs, sums = (x[live] for x in own)
+        shape = *lead, q.shape[-2], q.shape[-3], len(keys)
+        seen, added = (
+            None if x is None else np.broadcast_to(x, shape)[at][:, live, first:last]
+            for x in (mask, bias)
+        )
+        wide = None if added is None else widened(added, NAMES[added.dtype.name])
+        yield OneSequence(queries, keys[first:last], values[first:last], seen, wide, outs, sums)

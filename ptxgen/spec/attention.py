@@ -1,0 +1,340 @@
+"""Attention, contract ``attention/1``: kernels that stream keys and values past rows of queries.
+
+================  ================================================================================
+``ROWS``          queries times heads that share keys, of a sequence; where sequences are one behind
+                  the other, of all of them
+``EXTRA``         tiles of rows that those may take besides: one for each, and one more; else 0
+``PAIRS``         sequences times heads of keys; where sequences are one behind the other, heads
+``KEYS``          keys of a sequence, at most
+``WIDTH``         the head dimension of values, filled up to 16
+``SMS``           streaming multiprocessors of the device
+================  ================================================================================
+
+Queries, keys and values begin at multiples of 16 bytes, and so do their rows. Kernels are told
+besides: how far apart elements lie along each dimension, and :data:`SIZES`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
+from typing import Any, ClassVar, cast
+
+from ptxgen.expr import Expr, all_of, ceil_div, var
+from ptxgen.numerics import activation, attention, rows
+from ptxgen.numerics.contract import AUTO_TIER, Contract
+from ptxgen.numerics.dtype import ITEMSIZE
+from ptxgen.numerics.formula import Formula, Output, read
+from ptxgen.numerics.softcap import tanh
+from ptxgen.spec import formula as cuda
+from ptxgen.spec.abi import Abi, Param, ptr
+from ptxgen.spec.base import (
+    ARCHITECTURES,
+    GRID_MAX,
+    INDEX_MAX,
+    WARP,
+    WORKSPACE_MAX,
+    Expect,
+    KernelSpec,
+    check,
+)
+from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
+
+ROWS, EXTRA, PAIRS, KEYS = var("ROWS"), var("EXTRA"), var("PAIRS"), var("KEYS")
+WIDTH, SMS, SPLITS = var("WIDTH"), var("SMS"), var("SPLITS")
+TILE_MIN = 32
+"""Rows of the smallest tile."""
+ROWS_MAX = 1 << 30
+
+
+def tiles(rows: int) -> Expr:
+    """Tiles of so many rows, at most."""
+    return (ceil_div(ROWS, rows) + EXTRA) * PAIRS
+
+
+SPACE = Space(
+    "attention",
+    (
+        ("ROWS", Between(1, ROWS_MAX)),
+        ("EXTRA", Between(0, ROWS_MAX)),
+        ("PAIRS", SIZE),
+        ("KEYS", SIZE),
+        ("WIDTH", Between(16, attention.HEAD_MAX)),
+        ("SMS", Between(1, SMS_MAX)),
+    ),
+    (("SPLITS", ceil_div(KEYS, attention.SPLIT)),),
+    within=tiles(TILE_MIN) <= GRID_MAX,
+)
+CAUSAL, CAPPED, BIAS_F32 = 1, 2, 4
+"""Flags."""
+DTYPES = ("bf16", "f16", "f32")
+LISTED = 128, 128
+"""Head dimensions of the kernels that are listed."""
+PARTS = ("whole", "split", "join")
+STAGES_MAX = 4
+STEP = 16
+"""What head dimensions are filled up to a multiple of."""
+SIZES = (
+    *("seqs", "heads", "group", "queries", "keys", "total_k", "head", "head_v"),
+    *("page", "blocks", "flags", "window", "splits"),
+)
+"""Words that kernels are told."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a kernel is made for. ``head``, ``head_v``: the head dimensions, filled up to 16;
+    ``rounded``: logits are rounded numbers (softcap, bias, slopes, a scale that is not positive).
+    """
+
+    dtype: str
+    head: int
+    head_v: int
+    rounded: bool = False
+
+    def __str__(self) -> str:
+        heads = str(self.head) if self.head == self.head_v else f"{self.head}_{self.head_v}"
+        return f"{self.dtype}_{heads}{'_rounded' if self.rounded else ''}"
+
+
+@dataclass(frozen=True)
+class AttentionSpec(KernelSpec):
+    """A CTA of ``warps`` warps has 16 rows each, against all keys ("whole") or a split of them
+    ("split"); "join" joins the splits. ``budget``: KiB of shared memory that a CTA may have.
+    """
+
+    head: int = LISTED[0]
+    head_v: int = LISTED[1]
+    rounded: bool = False
+    warps: int = 4
+    budget: int = 163
+    part: str = "whole"
+    dtype: str = "bf16"
+    min_arch: str = "sm_80"
+    contract: Contract = attention.ATTENTION["tc"]
+
+    family: ClassVar[str] = "attention"
+    legible: ClassVar[bool] = False
+    CAUSAL: ClassVar[int] = CAUSAL
+    CAPPED: ClassVar[int] = CAPPED
+    BIAS_F32: ClassVar[int] = BIAS_F32
+    meanings: ClassVar[Mapping[str, str]] = {
+        **KernelSpec.meanings,
+        "head": "the head dimension of queries and keys, filled up to 16",
+        "head_v": "that of values",
+        "rounded": "whether logits are rounded numbers",
+        "warps": "warps, of 16 rows each",
+        "budget": "KiB of shared memory that it may have",
+        "part": "what of the keys it takes",
+    }
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        check(self.dtype in DTYPES, name, "dtype", self.dtype, DTYPES)
+        for what in ("head", "head_v"):
+            value = getattr(self, what)
+            fits = STEP <= value <= attention.HEAD_MAX and value % STEP == 0
+            check(fits, name, what, value, f"a multiple of {STEP} up to {attention.HEAD_MAX}")
+        tier = AUTO_TIER[self.dtype]
+        check(tier == self.contract.tier, name, "tier of the contract", self.contract.tier, tier)
+        check(self.part in PARTS, name, "part", self.part, PARTS)
+        check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
+        if self.part != "join":
+            check(self.stages >= 2, name, "stages in the budget", self.stages, ">= 2")
+
+    def of(self, dtype: Hashable) -> AttentionSpec:
+        form = Form(dtype, *LISTED) if isinstance(dtype, str) else cast(Form, dtype)
+        return replace(self, **asdict(form))
+
+    @property
+    def form(self) -> Form:
+        """What it is made for."""
+        return Form(self.dtype, self.head, self.head_v, self.rounded)
+
+    @property
+    def template(self) -> str:  # type: ignore[override]
+        return f"attention/{'join' if self.part == 'join' else 'forward'}.cu.j2"
+
+    @property
+    def label(self) -> str:
+        part = "" if self.part == "whole" else f"{self.part}_"
+        return f"{part}{self.form}_{self.rows}"
+
+    # -- what a CTA has ---------------------------------------------------------------------
+    @property
+    def threads(self) -> int:
+        return self.warps * WARP
+
+    @property
+    def rows(self) -> int:
+        """Rows of a CTA: queries of the heads that share keys."""
+        return 16 * self.warps
+
+    @property
+    def itemsize(self) -> int:
+        return ITEMSIZE[self.dtype]
+
+    @property
+    def depth(self) -> int:
+        """The head dimension of queries and keys, filled up."""
+        return self.head
+
+    @property
+    def width(self) -> int:
+        """That of values."""
+        return self.head_v
+
+    @property
+    def block(self) -> int:
+        """Keys of a block of the contract."""
+        return attention.block(self.depth, self.width)
+
+    @property
+    def tile(self) -> int:
+        """Keys that are copied at a time: 16 KiB of them."""
+        wide = max(self.depth, self.width)
+        held = (1 << 14) // (wide * self.itemsize)
+        return min(self.block, 1 << held.bit_length() - 1)
+
+    def pitch(self, width: int) -> int:
+        """Bytes from row to row in shared memory: 8 rows' vectors lie in different banks."""
+        return width * self.itemsize + 16
+
+    @property
+    def stage(self) -> int:
+        """Bytes of a stage of the ring."""
+        return self.tile * self.pitch(max(self.depth, self.width))
+
+    @property
+    def _fixed(self) -> tuple[int, int, int]:
+        """Bytes of queries, of weights on their way, and of the sums of the splits before."""
+        weights = 0 if self.tier == "tc" else self.rows * self.tile * 4
+        totals = self.rows * self.width * 4 if self.part == "whole" else 0
+        return self.rows * self.pitch(self.depth), weights, totals
+
+    @property
+    def stages(self) -> int:
+        """Tiles that the ring has room for."""
+        return min(STAGES_MAX, ((self.budget << 10) - sum(self._fixed)) // self.stage)
+
+    @property
+    def weights_at(self) -> int:
+        return self._fixed[0]
+
+    @property
+    def totals_at(self) -> int:
+        return sum(self._fixed[:2])
+
+    @property
+    def ring_at(self) -> int:
+        return sum(self._fixed)
+
+    @property
+    def shared_bytes(self) -> int:
+        return 0 if self.part == "join" else self.ring_at + self.stages * self.stage
+
+    # -- where it is right ------------------------------------------------------------------
+    @property
+    def grid(self) -> Expr:
+        return tiles(self.rows) * (SPLITS if self.part == "split" else 1)
+
+    @property
+    def scratch(self) -> Mapping[str, Expr]:
+        if self.part == "whole":
+            return MappingProxyType({})
+        row = (WIDTH + 4) * 4
+        return MappingProxyType({"partial": tiles(self.rows) * SPLITS * self.rows * row})
+
+    @property
+    def requires(self) -> Expr:
+        if self.part == "whole":
+            return self.grid <= GRID_MAX
+        return all_of((self.grid <= GRID_MAX, self.scratch["partial"] <= WORKSPACE_MAX))
+
+    @property
+    def waits(self) -> bool:
+        return True
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        if self.part == "join" or self.tier != "tc":
+            return super().expects
+        shape = f"m16n8k16.row.col.f32.{self.dtype}.{self.dtype}.f32"
+        return (Expect(f"mma.sync.aligned.{shape}", ("*mma.*",)), *super().expects)
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        found = (
+            ("first + ROWS - 1", ROWS + (self.rows - 1)),
+            ("begin + lane, tile of a sequence", EXTRA + WARP),
+        )
+        return tuple((text, value, INDEX_MAX) for text, value in found)
+
+    # -- what it is given -------------------------------------------------------------------
+    @property
+    def abi(self) -> Abi:
+        element = cuda.STORAGE[self.dtype]
+        lengths = ("lengths", "starts", "query_lengths", "cu_seqlens", "cu_seqlens_k")
+        integers = tuple(ptr(n, "const int*", optional=True) for n in lengths)
+        partial = ptr("partial", "const float*" if self.part == "join" else "float*")
+        reads = (
+            *(ptr(n, f"const {element}*") for n in "qkv"),
+            ptr("block_table", "const int*", optional=True),
+            ptr("bias", "const void*", optional=True),
+            ptr("mask", "const unsigned char*", optional=True),
+            ptr("slopes", "const float*", optional=True),
+        )
+        writes = (
+            ptr("out", f"{element}*"),
+            ptr("lse", "float*", optional=True),
+            ptr("sinks", "const float*", optional=True),
+        )
+        scalars = strides(("out", "lse"), "batch", "head", "row")
+        taken = (
+            *strides("qkv", "batch", "head", "row"),
+            *strides(("bias", "mask"), "batch", "head", "row", "key"),
+            Param("table_row", "i64"),
+        )
+        words = tuple(Param(n, "u32") for n in SIZES)
+        numbers = tuple(Param(n, "f32") for n in ("factor", "per", "inner", "outer"))
+        if self.part == "join":
+            return Abi((*integers, partial, *writes, *scalars, *words))
+        if self.part == "split":
+            return Abi((*reads, *integers, partial, *taken, *words, *numbers))
+        return Abi((*reads, *integers, *writes, *taken, *scalars, *words, *numbers))
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        """See :attr:`KernelSpec.context`."""
+        capped = Formula((Output("y", "f32", tanh(read("x", "f32"))),))
+        return MappingProxyType(
+            {
+                "attention": sys.modules[attention.__name__],
+                "activation": sys.modules[activation.__name__],
+                "rows": sys.modules[rows.__name__],
+                "coefficients": attention.WEIGHT[self.tier],
+                "formula": capped if self.rounded and self.part != "join" else None,
+                "functions": lambda f: () if f is None else cuda.functions(f),
+            }
+        )
+
+    log2_e: ClassVar[str] = f"{attention.LOG2_E:.9g}f"
+
+    def describe(self) -> tuple[str, ...]:
+        head = (f"contract {self.contract}: {self.contract.step}",)
+        if self.part == "join":
+            return (*head, f"joins splits of {attention.SPLIT} keys; CTAs {self.grid}")
+        return (
+            *head,
+            f"{self.form}: {self.rows} rows, blocks of {self.block} keys in tiles of {self.tile}, "
+            f"{self.stages} stages, {self.shared_bytes} bytes of shared memory",
+            f"requires {self.requires}",
+            f"grid {self.grid}",
+        )
+
+
+def strides(names: Iterable[str], *along: str) -> tuple[Param, ...]:
+    """Elements from one to the next along dimensions of arrays."""
+    return tuple(Param(f"{name}_{each}", "i64") for name in names for each in along)

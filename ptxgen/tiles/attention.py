@@ -1,0 +1,43 @@
+"""The tables of attention: of 16 bits, on tensor cores, and of f32."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ptxgen.expr import TRUE
+from ptxgen.numerics.attention import ATTENTION
+from ptxgen.numerics.contract import AUTO_TIER
+from ptxgen.spec import Key, Route, RouteTable
+from ptxgen.spec.attention import ROWS, SMS, SPACE, SPLITS, AttentionSpec
+
+SMALL = 99
+"""KiB of shared memory that a CTA has on any architecture."""
+
+
+def _table(
+    dtype: str, *ctas: tuple[int, int], pinned: tuple[AttentionSpec, ...] = ()
+) -> RouteTable:
+    """``ctas``: warps, and KiB of shared memory, of CTAs, the larger first."""
+    contract = ATTENTION[AUTO_TIER[dtype]]
+    routes = []
+    for warps, budget in ctas:
+        whole, split, join = (
+            AttentionSpec(warps=warps, budget=kib, part=part, dtype=dtype, contract=contract)
+            for part, kib in (("whole", budget), ("split", SMALL), ("join", SMALL))
+        )
+        wanted = TRUE if (warps, budget) == ctas[-1] else whole.rows // 2 < ROWS
+        few = wanted & (SPLITS > 1) & (whole.grid < SMS * 2)
+        routes += [
+            Route((split, join), few, "few rows, many keys: a CTA has a split"),
+            Route((whole,), wanted, "a CTA has all keys"),
+        ]
+    return RouteTable(SPACE, tuple(routes), (dtype,), opened=True, pinned=lambda: pinned)
+
+
+TABLES: dict[Key, Callable[[], RouteTable]] = {
+    ("attention", "half"): lambda: _table(
+        "bf16", (4, 163), (2, SMALL), pinned=(AttentionSpec(64, 64, rounded=True),)
+    ),
+    ("attention", "f32"): lambda: _table("f32", (2, SMALL)),
+}
+"""What makes the tables."""

@@ -1,0 +1,94 @@
+"""Attention on a GPU: the oracle's bits, by every kernel, into memory that holds something else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from attention_cases import BF16, FEATURES, HEADS, SHAPES, draw, ints, numbers
+from bits import same_bits
+
+import ptxgen
+from ptxgen import reference
+from ptxgen.spec.attention import Form
+from ptxgen.tiles import TABLES
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.gpu
+TORCH = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def on_gpu(x):
+    """A tensor with the bits of a NumPy array; other things as they are."""
+    if not isinstance(x, np.ndarray):
+        return x
+    kind = TORCH.get(x.dtype.name)
+    if kind is None:
+        return torch.from_numpy(np.ascontiguousarray(x)).cuda()
+    return torch.from_numpy(np.ascontiguousarray(x).view(np.int16)).cuda().view(kind)
+
+
+def back(tensor, like):
+    """And the other way round."""
+    if like.dtype.itemsize == 2:
+        return tensor.view(torch.int16).cpu().numpy().view(like.dtype)
+    return tensor.cpu().numpy()
+
+
+def check(*arrays, kernel=None, **how):
+    given = {name: on_gpu(x) for name, x in how.items()}
+    expected = reference.attention(*arrays, return_lse=True, **how)
+    out = tuple(
+        torch.full(x.shape, float("nan"), dtype=TORCH.get(x.dtype.name, torch.float32)).cuda()
+        for x in expected
+    )
+    moved = [on_gpu(x) for x in arrays]
+    ptxgen.attention(*moved, return_lse=True, out=out, kernel=kernel, **given)
+    for x, y in zip(out, expected, strict=True):
+        same_bits(back(x, y), y, what=str(sorted(how)))
+
+
+@pytest.mark.parametrize("dtype", [BF16, np.float16, np.float32])
+@pytest.mark.parametrize(("head", "head_v"), HEADS)
+def test_head_dimensions(dtype, head, head_v):
+    shapes = (2, 4, 130, head), (2, 2, 1500, head), (2, 2, 1500, head_v)
+    check(*draw(head, *shapes, dtype=dtype), causal=True)
+
+
+@pytest.mark.parametrize("what", FEATURES)
+def test_features(what):
+    check(*draw(1, *SHAPES), **FEATURES[what])
+
+
+@pytest.mark.parametrize("table", ["half", "f32"])
+def test_every_route(table):
+    dtype, form = (np.float32, "f32") if table == "f32" else (BF16, "bf16")
+    for head in (64, 128):
+        shapes = (1, 6, 70, head), (1, 2, 2300, head), (1, 2, 2300, head)
+        arrays = draw(head, *shapes, dtype=dtype)
+        for route in TABLES["attention", table].routes:
+            kernel = route.of(Form(form, head, head)).name
+            check(*arrays, causal=True, kernel=kernel, sinks=numbers(6))
+
+
+def test_pages_and_packed_queries():
+    q, k, v = draw(3, (7, 8, 128), (40, 64, 2, 128), (40, 64, 2, 128))
+    table = np.random.default_rng(4).permutation(40)[:36].astype(np.int32).reshape(3, 12)
+    counts = {"lengths": ints(700, 3, 0), "cu_seqlens": ints(0, 4, 7, 7)}
+    check(q, k, v, block_table=table, causal=True, **counts)
+
+
+@pytest.mark.parametrize("length", [4096, 20000])
+def test_decoding_is_prefill(length):
+    """Bits of single queries, against growing caches, are those of the whole; no oracle."""
+    kinds = {"dtype": torch.bfloat16, "device": "cuda"}
+    torch.manual_seed(1)
+    q = torch.randn(1, 8, length, 128, **kinds)
+    k, v = (torch.randn(1, 2, length, 128, **kinds) for _ in range(2))
+    whole = ptxgen.attention(q, k, v, causal=True)
+    rng = np.random.default_rng(length)
+    for n in (1, 127, 128, 129, 1024, 1025, length, *rng.integers(1, length, 40).tolist()):
+        one = ptxgen.attention(q[:, :, n - 1 : n], k[:, :, :n], v[:, :, :n], causal=True)
+        assert torch.equal(one, whole[:, :, n - 1 : n]), n
+    for begin, end in ((0, 777), (777, 3000), (3000, length)):
+        chunk = q[:, :, begin:end], k[:, :, :end], v[:, :, :end]
+        assert torch.equal(ptxgen.attention(*chunk, causal=True), whole[:, :, begin:end])

@@ -1,0 +1,336 @@
+"""Attention: kernels and the oracle, bit for bit, and what no bit may depend on."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from attention_cases import BF16, DTYPES, FEATURES, HEADS, SHAPES, draw, ints, numbers
+
+import ptxgen
+from ptxgen import reference
+from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
+from ptxgen.numerics.attention import ATTENTION, SPLIT, block, span
+from ptxgen.spec.attention import AttentionSpec, Form
+from ptxgen.tiles import TABLES
+
+
+@pytest.fixture(autouse=True)
+def _cpu():
+    with ptxgen.use_device("cpu"):
+        yield
+
+
+def bits(x):
+    x = np.asarray(x)
+    return np.where(np.isnan(x), 0, x.view(f"u{x.itemsize}")), np.isnan(x)
+
+
+def same(found, expected):
+    for x, y in zip(found, expected, strict=True):
+        assert x.shape == y.shape and x.dtype == y.dtype
+        for a, b in zip(bits(x), bits(y), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def check(*arrays, kernel=None, **how):
+    found = ptxgen.attention(*arrays, return_lse=True, kernel=kernel, **how)
+    same(found, reference.attention(*arrays, return_lse=True, **how))
+    return found
+
+
+# -- kernels and the oracle ---------------------------------------------------------------------
+CASES = [(BF16, *h) for h in HEADS] + [(np.float16, 96, 96), (np.float32, 64, 64)]
+
+
+@pytest.mark.parametrize(("dtype", "head", "head_v"), [*CASES, (np.float32, 256, 256)])
+def test_head_dimensions(dtype, head, head_v):
+    shapes = (1, 2, 3, head), (1, 1, 150, head), (1, 1, 150, head_v)
+    check(*draw(head, *shapes, dtype=dtype), causal=True)
+
+
+@pytest.mark.parametrize("what", FEATURES)
+def test_features(what):
+    check(*draw(1, *SHAPES), **FEATURES[what])
+
+
+ROUTES = [("half", i) for i in range(4)] + [("f32", i) for i in range(2)]
+
+
+@pytest.mark.parametrize(("table", "number"), ROUTES)
+def test_every_route(table, number):
+    routes = TABLES["attention", table].routes
+    assert sum(1 for t, _ in ROUTES if t == table) == len(routes)
+    dtype, form = (np.float32, "f32") if table == "f32" else (BF16, "bf16")
+    arrays = draw(2, (1, 3, 13, 64), (1, 1, 1100, 64), (1, 1, 1100, 64), dtype=dtype)
+    kernel = routes[number].of(Form(form, 64, 64)).name
+    check(*arrays, causal=True, kernel=kernel, sinks=numbers(3))
+
+
+def test_tiles_and_splits_ahead_of_a_window_are_left_out():
+    q, k, v = draw(3, (1, 1, 70, 64), (1, 1, 2100, 64), (1, 1, 2100, 64))
+    check(q, k, v, causal=True, window=900)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_is_not_seen_may_be_anything(dtype):
+    q, k, v = draw(4, (1, 2, 20, 64), (1, 1, 150, 64), (1, 1, 150, 64), dtype=dtype)
+    clean = check(q, k, v, causal=True)
+    v[0, 0, 140, 3], v[0, 0, 135, 5] = np.nan, np.inf
+    k[0, 0, 149], v[0, 0, 149], v[0, 0, 20, 9] = np.nan, np.nan, -np.inf
+    found = check(q, k, v, causal=True)
+    there = np.delete(np.arange(64), [9])
+    same([found[0][:, :, :5, there]], [clean[0][:, :, :5, there]])  # these see keys up to 134
+    assert np.isnan(found[0][:, :, -1]).all()
+    seen = np.ones((20, 150), bool)
+    seen[:, 135:], seen[3], seen[5, 20] = False, False, False
+    found = check(q, k, v, mask=seen)
+    assert np.isinf(found[0][0, :, 0, 9].astype("f4")).all()
+    assert not np.asarray(found[0][0, :, 3]).astype("f4").any()
+    assert np.isneginf(found[1][0, :, 3]).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_special_scores(dtype):
+    q, k, v = draw(5, (1, 1, 4, 64), (1, 1, 150, 64), (1, 1, 150, 64), dtype=dtype)
+    big = 1e4 if dtype == np.float16 else 1e15
+    check((q * dtype(100)).astype(dtype), (k * dtype(100)).astype(dtype), v)
+    check((q * dtype(big)).astype(dtype), (k * dtype(big)).astype(dtype), v)
+    q[0, 0, 1, 0], q[0, 0, 2, 0] = np.inf, np.nan
+    found, lse = check(q, k, v)
+    assert np.isnan(found[0, 0, 1:3]).all() and np.isnan(lse[0, 0, 1:3]).all()
+
+
+# -- layouts ------------------------------------------------------------------------------------
+def test_packed_projections_are_read_as_they_lie():
+    (qkv,) = draw(6, (2, 50, 3, 4, 64))
+    check(qkv[:, :, 0], qkv[:, :, 1], qkv[:, :, 2], causal=True, layout="bshd")
+
+
+def test_rows_that_do_not_begin_at_16_bytes_are_copied():
+    q, k, v = draw(7, (1, 2, 3, 65), (1, 2, 40, 65), (1, 2, 40, 65))
+    check(q[..., 1:], k[..., 1:], v[..., 1:])
+
+
+def test_leading_dimensions_and_shared_keys():
+    q, k, v = draw(8, (2, 3, 2, 4, 64), (3, 2, 40, 64), (3, 2, 40, 64))
+    found = ptxgen.attention(q, k, v)
+    each = [ptxgen.attention(q[i], k, v) for i in range(2)]
+    same([found], [np.stack(each)])
+
+
+def test_given_memory():
+    q, k, v = draw(9, (1, 2, 3, 64), (1, 2, 40, 64), (1, 2, 40, 64))
+    out, lse = np.empty_like(q), np.empty((1, 2, 3), np.float32)
+    found = ptxgen.attention(q, k, v, return_lse=True, out=(out, lse))
+    assert found[0] is out and found[1] is lse
+    same(found, reference.attention(q, k, v, return_lse=True))
+
+
+@pytest.mark.parametrize("shape", [(0, 2, 3, 64), (1, 2, 0, 64)])
+def test_nothing_to_do(shape):
+    q = np.empty(shape, BF16)
+    k = np.empty((shape[0], 2, 5, 64), BF16)
+    assert ptxgen.attention(q, k, k).shape == shape
+
+
+def test_no_keys():
+    (q,) = draw(10, (1, 2, 3, 64))
+    k = np.empty((1, 2, 0, 64), BF16)
+    found, lse = check(q, k, k)
+    assert not found.astype("f4").any() and np.isneginf(lse).all()
+
+
+# -- what no bit depends on ---------------------------------------------------------------------
+LENGTH = SPLIT + 2 * 128 + 40
+"""Across the borders of blocks and of a split."""
+
+
+@pytest.fixture(scope="module")
+def whole():
+    q, k, v = draw(11, (1, 2, LENGTH, 64), (1, 1, LENGTH, 64), (1, 1, LENGTH, 64))
+    with ptxgen.use_device("cpu"):
+        return q, k, v, ptxgen.attention(q, k, v, causal=True)
+
+
+PLACES = (0, 1, 127, 128, SPLIT - 1, SPLIT, LENGTH - 1)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_decoding_is_prefill(whole, place):
+    q, k, v, expected = whole
+    keys = slice(0, place + 1)
+    one = slice(place, place + 1)
+    found = ptxgen.attention(q[:, :, one], k[:, :, keys], v[:, :, keys], causal=True)
+    same([found], [expected[:, :, one]])
+
+
+def test_chunks_are_prefill(whole):
+    q, k, v, expected = whole
+    for begin, end in ((0, 100), (100, 230), (SPLIT - 9, SPLIT + 1), (SPLIT + 1, LENGTH)):
+        found = ptxgen.attention(q[:, :, begin:end], k[:, :, :end], v[:, :, :end], causal=True)
+        same([found], [expected[:, :, begin:end]])
+
+
+def test_a_padded_cache_is_a_growing_one(whole):
+    q, k, v, expected = whole
+    counts = [1, 300, SPLIT + 5]
+    cache_k, cache_v = (np.full((3, 1, LENGTH + 50, 64), np.nan, BF16) for _ in range(2))
+    starts = [0, 13, 50]
+    for i, (n, start) in enumerate(zip(counts, starts, strict=True)):
+        cache_k[i, :, start : start + n], cache_v[i, :, start : start + n] = (
+            k[0, :, :n],
+            v[0, :, :n],
+        )
+    queries = np.stack([q[0, :, n - 1 : n] for n in counts])
+    how = {"lengths": ints(*counts), "starts": ints(*starts), "causal": True}
+    found = ptxgen.attention(queries, cache_k, cache_v, **how)
+    same(list(found), [expected[0, :, n - 1 : n] for n in counts])
+
+
+@pytest.mark.parametrize("page", [16, 48, 256])
+def test_pages_are_a_cache(whole, page):
+    q, k, v, expected = whole
+    counts = [SPLIT + 5, 300]
+    each = -(-LENGTH // page)
+    rng = np.random.default_rng(page)
+    table = rng.permutation(2 * each + 3)[: 2 * each].astype(np.int32).reshape(2, each)
+    blocks = [np.full((2 * each + 3, page, 1, 64), np.nan, BF16) for _ in range(2)]
+    for i, n in enumerate(counts):
+        for cache, x in zip(blocks, (k, v), strict=True):
+            for j in range(n):
+                cache[table[i, j // page], j % page] = x[0, :, j]
+    queries = np.stack([q[0, :, n - 2 : n].swapaxes(0, 1) for n in counts])
+    how = {"block_table": table, "lengths": ints(*counts), "causal": True}
+    found = ptxgen.attention(queries, *blocks, layout="bshd", **how)
+    same(list(found), [expected[0, :, n - 2 : n].swapaxes(0, 1) for n in counts])
+    packed = queries.reshape(4, 2, 64)
+    found = ptxgen.attention(packed, *blocks, cu_seqlens=ints(0, 2, 4), **how)
+    same([found], [np.concatenate([expected[0, :, n - 2 : n].swapaxes(0, 1) for n in counts])])
+
+
+def test_sequences_one_behind_the_other_are_sequences(whole):
+    q, k, v, expected = whole
+    ends = [0, 130, 130, 131, 400]
+    pairs = list(pairwise(ends))
+    x = [np.concatenate([a[0, :, : n - m].swapaxes(0, 1) for m, n in pairs]) for a in (q, k, v)]
+    found = ptxgen.attention(*x, cu_seqlens=ints(*ends), causal=True)
+    for m, n in pairs:
+        same([found[m:n]], [expected[0, :, : n - m].swapaxes(0, 1)])
+
+
+def test_tokens_behind_the_last_sequence_give_zeros():
+    q, k, v = draw(12, (40, 2, 64), (40, 2, 64), (40, 2, 64))
+    found, lse = check(q, k, v, cu_seqlens=ints(0, 7, 20))
+    assert not found[20:].astype("f4").any() and np.isneginf(lse[20:]).all()
+
+
+# -- how right it is ----------------------------------------------------------------------------
+def exact(q, k, v, causal):
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    s = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    if causal:
+        i = np.arange(s.shape[-2])[:, None] + s.shape[-1] - s.shape[-2]
+        s = np.where(np.arange(s.shape[-1]) <= i, s, -np.inf)
+    m = s.max(-1, keepdims=True)
+    p = np.exp(s - m)
+    total = p.sum(-1, keepdims=True)
+    return p @ v / total, (m + np.log(total))[..., 0]
+
+
+@pytest.mark.parametrize(("dtype", "ulp"), [(BF16, 2.0**-7), (np.float16, 2.0**-10)])
+def test_accuracy(dtype, ulp):
+    q, k, v = draw(13, (1, 2, 8, 64), (1, 2, 3000, 64), (1, 2, 3000, 64), dtype=dtype)
+    found, lse = reference.attention(q, k, v, causal=True, return_lse=True)
+    expected, sums = exact(q, k, v, True)
+    # Weights are rounded to half an ulp each, at random, and so is the result.
+    deviation = np.sqrt(((found.astype("f8") - expected) ** 2).mean())
+    assert deviation < 0.33 * ulp * np.sqrt((expected**2).mean())
+    assert np.abs(lse - sums).max() < 2e-6
+
+
+def test_accuracy_of_f32():
+    q, k, v = draw(14, (1, 2, 8, 64), (1, 2, 3000, 64), (1, 2, 3000, 64), dtype=np.float32)
+    found, lse = reference.attention(q, k, v, return_lse=True)
+    expected, sums = exact(q, k, v, False)
+    assert np.abs(found - expected).max() < 1e-6 and np.abs(lse - sums).max() < 2e-6
+
+
+# -- the contract's rules -----------------------------------------------------------------------
+def test_which_keys_are_seen():
+    assert span(0, 1, 5, True, None) == (0, 5)
+    assert span(1, 3, 10, True, None) == (0, 9)
+    assert span(2, 3, 10, True, 4) == (6, 10)
+    assert span(0, 4, 10, False, 2) == (5, 8)
+    assert span(0, 4, 2, True, None) == (0, 0)
+    assert block(128, 128) == 128 and block(192, 128) == 64
+
+
+def test_specs_that_cannot_be():
+    with pytest.raises(ptxgen.errors.SpecError, match="head"):
+        AttentionSpec(100, 64)
+    with pytest.raises(ptxgen.errors.SpecError, match="stages"):
+        AttentionSpec(256, 256, dtype="f32", budget=99, contract=ATTENTION["simt"])
+
+
+# -- refusals -----------------------------------------------------------------------------------
+Q, K = np.zeros((2, 4, 3, 64), BF16), np.zeros((2, 2, 10, 64), BF16)
+CACHE, TABLE = np.zeros((8, 16, 2, 64), BF16), np.zeros((2, 3), np.int32)
+BAD = [
+    (ShapeError, "q has shape", (Q[0, 0], K, K), {}),
+    (ShapeError, "k has shape", (Q, K[..., :32], K), {}),
+    (ShapeError, "v", (Q, K, K[:, :, :5]), {}),
+    (ShapeError, "heads", (Q[:, :3], K, K), {}),
+    (ShapeError, "head dimensions", (np.zeros((1, 1, 1, 300), BF16),) * 3, {}),
+    (DtypeError, "k has dtype", (Q, K.astype("f4"), K), {}),
+    (DtypeError, "q has dtype", (Q.astype("f8"), K.astype("f8"), K.astype("f8")), {}),
+    (OptionError, "window", (Q, K, K), {"window": -1}),
+    (OptionError, "softcap", (Q, K, K), {"softcap": 0.0}),
+    (OptionError, "layout", (Q, K, K), {"layout": "hbsd"}),
+    (DtypeError, "mask", (Q, K, K), {"mask": np.zeros((3, 10), "f4")}),
+    (ShapeError, "mask", (Q, K, K), {"mask": np.zeros((3, 11), bool)}),
+    (ShapeError, "bias", (Q, K, K), {"bias": np.zeros((1, 2, 4, 3, 10), "f4")}),
+    (DtypeError, "lengths", (Q, K, K), {"lengths": np.zeros(2, np.int64)}),
+    (ShapeError, "lengths", (Q, K, K), {"lengths": np.zeros(3, np.int32)}),
+    (ShapeError, "sinks", (Q, K, K), {"sinks": np.zeros(2, "f4")}),
+    (IndexRangeError, "lengths", (Q, K, K), {"lengths": ints(3, 11)}),
+    (IndexRangeError, "starts", (Q, K, K), {"starts": ints(-1, 1)}),
+    (OptionError, "cu_seqlens_k", (Q, K, K), {"cu_seqlens_k": ints(0, 1)}),
+    (OptionError, "lengths", (Q, CACHE, CACHE), {"block_table": TABLE}),
+    (
+        ShapeError,
+        "block_table",
+        (Q, CACHE, CACHE),
+        {"block_table": TABLE[:1], "lengths": ints(1, 1)},
+    ),
+    (
+        IndexRangeError,
+        "block_table",
+        (Q, CACHE, CACHE),
+        {"block_table": TABLE + 8, "lengths": ints(1, 1)},
+    ),
+    (
+        IndexRangeError,
+        "cu_seqlens does not ascend",
+        (Q[0, :, :2], K[0, :, :2], K[0, :, :2]),
+        {"cu_seqlens": ints(0, 3, 1), "cu_seqlens_k": ints(0, 1, 2)},
+    ),
+]
+
+
+@pytest.mark.parametrize(("error", "words", "arrays", "how"), BAD)
+def test_refused(error, words, arrays, how):
+    with pytest.raises(error, match=words):
+        ptxgen.attention(*arrays, **how)
+
+
+def test_the_cache_is_not_read_beyond_its_blocks():
+    from steps import unchecked
+
+    q, k, v = draw(15, (2, 1, 4, 64), (8, 16, 2, 64), (8, 16, 2, 64))
+    wild = np.array([[3, 100, -5], [1, 2, 2**31 - 1]], np.int32)
+    how = {"lengths": ints(40, 1 << 30), "layout": "bshd"}
+    found = unchecked("attention")(q, k, v, block_table=wild, **how)
+    near = np.array([[3, 7, 7], [1, 2, 7]], np.int32)
+    same([found], [reference.attention(q, k, v, block_table=near, **how)])

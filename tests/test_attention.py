@@ -12,7 +12,7 @@ import ptxgen
 from ptxgen import reference
 from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
 from ptxgen.numerics.attention import ATTENTION, SPLIT, block, span
-from ptxgen.spec.attention import AttentionSpec, Form
+from ptxgen.spec.attention import AttentionSpec, Form, HopperSpec
 from ptxgen.tiles import TABLES
 
 
@@ -55,7 +55,28 @@ def test_features(what):
     check(*draw(1, *SHAPES), **FEATURES[what])
 
 
-ROUTES = [("half", i) for i in range(4)] + [("f32", i) for i in range(2)]
+def hopper(dtype, head, head_v, rounded=False):
+    """The name of Hopper's kernel."""
+    of = [r for r in TABLES["attention", "half"].routes if isinstance(r.main, HopperSpec)]
+    return of[0].of(Form(dtype, -(-head // 16) * 16, -(-head_v // 16) * 16, rounded)).name
+
+
+ROUNDED = ("softcap", "bias", "slopes")
+
+
+@pytest.mark.parametrize("what", FEATURES)
+def test_features_on_hopper(what):
+    rounded = bool(FEATURES[what].keys() & set(ROUNDED)) or FEATURES[what].get("scale", 1) <= 0
+    check(*draw(1, *SHAPES), kernel=hopper("bf16", 64, 64, rounded), **FEATURES[what])
+
+
+@pytest.mark.parametrize(("head", "head_v"), [(128, 128), (192, 128), (80, 80), (40, 24)])
+def test_head_dimensions_on_hopper(head, head_v):
+    shapes = (1, 2, 70, head), (1, 1, 300, head), (1, 1, 300, head_v)
+    check(*draw(head, *shapes), causal=True, kernel=hopper("bf16", head, head_v))
+
+
+ROUTES = [("half", i) for i in range(5)] + [("f32", i) for i in range(2)]
 
 
 @pytest.mark.parametrize(("table", "number"), ROUTES)
@@ -80,6 +101,9 @@ def test_what_is_not_seen_may_be_anything(dtype):
     v[0, 0, 140, 3], v[0, 0, 135, 5] = np.nan, np.inf
     k[0, 0, 149], v[0, 0, 149], v[0, 0, 20, 9] = np.nan, np.nan, -np.inf
     found = check(q, k, v, causal=True)
+    if dtype != np.float32:
+        name = "bf16" if dtype == BF16 else "f16"
+        same(check(q, k, v, causal=True, kernel=hopper(name, 64, 64)), found)
     there = np.delete(np.arange(64), [9])
     same([found[0][:, :, :5, there]], [clean[0][:, :, :5, there]])  # these see keys up to 134
     assert np.isnan(found[0][:, :, -1]).all()

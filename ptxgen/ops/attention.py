@@ -17,7 +17,7 @@ from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.operation import op
 from ptxgen.program.parameters import Out
 from ptxgen.spec import Problem
-from ptxgen.spec.attention import BIAS_F32, CAPPED, CAUSAL, ROWS_MAX, SPACE, STEP, Form
+from ptxgen.spec.attention import BIAS_F32, CAPPED, CAUSAL, HOPPER_MOST, ROWS_MAX, SPACE, STEP, Form
 
 TAKES = ("bfloat16", "float16", "float32")
 LAYOUTS = ("bhsd", "bshd")
@@ -298,6 +298,7 @@ def attention(
         "PAIRS": of.heads if of.packed else of.seqs * of.heads,
         "KEYS": of.keys,
         "WIDTH": form.head_v,
+        "PAGED": int(of.paged),
     }
     what = (
         f"attention {form} QUERIES={of.queries} KEYS={of.keys} SEQS={of.seqs} "
@@ -326,7 +327,8 @@ def attention(
         scalars += _steps(name, arrays[name], "batch", "head", "row", "key")
     if of.packed and not of.paged and cu_seqlens_k is None:
         arrays["cu_seqlens_k"] = cu_seqlens
-    table = ("attention", "f32" if short == "f32" else "half")
+    narrow = form.head <= HOPPER_MOST[0] and form.head_v <= HOPPER_MOST[1]
+    table = ("attention", "f32" if short == "f32" else "half" if narrow else "wide")
     values = tuple(sizes.items())
     bind = {name: x for name, x in arrays.items() if x is not None}
     b.launch(lambda: Problem(table, form, values, tuple(scalars), what), bind, kernel)

@@ -7,6 +7,7 @@
 ``PAIRS``         sequences times heads of keys; where sequences are one behind the other, heads
 ``KEYS``          keys of a sequence, at most
 ``WIDTH``         the head dimension of values, filled up to 16
+``PAGED``         whether keys lie in pages
 ``SMS``           streaming multiprocessors of the device
 ================  ================================================================================
 
@@ -22,14 +23,14 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, cast
 
-from ptxgen.expr import Expr, all_of, ceil_div, var
+from ptxgen.expr import Expr, all_of, ceil_div, maximum, select, var
 from ptxgen.numerics import activation, attention, rows
 from ptxgen.numerics.contract import AUTO_TIER, Contract
 from ptxgen.numerics.dtype import ITEMSIZE
 from ptxgen.numerics.formula import Formula, Output, read
 from ptxgen.numerics.softcap import tanh
 from ptxgen.spec import formula as cuda
-from ptxgen.spec.abi import Abi, Param, ptr
+from ptxgen.spec.abi import Abi, MapBox, Param, ptr
 from ptxgen.spec.base import (
     ARCHITECTURES,
     GRID_MAX,
@@ -40,10 +41,17 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
-from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
+from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
+from ptxgen.spec.wgmma import WARPGROUP, Instruction, Operand
 
 ROWS, EXTRA, PAIRS, KEYS = var("ROWS"), var("EXTRA"), var("PAIRS"), var("KEYS")
-WIDTH, SMS, SPLITS = var("WIDTH"), var("SMS"), var("SPLITS")
+WIDTH, PAGED, SMS, SPLITS = var("WIDTH"), var("PAGED"), var("SMS"), var("SPLITS")
+HEADS, SEQS = var("HEADS"), var("SEQS")
+"""What kernels are told, of heads that keys have, and of sequences."""
+HOPPER_MOST = 192, 128
+"""The largest head dimensions that Hopper's kernels have room for."""
+PANEL = 64
+"""Elements of a row of a tile that is swizzled by 128 bytes."""
 TILE_MIN = 32
 """Rows of the smallest tile."""
 ROWS_MAX = 1 << 30
@@ -62,6 +70,7 @@ SPACE = Space(
         ("PAIRS", SIZE),
         ("KEYS", SIZE),
         ("WIDTH", Between(16, attention.HEAD_MAX)),
+        ("PAGED", OneOf((0, 1))),
         ("SMS", Between(1, SMS_MAX)),
     ),
     (("SPLITS", ceil_div(KEYS, attention.SPLIT)),),
@@ -338,3 +347,124 @@ class AttentionSpec(KernelSpec):
 def strides(names: Iterable[str], *along: str) -> tuple[Param, ...]:
     """Elements from one to the next along dimensions of arrays."""
     return tuple(Param(f"{name}_{each}", "i64") for name in names for each in along)
+
+
+def _heads(name: str, box: tuple[int, int], swizzle: int) -> Param:
+    """The tensor map of keys or values: dimension, tokens, heads, sequences. Where a stride is 0,
+    there is one along that dimension.
+    """
+    x = name.upper()
+    row = maximum(var(f"{x}_ROW"), (var("HEAD" if name == "k" else "HEAD_V") + 7) // 8 * 8)
+    steps = var(f"{x}_HEAD"), var(f"{x}_BATCH")
+    sizes = tuple(select(s > 0, n, 1) for s, n in zip(steps, (HEADS, SEQS), strict=True))
+    pitches = (row, *(select(s > 0, s, row) for s in steps))
+    size = (var("HEAD" if name == "k" else "HEAD_V"), var("TOTAL_K"), *sizes)
+    found = MapBox(name, size, pitches, 2, box, swizzle=swizzle)
+    return Param(f"map_{name}", "map", "const __grid_constant__ TensorMap", found)
+
+
+@dataclass(frozen=True)
+class HopperSpec(AttentionSpec):
+    """By wgmma and the copy engine: ``warps`` of consumers, four a warpgroup of 64 rows, and one
+    warpgroup that has keys and values brought. ``registers``: of a consumer's thread. Keys do not
+    lie in pages.
+    """
+
+    warps: int = 8
+    budget: int = 227
+    min_arch: str = "sm_90"
+    registers: int = 240
+
+    family: ClassVar[str] = "attention_wgmma"
+    ring_swizzled: ClassVar[bool] = True
+    producer_registers: ClassVar[int] = 24
+    meanings: ClassVar[Mapping[str, str]] = {
+        **AttentionSpec.meanings,
+        "registers": "of a consumer's thread",
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check(self.warps % 4 == 0, self.name, "warps of whole warpgroups", self.warps, 4)
+        check(self.part == "whole", self.name, "part", self.part, "whole")
+
+    @property
+    def template(self) -> str:  # type: ignore[override]
+        return "attention/hopper.cu.j2"
+
+    @property
+    def consumers(self) -> int:
+        """Warpgroups that multiply."""
+        return self.warps // 4
+
+    @property
+    def threads(self) -> int:
+        return (self.consumers + 1) * WARPGROUP
+
+    @property
+    def depth(self) -> int:
+        return -(-self.head // PANEL) * PANEL
+
+    @property
+    def width(self) -> int:
+        return max(self.head_v, PANEL)
+
+    @property
+    def tiles(self) -> tuple[Operand, Operand, Operand]:
+        """Of queries, keys and values, in shared memory."""
+        return (
+            Operand("q", True, self.rows, self.depth, 1),
+            Operand("k", True, self.block, self.depth, 1),
+            Operand("v", False, self.width, self.block, 1),
+        )
+
+    @property
+    def scores(self) -> Instruction:
+        """What scores are made by."""
+        return Instruction(self.block, self.dtype)
+
+    @property
+    def sums(self) -> Instruction:
+        """What values are added up by."""
+        return Instruction(self.width, self.dtype, held=True, transposed=(False, True))
+
+    @property
+    def stage(self) -> int:
+        return max(tile.bytes for tile in self.tiles[1:])
+
+    @property
+    def totals_at(self) -> int:
+        return self.tiles[0].bytes + self.stages * self.stage
+
+    @property
+    def barriers_at(self) -> int:
+        """Where the mbarriers are."""
+        return self.totals_at + self.rows * self.width * 4
+
+    @property
+    def stages(self) -> int:
+        held = self.tiles[0].bytes + self.rows * self.width * 4 + 16 * STAGES_MAX
+        return min(STAGES_MAX, ((self.budget << 10) - held) // self.stage)
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.barriers_at + 16 * self.stages
+
+    @property
+    def requires(self) -> Expr:
+        return all_of((PAGED.eq(0), self.grid <= GRID_MAX))
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        return (
+            Expect(f"wgmma.mma_async.sync.aligned.{self.scores}", ()),
+            Expect(f"wgmma.mma_async.sync.aligned.{self.sums}", ()),
+            *KernelSpec.expects.fget(self),  # type: ignore[attr-defined]
+        )
+
+    @property
+    def abi(self) -> Abi:
+        found = super().abi.params
+        k, v = self.tiles[1:]
+        maps = (_heads("k", k.box, k.swizzle), _heads("v", v.box, v.swizzle))
+        return Abi((*found, *maps))

@@ -8,14 +8,17 @@ from ptxgen.expr import TRUE
 from ptxgen.numerics.attention import ATTENTION
 from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.spec import Key, Route, RouteTable
-from ptxgen.spec.attention import ROWS, SMS, SPACE, SPLITS, AttentionSpec
+from ptxgen.spec.attention import ROWS, SMS, SPACE, SPLITS, AttentionSpec, HopperSpec
 
 SMALL = 99
 """KiB of shared memory that a CTA has on any architecture."""
 
 
 def _table(
-    dtype: str, *ctas: tuple[int, int], pinned: tuple[AttentionSpec, ...] = ()
+    dtype: str,
+    *ctas: tuple[int, int],
+    hopper: bool = False,
+    pinned: tuple[AttentionSpec, ...] = (),
 ) -> RouteTable:
     """``ctas``: warps, and KiB of shared memory, of CTAs, the larger first."""
     contract = ATTENTION[AUTO_TIER[dtype]]
@@ -27,17 +30,19 @@ def _table(
         )
         wanted = TRUE if (warps, budget) == ctas[-1] else whole.rows // 2 < ROWS
         few = wanted & (SPLITS > 1) & (whole.grid < SMS * 2)
-        routes += [
-            Route((split, join), few, "few rows, many keys: a CTA has a split"),
-            Route((whole,), wanted, "a CTA has all keys"),
-        ]
+        routes.append(Route((split, join), few, "few rows, many keys: a CTA has a split"))
+        if hopper and not routes[1:]:
+            most = HopperSpec(dtype=dtype)
+            routes.append(Route((most,), most.rows // 2 < ROWS, "Hopper: wgmma, the copy engine"))
+        routes.append(Route((whole,), wanted, "a CTA has all keys"))
     return RouteTable(SPACE, tuple(routes), (dtype,), opened=True, pinned=lambda: pinned)
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {
     ("attention", "half"): lambda: _table(
-        "bf16", (4, 163), (2, SMALL), pinned=(AttentionSpec(64, 64, rounded=True),)
+        "bf16", (4, 163), (2, SMALL), hopper=True, pinned=(AttentionSpec(64, 64, rounded=True),)
     ),
+    ("attention", "wide"): lambda: _table("bf16", (4, 163), (2, SMALL)),
     ("attention", "f32"): lambda: _table("f32", (2, SMALL)),
 }
-"""What makes the tables."""
+"""What makes the tables: of head dimensions that Hopper's kernels take, of others, of f32."""

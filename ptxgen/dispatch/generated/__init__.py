@@ -8,6 +8,7 @@ Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 TABLES: dict[tuple[str, ...], str] = {
     ("attention", "f32"): "attention_f32",
     ("attention", "half"): "attention_half",
+    ("attention", "wide"): "attention_wide",
     ("columns",): "columns",
     ("gather",): "gather",
     ("int4", "rcr", "s4"): "int4",

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
+SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
+SOME_1 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 
 def candidates(
-    table: str, arch: str, rows: int, extra: int, pairs: int, keys: int, width: int, sms: int,
-    time: Time,
+    table: str, arch: str, rows: int, extra: int, pairs: int, keys: int, width: int, paged: int,
+    sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     splits = -(-keys // 1024)
@@ -30,14 +31,25 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 1: a CTA has all keys
-    if arch in SOME_0 and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647 and rows > 32:
+    # 1: Hopper: wgmma, the copy engine
+    if (
+        arch in SOME_0 and paged == 0 and (-(-rows // 128) + extra) * pairs * 1 <= 2147483647
+        and rows > 64
+    ):
         choice = Choice(
-            1, ("attention_bf16_128_64_79653b",), ((-(-rows // 64) + extra) * pairs * 1,), (),
+            1, ("attention_wgmma_bf16_128_128_3bcc72",), ((-(-rows // 128) + extra) * pairs * 1,),
+            (),
         )
         yield Candidate(0.0, choice)
         return
-    # 2: few rows, many keys: a CTA has a split
+    # 2: a CTA has all keys
+    if arch in SOME_1 and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647 and rows > 32:
+        choice = Choice(
+            2, ("attention_bf16_128_64_79653b",), ((-(-rows // 64) + extra) * pairs * 1,), (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 3: few rows, many keys: a CTA has a split
     if (
         (-(-rows // 32) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 32) + extra) * pairs * splits * 32 * ((width + 4) * 4) <= 268435456
@@ -45,16 +57,16 @@ def candidates(
         and (-(-rows // 32) + extra) * pairs * 1 < sms * 2
     ):
         choice = Choice(
-            2, ("attention_split_bf16_128_32_daf63b", "attention_join_bf16_128_32_b970d3"),
+            3, ("attention_split_bf16_128_32_daf63b", "attention_join_bf16_128_32_b970d3"),
             ((-(-rows // 32) + extra) * pairs * splits, (-(-rows // 32) + extra) * pairs * 1),
             ((-(-rows // 32) + extra) * pairs * splits * 32 * ((width + 4) * 4),),
         )
         yield Candidate(0.0, choice)
         return
-    # 3: a CTA has all keys
+    # 4: a CTA has all keys
     if (-(-rows // 32) + extra) * pairs * 1 <= 2147483647:
         choice = Choice(
-            3, ("attention_bf16_128_32_0f74e3",), ((-(-rows // 32) + extra) * pairs * 1,), (),
+            4, ("attention_bf16_128_32_0f74e3",), ((-(-rows // 32) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return

@@ -1,0 +1,60 @@
+"""Dispatch of attention wide: attention.
+
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
+"""
+
+from collections.abc import Iterator
+
+from ptxgen.dispatch.choice import Candidate, Choice, Time
+
+SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
+
+
+def candidates(
+    table: str, arch: str, rows: int, extra: int, pairs: int, keys: int, width: int, paged: int,
+    sms: int, time: Time,
+) -> Iterator[Candidate]:
+    """What can serve a problem, with predicted times."""
+    splits = -(-keys // 1024)
+    # 0: few rows, many keys: a CTA has a split
+    if (
+        (-(-rows // 64) + extra) * pairs * splits <= 2147483647
+        and (-(-rows // 64) + extra) * pairs * splits * 64 * ((width + 4) * 4) <= 268435456
+        and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647 and rows > 32 and splits > 1
+        and (-(-rows // 64) + extra) * pairs * 1 < sms * 2
+    ):
+        choice = Choice(
+            0, ("attention_split_bf16_128_64_ef2e14", "attention_join_bf16_128_64_836a3b"),
+            ((-(-rows // 64) + extra) * pairs * splits, (-(-rows // 64) + extra) * pairs * 1),
+            ((-(-rows // 64) + extra) * pairs * splits * 64 * ((width + 4) * 4),),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 1: a CTA has all keys
+    if arch in SOME_0 and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647 and rows > 32:
+        choice = Choice(
+            1, ("attention_bf16_128_64_79653b",), ((-(-rows // 64) + extra) * pairs * 1,), (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 2: few rows, many keys: a CTA has a split
+    if (
+        (-(-rows // 32) + extra) * pairs * splits <= 2147483647
+        and (-(-rows // 32) + extra) * pairs * splits * 32 * ((width + 4) * 4) <= 268435456
+        and (-(-rows // 32) + extra) * pairs * 1 <= 2147483647 and splits > 1
+        and (-(-rows // 32) + extra) * pairs * 1 < sms * 2
+    ):
+        choice = Choice(
+            2, ("attention_split_bf16_128_32_daf63b", "attention_join_bf16_128_32_b970d3"),
+            ((-(-rows // 32) + extra) * pairs * splits, (-(-rows // 32) + extra) * pairs * 1),
+            ((-(-rows // 32) + extra) * pairs * splits * 32 * ((width + 4) * 4),),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 3: a CTA has all keys
+    if (-(-rows // 32) + extra) * pairs * 1 <= 2147483647:
+        choice = Choice(
+            3, ("attention_bf16_128_32_0f74e3",), ((-(-rows // 32) + extra) * pairs * 1,), (),
+        )
+        yield Candidate(0.0, choice)
+        return

@@ -4,7 +4,8 @@ The ``attention`` contract, version 1
 -------------------------------------
 Of one query ``q`` of a head, and the keys ``k[j]`` and values ``v[j]`` of its sequence that it sees
 (:func:`span`, and a boolean mask), j counting from the first key of the sequence. All in f32, each
-step rounded once; ``dot16`` is a step of ``tc16``, in the tier "simt" it is 16 steps of ``fma``.
+step rounded once; ``dot16`` is a step of ``tc16``. In ``attention32``, of f32, it is 16 steps of
+``fma``.
 
 1. Keys are taken in blocks of :func:`block` keys from key 0 on, blocks in splits of :data:`SPLIT`
    keys, ascending. A split begins with ``m = -inf``, ``M = -inf``, ``l[0..3] = +0``, ``o = +0``.
@@ -49,13 +50,11 @@ from ptxgen.numerics.activation import LOG2_E as LOG2_E
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.functions import EXP2
 
-_WORDS = "blocks of {} keys: m = max(m, s), p = 2^(t - ceil(m)), o = {}(p, v, o); splits of 1024"
+_WORDS = "blocks of 128 keys (64): p = 2^(t - ceil(m)), o = {}(p, v, o); splits of 1024"
 ATTENTION: Mapping[str, Contract] = MappingProxyType(
     {
-        "tc": Contract("attention", 1, _WORDS.format("128 (64)", "dot16"), "tc", activations=False),
-        "simt": Contract(
-            "attention", 1, _WORDS.format("128 (64)", "fma"), "simt", activations=False
-        ),
+        "tc": Contract("attention", 1, _WORDS.format("dot16"), "tc", activations=False),
+        "simt": Contract("attention32", 1, _WORDS.format("fma"), "simt", activations=False),
     }
 )
 """The contract by tier."""

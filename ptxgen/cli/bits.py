@@ -236,6 +236,10 @@ BRANCHES = (1, (rowwise.BRANCH + 1) * rowwise.LEAF + 5)
 """A row of more than a branch."""
 
 
+LENGTHS = "lengths"
+"""The argument that says how much of each row there is."""
+
+
 def row_operations() -> Found:
     """Every operation over rows, with and without what is optional; long rows where there is one
     array.
@@ -248,17 +252,21 @@ def row_operations() -> Found:
                 for n, o in op.numbers.items()
                 if o.dtype != "i64"
             }
+            plain = [a for a in op.arrays if a != LENGTHS]
             for shape, full in ((LEAVES, True), (LEAVES, False), (BRANCHES, False)):
-                if shape == BRANCHES and (len(op.arrays) > 1 or dtype in ("bf16", "f16")):
+                if shape == BRANCHES and (len(plain) > 1 or dtype in ("bf16", "f16")):
                     continue
                 given = [
                     _argument(i, op, argument, dtype, shape)
                     if full or argument not in op.optional
                     else None
-                    for i, argument in enumerate(op.arrays)
+                    for i, argument in enumerate(plain)
                 ]
                 made += _all(compute(name, *given, **(told if full else {})))
             yield rowwise.ROWS, name, dtype, made
+            if LENGTHS in op.arrays:
+                given = [_argument(i, op, a, dtype, LEAVES) for i, a in enumerate(op.arrays)]
+                yield rowwise.ROWS, f"{name} of lengths", dtype, _all(compute(name, *given))
 
 
 def _argument(i: int, op: rowops.RowOp, name: str, dtype: str, shape: tuple[int, int]) -> Array:

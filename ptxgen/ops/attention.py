@@ -50,7 +50,7 @@ class Sizes:
     blocks: int = 1
 
 
-def _sizes(arrays: Mapping[str, Any], layout: str) -> Sizes:
+def sizes_of(arrays: Mapping[str, Any], layout: str) -> Sizes:
     """Raises ShapeError and OptionError for what does not fit."""
     q, k, v = (arrays[n] for n in "qkv")
     cu, table = arrays["cu_seqlens"], arrays["block_table"]
@@ -93,9 +93,11 @@ def _sizes(arrays: Mapping[str, Any], layout: str) -> Sizes:
 COUNTS = ("lengths", "starts", "query_lengths")
 PLACES = ("cu_seqlens", "cu_seqlens_k")
 OF_HEADS = ("sinks", "slopes")
+OF_ROWS = ("lse", "delta")
+COPIED = ("q", "k", "v", "dout")
 
 
-def _check(of: Sizes, arrays: Mapping[str, Any]) -> None:
+def check_arrays(of: Sizes, arrays: Mapping[str, Any]) -> None:
     """Raises an error for arrays that do not fit, or not together."""
     q, given = arrays["q"], {n for n, x in arrays.items() if x is not None}
     for name in "qkv":
@@ -131,10 +133,10 @@ def _check(of: Sizes, arrays: Mapping[str, Any]) -> None:
         raise DtypeError(f"bias has dtype {bias.dtype}; takes {q.dtype} or float32")
 
 
-def _within(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+def within(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     """Raises IndexRangeError for counts and places that are outside. Waits for the arrays."""
     named = dict.fromkeys((*COUNTS, *PLACES, "block_table")) | dict(arrays)
-    of = _sizes(named, options["layout"])
+    of = sizes_of(named, options["layout"])
     most = {
         "lengths": of.keys,
         "starts": of.keys,
@@ -166,7 +168,7 @@ def _ready(b: ProgramBuilder, name: str, x: Buffer) -> Buffer:
     return b.copied(x, room.narrowed(-1, 0, x.shape[-1]))
 
 
-def _spread(b: ProgramBuilder, name: str, x: Buffer | None, of: Sizes) -> Buffer | None:
+def spread(b: ProgramBuilder, name: str, x: Buffer | None, of: Sizes) -> Buffer | None:
     """A mask or a bias as [sequences, heads, queries, keys], by strides. Raises ShapeError."""
     if x is None:
         return None
@@ -177,7 +179,7 @@ def _spread(b: ProgramBuilder, name: str, x: Buffer | None, of: Sizes) -> Buffer
     return b.reshape(b.expand(x, scores), (of.seqs, *scores[-3:]))
 
 
-def _steps(name: str, x: Buffer | None, *along: str) -> Scalars:
+def steps(name: str, x: Buffer | None, *along: str) -> Scalars:
     """How far apart elements lie along the first dimensions."""
     if x is None:
         return [(f"{name}_{each}".upper(), 0) for each in along]
@@ -185,19 +187,31 @@ def _steps(name: str, x: Buffer | None, *along: str) -> Scalars:
     return [(f"{name}_{each}".upper(), step if n > 1 else 0) for each, n, step in moved]
 
 
-def _logits(of: Sizes, scale: float | None, softcap: float | None, rounded: bool) -> Scalars:
-    """What scores are multiplied by."""
-    own = 1 / sqrt(of.head) if scale is None else scale
-    factor = 1.0 if rounded else own * log2(e)
+def told(
+    of: Sizes,
+    causal: bool,
+    window: int | None,
+    bias: Buffer | None,
+    scale: float,
+    softcap: float | None,
+    rounded: bool,
+) -> Scalars:
+    """Sizes, what is seen, and what scores are multiplied by."""
+    factor = 1.0 if rounded else scale * log2(e)
+    wide = BIAS_F32 if bias is not None and bias.dtype == "float32" else 0
     return [
+        *(("SEQS", of.seqs), ("HEADS", of.heads), ("GROUP", of.heads_q // of.heads)),
+        *(("QUERIES", of.queries), ("TOTAL_K", of.keys)),
+        *(("HEAD", of.head), ("HEAD_V", of.head_v), ("WINDOW", window or 0)),
+        ("FLAGS", (CAUSAL if causal else 0) | (CAPPED if softcap else 0) | wide),
         ("FACTOR", factor),
         ("PER", -factor / RANGE),
-        ("INNER", 0.0 if softcap is None else own / softcap),
-        ("OUTER", (own if softcap is None else softcap) * log2(e)),
+        ("INNER", 0.0 if softcap is None else scale / softcap),
+        ("OUTER", (scale if softcap is None else softcap) * log2(e)),
     ]
 
 
-@op(checks=_within, results=("out",))
+@op(checks=within, results=("out",))
 def attention(
     b: ProgramBuilder,
     q: Buffer,
@@ -268,13 +282,13 @@ def attention(
         **{"cu_seqlens": cu_seqlens, "cu_seqlens_k": cu_seqlens_k},
         **{"sinks": sinks, "slopes": slopes},
     }
-    of = _sizes(arrays, layout)
-    _check(of, arrays)
+    of = sizes_of(arrays, layout)
+    check_arrays(of, arrays)
     memory = results(out, 2 if return_lse else 1)
     y = b.result((*q.shape[:-1], of.head_v), q.dtype, memory[0])
     sums = b.result(q.shape[:-1], "float32", memory[1], "lse") if return_lse else None
     found = (y, sums) if return_lse else y
-    arrays |= {n: _spread(b, n, arrays[n], of) for n in ("mask", "bias")}
+    arrays |= {n: spread(b, n, arrays[n], of) for n in ("mask", "bias")}
     if b.abstract or y.size == 0:
         return found
     if of.keys == 0:
@@ -291,7 +305,7 @@ def attention(
     scale = 1 / sqrt(of.head) if scale is None else scale
     rounded = any(x is not None for x in (softcap, bias, slopes)) or scale <= 0
     short, group = DTYPES[q.dtype], of.heads_q // of.heads
-    form = Form(short, _filled(of.head), _filled(of.head_v), rounded)
+    form = Form(short, filled(of.head), filled(of.head_v), rounded)
     sizes = {
         "ROWS": of.queries * group,
         "EXTRA": of.seqs + 1 if of.packed else 0,
@@ -307,24 +321,16 @@ def attention(
     if sizes["ROWS"] > ROWS_MAX or not SPACE.within.evaluate(sizes):
         raise ShapeError(f"{what}: takes at most {ROWS_MAX} rows of queries and heads, 2^31 tiles")
     scalars: Scalars = [
-        *(("SEQS", of.seqs), ("HEADS", of.heads), ("GROUP", group), ("QUERIES", of.queries)),
-        *(("TOTAL_K", of.keys), ("HEAD", of.head), ("HEAD_V", of.head_v), ("PAGE", of.page)),
-        *(("BLOCKS", of.blocks), ("WINDOW", window or 0)),
+        *(("PAGE", of.page), ("BLOCKS", of.blocks)),
         ("TABLE_ROW", 0 if block_table is None else block_table.strides[0]),
-        ("FLAGS", (CAUSAL if causal else 0) | (CAPPED if softcap else 0) | _wide(bias)),
-        *_logits(of, scale, softcap, rounded),
+        *told(of, causal, window, bias, scale, softcap, rounded),
     ]
     arrays |= {"out": y, "lse": sums}
     for name in ("q", "k", "v", "out", "lse"):
-        flat = _flat(b, of, name, arrays[name])
-        along = ("batch", "row", "head")
-        if of.packed and not (of.paged and name in ("k", "v")):
-            scalars += [(f"{name}_batch".upper(), 0), *_steps(name, flat, *along[1:])]
-        else:
-            scalars += _steps(name, flat, *along)
-        arrays[name] = flat
+        arrays[name] = flat = flat_of(b, of, name, arrays[name])
+        scalars += lies(of, name, flat)
     for name in ("bias", "mask"):
-        scalars += _steps(name, arrays[name], "batch", "head", "row", "key")
+        scalars += steps(name, arrays[name], "batch", "head", "row", "key")
     if of.packed and not of.paged and cu_seqlens_k is None:
         arrays["cu_seqlens_k"] = cu_seqlens
     narrow = form.head <= HOPPER_MOST[0] and form.head_v <= HOPPER_MOST[1]
@@ -335,34 +341,38 @@ def attention(
     return found
 
 
-def _filled(head: int) -> int:
+def filled(head: int) -> int:
+    """A head dimension as kernels are made for it."""
     return -(-head // STEP) * STEP
 
 
-def _wide(bias: Buffer | None) -> int:
-    return BIAS_F32 if bias is not None and bias.dtype == "float32" else 0
-
-
-def _flat(b: ProgramBuilder, of: Sizes, name: str, x: Buffer | None) -> Buffer | None:
+def flat_of(b: ProgramBuilder, of: Sizes, name: str, x: Buffer | None) -> Buffer | None:
     """An array as [batch, tokens, heads, ...], or [tokens, heads, ...] where sequences lie one
-    behind the other; queries, keys and values as kernels read them.
+    behind the other; what kernels copy as they read it.
     """
     if x is None:
         return None
     cache = name in ("k", "v")
-    inner = 2 if name == "lse" else 3
+    inner = 2 if name in OF_ROWS else 3
     if of.turned and not (of.paged and cache):
         x = x.moved(-inner, 1 - inner)
     if cache and not of.packed and not of.paged:
         x = x.expanded((*of.lead, *x.shape[-3:]))
-    if name in ("q", "k", "v"):
+    if name in COPIED:
         x = _ready(b, name, x)
     if of.packed and not (of.paged and cache):
         return x
     if of.paged and cache:
         return x
     shape = (of.seqs, *x.shape[-inner:])
-    flat = b.reshape(x, shape) if name in ("q", "k", "v") else x.reshaped(shape)
+    flat = b.reshape(x, shape) if name in COPIED else x.reshaped(shape)
     if flat is None:
         raise ShapeError(f"{name} has strides {list(x.strides)}; takes batches evenly spaced")
     return flat
+
+
+def lies(of: Sizes, name: str, flat: Buffer | None) -> Scalars:
+    """How far apart the elements of such an array lie."""
+    if of.packed and not (of.paged and name in ("k", "v")):
+        return [(f"{name}_batch".upper(), 0), *steps(name, flat, "row", "head")]
+    return steps(name, flat, "batch", "row", "head")

@@ -73,8 +73,13 @@ def power(n: F32) -> F32:
 
 def weight(t: F32, factor: np.float32, top: F32, tier: str) -> F32:
     """``2 * 2**(t * factor - top)``; ``top``: whole numbers."""
+    return above(t, factor, mul(top, np.float32(1 / RANGE)), tier)
+
+
+def above(t: F32, factor: np.float32, base: F32, tier: str) -> F32:
+    """``2 * 2**(t * factor - 128 * base)``."""
     with np.errstate(all="ignore"):
-        w = fma(t, np.float32(-factor / RANGE), mul(top, np.float32(1 / RANGE)))
+        w = fma(t, np.float32(-factor / RANGE), base)
     w = np.where(w > 0, np.minimum(w, _ONE), np.float32(0))  # NaN is 0
     rounded = fma(w, np.float32(-RANGE), np.float32(ROUNDER))
     f = fma(w, np.float32(-RANGE), -add(rounded, np.float32(-ROUNDER)))
@@ -159,11 +164,11 @@ class Rows:
             for j in range(p.shape[1]):
                 lane = j // PAIR % LANES
                 sums[:, lane] = add(sums[:, lane], p[:, j])
-            values = self._summed(p, v[part], there, values)
+            values = self.summed(p, v[part], there, values)
         total = add(add(sums[:, 0], sums[:, 1]), add(sums[:, 2], sums[:, 3]))
         return Sums(m, top, total, values)
 
-    def _summed(self, p: F32, v: Array, seen: Seen, values: F32) -> F32:
+    def summed(self, p: F32, v: Array, seen: Seen, values: F32) -> F32:
         """``values`` and ``p @ v`` of what is seen."""
         if self.core is None:
             for j in range(p.shape[1]):
@@ -237,6 +242,17 @@ def finished(sums: Sums) -> tuple[F32, F32]:
     return np.where(lost[:, None], nan, o), np.where(lost, nan, lse)
 
 
+def pairs(
+    places: NDArray[np.int64], queries: int, keys: int, causal: bool, window: int | None
+) -> tuple[Seen, F32]:
+    """Which of the keys rows may see, and how far these are from their own place, [R, K]."""
+    spans = [span(int(i), queries, keys, causal, window) for i in places]
+    low, high = (np.array([s[i] for s in spans], np.int64).reshape(-1, 1) for i in (0, 1))
+    at = np.arange(keys)
+    seen = (low <= at) & (at < high) & ((places >= 0) & (places < queries))[:, None]
+    return seen, (at - (places + keys - queries)[:, None]).astype(np.float32)
+
+
 def rows(
     of: Rows,
     k: Array,
@@ -257,12 +273,8 @@ def rows(
     ``slopes``, ``sinks`` [R].
     """
     keys = len(k)
-    spans = [span(int(i), queries, keys, causal, window) for i in places]
-    low, high = (np.array([s[i] for s in spans], np.int64).reshape(-1, 1) for i in (0, 1))
-    at = np.arange(keys)
-    seen = (low <= at) & (at < high) & ((places >= 0) & (places < queries))[:, None]
+    seen, away = pairs(places, queries, keys, causal, window)
     seen = seen if mask is None else seen & mask
-    away = (at - (places + keys - queries)[:, None]).astype(np.float32)
     slope = None if slopes is None else slopes[:, None]
     width = block(k.shape[1], v.shape[1])
     parts = []
@@ -335,8 +347,8 @@ def attention(
     lse = np.full(q.shape[:-1], -np.inf, np.float32)
     arrays = q, k, v, out, lse
     counts = lengths, starts, query_lengths, cu_seqlens, cu_seqlens_k, block_table
-    group = _heads(q, layout, counts) // _heads(k, layout, counts, block_table is not None)
-    for one in _sequences(arrays, mask, bias, counts, layout):
+    group = heads_of(q, layout, counts) // heads_of(k, layout, counts, block_table is not None)
+    for one in sequences(arrays, mask, bias, counts, layout):
         places = np.arange(len(one.q)).repeat(group)
         if not len(places):
             continue
@@ -371,12 +383,18 @@ def attention(
     return (out, lse) if return_lse else out
 
 
-def _heads(x: Array, layout: str, counts: Sequence[Any], paged: bool = False) -> int:
+def _to(x: Array, shape: tuple[int, ...]) -> Array:
+    """Broadcast; what needs none can be written to."""
+    return x if x.shape == shape else np.broadcast_to(x, shape)
+
+
+def heads_of(x: Array, layout: str, counts: Sequence[Any], paged: bool = False) -> int:
+    """The heads of an argument."""
     packed = paged or counts[3] is not None
     return int(x.shape[-3 if layout == "bhsd" and not packed else -2])
 
 
-def _sequences(
+def sequences(
     arrays: tuple[Array, ...], mask: Any, bias: Any, counts: Sequence[Any], layout: str
 ) -> Iterator[OneSequence]:
     """The sequences of a call."""
@@ -406,15 +424,14 @@ def _sequences(
             ends = cu if cu_k is None else cu_k
             keys, values = (x[ends[b] : ends[b + 1]] for x in (k, v))
         else:
-            keys, values = (np.broadcast_to(x, (*lead, *x.shape[-3:]))[at] for x in (k, v))
+            keys, values = (_to(x, (*lead, *x.shape[-3:]))[at] for x in (k, v))
         first = 0 if starts is None else min(max(int(starts[b]), 0), len(keys))
         last = len(keys) if lengths is None else first + max(int(lengths[b]), 0)
         live = slice(0, len(own[0]) if query_lengths is None else max(int(query_lengths[b]), 0))
         queries, outs, sums = (x[live] for x in own)
         shape = *lead, q.shape[-2], q.shape[-3], len(keys)
         seen, added = (
-            None if x is None else np.broadcast_to(x, shape)[at][:, live, first:last]
-            for x in (mask, bias)
+            None if x is None else _to(x, shape)[at][:, live, first:last] for x in (mask, bias)
         )
         wide = None if added is None else widened(added, NAMES[added.dtype.name])
         yield OneSequence(queries, keys[first:last], values[first:last], seen, wide, outs, sums)

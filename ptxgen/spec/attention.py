@@ -92,6 +92,10 @@ SIZES = (
 """Words that kernels are told."""
 
 
+log2_e = f"{attention.LOG2_E:.9g}f"
+"""As kernels have it."""
+
+
 @dataclass(frozen=True)
 class Form:
     """What a kernel is made for. ``head``, ``head_v``: the head dimensions, filled up to 16;
@@ -317,19 +321,9 @@ class AttentionSpec(KernelSpec):
     @property
     def context(self) -> Mapping[str, Any]:
         """See :attr:`KernelSpec.context`."""
-        capped = Formula((Output("y", "f32", tanh(read("x", "f32"))),))
-        return MappingProxyType(
-            {
-                "attention": sys.modules[attention.__name__],
-                "activation": sys.modules[activation.__name__],
-                "rows": sys.modules[rows.__name__],
-                "coefficients": attention.WEIGHT[self.tier],
-                "formula": capped if self.rounded and self.part != "join" else None,
-                "functions": lambda f: () if f is None else cuda.functions(f),
-            }
-        )
+        return context(self.tier, self.rounded and self.part != "join")
 
-    log2_e: ClassVar[str] = f"{attention.LOG2_E:.9g}f"
+    log2_e: ClassVar[str] = log2_e
 
     def describe(self) -> tuple[str, ...]:
         head = (f"contract {self.contract}: {self.contract.step}",)
@@ -342,6 +336,21 @@ class AttentionSpec(KernelSpec):
             f"requires {self.requires}",
             f"grid {self.grid}",
         )
+
+
+def context(tier: str, rounded: bool) -> Mapping[str, Any]:
+    """What templates of attention are given by name. ``rounded``: whether logits may be capped."""
+    capped = Formula((Output("y", "f32", tanh(read("x", "f32"))),))
+    return MappingProxyType(
+        {
+            "attention": sys.modules[attention.__name__],
+            "activation": sys.modules[activation.__name__],
+            "rows": sys.modules[rows.__name__],
+            "coefficients": attention.WEIGHT[tier],
+            "formula": capped if rounded else None,
+            "functions": lambda f: () if f is None else cuda.functions(f),
+        }
+    )
 
 
 def strides(names: Iterable[str], *along: str) -> tuple[Param, ...]:

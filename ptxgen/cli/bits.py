@@ -386,6 +386,27 @@ def losses() -> Found:
         yield FLCE, "linear_cross_entropy", dtype, made
 
 
+def attention_gradients() -> Found:
+    """Of rows that are more than sixteen, with all that changes logits and what is seen."""
+    for dtype in ("f32", "bf16", "f16"):
+        made: list[Any] = []
+        for head, head_v in ((64, 64), (192, 128)):
+            q, k = numbers(1, (2, 4, 13, head), dtype), numbers(2, (2, 2, 70, head), dtype)
+            v, do = numbers(3, (2, 2, 70, head_v), dtype), numbers(4, (2, 4, 13, head_v), dtype)
+            mask, bias = numbers(5, (2, 1, 13, 70), "bool"), numbers(6, (13, 70), "f32")
+            one = numbers(7, (4,), "f32")
+            many: tuple[dict[str, Any], ...] = (
+                {"causal": True},
+                {"window": 20, "mask": mask, "sinks": one},
+                {"causal": True, "bias": bias, "softcap": 3.0, "slopes": one},
+            )
+            for how in many:
+                kept = reference.attention(q, k, v, **how, return_lse=True)
+                wanted = {f"{n}_grad": n in how for n in ("bias", "sinks")}
+                made += reference.attention_grad(do, q, k, v, *kept, **how, **wanted)
+        yield attention.ATTENTION_GRAD[AUTO_TIER[dtype]], "attention_grad", dtype, made
+
+
 def pointwise() -> Found:
     """Every function by name, its gradients, and casts, of all dtypes that there are."""
     from ptxgen.ops.pointwise_table import ROWS
@@ -422,6 +443,7 @@ ALL: tuple[Callable[[], Found], ...] = (
     columns_and_moves,
     attended,
     losses,
+    attention_gradients,
     pointwise,
 )
 

@@ -39,6 +39,31 @@ step rounded once; ``dot16`` is a step of ``tc16``. In ``attention32``, of f32, 
 ``power(n)`` is ``2**n`` for -127 < n <= 0, else 0. A block of which a query sees nothing changes no
 bit, so kernels leave it out. Nothing but the query, its keys and values, and their places in the
 sequence is read: not the batch, nor the number of queries or heads, nor where keys lie in memory.
+
+The ``attention_grad`` contract, version 1
+------------------------------------------
+Of a sequence and a head of keys, whose rows are counted ``query * group + head`` from its first
+query on; ``do``, ``o``, ``lse`` are a row's gradient, result and logarithm, and d is a gradient.
+In ``attention_grad32``, of f32, ``dot16`` is 16 steps of ``fma``.
+
+1. ``D = sum(do * o)`` of a row, in the order of ``rows/1``.
+2. *Weights*: s and t as in step 2 above. ``w = saturate(fma(s, -c / 128, b))``, or
+   ``fma(t, -1 / 128, b)``, where ``b = fma(lse, LOG2_E / 128, 1 / 128)``, +inf where lse is -inf; p
+   of w as in step 4: ``p = 2**(t - lse LOG2_E)``, a share as the result has it. It is NaN where lse
+   is.
+3. *Logits*: ``dp = dot16(do[c:c+16], v[j, c:c+16], dp)``, as scores are; ``ds = p * (dp - D)``, two
+   roundings: the gradient of the bias. With a softcap it is then multiplied by ``fma(-h, h, 1)``,
+   where h is the tanh of step 2.
+4. *Sums*, from +0, of p16 and ds16, which are p and ds in the dtype of q, rounded once:
+   ``dv[j] = dot16(p16[r:r+16, j], do[r:r+16], dv[j])`` and
+   ``dk[j] = dot16(ds16[r:r+16, j], q[r:r+16], dk[j])`` for rows r ascending, multiples of 16;
+   ``dq[r] = dot16(ds16[r, j:j+16], k[j:j+16], dq[r])`` for keys j ascending, multiples of 16.
+   The last 16 are filled up with zeros. Where a row does not see a key p16 and ds16 are 0, and so
+   is what they are multiplied by, whatever it is.
+5. *Results*: ``dv + 0``, ``fma(dk, scale, 0)`` and ``fma(dq, scale, 0)``, rounded to the dtype.
+
+Sixteen rows that do not see a key change no bit of its gradients, nor sixteen keys that a row does
+not see. So gradients depend on the sequence alone.
 """
 
 from __future__ import annotations
@@ -58,6 +83,15 @@ ATTENTION: Mapping[str, Contract] = MappingProxyType(
     }
 )
 """The contract by tier."""
+
+_GRAD = "p = 2^(t - lse log2 e), ds = p (dp - D); sums over rows and over keys ascending, by {}"
+ATTENTION_GRAD: Mapping[str, Contract] = MappingProxyType(
+    {
+        "tc": Contract("attention_grad", 1, _GRAD.format("dot16"), "tc", activations=False),
+        "simt": Contract("attention_grad32", 1, _GRAD.format("fma"), "simt", activations=False),
+    }
+)
+"""That of gradients, by tier."""
 
 SPLIT = 1024
 """Keys that are summed up from nothing; splits are then joined."""

@@ -289,6 +289,10 @@ def _attention_weights(x: Node, seen: Node | None, scale: Node | None) -> Node:
     return where(m == -math.inf, 0, e * (1 / e.reduce("sum")))
 
 
+def _attention_delta(dy: Node, y: Node) -> Node:
+    return (dy * y).reduce("sum")
+
+
 def _softmax_backward(dy: Node, y: Node, lengths: Node | None) -> Node:
     of = _first_of(lengths)
     return of((dy - of(dy * y, 0).reduce("sum")) * y, 0)
@@ -559,6 +563,7 @@ def _rms_norm_from_kept(dy: Node, x: Node, weight: Node | None, scale: Node) -> 
 
 # -- the table --------------------------------------------------------------------------------
 _ROW = {"out": ("row", "")}
+_WIDE = {"out": ("row", "wide")}
 _SUM = {"out": ("row", "sum")}
 _INDEX = {"out": ("row", "i64")}
 _LOSS = {"loss": ("row", "wide")}
@@ -682,6 +687,7 @@ TABLE: dict[str, RowOp] = {
             integers=frozenset({"seen"}),
             narrow=True,
         ),
+        RowOp("attention_delta", _attention_delta, _DY_Y, _WIDE),
         _Counted("softmax_backward", _softmax_backward, _DY_Y | _LENGTHS, _BACK),
         _Counted(
             "log_softmax",
@@ -727,7 +733,7 @@ TABLE: dict[str, RowOp] = {
         RowOp(
             "capped_mean",
             _capped_mean,
-            results={"out": ("row", "wide")},
+            results=_WIDE,
             numbers={"softcap": Number(None, option=SOFTCAP)},
             empty=False,
         ),

@@ -27,6 +27,7 @@ __all__ = ["OPERATIONS", "register"]
 
 MODULES = (
     "attention",
+    "attention_grad",
     "indexing",
     "int4",
     "layout",

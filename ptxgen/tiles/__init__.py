@@ -14,6 +14,7 @@ from ptxgen.errors import SpecError
 from ptxgen.spec import KernelSpec, Key, Route, RouteTable
 from ptxgen.tiles import (
     attention,
+    attention_grad,
     columns,
     gemm,
     int4,
@@ -31,6 +32,7 @@ from ptxgen.tiles.lazy import Filled, Lazy
 TABLES: Lazy[Key, RouteTable] = Lazy(
     {
         **attention.TABLES,
+        **attention_grad.TABLES,
         **gemm.TABLES,
         **int4.TABLES,
         **logits.TABLES,

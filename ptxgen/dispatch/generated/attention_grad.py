@@ -1,0 +1,48 @@
+"""Dispatch of attention_grad dq half, attention_grad dkdv half, attention_grad dk half,
+attention_grad dv half, attention_grad dk f32: attention_grad.
+
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
+"""
+
+from collections.abc import Iterator
+
+from ptxgen.dispatch.choice import Candidate, Choice, Time
+
+SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
+# ATTENTION_GRAD: kernel, rows_each
+ATTENTION_GRAD = {
+    "attention_grad_dq_half": (("attention_grad_dq_bf16_128_64_624af8", 64),),
+    "attention_grad_dkdv_half": (("attention_grad_dkdv_bf16_128_128_a2c2f8", 128),),
+    "attention_grad_dk_half": (("attention_grad_dk_bf16_256_64_8ce303", 64),),
+    "attention_grad_dv_half": (("attention_grad_dv_bf16_256_64_4bbbbc", 64),),
+    "attention_grad_dk_f32": (("attention_grad_dk_f32_256_32_5c7584", 32),),
+}
+# ATTENTION_GRAD1: kernel, rows_each
+ATTENTION_GRAD1 = {
+    "attention_grad_dq_half": (("attention_grad_dq_bf16_128_32_77b60f", 32),),
+    "attention_grad_dkdv_half": (("attention_grad_dkdv_bf16_128_64_3589c2", 64),),
+    "attention_grad_dk_half": (("attention_grad_dk_bf16_256_32_4b98e3", 32),),
+    "attention_grad_dv_half": (("attention_grad_dv_bf16_256_32_212e87", 32),),
+    "attention_grad_dk_f32": (("attention_grad_dk_f32_256_16_e9f51f", 16),),
+}
+
+
+def candidates(
+    table: str, arch: str, rows: int, extra: int, pairs: int, past: int, sms: int, time: Time,
+) -> Iterator[Candidate]:
+    """What can serve a problem, with predicted times."""
+    # 0: one for each SM
+    for kernel, rows_each in ATTENTION_GRAD[table] if arch in SOME_0 else ():
+        if (
+            (-(-rows // rows_each) + extra) * pairs <= 2147483647
+            and sms <= (-(-rows // rows_each) + extra) * pairs
+        ):
+            choice = Choice(0, (kernel,), ((-(-rows // rows_each) + extra) * pairs,), ())
+            yield Candidate(0.0, choice)
+            return
+    # 1: small tiles
+    for kernel, rows_each in ATTENTION_GRAD1[table]:
+        if (-(-rows // rows_each) + extra) * pairs <= 2147483647:
+            choice = Choice(1, (kernel,), ((-(-rows // rows_each) + extra) * pairs,), ())
+            yield Candidate(0.0, choice)
+            return

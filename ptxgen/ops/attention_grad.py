@@ -1,0 +1,369 @@
+"""``attention_grad``: contract ``attention_grad/1``, and the gradient of ``attention``."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import inf, sqrt
+from typing import Annotated, Any
+
+from ptxgen.errors import DtypeError, GradError, OptionError, ShapeError
+from ptxgen.numerics import functions
+from ptxgen.numerics.dtype import DTYPES
+from ptxgen.numerics.formula import where
+from ptxgen.numerics.option import Bool, Choice, Kernel
+from ptxgen.ops import attention as forward
+from ptxgen.ops.attention import (
+    COUNTS,
+    LAYOUTS,
+    OF_HEADS,
+    PLACES,
+    Scalars,
+    Scale,
+    Sizes,
+    Softcap,
+    Window,
+    check_arrays,
+    filled,
+    flat_of,
+    lies,
+    sizes_of,
+    spread,
+    steps,
+    told,
+    within,
+)
+from ptxgen.ops.pointwise import Pointwise
+from ptxgen.ops.views import apart, check_vector, results
+from ptxgen.program.buffer import Buffer
+from ptxgen.program.build import Builder, ProgramBuilder
+from ptxgen.program.operation import Backward, Gradients, Op, op
+from ptxgen.program.parameters import Out
+from ptxgen.spec import Problem
+from ptxgen.spec.attention import Form
+from ptxgen.spec.attention_grad import ROWS_MAX, SPACE
+from ptxgen.tiles.attention_grad import key, parts
+
+_sunk = Pointwise(
+    lambda sink, lse, delta: where(lse == -inf, 0, -functions.exp(sink - lse) * delta), "sunk"
+)
+"""What a row adds to the gradient of its sink."""
+
+
+def _like(name: str, x: Buffer, shape: tuple[int, ...], dtype: str) -> None:
+    if tuple(x.shape) != shape or x.dtype != dtype:
+        raise (ShapeError if tuple(x.shape) != shape else DtypeError)(
+            f"{name} has dtype {x.dtype} and shape {list(x.shape)}; takes {dtype} {list(shape)}"
+        )
+
+
+def _even(x: Buffer) -> bool:
+    """Whether its rows are evenly spaced."""
+    return x.strides[-1] == 1 and x.reshaped((x.size // max(1, x.shape[-1]), -1)) is not None
+
+
+def _delta(b: ProgramBuilder, do: Buffer, o: Buffer) -> Buffer:
+    """D of each row, computed in the order in which rows of ``o`` lie."""
+    if b.abstract or not o.size:
+        return b.empty(o.shape[:-1], "float32")
+    turned = not _even(o) and _even(o.moved(-3, -2))
+    views = (b.move(x, -3, -2) if turned else x for x in (do, o))
+    found: Buffer = b.rows("attention_delta", *(x if _even(x) else b.contiguous(x) for x in views))
+    return b.move(found, -2, -1) if turned else found
+
+
+def _oracle(*arrays: Any, **options: Any) -> Any:
+    from ptxgen.oracle import attention_grad
+
+    return attention_grad.attention_backward(*arrays, **options)
+
+
+@op(public=False, oracle=_oracle, results=("dq", "dk", "dv"))
+def attention_backward(
+    b: ProgramBuilder,
+    do: Buffer,
+    q: Buffer,
+    k: Buffer,
+    v: Buffer,
+    lse: Buffer,
+    delta: Buffer,
+    *,
+    causal: Bool = False,
+    window: Window = None,
+    bias: Buffer | None = None,
+    mask: Buffer | None = None,
+    lengths: Buffer | None = None,
+    starts: Buffer | None = None,
+    query_lengths: Buffer | None = None,
+    cu_seqlens: Buffer | None = None,
+    cu_seqlens_k: Buffer | None = None,
+    slopes: Buffer | None = None,
+    scale: Scale = None,
+    softcap: Softcap = None,
+    layout: Annotated[str, Choice(*LAYOUTS)] = "bhsd",
+    dlogits: Bool = False,
+    out: Out = None,
+    kernel: Kernel = None,
+) -> Any:
+    """The gradients by q, k and v, and by the logits if ``dlogits``, of the logarithms and of D.
+    ``k`` and ``v`` have all leading dimensions.
+    """
+    arrays: dict[str, Buffer | None] = {
+        **{"q": q, "k": k, "v": v, "dout": do, "lse": lse, "delta": delta},
+        **{"bias": bias, "mask": mask, "slopes": slopes, "sinks": None, "block_table": None},
+        **{"lengths": lengths, "starts": starts, "query_lengths": query_lengths},
+        **{"cu_seqlens": cu_seqlens, "cu_seqlens_k": cu_seqlens_k},
+    }
+    of = sizes_of(arrays, layout)
+    check_arrays(of, arrays)
+    _like("do", do, (*q.shape[:-1], of.head_v), q.dtype)
+    for name, x in (("lse", lse), ("delta", delta)):
+        _like(name, x, tuple(q.shape[:-1]), "float32")
+    if dlogits and (bias is None or of.packed):
+        raise OptionError("dlogits is True; takes a bias, and no cu_seqlens")
+    memory = results(out, 4 if dlogits else 3)
+    named = zip(("dq", "dk", "dv"), (q, k, v), memory, strict=False)
+    made = {n: b.result(x.shape, x.dtype, m, n) for n, x, m in named}
+    logits = None
+    if dlogits:
+        logits = b.result(
+            (*of.lead, of.heads_q, of.queries, of.keys), "float32", memory[3], "dlogits"
+        )
+    found = (*made.values(), logits) if logits is not None else tuple(made.values())
+    arrays |= {n: spread(b, n, arrays[n], of) for n in ("mask", "bias")}
+    if b.abstract:
+        return found
+    nothing = do.size == 0 or of.keys == 0
+    # Keys may be in no sequence; logits may be unseen.
+    unkept = any(x is not None for x in (lengths, starts, cu_seqlens))
+    kept = {"dq": True, "dk": not unkept, "dv": not unkept, "dlogits": False}
+    written = made if logits is None else made | {"dlogits": logits}
+    for name, x in written.items():
+        if x.size and (nothing or not kept[name]):
+            b.fill(x, 0, out=x)
+    if nothing:
+        return found
+    for name in (*COUNTS, *PLACES, *OF_HEADS):
+        if (vector := arrays[name]) is not None:
+            check_vector(name, vector)
+    for name, y in made.items():
+        if y.strides[-1] != 1 and y.shape[-1] > 1:
+            raise apart(name, y)
+    scale = 1 / sqrt(of.head) if scale is None else scale
+    rounded = any(x is not None for x in (softcap, bias, slopes)) or scale <= 0
+    form = Form(DTYPES[q.dtype], filled(of.head), filled(of.head_v), rounded)
+    scalars: Scalars = [
+        ("KEYS", of.keys),
+        ("SCALE", scale),
+        *told(of, causal, window, bias, scale, softcap, rounded),
+    ]
+    arrays |= {"lse": b.contiguous(lse), "delta": b.contiguous(delta), **made}
+    for name in ("q", "k", "v", "dout", "lse", "delta", "dq", "dk", "dv"):
+        arrays[name] = flat = flat_of(b, of, name, arrays[name])
+        scalars += lies(of, name, flat)
+    for name in ("bias", "mask"):
+        scalars += steps(name, arrays[name], "batch", "head", "row", "key")
+    if logits is not None:
+        arrays["dlogits"] = b.reshape(logits, (of.seqs, *logits.shape[-3:]))
+    scalars += steps("dlogits", arrays.get("dlogits"), "batch", "head", "row")
+    if of.packed and cu_seqlens_k is None:
+        arrays["cu_seqlens_k"] = cu_seqlens
+    bind = {n: x for n, x in arrays.items() if x is not None}
+    for part in parts(form.head, form.head_v):
+        ours = {"dkdv": {"dk", "dv"}, "dq": {"dq", "dlogits"}}.get(part, {part})
+        left = {*written, "dlogits"} - ours | ({"v", "delta"} if part == "dv" else set())
+        what = (
+            f"attention_grad {part} {form} QUERIES={of.queries} KEYS={of.keys} SEQS={of.seqs} "
+            f"HEADS={of.heads_q}/{of.heads}"
+        )
+        problem = Problem(key(part, form.dtype), form, _sizes(of, part, what), tuple(scalars), what)
+        own = {n: x for n, x in bind.items() if n not in left}
+        forced = kernel if kernel and kernel.startswith(f"attention_grad_{part}_") else None
+        b.launch(partial(_same, problem), own, forced)
+    return found
+
+
+def _same(problem: Problem) -> Problem:
+    return problem
+
+
+def _sizes(of: Sizes, part: str, what: str) -> tuple[tuple[str, int], ...]:
+    """The variables of the space. Raises ShapeError for what is too large."""
+    rows = of.queries * (of.heads_q // of.heads)
+    held, past = (rows, of.keys) if part == "dq" else (of.keys, rows)
+    sizes = {
+        "ROWS": held,
+        "EXTRA": of.seqs + 1 if of.packed else 0,
+        "PAIRS": of.heads if of.packed else of.seqs * of.heads,
+        "PAST": past,
+    }
+    if max(held, past) > ROWS_MAX or not SPACE.within.evaluate(sizes):
+        raise ShapeError(
+            f"{what}: takes at most {ROWS_MAX} keys, and rows of queries and heads; 2^31 tiles"
+        )
+    return tuple(sizes.items())
+
+
+@op(checks=within, results=("dq", "dk", "dv"))
+def attention_grad(
+    b: ProgramBuilder,
+    do: Buffer,
+    q: Buffer,
+    k: Buffer,
+    v: Buffer,
+    o: Buffer,
+    lse: Buffer,
+    *,
+    causal: Bool = False,
+    window: Window = None,
+    bias: Buffer | None = None,
+    mask: Buffer | None = None,
+    lengths: Buffer | None = None,
+    starts: Buffer | None = None,
+    query_lengths: Buffer | None = None,
+    cu_seqlens: Buffer | None = None,
+    cu_seqlens_k: Buffer | None = None,
+    block_table: Buffer | None = None,
+    sinks: Buffer | None = None,
+    slopes: Buffer | None = None,
+    scale: Scale = None,
+    softcap: Softcap = None,
+    layout: Annotated[str, Choice(*LAYOUTS)] = "bhsd",
+    bias_grad: Bool = False,
+    sinks_grad: Bool = False,
+    check: Bool = False,
+    out: Out = None,
+    kernel: Kernel = None,
+) -> Any:
+    """The gradients of :func:`attention` by q, k and v, of the gradient ``do`` of its result.
+
+    ``o`` and ``lse`` are its results with ``return_lse=True``, the arguments by name those that it
+    was called with. ``bias_grad``, ``sinks_grad``: the gradients by ``bias`` and by ``sinks`` as
+    well, in this order; that by the bias takes memory for all logits.
+
+    Shapes
+        As those of ``attention``; ``do`` and ``o`` have the shape of its result. The gradients have
+        the shapes of what they are by.
+    Dtypes
+        bfloat16, float16 or float32, as ``attention``, and so the gradients by q, k and v; those by
+        bias and sinks are of their dtypes.
+    Order
+        Contract ``attention_grad/1`` (:mod:`ptxgen.numerics.attention`): sums over rows (queries,
+        of these the heads that share a key) and over keys ascend, sixteen at a time; no sum depends
+        on the order in which blocks of threads run. The gradients of a sequence depend on it alone,
+        not on the batch or on padding. That by the bias is summed along what it was broadcast
+        along, that by the sinks over all queries, in the order of sums.
+        :func:`ptxgen.reference.attention_grad` returns the same bits. What is not seen may be NaN
+        or unwritten, its gradient is 0.
+    Errors
+        ShapeError, DtypeError, OptionError (with ``block_table``, too), DeviceError, GradError or
+        CompileError, before anything is launched or written; with ``check`` IndexRangeError for
+        counts out of range.
+    Source
+        ``ptxgen/ops/attention_grad.py``, ``ptxgen/tiles/attention_grad.py``.
+    """
+    if block_table is not None:
+        raise OptionError("block_table is given; attention_grad takes keys without one")
+    if bias_grad and bias is None:
+        raise OptionError("bias_grad is True, bias is None; pass the bias")
+    if sinks_grad and sinks is None:
+        raise OptionError("sinks_grad is True, sinks is None; pass the sinks")
+    arrays: dict[str, Buffer | None] = {
+        **{"q": q, "k": k, "v": v, "block_table": None, "bias": bias, "mask": mask},
+        **{"lengths": lengths, "starts": starts, "query_lengths": query_lengths},
+        **{"cu_seqlens": cu_seqlens, "cu_seqlens_k": cu_seqlens_k},
+        **{"sinks": sinks, "slopes": slopes},
+    }
+    of = sizes_of(arrays, layout)
+    check_arrays(of, arrays)
+    for name, x in (("do", do), ("o", o)):
+        _like(name, x, (*q.shape[:-1], of.head_v), q.dtype)
+    _like("lse", lse, tuple(q.shape[:-1]), "float32")
+    memory = results(out, 3 + bias_grad + sinks_grad)
+    wide = [x if of.packed else b.expand(x, (*of.lead, *x.shape[-3:])) for x in (k, v)]
+    whole = tuple(wide[0].shape) == tuple(k.shape) and tuple(wide[1].shape) == tuple(v.shape)
+    delta = _delta(b, do, o)
+    found = b.attention_backward(
+        do,
+        q,
+        *wide,
+        lse,
+        delta,
+        causal=causal,
+        window=window,
+        bias=bias,
+        mask=mask,
+        lengths=lengths,
+        starts=starts,
+        query_lengths=query_lengths,
+        cu_seqlens=cu_seqlens,
+        cu_seqlens_k=cu_seqlens_k,
+        slopes=slopes,
+        scale=scale,
+        softcap=softcap,
+        layout=layout,
+        dlogits=bias_grad,
+        out=memory[:3] if whole and not bias_grad and None not in memory[:3] else None,
+        kernel=kernel,
+    )
+    given = [b.summed_to(x, y.shape) for x, y in zip(found, (q, k, v), strict=False)]
+    if bias_grad:
+        assert bias is not None
+        given.append(b.cast(b.summed_to(found[3], bias.shape), bias.dtype))
+    if sinks_grad:
+        given.append(_by_sinks(b, of, sinks, lse, delta))
+    return tuple(b.delivered(x, m) for x, m in zip(given, memory, strict=True))
+
+
+def _by_sinks(b: ProgramBuilder, of: Sizes, sinks: Any, lse: Buffer, delta: Buffer) -> Any:
+    """The gradient by the sinks: weights without values, whose gradient is -D."""
+    axis = len(lse.shape) - (2 if of.turned else 1)
+    own = b.reshape(sinks, (*sinks.shape, *(1,) * (len(lse.shape) - 1 - axis)))
+    each = b.call(_sunk, b.expand(own, lse.shape), lse, delta)
+    return b.sum(each, axis=tuple(i for i in range(len(lse.shape)) if i != axis))
+
+
+# -- the gradient of attention ------------------------------------------------------------------
+_OPTIONS = ("causal", "window", "scale", "softcap", "layout")
+_ARRAYS = (
+    *("bias", "mask", "lengths", "starts", "query_lengths", "cu_seqlens", "cu_seqlens_k"),
+    *("sinks", "slopes"),
+)
+
+
+def vjp(b: Builder, at: Backward) -> Gradients:
+    """By q, k, v, bias and sinks."""
+    if at.arguments.get("block_table") is not None:
+        raise GradError("attention with block_table has no gradient; pass keys without one")
+    if "slopes" in at.needs:
+        raise GradError("attention has no gradient by slopes; pass them without requires_grad")
+    o, lse = at.results[:2]
+    wanted = [n for n in ("bias", "sinks") if n in at.needs]
+    found = b.attention_grad(
+        b.cast(at.dys[0], b.dtype(at["q"])),
+        *(at[n] for n in "qkv"),
+        o,
+        lse,
+        **{n: at.arguments.get(n) for n in _ARRAYS},
+        **at.only(*_OPTIONS),
+        bias_grad="bias" in wanted,
+        sinks_grad="sinks" in wanted,
+    )
+    return {n: x for n, x in zip(("q", "k", "v", *wanted), found, strict=True) if n in at.needs}
+
+
+def _kept(b: ProgramBuilder, *args: Any, **named: Any) -> Any:
+    if named.pop("return_lse", False):
+        raise GradError("attention with return_lse has no gradient; leave return_lse away")
+    return forward.attention.lower(b, *args, **named, return_lse=True)
+
+
+KEPT = Op(
+    _kept,
+    name="attention",
+    vjp=vjp,
+    results=("out", "lse"),
+    takes=forward.attention.parameters,
+    public=False,
+)
+"""Attention, and the logarithms that its gradients are made of."""
+forward.attention.vjp, forward.attention.keeping = vjp, KEPT

@@ -1,0 +1,149 @@
+"""The oracle of attention's gradients: contract ``attention_grad/1``, step by step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ptxgen.numerics.attention import LOG2_E, RANGE
+from ptxgen.numerics.contract import AUTO_TIER
+from ptxgen.numerics.dtype import DTYPES
+from ptxgen.numerics.softcap import tanh
+from ptxgen.oracle.attention import Array, Logits, Rows, above, heads_of, pairs, sequences
+from ptxgen.oracle.dot16 import tensor_core
+from ptxgen.oracle.f32 import F32, add, fma, mul
+from ptxgen.oracle.formula import call, stored, widened
+
+_ZERO = np.float32(0)
+_NAN = np.float32(np.nan)
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """Of rows [R] the results' gradients [R, E], the logarithms and D."""
+
+    do: Array
+    lse: F32
+    delta: F32
+
+
+def gradients(
+    of: Rows,
+    k: Array,
+    v: Array,
+    by: Weighed,
+    seen: NDArray[np.bool_],
+    bias: F32 | None,
+    slope: F32 | None,
+    away: F32,
+) -> tuple[F32, F32, F32, F32]:
+    """Sums for rows' queries [R, D], keys [K, D] and values [K, E], and the bias's gradient
+    [R, K].
+    """
+    logits = of.logits
+    s = of.scores(k)
+    t = logits.of(s, bias, slope, away)
+    with np.errstate(all="ignore"):
+        base = fma(by.lse, np.float32(LOG2_E / RANGE), np.float32(1 / RANGE))
+    base = np.where(by.lse == -np.inf, np.float32(np.inf), base)[:, None]
+    p = above(t, logits.factor, base, of.tier)
+    p = np.where(np.isnan(by.lse)[:, None], _NAN, p)
+    dp = Rows(by.do, of.tier, of.dtype, of.core, logits).scores(v)
+    ds = mul(p, add(dp, -by.delta[:, None]))
+    dbias = np.where(seen, ds, _ZERO)
+    if logits.softcap is not None:
+        h = call(tanh, mul(s, np.float32(logits.scale / logits.softcap)))
+        ds = mul(ds, fma(-h, h, np.float32(1)))
+    p, ds = np.where(seen, p, _ZERO), np.where(seen, ds, _ZERO)
+    dq = of.summed(ds, k, seen, np.zeros((len(s), k.shape[1]), np.float32))
+    dk = of.summed(ds.T, of.q, seen.T, np.zeros(k.shape, np.float32))
+    dv = of.summed(p.T, by.do, seen.T, np.zeros(v.shape, np.float32))
+    return dq, dk, dv, dbias
+
+
+def attention_backward(
+    do: ArrayLike,
+    q: ArrayLike,
+    k: ArrayLike,
+    v: ArrayLike,
+    lse: ArrayLike,
+    delta: ArrayLike,
+    *,
+    causal: bool = False,
+    window: int | None = None,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    lengths: ArrayLike | None = None,
+    starts: ArrayLike | None = None,
+    query_lengths: ArrayLike | None = None,
+    cu_seqlens: ArrayLike | None = None,
+    cu_seqlens_k: ArrayLike | None = None,
+    slopes: ArrayLike | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    layout: str = "bhsd",
+    dlogits: bool = False,
+    arch: str = "sm_90",
+) -> Any:
+    """The gradients of :func:`ptxgen.attention` by q, k and v, and by the logits if ``dlogits``,
+    of D and the logarithms; ``k`` and ``v`` have all leading dimensions.
+    """
+    do, q, k, v, lse, delta = (np.asarray(x) for x in (do, q, k, v, lse, delta))
+    dtype = DTYPES[q.dtype.name]
+    tier = AUTO_TIER[dtype]
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    rounded = softcap is not None or bias is not None or slopes is not None or scale <= 0
+    logits = Logits(scale, softcap, rounded)
+    core = tensor_core(arch) if tier == "tc" else None
+    by = np.float32(scale)
+    dq, dk, dv = (np.zeros_like(x) for x in (q, k, v))
+    counts = lengths, starts, query_lengths, cu_seqlens, cu_seqlens_k, None
+    turned = layout == "bhsd" and cu_seqlens is None
+    tokens = (x.shape[-2 if turned else -3] for x in (q, k))
+    shape = *q.shape[:-3], heads_of(q, layout, counts), *tokens
+    dbias = np.zeros(shape, np.float32) if dlogits else None
+    group = heads_of(q, layout, counts) // heads_of(k, layout, counts)
+    read = sequences((q, k, v, do, lse), mask, bias, counts, layout)
+    made = sequences((dq, dk, dv, delta[..., None], delta), dbias, None, counts, layout)
+    for one, to in zip(read, made, strict=True):
+        queries, keys = len(one.q), len(one.k)
+        places = np.arange(queries).repeat(group)
+        if not len(places) or not keys:
+            continue
+        seen, away = pairs(places, queries, keys, causal, window)
+        for head in range(one.k.shape[1]):
+            own = slice(head * group, (head + 1) * group)
+            rows_q, rows_do, held_k, held_v = (
+                x if core is None else np.ascontiguousarray(x).view(np.uint16)
+                for x in (
+                    one.q[:, own].reshape(len(places), -1),
+                    one.out[:, own].reshape(len(places), -1),
+                    one.k[:, head],
+                    one.v[:, head],
+                )
+            )
+            added, there = (
+                None if x is None else np.asarray(x)[own].swapaxes(0, 1).reshape(-1, keys)
+                for x in (one.bias, one.mask)
+            )
+            slope = None if slopes is None else widened(np.asarray(slopes), "f32")[own]
+            by_q, by_k, by_v, by_bias = gradients(
+                Rows(rows_q, tier, dtype, core, logits),
+                held_k,
+                held_v,
+                Weighed(rows_do, one.lse[:, own].reshape(-1), to.lse[:, own].reshape(-1)),
+                seen if there is None else seen & there,
+                added,
+                None if slope is None else np.tile(slope, queries)[:, None],
+                away,
+            )
+            to.q[:, own] = stored(fma(by_q, by, _ZERO), dtype).reshape(queries, group, -1)
+            to.k[:, head] = stored(fma(by_k, by, _ZERO), dtype)
+            to.v[:, head] = stored(add(by_v, _ZERO), dtype)
+            if to.mask is not None:
+                to.mask[own] = by_bias.reshape(queries, group, keys).swapaxes(0, 1)
+    return (dq, dk, dv, dbias) if dlogits else (dq, dk, dv)

@@ -1,0 +1,69 @@
+"""The tables of attention's gradients: by what a kernel computes, of 16 bits and of f32."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ptxgen.expr import TRUE
+from ptxgen.spec import Key, Route, RouteTable
+from ptxgen.spec.attention import LISTED
+from ptxgen.spec.attention_grad import PARTS, SMS, SPACE, AttentionGradSpec
+
+Ctas = tuple[tuple[int, int], ...]
+CTAS: dict[str, dict[str, Ctas]] = {
+    "half": {
+        "dq": ((4, 163), (2, 99)),
+        "dkdv": ((8, 163), (4, 99)),
+        "dk": ((4, 163), (2, 99)),
+        "dv": ((4, 163), (2, 99)),
+    },
+    "f32": {
+        "dq": ((2, 99),),
+        "dkdv": ((2, 99),),
+        "dk": ((2, 163), (1, 99)),
+        "dv": ((2, 99),),
+    },
+}
+"""Warps, and KiB of shared memory, of CTAs, the larger first."""
+WIDE = 256
+PINNED = {
+    part: AttentionGradSpec(part, 64, 64, True, warps=warps, budget=99)
+    for part, warps in (("dq", 2), ("dkdv", 4))
+}
+"""Kernels of rounded logits."""
+
+
+def key(part: str, dtype: str) -> Key:
+    """The table of a gradient."""
+    return "attention_grad", part, "f32" if dtype == "f32" else "half"
+
+
+def parts(head: int, head_v: int) -> tuple[str, ...]:
+    """The kernels that compute all gradients: sums for keys and values together, if a lane has
+    registers for both.
+    """
+    return ("dkdv", "dq") if head + head_v <= sum(LISTED) else ("dk", "dv", "dq")
+
+
+def _table(part: str, kind: str) -> RouteTable:
+    dtype, ctas = "bf16" if kind == "half" else "f32", CTAS[kind][part]
+    head = WIDE if part in ("dk", "dv") else LISTED[0]
+    routes = []
+    for warps, budget in ctas:
+        spec = AttentionGradSpec(part, head, head, warps=warps, budget=budget, dtype=dtype)
+        last = (warps, budget) == ctas[-1]
+        wanted, why = (TRUE, "small tiles") if last else (spec.grid >= SMS, "one for each SM")
+        routes.append(Route((spec,), wanted, why))
+
+    pinned = (PINNED[part],) if kind == "half" and part in PINNED else ()
+    return RouteTable(SPACE, tuple(routes), (dtype,), opened=True, pinned=lambda: pinned)
+
+
+def _made(part: str, kind: str) -> Callable[[], RouteTable]:
+    return lambda: _table(part, kind)
+
+
+TABLES: dict[Key, Callable[[], RouteTable]] = {
+    ("attention_grad", part, kind): _made(part, kind) for kind in CTAS for part in PARTS
+}
+"""What makes the tables."""

@@ -236,6 +236,20 @@ def _attention(d: Draw) -> dict[str, Any]:
     return given | d.some("return_lse", True)
 
 
+def _attention_grad(d: Draw) -> dict[str, Any]:
+    given = _attention(d)
+    given.pop("return_lse", None)
+    q, v = given["q"], given["v"]
+    shape = *q.shape[:-1], v.shape[-1]
+    dtype = next(name for name, kind in KINDS.items() if kind == q.dtype)
+    given |= {name: d.array(shape, dtype) for name in ("do", "o")}
+    given["lse"] = d.array(shape[:-1], "f32")
+    for name in ("bias", "sinks"):
+        if name in given:
+            given |= d.some(f"{name}_grad", True)
+    return given
+
+
 def _losses(d: Draw) -> dict[str, Any]:
     rows, n = d.one((), (), (3,), (2, 5)), d.size(40, 1)
     target = d.indices(rows, n)
@@ -515,6 +529,7 @@ def operations() -> dict[str, Operation]:
         *(("linear", _linear), ("linear_dgrad", _dgrad), ("linear_wgrad", _wgrad)),
         *(("matmul", _matmul), ("logsumexp", _last), ("cumsum", _cumsum)),
         *(("logcumsumexp", _logcumsumexp), ("attention", _attention)),
+        ("attention_grad", _attention_grad),
         *(("cross_entropy", _losses), ("linear_cross_entropy", _fused)),
         *(("linear_cross_entropy_grad", _fused), ("group_norm", _group_norm)),
         *(("rms_norm", _norm("weight", "bias")), ("layer_norm", _norm("weight", "bias"))),

@@ -356,7 +356,8 @@ def test_masked_attention():
     with pt.batch_invariant() as block:
         y = attention(x, x, x, attn_mask=mask)
         assert not y[:, 1].any(), "a row without keys is zero, as PyTorch has it"
-        assert torch.equal(y[:, 3], x[:, 3]), "one key has all the weight"
+        # One key has all the weight, p: p * v is rounded, and its quotient by p.
+        assert ((y[:, 3] - x[:, 3]).abs() <= 2**-23 * (1 + 2**-24) * x[:, 3].abs()).all()
         assert torch.equal(attention(x[:1], x[:1], x[:1], attn_mask=mask), y[:1])
         attention(x, x, x, dropout_p=0.5)
     assert block.served["scaled_dot_product_attention"] == 2

@@ -25,6 +25,7 @@ from ptxgen.torch import functional as _functional
 from ptxgen.torch.functional import baddbmm, bmm, linear, matmul, nf4_linear
 from ptxgen.torch.losses import LinearCrossEntropy, linear_cross_entropy
 from ptxgen.torch.module import Conversion, Linear, NF4Linear, convert
+from ptxgen.torch.sdpa import attention
 from ptxgen.torch.serve import batch_invariant
 
 _functional.register()
@@ -38,6 +39,7 @@ __all__ = [
     "amin",
     "argmax",
     "argmin",
+    "attention",
     "baddbmm",
     "batch_invariant",
     "bmm",

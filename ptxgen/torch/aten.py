@@ -27,9 +27,9 @@ from ptxgen.ops.norms import group_norm_gradients, group_norm_kept
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.views import readable
 from ptxgen.program.operation import Op
-from ptxgen.torch.attention import ATTENTION
 from ptxgen.torch.functional import NAMES, accumulated, check_batches, matmul
-from ptxgen.torch.record import TorchBuilder
+from ptxgen.torch.record import TorchBuilder, function
+from ptxgen.torch.sdpa import attended, fused
 
 Serve = Callable[..., Any]
 UNKNOWN: Final = "unknown"
@@ -477,27 +477,103 @@ def _attention(
     mask: Any,
     dropout: float,
     causal: bool,
-    **how: Any,
+    *,
+    scale: Any,
+    enable_gqa: bool,
 ) -> Any:
-    _attends(query, key, value, mask, dropout, causal)
-    return b.call(ATTENTION, query, key, value, mask, is_causal=causal, **how, tier=tier)
+    given = query, key, value
+    if dropout or len({b.dtype(x) for x in given}) > 1 or len({len(x.shape) for x in given}) > 1:
+        raise Left(UNKNOWN)
+    if b.dtype(query) not in DTYPES or len(query.shape) < 3 or (causal and mask is not None):
+        raise Left(UNKNOWN)
+    how = {"causal": causal, "scale": scale, "gqa": enable_gqa, "tier": tier}
+    return attended(b, query, key, value, mask, **how)
 
 
 def _attention_recorded(tier: str, *args: Any, **how: Any) -> Any:
     """The same of tensors, with gradients."""
-    if any(t.layout is not torch.strided for t in args[:3]):
+    if any(t.layout is not torch.strided or t.dtype not in NAMES for t in args[:3]):
         raise Left(UNKNOWN)
     return _attention(TorchBuilder(OPERATIONS), tier, *args, **how)
 
 
-def _attends(query: Any, key: Any, value: Any, mask: Any, dropout: float, causal: bool) -> None:
-    """Leaves attention that is not served."""
-    names = {str(t.dtype).removeprefix("torch.") for t in (query, key, value)}
-    ranks = {len(t.shape) for t in (query, key, value)}
-    if dropout or len(names) > 1 or not names <= DTYPES.keys() or len(ranks) > 1:
+def _backend(
+    tier: str,
+    given: Sequence[Any],
+    mask: Any,
+    dropout: Any,
+    causal: bool,
+    scale: Any,
+    at_end: bool = False,
+) -> Any:
+    """The results of what PyTorch would call for :func:`_attention`, of q, k and v, and the
+    logarithms [B, H, S]; of dy, q, k, v and both results the gradients, a mask's among them where
+    it is one of floats. ``at_end``: where the last query of a causal mask stands.
+    """
+    q, k, v = given[-5:-2] if len(given) > 3 else given
+    aligned = not causal or at_end or q.shape[-2] == k.shape[-2]
+    if dropout or not aligned or len(q.shape) != 4 or not q.dtype == k.dtype == v.dtype:
         raise Left(UNKNOWN)
-    if min(ranks) < 3 or (causal and mask is not None):
+    if q.dtype not in NAMES or not fused(NAMES[q.dtype], tier, q, v):
         raise Left(UNKNOWN)
+    how = {"causal": causal, "scale": scale}
+    kind = "mask" if mask is not None and mask.dtype is torch.bool else "bias"
+    if len(given) == 3:
+        return function(OPERATIONS["attention"])(*given, **how, **{kind: mask}, return_lse=True)
+    how["bias_grad"] = mask is not None and kind == "bias"
+    return function(OPERATIONS["attention_grad"])(*given, **how, **{kind: mask})
+
+
+def _flash(tier: str, q: Any, k: Any, v: Any, dropout: float = 0.0, causal: bool = False,
+           weights: bool = False, *, scale: Any = None) -> Any:  # fmt: skip
+    out, lse = _backend(tier, (q, k, v), None, dropout or weights, causal, scale, True)
+    drawn = _none_drawn(q, (2,), torch.uint64)
+    return out, lse, None, None, q.shape[2], k.shape[2], *drawn, q.new_empty(0)
+
+
+def _flash_backward(tier: str, *given: Any, scale: Any = None) -> Any:
+    return _backend(tier, given[:6], None, given[10], given[11], scale, True)
+
+
+def _cudnn(tier: str, q: Any, k: Any, v: Any, mask: Any, wanted: bool, dropout: float = 0.0,
+           causal: bool = False, weights: bool = False, *, scale: Any = None) -> Any:  # fmt: skip
+    out, lse = _backend(tier, (q, k, v), mask, dropout or weights, causal, scale)
+    drawn = _none_drawn(q, (), torch.int64)
+    return out, lse[..., None], None, None, q.shape[2], k.shape[2], *drawn, None
+
+
+def _cudnn_backward(tier: str, *given: Any, scale: Any = None) -> Any:
+    saved = *given[:5], given[5][..., 0]
+    return _backend(tier, saved, given[8], given[13], given[14], scale)[:3]
+
+
+def _efficient(tier: str, q: Any, k: Any, v: Any, mask: Any, wanted: bool, dropout: float = 0.0,
+               causal: bool = False, *, scale: Any = None) -> Any:  # fmt: skip
+    out, lse = _backend(tier, (q, k, v), mask, dropout, causal, scale)
+    room = torch.nn.functional.pad(lse, (0, -lse.shape[-1] % 32), value=math.inf)
+    return out, room if wanted else room[..., :0], *_none_drawn(q, (), torch.int64)
+
+
+def _efficient_backward(tier: str, dy: Any, q: Any, k: Any, v: Any, mask: Any, out: Any, lse: Any,
+                        seed: Any, offset: Any, dropout: float, needs: Any, causal: bool = False,
+                        *, scale: Any = None) -> Any:  # fmt: skip
+    given = dy, q, k, v, out, lse[..., : q.shape[2]]
+    found = *_backend(tier, given, mask, dropout, causal, scale), None
+    return tuple(x if need else None for x, need in zip(found, needs, strict=False))
+
+
+def _on_cpu(tier: str, q: Any, k: Any, v: Any, dropout: float = 0.0, causal: bool = False,
+            *, attn_mask: Any = None, scale: Any = None) -> Any:  # fmt: skip
+    return _backend(tier, (q, k, v), attn_mask, dropout, causal, scale)
+
+
+def _on_cpu_backward(tier: str, *given: Any, attn_mask: Any = None, scale: Any = None) -> Any:
+    return _backend(tier, given[:6], attn_mask, given[6], given[7], scale)[:3]
+
+
+def _none_drawn(x: Any, first: tuple[int, ...], dtype: Any) -> tuple[Any, Any]:
+    """Where a generator of random numbers would have been."""
+    return x.new_zeros(first, dtype=dtype), x.new_zeros((), dtype=dtype)
 
 
 # -- the tables -----------------------------------------------------------------------------
@@ -543,6 +619,14 @@ LOWERED: Final[dict[str, Serve]] = {
 
 DIRECT: Final[dict[str, Serve]] = {
     "_grouped_mm": _grouped_mm,
+    "_scaled_dot_product_flash_attention": _flash,
+    "_scaled_dot_product_flash_attention_backward": _flash_backward,
+    "_scaled_dot_product_cudnn_attention": _cudnn,
+    "_scaled_dot_product_cudnn_attention_backward": _cudnn_backward,
+    "_scaled_dot_product_efficient_attention": _efficient,
+    "_scaled_dot_product_efficient_attention_backward": _efficient_backward,
+    "_scaled_dot_product_flash_attention_for_cpu": _on_cpu,
+    "_scaled_dot_product_flash_attention_for_cpu_backward": _on_cpu_backward,
     "sort": _sort,
     "sort.stable": _sort,
     "topk": _topk_sorted,

@@ -31,7 +31,7 @@ from ptxgen.program.parameters import (
     Parameter,
 )
 from ptxgen.torch import pointwise
-from ptxgen.torch.record import NAMES, Recorder, by_result, by_tensor, recorder
+from ptxgen.torch.record import NAMES, Recorder, by_result, by_tensor, no_gradient, recorder
 
 LIBRARY = torch.library.Library("ptxgen", "FRAGMENT")
 TAGS = (torch.Tag.pt2_compliant_tag,)
@@ -81,7 +81,10 @@ def added(op: Op) -> Op:
 
 
 def operator(op: Op) -> Callable[..., Any]:
-    """The operator of ``op``, registered when it is first asked for."""
+    """The operator of ``op``, or of what was added with its name: registered when it is first asked
+    for.
+    """
+    op = _ops.get(op.name, op)
     if op.name not in _known:
         _Operator(op).register()
     made: Callable[..., Any] = getattr(torch.ops.ptxgen, op.name)
@@ -177,6 +180,8 @@ class _Operator:
         self, ctx: Any, inputs: Sequence[Any], output: Any, keyword_only_inputs: Any = None
     ) -> None:
         """Keeps arguments and results."""
+        if self.op.vjp is None:
+            raise no_gradient(self.op)
         named = keyword_only_inputs or {}
         args, results = self.args(inputs, named), _listed(output)
         tensors = self.of.tensors(args)

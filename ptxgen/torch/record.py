@@ -228,6 +228,14 @@ class Recorder:
                 yield name, each
 
 
+def no_gradient(op: Op) -> GradError:
+    """The error for operands that require grad."""
+    return GradError(
+        f"{op.name} has no gradient; call it under torch.no_grad(), or pass what does not require "
+        "grad"
+    )
+
+
 def _hashable(value: Any) -> Any:
     return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
 
@@ -236,7 +244,7 @@ class _Plan:
     """The gradients of an operation, of arguments and results of certain shapes.
 
     ``saved``: which of the arguments and results, in one row, they are made of. ``updates``: which
-    arguments gradients are added to.
+    arguments gradients are added to. ``exact``: the results whose gradients are not asked for.
     """
 
     def __init__(
@@ -248,10 +256,7 @@ class _Plan:
         results: Sequence[Any],
     ) -> None:
         if of.op.vjp is None:
-            raise GradError(
-                f"{of.op.name} has no gradient; call it under torch.no_grad(), or pass what does "
-                "not require grad"
-            )
+            raise no_gradient(of.op)
         self.recorder, self.vjp = of, of.of.vjp or of.op.vjp
         self._names = [name for name, _ in of.named(args)]
         self._lists = {
@@ -290,6 +295,9 @@ class _Plan:
         self.gives = [b is not None for b in program.outputs]
         read = {b.memory for step in program.steps for b in step.reads()}
         read |= {b.memory for b in program.outputs if b is not None}
+        own = range(len(self.recorder.op.results))
+        unread = (i for i in own if i < len(dys) and dys[i].memory not in read)
+        self.exact = sorted({*self.exact, *unread})
         return [i for i, b in enumerate(buffers) if isinstance(b, Buffer) and b.memory in read]
 
     def _gradients(self, b: Builder, all: Sequence[Any], dys: Sequence[Any]) -> tuple[Any, ...]:

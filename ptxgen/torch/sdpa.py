@@ -1,24 +1,30 @@
-"""Attention as programs: a product, weights in one pass over the scores, a product.
-
-What no fused kernel serves is computed so; scores and weights are in memory.
+"""Attention with gradients, and ``scaled_dot_product_attention`` by it; or, where no kernel of that
+serves (float64, more than 256 elements a head, another tier), by a product, weights in one pass
+over the scores, and a product.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf, prod, sqrt
 from typing import Annotated, Any
 
 from ptxgen.errors import DtypeError, ShapeError
+from ptxgen.numerics.attention import HEAD_MAX
+from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.formula import where
 from ptxgen.numerics.option import Bool, Real, Tier
 from ptxgen.numerics.signature import broadcast
+from ptxgen.ops import OPERATIONS
+from ptxgen.ops.attention import TAKES
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.views import readable
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, Op
 from ptxgen.torch.operators import added
+from ptxgen.torch.record import function, recorded
 
 _kept = Pointwise(lambda x, mask, scale: where(mask, x * scale, -inf), "kept")
 _shifted = Pointwise(lambda x, mask, scale: x * scale + mask, "shifted")
@@ -200,7 +206,83 @@ def _vjp(b: Builder, at: Backward) -> Gradients:
     return found
 
 
-NAME = "attention"
+NAME = "composed_attention"
 KEPT = Op(_attention_kept, name=NAME, vjp=_vjp, results=("out", "weights"), public=False)
-ATTENTION = added(Op(_attention, name=NAME, vjp=_vjp, keeping=KEPT, public=False))
-"""``scaled_dot_product_attention``, of operands without dropout."""
+COMPOSED = added(Op(_attention, name=NAME, vjp=_vjp, keeping=KEPT, public=False))
+
+
+# -- the fused operation ----------------------------------------------------------------------
+FUSED = OPERATIONS["attention"]
+
+
+def _with_lse(b: ProgramBuilder, /, **given: Any) -> Any:
+    return FUSED.lower(b, **given, return_lse=True)
+
+
+RECORDED = added(
+    Op(
+        _with_lse,
+        name=FUSED.name,
+        vjp=FUSED.vjp,
+        checks=FUSED.checks,
+        takes=tuple(p for p in FUSED.parameters if p.name != "return_lse"),
+        results=("out", "lse"),
+        public=False,
+    )
+)
+"""What watchers are shown: gradients are made of the logarithms as well."""
+
+
+def _watched(op: Op, given: Mapping[str, Any]) -> Any:
+    """The results that are asked for. The logarithms have no gradient."""
+    rest = {name: x for name, x in given.items() if name != "return_lse"}
+    out, lse = recorded(RECORDED, rest)
+    return (out, lse.detach()) if given["return_lse"] else out
+
+
+attention = function(FUSED, _watched)
+
+
+# -- which of both ----------------------------------------------------------------------------
+def fused(dtype: str, tier: str, query: Any, value: Any) -> bool:
+    """Whether the operation takes it."""
+    own = dtype in TAKES and tier in ("auto", AUTO_TIER[DTYPES[dtype]])
+    return own and all(1 <= x.shape[-1] <= HEAD_MAX for x in (query, value))
+
+
+def attended(
+    b: Builder,
+    query: Any,
+    key: Any,
+    value: Any,
+    mask: Any = None,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    gqa: bool = False,
+    tier: str = "auto",
+) -> Any:
+    """``scaled_dot_product_attention`` without dropout. ``causal``: of queries and keys that both
+    begin at 0.
+    """
+    if not fused(b.dtype(query), tier, query, value):
+        old: dict[str, Any] = {"is_causal": causal, "scale": scale, "enable_gqa": gqa}
+        return b.call(COMPOSED, query, key, value, mask, **old, tier=tier)
+    shared = _grouped(query, key, gqa)
+    query = _widened(b, query, key, value, mask, shared)
+    lead = (*query.shape[:-3], (key if shared else query).shape[-3])
+    key, value = (b.expand(x, (*lead, *x.shape[-2:])) for x in (key, value))
+    how: dict[str, Any] = {"scale": scale}
+    if mask is not None:
+        how["mask" if b.dtype(mask) == "bool" else "bias"] = mask
+    queries, keys = query.shape[-2], key.shape[-2]
+    if not causal or queries == keys:
+        return b.attention(query, key, value, causal=causal, **how)
+    # Keys behind the last query are not seen; queries behind the last key see all.
+    both = min(queries, keys)
+    given = (b.narrow(x, -2, 0, both) for x in (query, key, value))
+    first = b.attention(*given, causal=True, **how)
+    if queries == both:
+        return first
+    rest = b.attention(b.narrow(query, -2, both, queries - both), key, value, **how)
+    return b.concat((first, rest), -2)

@@ -56,10 +56,13 @@ LISTS = {
     "ptxgen/tiles/gemm.py": "its own room",
 }
 """Where module names are put together, and of what."""
-HEAVY = ("cuda", "jinja2", "z3", "torch", "cupy", "jax", "rich", "matplotlib", "triton")
+HEAVY = (
+    *("cuda", "jinja2", "z3", "torch", "cupy", "jax", "rich", "matplotlib", "triton"),
+    "transformers",
+)
 # These rooms are imported only when somebody asks for what they are about.
 MAY_IMPORT = {
-    "torch": {"torch"},
+    "torch": {"torch", "transformers"},
     "ui": {"rich"},
     "bench": {"matplotlib", "rich", "torch", "triton"},
 }

@@ -12,7 +12,7 @@ from bits import same_bits
 
 import ptxgen
 from ptxgen import reference
-from ptxgen.errors import GradError
+from ptxgen.errors import GradError, OptionError, ShapeError
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 pt = pytest.importorskip("ptxgen.torch")
@@ -134,6 +134,30 @@ def test_the_operator():
     torch.library.opcheck(made.default, (q, k, v), {"causal": True}, test_utils=tests)
 
 
+@pytest.mark.parametrize("page", [1, 16])
+def test_pages_have_the_bits_of_contiguous_keys(page):
+    lengths, starts = (5, 33, 18), (0, 1, 4, 6)
+    most = -(-max(lengths) // page)
+    table = torch.randperm(3 * most + 2)[: 3 * most].view(3, most).int()
+    cache = torch.full((2, 3 * most + 2, page, 2, 16), torch.nan)
+    (q,) = operands((7, 4, 16))
+    expected = torch.zeros(7, 4, 16)
+    for b, n in enumerate(lengths):
+        k, v = torch.randn(2, n, 2, 16)
+        for half, x in zip(cache, (k, v), strict=True):
+            for i in range(n):
+                half[table[b, i // page], i % page] = x[i]
+        own = slice(starts[b], starts[b + 1])
+        expected[own] = pt.attention(q[own], k, v, causal=True, layout="bshd")
+    places = (torch.tensor(x, dtype=torch.int32) for x in (starts, lengths))
+    given = q, cache, *places, table
+    assert torch.equal(pt.paged_attention(*given), expected)
+    compiled = torch.compile(pt.paged_attention, backend="aot_eager", fullgraph=True)
+    assert torch.equal(compiled(*given), expected)
+    with pytest.raises(ShapeError, match="block_table has shape"):
+        pt.paged_attention(*given[:-1], table[:2])
+
+
 # -- in the block -----------------------------------------------------------------------------
 FORMS = {
     "plain": (SQUARE, {}, {}),
@@ -204,6 +228,8 @@ def test_dropout_is_refused_by_name():
         pt.batch_invariant(strict=True),
     ):
         sdpa(*given, dropout_p=0.5)
+    with pytest.raises(OptionError, match=r"dropout is 0\.5"):
+        pt.models._attend(None, *given, None, dropout=0.5)
 
 
 def test_nothing():

@@ -24,6 +24,7 @@ except ModuleNotFoundError as error:
 from ptxgen.torch import functional as _functional
 from ptxgen.torch.functional import baddbmm, bmm, linear, matmul, nf4_linear
 from ptxgen.torch.losses import LinearCrossEntropy, linear_cross_entropy
+from ptxgen.torch.models import paged_attention, register_attention
 from ptxgen.torch.module import Conversion, Linear, NF4Linear, convert
 from ptxgen.torch.sdpa import attention
 from ptxgen.torch.serve import batch_invariant
@@ -50,7 +51,9 @@ __all__ = [
     "matmul",
     "mean",
     "nf4_linear",
+    "paged_attention",
     "prod",
+    "register_attention",
     "softmax",
     "std",
     "var",

@@ -1,0 +1,208 @@
+"""Attention for whoever runs models: in `transformers`, and over pages of an engine's cache.
+
+A mask of `transformers` is a function of places. Causal ones, windows and padding are told by
+numbers: :func:`_mask` returns int32 ``[B, form, 1 + window, 3 or 3 + L]``, broadcast but for the
+first and the last: where a sequence's keys begin, how many there are, how many queries; then
+which of L keys are seen, where that has holes or cannot be looked at. Everything else is a mask of
+booleans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ptxgen.errors import OptionError
+from ptxgen.numerics.attention import SPLIT
+from ptxgen.torch.sdpa import attention
+
+PLAIN, CAUSAL, SHIFTED = 1, 1, 2
+"""The form: PLAIN, and what else holds. SHIFTED: the first keys of sequences are gone."""
+
+
+def register_attention(name: str = "ptxgen") -> None:
+    """Makes ``attn_implementation=name`` of models of `transformers` :func:`ptxgen.attention`.
+
+    Windows, softcaps, sinks, causal masks and padding on either side are the operation's own; other
+    masks are given as they are. Positions count from a sequence's first real token, so its bits
+    depend neither on padding nor on what else is in the batch, nor on a key-value cache: one that
+    dropped what a window no longer shows is told how much.
+
+    Dropout of weights is refused by name, head dimensions and dtypes as by
+    :func:`ptxgen.torch.attention`. Needs transformers 5.
+    """
+    from transformers import AttentionInterface, AttentionMaskInterface
+
+    AttentionInterface.register(name, _attend)
+    AttentionMaskInterface.register(name, _mask)
+
+
+def _attend(
+    module: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    attention_mask: Any,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    is_causal: bool | None = None,
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    s_aux: Any = None,
+    position_bias: Any = None,
+    **_: Any,
+) -> tuple[Any, None]:
+    """Of [B, H, S, D]; the result is [B, S, H, D]. A mask says which keys are seen, and nothing
+    else does.
+    """
+    if dropout:
+        raise OptionError(f"dropout is {dropout}; takes 0: weights of attention are not dropped")
+    how: dict[str, Any] = {"scale": scaling, "softcap": softcap, "bias": position_bias}
+    if s_aux is not None:
+        how["sinks"] = s_aux.float()
+    if attention_mask is None:
+        how["causal"] = getattr(module, "is_causal", True) if is_causal is None else is_causal
+        how["window"] = sliding_window
+    elif attention_mask.dtype is torch.int32:
+        form, window = attention_mask.shape[1] - PLAIN, attention_mask.shape[2] - 1
+        numbers = attention_mask[:, 0, 0]
+        how["starts"], how["lengths"], how["query_lengths"] = numbers[:, :3].T.contiguous()
+        how["causal"], how["window"] = bool(form & CAUSAL), window or None
+        mask = numbers[:, None, None, 3:].bool() if numbers.shape[1] > 3 else None
+        if form & SHIFTED:
+            key, value = (torch.nn.functional.pad(x, (0, 0, SPLIT, 0)) for x in (key, value))
+            mask = None if mask is None else torch.nn.functional.pad(mask, (SPLIT, 0))
+        how["mask"] = mask
+    elif attention_mask.dtype is torch.bool:
+        how["mask"] = attention_mask[..., : key.shape[-2]]
+    elif position_bias is not None:
+        how["bias"] = position_bias + attention_mask[..., : key.shape[-2]]
+    else:
+        how["bias"] = attention_mask[..., : key.shape[-2]]
+    if how["bias"] is not None and how["bias"].dtype is not torch.float32:
+        how["bias"] = how["bias"].to(query.dtype)
+    given = (x.transpose(1, 2) for x in (query, key, value))
+    return attention(*given, layout="bshd", **how), None
+
+
+def _mask(
+    batch_size: int,
+    q_length: int,
+    kv_length: int,
+    q_offset: Any = 0,
+    kv_offset: int = 0,
+    mask_function: Any = None,
+    attention_mask: Any = None,
+    device: Any = "cpu",
+    **rest: Any,
+) -> Any:
+    """Which keys are seen: in numbers, or booleans [B, 1, S, L]."""
+    from transformers import masking_utils
+
+    known = _pattern(mask_function or masking_utils.causal_mask_function, masking_utils)
+    if known is None or (kv_offset and not known[1]):
+        rest |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
+        return masking_utils.sdpa_mask(
+            batch_size,
+            q_length,
+            kv_length,
+            q_offset,
+            kv_offset,
+            mask_function,
+            attention_mask,
+            device=device,
+            **rest,
+        )
+    causal, window = known
+    # Places count from where the mask begins; ``first`` and ``end`` are a sequence's own.
+    last = kv_offset + kv_length
+    first = torch.zeros(batch_size, dtype=torch.int64, device=device)
+    end, holes = first + last, None
+    if attention_mask is not None:
+        seen = attention_mask[:, :last].bool()
+        places = torch.arange(seen.shape[1], device=seen.device)
+        first = torch.where(seen, places, last).amin(-1)
+        end = torch.where(seen, places + 1, 0).amax(-1)
+        if _unread(seen) or not bool((seen.sum(-1) >= end - first).all()):
+            missing = (0, last - seen.shape[1])
+            holes = torch.nn.functional.pad(seen, missing)[:, kv_offset:]
+    if causal:
+        end = (first * 0 + q_offset + q_length).minimum(end)
+    queries = (end - q_offset).clamp(0, q_length) if causal or window else first * 0 + q_length
+    gone = kv_offset - first  # keys of a sequence that are not there any more
+    # They count in whole splits: these change no bit where nothing of them is seen.
+    starts = torch.where(gone > 0, SPLIT - gone % SPLIT, SPLIT - gone) if kv_offset else first
+    lengths = (end - kv_offset + (SPLIT if kv_offset else 0) - starts).clamp(min=0)
+    numbers = torch.stack((starts, lengths, queries), -1).int()
+    if holes is not None:
+        numbers = torch.cat((numbers, holes.int()), -1)
+    form = PLAIN + (CAUSAL if causal else 0) + (SHIFTED if kv_offset else 0)
+    return numbers[:, None, None].expand(batch_size, form, 1 + window, -1)
+
+
+def _unread(x: Any) -> bool:
+    """Whether nobody may wait for values: a compiler traces, or a graph is captured."""
+    captured = x.is_cuda and torch.cuda.is_current_stream_capturing()
+    return bool(torch.compiler.is_compiling() or captured)
+
+
+def _pattern(function: Callable[..., Any], of: Any) -> tuple[bool, int] | None:
+    """Whether a mask is causal, and its window (0: none); None for what is neither."""
+    if function in (of.causal_mask_function, of.bidirectional_mask_function):
+        return function is of.causal_mask_function, 0
+    code = getattr(function, "__code__", None)
+    held = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+    if code is of.sliding_window_bidirectional_overlay(1).__code__:
+        return False, held[0] + 1
+    if code is not of.and_masks(of.causal_mask_function).__code__:
+        return None
+    back = of.sliding_window_overlay(1).__code__
+    windows, parts = [], []
+    for part in held[0]:
+        if getattr(part, "__code__", None) is back:
+            windows.append(part.__closure__[0].cell_contents)
+        else:
+            parts.append(_pattern(part, of))
+    if None in parts:
+        return None
+    causal = any(p[0] for p in parts if p)
+    if windows and not causal:
+        return None
+    windows += [p[1] for p in parts if p and p[1]]
+    return causal, min(windows, default=0)
+
+
+def paged_attention(
+    query: torch.Tensor,
+    kv_cache: torch.Tensor,
+    query_start_loc: torch.Tensor,
+    seq_lens: torch.Tensor,
+    block_table: torch.Tensor,
+    *,
+    causal: bool = True,
+    **options: Any,
+) -> Any:
+    """Attention over an engine's pages: :func:`ptxgen.torch.attention` of its tensors.
+
+    Shapes
+        ``query`` ``[tokens, H, D]``, sequence after sequence, as ``query_start_loc`` ``[B + 1]``
+        says; ``kv_cache`` ``[2, blocks, block_size, HK, D]``, keys and values, or a pair of both;
+        ``seq_lens`` ``[B]``: how many keys each sequence has, those of its queries among them;
+        ``block_table`` ``[B, most]``: in which blocks they lie. The result is ``[tokens, H, D]``;
+        tokens behind the last sequence get zeros.
+    Dtypes
+        Those of :func:`ptxgen.attention`, whose ``options`` (``window``, ``softcap``, ``sinks``,
+        ``scale``, ``return_lse``, ``out``, …) it takes; the three of places int32.
+    Order
+        That of contiguous keys, whatever the size of blocks. Nothing is read by the host, so a CUDA
+        graph of it serves what the tensors then hold.
+    Errors
+        Those of :func:`ptxgen.attention`.
+    Source
+        ``ptxgen/torch/models.py``.
+    """
+    key, value = kv_cache[0], kv_cache[1]
+    places = {"cu_seqlens": query_start_loc, "lengths": seq_lens, "block_table": block_table}
+    return attention(query, key, value, causal=causal, **places, **options)

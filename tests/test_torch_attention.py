@@ -221,6 +221,31 @@ def test_what_the_operation_does_not_take_is_composed():
         assert (y - sdpa(*given)).abs().max() <= bound
 
 
+EMPTY = torch.tensor([[1, 0, 1, 0, 1], [0] * 5, [1] * 5]).bool()
+COMPOSED = {
+    "plain": {},
+    "scaled": {"scale": 0.3},
+    "causal": {"is_causal": True},
+    "bool": {"attn_mask": EMPTY},
+    "added": {"attn_mask": torch.arange(15.0, dtype=torch.float64).view(3, 5)},
+}
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_gradients_of_what_is_composed(name):
+    """Of float64, with shared heads; a query without keys has none."""
+    given = operands((2, 4, 3, 8), (2, 2, 5, 8), (2, 2, 5, 8), dtype=torch.float64)
+
+    def f(q, k, v):
+        return sdpa(q, k, v, enable_gqa=True, **COMPOSED[name])
+
+    with pt.batch_invariant(strict=True):
+        found, plain = differentiated(f, *given), f(*given)
+    assert torch.equal(found[0], plain)
+    for one, other in zip(found, differentiated(f, *given), strict=True):
+        assert (one - other).abs().max() <= 2**-45
+
+
 def test_dropout_is_refused_by_name():
     given = operands(*SQUARE)
     with (

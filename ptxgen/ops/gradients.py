@@ -137,6 +137,12 @@ def _along(name: str, says: str) -> Vjp:
     return vjp
 
 
+def _attention_weights(b: Builder, at: Backward) -> Gradients:
+    """As a softmax, of what was multiplied."""
+    g, scale = b.rows("softmax_backward", at.dys[0], at.results[0]), at.options["scale"]
+    return {"x": g if scale == 1 else b.mul(g, scale)}
+
+
 VJPS: dict[str, Vjp] = {
     "sum": _sum,
     "prod": _prod,
@@ -149,6 +155,7 @@ VJPS: dict[str, Vjp] = {
     "std": _std,
     "softmax": _along("softmax", "(dy - sum(dy * y)) * y"),
     "log_softmax": _along("log_softmax", "dy - exp(y) * sum(dy)"),
+    "attention_weights": _attention_weights,
 }
 """By the names of operations that users call; their docstrings are of those of PyTorch."""
 

@@ -12,6 +12,7 @@ pt = pytest.importorskip("ptxgen.torch")
 serve = pytest.importorskip("ptxgen.torch.serve")
 models = pytest.importorskip("ptxgen.torch.models")
 
+# Multiples of 32: PyTorch computes pointwise functions on a CPU otherwise where less is left.
 SIZES = {
     "vocab_size": 32,
     "hidden_size": 32,
@@ -29,8 +30,8 @@ EXPERTS = {"num_local_experts": 2, "num_experts_per_tok": 1}
 QWEN = {
     "num_experts": 2,
     "num_experts_per_tok": 1,
-    "moe_intermediate_size": 16,
-    "shared_expert_intermediate_size": 16,
+    "moe_intermediate_size": 32,
+    "shared_expert_intermediate_size": 32,
 }
 LATENT = {
     "num_key_value_heads": 4,
@@ -139,3 +140,70 @@ def test_decoding_and_padding_have_the_bits_of_one_sequence(name):
 
 def places(mask):
     return (mask.cumsum(-1) - 1).clamp(min=0)
+
+
+def test_a_static_cache_has_the_bits_of_one_sequence():
+    made, ids = model("mistral"), tokens(1, 9)
+    with pt.batch_invariant():
+        alone = made(ids, use_cache=False).logits
+        cache = transformers.StaticCache(config=made.config, max_cache_len=12)
+        steps = [
+            made(ids[:, span], past_key_values=cache, use_cache=True).logits
+            for span in (slice(0, 3), *(slice(i, i + 1) for i in range(3, 9)))
+        ]
+    assert torch.equal(torch.cat(steps, 1), alone)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"position_ids": torch.arange(12).remainder(5)[None]},
+        {"attention_mask": torch.ones(12, 12).tril().bool()[None, None]},
+        {"attention_mask": torch.full((12, 12), -1e30).triu(1)[None, None]},
+    ],
+    ids=["packed", "bool", "added"],
+)
+def test_other_masks_are_given_as_they_are(how):
+    ids = tokens(1, 12)
+    found, expected = (
+        model("llama", attention)(ids, use_cache=False, **how).logits
+        for attention in ("ptxgen", "sdpa")
+    )
+    assert (found - expected).abs().max() <= 2**-17 * expected.abs().max()
+
+
+def test_masks_that_numbers_tell():
+    of = pytest.importorskip("transformers.masking_utils")
+    back, both = of.sliding_window_causal_mask_function(5), of.and_masks
+    ahead = of.sliding_window_bidirectional_mask_function(5)
+    for function, expected in (
+        (of.causal_mask_function, (True, 0)),
+        (of.bidirectional_mask_function, (False, 0)),
+        (back, (True, 5)),
+        (ahead, (False, 6)),
+        (of.sliding_window_overlay(5), None),
+        (both(of.causal_mask_function, ahead), (True, 6)),
+        (both(of.causal_mask_function, of.packed_sequence_mask_function(None)), None),
+        (of.chunked_causal_mask_function(4, None), None),
+        (of.or_masks(of.causal_mask_function, back), None),
+        (lambda b, h, q, k: k <= q, None),
+    ):
+        assert models._pattern(function, of) == expected
+
+
+@pytest.mark.parametrize("name", ["gpt_oss", "gemma2", "deepseek_v3"])
+def test_gradients_are_near_those_of_eager_attention(name):
+    ids, mask = tokens(2, 9), torch.ones(2, 9, dtype=torch.long)
+    mask[0, :3] = 0
+    labels = torch.where(mask.bool() & mask.roll(1, 1).bool(), ids, -100)
+    found = []
+    for attention in ("ptxgen", "eager"):
+        made = model(name, attention)
+        with torch.enable_grad():
+            made(ids, attention_mask=mask, labels=labels, use_cache=False).loss.backward()
+        found.append({n: p.grad for n, p in made.named_parameters() if p.grad is not None})
+    assert found[0].keys() == found[1].keys() and any("sinks" in n for n in found[0]) == (
+        name == "gpt_oss"
+    )
+    for n, expected in found[1].items():
+        assert (found[0][n] - expected).abs().max() <= 2**-15 * max(expected.abs().max(), 1), n

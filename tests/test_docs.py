@@ -331,6 +331,7 @@ NO_OPERATIONS = {
         "NF4Linear",
         "batch_invariant",
         "convert",
+        "register_attention",
     },
 }
 """What has neither shapes nor sums. Errors, which are classes, have none either."""

@@ -30,8 +30,8 @@ def register_attention(name: str = "ptxgen") -> None:
     depend neither on padding nor on what else is in the batch, nor on a key-value cache: one that
     dropped what a window no longer shows is told how much.
 
-    Dropout of weights is refused by name, head dimensions and dtypes as by
-    :func:`ptxgen.torch.attention`. Needs transformers 5.
+    Raises ModuleNotFoundError without transformers, of which it needs version 5. Dropout of weights
+    is refused by name when a model runs, and what :func:`ptxgen.torch.attention` refuses is.
     """
     from transformers import AttentionInterface, AttentionMaskInterface
 
@@ -184,7 +184,7 @@ def paged_attention(
     causal: bool = True,
     **options: Any,
 ) -> Any:
-    """Attention over an engine's pages: :func:`ptxgen.torch.attention` of its tensors.
+    """``softmax(scale · q kᵀ + mask) · v`` over an engine's pages: :func:`ptxgen.torch.attention`.
 
     Shapes
         ``query`` ``[tokens, H, D]``, sequence after sequence, as ``query_start_loc`` ``[B + 1]``

@@ -36,7 +36,7 @@ from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.views import apart, check_vector, results
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
-from ptxgen.program.operation import Backward, Gradients, Op, op
+from ptxgen.program.operation import Backward, Gradients, op
 from ptxgen.program.parameters import Out
 from ptxgen.spec import Problem
 from ptxgen.spec.attention import Form
@@ -351,19 +351,4 @@ def vjp(b: Builder, at: Backward) -> Gradients:
     return {n: x for n, x in zip(("q", "k", "v", *wanted), found, strict=True) if n in at.needs}
 
 
-def _kept(b: ProgramBuilder, *args: Any, **named: Any) -> Any:
-    if named.pop("return_lse", False):
-        raise GradError("attention with return_lse has no gradient; leave return_lse away")
-    return forward.attention.lower(b, *args, **named, return_lse=True)
-
-
-KEPT = Op(
-    _kept,
-    name="attention",
-    vjp=vjp,
-    results=("out", "lse"),
-    takes=forward.attention.parameters,
-    public=False,
-)
-"""Attention, and the logarithms that its gradients are made of."""
-forward.attention.vjp, forward.attention.keeping = vjp, KEPT
+forward.attention.vjp = vjp

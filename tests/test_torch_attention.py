@@ -13,11 +13,13 @@ from bits import same_bits
 import ptxgen
 from ptxgen import reference
 from ptxgen.errors import GradError, OptionError, ShapeError
+from ptxgen.ops import OPERATIONS
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 pt = pytest.importorskip("ptxgen.torch")
 serve = pytest.importorskip("ptxgen.torch.serve")
 aten = pytest.importorskip("ptxgen.torch.aten")
+operators = pytest.importorskip("ptxgen.torch.operators")
 functional = torch.nn.functional
 sdpa = functional.scaled_dot_product_attention
 
@@ -108,6 +110,14 @@ def test_the_logarithms_have_no_gradient():
     with pytest.raises(GradError, match="attention_grad has no gradient"):
         dq = torch.autograd.grad(y.sum(), q, create_graph=True)
         torch.autograd.grad(dq[0].sum(), k)
+
+
+def test_an_operator_without_gradients_refuses_what_requires_grad():
+    q, k, v = operands(*SQUARE, grad=True)
+    y, lse = pt.attention(q, k, v, return_lse=True)
+    made = operators.operator(OPERATIONS["attention_grad"])
+    with pytest.raises(GradError, match="attention_grad has no gradient"):
+        made(y, q, k, v, y, lse)
 
 
 @pytest.mark.parametrize("dynamic", [False, True])

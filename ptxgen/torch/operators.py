@@ -182,10 +182,10 @@ class _Operator:
         self, ctx: Any, inputs: Sequence[Any], output: Any, keyword_only_inputs: Any = None
     ) -> None:
         """Keeps arguments and results."""
-        if self.op.vjp is None:
-            raise no_gradient(self.op)
         named = keyword_only_inputs or {}
         args, results = self.args(inputs, named), _listed(output)
+        if self.op.vjp is None and any(r.dtype.is_floating_point for r in results):
+            raise no_gradient(self.op)
         tensors = self.of.tensors(args)
         updated = [n in self.op.updates for n, _ in self.of.named(args)]
         ctx.updates = [t if u else None for t, u in zip(tensors, updated, strict=True)]

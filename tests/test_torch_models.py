@@ -172,6 +172,19 @@ def test_other_masks_are_given_as_they_are(how):
     assert (found - expected).abs().max() <= 2**-17 * expected.abs().max()
 
 
+@pytest.mark.parametrize(("name", "whole"), [("llama", True), ("mistral", False)])
+def test_a_compiled_model_has_the_same_bits(name, whole):
+    """A window is a closure, which compilers break the graph for."""
+    made, ids, mask = model(name), tokens(2, 12), torch.ones(2, 12, dtype=torch.long)
+    mask[0, 8:] = 0
+    torch.compiler.reset()
+    compiled = torch.compile(made, backend="aot_eager", fullgraph=whole)
+    found, expected = (
+        f(ids, attention_mask=mask, use_cache=False).logits for f in (compiled, made)
+    )
+    assert torch.equal(found, expected)
+
+
 def test_masks_that_numbers_tell():
     of = pytest.importorskip("transformers.masking_utils")
     back, both = of.sliding_window_causal_mask_function(5), of.and_masks

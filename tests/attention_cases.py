@@ -46,6 +46,10 @@ FEATURES = {
     "slopes": {"slopes": numbers(4), "causal": True},
     "sinks": {"sinks": numbers(4), "lengths": ints(130, 0)},
     "lengths": {"lengths": ints(130, 7), "starts": ints(3, 100), "causal": True},
+    "padding with holes": {
+        **{"lengths": ints(130, 7), "starts": ints(3, 100), "mask": mask_of(2, 1, 1, 200)},
+        **{"bias": numbers(5, 200)},
+    },
     "queries": {"lengths": ints(130, 7), "query_lengths": ints(5, 2), "window": 20},
     "all": {
         **{"softcap": 3.0, "slopes": numbers(4), "sinks": numbers(4), "causal": True},

@@ -91,8 +91,8 @@ def test_logits_are_near_those_of_eager_attention(name):
 
 
 def test_a_padding_mask_may_have_holes():
-    ids, mask = tokens(2, 12), torch.ones(2, 12, dtype=torch.long)
-    mask[0, 9:] = mask[1, 5] = 0
+    ids, mask = tokens(3, 12), torch.ones(3, 12, dtype=torch.long)
+    mask[0, 9:] = mask[1, 5] = mask[2, :3] = mask[2, 7] = 0
     found, expected = (
         model("mistral", attention)(ids, attention_mask=mask, use_cache=False).logits
         for attention in ("ptxgen", "eager")

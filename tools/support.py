@@ -45,6 +45,8 @@ TITLES = {
     "norms": "Over rows",
     "columns": "Over columns",
     "indexing": "By indices",
+    "attention": "Attention",
+    "attention_grad": "Attention",
     "scan": "Scans, selections",
     "select": "Scans, selections",
 }
@@ -57,7 +59,7 @@ QUANTISED = {
 """Names and functions of operations that are no names of the package."""
 OF_THEIR_OWN = {
     **dict.fromkeys(("indices", "target"), "i64"),
-    **dict.fromkeys(("mean", "rstd"), "f32"),
+    **dict.fromkeys(("mean", "rstd", "lse"), "f32"),
     "condition": "bool",
 }
 """The dtypes of arguments that do not have the one that is tried."""
@@ -90,6 +92,8 @@ class Operation(NamedTuple):
         """That of an argument, as its form says; axes have 4 elements, quantised ones 64."""
         if parameter in ("cos", "sin"):
             return 4, 2
+        if self.row.startswith("attention"):
+            return (1, 2, 4) if parameter == "lse" else (1, 2, 4, 8)
         found = OPERATIONS[self.row].forms if self.row else None
         if found is None:
             return 4, 4
@@ -108,9 +112,10 @@ class Operation(NamedTuple):
         return {name: self._argument(name, dtype) for name in names}
 
     def _argument(self, name: str, dtype: str) -> Any:
-        if name in NUMBERS:
+        attends = self.row.startswith("attention")
+        if name in NUMBERS and not attends:
             return NUMBERS[name]
-        if name == "q":
+        if name == "q" and self.group == "Quantised":
             return nf4.quantize(np.ones((64, 64), np.float32))
         if name == "arrays":
             return [np.ones((4, 4), DTYPES[dtype]) for _ in range(2)]
@@ -179,7 +184,7 @@ def tensors(operation: Operation, dtype: str) -> tuple[Callable[..., Any], list[
         for n, v in operation.arguments(dtype, optional).items()
         if n not in by_place or by_place[n].kind is not inspect.Parameter.KEYWORD_ONLY
     }
-    options = {n: v for n, v in given.items() if n in ("k", "rows", "shifts")}
+    options = {n: v for n, v in given.items() if n in ("k", "rows", "shifts") and type(v) is int}
     return call, [v for n, v in given.items() if n not in options], options
 
 

@@ -296,8 +296,9 @@ class _Plan:
         read = {b.memory for step in program.steps for b in step.reads()}
         read |= {b.memory for b in program.outputs if b is not None}
         own = range(len(self.recorder.op.results))
-        unread = (i for i in own if i < len(dys) and dys[i].memory not in read)
-        self.exact = sorted({*self.exact, *unread})
+        unread = [i for i in own if i < len(dys) and dys[i].memory not in read]
+        if len(unread) < len(dys):  # gradients that are zeros read none
+            self.exact = sorted({*self.exact, *unread})
         return [i for i, b in enumerate(buffers) if isinstance(b, Buffer) and b.memory in read]
 
     def _gradients(self, b: Builder, all: Sequence[Any], dys: Sequence[Any]) -> tuple[Any, ...]:

@@ -77,6 +77,38 @@ def test_pages_and_packed_queries():
     check(q, k, v, block_table=table, causal=True, **counts)
 
 
+@pytest.mark.parametrize("dtype", [BF16, np.float16, np.float32])
+@pytest.mark.parametrize(("head", "head_v"), HEADS)
+def test_gradients(dtype, head, head_v):
+    shapes = (2, 4, 130, head), (2, 2, 300, head), (2, 2, 300, head_v), (2, 4, 130, head_v)
+    q, k, v, do = draw(head, *shapes, dtype=dtype)
+    for how in ({"causal": True}, {"window": 60, "lengths": ints(290, 7), "starts": ints(3, 20)}):
+        given = do, q, k, v, *reference.attention(q, k, v, return_lse=True, **how)
+        expected = reference.attention_grad(*given, **how)
+        on = {name: on_gpu(x) for name, x in how.items()}
+        found = ptxgen.attention_grad(*map(on_gpu, given), **on)
+        for x, y in zip(found, expected, strict=True):
+            same_bits(back(x, y), y, what=f"{head} {sorted(how)}")
+
+
+def test_gradients_are_the_same_in_any_batch_and_again():
+    kinds = {"dtype": torch.bfloat16, "device": "cuda"}
+    torch.manual_seed(2)
+    q, do = (torch.randn(3, 8, 1500, 128, **kinds) for _ in range(2))
+    k, v = (torch.randn(3, 2, 1500, 128, **kinds) for _ in range(2))
+
+    def gradients(i):
+        o, lse = ptxgen.attention(q[i], k[i], v[i], causal=True, return_lse=True)
+        return ptxgen.attention_grad(do[i], q[i], k[i], v[i], o, lse, causal=True)
+
+    whole = gradients(slice(None))
+    for _ in range(3):
+        assert all(map(torch.equal, whole, gradients(slice(None))))
+    for i in range(3):
+        one = gradients(slice(i, i + 1))
+        assert all(torch.equal(x, y[i : i + 1]) for x, y in zip(one, whole, strict=True))
+
+
 @pytest.mark.parametrize("length", [4096, 20000])
 def test_decoding_is_prefill(length):
     """Bits of single queries, against growing caches, are those of the whole; no oracle."""

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import ml_dtypes
 import numpy as np
+from bits import NUMPY, same_bits
+
+import ptxgen
+from ptxgen import reference
+from ptxgen.numerics.attention import SPLIT
+from ptxgen.tiles import SPECS
 
 BF16 = ml_dtypes.bfloat16
 DTYPES = (BF16, np.float16, np.float32)
@@ -56,3 +64,45 @@ FEATURES = {
         **{"mask": mask_of(2, 4, 5, 200), "bias": numbers(5, 200), "lengths": ints(150, 200)},
     },
 }
+
+
+# -- kernels by name ----------------------------------------------------------------------------
+WAYS = (
+    {"causal": True},
+    {"window": 40, "lengths": ints(60, 3), "starts": ints(5, 7), "mask": mask_of(2, 1, 1, 70)},
+)
+
+
+def _arrays(name, keys, *more):
+    spec = SPECS[name]
+    shapes = (2, 4, 9, spec.head), (2, 2, keys, spec.head), (2, 2, keys, spec.head_v)
+    return draw(2, *shapes, *more, dtype=NUMPY[spec.dtype])
+
+
+def _check(name, keys, how, device):
+    q, k, v = _arrays(name, keys)
+    with ptxgen.use_device(device):
+        got = ptxgen.attention(q, k, v, return_lse=True, kernel=name, **how)
+    for x, y in zip(got, reference.attention(q, k, v, return_lse=True, **how), strict=True):
+        same_bits(x, y, spec=name, what=str(sorted(how)))
+
+
+def _check_gradients(name, how, device):
+    q, k, v, do = _arrays(name, 70, (2, 4, 9, SPECS[name].head_v))
+    given = do, q, k, v, *reference.attention(q, k, v, return_lse=True, **how)
+    with ptxgen.use_device(device):
+        got = ptxgen.attention_grad(*given, kernel=name, **how)
+    for x, y in zip(got, reference.attention_grad(*given, **how), strict=True):
+        same_bits(x, y, spec=name, what=str(sorted(how)))
+
+
+def forward(name):
+    """What a kernel is run on; one that has a split of the keys on more than a split."""
+    if SPECS[name].part == "split":
+        return [partial(_check, name, SPLIT + 70, {"causal": True})]
+    return [partial(_check, name, 70, how) for how in WAYS]
+
+
+def gradients(name):
+    """The same of kernels of gradients."""
+    return [partial(_check_gradients, name, how) for how in WAYS]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import attention_cases
 import int4_cases
 import logits_cases
 import moves_cases
@@ -30,6 +31,8 @@ from ptxgen.ops import OPERATIONS
 from ptxgen.oracle.rowops import compute
 from ptxgen.runtime.cpu import SMS
 from ptxgen.spec import GemmSpec, KernelSpec
+from ptxgen.spec.attention import AttentionSpec
+from ptxgen.spec.attention_grad import AttentionGradSpec
 from ptxgen.spec.columns import ColumnsSpec
 from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.logits import LogitsSpec
@@ -332,6 +335,8 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     WgmmaSegmentsSpec: logits_cases.products,
     LogitsSpec: logits_cases.rows,
     GemmSpec: products,
+    AttentionSpec: attention_cases.forward,
+    AttentionGradSpec: attention_cases.gradients,
     Int4Spec: int4_cases.products,
     LogSumExpSpec: rows,
     ColumnsSpec: moves_cases.columns,

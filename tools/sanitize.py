@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from ml_dtypes import bfloat16
 
-import ptxgen
 from ptxgen import nf4, reference, use_device
 from ptxgen.build.compile import Job, compile_many
 from ptxgen.build.render import render
@@ -194,8 +193,6 @@ def run_cases(route: Route, key: Key, rng: Any) -> list[str | None]:
     """
     import interp_cases
 
-    if key[0] in ("attention", "attention_grad"):
-        return [run_attention(route, key, rng, how) for how in ATTENDED]
     if key[0] == "scatter":
         return [run_scatter(route.name, key, rng, shape) for shape in ((45, 3), (1500, 24))]
     found: list[str | None] = []
@@ -206,30 +203,6 @@ def run_cases(route: Route, key: Key, rng: Any) -> list[str | None]:
         except AssertionError:
             found.append("different")
     return found
-
-
-ATTENDED: tuple[dict[str, Any], ...] = (
-    {"causal": True},
-    {"window": 40, "lengths": np.array([1090, 3], np.int32), "starts": np.array([5, 7], np.int32)},
-)
-
-
-def run_attention(route: Route, key: Key, rng: Any, how: dict[str, Any]) -> str | None:
-    """Attention by one of its kernels; its gradients by those that serve them."""
-    form: Any = route.main
-    shapes = (2, 4, 37, form.head), (2, 2, 1100, form.head), (2, 2, 1100, form.head_v)
-    q, k, v = (rng.standard_normal(s, np.float32).astype(NUMPY[form.dtype]) for s in shapes)
-    expected = reference.attention(q, k, v, return_lse=True, **how)
-    with use_device(DEVICE):
-        if key[0] == "attention":
-            got = ptxgen.attention(q, k, v, return_lse=True, kernel=route.name, **how)
-        else:
-            given = rng.standard_normal(shapes[0], np.float32).astype(q.dtype), q, k, v, *expected
-            got = ptxgen.attention_grad(*given, **how)
-    if key[0] != "attention":
-        expected = reference.attention_grad(*given, **how)
-    same = all(x.tobytes() == y.tobytes() for x, y in zip(got, expected, strict=True))
-    return "same" if same else "different"
 
 
 def run_scatter(name: str, key: Key, rng: Any, shape: tuple[int, int]) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -33,7 +34,9 @@ SUMS = ("epilogues", "plans", "sums of batches", "sums of rows")
 
 
 def test_every_contract_is_pinned_for_every_dtype_and_operation():
-    known = {str(v) for m in modules() for v in vars(m).values() if isinstance(v, Contract)}
+    values = [v for m in modules() for v in vars(m).values()]
+    values += [v for by_tier in values if isinstance(by_tier, Mapping) for v in by_tier.values()]
+    known = {str(v) for v in values if isinstance(v, Contract)}
     assert known - {str(COPY)} == COMMITTED.keys()
     for by_dtype in CONTRACTS.values():
         for dtype, contract in by_dtype.items():

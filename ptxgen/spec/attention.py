@@ -471,6 +471,10 @@ class HopperSpec(AttentionSpec):
             *KernelSpec.expects.fget(self),  # type: ignore[attr-defined]
         )
 
+    def runs_on(self, arch: str) -> bool:
+        """Only on sm_90: later architectures have other instructions."""
+        return ARCHITECTURES[arch].compute == ARCHITECTURES[self.min_arch].compute
+
     @property
     def abi(self) -> Abi:
         found = super().abi.params

@@ -95,6 +95,7 @@ class AttentionGradSpec(KernelSpec):
     budget: int = 163
     dtype: str = "bf16"
     min_arch: str = "sm_80"
+    contract: Contract = attention.ATTENTION_GRAD["tc"]
 
     family: ClassVar[str] = "attention_grad"
     template: ClassVar[str] = "attention/grad.cu.j2"
@@ -122,6 +123,8 @@ class AttentionGradSpec(KernelSpec):
             value = getattr(self, what)
             fits = 16 <= value <= attention.HEAD_MAX and value % 16 == 0
             check(fits, name, what, value, f"a multiple of 16 up to {attention.HEAD_MAX}")
+        tier = AUTO_TIER[self.dtype]
+        check(tier == self.contract.tier, name, "tier of the contract", self.contract.tier, tier)
         check(self.part in PARTS, name, "part", self.part, PARTS)
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
         check(self.tile > 0, name, "shared memory, bytes", self.budget << 10, "of a tile of 8")
@@ -139,10 +142,6 @@ class AttentionGradSpec(KernelSpec):
     @property
     def label(self) -> str:
         return f"{self.part}_{self.form}_{self.rows}"
-
-    @property
-    def contract(self) -> Contract:
-        return attention.ATTENTION_GRAD[AUTO_TIER[self.dtype]]
 
     # -- what a CTA has ---------------------------------------------------------------------
     @property
@@ -217,9 +216,6 @@ class AttentionGradSpec(KernelSpec):
     @property
     def shared_bytes(self) -> int:
         return self.ring_at + self.STAGES * self.stage
-
-    def runs_on(self, arch: str) -> bool:
-        return self.budget << 10 <= ARCHITECTURES[arch].shared_per_cta and super().runs_on(arch)
 
     # -- where it is right ------------------------------------------------------------------
     @property

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxgen.expr import TRUE
+from ptxgen.numerics.attention import ATTENTION_GRAD
+from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.spec import Key, Route, RouteTable
 from ptxgen.spec.attention import LISTED
 from ptxgen.spec.attention_grad import PARTS, SMS, SPACE, AttentionGradSpec
@@ -15,7 +17,7 @@ CTAS: dict[str, dict[str, Ctas]] = {
         "dq": ((4, 163), (2, 99)),
         "dkdv": ((8, 163), (4, 99)),
         "dk": ((4, 163), (2, 99)),
-        "dv": ((4, 163), (2, 99)),
+        "dv": ((4, 99), (2, 99)),
     },
     "f32": {
         "dq": ((2, 99),),
@@ -47,10 +49,13 @@ def parts(head: int, head_v: int) -> tuple[str, ...]:
 
 def _table(part: str, kind: str) -> RouteTable:
     dtype, ctas = "bf16" if kind == "half" else "f32", CTAS[kind][part]
+    contract = ATTENTION_GRAD[AUTO_TIER[dtype]]
     head = WIDE if part in ("dk", "dv") else LISTED[0]
     routes = []
     for warps, budget in ctas:
-        spec = AttentionGradSpec(part, head, head, warps=warps, budget=budget, dtype=dtype)
+        spec = AttentionGradSpec(
+            part, head, head, warps=warps, budget=budget, dtype=dtype, contract=contract
+        )
         last = (warps, budget) == ctas[-1]
         wanted, why = (TRUE, "small tiles") if last else (spec.grid >= SMS, "one for each SM")
         routes.append(Route((spec,), wanted, why))

@@ -14,7 +14,7 @@ TABLES: dict[tuple[str, ...], str] = {
     ("attention_grad", "dq", "f32"): "attention_grad_f32",
     ("attention_grad", "dq", "half"): "attention_grad",
     ("attention_grad", "dv", "f32"): "attention_grad_f32",
-    ("attention_grad", "dv", "half"): "attention_grad",
+    ("attention_grad", "dv", "half"): "attention_grad_dv_half",
     ("attention", "half"): "attention_half",
     ("attention", "wide"): "attention_wide",
     ("columns",): "columns",

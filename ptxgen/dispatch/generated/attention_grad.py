@@ -1,5 +1,5 @@
 """Dispatch of attention_grad dq half, attention_grad dkdv half, attention_grad dk half,
-attention_grad dv half, attention_grad dk f32: attention_grad.
+attention_grad dk f32: attention_grad.
 
 Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
@@ -11,19 +11,17 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 # ATTENTION_GRAD: kernel, rows_each
 ATTENTION_GRAD = {
-    "attention_grad_dq_half": (("attention_grad_dq_bf16_128_64_624af8", 64),),
-    "attention_grad_dkdv_half": (("attention_grad_dkdv_bf16_128_128_a2c2f8", 128),),
-    "attention_grad_dk_half": (("attention_grad_dk_bf16_256_64_8ce303", 64),),
-    "attention_grad_dv_half": (("attention_grad_dv_bf16_256_64_4bbbbc", 64),),
-    "attention_grad_dk_f32": (("attention_grad_dk_f32_256_32_5c7584", 32),),
+    "attention_grad_dq_half": (("attention_grad_dq_bf16_128_64_6fa0b2", 64),),
+    "attention_grad_dkdv_half": (("attention_grad_dkdv_bf16_128_128_918c55", 128),),
+    "attention_grad_dk_half": (("attention_grad_dk_bf16_256_64_ad3844", 64),),
+    "attention_grad_dk_f32": (("attention_grad_dk_f32_256_32_2e35f9", 32),),
 }
 # ATTENTION_GRAD1: kernel, rows_each
 ATTENTION_GRAD1 = {
-    "attention_grad_dq_half": (("attention_grad_dq_bf16_128_32_77b60f", 32),),
-    "attention_grad_dkdv_half": (("attention_grad_dkdv_bf16_128_64_3589c2", 64),),
-    "attention_grad_dk_half": (("attention_grad_dk_bf16_256_32_4b98e3", 32),),
-    "attention_grad_dv_half": (("attention_grad_dv_bf16_256_32_212e87", 32),),
-    "attention_grad_dk_f32": (("attention_grad_dk_f32_256_16_e9f51f", 16),),
+    "attention_grad_dq_half": (("attention_grad_dq_bf16_128_32_adfe83", 32),),
+    "attention_grad_dkdv_half": (("attention_grad_dkdv_bf16_128_64_8b7dda", 64),),
+    "attention_grad_dk_half": (("attention_grad_dk_bf16_256_32_05d5fc", 32),),
+    "attention_grad_dk_f32": (("attention_grad_dk_f32_256_16_ad20e0", 16),),
 }
 
 

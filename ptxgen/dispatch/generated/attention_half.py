@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
+SOME_0 = frozenset(("sm_90",))
 SOME_1 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 

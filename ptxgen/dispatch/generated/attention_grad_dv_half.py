@@ -1,0 +1,28 @@
+"""Dispatch of attention_grad dv half: attention_grad.
+
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
+"""
+
+from collections.abc import Iterator
+
+from ptxgen.dispatch.choice import Candidate, Choice, Time
+
+
+def candidates(
+    table: str, arch: str, rows: int, extra: int, pairs: int, past: int, sms: int, time: Time,
+) -> Iterator[Candidate]:
+    """What can serve a problem, with predicted times."""
+    # 0: one for each SM
+    if (-(-rows // 64) + extra) * pairs <= 2147483647 and sms <= (-(-rows // 64) + extra) * pairs:
+        choice = Choice(
+            0, ("attention_grad_dv_bf16_256_64_22dc73",), ((-(-rows // 64) + extra) * pairs,), (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 1: small tiles
+    if (-(-rows // 32) + extra) * pairs <= 2147483647:
+        choice = Choice(
+            1, ("attention_grad_dv_bf16_256_32_06ac6d",), ((-(-rows // 32) + extra) * pairs,), (),
+        )
+        yield Candidate(0.0, choice)
+        return

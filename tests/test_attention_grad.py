@@ -17,7 +17,6 @@ from ptxgen.build.render import source
 from ptxgen.errors import DtypeError, GradError, OptionError, ShapeError
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec.attention import Form
-from ptxgen.spec.attention_grad import PARTS
 from ptxgen.tiles import TABLES
 from ptxgen.tiles.attention_grad import key
 
@@ -72,12 +71,12 @@ def both(do, q, k, v, what="", **how):
     [
         ("bf16", (1, 4, 2, 40, 300, 64)),
         ("bf16", (1, 2, 2, 35, 70, 128)),
-        ("f16", (2, 3, 1, 70, 70, 80)),
+        pytest.param("f16", (2, 3, 1, 70, 70, 80), marks=pytest.mark.long),
         ("bf16", (1, 2, 1, 40, 90, 192, 128)),
-        ("f16", (1, 1, 1, 5, 100, 256)),
+        pytest.param("f16", (1, 1, 1, 5, 100, 256), marks=pytest.mark.long),
         ("bf16", (1, 2, 2, 5, 100, 36, 20)),
         ("f32", (1, 4, 2, 5, 70, 64)),
-        ("f32", (1, 1, 1, 5, 50, 192)),
+        pytest.param("f32", (1, 1, 1, 5, 50, 192), marks=pytest.mark.long),
     ],
     ids=str,
 )
@@ -93,7 +92,7 @@ SINKS = np.array([0.5, 1, -1, 2], f32)
 SLOPES = np.array([0.5, 0.25, 0.1, 2], f32)
 
 
-@pytest.mark.parametrize("dtype", ["bf16", "f16", "f32"])
+@pytest.mark.parametrize("dtype", ["bf16", pytest.param("f16", marks=pytest.mark.long), "f32"])
 def test_bits_of_what_changes_logits(dtype):
     rng, size = np.random.default_rng(3), (2, 4, 2, 9, 70, 64)
     given, (batch, _, _, s, length, _) = draw(dtype, *shapes(*size)), size
@@ -144,16 +143,7 @@ def test_bits_without_keys_or_queries():
         assert not any(x.any() for x in both(*given))
 
 
-@pytest.mark.parametrize("dtype", ["bf16", "f32"])
-@pytest.mark.parametrize("part", PARTS)
-def test_bits_of_every_route(part, dtype):
-    head = 192 if part in ("dk", "dv") else 64
-    given = draw(dtype, *shapes(2, 2, 1, 40, 60, head))
-    for route in TABLES[key(part, dtype)].routes:
-        name = route.of(Form(dtype, head, head)).name
-        both(*given, causal=True, kernel=name, what=name)
-
-
+@pytest.mark.long
 def test_no_kernel_up_to_128_spills():
     for dtype in ("bf16", "f32"):
         for part in ("dq", "dkdv"):

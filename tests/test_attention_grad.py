@@ -72,7 +72,7 @@ def both(do, q, k, v, what="", **how):
         ("bf16", (1, 4, 2, 40, 300, 64)),
         ("bf16", (1, 2, 2, 35, 70, 128)),
         pytest.param("f16", (2, 3, 1, 70, 70, 80), marks=pytest.mark.long),
-        ("bf16", (1, 2, 1, 40, 90, 192, 128)),
+        pytest.param("bf16", (1, 2, 1, 40, 90, 192, 128), marks=pytest.mark.long),
         pytest.param("f16", (1, 1, 1, 5, 100, 256), marks=pytest.mark.long),
         ("bf16", (1, 2, 2, 5, 100, 36, 20)),
         ("f32", (1, 4, 2, 5, 70, 64)),
@@ -155,7 +155,7 @@ def test_no_kernel_up_to_128_spills():
 
 
 # -- what gradients depend on -------------------------------------------------------------------
-@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+@pytest.mark.parametrize("dtype", ["bf16", pytest.param("f32", marks=pytest.mark.long)])
 def test_a_sequence_alone_in_a_batch_padded_and_packed(dtype):
     """The same bits, whatever is beside it or behind it."""
     do, q, k, v = draw(dtype, *shapes(3, 4, 2, 21, 75, 64))
@@ -180,7 +180,7 @@ def test_a_sequence_alone_in_a_batch_padded_and_packed(dtype):
     same([x.swapaxes(0, 1) for x in (dq[21:42], dk[75:150], dv[75:150])])
 
 
-@pytest.mark.parametrize("dtype", ["bf16", "f16", "f32"])
+@pytest.mark.parametrize("dtype", ["bf16", pytest.param("f16", marks=pytest.mark.long), "f32"])
 def test_what_is_not_seen_may_be_anything(dtype):
     """NaN in keys and values that nobody sees, and in rows that do not see them."""
     do, q, k, v = draw(dtype, *shapes(1, 2, 1, 20, 150, 64))

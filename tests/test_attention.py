@@ -174,6 +174,11 @@ def test_nothing_to_do(shape):
 def test_no_keys():
     (q,) = draw(10, (1, 2, 3, 64))
     k = np.empty((1, 2, 0, 64), BF16)
+    sinks = numbers(2)
+    check(q, k, k, sinks=sinks)
+    check(q.swapaxes(1, 2), k.swapaxes(1, 2), k.swapaxes(1, 2), sinks=sinks, layout="bshd")
+    check(q[0].swapaxes(0, 1), k[0, :, :0].swapaxes(0, 1), k[0].swapaxes(0, 1), sinks=sinks,
+          cu_seqlens=ints(0, 2, 3), cu_seqlens_k=ints(0, 0, 0))  # fmt: skip
     found, lse = check(q, k, k)
     assert not found.astype("f4").any() and np.isneginf(lse).all()
 

@@ -291,6 +291,16 @@ def attention(
     arrays |= {n: spread(b, n, arrays[n], of) for n in ("mask", "bias")}
     if b.abstract or y.size == 0:
         return found
+    if of.keys == 0 and sums is not None and sinks is not None:
+        # The sinks alone: over a key that no sequence has.
+        tokens = (1,) if of.packed else (*of.lead, of.heads, 1) if of.turned else (*of.lead, 1)
+        tokens = tokens if of.turned else (*tokens, of.heads)
+        k, v = (b.filled((*tokens, n), q.dtype, 0) for n in (of.head, of.head_v))
+        none = b.filled((of.seqs + 1 if of.packed else of.seqs,), "int32", 0)
+        counts = "cu_seqlens_k" if of.packed else "lengths"
+        given = {"cu_seqlens": cu_seqlens, "query_lengths": query_lengths, counts: none}
+        how = {"sinks": sinks, "layout": layout, "return_lse": True, "out": out}
+        return b.attention(q, k, v, **given, **how)
     if of.keys == 0:
         b.fill(y, 0, out=y)
         if sums is not None:

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from math import e, log2, prod, sqrt
 from typing import Annotated, Any
 
-from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
+from ptxgen.errors import DtypeError, GradError, IndexRangeError, OptionError, ShapeError
 from ptxgen.numerics.attention import HEAD_MAX, RANGE
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.option import Bool, Choice, Integer, Kernel, Real
 from ptxgen.ops.views import alignment, apart, check_vector, results
 from ptxgen.program.buffer import Buffer
-from ptxgen.program.build import ProgramBuilder
-from ptxgen.program.operation import op
+from ptxgen.program.build import Builder, ProgramBuilder
+from ptxgen.program.operation import Backward, Gradients, op
 from ptxgen.program.parameters import Out
 from ptxgen.spec import Problem
-from ptxgen.spec.attention import BIAS_F32, CAPPED, CAUSAL, HOPPER_MOST, ROWS_MAX, SPACE, STEP, Form
+from ptxgen.spec.attention import BIAS_F32, CAPPED, CAUSAL, ROWS_MAX, SPACE, STEP, Form
 
 TAKES = ("bfloat16", "float16", "float32")
 LAYOUTS = ("bhsd", "bshd")
@@ -48,6 +48,27 @@ class Sizes:
     head_v: int
     page: int = 1
     blocks: int = 1
+
+    @property
+    def group(self) -> int:
+        """Heads of queries that share one of keys."""
+        return self.heads_q // self.heads
+
+    @property
+    def rows(self) -> int:
+        """Queries of the heads that share keys."""
+        return self.queries * self.group
+
+    @property
+    def tiled(self) -> dict[str, int]:
+        """What tables are told of how kernels divide sequences."""
+        if self.packed:
+            return {"EXTRA": self.seqs + 1, "PAIRS": self.heads}
+        return {"EXTRA": 0, "PAIRS": self.seqs * self.heads}
+
+    def __str__(self) -> str:
+        sizes = f"QUERIES={self.queries} KEYS={self.keys} SEQS={self.seqs}"
+        return f"{sizes} HEADS={self.heads_q}/{self.heads}"
 
 
 def sizes_of(arrays: Mapping[str, Any], layout: str) -> Sizes:
@@ -133,6 +154,13 @@ def check_arrays(of: Sizes, arrays: Mapping[str, Any]) -> None:
         raise DtypeError(f"bias has dtype {bias.dtype}; takes {q.dtype} or float32")
 
 
+def check_vectors(arrays: Mapping[str, Buffer | None]) -> None:
+    """Raises ShapeError for counts, places or numbers of heads that do not lie together."""
+    for name in (*COUNTS, *PLACES, *OF_HEADS):
+        if (x := arrays[name]) is not None:
+            check_vector(name, x)
+
+
 def within(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     """Raises IndexRangeError for counts and places that are outside. Waits for the arrays."""
     named = dict.fromkeys((*COUNTS, *PLACES, "block_table")) | dict(arrays)
@@ -200,7 +228,7 @@ def told(
     factor = 1.0 if rounded else scale * log2(e)
     wide = BIAS_F32 if bias is not None and bias.dtype == "float32" else 0
     return [
-        *(("SEQS", of.seqs), ("HEADS", of.heads), ("GROUP", of.heads_q // of.heads)),
+        *(("SEQS", of.seqs), ("HEADS", of.heads), ("GROUP", of.group)),
         *(("QUERIES", of.queries), ("TOTAL_K", of.keys)),
         *(("HEAD", of.head), ("HEAD_V", of.head_v), ("WINDOW", window or 0)),
         ("FLAGS", (CAUSAL if causal else 0) | (CAPPED if softcap else 0) | wide),
@@ -211,7 +239,32 @@ def told(
     ]
 
 
-@op(checks=within, results=("out",))
+_OPTIONS = ("causal", "window", "scale", "softcap", "layout")
+_ARRAYS = ("bias", "mask", *COUNTS, *PLACES, *OF_HEADS)
+
+
+def _vjp(b: Builder, at: Backward) -> Gradients:
+    """By q, k, v, bias and sinks."""
+    if at.arguments.get("block_table") is not None:
+        raise GradError("attention with block_table has no gradient; pass keys without one")
+    if "slopes" in at.needs:
+        raise GradError("attention has no gradient by slopes; pass them without requires_grad")
+    o, lse = at.results[:2]
+    wanted = [n for n in ("bias", "sinks") if n in at.needs]
+    found = b.attention_grad(
+        b.cast(at.dys[0], b.dtype(at["q"])),
+        *(at[n] for n in "qkv"),
+        o,
+        lse,
+        **{n: at.arguments.get(n) for n in _ARRAYS},
+        **at.only(*_OPTIONS),
+        bias_grad="bias" in wanted,
+        sinks_grad="sinks" in wanted,
+    )
+    return {n: x for n, x in zip(("q", "k", "v", *wanted), found, strict=True) if n in at.needs}
+
+
+@op(checks=within, vjp=_vjp, results=("out",))
 def attention(
     b: ProgramBuilder,
     q: Buffer,
@@ -291,49 +344,33 @@ def attention(
     arrays |= {n: spread(b, n, arrays[n], of) for n in ("mask", "bias")}
     if b.abstract or y.size == 0:
         return found
-    if of.keys == 0 and sums is not None and sinks is not None:
-        # The sinks alone: over a key that no sequence has.
-        tokens = (1,) if of.packed else (*of.lead, of.heads, 1) if of.turned else (*of.lead, 1)
-        tokens = tokens if of.turned else (*tokens, of.heads)
-        k, v = (b.filled((*tokens, n), q.dtype, 0) for n in (of.head, of.head_v))
-        none = b.filled((of.seqs + 1 if of.packed else of.seqs,), "int32", 0)
-        counts = "cu_seqlens_k" if of.packed else "lengths"
-        given = {"cu_seqlens": cu_seqlens, "query_lengths": query_lengths, counts: none}
-        how = {"sinks": sinks, "layout": layout, "return_lse": True, "out": out}
-        return b.attention(q, k, v, **given, **how)
-    if of.keys == 0:
-        b.fill(y, 0, out=y)
-        if sums is not None:
-            b.fill(sums, float("-inf"), out=sums)
-        return found
-    for name in (*COUNTS, *PLACES, *OF_HEADS):
-        x = arrays[name]
-        if x is not None:
-            check_vector(name, x)
+    if of.keys == 0:  # over a key that no sequence has
+        lead = () if of.packed else of.lead
+        tokens = (of.heads, 1) if of.turned else (1, of.heads)
+        k, v = (b.filled((*lead, *tokens, n), q.dtype, 0) for n in (of.head, of.head_v))
+        none = b.filled((of.seqs + of.packed,), "int32", 0)
+        given = {"cu_seqlens": cu_seqlens, "query_lengths": query_lengths, "sinks": sinks}
+        given["cu_seqlens_k" if of.packed else "lengths"] = none
+        return b.attention(q, k, v, **given, layout=layout, return_lse=return_lse, out=out)
+    check_vectors(arrays)
     if y.strides[-1] != 1 and of.head_v > 1:
         raise apart("out", y)
-    scale = 1 / sqrt(of.head) if scale is None else scale
-    rounded = any(x is not None for x in (softcap, bias, slopes)) or scale <= 0
-    short, group = DTYPES[q.dtype], of.heads_q // of.heads
-    form = Form(short, filled(of.head), filled(of.head_v), rounded)
+    form, scale = form_of(of, q.dtype, scale, softcap, bias, slopes)
     sizes = {
-        "ROWS": of.queries * group,
-        "EXTRA": of.seqs + 1 if of.packed else 0,
-        "PAIRS": of.heads if of.packed else of.seqs * of.heads,
+        "ROWS": of.rows,
+        **of.tiled,
         "KEYS": of.keys,
+        "DEPTH": form.head,
         "WIDTH": form.head_v,
         "PAGED": int(of.paged),
     }
-    what = (
-        f"attention {form} QUERIES={of.queries} KEYS={of.keys} SEQS={of.seqs} "
-        f"HEADS={of.heads_q}/{of.heads}"
-    )
+    what = f"attention {form} {of}"
     if sizes["ROWS"] > ROWS_MAX or not SPACE.within.evaluate(sizes):
         raise ShapeError(f"{what}: takes at most {ROWS_MAX} rows of queries and heads, 2^31 tiles")
     scalars: Scalars = [
         *(("PAGE", of.page), ("BLOCKS", of.blocks)),
         ("TABLE_ROW", 0 if block_table is None else block_table.strides[0]),
-        *told(of, causal, window, bias, scale, softcap, rounded),
+        *told(of, causal, window, bias, scale, softcap, form.rounded),
     ]
     arrays |= {"out": y, "lse": sums}
     for name in ("q", "k", "v", "out", "lse"):
@@ -343,17 +380,26 @@ def attention(
         scalars += steps(name, arrays[name], "batch", "head", "row", "key")
     if of.packed and not of.paged and cu_seqlens_k is None:
         arrays["cu_seqlens_k"] = cu_seqlens
-    narrow = form.head <= HOPPER_MOST[0] and form.head_v <= HOPPER_MOST[1]
-    table = ("attention", "f32" if short == "f32" else "half" if narrow else "wide")
+    table = ("attention", "f32" if form.dtype == "f32" else "half")
     values = tuple(sizes.items())
     bind = {name: x for name, x in arrays.items() if x is not None}
     b.launch(lambda: Problem(table, form, values, tuple(scalars), what), bind, kernel)
     return found
 
 
-def filled(head: int) -> int:
-    """A head dimension as kernels are made for it."""
-    return -(-head // STEP) * STEP
+def form_of(
+    of: Sizes,
+    dtype: str,
+    scale: float | None,
+    softcap: float | None,
+    bias: Buffer | None,
+    slopes: Buffer | None,
+) -> tuple[Form, float]:
+    """What kernels are made for, and the scale."""
+    scale = 1 / sqrt(of.head) if scale is None else scale
+    rounded = any(x is not None for x in (softcap, bias, slopes)) or scale <= 0
+    heads = (-(-n // STEP) * STEP for n in (of.head, of.head_v))
+    return Form(DTYPES[dtype], next(heads), next(heads), rounded), scale
 
 
 def flat_of(b: ProgramBuilder, of: Sizes, name: str, x: Buffer | None) -> Buffer | None:
@@ -370,9 +416,7 @@ def flat_of(b: ProgramBuilder, of: Sizes, name: str, x: Buffer | None) -> Buffer
         x = x.expanded((*of.lead, *x.shape[-3:]))
     if name in COPIED:
         x = _ready(b, name, x)
-    if of.packed and not (of.paged and cache):
-        return x
-    if of.paged and cache:
+    if of.packed or (of.paged and cache):
         return x
     shape = (of.seqs, *x.shape[-inner:])
     flat = b.reshape(x, shape) if name in COPIED else x.reshaped(shape)

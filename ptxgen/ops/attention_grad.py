@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from functools import partial
-from math import inf, sqrt
+from math import inf
 from typing import Annotated, Any
 
-from ptxgen.errors import DtypeError, GradError, OptionError, ShapeError
+from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics import functions
-from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.formula import where
 from ptxgen.numerics.option import Bool, Choice, Kernel
-from ptxgen.ops import attention as forward
 from ptxgen.ops.attention import (
-    COUNTS,
     LAYOUTS,
-    OF_HEADS,
-    PLACES,
     Scalars,
     Scale,
     Sizes,
     Softcap,
     Window,
     check_arrays,
-    filled,
+    check_vectors,
     flat_of,
+    form_of,
     lies,
     sizes_of,
     spread,
@@ -33,14 +29,14 @@ from ptxgen.ops.attention import (
     within,
 )
 from ptxgen.ops.pointwise import Pointwise
-from ptxgen.ops.views import apart, check_vector, results
+from ptxgen.ops.views import apart, results
 from ptxgen.program.buffer import Buffer
-from ptxgen.program.build import Builder, ProgramBuilder
-from ptxgen.program.operation import Backward, Gradients, op
+from ptxgen.program.build import ProgramBuilder
+from ptxgen.program.operation import op
 from ptxgen.program.parameters import Out
 from ptxgen.spec import Problem
-from ptxgen.spec.attention import Form
-from ptxgen.spec.attention_grad import ROWS_MAX, SPACE
+from ptxgen.spec.attention import ROWS_MAX
+from ptxgen.spec.attention_grad import SPACE
 from ptxgen.tiles.attention_grad import key, parts
 
 _sunk = Pointwise(
@@ -142,19 +138,15 @@ def attention_backward(
             b.fill(x, 0, out=x)
     if nothing:
         return found
-    for name in (*COUNTS, *PLACES, *OF_HEADS):
-        if (vector := arrays[name]) is not None:
-            check_vector(name, vector)
+    check_vectors(arrays)
     for name, y in made.items():
         if y.strides[-1] != 1 and y.shape[-1] > 1:
             raise apart(name, y)
-    scale = 1 / sqrt(of.head) if scale is None else scale
-    rounded = any(x is not None for x in (softcap, bias, slopes)) or scale <= 0
-    form = Form(DTYPES[q.dtype], filled(of.head), filled(of.head_v), rounded)
+    form, scale = form_of(of, q.dtype, scale, softcap, bias, slopes)
     scalars: Scalars = [
         ("KEYS", of.keys),
         ("SCALE", scale),
-        *told(of, causal, window, bias, scale, softcap, rounded),
+        *told(of, causal, window, bias, scale, softcap, form.rounded),
     ]
     arrays |= {"lse": b.contiguous(lse), "delta": b.contiguous(delta), **made}
     for name in ("q", "k", "v", "dout", "lse", "delta", "dq", "dk", "dv"):
@@ -171,31 +163,19 @@ def attention_backward(
     for part in parts(form.head, form.head_v):
         ours = {"dkdv": {"dk", "dv"}, "dq": {"dq", "dlogits"}}.get(part, {part})
         left = {*written, "dlogits"} - ours | ({"v", "delta"} if part == "dv" else set())
-        what = (
-            f"attention_grad {part} {form} QUERIES={of.queries} KEYS={of.keys} SEQS={of.seqs} "
-            f"HEADS={of.heads_q}/{of.heads}"
-        )
-        problem = Problem(key(part, form.dtype), form, _sizes(of, part, what), tuple(scalars), what)
+        what = f"attention_grad {part} {form} {of}"
+        sizes = _sizes(of, part, what)
+        problem = partial(Problem, key(part, form.dtype), form, sizes, tuple(scalars), what)
         own = {n: x for n, x in bind.items() if n not in left}
         forced = kernel if kernel and kernel.startswith(f"attention_grad_{part}_") else None
-        b.launch(partial(_same, problem), own, forced)
+        b.launch(problem, own, forced)
     return found
-
-
-def _same(problem: Problem) -> Problem:
-    return problem
 
 
 def _sizes(of: Sizes, part: str, what: str) -> tuple[tuple[str, int], ...]:
     """The variables of the space. Raises ShapeError for what is too large."""
-    rows = of.queries * (of.heads_q // of.heads)
-    held, past = (rows, of.keys) if part == "dq" else (of.keys, rows)
-    sizes = {
-        "ROWS": held,
-        "EXTRA": of.seqs + 1 if of.packed else 0,
-        "PAIRS": of.heads if of.packed else of.seqs * of.heads,
-        "PAST": past,
-    }
+    held, past = (of.rows, of.keys) if part == "dq" else (of.keys, of.rows)
+    sizes = {"ROWS": held, **of.tiled, "PAST": past}
     if max(held, past) > ROWS_MAX or not SPACE.within.evaluate(sizes):
         raise ShapeError(
             f"{what}: takes at most {ROWS_MAX} keys, and rows of queries and heads; 2^31 tiles"
@@ -320,35 +300,3 @@ def _by_sinks(b: ProgramBuilder, of: Sizes, sinks: Any, lse: Buffer, delta: Buff
     own = b.reshape(sinks, (*sinks.shape, *(1,) * (len(lse.shape) - 1 - axis)))
     each = b.call(_sunk, b.expand(own, lse.shape), lse, delta)
     return b.sum(each, axis=tuple(i for i in range(len(lse.shape)) if i != axis))
-
-
-# -- the gradient of attention ------------------------------------------------------------------
-_OPTIONS = ("causal", "window", "scale", "softcap", "layout")
-_ARRAYS = (
-    *("bias", "mask", "lengths", "starts", "query_lengths", "cu_seqlens", "cu_seqlens_k"),
-    *("sinks", "slopes"),
-)
-
-
-def vjp(b: Builder, at: Backward) -> Gradients:
-    """By q, k, v, bias and sinks."""
-    if at.arguments.get("block_table") is not None:
-        raise GradError("attention with block_table has no gradient; pass keys without one")
-    if "slopes" in at.needs:
-        raise GradError("attention has no gradient by slopes; pass them without requires_grad")
-    o, lse = at.results[:2]
-    wanted = [n for n in ("bias", "sinks") if n in at.needs]
-    found = b.attention_grad(
-        b.cast(at.dys[0], b.dtype(at["q"])),
-        *(at[n] for n in "qkv"),
-        o,
-        lse,
-        **{n: at.arguments.get(n) for n in _ARRAYS},
-        **at.only(*_OPTIONS),
-        bias_grad="bias" in wanted,
-        sinks_grad="sinks" in wanted,
-    )
-    return {n: x for n, x in zip(("q", "k", "v", *wanted), found, strict=True) if n in at.needs}
-
-
-forward.attention.vjp = vjp

@@ -6,7 +6,7 @@
 ``EXTRA``         tiles of rows that those may take besides: one for each, and one more; else 0
 ``PAIRS``         sequences times heads of keys; where sequences are one behind the other, heads
 ``KEYS``          keys of a sequence, at most
-``WIDTH``         the head dimension of values, filled up to 16
+``DEPTH, WIDTH``  the head dimensions of keys and of values, filled up to 16
 ``PAGED``         whether keys lie in pages
 ``SMS``           streaming multiprocessors of the device
 ================  ================================================================================
@@ -45,7 +45,8 @@ from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 from ptxgen.spec.wgmma import WARPGROUP, Instruction, Operand
 
 ROWS, EXTRA, PAIRS, KEYS = var("ROWS"), var("EXTRA"), var("PAIRS"), var("KEYS")
-WIDTH, PAGED, SMS, SPLITS = var("WIDTH"), var("PAGED"), var("SMS"), var("SPLITS")
+DEPTH, WIDTH, PAGED = var("DEPTH"), var("WIDTH"), var("PAGED")
+SMS, SPLITS = var("SMS"), var("SPLITS")
 HEADS, SEQS = var("HEADS"), var("SEQS")
 """What kernels are told, of heads that keys have, and of sequences."""
 HOPPER_MOST = 192, 128
@@ -69,6 +70,7 @@ SPACE = Space(
         ("EXTRA", Between(0, ROWS_MAX)),
         ("PAIRS", SIZE),
         ("KEYS", SIZE),
+        ("DEPTH", Between(16, attention.HEAD_MAX)),
         ("WIDTH", Between(16, attention.HEAD_MAX)),
         ("PAGED", OneOf((0, 1))),
         ("SMS", Between(1, SMS_MAX)),
@@ -92,10 +94,6 @@ SIZES = (
 """Words that kernels are told."""
 
 
-log2_e = f"{attention.LOG2_E:.9g}f"
-"""As kernels have it."""
-
-
 @dataclass(frozen=True)
 class Form:
     """What a kernel is made for. ``head``, ``head_v``: the head dimensions, filled up to 16;
@@ -112,54 +110,43 @@ class Form:
         return f"{self.dtype}_{heads}{'_rounded' if self.rounded else ''}"
 
 
-@dataclass(frozen=True)
-class AttentionSpec(KernelSpec):
-    """A CTA of ``warps`` warps has 16 rows each, against all keys ("whole") or a split of them
-    ("split"); "join" joins the splits. ``budget``: KiB of shared memory that a CTA may have.
+class Attends(KernelSpec):
+    """What kernels of attention and of its gradients share: of ``head`` and ``head_v``, a warp has
+    16 of what a CTA holds.
     """
 
-    head: int = LISTED[0]
-    head_v: int = LISTED[1]
-    rounded: bool = False
-    warps: int = 4
-    budget: int = 163
-    part: str = "whole"
-    dtype: str = "bf16"
-    min_arch: str = "sm_80"
-    contract: Contract = attention.ATTENTION["tc"]
+    head: int
+    head_v: int
+    rounded: bool
+    warps: int
+    part: str
 
-    family: ClassVar[str] = "attention"
     legible: ClassVar[bool] = False
+    parts: ClassVar[tuple[str, ...]]
     CAUSAL: ClassVar[int] = CAUSAL
     CAPPED: ClassVar[int] = CAPPED
     BIAS_F32: ClassVar[int] = BIAS_F32
+    log2_e: ClassVar[str] = f"{attention.LOG2_E:.9g}f"
+    ring_swizzled: ClassVar[bool] = False
+    """Whether tiles of values lie as the copy engine puts them for wgmma."""
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
         "head": "the head dimension of queries and keys, filled up to 16",
         "head_v": "that of values",
         "rounded": "whether logits are rounded numbers",
-        "warps": "warps, of 16 rows each",
         "budget": "KiB of shared memory that it may have",
-        "part": "what of the keys it takes",
     }
 
-    def __post_init__(self) -> None:
+    def check_form(self) -> None:
+        """Raises SpecError for a dtype, head dimensions or a part that there are not."""
+        self.check_choices(dtype=DTYPES, part=self.parts, min_arch=[*ARCHITECTURES])
         name = type(self).__name__
-        check(self.dtype in DTYPES, name, "dtype", self.dtype, DTYPES)
         for what in ("head", "head_v"):
             value = getattr(self, what)
             fits = STEP <= value <= attention.HEAD_MAX and value % STEP == 0
             check(fits, name, what, value, f"a multiple of {STEP} up to {attention.HEAD_MAX}")
         tier = AUTO_TIER[self.dtype]
         check(tier == self.contract.tier, name, "tier of the contract", self.contract.tier, tier)
-        check(self.part in PARTS, name, "part", self.part, PARTS)
-        check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
-        if self.part != "join":
-            check(self.stages >= 2, name, "stages in the budget", self.stages, ">= 2")
-
-    def of(self, dtype: Hashable) -> AttentionSpec:
-        form = Form(dtype, *LISTED) if isinstance(dtype, str) else cast(Form, dtype)
-        return replace(self, **asdict(form))
 
     @property
     def form(self) -> Form:
@@ -167,22 +154,12 @@ class AttentionSpec(KernelSpec):
         return Form(self.dtype, self.head, self.head_v, self.rounded)
 
     @property
-    def template(self) -> str:  # type: ignore[override]
-        return f"attention/{'join' if self.part == 'join' else 'forward'}.cu.j2"
-
-    @property
-    def label(self) -> str:
-        part = "" if self.part == "whole" else f"{self.part}_"
-        return f"{part}{self.form}_{self.rows}"
-
-    # -- what a CTA has ---------------------------------------------------------------------
-    @property
     def threads(self) -> int:
         return self.warps * WARP
 
     @property
     def rows(self) -> int:
-        """Rows of a CTA: queries of the heads that share keys."""
+        """What a CTA holds: queries of the heads that share keys; of some gradients keys."""
         return 16 * self.warps
 
     @property
@@ -199,6 +176,67 @@ class AttentionSpec(KernelSpec):
         """That of values."""
         return self.head_v
 
+    def pitch(self, width: int) -> int:
+        """Bytes from row to row in shared memory: 8 rows' vectors lie in different banks."""
+        return width * self.itemsize + 16
+
+    @property
+    def waits(self) -> bool:
+        return True
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        if self.tier != "tc":
+            return super().expects
+        shape = f"m16n8k16.row.col.f32.{self.dtype}.{self.dtype}.f32"
+        return (Expect(f"mma.sync.aligned.{shape}", ("*mma.*",)), *super().expects)
+
+
+@dataclass(frozen=True)
+class AttentionSpec(Attends):
+    """A CTA of ``warps`` warps has 16 rows each, against all keys ("whole") or a split of them
+    ("split"); "join" joins the splits. ``budget``: KiB of shared memory that a CTA may have.
+    """
+
+    head: int = LISTED[0]
+    head_v: int = LISTED[1]
+    rounded: bool = False
+    warps: int = 4
+    budget: int = 163
+    part: str = "whole"
+    dtype: str = "bf16"
+    min_arch: str = "sm_80"
+    contract: Contract = attention.ATTENTION["tc"]
+
+    family: ClassVar[str] = "attention"
+    parts: ClassVar[tuple[str, ...]] = PARTS
+    meanings: ClassVar[Mapping[str, str]] = {
+        **Attends.meanings,
+        "warps": "warps, of 16 rows each",
+        "part": "what of the keys it takes",
+    }
+
+    def __post_init__(self) -> None:
+        self.check_form()
+        if self.part != "join":
+            check(
+                self.stages >= 2, type(self).__name__, "stages in the budget", self.stages, ">= 2"
+            )
+
+    def of(self, dtype: Hashable) -> AttentionSpec:
+        form = Form(dtype, *LISTED) if isinstance(dtype, str) else cast(Form, dtype)
+        return replace(self, **asdict(form))
+
+    @property
+    def template(self) -> str:  # type: ignore[override]
+        return f"attention/{'join' if self.part == 'join' else 'forward'}.cu.j2"
+
+    @property
+    def label(self) -> str:
+        part = "" if self.part == "whole" else f"{self.part}_"
+        return f"{part}{self.form}_{self.rows}"
+
+    # -- what a CTA has ---------------------------------------------------------------------
     @property
     def block(self) -> int:
         """Keys of a block of the contract."""
@@ -210,10 +248,6 @@ class AttentionSpec(KernelSpec):
         wide = max(self.depth, self.width)
         held = (1 << 14) // (wide * self.itemsize)
         return min(self.block, 1 << held.bit_length() - 1)
-
-    def pitch(self, width: int) -> int:
-        """Bytes from row to row in shared memory: 8 rows' vectors lie in different banks."""
-        return width * self.itemsize + 16
 
     @property
     def stage(self) -> int:
@@ -267,15 +301,8 @@ class AttentionSpec(KernelSpec):
         return all_of((self.grid <= GRID_MAX, self.scratch["partial"] <= WORKSPACE_MAX))
 
     @property
-    def waits(self) -> bool:
-        return True
-
-    @property
     def expects(self) -> tuple[Expect, ...]:
-        if self.part == "join" or self.tier != "tc":
-            return super().expects
-        shape = f"m16n8k16.row.col.f32.{self.dtype}.{self.dtype}.f32"
-        return (Expect(f"mma.sync.aligned.{shape}", ("*mma.*",)), *super().expects)
+        return KernelSpec.expects.__get__(self) if self.part == "join" else super().expects
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
@@ -322,8 +349,6 @@ class AttentionSpec(KernelSpec):
     def context(self) -> Mapping[str, Any]:
         """See :attr:`KernelSpec.context`."""
         return context(self.tier, self.rounded and self.part != "join")
-
-    log2_e: ClassVar[str] = log2_e
 
     def describe(self) -> tuple[str, ...]:
         head = (f"contract {self.contract}: {self.contract.step}",)
@@ -461,14 +486,15 @@ class HopperSpec(AttentionSpec):
 
     @property
     def requires(self) -> Expr:
-        return all_of((PAGED.eq(0), self.grid <= GRID_MAX))
+        depth, width = HOPPER_MOST
+        return all_of((PAGED.eq(0), depth >= DEPTH, width >= WIDTH, self.grid <= GRID_MAX))
 
     @property
     def expects(self) -> tuple[Expect, ...]:
         return (
             Expect(f"wgmma.mma_async.sync.aligned.{self.scores}", ()),
             Expect(f"wgmma.mma_async.sync.aligned.{self.sums}", ()),
-            *KernelSpec.expects.fget(self),  # type: ignore[attr-defined]
+            *KernelSpec.expects.__get__(self),
         )
 
     def runs_on(self, arch: str) -> bool:

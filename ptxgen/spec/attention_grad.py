@@ -19,45 +19,33 @@ from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, cast
 
-from ptxgen.expr import Expr, ceil_div, var
+from ptxgen.expr import Expr, var
 from ptxgen.numerics import attention
-from ptxgen.numerics.contract import AUTO_TIER, Contract
-from ptxgen.numerics.dtype import ITEMSIZE
+from ptxgen.numerics.contract import Contract
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.attention import (
-    BIAS_F32,
-    CAPPED,
-    CAUSAL,
+    EXTRA,
     LISTED,
+    ROWS,
+    ROWS_MAX,
+    Attends,
     Form,
     context,
-    log2_e,
     strides,
+    tiles,
 )
 from ptxgen.spec.base import (
-    ARCHITECTURES,
     GRID_MAX,
     INDEX_MAX,
     WARP,
-    Expect,
-    KernelSpec,
     check,
 )
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
-ROWS, EXTRA, PAIRS, PAST = var("ROWS"), var("EXTRA"), var("PAIRS"), var("PAST")
-SMS = var("SMS")
+PAST = var("PAST")
 TILE_MIN = 16
 """Rows or keys of the smallest tile."""
-ROWS_MAX = 1 << 30
-
-
-def tiles(rows: int) -> Expr:
-    """Tiles of so many rows, at most."""
-    return (ceil_div(ROWS, rows) + EXTRA) * PAIRS
-
-
 SPACE = Space(
     "attention_grad",
     (
@@ -69,7 +57,6 @@ SPACE = Space(
     ),
     within=tiles(TILE_MIN) <= GRID_MAX,
 )
-DTYPES = ("bf16", "f16", "f32")
 PARTS = ("dq", "dkdv", "dk", "dv")
 REGISTERS = {"dkdv": (160, 144)}
 REGISTERS_ELSE = 144, 144
@@ -82,7 +69,7 @@ SIZES = (
 
 
 @dataclass(frozen=True)
-class AttentionGradSpec(KernelSpec):
+class AttentionGradSpec(Attends):
     """A CTA of ``warps`` warps has 16 rows each ("dq"), or 16 keys ("dkdv", "dk", "dv"), against
     all keys or rows. ``budget``: KiB of shared memory that a CTA may have.
     """
@@ -99,35 +86,19 @@ class AttentionGradSpec(KernelSpec):
 
     family: ClassVar[str] = "attention_grad"
     template: ClassVar[str] = "attention/grad.cu.j2"
-    legible: ClassVar[bool] = False
-    CAUSAL: ClassVar[int] = CAUSAL
-    CAPPED: ClassVar[int] = CAPPED
-    BIAS_F32: ClassVar[int] = BIAS_F32
+    parts: ClassVar[tuple[str, ...]] = PARTS
     STAGES: ClassVar[int] = 2
     """Tiles that the ring has room for."""
-    log2_e: ClassVar[str] = log2_e
     meanings: ClassVar[Mapping[str, str]] = {
-        **KernelSpec.meanings,
-        "head": "the head dimension of queries and keys, filled up to 16",
-        "head_v": "that of values",
-        "rounded": "whether logits are rounded numbers",
+        **Attends.meanings,
         "warps": "warps, of 16 rows or keys each",
-        "budget": "KiB of shared memory that it may have",
         "part": "which gradients it computes",
     }
 
     def __post_init__(self) -> None:
-        name = type(self).__name__
-        check(self.dtype in DTYPES, name, "dtype", self.dtype, DTYPES)
-        for what in ("head", "head_v"):
-            value = getattr(self, what)
-            fits = 16 <= value <= attention.HEAD_MAX and value % 16 == 0
-            check(fits, name, what, value, f"a multiple of 16 up to {attention.HEAD_MAX}")
-        tier = AUTO_TIER[self.dtype]
-        check(tier == self.contract.tier, name, "tier of the contract", self.contract.tier, tier)
-        check(self.part in PARTS, name, "part", self.part, PARTS)
-        check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
-        check(self.tile > 0, name, "shared memory, bytes", self.budget << 10, "of a tile of 8")
+        self.check_form()
+        what = "shared memory, bytes"
+        check(self.tile > 0, type(self).__name__, what, self.budget << 10, "of a tile of 8")
 
     def of(self, dtype: Hashable) -> AttentionGradSpec:
         if isinstance(dtype, str):
@@ -135,42 +106,10 @@ class AttentionGradSpec(KernelSpec):
         return replace(self, **asdict(cast(Form, dtype)))
 
     @property
-    def form(self) -> Form:
-        """What it is made for."""
-        return Form(self.dtype, self.head, self.head_v, self.rounded)
-
-    @property
     def label(self) -> str:
         return f"{self.part}_{self.form}_{self.rows}"
 
     # -- what a CTA has ---------------------------------------------------------------------
-    @property
-    def threads(self) -> int:
-        return self.warps * WARP
-
-    @property
-    def rows(self) -> int:
-        """Rows or keys of a CTA."""
-        return 16 * self.warps
-
-    @property
-    def itemsize(self) -> int:
-        return ITEMSIZE[self.dtype]
-
-    @property
-    def depth(self) -> int:
-        """The head dimension of queries and keys, filled up."""
-        return self.head
-
-    @property
-    def width(self) -> int:
-        """That of values."""
-        return self.head_v
-
-    def pitch(self, width: int) -> int:
-        """Bytes from row to row in shared memory: 8 rows' vectors lie in different banks."""
-        return width * self.itemsize + 16
-
     def _stage(self, tile: int) -> int:
         return tile * (self.pitch(self.depth) + self.pitch(self.width) + 4 * self._words)
 
@@ -225,17 +164,6 @@ class AttentionGradSpec(KernelSpec):
     @property
     def requires(self) -> Expr:
         return self.grid <= GRID_MAX
-
-    @property
-    def waits(self) -> bool:
-        return True
-
-    @property
-    def expects(self) -> tuple[Expect, ...]:
-        if self.tier != "tc":
-            return super().expects
-        shape = f"m16n8k16.row.col.f32.{self.dtype}.{self.dtype}.f32"
-        return (Expect(f"mma.sync.aligned.{shape}", ("*mma.*",)), *super().expects)
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:

@@ -42,7 +42,6 @@ TABLES: dict[Key, Callable[[], RouteTable]] = {
     ("attention", "half"): lambda: _table(
         "bf16", (4, 163), (2, SMALL), hopper=True, pinned=(AttentionSpec(64, 64, rounded=True),)
     ),
-    ("attention", "wide"): lambda: _table("bf16", (4, 163), (2, SMALL)),
     ("attention", "f32"): lambda: _table("f32", (2, SMALL)),
 }
-"""What makes the tables: of head dimensions that Hopper's kernels take, of others, of f32."""
+"""What makes the tables."""

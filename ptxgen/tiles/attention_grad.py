@@ -8,8 +8,8 @@ from ptxgen.expr import TRUE
 from ptxgen.numerics.attention import ATTENTION_GRAD
 from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.spec import Key, Route, RouteTable
-from ptxgen.spec.attention import LISTED
-from ptxgen.spec.attention_grad import PARTS, SMS, SPACE, AttentionGradSpec
+from ptxgen.spec.attention import LISTED, SMS
+from ptxgen.spec.attention_grad import PARTS, SPACE, AttentionGradSpec
 
 Ctas = tuple[tuple[int, int], ...]
 CTAS: dict[str, dict[str, Ctas]] = {

@@ -16,7 +16,6 @@ TABLES: dict[tuple[str, ...], str] = {
     ("attention_grad", "dv", "f32"): "attention_grad_f32",
     ("attention_grad", "dv", "half"): "attention_grad_dv_half",
     ("attention", "half"): "attention_half",
-    ("attention", "wide"): "attention_wide",
     ("columns",): "columns",
     ("gather",): "gather",
     ("int4", "rcr", "s4"): "int4",

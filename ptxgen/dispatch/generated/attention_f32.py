@@ -9,8 +9,8 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 
 def candidates(
-    table: str, arch: str, rows: int, extra: int, pairs: int, keys: int, width: int, paged: int,
-    sms: int, time: Time,
+    table: str, arch: str, rows: int, extra: int, pairs: int, keys: int, depth: int, width: int,
+    paged: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     splits = -(-keys // 1024)

@@ -12,8 +12,8 @@ SOME_1 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 
 def candidates(
-    table: str, arch: str, rows: int, extra: int, pairs: int, keys: int, width: int, paged: int,
-    sms: int, time: Time,
+    table: str, arch: str, rows: int, extra: int, pairs: int, keys: int, depth: int, width: int,
+    paged: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     splits = -(-keys // 1024)
@@ -33,8 +33,8 @@ def candidates(
         return
     # 1: Hopper: wgmma, the copy engine
     if (
-        arch in SOME_0 and paged == 0 and (-(-rows // 128) + extra) * pairs * 1 <= 2147483647
-        and rows > 64
+        arch in SOME_0 and paged == 0 and depth <= 192 and width <= 128
+        and (-(-rows // 128) + extra) * pairs * 1 <= 2147483647 and rows > 64
     ):
         choice = Choice(
             1, ("attention_wgmma_bf16_128_128_3bcc72",), ((-(-rows // 128) + extra) * pairs * 1,),

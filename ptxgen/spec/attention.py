@@ -477,11 +477,17 @@ class HopperSpec(AttentionSpec):
 
     @property
     def stages(self) -> int:
-        held = self.tiles[0].bytes + self.rows * self.width * 4 + 16 * STAGES_MAX
+        held = self.tiles[0].bytes + self.rows * self.width * 4
+        held += (16 + 4 * self.warps) * STAGES_MAX
         return min(STAGES_MAX, ((self.budget << 10) - held) // self.stage)
 
     @property
     def shared_bytes(self) -> int:
+        return self.found_at + 4 * self.warps * self.stages
+
+    @property
+    def found_at(self) -> int:
+        """Where warps note what they found in stages."""
         return self.barriers_at + 16 * self.stages
 
     @property

@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, cast
 
-from ptxgen.expr import Expr, all_of, ceil_div, maximum, select, var
+from ptxgen.expr import Expr, all_of, ceil_div, maximum, minimum, select, var
 from ptxgen.numerics import activation, attention, rows
 from ptxgen.numerics.contract import AUTO_TIER, Contract
 from ptxgen.numerics.dtype import ITEMSIZE
@@ -56,6 +56,8 @@ PANEL = 64
 TILE_MIN = 32
 """Rows of the smallest tile."""
 ROWS_MAX = 1 << 30
+PLACE = 48
+"""Bytes of what a kernel knows of a tile."""
 
 
 def tiles(rows: int) -> Expr:
@@ -400,21 +402,25 @@ def _heads(name: str, box: tuple[int, int], swizzle: int) -> Param:
 @dataclass(frozen=True)
 class HopperSpec(AttentionSpec):
     """By wgmma and the copy engine: ``warps`` of consumers, four a warpgroup of 64 rows, and one
-    warpgroup that has keys and values brought. ``registers``: of a consumer's thread. Keys do not
-    lie in pages.
+    warpgroup that has keys and values brought. ``registers``: of a consumer's thread. ``turns``:
+    warpgroups start products in turns. ``walks``: a CTA takes one tile of rows after another, and
+    there are as many as SMs. Keys do not lie in pages.
     """
 
     warps: int = 8
     budget: int = 227
     min_arch: str = "sm_90"
     registers: int = 240
+    turns: bool = True
+    walks: bool = True
 
     family: ClassVar[str] = "attention_wgmma"
     ring_swizzled: ClassVar[bool] = True
-    producer_registers: ClassVar[int] = 24
     meanings: ClassVar[Mapping[str, str]] = {
         **AttentionSpec.meanings,
         "registers": "of a consumer's thread",
+        "turns": "whether warpgroups start products in turns",
+        "walks": "whether a CTA takes several tiles of rows",
     }
 
     def __post_init__(self) -> None:
@@ -434,6 +440,12 @@ class HopperSpec(AttentionSpec):
     @property
     def threads(self) -> int:
         return (self.consumers + 1) * WARPGROUP
+
+    @property
+    def producer_registers(self) -> int:
+        """Of a thread that has keys and values brought: what is left."""
+        launched = ARCHITECTURES[self.min_arch].registers_per_sm // self.threads // 8 * 8
+        return min(launched, launched + self.consumers * (launched - self.registers))
 
     @property
     def depth(self) -> int:
@@ -478,11 +490,16 @@ class HopperSpec(AttentionSpec):
     @property
     def stages(self) -> int:
         held = self.tiles[0].bytes + self.rows * self.width * 4
-        held += (16 + 4 * self.warps) * STAGES_MAX
+        held += (16 + 4 * self.warps) * STAGES_MAX + self.consumers * 2 * PLACE
         return min(STAGES_MAX, ((self.budget << 10) - held) // self.stage)
 
     @property
     def shared_bytes(self) -> int:
+        return self.places_at + self.consumers * 2 * PLACE
+
+    @property
+    def places_at(self) -> int:
+        """Where warpgroups note which tile they have, and which is next."""
         return self.found_at + 4 * self.warps * self.stages
 
     @property
@@ -491,9 +508,19 @@ class HopperSpec(AttentionSpec):
         return self.barriers_at + 16 * self.stages
 
     @property
+    def grid(self) -> Expr:
+        return minimum(tiles(self.rows), SMS) if self.walks else tiles(self.rows)
+
+    @property
     def requires(self) -> Expr:
         depth, width = HOPPER_MOST
-        return all_of((PAGED.eq(0), depth >= DEPTH, width >= WIDTH, self.grid <= GRID_MAX))
+        fits = tiles(self.rows) + SMS <= GRID_MAX
+        return all_of((PAGED.eq(0), depth >= DEPTH, width >= WIDTH, fits))
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        found = "round * gridDim.x", tiles(self.rows) + SMS, INDEX_MAX
+        return (*super().index_bounds, found)
 
     @property
     def expects(self) -> tuple[Expect, ...]:

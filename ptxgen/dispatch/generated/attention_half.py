@@ -34,11 +34,11 @@ def candidates(
     # 1: Hopper: wgmma, the copy engine
     if (
         arch in SOME_0 and paged == 0 and depth <= 192 and width <= 128
-        and (-(-rows // 128) + extra) * pairs * 1 <= 2147483647 and rows > 64
+        and (-(-rows // 128) + extra) * pairs + sms <= 2147483647 and rows > 64
     ):
         choice = Choice(
-            1, ("attention_wgmma_bf16_128_128_3bcc72",), ((-(-rows // 128) + extra) * pairs * 1,),
-            (),
+            1, ("attention_wgmma_bf16_128_128_16aa49",),
+            (min((-(-rows // 128) + extra) * pairs, sms),), (),
         )
         yield Candidate(0.0, choice)
         return

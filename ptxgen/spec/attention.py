@@ -49,8 +49,8 @@ DEPTH, WIDTH, PAGED = var("DEPTH"), var("WIDTH"), var("PAGED")
 SMS, SPLITS = var("SMS"), var("SPLITS")
 HEADS, SEQS = var("HEADS"), var("SEQS")
 """What kernels are told, of heads that keys have, and of sequences."""
-HOPPER_MOST = 192, 128
-"""The largest head dimensions that Hopper's kernels have room for."""
+TOTALS_MAX = 128
+"""The largest head dimension of values whose sums of splits fit shared memory beside the ring."""
 PANEL = 64
 """Elements of a row of a tile that is swizzled by 128 bytes."""
 TILE_MIN = 32
@@ -129,6 +129,8 @@ class Attends(KernelSpec):
     CAPPED: ClassVar[int] = CAPPED
     BIAS_F32: ClassVar[int] = BIAS_F32
     log2_e: ClassVar[str] = f"{attention.LOG2_E:.9g}f"
+    kept: ClassVar[bool] = False
+    """Whether sums of the splits before lie in global memory."""
     ring_swizzled: ClassVar[bool] = False
     """Whether tiles of values lie as the copy engine puts them for wgmma."""
     meanings: ClassVar[Mapping[str, str]] = {
@@ -485,11 +487,26 @@ class HopperSpec(AttentionSpec):
     @property
     def barriers_at(self) -> int:
         """Where the mbarriers are."""
-        return self.totals_at + self.rows * self.width * 4
+        return self.totals_at + self.warps * self.room
+
+    @property
+    def kept(self) -> bool:  # type: ignore[override]
+        return self.width > TOTALS_MAX
+
+    @property
+    def out(self) -> int:
+        """Columns of results that are on their way at a time."""
+        most = PANEL if self.kept else self.width
+        return next(n for n in range(most, 0, -STEP) if self.width % n == 0)
+
+    @property
+    def room(self) -> int:
+        """Bytes of a warp: for sums of the splits before, then for results and their places."""
+        return 16 * (self.pitch(self.out) + 8) if self.kept else 16 * self.width * 4
 
     @property
     def stages(self) -> int:
-        held = self.tiles[0].bytes + self.rows * self.width * 4
+        held = self.tiles[0].bytes + self.warps * self.room
         held += (16 + 4 * self.warps) * STAGES_MAX + self.consumers * 2 * PLACE
         return min(STAGES_MAX, ((self.budget << 10) - held) // self.stage)
 
@@ -513,9 +530,13 @@ class HopperSpec(AttentionSpec):
 
     @property
     def requires(self) -> Expr:
-        depth, width = HOPPER_MOST
-        fits = tiles(self.rows) + SMS <= GRID_MAX
-        return all_of((PAGED.eq(0), depth >= DEPTH, width >= WIDTH, fits))
+        fits = tiles(self.rows) + SMS <= GRID_MAX, self.scratch["kept"] <= WORKSPACE_MAX
+        return all_of((PAGED.eq(0), *fits))
+
+    @property
+    def scratch(self) -> Mapping[str, Expr]:
+        several = (WIDTH > TOTALS_MAX) & (SPLITS > 1)
+        return MappingProxyType({"kept": select(several, self.grid * self.rows * WIDTH * 4, 0)})
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
@@ -536,7 +557,8 @@ class HopperSpec(AttentionSpec):
 
     @property
     def abi(self) -> Abi:
-        found = super().abi.params
+        found = list(super().abi.params)
+        found.insert([p.kind for p in found].index("i64"), ptr("kept", "float*"))
         k, v = self.tiles[1:]
         maps = (_heads("k", k.box, k.swizzle), _heads("v", v.box, v.swizzle))
         return Abi((*found, *maps))

@@ -12,6 +12,7 @@ import ptxgen
 from ptxgen import reference
 from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
 from ptxgen.numerics.attention import ATTENTION, SPLIT, block, span
+from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec.attention import AttentionSpec, Form, HopperSpec
 from ptxgen.tiles import TABLES
 
@@ -80,10 +81,41 @@ def test_features_on_hopper(what):
     check(*draw(1, *SHAPES), kernel=hopper("bf16", 64, 64, rounded), **FEATURES[what])
 
 
-@pytest.mark.parametrize(("head", "head_v"), [(128, 128), (192, 128), (80, 80), (40, 24)])
+WIDTHS = [(128, 128), (192, 128), (80, 80), (40, 24), (256, 256), (136, 176)]
+
+
+@pytest.mark.parametrize(("head", "head_v"), WIDTHS)
 def test_head_dimensions_on_hopper(head, head_v):
     shapes = (1, 2, 70, head), (1, 1, 300, head), (1, 1, 300, head_v)
     check(*draw(head, *shapes), causal=True, kernel=hopper("bf16", head, head_v))
+
+
+def test_wide_sums_of_several_splits_on_hopper():
+    shapes = (1, 1, 70, 192), (1, 1, 1100, 192), (1, 1, 1100, 192)
+    check(*draw(17, *shapes), causal=True, kernel=hopper("bf16", 192, 192))
+
+
+def test_results_that_do_not_begin_at_16_bytes_on_hopper():
+    q, k, v = draw(18, (1, 2, 70, 64), (1, 1, 90, 64), (1, 1, 90, 64))
+    out = np.zeros((1, 2, 70, 67), BF16)[..., 3:]
+    found = ptxgen.attention(q, k, v, kernel=hopper("bf16", 64, 64), out=out)
+    same([found], [reference.attention(q, k, v)])
+
+
+WALKS = [pytest.param({}, 2), pytest.param({"seed": 2, "early": True}, 3, marks=pytest.mark.long)]
+
+
+@pytest.mark.parametrize(("settings", "sms"), WALKS)
+def test_ctas_that_walk_over_tiles_on_hopper(settings, sms):
+    device = CpuDevice(**settings)
+    device.sms = sms
+    kernel = hopper("bf16", 64, 64)
+    q, k, v = draw(19, (1, 2, 300, 64), (1, 1, 1100, 64), (1, 1, 1100, 64))
+    v[0, 0, 1099, 3] = np.nan
+    packed = draw(20, (600, 2, 64), (600, 2, 64), (600, 2, 64))
+    with ptxgen.use_device(device):
+        check(q, k, v, causal=True, kernel=kernel)
+        check(*packed, cu_seqlens=ints(0, 5, 5, 60, 390, 590), causal=True, kernel=kernel)
 
 
 LONG = pytest.mark.long

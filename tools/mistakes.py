@@ -336,15 +336,15 @@ MISTAKES = (
     Mistake(
         "values that are no numbers reach rows that do not see them",
         TEMPLATE + "attention/mma.cuh.j2",
-        "found = found || (x[n] & INFINITE) == INFINITE ||",
-        "found = found && (x[n] & INFINITE) == INFINITE ||",
+        "return __any_sync(0xffffffffu, (found & INFINITE)",
+        "return __all_sync(0xffffffffu, (found & INFINITE)",
         tests("test_attention.py", "not_seen_may_be_anything and float16"),
     ),
     Mistake(
         "splits of attention joined a block late on Hopper",
         TEMPLATE + "attention/hopper.cu.j2",
-        "turn = block % (SPLIT / BLOCK) == 0;",
-        "turn = block % (SPLIT / BLOCK) == 1;",
+        "joins = block % (SPLIT / BLOCK) == 0;",
+        "joins = block % (SPLIT / BLOCK) == 1;",
         tests("test_attention.py", "test_every_route and half"),
     ),
     Mistake(

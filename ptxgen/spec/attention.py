@@ -536,7 +536,8 @@ class HopperSpec(AttentionSpec):
     @property
     def scratch(self) -> Mapping[str, Expr]:
         several = (WIDTH > TOTALS_MAX) & (SPLITS > 1)
-        return MappingProxyType({"kept": select(several, self.grid * self.rows * WIDTH * 4, 0)})
+        ctas = SMS if self.walks else self.grid
+        return MappingProxyType({"kept": select(several, ctas * (self.rows * 4) * WIDTH, 0)})
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:

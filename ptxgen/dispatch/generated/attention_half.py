@@ -34,15 +34,12 @@ def candidates(
     # 1: Hopper: wgmma, the copy engine
     if (
         arch in SOME_0 and paged == 0 and (-(-rows // 128) + extra) * pairs + sms <= 2147483647
-        and (min((-(-rows // 128) + extra) * pairs, sms) * 128 * width * 4 if 128 < width and 1 < splits else 0) <= 268435456
-        and rows > 64
+        and (sms * 512 * width if 128 < width and 1 < splits else 0) <= 268435456 and rows > 64
     ):
         choice = Choice(
             1, ("attention_wgmma_bf16_128_128_16aa49",),
             (min((-(-rows // 128) + extra) * pairs, sms),),
-            (
-                min((-(-rows // 128) + extra) * pairs, sms) * 128 * width * 4 if width > 128 and splits > 1 else 0,
-            ),
+            (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return

@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, cast
 
-from ptxgen.expr import Expr, all_of, ceil_div, maximum, select, var
+from ptxgen.expr import Expr, all_of, ceil_div, maximum, minimum, select, var
 from ptxgen.numerics import activation, attention, rows
 from ptxgen.numerics.contract import AUTO_TIER, Contract
 from ptxgen.numerics.dtype import ITEMSIZE
@@ -292,7 +292,8 @@ class AttentionSpec(Attends):
         if self.part == "whole":
             return MappingProxyType({})
         row = (WIDTH + 4) * 4
-        return MappingProxyType({"partial": tiles(self.rows) * SPLITS * self.rows * row})
+        held = minimum(ROWS, self.rows)
+        return MappingProxyType({"partial": tiles(self.rows) * SPLITS * held * row})
 
     @property
     def requires(self) -> Expr:

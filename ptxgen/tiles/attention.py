@@ -8,7 +8,8 @@ from ptxgen.expr import TRUE
 from ptxgen.numerics.attention import ATTENTION
 from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.spec import Key, Route, RouteTable
-from ptxgen.spec.attention import ROWS, SMS, SPACE, SPLITS, AttentionSpec, HopperSpec
+from ptxgen.spec.attention import EXTRA, PARTS, ROWS, SMS, SPACE, SPLITS, AttentionSpec, HopperSpec
+from ptxgen.spec.attention_decode import DecodeSpec
 
 SMALL = 99
 """KiB of shared memory that a CTA has on any architecture."""
@@ -17,12 +18,20 @@ SMALL = 99
 def _table(
     dtype: str,
     *ctas: tuple[int, int],
-    hopper: bool = False,
+    half: bool = False,
     pinned: tuple[AttentionSpec, ...] = (),
 ) -> RouteTable:
     """``ctas``: warps, and KiB of shared memory, of CTAs, the larger first."""
     contract = ATTENTION[AUTO_TIER[dtype]]
     routes = []
+    if half:
+        whole, split, join = (DecodeSpec(part=part, dtype=dtype) for part in PARTS)
+        # Where sequences are one behind the other, that many each, on average.
+        few = (ROWS <= split.rows) | (ROWS < EXTRA * split.rows)
+        routes = [
+            Route((whole,), few & (SPLITS <= 1), "few rows, few keys: its warps share 16 rows"),
+            Route((split, join), few, "few rows: warps share 16, a CTA has a split"),
+        ]
     for warps, budget in ctas:
         whole, split, join = (
             AttentionSpec(warps=warps, budget=kib, part=part, dtype=dtype, contract=contract)
@@ -31,7 +40,7 @@ def _table(
         wanted = TRUE if (warps, budget) == ctas[-1] else whole.rows // 2 < ROWS
         few = wanted & (SPLITS > 1) & (whole.grid < SMS * 2)
         routes.append(Route((split, join), few, "few rows, many keys: a CTA has a split"))
-        if hopper and not routes[1:]:
+        if half and (warps, budget) == ctas[0]:
             most = HopperSpec(dtype=dtype)
             routes.append(Route((most,), most.rows // 2 < ROWS, "Hopper: wgmma, the copy engine"))
         routes.append(Route((whole,), wanted, "a CTA has all keys"))
@@ -40,7 +49,7 @@ def _table(
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {
     ("attention", "half"): lambda: _table(
-        "bf16", (4, 163), (2, SMALL), hopper=True, pinned=(AttentionSpec(64, 64, rounded=True),)
+        "bf16", (4, 163), (2, SMALL), half=True, pinned=(AttentionSpec(64, 64, rounded=True),)
     ),
     ("attention", "f32"): lambda: _table("f32", (2, SMALL)),
 }

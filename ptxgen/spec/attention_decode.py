@@ -1,22 +1,22 @@
-"""Attention of few rows, contract ``attention/1``: the warps of a CTA share 16 rows of a sequence."""
+"""Attention of few rows, contract ``attention/1``: a CTA's warps share 16 rows of a sequence."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ptxgen.expr import Expr, all_of
-from ptxgen.spec.attention import SPLITS, STAGES_MAX, AttentionSpec
+from ptxgen.spec.attention import STAGES_MAX, AttentionSpec
 from ptxgen.spec.base import ARCHITECTURES, check
 
-STEP_KEYS = 16, 32
+OF_WARP = 16, 32
 """Keys of a block that a warp may have scores of."""
 
 
 @dataclass(frozen=True)
 class DecodeSpec(AttentionSpec):
     """A CTA of ``warps`` warps has 16 rows against a split of the keys ("split"), or against all
-    where these are one ("whole"); "join" joins the splits.
+    ("whole"); "join" joins the splits.
     """
 
     warps: int = 4
@@ -24,7 +24,7 @@ class DecodeSpec(AttentionSpec):
     part: str = "split"
 
     family: ClassVar[str] = "attention_decode"
-    meanings: ClassVar = {
+    meanings: ClassVar[Mapping[str, str]] = {
         **AttentionSpec.meanings,
         "warps": "warps, that share 16 rows",
     }
@@ -34,7 +34,7 @@ class DecodeSpec(AttentionSpec):
         self.check_choices(tier=("tc",), warps=(2, 4, 8))
         if self.part != "join":
             name = type(self).__name__
-            check(self.block // self.warps in STEP_KEYS, name, "keys of a warp", self.block, STEP_KEYS)
+            check(self.block // self.warps in OF_WARP, name, "keys of a warp", self.block, OF_WARP)
             check(self.stages >= 1, name, "stages in the budget", self.stages, ">= 1")
 
     @property
@@ -83,9 +83,3 @@ class DecodeSpec(AttentionSpec):
     def ctas(self) -> int:
         """CTAs that may share an SM."""
         return 2 if self.shared_bytes <= ARCHITECTURES["sm_90"].shared_for(2) else 1
-
-    # -- where it is right ------------------------------------------------------------------
-    @property
-    def requires(self) -> Expr:
-        found = super().requires
-        return all_of((found, SPLITS <= 1)) if self.part == "whole" else found

@@ -8,11 +8,29 @@ from ptxgen.expr import TRUE
 from ptxgen.numerics.attention import ATTENTION
 from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.spec import Key, Route, RouteTable
-from ptxgen.spec.attention import EXTRA, PARTS, ROWS, SMS, SPACE, SPLITS, AttentionSpec, HopperSpec
+from ptxgen.spec.attention import EXTRA, ROWS, SMS, SPACE, SPLITS, AttentionSpec, HopperSpec
 from ptxgen.spec.attention_decode import DecodeSpec
 
 SMALL = 99
 """KiB of shared memory that a CTA has on any architecture."""
+LARGE = 163
+"""Those of one that has an SM for itself."""
+
+
+def _decode(dtype: str) -> list[Route]:
+    """Of few rows of a sequence; where these are one behind the other, on average."""
+    join = DecodeSpec(part="join", dtype=dtype)
+    few = (ROWS <= join.rows) | (ROWS < EXTRA * join.rows)
+    routes = []
+    for budget in (LARGE, SMALL):
+        whole, split = (DecodeSpec(part=p, budget=budget, dtype=dtype) for p in ("whole", "split"))
+        wanted = few & (split.grid <= SMS) if budget == LARGE else few
+        several = wanted & (SPLITS > 1)
+        routes += [
+            Route((split, join), several, "few rows: warps share 16, a CTA has a split"),
+            Route((whole,), wanted, "few rows: warps share 16, a CTA has all keys"),
+        ]
+    return routes
 
 
 def _table(
@@ -23,15 +41,7 @@ def _table(
 ) -> RouteTable:
     """``ctas``: warps, and KiB of shared memory, of CTAs, the larger first."""
     contract = ATTENTION[AUTO_TIER[dtype]]
-    routes = []
-    if half:
-        whole, split, join = (DecodeSpec(part=part, dtype=dtype) for part in PARTS)
-        # Where sequences are one behind the other, that many each, on average.
-        few = (ROWS <= split.rows) | (ROWS < EXTRA * split.rows)
-        routes = [
-            Route((whole,), few & (SPLITS <= 1), "few rows, few keys: its warps share 16 rows"),
-            Route((split, join), few, "few rows: warps share 16, a CTA has a split"),
-        ]
+    routes = _decode(dtype) if half else []
     for warps, budget in ctas:
         whole, split, join = (
             AttentionSpec(warps=warps, budget=kib, part=part, dtype=dtype, contract=contract)

@@ -62,10 +62,11 @@ def test_features(what):
     check(*draw(1, *SHAPES), **FEATURES[what])
 
 
-def hopper(dtype, head, head_v, rounded=False):
-    """The name of Hopper's kernel."""
-    of = [r for r in TABLES["attention", "half"].routes if isinstance(r.main, HopperSpec)]
-    return of[0].of(Form(dtype, -(-head // 16) * 16, -(-head_v // 16) * 16, rounded)).name
+def kernel_of(kind, dtype, head, head_v, rounded=False):
+    """The name of a kind's first kernel that takes all keys."""
+    routes = TABLES["attention", "half"].routes
+    found = (r for r in routes if type(r.main) is kind and r.main.part == "whole")
+    return next(found).of(Form(dtype, -(-head // 16) * 16, -(-head_v // 16) * 16, rounded)).name
 
 
 ROUNDED = ("softcap", "bias", "slopes")
@@ -75,10 +76,12 @@ SHORT = ("causal window", "mask", "padding with holes", "sinks", "all")
 OFTEN = [pytest.param(w, marks=() if w in SHORT else pytest.mark.long) for w in FEATURES]
 
 
+@pytest.mark.parametrize("kind", [AttentionSpec, HopperSpec])
 @pytest.mark.parametrize("what", OFTEN)
-def test_features_on_hopper(what):
+def test_features_of_many_rows(what, kind):
     rounded = bool(FEATURES[what].keys() & set(ROUNDED)) or FEATURES[what].get("scale", 1) <= 0
-    check(*draw(1, *SHAPES), kernel=hopper("bf16", 64, 64, rounded), **FEATURES[what])
+    kernel = kernel_of(kind, "bf16", 64, 64, rounded)
+    check(*draw(1, *SHAPES), kernel=kernel, **FEATURES[what])
 
 
 WIDTHS = [(128, 128), (192, 128), (80, 80), (40, 24), (256, 256), (136, 176)]
@@ -87,7 +90,7 @@ WIDTHS = [(128, 128), (192, 128), (80, 80), (40, 24), (256, 256), (136, 176)]
 @pytest.mark.parametrize(("head", "head_v"), WIDTHS)
 def test_head_dimensions_on_hopper(head, head_v):
     shapes = (1, 2, 70, head), (1, 1, 300, head), (1, 1, 300, head_v)
-    check(*draw(head, *shapes), causal=True, kernel=hopper("bf16", head, head_v))
+    check(*draw(head, *shapes), causal=True, kernel=kernel_of(HopperSpec, "bf16", head, head_v))
 
 
 def test_wide_sums_of_several_splits_on_hopper():
@@ -119,14 +122,14 @@ def test_ctas_that_walk_over_tiles_on_hopper(settings, sms):
 
 
 LONG = pytest.mark.long
-ROUTES = [("half", i) for i in range(5)]
+ROUTES = [("half", i) for i in range(9)]
 ROUTES += [pytest.param("f32", i, marks=LONG) for i in range(2)]
 
 
 @pytest.mark.parametrize(("table", "number"), ROUTES)
 def test_every_route(table, number):
     routes = TABLES["attention", table].routes
-    assert len(routes) == {"half": 5, "f32": 2}[table]
+    assert len(routes) == {"half": 9, "f32": 2}[table]
     dtype, form = (np.float32, "f32") if table == "f32" else (BF16, "bf16")
     arrays = draw(2, (1, 3, 13, 64), (1, 1, 1100, 64), (1, 1, 1100, 64), dtype=dtype)
     kernel = routes[number].of(Form(form, 64, 64)).name
@@ -147,13 +150,17 @@ def test_what_is_not_seen_may_be_anything(dtype):
     found = check(q, k, v, causal=True)
     if dtype != np.float32:
         name = "bf16" if dtype == BF16 else "f16"
-        same(check(q, k, v, causal=True, kernel=hopper(name, 64, 64)), found)
+        kernel = kernel_of(HopperSpec, name, 64, 64)
+        same(check(q, k, v, causal=True, kernel=kernel), found)
+    few = check(q[:, :, -8:], k, v, causal=True)
+    same(few, [x[:, :, -8:] for x in found])
     there = np.delete(np.arange(64), [9])
     same([found[0][:, :, :5, there]], [clean[0][:, :, :5, there]])  # these see keys up to 134
     assert np.isnan(found[0][:, :, -1]).all()
     seen = np.ones((20, 150), bool)
     seen[:, 135:], seen[3], seen[5, 20] = False, False, False
     found = check(q, k, v, mask=seen)
+    same(check(q[:, :, :8], k, v, mask=seen[:8]), [x[:, :, :8] for x in found])
     assert np.isinf(found[0][0, :, 0, 9].astype("f4")).all()
     assert not np.asarray(found[0][0, :, 3]).astype("f4").any()
     assert np.isneginf(found[1][0, :, 3]).all()

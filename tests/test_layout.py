@@ -79,5 +79,7 @@ def test_errors_of_moves() -> None:
         layout.concat([x, x.astype(np.float64)])
     with pytest.raises(ShapeError, match="takes pairs of integers that are not negative"):
         layout.pad(x, [(1, -1), (0, 0)])
+    with pytest.raises(DtypeError, match="x has dtype uint16; takes"):
+        layout.rope(x.astype(np.uint16), x[:, :1], x[:, :1])
     with pytest.raises(ShapeError, match="4 angles, for pairs of x, which has 3"):
         layout.rope(x, np.zeros(4, np.float32), np.zeros(4, np.float32))

@@ -91,7 +91,7 @@ def test_bad_lengths_are_refused():
             ptxgen.softmax(x, lengths=np.where(one * [[1], [0]], wrong, 1))
     with pytest.raises(IndexRangeError, match=r"takes 0 \.\. 3, N"):
         ptxgen.softmax(x, 1, lengths=np.full((2, 40), 4))
-    with pytest.raises(ShapeError, match=r"shape \[3, 2\] does not broadcast to \[2, 3\]"):
+    with pytest.raises(ShapeError, match=r"lengths has shape \[3, 2\]; takes.*\[2, 3\]"):
         ptxgen.softmax(x, lengths=one.T)
     with pytest.raises(DtypeError, match="lengths has dtype float32; takes int64 or int32"):
         ptxgen.softmax(x, lengths=one.astype("f4"))

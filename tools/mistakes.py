@@ -348,6 +348,13 @@ MISTAKES = (
         tests("test_attention.py", "test_every_route and half"),
     ),
     Mistake(
+        "sums of weights brought to the maximum of another row",
+        TEMPLATE + "attention/decode.cu.j2",
+        "total = __fmul_rn(total, of_sum_row(change[0], change[1]));",
+        "total = __fmul_rn(total, of_sum_row(change[1], change[0]));",
+        tests("test_attention.py", "test_features and causal"),
+    ),
+    Mistake(
         "a split of attention of another length",
         "ptxgen/numerics/attention.py",
         "SPLIT = 1024",

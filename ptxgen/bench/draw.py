@@ -62,7 +62,7 @@ def shapes(count: int, seed: int, dtype: str) -> list[Shape]:
     The same for every dtype of one size; a longer draw begins with a shorter one. Raises
     OptionError unless ``count`` is at least 1 and ``seed`` is one of :data:`SEEDS`.
     """
-    _check(count, seed)
+    check(count, seed)
     itemsize = ITEMSIZE[dtype]
     found: list[Shape] = []
     for shape in _drawn(Random(seed)):
@@ -78,16 +78,16 @@ def batches(count: int, seed: int, dtype: str) -> list[tuple[int, Shape]]:
     shape. An operand of all has a quarter of a single product's bytes at most, and the work is a
     sixteenth at most. Raises OptionError as :func:`shapes`.
     """
-    _check(count, seed)
+    check(count, seed)
     itemsize, random = ITEMSIZE[dtype], Random(seed)
     found: list[tuple[int, Shape]] = []
     while len(found) < count:
-        number = round(_log_uniform(random, 2, MATRICES))
-        m = round(_log_uniform(random, 1, BATCHED))
+        number = round(log_uniform(random, 2, MATRICES))
+        m = round(log_uniform(random, 1, BATCHED))
         if random.random() < 0.5:
             m = 1 << round(math.log2(m))
         unit = 8 if random.random() < 0.75 else 1
-        k, n = (unit * round(_log_uniform(random, 32, BATCHED) / unit) for _ in "kn")
+        k, n = (unit * round(log_uniform(random, 32, BATCHED) / unit) for _ in "kn")
         largest = max(m * k, k * n, m * n) * itemsize
         work = number * m * n * k
         if number * largest <= MOST_BYTES // 4 and work <= MOST_PRODUCTS[itemsize] >> 4:
@@ -95,7 +95,8 @@ def batches(count: int, seed: int, dtype: str) -> list[tuple[int, Shape]]:
     return found
 
 
-def _check(count: int, seed: int) -> None:
+def check(count: int, seed: int) -> None:
+    """Raises OptionError for what :func:`shapes` does not take."""
     if count < 1:
         raise OptionError(f"{count} random problems: expected 1 or more")
     if seed not in SEEDS:
@@ -111,25 +112,26 @@ def admitted(shape: Shape, itemsize: int) -> bool:
 def _drawn(random: Random) -> Iterator[Shape]:
     # By random() alone: its numbers are the same in every version of Python.
     while True:
-        m = round(_log_uniform(random, 1, ROWS))
+        m = round(log_uniform(random, 1, ROWS))
         if random.random() < 0.5:
             m = 1 << round(math.log2(m))
         kind = random.random()
         if kind < 0.5:
-            h = 64 * round(_log_uniform(random, 512, 16384) / 64)
+            h = 64 * round(log_uniform(random, 512, 16384) / 64)
             ratio = RATIOS[int(random.random() * len(RATIOS))]
             pair = h, max(64 * round(h * ratio / 64), 64)
         elif kind < 0.75:
-            first, second = (8 * round(_log_uniform(random, 16, 32768) / 8) for _ in "kn")
+            first, second = (8 * round(log_uniform(random, 16, 32768) / 8) for _ in "kn")
             pair = first, second
         elif kind < 0.9:
-            first, second = (round(_log_uniform(random, 1, 16384)) for _ in "kn")
+            first, second = (round(log_uniform(random, 1, 16384)) for _ in "kn")
             pair = first, second
         else:
-            pair = 1 + int(random.random() * 256), round(_log_uniform(random, 1024, 131072))
+            pair = 1 + int(random.random() * 256), round(log_uniform(random, 1024, 131072))
         k, n = pair if random.random() < 0.5 else pair[::-1]
         yield Shape(m, k, n)
 
 
-def _log_uniform(random: Random, low: float, high: float) -> float:
+def log_uniform(random: Random, low: float, high: float) -> float:
+    """A number whose logarithm is uniform."""
     return math.exp(math.log(low) + random.random() * (math.log(high) - math.log(low)))

@@ -25,7 +25,7 @@ from ptxgen.errors import DeviceError, PtxgenError
 from ptxgen.numerics.contract import DTYPES, ITEMSIZE, OPERATIONS, TENSOR_CORES
 
 if TYPE_CHECKING:
-    from ptxgen.spec import Route
+    from ptxgen.spec import KernelSpec, Route
 
 FLUSH_L2 = 4
 """The L2 is flushed by writing this many times its size."""
@@ -33,7 +33,8 @@ FLUSH_BYTES = 1 << 28
 """... and at least this much: the GPU is then busy while the host enqueues the next launch."""
 CHECKED = 64
 """Outputs whose bits are compared with the oracle."""
-_FLUSH_US = 80  # of an H200; only to choose a number of repetitions
+FLUSH_US = 80
+"""What a flush takes an H200; only to choose numbers of repetitions and of flushes."""
 
 Work = Callable[[], object]
 
@@ -171,16 +172,22 @@ def natural_alignment(case: Case) -> tuple[int, int]:
 
 def precompile(names: Sequence[str]) -> float:
     """Compiles kernels into the cache, in parallel; seconds that it took."""
+    from ptxgen.tiles import SPECS
+
+    return build([SPECS[name] for name in names])
+
+
+def build(specs: Sequence[KernelSpec]) -> float:
+    """:func:`precompile` of kernels that no table may list."""
     from ptxgen.build.compile import Job, compile_many
     from ptxgen.build.render import render
     from ptxgen.runtime import get_device
-    from ptxgen.tiles import SPECS
     from ptxgen.ui import Progress
 
     arch = get_device("cuda").arch
     start = time.monotonic()
     with Progress("compiling") as progress:
-        compile_many([Job(render(SPECS[n]), n, arch) for n in names], progress=progress)
+        compile_many([Job(render(s), s.name, arch) for s in specs], progress=progress)
     return time.monotonic() - start
 
 
@@ -300,7 +307,7 @@ class Timer:
         self._events: list[Any] = []
 
     def __call__(
-        self, work: Sequence[Work], counts: Sequence[int], warmup: int = 2
+        self, work: Sequence[Work], counts: Sequence[int], warmup: int = 2, flushes: int = 1
     ) -> list[Sample]:
         """Times each of ``work`` ``counts`` times, taking turns (A B A B ...)."""
         for _ in range(warmup):
@@ -317,7 +324,8 @@ class Timer:
                     if len(pairs) * rounds >= count * (turn + 1):
                         continue  # fewer turns than the others, evenly spread
                     start, end = pair = next(events)
-                    self._flush.fill_(float(turn))
+                    for _ in range(flushes):
+                        self._flush.fill_(float(turn))
                     start.record()
                     run()
                     end.record()
@@ -328,6 +336,19 @@ class Timer:
                 gc.enable()
         return [Sample.of([1e3 * s.elapsed_time(e) for s, e in pairs]) for pairs in taken]
 
+    def flushes(self, work: Sequence[Work]) -> int:
+        """How often to flush before each, so that the GPU never waits for the host."""
+        longest = 0.0
+        for run in work:
+            taken = []
+            for _ in range(3):
+                self._torch.cuda.synchronize()
+                start = time.perf_counter()
+                run()
+                taken.append(1e6 * (time.perf_counter() - start))
+            longest = max(longest, min(taken))
+        return 1 + int(1.5 * longest / FLUSH_US)
+
     def _pairs(self, count: int) -> list[tuple[Any, Any]]:
         new = self._torch.cuda.Event
         while len(self._events) < count:
@@ -337,7 +358,7 @@ class Timer:
 
 def repetitions(expected_us: float, budget_ms: float, least: int, most: int) -> int:
     """How often to time something of about ``expected_us``, an odd number within the limits."""
-    count = int(1e3 * budget_ms / (expected_us + _FLUSH_US))
+    count = int(1e3 * budget_ms / (expected_us + FLUSH_US))
     return max(least, min(most, count)) | 1
 
 

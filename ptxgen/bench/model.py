@@ -95,7 +95,8 @@ class Llama:
         angles = torch.cat((angles, angles), -1)
         cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
         keys = torch.arange(past + length, device="cuda")
-        mask = torch.where(keys[None] <= at[:, None], 0.0, float("-inf")).to(x.dtype)
+        if s.attention == "eager":
+            mask = torch.where(keys[None] <= at[:, None], 0.0, float("-inf")).to(x.dtype)
         groups = s.heads // s.kv_heads
         for i, w in enumerate(self.layers):
             y = self._rms(x, w["norm"])
@@ -105,11 +106,7 @@ class Llama:
             )
             q, k = self._rotated(q, cos, sin), self._rotated(k, cos, sin)
             if cache is not None:
-                if past:
-                    k, v = (torch.cat(pair, 2) for pair in zip(cache[i], (k, v), strict=True))
-                    cache[i] = k, v
-                else:
-                    cache.append((k, v))
+                k, v = self.extended(cache, i, k, v)
             if s.attention == "sdpa":
                 fused = functional.scaled_dot_product_attention
                 y = fused(q, k, v, is_causal=length > 1, enable_gqa=True)
@@ -124,6 +121,15 @@ class Llama:
             gate = functional.silu(functional.linear(y, w["gate"]))
             x = x + functional.linear(gate * functional.linear(y, w["up"]), w["down"])
         return functional.linear(self._rms(x, self.norm), self.head)
+
+    def extended(self, cache: list[Any], i: int, k: Any, v: Any) -> tuple[Any, Any]:
+        """The keys and values of layer ``i``, those of the cache before the new ones."""
+        if i < len(cache):
+            k, v = (self.torch.cat(pair, 2) for pair in zip(cache[i], (k, v), strict=True))
+            cache[i] = k, v
+        else:
+            cache.append((k, v))
+        return k, v
 
     def generate(self, tokens: Any, count: int) -> tuple[Any, Any]:
         """``count`` greedy tokens after ``tokens``, [batch, count], and the logits of the first
@@ -171,7 +177,7 @@ def blocks(torch: Any) -> dict[str, Callable[[], Any]]:
     return found
 
 
-def _ms(torch: Any, work: Callable[[], Any]) -> float:
+def ms(torch: Any, work: Callable[[], Any]) -> float:
     """The time of a run, host included."""
     torch.cuda.synchronize()
     start = time.perf_counter()
@@ -203,7 +209,7 @@ def rows(torch: Any, shape: Shape, count: int = 7) -> list[Row]:
             for name, block in ways.items():
                 with block():
                     for what, work in works.items():
-                        taken = _ms(torch, work)
+                        taken = ms(torch, work)
                         if turn:  # the first is to warm up
                             times.setdefault((name, what), []).append(taken)
     found = []

@@ -22,6 +22,10 @@ _BENCHES = {
     "nf4": ("ptxgen.bench.nf4", "NF4 weights beside dense products and bitsandbytes"),
     "ops": ("ptxgen.bench.ops", "pointwise operations, rows and columns beside PyTorch"),
     "flce": ("ptxgen.bench.flce", "fused linear cross-entropy beside its peers"),
+    "attention": (
+        "ptxgen.bench.attention",
+        "attention beside cuDNN, FlashAttention-2 and flex_attention",
+    ),
     "kernels": ("ptxgen.bench.kernels", "every kernel that a problem admits, forced"),
     "model": ("ptxgen.bench.model", "a small Llama: stock PyTorch and batch_invariant()"),
     "routes": ("ptxgen.bench.routes", "which kernel serves which sizes (needs no GPU)"),

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from ptxgen.errors import DtypeError, GradError, ShapeError
 from ptxgen.numerics.option import Axis, Bool, Integers, Value
-from ptxgen.ops.pointwise import Pointwise
+from ptxgen.ops.pointwise import Pointwise, short
 from ptxgen.ops.views import axis_of, single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
@@ -198,6 +198,7 @@ def rope(
     """
     for name, v in (("x", x), ("cos", cos), ("sin", sin)):
         axis_of(name, v, -1)
+        short(v.dtype, name)
     half, width = max(cos.shape[-1], sin.shape[-1]), x.shape[-1]
     if 2 * half > width:
         raise ShapeError(

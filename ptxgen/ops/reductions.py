@@ -14,6 +14,7 @@ from textwrap import fill, indent
 from types import MappingProxyType
 from typing import Any
 
+from ptxgen.errors import ShapeError
 from ptxgen.numerics.dtype import FULL
 from ptxgen.numerics.option import AxisNumber, AxisNumbers, Flag
 from ptxgen.numerics.rowops import TABLE, RowOp
@@ -24,6 +25,7 @@ from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.operation import Op
 from ptxgen.program.parameters import ARRAY, NEEDED, OPTION, OPTIONAL, Parameter, outward, signature
+from ptxgen.runtime.strided import spread
 
 COLUMNS = {"sum": "sum", "prod": "prod", "mean": "mean", "amax": "max", "amin": "min"}
 """Those that kernels for columns carry out as well, of floats."""
@@ -89,8 +91,13 @@ class RowFunction(Op):
         rows = x if last else _last(b, x, (at,))
         view = b.given(target, x.shape, x.shape) if last else None
         for name in self.row.lengths:
-            if given[name] is not None:
-                how[name] = of_each(b, given[name], rows)
+            counts, takes = given[name], rows.shape[:-1]
+            if counts is not None and spread(counts.shape, counts.strides, takes) is None:
+                raise ShapeError(
+                    f"{name} has shape {list(counts.shape)}; takes what broadcasts to {list(takes)}"
+                )
+            if counts is not None:
+                how[name] = of_each(b, counts, rows)
         found = b.rows(self.row.name, rows, out=view, **how)
         return b.delivered(found if last else b.move(found, -1, at), target)
 

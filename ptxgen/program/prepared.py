@@ -259,7 +259,9 @@ class Hooks:
     """What else a front does. ``before``: lines at its beginning; ``checks``: expressions without
     which no code is looked up; ``keyed``: expressions that decide, too; ``hit``: lines before a
     code is carried out; ``names``: what these speak of. ``watched``: whether calls with tensors
-    that need gradients are told apart. ``arrays``: whether codes are given the arrays, too.
+    that need gradients are told apart; ``recorded``: what those go to, of all arguments in order.
+    ``arrays``: whether codes are given the arrays, too. ``told``: whether the code is returned
+    beside the results, None where the call was followed.
     """
 
     before: Sequence[str] = ()
@@ -268,7 +270,9 @@ class Hooks:
     hit: Sequence[str] = ()
     names: Mapping[str, Any] = field(default_factory=dict)
     watched: bool = True
+    recorded: Callable[..., Any] | None = None
     arrays: bool = False
+    told: bool = False
 
 
 PLAIN = Hooks()
@@ -296,7 +300,7 @@ def front(
         "_find": find,
         "_missed": missed,
         "_into": into,
-        "_recorded": watched or functools.partial(missed, None),
+        "_recorded": hooks.recorded or watched or functools.partial(missed, None),
         **hooks.names,
     }
     heads, passed = [], []
@@ -325,6 +329,7 @@ def front(
         lines.append(f"        if ({' or '.join(body.grads)}) and _recording():")
         lines.append(f"            return _recorded({arguments})")
     handed = [*body.pointers, *(body.arrays if hooks.arrays else ())]
+    code, none = ("_code, ", "None, ") if hooks.told else ("", "")
     lines += [
         "        try:",
         *(f"            {line}" for line in body.lines),
@@ -336,9 +341,9 @@ def front(
         f"            _code = _code.of({', '.join(body.arrays)})",
         "        if _code is not None:",
         *(f"            {line}" for line in hooks.hit),
-        f"            return _code({', '.join(handed)})",
-        f"        return _missed(_key, {arguments})",
-        f"    return _missed(None, {arguments})",
+        f"            return {code}_code({', '.join(handed)})",
+        f"        return {none}_missed(_key, {arguments})",
+        f"    return {none}_missed(None, {arguments})",
     ]
     return _made(name, lines, f"<prepared {name}>", namespace)
 
@@ -435,14 +440,16 @@ class _Body:
                 self.grads.append(f"{n}.requires_grad")
                 low.append(n)
             elif p.kind in (OPTIONAL, EITHER):
-                self.lines.append(f"if type({n}) in _tensors:")
-                self.lines.append(f"    _p_{n} = {pointer}; _k_{n} = {whole}")
                 none = "None" if dialect.by_array else "0"
+                self.lines.append(f"if {n} is None: _p_{n} = {none}; _k_{n} = None")
+                self.lines.append(f"elif type({n}) in _tensors:")
+                self.lines.append(f"    _p_{n} = {pointer}; _k_{n} = {whole}")
                 self.lines.append(
                     f"else: _p_{n} = {none}; _k_{n} = _numbers[type({n})], {_NUMBER.format(n)}"
                 )
                 self.keys.append(f"_k_{n}")
-                self.grads.append(f"(type({n}) in _tensors and {n}.requires_grad)")
+                asked = f"{n} is not None and type({n}) in _tensors"
+                self.grads.append(f"({asked} and {n}.requires_grad)")
                 low.append(n)
             elif p.kind == OPERAND:
                 self.lines.append(f"if type({n}) in _tensors:")
@@ -508,7 +515,8 @@ def _option(p: Parameter) -> str:
         return "{0}"
     if isinstance(p.option, Flag):
         return "({0} if {0} is True or {0} is False else _exact({0}))"
-    return f"(_exact({{0}}) if type({{0}}) in _several else (type({{0}}), {_NUMBER}))"
+    number = f"(type({{0}}), {_NUMBER})"
+    return f"({{0}} if {{0}} is None else _exact({{0}}) if type({{0}}) in _several else {number})"
 
 
 def _exact(value: Any) -> Any:

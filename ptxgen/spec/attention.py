@@ -295,8 +295,8 @@ class AttentionSpec(Attends):
     def scratch(self) -> Mapping[str, Expr]:
         if self.part == "whole":
             return MappingProxyType({})
-        row = (WIDTH + 4) * 4
-        return MappingProxyType({"partial": tiles(self.rows) * SPLITS * self.rows * row})
+        held = tiles(self.rows) * SPLITS * minimum(ROWS, self.rows)
+        return MappingProxyType({"partial": held * (WIDTH + 4) * 4})
 
     @property
     def requires(self) -> Expr:

@@ -8,21 +8,40 @@ from ptxgen.expr import TRUE
 from ptxgen.numerics.attention import ATTENTION
 from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.spec import Key, Route, RouteTable
-from ptxgen.spec.attention import ROWS, SMS, SPACE, SPLITS, AttentionSpec, HopperSpec
+from ptxgen.spec.attention import EXTRA, ROWS, SMS, SPACE, SPLITS, AttentionSpec, HopperSpec
+from ptxgen.spec.attention_decode import DecodeSpec
 
 SMALL = 99
 """KiB of shared memory that a CTA has on any architecture."""
+LARGE = 163
+"""Those of one that has an SM for itself."""
+
+
+def _decode(dtype: str) -> list[Route]:
+    """Of few rows of a sequence; where these are one behind the other, on average."""
+    join = DecodeSpec(part="join", dtype=dtype)
+    few = (ROWS <= join.rows) | (ROWS < EXTRA * join.rows)
+    routes = []
+    for budget in (LARGE, SMALL):
+        whole, split = (DecodeSpec(part=p, budget=budget, dtype=dtype) for p in ("whole", "split"))
+        wanted = few & (split.grid <= SMS) if budget == LARGE else few
+        several = wanted & (SPLITS > 1)
+        routes += [
+            Route((split, join), several, "few rows: warps share 16, a CTA has a split"),
+            Route((whole,), wanted, "few rows: warps share 16, a CTA has all keys"),
+        ]
+    return routes
 
 
 def _table(
     dtype: str,
     *ctas: tuple[int, int],
-    hopper: bool = False,
+    half: bool = False,
     pinned: tuple[AttentionSpec, ...] = (),
 ) -> RouteTable:
     """``ctas``: warps, and KiB of shared memory, of CTAs, the larger first."""
     contract = ATTENTION[AUTO_TIER[dtype]]
-    routes = []
+    routes = _decode(dtype) if half else []
     for warps, budget in ctas:
         whole, split, join = (
             AttentionSpec(warps=warps, budget=kib, part=part, dtype=dtype, contract=contract)
@@ -31,7 +50,7 @@ def _table(
         wanted = TRUE if (warps, budget) == ctas[-1] else whole.rows // 2 < ROWS
         few = wanted & (SPLITS > 1) & (whole.grid < SMS * 2)
         routes.append(Route((split, join), few, "few rows, many keys: a CTA has a split"))
-        if hopper and not routes[1:]:
+        if half and (warps, budget) == ctas[0]:
             most = HopperSpec(dtype=dtype)
             routes.append(Route((most,), most.rows // 2 < ROWS, "Hopper: wgmma, the copy engine"))
         routes.append(Route((whole,), wanted, "a CTA has all keys"))
@@ -40,7 +59,7 @@ def _table(
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {
     ("attention", "half"): lambda: _table(
-        "bf16", (4, 163), (2, SMALL), hopper=True, pinned=(AttentionSpec(64, 64, rounded=True),)
+        "bf16", (4, 163), (2, SMALL), half=True, pinned=(AttentionSpec(64, 64, rounded=True),)
     ),
     ("attention", "f32"): lambda: _table("f32", (2, SMALL)),
 }

@@ -32,6 +32,7 @@ from ptxgen.program.operation import Backward, Op
 from ptxgen.program.parameters import (
     ARRAY,
     ARRAYS,
+    OPERAND,
     OPTION,
     OPTIONAL,
     READ,
@@ -43,6 +44,8 @@ from ptxgen.program.prepared import Hooks
 
 PLAIN = {torch.Tensor, torch.nn.Parameter}
 """The types of tensors that have no behaviour of their own."""
+NO_TENSORS = {type(None), bool, int, float}
+"""The types of most of what stands in the place of one."""
 NAMES = {getattr(torch, name): name for name in BYTES if hasattr(torch, name)}
 """The names of dtypes."""
 
@@ -66,11 +69,10 @@ def gradient_wanted(*operands: Any) -> bool | None:
         return None
     wanted = False
     for operand in operands:
-        if isinstance(operand, torch.Tensor):
-            if type(operand) not in PLAIN:
-                return None
+        kind = type(operand)
+        if kind in PLAIN:
             wanted = wanted or operand.requires_grad
-        elif isinstance(operand, torch.fx.Proxy):
+        elif kind not in NO_TENSORS and isinstance(operand, torch.Tensor | torch.fx.Proxy):
             return None
     return wanted and torch.is_grad_enabled()
 
@@ -88,7 +90,7 @@ def _refuse_tangents(*operands: Any) -> None:
 def recorded(op: Op, given: Mapping[str, Any]) -> Any:
     """A call of ``op`` with tensors that somebody watches: all arguments by name."""
     found = recorder(op)
-    args = tuple(given[n] for n in found.names)
+    args = tuple([given[n] for n in found.names])
     tensors = found.tensors(args)
     wanted = gradient_wanted(*tensors)
     if wanted is None:
@@ -139,6 +141,10 @@ class Recorder:
         self._aside = [p.name for p in op.parameters if p.kind in (WRITTEN, STREAM)]
         self.lists = any(p.kind == ARRAYS for p in op.parameters)
         self._plans: dict[Any, _Plan] = {}
+        self._codes: dict[Any, Any] = {}
+        self._by_code: dict[Any, _Plan] | None = None
+        if all(p.kind != OPERAND for p in op.parameters):  # else numbers, which codes do not know
+            self._by_code = {}
         self.watched: Callable[..., Any] = recorded
 
     @cached_property
@@ -153,7 +159,9 @@ class Recorder:
             "forward_ad": forward_ad,
             "_shown": self._watched,
         }
-        hooks = Hooks(before=[line.format(arguments) for line in BEFORE], names=names)
+        before = [line.format(arguments) for line in BEFORE]
+        alone = self.recorded if self.watched is recorded else None
+        hooks = Hooks(before=before, names=names, recorded=alone)
         frame = Frame(self.op, copies=True, watched=self.watched, hooks=hooks)
         made = frame.function
         made.__doc__, made.__module__ = self.op.doc, "ptxgen.torch"
@@ -164,7 +172,16 @@ class Recorder:
     @cached_property
     def compute(self) -> Callable[..., Any]:
         """The operation, unrecorded, of all arguments in order. It may return more results."""
-        return Frame(self.of, copies=True, placed=True, hooks=Hooks(watched=False)).function
+        return self._computing(Hooks(watched=False))
+
+    @cached_property
+    def told(self) -> Callable[..., Any]:
+        """The code of :attr:`compute`, or None, and what that returns."""
+        return self._computing(Hooks(watched=False, told=True))
+
+    def _computing(self, hooks: Hooks) -> Callable[..., Any]:
+        frame = Frame(self.of, copies=True, placed=True, memo=self._codes, hooks=hooks)
+        return frame.function
 
     def _watched(self, *args: Any) -> Any:
         return self.watched(self.op, dict(zip(self.names, args, strict=True)))
@@ -191,6 +208,13 @@ class Recorder:
             found += each if isinstance(each, tuple | list) else (each,)
         return found
 
+    def recorded(self, *args: Any) -> Any:
+        """As :func:`recorded`, where nobody watches but autograd."""
+        tensors = self.tensors(args)
+        if all([type(t) in PLAIN or type(t) in NO_TENSORS for t in tensors]):
+            return _apply(self, args, *tensors)
+        return self._watched(*args)
+
     def record(self, args: tuple[Any, ...], tensors: Sequence[Any]) -> Any:
         """The results, which autograd records."""
         return _apply(self, args, *tensors)
@@ -204,14 +228,29 @@ class Recorder:
 
     # -- gradients ----------------------------------------------------------------------------
     def plan(
+        self,
+        args: Sequence[Any],
+        needs: Sequence[bool],
+        tensors: Sequence[Any],
+        results: Sequence[Any],
+        code: Any = None,
+    ) -> _Plan:
+        """The gradients of calls like this one. ``code``: what has carried it out, if known."""
+        if code is None or self._by_code is None:
+            return self._plan(args, needs, tensors, results)
+        key = code, tuple(needs)
+        found = self._by_code.get(key)
+        if found is None:
+            found = self._plan(args, needs, tensors, results)
+            remember(self._by_code, key, found)
+        return found
+
+    def _plan(
         self, args: Sequence[Any], needs: Sequence[bool], tensors: Sequence[Any], results: Any
     ) -> _Plan:
-        """The gradients of calls like this one."""
-        how = tuple(_hashable(args[i]) for i in self._options)
-        kinds = tuple(
-            (t.shape, t.dtype) if isinstance(t, torch.Tensor) else t for t in (*tensors, *results)
-        )
-        key = how, tuple(needs), kinds, len(tensors)
+        how = [_hashable(args[i]) for i in self._options]
+        kinds = [t if type(t) in NO_TENSORS else (t.shape, t.dtype) for t in (*tensors, *results)]
+        key = (*how, *needs, *kinds, len(tensors))
         found = self._plans.get(key)
         if found is None:
             found = _Plan(self, args, needs, tensors, results)
@@ -237,7 +276,7 @@ def no_gradient(op: Op) -> GradError:
 
 
 def _hashable(value: Any) -> Any:
-    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
+    return tuple(map(_hashable, value)) if type(value) in (list, tuple) else value
 
 
 class _Plan:
@@ -395,9 +434,9 @@ class Recorded(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, of: Recorder, args: tuple[Any, ...], *tensors: Any) -> Any:
-        found = of.compute(*args)
+        code, found = of.told(*args)
         results = found if isinstance(found, tuple) else (found,)
-        plan = ctx.plan = of.plan(args, ctx.needs_input_grad[2:], tensors, results)
+        plan = ctx.plan = of.plan(args, ctx.needs_input_grad[2:], tensors, results, code)
         saved, ctx.updates = plan.given(tensors, results)
         ctx.save_for_backward(*saved)
         if plan.exact:

@@ -1,0 +1,166 @@
+"""``ptxgen bench attention --step``: four layers of a Llama of 8 billion weights, stock and ours.
+
+Stock PyTorch beside ``ptxgen.torch.batch_invariant()``, both with
+``scaled_dot_product_attention``. There is next to no vocabulary, so that layers are what is timed.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ptxgen.bench import measure, model, results
+from ptxgen.ui import emit, table
+
+SHAPE = model.Shape(
+    layers=4,
+    hidden=4096,
+    heads=32,
+    kv_heads=8,
+    inner=14336,
+    vocabulary=1024,
+    batch=1,
+    length=4096,
+    attention="sdpa",
+)
+DECODED = 32, 2048
+"""Sequences, and keys of each with the token that is computed."""
+COUNT = 7
+
+
+@dataclass(frozen=True)
+class Row:
+    """Medians of ms, host included, and the most memory that PyTorch had allocated, bytes (None of
+    graphs, which keep theirs).
+    """
+
+    what: str
+    stock_ms: float
+    ours_ms: float
+    stock_bytes: int | None
+    ours_bytes: int | None
+
+
+class Cached(model.Llama):
+    """Keys and values lie where they stay, with room for one token's behind them."""
+
+    def reserve(self, sequences: int, keys: int) -> list[Any]:
+        """A cache of ``keys - 1`` random ones."""
+        s = self.shape
+        size = 2, sequences, s.kv_heads, keys, self.width
+        self._memory = [
+            self.torch.randn(size, device="cuda", dtype=self.norm.dtype) for _ in self.layers
+        ]
+        return [tuple(both[..., :-1, :]) for both in self._memory]
+
+    def extended(self, cache: list[Any], i: int, k: Any, v: Any) -> tuple[Any, Any]:
+        """The memory of layer ``i``, with the new ones written behind the others."""
+        keys, values = self._memory[i]
+        keys[..., -1:, :].copy_(k)
+        values[..., -1:, :].copy_(v)
+        return keys, values
+
+
+def rows(
+    torch: Any, shape: model.Shape = SHAPE, decoded: tuple[int, int] = DECODED, count: int = COUNT
+) -> Iterator[Row]:
+    """A training step (loss and gradients), the forward pass, and a token, ways in turns."""
+    llama = Cached(torch, shape)
+    random = torch.Generator(device="cuda").manual_seed(1)
+
+    def draw(*size: int) -> Any:
+        return torch.randint(shape.vocabulary, size, device="cuda", generator=random)
+
+    blocks = model.blocks(torch)
+    ways = [blocks["stock"], blocks["ptxgen"]]
+    tokens, targets = draw(shape.batch, shape.length), draw(shape.batch * shape.length)
+    kept = [llama.embedding, llama.head, *(w for layer in llama.layers for w in layer.values())]
+    weights = list({id(w): w for w in kept}.values())
+
+    def train() -> None:
+        logits = llama(tokens).flatten(0, 1).float()
+        loss = torch.nn.functional.cross_entropy(logits, targets)
+        torch.autograd.grad(loss, weights)
+
+    def forward() -> None:
+        with torch.no_grad():
+            llama(tokens)
+
+    for weight in weights:
+        weight.requires_grad_()
+    yield _row(torch, "training step", ways, [train, train], count)
+    yield _row(torch, "forward", ways, [forward, forward], count)
+
+    token, cache = draw(decoded[0], 1), llama.reserve(*decoded)
+    graphs = []
+    for way in ways:
+        with way(), torch.no_grad():
+            graphs.append(_captured(torch, lambda: llama(token, cache)))
+    sizes = " x ".join(map(str, decoded))
+    row = _row(torch, f"token of {sizes}, CUDA graph", ways, [g.replay for g in graphs], 5 * count)
+    yield replace(row, stock_bytes=None, ours_bytes=None)
+
+
+def _captured(torch: Any, call: Callable[[], Any]) -> Any:
+    """A CUDA graph of ``call``."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            call()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    return graph
+
+
+def _row(
+    torch: Any,
+    what: str,
+    ways: Sequence[Callable[[], AbstractContextManager[Any]]],
+    works: Sequence[Callable[[], Any]],
+    count: int,
+) -> Row:
+    times: list[list[float]] = [[] for _ in ways]
+    peaks = [0 for _ in ways]
+    for turn in range(count + 2):
+        for i, (way, work) in enumerate(zip(ways, works, strict=True)):
+            with way():
+                torch.cuda.reset_peak_memory_stats()
+                taken = model.ms(torch, work)
+                peaks[i] = torch.cuda.max_memory_allocated()
+            if turn > 1:  # the first are to warm up
+                times[i].append(taken)
+    stock, ours = map(statistics.median, times)
+    return Row(what, stock, ours, *peaks)
+
+
+def row_table(found: Sequence[Row]) -> str:
+    """For people."""
+    lines = []
+    for r in found:
+        line = [r.what, f"{r.stock_ms:.3f}", f"{r.ours_ms:.3f}", f"{r.ours_ms / r.stock_ms:.3f}"]
+        stock, ours = r.stock_bytes, r.ours_bytes
+        memory: list[str | None] = [None, None, None]
+        if stock and ours:
+            memory = [f"{stock / 1e9:.2f}", f"{ours / 1e9:.2f}", f"{ours / stock:.3f}"]
+        lines.append([*line, *memory])
+    header = ("what", "stock ms", "ours ms", "/ stock", "stock GB", "ours GB", "/ stock")
+    return table(lines, header)
+
+
+def command(torch: Any, dtype: str, path: Path | None) -> int:
+    """Times, prints, and writes the rows to ``path``."""
+    measure.warm_up(torch)
+    surroundings = measure.environment(torch, measure.limits(torch, "tc"), 0)
+    found = list(rows(torch, replace(SHAPE, dtype=dtype)))
+    if path:
+        results.write_records(path, results.records(found, surroundings))
+    emit(results.heading(surroundings))
+    emit(row_table(found))
+    return 0

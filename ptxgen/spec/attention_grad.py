@@ -271,7 +271,6 @@ class HopperGradSpec(AttentionGradSpec):
     family: ClassVar[str] = "attention_grad_wgmma"
     parts: ClassVar[tuple[str, ...]] = ("dq", "dkdv")
     ring_swizzled: ClassVar[bool] = True
-    producer_registers: ClassVar[int] = 24
     STAGES_MAX: ClassVar[int] = 4
     BOX: ClassVar[int] = BOX
     meanings: ClassVar[Mapping[str, str]] = {
@@ -298,6 +297,12 @@ class HopperGradSpec(AttentionGradSpec):
     @property
     def threads(self) -> int:
         return (self.consumers + 1) * WARPGROUP
+
+    @property
+    def producer_registers(self) -> int:
+        """What the others leave to a thread of the producer."""
+        all_of_them = ARCHITECTURES[self.min_arch].registers_per_sm // WARPGROUP
+        return min(40, (all_of_them - self.consumers * self.registers) // 8 * 8)
 
     # -- what a CTA has ---------------------------------------------------------------------
     @property
@@ -383,6 +388,11 @@ class HopperGradSpec(AttentionGradSpec):
     def place_at(self) -> int:
         """Where it is said which rows or keys a CTA has."""
         return self.votes_at + self.warps * 2 * 4
+
+    @property
+    def reach_at(self) -> int:
+        """And what streams past these."""
+        return self.place_at + 48
 
     @property
     def barriers_at(self) -> int:

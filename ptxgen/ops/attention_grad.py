@@ -43,8 +43,6 @@ _sunk = Pointwise(
     lambda sink, lse, delta: where(lse == -inf, 0, -functions.exp(sink - lse) * delta), "sunk"
 )
 """What a row adds to the gradient of its sink."""
-_BROUGHT = ("q", "k", "v", "dout")
-"""What Hopper's kernels have the copy engine bring."""
 
 
 def _like(name: str, x: Buffer, shape: tuple[int, ...], dtype: str) -> None:
@@ -162,7 +160,8 @@ def attention_backward(
     if of.packed and cu_seqlens_k is None:
         arrays["cu_seqlens_k"] = cu_seqlens
     bind = {n: x for n, x in arrays.items() if x is not None}
-    plain = mask is None and not form.rounded and all(map(_apart, (arrays[n] for n in _BROUGHT)))
+    brought = all(_brought(n, arrays[n]) for n in ("q", "k", "v", "dout"))
+    plain = mask is None and not form.rounded and brought
     for part in parts(form.head, form.head_v):
         ours = {"dkdv": {"dk", "dv"}, "dq": {"dq", "dlogits"}}.get(part, {part})
         left = {*written, "dlogits"} - ours | ({"v", "delta"} if part == "dv" else set())
@@ -170,15 +169,19 @@ def attention_backward(
         sizes = _sizes(of, part, form, plain, what)
         problem = partial(Problem, key(part, form.dtype), form, sizes, tuple(scalars), what)
         own = {n: x for n, x in bind.items() if n not in left}
-        forced = kernel if kernel and kernel.startswith(f"attention_grad_{part}_") else None
+        forced = kernel if kernel and f"_{part}_" in kernel else None
         b.launch(problem, own, forced)
     return found
 
 
-def _apart(x: Buffer | None) -> bool:
-    """Whether elements lie at different places."""
+def _brought(name: str, x: Buffer | None) -> bool:
+    """Whether the copy engine can bring it: rows lie at different places, and so do heads and
+    sequences, but for those that share keys.
+    """
     assert x is not None
-    return all(s > 0 for s, n in zip(x.strides, x.shape, strict=True) if n > 1)
+    along = list(zip(x.strides, x.shape, strict=True))
+    kept = along[-3:-2] if name in ("k", "v") else along[:-1]
+    return all(s > 0 for s, n in kept if n > 1)
 
 
 def _sizes(

@@ -300,9 +300,10 @@ class HopperGradSpec(AttentionGradSpec):
 
     @property
     def producer_registers(self) -> int:
-        """What the others leave to a thread of the producer."""
-        all_of_them = ARCHITECTURES[self.min_arch].registers_per_sm // WARPGROUP
-        return min(40, (all_of_them - self.consumers * self.registers) // 8 * 8)
+        """What the others leave to a thread of the producer, of what a CTA is launched with."""
+        warpgroups = self.consumers + 1
+        launched = ARCHITECTURES[self.min_arch].registers_per_sm // (warpgroups * WARPGROUP) // 8 * 8
+        return launched * warpgroups - self.consumers * self.registers
 
     # -- what a CTA has ---------------------------------------------------------------------
     @property
@@ -423,8 +424,7 @@ class HopperGradSpec(AttentionGradSpec):
     # -- what it is given -------------------------------------------------------------------
     @property
     def abi(self) -> Abi:
-        left = ("bias", "mask", "slopes", "inner", "outer")
-        found = (p for p in super().abi.params if p.name.split("_")[0] not in left)
+        found = super().abi.params
         k, v = self.held if self.part == "dkdv" else self.streamed
         maps = (keys_map("k", k.box, k.swizzle), keys_map("v", v.box, v.swizzle))
         return Abi((*found, *maps, _rows_map("q"), _rows_map("dout")))

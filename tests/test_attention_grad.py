@@ -188,7 +188,7 @@ def test_lengths_and_layouts_on_hopper():
 
 @pytest.mark.parametrize("dtype", ["bf16", pytest.param("f16", marks=pytest.mark.long)])
 def test_what_is_not_seen_on_hopper(dtype):
-    """Keys, values, queries and gradients that are no numbers do not reach who does not see them."""
+    """What is no number does not reach who does not see it: keys, values, queries, gradients."""
     given = draw(dtype, *shapes(1, 2, 1, 20, 150, 64))
     clean = on_hopper(*given, causal=True)
     do, q, k, v = (x.copy() for x in given)
@@ -197,9 +197,9 @@ def test_what_is_not_seen_on_hopper(dtype):
     same_bits(found[0][:, :, :9], clean[0][:, :, :9])
     assert np.isnan(found[0][:, :, 19]).all()
     q[0, 1, 7, 2] = np.nan
-    found = on_hopper(given[0], q, *given[2:], causal=True)
     do[0, 1, 7, 2], do[0, 0, 3, 1] = np.inf, -np.inf
-    for found in (found, on_hopper(do, *given[1:], causal=True)):
+    for one, other in ((given[0], q), (do, given[1])):
+        found = on_hopper(one, other, *given[2:], causal=True)
         for one, other in zip(found[1:], clean[1:], strict=True):
             same_bits(one[..., 138:, :], other[..., 138:, :])
         assert np.isnan(found[1][..., :138, :]).any(-1).all()

@@ -184,9 +184,7 @@ def _brought(name: str, x: Buffer | None) -> bool:
     return all(s > 0 for s, n in kept if n > 1)
 
 
-def _sizes(
-    of: Sizes, part: str, form: Form, plain: bool, what: str
-) -> tuple[tuple[str, int], ...]:
+def _sizes(of: Sizes, part: str, form: Form, plain: bool, what: str) -> tuple[tuple[str, int], ...]:
     """The variables of the space. Raises ShapeError for what is too large."""
     held, past = (of.rows, of.keys) if part == "dq" else (of.keys, of.rows)
     sizes = {"ROWS": held, **of.tiled, "PAST": past}

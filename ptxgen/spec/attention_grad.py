@@ -302,7 +302,9 @@ class HopperGradSpec(AttentionGradSpec):
     def producer_registers(self) -> int:
         """What the others leave to a thread of the producer, of what a CTA is launched with."""
         warpgroups = self.consumers + 1
-        launched = ARCHITECTURES[self.min_arch].registers_per_sm // (warpgroups * WARPGROUP) // 8 * 8
+        launched = (
+            ARCHITECTURES[self.min_arch].registers_per_sm // (warpgroups * WARPGROUP) // 8 * 8
+        )
         return launched * warpgroups - self.consumers * self.registers
 
     # -- what a CTA has ---------------------------------------------------------------------

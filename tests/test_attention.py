@@ -95,13 +95,13 @@ def test_head_dimensions_on_hopper(head, head_v):
 
 def test_wide_sums_of_several_splits_on_hopper():
     shapes = (1, 1, 70, 192), (1, 1, 1100, 192), (1, 1, 1100, 192)
-    check(*draw(17, *shapes), causal=True, kernel=hopper("bf16", 192, 192))
+    check(*draw(17, *shapes), causal=True, kernel=kernel_of(HopperSpec, "bf16", 192, 192))
 
 
 def test_results_that_do_not_begin_at_16_bytes_on_hopper():
     q, k, v = draw(18, (1, 2, 70, 64), (1, 1, 90, 64), (1, 1, 90, 64))
     out = np.zeros((1, 2, 70, 67), BF16)[..., 3:]
-    found = ptxgen.attention(q, k, v, kernel=hopper("bf16", 64, 64), out=out)
+    found = ptxgen.attention(q, k, v, kernel=kernel_of(HopperSpec, "bf16", 64, 64), out=out)
     same([found], [reference.attention(q, k, v)])
 
 
@@ -112,7 +112,7 @@ WALKS = [pytest.param({}, 2), pytest.param({"seed": 2, "early": True}, 3, marks=
 def test_ctas_that_walk_over_tiles_on_hopper(settings, sms):
     device = CpuDevice(**settings)
     device.sms = sms
-    kernel = hopper("bf16", 64, 64)
+    kernel = kernel_of(HopperSpec, "bf16", 64, 64)
     q, k, v = draw(19, (1, 2, 300, 64), (1, 1, 1100, 64), (1, 1, 1100, 64))
     v[0, 0, 1099, 3] = np.nan
     packed = draw(20, (600, 2, 64), (600, 2, 64), (600, 2, 64))

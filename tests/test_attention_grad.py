@@ -17,6 +17,7 @@ from ptxgen.build.render import source
 from ptxgen.errors import DtypeError, GradError, OptionError, ShapeError
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec.attention import Form
+from ptxgen.spec.attention_grad import HopperGradSpec
 from ptxgen.tiles import TABLES
 from ptxgen.tiles.attention_grad import key
 
@@ -137,6 +138,82 @@ def test_bits_of_layouts_and_lengths():
     assert not dk[55:].any()
 
 
+# -- Hopper's kernels ---------------------------------------------------------------------------
+def on_hopper(do, q, k, v, **how):
+    """The gradients by Hopper's kernels, which have the bits of the oracle."""
+    dtype = {"bfloat16": "bf16", "float16": "f16"}[q.dtype.name]
+    heads = (-(-x.shape[-1] // 16) * 16 for x in (q, v))
+    form = Form(dtype, next(heads), next(heads))
+    kernels = (HopperGradSpec(part).of(form).name for part in HopperGradSpec.parts)
+    by_rows, by_keys = (both(do, q, k, v, kernel=name, **how) for name in kernels)
+    return by_rows[0], *by_keys[1:]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "sizes"),
+    [
+        ("bf16", (1, 4, 2, 40, 300, 64)),
+        ("bf16", (1, 2, 2, 35, 200, 128)),
+        ("bf16", (1, 7, 1, 30, 100, 36, 20)),
+        pytest.param("bf16", (1, 2, 1, 150, 270, 128, 64), marks=pytest.mark.long),
+        pytest.param("f16", (2, 6, 2, 70, 70, 96), marks=pytest.mark.long),
+        pytest.param("f16", (1, 40, 1, 20, 60, 80), marks=pytest.mark.long),
+        pytest.param("bf16", (1, 128, 1, 3, 40, 64), marks=pytest.mark.long),
+    ],
+    ids=str,
+)
+def test_bits_on_hopper(dtype, sizes):
+    """Heads that share keys, as many as a box of rows takes, in several boxes and one by one."""
+    given = draw(dtype, *shapes(*sizes))
+    for how in ({"causal": True}, {}, {"causal": True, "window": 20}, {"window": 37}):
+        on_hopper(*given, **how)
+
+
+def test_lengths_and_layouts_on_hopper():
+    do, q, k, v = draw("bf16", *shapes(2, 4, 2, 7, 200, 64))
+    on_hopper(do, q, k, v, lengths=ints(130, 7), starts=ints(3, 100), causal=True)
+    how = {"lengths": ints(130, 7), "query_lengths": ints(7, 2), "window": 20}
+    on_hopper(do, q, k, v, **how)
+    turned = [x.swapaxes(1, 2) for x in (do, q, k, v)]
+    on_hopper(*turned, causal=True, layout="bshd")
+    packed = draw("bf16", (60, 4, 64), (60, 4, 64), (60, 2, 64), (60, 2, 64))
+    on_hopper(*packed, cu_seqlens=ints(0, 5, 5, 40, 60), causal=True)
+    shared = draw("bf16", (2, 2, 2, 9, 64), (2, 2, 2, 9, 64), (1, 20, 64), (1, 20, 64))
+    on_hopper(*shared, causal=True)
+    short = *(x[:20] for x in packed[:2]), *packed[2:]
+    ends = {"cu_seqlens": ints(0, 5, 5, 10, 20), "cu_seqlens_k": ints(0, 5, 25, 40, 55)}
+    dk = on_hopper(*short, **ends, causal=True)[1]
+    assert not dk[55:].any()
+
+
+@pytest.mark.parametrize("dtype", ["bf16", pytest.param("f16", marks=pytest.mark.long)])
+def test_what_is_not_seen_on_hopper(dtype):
+    """What is no number does not reach who does not see it: keys, values, queries, gradients."""
+    given = draw(dtype, *shapes(1, 2, 1, 20, 150, 64))
+    clean = on_hopper(*given, causal=True)
+    do, q, k, v = (x.copy() for x in given)
+    v[0, 0, 140, 3], k[0, 0, 149, 5] = np.nan, np.inf
+    found = on_hopper(given[0], given[1], k, v, causal=True)
+    same_bits(found[0][:, :, :9], clean[0][:, :, :9])
+    assert np.isnan(found[0][:, :, 19]).all()
+    q[0, 1, 7, 2] = np.nan
+    do[0, 1, 7, 2], do[0, 0, 3, 1] = np.inf, -np.inf
+    for one, other in ((given[0], q), (do, given[1])):
+        found = on_hopper(one, other, *given[2:], causal=True)
+        for one, other in zip(found[1:], clean[1:], strict=True):
+            same_bits(one[..., 138:, :], other[..., 138:, :])
+        assert np.isnan(found[1][..., :138, :]).any(-1).all()
+    for by in (100, 1e3 if dtype == "f16" else 1e18):
+        on_hopper(do, (q * by).astype(q.dtype), (k * by).astype(k.dtype), v)
+
+
+def test_masks_are_left_to_other_kernels():
+    do, q, k, v = draw("bf16", *shapes(1, 2, 1, 70, 150, 64))
+    name = HopperGradSpec("dq").of(Form("bf16", 64, 64)).name
+    with pytest.raises(OptionError, match="does not serve"):
+        both(do, q, k, v, mask=np.ones((70, 150), bool), kernel=name)
+
+
 def test_bits_without_keys_or_queries():
     do, q, k, v = draw("bf16", *shapes(1, 2, 1, 20, 70, 64))
     for given in ((do, q, k[:, :, :0], v[:, :, :0]), (do[:, :, :0], q[:, :, :0], k, v)):
@@ -148,10 +225,20 @@ def test_no_kernel_up_to_128_spills():
     for dtype in ("bf16", "f32"):
         for part in ("dq", "dkdv"):
             for rounded in (False, True):
-                spec = TABLES[key(part, dtype)].routes[0].kernels[0]
+                routes = TABLES[key(part, dtype)].routes
+                spec = next(r.main for r in routes if not isinstance(r.main, HopperGradSpec))
                 spec = spec.of(Form(dtype, 128, 128, rounded))
                 made = compile_cubin(source(spec), name=spec.name, arch="sm_90")
                 assert made.resources.spill_stores == 0, spec.name
+
+
+@pytest.mark.parametrize(("head", "part"), [(64, "dq"), (64, "dkdv"), (128, "dq"), (128, "dkdv")])
+def test_products_on_hopper_overlap(head, part):
+    """The compiler makes no product wait for another, and hardly spills."""
+    spec = HopperGradSpec(part, head, head)
+    made = compile_cubin(source(spec), name=spec.name, arch="sm_90a")
+    assert "C751" not in made.log and "C752" not in made.log, made.log
+    assert made.resources.spill_stores <= 64, made.resources
 
 
 # -- what gradients depend on -------------------------------------------------------------------

@@ -425,7 +425,7 @@ def test_specs_run_on_an_architecture_that_has_room(name: str) -> None:
         new_enough = arch.compute >= ARCHITECTURES[oldest].compute
         # Of wgmma no other architecture has the instructions; of f64 mma, the shapes or the speed.
         only_there = (
-            spec.family in ("wgmma", "packed", "attention_wgmma")
+            spec.family in ("wgmma", "packed", "attention_wgmma", "attention_grad_wgmma")
             or getattr(spec, "multiplier", "") in ("wgmma", "mma64")
             or getattr(spec, "unit", "") == "mma"
         )

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+import torch_fakes
 from bits import same_bits
 
 import ptxgen
@@ -336,3 +337,11 @@ def test_queries_without_keys_have_no_weight():
     with pt.batch_invariant(strict=True):
         y = sdpa(q, k, v, attn_mask=torch.full((5, 5), -math.inf))
     assert not y.any()
+
+
+def test_one_key_for_all_tokens_is_copied_for_the_copy_engine(monkeypatch):
+    device = torch_fakes.gpu(monkeypatch)
+    q, k, v = operands((1, 2, 80, 64), (1, 1, 1, 64), (1, 1, 90, 64), dtype=torch.bfloat16)
+    _, apart = device.called(ptxgen.attention, q, k.expand(1, 1, 90, 64).contiguous(), v)
+    _, same = device.called(ptxgen.attention, q, k.expand(1, 1, 90, 64), v)
+    assert [f.kernel for f in same[1:]] == [f.kernel for f in apart]

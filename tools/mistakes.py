@@ -355,6 +355,20 @@ MISTAKES = (
         tests("test_attention.py", "test_features and causal"),
     ),
     Mistake(
+        "gradients that unseen rows reach, where these are no numbers",
+        TEMPLATE + "attention/hopper_dkdv.cu.j2",
+        "any_of_warpgroup(odd != odd,",
+        "any_of_warpgroup(odd > 0.0f,",
+        tests("test_attention_grad.py", "not_seen_on_hopper and bf16"),
+    ),
+    Mistake(
+        "a tile of rows whose heads are read from another query",
+        TEMPLATE + "attention/hopper_grad.cuh.j2",
+        "return heads == group ?",
+        "return heads != group ?",
+        tests("test_attention_grad.py", "test_bits_on_hopper"),
+    ),
+    Mistake(
         "a split of attention of another length",
         "ptxgen/numerics/attention.py",
         "SPLIT = 1024",

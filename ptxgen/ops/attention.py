@@ -187,9 +187,13 @@ def within(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
 
 # -- arrays as kernels read them ----------------------------------------------------------------
 def _ready(b: ProgramBuilder, name: str, x: Buffer) -> Buffer:
-    """``x``, or a copy: rows of stride 1 that begin at multiples of 16 bytes."""
-    steps = (s for s, n in zip(x.strides[:-1], x.shape[:-1], strict=True) if n > 1)
-    if (x.shape[-1] == 1 or x.strides[-1] == 1) and alignment(name, x, *steps) >= 16:
+    """``x``, or a copy: rows of stride 1 that begin at multiples of 16 bytes. Tokens of keys lie at
+    different places, as the copy engine takes them.
+    """
+    steps = [s for s, n in zip(x.strides[:-1], x.shape[:-1], strict=True) if n > 1]
+    same = name in ("k", "v") and x.shape[-3] > 1 and not x.strides[-3]
+    plain = x.shape[-1] == 1 or x.strides[-1] == 1
+    if plain and not same and alignment(name, x, *steps) >= 16:
         return x
     unit = 16 // x.itemsize
     room = b.empty((*x.shape[:-1], -(-x.shape[-1] // unit) * unit), x.dtype, name)

@@ -35,7 +35,7 @@ from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.operation import op
 from ptxgen.program.parameters import Out
 from ptxgen.spec import Problem
-from ptxgen.spec.attention import ROWS_MAX
+from ptxgen.spec.attention import ROWS_MAX, Form
 from ptxgen.spec.attention_grad import SPACE
 from ptxgen.tiles.attention_grad import key, parts
 
@@ -160,22 +160,31 @@ def attention_backward(
     if of.packed and cu_seqlens_k is None:
         arrays["cu_seqlens_k"] = cu_seqlens
     bind = {n: x for n, x in arrays.items() if x is not None}
+    brought = _brought(arrays["q"]) and _brought(arrays["dout"])
+    plain = mask is None and not form.rounded and brought
     for part in parts(form.head, form.head_v):
         ours = {"dkdv": {"dk", "dv"}, "dq": {"dq", "dlogits"}}.get(part, {part})
         left = {*written, "dlogits"} - ours | ({"v", "delta"} if part == "dv" else set())
         what = f"attention_grad {part} {form} {of}"
-        sizes = _sizes(of, part, what)
+        sizes = _sizes(of, part, form, plain, what)
         problem = partial(Problem, key(part, form.dtype), form, sizes, tuple(scalars), what)
         own = {n: x for n, x in bind.items() if n not in left}
-        forced = kernel if kernel and kernel.startswith(f"attention_grad_{part}_") else None
+        forced = kernel if kernel and f"_{part}_" in kernel else None
         b.launch(problem, own, forced)
     return found
 
 
-def _sizes(of: Sizes, part: str, what: str) -> tuple[tuple[str, int], ...]:
+def _brought(x: Buffer | None) -> bool:
+    """Whether the copy engine can bring rows of queries: all lie at different places."""
+    assert x is not None
+    return all(s > 0 for s, n in zip(x.strides[:-1], x.shape[:-1], strict=True) if n > 1)
+
+
+def _sizes(of: Sizes, part: str, form: Form, plain: bool, what: str) -> tuple[tuple[str, int], ...]:
     """The variables of the space. Raises ShapeError for what is too large."""
     held, past = (of.rows, of.keys) if part == "dq" else (of.keys, of.rows)
     sizes = {"ROWS": held, **of.tiled, "PAST": past}
+    sizes |= {"DEPTH": form.head, "WIDTH": form.head_v, "PLAIN": int(plain)}
     if max(held, past) > ROWS_MAX or not SPACE.within.evaluate(sizes):
         raise ShapeError(
             f"{what}: takes at most {ROWS_MAX} keys, and rows of queries and heads; 2^31 tiles"

@@ -149,6 +149,7 @@ def parameters(step: Step, fired: tuple[str, ...], values: Mapping[str, int | fl
         box = param.box
         assert box is not None, "a map has a box"
         size = tuple(max(int(each.evaluate(environment)), 1) for each in box.size)
+        span = (n if isinstance(n, int) else int(n.evaluate(environment)) for n in box.box)
         maps.append(
             TensorBox(
                 pointer=fired.index(step.bound(box.operand)),
@@ -156,7 +157,7 @@ def parameters(step: Step, fired: tuple[str, ...], values: Mapping[str, int | fl
                 itemsize=box.itemsize,
                 size=size,
                 pitches=tuple(each.evaluate(environment) * box.itemsize for each in box.pitches),
-                box=(*box.box, *[1] * (len(size) - len(box.box))),
+                box=(*span, *[1] * (len(size) - len(box.box))),
                 swizzle=box.swizzle,
                 steps=box.steps,
             )

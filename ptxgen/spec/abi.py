@@ -45,16 +45,16 @@ class MapBox:
 
     ``operand``: the pointer parameter at which it starts. ``size``: elements along each dimension;
     ``pitches``: elements from one to the next along all but the first, as formulas. ``box``:
-    elements that the box spans, of further dimensions 1; ``steps``: of these it takes every so
-    many (empty: all); ``swizzle``: width in bytes of the pattern in shared memory (0, 32, 64 or
-    128). What is outside the array is read as zeros.
+    elements that the box spans, numbers or formulas, of further dimensions 1; ``steps``: of these
+    it takes every so many (empty: all); ``swizzle``: width in bytes of the pattern in shared memory
+    (0, 32, 64 or 128). What is outside the array is read as zeros.
     """
 
     operand: str
     size: tuple[Expr, ...]
     pitches: tuple[Expr, ...]
     itemsize: int
-    box: tuple[int, ...]
+    box: tuple[int | Expr, ...]
     swizzle: int = 128
     steps: tuple[int, ...] = ()
 

@@ -387,7 +387,7 @@ def strides(names: Iterable[str], *along: str) -> tuple[Param, ...]:
     return tuple(Param(f"{name}_{each}", "i64") for name in names for each in along)
 
 
-def _heads(name: str, box: tuple[int, int], swizzle: int) -> Param:
+def keys_map(name: str, box: tuple[int, int], swizzle: int) -> Param:
     """The tensor map of keys or values: dimension, tokens, heads, sequences. Where a stride is 0,
     there is one along that dimension.
     """
@@ -561,5 +561,5 @@ class HopperSpec(AttentionSpec):
         found = list(super().abi.params)
         found.insert([p.kind for p in found].index("i64"), ptr("kept", "float*"))
         k, v = self.tiles[1:]
-        maps = (_heads("k", k.box, k.swizzle), _heads("v", v.box, v.swizzle))
+        maps = (keys_map("k", k.box, k.swizzle), keys_map("v", v.box, v.swizzle))
         return Abi((*found, *maps))

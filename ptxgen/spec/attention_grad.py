@@ -7,6 +7,10 @@ keys, and stream the others past them.
 ``EXTRA``  tiles of rows that those may take besides: one for each, and one more; else 0
 ``PAIRS``  sequences times heads of keys; where sequences are one behind the other, heads
 ``PAST``   what streams past them: the other of both
+``DEPTH``  the head dimension of keys, filled up to 16
+``WIDTH``  that of values
+``PLAIN``  whether logits are scores times a scale, without a mask of booleans, and the copy engine
+           can bring operands: rows and heads of these lie at different places
 ``SMS``    streaming multiprocessors of the device
 =========  =======================================================================================
 
@@ -19,31 +23,41 @@ from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, cast
 
-from ptxgen.expr import Expr, var
+from ptxgen.expr import Expr, all_of, const, select, var
 from ptxgen.numerics import attention
 from ptxgen.numerics.contract import Contract
 from ptxgen.spec import formula as cuda
-from ptxgen.spec.abi import Abi, Param, ptr
+from ptxgen.spec.abi import Abi, MapBox, Param, ptr
 from ptxgen.spec.attention import (
+    DEPTH,
     EXTRA,
+    HEADS,
     LISTED,
+    PANEL,
     ROWS,
     ROWS_MAX,
+    SEQS,
+    WIDTH,
     Attends,
     Form,
     context,
+    keys_map,
     strides,
     tiles,
 )
 from ptxgen.spec.base import (
+    ARCHITECTURES,
     GRID_MAX,
     INDEX_MAX,
     WARP,
+    Expect,
+    KernelSpec,
     check,
 )
-from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
+from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
+from ptxgen.spec.wgmma import WARPGROUP, Instruction, Operand
 
-PAST = var("PAST")
+PAST, PLAIN, GROUP = var("PAST"), var("PLAIN"), var("GROUP")
 TILE_MIN = 16
 """Rows or keys of the smallest tile."""
 SPACE = Space(
@@ -53,11 +67,16 @@ SPACE = Space(
         ("EXTRA", Between(0, ROWS_MAX)),
         ("PAIRS", SIZE),
         ("PAST", Between(1, ROWS_MAX)),
+        ("DEPTH", Between(16, attention.HEAD_MAX)),
+        ("WIDTH", Between(16, attention.HEAD_MAX)),
+        ("PLAIN", OneOf((0, 1))),
         ("SMS", Between(1, SMS_MAX)),
     ),
     within=tiles(TILE_MIN) <= GRID_MAX,
 )
 PARTS = ("dq", "dkdv", "dk", "dv")
+BOX = 64
+"""Rows that the copy engine brings at a time."""
 REGISTERS = {"dkdv": (160, 144)}
 REGISTERS_ELSE = 144, 144
 """Sums and scores that a lane may have without spills; where logits are rounded."""
@@ -214,6 +233,210 @@ class AttentionGradSpec(Attends):
             f"contract {self.contract}: {self.contract.step}",
             f"{self.form}: {self.part}; {self.rows} {held}, {past} in tiles of {self.tile}, "
             f"{self.STAGES} stages, {self.shared_bytes} bytes of shared memory",
+            f"requires {self.requires}",
+            f"grid {self.grid}",
+        )
+
+
+def _rows_map(name: str) -> Param:
+    """The tensor map of queries or of results' gradients: dimension, heads, tokens, sequences. A
+    box has :data:`BOX` rows, or as many of a query's heads as divide both, a power of two.
+    """
+    x = name.upper()
+    size = var("HEAD" if name == "q" else "HEAD_V")
+    row = (size + 7) // 8 * 8
+    steps = var(f"{x}_HEAD"), var(f"{x}_ROW"), var(f"{x}_BATCH")
+    counts = HEADS * GROUP, var("QUERIES"), SEQS
+    sizes = tuple(select(s > 0, n, 1) for s, n in zip(steps, counts, strict=True))
+    pitches = tuple(select(s > 0, s, row) for s in steps)
+    heads, tokens = const(1), const(1)
+    for power in (1 << i for i in range(BOX.bit_length())):
+        heads = select((GROUP % power).eq(0), power, heads)
+        tokens = select(GROUP.eq(power), BOX // power, tokens)
+    found = MapBox(name, (size, *sizes), pitches, 2, (PANEL, heads, tokens))
+    return Param(f"map_{name}", "map", "const __grid_constant__ TensorMap", found)
+
+
+@dataclass(frozen=True)
+class HopperGradSpec(AttentionGradSpec):
+    """By wgmma and the copy engine: ``warps`` of consumers, four a warpgroup of 64 rows or keys,
+    and one warpgroup that has the others brought. ``registers``: of a consumer's thread.
+    """
+
+    warps: int = 8
+    budget: int = 227
+    min_arch: str = "sm_90"
+    registers: int = 240
+
+    family: ClassVar[str] = "attention_grad_wgmma"
+    parts: ClassVar[tuple[str, ...]] = ("dq", "dkdv")
+    ring_swizzled: ClassVar[bool] = True
+    STAGES_MAX: ClassVar[int] = 4
+    BOX: ClassVar[int] = BOX
+    meanings: ClassVar[Mapping[str, str]] = {
+        **AttentionGradSpec.meanings,
+        "registers": "of a consumer's thread",
+    }
+
+    def __post_init__(self) -> None:
+        self.check_form()
+        name = type(self).__name__
+        check(self.warps % 4 == 0, name, "warps of whole warpgroups", self.warps, 4)
+        check(not self.rounded, name, "rounded", self.rounded, False)
+        check(self.stages >= 2, name, "stages in the budget", self.stages, ">= 2")
+
+    @property
+    def template(self) -> str:  # type: ignore[override]
+        return f"attention/hopper_{self.part}.cu.j2"
+
+    @property
+    def consumers(self) -> int:
+        """Warpgroups that multiply."""
+        return self.warps // 4
+
+    @property
+    def threads(self) -> int:
+        return (self.consumers + 1) * WARPGROUP
+
+    @property
+    def producer_registers(self) -> int:
+        """What the others leave to a thread of the producer, of what a CTA is launched with."""
+        warpgroups = self.consumers + 1
+        launched = (
+            ARCHITECTURES[self.min_arch].registers_per_sm // (warpgroups * WARPGROUP) // 8 * 8
+        )
+        return launched * warpgroups - self.consumers * self.registers
+
+    # -- what a CTA has ---------------------------------------------------------------------
+    @property
+    def depth(self) -> int:
+        return -(-self.head // PANEL) * PANEL
+
+    @property
+    def width(self) -> int:
+        return -(-self.head_v // PANEL) * PANEL
+
+    @property
+    def tile(self) -> int:
+        if self.part == "dkdv":
+            return BOX
+        return 128 if self.depth + self.width <= 128 else 96
+
+    @property
+    def held(self) -> tuple[Operand, Operand]:
+        """Rows' queries and gradients ("dq"), or keys and values, which a CTA keeps."""
+        names = ("q", "dout") if self.part == "dq" else ("k", "v")
+        return self._pair(names, self.rows)
+
+    @property
+    def streamed(self) -> tuple[Operand, Operand]:
+        """The others, as products of scores read them."""
+        return self._pair(("k", "v") if self.part == "dq" else ("q", "dout"), self.tile)
+
+    def _pair(self, names: tuple[str, str], outer: int) -> tuple[Operand, Operand]:
+        x, y = names
+        return Operand(x, True, outer, self.depth, 1), Operand(y, True, outer, self.width, 1)
+
+    @property
+    def summed(self) -> tuple[Operand, Operand]:
+        """And as sums read them."""
+        x, y = self.streamed
+        widths = (x, self.depth), (y, self.width)
+        first, second = (Operand(t.name, False, n, self.tile, 1) for t, n in widths)
+        return first, second
+
+    @property
+    def scores(self) -> Instruction:
+        """What scores are made by."""
+        return Instruction(self.tile, self.dtype)
+
+    @property
+    def sums(self) -> tuple[Instruction, ...]:
+        """What is added up by: for queries or keys, and for values."""
+        widths = (self.head,) if self.part == "dq" else (self.head, self.head_v)
+        return tuple(Instruction(n, self.dtype, True, (False, True)) for n in widths)
+
+    @property
+    def stage(self) -> int:
+        """Bytes of a stage: of keys or of values ("dq"); of queries and of gradients."""
+        x, y = (t.bytes for t in self.streamed)
+        return max(x, y) if self.part == "dq" else x + y
+
+    @property
+    def ring_at(self) -> int:
+        return sum(t.bytes for t in self.held)
+
+    @property
+    def known(self) -> int:
+        """Bytes of what is known of a stage's rows: numbers of each, and of all."""
+        return 0 if self.part == "dq" else 4 * 4 * self.tile + 128
+
+    @property
+    def stages(self) -> int:
+        """Stages that the ring has room for."""
+        room = (self.budget << 10) - self.ring_at - 320
+        return min(self.STAGES_MAX + (self.part == "dq"), room // (self.stage + self.known + 16))
+
+    @property
+    def known_at(self) -> int:
+        """Where that is."""
+        return self.ring_at + self.stages * self.stage
+
+    @property
+    def votes_at(self) -> int:
+        """Where warps tell those of their warpgroup what they found: two times a word each."""
+        return self.known_at + self.stages * self.known
+
+    @property
+    def place_at(self) -> int:
+        """Where it is said which rows or keys a CTA has."""
+        return self.votes_at + self.warps * 2 * 4
+
+    @property
+    def reach_at(self) -> int:
+        """And what streams past these."""
+        return self.place_at + 48
+
+    @property
+    def barriers_at(self) -> int:
+        """Where the mbarriers are: two of a stage, and one of what is held."""
+        return self.place_at + 64
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.barriers_at + 16 * self.stages + 8
+
+    # -- where it is right ------------------------------------------------------------------
+    @property
+    def requires(self) -> Expr:
+        depth, width = LISTED
+        fits = (PLAIN.eq(1), depth >= DEPTH, width >= WIDTH)
+        return all_of((*fits, self.grid <= GRID_MAX))
+
+    def runs_on(self, arch: str) -> bool:
+        """Only on sm_90: later architectures have other instructions."""
+        return ARCHITECTURES[arch].compute == ARCHITECTURES[self.min_arch].compute
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        forms = (self.scores, *self.sums)
+        products = (Expect(f"wgmma.mma_async.sync.aligned.{form}", ()) for form in forms)
+        return (*products, *KernelSpec.expects.__get__(self))
+
+    # -- what it is given -------------------------------------------------------------------
+    @property
+    def abi(self) -> Abi:
+        found = super().abi.params
+        k, v = self.held if self.part == "dkdv" else self.streamed
+        maps = (keys_map("k", k.box, k.swizzle), keys_map("v", v.box, v.swizzle))
+        return Abi((*found, *maps, _rows_map("q"), _rows_map("dout")))
+
+    def describe(self) -> tuple[str, ...]:
+        held, past = ("rows", "keys") if self.part == "dq" else ("keys", "rows")
+        return (
+            f"contract {self.contract}: {self.contract.step}",
+            f"{self.form}: {self.part}; {self.rows} {held}, {past} in tiles of {self.tile}, "
+            f"{self.stages} stages, {self.shared_bytes} bytes of shared memory",
             f"requires {self.requires}",
             f"grid {self.grid}",
         )

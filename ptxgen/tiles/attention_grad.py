@@ -8,8 +8,8 @@ from ptxgen.expr import TRUE
 from ptxgen.numerics.attention import ATTENTION_GRAD
 from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.spec import Key, Route, RouteTable
-from ptxgen.spec.attention import LISTED, SMS
-from ptxgen.spec.attention_grad import PARTS, SPACE, AttentionGradSpec
+from ptxgen.spec.attention import LISTED, ROWS, SMS
+from ptxgen.spec.attention_grad import PARTS, SPACE, AttentionGradSpec, HopperGradSpec
 
 Ctas = tuple[tuple[int, int], ...]
 CTAS: dict[str, dict[str, Ctas]] = {
@@ -52,6 +52,9 @@ def _table(part: str, kind: str) -> RouteTable:
     contract = ATTENTION_GRAD[AUTO_TIER[dtype]]
     head = WIDE if part in ("dk", "dv") else LISTED[0]
     routes = []
+    if kind == "half" and part in HopperGradSpec.parts:
+        most = HopperGradSpec(part, dtype=dtype, contract=contract)
+        routes.append(Route((most,), most.rows // 2 < ROWS, "Hopper: wgmma, the copy engine"))
     for warps, budget in ctas:
         spec = AttentionGradSpec(
             part, head, head, warps=warps, budget=budget, dtype=dtype, contract=contract

@@ -17,7 +17,8 @@ ATTENTION_GRAD = {
 
 
 def candidates(
-    table: str, arch: str, rows: int, extra: int, pairs: int, past: int, sms: int, time: Time,
+    table: str, arch: str, rows: int, extra: int, pairs: int, past: int, depth: int, width: int,
+    plain: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     # 0: small tiles

@@ -1,5 +1,4 @@
-"""Dispatch of attention_grad dq half, attention_grad dkdv half, attention_grad dk half,
-attention_grad dk f32: attention_grad.
+"""Dispatch of attention_grad dk half, attention_grad dk f32: attention_grad.
 
 Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
@@ -11,22 +10,19 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 # ATTENTION_GRAD: kernel, rows_each
 ATTENTION_GRAD = {
-    "attention_grad_dq_half": (("attention_grad_dq_bf16_128_64_6fa0b2", 64),),
-    "attention_grad_dkdv_half": (("attention_grad_dkdv_bf16_128_128_918c55", 128),),
     "attention_grad_dk_half": (("attention_grad_dk_bf16_256_64_ad3844", 64),),
     "attention_grad_dk_f32": (("attention_grad_dk_f32_256_32_2e35f9", 32),),
 }
 # ATTENTION_GRAD1: kernel, rows_each
 ATTENTION_GRAD1 = {
-    "attention_grad_dq_half": (("attention_grad_dq_bf16_128_32_adfe83", 32),),
-    "attention_grad_dkdv_half": (("attention_grad_dkdv_bf16_128_64_8b7dda", 64),),
     "attention_grad_dk_half": (("attention_grad_dk_bf16_256_32_05d5fc", 32),),
     "attention_grad_dk_f32": (("attention_grad_dk_f32_256_16_ad20e0", 16),),
 }
 
 
 def candidates(
-    table: str, arch: str, rows: int, extra: int, pairs: int, past: int, sms: int, time: Time,
+    table: str, arch: str, rows: int, extra: int, pairs: int, past: int, depth: int, width: int,
+    plain: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     # 0: one for each SM

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import lzma
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -199,6 +200,18 @@ def test_what_is_no_journal_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "j").write_text(text)
     with pytest.raises(PtxgenError, match=r"is no journal.*--fresh"):
         Journal.resume(tmp_path / "j", HEADER)
+
+
+def test_a_journal_that_is_done_may_be_compressed(tmp_path: Path) -> None:
+    plain, packed = tmp_path / "j", tmp_path / "j.xz"
+    tune.measure_all(some_tasks(), Journal.begin(plain, HEADER), meter_of(hashed))
+    packed.write_bytes(lzma.compress(plain.read_bytes()))
+    assert Journal.load(packed).records == Journal.load(plain).records
+    with pytest.raises(PtxgenError, match="is done and compressed"):
+        Journal.resume(packed, HEADER)
+    packed.write_bytes(packed.read_bytes()[:-40])
+    with pytest.raises(PtxgenError, match="is no journal"):
+        Journal.load(packed)
 
 
 def test_a_journal_of_another_gpu_is_refused(tmp_path: Path) -> None:

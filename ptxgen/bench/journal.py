@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -14,6 +15,9 @@ from ptxgen.errors import PtxgenError
 from ptxgen.spec import Key
 
 FORMAT = 1
+PACKED = ".xz"
+"""How the name of a journal ends that is compressed: nothing is entered into it."""
+UNREADABLE = OSError, EOFError, lzma.LZMAError
 
 CLOSE = 1.25
 """So many times the fastest kernel's time, at most, and a kernel is timed again."""
@@ -139,14 +143,18 @@ class Journal:
 
     @classmethod
     def load(cls, path: Path) -> Journal:
-        """The journal in a file. Raises PtxgenError for a file that is none."""
+        """The journal in a file, which may be compressed (``.xz``) when it is done. Raises
+        PtxgenError for a file that is none.
+        """
         try:
-            first, *lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+            read = lzma.open if path.suffix == PACKED else open
+            with read(path, "rt", encoding="utf-8", errors="replace") as file:
+                first, *lines = file.read().splitlines()
             found = json.loads(first)
             if found.pop("ptxgen tune") != FORMAT:
                 raise ValueError("another format")
             journal = cls(path, Header(**found))
-        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        except (*UNREADABLE, ValueError, LookupError, TypeError, AttributeError) as error:
             raise PtxgenError(
                 f"{path} is no journal of `ptxgen tune`: {error!r}; name another with --journal, "
                 "or begin it anew with --fresh"
@@ -183,6 +191,8 @@ class Journal:
     @classmethod
     def resume(cls, path: Path, header: Header) -> Journal:
         """The journal of this GPU in a file, or a new one. Raises PtxgenError for another's."""
+        if path.suffix == PACKED:
+            raise PtxgenError(f"{path} is done and compressed; name another with --journal")
         if not path.exists():
             return cls.begin(path, header)
         journal = cls.load(path)

@@ -401,38 +401,24 @@ def keys_map(name: str, box: tuple[int, int], swizzle: int) -> Param:
     return Param(f"map_{name}", "map", "const __grid_constant__ TensorMap", found)
 
 
-@dataclass(frozen=True)
-class HopperSpec(AttentionSpec):
-    """By wgmma and the copy engine: ``warps`` of consumers, four a warpgroup of 64 rows, and one
-    warpgroup that has keys and values brought. ``registers``: of a consumer's thread. ``turns``:
-    warpgroups start products in turns. ``walks``: a CTA takes one tile of rows after another, and
-    there are as many as SMs. Keys do not lie in pages.
+class Brought(Attends):
+    """What kernels by wgmma and the copy engine share: ``warps`` of consumers, four a warpgroup of
+    64 of what a CTA holds, and one warpgroup that has the others brought. ``registers``: of a
+    consumer's thread.
     """
 
-    warps: int = 8
-    budget: int = 227
-    min_arch: str = "sm_90"
-    registers: int = 240
-    turns: bool = True
-    walks: bool = True
+    registers: int
 
-    family: ClassVar[str] = "attention_wgmma"
     ring_swizzled: ClassVar[bool] = True
     meanings: ClassVar[Mapping[str, str]] = {
-        **AttentionSpec.meanings,
+        **Attends.meanings,
         "registers": "of a consumer's thread",
-        "turns": "whether warpgroups start products in turns",
-        "walks": "whether a CTA takes several tiles of rows",
     }
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check(self.warps % 4 == 0, self.name, "warps of whole warpgroups", self.warps, 4)
-        check(self.part == "whole", self.name, "part", self.part, "whole")
-
     @property
-    def template(self) -> str:  # type: ignore[override]
-        return "attention/hopper.cu.j2"
+    def products(self) -> tuple[Instruction, ...]:
+        """What it multiplies by."""
+        raise NotImplementedError
 
     @property
     def consumers(self) -> int:
@@ -445,13 +431,54 @@ class HopperSpec(AttentionSpec):
 
     @property
     def producer_registers(self) -> int:
-        """Of a thread that has keys and values brought: what is left."""
+        """Of a thread of the other: what is left of what a CTA is launched with."""
         launched = ARCHITECTURES[self.min_arch].registers_per_sm // self.threads // 8 * 8
         return min(launched, launched + self.consumers * (launched - self.registers))
 
     @property
     def depth(self) -> int:
         return -(-self.head // PANEL) * PANEL
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        found = (Expect(f"wgmma.mma_async.sync.aligned.{form}", ()) for form in self.products)
+        return (*found, *KernelSpec.expects.__get__(self))
+
+    def runs_on(self, arch: str) -> bool:
+        """Only on sm_90: later architectures have other instructions."""
+        return ARCHITECTURES[arch].compute == ARCHITECTURES[self.min_arch].compute
+
+
+@dataclass(frozen=True)
+class HopperSpec(Brought, AttentionSpec):
+    """By wgmma and the copy engine: two warpgroups have 64 rows each, and keys and values are brought.
+    ``turns``: warpgroups start products in turns. ``walks``: a CTA takes one tile of rows after
+    another, and there are as many as SMs. Keys do not lie in pages.
+    """
+
+    warps: int = 8
+    budget: int = 227
+    min_arch: str = "sm_90"
+    registers: int = 240
+    turns: bool = True
+    walks: bool = True
+
+    family: ClassVar[str] = "attention_wgmma"
+    meanings: ClassVar[Mapping[str, str]] = {
+        **AttentionSpec.meanings,
+        **Brought.meanings,
+        "turns": "whether warpgroups start products in turns",
+        "walks": "whether a CTA takes several tiles of rows",
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check(self.warps % 4 == 0, self.name, "warps of whole warpgroups", self.warps, 4)
+        check(self.part == "whole", self.name, "part", self.part, "whole")
+
+    @property
+    def template(self) -> str:  # type: ignore[override]
+        return "attention/hopper.cu.j2"
 
     @property
     def width(self) -> int:
@@ -545,16 +572,8 @@ class HopperSpec(AttentionSpec):
         return (*super().index_bounds, found)
 
     @property
-    def expects(self) -> tuple[Expect, ...]:
-        return (
-            Expect(f"wgmma.mma_async.sync.aligned.{self.scores}", ()),
-            Expect(f"wgmma.mma_async.sync.aligned.{self.sums}", ()),
-            *KernelSpec.expects.__get__(self),
-        )
-
-    def runs_on(self, arch: str) -> bool:
-        """Only on sm_90: later architectures have other instructions."""
-        return ARCHITECTURES[arch].compute == ARCHITECTURES[self.min_arch].compute
+    def products(self) -> tuple[Instruction, ...]:
+        return self.scores, self.sums
 
     @property
     def abi(self) -> Abi:

@@ -39,6 +39,7 @@ from ptxgen.spec.attention import (
     SEQS,
     WIDTH,
     Attends,
+    Brought,
     Form,
     context,
     keys_map,
@@ -46,16 +47,13 @@ from ptxgen.spec.attention import (
     tiles,
 )
 from ptxgen.spec.base import (
-    ARCHITECTURES,
     GRID_MAX,
     INDEX_MAX,
     WARP,
-    Expect,
-    KernelSpec,
     check,
 )
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
-from ptxgen.spec.wgmma import WARPGROUP, Instruction, Operand
+from ptxgen.spec.wgmma import Instruction, Operand
 
 PAST, PLAIN, GROUP = var("PAST"), var("PLAIN"), var("GROUP")
 TILE_MIN = 16
@@ -258,10 +256,8 @@ def _rows_map(name: str) -> Param:
 
 
 @dataclass(frozen=True)
-class HopperGradSpec(AttentionGradSpec):
-    """By wgmma and the copy engine: ``warps`` of consumers, four a warpgroup of 64 rows or keys,
-    and one warpgroup that has the others brought. ``registers``: of a consumer's thread.
-    """
+class HopperGradSpec(Brought, AttentionGradSpec):
+    """By wgmma and the copy engine: a warpgroup has 64 rows or keys, and the others stream past."""
 
     warps: int = 8
     budget: int = 227
@@ -270,12 +266,11 @@ class HopperGradSpec(AttentionGradSpec):
 
     family: ClassVar[str] = "attention_grad_wgmma"
     parts: ClassVar[tuple[str, ...]] = ("dq", "dkdv")
-    ring_swizzled: ClassVar[bool] = True
     STAGES_MAX: ClassVar[int] = 4
     BOX: ClassVar[int] = BOX
     meanings: ClassVar[Mapping[str, str]] = {
         **AttentionGradSpec.meanings,
-        "registers": "of a consumer's thread",
+        **Brought.meanings,
     }
 
     def __post_init__(self) -> None:
@@ -289,29 +284,7 @@ class HopperGradSpec(AttentionGradSpec):
     def template(self) -> str:  # type: ignore[override]
         return f"attention/hopper_{self.part}.cu.j2"
 
-    @property
-    def consumers(self) -> int:
-        """Warpgroups that multiply."""
-        return self.warps // 4
-
-    @property
-    def threads(self) -> int:
-        return (self.consumers + 1) * WARPGROUP
-
-    @property
-    def producer_registers(self) -> int:
-        """What the others leave to a thread of the producer, of what a CTA is launched with."""
-        warpgroups = self.consumers + 1
-        launched = (
-            ARCHITECTURES[self.min_arch].registers_per_sm // (warpgroups * WARPGROUP) // 8 * 8
-        )
-        return launched * warpgroups - self.consumers * self.registers
-
     # -- what a CTA has ---------------------------------------------------------------------
-    @property
-    def depth(self) -> int:
-        return -(-self.head // PANEL) * PANEL
-
     @property
     def width(self) -> int:
         return -(-self.head_v // PANEL) * PANEL
@@ -413,15 +386,9 @@ class HopperGradSpec(AttentionGradSpec):
         fits = (PLAIN.eq(1), depth >= DEPTH, width >= WIDTH)
         return all_of((*fits, self.grid <= GRID_MAX))
 
-    def runs_on(self, arch: str) -> bool:
-        """Only on sm_90: later architectures have other instructions."""
-        return ARCHITECTURES[arch].compute == ARCHITECTURES[self.min_arch].compute
-
     @property
-    def expects(self) -> tuple[Expect, ...]:
-        forms = (self.scores, *self.sums)
-        products = (Expect(f"wgmma.mma_async.sync.aligned.{form}", ()) for form in forms)
-        return (*products, *KernelSpec.expects.__get__(self))
+    def products(self) -> tuple[Instruction, ...]:
+        return self.scores, *self.sums
 
     # -- what it is given -------------------------------------------------------------------
     @property

@@ -31,9 +31,10 @@ def integers(torch, tensor):
 
 def from_host(torch, values):
     """A NumPy array as a torch tensor in host memory, bfloat16 included."""
-    name = next(name for name, dtype in NUMPY.items() if dtype == values.dtype)
-    bits = np.ascontiguousarray(values).view(f"i{values.itemsize}")
-    return torch.from_numpy(bits).view(getattr(torch, NAMES[name]))
+    values = np.ascontiguousarray(values)
+    if values.dtype == NUMPY["bf16"]:
+        return torch.from_numpy(values.view("i2")).view(torch.bfloat16)
+    return torch.from_numpy(values)
 
 
 def to_host(torch, tensor):

@@ -451,7 +451,7 @@ class Brought(Attends):
 
 @dataclass(frozen=True)
 class HopperSpec(Brought, AttentionSpec):
-    """By wgmma and the copy engine: two warpgroups have 64 rows each, and keys and values are brought.
+    """By wgmma and the copy engine: two warpgroups have 64 rows each; keys and values are brought.
     ``turns``: warpgroups start products in turns. ``walks``: a CTA takes one tile of rows after
     another, and there are as many as SMs. Keys do not lie in pages.
     """

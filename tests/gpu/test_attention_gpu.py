@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from attention_cases import BF16, FEATURES, HEADS, SHAPES, draw, ints, numbers
 from bits import same_bits
+from gpu_arrays import from_host, to_host
 
 import ptxgen
 from ptxgen import reference
@@ -14,37 +15,21 @@ from ptxgen.tiles import TABLES
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.gpu
-TORCH = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 def on_gpu(x):
     """A tensor with the bits of a NumPy array; other things as they are."""
-    if not isinstance(x, np.ndarray):
-        return x
-    kind = TORCH.get(x.dtype.name)
-    if kind is None:
-        return torch.from_numpy(np.ascontiguousarray(x)).cuda()
-    return torch.from_numpy(np.ascontiguousarray(x).view(np.int16)).cuda().view(kind)
-
-
-def back(tensor, like):
-    """And the other way round."""
-    if like.dtype.itemsize == 2:
-        return tensor.view(torch.int16).cpu().numpy().view(like.dtype)
-    return tensor.cpu().numpy()
+    return from_host(torch, x).cuda() if isinstance(x, np.ndarray) else x
 
 
 def check(*arrays, kernel=None, **how):
     given = {name: on_gpu(x) for name, x in how.items()}
     expected = reference.attention(*arrays, return_lse=True, **how)
-    out = tuple(
-        torch.full(x.shape, float("nan"), dtype=TORCH.get(x.dtype.name, torch.float32)).cuda()
-        for x in expected
-    )
+    out = tuple(torch.full_like(on_gpu(x), torch.nan) for x in expected)
     moved = [on_gpu(x) for x in arrays]
     ptxgen.attention(*moved, return_lse=True, out=out, kernel=kernel, **given)
     for x, y in zip(out, expected, strict=True):
-        same_bits(back(x, y), y, what=str(sorted(how)))
+        same_bits(to_host(torch, x), y, what=str(sorted(how)))
 
 
 @pytest.mark.parametrize("dtype", [BF16, np.float16, np.float32])
@@ -70,6 +55,34 @@ def test_every_route(table):
             check(*arrays, causal=True, kernel=kernel, sinks=numbers(6))
 
 
+@pytest.mark.parametrize(("head", "head_v"), [(64, 64), (128, 128), (192, 128), (256, 256)])
+@pytest.mark.parametrize("group", [1, 7])
+def test_ctas_that_walk_over_many_tiles(head, head_v, group):
+    """More tiles of 128 rows than a GPU has SMs, with several splits."""
+    arrays = draw(5, (2, 9 * group, 1200, head), *((2, 9, 1200, n) for n in (head, head_v)))
+    given = [on_gpu(x) for x in arrays]
+    given[2][1, :, 1100:] = torch.nan
+    lengths = on_gpu(ints(1200, 1100))
+    names = {r.of(Form("bf16", head, head_v)).name for r in TABLES["attention", "half"].routes}
+    found = {
+        name: ptxgen.attention(*given, causal=True, lengths=lengths, return_lse=True, kernel=name)
+        for name in names
+    }
+    first, *others = found.values()
+    assert not any(t.isnan().any() for t in first)
+    for name, each in zip(list(found)[1:], others, strict=True):
+        assert all(map(torch.equal, each, first)), name
+
+
+@pytest.mark.parametrize("rows", [1, 3, 16])
+@pytest.mark.parametrize("head", [64, 128, 256])
+def test_few_rows(rows, head):
+    """Of a sequence: grids of a CTA an SM, and of more."""
+    for sequences, keys in ((1, 5000), (40, 2100)):
+        q, k, v = draw(7, (sequences, rows, 1, head), *((sequences, 1, keys, head),) * 2)
+        check(q, k, v, lengths=ints(*range(keys - sequences, keys)), causal=True)
+
+
 def test_pages_and_packed_queries():
     q, k, v = draw(3, (7, 8, 128), (40, 64, 2, 128), (40, 64, 2, 128))
     table = np.random.default_rng(4).permutation(40)[:36].astype(np.int32).reshape(3, 12)
@@ -88,7 +101,27 @@ def test_gradients(dtype, head, head_v):
         on = {name: on_gpu(x) for name, x in how.items()}
         found = ptxgen.attention_grad(*map(on_gpu, given), **on)
         for x, y in zip(found, expected, strict=True):
-            same_bits(back(x, y), y, what=f"{head} {sorted(how)}")
+            same_bits(to_host(torch, x), y, what=f"{head} {sorted(how)}")
+
+
+@pytest.mark.parametrize("group", [1, 3, 7, 8])
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+@pytest.mark.parametrize("head", [64, 128])
+def test_gradients_by_every_kernel(head, layout, group):
+    rows, keys = (2, 2 * group, 150, head), (2, 2, 190, head)
+    q, k, v, do = draw(9, rows, keys, keys, rows)
+    if layout == "bshd":
+        q, k, v, do = (np.ascontiguousarray(x.swapaxes(1, 2)) for x in (q, k, v, do))
+    how = {"causal": True, "lengths": ints(190, 130), "layout": layout}
+    given = do, q, k, v, *reference.attention(q, k, v, return_lse=True, **how)
+    expected = reference.attention_grad(*given, **how)
+    on = {name: on_gpu(x) for name, x in how.items()}
+    for part in ("dkdv", "dq"):
+        for route in TABLES["attention_grad", part, "half"].routes:
+            kernel = route.of(Form("bf16", head, head)).name
+            found = ptxgen.attention_grad(*map(on_gpu, given), kernel=kernel, **on)
+            for x, y in zip(found, expected, strict=True):
+                same_bits(to_host(torch, x), y, spec=kernel)
 
 
 def test_gradients_are_the_same_in_any_batch_and_again():

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from types import MappingProxyType
 
 import pytest
@@ -641,3 +642,21 @@ def test_retain_lets_go_only_of_finished_work():
     fake.unfinished = {2}
     fake.retain(3, "c")
     assert sorted(owner for _, owner in fake._in_use) == ["b", "c"]
+
+
+@pytest.mark.parametrize(("index", "before"), [(0, 0), (0, 99), (0, 7), (1, 0), (1, 7)])
+def test_a_thread_without_context_keeps_that_of_the_first_gpu(monkeypatch, index, before):
+    stack = [before]
+
+    def done(change):
+        return lambda *given: (0, change(*given))
+
+    names = ("cuCtxGetCurrent", "cuCtxSetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent")
+    changes = (lambda: stack[-1], lambda c: stack.append(c), lambda c: stack.append(c), stack.pop)
+    fake = types.SimpleNamespace(CUcontext=int, **dict(zip(names, map(done, changes), strict=True)))
+    monkeypatch.setattr(cuda, "driver", lambda: fake)
+    device = object.__new__(cuda.CudaDevice)
+    device.kind, device.index, device.__dict__["context"] = "cuda", index, 99
+    with device.current():
+        assert stack[-1] == 99
+    assert stack[-1] == (99 if not before and not index else before)

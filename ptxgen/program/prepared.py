@@ -522,7 +522,8 @@ def _option(p: Parameter) -> str:
 def _exact(value: Any) -> Any:
     """What is equal to nothing else than a value of these types and members."""
     if type(value) in _SEVERAL:
-        return tuple([_exact(each) for each in value])
+        plain = all([type(each) is int for each in value])
+        return tuple(value) if plain else tuple([_exact(each) for each in value])
     return type(value), value or str(value)
 
 

@@ -177,12 +177,20 @@ class CudaDevice(Device):
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """Makes the context current in this thread, and restores what was there."""
+        """Makes the context current in this thread, and restores what was there.
+
+        Where there was none, that of the first GPU stays, as after a first call of the CUDA
+        runtime: else each launch from such a thread, as autograd's, would be refused and repeated.
+        """
         cu = driver()
-        if int(_call("reading the current context", cu.cuCtxGetCurrent)) == self.context:
+        before = int(_call("reading the current context", cu.cuCtxGetCurrent))
+        what, context = f"entering the context of {self}", cu.CUcontext(self.context)
+        if before == self.context or not (before or self.index):
+            if not before:
+                _call(what, cu.cuCtxSetCurrent, context)
             yield
             return
-        _call(f"entering the context of {self}", cu.cuCtxPushCurrent, cu.CUcontext(self.context))
+        _call(what, cu.cuCtxPushCurrent, context)
         try:
             yield
         finally:

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from attention_cases import BF16, DTYPES, FEATURES, HEADS, SHAPES, draw, ints, numbers
+from bits import same_bits
 
 import ptxgen
 from ptxgen import reference
@@ -23,16 +24,9 @@ def _cpu():
         yield
 
 
-def bits(x):
-    x = np.asarray(x)
-    return np.where(np.isnan(x), 0, x.view(f"u{x.itemsize}")), np.isnan(x)
-
-
 def same(found, expected):
     for x, y in zip(found, expected, strict=True):
-        assert x.shape == y.shape and x.dtype == y.dtype
-        for a, b in zip(bits(x), bits(y), strict=True):
-            np.testing.assert_array_equal(a, b)
+        same_bits(x, y)
 
 
 def check(*arrays, kernel=None, **how):

@@ -337,12 +337,7 @@ def attention(
     these are. ``check`` changes none.
     """
     q, k, v = (np.asarray(x) for x in (q, k, v))
-    dtype = DTYPES[q.dtype.name]
-    tier = AUTO_TIER[dtype]
-    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
-    rounded = softcap is not None or bias is not None or slopes is not None or scale <= 0
-    logits = Logits(scale, softcap, rounded)
-    core = tensor_core(arch) if tier == "tc" else None
+    kind = _, dtype, core, _ = kind_of(q, scale, softcap, (bias, slopes), arch)
     out = np.zeros((*q.shape[:-1], v.shape[-1]), q.dtype)
     lse = np.full(q.shape[:-1], -np.inf, np.float32)
     arrays = q, k, v, out, lse
@@ -368,7 +363,7 @@ def attention(
                 for name, x in (("sinks", sinks), ("slopes", slopes))
             }
             found, sums = rows(
-                Rows(rows_q, tier, dtype, core, logits),
+                Rows(rows_q, *kind),
                 keys,
                 values,
                 places,
@@ -381,6 +376,20 @@ def attention(
             one.out[:, own] = stored(found, dtype).reshape(len(one.q), group, -1)
             one.lse[:, own] = sums.reshape(len(one.q), group)
     return (out, lse) if return_lse else out
+
+
+def kind_of(
+    q: Array, scale: float | None, softcap: float | None, added: Sequence[Any], arch: str
+) -> tuple[str, str, TensorCore | None, Logits]:
+    """The tier of a call, its dtype, the tensor cores and what makes logits. ``added``: what may be
+    added to these.
+    """
+    dtype = DTYPES[q.dtype.name]
+    tier = AUTO_TIER[dtype]
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    rounded = softcap is not None or any(x is not None for x in added) or scale <= 0
+    core = tensor_core(arch) if tier == "tc" else None
+    return tier, dtype, core, Logits(scale, softcap, rounded)
 
 
 def _to(x: Array, shape: tuple[int, ...]) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ptxgen.numerics.attention import LOG2_E, RANGE
-from ptxgen.numerics.contract import AUTO_TIER
-from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.softcap import tanh
-from ptxgen.oracle.attention import Array, Logits, Rows, above, heads_of, pairs, sequences
-from ptxgen.oracle.dot16 import tensor_core
+from ptxgen.oracle.attention import Array, Rows, above, heads_of, kind_of, pairs, sequences
 from ptxgen.oracle.f32 import F32, add, fma, mul
 from ptxgen.oracle.formula import call, stored, widened
 
@@ -93,13 +89,8 @@ def attention_backward(
     of D and the logarithms; ``k`` and ``v`` have all leading dimensions.
     """
     do, q, k, v, lse, delta = (np.asarray(x) for x in (do, q, k, v, lse, delta))
-    dtype = DTYPES[q.dtype.name]
-    tier = AUTO_TIER[dtype]
-    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
-    rounded = softcap is not None or bias is not None or slopes is not None or scale <= 0
-    logits = Logits(scale, softcap, rounded)
-    core = tensor_core(arch) if tier == "tc" else None
-    by = np.float32(scale)
+    kind = _, dtype, core, logits = kind_of(q, scale, softcap, (bias, slopes), arch)
+    by = np.float32(logits.scale)
     dq, dk, dv = (np.zeros_like(x) for x in (q, k, v))
     counts = lengths, starts, query_lengths, cu_seqlens, cu_seqlens_k, None
     turned = layout == "bhsd" and cu_seqlens is None
@@ -132,7 +123,7 @@ def attention_backward(
             )
             slope = None if slopes is None else widened(np.asarray(slopes), "f32")[own]
             by_q, by_k, by_v, by_bias = gradients(
-                Rows(rows_q, tier, dtype, core, logits),
+                Rows(rows_q, *kind),
                 held_k,
                 held_v,
                 Weighed(rows_do, one.lse[:, own].reshape(-1), to.lse[:, own].reshape(-1)),

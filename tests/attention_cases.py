@@ -11,6 +11,7 @@ from bits import NUMPY, same_bits
 import ptxgen
 from ptxgen import reference
 from ptxgen.numerics.attention import SPLIT
+from ptxgen.spec.attention import PagedSpec
 from ptxgen.spec.attention_grad import HopperGradSpec
 from ptxgen.tiles import SPECS
 
@@ -33,6 +34,24 @@ def ints(*values):
 
 def mask_of(*shape, seed=5):
     return np.random.default_rng(seed).random(shape) < 0.5
+
+
+def in_pages(k, v, page, seed=7):
+    """Keys and values [B, HK, L, D] in pages at random, halves of one array that is NaN elsewhere,
+    and their table, whose last column nobody needs.
+    """
+    seqs, heads, keys, _ = k.shape
+    each = -(-keys // page) + 1
+    found = np.random.default_rng(seed).permutation(seqs * each + 3)[: seqs * each]
+    table = found.astype(np.int32).reshape(seqs, each)
+    size = found.size + 3, 2, page, heads, max(k.shape[-1], v.shape[-1])
+    cache = np.full(size, np.nan, k.dtype)
+    halves = [cache[:, i, ..., : x.shape[-1]] for i, x in enumerate((k, v))]
+    for half, x in zip(halves, (k, v), strict=True):
+        for i, j in np.ndindex(seqs, each):
+            part = x[i, :, j * page : (j + 1) * page].swapaxes(0, 1)
+            half[table[i, j], : len(part)] = part
+    return *halves, table
 
 
 def numbers(*shape, dtype=np.float32, seed=6):
@@ -70,6 +89,7 @@ FEATURES = {
 # -- kernels by name ----------------------------------------------------------------------------
 PLAIN = {"window": 20, "lengths": ints(30, 3), "starts": ints(5, 7)}
 WAYS = ({"causal": True}, PLAIN | {"mask": mask_of(2, 1, 1, 40)})
+OF_PAGES = (16, {"lengths": ints(40, 13)}), (256, {"lengths": ints(30, 3), "window": 20})
 
 
 def _arrays(name, keys, *more):
@@ -78,8 +98,11 @@ def _arrays(name, keys, *more):
     return draw(2, *shapes, *more, dtype=NUMPY[spec.dtype])
 
 
-def _check(name, keys, how, device):
+def _check(name, keys, how, device, page=None):
     q, k, v = _arrays(name, keys)
+    if page:
+        k, v, table = in_pages(k, v, page)
+        how = how | {"block_table": table}
     with ptxgen.use_device(device):
         got = ptxgen.attention(q, k, v, return_lse=True, kernel=name, **how)
     for x, y in zip(got, reference.attention(q, k, v, return_lse=True, **how), strict=True):
@@ -99,6 +122,8 @@ def forward(name):
     """What a kernel is run on; one that has a split of the keys on more than a split."""
     if SPECS[name].part == "split":
         return [partial(_check, name, SPLIT + 40, {"causal": True})]
+    if isinstance(SPECS[name], PagedSpec):
+        return [partial(_check, name, 40, how, page=page) for page, how in OF_PAGES]
     return [partial(_check, name, 40, how) for how in WAYS]
 
 

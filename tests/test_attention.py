@@ -6,16 +6,29 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from attention_cases import BF16, DTYPES, FEATURES, HEADS, SHAPES, draw, ints, numbers
+from attention_cases import (
+    BF16,
+    DTYPES,
+    FEATURES,
+    HEADS,
+    SHAPES,
+    draw,
+    in_pages,
+    ints,
+    mask_of,
+    numbers,
+)
 from bits import same_bits
 
 import ptxgen
 from ptxgen import reference
+from ptxgen.dispatch import choose
 from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
 from ptxgen.numerics.attention import ATTENTION, SPLIT, block, span
 from ptxgen.runtime.cpu import CpuDevice
-from ptxgen.spec.attention import AttentionSpec, Form, HopperSpec
-from ptxgen.tiles import TABLES
+from ptxgen.spec.attention import PAGES, AttentionSpec, Form, HopperSpec, PagedSpec
+from ptxgen.spec.attention import paged as page_of
+from ptxgen.tiles import SPECS, TABLES
 
 
 @pytest.fixture(autouse=True)
@@ -99,6 +112,70 @@ def test_results_that_do_not_begin_at_16_bytes_on_hopper():
     same([found], [reference.attention(q, k, v)])
 
 
+def check_pages(q, k, v, page, **how):
+    """Against the oracle, by Hopper's kernel of pages: keys and values that are put into some."""
+    rounded = bool(how.keys() & set(ROUNDED))
+    name = "f16" if q.dtype == np.float16 else "bf16"
+    kernel = kernel_of(PagedSpec, name, k.shape[-1], v.shape[-1], rounded)
+    k, v, table = in_pages(k, v, page)
+    return check(q, k, v, block_table=table, kernel=kernel, **how)
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(("head", "head_v"), [(64, 64), (40, 24), (192, 128)])
+def test_pages_on_hopper(head, head_v, page):
+    """Blocks that are several pages, one, and parts of one; pages that nobody has written."""
+    q, k, v = draw(page, (3, 4, 20, head), (3, 2, 300, head), (3, 2, 300, head_v))
+    check_pages(q, k, v, page, lengths=ints(300, 0, 131), causal=True)
+
+
+OF_PAGES = {
+    "window": {"window": 40, "causal": True},
+    "mask": {"mask": mask_of(2, 4, 70, 320)},
+    "all": {
+        **{"softcap": 3.0, "slopes": numbers(4), "sinks": numbers(4), "window": 90},
+        **{"bias": numbers(70, 320), "query_lengths": ints(70, 33)},
+    },
+}
+
+
+@pytest.mark.parametrize("dtype", [BF16, pytest.param(np.float16, marks=pytest.mark.long)])
+@pytest.mark.parametrize("what", OF_PAGES)
+def test_features_of_pages_on_hopper(what, dtype):
+    q, k, v = draw(21, (2, 4, 70, 64), (2, 2, 280, 64), (2, 2, 280, 64), dtype=dtype)
+    v[0, 0, 200, 3] = np.nan
+    check_pages(q, k, v, 32, lengths=ints(275, 100), **OF_PAGES[what])
+
+
+def test_one_page_and_pages_that_are_not_apart_on_hopper():
+    q, k, v = draw(22, (1, 2, 20, 64), (5, 16, 1, 64), (5, 16, 1, 64))
+    kernel = kernel_of(PagedSpec, "bf16", 64, 64)
+    alike = (np.broadcast_to(x[:1], x.shape) for x in (k, v))
+    for caches, table in (((k[2:3], v[2:3]), ints(0, 0)), (alike, ints(4, 1))):
+        how = {"block_table": table[None], "lengths": ints(30)}
+        check(q, *caches, causal=True, kernel=kernel, **how)
+
+
+@pytest.mark.parametrize(("page", "starts"), [(8, None), (48, None), (512, None), (64, ints(5))])
+def test_pages_that_the_copy_engine_does_not_take(page, starts):
+    q, k, v = draw(23, (1, 1, 70, 64), (1, 1, 100, 64), (1, 1, 100, 64))
+    k, v, table = in_pages(k, v, page)
+    how = {"block_table": table, "lengths": ints(90), "starts": starts, "causal": True}
+    check(q, k, v, **how)
+    with pytest.raises(OptionError, match="PAGED"):
+        ptxgen.attention(q, k, v, kernel=kernel_of(PagedSpec, "bf16", 64, 64), **how)
+
+
+def test_hopper_takes_many_rows_of_pages():
+    sizes = {"EXTRA": 0, "PAIRS": 32, "KEYS": 4096, "DEPTH": 128, "WIDTH": 128}
+    tried = (4096, 64, PagedSpec), (64, 64, AttentionSpec), (4096, 48, AttentionSpec)
+    for rows, page, kind in tried:
+        values = sizes | {"ROWS": rows, "PAGED": page_of(page, True)}
+        choice = choose(("attention", "half"), values, arch="sm_90", sms=132)
+        assert type(SPECS[choice.kernels[0]]) is kind
+    assert page_of(64, False) == page_of(8, True) == 1
+
+
 WALKS = [pytest.param({}, 2), pytest.param({"seed": 2, "early": True}, 3, marks=pytest.mark.long)]
 
 
@@ -115,19 +192,33 @@ def test_ctas_that_walk_over_tiles_on_hopper(settings, sms):
         check(*packed, cu_seqlens=ints(0, 5, 5, 60, 390, 590), causal=True, kernel=kernel)
 
 
+@pytest.mark.parametrize(("settings", "sms"), WALKS)
+def test_ctas_that_walk_over_tiles_of_pages_on_hopper(settings, sms):
+    device = CpuDevice(**settings)
+    device.sms = sms
+    q, k, v = draw(24, (400, 2, 64), (4, 1, 1200, 64), (4, 1, 1200, 64))
+    v[2, 0, 1150, 3] = np.nan
+    counts = {"cu_seqlens": ints(0, 5, 5, 160, 380), "lengths": ints(300, 7, 1190, 250)}
+    with ptxgen.use_device(device):
+        check_pages(q, k, v, 64, causal=True, **counts)
+
+
 LONG = pytest.mark.long
-ROUTES = [("half", i) for i in range(9)]
+ROUTES = [("half", i) for i in range(10)]
 ROUTES += [pytest.param("f32", i, marks=LONG) for i in range(2)]
 
 
 @pytest.mark.parametrize(("table", "number"), ROUTES)
 def test_every_route(table, number):
     routes = TABLES["attention", table].routes
-    assert len(routes) == {"half": 9, "f32": 2}[table]
+    assert len(routes) == {"half": 10, "f32": 2}[table]
     dtype, form = (np.float32, "f32") if table == "f32" else (BF16, "bf16")
     arrays = draw(2, (1, 3, 13, 64), (1, 1, 1100, 64), (1, 1, 1100, 64), dtype=dtype)
-    kernel = routes[number].of(Form(form, 64, 64)).name
-    check(*arrays, causal=True, kernel=kernel, sinks=numbers(3))
+    how = {"causal": True, "sinks": numbers(3)}
+    if isinstance(routes[number].main, PagedSpec):
+        *arrays[1:], how["block_table"] = in_pages(*arrays[1:], 128)
+        how["lengths"] = ints(1100)
+    check(*arrays, kernel=routes[number].of(Form(form, 64, 64)).name, **how)
 
 
 def test_tiles_and_splits_ahead_of_a_window_are_left_out():
@@ -282,6 +373,16 @@ def test_pages_are_a_cache(whole, page):
     packed = queries.reshape(4, 1, 64)
     found = ptxgen.attention(packed, *blocks, cu_seqlens=ints(0, 2, 4), **how)
     same([found], [np.concatenate([expected[0, :, n - 2 : n].swapaxes(0, 1) for n in counts])])
+
+
+@pytest.mark.parametrize("page", [16, 128])
+def test_chunks_against_pages_are_prefill(whole, page):
+    q, k, v, expected = whole
+    k, v, table = in_pages(k, v, page)
+    for begin, end in ((0, 100), (100, 230), (SPLIT - 50, SPLIT + 70)):
+        how = {"block_table": table, "lengths": ints(end), "causal": True}
+        found = ptxgen.attention(q[:, :, begin:end], k, v, **how)
+        same([found], [expected[:, :, begin:end]])
 
 
 def test_sequences_one_behind_the_other_are_sequences(whole):

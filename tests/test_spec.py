@@ -37,6 +37,7 @@ from ptxgen.spec import (
     ptr,
 )
 from ptxgen.spec.abi import MapBox
+from ptxgen.spec.attention import Brought
 from ptxgen.spec.gemm import space
 from ptxgen.spec.mma import MmaSpec
 from ptxgen.spec.simt import SPLITS, ReduceSpec, SimtSpec
@@ -425,7 +426,8 @@ def test_specs_run_on_an_architecture_that_has_room(name: str) -> None:
         new_enough = arch.compute >= ARCHITECTURES[oldest].compute
         # Of wgmma no other architecture has the instructions; of f64 mma, the shapes or the speed.
         only_there = (
-            spec.family in ("wgmma", "packed", "attention_wgmma", "attention_grad_wgmma")
+            spec.family in ("wgmma", "packed")
+            or isinstance(spec, Brought)
             or getattr(spec, "multiplier", "") in ("wgmma", "mma64")
             or getattr(spec, "unit", "") == "mma"
         )

@@ -348,6 +348,13 @@ MISTAKES = (
         tests("test_attention.py", "test_every_route and half"),
     ),
     Mistake(
+        "values from the pages of the next block's keys",
+        TEMPLATE + "attention/hopper.cu.j2",
+        "v_batch ? now : 0",
+        "v_batch ? next : 0",
+        tests("test_attention.py", "test_pages_on_hopper and 64-64-128"),
+    ),
+    Mistake(
         "sums of weights brought to the maximum of another row",
         TEMPLATE + "attention/decode.cu.j2",
         "total = __fmul_rn(total, of_sum_row(change[0], change[1]));",

@@ -17,7 +17,7 @@ from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
 from ptxgen.program.parameters import Out
 from ptxgen.spec import Problem
-from ptxgen.spec.attention import BIAS_F32, CAPPED, CAUSAL, ROWS_MAX, SPACE, STEP, Form
+from ptxgen.spec.attention import BIAS_F32, CAPPED, CAUSAL, ROWS_MAX, SPACE, STEP, Form, paged
 
 TAKES = ("bfloat16", "float16", "float32")
 LAYOUTS = ("bhsd", "bshd")
@@ -366,7 +366,7 @@ def attention(
         "KEYS": of.keys,
         "DEPTH": form.head,
         "WIDTH": form.head_v,
-        "PAGED": int(of.paged),
+        "PAGED": paged(of.page, starts is None) if of.paged else 0,
     }
     what = f"attention {form} {of}"
     if sizes["ROWS"] > ROWS_MAX or not SPACE.within.evaluate(sizes):

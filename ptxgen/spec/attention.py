@@ -7,7 +7,8 @@
 ``PAIRS``         sequences times heads of keys; where sequences are one behind the other, heads
 ``KEYS``          keys of a sequence, at most
 ``DEPTH, WIDTH``  the head dimensions of keys and of values, filled up to 16
-``PAGED``         whether keys lie in pages
+``PAGED``         keys of a page, as the copy engine takes them (:func:`paged`); 1: other pages; 0:
+                  none
 ``SMS``           streaming multiprocessors of the device
 ================  ================================================================================
 
@@ -48,9 +49,12 @@ ROWS, EXTRA, PAIRS, KEYS = var("ROWS"), var("EXTRA"), var("PAIRS"), var("KEYS")
 DEPTH, WIDTH, PAGED = var("DEPTH"), var("WIDTH"), var("PAGED")
 SMS, SPLITS = var("SMS"), var("SPLITS")
 HEADS, SEQS = var("HEADS"), var("SEQS")
-"""What kernels are told, of heads that keys have, and of sequences."""
+PAGE, BLOCKS = var("PAGE"), var("BLOCKS")
+"""What kernels are told, of heads that keys have, of sequences and of pages."""
 TOTALS_MAX = 128
 """The largest head dimension of values whose sums of splits fit shared memory beside the ring."""
+PAGES = 16, 32, 64, 128, 256
+"""Keys of the pages that the copy engine takes."""
 PANEL = 64
 """Elements of a row of a tile that is swizzled by 128 bytes."""
 TILE_MIN = 32
@@ -74,7 +78,7 @@ SPACE = Space(
         ("KEYS", SIZE),
         ("DEPTH", Between(16, attention.HEAD_MAX)),
         ("WIDTH", Between(16, attention.HEAD_MAX)),
-        ("PAGED", OneOf((0, 1))),
+        ("PAGED", OneOf((0, 1, *PAGES))),
         ("SMS", Between(1, SMS_MAX)),
     ),
     (("SPLITS", ceil_div(KEYS, attention.SPLIT)),),
@@ -94,6 +98,13 @@ SIZES = (
     *("page", "blocks", "flags", "window", "splits"),
 )
 """Words that kernels are told."""
+
+
+def paged(page: int, begun: bool) -> int:
+    """``PAGED`` of pages of so many keys. ``begun``: whether sequences begin where a page does, so
+    that blocks of keys are pages, or parts of one.
+    """
+    return page if begun and page in PAGES else 1
 
 
 @dataclass(frozen=True)
@@ -401,6 +412,16 @@ def keys_map(name: str, box: tuple[int, int], swizzle: int) -> Param:
     return Param(f"map_{name}", "map", "const __grid_constant__ TensorMap", found)
 
 
+def pages_map(name: str, box: tuple[int, int], swizzle: int) -> Param:
+    """The same of pages: dimension, keys of a page, heads, pages; a box has a page, or a part."""
+    of_keys = keys_map(name, box, swizzle)
+    assert of_keys.box is not None, "a map has a box"
+    width, rows = box
+    step = var(f"{name.upper()}_BATCH")
+    size = (*of_keys.box.size[:1], PAGE, of_keys.box.size[2], select(step > 0, BLOCKS, 1))
+    return replace(of_keys, box=replace(of_keys.box, size=size, box=(width, minimum(PAGE, rows))))
+
+
 class Brought(Attends):
     """What kernels by wgmma and the copy engine share: ``warps`` of consumers, four a warpgroup of
     64 of what a CTA holds, and one warpgroup that has the others brought. ``registers``: of a
@@ -464,6 +485,8 @@ class HopperSpec(Brought, AttentionSpec):
     walks: bool = True
 
     family: ClassVar[str] = "attention_wgmma"
+    paged: ClassVar[bool] = False
+    """Whether keys lie in pages."""
     meanings: ClassVar[Mapping[str, str]] = {
         **AttentionSpec.meanings,
         **Brought.meanings,
@@ -558,7 +581,7 @@ class HopperSpec(Brought, AttentionSpec):
     @property
     def requires(self) -> Expr:
         fits = tiles(self.rows) + SMS <= GRID_MAX, self.scratch["kept"] <= WORKSPACE_MAX
-        return all_of((PAGED.eq(0), *fits))
+        return all_of((PAGED >= min(PAGES) if self.paged else PAGED.eq(0), *fits))
 
     @property
     def scratch(self) -> Mapping[str, Expr]:
@@ -580,5 +603,16 @@ class HopperSpec(Brought, AttentionSpec):
         found = list(super().abi.params)
         found.insert([p.kind for p in found].index("i64"), ptr("kept", "float*"))
         k, v = self.tiles[1:]
-        maps = (keys_map("k", k.box, k.swizzle), keys_map("v", v.box, v.swizzle))
+        each = pages_map if self.paged else keys_map
+        maps = (each("k", k.box, k.swizzle), each("v", v.box, v.swizzle))
         return Abi((*found, *maps))
+
+
+@dataclass(frozen=True)
+class PagedSpec(HopperSpec):
+    """The same of keys in pages (:data:`PAGES`). A block of keys is brought page by page, or is a
+    part of one.
+    """
+
+    family: ClassVar[str] = "attention_wgmma_paged"
+    paged: ClassVar[bool] = True

@@ -8,7 +8,16 @@ from ptxgen.expr import TRUE
 from ptxgen.numerics.attention import ATTENTION
 from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.spec import Key, Route, RouteTable
-from ptxgen.spec.attention import EXTRA, ROWS, SMS, SPACE, SPLITS, AttentionSpec, HopperSpec
+from ptxgen.spec.attention import (
+    EXTRA,
+    ROWS,
+    SMS,
+    SPACE,
+    SPLITS,
+    AttentionSpec,
+    HopperSpec,
+    PagedSpec,
+)
 from ptxgen.spec.attention_decode import DecodeSpec
 
 SMALL = 99
@@ -51,8 +60,9 @@ def _table(
         few = wanted & (SPLITS > 1) & (whole.grid < SMS * 2)
         routes.append(Route((split, join), few, "few rows, many keys: a CTA has a split"))
         if half and (warps, budget) == ctas[0]:
-            most = HopperSpec(dtype=dtype)
-            routes.append(Route((most,), most.rows // 2 < ROWS, "Hopper: wgmma, the copy engine"))
+            for most in (HopperSpec(dtype=dtype), PagedSpec(dtype=dtype)):
+                why = f"Hopper: wgmma, the copy engine{', of pages' if most.paged else ''}"
+                routes.append(Route((most,), most.rows // 2 < ROWS, why))
         routes.append(Route((whole,), wanted, "a CTA has all keys"))
     return RouteTable(SPACE, tuple(routes), (dtype,), opened=True, pinned=lambda: pinned)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from attention_cases import BF16, FEATURES, HEADS, SHAPES, draw, ints, numbers
+from attention_cases import BF16, FEATURES, HEADS, SHAPES, draw, in_pages, ints, numbers
 from bits import same_bits
 from gpu_arrays import from_host, to_host
 
 import ptxgen
 from ptxgen import reference
-from ptxgen.spec.attention import Form
+from ptxgen.spec.attention import PAGES, Form, PagedSpec
 from ptxgen.tiles import TABLES
 
 torch = pytest.importorskip("torch")
@@ -51,8 +51,12 @@ def test_every_route(table):
         shapes = (1, 6, 70, head), (1, 2, 2300, head), (1, 2, 2300, head)
         arrays = draw(head, *shapes, dtype=dtype)
         for route in TABLES["attention", table].routes:
-            kernel = route.of(Form(form, head, head)).name
-            check(*arrays, causal=True, kernel=kernel, sinks=numbers(6))
+            kernel, (q, k, v) = route.of(Form(form, head, head)).name, arrays
+            how = {"causal": True, "sinks": numbers(6)}
+            if isinstance(route.main, PagedSpec):
+                k, v, how["block_table"] = in_pages(k, v, 128)
+                how["lengths"] = ints(2300)
+            check(q, k, v, kernel=kernel, **how)
 
 
 @pytest.mark.parametrize(("head", "head_v"), [(64, 64), (128, 128), (192, 128), (256, 256)])
@@ -63,11 +67,13 @@ def test_ctas_that_walk_over_many_tiles(head, head_v, group):
     given = [on_gpu(x) for x in arrays]
     given[2][1, :, 1100:] = torch.nan
     lengths = on_gpu(ints(1200, 1100))
-    names = {r.of(Form("bf16", head, head_v)).name for r in TABLES["attention", "half"].routes}
-    found = {
-        name: ptxgen.attention(*given, causal=True, lengths=lengths, return_lse=True, kernel=name)
-        for name in names
-    }
+    how = {"causal": True, "lengths": lengths, "return_lse": True}
+    *caches, table = map(on_gpu, in_pages(*(to_host(torch, x) for x in given[1:]), 64))
+    found = {}
+    for route in TABLES["attention", "half"].routes:
+        name, pages = route.of(Form("bf16", head, head_v)).name, isinstance(route.main, PagedSpec)
+        keys, more = (caches, {"block_table": table}) if pages else (given[1:], {})
+        found[name] = ptxgen.attention(given[0], *keys, kernel=name, **how, **more)
     first, *others = found.values()
     assert not any(t.isnan().any() for t in first)
     for name, each in zip(list(found)[1:], others, strict=True):
@@ -88,6 +94,17 @@ def test_pages_and_packed_queries():
     table = np.random.default_rng(4).permutation(40)[:36].astype(np.int32).reshape(3, 12)
     counts = {"lengths": ints(700, 3, 0), "cu_seqlens": ints(0, 4, 7, 7)}
     check(q, k, v, block_table=table, causal=True, **counts)
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(("head", "head_v"), [(64, 64), (128, 128), (192, 128), (256, 256)])
+def test_many_rows_of_pages(head, head_v, page):
+    """Chunks of prefill: halves of a cache, among pages that hold NaN."""
+    q, k, v = draw(page, (900, 8, head), (4, 2, 1300, head), (4, 2, 1300, head_v))
+    k, v, table = in_pages(k, v, page)
+    counts = {"cu_seqlens": ints(0, 400, 400, 401, 890), "lengths": ints(1290, 30, 700, 489)}
+    check(q, k, v, block_table=table, causal=True, **counts)
+    check(q, k, v, block_table=table, window=100, sinks=numbers(8), **counts)
 
 
 @pytest.mark.parametrize("dtype", [BF16, np.float16, np.float32])

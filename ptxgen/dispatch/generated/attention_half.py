@@ -96,14 +96,26 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 6: a CTA has all keys
-    if arch in SOME_0 and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647 and rows > 32:
+    # 6: Hopper: wgmma, the copy engine, of pages
+    if (
+        arch in SOME_1 and paged >= 16 and (-(-rows // 128) + extra) * pairs + sms <= 2147483647
+        and (sms * 512 * width if 128 < width and 1 < splits else 0) <= 268435456 and rows > 64
+    ):
         choice = Choice(
-            6, ("attention_bf16_128_64_79653b",), ((-(-rows // 64) + extra) * pairs * 1,), (),
+            6, ("attention_wgmma_paged_bf16_128_128_dfd41c",),
+            (min((-(-rows // 128) + extra) * pairs, sms),),
+            (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 7: few rows, many keys: a CTA has a split
+    # 7: a CTA has all keys
+    if arch in SOME_0 and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647 and rows > 32:
+        choice = Choice(
+            7, ("attention_bf16_128_64_79653b",), ((-(-rows // 64) + extra) * pairs * 1,), (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 8: few rows, many keys: a CTA has a split
     if (
         (-(-rows // 32) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) * 4 <= 268435456
@@ -111,16 +123,16 @@ def candidates(
         and (-(-rows // 32) + extra) * pairs * 1 < sms * 2
     ):
         choice = Choice(
-            7, ("attention_split_bf16_128_32_daf63b", "attention_join_bf16_128_32_b970d3"),
+            8, ("attention_split_bf16_128_32_daf63b", "attention_join_bf16_128_32_b970d3"),
             ((-(-rows // 32) + extra) * pairs * splits, (-(-rows // 32) + extra) * pairs * 1),
             ((-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
-    # 8: a CTA has all keys
+    # 9: a CTA has all keys
     if (-(-rows // 32) + extra) * pairs * 1 <= 2147483647:
         choice = Choice(
-            8, ("attention_bf16_128_32_0f74e3",), ((-(-rows // 32) + extra) * pairs * 1,), (),
+            9, ("attention_bf16_128_32_0f74e3",), ((-(-rows // 32) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return

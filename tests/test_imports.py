@@ -34,6 +34,7 @@ ROOMS = (
     "runtime",
     "program",
     "ops",
+    "graph",
     "torch",
     "watch",
     "functions",

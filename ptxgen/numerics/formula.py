@@ -575,6 +575,16 @@ def ordered(roots: Iterable[Node], known: Container[Node] = ()) -> list[Node]:
     return list(found)
 
 
+def substituted(roots: Iterable[Node], given: Mapping[Node, Node]) -> list[Node]:
+    """``roots`` with other nodes in the place of some that they are made of."""
+    several = tuple(roots)
+    found = dict(given)
+    for node in ordered(several, found):
+        args = tuple(found[a] for a in node.args)
+        found[node] = Node(node.op, args, node.type, node.data)
+    return [found[root] for root in several]
+
+
 def trace(function: Callable[..., Any], arguments: Mapping[str, Node]) -> tuple[Node, ...]:
     """The results of ``function`` called with ``arguments``.
 

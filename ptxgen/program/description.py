@@ -26,6 +26,7 @@ from ptxgen.program.parameters import (
     parameters,
     signature,
 )
+from ptxgen.program.step import Program
 
 Gradients = dict[str, Any]
 """The gradients of arguments, by name, of those that are asked for."""
@@ -68,6 +69,7 @@ class Description:
     or "wide" for what is computed in. ``sizes``: options that are sizes of ``forms``, and which.
     ``keeping``: what is computed where gradients will be asked for: the same results, and others
     that these are made of. ``updates``: arguments that gradients of others are added to.
+    ``passes``: what is done to its program before that is carried out.
     ``layouts``: where no option ``layout`` says which of those of ``forms`` it is, the options that
     do.
     """
@@ -95,8 +97,9 @@ class Description:
         layouts: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
         takes: tuple[Parameter, ...] | None = None,
         results: tuple[str, ...] = (),
+        passes: Callable[[Program], Program] | None = None,
     ) -> None:
-        self.lower = lower
+        self.lower, self.passes = lower, passes
         self.name = name or lower.__name__
         self.forms, self.vjp, self._oracle = forms, vjp, oracle
         self.backwards, self.watched, self.public = backwards, watched, public

@@ -187,6 +187,8 @@ class _Lowering:
                 numbers.append(given.numbers.get(p.name))
         made = op.lower(self.builder, **named)
         program = self.builder.finish(made)
+        if op.passes is not None:
+            program = op.passes(program)
         single = not isinstance(made, tuple | list)
         return Lowered(program, single, tuple(memories), tuple(numbers))
 

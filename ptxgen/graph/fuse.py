@@ -1,0 +1,352 @@
+"""Fusion: elementwise steps as one, where one reads what another writes.
+
+A step of the table of pointwise formulas is a :class:`Region`: nodes, and arrays seen in the shape
+of its results. What it reads of another one's result, as that lies or by any view that steps evenly
+through it (:func:`_index`), is computed there, and rounded as it was stored. So no bit moves,
+and what nobody else reads need not be stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+
+from ptxgen.errors import FormulaError, ShapeError
+from ptxgen.numerics import pointwise as numerics
+from ptxgen.numerics.dtype import NAMES
+from ptxgen.numerics.formula import Formula, Input, Node, Output, cast, substituted
+from ptxgen.ops.pointwise import TABLE, problem
+from ptxgen.program.buffer import INPUT, Buffer, Memory
+from ptxgen.program.step import Operand, Program, Step
+from ptxgen.runtime.strided import Ints, overlaps_itself, spread
+
+ARRAYS_MAX = 16
+"""Most arrays of a region, read and written: each has strides and vectors in registers."""
+NODES_MAX = 256
+"""Most operations of a region."""
+REPEATED_MAX = 16
+"""Most operations that are done more often where what they make is broadcast."""
+BACK = 64
+"""How many steps a step may move to join another."""
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Elementwise steps as one.
+
+    ``shape``: of all results; ``reads``: what each input node is, an array seen in that shape, or a
+    number; ``results``: nodes, and where each is written; ``names``: what its steps are called.
+    """
+
+    shape: Ints
+    reads: dict[Node, Operand]
+    results: tuple[tuple[Node, Buffer], ...]
+    names: tuple[str, ...]
+
+    @property
+    def read(self) -> set[Memory]:
+        """The memories that are read."""
+        return {b.memory for b in self.reads.values() if isinstance(b, Buffer)}
+
+    @property
+    def written(self) -> set[Memory]:
+        """The memories that are written."""
+        return {b.memory for _, b in self.results}
+
+    @property
+    def size(self) -> int:
+        """Operations."""
+        return Formula(_outputs([n for n, _ in self.results], self.results)).size
+
+    def step(self) -> Step:
+        """As a step. Raises ShapeError or FormulaError for what is too much for a kernel."""
+        places: dict[Node, Node] = {}
+        bind: dict[str, Operand] = {}
+        known: dict[object, Node] = {}
+        nodes = [node for node, _ in self.results]
+        for node in Formula(_outputs(nodes, self.results)).nodes:
+            if node.op != "input":
+                continue
+            operand, own = self.reads[node], node.data
+            key = own.dtype, own.kind, _fact(operand)
+            if key not in known:
+                name = numerics.operand(len(known))
+                bind[name] = operand
+                known[key] = Node("input", (), node.type, Input(name, own.dtype, own.kind))
+            places[node] = known[key]
+        formula = Formula(_outputs(substituted(nodes, places), self.results))
+        bind |= {numerics.result(i): b for i, (_, b) in enumerate(self.results)}
+        arrays = sum(isinstance(b, Buffer) for b in bind.values())
+        if len(self.names) > 1 and (arrays > ARRAYS_MAX or formula.size > NODES_MAX):
+            raise ShapeError(f"{arrays} arrays and {formula.size} operations of one region")
+        title = "+".join(self.names) if len(self.names) < 6 else f"{len(self.names)} elementwise"
+        return Step(problem(title, formula, self.shape, bind, len(self.results)), bind)
+
+    def split(self, axis: int, inner: int) -> Region:
+        """The same with one dimension as two."""
+
+        def of(x: Operand) -> Operand:
+            if not isinstance(x, Buffer):
+                return x
+            step = x.strides[axis]
+            strides = (*x.strides[:axis], step * inner, step, *x.strides[axis + 1 :])
+            return x.laid(shape, strides)
+
+        count = self.shape[axis] // inner
+        shape = (*self.shape[:axis], count, inner, *self.shape[axis + 1 :])
+        reads = {n: of(x) for n, x in self.reads.items()}
+        results = tuple((n, of(b)) for n, b in self.results)
+        return replace(self, shape=shape, reads=reads, results=results)
+
+
+def region(step: Step, number: int) -> Region | None:
+    """A step as a region; None for one that is none."""
+    if step.problem.table != TABLE or step.kernel is not None or step.also_read:
+        return None
+    targets = step.writes()
+    if len({b.memory for b in targets}) < len(targets) or not targets[0].size:
+        return None
+    formula: Formula = step.problem.dtype.formula  # type: ignore[union-attr]
+    shape, places, reads = targets[0].shape, {}, {}
+    for node in formula.nodes:
+        if node.op == "input":
+            name, operand = node.data.name, step.bind[node.data.name]
+            own = Node("input", (), node.type, replace(node.data, name=f"{number}.{name}"))
+            places[node], reads[own] = own, _seen(operand, shape)
+    nodes = substituted([o.node for o in formula.outputs], places)
+    name = step.problem.what.split(" of shape")[0]
+    return Region(shape, reads, tuple(zip(nodes, targets, strict=True)), (name,))
+
+
+def _outputs(nodes: list[Node], results: tuple[tuple[Node, Buffer], ...]) -> tuple[Output, ...]:
+    pairs = zip(nodes, results, strict=True)
+    return tuple(
+        Output(numerics.result(i), NAMES[b.dtype], n) for i, (n, (_, b)) in enumerate(pairs)
+    )
+
+
+def _seen(x: Operand, shape: Ints) -> Operand:
+    if not isinstance(x, Buffer):
+        return x
+    strides = spread(x.shape, x.strides, shape)
+    assert strides is not None, "what a step reads broadcasts to what it writes"
+    return x.laid(shape, strides)
+
+
+def _fact(x: Operand) -> object:
+    return (x.memory, x.offset, x.shape, x.strides, x.dtype) if isinstance(x, Buffer) else x
+
+
+# -- indices ----------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Index:
+    """Which index of one shape an index of another is: ``origin``, and for each dimension of the
+    one how far each dimension of the other steps along it.
+    """
+
+    origin: Ints
+    steps: tuple[Ints, ...]
+
+    def of(self, x: Buffer, shape: Ints) -> Buffer:
+        """An array of the one shape, seen in the other."""
+        pairs = list(zip(x.strides, self.steps, strict=True))
+        strides = tuple(sum(s * c[d] for s, c in pairs) for d in range(len(shape)))
+        first = sum(s * o for s, o in zip(x.strides, self.origin, strict=True))
+        return replace(x, shape=shape, strides=strides, offset=x.offset + first * x.itemsize)
+
+
+def _places(x: Buffer) -> list[tuple[int, int, int]] | None:
+    """Stride, size and number of the dimensions of an array, the widest first; None where one does
+    not follow from the elements' addresses.
+    """
+    found = [(s, n, k) for k, (s, n) in enumerate(zip(x.strides, x.shape, strict=True)) if n > 1]
+    found.sort(reverse=True)
+    inner = 1
+    for step, size, _ in reversed(found):
+        if step < inner:
+            return None
+        inner = step * size
+    return found
+
+
+def _digits(distance: int, places: list[tuple[int, int, int]], count: int) -> list[int] | None:
+    """How far an offset of so many elements is along each dimension."""
+    found = [0] * count
+    for step, size, k in places:
+        found[k], distance = divmod(distance, step)
+        if found[k] >= size:
+            return None
+    return None if distance else found
+
+
+def _index(of: Buffer, view: Buffer) -> _Index | None:
+    """Which index of ``of`` each of ``view`` is, an array in the same memory; None where that is no
+    sum of steps.
+    """
+    places, (distance, rest) = _places(of), divmod(view.offset - of.offset, of.itemsize)
+    if places is None or rest or distance < 0 or view.dtype != of.dtype:
+        return None
+    origin = _digits(distance, places, of.ndim)
+    if origin is None:
+        return None
+    last, columns = list(origin), []
+    for size, step in zip(view.shape, view.strides, strict=True):
+        found = _digits(step, places, of.ndim) if size > 1 and step > 0 else [0] * of.ndim
+        if found is None or (size > 1 and step < 0):
+            return None
+        columns.append(found)
+        last = [a + c * (size - 1) for a, c in zip(last, found, strict=True)]
+    if any(a >= n for a, n in zip(last, of.shape, strict=True)):
+        return None
+    return _Index(tuple(origin), tuple(zip(*columns, strict=True)) or ((),) * of.ndim)
+
+
+def _refined(to: Region, of: Buffer, node: Node) -> Region:
+    """``to`` with each dimension as several that walks over the end of one of ``of``."""
+    places = {s: n for s, n, _ in _places(of) or ()}
+    axis = 0
+    while axis < len(to.shape):
+        view, size = to.reads[node], to.shape[axis]
+        assert isinstance(view, Buffer), "an array"
+        inner = places.get(view.strides[axis], size)
+        if 1 < inner < size and size % inner == 0:
+            to = to.split(axis, inner)
+        else:
+            axis += 1
+    return to
+
+
+# -- joining ----------------------------------------------------------------------------------
+def joined(first: Region, to: Region, needed: set[Memory]) -> Region | None:
+    """Two regions as one, the second of which reads what the first writes; None where they cannot
+    be. ``needed``: what others read.
+    """
+    made = {b.memory: (n, b) for n, b in first.results}
+    read = ((n, b) for n, b in to.reads.items() if isinstance(b, Buffer))
+    hits = dict.fromkeys(n for n, b in read if b.memory in made)
+    if not hits or first.read & to.written or first.written & to.written:
+        return None
+    for node in hits:
+        array = to.reads[node]
+        assert isinstance(array, Buffer), "an array"
+        to = _refined(to, made[array.memory][1], node)
+    views = [b for n in hits if isinstance(b := to.reads[n], Buffer)]
+    found = [_index(made[v.memory][1], v) for v in views]
+    indices = list(dict.fromkeys(i for i in found if i is not None))
+    kept = [(n, b) for n, b in first.results if b.memory in needed]
+    repeated = len(indices) > 1 or prod(to.shape) > prod(first.shape)
+    if None in found or (repeated and first.size > REPEATED_MAX):
+        return None
+    if kept and (repeated or prod(to.shape) < prod(first.shape) or _twice(views[0])):
+        return None
+    reads = {n: x for n, x in to.reads.items() if n not in hits}
+    places: dict[Node, Node] = {}
+    stored: tuple[tuple[Node, Buffer], ...] = ()
+    for number, index in enumerate(indices):
+        own: dict[Node, Node] = {}
+        for node, x in first.reads.items():
+            name = f"{node.data.name}.{number}" if number else node.data.name
+            own[node] = Node("input", (), node.type, replace(node.data, name=name))
+            reads[own[node]] = index.of(x, to.shape) if isinstance(x, Buffer) else x
+        values = dict(zip(made, substituted([n for n, _ in first.results], own), strict=True))
+        for node, view, at in zip(hits, views, found, strict=True):
+            if at == index:
+                places[node] = _stored(values[view.memory], view.dtype)
+        if kept:
+            stored = tuple((values[b.memory], index.of(b, to.shape)) for _, b in kept)
+    nodes = substituted([n for n, _ in to.results], places)
+    targets = [b for _, b in to.results]
+    results = (*stored, *zip(nodes, targets, strict=True))
+    return Region(to.shape, reads, results, (*first.names, *to.names))
+
+
+def _twice(x: Buffer) -> bool:
+    return overlaps_itself(x.shape, x.strides)
+
+
+def _stored(node: Node, dtype: str) -> Node:
+    """What is read of a value that was written as ``dtype``."""
+    short = NAMES[dtype]
+    return node if node.op == "round_to" and node.data == short else cast(node, short)
+
+
+@dataclass(eq=False)
+class _Item:
+    """A step in its place: the steps that it is made of, and its region if it is one."""
+
+    step: Step
+    of: set[int]
+    region: Region | None
+
+    @property
+    def read(self) -> set[Memory]:
+        return {b.memory for b in self.step.reads()}
+
+    @property
+    def written(self) -> set[Memory]:
+        return {b.memory for b in self.step.writes()}
+
+
+def fused(program: Program) -> Iterator[Step]:
+    """The steps of a program, elementwise ones as one where they can be."""
+    readers: dict[Memory, set[int]] = {}
+    writers: dict[Memory, set[int]] = {}
+    for number, step in enumerate(program.steps):
+        for b in step.reads():
+            readers.setdefault(b.memory, set()).add(number)
+        for b in step.writes():
+            writers.setdefault(b.memory, set()).add(number)
+    outputs = {b.memory for b in program.outputs if b is not None}
+    once = {m for m, of in writers.items() if len(of) == 1 and m.role != INPUT}
+    items: list[_Item] = []
+
+    def join(at: int, number: int) -> bool:
+        """Makes one of two items, in the place of either."""
+        first, second = items[at], items[number]
+        between = items[at + 1 : number]
+        assert first.region is not None and second.region is not None, "both are regions"
+        if not first.region.written <= once:
+            return False
+        of = first.of | second.of
+        needed = {m for m in first.region.written if m in outputs or readers.get(m, set()) - of}
+        late = not any(
+            t.written & first.region.read or t.read & needed or t.written & needed for t in between
+        )
+        early = not any(
+            t.written & second.region.read or (t.read | t.written) & second.region.written
+            for t in between
+        )
+        if not (late or early):
+            return False
+        region = joined(first.region, second.region, needed)
+        try:
+            step = region.step() if region is not None else None
+        except (ShapeError, FormulaError):
+            return False
+        if step is None:
+            return False
+        place = number if late else at
+        items[place] = _Item(step, of, region)
+        del items[at if late else number]
+        return True
+
+    for number, step in enumerate(program.steps):
+        items.append(_Item(step, {number}, region(step, number)))
+        latest = items[-1]
+        while latest.region is not None:
+            where = items.index(latest)
+            lowest = max(0, where - BACK)
+            made = None
+            for at in range(where - 1, lowest - 1, -1):
+                each = items[at]
+                if each.region is not None and each.region.written & latest.region.read:
+                    size = len(items)
+                    if join(at, where):
+                        made = next(i for i in items if latest.of < i.of)
+                        assert len(items) == size - 1
+                        break
+            if made is None:
+                break
+            latest = made
+    yield from (item.step for item in items)

@@ -1,0 +1,188 @@
+"""Passes: functions of a program that return one with the same inputs, outputs and bits.
+
+A pass looks at memories: who writes each, who reads it, and in which order. What several steps
+write, or what is given to be written, it leaves as it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ptxgen.errors import OptionError
+from ptxgen.graph.fuse import fused, region
+from ptxgen.program.buffer import INPUT, RESULT, TEMPORARY, Buffer, Memory
+from ptxgen.program.step import Program, Step
+
+Pass = Callable[[Program], Program]
+
+
+def _with(program: Program, steps: Iterable[Step]) -> Program:
+    return replace(program, steps=tuple(steps))
+
+
+def _writers(program: Program) -> Counter[Memory]:
+    """How many steps write each memory."""
+    return Counter(m for s in program.steps for m in {b.memory for b in s.writes()})
+
+
+def dead(program: Program) -> Program:
+    """Without steps whose results nobody reads."""
+    needed = {b.memory for b in program.outputs if b is not None}
+    kept: list[Step] = []
+    for step in reversed(program.steps):
+        written = {b.memory for b in step.writes()}
+        if any(m.role != TEMPORARY or m in needed for m in written):
+            needed |= {b.memory for b in step.reads()}
+            kept.append(step)
+    return _with(program, reversed(kept))
+
+
+def renamed(step: Step, memories: Mapping[Memory, Memory]) -> Step:
+    """A step of other memories, in which the same lies at the same places."""
+    if not any(isinstance(b, Buffer) and b.memory in memories for b in step.bind.values()):
+        return step
+
+    def to(operand: Any) -> Any:
+        if isinstance(operand, Buffer) and operand.memory in memories:
+            return replace(operand, memory=memories[operand.memory])
+        return operand
+
+    return replace(step, bind={name: to(x) for name, x in step.bind.items()})
+
+
+def copies(program: Program) -> Program:
+    """Without copies of what lies as they do: who reads one reads what it is a copy of, or what is
+    copied is written there at once.
+    """
+    writers, at = _writers(program), _last(program)
+    outputs = {b.memory for b in program.outputs if b is not None}
+    found: dict[Memory, Memory] = {}
+    kept: list[Step] = []
+    for number, given in enumerate(program.steps):
+        step = renamed(given, found)
+        pair = _copied(step)
+        if pair is not None:
+            source, target = pair[0].memory, pair[1].memory
+            once = writers[target] == 1 and target.role != INPUT and pair[1].whole
+            still = at.get(source, -1) < number and not source.written
+            if once and still and target not in outputs and _alike(source, target):
+                found[target] = source
+                continue
+            own = source.role == TEMPORARY and source not in outputs and pair[0].whole
+            if once and own and still and target.role == RESULT and _alike(source, target):
+                kept = [renamed(s, {source: target}) for s in kept]
+                found = {m: target if to is source else to for m, to in found.items()}
+                found[source] = target
+                continue
+        kept.append(step)
+    return _with(program, kept)
+
+
+def _last(program: Program) -> dict[Memory, int]:
+    """The last step that writes each memory."""
+    return {b.memory: i for i, s in enumerate(program.steps) for b in s.writes()}
+
+
+def _copied(step: Step) -> tuple[Buffer, Buffer] | None:
+    """What a step copies, and where to, if it does nothing else and both lie alike."""
+    of = region(step, 0)
+    if of is None or len(of.results) != 1 or len(step.reads()) != 1:
+        return None
+    (source,), ((node, target),) = step.reads(), of.results
+    if node.op != "input" or source.dtype != target.dtype or source.shape != target.shape:
+        return None
+    alike = source.contiguous and target.contiguous or source.strides == target.strides
+    return (source, target) if alike and source.offset == target.offset == 0 else None
+
+
+def _alike(source: Memory, target: Memory) -> bool:
+    """Whether what lies in one may lie in the other: as many bytes, as well aligned."""
+    a, b = source.natural, target.natural
+    if a is None or b is None or source.low != 0 or a.nbytes != b.nbytes:
+        return False
+    return (a.shape, a.strides) == (b.shape, b.strides) or (a.contiguous and b.contiguous)
+
+
+def common(program: Program) -> Program:
+    """Without steps that do what one before them did."""
+    writers = _writers(program)
+    outputs = {b.memory for b in program.outputs if b is not None}
+    version: Counter[Memory] = Counter()
+    seen: dict[Any, Step] = {}
+    found: dict[Memory, Memory] = {}
+    kept: list[Step] = []
+    for given in program.steps:
+        step = renamed(given, found)
+        written = step.writes()
+        own = [b.memory for b in written]
+        alone = all(writers[m] == 1 and m.role == TEMPORARY and m not in outputs for m in own)
+        if alone and not step.also_read and len(set(own)) == len(own):
+            key = _does(step, version)
+            first = seen.setdefault(key, step)
+            if first is not step:
+                pairs = zip(written, first.writes(), strict=True)
+                found |= {b.memory: a.memory for b, a in pairs}
+                continue
+        version.update(set(own))
+        kept.append(step)
+    return _with(program, kept)
+
+
+def _does(step: Step, version: Mapping[Memory, int]) -> Any:
+    """What two steps have in common that do the same."""
+    writes = set(step.written)
+
+    def fact(name: str, x: Any) -> Any:
+        if not isinstance(x, Buffer):
+            return x
+        where = (None, None) if name in writes else (x.memory, version[x.memory])
+        return *where, x.offset, x.shape, x.strides, x.dtype
+
+    return step.problem, step.kernel, tuple((n, fact(n, x)) for n, x in step.bind.items())
+
+
+def fuse(program: Program) -> Program:
+    """Elementwise steps as one where one reads what another writes; each value is rounded as it
+    was.
+    """
+    return _with(program, fused(program))
+
+
+PASSES: Final[dict[str, Pass]] = {"common": common, "copies": copies, "fuse": fuse, "dead": dead}
+"""Each pass, in the order in which they are done."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a pass did: steps, and bytes that these move, before and after."""
+
+    name: str
+    steps: tuple[int, int]
+    nbytes: tuple[int, int]
+
+    def __str__(self) -> str:
+        (a, b), (x, y) = self.steps, self.nbytes
+        return f"{self.name}: {a} -> {b} steps, {x:,} -> {y:,} bytes"
+
+
+def chosen(names: Collection[str] | None) -> Iterator[tuple[str, Pass]]:
+    """The passes of these names, in their order; all for None. Raises OptionError."""
+    if unknown := [n for n in names or () if n not in PASSES]:
+        raise OptionError(f"passes has {unknown[0]!r}; takes {', '.join(PASSES)}")
+    return (pair for pair in PASSES.items() if names is None or pair[0] in names)
+
+
+def apply(
+    program: Program, names: Collection[str] | None = None
+) -> tuple[Program, tuple[Done, ...]]:
+    """A program after the passes of these names (all for None), and what each did."""
+    done = []
+    for name, each in chosen(names):
+        before, program = program, each(program)
+        pairs = [(len(p.steps), sum(s.nbytes for s in p.steps)) for p in (before, program)]
+        (a, x), (b, y) = pairs
+        done.append(Done(name, (a, b), (x, y)))
+    return program, tuple(done)

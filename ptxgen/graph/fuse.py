@@ -80,7 +80,7 @@ class Region:
         arrays = sum(isinstance(b, Buffer) for b in bind.values())
         if len(self.names) > 1 and (arrays > ARRAYS_MAX or formula.size > NODES_MAX):
             raise ShapeError(f"{arrays} arrays and {formula.size} operations of one region")
-        title = "+".join(self.names) if len(self.names) < 6 else f"{len(self.names)} elementwise"
+        title = "+".join(self.names) if len(self.names) < 6 else f"elementwise({len(self.names)})"
         return Step(problem(title, formula, self.shape, bind, len(self.results)), bind)
 
     def split(self, axis: int, inner: int) -> Region:

@@ -93,6 +93,13 @@ def operator(op: Op) -> Callable[..., Any]:
     return made
 
 
+def known(name: str) -> _Operator | None:
+    """The operator of a name, if it has been registered."""
+    if name not in _known or name not in OPERATIONS and name not in _ops:
+        return None
+    return _Operator(_ops[name] if name in _ops else OPERATIONS[name])
+
+
 def register(schema: str, compute: Callable[..., Any], fake: Callable[..., Any]) -> str:
     """Defines an operator; autograd has been where it is computed, or was not wanted."""
     name = schema.partition("(")[0]
@@ -176,6 +183,24 @@ class _Operator:
         args = self.args(arrays, named)
         found = results_like(self.op, dict(zip(self.of.names, args, strict=True)))
         return found if self.several else found[0]
+
+    # -- as steps -----------------------------------------------------------------------------
+    def lower(self, b: ProgramBuilder, arrays: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """The results, of buffers."""
+        args = self.args(arrays, _plainly(named))
+        pairs = zip(self.op.parameters, args, strict=True)
+        given = {p.name: _read(p, x) for p, x in pairs if p.kind != STREAM}
+        found = self.op.lower(b, **given)
+        return tuple(found) if self.several else found
+
+    def lower_vjp(
+        self, b: ProgramBuilder, arrays: Any, results: Any, dys: Any, needs: Any, **named: Any
+    ) -> tuple[Any, ...]:
+        """The gradients that ``needs`` says, of buffers."""
+        like = [x if x is None else _tensor(x) for x in arrays]
+        plan = self._plan(like, [_tensor(x) for x in results], needs, _plainly(named))
+        saved, _ = plan.given(arrays, results)
+        return tuple(plan.lowered(b, saved, dys))
 
     # -- gradients ----------------------------------------------------------------------------
     def setup(
@@ -318,3 +343,17 @@ def results_like(op: Op, given: Mapping[str, Any]) -> list[Any]:
 
 def _buffer(x: Any) -> Buffer:
     return imagined(x.shape, NAMES[x.dtype])
+
+
+def _tensor(x: Buffer) -> torch.Tensor:
+    """A tensor of no memory."""
+    return torch.empty(x.shape, dtype=getattr(torch, x.dtype), device="meta")
+
+
+def _plainly(named: Mapping[str, Any]) -> dict[str, Any]:
+    """Options with dtypes by name."""
+    return {n: NAMES[x] if isinstance(x, torch.dtype) else x for n, x in named.items()}
+
+
+def _read(p: Parameter, value: Any) -> Any:
+    return p.read(value) if p.kind == OPTION else value

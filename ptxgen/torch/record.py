@@ -101,7 +101,7 @@ def recorded(op: Op, given: Mapping[str, Any]) -> Any:
 def function(op: Op, watched: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """``op`` with gradients, for PyTorch. ``watched``: in place of :func:`recorded`."""
     if _is_compiling():  # a compiler cannot follow how code is made
-        return partial(_traced, op, watched or recorded)
+        return partial(_traced, op, watched or recorder(op).watched)
     found = recorder(op)
     if watched is not None:
         found.watched = watched
@@ -366,12 +366,8 @@ class _Plan:
         dys = [f"d{i}" for i in range(len(self._like) - self._count)]
 
         def lower(b: ProgramBuilder, /, **given: Any) -> tuple[Any, ...]:
-            at = self._placed(
-                [given[n] for n in saved],
-                [given[n] for n in updates],
-                lambda x: x.buffer,
-            )
-            return self._gradients(b, at, [given[n] for n in dys])
+            of, to = [given[n] for n in saved], [given[n] for n in updates]
+            return self.lowered(b, of, [given[n] for n in dys], to)
 
         takes = (
             *(Parameter(n, ARRAY) for n in saved),
@@ -381,6 +377,12 @@ class _Plan:
         op = Op(lower, name=f"{self.recorder.op.name}_vjp", takes=takes, public=False)
         how: dict[str, Any] = {"copies": True, "aliases": aliases and not updates}
         return Frame(op, **how, hooks=Hooks(watched=False)).function
+
+    def lowered(
+        self, b: Builder, saved: Sequence[Any], dys: Sequence[Any], updates: Sequence[Any] = ()
+    ) -> tuple[Any, ...]:
+        """The gradients of what is saved, of buffers."""
+        return self._gradients(b, self._placed(saved, updates, lambda x: x.buffer), dys)
 
     @cached_property
     def views(self) -> Callable[..., Any]:

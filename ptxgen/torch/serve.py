@@ -279,10 +279,20 @@ def _planned(key: str, ours: bool) -> list[tuple[Any, str, Make]]:
     """Each operator to override, under which key, and what makes the kernel."""
     found = _plans.get((key, ours))
     if found is None:
-        rows = {overload(f"aten::{name}"): _functional(name) for name in SERVED}
-        forms = {**rows, **dict(_forms(rows))}
+        rows, forms = _rows(), functional()
         found = _plans[key, ours] = list(_plan(key, rows, forms) if ours else _counted(key, forms))
     return found
+
+
+@functools.cache
+def _rows() -> dict[Any, Serve]:
+    return {overload(f"aten::{name}"): _functional(name) for name in SERVED}
+
+
+@functools.cache
+def functional() -> Mapping[Any, Serve]:
+    """What serves operators, of a tier and tensors; ``out=`` and in-place forms among them."""
+    return {**_rows(), **dict(_forms(_rows()))}
 
 
 _plans: dict[tuple[str, bool], list[tuple[Any, str, Make]]] = {}

@@ -1,0 +1,168 @@
+"""Elementwise operators of ATen as formulas with the bits of PyTorch's own kernels.
+
+The block of :class:`ptxgen.torch.batch_invariant` leaves these operators to PyTorch, so a formula
+may stand for one only where its bits follow from IEEE 754: operands are brought to one dtype,
+computed with in f32 (16 bits) or in that dtype, and rounded once. Functions that PyTorch takes from
+a library of mathematics (exp, rsqrt, tanh ...) are not here, nor is what its kernels compute
+differently where they have vectors and where they have not.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, Final
+
+import torch
+
+from ptxgen.numerics.dtype import NAMES as SHORT
+from ptxgen.numerics.formula import FLOATS, STORED, Node, cast, compare, const, primitive, where
+from ptxgen.ops.pointwise import Pointwise
+from ptxgen.program.buffer import Buffer
+from ptxgen.torch.aten import UNKNOWN, Left
+from ptxgen.torch.record import NAMES
+
+SAME, COMPARED, CHOSEN = "same", "compared", "chosen"
+"""What operands are brought to: the dtype of the result; that which operands have together; that of
+the result, but for a condition, which comes first."""
+
+
+def _compared(op: str) -> Callable[..., Node]:
+    return lambda x, y: compare(op, x, y)
+
+
+FORMULAS: Final[dict[str, tuple[str, Callable[..., Node]]]] = {
+    "add": (SAME, lambda x, y: x + y),
+    "sub": (SAME, lambda x, y: x - y),
+    "rsub": (SAME, lambda x, y: y - x),
+    "mul": (SAME, lambda x, y: x * y),
+    "div": (SAME, lambda x, y: x / y),
+    "neg": (SAME, lambda x: -x),
+    "abs": (SAME, abs),
+    "sqrt": (SAME, lambda x: primitive("sqrt", x)),
+    "reciprocal": (SAME, lambda x: 1 / x),
+    "floor": (SAME, lambda x: primitive("floor", x)),
+    "ceil": (SAME, lambda x: primitive("ceil", x)),
+    "trunc": (SAME, lambda x: primitive("trunc", x)),
+    # A GPU's maximum takes +0 for larger than -0; kernels for CPUs keep -0.
+    "relu": (SAME, lambda x: primitive("max", x, const(0, x.type))),
+    "relu_cpu": (SAME, lambda x: where(x < 0, 0, x)),
+    "threshold_backward": (SAME, lambda dy, x, threshold: where(x <= threshold, 0, dy)),
+    "bitwise_and": (SAME, lambda x, y: x & y),
+    "bitwise_or": (SAME, lambda x, y: x | y),
+    "bitwise_not": (SAME, lambda x: ~x),
+    "logical_and": (SAME, lambda x, y: x & y),
+    "logical_or": (SAME, lambda x, y: x | y),
+    "logical_not": (SAME, lambda x: ~x),
+    **{name: (COMPARED, _compared(name)) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+    "where": (CHOSEN, where),
+    "cube": (SAME, lambda x: x * x * x),
+    "copied": (SAME, lambda x: x),
+}
+"""Operators by the names of their packets, what operands are brought to, and the formula."""
+SERVED: Final = {*FORMULAS, "pow", "masked_fill"} - {"relu_cpu", "cube", "copied"}
+_EXACT = ("mul", "div")
+"""Those whose kernels take numbers in f32 everywhere, whatever the dtype of the arrays."""
+
+
+def _rewritten(name: str, kind: str, args: list[Any], out: Buffer) -> tuple[str, list[Any]]:
+    """What is computed: a row of :data:`FORMULAS`, and its operands."""
+    if name == "pow" and isinstance(args[0], Buffer) and args[1:] in ([1], [2]):
+        return ("mul", args[:1] * 2) if args[1] == 2 else ("copied", args[:1])
+    if name == "pow" and args[1:] == [3] and out.dtype in ("float32", "float64"):
+        return "cube", args[:1]
+    if name == "masked_fill":
+        return "where", [args[1], args[2], args[0]]
+    if name == "relu" and kind == "cpu":
+        return "relu_cpu", args
+    if name == "div" and kind != "cpu" and not isinstance(args[1], Buffer) and out.dtype in SHORT:
+        type = STORED[SHORT[out.dtype]]  # by a number: kernels for GPUs multiply by its reciprocal
+        divisor = const(float(args[1]), type).data
+        if divisor:
+            return "mul", [args[0], const(1 / divisor, type).data]
+    if name not in FORMULAS:
+        raise Left(UNKNOWN)
+    return name, args
+
+
+def lowered(
+    b: Any, name: str, kind: str, out: Buffer, args: Sequence[Any], options: dict[str, Any]
+) -> Buffer:
+    """An operator, written to ``out``, for devices of a kind. Raises Left if it has no formula."""
+    if options.get("alpha", 1) != 1 or options.get("rounding_mode") is not None:
+        raise Left(UNKNOWN)
+    name, given = _rewritten(name, kind, list(args), out)
+    how, _ = FORMULAS[name]
+    dtype = _together(given) if how == COMPARED else out.dtype
+    arrays = [x for x in given if isinstance(x, Buffer)]
+    if any(x not in SHORT for x in (dtype, *(x.dtype for x in (*arrays, out)))):
+        raise Left(UNKNOWN)
+    first = int(how == CHOSEN)
+    for x in given[first:]:
+        if not _taken(x, dtype, kind, name, whole=not out.shape):
+            raise Left(UNKNOWN)
+    spec = tuple(None if isinstance(x, Buffer) else _text(x) for x in given)
+    b.call(_function(name, SHORT[dtype], SHORT[out.dtype], spec), *arrays, out=out)
+    return out
+
+
+def _taken(x: Any, dtype: str, kind: str, name: str, *, whole: bool) -> bool:
+    """Whether an operand is brought to ``dtype`` by all of PyTorch's kernels alike."""
+    real = torch.empty(0, dtype=getattr(torch, dtype)).is_floating_point()
+    if isinstance(x, Buffer):
+        cut = getattr(torch, x.dtype).is_floating_point and not real
+        scalar = x.dtype != dtype and not x.shape and not whole
+        return not (cut or scalar)
+    if isinstance(x, float) and not real:
+        return False
+    half = dtype in ("bfloat16", "float16")
+    if half and (kind == "cpu" or FORMULAS[name][0] == COMPARED) and name not in _EXACT:
+        return bool(torch.tensor(x, dtype=getattr(torch, dtype)).item() == x) or x != x
+    return True
+
+
+def _together(args: Sequence[Any]) -> str:
+    """The dtype that operands have together."""
+
+    def like(x: Any) -> Any:
+        of = isinstance(x, Buffer)
+        return torch.empty(x.shape, dtype=getattr(torch, x.dtype), device="meta") if of else x
+
+    return NAMES[torch.result_type(*map(like, args))]
+
+
+def _text(value: Any) -> tuple[str, Any]:
+    """A number: those that are equal may be others."""
+    if not isinstance(value, bool | int | float):
+        raise Left(UNKNOWN)
+    return type(value).__name__, struct.pack("<d", value) if isinstance(value, float) else value
+
+
+@cache
+def _function(name: str, dtype: str, to: str, spec: tuple[Any, ...]) -> Pointwise:
+    """The formula of an operator whose operands are arrays (None in ``spec``) and numbers."""
+    (how, body), type = FORMULAS[name], STORED[dtype]
+    condition = how == CHOSEN
+    names = tuple(f"x{i}" for i, each in enumerate(spec) if each is None)
+
+    def number(text: tuple[str, Any]) -> Node:
+        value = struct.unpack("<d", text[1])[0] if text[0] == "float" else text[1]
+        kind = float if type in FLOATS else bool if type == "bool" else int
+        return const(kind(value), type)
+
+    def compute(**given: Node) -> Node:
+        operands = [
+            number(each) if each is not None
+            else given[f"x{i}"] if condition and i == 0
+            else _brought(given[f"x{i}"], dtype)
+            for i, each in enumerate(spec)
+        ]  # fmt: skip
+        found = body(*operands)
+        return found if found.type == STORED[to] else cast(found, to)
+
+    return Pointwise(compute, name, names)
+
+
+def _brought(x: Node, dtype: str) -> Node:
+    return x if x.data.dtype == dtype else cast(x, dtype)

@@ -1,0 +1,576 @@
+"""``torch.compile(model, backend="ptxgen")``: graphs of ATen's operators as programs.
+
+AOTAutograd gives two graphs, forward and backward, without mutation (what was mutated is copied
+back behind the graph, by PyTorch). For each set of sizes that comes, a :class:`Schedule` is made:
+operators that are known become programs (:mod:`ptxgen.torch.lowering`), others stay calls of
+PyTorch's own between them. Each has the bits that it has in :class:`ptxgen.torch.batch_invariant`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any
+
+import torch
+from torch import fx
+
+from ptxgen import graph
+from ptxgen.errors import DtypeError, OptionError, PtxgenError, UnservedError
+from ptxgen.ops import OPERATIONS
+from ptxgen.program.buffer import INPUT, Buffer, Memory
+from ptxgen.program.build import ProgramBuilder
+from ptxgen.program.invoke import Frame
+from ptxgen.program.operation import Op
+from ptxgen.program.parameters import ARRAY, Parameter
+from ptxgen.program.prepared import Hooks
+from ptxgen.program.step import Program
+from ptxgen.runtime import default_device
+from ptxgen.torch import serve
+from ptxgen.torch.aten import RECORDED, Left
+from ptxgen.torch.lowering import MOVES, VIEWS, Asked, Like, lower
+from ptxgen.torch.module import _checked
+from ptxgen.torch.record import NAMES
+from ptxgen.torch.unserved import reason
+
+SIZES_MAX = 64
+"""Most sets of sizes of one graph that are kept."""
+
+
+def _ours(device: torch.device) -> bool:
+    """Whether kernels compute on tensors of a device."""
+    if device.type in serve.DEVICES:
+        return True
+    return device.type == "cpu" and default_device().kind == "cpu"
+
+
+# -- what is compiled -------------------------------------------------------------------------
+@dataclass
+class Report:
+    """What graphs became: names of operators with counts, and programs."""
+
+    lowered: Counter[str] = field(default_factory=Counter)
+    """Steps of programs."""
+    torch: Counter[str] = field(default_factory=Counter)
+    """Calls of PyTorch's own between them, that the block leaves or serves by itself."""
+    unknown: Counter[str] = field(default_factory=Counter)
+    """The same, of operators that nothing is known of: rows may depend on the batch."""
+    programs: list[Program] = field(default_factory=list)
+    """Those that have run, with passes done."""
+    done: list[graph.Done] = field(default_factory=list)
+    """What each pass did."""
+
+    def __str__(self) -> str:
+        lines = []
+        for title, counts in (
+            ("in programs", self.lowered),
+            ("calls of PyTorch", self.torch),
+            ("unknown: may depend on the batch", self.unknown),
+        ):
+            lines.append(f"{title}: {sum(counts.values())}")
+            lines += [f"  {count:8} {name}" for name, count in counts.most_common()]
+        steps = sum(len(p.steps) for p in self.programs)
+        lines.append(f"programs: {len(self.programs)}, of {steps} steps")
+        for name in graph.PASSES:
+            own = [d for d in self.done if d.name == name]
+            a, b, x, y = (sum(d.steps[0] for d in own), sum(d.steps[1] for d in own),
+                          sum(d.nbytes[0] for d in own), sum(d.nbytes[1] for d in own))  # fmt: skip
+            if own:
+                lines.append(str(graph.Done(name, (a, b), (x, y))))
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How graphs are compiled. ``passes``: their names, None for all; ``tier``: of products;
+    ``strict``: whether an operator that nothing is known of is refused.
+    """
+
+    passes: tuple[str, ...] | None = None
+    tier: str = "auto"
+    strict: bool = False
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Options:
+        """Those of ``torch.compile(options=...)``. Raises OptionError."""
+        if unknown := sorted(given.keys() - {"passes", "tier", "strict"}):
+            raise OptionError(f"there is no option {unknown[0]!r}; takes passes, tier, strict")
+        passes = given.get("passes")
+        if passes is not None:
+            graph.chosen(passes)
+        return cls(
+            None if passes is None else tuple(passes),
+            _checked(given.get("tier", "auto")),
+            bool(given.get("strict", False)),
+        )
+
+
+class Backend:
+    """A backend of ``torch.compile``, which has a report of all that it compiled.
+
+    ``torch.compile(model, backend="ptxgen")`` takes :data:`backend`, with the arguments as
+    ``options``. ``passes``: the names of those that are done (:data:`ptxgen.graph.PASSES`), all by
+    default. ``tier``: of products. ``strict``: raises UnservedError for operators that nothing is
+    known of.
+    """
+
+    def __init__(
+        self, *, passes: Collection[str] | None = None, tier: str = "auto", strict: bool = False
+    ) -> None:
+        self._options = {"passes": passes, "tier": tier, "strict": strict}
+        Options.of(self._options)
+        self._report = Report()
+
+    def report(self) -> Report:
+        """What became of the graphs so far; ``print`` shows it."""
+        return self._report
+
+    def __call__(
+        self, module: fx.GraphModule, example: Sequence[Any], *, options: Any = None
+    ) -> Callable[..., Any]:
+        from torch._dynamo.backends.common import aot_autograd
+        from torch._functorch.partitioners import default_partition
+
+        how = Options.of({**self._options, **(options or {})})
+        compiler = partial(_compiled, how, self._report)
+        _attention(module, how.tier)
+        made = aot_autograd(
+            fw_compiler=compiler, bw_compiler=compiler, partition_fn=default_partition
+        )
+        found: Callable[..., Any] = made(module, example)
+        return found
+
+
+backend = Backend()
+"""The one that ``backend="ptxgen"`` is."""
+
+
+def _attention(module: fx.GraphModule, tier: str) -> None:
+    """What the block serves above autograd is replaced before autograd is traced."""
+    for each in module.modules():
+        if isinstance(each, fx.GraphModule):
+            for node in each.graph.nodes:
+                if node.target is _sdpa:
+                    node.target = _attending(tier)
+            each.recompile()
+
+
+_sdpa = torch.nn.functional.scaled_dot_product_attention
+
+
+@cache
+def _attending(tier: str) -> Callable[..., Any]:
+    """Attention as a block of that tier serves it, PyTorch's own where it does not."""
+
+    def attention(
+        query: Any,
+        key: Any,
+        value: Any,
+        attn_mask: Any = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: Any = None,
+        enable_gqa: bool = False,
+    ) -> Any:
+        given = query, key, value, attn_mask, dropout_p, is_causal
+        how = {"scale": scale, "enable_gqa": enable_gqa}
+        if _ours(query.device):
+            try:
+                return RECORDED["scaled_dot_product_attention"][1](tier, *given, **how)
+            except (Left, DtypeError):
+                pass
+        return _sdpa(*given, **how)
+
+    return attention
+
+
+def _compiled(
+    options: Options, report: Report, module: fx.GraphModule, example: Sequence[Any]
+) -> Callable[..., Any]:
+    """A graph as a function of a list of its arguments."""
+    found = Compiled(module, options, report)
+
+    def call(args: list[Any]) -> Any:
+        given = list(args)
+        args.clear()
+        with torch.no_grad():
+            return found(given)
+
+    call._boxed_call = True  # type: ignore[attr-defined]
+    return call
+
+
+class Compiled:
+    """One graph, scheduled anew for each set of sizes."""
+
+    def __init__(self, module: fx.GraphModule, options: Options, report: Report) -> None:
+        self.module, self.options, self.report = module, options, report
+        self._places = [n for n in module.graph.nodes if n.op == "placeholder"]
+        self._symbols: list[tuple[int, int | None, Any]] = []
+        seen = set()
+        for i, node in enumerate(self._places):
+            value = node.meta.get("val")
+            sizes = [(None, value)] if isinstance(value, torch.SymInt) else []
+            if isinstance(value, torch.Tensor):
+                sizes = list(enumerate(value.shape))
+            for axis, size in sizes:
+                if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
+                    if size.node.expr not in seen:
+                        seen.add(size.node.expr)
+                        self._symbols.append((i, axis, size.node.expr))
+        self._known: dict[Any, Schedule] = {}
+
+    def __call__(self, given: list[Any]) -> Any:
+        key = tuple(given[i] if d is None else given[i].shape[d] for i, d, _ in self._symbols)
+        found = self._known.get(key)
+        if found is None:
+            sizes = dict(zip((s for _, _, s in self._symbols), key, strict=True))
+            found = Schedule(self.module, sizes, self.options, self.report)
+            if len(self._known) >= SIZES_MAX:
+                del self._known[next(iter(self._known))]
+            self._known[key] = found
+        return found.run(given)
+
+
+# -- the schedule -----------------------------------------------------------------------------
+_REFUSED = (Left, PtxgenError, NotImplementedError)
+
+
+class Schedule:
+    """A graph of known sizes: programs, and calls of PyTorch's own, in order.
+
+    A node's level is how many calls of PyTorch lie before it, one behind the other. All nodes of
+    one level that are known are one program.
+    """
+
+    def __init__(
+        self, module: fx.GraphModule, sizes: Mapping[Any, int], options: Options, report: Report
+    ) -> None:
+        self.module, self.sizes, self.options, self.report = module, sizes, options, report
+        self.nodes = [n for n in module.graph.nodes if n.op != "output"]
+        (self.output,) = (n for n in module.graph.nodes if n.op == "output")
+        self.likes = {n: self._like(n.meta.get("val")) for n in self.nodes}
+        self.known = self._classified()
+        while alone := self._alone():
+            self.known -= alone
+        self.levels = self._leveled()
+        self._count()
+        self.moves = list(self._ordered())
+        self._freed()
+
+    # -- sizes --------------------------------------------------------------------------------
+    def _number(self, x: Any) -> Any:
+        """A number that may be a compiler's."""
+        if isinstance(x, torch.SymInt):
+            return int(x.node.expr.xreplace(self.sizes))
+        if isinstance(x, torch.SymFloat):
+            return float(x.node.expr.xreplace(self.sizes))
+        return x
+
+    def _like(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            shape, strides = (tuple(map(self._number, x)) for x in (value.shape, value.stride()))
+            return Like(shape, strides, value.dtype, value.device)
+        if isinstance(value, tuple | list):
+            return tuple(map(self._like, value))
+        return self._number(value)
+
+    def _given(self, node: fx.Node, of: Callable[[fx.Node], Any]) -> tuple[Any, dict[str, Any]]:
+        """The arguments of a call; ``of`` those nodes that are tensors."""
+
+        value = partial(self._value, of=of)
+        args = fx.node.map_arg(node.args, value)
+        how = fx.node.map_arg(node.kwargs, value)
+        return _plain(args, self._number), _plain(how, self._number)
+
+    def _value(self, node: fx.Node, of: Callable[[fx.Node], Any]) -> Any:
+        like = self.likes[node]
+        return like if isinstance(like, bool | int | float) else of(node)
+
+    # -- what is known ------------------------------------------------------------------------
+    def _asked(self, node: fx.Node) -> Asked:
+        like = self.likes[node]
+        likes = like if isinstance(like, tuple) else (like,)
+        device = next(x.device for x in likes if isinstance(x, Like))
+        return Asked(likes, self.options.tier, device.type)
+
+    def _classified(self) -> set[fx.Node]:
+        """The nodes that become steps: each is lowered once, of imagined arrays."""
+        b = ProgramBuilder(OPERATIONS, "graph", aliases=True)
+        values: dict[fx.Node, Any] = {}
+        known: set[fx.Node] = set()
+        for node in self.nodes:
+            like = self.likes[node]
+            values[node] = _imagined(b, like)
+            if node.op != "call_function":
+                continue
+            if node.target is operator.getitem:
+                if node.args[0] in known:
+                    values[node] = values[node.args[0]][node.args[1]]
+                    known.add(node)
+                continue
+            tensors = [x for x in _flat((like, *(self.likes[n] for n in node.all_input_nodes)))]
+            likes = [x for x in tensors if isinstance(x, Like)]
+            if not likes or not isinstance(node.target, torch._ops.OpOverload):
+                continue
+            if len({x.device for x in likes}) > 1 or not _ours(likes[0].device):
+                continue
+            if any(x.dtype not in NAMES for x in likes) or node.target._schema.is_mutable:
+                continue
+            try:
+                args, how = self._given(node, values.__getitem__)
+                found = lower(b, node.target, self._asked(node), args, how)
+            except _REFUSED:
+                continue
+            values[node] = found
+            known.add(node)
+        return known
+
+    def _alone(self) -> set[fx.Node]:
+        """Known nodes that no array goes into, in a level without any: nobody says where."""
+        levels = self.levels = self._leveled()
+        alone: set[fx.Node] = set()
+        for level in set(levels.values()):
+            nodes = [n for n in self.known if levels[n] == level]
+            inner = set(nodes)
+            outside = (x for n in nodes for x in n.all_input_nodes if x not in inner)
+            if nodes and not any(isinstance(self.likes[x], Like) for x in outside):
+                alone |= inner
+        return alone
+
+    def _leveled(self) -> dict[fx.Node, int]:
+        levels: dict[fx.Node, int] = {}
+        drawn = 0
+        for node in self.nodes:
+            before = [levels[x] + (node in self.known and x not in self.known and x.op == "call_function")
+                      for x in node.all_input_nodes]  # fmt: skip
+            level = max(before, default=0)
+            if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+                level = drawn = max(level, drawn)  # random numbers are drawn in their order
+            levels[node] = level
+        return levels
+
+    def _count(self) -> None:
+        for node in self.nodes:
+            if node.op != "call_function" or node.target is operator.getitem:
+                continue
+            if not any(isinstance(x, Like) for x in _flat((self.likes[node],))):
+                continue
+            name = str(node.target)
+            if node in self.known:
+                self.report.lowered[name] += 1
+            elif self._understood(node):
+                self.report.torch[name] += 1
+            else:
+                self.report.unknown[name] += 1
+                if self.options.strict:
+                    raise UnservedError(
+                        f"{name} may compute rows that depend on the batch, and nothing else is "
+                        "known of it; compute it another way, or pass strict=False to have it only "
+                        "listed"
+                    )
+
+    def _understood(self, node: fx.Node) -> bool:
+        op = node.target
+        if not isinstance(op, torch._ops.OpOverload):
+            return False
+        if op.namespace == "ptxgen" or op in serve.functional() or reason(op) is not None:
+            return True
+        if op.namespace == "aten" and op.overloadpacket.__name__ in MOVES:
+            return True  # that the block does not meet: they are of graphs without mutation
+        likes = _flat([self.likes[x] for x in node.all_input_nodes])
+        return op.namespace == "aten" and not any(
+            x.dtype.is_floating_point or x.dtype.is_complex for x in likes if isinstance(x, Like)
+        )
+
+    # -- order --------------------------------------------------------------------------------
+    def _ordered(self) -> Iterator[tuple[Callable[..., Any], Any, Any, tuple[fx.Node, ...]]]:
+        """What is done: a function, its arguments, and the nodes that its results are."""
+        used = set(self.output.all_input_nodes)
+        for level in range(max(self.levels.values(), default=0) + 1):
+            own = [n for n in self.nodes if self.levels[n] == level]
+            inner = [n for n in own if n in self.known]
+            if inner:
+                within = set(inner)
+                outward = [
+                    n
+                    for n in inner
+                    if isinstance(self.likes[n], Like)
+                    and (n in used or any(u not in within for u in n.users))
+                ]
+                sources = dict.fromkeys(
+                    x for n in inner for x in n.all_input_nodes
+                    if x not in within and isinstance(self.likes[x], Like)
+                )  # fmt: skip
+                if outward:
+                    segment = Segment(self, inner, list(sources), outward)
+                    yield segment.function, tuple(sources), {}, tuple(outward)
+            for node in own:
+                if node.op == "call_function" and node not in self.known:
+                    if isinstance(self.likes[node], bool | int | float):
+                        continue
+                    args, how = self._given(node, lambda x: x)
+                    yield _torch(node.target, self.options.tier), args, how, (node,)
+
+    def _freed(self) -> None:
+        """Notes after which of the moves each value is let go."""
+        last: dict[fx.Node, int] = {}
+        for number, (_, args, how, made) in enumerate(self.moves):
+            for node in (*made, *_nodes((args, how))):
+                last[node] = number
+        for node in self.output.all_input_nodes:
+            last.pop(node, None)
+        self.frees: list[list[fx.Node]] = [[] for _ in self.moves]
+        for node, number in last.items():
+            self.frees[number].append(node)
+
+    def run(self, given: Sequence[Any]) -> Any:
+        """The results."""
+        values: dict[fx.Node, Any] = {}
+        places = (n for n in self.nodes if n.op == "placeholder")
+        values |= dict(zip(places, given, strict=True))
+        for node in self.nodes:
+            if node.op == "get_attr":
+                values[node] = operator.attrgetter(node.target)(self.module)
+        for (function, args, how, made), frees in zip(self.moves, self.frees, strict=True):
+            if how or len(made) == 1 and not isinstance(function, _Program):
+                found = function(
+                    *fx.node.map_arg(args, values.__getitem__),
+                    **fx.node.map_arg(how, values.__getitem__),
+                )
+                values[made[0]] = found
+            else:
+                found = function(*[values[x] for x in args])
+                values |= dict(zip(made, found, strict=True))
+            for node in frees:
+                del values[node]
+        return fx.node.map_arg(self.output.args[0], lambda n: self._value(n, values.__getitem__))
+
+
+def _plain(tree: Any, number: Callable[[Any], Any]) -> Any:
+    """Arguments as plain tuples, lists and dicts, with plain numbers."""
+    if isinstance(tree, tuple | list):
+        found = [_plain(x, number) for x in tree]
+        return found if isinstance(tree, list) else tuple(found)
+    if isinstance(tree, dict):
+        return {k: _plain(x, number) for k, x in tree.items()}
+    return number(tree)
+
+
+def _flat(tree: Any) -> Iterator[Any]:
+    for x in tree:
+        if isinstance(x, tuple | list):
+            yield from _flat(x)
+        else:
+            yield x
+
+
+def _nodes(tree: Any) -> Iterator[fx.Node]:
+    if isinstance(tree, fx.Node):
+        yield tree
+    elif isinstance(tree, tuple | list):
+        for x in tree:
+            yield from _nodes(x)
+    elif isinstance(tree, dict):
+        yield from _nodes(tuple(tree.values()))
+
+
+def _imagined(b: ProgramBuilder, like: Any) -> Any:
+    if isinstance(like, tuple):
+        return tuple(_imagined(b, x) for x in like)
+    if not isinstance(like, Like) or like.dtype not in NAMES:
+        return like
+    memory = Memory(f"n{len(b.inputs)}", INPUT)
+    memory.natural = Buffer(memory, like.shape, like.strides, NAMES[like.dtype])
+    b.inputs.append(memory)
+    return memory.natural
+
+
+def _torch(target: Any, tier: str) -> Callable[..., Any]:
+    """A call of PyTorch's own, or what the block serves it by."""
+    way = serve.functional().get(target)
+    if way is None:
+        return target  # type: ignore[no-any-return]
+
+    def served(*args: Any, **how: Any) -> Any:
+        try:
+            return way(tier, *args, **how)
+        except (Left, DtypeError):
+            return target(*args, **how)
+
+    return served
+
+
+# -- programs -----------------------------------------------------------------------------------
+class _Program:
+    """What carries a segment out: always a tuple."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __call__(self, *args: Any) -> Any:
+        return self.function(*args)
+
+
+class Segment:
+    """Nodes that are one program, of the nodes ``sources``, which makes the nodes ``outward``."""
+
+    def __init__(
+        self,
+        of: Schedule,
+        nodes: Sequence[fx.Node],
+        sources: Sequence[fx.Node],
+        outward: Sequence[fx.Node],
+    ) -> None:
+        self.of, self.nodes, self.sources, self.outward = of, nodes, sources, outward
+        takes = tuple(Parameter(f"a{i}", ARRAY) for i in range(len(sources)))
+        op = Op(self.lower, name="graph", takes=takes, public=False, passes=self.passes)
+        frame = Frame(op, aliases=True, placed=True, hooks=Hooks(watched=False))
+        self.function = _Program(frame.function)
+
+    def passes(self, program: Program) -> Program:
+        """A program with passes done, which the report has."""
+        found, done = graph.apply(program, self.of.options.passes)
+        self.of.report.programs.append(found)
+        self.of.report.done += done
+        return found
+
+    def lower(self, b: ProgramBuilder, /, **given: Buffer) -> tuple[Buffer, ...]:
+        """The steps."""
+        values: dict[fx.Node, Any] = dict(zip(self.sources, given.values(), strict=True))
+        for node in self.nodes:
+            if node.target is operator.getitem:
+                values[node] = values[node.args[0]][node.args[1]]
+            else:
+                args, how = self.of._given(node, values.__getitem__)
+                values[node] = lower(b, node.target, self.of._asked(node), args, how)
+        return tuple(self._results(b, values))
+
+    def _results(self, b: ProgramBuilder, values: Mapping[fx.Node, Buffer]) -> Iterator[Buffer]:
+        """What is handed out: as PyTorch's would lie, and in one memory only what PyTorch has in
+        one.
+        """
+        owners = {values[n].memory: _root(n) for n in self.sources}
+        for node in self.outward:
+            found, like = values[node], self.of.likes[node]
+            own = owners.setdefault(found.memory, _root(node)) is _root(node)
+            if not own or (found.memory.role != INPUT and like.dense and not like.lies(found)):
+                found = b.copied(found, like.empty(b))
+            yield found
+
+
+def _root(node: fx.Node) -> fx.Node:
+    """What a node is a view of."""
+    while True:
+        op = node.target
+        if op is operator.getitem:
+            (node, _) = node.args
+            if getattr(getattr(node.target, "overloadpacket", None), "__name__", "") in VIEWS:
+                continue
+            return node
+        if getattr(getattr(op, "overloadpacket", None), "__name__", "") not in VIEWS:
+            return node
+        node = node.args[0]

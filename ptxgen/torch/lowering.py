@@ -1,0 +1,352 @@
+"""Operators of ATen as steps of programs: what the block serves, elementwise ones, and moves.
+
+:func:`lower` makes steps of one call. What it knows nothing of, it leaves (``Left``): that stays a
+call of PyTorch's own (:mod:`ptxgen.torch.graphs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+
+from ptxgen.errors import ShapeError
+from ptxgen.numerics.dtype import NAMES as SHORT
+from ptxgen.ops.pointwise import named
+from ptxgen.program.buffer import Buffer
+from ptxgen.program.build import ProgramBuilder
+from ptxgen.runtime.strided import Ints, contiguous_strides, overlaps_itself
+from ptxgen.torch import elementwise
+from ptxgen.torch.aten import LOWERED, UNKNOWN, Left
+from ptxgen.torch.operators import known
+from ptxgen.torch.record import NAMES
+
+VIEWS: Final = {
+    *("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "permute", "t", "transpose"),
+    *("expand", "slice", "select", "split", "split_with_sizes", "unbind", "detach", "alias"),
+}
+"""Operators whose results are views, by the names of their packets. (``_unsafe_view`` and
+``reshape`` say no more than that they may be.)"""
+
+
+@dataclass(frozen=True)
+class Like:
+    """What is known of a tensor before it is there; the dtype is PyTorch's."""
+
+    shape: Ints
+    strides: Ints
+    dtype: torch.dtype
+    device: torch.device
+
+    def empty(self, b: ProgramBuilder) -> Buffer:
+        """New memory, in which the elements lie as those of the tensor will, where they are
+        dense."""
+        found = range(len(self.shape))
+        order = sorted(found, key=lambda i: (-self.strides[i], i))
+        if any(s == 0 and n > 1 for s, n in zip(self.strides, self.shape, strict=True)):
+            order = list(found)
+        made = b.empty([self.shape[i] for i in order], NAMES[self.dtype])
+        return made.permuted([order.index(i) for i in found])
+
+    def lies(self, x: Buffer) -> bool:
+        """Whether a buffer lies so."""
+        pairs = zip(self.shape, self.strides, x.strides, strict=True)
+        return all(s == t for n, s, t in pairs if n > 1) or 0 in self.shape
+
+    @property
+    def dense(self) -> bool:
+        """Whether the elements fill their memory, in whichever order."""
+        order = sorted(range(len(self.shape)), key=lambda i: (-self.strides[i], i))
+        shape = tuple(self.shape[i] for i in order)
+        strides = tuple(self.strides[i] for i in order)
+        want = contiguous_strides(shape)
+        triples = zip(shape, strides, want, strict=True)
+        return not overlaps_itself(shape, strides) and all(s == w for n, s, w in triples if n > 1)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How a call is lowered: what its results are like, the tier of products, and the kind of
+    device.
+    """
+
+    likes: tuple[Like, ...]
+    tier: str
+    kind: str
+
+    @property
+    def like(self) -> Like:
+        """What the one result is like."""
+        return self.likes[0]
+
+    @property
+    def shape(self) -> Ints:
+        """The shape of the one result."""
+        return self.likes[0].shape
+
+
+Rule = Callable[..., Any]
+
+
+# -- views --------------------------------------------------------------------------------------
+def _reshape(b: Any, at: Asked, x: Buffer, *_: Any) -> Any:
+    return b.reshape(x, at.shape)
+
+
+def _permute(b: Any, at: Asked, x: Buffer, order: Sequence[int]) -> Any:
+    return x.permuted([i % x.ndim for i in order])
+
+
+def _transpose(b: Any, at: Asked, x: Buffer, first: int = 0, second: int = 1) -> Any:
+    order = list(range(x.ndim))
+    if len(order) > 1:
+        order[first], order[second] = order[second], order[first]
+    return x.permuted(order)
+
+
+def _expand(b: Any, at: Asked, x: Buffer, *_: Any, **__: Any) -> Any:
+    return x.expanded(at.shape)
+
+
+def _slice(
+    b: Any, at: Asked, x: Buffer, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> Any:
+    first = slice(start, end, step).indices(x.shape[dim])[0]
+    return x.narrowed(dim, first, at.shape[dim], step)
+
+
+def _select(b: Any, at: Asked, x: Buffer, dim: int, index: int) -> Any:
+    return x.one(dim, index % x.shape[dim])
+
+
+def _split(b: Any, at: Asked, x: Buffer, _: Any, dim: int = 0) -> Any:
+    found, start = [], 0
+    for like in at.likes:
+        found.append(x.narrowed(dim, start, like.shape[dim]))
+        start += like.shape[dim]
+    return tuple(found)
+
+
+def _unbind(b: Any, at: Asked, x: Buffer, dim: int = 0) -> Any:
+    return tuple(x.one(dim, i) for i in range(x.shape[dim]))
+
+
+def _same(b: Any, at: Asked, x: Buffer, *_: Any, **__: Any) -> Any:
+    return x
+
+
+# -- moves --------------------------------------------------------------------------------------
+def _cast(b: Any, at: Asked, x: Buffer, *_: Any, **__: Any) -> Any:
+    """``x`` in the dtype of the result; of another device it is no operand here."""
+    to = NAMES[at.like.dtype]
+    if x.dtype == to:
+        return x
+    if x.dtype not in SHORT or to not in SHORT or _real(x.dtype) > _real(to):
+        raise Left(UNKNOWN)  # what floats are beyond integers differs from device to device
+    return elementwise.lowered(b, "copied", at.kind, at.like.empty(b), (x,), {})
+
+
+def _real(dtype: str) -> bool:
+    return bool(getattr(torch, dtype).is_floating_point) or dtype == "bool"
+
+
+def _put(b: Any, at: Asked, x: Buffer, source: Buffer, view: Callable[[Buffer], Buffer]) -> Any:
+    """``x`` with ``source`` in the place of a view."""
+    out = b.copied(x, at.like.empty(b))
+    b.copied(source, view(out))
+    return out
+
+
+def _slice_scatter(
+    b: Any, at: Asked, x: Any, source: Any, dim: int = 0, start: Any = None, end: Any = None,
+    step: int = 1,
+) -> Any:  # fmt: skip
+    first = slice(start, end, step).indices(x.shape[dim])[0]
+    return _put(b, at, x, source, lambda y: y.narrowed(dim, first, source.shape[dim], step))
+
+
+def _select_scatter(b: Any, at: Asked, x: Any, source: Any, dim: int, index: int) -> Any:
+    return _put(b, at, x, source, lambda y: y.one(dim, index % y.shape[dim]))
+
+
+def _slice_backward(
+    b: Any, at: Asked, dy: Any, sizes: Any, dim: int, start: int, end: int, step: int
+) -> Any:
+    zeros = b.filled(sizes, dy.dtype, 0)
+    return _slice_scatter(b, at, zeros, dy, dim, start, end, step)
+
+
+def _select_backward(b: Any, at: Asked, dy: Any, sizes: Any, dim: int, index: int) -> Any:
+    return _select_scatter(b, at, b.filled(sizes, dy.dtype, 0), dy, dim, index)
+
+
+def _cat(b: Any, at: Asked, arrays: Sequence[Buffer], dim: int = 0) -> Any:
+    out, start = at.like.empty(b), 0
+    for x in arrays:
+        if x.shape == (0,) and x.ndim != out.ndim:
+            continue
+        if x.dtype != out.dtype:
+            raise Left(UNKNOWN)
+        b.copied(x, out.narrowed(dim, start, x.shape[dim]))
+        start += x.shape[dim]
+    return out
+
+
+def _stack(b: Any, at: Asked, arrays: Sequence[Buffer], dim: int = 0) -> Any:
+    out = at.like.empty(b)
+    for i, x in enumerate(arrays):
+        b.copied(x, out.one(dim, i))
+    return out
+
+
+def _copy(b: Any, at: Asked, x: Buffer, source: Buffer, *_: Any) -> Any:
+    return _cast(b, at, source).expanded(at.shape)
+
+
+def _filled(value: Any) -> Rule:
+    """Of one value; None for that of the call."""
+
+    def rule(b: Any, at: Asked, first: Any, *rest: Any, **how: Any) -> Any:
+        number = how.get("fill_value", rest[0] if rest else None) if value is None else value
+        if not isinstance(number, bool | int | float):
+            raise Left(UNKNOWN)
+        dtype = NAMES.get(at.like.dtype)
+        if dtype not in SHORT or (isinstance(number, float) and not _real(dtype)):
+            raise Left(UNKNOWN)
+        if dtype == "bool":
+            number = bool(number)
+        out = at.like.empty(b)
+        b.fill(out, number, out=out)
+        return out
+
+    return rule
+
+
+def _fill(b: Any, at: Asked, x: Buffer, value: Any) -> Any:
+    return _copy(b, at, x, value) if isinstance(value, Buffer) else _filled(value)(b, at, x)
+
+
+def _embedding(b: Any, at: Asked, weight: Buffer, indices: Buffer, *_: Any, **__: Any) -> Any:
+    return b.embedding(weight, b.packed(indices))
+
+
+MOVES: Final[dict[str, Rule]] = {
+    **dict.fromkeys(("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze"), _reshape),
+    "permute": _permute,
+    "t": _transpose,
+    "transpose": _transpose,
+    "expand": _expand,
+    "slice": _slice,
+    "select": _select,
+    "split": _split,
+    "split_with_sizes": _split,
+    "unbind": _unbind,
+    **dict.fromkeys(("detach", "alias", "clone", "lift_fresh_copy"), _same),
+    "_to_copy": _cast,
+    "copy": _copy,
+    "fill": _fill,
+    "cat": _cat,
+    "stack": _stack,
+    "slice_scatter": _slice_scatter,
+    "select_scatter": _select_scatter,
+    "slice_backward": _slice_backward,
+    "select_backward": _select_backward,
+    "embedding": _embedding,
+    **dict.fromkeys(("zeros", "zeros_like", "new_zeros"), _filled(0)),
+    **dict.fromkeys(("empty_like", "new_empty", "new_empty_strided"), _filled(0)),
+    **dict.fromkeys(("ones", "ones_like", "new_ones"), _filled(1)),
+    **dict.fromkeys(("full", "full_like", "new_full"), _filled(None)),
+}
+"""Operators that move values, by the names of their packets."""
+
+
+# -- operators of the library -----------------------------------------------------------------
+def _own(b: Any, packet: str, args: Sequence[Any], how: Mapping[str, Any]) -> Any:
+    """One of ``torch.ops.ptxgen``."""
+    if packet == "pointwise":
+        key, which, arrays, numbers, dtypes = args
+        sources = {"a": iter(arrays), "n": iter(numbers)}
+        given = [next(sources[letter]) for letter in which]
+        wanted = None if dtypes is None else tuple(d or None for d in dtypes)
+        if wanted is not None and len(wanted) == 1:
+            wanted = wanted[0]  # type: ignore[assignment]
+        found = b.call(named(key), *given, out_dtype=wanted)
+        return found if isinstance(found, tuple) else (found,)
+    name = packet.removesuffix("_vjp")
+    of = known(name)
+    if of is None or packet.endswith("_vjp_"):
+        raise Left(UNKNOWN)
+    if name != packet:
+        return of.lower_vjp(b, *args, **how)
+    return of.lower(b, args, how)
+
+
+# -- all ----------------------------------------------------------------------------------------
+def _bound(
+    op: Any, args: Sequence[Any], how: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """All arguments of an operator, defaults among them, by place and by name."""
+    placed, by_name = [], {}
+    for i, a in enumerate(op._schema.arguments):
+        value = args[i] if i < len(args) else how.get(a.name, a.default_value)
+        if a.kwarg_only:
+            by_name[a.name] = value
+        else:
+            placed.append(value)
+    return placed, by_name
+
+
+def _lowered(b: ProgramBuilder, op: Any, at: Asked, args: Any, how: Mapping[str, Any]) -> Any:
+    packet, name = op.overloadpacket.__name__, op.name()
+    if op.namespace == "ptxgen":
+        return _own(b, packet, args, how)
+    if op.namespace != "aten":
+        raise Left(UNKNOWN)
+    name = name.removeprefix("aten::")
+    if name in LOWERED:
+        placed, by_name = _bound(op, args, how)
+        return LOWERED[name](b, at.tier, *placed, **by_name)
+    if packet in MOVES:
+        return MOVES[packet](b, at, *args, **how)
+    if packet in elementwise.SERVED and "out" not in how:
+        if NAMES.get(at.like.dtype) not in SHORT:
+            raise Left(UNKNOWN)
+        return elementwise.lowered(b, packet, at.kind, at.like.empty(b), args, dict(how))
+    raise Left(UNKNOWN)
+
+
+def lower(b: ProgramBuilder, op: Any, at: Asked, args: Any, how: Mapping[str, Any]) -> Any:
+    """A call of an operator as steps; what kernels do not read as it lies is copied first.
+
+    Raises Left, or the error of the operation, for what stays a call of PyTorch's own; the builder
+    is then as it was.
+    """
+    count = len(b.steps)
+    try:
+        try:
+            return _lowered(b, op, at, args, how)
+        except ShapeError:
+            del b.steps[count:]
+            return _lowered(b, op, at, _packed(b, args), how)
+    except Exception:
+        del b.steps[count:]
+        raise
+
+
+def _packed(b: ProgramBuilder, tree: Any) -> Any:
+    if isinstance(tree, Buffer):
+        return b.contiguous(tree)
+    if isinstance(tree, tuple | list):
+        return type(tree)(_packed(b, x) for x in tree)
+    return tree
+
+
+def buffers(tree: Any) -> Iterator[Buffer]:
+    """The buffers of a result."""
+    if isinstance(tree, Buffer):
+        yield tree
+    elif isinstance(tree, tuple | list):
+        for each in tree:
+            yield from buffers(each)

@@ -6,7 +6,7 @@ inputs, outputs and bits; :func:`apply` does several, and says what each did.
 
 from __future__ import annotations
 
-from ptxgen.graph.passes import PASSES, Done, apply
+from ptxgen.graph.passes import PASSES, Done, apply, chosen
 from ptxgen.graph.show import table
 
-__all__ = ["PASSES", "Done", "apply", "table"]
+__all__ = ["PASSES", "Done", "apply", "chosen", "table"]

@@ -20,6 +20,7 @@ from ptxgen.ops.pointwise import TABLE, problem
 from ptxgen.program.buffer import INPUT, Buffer, Memory
 from ptxgen.program.step import Operand, Program, Step
 from ptxgen.runtime.strided import Ints, overlaps_itself, spread
+from ptxgen.spec.pointwise import Form
 
 ARRAYS_MAX = 16
 """Most arrays of a region, read and written: each has strides and vectors in registers."""
@@ -86,16 +87,14 @@ class Region:
     def split(self, axis: int, inner: int) -> Region:
         """The same with one dimension as two."""
 
-        def of(x: Operand) -> Operand:
-            if not isinstance(x, Buffer):
-                return x
+        def of(x: Buffer) -> Buffer:
             step = x.strides[axis]
             strides = (*x.strides[:axis], step * inner, step, *x.strides[axis + 1 :])
             return x.laid(shape, strides)
 
         count = self.shape[axis] // inner
         shape = (*self.shape[:axis], count, inner, *self.shape[axis + 1 :])
-        reads = {n: of(x) for n, x in self.reads.items()}
+        reads = {n: of(x) if isinstance(x, Buffer) else x for n, x in self.reads.items()}
         results = tuple((n, of(b)) for n, b in self.results)
         return replace(self, shape=shape, reads=reads, results=results)
 
@@ -107,8 +106,11 @@ def region(step: Step, number: int) -> Region | None:
     targets = step.writes()
     if len({b.memory for b in targets}) < len(targets) or not targets[0].size:
         return None
-    formula: Formula = step.problem.dtype.formula  # type: ignore[union-attr]
-    shape, places, reads = targets[0].shape, {}, {}
+    form = step.problem.dtype
+    assert isinstance(form, Form), "the table's"
+    shape, formula = targets[0].shape, form.formula
+    places: dict[Node, Node] = {}
+    reads: dict[Node, Operand] = {}
     for node in formula.nodes:
         if node.op == "input":
             name, operand = node.data.name, step.bind[node.data.name]
@@ -305,8 +307,9 @@ def fused(program: Program) -> Iterator[Step]:
         """Makes one of two items, in the place of either."""
         first, second = items[at], items[number]
         between = items[at + 1 : number]
-        assert first.region is not None and second.region is not None, "both are regions"
-        if not first.region.written <= once:
+        if first.region is None or second.region is None:
+            return False
+        if not first.region.written <= once or not first.region.written & second.region.read:
             return False
         of = first.of | second.of
         needed = {m for m in first.region.written if m in outputs or readers.get(m, set()) - of}
@@ -336,17 +339,8 @@ def fused(program: Program) -> Iterator[Step]:
         latest = items[-1]
         while latest.region is not None:
             where = items.index(latest)
-            lowest = max(0, where - BACK)
-            made = None
-            for at in range(where - 1, lowest - 1, -1):
-                each = items[at]
-                if each.region is not None and each.region.written & latest.region.read:
-                    size = len(items)
-                    if join(at, where):
-                        made = next(i for i in items if latest.of < i.of)
-                        assert len(items) == size - 1
-                        break
-            if made is None:
+            before = range(where - 1, max(-1, where - BACK - 1), -1)
+            if not any(join(at, where) for at in before):
                 break
-            latest = made
+            latest = next(item for item in items if latest.of < item.of)
     yield from (item.step for item in items)

@@ -94,7 +94,7 @@ def _copied(step: Step) -> tuple[Buffer, Buffer] | None:
     (source,), ((node, target),) = step.reads(), of.results
     if node.op != "input" or source.dtype != target.dtype or source.shape != target.shape:
         return None
-    alike = source.contiguous and target.contiguous or source.strides == target.strides
+    alike = (source.contiguous and target.contiguous) or source.strides == target.strides
     return (source, target) if alike and source.offset == target.offset == 0 else None
 
 

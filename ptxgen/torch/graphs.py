@@ -124,6 +124,12 @@ class Backend:
         Options.of(self._options)
         self._report = Report()
 
+    def register(self, name: str = "ptxgen") -> None:
+        """Makes it what ``backend=name`` is. Where ptxgen is installed, :data:`backend` is found as
+        ``"ptxgen"`` without.
+        """
+        torch._dynamo.register_backend(self, name=name)  # type: ignore[attr-defined]
+
     def report(self) -> Report:
         """What became of the graphs so far; ``print`` shows it."""
         return self._report
@@ -213,14 +219,14 @@ class Compiled:
         seen = set()
         for i, node in enumerate(self._places):
             value = node.meta.get("val")
-            sizes = [(None, value)] if isinstance(value, torch.SymInt) else []
+            sizes: list[tuple[int | None, Any]] = [(None, value)]
             if isinstance(value, torch.Tensor):
-                sizes = list(enumerate(value.shape))
+                sizes = [*enumerate(value.shape)]
             for axis, size in sizes:
-                if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
-                    if size.node.expr not in seen:
-                        seen.add(size.node.expr)
-                        self._symbols.append((i, axis, size.node.expr))
+                expr = size.node.expr if isinstance(size, torch.SymInt) else None
+                if expr is not None and expr.is_Symbol and expr not in seen:
+                    seen.add(expr)
+                    self._symbols.append((i, axis, expr))
         self._known: dict[Any, Schedule] = {}
 
     def __call__(self, given: list[Any]) -> Any:
@@ -259,7 +265,7 @@ class Schedule:
         self.levels = self._leveled()
         self._count()
         self.moves = list(self._ordered())
-        self._freed()
+        self.frees = list(self._freed())
 
     # -- sizes --------------------------------------------------------------------------------
     def _number(self, x: Any) -> Any:
@@ -278,20 +284,21 @@ class Schedule:
             return tuple(map(self._like, value))
         return self._number(value)
 
-    def _given(self, node: fx.Node, of: Callable[[fx.Node], Any]) -> tuple[Any, dict[str, Any]]:
-        """The arguments of a call; ``of`` those nodes that are tensors."""
-
-        value = partial(self._value, of=of)
+    def arguments(self, node: fx.Node, of: Callable[[fx.Node], Any]) -> tuple[Any, dict[str, Any]]:
+        """The arguments of a node; ``of`` has those that are tensors."""
+        value = partial(self.value, of=of)
         args = fx.node.map_arg(node.args, value)
         how = fx.node.map_arg(node.kwargs, value)
         return _plain(args, self._number), _plain(how, self._number)
 
-    def _value(self, node: fx.Node, of: Callable[[fx.Node], Any]) -> Any:
+    def value(self, node: fx.Node, of: Callable[[fx.Node], Any]) -> Any:
+        """What a node is: a number of these sizes, or what ``of`` has."""
         like = self.likes[node]
         return like if isinstance(like, bool | int | float) else of(node)
 
     # -- what is known ------------------------------------------------------------------------
-    def _asked(self, node: fx.Node) -> Asked:
+    def asked(self, node: fx.Node) -> Asked:
+        """How a node is lowered."""
         like = self.likes[node]
         likes = like if isinstance(like, tuple) else (like,)
         device = next(x.device for x in likes if isinstance(x, Like))
@@ -321,8 +328,8 @@ class Schedule:
             if any(x.dtype not in NAMES for x in likes) or node.target._schema.is_mutable:
                 continue
             try:
-                args, how = self._given(node, values.__getitem__)
-                found = lower(b, node.target, self._asked(node), args, how)
+                args, how = self.arguments(node, values.__getitem__)
+                found = lower(b, node.target, self.asked(node), args, how)
             except _REFUSED:
                 continue
             values[node] = found
@@ -345,9 +352,9 @@ class Schedule:
         levels: dict[fx.Node, int] = {}
         drawn = 0
         for node in self.nodes:
-            before = [levels[x] + (node in self.known and x not in self.known and x.op == "call_function")
-                      for x in node.all_input_nodes]  # fmt: skip
-            level = max(before, default=0)
+            calls = [x.op == "call_function" and x not in self.known for x in node.all_input_nodes]
+            behind = zip(node.all_input_nodes, calls, strict=True)
+            level = max((levels[x] + (c and node in self.known) for x, c in behind), default=0)
             if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
                 level = drawn = max(level, drawn)  # random numbers are drawn in their order
             levels[node] = level
@@ -387,67 +394,44 @@ class Schedule:
         )
 
     # -- order --------------------------------------------------------------------------------
-    def _ordered(self) -> Iterator[tuple[Callable[..., Any], Any, Any, tuple[fx.Node, ...]]]:
-        """What is done: a function, its arguments, and the nodes that its results are."""
-        used = set(self.output.all_input_nodes)
+    def _ordered(self) -> Iterator[Segment | TorchCall]:
+        """What is done."""
         for level in range(max(self.levels.values(), default=0) + 1):
             own = [n for n in self.nodes if self.levels[n] == level]
-            inner = [n for n in own if n in self.known]
-            if inner:
-                within = set(inner)
-                outward = [
-                    n
-                    for n in inner
-                    if isinstance(self.likes[n], Like)
-                    and (n in used or any(u not in within for u in n.users))
-                ]
-                sources = dict.fromkeys(
-                    x for n in inner for x in n.all_input_nodes
-                    if x not in within and isinstance(self.likes[x], Like)
-                )  # fmt: skip
-                if outward:
-                    segment = Segment(self, inner, list(sources), outward)
-                    yield segment.function, tuple(sources), {}, tuple(outward)
+            inner = dict.fromkeys(n for n in own if n in self.known)
+            returned = set(self.output.all_input_nodes)
+            outward = [n for n in inner if isinstance(self.likes[n], Like)
+                       and (n in returned or any(u not in inner for u in n.users))]  # fmt: skip
+            if outward:
+                read = (x for n in inner for x in n.all_input_nodes if x not in inner)
+                sources = dict.fromkeys(x for x in read if isinstance(self.likes[x], Like))
+                yield Segment(self, list(inner), tuple(sources), tuple(outward))
             for node in own:
-                if node.op == "call_function" and node not in self.known:
-                    if isinstance(self.likes[node], bool | int | float):
-                        continue
-                    args, how = self._given(node, lambda x: x)
-                    yield _torch(node.target, self.options.tier), args, how, (node,)
+                number = isinstance(self.likes[node], bool | int | float)
+                if node.op == "call_function" and node not in self.known and not number:
+                    yield TorchCall(self, node)
 
-    def _freed(self) -> None:
-        """Notes after which of the moves each value is let go."""
-        last: dict[fx.Node, int] = {}
-        for number, (_, args, how, made) in enumerate(self.moves):
-            for node in (*made, *_nodes((args, how))):
-                last[node] = number
-        for node in self.output.all_input_nodes:
-            last.pop(node, None)
-        self.frees: list[list[fx.Node]] = [[] for _ in self.moves]
-        for node, number in last.items():
-            self.frees[number].append(node)
+    def _freed(self) -> Iterator[list[fx.Node]]:
+        """The values that are let go after each move."""
+        last = {n: i for i, move in enumerate(self.moves) for n in (*move.sources, *move.outward)}
+        for number, move in enumerate(self.moves):
+            own = dict.fromkeys((*move.sources, *move.outward))
+            yield [n for n in own if last[n] == number and n not in self.output.all_input_nodes]
 
-    def run(self, given: Sequence[Any]) -> Any:
-        """The results."""
-        values: dict[fx.Node, Any] = {}
+    def run(self, given: list[Any]) -> Any:
+        """The results. Lets go of what is given as soon as it can."""
         places = (n for n in self.nodes if n.op == "placeholder")
-        values |= dict(zip(places, given, strict=True))
+        values: dict[fx.Node, Any] = dict(zip(places, given, strict=True))
+        given.clear()
         for node in self.nodes:
             if node.op == "get_attr":
                 values[node] = operator.attrgetter(node.target)(self.module)
-        for (function, args, how, made), frees in zip(self.moves, self.frees, strict=True):
-            if how or len(made) == 1 and not isinstance(function, _Program):
-                found = function(
-                    *fx.node.map_arg(args, values.__getitem__),
-                    **fx.node.map_arg(how, values.__getitem__),
-                )
-                values[made[0]] = found
-            else:
-                found = function(*[values[x] for x in args])
-                values |= dict(zip(made, found, strict=True))
-            for node in frees:
-                del values[node]
-        return fx.node.map_arg(self.output.args[0], lambda n: self._value(n, values.__getitem__))
+        for move, done in zip(self.moves, self.frees, strict=True):
+            move.run(values)
+            for node in done:
+                values.pop(node, None)
+        of = partial(self.value, of=values.__getitem__)
+        return fx.node.map_arg(self.output.args[0], of)
 
 
 def _plain(tree: Any, number: Callable[[Any], Any]) -> Any:
@@ -468,16 +452,6 @@ def _flat(tree: Any) -> Iterator[Any]:
             yield x
 
 
-def _nodes(tree: Any) -> Iterator[fx.Node]:
-    if isinstance(tree, fx.Node):
-        yield tree
-    elif isinstance(tree, tuple | list):
-        for x in tree:
-            yield from _nodes(x)
-    elif isinstance(tree, dict):
-        yield from _nodes(tuple(tree.values()))
-
-
 def _imagined(b: ProgramBuilder, like: Any) -> Any:
     if isinstance(like, tuple):
         return tuple(_imagined(b, x) for x in like)
@@ -489,30 +463,31 @@ def _imagined(b: ProgramBuilder, like: Any) -> Any:
     return memory.natural
 
 
-def _torch(target: Any, tier: str) -> Callable[..., Any]:
-    """A call of PyTorch's own, or what the block serves it by."""
-    way = serve.functional().get(target)
-    if way is None:
-        return target  # type: ignore[no-any-return]
+# -- what is done -------------------------------------------------------------------------------
+class TorchCall:
+    """A node that is a call of PyTorch's own, or of what the block serves it by."""
 
-    def served(*args: Any, **how: Any) -> Any:
-        try:
-            return way(tier, *args, **how)
-        except (Left, DtypeError):
-            return target(*args, **how)
+    def __init__(self, of: Schedule, node: fx.Node) -> None:
+        self.sources = tuple(
+            x for x in node.all_input_nodes if isinstance(of.likes[x], Like | tuple)
+        )
+        self.outward = (node,)
+        self._of, self._node = of, node
+        self._served = serve.functional().get(node.target)
 
-    return served
+    def run(self, values: dict[fx.Node, Any]) -> None:
+        """Enters the result."""
+        args, how = self._of.arguments(self._node, values.__getitem__)
+        values[self._node] = self._result(args, how)
 
-
-# -- programs -----------------------------------------------------------------------------------
-class _Program:
-    """What carries a segment out: always a tuple."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-
-    def __call__(self, *args: Any) -> Any:
-        return self.function(*args)
+    def _result(self, args: tuple[Any, ...], how: Mapping[str, Any]) -> Any:
+        target: Any = self._node.target
+        if self._served is not None:
+            try:
+                return self._served(self._of.options.tier, *args, **how)
+            except (Left, DtypeError):
+                pass
+        return target(*args, **how)
 
 
 class Segment:
@@ -522,14 +497,19 @@ class Segment:
         self,
         of: Schedule,
         nodes: Sequence[fx.Node],
-        sources: Sequence[fx.Node],
-        outward: Sequence[fx.Node],
+        sources: tuple[fx.Node, ...],
+        outward: tuple[fx.Node, ...],
     ) -> None:
         self.of, self.nodes, self.sources, self.outward = of, nodes, sources, outward
         takes = tuple(Parameter(f"a{i}", ARRAY) for i in range(len(sources)))
         op = Op(self.lower, name="graph", takes=takes, public=False, passes=self.passes)
         frame = Frame(op, aliases=True, placed=True, hooks=Hooks(watched=False))
-        self.function = _Program(frame.function)
+        self.function = frame.function
+
+    def run(self, values: dict[fx.Node, Any]) -> None:
+        """Enters the results."""
+        found = self.function(*[values[x] for x in self.sources])
+        values.update(zip(self.outward, found, strict=True))
 
     def passes(self, program: Program) -> Program:
         """A program with passes done, which the report has."""
@@ -545,8 +525,8 @@ class Segment:
             if node.target is operator.getitem:
                 values[node] = values[node.args[0]][node.args[1]]
             else:
-                args, how = self.of._given(node, values.__getitem__)
-                values[node] = lower(b, node.target, self.of._asked(node), args, how)
+                args, how = self.of.arguments(node, values.__getitem__)
+                values[node] = lower(b, node.target, self.of.asked(node), args, how)
         return tuple(self._results(b, values))
 
     def _results(self, b: ProgramBuilder, values: Mapping[fx.Node, Buffer]) -> Iterator[Buffer]:

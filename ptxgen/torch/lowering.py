@@ -21,6 +21,7 @@ from ptxgen.runtime.strided import Ints, contiguous_strides, overlaps_itself
 from ptxgen.torch import elementwise
 from ptxgen.torch.aten import LOWERED, UNKNOWN, Left
 from ptxgen.torch.operators import known
+from ptxgen.torch.pointwise import wanted
 from ptxgen.torch.record import NAMES
 
 VIEWS: Final = {
@@ -42,7 +43,8 @@ class Like:
 
     def empty(self, b: ProgramBuilder) -> Buffer:
         """New memory, in which the elements lie as those of the tensor will, where they are
-        dense."""
+        dense.
+        """
         found = range(len(self.shape))
         order = sorted(found, key=lambda i: (-self.strides[i], i))
         if any(s == 0 and n > 1 for s, n in zip(self.strides, self.shape, strict=True)):
@@ -143,13 +145,13 @@ def _cast(b: Any, at: Asked, x: Buffer, *_: Any, **__: Any) -> Any:
     to = NAMES[at.like.dtype]
     if x.dtype == to:
         return x
-    if x.dtype not in SHORT or to not in SHORT or _real(x.dtype) > _real(to):
+    if x.dtype not in SHORT or to not in SHORT or (_real(x.dtype) and not _real(to)):
         raise Left(UNKNOWN)  # what floats are beyond integers differs from device to device
     return elementwise.lowered(b, "copied", at.kind, at.like.empty(b), (x,), {})
 
 
 def _real(dtype: str) -> bool:
-    return bool(getattr(torch, dtype).is_floating_point) or dtype == "bool"
+    return bool(getattr(torch, dtype).is_floating_point)
 
 
 def _put(b: Any, at: Asked, x: Buffer, source: Buffer, view: Callable[[Buffer], Buffer]) -> Any:
@@ -215,8 +217,7 @@ def _filled(value: Any) -> Rule:
         dtype = NAMES.get(at.like.dtype)
         if dtype not in SHORT or (isinstance(number, float) and not _real(dtype)):
             raise Left(UNKNOWN)
-        if dtype == "bool":
-            number = bool(number)
+        number = bool(number) if dtype == "bool" else number
         out = at.like.empty(b)
         b.fill(out, number, out=out)
         return out
@@ -269,10 +270,7 @@ def _own(b: Any, packet: str, args: Sequence[Any], how: Mapping[str, Any]) -> An
         key, which, arrays, numbers, dtypes = args
         sources = {"a": iter(arrays), "n": iter(numbers)}
         given = [next(sources[letter]) for letter in which]
-        wanted = None if dtypes is None else tuple(d or None for d in dtypes)
-        if wanted is not None and len(wanted) == 1:
-            wanted = wanted[0]  # type: ignore[assignment]
-        found = b.call(named(key), *given, out_dtype=wanted)
+        found = b.call(named(key), *given, out_dtype=wanted(dtypes))
         return found if isinstance(found, tuple) else (found,)
     name = packet.removesuffix("_vjp")
     of = known(name)

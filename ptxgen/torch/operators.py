@@ -95,7 +95,7 @@ def operator(op: Op) -> Callable[..., Any]:
 
 def known(name: str) -> _Operator | None:
     """The operator of a name, if it has been registered."""
-    if name not in _known or name not in OPERATIONS and name not in _ops:
+    if name not in _known or (name not in OPERATIONS and name not in _ops):
         return None
     return _Operator(_ops[name] if name in _ops else OPERATIONS[name])
 

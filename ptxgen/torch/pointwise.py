@@ -47,7 +47,8 @@ def _arguments(which: str, arrays: Sequence[Any], numbers: Sequence[Any]) -> tup
     return tuple(next(sources[letter]) for letter in which)
 
 
-def _wanted(dtypes: Sequence[str] | None) -> Any:
+def wanted(dtypes: Sequence[str] | None) -> Any:
+    """The dtypes of results, as functions are asked for them."""
     if dtypes is None:
         return None
     return dtypes[0] if len(dtypes) == 1 else tuple(d or None for d in dtypes)
@@ -58,7 +59,7 @@ def _compute(
 ) -> list[Any]:
     op = named(name)
     given = dict(zip(op.arguments, _arguments(which, arrays, numbers), strict=True))
-    given["out_dtype"] = _wanted(dtypes)
+    given["out_dtype"] = wanted(dtypes)
     found = recorder(op).plain(tuple(given.get(p.name) for p in op.parameters))
     return list(found) if isinstance(found, tuple) else [found]
 
@@ -66,13 +67,13 @@ def _compute(
 def _fake(
     name: str, which: str, arrays: list[Any], numbers: list[Any], dtypes: list[str] | None
 ) -> list[Any]:
-    op, wanted = named(name), _wanted(dtypes)
+    op = named(name)
     given = _arguments(which, arrays, numbers)
     kinds = tuple(
         short(NAMES[x.dtype], n) if letter == "a" else None
         for x, n, letter in zip(given, op.arguments, which, strict=True)
     )
-    formula = op.formula(kinds, _full(wanted))
+    formula = op.formula(kinds, _full(wanted(dtypes)))
     shape = torch.broadcast_shapes(*(a.shape for a in arrays))
     made = (getattr(torch, FULL[o.dtype]) for o in formula.outputs)
     return [arrays[0].new_empty(shape, dtype=dtype) for dtype in made]

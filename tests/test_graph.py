@@ -1,0 +1,432 @@
+"""Graphs as programs: every way gives the bits of the block, on the CPU device."""
+
+from __future__ import annotations
+
+import itertools
+from functools import partial
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import ptxgen
+from ptxgen import graph
+from ptxgen.errors import OptionError, UnservedError
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+pt = pytest.importorskip("ptxgen.torch")
+serve = pytest.importorskip("ptxgen.torch.serve")
+graphs = pytest.importorskip("ptxgen.torch.graphs")
+functional = torch.nn.functional
+BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu_device(monkeypatch):
+    monkeypatch.setattr(serve, "DEVICES", {"cpu"})
+    with ptxgen.use_device("cpu"):
+        yield
+    torch._dynamo.reset()
+
+
+def same(a, b):
+    """The same bits; any NaN is as good as another."""
+    if a is None or b is None:
+        return a is b
+    assert (a.dtype, a.shape) == (b.dtype, b.shape)
+    nan = torch.isnan(a) & torch.isnan(b) if a.is_floating_point() else torch.zeros_like(a).bool()
+    a, b = (x.masked_fill(nan, 0).contiguous().view(BITS[x.element_size()]) for x in (a, b))
+    return bool((a == b).all())
+
+
+def traced(function, backend):
+    """As ``torch.compile``, without reading Python's bytecode."""
+    from functorch.compile import aot_function, default_partition
+
+    how = graphs.Options.of(backend._options)
+    compiler = partial(graphs._compiled, how, backend.report())
+    return aot_function(function, compiler, compiler, partition_fn=default_partition)
+
+
+def both(function, tensors):
+    """Results, and gradients of what has such."""
+    own = [t.detach().clone().requires_grad_(t.requires_grad) for t in tensors]
+    found = function(*own)
+    found = tuple(found) if isinstance(found, tuple | list) else (found,)
+    wanted = [y for y in found if y.requires_grad]
+    torch.manual_seed(1)
+    if wanted:
+        torch.autograd.backward(wanted, [torch.randn_like(y) for y in wanted])
+    return [*(y.detach() for y in found), *(t.grad for t in own)]
+
+
+def compared(function, *tensors, how=torch.compile, **options):
+    """Compiled as in the block; returns what the backend says."""
+    torch.manual_seed(0)
+    with pt.batch_invariant():
+        expected = both(function, tensors)
+    backend = pt.Backend(**options)
+    torch.manual_seed(0)
+    made = traced(function, backend) if how is traced else how(function, backend=backend)
+    found = both(made, tensors)
+    assert [i for i, (a, b) in enumerate(zip(expected, found, strict=True)) if not same(a, b)] == []
+    return backend.report()
+
+
+def matrices(*shapes, grad=True, dtype=torch.float32):
+    torch.manual_seed(0)
+    return [torch.randn(s).to(dtype).requires_grad_(grad) for s in shapes]
+
+
+# -- elementwise ----------------------------------------------------------------------------
+SPECIAL = [0.0, -0.0, 1.0, -1.0, torch.inf, -torch.inf, torch.nan, 1e-40, -1e-40, 3.3e38, 1e-6]
+ELEMENTWISE = {
+    "add": lambda x, y: x + y,
+    "add_number": lambda x, y: x + 0.5,
+    "sub": lambda x, y: x - y,
+    "rsub": lambda x, y: 2 - x,
+    "mul": lambda x, y: x * y,
+    "mul_number": lambda x, y: x * 0.1,
+    "div": lambda x, y: x / y,
+    "div_number": lambda x, y: x / 3,
+    "neg": lambda x, y: -x,
+    "abs": lambda x, y: x.abs(),
+    "sqrt": lambda x, y: x.sqrt(),
+    "reciprocal": lambda x, y: x.reciprocal(),
+    "floor": lambda x, y: x.floor(),
+    "ceil": lambda x, y: x.ceil(),
+    "trunc": lambda x, y: x.trunc(),
+    "relu": lambda x, y: x.relu(),
+    "square": lambda x, y: x.pow(2),
+    "cube": lambda x, y: x.pow(3),
+    "first": lambda x, y: x.pow(1),
+    "compare": lambda x, y: (x < y) | (x >= 0.5) & (x != y) & ~(x == 0),
+    "where": lambda x, y: torch.where(x > y, x, y * 2),
+    "masked_fill": lambda x, y: x.masked_fill(y > 0, -torch.inf),
+    "half": lambda x, y: x.to(torch.float16),
+    "brain": lambda x, y: x.to(torch.bfloat16),
+    "single": lambda x, y: x.float() + y,
+    "double": lambda x, y: x.double() * y,
+    "int": lambda x, y: (x > y).long() + 3,
+    "mixed": lambda x, y: (x > y) * x,
+    "gate": lambda x, y: torch.ops.aten.threshold_backward(x, y, 0),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float64"])
+def test_elementwise_operators_have_pytorchs_bits(dtype):
+    torch.manual_seed(0)
+    special = torch.tensor(SPECIAL, dtype=torch.float64)
+    x = torch.cat([torch.randn(301) * 3, special.repeat(len(special))]).to(getattr(torch, dtype))
+    y = torch.cat([torch.randn(301), special.repeat_interleave(len(special))]).to(x.dtype)
+
+    def all_of_them(x, y):
+        return tuple(f(x, y) for f in ELEMENTWISE.values())
+
+    report = compared(all_of_them, x, y, how=traced, passes=())
+    assert not report.unknown
+    cubes = {"aten.pow.Tensor_Scalar": 1} if x.element_size() == 2 else {}
+    assert dict(report.torch) == {"aten.sqrt.default": 1, **cubes}
+
+
+# -- random programs --------------------------------------------------------------------------
+UNARY = {
+    "neg": lambda x: -x,
+    "scale": lambda x: x * 0.3,
+    "halve": lambda x: x / 2,
+    "square": lambda x: x * x,
+    "relu": lambda x: x.relu(),
+    "abs": lambda x: x.abs(),
+    "silu": lambda x: functional.silu(x),
+    "softmax": lambda x: x.softmax(-1),
+    "norm": lambda x: functional.layer_norm(x, x.shape[-1:]),
+    "rms": lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1),
+    "mean": lambda x: x - x.mean(-1, keepdim=True),
+    "sum": lambda x: x + x.sum(0, keepdim=True),
+    "clone": lambda x: x.clone(),
+    "swap": lambda x: (x.transpose(0, 1).contiguous() + 1).transpose(0, 1),
+    "mix": lambda x: x.reshape(3, 2, 2, 4).transpose(1, 2).reshape(3, 4, 4) * 2,
+    "merge": lambda x: (x.reshape(12, 4) + 1).reshape(-1).view(3, 4, 4),
+    "halves": lambda x: torch.cat([-x[..., 2:], x[..., :2]], -1),
+    "row": lambda x: x + x[:, :1],
+    "stripes": lambda x: torch.stack([x[:, ::2], x[:, 1::2]], 2).reshape(3, 4, 4),
+    "into": lambda x: torch.cat([x[:1] * 0, x[1:] + 1]),
+    "set": lambda x: _set(x),
+    "half": lambda x: (x.to(torch.bfloat16) * 3).to(x.dtype),
+    "where": lambda x: torch.where(x > 0, x, x * 0.25),
+}
+BINARY = {
+    "add": lambda x, y: x + y,
+    "mul": lambda x, y: x * y,
+    "sub": lambda x, y: x - y,
+    "matmul": lambda x, y: x @ y.transpose(-1, -2),
+    "add_": lambda x, y: x.clone().add_(y),
+}
+
+
+def _set(x):
+    y = x.clone()
+    y[:, 1] = y[:, 0] * 2
+    return y
+
+
+names = st.lists(st.sampled_from([*UNARY, *BINARY]), min_size=2, max_size=7)
+subsets = [s for n in range(5) for s in itertools.combinations(graph.PASSES, n)]
+
+
+@settings(max_examples=16, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data(), names, st.sampled_from(["float32", "float32", "bfloat16"]))
+def test_random_programs_have_the_blocks_bits_with_any_passes(data, names, dtype):
+    places = [data.draw(st.tuples(st.integers(0, 20), st.integers(0, 20))) for _ in names]
+    returned = data.draw(st.sets(st.integers(0, len(names) + 1), max_size=2))
+
+    def program(*given):
+        found = list(given)
+        for name, (i, j) in zip(names, places, strict=True):
+            x, y = found[i % len(found)], found[j % len(found)]
+            found.append(UNARY[name](x) if name in UNARY else BINARY[name](x, y))
+        return (found[-1], *(found[i] * 1 for i in sorted(returned)))
+
+    tensors = matrices((3, 4, 4), (3, 4, 4), dtype=getattr(torch, dtype))
+    for passes in (None, (), data.draw(st.sampled_from(subsets))):
+        report = compared(program, *tensors, how=traced, passes=passes)
+        assert not report.unknown
+
+
+# -- torch.compile ----------------------------------------------------------------------------
+class Block(torch.nn.Module):
+    """As in a Llama, small."""
+
+    def __init__(self, dim=32, heads=4, shared=2):
+        super().__init__()
+        self.heads, self.shared, self.size = heads, shared, dim // heads
+        self.q = torch.nn.Linear(dim, dim, bias=False)
+        self.kv = torch.nn.Linear(dim, 2 * shared * self.size, bias=False)
+        self.o = torch.nn.Linear(dim, dim, bias=False)
+        self.gate = torch.nn.Linear(dim, 48, bias=False)
+        self.up = torch.nn.Linear(dim, 48, bias=False)
+        self.down = torch.nn.Linear(48, dim, bias=False)
+        self.first, self.second = (torch.nn.Parameter(torch.rand(dim)) for _ in range(2))
+
+    def norm(self, x, weight):
+        wide = x.float()
+        wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return weight * wide.to(x.dtype)
+
+    def turned(self, x, cos, sin):
+        half = x.shape[-1] // 2
+        return x * cos + torch.cat([-x[..., half:], x[..., :half]], -1) * sin
+
+    def forward(self, x):
+        count, rows, _ = x.shape
+        h = self.norm(x, self.first)
+        places = torch.arange(rows, dtype=torch.float32)[:, None] * 0.1
+        angles = places * torch.arange(1, self.size // 2 + 1, dtype=torch.float32)
+        angles = torch.cat([angles, angles], -1)
+        cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        q = self.q(h).view(count, rows, self.heads, self.size).transpose(1, 2)
+        k, v = self.kv(h).view(count, rows, 2, self.shared, self.size).unbind(2)
+        q, k = (self.turned(t, cos, sin) for t in (q, k.transpose(1, 2)))
+        y = functional.scaled_dot_product_attention(
+            q, k, v.transpose(1, 2), is_causal=True, enable_gqa=True
+        )
+        x = x + self.o(y.transpose(1, 2).reshape(count, rows, -1))
+        h = self.norm(x, self.second)
+        return x + self.down(functional.silu(self.gate(h)) * self.up(h))
+
+
+def of_model(model):
+    """A model as a function of an input and its parameters."""
+    names = [n for n, _ in model.named_parameters()]
+
+    def function(x, *given):
+        return torch.func.functional_call(model, dict(zip(names, given, strict=True)), (x,))
+
+    return function, tuple(p.detach().requires_grad_() for p in model.parameters())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_block_of_a_llama_with_gradients(dtype):
+    torch.manual_seed(0)
+    function, parameters = of_model(Block().to(dtype))
+    (x,) = matrices((2, 5, 32), dtype=dtype)
+    report = compared(function, x, *parameters, strict=True)
+    assert set(report.torch) <= {
+        *("aten.rsqrt.default", "aten.silu.default", "aten.silu_backward.default"),
+        *("aten.arange.start", "aten.arange.default", "aten.cos.default", "aten.sin.default"),
+        *("aten.pow.Tensor_Scalar",),
+    }
+    plain = compared(function, x, *parameters, passes=())
+    assert sum(len(p.steps) for p in report.programs) < sum(len(p.steps) for p in plain.programs)
+
+
+def test_no_gradients_and_the_name_of_the_backend():
+    model = Block().requires_grad_(False)
+    (x,) = matrices((1, 3, 32), grad=False)
+    with pt.batch_invariant():
+        expected = model(x)
+    pt.backend.register()
+    for how in ({}, {"options": {"passes": ["fuse"], "tier": "auto"}}):
+        found = torch.compile(model, backend="ptxgen", **how)(x)
+        assert same(found, expected)
+    assert pt.backend.report().lowered["aten.mm.default"] >= 5
+
+
+def test_sizes_change():
+    model = Block().requires_grad_(False)
+    backend = pt.Backend()
+    made = torch.compile(model, backend=backend, dynamic=True)
+    for rows in (4, 3, 7, 3):
+        x = torch.randn(2, rows, 32)
+        with pt.batch_invariant():
+            expected = model(x)
+        assert same(made(x), expected)
+
+
+def test_graph_breaks_and_mutation():
+    def function(x, state):
+        y = x @ x
+        state.add_(y * 2)
+        torch._dynamo.graph_break()
+        state[0] = 1
+        return (y + state).relu_() * 3, y.view(-1), y
+
+    x, state = matrices((4, 4), (4, 4), grad=False)
+    other = state.clone()
+    with pt.batch_invariant():
+        expected = function(x, state)
+    found = torch.compile(function, backend=pt.Backend())(x, other)
+    assert all(map(same, expected, found))
+    assert same(state, other)
+    found[1].zero_()
+    assert not found[2].any(), "views of one tensor are"
+    assert same(found[0], expected[0])
+
+
+def test_what_is_returned_is_nobody_elses():
+    def function(x, y):
+        z = x + y
+        return z.clone(), z, x.clone(), (x * 1).t()
+
+    x, y = matrices((3, 4), (3, 4), grad=False)
+    found = torch.compile(function, backend=pt.Backend())(x, y)
+    expected = function(x, y)
+    found[0].zero_()
+    found[2].zero_()
+    assert same(found[1], expected[1])
+    assert same(x, expected[2])
+    assert [t.stride() for t in found] == [t.stride() for t in expected]
+
+
+def test_random_numbers_are_drawn_in_their_order():
+    def function(x):
+        y = functional.dropout(x @ x.t(), 0.5)
+        return functional.dropout(y, 0.2) + torch.rand_like(y)
+
+    compared(function, *matrices((4, 4)))
+
+
+def test_what_nothing_is_known_of():
+    def function(x):
+        return functional.conv1d(x[None] @ x, x[:, :, None]) + 1
+
+    report = compared(function, *matrices((4, 4), grad=False))
+    assert set(report.unknown) == {"aten.convolution.default"}
+    assert "unknown: may depend on the batch: 1" in str(report)
+    with pytest.raises(UnservedError, match=r"aten\.convolution"):
+        torch.compile(function, backend=pt.Backend(strict=True))(*matrices((4, 4), grad=False))
+
+
+def test_operations_of_the_library():
+    scaled = ptxgen.pointwise(lambda x, y: x * 2 + y)
+
+    def function(x, w):
+        return scaled(pt.softmax(pt.linear(x, w), dim=-1), 0.5)
+
+    report = compared(function, *matrices((5, 8), (4, 8)))
+    assert {n for n in report.lowered if n.startswith("ptxgen")} >= {"ptxgen.pointwise.default"}
+    assert not report.torch
+
+
+def test_a_loss():
+    def function(x, w, targets):
+        return functional.cross_entropy(x @ w, targets)
+
+    compared(function, *matrices((6, 8), (8, 5)), torch.tensor([1, 0, 4, 2, -100, 3]))
+
+
+def test_bad_options():
+    with pytest.raises(OptionError, match="passes has 'x'; takes common"):
+        pt.Backend(passes=["x"])
+    with pytest.raises(OptionError, match="tier is 'x'"):
+        pt.Backend(tier="x")
+    with pytest.raises(OptionError, match="no option 'y'"):
+        graphs.Options.of({"y": 1})
+
+
+# -- passes -------------------------------------------------------------------------------------
+def program(function, *shapes):
+    """A program of functions of ptxgen, unchanged."""
+    import numpy
+
+    from ptxgen.program.trace import trace
+    from ptxgen.runtime import Call
+
+    given = {f"x{i}": numpy.zeros(s, "f4") for i, s in enumerate(shapes)}
+    call = Call(given)
+    return trace(function, list(call.views.values()), call.device)[0]
+
+
+def steps(of):
+    return [step.problem.what.split()[0] for step in of.steps]
+
+
+def test_each_pass_says_what_it_did():
+    from ptxgen import functions as f
+
+    def function(x, y):
+        again = f.add(x, y), f.add(x, y)
+        f.exp(x)
+        return ptxgen.softmax(f.mul(*again)), f.copy(again[0])
+
+    before = program(function, (4, 8), (4, 8))
+    assert steps(before) == ["add", "add", "exp", "mul", "softmax", "copy"]
+    for name, expected in {
+        "common": ["add", "exp", "mul", "softmax", "copy"],
+        "copies": ["add", "add", "exp", "mul", "softmax"],
+        "fuse": ["exp", "add+add+mul+copy", "softmax"],
+        "dead": ["add", "add", "mul", "softmax", "copy"],
+    }.items():
+        after, (done,) = graph.apply(before, [name])
+        assert sorted(steps(after)) == sorted(expected)
+        assert done.steps == (6, len(expected))
+        assert (after.inputs, after.outputs) == (before.inputs, before.outputs)
+    after, _ = graph.apply(before)
+    assert steps(after) == ["add+mul", "softmax"]
+    assert "softmax" in graph.table(after)
+
+
+def test_fusion_keeps_what_others_read():
+    from ptxgen import functions as f
+
+    def function(x):
+        y = f.mul(x, 2.0)
+        z = f.add(y, 1.0)
+        return ptxgen.softmax(y), z, f.sub(z.T, y.T)
+
+    after, _ = graph.apply(program(function, (4, 8)))
+    assert steps(after) == ["mul+add+sub", "softmax"]
+    assert len(after.steps[0].writes()) == 3
+
+
+def test_fusion_does_not_cross_what_is_written_between():
+    from ptxgen import functions as f
+
+    def function(x):
+        y = f.exp(x)
+        return ptxgen.softmax(y[:, :4]), f.add(y, y.reshape(8, 4)[1:5].reshape(16)[:8])
+
+    compared_to = program(function, (4, 8))
+    after, _ = graph.apply(compared_to, ["fuse"])
+    assert len(after.steps) <= len(compared_to.steps)
+    assert after.results == compared_to.results

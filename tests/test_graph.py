@@ -220,8 +220,9 @@ class Block(torch.nn.Module):
     def forward(self, x):
         count, rows, _ = x.shape
         h = self.norm(x, self.first)
-        places = torch.arange(rows, dtype=torch.float32)[:, None] * 0.1
-        angles = places * torch.arange(1, self.size // 2 + 1, dtype=torch.float32)
+        places = torch.arange(rows, dtype=torch.float32, device=x.device)[:, None] * 0.1
+        steps = torch.arange(1, self.size // 2 + 1, dtype=torch.float32, device=x.device)
+        angles = places * steps
         angles = torch.cat([angles, angles], -1)
         cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
         q = self.q(h).view(count, rows, self.heads, self.size).transpose(1, 2)

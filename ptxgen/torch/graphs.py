@@ -34,6 +34,7 @@ from ptxgen.torch.aten import RECORDED, Left
 from ptxgen.torch.lowering import MOVES, VIEWS, Asked, Like, lower
 from ptxgen.torch.module import _checked
 from ptxgen.torch.record import NAMES
+from ptxgen.torch.replay import Replay
 from ptxgen.torch.unserved import reason
 
 SIZES_MAX = 64
@@ -86,18 +87,21 @@ class Report:
 @dataclass(frozen=True)
 class Options:
     """How graphs are compiled. ``passes``: their names, None for all; ``tier``: of products;
-    ``strict``: whether an operator that nothing is known of is refused.
+    ``strict``: whether an operator that nothing is known of is refused; ``capture``: whether sizes
+    that come twice are replayed as a CUDA graph (:mod:`ptxgen.torch.replay`).
     """
 
     passes: tuple[str, ...] | None = None
     tier: str = "auto"
     strict: bool = False
+    capture: bool = False
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Options:
         """Those of ``torch.compile(options=...)``. Raises OptionError."""
-        if unknown := sorted(given.keys() - {"passes", "tier", "strict"}):
-            raise OptionError(f"there is no option {unknown[0]!r}; takes passes, tier, strict")
+        names = ("passes", "tier", "strict", "capture")
+        if unknown := sorted(given.keys() - set(names)):
+            raise OptionError(f"there is no option {unknown[0]!r}; takes {', '.join(names)}")
         passes = given.get("passes")
         if passes is not None:
             graph.chosen(passes)
@@ -105,6 +109,7 @@ class Options:
             None if passes is None else tuple(passes),
             _checked(given.get("tier", "auto")),
             bool(given.get("strict", False)),
+            bool(given.get("capture", False)),
         )
 
 
@@ -114,13 +119,19 @@ class Backend:
     ``torch.compile(model, backend="ptxgen")`` takes :data:`backend`, with the arguments as
     ``options``. ``passes``: the names of those that are done (:data:`ptxgen.graph.PASSES`), all by
     default. ``tier``: of products. ``strict``: raises UnservedError for operators that nothing is
-    known of.
+    known of. ``capture``: on a GPU, sizes that come twice are replayed as a CUDA graph where no
+    step waits for the host or draws random numbers.
     """
 
     def __init__(
-        self, *, passes: Collection[str] | None = None, tier: str = "auto", strict: bool = False
+        self,
+        *,
+        passes: Collection[str] | None = None,
+        tier: str = "auto",
+        strict: bool = False,
+        capture: bool = False,
     ) -> None:
-        self._options = {"passes": passes, "tier": tier, "strict": strict}
+        self._options = {"passes": passes, "tier": tier, "strict": strict, "capture": capture}
         Options.of(self._options)
         self._report = Report()
 
@@ -128,7 +139,7 @@ class Backend:
         """Makes it what ``backend=name`` is. Where ptxgen is installed, :data:`backend` is found as
         ``"ptxgen"`` without.
         """
-        torch._dynamo.register_backend(self, name=name)  # type: ignore[attr-defined]
+        torch._dynamo.register_backend(self, name=name)
 
     def report(self) -> Report:
         """What became of the graphs so far; ``print`` shows it."""
@@ -238,7 +249,7 @@ class Compiled:
             if len(self._known) >= SIZES_MAX:
                 del self._known[next(iter(self._known))]
             self._known[key] = found
-        return found.run(given)
+        return found.run(given) if found.replay is None else found.replay.run(given)
 
 
 # -- the schedule -----------------------------------------------------------------------------
@@ -266,6 +277,7 @@ class Schedule:
         self._count()
         self.moves = list(self._ordered())
         self.frees = list(self._freed())
+        self.replay = Replay(self) if options.capture and self._recordable() else None
 
     # -- sizes --------------------------------------------------------------------------------
     def _number(self, x: Any) -> Any:
@@ -418,6 +430,14 @@ class Schedule:
             own = dict.fromkeys((*move.sources, *move.outward))
             yield [n for n in own if last[n] == number and n not in self.output.all_input_nodes]
 
+    def _recordable(self) -> bool:
+        """Whether all is done on one GPU, and no call of PyTorch's may wait for it or draws."""
+        likes = [x for x in _flat(self.likes.values()) if isinstance(x, Like)]
+        if {x.device.type for x in likes} != {"cuda"} or len({x.device for x in likes}) > 1:
+            return False
+        own = (m.outward[0].target for m in self.moves if isinstance(m, TorchCall))
+        return all(op is operator.getitem or _enqueued(op) for op in own)
+
     def run(self, given: list[Any]) -> Any:
         """The results. Lets go of what is given as soon as it can."""
         places = (n for n in self.nodes if n.op == "placeholder")
@@ -432,6 +452,15 @@ class Schedule:
                 values.pop(node, None)
         of = partial(self.value, of=values.__getitem__)
         return fx.node.map_arg(self.output.args[0], of)
+
+
+def _enqueued(op: Any) -> bool:
+    """Whether an operator does nothing but enqueue kernels that need no host and no seed."""
+    if not isinstance(op, torch._ops.OpOverload) or op.is_view:
+        return isinstance(op, torch._ops.OpOverload)
+    drawn = torch.Tag.nondeterministic_seeded in op.tags
+    known = torch.Tag.pointwise in op.tags or op.overloadpacket.__name__ in {*MOVES, "arange"}
+    return not drawn and (known or op.namespace == "ptxgen")
 
 
 def _plain(tree: Any, number: Callable[[Any], Any]) -> Any:

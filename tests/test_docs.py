@@ -325,6 +325,7 @@ NO_OPERATIONS = {
     },
     "nf4": {"CODE", "Weight"},
     "torch": {
+        "Backend",
         "Conversion",
         "Linear",
         "LinearCrossEntropy",

@@ -21,9 +21,11 @@ SAYS = {
     "decode_invariance": "the logits do not depend on the batch",
     "train_twice": "identical losses and weights",
     "qlora": "identical losses and weights in",
+    "compile_model": "results and gradients have the same bits",
     "whole_models": "no result depends on the batch",
 }
-# These need PyTorch and a GPU, and say so where there is none. (qlora needs PyTorch alone.)
+# These need PyTorch and a GPU, and say so where there is none. (qlora and compile_model
+# need PyTorch alone.)
 NEEDS_TORCH = ("decode_invariance", "train_twice", "whole_models")
 
 
@@ -57,7 +59,7 @@ def test_example(name: str) -> None:
         without = any(importlib.util.find_spec(each) is None for each in needed)
         assert ptxgen.devices()[0].kind == "cpu" or without
         return
-    if name == "qlora" and importlib.util.find_spec("torch") is None:
+    if name in ("qlora", "compile_model") and importlib.util.find_spec("torch") is None:
         assert "needs PyTorch;" in output
         return
     assert SAYS[name] in output

@@ -1,12 +1,37 @@
-"""Programs of many operations: what is done to them before they run, and how they are shown.
+"""Programs of many operations: what is done to them before they run.
 
-:data:`PASSES` has each pass by its name, a function of a program that returns one with the same
-inputs, outputs and bits; :func:`apply` does several, and says what each did.
+:func:`trace` makes one of a function. :data:`PASSES` has each pass by its name, a function of a
+program that returns one with the same inputs, outputs and bits; :func:`apply` does several, and
+says what each did.
+
+>>> import numpy
+>>> from ptxgen import functions, graph
+>>> x = numpy.zeros((4, 8), "f4")
+>>> program = graph.trace(lambda x: functions.mul(functions.add(x, 1.0), x).T, x)
+>>> print(program)
+   step  reads                     writes     bytes
+0  add   argument0 f32[4, 8]       t0 f32[4, 8]  256
 """
 
 from __future__ import annotations
 
-from ptxgen.graph.passes import PASSES, Done, apply, chosen
-from ptxgen.graph.show import table
+from collections.abc import Callable
+from typing import Any
 
-__all__ = ["PASSES", "Done", "apply", "chosen", "table"]
+from ptxgen.graph.passes import PASSES, Done, apply, chosen
+from ptxgen.program import trace as tracing
+from ptxgen.program.step import Program
+from ptxgen.runtime import Call
+
+__all__ = ["PASSES", "Done", "apply", "chosen", "trace"]
+
+
+def trace(function: Callable[..., Any], *example: Any) -> Program:
+    """The program of a function of arrays, which calls operations of the library and takes views,
+    nothing else. Of ``example`` only shapes, dtypes and the device matter.
+
+    Raises TraceError, with the line, for a function that does anything else.
+    """
+    call = Call({f"argument {i}": x for i, x in enumerate(example)})
+    views = [seen.packed for seen in call.views.values()]
+    return tracing.trace(function, views, call.device)[0]

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ptxgen.errors import SpecError
+from ptxgen.numerics.dtype import NAMES
 from ptxgen.program.buffer import INPUT, RESULT, TEMPORARY, Buffer, Memory
 from ptxgen.spec import Key, Problem, Route
 from ptxgen.tiles import TABLES
@@ -177,6 +178,24 @@ class Program:
             seen.setdefault(output.memory)
         object.__setattr__(self, "temporaries", tuple(m for m in seen if m.role == TEMPORARY))
         object.__setattr__(self, "results", tuple(m for m in seen if m.role == RESULT))
+
+    def __str__(self) -> str:
+        """Each step in a line: what it does, what it reads and writes, and bytes."""
+        known = {m: m.name for m in self.inputs}
+
+        def named(x: Buffer) -> str:
+            name = known.setdefault(x.memory, f"{x.memory.role[0]}{len(known) - len(self.inputs)}")
+            return f"{name} {NAMES.get(x.dtype, x.dtype)}{list(x.shape)}"
+
+        rows = [("", "step", "reads", "writes", "bytes")]
+        for number, step in enumerate(self.steps):
+            reads, writes = (", ".join(map(named, b)) for b in (step.reads(), step.writes()))
+            what = step.problem.what.split()[0]
+            rows.append((str(number), what, reads, writes, f"{step.nbytes:,}"))
+        wide = [max(len(row[i]) for row in rows) for i in range(5)]
+        pairs = (zip(row, wide, strict=True) for row in rows)
+        lines = ["  ".join(x.ljust(n) for x, n in pair).rstrip() for pair in pairs]
+        return "\n".join(lines)
 
     def _check(self, number: int, step: Step, buffer: Buffer) -> None:
         memory = buffer.memory

@@ -23,7 +23,7 @@ except ModuleNotFoundError as error:
 
 from ptxgen.torch import functional as _functional
 from ptxgen.torch.functional import baddbmm, bmm, linear, matmul, nf4_linear
-from ptxgen.torch.graphs import Backend, backend
+from ptxgen.torch.graphs import Backend
 from ptxgen.torch.losses import LinearCrossEntropy, linear_cross_entropy
 from ptxgen.torch.models import paged_attention, register_attention
 from ptxgen.torch.module import Conversion, Linear, NF4Linear, convert
@@ -43,7 +43,6 @@ __all__ = [
     "argmax",
     "argmin",
     "attention",
-    "backend",
     "baddbmm",
     "batch_invariant",
     "bmm",

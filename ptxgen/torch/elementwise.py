@@ -161,7 +161,7 @@ def _function(name: str, dtype: str, to: str, spec: tuple[Any, ...]) -> Pointwis
         found = body(*operands)
         return found if found.type == STORED[to] else cast(found, to)
 
-    return Pointwise(compute, name, names)
+    return Pointwise(compute, name.removesuffix("_cpu"), names)
 
 
 def _brought(x: Node, dtype: str) -> Node:

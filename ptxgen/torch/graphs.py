@@ -114,13 +114,16 @@ class Options:
 
 
 class Backend:
-    """A backend of ``torch.compile``, which has a report of all that it compiled.
+    """A backend of ``torch.compile``: graphs become programs with the bits of
+    :class:`batch_invariant`. It has a report of all that it compiled.
 
     ``torch.compile(model, backend="ptxgen")`` takes :data:`backend`, with the arguments as
     ``options``. ``passes``: the names of those that are done (:data:`ptxgen.graph.PASSES`), all by
-    default. ``tier``: of products. ``strict``: raises UnservedError for operators that nothing is
-    known of. ``capture``: on a GPU, sizes that come twice are replayed as a CUDA graph where no
+    default. ``tier``: of products. ``strict``: whether operators that nothing is known of are
+    refused. ``capture``: on a GPU, sizes that come twice are replayed as a CUDA graph where no
     step waits for the host or draws random numbers.
+
+    Raises OptionError; UnservedError (``strict=True``) when a model is called.
     """
 
     def __init__(

@@ -425,3 +425,65 @@ def test_fusion_does_not_cross_what_is_written_between():
     after, _ = graph.apply(compared_to, ["fuse"])
     assert len(after.steps) <= len(compared_to.steps)
     assert after.results == compared_to.results
+
+
+# -- models -----------------------------------------------------------------------------------
+def in_the_block(module, example):
+    """A backend that carries out what is read of a model, in the block."""
+
+    def run(*given):
+        with pt.batch_invariant():
+            return module(*given)
+
+    return run
+
+
+SIZES = {
+    "vocab_size": 32,
+    "hidden_size": 64,
+    "intermediate_size": 64,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "max_position_embeddings": 32,
+    "pad_token_id": 0,
+}
+
+
+@pytest.mark.parametrize("name", ["Llama", "Qwen3", "Gemma2"])
+def test_models_of_transformers_with_gradients(name):
+    transformers = pytest.importorskip("transformers", reason="needs transformers")
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{name}Config")(**SIZES)
+    model = getattr(transformers, f"{name}ForCausalLM")(config)
+    ids = torch.randint(1, 32, (2, 8))
+    found = []
+    for backend in (in_the_block, pt.Backend(strict=True)):
+        torch._dynamo.reset()
+        model.zero_grad()
+        made = torch.compile(model, backend=backend)(input_ids=ids, labels=ids, use_cache=False)
+        with pt.batch_invariant():  # for those gradients that are not compiled
+            made.loss.backward()
+        found.append([made.logits.detach(), *(p.grad for p in model.parameters())])
+    assert all(map(same, *found))
+
+
+def test_decoding_with_a_static_cache():
+    transformers = pytest.importorskip("transformers", reason="needs transformers")
+    config = transformers.LlamaConfig(**SIZES)
+    found = []
+    for backend in (in_the_block, pt.Backend(strict=True)):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model = transformers.LlamaForCausalLM(config).eval().requires_grad_(False)
+        made, cache = torch.compile(model, backend=backend), []
+        state = transformers.StaticCache(config=config, max_cache_len=16)
+        ids, start = torch.randint(1, 32, (2, 5)), 0
+        for _ in range(3):
+            places = torch.arange(start, start + ids.shape[1])
+            logits = made(ids, past_key_values=state, cache_position=places).logits
+            ids, start = logits[:, -1:].argmax(-1), start + ids.shape[1]
+            cache.append(logits)
+        found.append([*cache, *(x for layer in state.layers for x in (layer.keys, layer.values))])
+    assert all(map(same, *found))

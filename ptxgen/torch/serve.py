@@ -291,8 +291,17 @@ def _rows() -> dict[Any, Serve]:
 
 @functools.cache
 def functional() -> Mapping[Any, Serve]:
-    """What serves operators, of a tier and tensors; ``out=`` and in-place forms among them."""
-    return {**_rows(), **dict(_forms(_rows()))}
+    """What serves operators, of a tier and tensors; ``out=`` and in-place forms among them, and
+    operators of graphs that come to a block as others.
+    """
+    put = {torch.ops.aten.index_put.default: _put}
+    return {**_rows(), **dict(_forms(_rows())), **put}
+
+
+def _put(tier: str, x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    if not accumulate:
+        raise Left(ALONE)  # before the copy
+    return DIRECT["_index_put_impl_"](tier, x.clone(), indices, values, accumulate)
 
 
 _plans: dict[tuple[str, bool], list[tuple[Any, str, Make]]] = {}

@@ -8,7 +8,9 @@ PyTorch's own between them. Each has the bits that it has in :class:`ptxgen.torc
 
 from __future__ import annotations
 
+import itertools
 import operator
+import weakref
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -59,10 +61,21 @@ class Report:
     """Calls of PyTorch's own between them, that the block leaves or serves by itself."""
     unknown: Counter[str] = field(default_factory=Counter)
     """The same, of operators that nothing is known of: rows may depend on the batch."""
-    programs: list[Program] = field(default_factory=list)
-    """Those that have run, with passes done."""
-    done: list[graph.Done] = field(default_factory=list)
-    """What each pass did."""
+    _segments: weakref.WeakSet[Segment] = field(default_factory=weakref.WeakSet)
+
+    def _ran(self) -> list[Segment]:
+        ran = [s for s in self._segments if s.program is not None]
+        return sorted(ran, key=lambda s: s.number)
+
+    @property
+    def programs(self) -> list[Program]:
+        """Those that have run and are kept, with passes done."""
+        return [s.program for s in self._ran() if s.program is not None]
+
+    @property
+    def done(self) -> list[graph.Done]:
+        """What each pass did to them."""
+        return [done for s in self._ran() for done in s.done]
 
     def __str__(self) -> str:
         lines = []
@@ -522,6 +535,9 @@ class TorchCall:
         return target(*args, **how)
 
 
+_count = itertools.count()
+
+
 class Segment:
     """Nodes that are one program, of the nodes ``sources``, which makes the nodes ``outward``."""
 
@@ -533,6 +549,10 @@ class Segment:
         outward: tuple[fx.Node, ...],
     ) -> None:
         self.of, self.nodes, self.sources, self.outward = of, nodes, sources, outward
+        self.number = next(_count)
+        self.program: Program | None = None
+        self.done: tuple[graph.Done, ...] = ()
+        of.report._segments.add(self)
         takes = tuple(Parameter(f"a{i}", ARRAY) for i in range(len(sources)))
         op = Op(self.lower, name="graph", takes=takes, public=False, passes=self.passes)
         frame = Frame(op, aliases=True, placed=True, hooks=Hooks(watched=False))
@@ -545,10 +565,8 @@ class Segment:
 
     def passes(self, program: Program) -> Program:
         """A program with passes done, which the report has."""
-        found, done = graph.apply(program, self.of.options.passes)
-        self.of.report.programs.append(found)
-        self.of.report.done += done
-        return found
+        self.program, self.done = graph.apply(program, self.of.options.passes)
+        return self.program
 
     def lower(self, b: ProgramBuilder, /, **given: Buffer) -> tuple[Buffer, ...]:
         """The steps."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from functools import partial
 
-import numpy
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -364,67 +363,6 @@ def test_bad_options():
         pt.Backend(tier="x")
     with pytest.raises(OptionError, match="no option 'y'"):
         graphs.Options.of({"y": 1})
-
-
-# -- passes -------------------------------------------------------------------------------------
-def program(function, *shapes):
-    """A program of functions of ptxgen, unchanged."""
-    return graph.trace(function, *(numpy.zeros(s, "f4") for s in shapes))
-
-
-def steps(of):
-    return [step.problem.what.split()[0] for step in of.steps]
-
-
-def test_each_pass_says_what_it_did():
-    from ptxgen import functions as f
-
-    def function(x, y):
-        again = f.add(x, y), f.add(x, y)
-        f.exp(x)
-        return ptxgen.softmax(f.mul(*again)), f.copy(again[0])
-
-    before = program(function, (4, 8), (4, 8))
-    assert steps(before) == ["add", "add", "exp", "mul", "softmax", "copy"]
-    for name, expected in {
-        "common": ["add", "exp", "mul", "softmax", "copy"],
-        "copies": ["add", "add", "exp", "mul", "softmax"],
-        "fuse": ["exp", "add+add+mul+copy", "softmax"],
-        "dead": ["add", "add", "mul", "softmax", "copy"],
-    }.items():
-        after, (done,) = graph.apply(before, [name])
-        assert sorted(steps(after)) == sorted(expected)
-        assert done.steps == (6, len(expected))
-        assert (after.inputs, after.outputs) == (before.inputs, before.outputs)
-    after, _ = graph.apply(before)
-    assert steps(after) == ["add+mul", "softmax"]
-    assert "softmax" in str(after)
-
-
-def test_fusion_keeps_what_others_read():
-    from ptxgen import functions as f
-
-    def function(x):
-        y = f.mul(x, 2.0)
-        z = f.add(y, 1.0)
-        return ptxgen.softmax(y), z, f.sub(z.T, y.T)
-
-    after, _ = graph.apply(program(function, (4, 8)))
-    assert steps(after) == ["mul+add+sub", "softmax"]
-    assert len(after.steps[0].writes()) == 3
-
-
-def test_fusion_does_not_cross_what_is_written_between():
-    from ptxgen import functions as f
-
-    def function(x):
-        y = f.exp(x)
-        return ptxgen.softmax(y[:, :4]), f.add(y, y.reshape(8, 4)[1:5].reshape(16)[:8])
-
-    compared_to = program(function, (4, 8))
-    after, _ = graph.apply(compared_to, ["fuse"])
-    assert len(after.steps) <= len(compared_to.steps)
-    assert after.results == compared_to.results
 
 
 # -- models -----------------------------------------------------------------------------------

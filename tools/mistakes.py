@@ -46,6 +46,7 @@ def proofs(table: str) -> Command:
 
 BITS: Command = ("-m", "ptxgen", "golden", "bits")
 GENERATED: Command = ("-m", "ptxgen", "generate", "--check")
+PASSES = tests("test_passes.py", "")
 TEMPLATES = tests("test_templates.py", "every_line")
 SPEC, TEMPLATE, NUMBERS = "ptxgen/spec/", "ptxgen/templates/", "ptxgen/numerics/"
 
@@ -594,6 +595,34 @@ MISTAKES = (
         'order = np.argsort(indices, kind="stable")',
         'order = np.argsort(indices[::-1], kind="stable")[::-1]',
         BITS,
+    ),
+    Mistake(
+        "a fused value that is not rounded as it was stored",
+        "ptxgen/graph/fuse.py",
+        "else cast(node, short)",
+        "else node",
+        PASSES,
+    ),
+    Mistake(
+        "a fused step that drops what others read",
+        "ptxgen/graph/fuse.py",
+        "needed = {m for m in first.region.written if m in outputs or readers.get(m, set()) - of}",
+        "needed = first.region.written & outputs",
+        PASSES,
+    ),
+    Mistake(
+        "a view's digits that carry",
+        "ptxgen/graph/fuse.py",
+        "if any(a >= n for a, n in zip(last, of.shape, strict=True)):",
+        "if any(a > n for a, n in zip(last, of.shape, strict=True)):",
+        PASSES,
+    ),
+    Mistake(
+        "a copy that is left out although what it is of changes",
+        "ptxgen/graph/passes.py",
+        "still = at.get(source, -1) < number and not source.written",
+        "still = True",
+        PASSES,
     ),
     Mistake(
         "a room that asks for an operation by name",

@@ -4,13 +4,13 @@
 program that returns one with the same inputs, outputs and bits; :func:`apply` does several, and
 says what each did.
 
->>> import numpy
+>>> import numpy, ptxgen
 >>> from ptxgen import functions, graph
 >>> x = numpy.zeros((4, 8), "f4")
->>> program = graph.trace(lambda x: functions.mul(functions.add(x, 1.0), x).T, x)
->>> print(program)
-   step  reads                     writes     bytes
-0  add   argument0 f32[4, 8]       t0 f32[4, 8]  256
+>>> layer = ptxgen.capture(lambda x: functions.mul(functions.add(x, 1.0), x), x, passes=graph.fewer)
+>>> print(layer.program)
+   step     reads                writes        bytes
+0  add+mul  argument0 f32[4, 8]  r0 f32[4, 8]  256
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ptxgen.graph.passes import PASSES, Done, apply, chosen
+from ptxgen.graph.passes import PASSES, Done, apply, chosen, fewer
 from ptxgen.program import trace as tracing
 from ptxgen.program.step import Program
 from ptxgen.runtime import Call
 
-__all__ = ["PASSES", "Done", "apply", "chosen", "trace"]
+__all__ = ["PASSES", "Done", "apply", "chosen", "fewer", "trace"]
 
 
 def trace(function: Callable[..., Any], *example: Any) -> Program:

@@ -155,6 +155,11 @@ PASSES: Final[dict[str, Pass]] = {"common": common, "copies": copies, "fuse": fu
 """Each pass, in the order in which they are done."""
 
 
+def fewer(program: Program) -> Program:
+    """A program after all passes."""
+    return apply(program)[0]
+
+
 @dataclass(frozen=True)
 class Done:
     """What a pass did: steps, and bytes that these move, before and after."""

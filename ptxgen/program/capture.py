@@ -26,13 +26,19 @@ from ptxgen.runtime import Call
 from ptxgen.runtime.arrays import ArrayView, download, empty, host_bits, host_empty, view
 
 
-def capture(function: Callable[..., Any], *example: Any, stream: Any = None) -> Captured:
+def capture(
+    function: Callable[..., Any],
+    *example: Any,
+    stream: Any = None,
+    passes: Callable[[Program], Program] | None = None,
+) -> Captured:
     """Makes of ``function`` a callable that replays a CUDA graph: ``captured(*arrays)`` has the
     bits of ``function(*arrays)``.
 
     ``function`` calls operations of the library and takes views, nothing else. It is called twice,
     and must do the same both times. Numbers are those of now. All memory between its operations is
-    one allocation, planned by lifetimes.
+    one allocation, planned by lifetimes. ``passes``: what is done to the program first, such as
+    :func:`ptxgen.graph.fewer`, which moves no bit.
 
     Shapes
         Those of the arrays ``example``, at each call. Only where these are, their shapes and dtypes
@@ -72,7 +78,7 @@ def capture(function: Callable[..., Any], *example: Any, stream: Any = None) -> 
             f"{program.name} does something else each time that it is called, or with other arrays "
             "from outside; what is captured is replayed as it was"
         )
-    return Captured(program, tracing, call)
+    return Captured(program if passes is None else passes(program), tracing, call)
 
 
 def _facts(program: Program, tracing: Tracing) -> tuple[Any, ...]:

@@ -57,6 +57,20 @@ def test_fusion_keeps_what_others_read():
     assert len(after.steps[0].writes()) == 3
 
 
+def test_a_view_whose_steps_carry_is_read():
+    def function(x):
+        y, z = f.mul(x.T, 2.0), f.mul(x.T, 3.0)
+        return f.add(y.reshape(32)[1:25], 1.0), f.add(z.reshape(32)[4:28], 1.0)
+
+    x = numpy.arange(32, dtype="f4").reshape(4, 8)
+    with ptxgen.use_device("cpu"):
+        captured = ptxgen.capture(function, x, passes=graph.fewer)
+        found = captured(x)
+    assert (found[0] == x.T.reshape(32)[1:25] * 2 + 1).all()
+    assert (found[1] == x.T.reshape(32)[4:28] * 3 + 1).all()
+    assert sorted(steps(captured.program)) == ["add", "mul", "mul+add"]
+
+
 def test_a_copy_stays_where_what_it_is_of_changes():
     b = ProgramBuilder(OPERATIONS)
     x = b.input("x", imagined((4, 8), "float32"))

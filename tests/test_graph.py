@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
+import tomllib
 from functools import partial
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -266,6 +269,11 @@ def test_no_gradients_and_the_name_of_the_backend():
     (x,) = matrices((1, 3, 32), grad=False)
     with pt.batch_invariant():
         expected = model(x)
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))
+    home, _, name = project["project"]["entry-points"]["torch_dynamo_backends"]["ptxgen"].partition(
+        ":"
+    )
+    assert getattr(importlib.import_module(home), name) is graphs.backend
     graphs.backend.register()
     for how in ({}, {"options": {"passes": ["fuse"], "tier": "auto"}}):
         found = torch.compile(model, backend="ptxgen", **how)(x)

@@ -121,8 +121,12 @@ def check_pages(q, k, v, page, **how):
     return check(q, k, v, block_table=table, kernel=kernel, **how)
 
 
-@pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize(("head", "head_v"), [(64, 64), (40, 24), (192, 128)])
+PAIRS = [(page, *h) for page in PAGES for h in ((64, 64), (40, 24), (192, 128))]
+OFTEN_PAGES = {(16, 192, 128), (64, 40, 24), (256, 64, 64)}
+OF_PAIRS = [pytest.param(*p, marks=() if p in OFTEN_PAGES else pytest.mark.long) for p in PAIRS]
+
+
+@pytest.mark.parametrize(("page", "head", "head_v"), OF_PAIRS)
 def test_pages_on_hopper(head, head_v, page):
     """Blocks that are several pages, one, and parts of one; pages that nobody has written."""
     q, k, v = draw(page, (3, 4, 20, head), (3, 2, 300, head), (3, 2, 300, head_v))
@@ -192,6 +196,7 @@ def test_ctas_that_walk_over_tiles_on_hopper(settings, sms):
         check(*packed, cu_seqlens=ints(0, 5, 5, 60, 390, 590), causal=True, kernel=kernel)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("settings", "sms"), WALKS)
 def test_ctas_that_walk_over_tiles_of_pages_on_hopper(settings, sms):
     device = CpuDevice(**settings)

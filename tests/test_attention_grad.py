@@ -70,7 +70,7 @@ def both(do, q, k, v, what="", **how):
 @pytest.mark.parametrize(
     ("dtype", "sizes"),
     [
-        ("bf16", (1, 4, 2, 40, 300, 64)),
+        pytest.param("bf16", (1, 4, 2, 40, 300, 64), marks=pytest.mark.long),
         ("bf16", (1, 2, 2, 35, 70, 128)),
         pytest.param("f16", (2, 3, 1, 70, 70, 80), marks=pytest.mark.long),
         pytest.param("bf16", (1, 2, 1, 40, 90, 192, 128), marks=pytest.mark.long),

@@ -156,6 +156,7 @@ class _Plain(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.Compare:
         mirrored = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE}
+        self.generic_visit(node)
         left, (operator,), (right,) = node.left, node.ops, node.comparators
         if isinstance(left, ast.Constant) and not isinstance(right, ast.Constant):
             return ast.Compare(right, [mirrored.get(type(operator), type(operator))()], [left])

@@ -87,7 +87,7 @@ def candidates(
     # 5: Hopper: wgmma, the copy engine
     if (
         arch in SOME_1 and paged == 0 and (-(-rows // 128) + extra) * pairs + sms <= 2147483647
-        and (sms * 512 * width if 128 < width and 1 < splits else 0) <= 268435456 and rows > 64
+        and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
     ):
         choice = Choice(
             5, ("attention_wgmma_bf16_128_128_16aa49",),
@@ -99,7 +99,7 @@ def candidates(
     # 6: Hopper: wgmma, the copy engine, of pages
     if (
         arch in SOME_1 and paged >= 16 and (-(-rows // 128) + extra) * pairs + sms <= 2147483647
-        and (sms * 512 * width if 128 < width and 1 < splits else 0) <= 268435456 and rows > 64
+        and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
     ):
         choice = Choice(
             6, ("attention_wgmma_paged_bf16_128_128_dfd41c",),

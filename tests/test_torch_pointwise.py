@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 
+import numpy as np
 import pytest
 
 import ptxgen
@@ -52,6 +53,15 @@ def test_gradients_of_all_arguments_also_broadcast_and_twice() -> None:
     again = torch.autograd.grad(expected[1].square().sum(), (x, y))
     for a, b in zip(second, again, strict=True):
         torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("kind", [float, np.float32, np.float64])
+def test_gradients_know_each_number(kind) -> None:
+    """Also where numbers are equal, or are NumPy's."""
+    x, dy = torch.ones(4, requires_grad=True), torch.ones(4)
+    for number in (2.0, 3.0, 0.0, -0.0):
+        (dx,) = torch.autograd.grad(f.mul(x, kind(number)), x, dy)
+        assert torch.equal(dx.view(torch.int32), (dy * number).view(torch.int32))
 
 
 def test_only_what_is_asked_for_is_computed() -> None:

@@ -519,11 +519,11 @@ def _option(p: Parameter) -> str:
     return f"({{0}} if {{0}} is None else _exact({{0}}) if type({{0}}) in _several else {number})"
 
 
-def _exact(value: Any) -> Any:
+def exact(value: Any) -> Any:
     """What is equal to nothing else than a value of these types and members."""
-    if type(value) in _SEVERAL:
+    if isinstance(value, _SEVERAL):
         plain = all([type(each) is int for each in value])
-        return tuple(value) if plain else tuple([_exact(each) for each in value])
+        return tuple(value) if plain else tuple([exact(each) for each in value])
     return type(value), value or str(value)
 
 
@@ -539,7 +539,7 @@ def _recording() -> bool:
 _SPOKEN_OF: Mapping[str, Any] = {
     "_numbers": _NUMBERS,
     "_UNKNOWN": (RuntimeError, TypeError, KeyError, ValueError),
-    "_exact": _exact,
+    "_exact": exact,
     "_several": _SEVERAL,
     "_flags": _FLAGS,
     "_careful": Careful,

@@ -40,7 +40,7 @@ from ptxgen.program.parameters import (
     WRITTEN,
     Parameter,
 )
-from ptxgen.program.prepared import Hooks
+from ptxgen.program.prepared import Hooks, exact
 
 PLAIN = {torch.Tensor, torch.nn.Parameter}
 """The types of tensors that have no behaviour of their own."""
@@ -248,8 +248,11 @@ class Recorder:
     def _plan(
         self, args: Sequence[Any], needs: Sequence[bool], tensors: Sequence[Any], results: Any
     ) -> _Plan:
-        how = [_hashable(args[i]) for i in self._options]
-        kinds = [t if type(t) in NO_TENSORS else (t.shape, t.dtype) for t in (*tensors, *results)]
+        how = [exact(args[i]) for i in self._options]
+        kinds = [
+            (t.shape, t.dtype) if isinstance(t, torch.Tensor) else exact(t)
+            for t in (*tensors, *results)
+        ]
         key = (*how, *needs, *kinds, len(tensors))
         found = self._plans.get(key)
         if found is None:
@@ -273,10 +276,6 @@ def no_gradient(op: Op) -> GradError:
         f"{op.name} has no gradient; call it under torch.no_grad(), or pass what does not require "
         "grad"
     )
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(map(_hashable, value)) if type(value) in (list, tuple) else value
 
 
 class _Plan:

@@ -92,12 +92,13 @@ class RowFunction(Op):
         view = b.given(target, x.shape, x.shape) if last else None
         for name in self.row.lengths:
             counts, takes = given[name], rows.shape[:-1]
-            if counts is not None and spread(counts.shape, counts.strides, takes) is None:
+            if counts is None:
+                continue
+            if spread(counts.shape, counts.strides, takes) is None:
                 raise ShapeError(
                     f"{name} has shape {list(counts.shape)}; takes what broadcasts to {list(takes)}"
                 )
-            if counts is not None:
-                how[name] = of_each(b, counts, rows)
+            how[name] = of_each(b, counts, rows)
         found = b.rows(self.row.name, rows, out=view, **how)
         return b.delivered(found if last else b.move(found, -1, at), target)
 

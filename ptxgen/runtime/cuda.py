@@ -185,9 +185,10 @@ class CudaDevice(Device):
         cu = driver()
         before = int(_call("reading the current context", cu.cuCtxGetCurrent))
         what, context = f"entering the context of {self}", cu.CUcontext(self.context)
-        if before == self.context or not (before or self.index):
-            if not before:
-                _call(what, cu.cuCtxSetCurrent, context)
+        if not before and not self.index:
+            _call(what, cu.cuCtxSetCurrent, context)
+            before = self.context
+        if before == self.context:
             yield
             return
         _call(what, cu.cuCtxPushCurrent, context)

@@ -105,7 +105,6 @@ class AttentionGradSpec(Attends):
     template: ClassVar[str] = "attention/grad.cu.j2"
     parts: ClassVar[tuple[str, ...]] = PARTS
     STAGES: ClassVar[int] = 2
-    """Tiles that the ring has room for."""
     meanings: ClassVar[Mapping[str, str]] = {
         **Attends.meanings,
         "warps": "warps, of 16 rows or keys each",
@@ -155,6 +154,11 @@ class AttentionGradSpec(Attends):
             if fits and sums // 2 + tile <= most:
                 return tile
         return 0
+
+    @property
+    def stages(self) -> int:
+        """Tiles that the ring has room for."""
+        return self.STAGES
 
     @property
     def stage(self) -> int:
@@ -230,7 +234,7 @@ class AttentionGradSpec(Attends):
         return (
             f"contract {self.contract}: {self.contract.step}",
             f"{self.form}: {self.part}; {self.rows} {held}, {past} in tiles of {self.tile}, "
-            f"{self.STAGES} stages, {self.shared_bytes} bytes of shared memory",
+            f"{self.stages} stages, {self.shared_bytes} bytes of shared memory",
             f"requires {self.requires}",
             f"grid {self.grid}",
         )
@@ -397,13 +401,3 @@ class HopperGradSpec(Brought, AttentionGradSpec):
         k, v = self.held if self.part == "dkdv" else self.streamed
         maps = (keys_map("k", k.box, k.swizzle), keys_map("v", v.box, v.swizzle))
         return Abi((*found, *maps, _rows_map("q"), _rows_map("dout")))
-
-    def describe(self) -> tuple[str, ...]:
-        held, past = ("rows", "keys") if self.part == "dq" else ("keys", "rows")
-        return (
-            f"contract {self.contract}: {self.contract.step}",
-            f"{self.form}: {self.part}; {self.rows} {held}, {past} in tiles of {self.tile}, "
-            f"{self.stages} stages, {self.shared_bytes} bytes of shared memory",
-            f"requires {self.requires}",
-            f"grid {self.grid}",
-        )

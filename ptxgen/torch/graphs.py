@@ -241,10 +241,10 @@ class Compiled:
 
     def __init__(self, module: fx.GraphModule, options: Options, report: Report) -> None:
         self.module, self.options, self.report = module, options, report
-        self._places = [n for n in module.graph.nodes if n.op == "placeholder"]
+        places = (n for n in module.graph.nodes if n.op == "placeholder")
         self._symbols: list[tuple[int, int | None, Any]] = []
         seen = set()
-        for i, node in enumerate(self._places):
+        for i, node in enumerate(places):
             value = node.meta.get("val")
             sizes: list[tuple[int | None, Any]] = [(None, value)]
             if isinstance(value, torch.Tensor):
@@ -285,6 +285,8 @@ class Schedule:
         self.module, self.sizes, self.options, self.report = module, sizes, options, report
         self.nodes = [n for n in module.graph.nodes if n.op != "output"]
         (self.output,) = (n for n in module.graph.nodes if n.op == "output")
+        self._places = [n for n in self.nodes if n.op == "placeholder"]
+        self._attributes = [n for n in self.nodes if n.op == "get_attr"]
         self.likes = {n: self._like(n.meta.get("val")) for n in self.nodes}
         self.known = self._classified()
         while alone := self._alone():
@@ -456,12 +458,10 @@ class Schedule:
 
     def run(self, given: list[Any]) -> Any:
         """The results. Lets go of what is given as soon as it can."""
-        places = (n for n in self.nodes if n.op == "placeholder")
-        values: dict[fx.Node, Any] = dict(zip(places, given, strict=True))
+        values: dict[fx.Node, Any] = dict(zip(self._places, given, strict=True))
         given.clear()
-        for node in self.nodes:
-            if node.op == "get_attr":
-                values[node] = operator.attrgetter(node.target)(self.module)
+        for node in self._attributes:
+            values[node] = operator.attrgetter(node.target)(self.module)
         for move, done in zip(self.moves, self.frees, strict=True):
             move.run(values)
             for node in done:

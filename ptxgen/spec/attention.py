@@ -90,6 +90,9 @@ DTYPES = ("bf16", "f16", "f32")
 LISTED = 128, 128
 """Head dimensions of the kernels that are listed."""
 PARTS = ("whole", "split", "join")
+BESIDE = ("weights", "peaks", "nothing")
+"""What a warpgroup makes of the next block while a block's values are added up; "peaks": its scores
+and what the largest tell."""
 STAGES_MAX = 4
 STEP = 16
 """What head dimensions are filled up to a multiple of."""
@@ -483,6 +486,7 @@ class HopperSpec(Brought, AttentionSpec):
     registers: int = 240
     turns: bool = True
     walks: bool = True
+    beside: str = "weights"
 
     family: ClassVar[str] = "attention_wgmma"
     paged: ClassVar[bool] = False
@@ -492,16 +496,23 @@ class HopperSpec(Brought, AttentionSpec):
         **Brought.meanings,
         "turns": "whether warpgroups start products in turns",
         "walks": "whether a CTA takes several tiles of rows",
+        "beside": "what of the next block is made while a block's values are added up",
     }
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check(self.warps % 4 == 0, self.name, "warps of whole warpgroups", self.warps, 4)
         check(self.part == "whole", self.name, "part", self.part, "whole")
+        self.check_choices(beside=BESIDE)
 
     @property
     def template(self) -> str:  # type: ignore[override]
         return "attention/hopper.cu.j2"
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether scores of the next block run beside the values of this."""
+        return self.beside != "nothing"
 
     @property
     def width(self) -> int:
@@ -541,7 +552,7 @@ class HopperSpec(Brought, AttentionSpec):
 
     @property
     def kept(self) -> bool:  # type: ignore[override]
-        return self.width > TOTALS_MAX
+        return self.width > TOTALS_MAX * 8 // self.warps
 
     @property
     def out(self) -> int:
@@ -585,7 +596,7 @@ class HopperSpec(Brought, AttentionSpec):
 
     @property
     def scratch(self) -> Mapping[str, Expr]:
-        several = (WIDTH > TOTALS_MAX) & (SPLITS > 1)
+        several = SPLITS > 1 if self.kept else (WIDTH > TOTALS_MAX) & (SPLITS > 1)
         ctas = SMS if self.walks else self.grid
         return MappingProxyType({"kept": select(several, ctas * (self.rows * 4) * WIDTH, 0)})
 

@@ -504,6 +504,8 @@ class HopperSpec(Brought, AttentionSpec):
         check(self.warps % 4 == 0, self.name, "warps of whole warpgroups", self.warps, 4)
         check(self.part == "whole", self.name, "part", self.part, "whole")
         self.check_choices(beside=BESIDE)
+        what = "turns where a warpgroup passes blocks by"
+        check(self.overlaps or not self.turns, self.name, what, self.turns, False)
 
     @property
     def template(self) -> str:  # type: ignore[override]

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
 
 from ptxgen.expr import TRUE
 from ptxgen.numerics.attention import ATTENTION
 from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.spec import Key, Route, RouteTable
 from ptxgen.spec.attention import (
+    DEPTH,
     EXTRA,
     ROWS,
     SMS,
     SPACE,
     SPLITS,
+    TOTALS_MAX,
+    WIDTH,
     AttentionSpec,
     HopperSpec,
     PagedSpec,
+    tiles,
 )
 from ptxgen.spec.attention_decode import DecodeSpec
 
@@ -24,6 +30,11 @@ SMALL = 99
 """KiB of shared memory that a CTA has on any architecture."""
 LARGE = 163
 """Those of one that has an SM for itself."""
+
+THREE: Mapping[str, Any] = MappingProxyType(
+    {"warps": 12, "registers": 160, "turns": False, "beside": "nothing"}
+)
+"""What Hopper's kernel of three warpgroups is: they fill tensor cores without a schedule."""
 
 
 def _decode(dtype: str) -> list[Route]:
@@ -40,6 +51,17 @@ def _decode(dtype: str) -> list[Route]:
             Route((whole,), wanted, "few rows: warps share 16, a CTA has all keys"),
         ]
     return routes
+
+
+def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
+    """Three warpgroups where a thread's sums of values leave them room, and SMs enough to do."""
+    two, three = kind(dtype=dtype), kind(dtype=dtype, **THREE)
+    several = (DEPTH <= TOTALS_MAX) & (WIDTH <= TOTALS_MAX) & (tiles(two.rows) > SMS)
+    why = f"Hopper: wgmma, the copy engine{', of pages' if two.paged else ''}"
+    return [
+        Route((three,), (three.rows // 2 < ROWS) & several, f"{why}: three warpgroups"),
+        Route((two,), two.rows // 2 < ROWS, why),
+    ]
 
 
 def _table(
@@ -60,9 +82,7 @@ def _table(
         few = wanted & (SPLITS > 1) & (whole.grid < SMS * 2)
         routes.append(Route((split, join), few, "few rows, many keys: a CTA has a split"))
         if half and (warps, budget) == ctas[0]:
-            for most in (HopperSpec(dtype=dtype), PagedSpec(dtype=dtype)):
-                why = f"Hopper: wgmma, the copy engine{', of pages' if most.paged else ''}"
-                routes.append(Route((most,), most.rows // 2 < ROWS, why))
+            routes += [r for kind in (HopperSpec, PagedSpec) for r in _hopper(kind, dtype)]
         routes.append(Route((whole,), wanted, "a CTA has all keys"))
     return RouteTable(SPACE, tuple(routes), (dtype,), opened=True, pinned=lambda: pinned)
 

@@ -84,38 +84,64 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 5: Hopper: wgmma, the copy engine
+    # 5: Hopper: wgmma, the copy engine: three warpgroups
+    if (
+        arch in SOME_1 and paged == 0 and (-(-rows // 192) + extra) * pairs + sms <= 2147483647
+        and (sms * 768 * width if splits > 1 else 0) <= 268435456 and rows > 96 and depth <= 128
+        and width <= 128 and sms < (-(-rows // 128) + extra) * pairs
+    ):
+        choice = Choice(
+            5, ("attention_wgmma_bf16_128_192_875686",),
+            (min((-(-rows // 192) + extra) * pairs, sms),),
+            (sms * 768 * width if splits > 1 else 0,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 6: Hopper: wgmma, the copy engine
     if (
         arch in SOME_1 and paged == 0 and (-(-rows // 128) + extra) * pairs + sms <= 2147483647
         and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
     ):
         choice = Choice(
-            5, ("attention_wgmma_bf16_128_128_16aa49",),
+            6, ("attention_wgmma_bf16_128_128_f50164",),
             (min((-(-rows // 128) + extra) * pairs, sms),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 6: Hopper: wgmma, the copy engine, of pages
+    # 7: Hopper: wgmma, the copy engine, of pages: three warpgroups
+    if (
+        arch in SOME_1 and paged >= 16 and (-(-rows // 192) + extra) * pairs + sms <= 2147483647
+        and (sms * 768 * width if splits > 1 else 0) <= 268435456 and rows > 96 and depth <= 128
+        and width <= 128 and sms < (-(-rows // 128) + extra) * pairs
+    ):
+        choice = Choice(
+            7, ("attention_wgmma_paged_bf16_128_192_684186",),
+            (min((-(-rows // 192) + extra) * pairs, sms),),
+            (sms * 768 * width if splits > 1 else 0,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 8: Hopper: wgmma, the copy engine, of pages
     if (
         arch in SOME_1 and paged >= 16 and (-(-rows // 128) + extra) * pairs + sms <= 2147483647
         and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
     ):
         choice = Choice(
-            6, ("attention_wgmma_paged_bf16_128_128_dfd41c",),
+            8, ("attention_wgmma_paged_bf16_128_128_52c515",),
             (min((-(-rows // 128) + extra) * pairs, sms),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 7: a CTA has all keys
+    # 9: a CTA has all keys
     if arch in SOME_0 and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647 and rows > 32:
         choice = Choice(
-            7, ("attention_bf16_128_64_79653b",), ((-(-rows // 64) + extra) * pairs * 1,), (),
+            9, ("attention_bf16_128_64_79653b",), ((-(-rows // 64) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 8: few rows, many keys: a CTA has a split
+    # 10: few rows, many keys: a CTA has a split
     if (
         (-(-rows // 32) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) * 4 <= 268435456
@@ -123,16 +149,16 @@ def candidates(
         and (-(-rows // 32) + extra) * pairs * 1 < sms * 2
     ):
         choice = Choice(
-            8, ("attention_split_bf16_128_32_daf63b", "attention_join_bf16_128_32_b970d3"),
+            10, ("attention_split_bf16_128_32_daf63b", "attention_join_bf16_128_32_b970d3"),
             ((-(-rows // 32) + extra) * pairs * splits, (-(-rows // 32) + extra) * pairs * 1),
             ((-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
-    # 9: a CTA has all keys
+    # 11: a CTA has all keys
     if (-(-rows // 32) + extra) * pairs * 1 <= 2147483647:
         choice = Choice(
-            9, ("attention_bf16_128_32_0f74e3",), ((-(-rows // 32) + extra) * pairs * 1,), (),
+            11, ("attention_bf16_128_32_0f74e3",), ((-(-rows // 32) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return

@@ -52,7 +52,8 @@ HEADS, SEQS = var("HEADS"), var("SEQS")
 PAGE, BLOCKS = var("PAGE"), var("BLOCKS")
 """What kernels are told, of heads that keys have, of sequences and of pages."""
 TOTALS_MAX = 128
-"""The largest head dimension of values whose sums of splits fit shared memory beside the ring."""
+"""The largest head dimension of values whose sums of splits fit shared memory beside the ring, of
+two warpgroups."""
 PAGES = 16, 32, 64, 128, 256
 """Keys of the pages that the copy engine takes."""
 PANEL = 64
@@ -475,9 +476,9 @@ class Brought(Attends):
 
 @dataclass(frozen=True)
 class HopperSpec(Brought, AttentionSpec):
-    """By wgmma and the copy engine: two warpgroups have 64 rows each; keys and values are brought.
+    """By wgmma and the copy engine: warpgroups have 64 rows each; keys and values are brought.
     ``turns``: warpgroups start products in turns. ``walks``: a CTA takes one tile of rows after
-    another, and there are as many as SMs. Keys do not lie in pages.
+    another, and there are as many as SMs. ``beside``: of :data:`BESIDE`. Keys do not lie in pages.
     """
 
     warps: int = 8
@@ -504,8 +505,6 @@ class HopperSpec(Brought, AttentionSpec):
         check(self.warps % 4 == 0, self.name, "warps of whole warpgroups", self.warps, 4)
         check(self.part == "whole", self.name, "part", self.part, "whole")
         self.check_choices(beside=BESIDE)
-        what = "turns where a warpgroup passes blocks by"
-        check(self.overlaps or not self.turns, self.name, what, self.turns, False)
 
     @property
     def template(self) -> str:  # type: ignore[override]

@@ -31,10 +31,8 @@ SMALL = 99
 LARGE = 163
 """Those of one that has an SM for itself."""
 
-THREE: Mapping[str, Any] = MappingProxyType(
-    {"warps": 12, "registers": 160, "turns": False, "beside": "nothing"}
-)
-"""What Hopper's kernel of three warpgroups is: they fill tensor cores without a schedule."""
+THREE: Mapping[str, Any] = MappingProxyType({"warps": 12, "registers": 160, "beside": "nothing"})
+"""What makes Hopper's kernel one of three warpgroups, which overlap with each other alone."""
 
 
 def _decode(dtype: str) -> list[Route]:

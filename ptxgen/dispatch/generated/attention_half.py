@@ -91,7 +91,7 @@ def candidates(
         and width <= 128 and sms < (-(-rows // 128) + extra) * pairs
     ):
         choice = Choice(
-            5, ("attention_wgmma_bf16_128_192_875686",),
+            5, ("attention_wgmma_bf16_128_192_be778f",),
             (min((-(-rows // 192) + extra) * pairs, sms),),
             (sms * 768 * width if splits > 1 else 0,),
         )
@@ -116,7 +116,7 @@ def candidates(
         and width <= 128 and sms < (-(-rows // 128) + extra) * pairs
     ):
         choice = Choice(
-            7, ("attention_wgmma_paged_bf16_128_192_684186",),
+            7, ("attention_wgmma_paged_bf16_128_192_b4e0b3",),
             (min((-(-rows // 192) + extra) * pairs, sms),),
             (sms * 768 * width if splits > 1 else 0,),
         )

@@ -400,9 +400,10 @@ def test_sequences_one_behind_the_other_are_sequences(whole):
         same([found[m:n]], [expected[0, :, : n - m].swapaxes(0, 1)])
 
 
-def test_tokens_behind_the_last_sequence_give_zeros():
+@pytest.mark.parametrize("how", [{}, {"sinks": numbers(2)}], ids=["", "sinks"])
+def test_tokens_behind_the_last_sequence_give_zeros(how):
     q, k, v = draw(12, (40, 2, 64), (40, 2, 64), (40, 2, 64))
-    found, lse = check(q, k, v, cu_seqlens=ints(0, 7, 20))
+    found, lse = check(q, k, v, cu_seqlens=ints(0, 7, 20), **how)
     assert not found[20:].astype("f4").any() and np.isneginf(lse[20:]).all()
 
 

@@ -26,7 +26,7 @@ from ptxgen.dispatch import choose
 from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
 from ptxgen.numerics.attention import ATTENTION, SPLIT, block, span
 from ptxgen.runtime.cpu import CpuDevice
-from ptxgen.spec.attention import PAGES, AttentionSpec, Form, HopperSpec, PagedSpec
+from ptxgen.spec.attention import PAGES, SPACE, AttentionSpec, Form, HopperSpec, PagedSpec
 from ptxgen.spec.attention import paged as page_of
 from ptxgen.tiles import SPECS, TABLES
 
@@ -209,14 +209,14 @@ def test_ctas_that_walk_over_tiles_of_pages_on_hopper(settings, sms):
 
 
 LONG = pytest.mark.long
-ROUTES = [("half", i) for i in range(10)]
+ROUTES = [("half", i) for i in range(8)]
 ROUTES += [pytest.param("f32", i, marks=LONG) for i in range(2)]
 
 
 @pytest.mark.parametrize(("table", "number"), ROUTES)
 def test_every_route(table, number):
     routes = TABLES["attention", table].routes
-    assert len(routes) == {"half": 10, "f32": 2}[table]
+    assert len(routes) == {"half": 8, "f32": 2}[table]
     dtype, form = (np.float32, "f32") if table == "f32" else (BF16, "bf16")
     arrays = draw(2, (1, 3, 13, 64), (1, 1, 1100, 64), (1, 1, 1100, 64), dtype=dtype)
     how = {"causal": True, "sinks": numbers(3)}
@@ -224,6 +224,22 @@ def test_every_route(table, number):
         *arrays[1:], how["block_table"] = in_pages(*arrays[1:], 128)
         how["lengths"] = ints(1100)
     check(*arrays, kernel=routes[number].of(Form(form, 64, 64)).name, **how)
+
+
+@pytest.mark.parametrize(
+    ("sequences", "keys", "splits"),
+    [
+        *[(1, 4096, True), (4, 4096, True), (16, 4096, False), (64, 4096, False)],
+        *[(40, 8192, True), (256, 2048, False), (1, 1024, False), (33, 1025, False)],
+    ],
+)
+def test_keys_of_few_rows_are_split_where_that_fills_more_sms(sequences, keys, splits):
+    given = {"ROWS": 4, "EXTRA": 0, "PAIRS": 8 * sequences, "KEYS": keys, "PAGED": 0}
+    env = SPACE.environment({**given, "DEPTH": 128, "WIDTH": 128, "SMS": 132})
+    split, whole = TABLES["attention", "half"].routes[:2]
+    assert (split.main.part, whole.main.part) == ("split", "whole")
+    assert split.prefer.evaluate(env) == splits
+    assert whole.prefer.evaluate(env)
 
 
 def test_tiles_and_splits_ahead_of_a_window_are_left_out():

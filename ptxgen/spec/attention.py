@@ -10,6 +10,7 @@
 ``PAGED``         keys of a page, as the copy engine takes them (:func:`paged`); 1: other pages; 0:
                   none
 ``SMS``           streaming multiprocessors of the device
+``FEWEST``        tiles of 16 rows
 ================  ================================================================================
 
 Queries, keys and values begin at multiples of 16 bytes, and so do their rows. Kernels are told
@@ -47,7 +48,7 @@ from ptxgen.spec.wgmma import WARPGROUP, Instruction, Operand
 
 ROWS, EXTRA, PAIRS, KEYS = var("ROWS"), var("EXTRA"), var("PAIRS"), var("KEYS")
 DEPTH, WIDTH, PAGED = var("DEPTH"), var("WIDTH"), var("PAGED")
-SMS, SPLITS = var("SMS"), var("SPLITS")
+SMS, SPLITS, FEWEST = var("SMS"), var("SPLITS"), var("FEWEST")
 HEADS, SEQS = var("HEADS"), var("SEQS")
 PAGE, BLOCKS = var("PAGE"), var("BLOCKS")
 """What kernels are told, of heads that keys have, of sequences and of pages."""
@@ -81,7 +82,7 @@ SPACE = Space(
         ("PAGED", OneOf((0, 1, *PAGES))),
         ("SMS", Between(1, SMS_MAX)),
     ),
-    (("SPLITS", ceil_div(KEYS, attention.SPLIT)),),
+    (("SPLITS", ceil_div(KEYS, attention.SPLIT)), ("FEWEST", tiles(16))),
     within=tiles(TILE_MIN) <= GRID_MAX,
 )
 CAUSAL, CAPPED, BIAS_F32 = 1, 2, 4

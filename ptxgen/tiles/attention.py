@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ptxgen.expr import TRUE
+from ptxgen.expr import TRUE, ceil_div
 from ptxgen.numerics.attention import ATTENTION
 from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.spec import Key, Route, RouteTable
 from ptxgen.spec.attention import (
     EXTRA,
+    FEWEST,
     ROWS,
     SMS,
     SPACE,
@@ -22,24 +23,20 @@ from ptxgen.spec.attention_decode import DecodeSpec
 
 SMALL = 99
 """KiB of shared memory that a CTA has on any architecture."""
-LARGE = 163
-"""Those of one that has an SM for itself."""
 
 
 def _decode(dtype: str) -> list[Route]:
     """Of few rows of a sequence; where these are one behind the other, on average."""
-    join = DecodeSpec(part="join", dtype=dtype)
+    whole, split, join = (DecodeSpec(part=p, dtype=dtype) for p in ("whole", "split", "join"))
     few = (ROWS <= join.rows) | (ROWS < EXTRA * join.rows)
-    routes = []
-    for budget in (LARGE, SMALL):
-        whole, split = (DecodeSpec(part=p, budget=budget, dtype=dtype) for p in ("whole", "split"))
-        wanted = few & (split.grid <= SMS) if budget == LARGE else few
-        several = wanted & (SPLITS > 1)
-        routes += [
-            Route((split, join), several, "few rows: warps share 16, a CTA has a split"),
-            Route((whole,), wanted, "few rows: warps share 16, a CTA has all keys"),
-        ]
-    return routes
+    # CTAs that have all keys fill the SMs at once, or in rounds, the last nearly full.
+    filled = (FEWEST * 10 >= SMS * 9) & (FEWEST <= SMS * 2)
+    even = ceil_div(FEWEST, SMS * 2) * SMS * 16 <= FEWEST * 9
+    several = few & (SPLITS > 1) & ~filled & ~even
+    return [
+        Route((split, join), several, "few rows: warps share 16, a CTA has a split"),
+        Route((whole,), few, "few rows: warps share 16, a CTA has all keys"),
+    ]
 
 
 def _table(

@@ -18,6 +18,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 try:
     import torch
     import transformers
@@ -105,10 +107,9 @@ class Gumbel(LogitsProcessor):
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         noise = []
         for sequence in self.sequences:
-            seed = torch.Generator().manual_seed(1_000_003 * sequence + input_ids.shape[1])
-            uniform = torch.rand(scores.shape[-1], generator=seed, dtype=torch.float64)
-            noise.append(-(-uniform.clamp_(1e-12).log()).log())
-        return scores + torch.stack(noise).to(scores)
+            random = np.random.default_rng((sequence, input_ids.shape[1]))
+            noise.append(random.gumbel(size=scores.shape[-1]))
+        return scores + torch.from_numpy(np.stack(noise)).to(scores)
 
 
 def build(name: str, attention: str, dtype: Any = None) -> Any:
@@ -131,7 +132,11 @@ def padded(side: str) -> tuple[Any, Any]:
     lengths = torch.randint(5, LENGTH + 1, (BATCH, 1), generator=random)
     lengths[0] = LENGTH  # so that a piece is as long as the whole
     place = torch.arange(LENGTH)[None]
-    mask = place < lengths if side == "right" else place >= LENGTH - lengths
+    if side == "left":
+        tokens, place = (
+            t.expand_as(tokens).gather(1, (place + lengths) % LENGTH) for t in (tokens, place)
+        )
+    mask = place < lengths
     return tokens.masked_fill(~mask, 0).cuda(), mask.long().cuda()
 
 

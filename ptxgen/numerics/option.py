@@ -26,6 +26,11 @@ class Option:
     schema = "str"
     shown = "Any"
 
+    @property
+    def key(self) -> str | None:
+        """What tells values apart, as an expression of ``{0}``, where all are of one type."""
+        return None
+
     def read(self, name: str, value: Any) -> Any:
         """``value`` in one form. Raises an error of ptxgen that names the argument."""
         return value

@@ -510,6 +510,8 @@ _NUMBER = "{0} or str({0})"
 
 def _option(p: Parameter) -> str:
     """What tells values of an option apart, by its name: 1, 1.0 and True are equal."""
+    if p.option is not None and p.option.key:
+        return p.option.key
     words = isinstance(p.option, Choice | KernelName)
     if words or (isinstance(p.option, DtypeName) and not p.option.several):
         return "{0}"

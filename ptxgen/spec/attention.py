@@ -10,6 +10,7 @@
 ``PAGED``         keys of a page, as the copy engine takes them (:func:`paged`); 1: other pages; 0:
                   none
 ``SMS``           streaming multiprocessors of the device
+``FEWEST``        tiles of 16 rows
 ================  ================================================================================
 
 Queries, keys and values begin at multiples of 16 bytes, and so do their rows. Kernels are told
@@ -47,7 +48,7 @@ from ptxgen.spec.wgmma import WARPGROUP, Instruction, Operand
 
 ROWS, EXTRA, PAIRS, KEYS = var("ROWS"), var("EXTRA"), var("PAIRS"), var("KEYS")
 DEPTH, WIDTH, PAGED = var("DEPTH"), var("WIDTH"), var("PAGED")
-SMS, SPLITS = var("SMS"), var("SPLITS")
+SMS, SPLITS, FEWEST = var("SMS"), var("SPLITS"), var("FEWEST")
 HEADS, SEQS = var("HEADS"), var("SEQS")
 PAGE, BLOCKS = var("PAGE"), var("BLOCKS")
 """What kernels are told, of heads that keys have, of sequences and of pages."""
@@ -82,7 +83,7 @@ SPACE = Space(
         ("PAGED", OneOf((0, 1, *PAGES))),
         ("SMS", Between(1, SMS_MAX)),
     ),
-    (("SPLITS", ceil_div(KEYS, attention.SPLIT)),),
+    (("SPLITS", ceil_div(KEYS, attention.SPLIT)), ("FEWEST", tiles(16))),
     within=tiles(TILE_MIN) <= GRID_MAX,
 )
 CAUSAL, CAPPED, BIAS_F32 = 1, 2, 4
@@ -91,9 +92,6 @@ DTYPES = ("bf16", "f16", "f32")
 LISTED = 128, 128
 """Head dimensions of the kernels that are listed."""
 PARTS = ("whole", "split", "join")
-BESIDE = ("weights", "peaks", "nothing")
-"""What a warpgroup makes of the next block while a block's values are added up; "peaks": its scores
-and what the largest tell."""
 STAGES_MAX = 4
 STEP = 16
 """What head dimensions are filled up to a multiple of."""
@@ -477,17 +475,14 @@ class Brought(Attends):
 @dataclass(frozen=True)
 class HopperSpec(Brought, AttentionSpec):
     """By wgmma and the copy engine: warpgroups have 64 rows each; keys and values are brought.
-    ``turns``: warpgroups start products in turns. ``walks``: a CTA takes one tile of rows after
-    another, and there are as many as SMs. ``beside``: of :data:`BESIDE`. Keys do not lie in pages.
+    There are as many CTAs as SMs, and each takes one tile of rows after another. Keys do not lie
+    in pages.
     """
 
     warps: int = 8
     budget: int = 227
     min_arch: str = "sm_90"
     registers: int = 240
-    turns: bool = True
-    walks: bool = True
-    beside: str = "weights"
 
     family: ClassVar[str] = "attention_wgmma"
     paged: ClassVar[bool] = False
@@ -495,25 +490,16 @@ class HopperSpec(Brought, AttentionSpec):
     meanings: ClassVar[Mapping[str, str]] = {
         **AttentionSpec.meanings,
         **Brought.meanings,
-        "turns": "whether warpgroups start products in turns",
-        "walks": "whether a CTA takes several tiles of rows",
-        "beside": "what of the next block is made while a block's values are added up",
     }
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check(self.warps % 4 == 0, self.name, "warps of whole warpgroups", self.warps, 4)
         check(self.part == "whole", self.name, "part", self.part, "whole")
-        self.check_choices(beside=BESIDE)
 
     @property
     def template(self) -> str:  # type: ignore[override]
         return "attention/hopper.cu.j2"
-
-    @property
-    def overlaps(self) -> bool:
-        """Whether scores of the next block run beside the values of this."""
-        return self.beside != "nothing"
 
     @property
     def width(self) -> int:
@@ -588,7 +574,7 @@ class HopperSpec(Brought, AttentionSpec):
 
     @property
     def grid(self) -> Expr:
-        return minimum(tiles(self.rows), SMS) if self.walks else tiles(self.rows)
+        return minimum(tiles(self.rows), SMS)
 
     @property
     def requires(self) -> Expr:
@@ -598,8 +584,7 @@ class HopperSpec(Brought, AttentionSpec):
     @property
     def scratch(self) -> Mapping[str, Expr]:
         several = SPLITS > 1 if self.kept else (WIDTH > TOTALS_MAX) & (SPLITS > 1)
-        ctas = SMS if self.walks else self.grid
-        return MappingProxyType({"kept": select(several, ctas * (self.rows * 4) * WIDTH, 0)})
+        return MappingProxyType({"kept": select(several, SMS * (self.rows * 4) * WIDTH, 0)})
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:

@@ -6,18 +6,18 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ptxgen.expr import TRUE
+from ptxgen.expr import TRUE, ceil_div
 from ptxgen.numerics.attention import ATTENTION
 from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.spec import Key, Route, RouteTable
 from ptxgen.spec.attention import (
     DEPTH,
     EXTRA,
+    FEWEST,
     ROWS,
     SMS,
     SPACE,
     SPLITS,
-    TOTALS_MAX,
     WIDTH,
     AttentionSpec,
     HopperSpec,
@@ -28,33 +28,31 @@ from ptxgen.spec.attention_decode import DecodeSpec
 
 SMALL = 99
 """KiB of shared memory that a CTA has on any architecture."""
-LARGE = 163
-"""Those of one that has an SM for itself."""
 
-THREE: Mapping[str, Any] = MappingProxyType({"warps": 12, "registers": 160, "beside": "nothing"})
-"""What makes Hopper's kernel one of three warpgroups, which overlap with each other alone."""
+THREE: Mapping[str, Any] = MappingProxyType({"warps": 12, "registers": 160})
+"""What makes Hopper's kernel one of three warpgroups."""
+THREE_MAX = 96
+"""The largest head dimension for which these have registers."""
 
 
 def _decode(dtype: str) -> list[Route]:
     """Of few rows of a sequence; where these are one behind the other, on average."""
-    join = DecodeSpec(part="join", dtype=dtype)
+    whole, split, join = (DecodeSpec(part=p, dtype=dtype) for p in ("whole", "split", "join"))
     few = (ROWS <= join.rows) | (ROWS < EXTRA * join.rows)
-    routes = []
-    for budget in (LARGE, SMALL):
-        whole, split = (DecodeSpec(part=p, budget=budget, dtype=dtype) for p in ("whole", "split"))
-        wanted = few & (split.grid <= SMS) if budget == LARGE else few
-        several = wanted & (SPLITS > 1)
-        routes += [
-            Route((split, join), several, "few rows: warps share 16, a CTA has a split"),
-            Route((whole,), wanted, "few rows: warps share 16, a CTA has all keys"),
-        ]
-    return routes
+    # CTAs that have all keys fill the SMs at once, or in rounds, the last nearly full.
+    filled = (FEWEST * 10 >= SMS * 9) & (FEWEST <= SMS * 2)
+    even = ceil_div(FEWEST, SMS * 2) * SMS * 16 <= FEWEST * 9
+    several = few & (SPLITS > 1) & ~filled & ~even
+    return [
+        Route((split, join), several, "few rows: warps share 16, a CTA has a split"),
+        Route((whole,), few, "few rows: warps share 16, a CTA has all keys"),
+    ]
 
 
 def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
     """Three warpgroups where a thread's sums of values leave them room, and SMs enough to do."""
     two, three = kind(dtype=dtype), kind(dtype=dtype, **THREE)
-    several = (DEPTH <= TOTALS_MAX) & (WIDTH <= TOTALS_MAX) & (tiles(two.rows) > SMS)
+    several = (DEPTH <= THREE_MAX) & (WIDTH <= THREE_MAX) & (tiles(two.rows) > SMS)
     why = f"Hopper: wgmma, the copy engine{', of pages' if two.paged else ''}"
     return [
         Route((three,), (three.rows // 2 < ROWS) & several, f"{why}: three warpgroups"),

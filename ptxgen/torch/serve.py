@@ -411,10 +411,28 @@ def _exact(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
 # -- programs ---------------------------------------------------------------------------------
 _KINDS = {"Tensor": ARRAY, "Optional[Tensor]": OPTIONAL}
 _PLAIN = {
-    *("List[int]", "List[bool]", "Optional[List[int]]", "int", "bool", "float", "number", "str"),
-    *(f"Optional[{kind}]" for kind in ("int", "bool", "float", "number", "str")),
+    **dict.fromkeys(("int", "bool", "str"), "{0}"),
+    **dict.fromkeys(("List[int]", "List[bool]"), "tuple({0})"),
+    **dict.fromkeys(("float", "number"), None),
 }
-"""The types of arguments that programs take, besides tensors."""
+"""The types of arguments that programs take, besides tensors: what tells their values apart."""
+
+
+@dataclass(frozen=True)
+class _Plain(Option):
+    """An argument that is no tensor, of a type in PyTorch's schemas."""
+
+    text: str
+
+    @property
+    def key(self) -> str | None:
+        """See :attr:`Option.key`."""
+        optional = self.text.startswith("Optional[")
+        found = _PLAIN[self.text[len("Optional[") : -1] if optional else self.text]
+        lists = optional and found == "tuple({0})"
+        return f"(None if {{0}} is None else {found})" if lists else found
+
+
 _TIER = Parameter("tier", OPTION, "auto", True, Option())
 _memos: dict[tuple[str, bool], Memo] = {}
 """Codes of each operator, by name; they outlive blocks."""
@@ -427,10 +445,9 @@ def _parameters(op: Any) -> list[Parameter]:
         kind, text = OPTION, str(argument.type)
         if text in _KINDS:
             kind = _KINDS[text]
-        assert kind != OPTION or text in _PLAIN, f"{op} takes a {text}"
         name = argument.name if argument.kwarg_only else f"a{i}"
         default = argument.default_value if argument.has_default_value() else NEEDED
-        option = Option() if kind == OPTION else None
+        option = _Plain(text) if kind == OPTION else None
         found.append(Parameter(name, kind, default, argument.kwarg_only, option))
     return [*found, _TIER]
 

@@ -63,7 +63,9 @@ def test_every_route(table):
 @pytest.mark.parametrize("group", [1, 7])
 def test_ctas_that_walk_over_many_tiles(head, head_v, group):
     """More tiles of 128 rows than a GPU has SMs, with several splits."""
-    arrays = draw(5, (2, 9 * group, 1200, head), *((2, 9, 1200, n) for n in (head, head_v)))
+    heads = 9 if group == 1 else 6  # all kernels have room for sums of splits
+    keys = ((2, heads, 1200, n) for n in (head, head_v))
+    arrays = draw(5, (2, heads * group, 1200, head), *keys)
     given = [on_gpu(x) for x in arrays]
     given[2][1, :, 1100:] = torch.nan
     lengths = on_gpu(ints(1200, 1100))

@@ -578,8 +578,11 @@ class HopperSpec(Brought, AttentionSpec):
 
     @property
     def requires(self) -> Expr:
+        paged = PAGED >= min(PAGES) if self.paged else PAGED.eq(0)
         fits = tiles(self.rows) + SMS <= GRID_MAX, self.scratch["kept"] <= WORKSPACE_MAX
-        return all_of((PAGED >= min(PAGES) if self.paged else PAGED.eq(0), *fits))
+        # Of three warpgroups threads have no registers for more sums of values.
+        held = (WIDTH <= TOTALS_MAX,) if self.consumers > 2 else ()
+        return all_of((paged, *held, *fits))
 
     @property
     def scratch(self) -> Mapping[str, Expr]:

@@ -13,7 +13,7 @@ its call. What it reads says what the forward pass saves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -120,6 +120,14 @@ def recorder(op: Op) -> Recorder:
     return found
 
 
+def _shown(op: Op, aside: Iterable[str], given: Mapping[str, Any]) -> Any:
+    """``op`` as an operator, which neither writes to memory (``aside``) nor knows streams."""
+    for name in aside:
+        if given[name] is not None and not isinstance(given[name], bool):
+            raise OptionError(f"{op.name}: {name}= cannot be traced; leave it away")
+    return Recorder.show(op, given)
+
+
 _recorders: dict[Op, Recorder] = {}
 BEFORE = (
     "if _is_compiling() or _dispatch_modes() or _transforms() or _tracing(): return _shown({})",
@@ -146,6 +154,7 @@ class Recorder:
         if all(p.kind != OPERAND for p in op.parameters):  # else numbers, which codes do not know
             self._by_code = {}
         self.watched: Callable[..., Any] = recorded
+        self.shown = partial(_shown, op, self._aside)
 
     @cached_property
     def function(self) -> Callable[..., Any]:
@@ -157,7 +166,7 @@ class Recorder:
             "_transforms": _transforms,
             "_tracing": _tracing,
             "forward_ad": forward_ad,
-            "_shown": self._watched,
+            "_shown": self._watching(),
         }
         before = [line.format(arguments) for line in BEFORE]
         alone = self.recorded if self.watched is recorded else None
@@ -183,8 +192,11 @@ class Recorder:
         frame = Frame(self.of, copies=True, placed=True, memo=self._codes, hooks=hooks)
         return frame.function
 
-    def _watched(self, *args: Any) -> Any:
-        return self.watched(self.op, dict(zip(self.names, args, strict=True)))
+    # torch 2.11 cannot follow what reads an operation from an attribute: it has a ``__get__``.
+    def _watching(self) -> Callable[..., Any]:
+        """What somebody watches, of all arguments in order."""
+        watched, op, names = self.watched, self.op, self.names
+        return lambda *args: watched(op, dict(zip(names, args, strict=True)))
 
     def plain(self, args: tuple[Any, ...]) -> Any:
         """The results, of which none is recorded."""
@@ -213,18 +225,11 @@ class Recorder:
         tensors = self.tensors(args)
         if all([type(t) in PLAIN or type(t) in NO_TENSORS for t in tensors]):
             return _apply(self, args, *tensors)
-        return self._watched(*args)
+        return self._watching()(*args)
 
     def record(self, args: tuple[Any, ...], tensors: Sequence[Any]) -> Any:
         """The results, which autograd records."""
         return _apply(self, args, *tensors)
-
-    def shown(self, given: Mapping[str, Any]) -> Any:
-        """The operation as an operator, which neither writes to memory nor knows streams."""
-        for name in self._aside:
-            if given[name] is not None and not isinstance(given[name], bool):
-                raise OptionError(f"{self.op.name}: {name}= cannot be traced; leave it away")
-        return type(self).show(self.op, given)
 
     # -- gradients ----------------------------------------------------------------------------
     def plan(

@@ -10,7 +10,7 @@ from gpu_arrays import from_host, to_host
 
 import ptxgen
 from ptxgen import reference
-from ptxgen.spec.attention import PAGES, Form, PagedSpec
+from ptxgen.spec.attention import PAGES, Form, HopperSpec, PagedSpec
 from ptxgen.tiles import TABLES
 
 torch = pytest.importorskip("torch")
@@ -73,6 +73,8 @@ def test_ctas_that_walk_over_many_tiles(head, head_v, group):
     *caches, table = map(on_gpu, in_pages(*(to_host(torch, x) for x in given[1:]), 64))
     found = {}
     for route in TABLES["attention", "half"].routes:
+        if head_v > 128 and isinstance(route.main, HopperSpec) and route.main.consumers > 2:
+            continue  # refused
         name, pages = route.of(Form("bf16", head, head_v)).name, isinstance(route.main, PagedSpec)
         keys, more = (caches, {"block_table": table}) if pages else (given[1:], {})
         found[name] = ptxgen.attention(given[0], *keys, kernel=name, **how, **more)

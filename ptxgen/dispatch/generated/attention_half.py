@@ -60,7 +60,8 @@ def candidates(
         return
     # 3: Hopper: wgmma, the copy engine: three warpgroups
     if (
-        arch in SOME_0 and paged == 0 and (-(-rows // 192) + extra) * pairs + sms <= 2147483647
+        arch in SOME_0 and paged == 0 and width <= 128
+        and (-(-rows // 192) + extra) * pairs + sms <= 2147483647
         and (sms * 768 * width if splits > 1 else 0) <= 268435456 and rows > 96 and depth <= 96
         and width <= 96 and sms < (-(-rows // 128) + extra) * pairs
     ):
@@ -85,7 +86,8 @@ def candidates(
         return
     # 5: Hopper: wgmma, the copy engine, of pages: three warpgroups
     if (
-        arch in SOME_0 and paged >= 16 and (-(-rows // 192) + extra) * pairs + sms <= 2147483647
+        arch in SOME_0 and paged >= 16 and width <= 128
+        and (-(-rows // 192) + extra) * pairs + sms <= 2147483647
         and (sms * 768 * width if splits > 1 else 0) <= 268435456 and rows > 96 and depth <= 96
         and width <= 96 and sms < (-(-rows // 128) + extra) * pairs
     ):

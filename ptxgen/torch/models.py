@@ -10,6 +10,7 @@ booleans.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -33,10 +34,10 @@ def register_attention(name: str = "ptxgen") -> None:
     Raises ModuleNotFoundError without transformers, of which it needs version 5. Dropout of weights
     is refused by name when a model runs, and what :func:`ptxgen.torch.attention` refuses is.
     """
-    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers import AttentionInterface, AttentionMaskInterface, masking_utils
 
     AttentionInterface.register(name, _attend)
-    AttentionMaskInterface.register(name, _mask)
+    AttentionMaskInterface.register(name, partial(_mask, masking_utils))
 
 
 def _attend(
@@ -88,6 +89,7 @@ def _attend(
 
 
 def _mask(
+    masking_utils: Any,
     batch_size: int,
     q_length: int,
     kv_length: int,
@@ -98,9 +100,9 @@ def _mask(
     device: Any = "cpu",
     **rest: Any,
 ) -> Any:
-    """Which keys are seen: in numbers, or booleans [B, 1, S, L]."""
-    from transformers import masking_utils
-
+    """Which keys are seen: in numbers, or booleans [B, 1, S, L]. ``masking_utils``: the module of
+    `transformers`, which compilers do not import.
+    """
     known = _pattern(mask_function or masking_utils.causal_mask_function, masking_utils)
     if known is None or (kv_offset and not known[1]):
         rest |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}

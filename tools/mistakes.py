@@ -344,16 +344,16 @@ MISTAKES = (
     Mistake(
         "splits of attention joined a block late on Hopper",
         TEMPLATE + "attention/hopper.cu.j2",
-        "joins = block % (SPLIT / BLOCK) == 0;",
-        "joins = block % (SPLIT / BLOCK) == 1;",
+        "if (block % (SPLIT / BLOCK) == 0 && block != own_first) {",
+        "if (block % (SPLIT / BLOCK) == 1 && block != own_first) {",
         tests("test_attention.py", "test_every_route and half"),
     ),
     Mistake(
         "values from the pages of the next block's keys",
         TEMPLATE + "attention/hopper.cu.j2",
-        "v_batch ? now : 0",
-        "v_batch ? next : 0",
-        tests("test_attention.py", "test_pages_on_hopper and 64-64-128"),
+        "next = page_of(block + 1);",
+        "next = page_of(block + 2);",
+        tests("test_attention.py", "test_pages_on_hopper and 256-64-64"),
     ),
     Mistake(
         "sums of weights brought to the maximum of another row",

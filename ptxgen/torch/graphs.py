@@ -78,14 +78,8 @@ class Report:
         return [done for s in self._ran() for done in s.done]
 
     def __str__(self) -> str:
-        lines = []
-        for title, counts in (
-            ("in programs", self.lowered),
-            ("calls of PyTorch", self.torch),
-            ("unknown: may depend on the batch", self.unknown),
-        ):
-            lines.append(f"{title}: {sum(counts.values())}")
-            lines += [f"  {count:8} {name}" for name, count in counts.most_common()]
+        lowered, called = ("in programs", self.lowered), ("calls of PyTorch", self.torch)
+        lines = serve.counted(lowered, called, (serve.UNKNOWN_TITLE, self.unknown))
         steps = sum(len(p.steps) for p in self.programs)
         lines.append(f"programs: {len(self.programs)}, of {steps} steps")
         for name in graph.PASSES:

@@ -60,15 +60,20 @@ class Report:
     """Run as PyTorch has it; rows may depend on the batch."""
 
     def __str__(self) -> str:
-        lines = []
-        for title, counts in (
-            ("served", self.served),
-            ("needs no serving", self.free),
-            ("unknown: may depend on the batch", self.unknown),
-        ):
-            lines.append(f"{title}: {sum(counts.values())}")
-            lines += [f"  {count:8} {name}" for name, count in counts.most_common()]
-        return "\n".join(lines)
+        served, free = ("served", self.served), ("needs no serving", self.free)
+        return "\n".join(counted(served, free, (UNKNOWN_TITLE, self.unknown)))
+
+
+UNKNOWN_TITLE = "unknown: may depend on the batch"
+
+
+def counted(*groups: tuple[str, Counter[str]]) -> list[str]:
+    """Lines of a report: of each group how many there are, then its names with counts."""
+    lines = []
+    for title, counts in groups:
+        lines.append(f"{title}: {sum(counts.values())}")
+        lines += [f"  {count:8} {name}" for name, count in counts.most_common()]
+    return lines
 
 
 class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant():

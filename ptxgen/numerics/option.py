@@ -51,6 +51,11 @@ class Choice(Option):
     def __init__(self, *values: Any) -> None:
         object.__setattr__(self, "values", values)
 
+    @property
+    def key(self) -> str | None:
+        """See :attr:`Option.key`."""
+        return "{0}"
+
     def read(self, name: str, value: Any) -> Any:
         if (value is None or isinstance(value, str)) and value in self.values:
             return value
@@ -204,6 +209,11 @@ class DtypeName(Option):
     schema = "ScalarType"
     shown = "DtypeLike"
 
+    @property
+    def key(self) -> str | None:
+        """See :attr:`Option.key`."""
+        return None if self.several else "{0}"
+
     def read(self, name: str, value: Any) -> Any:
         if value is None:
             return None
@@ -280,6 +290,11 @@ class KernelName(Option):
     """The name of a kernel, or None."""
 
     shown = "str"
+
+    @property
+    def key(self) -> str | None:
+        """See :attr:`Option.key`."""
+        return "{0}"
 
     def read(self, name: str, value: Any) -> str | None:
         if value is None or isinstance(value, str):

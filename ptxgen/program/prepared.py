@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ptxgen.numerics.option import Choice, DtypeName, Flag, KernelName
+from ptxgen.numerics.option import Flag
 from ptxgen.program.buffer import INPUT, Buffer, Memory
 from ptxgen.program.execute import Place, Plan, Source
 from ptxgen.program.parameters import (
@@ -512,9 +512,6 @@ def _option(p: Parameter) -> str:
     """What tells values of an option apart, by its name: 1, 1.0 and True are equal."""
     if p.option is not None and p.option.key:
         return p.option.key
-    words = isinstance(p.option, Choice | KernelName)
-    if words or (isinstance(p.option, DtypeName) and not p.option.several):
-        return "{0}"
     if isinstance(p.option, Flag):
         return "({0} if {0} is True or {0} is False else _exact({0}))"
     number = f"(type({{0}}), {_NUMBER})"

@@ -80,6 +80,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
     return Copy(tmp_path_factory.mktemp("checkout"))
 
 
+@pytest.mark.long
 def test_one_edit_adds_a_kernel(copy: Copy) -> None:
     def names() -> set[str]:
         return {row["name"] for row in json.loads(copy.ptxgen("list", "--json"))}

@@ -9,7 +9,7 @@ import pytest
 
 import ptxgen
 
-VALID, BAD = 2, 9
+VALID, BAD = 2, 6
 """Of each operation."""
 
 

@@ -536,7 +536,7 @@ def run_trace(seed: int, steps: int = 70) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", range(7))
 def test_random_traces(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if block % 2:
         monkeypatch.setattr(race, "_LOG", 3)  # logs are worked in all the time

@@ -11,7 +11,8 @@ import functools
 import inspect
 import itertools
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import prod
 from typing import Any
 from weakref import WeakValueDictionary
@@ -135,7 +136,8 @@ class Pointwise(Op):
             at = int(i.name[1:])
             array = arrays[at]
             if array is None:
-                word = numerics.number(i.dtype, args[at])
+                with _naming(self.arguments[at]):
+                    word = numerics.number(i.dtype, args[at])
                 kind = "f64" if i.dtype in ("f32", "f64") else i.dtype
                 array = np.frombuffer(word, oracle.KINDS[kind], 1)[0]
             given[i.name] = array
@@ -239,8 +241,9 @@ class Pointwise(Op):
         type = numerics.scalar_type([d for d in dtypes if d is not None])
         bind: dict[str, Operand] = {}
         for i in sorted(formula.inputs, key=lambda i: int(i.name[1:])):
-            x = given[int(i.name[1:])]
-            bind[i.name] = x if isinstance(x, Buffer) else _word(self, type, x)
+            at = int(i.name[1:])
+            x = given[at]
+            bind[i.name] = x if isinstance(x, Buffer) else _word(self.arguments[at], type, x)
         if prod(shape):
             bind |= {numerics.result(i): t for i, t in enumerate(targets)}
             b.launch(
@@ -274,15 +277,20 @@ class Pointwise(Op):
         }
 
 
-def _word(function: Pointwise, type: str, value: Any) -> Operand:
+@contextmanager
+def _naming(argument: str) -> Iterator[None]:
+    """What is wrong with a number names the argument."""
+    try:
+        yield
+    except DtypeError as error:
+        raise DtypeError(f"{argument}: {error}") from error
+
+
+def _word(argument: str, type: str, value: Any) -> Operand:
     """What kernels are given of a number."""
-    if isinstance(value, Number):
-        try:
-            return value.scalar(_encoder(type))
-        except DtypeError as error:
-            name = function.parameters[value.position].name
-            raise DtypeError(f"{name}: {error}") from error
-    return _encoder(type)(value)
+    with _naming(argument):
+        encode = _encoder(type)
+        return value.scalar(encode) if isinstance(value, Number) else encode(value)
 
 
 @functools.cache

@@ -8,9 +8,8 @@ says what each did.
 >>> from ptxgen import functions, graph
 >>> x = numpy.zeros((4, 8), "f4")
 >>> layer = ptxgen.capture(lambda x: functions.mul(functions.add(x, 1.0), x), x, passes=graph.fewer)
->>> print(layer.program)
-   step     reads                writes        bytes
-0  add+mul  argument0 f32[4, 8]  r0 f32[4, 8]  256
+>>> [step.problem.what for step in layer.program.steps]
+['add+mul of shape [4, 8]']
 """
 
 from __future__ import annotations

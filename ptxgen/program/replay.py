@@ -19,6 +19,7 @@ from ptxgen.program.execute import Fired, pointer
 from ptxgen.program.invoke import refuse_gradients
 from ptxgen.program.listing import Listing
 from ptxgen.program.place import elements
+from ptxgen.program.profiled import Profile, profiled
 from ptxgen.program.recorded import Recorded
 from ptxgen.program.registry import OPERATIONS
 from ptxgen.program.step import Program
@@ -157,6 +158,18 @@ class Replayed:
         array = host_empty(call.lead, found.shape, found.dtype)
         download(found, view(array, "out"), call.device, call.stream)
         return array
+
+    def profile(self, *given: Any, rounds: int = 10, stream: Any = None) -> Profile:
+        """What each step costs, computing the results for some arrays: on a GPU the median of
+        ``rounds`` times, by events, each with a cold L2; on the CPU device what
+        :func:`ptxgen.profile` counts.
+
+        Raises as a call does.
+        """
+        self(*given, stream=stream)
+        with self._lock:
+            handle, listing = self._stream, self._listing()
+            return profiled(listing, self._steps, self._device, handle, rounds)
 
     # -- ahead of time ------------------------------------------------------------------------
     def save(self, path: str | PathLike[str], *, arrays: bool = True) -> None:

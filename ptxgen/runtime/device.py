@@ -110,6 +110,12 @@ class Device(ABC):
         """
         raise DeviceError(f"{self} times nothing")
 
+    def counted(self, work: Callable[[], None]) -> tuple[Any, ...]:
+        """What each kernel that ``work`` launches does
+        (:class:`ptxgen.interp.run.profile.KernelProfile`). Raises DeviceError where nobody counts.
+        """
+        raise DeviceError(f"{self} counts nothing")
+
     def load(self, image: bytes, symbol: str, shared_bytes: int = 0) -> Function:
         """Loads ``symbol`` from a cubin and allows it ``shared_bytes`` of dynamic shared memory.
 

@@ -9,7 +9,7 @@ beside the boxes, and so is what is written.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from math import log2
 
@@ -29,11 +29,15 @@ LARGE, SMALLER = 'font-size="12" fill="#1c2733"', 'font-size="10" fill="#5a6b7b"
 
 @dataclass
 class _Edge:
-    """An array that one step writes and others read: its lane, counted from the boxes."""
+    """An array that one step writes and others read. ``begin``, ``ends``: where it meets their
+    boxes, pixels; ``lane``: counted from the boxes.
+    """
 
     array: Shown
     first: int
-    readers: list[int]
+    begin: int
+    last: int = 0
+    ends: list[int] = field(default_factory=list)
     lane: int = 0
 
 
@@ -74,18 +78,19 @@ def _edges(steps: Sequence[Line]) -> list[_Edge]:
     open_: dict[str, _Edge] = {}
     found = []
     for number, line in enumerate(steps):
-        for array in line.reads:
-            if array.name in open_:
-                open_[array.name].readers.append(number)
-        for array in line.writes:
-            edge = open_[array.name] = _Edge(array, number, [])
+        read = [name for name in dict.fromkeys(x.name for x in line.reads) if name in open_]
+        for i, name in enumerate(read):
+            open_[name].last = number
+            open_[name].ends.append(_top(number) + 7 + 6 * (i % 3))
+        for i, array in enumerate(line.writes):
+            edge = open_[array.name] = _Edge(array, number, _top(number) + BOX - 6 - 6 * (i % 2))
             found.append(edge)
-    edges = [e for e in found if e.readers]
+    edges = [e for e in found if e.ends]
     busy: list[int] = []  # until which step each lane is taken
     for edge in edges:
         free = (i for i, last in enumerate(busy) if last <= edge.first)
         edge.lane = next(free, len(busy))
-        busy[edge.lane : edge.lane + 1] = [max(edge.readers)]
+        busy[edge.lane : edge.lane + 1] = [edge.last]
     return edges
 
 
@@ -95,16 +100,18 @@ def _top(number: int) -> int:
 
 def _path(edge: _Edge, left: int) -> Iterator[str]:
     """An edge: a dot where it begins, an arrow at each reader."""
-    x, begin = left - LANE * (edge.lane + 1), _top(edge.first) + BOX - 9
+    x, begin = left - LANE * (edge.lane + 1), edge.begin
     color = COLORS[edge.lane % len(COLORS)]
     wide = 1 + log2(max(edge.array.nbytes, 1)) / 12
-    arrows = [_top(reader) + 9 for reader in dict.fromkeys(edge.readers)]
-    lines = [f"M{left} {begin} H{x} V{arrows[-1]}", *(f"M{x} {y} H{left - 5}" for y in arrows)]
+    lines = [
+        f"M{left} {begin} H{x} V{edge.ends[-1]}",
+        *(f"M{x} {y} H{left - 5}" for y in edge.ends),
+    ]
     yield f"<g><title>{escape(f'{edge.array}, {edge.array.nbytes:,} bytes')}</title>"
     stroke = f'fill="none" stroke="{color}" stroke-width="{wide:.1f}"'
     yield f'<path {stroke} d="{" ".join(lines)}"/>'
     yield f'<circle cx="{left}" cy="{begin}" r="3" fill="{color}"/>'
-    points = " ".join(f"M{left} {y} l-7 -4 v8 z" for y in arrows)
+    points = " ".join(f"M{left} {y} l-7 -4 v8 z" for y in edge.ends)
     yield f'<path fill="{color}" d="{points}"/></g>'
 
 

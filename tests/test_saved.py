@@ -21,9 +21,12 @@ import ptxgen
 from ptxgen import dispatch, graph
 from ptxgen import functions as f
 from ptxgen.build import compile, render
-from ptxgen.errors import DeviceError, DtypeError, SavedError, ShapeError
+from ptxgen.errors import DeviceError, DtypeError, SavedError, ShapeError, TraceError
 from ptxgen.numerics.versions import versions
+from ptxgen.ops import OPERATIONS
 from ptxgen.program import launch, saved
+from ptxgen.program.buffer import imagined
+from ptxgen.program.build import ProgramBuilder
 from ptxgen.runtime import get_device
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.tiles import TABLES
@@ -59,20 +62,32 @@ def same(found, expected) -> None:
         assert a is None or (a.dtype == b.dtype and not difference(a, b))
 
 
+def half(*shape: int) -> np.ndarray:
+    return drawn(*shape).astype(ml_dtypes.bfloat16)
+
+
+def by_tensor_maps(x, w):
+    """A product whose kernel copies by tensor maps."""
+    found = ptxgen.explain("linear", 64, 64, 64, dtype="bf16", tier="tc", layout="kn")
+    (name, *_) = (c.name for c in found.also_correct if c.name.startswith("wgmma"))
+    return ptxgen.linear(x, w, tier="tc", kernel=name)
+
+
 COMPOSED = {
     "softmax": (lambda x: ptxgen.softmax(x), drawn(5, 300)),
-    "linear": (
-        lambda x, w: ptxgen.linear(x, w, tier="tc"),
-        *(drawn(64, 64).astype(ml_dtypes.bfloat16) for _ in "xw"),
-    ),
+    "linear": (by_tensor_maps, half(64, 64), half(64, 64)),
     "split": (lambda x, w: ptxgen.linear(x, w), drawn(1, 4096), drawn(4096, 32)),
     "layer_norm": (lambda x, g: ptxgen.layer_norm(x, g, g), drawn(3, 77), drawn(77)),
     "attention": (
         lambda q, k, v: ptxgen.attention(q, k, v, causal=True),
-        *(drawn(1, 2, 40, 32).astype(ml_dtypes.bfloat16) for _ in "qkv"),
+        *(half(1, 2, 40, 32) for _ in "qkv"),
     ),
     "group_norm": (lambda x, g: ptxgen.group_norm(x, 2, g, g), drawn(2, 6, 35), drawn(6)),
 }
+
+
+def maps_of(launched):
+    return [box for each in launched.prepared for box in each.params.maps]
 
 
 @pytest.mark.parametrize("name", COMPOSED)
@@ -85,6 +100,8 @@ def test_what_is_loaded_has_the_bits_of_what_was_saved(name: str, tmp_path: Path
     for _ in range(2):
         same(captured(*arrays), expected)
         same(loaded(*arrays), expected)
+    maps = [box for each in captured._of.steps for p in each.launches for box in maps_of(p)]
+    assert (name == "linear") == bool(maps)
     assert str(loaded.program) == str(captured.program) and repr(loaded) == repr(captured)
     loaded.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "it").read_bytes()
@@ -271,5 +288,22 @@ def test_programs_are_captured_by_themselves(tmp_path: Path) -> None:
     captured.save(tmp_path / "it")
     shutil.move(tmp_path / "it", tmp_path / "elsewhere")
     same(ptxgen.load(tmp_path / "elsewhere")(x, y), expected)
-    with pytest.raises(ptxgen.TraceError, match="says its shapes itself"):
+    with pytest.raises(TraceError, match="says its shapes itself"):
         ptxgen.capture(program, x, y)
+
+
+def test_programs_that_no_replay_can_stand_for_are_refused() -> None:
+    def program(lower, **how):
+        b = ProgramBuilder(OPERATIONS, "it", **how)
+        return b.finish(lower(b, b.input("x", imagined((4, 8), "float32"))))
+
+    x = drawn(4, 8)
+    turned = ptxgen.capture(program(lambda b, x: b.permute(b.neg(x), (1, 0)), rows=True))
+    same(turned(x), -x.T)
+    for lower, how, says in [
+        (lambda b, x: b.narrow(b.neg(x), 1, 0, 3), {}, r"returns <out float32 \[4, 3\]>, a view"),
+        (lambda b, x: x, {"aliases": True}, "returns <x float32"),
+        (lambda b, x: b.exp(x, out=b.input("y", x, written=True)), {}, "writes <input y>"),
+    ]:
+        with pytest.raises(TraceError, match=says):
+            ptxgen.capture(program(lower, **how))

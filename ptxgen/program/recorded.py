@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxgen.program.buffer import Buffer, Memory
+from ptxgen.errors import TraceError
+from ptxgen.program.buffer import RESULT, Buffer, Memory
 from ptxgen.program.execute import Fired, Plan
+from ptxgen.program.step import Scalar
 from ptxgen.tiles import TABLES
 
 
@@ -29,8 +31,23 @@ class Recorded:
 
 
 def recorded(plan: Plan, outside: int = 0) -> Recorded:
-    """A plan, whose last ``outside`` inputs are no arguments."""
+    """A plan, whose last ``outside`` inputs are no arguments.
+
+    Raises TraceError, with the array, for one that writes inputs, returns views, or takes numbers.
+    """
     program = plan.program
+    for memory in program.inputs:
+        if memory.written:
+            raise TraceError(
+                f"{program.name} writes {memory}; takes programs that only read inputs"
+            )
+    for output in program.outputs:
+        if output is not None and not (output.memory.role == RESULT and output.whole):
+            raise TraceError(
+                f"{program.name} returns {output}, a view; takes programs that return results whole"
+            )
+    if any(isinstance(source, Scalar) for step in plan.steps for source in step.sources):
+        raise TraceError(f"{program.name} takes numbers in each call; takes those that are known")
     count = len(program.inputs) - outside
     inputs, results = [list(map(_natural, of)) for of in (program.inputs, program.results)]
     where = {m: i for i, m in enumerate(program.results)}

@@ -628,8 +628,8 @@ MISTAKES = (
     Mistake(
         "a saved kernel that was altered is taken",
         "ptxgen/program/saved.py",
-        'if name not in parts or text["parts"].get(name) != _digest(parts[name]):',
-        'if name not in parts or name not in text["parts"]:',
+        'if text["parts"].get(name) != digests.get(name):',
+        'if name not in text["parts"] or name not in digests:',
         SAVED,
     ),
     Mistake(

@@ -47,12 +47,11 @@ def load(
     where = default_device() if device is None else get_device(device)
     found = saved.read(path, where)
     of, handle = found.of, resolve(stream, arrays or ())
-    if arrays is None and found.arrays is None:
+    if arrays is None and not found.whole:
         names = ", ".join(b.memory.name for b in of.outside)
         raise SavedError(f"{path} was saved without its arrays; pass arrays= for {names}")
     if arrays is None:
-        assert found.arrays is not None
-        pairs = zip(of.outside, found.arrays, strict=True)
+        pairs = zip(of.outside, found.arrays(), strict=True)
         outside = [put(b, bits, where, handle) for b, bits in pairs]
     else:
         if len(arrays) != len(of.outside):

@@ -40,31 +40,29 @@ class Step:
 
 @dataclass(frozen=True)
 class Profile:
-    """What the steps of a program cost. ``str`` is for people."""
+    """What the steps of a program cost. ``us``: the median of the times of a whole replay, which
+    begins with a cold L2; None on the CPU device. ``str`` is for people.
+    """
 
     name: str
     device: str
     steps: tuple[Step, ...]
-    measured: bool
-
-    @property
-    def us(self) -> float:
-        """The sum of the measured times, µs. Raises DeviceError where nothing is measured."""
-        return sum(us for _, us in self._timed())
+    us: float | None = None
 
     def _timed(self) -> Iterator[tuple[Step, float]]:
-        if not self.measured:
+        if self.us is None:
             raise DeviceError(f"{self.device} counts what kernels do, and measures no times")
         return ((step, step.us) for step in self.steps if step.us is not None)
 
     def __str__(self) -> str:
-        own = ("µs", "predicted", "GB/s") if self.measured else ("flop", "bytes moved")
+        own = ("flop", "bytes moved") if self.us is None else ("µs", "predicted", "GB/s")
         heads = ["step", "kernel", "bytes", *own]
         rows = [
             [s.line.what, " + ".join(s.line.kernels), f"{s.line.nbytes:,}", *_cells(s)]
             for s in self.steps
         ]
-        return table(heads, rows)
+        whole = "" if self.us is None else f"\na replay of all: {self.us:.1f} µs"
+        return table(heads, rows) + whole
 
     def trace(self, path: str | PathLike[str]) -> None:
         """Writes the steps as a trace that Perfetto and Chrome show, one behind the other.
@@ -95,18 +93,17 @@ def _cells(step: Step) -> list[str]:
 
 def profiled(
     listing: Listing,
-    work: Sequence[Callable[[int], None]],
+    steps: Sequence[Callable[[int], None]],
+    replay: Callable[[int], None],
     device: Device,
     stream: int,
     rounds: int,
 ) -> Profile:
-    """What each of ``work``, the steps of a program, costs."""
-    found: list[Step]
+    """What each of the steps of a program costs, and its ``replay``."""
+    where, work = f"{device} {device.name}", [partial(each, stream) for each in (*steps, replay)]
     if device.can_time:
-        times = device.timed([partial(each, stream) for each in work], stream, rounds)
-        found = [Step(line, median(us)) for line, us in zip(listing.steps, times, strict=True)]
-    else:
-        counts = [device.counted(partial(each, stream)) for each in work]
-        pairs = zip(listing.steps, counts, strict=True)
-        found = [Step(line, None, kernels) for line, kernels in pairs]
-    return Profile(listing.name, f"{device} {device.name}", tuple(found), device.can_time)
+        *times, whole = map(median, device.timed(work, stream, rounds))
+        pairs = zip(listing.steps, times, strict=True)
+        return Profile(listing.name, where, tuple(Step(line, us) for line, us in pairs), whole)
+    counts = zip(listing.steps, map(device.counted, work[:-1]), strict=True)
+    return Profile(listing.name, where, tuple(Step(line, None, found) for line, found in counts))

@@ -169,7 +169,7 @@ class Replayed:
         self(*given, stream=stream)
         with self._lock:
             handle, listing = self._stream, self._listing()
-            return profiled(listing, self._steps, self._device, handle, rounds)
+            return profiled(listing, self._steps, self._graph, self._device, handle, rounds)
 
     # -- ahead of time ------------------------------------------------------------------------
     def save(self, path: str | PathLike[str], *, arrays: bool = True) -> None:
@@ -179,8 +179,9 @@ class Replayed:
 
         Raises SavedError where the file cannot be written.
         """
-        found = list(self._contents()) if arrays else None
-        saved.write(path, self._of, self._listing(), self._device, found)
+        found = self._contents() if arrays else None
+        with self._lock:
+            saved.write(path, self._of, self._listing(), self._device, found)
 
     def _listing(self) -> Listing:
         of = self.program
@@ -188,9 +189,8 @@ class Replayed:
 
     def _contents(self) -> Iterator[Any]:
         """What is in the arrays from outside, as NumPy's arrays of bits, row by row."""
-        with self._lock:
-            for buffer, address in zip(self._of.outside, self._outer, strict=True):
-                yield elements(buffer, self._device, address, self._stream)
+        for buffer, address in zip(self._of.outside, self._outer, strict=True):
+            yield elements(buffer, self._device, address, self._stream)
 
     @property
     def _outer(self) -> Sequence[int]:

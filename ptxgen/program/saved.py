@@ -24,14 +24,14 @@ import struct
 import threading
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ptxgen.build.compile import TOOLCHAIN
 from ptxgen.errors import SavedError
-from ptxgen.numerics.dtype import BYTES
 from ptxgen.numerics.versions import versions
 from ptxgen.program.buffer import INPUT, RESULT, Buffer, Memory
 from ptxgen.program.execute import Fired, Place, Source
@@ -55,10 +55,11 @@ def write(
     of: Recorded,
     listing: Listing,
     device: Device,
-    arrays: Sequence[Any] | None,
+    arrays: Iterable[Any] | None,
 ) -> None:
-    """Writes a program, and what is in its arrays from outside where that is given. An older file
-    is replaced as a whole. Raises SavedError where there can be no file.
+    """Writes a program, and what is in its arrays from outside where that is given, of which one at
+    a time is asked for. An older file is replaced as a whole. Raises SavedError where there can be
+    no file.
     """
     kernels: dict[Function, int] = {}
     launches: dict[Prepared, int] = {}
@@ -69,10 +70,6 @@ def write(
             kernels.setdefault(each.function, len(kernels))
         numbers = [launches.setdefault(each, len(launches)) for each in own]
         steps.append([numbers, [list(s) if isinstance(s, tuple) else s for s in sources]])
-    parts = {f"kernels/{i}": function.image for function, i in kernels.items()}
-    if arrays is not None:
-        named = zip(of.outside, arrays, strict=True)
-        parts |= {f"arrays/{b.memory.name}": bits.tobytes() for b, bits in named}
     text = {
         "for": {"arch": device.arch, "image": device.image_kind},
         "contracts": of.contracts,
@@ -87,19 +84,20 @@ def write(
         "launches": [_prepared(each, kernels[each.function]) for each in launches],
         "steps": steps,
         "listing": listing.steps,
-        "parts": {name: _digest(data) for name, data in parts.items()},
     }
-    program = json.dumps(text, separators=(",", ":")).encode()
     target = Path(path)
     made = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}")
     try:
         with zipfile.ZipFile(made, "x") as archive:
-            archive.comment = f"{_MAGIC} {FORMAT} {_digest(program)}".encode()
-            for name, data in {PROGRAM: program, **parts}.items():
-                info = zipfile.ZipInfo(name, _WHEN)
-                plain = name.startswith("arrays/")
-                info.compress_type = zipfile.ZIP_STORED if plain else zipfile.ZIP_DEFLATED
-                archive.writestr(info, data)
+            parts = {
+                f"kernels/{i}": _added(archive, f"kernels/{i}", function.image)
+                for function, i in kernels.items()
+            }
+            for b, bits in () if arrays is None else zip(of.outside, arrays, strict=True):
+                name = f"arrays/{b.memory.name}"
+                parts[name] = _added(archive, name, bits.reshape(-1).view("u1").data)
+            program = json.dumps({**text, "parts": parts}, separators=(",", ":")).encode()
+            archive.comment = f"{_MAGIC} {FORMAT} {_added(archive, PROGRAM, program)}".encode()
         os.replace(made, target)
     except OSError as error:
         raise SavedError(f"{path} cannot be written: {error}") from error
@@ -107,7 +105,12 @@ def write(
         made.unlink(missing_ok=True)
 
 
-def _digest(data: bytes) -> str:
+def _added(archive: zipfile.ZipFile, name: str, data: bytes | memoryview) -> str:
+    """Writes a part; its digest."""
+    info = zipfile.ZipInfo(name, _WHEN)
+    plain = name.startswith("arrays/")
+    info.compress_type = zipfile.ZIP_STORED if plain else zipfile.ZIP_DEFLATED
+    archive.writestr(info, data)
     return hashlib.sha256(data).hexdigest()
 
 
@@ -125,27 +128,53 @@ def _prepared(of: Prepared, kernel: int) -> dict[str, Any]:
 # -- reading ----------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Saved:
-    """What was in a file. ``arrays``: the bits of those from outside, None where it has none."""
+    """What was in a file. ``whole``: whether it has what is in the arrays from outside."""
 
+    path: str | os.PathLike[str]
     of: Recorded
     listing: Listing
-    arrays: list[Any] | None
+    whole: bool
+
+    def arrays(self) -> Iterator[Any]:
+        """The bits of the arrays from outside, as NumPy's arrays, one read after the other."""
+        import numpy
+
+        with _archive(self.path) as archive:
+            for b in self.of.outside:
+                data = archive.read(f"arrays/{b.memory.name}")
+                yield numpy.frombuffer(data, f"u{b.itemsize}").reshape(b.shape)
 
 
 def read(path: str | os.PathLike[str], device: Device) -> Saved:
     """Reads a program, and loads its kernels on a device. Raises SavedError, which says what is
     wrong, before that.
     """
+    with _archive(path) as archive:
+        comment = archive.comment.decode("latin-1")
+        digests = {name: _digest(archive, name) for name in archive.namelist()}
+        images = {n: archive.read(n) for n in digests if not n.startswith("arrays/")}
     try:
-        with zipfile.ZipFile(path) as archive:
-            comment = archive.comment.decode("latin-1")
-            parts = {name: archive.read(name) for name in archive.namelist()}
-    except _DAMAGED as error:
-        raise SavedError(f"{path} is no saved program, or was cut or altered: {error}") from error
-    try:
-        return _read(_checked(path, comment, parts, device), parts, device)
+        text = _checked(path, comment, images.get(PROGRAM, b""), digests, device)
+        return _read(path, text, images, device)
     except (LookupError, TypeError, AttributeError) as error:
         raise SavedError(f"{path} is malformed: {type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def _archive(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except _DAMAGED as error:
+        raise SavedError(f"{path} is no saved program, or was cut or altered: {error}") from error
+
+
+def _digest(archive: zipfile.ZipFile, name: str) -> str:
+    with archive.open(name) as part:
+        found = hashlib.sha256()
+        while data := part.read(1 << 20):
+            found.update(data)
+    return found.hexdigest()
 
 
 _DAMAGED = (
@@ -155,7 +184,9 @@ _DAMAGED = (
 """What reading a damaged archive raises."""
 
 
-def _checked(path: Any, comment: str, parts: dict[str, bytes], device: Device) -> dict[str, Any]:
+def _checked(
+    path: Any, comment: str, program: bytes, digests: dict[str, str], device: Device
+) -> dict[str, Any]:
     """The program; all parts are what was written, for this device and of these contracts."""
     magic, _, rest = comment.rpartition(" ")
     found, _, number = magic.rpartition(" ")
@@ -163,8 +194,7 @@ def _checked(path: Any, comment: str, parts: dict[str, bytes], device: Device) -
         raise SavedError(f"{path} is no saved program: it is not marked as one")
     if number != str(FORMAT):
         raise SavedError(f"{path} has format {number}; takes format {FORMAT}: save it anew")
-    program = parts.pop(PROGRAM, b"")
-    if _digest(program) != rest:
+    if digests.pop(PROGRAM, "") != rest:
         raise SavedError(f"{path} was altered: {PROGRAM} is not what was saved")
     text: dict[str, Any] = json.loads(program)
     wanted = {"arch": device.arch, "image": device.image_kind}
@@ -177,15 +207,15 @@ def _checked(path: Any, comment: str, parts: dict[str, bytes], device: Device) -
         if here.get(own) != int(version):
             known = f"{own}/{here[own]}" if own in here else "none of that name"
             raise SavedError(f"{path} has the bits of contract {contract}; here is {known}")
-    for name in sorted({*text["parts"], *parts}):
-        if name not in parts or text["parts"].get(name) != _digest(parts[name]):
+    for name in sorted({*text["parts"], *digests}):
+        if text["parts"].get(name) != digests.get(name):
             raise SavedError(f"{path} was altered: {name} is not what was saved")
     return text
 
 
-def _read(text: dict[str, Any], parts: dict[str, bytes], device: Device) -> Saved:
+def _read(path: Any, text: dict[str, Any], images: dict[str, bytes], device: Device) -> Saved:
     functions = [
-        device.imaged(each["name"], parts[f"kernels/{i}"], each["shared"])
+        device.imaged(each["name"], images[f"kernels/{i}"], each["shared"])
         for i, each in enumerate(text["kernels"])
     ]
     launches = [_launch(each, functions, device) for each in text["launches"]]
@@ -208,10 +238,8 @@ def _read(text: dict[str, Any], parts: dict[str, bytes], device: Device) -> Save
         tuple(text["contracts"]),
     )
     listing = Listing(of.name, tuple(map(_line, text["listing"])))
-    names = [f"arrays/{b.memory.name}" for b in outside]
-    there = all(name in parts for name in names)
-    pairs = zip(names, outside, strict=True)
-    return Saved(of, listing, [_bits(parts[n], b) for n, b in pairs] if there else None)
+    there = all(f"arrays/{b.memory.name}" in text["parts"] for b in outside)
+    return Saved(path, of, listing, there)
 
 
 def _launch(each: dict[str, Any], functions: Sequence[Function], device: Device) -> Launch:
@@ -256,9 +284,3 @@ def _line(line: Any) -> Line:
 
 def _shown(arrays: Any) -> tuple[Shown, ...]:
     return tuple(Shown(name, role, dtype, tuple(shape)) for name, role, dtype, shape in arrays)
-
-
-def _bits(data: bytes, buffer: Buffer) -> Any:
-    import numpy
-
-    return numpy.frombuffer(data, f"u{BYTES[buffer.dtype]}").reshape(buffer.shape)

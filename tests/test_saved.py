@@ -26,8 +26,12 @@ from ptxgen.errors import DeviceError, DtypeError, SavedError, ShapeError, Trace
 from ptxgen.numerics.versions import versions
 from ptxgen.ops import OPERATIONS
 from ptxgen.program import launch, saved
-from ptxgen.program.buffer import imagined
+from ptxgen.program.buffer import INPUT, Buffer, Memory, imagined
 from ptxgen.program.build import ProgramBuilder
+from ptxgen.program.execute import plan
+from ptxgen.program.place import elements, put
+from ptxgen.program.recorded import recorded
+from ptxgen.program.replay import Owned
 from ptxgen.runtime import get_device
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.tiles import TABLES
@@ -310,3 +314,22 @@ def test_programs_that_no_replay_can_stand_for_are_refused() -> None:
     ]:
         with pytest.raises(TraceError, match=says):
             ptxgen.capture(program(lower, **how))
+
+
+def test_arrays_from_outside_lie_as_they_did(tmp_path: Path) -> None:
+    """Turned, apart, backwards, and not at a multiple of 16."""
+    cpu, x, w = get_device("cpu"), drawn(4, 8), drawn(8, 16)
+    for strides, low in [((16, 1), 0), ((1, 24), 8), ((40, 2), 4), ((0, 1), 12), ((-16, 1), 0)]:
+        b = ProgramBuilder(OPERATIONS, "it", rows=True)
+        own = b.input("x", imagined((4, 8), "float32"))
+        lies = b.input("w", Buffer(Memory("w", INPUT, low=low), (8, 16), strides, "float32"))
+        program = b.finish(b.linear(own, lies if strides[0] in (1, 16) else b.packed(lies)))
+        bits = np.broadcast_to(w[:1], w.shape) if strides[0] == 0 else w
+        where, kept = put(lies, bits.view("u4"), cpu, 0)
+        assert where % 16 == low and (elements(lies, cpu, where, 0) == bits.view("u4")).all()
+        made = Owned(recorded(plan(program, cpu), 1), program, cpu, [(where, kept)])
+        made.save(tmp_path / "it")
+        expected = ptxgen.linear(x, np.ascontiguousarray(bits))
+        same(made(x), expected)
+        same(ptxgen.load(tmp_path / "it")(x), expected)
+        same(ptxgen.load(tmp_path / "it", arrays=[bits])(x), expected)

@@ -35,8 +35,9 @@ def capture(
 
     ``function`` calls operations of the library and takes views, nothing else. It is called twice,
     and must do the same both times. Numbers are those of now. All memory between its operations is
-    one allocation, planned by lifetimes. ``passes``: what is done to the program first, such as
-    :func:`ptxgen.graph.fewer`, which moves no bit.
+    one allocation, planned by lifetimes. ``captured.save(path)`` writes it for :func:`ptxgen.load`;
+    ``captured.profile(*arrays)`` says what its steps cost. ``passes``: what is done to the program
+    first, such as :func:`ptxgen.graph.fewer`, which moves no bit.
 
     Shapes
         Those of the arrays ``example``, at each call. Only where these are, their shapes and dtypes

@@ -4,7 +4,8 @@
 (:func:`softmax`, :func:`rms_norm`, :func:`sum` ...), indexing (:func:`embedding` ...), losses.
 :func:`pointwise` makes one of any formula, and :mod:`ptxgen.functions` has those with names;
 :mod:`ptxgen.layout` has copies and views; :mod:`ptxgen.int4` and :mod:`ptxgen.nf4` have products of
-4-bit numbers. :func:`capture` makes a CUDA graph of a function of them.
+4-bit numbers. :func:`capture` makes a CUDA graph of a function of them, :func:`load` one of what
+was saved.
 :func:`explain` says which kernel serves a problem and why; :mod:`ptxgen.reference` has NumPy
 oracles with the same bits; :class:`use_device` says where NumPy arrays are computed;
 :class:`autotune` has kernels timed as problems come.
@@ -35,6 +36,7 @@ _ERRORS = (
     "PtxError",
     "PtxgenError",
     "RaceFault",
+    "SavedError",
     "ShapeError",
     "SpecError",
     "StepLimitFault",
@@ -50,6 +52,7 @@ _HOMES = {
     "capture": "ptxgen.program.capture:capture",
     "devices": "ptxgen.runtime:devices",
     "explain": "ptxgen.ops.explaining:explain",
+    "load": "ptxgen.program.load:load",
     "pointwise": "ptxgen.watch:pointwise",
     "profile": "ptxgen.ops.profiling:profile",
     "set_default_device": "ptxgen.runtime:set_default_device",

@@ -21,6 +21,7 @@ from ptxgen.errors import OptionError as OptionError
 from ptxgen.errors import PtxError as PtxError
 from ptxgen.errors import PtxgenError as PtxgenError
 from ptxgen.errors import RaceFault as RaceFault
+from ptxgen.errors import SavedError as SavedError
 from ptxgen.errors import ShapeError as ShapeError
 from ptxgen.errors import SpecError as SpecError
 from ptxgen.errors import StepLimitFault as StepLimitFault
@@ -32,6 +33,7 @@ from ptxgen.ops.explaining import explain as explain
 from ptxgen.ops.profiling import profile as profile
 from ptxgen.program.autotune import autotune as autotune
 from ptxgen.program.capture import capture as capture
+from ptxgen.program.load import load as load
 from ptxgen.runtime import devices as devices
 from ptxgen.runtime import set_default_device as set_default_device
 from ptxgen.runtime import use_device as use_device

@@ -49,6 +49,10 @@ class TraceError(PtxgenError, TypeError):
     """A function that cannot become a program: it reads a value, or does something else to one."""
 
 
+class SavedError(PtxgenError, ValueError):
+    """A saved program that cannot be loaded or written: cut, altered, or for something else."""
+
+
 class UnservedError(PtxgenError, RuntimeError):
     """An operator in a strict ``batch_invariant`` block whose rows may depend on the batch."""
 

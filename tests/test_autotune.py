@@ -71,7 +71,7 @@ def operands(m: int = M) -> tuple[np.ndarray, np.ndarray]:
 def fired(m: int = M) -> str:
     """The kernel of the launch that serves the product now."""
     (kernel,) = {
-        launch._function.symbol  # type: ignore[attr-defined]
+        launch.prepared[0].function.symbol
         for (problem, _, kind), launch in get_device("cpu").prepared.items()
         if kind == "autotune" and dict(problem.values)["M"] == m
     }

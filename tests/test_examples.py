@@ -20,6 +20,7 @@ SAYS = {
     "own_kernel": "registers=",
     "decode_invariance": "the logits do not depend on the batch",
     "train_twice": "identical losses and weights",
+    "save_and_load": "loaded elsewhere: same bits",
     "qlora": "identical losses and weights in",
     "compile_model": "results and gradients have the same bits",
     "whole_models": "no result depends on the batch",

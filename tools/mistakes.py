@@ -47,6 +47,7 @@ def proofs(table: str) -> Command:
 BITS: Command = ("-m", "ptxgen", "golden", "bits")
 GENERATED: Command = ("-m", "ptxgen", "generate", "--check")
 PASSES = tests("test_passes.py", "")
+SAVED = tests("test_saved.py", "something_else")
 TEMPLATES = tests("test_templates.py", "every_line")
 SPEC, TEMPLATE, NUMBERS = "ptxgen/spec/", "ptxgen/templates/", "ptxgen/numerics/"
 
@@ -623,6 +624,20 @@ MISTAKES = (
         "still = at.get(source, -1) < number and not source.written",
         "still = True",
         PASSES,
+    ),
+    Mistake(
+        "a saved kernel that was altered is taken",
+        "ptxgen/program/saved.py",
+        'if text["parts"].get(name) != digests.get(name):',
+        'if name not in text["parts"] or name not in digests:',
+        SAVED,
+    ),
+    Mistake(
+        "a saved program of another version of a contract is taken",
+        "ptxgen/program/saved.py",
+        "if here.get(own) != int(version):",
+        "if own not in here:",
+        SAVED,
     ),
     Mistake(
         "a room that asks for an operation by name",

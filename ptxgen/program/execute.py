@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from ptxgen.program import arena, autotune
@@ -34,18 +35,30 @@ Source = Place | Scalar | int
 """Where a pointer of a launch comes from; a number stands for itself."""
 
 
+class Fired(NamedTuple):
+    """The launches of a step, and where the pointers of each come from."""
+
+    launches: tuple[Launch, ...]
+    sources: tuple[Source, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A program on a device: launches and where their pointers come from.
+    """A program on a device: the launches of each step, and where their pointers come from.
 
     Slots are the inputs, then the results, then the arena: all memory that lives meanwhile, of
     ``nbytes``. ``pieces``: what lies there.
     """
 
     program: Program
-    launches: tuple[tuple[Launched, tuple[Source, ...]], ...]
+    steps: tuple[Fired, ...]
     nbytes: int
     pieces: tuple[Piece, ...]
+
+    @cached_property
+    def launches(self) -> tuple[tuple[Launched, tuple[Source, ...]], ...]:
+        """What is fired, in order, with which pointers."""
+        return tuple((one.fire, of.sources) for of in self.steps for one in of.launches)
 
     @property
     def least(self) -> int:
@@ -86,11 +99,11 @@ def planned(program: Program, launches: Sequence[Launch]) -> Plan:
     bottom = len(slots)
     slots |= {m: Place(bottom, offsets[i]) for i, m in enumerate(program.temporaries)}
     scratch = iter(offsets[len(program.temporaries) :])
-    made: list[tuple[Launched, tuple[Source, ...]]] = []
+    made: list[Fired] = []
     for step, (each, sizes) in zip(program.steps, found, strict=True):
         sources = [_source(operand, slots) for operand in step.bind.values()]
         sources += [Place(bottom, next(scratch)) for _ in sizes]
-        made += [(one.fire, tuple(sources)) for one in each]
+        made.append(Fired(each, tuple(sources)))
     return Plan(program, tuple(made), nbytes, tuple(pieces))
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
+from operator import attrgetter
 from typing import Any, TypeVar
 
-from ptxgen.dispatch import Choice, choose
+from ptxgen.dispatch import Choice, candidates, choose
 from ptxgen.errors import DeviceError, OptionError, SpecError
 from ptxgen.runtime import Device, Launch, Parameters, ScratchLaunch, TensorBox
 from ptxgen.spec import ARCHITECTURES, KernelSpec, Key, Param, Problem, Route, Step, standing_for
@@ -58,6 +59,23 @@ def prepare(
 def covered(problem: Problem, device: Device) -> None:
     """Raises UncoveredError if nothing serves a problem on a device."""
     choose(problem.table, **question(problem, device))
+
+
+def predicted(
+    problem: Problem, device: Device, kernel: str | None = None
+) -> tuple[tuple[str, ...], float | None]:
+    """The kernels that serve a problem on a device, and the µs that they are predicted to take;
+    None where routes are taken in order. ``kernel`` forces a route by its name.
+
+    Raises UncoveredError, and OptionError when ``kernel`` does not serve the problem.
+    """
+    found = candidates(problem.table, **question(problem, device))
+    best = min(found, key=attrgetter("time"))
+    names = best.choice.kernels
+    if kernel is not None:
+        names = forced(problem, architecture(device), device.sms, kernel)[1].kernels
+    times = (us for us, choice in (best, *found) if us and choice.kernels == names)
+    return names, next(times, None)
 
 
 def question(problem: Problem, device: Device) -> dict[str, Any]:

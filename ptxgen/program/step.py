@@ -12,11 +12,15 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from os import PathLike
 from typing import Any, NamedTuple
 
 from ptxgen.errors import SpecError
-from ptxgen.numerics.dtype import NAMES
 from ptxgen.program.buffer import INPUT, RESULT, TEMPORARY, Buffer, Memory
+from ptxgen.program.launch import predicted
+from ptxgen.program.line import Line, Shown
+from ptxgen.program.listing import Listing
+from ptxgen.runtime import Device, default_device
 from ptxgen.spec import Key, Problem, Route
 from ptxgen.tiles import TABLES
 
@@ -179,23 +183,34 @@ class Program:
         object.__setattr__(self, "temporaries", tuple(m for m in seen if m.role == TEMPORARY))
         object.__setattr__(self, "results", tuple(m for m in seen if m.role == RESULT))
 
-    def __str__(self) -> str:
-        """Each step in a line: what it does, what it reads and writes, and bytes."""
+    def listing(self, device: Device | None = None) -> Listing:
+        """What is shown of it: a line a step, with the kernels that serve it on a device (by
+        default the one that NumPy's arrays go to).
+        """
+        where = device or default_device()
         known = {m: m.name for m in self.inputs}
 
-        def named(x: Buffer) -> str:
+        def shown(x: Buffer) -> Shown:
             name = known.setdefault(x.memory, f"{x.memory.role[0]}{len(known) - len(self.inputs)}")
-            return f"{name} {NAMES.get(x.dtype, x.dtype)}{list(x.shape)}"
+            return Shown(name, x.memory.role, x.dtype, x.shape)
 
-        rows = [("", "step", "reads", "writes", "bytes")]
-        for number, step in enumerate(self.steps):
-            reads, writes = (", ".join(map(named, b)) for b in (step.reads(), step.writes()))
+        lines = []
+        for step in self.steps:
+            reads, writes = (tuple(map(shown, b)) for b in (step.reads(), step.writes()))
+            kernels, us = predicted(step.problem, where, step.kernel)
             what = step.problem.what.split()[0]
-            rows.append((str(number), what, reads, writes, f"{step.nbytes:,}"))
-        wide = [max(len(row[i]) for row in rows) for i in range(5)]
-        pairs = (zip(row, wide, strict=True) for row in rows)
-        lines = ["  ".join(x.ljust(n) for x, n in pair).rstrip() for pair in pairs]
-        return "\n".join(lines)
+            lines.append(Line(what, kernels, reads, writes, step.nbytes, us))
+        return Listing(self.name, tuple(lines))
+
+    def __str__(self) -> str:
+        """Each step in a line: what it does, its kernels, what it reads and writes, bytes, and the
+        time that it is predicted to take.
+        """
+        return str(self.listing())
+
+    def draw(self, path: str | PathLike[str]) -> None:
+        """See :meth:`ptxgen.program.listing.Listing.draw`."""
+        self.listing().draw(path)
 
     def _check(self, number: int, step: Step, buffer: Buffer) -> None:
         memory = buffer.memory

@@ -25,9 +25,11 @@ from ptxgen.runtime.arrays import ArrayView
 
 
 class Tracing:
-    """A program in the making: its builder, and arrays from outside that it reads."""
+    """A program in the making: its builder, and arrays from outside that it reads. These are where
+    ``lead`` is; without that there are none.
+    """
 
-    def __init__(self, name: str, lead: ArrayView, device: Device) -> None:
+    def __init__(self, name: str, lead: ArrayView | None, device: Device) -> None:
         served = partial(covered, device=device)
         self.builder = ProgramBuilder(OPERATIONS, name, rows=True, covered=served)
         self.outside: dict[int, tuple[Any, Buffer]] = {}
@@ -39,6 +41,8 @@ class Tracing:
             if x.tracing is not self:
                 raise TraceError(f"{name} is an array of another trace, which has ended")
             return x.buffer
+        if self.lead is None:
+            raise TraceError(f"{name} is an array; takes nodes of the program, and numbers")
         found = self.outside.get(id(x))
         if found is None:
             seen = Call({name: x}).views[name]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ptxgen.errors import DeviceError, MemoryFault
@@ -111,6 +112,18 @@ class CpuDevice(Device):
         return TensorMap(
             pointer, box.itemsize, box.size, box.pitches, box.box, box.steps, box.swizzle
         ).encode()
+
+    def counted(self, work: Callable[[], None]) -> tuple[Any, ...]:
+        from ptxgen.interp.run.profile import Profiler
+
+        observer = Profiler()
+        with self._lock:
+            before, self.settings = self.settings, replace(self.settings, observer=observer)
+            try:
+                work()
+            finally:
+                self.settings = before
+        return observer.kernels()
 
     # -- memory -------------------------------------------------------------------
     def alloc(self, nbytes: int) -> int:

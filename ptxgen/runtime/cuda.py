@@ -20,7 +20,15 @@ from typing import Any
 
 from ptxgen.errors import DeviceError, NoGpuError
 from ptxgen.runtime.device import Device
-from ptxgen.runtime.launch import MAP_BYTES, Dim3, Function, Launch, Parameters, TensorBox
+from ptxgen.runtime.launch import (
+    MAP_BYTES,
+    Dim3,
+    Function,
+    Launch,
+    Parameters,
+    Prepared,
+    TensorBox,
+)
 from ptxgen.spec import standing_for
 from ptxgen.spec.effort import TYPICAL, Rates
 
@@ -485,6 +493,7 @@ class CudaLaunch:
         "_enqueue",
         "_function",
         "_idle",
+        "_of",
         "_params",
         "_parts",
         "_symbol",
@@ -506,6 +515,7 @@ class CudaLaunch:
         what: str,
         programmatic: bool = False,
     ) -> None:
+        self._of = Prepared(function, grid, block, params, pointers, what, programmatic)
         self._device, self._symbol, self._what = device, function.symbol, what
         self._function = ctypes.c_void_p(function.handle)
         self._enqueue = _guarded(device) if several_gpus() else libcuda().cuLaunchKernelEx
@@ -514,6 +524,11 @@ class CudaLaunch:
         self._attributes = (ctypes.addressof(_PROGRAMMATIC), 1) if programmatic else (0, 0)
         self._idle = [self._build()]
         self.fire = self._bind(pointers)
+
+    @property
+    def prepared(self) -> tuple[Prepared, ...]:
+        """See :attr:`Launch.prepared`."""
+        return (self._of,)
 
     def _build(self) -> _Block:
         config, params = self._parts

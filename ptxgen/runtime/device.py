@@ -110,6 +110,12 @@ class Device(ABC):
         """
         raise DeviceError(f"{self} times nothing")
 
+    def counted(self, work: Callable[[], None]) -> tuple[Any, ...]:
+        """What each kernel that ``work`` launches does
+        (:class:`ptxgen.interp.run.profile.KernelProfile`). Raises DeviceError where nobody counts.
+        """
+        raise DeviceError(f"{self} counts nothing")
+
     def load(self, image: bytes, symbol: str, shared_bytes: int = 0) -> Function:
         """Loads ``symbol`` from a cubin and allows it ``shared_bytes`` of dynamic shared memory.
 
@@ -123,7 +129,7 @@ class Device(ABC):
         handle = self._load(image, symbol)
         if shared_bytes > DEFAULT_SHARED_LIMIT:
             self._allow_shared(handle, symbol, shared_bytes)
-        return Function(self, symbol, handle, shared_bytes)
+        return Function(self, symbol, handle, shared_bytes, image)
 
     def kernel(self, symbol: str, image: Callable[[str], bytes], shared_bytes: int = 0) -> Function:
         """The kernel ``symbol``, compiled and loaded when it is first asked for.
@@ -141,6 +147,15 @@ class Device(ABC):
                     function = self.load(image(self.arch), symbol, shared_bytes)
                     self._functions[symbol] = function
         return function
+
+    def imaged(self, symbol: str, image: bytes, shared_bytes: int = 0) -> Function:
+        """The kernel ``symbol`` of ``image``: the one that is loaded, where that is of the same
+        image, else one of its own, which :meth:`kernel` does not know. Raises as :meth:`load`.
+        """
+        found = self._functions.get(symbol)
+        if found is not None and found.image == image:
+            return found
+        return self.load(image, symbol, shared_bytes)
 
     def loaded(self) -> tuple[str, ...]:
         """The kernels that are loaded, in the order in which they were first asked for."""
@@ -163,7 +178,7 @@ class Device(ABC):
         before the one ahead of it in its stream has ended; its kernel must wait for that end by
         itself (``griddepcontrol.wait``). A device without overlap has nothing to do for it.
         """
-        return GenericLaunch(function, grid, block, params, pointers, what)
+        return GenericLaunch(function, grid, block, params, pointers, what, programmatic)
 
     def retain(self, stream: int, owners: object) -> None:
         """Keeps ``owners`` alive until the work enqueued on ``stream`` so far has finished."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import itemgetter
 from typing import Any, Protocol
@@ -94,16 +94,37 @@ class Runner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A kernel loaded on one device. ``handle`` means something to that device only."""
+    """A kernel loaded on one device. ``handle`` means something to that device only; ``image`` is
+    what it was loaded from.
+    """
 
     device: Runner
     symbol: str
     handle: int
     shared_bytes: int
+    image: bytes = field(default=b"", repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a launch is prepared from: the arguments of :meth:`Device.prepare`."""
+
+    function: Function
+    grid: Dim3
+    block: Dim3
+    params: Parameters
+    pointers: int
+    """How many it is fired with."""
+    what: str
+    programmatic: bool = False
 
 
 class Launch(Protocol):
     """Something prepared. May be fired from any thread, also by several at once."""
+
+    @property
+    def prepared(self) -> tuple[Prepared, ...]:
+        """What each launch was prepared from, in order."""
 
     def fire(self, stream: int, *pointers: int) -> None:
         """Enqueues the work on ``stream`` (a handle) with these pointers.
@@ -115,7 +136,7 @@ class Launch(Protocol):
 class GenericLaunch:
     """A launch through :meth:`Device.launch`, for devices without a faster way."""
 
-    __slots__ = ("_block", "_function", "_grid", "_leading", "_params", "_pick", "_what")
+    __slots__ = ("_leading", "_of", "_pick")
 
     def __init__(
         self,
@@ -125,20 +146,26 @@ class GenericLaunch:
         params: Parameters,
         pointers: int,
         what: str,
+        programmatic: bool = False,
     ) -> None:
-        self._function, self._grid, self._block, self._what = function, grid, block, what
+        self._of = Prepared(function, grid, block, params, pointers, what, programmatic)
         self._leading = struct.Struct(f"<{params.writes}Q")
         self._pick = params.pick(pointers)
-        self._params = params
+
+    @property
+    def prepared(self) -> tuple[Prepared, ...]:
+        """See :attr:`Launch.prepared`."""
+        return (self._of,)
 
     def fire(self, stream: int, *pointers: int) -> None:
         """See :meth:`Launch.fire`."""
-        packed = bytearray(self._params.packed)
+        of = self._of
+        packed = bytearray(of.params.packed)
         self._leading.pack_into(packed, 0, *(self._pick(pointers) if self._pick else pointers))
-        device = self._function.device
-        for box in self._params.maps:
+        device = of.function.device
+        for box in of.params.maps:
             packed[box.at : box.at + MAP_BYTES] = device.tensor_map(box, pointers[box.pointer])
-        device.launch(self._function, self._grid, self._block, stream, bytes(packed), self._what)
+        device.launch(of.function, of.grid, of.block, stream, bytes(packed), of.what)
 
 
 class ScratchLaunch:
@@ -158,6 +185,11 @@ class ScratchLaunch:
         units = [-(-nbytes // SCRATCH_UNIT) * SCRATCH_UNIT for nbytes in sizes]
         *self._offsets, self._nbytes = accumulate(units, initial=0)
         self.steps = steps
+
+    @property
+    def prepared(self) -> tuple[Prepared, ...]:
+        """See :attr:`Launch.prepared`."""
+        return tuple(each for step in self.steps for each in step.prepared)
 
     def fire(self, stream: int, *pointers: int) -> None:
         """See :meth:`Launch.fire`."""

@@ -1,0 +1,169 @@
+"""Programs by hand: nodes of an op graph from elsewhere, one after the other.
+
+Each node is lowered as it is added, by what lowers calls of arrays: so operations, their options,
+and what is refused are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import Any
+
+from ptxgen.errors import DtypeError, OptionError, ShapeError, TraceError
+from ptxgen.numerics.dtype import BYTES, NAMES, name_of
+from ptxgen.numerics.option import whole
+from ptxgen.ops import OPERATIONS
+from ptxgen.program.buffer import imagined
+from ptxgen.program.step import Program
+from ptxgen.program.trace import Traced, Tracing, leaves
+from ptxgen.runtime import Device, default_device, get_device
+
+
+class Builder:
+    """A program in the making, for a device (by default the one that NumPy's arrays go to).
+
+    ``b.NAME(...)`` adds a node of any operation, with its options: ``b.softmax(x, axis=-1)``,
+    ``b.add(x, 2.0)``. Nodes are arrays whose values are not known; they have ``shape``, ``dtype``,
+    and the views and operators of arrays. A node that does not fit is refused when it is added,
+    with the errors of the operation, and leaves nothing behind.
+
+    >>> from ptxgen import graph
+    >>> b = graph.Builder("layer", device="cpu")
+    >>> x, w = b.input("x", (8, 64), "float32"), b.input("w", (64, 32), "float32")
+    >>> b.output(b.softmax(b.linear(x, w, activation="gelu")))
+    >>> [step.problem.what for step in b.program().steps]
+    ['linear M=8 N=32 K=64 gelu', 'softmax M=8 N=32']
+    """
+
+    def __init__(self, name: str = "program", *, device: str | Device | None = None) -> None:
+        where = default_device() if device is None else get_device(device)
+        self._tracing = Tracing(name, None, where)
+        self._outputs: list[Traced] = []
+        self._program: Program | None = None
+
+    # -- what goes in and out -----------------------------------------------------------------
+    def input(self, name: str, shape: Sequence[int], dtype: Any) -> Traced:
+        """An array that is given, row by row, when the program runs: in the order of inputs.
+
+        Raises TraceError for a name that there is, ShapeError and DtypeError.
+        """
+        self._open()
+        builder = self._tracing.builder
+        if not isinstance(name, str) or name in {m.name for m in builder.inputs}:
+            raise TraceError(f"an input is named {name!r}; takes a name that no other has")
+        sizes = [whole(size) for size in shape]
+        if any(size is None or size < 0 for size in sizes):
+            raise ShapeError(f"{name} has shape {list(shape)!r}; takes sizes, 0 or more")
+        like = imagined([size or 0 for size in sizes], name_of(dtype, f"dtype of {name}", BYTES))
+        return Traced(self._tracing, builder.input(name, like))
+
+    def output(self, *nodes: Traced) -> None:
+        """Nodes that are returned, behind those that were said before."""
+        self._own("output", nodes)
+        self._outputs += nodes
+
+    def program(self) -> Program:
+        """The program, to which nothing can be added any more. ``ptxgen.capture`` runs it, with
+        passes done or without. Raises TraceError where nothing is returned.
+        """
+        if self._program is None:
+            if not self._outputs:
+                raise TraceError(f"{self._tracing.builder.name} returns nothing; call output()")
+            found = [x.buffer for x in self._outputs]
+            self._program = self._tracing.builder.finish(found)
+        return self._program
+
+    # -- nodes --------------------------------------------------------------------------------
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_") or name not in OPERATIONS:
+            near = get_close_matches(name, OPERATIONS, 3)
+            hint = f"; there are {', '.join(near)}" if near else ""
+            raise AttributeError(f"there is no operation {name!r}{hint}")
+        return lambda *args, **options: self.call(name, *args, **options)
+
+    def call(self, operation: str | Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """A node of an operation, by its name; or of a function of arrays that calls some, such as
+        one that :func:`ptxgen.pointwise` made. An operation of several results has several.
+
+        Raises OptionError for an unknown name, TraceError for arrays that are no nodes of this
+        program, and what the operation raises.
+        """
+        if isinstance(operation, str):
+            if operation not in OPERATIONS:
+                near = ", ".join(get_close_matches(operation, OPERATIONS, 3)) or "other names"
+                raise OptionError(f"there is no operation {operation!r}; takes for example {near}")
+            name, function = operation, OPERATIONS[operation].function
+        else:
+            name, function = getattr(operation, "__name__", "function"), operation
+        given = [x for x in leaves((*args, *options.values())) if isinstance(x, Traced)]
+        if not given:
+            raise TraceError(f"{name} is given no node; takes inputs of the program, and nodes")
+        self._own(name, given)
+        with self._whole():
+            return function(*args, **options)
+
+    def cast(self, x: Traced, dtype: Any) -> Traced:
+        """``x`` in another dtype, rounded once."""
+        found: Traced = self.call(f"cast_{NAMES[name_of(dtype, 'dtype', NAMES)]}", x)
+        return found
+
+    # -- views --------------------------------------------------------------------------------
+    def reshape(self, x: Traced, shape: Sequence[int]) -> Traced:
+        """``x`` in another shape, of which one size may be -1: a view, or a copy where none will
+        do. Raises ShapeError for another number of elements.
+        """
+        self._own("reshape", [x])
+        with self._whole():
+            return x.reshape(tuple(shape))
+
+    def permute(self, x: Traced, order: Sequence[int]) -> Traced:
+        """A view with the dimensions in another order. Raises ShapeError where it is none."""
+        self._own("permute", [x])
+        if sorted(order) != list(range(x.ndim)):
+            raise ShapeError(f"order is {list(order)}; takes each of the axes 0 to {x.ndim - 1}")
+        return x.permute(tuple(order))
+
+    def slice(self, x: Traced, axis: int, start: int, stop: int, step: int = 1) -> Traced:
+        """A view of the elements from ``start`` to before ``stop`` along ``axis``. Raises
+        ShapeError for an axis that ``x`` lacks, and for what is beyond its end.
+        """
+        self._own("slice", [x])
+        if not 0 <= axis < x.ndim:
+            raise ShapeError(f"axis is {axis}; x has shape {list(x.shape)}")
+        if not (0 <= start <= stop <= x.shape[axis] and step > 0):
+            raise ShapeError(
+                f"the slice is from {start} to {stop} by {step}; x has {x.shape[axis]} elements "
+                f"along axis {axis}"
+            )
+        return x[(*[slice(None)] * axis, slice(start, stop, step))]
+
+    def expand(self, x: Traced, shape: Sequence[int]) -> Traced:
+        """A view that is broadcast to a shape. Raises ShapeError where that cannot be."""
+        self._own("expand", [x])
+        return x.expand(tuple(shape))
+
+    # -- what is refused ----------------------------------------------------------------------
+    def _open(self) -> None:
+        if self._program is not None:
+            raise TraceError(f"{self._program.name} is finished; begin another Builder")
+
+    def _own(self, name: str, nodes: Iterable[Any]) -> None:
+        self._open()
+        for x in nodes:
+            if not isinstance(x, Traced):
+                raise DtypeError(f"{name} is given a {type(x).__qualname__}; takes nodes")
+            if x.tracing is not self._tracing:
+                raise TraceError(f"{name} is given {x}, a node of another program")
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """A node is added as a whole, or not at all."""
+        steps = self._tracing.builder.steps
+        before = len(steps)
+        try:
+            yield
+        except BaseException:
+            del steps[before:]
+            raise

@@ -1,0 +1,60 @@
+"""Programs for people: the table and the picture say what the program is."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import numpy as np
+
+import ptxgen
+from ptxgen import functions as f
+from ptxgen import graph
+from ptxgen.program.launch import launch
+from ptxgen.runtime import get_device
+
+X, W = np.zeros((8, 64), "f4"), np.zeros((64, 32), "f4")
+
+
+def layer(x, w):
+    y = ptxgen.linear(x, w)
+    z = f.exp(y)
+    return ptxgen.softmax(f.mul(z, 0.5)), f.add(y, z)
+
+
+def test_a_table_has_the_kernels_that_are_launched_and_their_times() -> None:
+    cpu = get_device("cpu")
+    with ptxgen.use_device("cpu"):
+        program = graph.trace(layer, X, W)
+        heads, *lines = str(program).splitlines()
+    assert heads.split() == ["step", "kernel", "reads", "writes", "bytes", "µs"]
+    for number, (line, step) in enumerate(zip(lines, program.steps, strict=True)):
+        (one,) = launch(step.problem, tuple(step.bind), cpu).prepared
+        cells = [str(number), step.problem.what.split()[0], one.function.symbol]
+        assert line.split()[:3] == cells and f" {step.nbytes:,}" in line
+    assert lines[0].startswith("0  linear")
+    assert "argument0 f32[8, 64], argument1 f32[64, 32]" in lines[0]
+    assert lines[0].endswith(f"{ptxgen.explain('linear', 8, 32, 64).winner.time:.1f}")
+
+
+def test_a_kernel_that_is_asked_for_is_shown() -> None:
+    names = [c.name for c in ptxgen.explain("linear", 8, 32, 64).also_correct][:2]
+    with ptxgen.use_device("cpu"):
+        for name in names:
+            program = graph.trace(lambda x, w, name=name: ptxgen.linear(x, w, kernel=name), X, W)
+            assert f" {name} " in str(program)
+
+
+def test_a_picture_has_a_box_for_each_step_and_an_edge_for_what_is_between(tmp_path) -> None:
+    with ptxgen.use_device("cpu"):
+        program = graph.trace(layer, X, W)
+        program.draw(tmp_path / "layer.svg")
+    root = ElementTree.parse(tmp_path / "layer.svg").getroot()
+    name = "{http://www.w3.org/2000/svg}"
+    assert len(root.findall(f".//{name}rect")) == 1 + len(program.steps)
+    edges = [t.text for t in root.findall(f".//{name}g/{name}title")]
+    assert edges == [f"t{i} f32[8, 32], 1,024 bytes" for i in range(3)]
+    arrows = [p.get("d").count("z") for p in root.findall(f".//{name}g/{name}path")][1::2]
+    assert arrows == [2, 2, 1], "readers of each"
+    texts = "\n".join(t.text for t in root.iter(f"{name}text"))
+    assert "reads argument0 f32[8, 64], 2,048 bytes; argument1 f32[64, 32], 8,192 bytes" in texts
+    assert texts.count("returned") == 2

@@ -21,7 +21,7 @@ import torch
 from torch import fx
 
 from ptxgen import graph
-from ptxgen.errors import DtypeError, OptionError, PtxgenError, UnservedError
+from ptxgen.errors import DeviceError, DtypeError, OptionError, PtxgenError, UnservedError
 from ptxgen.ops import OPERATIONS
 from ptxgen.program.buffer import INPUT, Buffer, Memory
 from ptxgen.program.build import ProgramBuilder
@@ -95,18 +95,20 @@ class Report:
 class Options:
     """How graphs are compiled. ``passes``: their names, None for all; ``tier``: of products;
     ``strict``: whether an operator that nothing is known of is refused; ``capture``: whether sizes
-    that come twice are replayed as a CUDA graph (:mod:`ptxgen.torch.replay`).
+    that come twice are replayed as a CUDA graph (:mod:`ptxgen.torch.replay`); ``functions``:
+    whether functions are ptxgen's, as in a block.
     """
 
     passes: tuple[str, ...] | None = None
     tier: str = "auto"
     strict: bool = False
     capture: bool = False
+    functions: bool = True
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Options:
         """Those of ``torch.compile(options=...)``. Raises OptionError."""
-        names = ("passes", "tier", "strict", "capture")
+        names = ("passes", "tier", "strict", "capture", "functions")
         if unknown := sorted(given.keys() - set(names)):
             raise OptionError(f"there is no option {unknown[0]!r}; takes {', '.join(names)}")
         passes = given.get("passes")
@@ -117,6 +119,7 @@ class Options:
             _checked(given.get("tier", "auto")),
             bool(given.get("strict", False)),
             bool(given.get("capture", False)),
+            bool(given.get("functions", True)),
         )
 
 
@@ -128,7 +131,7 @@ class Backend:
     ``options``. ``passes``: the names of those that are done (:data:`ptxgen.graph.PASSES`), all by
     default. ``tier``: of products. ``strict``: whether operators that nothing is known of are
     refused. ``capture``: on a GPU, sizes that come twice are replayed as a CUDA graph where no
-    step waits for the host or draws random numbers.
+    step waits for the host or draws random numbers. ``functions``: as of the block.
 
     Raises OptionError; UnservedError (``strict=True``) when a model is called.
     """
@@ -140,8 +143,10 @@ class Backend:
         tier: str = "auto",
         strict: bool = False,
         capture: bool = False,
+        functions: bool = True,
     ) -> None:
         self._options = {"passes": passes, "tier": tier, "strict": strict, "capture": capture}
+        self._options["functions"] = functions
         Options.of(self._options)
         self._report = Report()
 
@@ -326,7 +331,7 @@ class Schedule:
         like = self.likes[node]
         likes = like if isinstance(like, tuple) else (like,)
         device = next(x.device for x in likes if isinstance(x, Like))
-        return Asked(likes, self.options.tier, device.type)
+        return Asked(likes, self.options.tier, device.type, self.options.functions)
 
     def _classified(self) -> set[fx.Node]:
         """The nodes that become steps: each is lowered once, of imagined arrays."""
@@ -512,7 +517,8 @@ class TorchCall:
         )
         self.outward = (node,)
         self._of, self._node = of, node
-        self._served = serve.functional().get(node.target)
+        own = of.options.functions or node.target not in serve.functions()
+        self._served = serve.functional().get(node.target) if own else None
 
     def run(self, values: dict[fx.Node, Any]) -> None:
         """Enters the result."""
@@ -524,7 +530,7 @@ class TorchCall:
         if self._served is not None:
             try:
                 return self._served(self._of.options.tier, *args, **how)
-            except (Left, DtypeError):
+            except (Left, DtypeError, DeviceError):
                 pass
         return target(*args, **how)
 

@@ -256,6 +256,7 @@ def test_a_block_of_a_llama_with_gradients(dtype):
     (x,) = matrices((2, 5, 32), dtype=dtype)
     report = compared(function, x, *parameters, strict=True)
     assert set(report.torch) <= {"aten.arange.start", "aten.arange.default"}
+    assert len(report.programs) == 2, "one forward, one backward"
     plain = compared(function, x, *parameters, passes=())
     assert sum(len(p.steps) for p in report.programs) < sum(len(p.steps) for p in plain.programs)
 
@@ -400,8 +401,8 @@ def test_models_of_transformers_with_gradients(name):
     config = getattr(transformers, f"{name}Config")(**SIZES)
     model = getattr(transformers, f"{name}ForCausalLM")(config)
     ids = torch.randint(1, 32, (2, 8))
-    found = []
-    for backend in (in_the_block, pt.Backend(strict=True)):
+    found, mine = [], pt.Backend(strict=True)
+    for backend in (in_the_block, mine):
         torch._dynamo.reset()
         model.zero_grad()
         compiled = torch.compile(model, backend=backend, fullgraph=True)
@@ -410,6 +411,7 @@ def test_models_of_transformers_with_gradients(name):
             made.loss.backward()
         found.append([made.logits.detach(), *(p.grad for p in model.parameters())])
     assert all(map(same, *found))
+    assert len(mine.report().programs) == 2, "one forward, one backward"
 
 
 def test_decoding_with_a_static_cache():

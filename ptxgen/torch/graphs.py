@@ -274,8 +274,9 @@ _REFUSED = (Left, PtxgenError, NotImplementedError)
 class Schedule:
     """A graph of known sizes: programs, and calls of PyTorch's own, in order.
 
-    A node's level is how many calls of PyTorch lie before it, one behind the other. All nodes of
-    one level that are known are one program.
+    A node's level is how many calls of PyTorch lie before it, one behind the other, those left out
+    that read nothing of a program: they are level 0, and programs begin with 1. All nodes of one
+    level that are known are one program.
     """
 
     def __init__(
@@ -288,6 +289,7 @@ class Schedule:
         self._attributes = [n for n in self.nodes if n.op == "get_attr"]
         self.likes = {n: self._like(n.meta.get("val")) for n in self.nodes}
         self.known = self._classified()
+        self.known -= self._early()
         while alone := self._alone():
             self.known -= alone
         self.levels = self._leveled()
@@ -365,6 +367,22 @@ class Schedule:
             known.add(node)
         return known
 
+    def _early(self) -> set[fx.Node]:
+        """Known nodes of integers alone that calls of PyTorch of such need (those that make masks
+        and places): they are calls, too, before all programs, and cut none.
+        """
+        exact: set[fx.Node] = set()
+        needed: set[fx.Node] = set()
+        for node in self.nodes:
+            dtypes = [x.dtype for x in _flat([self.likes[node]]) if isinstance(x, Like)]
+            real = any(d.is_floating_point or d.is_complex for d in dtypes)
+            if not (real or _mutable(node)) and exact.issuperset(node.all_input_nodes):
+                exact.add(node)
+        for node in reversed(self.nodes):
+            if node in exact and (node in needed or node not in self.known):
+                needed.update(node.all_input_nodes)
+        return self.known & needed & exact
+
     def _alone(self) -> set[fx.Node]:
         """Known nodes that no array goes into, in a level without any: nobody says where."""
         levels = self.levels = self._leveled()
@@ -383,7 +401,9 @@ class Schedule:
         for node in self.nodes:
             calls = [x.op == "call_function" and x not in self.known for x in node.all_input_nodes]
             behind = zip(node.all_input_nodes, calls, strict=True)
-            level = max((levels[x] + (c and node in self.known) for x, c in behind), default=0)
+            # What reads nothing of a program, and writes nothing, is called before the first.
+            first = int(node in self.known or _mutable(node))
+            level = max(first, *(levels[x] + (c and node in self.known) for x, c in behind), 0)
             if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
                 level = drawn = max(level, drawn)  # random numbers are drawn in their order
             levels[node] = level
@@ -467,6 +487,11 @@ class Schedule:
                 values.pop(node, None)
         of = partial(self.value, of=values.__getitem__)
         return fx.node.map_arg(self.output.args[0], of)
+
+
+def _mutable(node: fx.Node) -> bool:
+    op = node.target
+    return isinstance(op, torch._ops.OpOverload) and op._schema.is_mutable
 
 
 def _enqueued(op: Any) -> bool:

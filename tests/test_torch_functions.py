@@ -234,9 +234,9 @@ def test_functions_may_be_pytorchs():
     def function(x, y):
         return (torch.nn.functional.silu(x) * x.exp()) @ y.log().t()
 
-    with pt.batch_invariant(functions=False) as block:
+    with pt.batch_invariant(functions=False, watch=True) as block:
         function(x, y)
-    assert block.served == {"mm": 1}
+    assert block.served == {"mm": 1} and [block.free[n] for n in ("silu", "exp", "log")] == [1] * 3
     report = compared(function, x, y, how=traced, functions=False)
     assert report.torch.keys() == {"aten.silu.default", "aten.exp.default", "aten.log.default"}
 

@@ -137,10 +137,12 @@ def call(b: Any, name: str, op: Any, args: Sequence[Any], options: Mapping[str, 
     """The result of an operator of :data:`FUNCTIONS`, given all arguments; None where it has no
     formula for their dtypes.
     """
-    like = op(*map(_meta, args), **options)
     arrays = [x for x in args if isinstance(x, Buffer)]
+    if any(x.dtype not in SHORT for x in arrays):
+        return None
+    like = op(*map(_meta, args), **options)
     dtype = SHORT.get(NAMES.get(like.dtype, ""), "")
-    if STORED.get(dtype) not in FLOATS or any(x.dtype not in SHORT for x in arrays):
+    if STORED.get(dtype) not in FLOATS:
         return None
     same = scalar_type([SHORT[x.dtype] for x in arrays]) == STORED[dtype]
     spec: list[Any] = []

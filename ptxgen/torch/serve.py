@@ -177,10 +177,12 @@ class _Watch(TorchDispatchMode):
     ) -> Any:
         kwargs = kwargs or {}
         space = func.namespace
-        left = not self.block.functions and func in functions()
-        if func in _overrides.seen and not left:
-            if any(t.layout is not torch.strided for t in _tensors((args, kwargs))):
-                self.block._meet(str(func))  # kernels of another key, not overridden
+        seen, optional = func in _overrides.seen, func in functions()
+        # Kernels of another key are not overridden.
+        odd = seen and any(t.layout is not torch.strided for t in _tensors((args, kwargs)))
+        if seen and not (optional and (odd or not self.block.functions)):
+            if odd:
+                self.block._meet(str(func))
         elif space == "aten":
             if reason(func) is None:  # where autograd is off, composed operators come whole
                 with self:

@@ -469,7 +469,7 @@ def pow_(x: Node, y: Node) -> Node:
     return where((x == 1) | (y == 0), 1, where(undefined, math.nan, result))
 
 
-_POWERS: Mapping[float, Callable[[Node], Node]] = {
+POWERS: Mapping[float, Callable[[Node], Node]] = {
     -2: lambda x: 1 / (x * x),
     -1: lambda x: 1 / x,
     -0.5: lambda x: rsqrt(x),
@@ -479,6 +479,7 @@ _POWERS: Mapping[float, Callable[[Node], Node]] = {
     3: lambda x: x * x * x,
     4: lambda x: (x * x) * (x * x),
 }
+"""What powers with these exponents are made of."""
 
 
 def power(x: Any, y: Any) -> Node:
@@ -486,8 +487,8 @@ def power(x: Any, y: Any) -> Node:
     ``1 / (x * x)``, ``1 / x``, ``rsqrt(x)``, ``sqrt(x)``, ``x``, ``x * x``, ``x * x * x``,
     ``(x * x) * (x * x)``. Else f32 alone is taken.
     """
-    if isinstance(x, Node) and isinstance(y, int | float) and y in _POWERS:
-        return _POWERS[y](x)
+    if isinstance(x, Node) and isinstance(y, int | float) and y in POWERS:
+        return POWERS[y](x)
     return pow_(x, y)
 
 

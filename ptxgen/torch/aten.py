@@ -28,8 +28,10 @@ from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.views import readable
 from ptxgen.program.operation import Op
 from ptxgen.torch.functional import NAMES, accumulated, check_batches, matmul
+from ptxgen.torch.functions import FUNCTIONS, call
 from ptxgen.torch.record import TorchBuilder, function
 from ptxgen.torch.sdpa import attended, fused
+from ptxgen.torch.unserved import overload
 
 Serve = Callable[..., Any]
 UNKNOWN: Final = "unknown"
@@ -576,6 +578,17 @@ def _none_drawn(x: Any, first: tuple[int, ...], dtype: Any) -> tuple[Any, Any]:
     return x.new_zeros(first, dtype=dtype), x.new_zeros((), dtype=dtype)
 
 
+# -- functions ------------------------------------------------------------------------------
+def _elementwise(name: str) -> Serve:
+    def serve(b: Any, tier: str, *args: Any, **options: Any) -> Any:
+        found = call(b, name, overload(f"aten::{name}"), args, options)
+        if found is None:
+            raise Left(ALONE)
+        return found
+
+    return serve
+
+
 # -- the tables -----------------------------------------------------------------------------
 LOWERED: Final[dict[str, Serve]] = {
     "mm": _mm,
@@ -614,6 +627,7 @@ LOWERED: Final[dict[str, Serve]] = {
     "embedding_dense_backward": _embedding_backward,
     "index_add": _index_add,
     "scatter_add": _scatter_add,
+    **{name: _elementwise(name) for name in FUNCTIONS},
 }
 """Operators of ATen, functional forms, as programs."""
 

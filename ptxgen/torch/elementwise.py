@@ -3,13 +3,13 @@
 The block of :class:`ptxgen.torch.batch_invariant` leaves these operators to PyTorch, so a formula
 may stand for one only where its bits follow from IEEE 754: operands are brought to one dtype,
 computed with in f32 (16 bits) or in that dtype, and rounded once. Functions that PyTorch takes from
-a library of mathematics (exp, rsqrt, tanh ...) are not here, nor is what its kernels compute
-differently where they have vectors and where they have not.
+a library of mathematics (exp, rsqrt, tanh ...) are not here but in :mod:`ptxgen.torch.functions`,
+which the block serves, nor is what PyTorch's kernels compute differently where they have vectors
+and where they have not. (``sqrt`` and powers are here for who leaves functions to PyTorch.)
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final
@@ -21,6 +21,7 @@ from ptxgen.numerics.formula import FLOATS, STORED, Node, cast, compare, const, 
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.program.buffer import Buffer
 from ptxgen.torch.aten import UNKNOWN, Left
+from ptxgen.torch.functions import text, value
 from ptxgen.torch.record import NAMES
 
 SAME, COMPARED, CHOSEN = "same", "compared", "chosen"
@@ -102,7 +103,7 @@ def lowered(
     for x in given[first:]:
         if not _taken(x, dtype, kind, name, whole=not out.shape):
             raise Left(UNKNOWN)
-    spec = tuple(None if isinstance(x, Buffer) else _text(x) for x in given)
+    spec = tuple(None if isinstance(x, Buffer) else _told(x) for x in given)
     b.call(_function(name, SHORT[dtype], SHORT[out.dtype], spec), *arrays, out=out)
     return out
 
@@ -132,11 +133,10 @@ def _together(args: Sequence[Any]) -> str:
     return NAMES[torch.result_type(*map(like, args))]
 
 
-def _text(value: Any) -> tuple[str, Any]:
-    """A number: those that are equal may be others."""
-    if not isinstance(value, bool | int | float):
+def _told(x: Any) -> tuple[str, Any]:
+    if not isinstance(x, bool | int | float):
         raise Left(UNKNOWN)
-    return type(value).__name__, struct.pack("<d", value) if isinstance(value, float) else value
+    return text(x)
 
 
 @cache
@@ -146,10 +146,9 @@ def _function(name: str, dtype: str, to: str, spec: tuple[Any, ...]) -> Pointwis
     condition = how == CHOSEN
     names = tuple(f"x{i}" for i, each in enumerate(spec) if each is None)
 
-    def number(text: tuple[str, Any]) -> Node:
-        value = struct.unpack("<d", text[1])[0] if text[0] == "float" else text[1]
+    def number(told: tuple[str, Any]) -> Node:
         kind = float if type in FLOATS else bool if type == "bool" else int
-        return const(kind(value), type)
+        return const(kind(value(told)), type)
 
     def compute(**given: Node) -> Node:
         operands = [

@@ -21,7 +21,7 @@ import torch
 from torch import fx
 
 from ptxgen import graph
-from ptxgen.errors import DtypeError, OptionError, PtxgenError, UnservedError
+from ptxgen.errors import DeviceError, DtypeError, OptionError, PtxgenError, UnservedError
 from ptxgen.ops import OPERATIONS
 from ptxgen.program.buffer import INPUT, Buffer, Memory
 from ptxgen.program.build import ProgramBuilder
@@ -95,18 +95,20 @@ class Report:
 class Options:
     """How graphs are compiled. ``passes``: their names, None for all; ``tier``: of products;
     ``strict``: whether an operator that nothing is known of is refused; ``capture``: whether sizes
-    that come twice are replayed as a CUDA graph (:mod:`ptxgen.torch.replay`).
+    that come twice are replayed as a CUDA graph (:mod:`ptxgen.torch.replay`); ``functions``:
+    whether functions are ptxgen's, as in a block.
     """
 
     passes: tuple[str, ...] | None = None
     tier: str = "auto"
     strict: bool = False
     capture: bool = False
+    functions: bool = True
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Options:
         """Those of ``torch.compile(options=...)``. Raises OptionError."""
-        names = ("passes", "tier", "strict", "capture")
+        names = ("passes", "tier", "strict", "capture", "functions")
         if unknown := sorted(given.keys() - set(names)):
             raise OptionError(f"there is no option {unknown[0]!r}; takes {', '.join(names)}")
         passes = given.get("passes")
@@ -117,6 +119,7 @@ class Options:
             _checked(given.get("tier", "auto")),
             bool(given.get("strict", False)),
             bool(given.get("capture", False)),
+            bool(given.get("functions", True)),
         )
 
 
@@ -128,7 +131,7 @@ class Backend:
     ``options``. ``passes``: the names of those that are done (:data:`ptxgen.graph.PASSES`), all by
     default. ``tier``: of products. ``strict``: whether operators that nothing is known of are
     refused. ``capture``: on a GPU, sizes that come twice are replayed as a CUDA graph where no
-    step waits for the host or draws random numbers.
+    step waits for the host or draws random numbers. ``functions``: as of the block.
 
     Raises OptionError; UnservedError (``strict=True``) when a model is called.
     """
@@ -140,8 +143,10 @@ class Backend:
         tier: str = "auto",
         strict: bool = False,
         capture: bool = False,
+        functions: bool = True,
     ) -> None:
         self._options = {"passes": passes, "tier": tier, "strict": strict, "capture": capture}
+        self._options["functions"] = functions
         Options.of(self._options)
         self._report = Report()
 
@@ -269,8 +274,9 @@ _REFUSED = (Left, PtxgenError, NotImplementedError)
 class Schedule:
     """A graph of known sizes: programs, and calls of PyTorch's own, in order.
 
-    A node's level is how many calls of PyTorch lie before it, one behind the other. All nodes of
-    one level that are known are one program.
+    A node's level is how many calls of PyTorch lie before it, one behind the other, those left out
+    that read nothing of a program: they are level 0, and programs begin with 1. All nodes of one
+    level that are known are one program.
     """
 
     def __init__(
@@ -283,6 +289,7 @@ class Schedule:
         self._attributes = [n for n in self.nodes if n.op == "get_attr"]
         self.likes = {n: self._like(n.meta.get("val")) for n in self.nodes}
         self.known = self._classified()
+        self.known -= self._early()
         while alone := self._alone():
             self.known -= alone
         self.levels = self._leveled()
@@ -326,7 +333,7 @@ class Schedule:
         like = self.likes[node]
         likes = like if isinstance(like, tuple) else (like,)
         device = next(x.device for x in likes if isinstance(x, Like))
-        return Asked(likes, self.options.tier, device.type)
+        return Asked(likes, self.options.tier, device.type, self.options.functions)
 
     def _classified(self) -> set[fx.Node]:
         """The nodes that become steps: each is lowered once, of imagined arrays."""
@@ -360,6 +367,22 @@ class Schedule:
             known.add(node)
         return known
 
+    def _early(self) -> set[fx.Node]:
+        """Known nodes of integers alone that calls of PyTorch of such need (those that make masks
+        and places): they are calls, too, before all programs, and cut none.
+        """
+        exact: set[fx.Node] = set()
+        needed: set[fx.Node] = set()
+        for node in self.nodes:
+            dtypes = [x.dtype for x in _flat([self.likes[node]]) if isinstance(x, Like)]
+            real = any(d.is_floating_point or d.is_complex for d in dtypes)
+            if not (real or _mutable(node)) and exact.issuperset(node.all_input_nodes):
+                exact.add(node)
+        for node in reversed(self.nodes):
+            if node in exact and (node in needed or node not in self.known):
+                needed.update(node.all_input_nodes)
+        return self.known & needed & exact
+
     def _alone(self) -> set[fx.Node]:
         """Known nodes that no array goes into, in a level without any: nobody says where."""
         levels = self.levels = self._leveled()
@@ -378,7 +401,9 @@ class Schedule:
         for node in self.nodes:
             calls = [x.op == "call_function" and x not in self.known for x in node.all_input_nodes]
             behind = zip(node.all_input_nodes, calls, strict=True)
-            level = max((levels[x] + (c and node in self.known) for x, c in behind), default=0)
+            # What reads nothing of a program, and writes nothing, is called before the first.
+            first = int(node in self.known or _mutable(node))
+            level = max(first, *(levels[x] + (c and node in self.known) for x, c in behind), 0)
             if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
                 level = drawn = max(level, drawn)  # random numbers are drawn in their order
             levels[node] = level
@@ -464,6 +489,11 @@ class Schedule:
         return fx.node.map_arg(self.output.args[0], of)
 
 
+def _mutable(node: fx.Node) -> bool:
+    op = node.target
+    return isinstance(op, torch._ops.OpOverload) and op._schema.is_mutable
+
+
 def _enqueued(op: Any) -> bool:
     """Whether an operator does nothing but enqueue kernels that need no host and no seed."""
     if not isinstance(op, torch._ops.OpOverload) or op.is_view:
@@ -512,7 +542,8 @@ class TorchCall:
         )
         self.outward = (node,)
         self._of, self._node = of, node
-        self._served = serve.functional().get(node.target)
+        own = of.options.functions or node.target not in serve.functions()
+        self._served = serve.functional().get(node.target) if own else None
 
     def run(self, values: dict[fx.Node, Any]) -> None:
         """Enters the result."""
@@ -524,7 +555,7 @@ class TorchCall:
         if self._served is not None:
             try:
                 return self._served(self._of.options.tier, *args, **how)
-            except (Left, DtypeError):
+            except (Left, DtypeError, DeviceError):
                 pass
         return target(*args, **how)
 

@@ -20,6 +20,7 @@ from ptxgen.program.build import ProgramBuilder
 from ptxgen.runtime.strided import Ints, contiguous_strides, overlaps_itself
 from ptxgen.torch import elementwise
 from ptxgen.torch.aten import LOWERED, UNKNOWN, Left
+from ptxgen.torch.functions import FUNCTIONS, empty
 from ptxgen.torch.operators import known
 from ptxgen.torch.pointwise import wanted
 from ptxgen.torch.record import NAMES
@@ -45,12 +46,7 @@ class Like:
         """New memory, in which the elements lie as those of the tensor will, where they are
         dense.
         """
-        found = range(len(self.shape))
-        order = sorted(found, key=lambda i: (-self.strides[i], i))
-        if any(s == 0 and n > 1 for s, n in zip(self.strides, self.shape, strict=True)):
-            order = list(found)
-        made = b.empty([self.shape[i] for i in order], NAMES[self.dtype])
-        return made.permuted([order.index(i) for i in found])
+        return empty(b, self.shape, self.strides, NAMES[self.dtype])
 
     def lies(self, x: Buffer) -> bool:
         """Whether a buffer lies so."""
@@ -70,13 +66,14 @@ class Like:
 
 @dataclass(frozen=True)
 class Asked:
-    """How a call is lowered: what its results are like, the tier of products, and the kind of
-    device.
+    """How a call is lowered: what its results are like, the tier of products, the kind of device,
+    and whether functions are ptxgen's.
     """
 
     likes: tuple[Like, ...]
     tier: str
     kind: str
+    functions: bool
 
     @property
     def like(self) -> Like:
@@ -303,9 +300,13 @@ def _lowered(b: ProgramBuilder, op: Any, at: Asked, args: Any, how: Mapping[str,
     if op.namespace != "aten":
         raise Left(UNKNOWN)
     name = name.removeprefix("aten::")
-    if name in LOWERED:
+    if name in LOWERED and (at.functions or name not in FUNCTIONS):
         placed, by_name = _bound(op, args, how)
-        return LOWERED[name](b, at.tier, *placed, **by_name)
+        try:
+            return LOWERED[name](b, at.tier, *placed, **by_name)
+        except Left:
+            if packet not in elementwise.SERVED:
+                raise
     if packet in MOVES:
         return MOVES[packet](b, at, *args, **how)
     if packet in elementwise.SERVED and "out" not in how:

@@ -20,9 +20,10 @@ import torch
 from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ptxgen.errors import DtypeError, PtxgenError, UnservedError
+from ptxgen.errors import DeviceError, DtypeError, PtxgenError, UnservedError
 from ptxgen.numerics.option import Option
 from ptxgen.program.invoke import Frame, invoke
+from ptxgen.program.launch import remember
 from ptxgen.program.parameters import ARRAY, NEEDED, OPTION, OPTIONAL, Parameter
 from ptxgen.program.prepared import Hooks, Memo
 from ptxgen.torch.aten import (
@@ -38,6 +39,7 @@ from ptxgen.torch.aten import (
     Serve,
     operation,
 )
+from ptxgen.torch.functions import FUNCTIONS
 from ptxgen.torch.module import _checked
 from ptxgen.torch.record import PLAIN
 from ptxgen.torch.unserved import overload, reason
@@ -83,8 +85,10 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
     lists:
 
     - **served**: products, sums, means, variances, softmax, norms, attention and their backward
-      passes (:data:`ptxgen.torch.aten.SERVED` and ``RECORDED``) are computed by ptxgen;
-    - **free**: pointwise functions, copies, views, exact results need no serving
+      passes (:data:`ptxgen.torch.aten.SERVED` and ``RECORDED``) are computed by ptxgen, and, unless
+      ``functions=False``, so are exp, tanh, silu and their kin
+      (:data:`ptxgen.torch.functions.FUNCTIONS`);
+    - **free**: other pointwise operators, copies, views, exact results need no serving
       (:mod:`ptxgen.torch.unserved` has the rules and the reasons). They are not touched, so they
       cost what they did;
     - **unknown**: everything else, and on tensors of other devices whatever is not free, is
@@ -100,6 +104,10 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
     the one entered last counts, and its ``tier`` is what products have. A block may be entered
     again. What ``torch.compile`` made runs uncompiled inside. Entering takes some milliseconds.
 
+    ``functions``: whether the elementwise functions of PyTorch's libraries of mathematics are
+    replaced by those of :mod:`ptxgen.functions`. Rows do not depend on the batch either way; with
+    them a model's numbers do not depend on versions of PyTorch and CUDA.
+
     Raises UnservedError (``strict=True``), and PtxgenError where PyTorch is too old.
     """
 
@@ -110,8 +118,10 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
         strict: bool = False,
         watch: bool = False,
         allow: Collection[str] = (),
+        functions: bool = True,
     ) -> None:
         self.tier = _checked(tier)
+        self.functions = functions
         self.strict = strict
         self.allow = frozenset(allow)
         self._report = Report()
@@ -167,9 +177,12 @@ class _Watch(TorchDispatchMode):
     ) -> Any:
         kwargs = kwargs or {}
         space = func.namespace
-        if func in _overrides.seen:
-            if any(t.layout is not torch.strided for t in _tensors((args, kwargs))):
-                self.block._meet(str(func))  # kernels of another key, not overridden
+        seen, optional = func in _overrides.seen, func in functions()
+        # Kernels of another key are not overridden.
+        odd = seen and any(t.layout is not torch.strided for t in _tensors((args, kwargs)))
+        if seen and not (optional and (odd or not self.block.functions)):
+            if odd:
+                self.block._meet(str(func))
         elif space == "aten":
             if reason(func) is None:  # where autograd is off, composed operators come whole
                 with self:
@@ -303,6 +316,13 @@ def functional() -> Mapping[Any, Serve]:
     return {**_rows(), **dict(_forms(_rows())), **put}
 
 
+@functools.cache
+def functions() -> Collection[Any]:
+    """The operators among them that need no serving, but have a formula."""
+    rows = {op: _rows()[op] for name in FUNCTIONS if (op := overload(f"aten::{name}"))}
+    return {*rows, *(form for form, _ in _forms(rows))}
+
+
 def _put(tier: str, x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     if not accumulate:
         raise Left(ALONE)  # before the copy
@@ -349,7 +369,8 @@ def _plan(
 def _counted(key: str, forms: Mapping[Any, Serve]) -> Iterator[tuple[Any, str, Make]]:
     """On a device that is not served."""
     for op in _operators():
-        if _has(op.name(), key) and (op in forms or reason(op) is None):
+        served = op in forms and op not in functions()
+        if _has(op.name(), key) and (served or reason(op) is None):
             yield op, key, _serving(op)
 
 
@@ -365,7 +386,7 @@ def _forms(rows: dict[Any, Serve]) -> Iterator[tuple[Any, Serve]]:
     for op, serve in rows.items():
         if op is None:
             continue
-        packet, which = op.overloadpacket, op._schema.overload_name
+        packet, types = op.overloadpacket, [str(a.type) for a in op._schema.arguments]
         for name in packet.overloads():
             form = getattr(packet, name)
             arguments = form._schema.arguments
@@ -374,9 +395,10 @@ def _forms(rows: dict[Any, Serve]) -> Iterator[tuple[Any, Serve]]:
             if outs and given == [(a.name, str(a.type)) for a in op._schema.arguments]:
                 yield form, _to_out(serve, outs)
         in_place = getattr(torch.ops.aten, f"{packet.__name__}_", None)
-        found = getattr(in_place, which or "default", None)
-        if found is not None:
-            yield found, _in_place(serve)
+        for name in in_place.overloads() if in_place is not None else ():
+            form = getattr(in_place, name)
+            if [str(a.type) for a in form._schema.arguments] == types:
+                yield form, _in_place(serve)
 
 
 def _to_out(serve: Serve, outs: list[str]) -> Serve:
@@ -386,6 +408,7 @@ def _to_out(serve: Serve, outs: list[str]) -> Serve:
         targets = [options.pop(name) for name in outs]
         found = serve(tier, *args, **options)
         for target, y in zip(targets, found if len(outs) > 1 else (found,), strict=True):
+            _check_cast(y, target)
             if target.shape != y.shape:
                 target.resize_(y.shape)
             target.copy_(y)
@@ -398,9 +421,17 @@ def _in_place(serve: Serve) -> Serve:
     """``serve``, written to its first argument."""
 
     def in_place(tier: str, input: Any, *args: Any, **options: Any) -> Any:
-        return input.copy_(serve(tier, input, *args, **options))
+        found = serve(tier, input, *args, **options)
+        _check_cast(found, input)
+        return input.copy_(found)
 
     return in_place
+
+
+def _check_cast(found: Any, target: Any) -> None:
+    """Leaves results that PyTorch does not write to memory of such a dtype, in its own words."""
+    if not torch.can_cast(found.dtype, target.dtype):
+        raise Left(UNKNOWN)
 
 
 def _exact(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
@@ -439,6 +470,9 @@ class _Plain(Option):
 
 
 _TIER = Parameter("tier", OPTION, "auto", True, Option())
+_TOLD = ("_default_dtype()",)
+"""What else decides a function: what integers become."""
+_TELLING = {"_default_dtype": torch.get_default_dtype}
 _memos: dict[tuple[str, bool], Memo] = {}
 """Codes of each operator, by name; they outlive blocks."""
 
@@ -464,12 +498,15 @@ def _frame(
     whose calls go to ``missed`` if it is to record them.
     """
     checks = ("block is not None", *(("forward_ad._current_level < 0",) if above else ()))
+    keyed: tuple[str, ...] = ("block.tier",)
+    if op in functions():
+        checks, keyed = (*checks, "block.functions"), (*keyed, *_TOLD)
     hooks = Hooks(
         before=("block = blocks[-1] if blocks else None",),
         checks=checks,
-        keyed=("block.tier",),
+        keyed=keyed,
         hit=("counts = block.served", "counts[name] = counts.get(name, 0) + 1"),
-        names={"blocks": blocks, "name": name, "forward_ad": forward_ad},
+        names={"blocks": blocks, "name": name, "forward_ad": forward_ad, **_TELLING},
         watched=above,
     )
     takes = _parameters(op)
@@ -500,16 +537,15 @@ def _functional(name: str) -> Serve:
         return DIRECT[name]
 
     @functools.cache
-    def frame() -> Frame:
-        return Frame(
-            operation(name, LOWERED[name], _parameters(overload(f"aten::{name}"))), copies=True
-        )
+    def function() -> Callable[..., Any]:
+        op = operation(name, LOWERED[name], _parameters(overload(f"aten::{name}")))
+        hooks = Hooks(keyed=_TOLD, names=_TELLING) if name in FUNCTIONS else Hooks()
+        return Frame(op, copies=True, hooks=hooks).function
 
     def serve(tier: str, *args: Any, **named: Any) -> Any:
-        given = frame().op.bound(args, {**named, "tier": tier})
         with _unrecorded():
             try:
-                return invoke(frame(), given)
+                return function()(*args, **named, tier=tier)
             except Left as left:
                 if left.args[0] != PARTS or name not in DIRECT:
                     raise
@@ -528,13 +564,18 @@ def _serving(op: Any, lower: Serve | None = None, direct: Serve | None = None) -
     """An operator below autograd: by its program, and by a function of tensors where there is none
     or what that leaves is made of PARTS. Where there is neither, it is only counted.
     """
-    name, qualified = op.overloadpacket.__name__, str(op)
+    name, qualified, optional = op.overloadpacket.__name__, str(op), op in functions()
 
     def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
-        def served(ways: list[Callable[[str], Any]], args: Any, options: Any) -> Any:
-            if not blocks:
+        free: dict[Any, bool] = {}  # calls of functions that have no formula
+
+        def served(ways: list[Callable[[str], Any]], args: Any, options: Any, key: Any) -> Any:
+            if not blocks or (optional and not blocks[-1].functions):
                 return original(*args, **options)
             block, why = blocks[-1], UNKNOWN
+            if key in free:
+                block.free[name] += 1
+                return original(*args, **options)
             if direct is not None:
                 ways.append(lambda tier: direct(tier, *args, **options))
             for way in ways:
@@ -545,11 +586,13 @@ def _serving(op: Any, lower: Serve | None = None, direct: Serve | None = None) -
                     return found
                 except Left as left:
                     why = left.args[0]
-                except DtypeError:
+                except (DtypeError, DeviceError):
                     why = UNKNOWN
                 if why != PARTS:
                     break
-            if why == ALONE or _exact(args, options):
+            if optional and key is not None:
+                remember(free, key, True)
+            if why == ALONE or optional or _exact(args, options):
                 block.free[name] += 1
             else:
                 block._meet(qualified)
@@ -557,13 +600,29 @@ def _serving(op: Any, lower: Serve | None = None, direct: Serve | None = None) -
 
         def missed(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
             way = functools.partial(_carried_out, frame, memo, key, args)
-            return served([way], *_split(frame, args))
+            return served([way], *_split(frame, args), key)
 
         if lower is not None:
             return _frame(op, name, lower, blocks, missed, above=False).function
-        return lambda *args, **options: served([], args, options)
+        return lambda *args, **options: served([], _whole(op, args, options), options, None)
 
     return make
+
+
+def _whole(op: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The arguments of an ``out=`` form. PyTorch's power of a number calls that of tensors, where a
+    wrapped number comes as a plain one: here it is a tensor again.
+    """
+    out = options.get("out")
+    if out is None:
+        return args
+    pairs = zip(args, op._schema.arguments, strict=False)
+    return tuple(
+        torch.tensor(x, dtype=out.dtype, device=out.device)
+        if str(a.type) == "Tensor" and not isinstance(x, torch.Tensor)
+        else x
+        for x, a in pairs
+    )
 
 
 def _above(op: Any, name: str, lower: Serve, recorded: Serve | None) -> Make:

@@ -7,6 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 pt = pytest.importorskip("ptxgen.torch")
 test_graph = pytest.importorskip("test_graph")
+functions = pytest.importorskip("test_torch_functions")
 pytestmark = pytest.mark.gpu
 
 
@@ -27,7 +28,24 @@ def test_elementwise_operators_have_pytorchs_bits(dtype):
     def all_of_them(x, y):
         return tuple(f(x, y) for f in test_graph.ELEMENTWISE.values())
 
-    test_graph.compared(all_of_them, x.cuda(), y.cuda(), how=test_graph.traced, passes=())
+    how = {"how": test_graph.traced, "passes": (), "functions": False}
+    test_graph.compared(all_of_them, x.cuda(), y.cuda(), **how)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
+def test_functions_have_the_oracles_bits(dtype):
+    functions.test_block_graph_and_oracle_give_the_same_bits(dtype, "cuda")
+
+
+def test_functions_have_pytorchs_dtypes_and_strides():
+    functions.test_dtypes_are_pytorchs("cuda")
+
+
+def test_a_function_of_a_tensor_of_the_cpu():
+    x = torch.rand(5, device="cuda")
+    with pt.batch_invariant(strict=True) as block:
+        y = x ** torch.tensor(2.5)
+    assert torch.equal(y, x ** torch.tensor(2.5)) and block.free["pow"] == 1
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

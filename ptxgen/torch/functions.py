@@ -1,0 +1,213 @@
+"""The elementwise functions of models: operators of ATen as formulas of :mod:`ptxgen.functions`.
+
+PyTorch takes these from libraries of mathematics, whose bits are their own. Inside of
+:class:`ptxgen.torch.batch_invariant`, and in compiled graphs, they have those of a formula each:
+a row of :data:`FUNCTIONS`. What PyTorch says of an operator holds: which dtype and strides the
+result has. Operands are brought to that dtype, 16 bits are computed with in f32, and the result is
+rounded once. A function that has no f64 leaves that to PyTorch.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, Final
+
+import torch
+
+from ptxgen.errors import DtypeError, FormulaError
+from ptxgen.numerics import functions as f
+from ptxgen.numerics.dtype import NAMES as SHORT
+from ptxgen.numerics.formula import FLOATS, STORED, Function, Node, cast, fma, where
+from ptxgen.numerics.pointwise import scalar_type
+from ptxgen.ops.pointwise import Pointwise
+from ptxgen.program.buffer import Buffer
+from ptxgen.runtime.strided import Ints
+from ptxgen.torch.record import NAMES
+
+_hex = float.fromhex
+LOG10_E: Final = {
+    "f32": (_hex("0x1.bcb7b2p-2"), _hex("-0x1.5b235ep-27")),
+    "f64": (_hex("0x1.bcb7b1526e50ep-2"), _hex("0x1.95355baaafad3p-57")),
+}
+"""``1 / log(10)`` as a sum of two numbers of a type."""
+
+
+# -- formulas ---------------------------------------------------------------------------------
+def _of_result(function: Function) -> Callable[[Node, Node], Node]:
+    """The gradient of a function whose slope is one of its result."""
+
+    def backward(dy: Node, y: Node) -> Node:
+        assert function.slope is not None, "rows have slopes"
+        return dy * function.slope(y, y)[0]
+
+    return backward
+
+
+def _of_argument(function: Function) -> Callable[[Node, Node], Node]:
+    """The gradient of a function."""
+
+    def backward(dy: Node, x: Node) -> Node:
+        assert function.slope is not None, "rows have slopes"
+        return dy * function.slope(x, function(x))[0]
+
+    return backward
+
+
+_GELU: Final = {"none": f.gelu, "tanh": f.gelu_tanh}
+
+
+def _gelu(x: Node, approximate: str) -> Node:
+    return _GELU[approximate](x)
+
+
+def _gelu_backward(dy: Node, x: Node, approximate: str) -> Node:
+    return _of_argument(_GELU[approximate])(dy, x)
+
+
+def _log10(x: Node) -> Node:
+    high, low = LOG10_E[x.type]
+    y = f.log(x)
+    return where(abs(y) < float("inf"), fma(y, high, y * low), y)
+
+
+def _softplus(x: Node, beta: Node, threshold: Node) -> Node:
+    return where(x * beta > threshold, x, f.softplus(x * beta) / beta)
+
+
+def _softplus_backward(dy: Node, x: Node, beta: Node, threshold: Node) -> Node:
+    return where(x * beta > threshold, dy, dy * f.sigmoid(x * beta))
+
+
+def _mish(x: Node) -> Node:
+    return x * f.tanh(f.softplus(x))
+
+
+def _mish_backward(dy: Node, x: Node) -> Node:
+    t = f.tanh(f.softplus(x))
+    return dy * fma(x * f.sigmoid(x), fma(-t, t, 1), t)
+
+
+def _elu(x: Node, alpha: Node, scale: Node, input_scale: Node) -> Node:
+    return where(x > 0, x * scale, f.expm1(x * input_scale) * (alpha * scale))
+
+
+def _celu(x: Node, alpha: Node) -> Node:
+    return where(x > 0, x, f.expm1(x / alpha) * alpha)
+
+
+def _elu_backward(
+    dy: Node, alpha: Node, scale: Node, input_scale: Node, of_result: bool, x: Node
+) -> Node:
+    """Of the argument, or of the result."""
+    below = alpha * scale
+    low = input_scale * (x + below if of_result else below * f.exp(x * input_scale))
+    return where(x <= 0, dy * low, dy * scale)
+
+
+FUNCTIONS: Final[dict[str, Callable[..., Node]]] = {
+    **{name: getattr(f, name) for name in ("exp", "exp2", "expm1", "log", "log2", "log1p")},
+    **{name: getattr(f, name) for name in ("sqrt", "rsqrt", "sin", "cos", "tan", "atan", "erf")},
+    **{name: getattr(f, name) for name in ("tanh", "sigmoid", "silu")},
+    "log10": _log10,
+    "pow.Tensor_Scalar": f.power,
+    "pow.Scalar": f.power,
+    "pow.Tensor_Tensor": f.power,
+    "gelu": _gelu,
+    "softplus": _softplus,
+    "mish": _mish,
+    "elu": _elu,
+    "celu": _celu,
+    "tanh_backward": _of_result(f.tanh),
+    "sigmoid_backward": _of_result(f.sigmoid),
+    "silu_backward": _of_argument(f.silu),
+    "gelu_backward": _gelu_backward,
+    "softplus_backward": _softplus_backward,
+    "mish_backward": _mish_backward,
+    "elu_backward": _elu_backward,
+}
+"""Operators by their names, and what each computes of its arguments: tensors and numbers as values
+of a formula, what is neither as it is.
+"""
+
+
+# -- calls of them ------------------------------------------------------------------------------
+def call(b: Any, name: str, op: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    """The result of an operator of :data:`FUNCTIONS`, given all arguments; None where it has no
+    formula for their dtypes.
+    """
+    arrays = [x for x in args if isinstance(x, Buffer)]
+    if any(x.dtype not in SHORT for x in arrays):
+        return None
+    like = op(*map(_meta, args), **options)
+    dtype = SHORT.get(NAMES.get(like.dtype, ""), "")
+    if STORED.get(dtype) not in FLOATS:
+        return None
+    same = scalar_type([SHORT[x.dtype] for x in arrays]) == STORED[dtype]
+    spec: list[Any] = []
+    given: list[Any] = []
+    for x in args:
+        array = isinstance(x, Buffer)
+        if array or (same and _number(x) and not (name[:3] == "pow" and x in f.POWERS)):
+            given.append(x)
+            spec.append(SHORT[x.dtype] if array else None)
+        else:
+            spec.append(text(x))
+    function = _function(name, dtype, tuple(spec), tuple(options.items()))
+    out = empty(b, like.shape, like.stride(), NAMES[like.dtype])
+    try:
+        return b.call(function, *given, out=out)
+    except (DtypeError, FormulaError):
+        return None
+
+
+def _meta(x: Any) -> Any:
+    if not isinstance(x, Buffer):
+        return x
+    how: dict[str, Any] = {"dtype": getattr(torch, x.dtype), "device": "meta"}
+    return torch.empty_strided(x.shape, x.strides, **how)
+
+
+def _number(x: Any) -> bool:
+    return isinstance(x, int | float) and not isinstance(x, bool)
+
+
+def text(value: Any) -> tuple[str, Any]:
+    """A number, or what is none: those that are equal may be others."""
+    return type(value).__name__, struct.pack("<d", value) if isinstance(value, float) else value
+
+
+def value(text: tuple[str, Any]) -> Any:
+    """What :func:`text` is of."""
+    return struct.unpack("<d", text[1])[0] if text[0] == "float" else text[1]
+
+
+@cache
+def _function(
+    name: str, dtype: str, spec: tuple[Any, ...], options: tuple[tuple[str, Any], ...]
+) -> Pointwise:
+    """The formula of an operator that computes a ``dtype``. ``spec``: of each argument the dtype of
+    an array, None for a number that is given with each call, or what :func:`text` is of it.
+    """
+    names = tuple(f"x{i}" for i, each in enumerate(spec) if not isinstance(each, tuple))
+
+    def compute(**given: Node) -> Node:
+        operands = [
+            value(each) if isinstance(each, tuple)
+            else given[f"x{i}"] if each in (None, dtype)
+            else cast(given[f"x{i}"], dtype)
+            for i, each in enumerate(spec)
+        ]  # fmt: skip
+        return FUNCTIONS[name](*operands, **dict(options))
+
+    return Pointwise(compute, name.partition(".")[0], names)
+
+
+def empty(b: Any, shape: Ints, strides: Ints, dtype: str) -> Buffer:
+    """New memory, in which elements lie in the order of these strides, one behind the other."""
+    order = list(range(len(shape)))
+    if not any(s == 0 and n > 1 for s, n in zip(strides, shape, strict=True)):
+        order.sort(key=lambda i: (-strides[i], i))
+    made: Buffer = b.empty([shape[i] for i in order], dtype)
+    return made.permuted([order.index(i) for i in range(len(shape))])

@@ -10,8 +10,10 @@ import ptxgen
 from ptxgen import functions as f
 from ptxgen import graph
 from ptxgen.ops import OPERATIONS
+from ptxgen.program.arena import check, least, place
 from ptxgen.program.buffer import imagined
 from ptxgen.program.build import ProgramBuilder
+from ptxgen.program.execute import lives
 
 
 def program(function, *shapes):
@@ -82,6 +84,56 @@ def test_a_copy_stays_where_what_it_is_of_changes():
     assert steps(after) == steps(before) == ["mul", "copy", "fill", "add", "softmax"]
 
 
+def test_what_is_written_to_a_callers_memory_is_written_at_once():
+    b = ProgramBuilder(OPERATIONS)
+    x, y = (b.input(n, imagined((4, 8), "float32"), written=n == "x") for n in "xy")
+    old = b.softmax(x)
+    new = b.copied(x)  # a version of x, of which a row is another
+    b.copied(b.add(x.one(0, 1), y.one(0, 2)), new.one(0, 1))
+    read = b.softmax(new)
+    b.copied(new, x)
+    before = b.finish((old, read, b.softmax(x)))
+    after, (done,) = graph.apply(before, ["inplace"])
+    assert steps(after) == ["softmax", "add", "softmax", "softmax"]
+    assert {m.name for s in after.steps for m in {w.memory for w in s.writes()}} >= {"x"}
+    assert done.steps == (7, 4)
+
+
+def test_what_is_read_later_is_not_written_over():
+    for late in ("x", "part", "copy"):
+        b = ProgramBuilder(OPERATIONS)
+        x = b.input("x", imagined((4, 8), "float32"), written=True)
+        new = b.copied(x)
+        b.fill(new.one(0, 1), 1.0, out=new.one(0, 1))
+        found = b.softmax(x if late == "x" else x.narrowed(0, 1, 2) if late == "part" else new)
+        if late == "copy":
+            b.fill(new.one(0, 2), 2.0, out=new.one(0, 2))
+            b.copied(new, x)
+            b.fill(new.one(0, 3), 3.0, out=new.one(0, 3))
+            found = b.softmax(new)
+        else:
+            b.copied(new, x)
+        before = b.finish(found)
+        assert steps(graph.apply(before, ["inplace"])[0]) == steps(before)
+
+
+def test_elementwise_steps_write_over_what_ends():
+    b = ProgramBuilder(OPERATIONS)
+    x = b.input("x", imagined((4, 8), "float32"))
+    first = b.softmax(x)
+    second = b.exp(first)
+    kept = b.exp(second)
+    other = b.add(kept, kept.permuted((0, 1)))
+    before = b.finish(b.softmax(b.mul(b.softmax(other), kept)))
+    after, _ = graph.apply(before, ["reuse"])
+    assert len(before.temporaries) == 6 and len(after.temporaries) == 3
+    turned = ProgramBuilder(OPERATIONS)
+    x = turned.input("x", imagined((8, 8), "float32"))
+    y = turned.softmax(x)
+    before = turned.finish(turned.softmax(turned.add(y, y.permuted((1, 0)))))
+    assert len(graph.apply(before, ["reuse"])[0].temporaries) == 2
+
+
 UNARY = {
     "scale": lambda x: f.mul(x, 0.3),
     "exp": lambda x: f.exp(x),
@@ -138,3 +190,28 @@ def test_random_programs_keep_their_bits(data, names):
 
 def _all(found):
     return found if isinstance(found, tuple) else (found,)
+
+
+def test_arenas_of_random_programs_are_next_to_what_lives_at_once():
+    rng, ratios = numpy.random.default_rng(1), []
+    for _ in range(25):
+        chosen = rng.choice([n for n in (*UNARY, *BINARY, *BINARY) if n != "turned"], 24)
+        back = rng.integers(1, 9, (24, 2))
+
+        def function(x, y, chosen=chosen, back=back):
+            found = [x, y]
+            for name, (i, j) in zip(chosen, back, strict=True):
+                a, b = found[-min(i, len(found))], found[-min(j, len(found))]
+                found.append(full(UNARY[name](a)) if name in UNARY else BINARY[name](a, b))
+            return found[-1]
+
+        before = program(function, (4, 3, 4), (4, 3, 4))
+        for of in (before, graph.fewer(before)):
+            pieces = [p._replace(nbytes=p.nbytes * 64) for p in lives(of)]
+            offsets, nbytes = place(pieces)
+            check(pieces, offsets)
+            if pieces:
+                ratios.append(nbytes / least(pieces))
+    mean, worst = float(numpy.exp(numpy.mean(numpy.log(ratios)))), max(ratios)
+    assert mean <= 1.05, (mean, worst)
+    print(f"arenas: {mean:.3f} of what lives at once, at worst {worst:.3f}")

@@ -14,6 +14,7 @@ from typing import Any, Final
 from ptxgen.errors import OptionError
 from ptxgen.graph.fuse import fused
 from ptxgen.graph.inplace import copied, reused, written_in_place
+from ptxgen.graph.residual import normed
 from ptxgen.program.buffer import INPUT, RESULT, TEMPORARY, Buffer, Memory
 from ptxgen.program.step import Program, Step
 
@@ -150,6 +151,13 @@ def fuse(program: Program) -> Program:
     return _with(program, fused(program))
 
 
+def residual(program: Program) -> Program:
+    """Sums of two arrays whose rows are normalised are made by the norm: one step writes both. It
+    comes behind ``fuse``: what is fused into a sum saves more.
+    """
+    return _with(program, normed(program))
+
+
 def inplace(program: Program) -> Program:
     """What is copied to memory of the caller's is written there at once, where nobody reads what
     was there before.
@@ -167,6 +175,7 @@ PASSES: Final[dict[str, Pass]] = {
     "common": common,
     "copies": copies,
     "fuse": fuse,
+    "residual": residual,
     "dead": dead,
     "reuse": reuse,
 }

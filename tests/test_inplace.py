@@ -129,7 +129,12 @@ def smoothed(c, x):
     return y
 
 
-OTHERS = (returned, late, smoothed)
+def added(c, x):
+    c.index_put_((places(c) % 2, places(c)), x[0, :2], accumulate=True)
+    return c * x
+
+
+OTHERS = (added, returned, late, smoothed)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -43,6 +43,8 @@ SMALL_KEYS = 512
 COUNT = 15
 MODELS = ("Mixtral", "Qwen3", "Gemma2", "Phi3")
 """Models of ``transformers``, the first a mixture of experts."""
+TOKENS = 4, 64
+"""Sequences and tokens of each that these are given."""
 SIZES: Mapping[str, Any] = {
     "vocab_size": 1024,
     "hidden_size": 512,
@@ -246,12 +248,14 @@ class Bench:
             config = getattr(transformers, f"{name}Config")(**SIZES)
             made = getattr(transformers, f"{name}ForCausalLM")(config).to(self.device).eval()
             made = made.to(measure.torch_dtype(self.torch, self.shape.dtype)).requires_grad_(False)
-            ids = self._drawn(replace(self.shape, vocabulary=SIZES["vocab_size"]), 4, 64)
+            ids = self._drawn(replace(self.shape, vocabulary=SIZES["vocab_size"]), *TOKENS)
 
             def work(made: Any = made, ids: Any = ids) -> Any:
                 return made(input_ids=ids, use_cache=False).logits
 
-            yield self._row("models", f"{name} 4 x 64", self._without_gradients(work))
+            yield self._row(
+                "models", f"{name} {TOKENS[0]} x {TOKENS[1]}", self._without_gradients(work)
+            )
 
 
 PARTS = ("forward", "training", "decode", "small", "host", "models")

@@ -40,7 +40,7 @@ from ptxgen.torch.module import _checked
 from ptxgen.torch.record import NAMES
 from ptxgen.torch.replay import Replay
 from ptxgen.torch.unserved import reason
-from ptxgen.torch.updates import IN_PLACE, Update, in_place, readers, updates, views
+from ptxgen.torch.updates import IN_PLACE, Update, in_place, puts, readers, updates, views
 
 SIZES_MAX = 64
 """Most sets of sizes of one graph that are kept."""
@@ -532,7 +532,7 @@ class Schedule:
         op = node.target
         if not isinstance(op, torch._ops.OpOverload) or op.is_view:
             return isinstance(op, torch._ops.OpOverload)
-        if op in IN_PLACE:  # a mask is counted by the host
+        if puts(node):  # a mask is counted by the host
             likes = [self.likes[x] for x in node.all_input_nodes]
             return all(not isinstance(x, Like) or x.dtype is not torch.bool for x in likes[1:])
         drawn = torch.Tag.nondeterministic_seeded in op.tags

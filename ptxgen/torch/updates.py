@@ -50,6 +50,12 @@ def packet(node: fx.Node) -> str:
     return getattr(getattr(node.target, "overloadpacket", None), "__name__", "")
 
 
+def puts(node: fx.Node) -> bool:
+    """Whether a call of PyTorch's puts values in their places, and adds none."""
+    added = node.args[3] if len(node.args) > 3 else node.kwargs.get("accumulate", False)
+    return node.target in IN_PLACE and (packet(node) != "index_put" or added is False)
+
+
 def views(of: fx.Node) -> Iterator[fx.Node]:
     """Nodes that may share memory with one, itself first."""
     yield of
@@ -109,8 +115,7 @@ def in_place(
             return False
         if new not in known:
             others = [*_nodes(new.args[1:]), *_nodes(tuple(new.kwargs.values()))]
-            added = packet(new) == "index_put" and len(new.args) > 3 and new.args[3]
-            if new.target not in IN_PLACE or added or new.args[0] is not old:
+            if not puts(new) or new.args[0] is not old:
                 return False
             if not shared.isdisjoint(others):
                 return False

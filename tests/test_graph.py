@@ -382,7 +382,7 @@ def test_a_loss():
 
 
 def test_bad_options():
-    with pytest.raises(OptionError, match="passes has 'x'; takes common"):
+    with pytest.raises(OptionError, match="passes has 'x'; takes inplace"):
         pt.Backend(passes=["x"])
     with pytest.raises(OptionError, match="tier is 'x'"):
         pt.Backend(tier="x")

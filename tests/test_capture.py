@@ -153,15 +153,18 @@ def test_what_needs_gradients_is_refused() -> None:
 
 
 def test_places_of_what_lives_at_once_do_not_overlap() -> None:
-    """Of random lives; and no more memory than twice what lives at once."""
+    """Of random lives; and next to no more memory than what lives at once."""
     from ptxgen.program.arena import Piece, least
 
-    for _ in range(50):
+    ratios, rng = [], np.random.default_rng(7)
+    for _ in range(200):
         pieces = []
-        for _ in range(int(RNG.integers(1, 30))):
-            first = int(RNG.integers(0, 20))
-            size, last = int(RNG.integers(1, 5000)), first + int(RNG.integers(0, 6))
+        for _ in range(int(rng.integers(1, 40))):
+            first = int(rng.integers(0, 30))
+            size, last = int(rng.integers(1, 50000)), first + int(rng.integers(0, 8))
             pieces.append(Piece(size, first, last))
         offsets, nbytes = place(pieces)
         check(pieces, offsets)
-        assert least(pieces) <= nbytes <= 2 * least(pieces)
+        ratios.append(nbytes / least(pieces))
+    mean, worst = float(np.exp(np.mean(np.log(ratios)))), max(ratios)
+    assert 1 <= mean <= 1.05 and worst <= 1.4, (mean, worst)

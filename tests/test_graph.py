@@ -354,6 +354,23 @@ def test_operations_of_the_library():
     assert not report.torch
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_residual_norms(dtype):
+    """Without gradients; with them, moments are kept, and the sum stays a step."""
+
+    def function(x, y, w, v):
+        x = x + y @ v
+        x = x + functional.layer_norm(x, (16,), w, w) @ v
+        return functional.layer_norm(x, (16,), w) @ v, x
+
+    tensors = matrices((3, 5, 16), (3, 5, 16), (16,), (16, 16), grad=False, dtype=dtype)
+    found = compared(function, *tensors), compared(function, *tensors, passes=["fuse", "dead"])
+    counts = [sum(len(p.steps) for p in report.programs) for report in found]
+    assert counts[1] - counts[0] == 2
+    assert "residual: " in str(found[0])
+    compared(function, *matrices((3, 5, 16), (3, 5, 16), (16,), (16, 16), dtype=dtype))
+
+
 def test_a_loss():
     def function(x, w, targets):
         return functional.cross_entropy(x @ w, targets)
@@ -362,7 +379,7 @@ def test_a_loss():
 
 
 def test_bad_options():
-    with pytest.raises(OptionError, match="passes has 'x'; takes common"):
+    with pytest.raises(OptionError, match="passes has 'x'; takes inplace"):
         pt.Backend(passes=["x"])
     with pytest.raises(OptionError, match="tier is 'x'"):
         pt.Backend(tier="x")

@@ -41,13 +41,13 @@ class Shape:
 class Llama:
     """Weights, and the passes that read them: RMS norm, rotary positions, grouped heads, SwiGLU."""
 
-    def __init__(self, torch: Any, shape: Shape) -> None:
-        self.torch, self.shape = torch, shape
-        random = torch.Generator(device="cuda").manual_seed(0)
+    def __init__(self, torch: Any, shape: Shape, device: str = "cuda") -> None:
+        self.torch, self.shape, self.device = torch, shape, device
+        random = torch.Generator(device=device).manual_seed(0)
         dtype = measure.torch_dtype(torch, shape.dtype)
 
         def weight(n: int, k: int) -> Any:
-            values = torch.randn(n, k, device="cuda", generator=random)
+            values = torch.randn(n, k, device=device, generator=random)
             return (values * k**-0.5).to(dtype)
 
         h, width = shape.hidden, shape.hidden // shape.heads
@@ -55,7 +55,7 @@ class Llama:
         self.width = width
         self.embedding = weight(shape.vocabulary, h) * h**0.5
         self.head = weight(shape.vocabulary, h)
-        ones = torch.ones(h, device="cuda", dtype=dtype)
+        ones = torch.ones(h, device=device, dtype=dtype)
         self.norm = ones
         self.layers = [
             {
@@ -71,7 +71,7 @@ class Llama:
             }
             for _ in range(shape.layers)
         ]
-        powers = torch.arange(0, width, 2, device="cuda") / width
+        powers = torch.arange(0, width, 2, device=device) / width
         self.frequencies = 10000.0**-powers
 
     def _rms(self, x: Any, weight: Any) -> Any:
@@ -90,11 +90,11 @@ class Llama:
         x = functional.embedding(tokens, self.embedding)
         batch, length = tokens.shape
         past = cache[0][0].shape[2] if cache else 0
-        at = torch.arange(past, past + length, device="cuda")
+        at = torch.arange(past, past + length, device=self.device)
         angles = at[:, None] * self.frequencies[None]
         angles = torch.cat((angles, angles), -1)
         cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-        keys = torch.arange(past + length, device="cuda")
+        keys = torch.arange(past + length, device=self.device)
         if s.attention == "eager":
             mask = torch.where(keys[None] <= at[:, None], 0.0, float("-inf")).to(x.dtype)
         groups = s.heads // s.kv_heads

@@ -227,7 +227,7 @@ def joined(first: Region, to: Region, needed: set[Memory]) -> Region | None:
     made = {b.memory: (n, b) for n, b in first.results}
     read = ((n, b) for n, b in to.reads.items() if isinstance(b, Buffer))
     hits = dict.fromkeys(n for n, b in read if b.memory in made)
-    if not hits or first.read & to.written or first.written & to.written:
+    if not hits or first.written & to.written:
         return None
     for node in hits:
         array = to.reads[node]
@@ -260,7 +260,20 @@ def joined(first: Region, to: Region, needed: set[Memory]) -> Region | None:
     nodes = substituted([n for n, _ in to.results], places)
     targets = [b for _, b in to.results]
     results = (*stored, *zip(nodes, targets, strict=True))
+    if first.read & to.written and not _elementwise(reads, targets):
+        return None
     return Region(to.shape, reads, results, (*first.names, *to.names))
+
+
+def _elementwise(reads: dict[Node, Operand], targets: list[Buffer]) -> bool:
+    """Whether what is read of memory that is written is the element that is written."""
+    places = {b.memory: (b.offset, b.shape, b.strides, b.dtype) for b in targets}
+    return len(places) == len(targets) and all(
+        places.get(b.memory, own) == own
+        for b in reads.values()
+        if isinstance(b, Buffer)
+        for own in [(b.offset, b.shape, b.strides, b.dtype)]
+    )
 
 
 def _twice(x: Buffer) -> bool:

@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ptxgen.errors import OptionError
-from ptxgen.graph.fuse import fused, region
+from ptxgen.graph.fuse import fused
+from ptxgen.graph.inplace import copied, reused, written_in_place
+from ptxgen.graph.residual import normed
 from ptxgen.program.buffer import INPUT, RESULT, TEMPORARY, Buffer, Memory
 from ptxgen.program.step import Program, Step
 
@@ -88,12 +90,10 @@ def _last(program: Program) -> dict[Memory, int]:
 
 def _copied(step: Step) -> tuple[Buffer, Buffer] | None:
     """What a step copies, and where to, if it does nothing else and both lie alike."""
-    of = region(step, 0)
-    if of is None or len(of.results) != 1 or len(step.reads()) != 1:
+    pair = copied(step)
+    if pair is None:
         return None
-    (source,), ((node, target),) = step.reads(), of.results
-    if node.op != "input" or source.dtype != target.dtype or source.shape != target.shape:
-        return None
+    source, target = pair
     alike = (source.contiguous and target.contiguous) or source.strides == target.strides
     return (source, target) if alike and source.offset == target.offset == 0 else None
 
@@ -151,7 +151,34 @@ def fuse(program: Program) -> Program:
     return _with(program, fused(program))
 
 
-PASSES: Final[dict[str, Pass]] = {"common": common, "copies": copies, "fuse": fuse, "dead": dead}
+def residual(program: Program) -> Program:
+    """Sums of two arrays whose rows are normalised are made by the norm: one step writes both. It
+    comes behind ``fuse``: what is fused into a sum saves more.
+    """
+    return _with(program, normed(program))
+
+
+def inplace(program: Program) -> Program:
+    """What is copied to memory of the caller's is written there at once, where nobody reads what
+    was there before.
+    """
+    return _with(program, written_in_place(program))
+
+
+def reuse(program: Program) -> Program:
+    """Elementwise steps write over what they read, where nobody reads that behind them."""
+    return _with(program, reused(program))
+
+
+PASSES: Final[dict[str, Pass]] = {
+    "inplace": inplace,
+    "common": common,
+    "copies": copies,
+    "fuse": fuse,
+    "residual": residual,
+    "dead": dead,
+    "reuse": reuse,
+}
 """Each pass, in the order in which they are done."""
 
 

@@ -84,13 +84,7 @@ def _launch(step: Step, device: Device) -> Launch:
 
 def planned(program: Program, launches: Sequence[Launch]) -> Plan:
     """As :func:`plan`, of launches that there are."""
-    lives = {m: [len(program.steps), -1] for m in program.temporaries}
-    for number, step in enumerate(program.steps):
-        for buffer in _buffers(step):
-            if buffer.memory in lives:
-                first, last = lives[buffer.memory]
-                lives[buffer.memory] = [min(first, number), max(last, number)]
-    pieces = [Piece(m.nbytes, first, last) for m, (first, last) in lives.items()]
+    pieces = lives(program)
     found = [parts(each) for each in launches]
     for number, (_, sizes) in enumerate(found):
         pieces += [Piece(size, number, number) for size in sizes]
@@ -105,6 +99,17 @@ def planned(program: Program, launches: Sequence[Launch]) -> Plan:
         sources += [Place(bottom, next(scratch)) for _ in sizes]
         made.append(Fired(each, tuple(sources)))
     return Plan(program, tuple(made), nbytes, tuple(pieces))
+
+
+def lives(program: Program) -> list[Piece]:
+    """The bytes of each temporary, and from which step to which it lives."""
+    found = {m: [len(program.steps), -1] for m in program.temporaries}
+    for number, step in enumerate(program.steps):
+        for buffer in _buffers(step):
+            if buffer.memory in found:
+                first, last = found[buffer.memory]
+                found[buffer.memory] = [min(first, number), max(last, number)]
+    return [Piece(m.nbytes, first, last) for m, (first, last) in found.items()]
 
 
 def _buffers(step: Step) -> Iterator[Buffer]:

@@ -269,6 +269,7 @@ class Frame:
     what calls go to with tensors that autograd watches, in place of
     :attr:`ptxgen.program.operation.Op.watched`. ``hooks``: what else the function does. ``missed``:
     what follows calls whose code is not known, with what decides them and all arguments.
+    ``planned``: what is told each plan that is made.
     """
 
     def __init__(
@@ -283,8 +284,10 @@ class Frame:
         watched: Callable[..., Any] | None = None,
         hooks: prepared.Hooks = prepared.PLAIN,
         missed: Callable[..., Any] | None = None,
+        planned: Callable[[Plan], None] | None = None,
     ) -> None:
         self.op, self.copies, self.aliases = op, copies, aliases
+        self.planned = planned
         self._watched = watched
         self.names = tuple(p.name for p in op.parameters)
         self.memo: prepared.Memo = {} if memo is None else memo
@@ -398,6 +401,8 @@ def invoke(
         results, made = run_eager(lowered.program, where)
     else:
         results = run(made, where)
+    if frame.planned is not None and made is not None:
+        frame.planned(made)
     found = _handed(call, lowered, results, _owners(arguments, lowered), host)
     call.hold()
     if memo is not None and made is not None and not looked:
@@ -448,7 +453,9 @@ def _handed(
     host: Mapping[str, ArrayView],
 ) -> Any:
     """What the caller gets: in the place of memory that was given, the array that it is of."""
-    for name, target in call.targets.items():
+    updated = {m.name: call.views[m.name] for m in lowered.program.inputs if m.written
+               and m.name in call.views}  # fmt: skip
+    for name, target in (*updated.items(), *call.targets.items()):
         if name in host:
             call.download(host[name], target)
     handed = [_seen(own, r, call.host) if isinstance(r, Buffer) else r for r in results]

@@ -1,9 +1,10 @@
 """``torch.compile(model, backend="ptxgen")``: graphs of ATen's operators as programs.
 
-AOTAutograd gives two graphs, forward and backward, without mutation (what was mutated is copied
-back behind the graph, by PyTorch). For each set of sizes that comes, a :class:`Schedule` is made:
-operators that are known become programs (:mod:`ptxgen.torch.lowering`), others stay calls of
-PyTorch's own between them. Each has the bits that it has in :class:`ptxgen.torch.batch_invariant`.
+AOTAutograd gives two graphs, forward and backward, without mutation but at their ends, where what
+was mutated is copied back; most of that is written where it is (:mod:`ptxgen.torch.updates`). For
+each set of sizes that comes, a :class:`Schedule` is made: operators that are known become programs
+(:mod:`ptxgen.torch.lowering`), others stay calls of PyTorch's own between them. Each has the bits
+that it has in :class:`ptxgen.torch.batch_invariant`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ptxgen.errors import DeviceError, DtypeError, OptionError, PtxgenError, Uns
 from ptxgen.ops import OPERATIONS
 from ptxgen.program.buffer import INPUT, Buffer, Memory
 from ptxgen.program.build import ProgramBuilder
+from ptxgen.program.execute import Plan
 from ptxgen.program.invoke import Frame
 from ptxgen.program.operation import Op
 from ptxgen.program.parameters import ARRAY, Parameter
@@ -38,6 +40,7 @@ from ptxgen.torch.module import _checked
 from ptxgen.torch.record import NAMES
 from ptxgen.torch.replay import Replay
 from ptxgen.torch.unserved import reason
+from ptxgen.torch.updates import IN_PLACE, Update, in_place, puts, readers, updates, views
 
 SIZES_MAX = 64
 """Most sets of sizes of one graph that are kept."""
@@ -61,6 +64,8 @@ class Report:
     """Calls of PyTorch's own between them, that the block leaves or serves by itself."""
     unknown: Counter[str] = field(default_factory=Counter)
     """The same, of operators that nothing is known of: rows may depend on the batch."""
+    updated: Counter[str] = field(default_factory=Counter)
+    """Arguments that are written: "in place", and those that are "copied back"."""
     _segments: weakref.WeakSet[Segment] = field(default_factory=weakref.WeakSet)
 
     def _ran(self) -> list[Segment]:
@@ -73,6 +78,11 @@ class Report:
         return [s.program for s in self._ran() if s.program is not None]
 
     @property
+    def arenas(self) -> list[tuple[int, int]]:
+        """Of each program the bytes that its temporaries share, and those that live at once."""
+        return [s.arena for s in self._ran() if s.arena is not None]
+
+    @property
     def done(self) -> list[graph.Done]:
         """What each pass did to them."""
         return [done for s in self._ran() for done in s.done]
@@ -82,6 +92,12 @@ class Report:
         lines = serve.counted(lowered, called, (serve.UNKNOWN_TITLE, self.unknown))
         steps = sum(len(p.steps) for p in self.programs)
         lines.append(f"programs: {len(self.programs)}, of {steps} steps")
+        if self.arenas:
+            peak, least = max(self.arenas)
+            lines.append(f"largest arena: {peak:,} bytes, of which {least:,} live at once")
+        if self.updated:
+            how = ", ".join(f"{count} {name}" for name, count in sorted(self.updated.items()))
+            lines.append(f"arguments that are written: {how}")
         for name in graph.PASSES:
             own = [d for d in self.done if d.name == name]
             a, b, x, y = (sum(d.steps[0] for d in own), sum(d.steps[1] for d in own),
@@ -170,7 +186,10 @@ class Backend:
         compiler = partial(_compiled, how, self._report)
         _attention(module, how.tier)
         made = aot_autograd(
-            fw_compiler=compiler, bw_compiler=compiler, partition_fn=default_partition
+            fw_compiler=compiler,
+            bw_compiler=compiler,
+            partition_fn=default_partition,
+            keep_inference_input_mutations=True,
         )
         found: Callable[..., Any] = made(module, example)
         return found
@@ -290,13 +309,18 @@ class Schedule:
         self.likes = {n: self._like(n.meta.get("val")) for n in self.nodes}
         self.known = self._classified()
         self.known -= self._early()
+        self._updates = updates(self.nodes)
         while alone := self._alone():
             self.known -= alone
         self.levels = self._leveled()
+        self.updates = [u for u in self._updates if self._in_place(u)]
+        self._renewed = {new for u in self.updates for new in u.versions}
         self._count()
         self.moves = list(self._ordered())
         self.frees = list(self._freed())
-        self.replay = Replay(self) if options.capture and self._recordable() else None
+        self.replay = None
+        if options.capture and self._recordable():
+            self.replay = Replay(self, [self._places.index(n) for n in self._written()])
 
     # -- sizes --------------------------------------------------------------------------------
     def _number(self, x: Any) -> Any:
@@ -356,7 +380,7 @@ class Schedule:
                 continue
             if len({x.device for x in likes}) > 1 or not _ours(likes[0].device):
                 continue
-            if any(x.dtype not in NAMES for x in likes) or node.target._schema.is_mutable:
+            if any(x.dtype not in NAMES for x in likes) or _mutable(node):
                 continue
             try:
                 args, how = self.arguments(node, values.__getitem__)
@@ -398,19 +422,40 @@ class Schedule:
     def _leveled(self) -> dict[fx.Node, int]:
         levels: dict[fx.Node, int] = {}
         drawn = 0
+        before = {new: readers(old) for u in self._updates for old, new in u.steps()}
         for node in self.nodes:
-            calls = [x.op == "call_function" and x not in self.known for x in node.all_input_nodes]
-            behind = zip(node.all_input_nodes, calls, strict=True)
+            awaited = {*node.all_input_nodes, *(x for x in before.get(node, ()) if x in levels)}
+            calls = [x.op == "call_function" and x not in self.known for x in awaited]
+            behind = zip(awaited, calls, strict=True)
             # What reads nothing of a program, and writes nothing, is called before the first.
             first = int(node in self.known or _mutable(node))
             level = max(first, *(levels[x] + (c and node in self.known) for x, c in behind), 0)
+            if _mutable(node):
+                level = max(first, *levels.values())  # behind all that is there
             if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
                 level = drawn = max(level, drawn)  # random numbers are drawn in their order
             levels[node] = level
         return levels
 
+    def _in_place(self, update: Update) -> bool:
+        """Whether an argument is written where it is."""
+        number = {n: i for i, n in enumerate(self.nodes)}
+
+        def when(node: fx.Node) -> tuple[int, ...]:
+            alike = node in self.known
+            return self.levels[node], not alike, 0 if alike else number[node]
+
+        passes = self.options.passes
+        found = passes is None or "inplace" in passes
+        found = found and in_place(update, self.likes, self.known, when)
+        self.report.updated["in place" if found else "copied back"] += 1
+        return found
+
     def _count(self) -> None:
+        done = {u.copy for u in self.updates}
         for node in self.nodes:
+            if node in done:
+                continue
             if node.op != "call_function" or node.target is operator.getitem:
                 continue
             if not any(isinstance(x, Like) for x in _flat((self.likes[node],))):
@@ -445,26 +490,52 @@ class Schedule:
     # -- order --------------------------------------------------------------------------------
     def _ordered(self) -> Iterator[Segment | TorchCall]:
         """What is done."""
+        roots = {x for u in self.updates for x in (u.argument, *u.versions)}
+        shared = {x for root in roots for x in views(root)} - roots
+        copies = {u.copy for u in self.updates}
+        returned = set(self.output.all_input_nodes)
         for level in range(max(self.levels.values(), default=0) + 1):
             own = [n for n in self.nodes if self.levels[n] == level]
-            inner = dict.fromkeys(n for n in own if n in self.known)
-            returned = set(self.output.all_input_nodes)
-            outward = [n for n in inner if isinstance(self.likes[n], Like)
-                       and (n in returned or any(u not in inner for u in n.users))]  # fmt: skip
-            if outward:
-                read = (x for n in inner for x in n.all_input_nodes if x not in inner)
+            inner = {n for n in own if n in self.known}
+            renewed = list(self._versions(inner))
+            within = {new for _, new in renewed}
+            outward = []
+            for n in (n for n in own if n in inner and isinstance(self.likes[n], Like)):
+                users = [u for u in n.users if u not in inner and u not in copies]
+                if n in shared:  # programs make their own views of what is written
+                    users = [u for u in users if u not in self.known]
+                if n not in within and (n in returned or users):
+                    outward.append(n)
+            if outward or renewed:
+                waiting = [x for n in inner for x in n.all_input_nodes]
+                while waiting:
+                    x = waiting.pop()
+                    if x in shared and x in self.known and x not in inner:
+                        inner.add(x)
+                        waiting += x.all_input_nodes
+                nodes = [n for n in self.nodes if n in inner]
+                read = [x for n in nodes for x in n.all_input_nodes if x not in inner]
+                read += [old for old, _ in renewed]
                 sources = dict.fromkeys(x for x in read if isinstance(self.likes[x], Like))
-                yield Segment(self, list(inner), tuple(sources), tuple(outward))
+                yield Segment(self, nodes, tuple(sources), tuple(outward), tuple(renewed))
             for node in own:
                 number = isinstance(self.likes[node], bool | int | float)
-                if node.op == "call_function" and node not in self.known and not number:
+                call = node.op == "call_function" and node not in self.known and not number
+                if call and node not in copies:
                     yield TorchCall(self, node)
+
+    def _versions(self, inner: Collection[fx.Node]) -> Iterator[tuple[fx.Node, fx.Node]]:
+        """What is written by a program of these nodes: the versions before it and behind it."""
+        for update in self.updates:
+            steps = [(old, new) for old, new in update.steps() if new in inner]
+            if steps:
+                yield steps[0][0], steps[-1][1]
 
     def _freed(self) -> Iterator[list[fx.Node]]:
         """The values that are let go after each move."""
-        last = {n: i for i, move in enumerate(self.moves) for n in (*move.sources, *move.outward)}
+        last = {n: i for i, move in enumerate(self.moves) for n in move.touched}
         for number, move in enumerate(self.moves):
-            own = dict.fromkeys((*move.sources, *move.outward))
+            own = dict.fromkeys(move.touched)
             yield [n for n in own if last[n] == number and n not in self.output.all_input_nodes]
 
     def _recordable(self) -> bool:
@@ -472,13 +543,33 @@ class Schedule:
         likes = [x for x in _flat(self.likes.values()) if isinstance(x, Like)]
         if {x.device.type for x in likes} != {"cuda"} or len({x.device for x in likes}) > 1:
             return False
-        own = (m.outward[0].target for m in self.moves if isinstance(m, TorchCall))
-        return all(op is operator.getitem or _enqueued(op) for op in own)
+        own = [m.outward[0] for m in self.moves if isinstance(m, TorchCall)]
+        if not set(self._written()) <= set(self._places):
+            return False
+        return all(n.target is operator.getitem or self._enqueued(n) for n in own)
+
+    def _written(self) -> list[fx.Node]:
+        """What the graph's own mutations write."""
+        return [n.args[0] for n in self.nodes if _mutable(n)]
+
+    def _enqueued(self, node: fx.Node) -> bool:
+        """Whether a call does nothing but enqueue kernels that need no host and no seed."""
+        op = node.target
+        if not isinstance(op, torch._ops.OpOverload) or op.is_view:
+            return isinstance(op, torch._ops.OpOverload)
+        if puts(node):  # a mask is counted by the host
+            likes = [self.likes[x] for x in node.all_input_nodes]
+            return all(not isinstance(x, Like) or x.dtype is not torch.bool for x in likes[1:])
+        drawn = torch.Tag.nondeterministic_seeded in op.tags
+        known = torch.Tag.pointwise in op.tags or op.overloadpacket.__name__ in _ENQUEUED
+        return not drawn and (known or op.namespace == "ptxgen")
 
     def run(self, given: list[Any]) -> Any:
         """The results. Lets go of what is given as soon as it can."""
         values: dict[fx.Node, Any] = dict(zip(self._places, given, strict=True))
         given.clear()
+        for update in self.updates:
+            values[update.copy] = values[update.argument]
         for node in self._attributes:
             values[node] = operator.attrgetter(node.target)(self.module)
         for move, done in zip(self.moves, self.frees, strict=True):
@@ -494,13 +585,7 @@ def _mutable(node: fx.Node) -> bool:
     return isinstance(op, torch._ops.OpOverload) and op._schema.is_mutable
 
 
-def _enqueued(op: Any) -> bool:
-    """Whether an operator does nothing but enqueue kernels that need no host and no seed."""
-    if not isinstance(op, torch._ops.OpOverload) or op.is_view:
-        return isinstance(op, torch._ops.OpOverload)
-    drawn = torch.Tag.nondeterministic_seeded in op.tags
-    known = torch.Tag.pointwise in op.tags or op.overloadpacket.__name__ in {*MOVES, "arange"}
-    return not drawn and (known or op.namespace == "ptxgen")
+_ENQUEUED = {*MOVES, "arange", "copy_"}
 
 
 def _plain(tree: Any, number: Callable[[Any], Any]) -> Any:
@@ -544,6 +629,13 @@ class TorchCall:
         self._of, self._node = of, node
         own = of.options.functions or node.target not in serve.functions()
         self._served = serve.functional().get(node.target) if own else None
+        if node in of._renewed:  # where its first argument lies
+            self._served = partial(_put, IN_PLACE[node.target])
+
+    @property
+    def touched(self) -> tuple[fx.Node, ...]:
+        """The values that it takes and enters."""
+        return *self.sources, *self.outward
 
     def run(self, values: dict[fx.Node, Any]) -> None:
         """Enters the result."""
@@ -560,11 +652,19 @@ class TorchCall:
         return target(*args, **how)
 
 
+def _put(op: Any, tier: str, *args: Any, **how: Any) -> Any:
+    return op(*args, **how)
+
+
 _count = itertools.count()
 
 
 class Segment:
-    """Nodes that are one program, of the nodes ``sources``, which makes the nodes ``outward``."""
+    """Nodes that are one program, of the nodes ``sources``, which makes the nodes ``outward``.
+
+    ``renewed``: versions of what is written, before and behind it: the latter lies where the
+    former did.
+    """
 
     def __init__(
         self,
@@ -572,21 +672,36 @@ class Segment:
         nodes: Sequence[fx.Node],
         sources: tuple[fx.Node, ...],
         outward: tuple[fx.Node, ...],
+        renewed: tuple[tuple[fx.Node, fx.Node], ...] = (),
     ) -> None:
         self.of, self.nodes, self.sources, self.outward = of, nodes, sources, outward
+        self.renewed = renewed
         self.number = next(_count)
         self.program: Program | None = None
+        self.arena: tuple[int, int] | None = None
         self.done: tuple[graph.Done, ...] = ()
         of.report._segments.add(self)
         takes = tuple(Parameter(f"a{i}", ARRAY) for i in range(len(sources)))
         op = Op(self.lower, name="graph", takes=takes, public=False, passes=self.passes)
-        frame = Frame(op, aliases=True, placed=True, hooks=Hooks(watched=False))
+        frame = Frame(
+            op, aliases=True, placed=True, hooks=Hooks(watched=False), planned=self.planned
+        )
         self.function = frame.function
+
+    @property
+    def touched(self) -> tuple[fx.Node, ...]:
+        """The values that it takes and enters."""
+        return *self.sources, *self.outward, *(new for _, new in self.renewed)
 
     def run(self, values: dict[fx.Node, Any]) -> None:
         """Enters the results."""
         found = self.function(*[values[x] for x in self.sources])
         values.update(zip(self.outward, found, strict=True))
+        values.update((new, values[old]) for old, new in self.renewed)
+
+    def planned(self, plan: Plan) -> None:
+        """Notes how much memory it takes."""
+        self.arena = plan.nbytes, plan.least
 
     def passes(self, program: Program) -> Program:
         """A program with passes done, which the report has."""
@@ -596,25 +711,53 @@ class Segment:
     def lower(self, b: ProgramBuilder, /, **given: Buffer) -> tuple[Buffer, ...]:
         """The steps."""
         values: dict[fx.Node, Any] = dict(zip(self.sources, given.values(), strict=True))
+        owners = {values[n].memory: _root(n) for n in self.sources}
         for node in self.nodes:
-            if node.target is operator.getitem:
-                values[node] = values[node.args[0]][node.args[1]]
-            else:
-                args, how = self.of.arguments(node, values.__getitem__)
-                values[node] = lower(b, node.target, self.of.asked(node), args, how)
-        return tuple(self._results(b, values))
+            self._enter(b, values, node)
+        late = {new for _, new in self.renewed}
+        behind = [n for n in self.nodes if n not in late and _root(n) in late]
+        first = [n for n in self.outward if n not in behind]
+        found = {n: self._handed(b, n, values[n], owners) for n in first}
+        self._renew(b, values, owners)
+        if not found.keys() >= set(self.outward):  # views of what has been written
+            for node in behind:
+                self._enter(b, values, node)
+        found |= {n: self._handed(b, n, values[n], owners) for n in self.outward if n in behind}
+        return tuple(found[n] for n in self.outward)
 
-    def _results(self, b: ProgramBuilder, values: Mapping[fx.Node, Buffer]) -> Iterator[Buffer]:
+    def _enter(self, b: ProgramBuilder, values: dict[fx.Node, Any], node: fx.Node) -> None:
+        if node.target is operator.getitem:
+            values[node] = values[node.args[0]][node.args[1]]
+        else:
+            args, how = self.of.arguments(node, values.__getitem__)
+            values[node] = lower(b, node.target, self.of.asked(node), args, how)
+
+    def _renew(
+        self, b: ProgramBuilder, values: dict[fx.Node, Any], owners: dict[Memory, fx.Node]
+    ) -> None:
+        """Writes what is renewed to the arguments' memory."""
+        places = {new: values[old] for old, new in self.renewed}
+        written = {place.memory for place in places.values()}
+        found = {new: values[new] for new in places}
+        for new, value in found.items():
+            if value.memory in written:  # what is to be written, or another's
+                found[new] = b.copied(value)
+        for new, place in places.items():
+            place.memory.written = True
+            b.copied(found[new], place)
+            values[new], owners[place.memory] = place, new
+
+    def _handed(
+        self, b: ProgramBuilder, node: fx.Node, found: Buffer, owners: dict[Memory, fx.Node]
+    ) -> Buffer:
         """What is handed out: as PyTorch's would lie, and in one memory only what PyTorch has in
         one.
         """
-        owners = {values[n].memory: _root(n) for n in self.sources}
-        for node in self.outward:
-            found, like = values[node], self.of.likes[node]
-            own = owners.setdefault(found.memory, _root(node)) is _root(node)
-            if not own or (found.memory.role != INPUT and like.dense and not like.lies(found)):
-                found = b.copied(found, like.empty(b))
-            yield found
+        like, root = self.of.likes[node], _root(node)
+        own = owners.setdefault(found.memory, root) is root
+        if not own or (found.memory.role != INPUT and like.dense and not like.lies(found)):
+            found = b.copied(found, like.empty(b))
+        return found
 
 
 def _root(node: fx.Node) -> fx.Node:

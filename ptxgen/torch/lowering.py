@@ -252,7 +252,7 @@ MOVES: Final[dict[str, Rule]] = {
     "slice_backward": _slice_backward,
     "select_backward": _select_backward,
     "embedding": _embedding,
-    **dict.fromkeys(("zeros", "zeros_like", "new_zeros"), _filled(0)),
+    **dict.fromkeys(("zero", "zeros", "zeros_like", "new_zeros"), _filled(0)),
     **dict.fromkeys(("empty_like", "new_empty", "new_empty_strided"), _filled(0)),
     **dict.fromkeys(("ones", "ones_like", "new_ones"), _filled(1)),
     **dict.fromkeys(("full", "full_like", "new_full"), _filled(None)),

@@ -1,14 +1,15 @@
 """Replayed: what a compiled graph does as one CUDA graph, programs and PyTorch's own calls alike.
 
 PyTorch records it, because memory of its calls is PyTorch's: all graphs share one pool. A set of
-sizes that has come twice is recorded. What lay at the same place both times (parameters) is read
-there, other arguments are copied to where the graph reads them, and results are handed out as
-copies. A parameter that has moved since is one of the others from then on.
+sizes that has come twice is recorded. What lay at the same place both times (parameters, caches) is
+read and written there. Other arguments are copied to where the graph reads them, and back if it
+writes them; results are handed out as copies. A parameter or a cache that has moved since is one of
+the others from then on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any
 
@@ -22,11 +23,22 @@ def _pool(index: int) -> Any:
         return torch.cuda.graph_pool_handle()
 
 
-class Replay:
-    """One schedule: carried out at first, then recorded, then replayed."""
+def captured(schedule: Any, own: Sequence[Any], index: int) -> tuple[Any, Any]:
+    """A CUDA graph of a schedule of these arguments on a GPU, and its results. Nothing is done."""
+    graph: Any = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, pool=_pool(index)):
+        results = schedule.run(list(own))
+    return graph, results
 
-    def __init__(self, schedule: Any) -> None:
-        self._schedule, self._graph = schedule, None
+
+class Replay:
+    """One schedule: carried out at first, then recorded, then replayed. ``written``: which of the
+    arguments it writes.
+    """
+
+    def __init__(self, schedule: Any, written: Collection[int]) -> None:
+        self._schedule, self._written = schedule, written
+        self._graph: Any = None
         self._places: list[int] | None = None
         self._fixed: list[bool] = []
         self._own: list[Any] = []
@@ -41,36 +53,39 @@ class Replay:
         same = [a == b for a, b in zip(places, self._places, strict=True)]
         if self._graph is None:
             self._fixed = same
-            self._record(given)
-        elif not all(s or not f for s, f in zip(same, self._fixed, strict=True)):
+            return self._record(given)
+        if not all(s or not f for s, f in zip(same, self._fixed, strict=True)):
             self._fixed = [s and f for s, f in zip(same, self._fixed, strict=True)]
-            self._record(given)
+            return self._record(given)
         for x, own, fixed in zip(given, self._own, self._fixed, strict=True):
             if isinstance(x, torch.Tensor) and not fixed:
                 own.copy_(x)
-        self._graph.replay()  # type: ignore[attr-defined]
-        return [self._handed(x, given) for x in self._results]
+        self._graph.replay()
+        self._back(given)
+        return [self._handed(x, given, new=False) for x in self._results]
 
-    def _record(self, given: Sequence[Any]) -> None:
+    def _back(self, given: Sequence[Any]) -> None:
+        """What has been written elsewhere is copied to where it belongs."""
+        for i in self._written:
+            if not self._fixed[i]:
+                given[i].copy_(self._own[i])
+
+    def _record(self, given: Sequence[Any]) -> Any:
+        """Carries out the schedule, so that what it needs is loaded, and records it."""
         pairs = zip(given, self._fixed, strict=True)
         self._own = [
             x if fixed or not isinstance(x, torch.Tensor)
             else torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device).copy_(x)
             for x, fixed in pairs
         ]  # fmt: skip
+        found = self._schedule.run(list(self._own))
         first = next(x for x in given if isinstance(x, torch.Tensor))
-        aside, here = torch.cuda.Stream(first.device), torch.cuda.current_stream(first.device)
-        aside.wait_stream(here)
-        with torch.cuda.stream(aside):  # what it needs is loaded, and its kernels are chosen
-            self._schedule.run(list(self._own))
-        here.wait_stream(aside)
-        graph: Any = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=_pool(first.get_device())):
-            self._results = self._schedule.run(list(self._own))
-        self._graph = graph
+        self._graph, self._results = captured(self._schedule, self._own, first.get_device())
+        self._back(given)
+        return [self._handed(x, given, new=True) for x in found]
 
-    def _handed(self, x: Any, given: Sequence[Any]) -> Any:
-        """A result: a copy, or the view of an argument that it is."""
+    def _handed(self, x: Any, given: Sequence[Any], *, new: bool) -> Any:
+        """A result, which is copied unless it is new, or the view of an argument that it is."""
         if not isinstance(x, torch.Tensor):
             return x
         for argument, own in zip(given, self._own, strict=True):
@@ -79,4 +94,4 @@ class Replay:
                 if storage and x.untyped_storage().data_ptr() == storage:
                     offset = argument.storage_offset() + x.storage_offset() - own.storage_offset()
                     return argument.as_strided(x.shape, x.stride(), offset)
-        return x.clone()
+        return x if new else x.clone()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 pt = pytest.importorskip("ptxgen.torch")
 test_graph = pytest.importorskip("test_graph")
 functions = pytest.importorskip("test_torch_functions")
+test_inplace = pytest.importorskip("test_inplace")
 pytestmark = pytest.mark.gpu
 
 
@@ -87,3 +90,54 @@ def test_replayed_training_steps():
                     way(x).square().mean().backward()
             found.append([p.grad.clone() for p in model.parameters()])
         assert all(map(test_graph.same, *found))
+
+
+@pytest.mark.parametrize("capture", [False, True])
+@pytest.mark.parametrize("function", test_inplace.IN_PLACE + test_inplace.OTHERS)
+def test_mutations_of_what_lies_still_and_of_what_moves(function, capture):
+    """The first is at its place until the fifth call, the second moves with each."""
+    torch.manual_seed(0)
+    made = torch.compile(function, backend=pt.Backend(capture=capture))
+    state, x = (torch.randn(2, 4, 4, device="cuda") for _ in range(2))
+    ours = state.clone()
+    for number in range(7):
+        other = x.clone()
+        with pt.batch_invariant():
+            expected = function(state, x)
+        if number == 4:
+            ours = ours.clone()
+        found = made(ours, other)
+        pairs = zip(test_inplace._all(expected), test_inplace._all(found), strict=True)
+        assert all(test_graph.same(a, b) for a, b in pairs), number
+        assert test_graph.same(ours, state) and test_graph.same(other, x), number
+        kept = other  # noqa: F841 - so that the next lies elsewhere
+
+
+@pytest.mark.parametrize("capture", [False, True])
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_cache_of_a_token_at_a_time(indexed, capture):
+    torch.manual_seed(0)
+    model = test_inplace.Cached(indexed).cuda().requires_grad_(False)
+    expected = copy.deepcopy(model)
+    backend = pt.Backend(strict=True, capture=capture)
+    made = torch.compile(model, backend=backend)
+    for place in range(6):
+        x, at = torch.randn(1, 1, 16, device="cuda"), torch.tensor([place], device="cuda")
+        with pt.batch_invariant():
+            wanted = expected(x, at)
+        assert test_graph.same(made(x, at), wanted), place
+        assert test_graph.same(model.keys, expected.keys), place
+    assert backend.report().updated == {"in place": 2}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_residual_norms(dtype):
+    def function(x, y, w, v):
+        x = x + y @ v
+        x = x + torch.nn.functional.rms_norm(x, (256,), w) @ v
+        return torch.nn.functional.layer_norm(x, (256,), w, w) @ v, x
+
+    shapes = (3, 65, 256), (3, 65, 256), (256,), (256, 256)
+    tensors = [t.cuda() for t in test_graph.matrices(*shapes, grad=False, dtype=dtype)]
+    report = test_graph.compared(function, *tensors)
+    assert [d.steps[0] - d.steps[1] for d in report.done if d.name == "residual"] == [2]

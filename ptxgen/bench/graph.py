@@ -1,0 +1,372 @@
+"""``ptxgen bench graph``: whole models compiled, by ``torch.compile`` stock and with our backend.
+
+A Llama of plain PyTorch with random weights, so it runs wherever torch does. Before anything is
+timed, the block, the compiled model and its replay as a CUDA graph are compared, bit for bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ptxgen.bench import measure, model, results
+from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.ui import emit, table
+
+SHAPE = model.Shape(
+    layers=4,
+    hidden=4096,
+    heads=32,
+    kv_heads=8,
+    inner=14336,
+    vocabulary=1024,
+    batch=1,
+    length=4096,
+    attention="sdpa",
+)
+FORWARDS = (1, 4096), (4, 512)
+"""Sequences and tokens of each."""
+DECODED, KEYS = (1, 8, 32, 256), 2048
+"""Sequences that get a token each, and keys of each with that."""
+SMALL = 256, 512, 1024
+"""Hidden sizes of small models."""
+SMALL_KEYS = 512
+COUNT = 15
+MODELS = ("Mixtral", "Qwen3", "Gemma2", "Phi3")
+"""Models of ``transformers``, the first a mixture of experts."""
+TOKENS = 4, 64
+"""Sequences and tokens of each that these are given."""
+SIZES: Mapping[str, Any] = {
+    "vocab_size": 1024,
+    "hidden_size": 512,
+    "intermediate_size": 1024,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 64,
+    "max_position_embeddings": 512,
+    "pad_token_id": 0,
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One problem: medians of ms, host included, of the block, of ours (compiled, and replayed as a
+    CUDA graph) and of stock ``torch.compile``; whether block, compiled and replayed have the same
+    bits; bytes of our largest arena, and those that live at once. Of ``host``: the first result of
+    a new process, with an empty and with a full cache of kernels.
+    """
+
+    part: str
+    what: str
+    block_ms: float | None = None
+    ours_ms: float | None = None
+    stock_ms: float | None = None
+    same: bool | None = None
+    arena: int | None = None
+    least: int | None = None
+    cold_ms: float | None = None
+    warm_ms: float | None = None
+
+
+class Static(model.Llama):
+    """Keys and values of a token are written into caches, in the last place of each."""
+
+    def reserve(self, sequences: int, keys: int) -> list[Any]:
+        """Random caches."""
+        torch, s = self.torch, self.shape
+        self.place = torch.full((1,), keys - 1, device=self.device, dtype=torch.int64)
+        size = sequences, s.kv_heads, keys, self.width
+
+        def drawn() -> Any:
+            return torch.randn(size, device=self.device, dtype=self.norm.dtype)
+
+        return [(drawn(), drawn()) for _ in self.layers]
+
+    def extended(self, cache: list[Any], i: int, k: Any, v: Any) -> tuple[Any, Any]:
+        """The caches of layer ``i``, with the new keys and values."""
+        keys, values = cache[i]
+        keys.index_copy_(2, self.place, k)
+        values.index_copy_(2, self.place, v)
+        return keys, values
+
+
+class Bench:
+    """What all parts have: the shape, how often something is timed, and where."""
+
+    def __init__(
+        self, torch: Any, shape: model.Shape = SHAPE, count: int = COUNT, device: str = "cuda"
+    ) -> None:
+        self.torch, self.shape, self.count, self.device = torch, shape, count, device
+
+    def _drawn(self, shape: model.Shape, *size: int) -> Any:
+        random = self.torch.Generator(device=self.device).manual_seed(1)
+        return self.torch.randint(shape.vocabulary, size, device=self.device, generator=random)
+
+    def _row(
+        self,
+        part: str,
+        what: str,
+        make: Callable[[Callable[[Any], Any]], Callable[[], Any]],
+        still: Sequence[Any] = (),
+        **stock: Any,
+    ) -> Row:
+        """Checks and times what ``make`` makes, given what compiles a function. ``still``: tensors
+        that lie still; ``stock``: how ``torch.compile`` is called.
+        """
+        import ptxgen.torch as ours
+
+        torch = self.torch
+        torch._dynamo.reset()
+        for tensor in still:
+            torch._dynamo.mark_static_address(tensor)
+        backend, plain = ours.Backend(capture=True), make(lambda function: function)
+
+        def block() -> Any:
+            with ours.batch_invariant():
+                return plain()
+
+        ways = {
+            "ours": make(lambda function: torch.compile(function, backend=backend, dynamic=False)),
+            "stock": make(lambda function: torch.compile(function, dynamic=False, **stock)),
+            "block": block,
+        }
+        expected, same = [x.clone() for x in _all(block())], True
+        for _ in range(4):  # carried out, recorded, replayed
+            pairs = zip(expected, _all(ways["ours"]()), strict=True)
+            same = all([bool(torch.equal(a, b)) for a, b in pairs]) and same
+        del expected
+        taken: dict[str, list[float]] = {name: [] for name in ways}
+        for turn in range(self.count + 3):
+            for name, way in ways.items():
+                found = model.ms(torch, way)
+                if turn > 2:  # the first are to warm up
+                    taken[name].append(found)
+        medians = {f"{name}_ms": statistics.median(times) for name, times in taken.items()}
+        arena, least = max(backend.report().arenas, default=(0, 0))
+        return Row(part, what, **medians, same=same, arena=arena, least=least)
+
+    def _without_gradients(self, function: Callable[[], Any]) -> Callable[..., Any]:
+        """What makes of what compiles the function of a row."""
+
+        def make(compile: Callable[[Any], Any]) -> Callable[[], Any]:
+            made: Callable[[], Any] = self.torch.no_grad()(compile(function))
+            return made
+
+        return make
+
+    def forward(self) -> Iterator[Row]:
+        """The forward pass."""
+        llama = model.Llama(self.torch, self.shape, self.device)
+        for sequences, length in FORWARDS:
+            tokens = self._drawn(self.shape, sequences, length)
+
+            def work(tokens: Any = tokens) -> Any:
+                return llama(tokens)
+
+            make = self._without_gradients(work)
+            yield self._row("forward", f"{sequences} x {length}", make, _weights(llama))
+
+    def training(self) -> Iterator[Row]:
+        """Loss and gradients."""
+        torch, s = self.torch, self.shape
+        llama = model.Llama(torch, s, self.device)
+        tokens, targets = self._drawn(s, s.batch, s.length), self._drawn(s, s.batch * s.length)
+        weights = [w.requires_grad_() for w in _weights(llama)]
+
+        def loss() -> Any:
+            logits = llama(tokens).flatten(0, 1).float()
+            return torch.nn.functional.cross_entropy(logits, targets)
+
+        def make(compile: Callable[[Any], Any]) -> Callable[[], Any]:
+            compiled = compile(loss)
+
+            def step() -> Any:
+                found = compiled()
+                return [found.detach(), *torch.autograd.grad(found, weights)]
+
+            return step
+
+        yield self._row("training", f"{s.batch} x {s.length}", make)
+
+    def decode(self) -> Iterator[Row]:
+        """A token of each of some sequences."""
+        llama = Static(self.torch, self.shape, self.device)
+        for sequences in DECODED:
+            yield self._token("decode", llama, sequences, KEYS)
+
+    def small(self) -> Iterator[Row]:
+        """The same of small models, one sequence."""
+        for hidden in SMALL:
+            llama = Static(self.torch, self.of(hidden), self.device)
+            yield self._token("small", llama, 1, SMALL_KEYS)
+
+    def of(self, hidden: int) -> model.Shape:
+        """The shape of a small model."""
+        heads = max(hidden // 64, 1)
+        kv = max(heads // 4, 1)
+        return replace(self.shape, hidden=hidden, heads=heads, kv_heads=kv, inner=3 * hidden)
+
+    def _token(self, part: str, llama: Static, sequences: int, keys: int) -> Row:
+        token, cache = self._drawn(llama.shape, sequences, 1), llama.reserve(sequences, keys)
+        caches = [x for pair in cache for x in pair]
+
+        def work() -> Any:
+            return llama(token, cache), *(x[:, :, -1:].clone() for x in caches[:2])
+
+        still = [*_weights(llama), token, llama.place, *caches]
+        what = f"{sequences} x {keys}, hidden {llama.shape.hidden}"
+        make = self._without_gradients(work)
+        return self._row(part, what, make, still, mode="reduce-overhead")
+
+    def host(self) -> Iterator[Row]:
+        """The first result of a new process."""
+        with tempfile.TemporaryDirectory() as home:
+            for backend in ("ptxgen", "inductor"):
+                taken = [_first(backend, Path(home)) for _ in range(2)]
+                what = f"first result, hidden {SMALL[-1]}, {backend}"
+                yield Row("host", what, cold_ms=taken[0], warm_ms=taken[1])
+
+    def models(self) -> Iterator[Row]:
+        """Small models of ``transformers``."""
+        try:
+            import transformers
+        except ImportError:
+            emit("models: transformers is not installed")
+            return
+        for name in MODELS:
+            self.torch.manual_seed(0)
+            config = getattr(transformers, f"{name}Config")(**SIZES)
+            made = getattr(transformers, f"{name}ForCausalLM")(config).to(self.device).eval()
+            made = made.to(measure.torch_dtype(self.torch, self.shape.dtype)).requires_grad_(False)
+            ids = self._drawn(replace(self.shape, vocabulary=SIZES["vocab_size"]), *TOKENS)
+
+            def work(made: Any = made, ids: Any = ids) -> Any:
+                return made(input_ids=ids, use_cache=False).logits
+
+            yield self._row(
+                "models", f"{name} {TOKENS[0]} x {TOKENS[1]}", self._without_gradients(work)
+            )
+
+
+PARTS = ("forward", "training", "decode", "small", "host", "models")
+
+
+def _all(found: Any) -> Sequence[Any]:
+    return found if isinstance(found, tuple | list) else (found,)
+
+
+def _weights(llama: model.Llama) -> list[Any]:
+    kept = [llama.embedding, llama.head, *(w for layer in llama.layers for w in layer.values())]
+    return list({id(w): w for w in kept}.values())
+
+
+# -- a new process --------------------------------------------------------------------------------
+_FIRST = "import sys; from ptxgen.bench import graph; graph.first(sys.argv[1])"
+
+
+def _first(backend: str, home: Path) -> float:
+    """ms of the first result in a new process, which keeps what it compiles in ``home``."""
+    places = ("PTXGEN_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+    kept = {name: str(home / name.lower()) for name in places}
+    root = str(Path(__file__).parents[2])
+    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
+    done = subprocess.run(
+        [sys.executable, "-c", _FIRST, backend],
+        env={**os.environ, **kept, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise PtxgenError(f"the first result with {backend}: {done.stderr.strip()[-500:]}")
+    return float(json.loads(done.stdout.splitlines()[-1]))
+
+
+def first(backend: str) -> None:
+    """Prints the ms of the first result of a small model, with all that is compiled for it."""
+    torch = measure.require_torch()
+    hidden = SMALL[-1]
+    bench = Bench(torch)
+    shape = bench.of(hidden)
+    llama, tokens = model.Llama(torch, shape), bench._drawn(shape, 4, 512)
+    if backend == "ptxgen":
+        import ptxgen.torch
+
+        made = torch.compile(llama.__call__, backend=ptxgen.torch.Backend())
+    else:
+        made = torch.compile(llama.__call__, backend=backend)
+    with torch.no_grad():
+        print(json.dumps(model.ms(torch, lambda: made(tokens))))
+
+
+# -- the command ----------------------------------------------------------------------------------
+def row_table(found: Sequence[Row]) -> str:
+    """For people."""
+
+    def ms(x: float | None) -> str | None:
+        return None if x is None else f"{x:.3f}"
+
+    def ratio(a: float | None, b: float | None) -> str | None:
+        return f"{a / b:.3f}" if a and b else None
+
+    lines = [
+        [r.part, r.what, ms(r.ours_ms), ms(r.stock_ms), ratio(r.ours_ms, r.stock_ms),
+         ms(r.block_ms), ratio(r.ours_ms, r.block_ms), None if r.same is None else str(r.same),
+         None if r.arena is None else f"{r.arena / 1e6:.2f}", ratio(r.arena, r.least),
+         ms(r.cold_ms), ms(r.warm_ms)]
+        for r in found
+    ]  # fmt: skip
+    header = (
+        *("part", "problem", "ours ms", "stock ms", "/ stock", "block ms", "/ block", "same bits"),
+        *("arena MB", "/ bound", "cold ms", "warm ms"),
+    )
+    return table(lines, header)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command. 0 if all bits were the same, whatever the times; 1 if not."""
+    parser = argparse.ArgumentParser(
+        prog="ptxgen bench graph",
+        description="Times whole models: torch.compile stock (tokens: mode='reduce-overhead') and "
+        "with backend='ptxgen', replayed as CUDA graphs, after comparing bits with those of "
+        "batch_invariant().",
+    )
+    parser.add_argument("--only", default=",".join(PARTS), metavar="LIST", help="(%(default)s)")
+    parser.add_argument("--dtype", choices=("bf16", "f16", "f32"), default="bf16")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here")
+    options = parser.parse_args(argv)
+    chosen = [part for part in options.only.split(",") if part]
+    if unknown := [part for part in chosen if part not in PARTS]:
+        raise OptionError(f"--only {unknown[0]!r}: expected some of {', '.join(PARTS)}")
+    torch = measure.require_torch()
+    measure.warm_up(torch)
+    surroundings = measure.environment(torch, measure.limits(torch, "tc"), 0)
+    emit(results.heading(surroundings))
+    bench = Bench(torch, replace(SHAPE, dtype=options.dtype), 5 if options.quick else COUNT)
+    found: list[Row] = []
+    for part in chosen:
+        rows = list(getattr(bench, part)())
+        found += rows
+        if rows:
+            emit(row_table(rows))
+        if options.json:
+            results.write_records(options.json, results.records(found, surroundings))
+    return int(any(r.same is False for r in found))
+
+
+if __name__ == "__main__":
+    try:
+        raise SystemExit(main())
+    except PtxgenError as error:
+        raise SystemExit(f"error: {error}") from error

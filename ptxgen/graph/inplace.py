@@ -1,0 +1,174 @@
+"""Values that are copied to where they belong: written there at once.
+
+A step that copies a temporary to memory of the caller's is dropped where all that touches the
+temporary may touch that memory instead. Elementwise steps write where what they read for the last
+time lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ptxgen.graph.fuse import Region, region
+from ptxgen.program.buffer import ALIGN, TEMPORARY, Buffer, Memory
+from ptxgen.program.step import Program, Step
+
+
+def copied(step: Step) -> tuple[Buffer, Buffer] | None:
+    """What a step copies, and where to, if it does nothing else."""
+    of = region(step, 0)
+    if of is None or len(of.results) != 1 or len(step.reads()) != 1:
+        return None
+    (source,), ((node, target),) = step.reads(), of.results
+    if node.op != "input" or source.dtype != target.dtype or source.shape != target.shape:
+        return None
+    return source, target
+
+
+def _ordered(step: Step) -> tuple[Buffer, Buffer] | None:
+    """As :func:`copied`, with dimensions in the order in which elements lie in the target."""
+    pair = copied(step)
+    if pair is None:
+        return None
+    source, target = pair
+    order = sorted(range(target.ndim), key=lambda i: -target.strides[i])
+    order = [i for i in order if target.shape[i] > 1]
+    shape = tuple(target.shape[i] for i in order)
+    return (
+        source.laid(shape, tuple(source.strides[i] for i in order)),
+        target.laid(shape, tuple(target.strides[i] for i in order)),
+    )
+
+
+def moved(step: Step, memory: Memory, to: Memory, shift: int = 0) -> Step:
+    """A step of what lies in ``to``, so many bytes behind, in the place of ``memory``."""
+    if all(b.memory is not memory for b in _buffers(step)):
+        return step
+    bind = {
+        n: replace(b, memory=to, offset=b.offset + shift)
+        if isinstance(b, Buffer) and b.memory is memory
+        else b
+        for n, b in step.bind.items()
+    }
+    return replace(step, bind=bind)
+
+
+def _buffers(step: Step) -> Iterator[Buffer]:
+    return (b for b in step.bind.values() if isinstance(b, Buffer))
+
+
+def _alike(a: Buffer, b: Buffer) -> bool:
+    """Whether the elements of two arrays lie alike, from wherever on."""
+    found = zip(a.shape, a.strides, b.strides, strict=True)
+    return (a.shape, a.dtype) == (b.shape, b.dtype) and all(s == t for n, s, t in found if n > 1)
+
+
+def _meet(a: Buffer, b: Buffer) -> bool:
+    """Whether two arrays may share bytes."""
+    (low, high), (first, last) = a.span(), b.span()
+    return a.memory is b.memory and low < last and first < high
+
+
+def _dense(x: Buffer) -> bool:
+    low, high = x.span()
+    return high - low == x.nbytes > 0
+
+
+def written_in_place(program: Program) -> Iterator[Step]:
+    """The steps of a program without copies to memory of the caller's, as far as can be."""
+    outputs = {b.memory for b in program.outputs if b is not None}
+    steps, at = list(program.steps), len(program.steps) - 1
+    while at >= 0:
+        pair = _ordered(steps[at])
+        found = None
+        if pair is not None and pair[0].memory.role == TEMPORARY and pair[0].memory not in outputs:
+            found = _without(steps, at, *pair, outputs)
+        if found is not None:
+            steps, at = found, len(found)
+        at -= 1
+    yield from steps
+
+
+def _without(
+    steps: Sequence[Step], at: int, source: Buffer, target: Buffer, outputs: set[Memory]
+) -> list[Step] | None:
+    """The steps without copy ``at``; None where they would not do the same."""
+    memory, place, shift = source.memory, target.memory, target.offset - source.offset
+    own = [(i, b) for i, s in enumerate(steps) for b in _buffers(s) if b.memory is memory]
+    inside = all(source.span()[0] <= b.span()[0] <= b.span()[1] <= source.span()[1] for _, b in own)
+    if not inside or not _dense(source) or not _alike(source, target):
+        return None
+    writing = [i for i, s in enumerate(steps) if any(b.memory is memory for b in s.writes())]
+    first, last = own[0][0], own[-1][0]
+    if place.role == TEMPORARY and place not in outputs and last == at and len(writing) > 1:
+        touched = next(i for i, s in enumerate(steps) if place in {b.memory for b in _buffers(s)})
+        if touched == at and target.nbytes == place.nbytes:  # nobody else needs the temporary
+            return [moved(s, place, memory, -shift) for i, s in enumerate(steps) if i != at]
+    if not place.written or (place.low + shift) % ALIGN or writing[-1] > at:
+        return None  # kernels were asked for what is aligned as the temporary is
+    begin = _ordered(steps[first])
+    whole = begin is not None and begin[0].same(target) and begin[1].same(source)
+    change = next((i for i in writing if i > first), at) if whole else first
+    for i in range(change, last + 1):
+        step = steps[i]
+        met = [b for b in (_buffers(step) if i < at else step.writes()) if _meet(b, target)]
+        if i != at and met and (whole or i != change or not _each(step, memory, target, shift)):
+            return None
+    gone = {at, first} if whole else {at}
+    return [moved(s, memory, place, shift) for i, s in enumerate(steps) if i not in gone]
+
+
+def _each(step: Step, memory: Memory, target: Buffer, shift: int) -> bool:
+    """Whether a step, if it writes ``target`` in the place of ``memory``, reads each element of it
+    before it writes that, and nothing else of it.
+    """
+    of = region(step, 0)
+    made = [b for _, b in of.results if b.memory is memory] if of else []
+    if of is None or len(made) != 1 or any(_meet(b, target) for _, b in of.results):
+        return False
+    to = replace(made[0], memory=target.memory, offset=made[0].offset + shift)
+    met = (b for b in of.reads.values() if isinstance(b, Buffer) and _meet(b, target))
+    return all(b.offset == to.offset and _alike(b, to) for b in met)
+
+
+def reused(program: Program) -> Iterator[Step]:
+    """The steps of a program; elementwise ones write over what nobody reads behind them."""
+    outputs = {b.memory for b in program.outputs if b is not None}
+    last = {b.memory: i for i, s in enumerate(program.steps) for b in _buffers(s)}
+    first = {b.memory: i for i, s in reversed([*enumerate(program.steps)]) for b in _buffers(s)}
+    found: dict[Memory, Memory] = {}
+    for number, given in enumerate(program.steps):
+        step = given
+        for memory in {b.memory for b in _buffers(given)} & found.keys():
+            step = moved(step, memory, found[memory])
+        of = region(given, 0)
+        taken: set[Memory] = set()
+        for _, made in of.results if of else ():
+            own = made.memory
+            if own.role != TEMPORARY or own in outputs or first[own] < number:
+                continue
+            for each in _ending(of, made, last, number):
+                to = found.get(each, each)
+                if to not in taken | outputs and to.role == TEMPORARY:
+                    taken.add(to)
+                    step, found[own] = moved(step, own, to), to
+                    break
+        yield step
+
+
+def _ending(
+    of: Region | None, made: Buffer, last: Mapping[Memory, int], number: int
+) -> Iterator[Memory]:
+    """Memories that step ``number`` is the last to read, each element where ``made`` has it."""
+    reads = [b for b in of.reads.values() if isinstance(b, Buffer)] if of else []
+    for memory in dict.fromkeys(b.memory for b in reads):
+        over = all(
+            b.itemsize == made.itemsize
+            and b.offset == made.offset
+            and _alike(replace(b, dtype=made.dtype), made)
+            for b in reads
+            if b.memory is memory
+        )
+        if over and last[memory] == number and memory.nbytes == made.memory.nbytes:
+            yield memory

@@ -1,0 +1,134 @@
+"""Tensors of the caller that a graph writes to: which of them are written where they are.
+
+AOTAutograd makes mutation functional: ``x.index_copy_(...)`` is ``x1 = index_copy(x, ...)``, who
+reads ``x`` later reads ``x1``, and the graph ends with ``copy_(x, x1)``. An :class:`Update` is that
+way back: the versions of an argument, in order. Where all who read a version do so before the next
+one is made, each may lie where the argument does.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import fx
+
+from ptxgen.torch.lowering import VIEWS
+
+SCATTERS: Final = {"slice_scatter", "select_scatter", "index_copy", "index_put", "scatter"}
+"""Operators whose result is their first argument, some elements of which are others."""
+_ATEN = torch.ops.aten
+IN_PLACE: Final = {
+    _ATEN.index_copy.default: _ATEN.index_copy_.default,
+    _ATEN.index_put.default: _ATEN.index_put_.default,
+    _ATEN.scatter.src: _ATEN.scatter_.src,
+    _ATEN.scatter.value: _ATEN.scatter_.value,
+}
+"""Those that PyTorch computes, and what puts their result in the place of that argument."""
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """An argument of a graph that is written: ``versions`` of it, the last of which ``copy`` puts
+    in its place.
+    """
+
+    argument: fx.Node
+    copy: fx.Node
+    versions: tuple[fx.Node, ...]
+
+    def steps(self) -> Iterator[tuple[fx.Node, fx.Node]]:
+        """Each version behind the one before it."""
+        return zip((self.argument, *self.versions), self.versions, strict=False)
+
+
+def packet(node: fx.Node) -> str:
+    """The name of an operator without that of its overload; empty for what is none."""
+    return getattr(getattr(node.target, "overloadpacket", None), "__name__", "")
+
+
+def puts(node: fx.Node) -> bool:
+    """Whether a call of PyTorch's puts values in their places, and adds none."""
+    added = node.args[3] if len(node.args) > 3 else node.kwargs.get("accumulate", False)
+    return node.target in IN_PLACE and (packet(node) != "index_put" or added is False)
+
+
+def views(of: fx.Node) -> Iterator[fx.Node]:
+    """Nodes that may share memory with one, itself first."""
+    yield of
+    for user in of.users:
+        if user.op == "call_function" and user.args[0] is of and _viewing(user):
+            yield from views(user)
+
+
+def _viewing(node: fx.Node) -> bool:
+    op = node.target
+    view = isinstance(op, torch._ops.OpOverload) and op.is_view
+    return view or packet(node) in VIEWS or op is operator.getitem
+
+
+def readers(of: fx.Node) -> dict[fx.Node, None]:
+    """Who reads a node or a view of it."""
+    shared = dict.fromkeys(views(of))
+    return dict.fromkeys(u for x in shared for u in x.users if u not in shared)
+
+
+def updates(nodes: Iterable[fx.Node]) -> list[Update]:
+    """What is written of a graph's arguments."""
+    made: list[Update] = []
+    taken: set[fx.Node] = set()
+    for node in nodes:
+        if node.target is not _ATEN.copy_.default:
+            continue
+        argument, value = node.args[:2]
+        versions: list[fx.Node] = []
+        while isinstance(value, fx.Node) and value is not argument:
+            versions.insert(0, value)
+            if packet(value) not in SCATTERS:
+                break
+            value = value.args[0]
+        own = isinstance(argument, fx.Node) and argument.op == "placeholder"
+        if own and versions and taken.isdisjoint({argument, *versions}):
+            taken |= {argument, *versions}
+            made.append(Update(argument, node, tuple(versions)))
+    return made
+
+
+def in_place(
+    update: Update,
+    likes: Mapping[fx.Node, Any],
+    known: Collection[fx.Node],
+    when: Callable[[fx.Node], tuple[int, ...]],
+) -> bool:
+    """Whether all versions may lie where the argument does. ``known``: what programs compute;
+    ``when``: what orders nodes, those of a program alike.
+    """
+    like, last = likes[update.argument], update.versions[-1]
+    if any(likes[v] != like for v in update.versions) or not like.dense:
+        return False
+    for old, new in update.steps():
+        shared = set(views(old))
+        if new.op != "call_function" or not shared - {old} <= set(known):
+            return False
+        if new not in known:
+            others = [*_nodes(new.args[1:]), *_nodes(tuple(new.kwargs.values()))]
+            if not puts(new) or new.args[0] is not old:
+                return False
+            if not shared.isdisjoint(others):
+                return False
+        for reader in readers(old):
+            own = reader in (new, update.copy)
+            if not own and (reader.op == "output" or when(reader) > when(new)):
+                return False
+    return not any(u.op == "output" for x in views(last) for u in x.users)
+
+
+def _nodes(tree: Any) -> Iterator[fx.Node]:
+    if isinstance(tree, fx.Node):
+        yield tree
+    elif isinstance(tree, tuple | list):
+        for each in tree:
+            yield from _nodes(each)

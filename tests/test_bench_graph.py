@@ -1,0 +1,121 @@
+"""``ptxgen bench graph``: what needs no GPU, and that the command runs on one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ptxgen
+from ptxgen.bench import graph, model
+from ptxgen.bench.graph import Row
+from ptxgen.errors import DeviceError, OptionError
+
+ROWS = [
+    Row("decode", "8 x 2048", 4.0, 1.0, 2.0, True, 1_500_000, 1_200_000),
+    Row("host", "first result, ptxgen", cold_ms=2000.0, warm_ms=500.0),
+]
+
+
+def test_rows_are_shown() -> None:
+    decode, host = (line.split() for line in graph.row_table(ROWS).splitlines()[1:])
+    shown = ["1.000", "2.000", "0.500", "4.000", "0.250", "True", "1.50", "1.250", "-", "-"]
+    assert decode[-10:] == shown
+    assert host[-10:] == [*"--------", "2000.000", "500.000"]
+
+
+def test_it_says_what_it_takes_and_needs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        graph.main(["--help"])
+    assert "--only LIST" in capsys.readouterr().out
+    with pytest.raises(OptionError, match="--only 'prefill': expected some of forward, training"):
+        graph.main(["--only", "forward,prefill"])
+    torch = pytest.importorskip("torch", reason="timing needs torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(DeviceError, match="timing needs an NVIDIA GPU"):
+        graph.main([])
+
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """On the CPU device; stock torch.compile compiles nothing."""
+    torch = pytest.importorskip("torch", reason="timing needs torch")
+    serve = pytest.importorskip("ptxgen.torch.serve")
+
+    def compiled(function: Any, backend: Any = "eager", mode: Any = None, **how: Any) -> Any:
+        return compile(function, backend=backend, **how)
+
+    compile = torch.compile
+    monkeypatch.setattr(torch, "compile", compiled)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(serve, "DEVICES", {"cpu"})
+    with ptxgen.use_device("cpu"):
+        yield torch
+    torch._dynamo.reset()
+
+
+SMALL = model.Shape(
+    layers=1, hidden=64, heads=2, kv_heads=1, inner=32, vocabulary=40, batch=1, length=6,
+    attention="sdpa",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "parts", ["small", pytest.param("forward training decode", marks=pytest.mark.long)]
+)
+def test_models_of_plain_pytorch_run(
+    parts: str, torch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("FORWARDS", ((1, 6),)), ("DECODED", (2,)), ("KEYS", 9), ("SMALL", (64,))):
+        monkeypatch.setattr(graph, name, value)
+    monkeypatch.setattr(graph, "SMALL_KEYS", 7)
+    bench = graph.Bench(torch, SMALL, 1, "cpu")
+    found = [row for part in parts.split() for row in getattr(bench, part)()]
+    assert [row.part for row in found] == parts.split()
+    for row in found:
+        assert row.same, row.what
+        assert row.ours_ms and row.stock_ms and row.block_ms and row.arena
+        assert row.least and row.arena <= 1.25 * row.least
+
+
+@pytest.mark.long
+def test_models_of_transformers_run(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("transformers", reason="needs transformers")
+    small = {"vocab_size": 32, "hidden_size": 32, "intermediate_size": 32, "head_dim": 16}
+    monkeypatch.setattr(graph, "SIZES", {**graph.SIZES, **small, "num_hidden_layers": 1})
+    monkeypatch.setitem(graph.SIZES, "num_attention_heads", 2)
+    monkeypatch.setitem(graph.SIZES, "num_key_value_heads", 1)
+    monkeypatch.setattr(graph, "TOKENS", (1, 6))
+    bench = graph.Bench(torch, SMALL, 1, "cpu")
+    assert [r.same for r in bench.models()] == [True] * len(graph.MODELS)
+
+
+def test_models_are_left_out_without_transformers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    assert list(graph.Bench(None).models()) == []
+    assert "transformers is not installed" in capsys.readouterr().out
+
+
+def test_the_first_result_of_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        graph, "_FIRST", "import os; print(len(os.environ['PTXGEN_CACHE_DIR']) > 9)"
+    )
+    monkeypatch.setattr(graph.json, "loads", lambda text: 7.5 if text == "True" else None)
+    assert [(r.cold_ms, r.warm_ms) for r in graph.Bench(None).host()] == [(7.5, 7.5)] * 2
+
+
+@pytest.mark.gpu
+def test_the_command_runs(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="timing needs torch")
+    path = tmp_path / "rows.json"
+    assert graph.main(["--quick", "--only", "small", "--json", str(path)]) == 0
+    rows = json.loads(path.read_text())
+    assert len(rows) == len(graph.SMALL) and all(r["same"] for r in rows)

@@ -58,3 +58,18 @@ def test_a_picture_has_a_box_for_each_step_and_an_edge_for_what_is_between(tmp_p
     texts = "\n".join(t.text for t in root.iter(f"{name}text"))
     assert "reads argument0 f32[8, 64], 2,048 bytes; argument1 f32[64, 32], 8,192 bytes" in texts
     assert texts.count("returned") == 2
+
+
+def test_parts_of_an_array_have_an_edge_each(tmp_path) -> None:
+    """And what is written over them begins another."""
+
+    def joined(x):
+        y = ptxgen.layout.concat((x[:, :8], f.neg(x[:, 8:])), 1)
+        return ptxgen.softmax(f.exp(y))
+
+    with ptxgen.use_device("cpu"):
+        graph.apply(graph.trace(joined, X), ["reuse"])[0].draw(tmp_path / "joined.svg")
+    root = ElementTree.parse(tmp_path / "joined.svg").getroot()
+    name = "{http://www.w3.org/2000/svg}"
+    edges = [t.text.rpartition(", ")[0] for t in root.findall(f".//{name}g/{name}title")]
+    assert edges == ["t0 f32[8, 56]", "t1 f32[8, 8]", "t1 f32[8, 56]", "t1 f32[8, 64]"]

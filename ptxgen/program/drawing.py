@@ -74,16 +74,21 @@ def drawn(name: str, steps: Sequence[Line]) -> str:
 
 
 def _edges(steps: Sequence[Line]) -> list[_Edge]:
-    """What lies between steps. An array that is written again begins another edge."""
-    open_: dict[str, _Edge] = {}
+    """What lies between steps. What is written again begins another edge, beside those of its other
+    parts, which nobody has read yet.
+    """
+    open_: dict[str, list[_Edge]] = {}
     found = []
     for number, line in enumerate(steps):
         read = [name for name in dict.fromkeys(x.name for x in line.reads) if name in open_]
         for i, name in enumerate(read):
-            open_[name].last = number
-            open_[name].ends.append(_top(number) + 7 + 6 * (i % 3))
+            for edge in open_[name]:
+                edge.last = number
+                edge.ends.append(_top(number) + 7 + 6 * (i % 3))
         for i, array in enumerate(line.writes):
-            edge = open_[array.name] = _Edge(array, number, _top(number) + BOX - 6 - 6 * (i % 2))
+            edge = _Edge(array, number, _top(number) + BOX - 6 - 6 * (i % 2))
+            unread = [e for e in open_.get(array.name, ()) if not e.ends]
+            open_[array.name] = [*unread, edge]
             found.append(edge)
     edges = [e for e in found if e.ends]
     busy: list[int] = []  # until which step each lane is taken

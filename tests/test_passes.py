@@ -198,7 +198,11 @@ UNARY = {
     "halves": lambda x: ptxgen.layout.concat((x[:, :1], x[:, 1:]), 1),
     "row": lambda x: f.add(x, x[:1, :1]),
 }
-BINARY = {"add": lambda x, y: f.add(x, y), "mul": lambda x, y: f.mul(x, y)}
+BINARY = {
+    "add": lambda x, y: f.add(x, y),
+    "mul": lambda x, y: f.mul(x, y),
+    "normed": lambda x, y: ptxgen.rms_norm(f.add(x, y)),
+}
 names = st.lists(st.sampled_from([*UNARY, *BINARY]), min_size=2, max_size=8)
 
 

@@ -141,6 +141,7 @@ UNARY = {
     "relu": lambda x: x.relu(),
     "abs": lambda x: x.abs(),
     "silu": lambda x: functional.silu(x),
+    "cut": lambda x: x.asinh(),  # PyTorch's own
     "softmax": lambda x: x.softmax(-1),
     "norm": lambda x: functional.layer_norm(x, x.shape[-1:]),
     "rms": lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1),
@@ -434,8 +435,8 @@ def test_models_of_transformers_with_gradients(name):
 def test_decoding_with_a_static_cache():
     transformers = pytest.importorskip("transformers", reason="needs transformers")
     config = transformers.LlamaConfig(**SIZES)
-    found = []
-    for backend in (in_the_block, pt.Backend(strict=True)):
+    found, mine = [], pt.Backend(strict=True)
+    for backend in (in_the_block, mine):
         torch._dynamo.reset()
         torch.manual_seed(0)
         model = transformers.LlamaForCausalLM(config).eval().requires_grad_(False)
@@ -449,3 +450,5 @@ def test_decoding_with_a_static_cache():
             cache.append(logits)
         found.append([*cache, *(x for layer in state.layers for x in (layer.keys, layer.values))])
     assert all(map(same, *found))
+    assert len(mine.report().programs) == 4, "of a prompt and a token, which PyTorch puts between"
+    assert mine.report().updated == {"in place": 4}

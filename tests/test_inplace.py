@@ -117,8 +117,8 @@ def returned(c, x):
 
 
 def late(c, x):
-    y = c.flip(0).sin()
-    z = (y @ x).sin() + c
+    y = c.flip(0).asinh()
+    z = (y @ x).asinh() + c
     c[0].add_(x[0])
     return z, c.sum(0)
 
@@ -163,6 +163,19 @@ def test_random_mutations(data, chosen):
 
     torch._dynamo.reset()
     compared(function, drawn(2, 4, 4), drawn(2, 4, 4), drawn(2, 4, 4), calls=1)
+
+
+def test_a_counter_of_what_is_written():
+    """Integers that PyTorch's calls read before they are written, and behind."""
+
+    def function(cache, count, x):
+        cache.index_copy_(1, count + torch.arange(2), x)
+        count.add_(2)
+        seen = torch.arange(8) < count
+        return torch.where(seen[:, None], cache.exp(), 0.0) @ x.transpose(1, 2), count * 1
+
+    report = compared(function, drawn(2, 8, 4), torch.tensor([1]), drawn(2, 2, 4), calls=3)
+    assert report.updated["in place"]
 
 
 class Cached(torch.nn.Module):
@@ -219,6 +232,33 @@ def test_arguments_that_share_memory(second):
         expected = function(own[:2], own[slice(*second)], x)
     found = torch.compile(function, backend=pt.Backend())(ours[:2], ours[slice(*second)], x)
     assert same(found, expected) and same(ours, own)
+
+
+def test_what_the_host_waits_for_is_not_recorded():
+    def waiting(function):
+        backend = pt.Backend()
+        torch._dynamo.reset()
+        made = torch.compile(function, backend=backend, fullgraph=True)
+        made(drawn(4, 4), drawn(4) > 0)
+        (own,) = {segment.of for segment in backend.report()._segments}
+        calls = [m.outward[0] for m in own.moves if isinstance(m, graphs.TorchCall)]
+        return [str(n.target) for n in calls if not own._enqueued(n)]
+
+    def places(x, mask):
+        found = mask.cumsum(0) - 1
+        return x[torch.arange(4), found] * x
+
+    def masked(x, mask):
+        x[mask] = 1.0
+        return x * x
+
+    def by_itself(x, mask):
+        mask[mask] = False
+        return x * mask
+
+    assert waiting(places) == []
+    for function in (masked, by_itself):
+        assert waiting(function) == ["aten.index_put.default"]
 
 
 class Recorded:

@@ -40,7 +40,17 @@ from ptxgen.torch.module import _checked
 from ptxgen.torch.record import NAMES
 from ptxgen.torch.replay import Replay
 from ptxgen.torch.unserved import reason
-from ptxgen.torch.updates import IN_PLACE, Update, in_place, puts, readers, updates, views
+from ptxgen.torch.updates import (
+    IN_PLACE,
+    Update,
+    in_place,
+    others,
+    packet,
+    puts,
+    readers,
+    updates,
+    views,
+)
 
 SIZES_MAX = 64
 """Most sets of sizes of one graph that are kept."""
@@ -557,11 +567,11 @@ class Schedule:
         op = node.target
         if not isinstance(op, torch._ops.OpOverload) or op.is_view:
             return isinstance(op, torch._ops.OpOverload)
-        if puts(node):  # a mask is counted by the host
-            likes = [self.likes[x] for x in node.all_input_nodes]
-            return all(not isinstance(x, Like) or x.dtype is not torch.bool for x in likes[1:])
+        if puts(node) or packet(node) == "index":  # a mask is counted by the host
+            likes = [self.likes[x] for x in others(node)]
+            return all(not isinstance(x, Like) or x.dtype not in _MASKS for x in likes)
         drawn = torch.Tag.nondeterministic_seeded in op.tags
-        known = torch.Tag.pointwise in op.tags or op.overloadpacket.__name__ in _ENQUEUED
+        known = torch.Tag.pointwise in op.tags or packet(node) in _ENQUEUED
         return not drawn and (known or op.namespace == "ptxgen")
 
     def run(self, given: list[Any]) -> Any:
@@ -585,7 +595,9 @@ def _mutable(node: fx.Node) -> bool:
     return isinstance(op, torch._ops.OpOverload) and op._schema.is_mutable
 
 
-_ENQUEUED = {*MOVES, "arange", "copy_"}
+_ENQUEUED = {*MOVES, "arange", "copy_", "cumsum"}
+_MASKS = {torch.bool, torch.uint8}
+"""As indices."""
 
 
 def _plain(tree: Any, number: Callable[[Any], Any]) -> Any:

@@ -56,6 +56,11 @@ def puts(node: fx.Node) -> bool:
     return node.target in IN_PLACE and (packet(node) != "index_put" or added is False)
 
 
+def others(node: fx.Node) -> list[fx.Node]:
+    """The nodes among all arguments but the first."""
+    return [*_nodes(node.args[1:]), *_nodes(tuple(node.kwargs.values()))]
+
+
 def views(of: fx.Node) -> Iterator[fx.Node]:
     """Nodes that may share memory with one, itself first."""
     yield of
@@ -114,10 +119,9 @@ def in_place(
         if new.op != "call_function" or not shared - {old} <= set(known):
             return False
         if new not in known:
-            others = [*_nodes(new.args[1:]), *_nodes(tuple(new.kwargs.values()))]
             if not puts(new) or new.args[0] is not old:
                 return False
-            if not shared.isdisjoint(others):
+            if not shared.isdisjoint(others(new)):
                 return False
         for reader in readers(old):
             own = reader in (new, update.copy)

@@ -8,6 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 pt = pytest.importorskip("ptxgen.torch")
+replay = pytest.importorskip("ptxgen.torch.replay")
 test_graph = pytest.importorskip("test_graph")
 functions = pytest.importorskip("test_torch_functions")
 test_inplace = pytest.importorskip("test_inplace")
@@ -111,6 +112,27 @@ def test_mutations_of_what_lies_still_and_of_what_moves(function, capture):
         assert all(test_graph.same(a, b) for a, b in pairs), number
         assert test_graph.same(ours, state) and test_graph.same(other, x), number
         kept = other  # noqa: F841 - so that the next lies elsewhere
+
+
+def test_places_that_pytorch_counts_are_replayed(monkeypatch):
+    def function(x, mask):
+        places = mask.cumsum(-1) - 1
+        return x[torch.arange(4, device="cuda")[:, None], places] @ x
+
+    def captured(*given):
+        recorded.append(given)
+        return own(*given)
+
+    recorded, own = [], replay.captured
+    monkeypatch.setattr(replay, "captured", captured)
+    made = torch.compile(function, backend=pt.Backend(capture=True))
+    for _ in range(5):
+        x, mask = torch.randn(4, 16, 16, device="cuda"), torch.rand(4, 16, device="cuda") > 0.5
+        mask[:, 0] = True
+        with pt.batch_invariant():
+            expected = function(x, mask)
+        assert test_graph.same(made(x, mask), expected)
+    assert recorded
 
 
 @pytest.mark.parametrize("capture", [False, True])

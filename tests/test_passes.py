@@ -120,6 +120,17 @@ def test_what_is_read_later_is_not_written_over():
         assert steps(graph.apply(before, ["inplace"])[0]) == steps(before)
 
 
+@pytest.mark.parametrize("late", ["same", "x", "row"])
+def test_what_is_made_of_an_argument_is_written_there_where_no_other_element_is_read(late):
+    b = ProgramBuilder(OPERATIONS)
+    x = b.input("x", imagined((4, 8), "float32"), written=True)
+    new = b.add(x, x.narrowed(0, 0, 1).expanded((4, 8)) if late == "row" else x)
+    found = b.softmax(x if late == "x" else new)
+    b.copied(new, x)
+    after, _ = graph.apply(b.finish(found), ["inplace"])
+    assert steps(after) == ["add", "softmax", *["copy"] * (late != "same")]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("name", ["rms_norm", "layer_norm", "native_rms_norm", "native_layer_norm"])
 def test_sums_are_made_by_the_norm_that_reads_them(name, dtype):

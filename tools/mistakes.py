@@ -626,6 +626,27 @@ MISTAKES = (
         PASSES,
     ),
     Mistake(
+        "an elementwise step that writes over what is read behind it",
+        "ptxgen/graph/inplace.py",
+        "if over and last[memory] == number and",
+        "if over and",
+        PASSES,
+    ),
+    Mistake(
+        "a norm that makes a sum reads a weight that is not made yet",
+        "ptxgen/graph/residual.py",
+        "if given & written or out.memory in read | written:",
+        "if out.memory in read | written:",
+        PASSES,
+    ),
+    Mistake(
+        "an argument that is written before all have read it",
+        "ptxgen/graph/inplace.py",
+        "if i != at and met and (whole or i != change or not _each(step, memory, target, shift)):",
+        "if i != at and met and whole:",
+        PASSES,
+    ),
+    Mistake(
         "a saved kernel that was altered is taken",
         "ptxgen/program/saved.py",
         'if text["parts"].get(name) != digests.get(name):',

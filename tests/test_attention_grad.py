@@ -19,7 +19,7 @@ from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec.attention import Form
 from ptxgen.spec.attention_grad import HopperGradSpec
 from ptxgen.tiles import TABLES
-from ptxgen.tiles.attention_grad import key
+from ptxgen.tiles.attention_grad import key, parts
 
 f32 = np.float32
 
@@ -144,9 +144,15 @@ def on_hopper(do, q, k, v, **how):
     dtype = {"bfloat16": "bf16", "float16": "f16"}[q.dtype.name]
     heads = (-(-x.shape[-1] // 16) * 16 for x in (q, v))
     form = Form(dtype, next(heads), next(heads))
-    kernels = (HopperGradSpec(part).of(form).name for part in HopperGradSpec.parts)
-    by_rows, by_keys = (both(do, q, k, v, kernel=name, **how) for name in kernels)
-    return by_rows[0], *by_keys[1:]
+    o, lse = reference.attention(q, k, v, return_lse=True, **how)
+    expected = reference.attention_grad(do, q, k, v, o, lse, **how)
+    for part in parts(form.head, form.head_v):
+        kernel = HopperGradSpec(part).of(form).name
+        got = ptxgen.attention_grad(do, q, k, v, o, lse, kernel=kernel, **how)
+        for name, one, other in zip(("dq", "dk", "dv"), got, expected, strict=True):
+            if name in part or name[1:] in part:
+                same_bits(one, other, what=f"{kernel} {name} {how}")
+    return expected
 
 
 @pytest.mark.parametrize(
@@ -159,11 +165,15 @@ def on_hopper(do, q, k, v, **how):
         pytest.param("f16", (2, 6, 2, 70, 70, 96), marks=pytest.mark.long),
         pytest.param("f16", (1, 40, 1, 20, 60, 80), marks=pytest.mark.long),
         pytest.param("bf16", (1, 128, 1, 3, 40, 64), marks=pytest.mark.long),
+        ("bf16", (1, 1, 1, 70, 90, 256)),
+        pytest.param("f16", (1, 3, 1, 70, 140, 192), marks=pytest.mark.long),
+        pytest.param("bf16", (1, 5, 1, 66, 200, 192, 128), marks=pytest.mark.long),
+        pytest.param("bf16", (1, 2, 2, 130, 135, 208, 48), marks=pytest.mark.long),
     ],
     ids=str,
 )
 def test_bits_on_hopper(dtype, sizes):
-    """Heads that share keys, as many as a box of rows takes, in several boxes and one by one."""
+    """Heads that share keys, in one part and in several; queries of several blocks."""
     given = draw(dtype, *shapes(*sizes))
     for how in ({"causal": True}, {}, {"causal": True, "window": 20}, {"window": 37}):
         on_hopper(*given, **how)
@@ -186,10 +196,17 @@ def test_lengths_and_layouts_on_hopper():
     assert not dk[55:].any()
 
 
-@pytest.mark.parametrize("dtype", ["bf16", pytest.param("f16", marks=pytest.mark.long)])
-def test_what_is_not_seen_on_hopper(dtype):
+@pytest.mark.parametrize(
+    ("dtype", "head"),
+    [
+        ("bf16", 64),
+        pytest.param("f16", 64, marks=pytest.mark.long),
+        pytest.param("bf16", 256, marks=pytest.mark.long),
+    ],
+)
+def test_what_is_not_seen_on_hopper(dtype, head):
     """What is no number does not reach who does not see it: keys, values, queries, gradients."""
-    given = draw(dtype, *shapes(1, 2, 1, 20, 150, 64))
+    given = draw(dtype, *shapes(1, 2, 1, 20, 150, head))
     clean = on_hopper(*given, causal=True)
     do, q, k, v = (x.copy() for x in given)
     v[0, 0, 140, 3], k[0, 0, 149, 5] = np.nan, np.inf
@@ -232,7 +249,10 @@ def test_no_kernel_up_to_128_spills():
                 assert made.resources.spill_stores == 0, spec.name
 
 
-@pytest.mark.parametrize(("head", "part"), [(64, "dq"), (64, "dkdv"), (128, "dq"), (128, "dkdv")])
+@pytest.mark.parametrize(
+    ("head", "part"),
+    [(n, part) for n in (64, 128, 192, 256) for part in parts(n, n)],
+)
 def test_products_on_hopper_overlap(head, part):
     """The compiler makes no product wait for another, and hardly spills."""
     spec = HopperGradSpec(part, head, head)

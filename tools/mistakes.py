@@ -372,10 +372,24 @@ MISTAKES = (
     ),
     Mistake(
         "a tile of rows whose heads are read from another query",
-        TEMPLATE + "attention/hopper_grad.cuh.j2",
-        "return heads == group ?",
-        "return heads != group ?",
+        TEMPLATE + "attention/keys.cuh.j2",
+        "make_uint2(block % own, block / own * QUERIES",
+        "make_uint2(block / own, block % own * QUERIES",
         tests("test_attention_grad.py", "test_bits_on_hopper"),
+    ),
+    Mistake(
+        "quotients of attention that nobody mends",
+        TEMPLATE + "attention/weights.cuh.j2",
+        "return __fmaf_rn(__fmaf_rn(-q, d.by, o), d.inverse, q);",
+        "return q;",
+        tests("test_attention.py", "test_bits"),
+    ),
+    Mistake(
+        "heads in parts of another number",
+        "ptxgen/numerics/attention.py",
+        "PART = 4",
+        "PART = 8",
+        ("-m", "ptxgen", "golden", "bits"),
     ),
     Mistake(
         "a split of attention of another length",

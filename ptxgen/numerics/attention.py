@@ -40,11 +40,11 @@ step rounded once; ``dot16`` is a step of ``tc16``. In ``attention32``, of f32, 
 bit, so kernels leave it out. Nothing but the query, its keys and values, and their places in the
 sequence is read: not the batch, nor the number of queries or heads, nor where keys lie in memory.
 
-The ``attention_grad`` contract, version 1
+The ``attention_grad`` contract, version 2
 ------------------------------------------
-Of a sequence and a head of keys, whose rows are counted ``query * group + head`` from its first
-query on; ``do``, ``o``, ``lse`` are a row's gradient, result and logarithm, and d is a gradient.
-In ``attention_grad32``, of f32, ``dot16`` is 16 steps of ``fma``.
+Of a sequence and a head of keys. A row is a query of one of the heads that share it; ``do``,
+``o``, ``lse`` are its gradient, result and logarithm, and d is a gradient. In
+``attention_grad32``, of f32, ``dot16`` is 16 steps of ``fma``.
 
 1. ``D = sum(do * o)`` of a row, in the order of ``rows/1``.
 2. *Weights*: s and t as in step 2 above. ``w = saturate(fma(s, -c / 128, b))``, or
@@ -56,11 +56,14 @@ In ``attention_grad32``, of f32, ``dot16`` is 16 steps of ``fma``.
    where h is the tanh of step 2.
 4. *Sums*, from +0, of p16 and ds16, which are p and ds in the dtype of q, rounded once:
    ``dv[j] = dot16(p16[r:r+16, j], do[r:r+16], dv[j])`` and
-   ``dk[j] = dot16(ds16[r:r+16, j], q[r:r+16], dk[j])`` for rows r ascending, multiples of 16;
+   ``dk[j] = dot16(ds16[r:r+16, j], q[r:r+16], dk[j])`` for rows r ascending, 16 at a time;
    ``dq[r] = dot16(ds16[r, j:j+16], k[j:j+16], dq[r])`` for keys j ascending, multiples of 16.
-   The last 16 are filled up with zeros. Where a row does not see a key p16 and ds16 are 0, and so
-   is what they are multiplied by, whatever it is.
-5. *Results*: ``dv + 0``, ``fma(dk, scale, 0)`` and ``fma(dq, scale, 0)``, rounded to the dtype.
+   Rows are in order of blocks of :data:`QUERIES` queries, of heads, and of queries of the block;
+   each head's are filled up to 16 with zeros, as the last keys are. Where a row does not see a key
+   p16 and ds16 are 0, and so is what they are multiplied by, whatever it is.
+5. *Parts*: heads that share keys are taken in parts of :func:`part`. Each has sums of its own, and
+   ``dk`` and ``dv`` are these, added in f32 in order: ``(dk0 + dk1) + dk2``.
+6. *Results*: ``dv + 0``, ``fma(dk, scale, 0)`` and ``fma(dq, scale, 0)``, rounded to the dtype.
 
 Sixteen rows that do not see a key change no bit of its gradients, nor sixteen keys that a row does
 not see. So gradients depend on the sequence alone.
@@ -87,8 +90,8 @@ ATTENTION: Mapping[str, Contract] = MappingProxyType(
 _GRAD = "p = 2^(t - lse log2 e), ds = p (dp - D); sums over rows and over keys ascending, by {}"
 ATTENTION_GRAD: Mapping[str, Contract] = MappingProxyType(
     {
-        "tc": Contract("attention_grad", 1, _GRAD.format("dot16"), "tc", activations=False),
-        "simt": Contract("attention_grad32", 1, _GRAD.format("fma"), "simt", activations=False),
+        "tc": Contract("attention_grad", 2, _GRAD.format("dot16"), "tc", activations=False),
+        "simt": Contract("attention_grad32", 2, _GRAD.format("fma"), "simt", activations=False),
     }
 )
 """That of gradients, by tier."""
@@ -124,6 +127,17 @@ rounded to 16 bits, and to 2**-28 (``tools/fit_functions.py``)."""
 def block(head: int, head_v: int) -> int:
     """Keys of a block, by the head dimensions of keys and values."""
     return 128 if max(head, head_v) <= 128 else 64
+
+
+QUERIES = 64
+"""Queries of a head whose rows follow each other in sums over rows."""
+PART = 4
+"""Most heads that share keys whose rows are in one sum."""
+
+
+def part(group: int) -> int:
+    """Heads of a sum over rows, of ``group`` heads that share keys; of the last sum maybe fewer."""
+    return -(-group // -(-group // PART))
 
 
 def span(query: int, queries: int, keys: int, causal: bool, window: int | None) -> tuple[int, int]:

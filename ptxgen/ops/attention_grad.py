@@ -1,14 +1,16 @@
-"""``attention_grad``: contract ``attention_grad/1``, and the gradient of ``attention``."""
+"""``attention_grad``: contract ``attention_grad/2``, and the gradient of ``attention``."""
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial, reduce
 from math import inf
+from operator import add
 from typing import Annotated, Any
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics import functions
-from ptxgen.numerics.formula import where
+from ptxgen.numerics.attention import QUERIES, part
+from ptxgen.numerics.formula import fma, where
 from ptxgen.numerics.option import Bool, Choice, Kernel
 from ptxgen.ops.attention import (
     LAYOUTS,
@@ -36,13 +38,15 @@ from ptxgen.program.operation import op
 from ptxgen.program.parameters import Out
 from ptxgen.spec import Problem
 from ptxgen.spec.attention import ROWS_MAX, Form
-from ptxgen.spec.attention_grad import SPACE
+from ptxgen.spec.attention_grad import SPACE, SUMS
 from ptxgen.tiles.attention_grad import key, parts
 
 _sunk = Pointwise(
     lambda sink, lse, delta: where(lse == -inf, 0, -functions.exp(sink - lse) * delta), "sunk"
 )
 """What a row adds to the gradient of its sink."""
+ADDED = 8
+"""Sums of parts that are added at a time."""
 
 
 def _like(name: str, x: Buffer, shape: tuple[int, ...], dtype: str) -> None:
@@ -129,10 +133,14 @@ def attention_backward(
     if b.abstract:
         return found
     nothing = do.size == 0 or of.keys == 0
+    sums: dict[str, Buffer] = {}
+    if of.group > part(of.group) and not nothing:
+        count = -(-of.group // part(of.group))
+        sums = {n: b.empty((count, *made[n].shape), "float32") for n in ("dk", "dv")}
     # Keys may be in no sequence; logits may be unseen.
     unkept = any(x is not None for x in (lengths, starts, cu_seqlens))
     kept = {"dq": True, "dk": not unkept, "dv": not unkept, "dlogits": False}
-    written = made if logits is None else made | {"dlogits": logits}
+    written = made | sums | ({} if logits is None else {"dlogits": logits})
     for name, x in written.items():
         if x.size and (nothing or not kept[name]):
             b.fill(x, 0, out=x)
@@ -146,12 +154,17 @@ def attention_backward(
     scalars: Scalars = [
         ("KEYS", of.keys),
         ("SCALE", scale),
+        ("PART", part(of.group)),
         *told(of, causal, window, bias, scale, softcap, form.rounded),
     ]
+    if sums:
+        scalars = [(n, int(x) | SUMS if n == "FLAGS" else x) for n, x in scalars]
     arrays |= {"lse": b.contiguous(lse), "delta": b.contiguous(delta), **made}
+    arrays |= {n: x.one(0, 0) for n, x in sums.items()}
     for name in ("q", "k", "v", "dout", "lse", "delta", "dq", "dk", "dv"):
         arrays[name] = flat = flat_of(b, of, name, arrays[name])
         scalars += lies(of, name, flat)
+    scalars += [(f"{n.upper()}_PART", sums[n].strides[0] if sums else 0) for n in ("dk", "dv")]
     for name in ("bias", "mask"):
         scalars += steps(name, arrays[name], "batch", "head", "row", "key")
     if logits is not None:
@@ -159,19 +172,40 @@ def attention_backward(
     scalars += steps("dlogits", arrays.get("dlogits"), "batch", "head", "row")
     if of.packed and cu_seqlens_k is None:
         arrays["cu_seqlens_k"] = cu_seqlens
-    bind = {n: x for n, x in arrays.items() if x is not None}
+    bind = {n: x for n, x in (arrays | sums).items() if x is not None}
     brought = _brought(arrays["q"]) and _brought(arrays["dout"])
     plain = mask is None and not form.rounded and brought
-    for part in parts(form.head, form.head_v):
-        ours = {"dkdv": {"dk", "dv"}, "dq": {"dq", "dlogits"}}.get(part, {part})
-        left = {*written, "dlogits"} - ours | ({"v", "delta"} if part == "dv" else set())
-        what = f"attention_grad {part} {form} {of}"
-        sizes = _sizes(of, part, form, plain, what)
-        problem = partial(Problem, key(part, form.dtype), form, sizes, tuple(scalars), what)
+    for which in parts(form.head, form.head_v):
+        ours = {"dkdv": {"dk", "dv"}, "dq": {"dq", "dlogits"}}.get(which, {which})
+        left = {*written, "dlogits"} - ours | ({"v", "delta"} if which == "dv" else set())
+        what = f"attention_grad {which} {form} {of}"
+        sizes = _sizes(of, which, form, plain, what)
+        problem = partial(Problem, key(which, form.dtype), form, sizes, tuple(scalars), what)
         own = {n: x for n, x in bind.items() if n not in left}
-        forced = kernel if kernel and f"_{part}_" in kernel else None
+        forced = kernel if kernel and f"_{which}_" in kernel else None
         b.launch(problem, own, forced)
+    for name, x in sums.items():
+        _add(b, x, scale if name == "dk" else 1.0, made[name])
     return found
+
+
+@cache
+def _sum_of(count: int) -> Pointwise:
+    """``fma((x0 + x1) + x2 …, factor, 0)``"""
+
+    def formula(factor: Any, **given: Any) -> Any:
+        return fma(reduce(add, given.values()), factor, 0.0)
+
+    return Pointwise(formula, "sum_of_parts", ("factor", *(f"x{i}" for i in range(count))))
+
+
+def _add(b: ProgramBuilder, sums: Buffer, factor: float, out: Buffer) -> None:
+    """Adds up sums of parts, in order, as many at a time as a kernel takes arrays."""
+    first, *rest = (sums.one(0, i) for i in range(sums.shape[0]))
+    while rest:
+        some, rest = rest[: ADDED - 1], rest[ADDED - 1 :]
+        how = {} if rest else {"out": out}
+        first = b.call(_sum_of(len(some) + 1), 1.0 if rest else factor, first, *some, **how)
 
 
 def _brought(x: Buffer | None) -> bool:
@@ -180,10 +214,17 @@ def _brought(x: Buffer | None) -> bool:
     return all(s > 0 for s, n in zip(x.strides[:-1], x.shape[:-1], strict=True) if n > 1)
 
 
-def _sizes(of: Sizes, part: str, form: Form, plain: bool, what: str) -> tuple[tuple[str, int], ...]:
+def _sizes(
+    of: Sizes, which: str, form: Form, plain: bool, what: str
+) -> tuple[tuple[str, int], ...]:
     """The variables of the space. Raises ShapeError for what is too large."""
-    held, past = (of.rows, of.keys) if part == "dq" else (of.keys, of.rows)
+    if which == "dq":
+        held, past, count = of.rows, of.keys, 1
+    else:
+        held, past = of.keys, -(-of.queries // QUERIES) * QUERIES * of.group
+        count = -(-of.group // part(of.group))
     sizes = {"ROWS": held, **of.tiled, "PAST": past}
+    sizes["PAIRS"] *= count
     sizes |= {"DEPTH": form.head, "WIDTH": form.head_v, "PLAIN": int(plain)}
     if max(held, past) > ROWS_MAX or not SPACE.within.evaluate(sizes):
         raise ShapeError(
@@ -236,7 +277,7 @@ def attention_grad(
         bfloat16, float16 or float32, as ``attention``, and so the gradients by q, k and v; those by
         bias and sinks are of their dtypes.
     Order
-        Contract ``attention_grad/1`` (:mod:`ptxgen.numerics.attention`): sums over rows (queries,
+        Contract ``attention_grad/2`` (:mod:`ptxgen.numerics.attention`): sums over rows (queries,
         of these the heads that share a key) and over keys ascend, sixteen at a time; no sum depends
         on the order in which blocks of threads run. The gradients of a sequence depend on it alone,
         not on the batch or on padding. That by the bias is summed along what it was broadcast

@@ -1,4 +1,4 @@
-"""The oracle of attention's gradients: contract ``attention_grad/1``, step by step."""
+"""The oracle of attention's gradients: contract ``attention_grad/2``, step by step."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ptxgen.numerics.attention import LOG2_E, RANGE
+from ptxgen.numerics.attention import LOG2_E, QUERIES, RANGE, part
 from ptxgen.numerics.softcap import tanh
 from ptxgen.oracle.attention import Array, Rows, above, heads_of, kind_of, pairs, sequences
+from ptxgen.oracle.dot16 import TERMS
 from ptxgen.oracle.f32 import F32, add, fma, mul
 from ptxgen.oracle.formula import call, stored, widened
 
@@ -27,6 +28,34 @@ class Weighed:
     delta: F32
 
 
+def orders(queries: int, group: int) -> list[NDArray[np.int64]]:
+    """The rows of each sum over rows in their order, of rows that are counted
+    ``query * group + head``; -1 stands for one that is none.
+    """
+    heads, found = part(group), []
+    for first in range(0, group, heads):
+        rows: list[int] = []
+        for block in range(0, queries, QUERIES):
+            own = range(block, min(block + QUERIES, queries))
+            for head in range(first, min(first + heads, group)):
+                rows += [query * group + head for query in own] + [-1] * (-len(own) % TERMS)
+        found.append(np.array(rows))
+    return found
+
+
+def _over_rows(of: Rows, w: F32, x: Array, seen: NDArray[np.bool_], group: int) -> F32:
+    """``w.T @ x`` of rows, in sums that are added."""
+    total = None
+    for rows in orders(len(w) // group, group):
+        there = (rows >= 0)[:, None]
+        own, values = np.where(there, w[rows], _ZERO), np.where(there, x[rows], 0).astype(x.dtype)
+        zeros = np.zeros((w.shape[1], x.shape[1]), np.float32)
+        sums = of.summed(own.T, values, (seen[rows] & there).T, zeros)
+        total = sums if total is None else add(total, sums)
+    assert total is not None, "a group has a head"
+    return total
+
+
 def gradients(
     of: Rows,
     k: Array,
@@ -36,6 +65,7 @@ def gradients(
     bias: F32 | None,
     slope: F32 | None,
     away: F32,
+    group: int,
 ) -> tuple[F32, F32, F32, F32]:
     """Sums for rows' queries [R, D], keys [K, D] and values [K, E], and the bias's gradient
     [R, K].
@@ -56,8 +86,8 @@ def gradients(
         ds = mul(ds, fma(-h, h, np.float32(1)))
     p, ds = np.where(seen, p, _ZERO), np.where(seen, ds, _ZERO)
     dq = of.summed(ds, k, seen, np.zeros((len(s), k.shape[1]), np.float32))
-    dk = of.summed(ds.T, of.q, seen.T, np.zeros(k.shape, np.float32))
-    dv = of.summed(p.T, by.do, seen.T, np.zeros(v.shape, np.float32))
+    dk = _over_rows(of, ds, of.q, seen, group)
+    dv = _over_rows(of, p, by.do, seen, group)
     return dq, dk, dv, dbias
 
 
@@ -131,6 +161,7 @@ def attention_backward(
                 added,
                 None if slope is None else np.tile(slope, queries)[:, None],
                 away,
+                group,
             )
             to.q[:, own] = stored(fma(by_q, by, _ZERO), dtype).reshape(queries, group, -1)
             to.k[:, head] = stored(fma(by_k, by, _ZERO), dtype)

@@ -400,18 +400,25 @@ def strides(names: Iterable[str], *along: str) -> tuple[Param, ...]:
     return tuple(Param(f"{name}_{each}", "i64") for name in names for each in along)
 
 
-def keys_map(name: str, box: tuple[int, int], swizzle: int) -> Param:
-    """The tensor map of keys or values: dimension, tokens, heads, sequences. Where a stride is 0,
-    there is one along that dimension.
+def tokens_map(
+    name: str, box: tuple[int, int], swizzle: int, size: Expr, tokens: Expr, heads: Expr
+) -> Param:
+    """A tensor map: dimension (of ``size``), tokens, heads, sequences. Where a stride is 0, there
+    is one along that dimension.
     """
     x = name.upper()
-    row = maximum(var(f"{x}_ROW"), (var("HEAD" if name == "k" else "HEAD_V") + 7) // 8 * 8)
+    row = maximum(var(f"{x}_ROW"), (size + 7) // 8 * 8)
     steps = var(f"{x}_HEAD"), var(f"{x}_BATCH")
-    sizes = tuple(select(s > 0, n, 1) for s, n in zip(steps, (HEADS, SEQS), strict=True))
+    sizes = tuple(select(s > 0, n, 1) for s, n in zip(steps, (heads, SEQS), strict=True))
     pitches = (row, *(select(s > 0, s, row) for s in steps))
-    size = (var("HEAD" if name == "k" else "HEAD_V"), var("TOTAL_K"), *sizes)
-    found = MapBox(name, size, pitches, 2, box, swizzle=swizzle)
+    found = MapBox(name, (size, tokens, *sizes), pitches, 2, box, swizzle=swizzle)
     return Param(f"map_{name}", "map", "const __grid_constant__ TensorMap", found)
+
+
+def keys_map(name: str, box: tuple[int, int], swizzle: int) -> Param:
+    """That of keys or values."""
+    size = var("HEAD" if name == "k" else "HEAD_V")
+    return tokens_map(name, box, swizzle, size, var("TOTAL_K"), HEADS)
 
 
 def pages_map(name: str, box: tuple[int, int], swizzle: int) -> Param:

@@ -1,11 +1,12 @@
-"""Gradients of attention, contract ``attention_grad/1``: kernels that hold rows of queries, or
+"""Gradients of attention, contract ``attention_grad/2``: kernels that hold rows of queries, or
 keys, and stream the others past them.
 
 =========  =======================================================================================
 ``ROWS``   what kernels hold: queries times heads that share keys, or keys, of a sequence; where
            sequences are one behind the other, of all of them
 ``EXTRA``  tiles of rows that those may take besides: one for each, and one more; else 0
-``PAIRS``  sequences times heads of keys; where sequences are one behind the other, heads
+``PAIRS``  sequences times heads of keys, or parts of the heads that share them; where sequences
+           are one behind the other, heads or parts
 ``PAST``   what streams past them: the other of both
 ``DEPTH``  the head dimension of keys, filled up to 16
 ``WIDTH``  that of values
@@ -23,11 +24,11 @@ from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, cast
 
-from ptxgen.expr import Expr, all_of, const, select, var
+from ptxgen.expr import Expr, all_of, var
 from ptxgen.numerics import attention
 from ptxgen.numerics.contract import Contract
 from ptxgen.spec import formula as cuda
-from ptxgen.spec.abi import Abi, MapBox, Param, ptr
+from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.attention import (
     DEPTH,
     EXTRA,
@@ -36,7 +37,6 @@ from ptxgen.spec.attention import (
     PANEL,
     ROWS,
     ROWS_MAX,
-    SEQS,
     WIDTH,
     Attends,
     Brought,
@@ -45,6 +45,7 @@ from ptxgen.spec.attention import (
     keys_map,
     strides,
     tiles,
+    tokens_map,
 )
 from ptxgen.spec.base import (
     GRID_MAX,
@@ -73,13 +74,13 @@ SPACE = Space(
     within=tiles(TILE_MIN) <= GRID_MAX,
 )
 PARTS = ("dq", "dkdv", "dk", "dv")
-BOX = 64
-"""Rows that the copy engine brings at a time."""
+SUMS = 8
+"""Flag: sums of parts of the heads are stored as they are, in f32, each part behind the last."""
 REGISTERS = {"dkdv": (160, 144)}
 REGISTERS_ELSE = 144, 144
 """Sums and scores that a lane may have without spills; where logits are rounded."""
 SIZES = (
-    *("seqs", "heads", "group", "queries", "keys", "total_k", "head", "head_v"),
+    *("seqs", "heads", "group", "part", "queries", "keys", "total_k", "head", "head_v"),
     *("flags", "window"),
 )
 """Words that kernels are told."""
@@ -104,6 +105,7 @@ class AttentionGradSpec(Attends):
     family: ClassVar[str] = "attention_grad"
     template: ClassVar[str] = "attention/grad.cu.j2"
     parts: ClassVar[tuple[str, ...]] = PARTS
+    SUMS: ClassVar[int] = SUMS
     STAGES: ClassVar[int] = 2
     meanings: ClassVar[Mapping[str, str]] = {
         **Attends.meanings,
@@ -203,6 +205,7 @@ class AttentionGradSpec(Attends):
         integers = tuple(ptr(n, "const int*", optional=True) for n in lengths)
         operands = ("dout", "q", "k") if self.part == "dv" else ("dout", "q", "k", "v")
         numbers = ("lse",) if self.part == "dv" else ("lse", "delta")
+        over_rows = self.part != "dq"
         made = ("dk", "dv") if self.part == "dkdv" else (self.part,)
         logits = self.part == "dq" and self.rounded
         reads = (
@@ -212,15 +215,16 @@ class AttentionGradSpec(Attends):
             ptr("mask", "const unsigned char*", optional=True),
             ptr("slopes", "const float*", optional=True),
         )
-        writes = tuple(ptr(n, f"{element}*") for n in made)
+        writes = tuple(ptr(n, "void*" if over_rows else f"{element}*") for n in made)
         if logits:
             writes += (ptr("dlogits", "float*", optional=True),)
         taken = (
             *strides((*operands, *numbers, *made), "batch", "head", "row"),
             *strides(("bias", "mask"), "batch", "head", "row", "key"),
             *(strides(("dlogits",), "batch", "head", "row") if logits else ()),
+            *(strides(made, "part") if over_rows else ()),
         )
-        words = tuple(Param(n, "u32") for n in SIZES)
+        words = tuple(Param(n, "u32") for n in SIZES if over_rows or n != "part")
         factors = tuple(Param(n, "f32") for n in ("per", "inner", "outer", "scale"))
         return Abi((*reads, *integers, *writes, *taken, *words, *factors))
 
@@ -240,23 +244,10 @@ class AttentionGradSpec(Attends):
         )
 
 
-def _rows_map(name: str) -> Param:
-    """The tensor map of queries or of results' gradients: dimension, heads, tokens, sequences. A
-    box has :data:`BOX` rows, or as many of a query's heads as divide both, a power of two.
-    """
-    x = name.upper()
-    size = var("HEAD" if name == "q" else "HEAD_V")
-    row = (size + 7) // 8 * 8
-    steps = var(f"{x}_HEAD"), var(f"{x}_ROW"), var(f"{x}_BATCH")
-    counts = HEADS * GROUP, var("QUERIES"), SEQS
-    sizes = tuple(select(s > 0, n, 1) for s, n in zip(steps, counts, strict=True))
-    pitches = tuple(select(s > 0, s, row) for s in steps)
-    heads, tokens = const(1), const(1)
-    for power in (1 << i for i in range(BOX.bit_length())):
-        heads = select((GROUP % power).eq(0), power, heads)
-        tokens = select(GROUP.eq(power), BOX // power, tokens)
-    found = MapBox(name, (size, *sizes), pitches, 2, (PANEL, heads, tokens))
-    return Param(f"map_{name}", "map", "const __grid_constant__ TensorMap", found)
+def _rows_map(x: Operand) -> Param:
+    """The tensor map of queries, or of results' gradients."""
+    size = var("HEAD" if x.name == "q" else "HEAD_V")
+    return tokens_map(x.name, x.box, x.swizzle, size, var("QUERIES"), HEADS * GROUP)
 
 
 @dataclass(frozen=True)
@@ -269,9 +260,8 @@ class HopperGradSpec(Brought, AttentionGradSpec):
     registers: int = 240
 
     family: ClassVar[str] = "attention_grad_wgmma"
-    parts: ClassVar[tuple[str, ...]] = ("dq", "dkdv")
+    parts: ClassVar[tuple[str, ...]] = PARTS
     STAGES_MAX: ClassVar[int] = 4
-    BOX: ClassVar[int] = BOX
     meanings: ClassVar[Mapping[str, str]] = {
         **AttentionGradSpec.meanings,
         **Brought.meanings,
@@ -282,11 +272,12 @@ class HopperGradSpec(Brought, AttentionGradSpec):
         name = type(self).__name__
         check(self.warps % 4 == 0, name, "warps of whole warpgroups", self.warps, 4)
         check(not self.rounded, name, "rounded", self.rounded, False)
-        check(self.stages >= 2, name, "stages in the budget", self.stages, ">= 2")
+        stages = self.stages + self.ahead
+        check(stages >= 2, name, "stages in the budget", stages, ">= 2")
 
     @property
     def template(self) -> str:  # type: ignore[override]
-        return f"attention/hopper_{self.part}.cu.j2"
+        return f"attention/hopper_{'dq' if self.part == 'dq' else 'dkdv'}.cu.j2"
 
     # -- what a CTA has ---------------------------------------------------------------------
     @property
@@ -295,15 +286,17 @@ class HopperGradSpec(Brought, AttentionGradSpec):
 
     @property
     def tile(self) -> int:
-        if self.part == "dkdv":
-            return BOX
-        return 128 if self.depth + self.width <= 128 else 96
+        if self.part != "dq":
+            return attention.QUERIES
+        return next(
+            (n for most, n in ((128, 128), (256, 96)) if self.depth + self.width <= most), 64
+        )
 
     @property
-    def held(self) -> tuple[Operand, Operand]:
+    def held(self) -> tuple[Operand, ...]:
         """Rows' queries and gradients ("dq"), or keys and values, which a CTA keeps."""
         names = ("q", "dout") if self.part == "dq" else ("k", "v")
-        return self._pair(names, self.rows)
+        return self._pair(names, self.rows)[: 1 if self.part == "dv" else 2]
 
     @property
     def streamed(self) -> tuple[Operand, Operand]:
@@ -330,8 +323,8 @@ class HopperGradSpec(Brought, AttentionGradSpec):
     @property
     def sums(self) -> tuple[Instruction, ...]:
         """What is added up by: for queries or keys, and for values."""
-        widths = (self.head,) if self.part == "dq" else (self.head, self.head_v)
-        return tuple(Instruction(n, self.dtype, True, (False, True)) for n in widths)
+        each = (self.head, self.part != "dv"), (self.head_v, "dv" in self.part)
+        return tuple(Instruction(n, self.dtype, True, (False, True)) for n, of in each if of)
 
     @property
     def stage(self) -> int:
@@ -349,20 +342,32 @@ class HopperGradSpec(Brought, AttentionGradSpec):
         return 0 if self.part == "dq" else 4 * 4 * self.tile + 128
 
     @property
+    def _room(self) -> int:
+        """Bytes that the rings may have."""
+        return (self.budget << 10) - self.ring_at - 320
+
+    @property
     def stages(self) -> int:
-        """Stages that the ring has room for."""
-        room = (self.budget << 10) - self.ring_at - 320
-        return min(self.STAGES_MAX + (self.part == "dq"), room // (self.stage + self.known + 16))
+        """Stages that the ring has room for; both rings, of queries and of gradients."""
+        each = self.stage + self.known + (16 if self.part == "dq" else 32)
+        return min(self.STAGES_MAX + (self.part == "dq"), self._room // each)
+
+    @property
+    def ahead(self) -> int:
+        """Stages that queries have besides: they are needed for longer than gradients."""
+        queries = self.streamed[0].bytes + self.known + 16
+        room = self._room - self.stages * (self.stage + self.known + 32)
+        return int(self.part == "dk" and self.stages == 1 and room >= queries)
 
     @property
     def known_at(self) -> int:
         """Where that is."""
-        return self.ring_at + self.stages * self.stage
+        return self.ring_at + self.stages * self.stage + self.ahead * self.streamed[0].bytes
 
     @property
     def votes_at(self) -> int:
         """Where warps tell those of their warpgroup what they found: two times a word each."""
-        return self.known_at + self.stages * self.known
+        return self.known_at + (self.stages + self.ahead) * self.known
 
     @property
     def place_at(self) -> int:
@@ -381,14 +386,14 @@ class HopperGradSpec(Brought, AttentionGradSpec):
 
     @property
     def shared_bytes(self) -> int:
-        return self.barriers_at + 16 * self.stages + 8
+        rings = 1 if self.part == "dq" else 2
+        return self.barriers_at + 16 * (rings * self.stages + self.ahead) + 8
 
     # -- where it is right ------------------------------------------------------------------
     @property
     def requires(self) -> Expr:
-        depth, width = LISTED
-        fits = (PLAIN.eq(1), depth >= DEPTH, width >= WIDTH)
-        return all_of((*fits, self.grid <= GRID_MAX))
+        fits = (DEPTH + WIDTH <= sum(LISTED),) if self.part == "dkdv" else ()
+        return all_of((PLAIN.eq(1), *fits, self.grid <= GRID_MAX))
 
     @property
     def products(self) -> tuple[Instruction, ...]:
@@ -398,6 +403,7 @@ class HopperGradSpec(Brought, AttentionGradSpec):
     @property
     def abi(self) -> Abi:
         found = super().abi.params
-        k, v = self.held if self.part == "dkdv" else self.streamed
-        maps = (keys_map("k", k.box, k.swizzle), keys_map("v", v.box, v.swizzle))
-        return Abi((*found, *maps, _rows_map("q"), _rows_map("dout")))
+        tiles = (*self.held, *self.streamed)
+        of_keys = (keys_map(x.name, x.box, x.swizzle) for x in tiles if x.name in ("k", "v"))
+        of_rows = () if self.part == "dq" else map(_rows_map, self.streamed)
+        return Abi((*found, *of_keys, *of_rows))

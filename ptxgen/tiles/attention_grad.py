@@ -53,7 +53,7 @@ def _table(part: str, kind: str) -> RouteTable:
     head = WIDE if part in ("dk", "dv") else LISTED[0]
     routes = []
     if kind == "half" and part in HopperGradSpec.parts:
-        most = HopperGradSpec(part, dtype=dtype, contract=contract)
+        most = HopperGradSpec(part, head, head, dtype=dtype, contract=contract)
         routes.append(Route((most,), most.rows // 2 < ROWS, "Hopper: wgmma, the copy engine"))
     for warps, budget in ctas:
         spec = AttentionGradSpec(

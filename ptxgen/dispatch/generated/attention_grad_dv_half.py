@@ -7,23 +7,36 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
+SOME_0 = frozenset(("sm_90",))
+
 
 def candidates(
     table: str, arch: str, rows: int, extra: int, pairs: int, past: int, depth: int, width: int,
     plain: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    # 0: one for each SM
-    if (-(-rows // 64) + extra) * pairs <= 2147483647 and sms <= (-(-rows // 64) + extra) * pairs:
+    # 0: Hopper: wgmma, the copy engine
+    if (
+        arch in SOME_0 and plain == 1 and (-(-rows // 128) + extra) * pairs <= 2147483647
+        and rows > 64
+    ):
         choice = Choice(
-            0, ("attention_grad_dv_bf16_256_64_22dc73",), ((-(-rows // 64) + extra) * pairs,), (),
+            0, ("attention_grad_wgmma_dv_bf16_256_128_9d6bff",),
+            ((-(-rows // 128) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 1: small tiles
+    # 1: one for each SM
+    if (-(-rows // 64) + extra) * pairs <= 2147483647 and sms <= (-(-rows // 64) + extra) * pairs:
+        choice = Choice(
+            1, ("attention_grad_dv_bf16_256_64_9ebff0",), ((-(-rows // 64) + extra) * pairs,), (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 2: small tiles
     if (-(-rows // 32) + extra) * pairs <= 2147483647:
         choice = Choice(
-            1, ("attention_grad_dv_bf16_256_32_06ac6d",), ((-(-rows // 32) + extra) * pairs,), (),
+            2, ("attention_grad_dv_bf16_256_32_ec28c6",), ((-(-rows // 32) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return

@@ -10,9 +10,9 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 # ATTENTION_GRAD: kernel
 ATTENTION_GRAD = {
-    "attention_grad_dq_f32": ("attention_grad_dq_f32_128_32_451882",),
-    "attention_grad_dkdv_f32": ("attention_grad_dkdv_f32_128_32_81f72f",),
-    "attention_grad_dv_f32": ("attention_grad_dv_f32_256_32_6cb46f",),
+    "attention_grad_dq_f32": ("attention_grad_dq_f32_128_32_2d186b",),
+    "attention_grad_dkdv_f32": ("attention_grad_dkdv_f32_128_32_37e422",),
+    "attention_grad_dv_f32": ("attention_grad_dv_f32_256_32_81dfa6",),
 }
 
 

@@ -261,7 +261,9 @@ class _Overrides:
                 warnings.filterwarnings("ignore", message=r"[\s\S]*previously registered kernel")
                 for device in (*DEVICES, *filter(_there, OTHERS)):
                     for op, key, made in _planned(device.upper(), device in DEVICES):
-                        kernel = made(self.blocks, _original(get(op, key), key))
+                        named = str(op) in _OF_A_NUMBER
+                        own = _power_of_number if named else _original(get(op, key), key)
+                        kernel = made(self.blocks, own)
                         library.impl(op, kernel, key)
                         self.seen.add(op)
             stance = torch.compiler.set_stance("force_eager")
@@ -288,6 +290,17 @@ def _original(kernel: Any, key: str) -> Callable[..., Any]:
     """
     keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
     return functools.partial(kernel.call_boxed, keys)
+
+
+_OF_A_NUMBER = "aten.pow.Scalar", "aten.pow.Scalar_out"
+
+
+def _power_of_number(base: Any, exponent: Any, **out: Any) -> Any:
+    """PyTorch's power of a number. Its own kernel calls that of tensors, with a number on the GPU
+    that PyTorch cannot hand to Python.
+    """
+    dtype = torch.result_type(base, exponent)
+    return torch.pow(torch.full((), base, dtype=dtype, device=exponent.device), exponent, **out)
 
 
 Make = Callable[[list[batch_invariant], Any], Callable[..., Any]]

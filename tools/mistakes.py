@@ -31,7 +31,7 @@ def tests(file: str, select: str) -> Command:
 
 def kernel(*names: str) -> Command:
     """The bits of a kernel, by words of its name, on the CPU device."""
-    return tests("test_interp_kernels.py", " and ".join(("test_bits", *names)))
+    return *tests("test_interp_kernels.py", " and ".join(("test_bits", *names))), "--long"
 
 
 def golden(pattern: str) -> Command:

@@ -92,14 +92,13 @@ WAYS = ({"causal": True}, PLAIN | {"mask": mask_of(2, 1, 1, 40)})
 OF_PAGES = (16, {"lengths": ints(40, 13)}), (256, {"lengths": ints(30, 3), "window": 20})
 
 
-def _arrays(name, keys, *more):
-    spec = SPECS[name]
+def _arrays(spec, keys, *more):
     shapes = (2, 2, 5, spec.head), (2, 1, keys, spec.head), (2, 1, keys, spec.head_v)
     return draw(2, *shapes, *more, dtype=NUMPY[spec.dtype])
 
 
 def _check(name, keys, how, device, page=None):
-    q, k, v = _arrays(name, keys)
+    q, k, v = _arrays(SPECS[name], keys)
     if page:
         k, v, table = in_pages(k, v, page)
         how = how | {"block_table": table}
@@ -109,13 +108,14 @@ def _check(name, keys, how, device, page=None):
         same_bits(x, y, spec=name, what=str(sorted(how)))
 
 
-def _check_gradients(name, how, device):
-    q, k, v, do = _arrays(name, 40, (2, 2, 5, SPECS[name].head_v))
+def check_gradients(spec, how, device):
+    """The gradients by a kernel have the bits of the oracle."""
+    q, k, v, do = _arrays(spec, 40, (2, 2, 5, spec.head_v))
     given = do, q, k, v, *reference.attention(q, k, v, return_lse=True, **how)
     with ptxgen.use_device(device):
-        got = ptxgen.attention_grad(*given, kernel=name, **how)
+        got = ptxgen.attention_grad(*given, kernel=spec.name, **how)
     for x, y in zip(got, reference.attention_grad(*given, **how), strict=True):
-        same_bits(x, y, spec=name, what=str(sorted(how)))
+        same_bits(x, y, spec=spec.name, what=str(sorted(how)))
 
 
 def forward(name):
@@ -130,4 +130,4 @@ def forward(name):
 def gradients(name):
     """The same of kernels of gradients; Hopper's take no masks of booleans."""
     ways = (WAYS[0], PLAIN) if isinstance(SPECS[name], HopperGradSpec) else WAYS
-    return [partial(_check_gradients, name, how) for how in ways]
+    return [partial(check_gradients, SPECS[name], how) for how in ways]

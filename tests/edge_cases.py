@@ -9,6 +9,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
+import attention_cases
 import int4_cases
 import interp_cases
 import logits_cases
@@ -25,6 +26,8 @@ from ptxgen.numerics.nf4 import BLOCK
 from ptxgen.numerics.rowops import TABLE
 from ptxgen.runtime.cpu import SMS
 from ptxgen.spec import GemmSpec, KernelSpec, Key, Route
+from ptxgen.spec.attention import Form
+from ptxgen.spec.attention_grad import HopperGradSpec
 from ptxgen.spec.columns import ColumnsSpec
 from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.nf4_packed import Nf4GemmSpec
@@ -261,6 +264,13 @@ def pointwise(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
     return pointwise_cases.checked(name, pointwise_cases.turned(*shape))
 
 
+def gradients(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
+    """Head dimensions that are as many in sum as registers take."""
+    assert edge.variable in ("DEPTH", "WIDTH"), f"{name} has not been run at {edge}"
+    spec = route.of(Form("bf16", edge.inside["DEPTH"], edge.inside["WIDTH"])).main
+    return functools.partial(attention_cases.check_gradients, spec, attention_cases.PLAIN)
+
+
 POSERS: dict[type[KernelSpec], Callable[..., Check | None]] = {
     Nf4GemmSpec: nf4,
     Nf4PtxSpec: nf4,
@@ -272,5 +282,6 @@ POSERS: dict[type[KernelSpec], Callable[..., Check | None]] = {
     SampleSpec: sample,
     SelectSpec: select,
     PointwiseSpec: pointwise,
+    HopperGradSpec: gradients,
 }
 """How each kind of kernels is run where its requirements end."""

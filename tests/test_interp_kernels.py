@@ -75,12 +75,12 @@ def check(name, case, where=None):
 def routes():
     """Every route, of which some are long: of twins, which differ from their originals in what
     :func:`test_twins_differ_in_one_way` says, all but one of each family, layout and split; of
-    products whose tiles have as many rows all but one, which do the same with other columns.
+    products that differ in their tiles all but one.
     """
     products = [n for n in ROUTED if hasattr(SPECS[n], "bm")]
     shown = representatives(ROUTED, "family", "layout", "split", twins=True)
     told = ("family", "part", "capped", "result", "layout", "split", "dtype")
-    shown += representatives(products, *told, "bm")
+    shown += representatives(products, *told)
     for name in sorted(ROUTED):
         more = name not in shown and (twin(name) or name in products)
         yield pytest.param(name, marks=pytest.mark.long if more else ())

@@ -277,9 +277,10 @@ def attention_grad(
         bfloat16, float16 or float32, as ``attention``, and so the gradients by q, k and v; those by
         bias and sinks are of their dtypes.
     Order
-        Contract ``attention_grad/2`` (:mod:`ptxgen.numerics.attention`): sums over rows (queries,
-        of these the heads that share a key) and over keys ascend, sixteen at a time; no sum depends
-        on the order in which blocks of threads run. The gradients of a sequence depend on it alone,
+        Contract ``attention_grad/2`` (:mod:`ptxgen.numerics.attention`): sums over rows, of at most
+        four of the heads that share a key (blocks of 64 queries, of these heads, of these
+        queries), and over keys ascend, sixteen at a time; the sums of such parts are added in
+        order. No sum depends on the order in which blocks of threads run. The gradients of a sequence depend on it alone,
         not on the batch or on padding. That by the bias is summed along what it was broadcast
         along, that by the sinks over all queries, in the order of sums.
         :func:`ptxgen.reference.attention_grad` returns the same bits. What is not seen may be NaN

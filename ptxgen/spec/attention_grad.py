@@ -288,9 +288,8 @@ class HopperGradSpec(Brought, AttentionGradSpec):
     def tile(self) -> int:
         if self.part != "dq":
             return attention.QUERIES
-        return next(
-            (n for most, n in ((128, 128), (256, 96)) if self.depth + self.width <= most), 64
-        )
+        wide = self.depth + self.width
+        return 128 if wide <= 128 else 96 if wide <= sum(LISTED) else 64
 
     @property
     def held(self) -> tuple[Operand, ...]:

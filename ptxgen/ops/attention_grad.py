@@ -278,11 +278,11 @@ def attention_grad(
         bias and sinks are of their dtypes.
     Order
         Contract ``attention_grad/2`` (:mod:`ptxgen.numerics.attention`): sums over rows, of at most
-        four of the heads that share a key (blocks of 64 queries, of these heads, of these
-        queries), and over keys ascend, sixteen at a time; the sums of such parts are added in
-        order. No sum depends on the order in which blocks of threads run. The gradients of a sequence depend on it alone,
-        not on the batch or on padding. That by the bias is summed along what it was broadcast
-        along, that by the sinks over all queries, in the order of sums.
+        four of the heads that share a key (blocks of 64 queries, of these heads, of these queries),
+        and over keys ascend, sixteen at a time; the sums of such parts are added in order. No sum
+        depends on the order in which blocks of threads run. The gradients of a sequence depend on
+        it alone, not on the batch or on padding. That by the bias is summed along what it was
+        broadcast along, that by the sinks over all queries, in the order of sums.
         :func:`ptxgen.reference.attention_grad` returns the same bits. What is not seen may be NaN
         or unwritten, its gradient is 0.
     Errors

@@ -382,7 +382,7 @@ MISTAKES = (
         TEMPLATE + "attention/weights.cuh.j2",
         "return __fmaf_rn(__fmaf_rn(-q, d.by, o), d.inverse, q);",
         "return q;",
-        tests("test_attention.py", "test_features and causal"),
+        tests("test_attention.py", "test_head_dimensions and float32"),
     ),
     Mistake(
         "heads in parts of another number",

@@ -387,7 +387,9 @@ def losses() -> Found:
 
 
 def attention_gradients() -> Found:
-    """Of rows that are more than sixteen, with all that changes logits and what is seen."""
+    """Of rows that are more than sixteen, with all that changes logits and what is seen; and of
+    two blocks of queries, and heads in two parts.
+    """
     for dtype in ("f32", "bf16", "f16"):
         made: list[Any] = []
         for head, head_v in ((64, 64), (192, 128)):
@@ -404,6 +406,10 @@ def attention_gradients() -> Found:
                 kept = reference.attention(q, k, v, **how, return_lse=True)
                 wanted = {f"{n}_grad": n in how for n in ("bias", "sinks")}
                 made += reference.attention_grad(do, q, k, v, *kept, **how, **wanted)
+        q, do = (numbers(i, (5, 70, 16), dtype) for i in (8, 9))
+        k, v = (numbers(i, (1, 20, 16), dtype) for i in (10, 11))
+        kept = reference.attention(q, k, v, return_lse=True)
+        made += reference.attention_grad(do, q, k, v, *kept)
         yield attention.ATTENTION_GRAD[AUTO_TIER[dtype]], "attention_grad", dtype, made
 
 

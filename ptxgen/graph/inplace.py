@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ptxgen.graph.fuse import Region, region
 from ptxgen.program.buffer import ALIGN, TEMPORARY, Buffer, Memory
-from ptxgen.program.step import Program, Step
+from ptxgen.program.step import Operand, Program, Step
 
 
 def copied(step: Step) -> tuple[Buffer, Buffer] | None:
@@ -41,21 +41,20 @@ def _ordered(step: Step) -> tuple[Buffer, Buffer] | None:
     )
 
 
-def moved(step: Step, memory: Memory, to: Memory, shift: int = 0) -> Step:
-    """A step of what lies in ``to``, so many bytes behind, in the place of ``memory``."""
-    if all(b.memory is not memory for b in _buffers(step)):
+def renamed(step: Step, memories: Mapping[Memory, Memory], shift: int = 0) -> Step:
+    """A step of other memories, in which the same lies at the same places, or so many bytes behind
+    these.
+    """
+    if memories.keys().isdisjoint(b.memory for b in step.buffers()):
         return step
-    bind = {
-        n: replace(b, memory=to, offset=b.offset + shift)
-        if isinstance(b, Buffer) and b.memory is memory
-        else b
-        for n, b in step.bind.items()
-    }
-    return replace(step, bind=bind)
 
+    def to(operand: Operand) -> Operand:
+        if isinstance(operand, Buffer) and operand.memory in memories:
+            memory, offset = memories[operand.memory], operand.offset + shift
+            return replace(operand, memory=memory, offset=offset)
+        return operand
 
-def _buffers(step: Step) -> Iterator[Buffer]:
-    return (b for b in step.bind.values() if isinstance(b, Buffer))
+    return replace(step, bind={name: to(x) for name, x in step.bind.items()})
 
 
 def _alike(a: Buffer, b: Buffer) -> bool:
@@ -95,16 +94,16 @@ def _without(
 ) -> list[Step] | None:
     """The steps without copy ``at``; None where they would not do the same."""
     memory, place, shift = source.memory, target.memory, target.offset - source.offset
-    own = [(i, b) for i, s in enumerate(steps) for b in _buffers(s) if b.memory is memory]
+    own = [(i, b) for i, s in enumerate(steps) for b in s.buffers() if b.memory is memory]
     inside = all(source.span()[0] <= b.span()[0] <= b.span()[1] <= source.span()[1] for _, b in own)
     if not inside or not _dense(source) or not _alike(source, target):
         return None
     writing = [i for i, s in enumerate(steps) if any(b.memory is memory for b in s.writes())]
     first, last = own[0][0], own[-1][0]
     if place.role == TEMPORARY and place not in outputs and last == at and len(writing) > 1:
-        touched = next(i for i, s in enumerate(steps) if place in {b.memory for b in _buffers(s)})
+        touched = next(i for i, s in enumerate(steps) if place in {b.memory for b in s.buffers()})
         if touched == at and target.nbytes == place.nbytes:  # nobody else needs the temporary
-            return [moved(s, place, memory, -shift) for i, s in enumerate(steps) if i != at]
+            return [renamed(s, {place: memory}, -shift) for i, s in enumerate(steps) if i != at]
     if not place.written or (place.low + shift) % ALIGN or writing[-1] > at:
         return None  # kernels were asked for what is aligned as the temporary is
     begin = _ordered(steps[first])
@@ -112,11 +111,11 @@ def _without(
     change = next((i for i in writing if i > first), at) if whole else first
     for i in range(change, last + 1):
         step = steps[i]
-        met = [b for b in (_buffers(step) if i < at else step.writes()) if _meet(b, target)]
+        met = [b for b in (step.buffers() if i < at else step.writes()) if _meet(b, target)]
         if i != at and met and (whole or i != change or not _each(step, memory, target, shift)):
             return None
     gone = {at, first} if whole else {at}
-    return [moved(s, memory, place, shift) for i, s in enumerate(steps) if i not in gone]
+    return [renamed(s, {memory: place}, shift) for i, s in enumerate(steps) if i not in gone]
 
 
 def _each(step: Step, memory: Memory, target: Buffer, shift: int) -> bool:
@@ -135,13 +134,11 @@ def _each(step: Step, memory: Memory, target: Buffer, shift: int) -> bool:
 def reused(program: Program) -> Iterator[Step]:
     """The steps of a program; elementwise ones write over what nobody reads behind them."""
     outputs = {b.memory for b in program.outputs if b is not None}
-    last = {b.memory: i for i, s in enumerate(program.steps) for b in _buffers(s)}
-    first = {b.memory: i for i, s in reversed([*enumerate(program.steps)]) for b in _buffers(s)}
+    last = {b.memory: i for i, s in enumerate(program.steps) for b in s.buffers()}
+    first = {b.memory: i for i, s in reversed([*enumerate(program.steps)]) for b in s.buffers()}
     found: dict[Memory, Memory] = {}
     for number, given in enumerate(program.steps):
-        step = given
-        for memory in {b.memory for b in _buffers(given)} & found.keys():
-            step = moved(step, memory, found[memory])
+        step = renamed(given, found)
         of = region(given, 0)
         taken: set[Memory] = set()
         for _, made in of.results if of else ():
@@ -152,7 +149,7 @@ def reused(program: Program) -> Iterator[Step]:
                 to = found.get(each, each)
                 if to not in taken | outputs and to.role == TEMPORARY:
                     taken.add(to)
-                    step, found[own] = moved(step, own, to), to
+                    step, found[own] = renamed(step, {own: to}), to
                     break
         yield step
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ptxgen.errors import OptionError
 from ptxgen.graph.fuse import fused
-from ptxgen.graph.inplace import copied, reused, written_in_place
+from ptxgen.graph.inplace import copied, renamed, reused, written_in_place
 from ptxgen.graph.residual import normed
 from ptxgen.program.buffer import INPUT, RESULT, TEMPORARY, Buffer, Memory
 from ptxgen.program.step import Program, Step
@@ -40,19 +40,6 @@ def dead(program: Program) -> Program:
             needed |= {b.memory for b in step.reads()}
             kept.append(step)
     return _with(program, reversed(kept))
-
-
-def renamed(step: Step, memories: Mapping[Memory, Memory]) -> Step:
-    """A step of other memories, in which the same lies at the same places."""
-    if not any(isinstance(b, Buffer) and b.memory in memories for b in step.bind.values()):
-        return step
-
-    def to(operand: Any) -> Any:
-        if isinstance(operand, Buffer) and operand.memory in memories:
-            return replace(operand, memory=memories[operand.memory])
-        return operand
-
-    return replace(step, bind={name: to(x) for name, x in step.bind.items()})
 
 
 def copies(program: Program) -> Program:

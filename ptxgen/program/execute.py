@@ -8,7 +8,7 @@ and the scratch memory of all kernels are one allocation, with offsets by lifeti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -105,15 +105,11 @@ def lives(program: Program) -> list[Piece]:
     """The bytes of each temporary, and from which step to which it lives."""
     found = {m: [len(program.steps), -1] for m in program.temporaries}
     for number, step in enumerate(program.steps):
-        for buffer in _buffers(step):
+        for buffer in step.buffers():
             if buffer.memory in found:
                 first, last = found[buffer.memory]
                 found[buffer.memory] = [min(first, number), max(last, number)]
     return [Piece(m.nbytes, first, last) for m, (first, last) in found.items()]
-
-
-def _buffers(step: Step) -> Iterator[Buffer]:
-    return (b for b in step.bind.values() if isinstance(b, Buffer))
 
 
 def _source(operand: Operand, slots: Mapping[Memory, Place]) -> Source:
@@ -167,7 +163,7 @@ def run_eager(program: Program, given: Given) -> tuple[tuple[Any, ...], Plan | N
     address = dict(zip(program.inputs, given.pointers, strict=True))
     results = [_made(call, m) for m in program.results]
     address |= {m: r.ptr for m, r in zip(program.results, results, strict=True)}
-    last = {b.memory: i for i, step in enumerate(program.steps) for b in _buffers(step)}
+    last = {b.memory: i for i, step in enumerate(program.steps) for b in step.buffers()}
     keep: dict[Memory, Any] = {}
     launches: list[Launch] = []
     settled = True

@@ -78,6 +78,10 @@ class Step:
     def _bound(self) -> dict[str, Buffer]:
         return {n: b for n, b in self.bind.items() if isinstance(b, Buffer)}
 
+    def buffers(self) -> list[Buffer]:
+        """The buffers that are touched."""
+        return list(self._bound.values())
+
     def reads(self) -> list[Buffer]:
         """The buffers that are read."""
         return [self._bound[n] for n in self.read]

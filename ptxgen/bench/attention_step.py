@@ -16,17 +16,7 @@ from typing import Any
 from ptxgen.bench import measure, model, results
 from ptxgen.ui import emit, table
 
-SHAPE = model.Shape(
-    layers=4,
-    hidden=4096,
-    heads=32,
-    kv_heads=8,
-    inner=14336,
-    vocabulary=1024,
-    batch=1,
-    length=4096,
-    attention="sdpa",
-)
+SHAPE = model.LLAMA_8B
 DECODED = 32, 2048
 """Sequences, and keys of each with the token that is computed."""
 COUNT = 7

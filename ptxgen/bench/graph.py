@@ -22,17 +22,7 @@ from ptxgen.bench import measure, model, results
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.ui import emit, table
 
-SHAPE = model.Shape(
-    layers=4,
-    hidden=4096,
-    heads=32,
-    kv_heads=8,
-    inner=14336,
-    vocabulary=1024,
-    batch=1,
-    length=4096,
-    attention="sdpa",
-)
+SHAPE = model.LLAMA_8B
 FORWARDS = (1, 4096), (4, 512)
 """Sequences and tokens of each."""
 DECODED, KEYS = (1, 8, 32, 256), 2048

@@ -38,6 +38,20 @@ class Shape:
     """Written out in products and softmax, or "sdpa", one operator."""
 
 
+LLAMA_8B = Shape(
+    layers=4,
+    hidden=4096,
+    heads=32,
+    kv_heads=8,
+    inner=14336,
+    vocabulary=1024,
+    batch=1,
+    length=4096,
+    attention="sdpa",
+)
+"""Layers as those of a Llama of eight billion parameters, four of them."""
+
+
 class Llama:
     """Weights, and the passes that read them: RMS norm, rotary positions, grouped heads, SwiGLU."""
 

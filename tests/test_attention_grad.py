@@ -19,7 +19,7 @@ from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec.attention import Form
 from ptxgen.spec.attention_grad import HopperGradSpec
 from ptxgen.tiles import TABLES
-from ptxgen.tiles.attention_grad import key, parts
+from ptxgen.tiles.attention_grad import kernels, key
 
 f32 = np.float32
 
@@ -146,7 +146,7 @@ def on_hopper(do, q, k, v, **how):
     form = Form(dtype, next(heads), next(heads))
     o, lse = reference.attention(q, k, v, return_lse=True, **how)
     expected = reference.attention_grad(do, q, k, v, o, lse, **how)
-    for part in parts(form.head, form.head_v):
+    for part in kernels(form.head, form.head_v):
         kernel = HopperGradSpec(part).of(form).name
         got = ptxgen.attention_grad(do, q, k, v, o, lse, kernel=kernel, **how)
         for name, one, other in zip(("dq", "dk", "dv"), got, expected, strict=True):
@@ -251,7 +251,7 @@ def test_no_kernel_up_to_128_spills():
 
 @pytest.mark.parametrize(
     ("head", "part"),
-    [(n, part) for n in (64, 128, 192, 256) for part in parts(n, n)],
+    [(n, part) for n in (64, 128, 192, 256) for part in kernels(n, n)],
 )
 def test_products_on_hopper_overlap(head, part):
     """The compiler makes no product wait for another, and hardly spills."""

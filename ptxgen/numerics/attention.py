@@ -135,9 +135,14 @@ PART = 4
 """Most heads that share keys whose rows are in one sum."""
 
 
+def parts(group: int) -> int:
+    """Sums over rows of ``group`` heads that share keys."""
+    return -(-group // PART)
+
+
 def part(group: int) -> int:
-    """Heads of a sum over rows, of ``group`` heads that share keys; of the last sum maybe fewer."""
-    return -(-group // -(-group // PART))
+    """Heads of such a sum; of the last maybe fewer."""
+    return -(-group // parts(group))
 
 
 def span(query: int, queries: int, keys: int, causal: bool, window: int | None) -> tuple[int, int]:

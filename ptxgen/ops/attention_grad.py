@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics import functions
-from ptxgen.numerics.attention import QUERIES, part
+from ptxgen.numerics.attention import QUERIES, part, parts
 from ptxgen.numerics.formula import fma, where
 from ptxgen.numerics.option import Bool, Choice, Kernel
 from ptxgen.ops.attention import (
@@ -39,7 +39,7 @@ from ptxgen.program.parameters import Out
 from ptxgen.spec import Problem
 from ptxgen.spec.attention import ROWS_MAX, Form
 from ptxgen.spec.attention_grad import SPACE, SUMS
-from ptxgen.tiles.attention_grad import key, parts
+from ptxgen.tiles.attention_grad import kernels, key
 
 _sunk = Pointwise(
     lambda sink, lse, delta: where(lse == -inf, 0, -functions.exp(sink - lse) * delta), "sunk"
@@ -134,9 +134,8 @@ def attention_backward(
         return found
     nothing = do.size == 0 or of.keys == 0
     sums: dict[str, Buffer] = {}
-    if of.group > part(of.group) and not nothing:
-        count = -(-of.group // part(of.group))
-        sums = {n: b.empty((count, *made[n].shape), "float32") for n in ("dk", "dv")}
+    if parts(of.group) > 1 and not nothing:
+        sums = {n: b.empty((parts(of.group), *made[n].shape), "float32") for n in ("dk", "dv")}
     # Keys may be in no sequence; logits may be unseen.
     unkept = any(x is not None for x in (lengths, starts, cu_seqlens))
     kept = {"dq": True, "dk": not unkept, "dv": not unkept, "dlogits": False}
@@ -175,7 +174,7 @@ def attention_backward(
     bind = {n: x for n, x in (arrays | sums).items() if x is not None}
     brought = _brought(arrays["q"]) and _brought(arrays["dout"])
     plain = mask is None and not form.rounded and brought
-    for which in parts(form.head, form.head_v):
+    for which in kernels(form.head, form.head_v):
         ours = {"dkdv": {"dk", "dv"}, "dq": {"dq", "dlogits"}}.get(which, {which})
         left = {*written, "dlogits"} - ours | ({"v", "delta"} if which == "dv" else set())
         what = f"attention_grad {which} {form} {of}"
@@ -222,7 +221,7 @@ def _sizes(
         held, past, count = of.rows, of.keys, 1
     else:
         held, past = of.keys, -(-of.queries // QUERIES) * QUERIES * of.group
-        count = -(-of.group // part(of.group))
+        count = parts(of.group)
     sizes = {"ROWS": held, **of.tiled, "PAST": past}
     sizes["PAIRS"] *= count
     sizes |= {"DEPTH": form.head, "WIDTH": form.head_v, "PLAIN": int(plain)}

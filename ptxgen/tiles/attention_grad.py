@@ -40,7 +40,7 @@ def key(part: str, dtype: str) -> Key:
     return "attention_grad", part, "f32" if dtype == "f32" else "half"
 
 
-def parts(head: int, head_v: int) -> tuple[str, ...]:
+def kernels(head: int, head_v: int) -> tuple[str, ...]:
     """The kernels that compute all gradients: sums for keys and values together, if a lane has
     registers for both.
     """

@@ -99,6 +99,11 @@ CASES = {
 NUMPY = {torch.bfloat16: ml_dtypes.bfloat16}
 NARROW = ["exp2", "log2", "sin", "cos", "tan", "atan", "pow", "power", "base"]
 """What f64 is left to PyTorch of."""
+ROOM = 32
+"""Units of 2**-24 of a result, or of 1 where it is smaller, by which a function may be further off
+than PyTorch's own: the largest, the gradient of gelu with tanh, is off by 32 and PyTorch's by 17
+(docs/functions.md).
+"""
 
 
 def oracle(formula, *tensors):
@@ -162,7 +167,7 @@ def test_numbers_are_as_near_as_pytorchs():
         room = exact.abs().clamp_min(1) * 2.0**-24
         plain = (exact.abs() < 1e10) & (x.abs() < 1e10) & (y.abs() < 1e10)
         off, by = (((t.double() - exact).abs() / room)[plain].max() for t in (ours, theirs))
-        assert off <= by + 32, name
+        assert off <= by + ROOM, name
 
 
 def test_dtypes_are_pytorchs(device="cpu"):
@@ -191,8 +196,9 @@ def test_dtypes_are_pytorchs(device="cpu"):
         assert (found.dtype, found.shape) == (expected.dtype, expected.shape), name
         assert device == "cpu" or found.stride() == expected.stride(), name
         assert same(found, again), name
-        places = 7 if found.dtype is torch.bfloat16 else 19  # of 8, as both round once; of 24
-        near = {"rtol": 2.0**-places, "atol": 1e-6, "equal_nan": True}
+        # In 16 bits both round once, to neighbours at most.
+        near = 2.0**-7 if found.dtype is torch.bfloat16 else ROOM * 2.0**-24
+        near = {"rtol": near, "atol": 1e-6, "equal_nan": True}
         assert torch.allclose(found, expected, **near), name
 
 
@@ -202,10 +208,11 @@ def test_forms_and_what_is_left():
         y, power, out = x.tanh(), x.abs() ** 2.5, torch.empty(0)
         assert same(x.clone().tanh_(), y) and same(x.abs().pow_(2.5), power)
         assert torch.tanh(x, out=out) is out and same(out, y)
+        assert torch.pow(1.7, x, out=out) is out and same(out, 1.7**x)
         assert same(torch.nn.functional.silu(x.clone(), inplace=True), aten.silu(x))
         with pytest.raises(RuntimeError, match="can't be cast"):
             torch.arange(3).exp_()
-    served = {"tanh": 2, "pow": 1, "tanh_": 1, "pow_": 1, "silu_": 1, "silu": 1}
+    served = {"tanh": 2, "pow": 3, "tanh_": 1, "pow_": 1, "silu_": 1, "silu": 1}
     assert block.served == served and not block.unknown
 
 

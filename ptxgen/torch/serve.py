@@ -261,9 +261,7 @@ class _Overrides:
                 warnings.filterwarnings("ignore", message=r"[\s\S]*previously registered kernel")
                 for device in (*DEVICES, *filter(_there, OTHERS)):
                     for op, key, made in _planned(device.upper(), device in DEVICES):
-                        named = str(op) in _OF_A_NUMBER
-                        own = _power_of_number if named else _original(get(op, key), key)
-                        kernel = made(self.blocks, own)
+                        kernel = made(self.blocks, _original(op, get(op, key), key))
                         library.impl(op, kernel, key)
                         self.seen.add(op)
             stance = torch.compiler.set_stance("force_eager")
@@ -284,15 +282,14 @@ class _Overrides:
 _overrides = _Overrides()
 
 
-def _original(kernel: Any, key: str) -> Callable[..., Any]:
+def _original(op: Any, kernel: Any, key: str) -> Callable[..., Any]:
     """PyTorch's own kernel. It is told the key that it stands under: to be told by each call which
     keys there are costs a quarter of a microsecond.
     """
+    if op in (torch.ops.aten.pow.Scalar, torch.ops.aten.pow.Scalar_out):
+        return _power_of_number
     keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
     return functools.partial(kernel.call_boxed, keys)
-
-
-_OF_A_NUMBER = "aten.pow.Scalar", "aten.pow.Scalar_out"
 
 
 def _power_of_number(base: Any, exponent: Any, **out: Any) -> Any:
@@ -617,25 +614,9 @@ def _serving(op: Any, lower: Serve | None = None, direct: Serve | None = None) -
 
         if lower is not None:
             return _frame(op, name, lower, blocks, missed, above=False).function
-        return lambda *args, **options: served([], _whole(op, args, options), options, None)
+        return lambda *args, **options: served([], args, options, None)
 
     return make
-
-
-def _whole(op: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The arguments of an ``out=`` form. PyTorch's power of a number calls that of tensors, where a
-    wrapped number comes as a plain one: here it is a tensor again.
-    """
-    out = options.get("out")
-    if out is None:
-        return args
-    pairs = zip(args, op._schema.arguments, strict=False)
-    return tuple(
-        torch.tensor(x, dtype=out.dtype, device=out.device)
-        if str(a.type) == "Tensor" and not isinstance(x, torch.Tensor)
-        else x
-        for x, a in pairs
-    )
 
 
 def _above(op: Any, name: str, lower: Serve, recorded: Serve | None) -> Make:

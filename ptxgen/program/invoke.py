@@ -453,11 +453,12 @@ def _handed(
     host: Mapping[str, ArrayView],
 ) -> Any:
     """What the caller gets: in the place of memory that was given, the array that it is of."""
-    updated = {m.name: call.views[m.name] for m in lowered.program.inputs if m.written
-               and m.name in call.views}  # fmt: skip
-    for name, target in (*updated.items(), *call.targets.items()):
-        if name in host:
-            call.download(host[name], target)
+    if host:
+        written = {m.name for m in lowered.program.inputs if m.written}
+        updated = ((n, x) for n, x in call.views.items() if n in written)
+        for name, target in (*updated, *call.targets.items()):
+            if name in host:
+                call.download(host[name], target)
     handed = [_seen(own, r, call.host) if isinstance(r, Buffer) else r for r in results]
     return handed[0] if lowered.single else tuple(handed)
 

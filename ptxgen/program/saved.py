@@ -151,8 +151,12 @@ def read(path: str | os.PathLike[str], device: Device) -> Saved:
     """
     with _archive(path) as archive:
         comment = archive.comment.decode("latin-1")
-        digests = {name: _digest(archive, name) for name in archive.namelist()}
-        images = {n: archive.read(n) for n in digests if not n.startswith("arrays/")}
+        names = archive.namelist()
+        images = {n: archive.read(n) for n in names if not n.startswith("arrays/")}
+        digests = {
+            n: hashlib.sha256(images[n]).hexdigest() if n in images else _digest(archive, n)
+            for n in names
+        }
     try:
         text = _checked(path, comment, images.get(PROGRAM, b""), digests, device)
         return _read(path, text, images, device)

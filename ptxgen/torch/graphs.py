@@ -14,7 +14,7 @@ import operator
 import weakref
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache, partial
 from typing import Any
 
@@ -134,19 +134,16 @@ class Options:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Options:
         """Those of ``torch.compile(options=...)``. Raises OptionError."""
-        names = ("passes", "tier", "strict", "capture", "functions")
+        names = [each.name for each in fields(cls)]
         if unknown := sorted(given.keys() - set(names)):
             raise OptionError(f"there is no option {unknown[0]!r}; takes {', '.join(names)}")
         passes = given.get("passes")
         if passes is not None:
             graph.chosen(passes)
-        return cls(
-            None if passes is None else tuple(passes),
-            _checked(given.get("tier", "auto")),
-            bool(given.get("strict", False)),
-            bool(given.get("capture", False)),
-            bool(given.get("functions", True)),
-        )
+            passes = tuple(passes)
+        read = {"passes": lambda _: passes, "tier": _checked}
+        told: dict[str, Any] = {name: read.get(name, bool)(x) for name, x in given.items()}
+        return cls(**told)
 
 
 class Backend:

@@ -88,12 +88,14 @@ def test_models_of_plain_pytorch_run(
 def test_models_of_transformers_run(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("transformers", reason="needs transformers")
     small = {"vocab_size": 32, "hidden_size": 32, "intermediate_size": 32, "head_dim": 16}
-    monkeypatch.setattr(graph, "SIZES", {**graph.SIZES, **small, "num_hidden_layers": 1})
+    small |= {"num_hidden_layers": 1, "layer_types": ["full_attention"]}
+    monkeypatch.setattr(graph, "SIZES", {**graph.SIZES, **small})
+    monkeypatch.setattr(graph, "KEYS", 9)
     monkeypatch.setitem(graph.SIZES, "num_attention_heads", 2)
     monkeypatch.setitem(graph.SIZES, "num_key_value_heads", 1)
     monkeypatch.setattr(graph, "TOKENS", (1, 6))
     bench = graph.Bench(torch, SMALL, 1, "cpu")
-    assert [r.same for r in bench.models()] == [True] * len(graph.MODELS)
+    assert [r.same for r in bench.models()] == [True] * 3 * len(graph.MODELS)
 
 
 def test_models_are_left_out_without_transformers(

@@ -35,16 +35,19 @@ MODELS = ("Mixtral", "Qwen3", "Gemma2", "Phi3")
 """Models of ``transformers``, the first a mixture of experts."""
 TOKENS = 4, 64
 """Sequences and tokens of each that these are given."""
+TOLD = 1, 8
+"""Sequences that get a token each from these, with a static cache."""
 SIZES: Mapping[str, Any] = {
     "vocab_size": 1024,
-    "hidden_size": 512,
-    "intermediate_size": 1024,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 8,
+    "hidden_size": 1024,
+    "intermediate_size": 2816,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 16,
     "num_key_value_heads": 4,
     "head_dim": 64,
-    "max_position_embeddings": 512,
+    "max_position_embeddings": 4096,
     "pad_token_id": 0,
+    "layer_types": ["full_attention"] * 4,
 }
 
 
@@ -231,19 +234,53 @@ class Bench:
         except ImportError:
             emit("models: transformers is not installed")
             return
+        torch, dtype = self.torch, measure.torch_dtype(self.torch, self.shape.dtype)
         for name in MODELS:
-            self.torch.manual_seed(0)
+            torch.manual_seed(0)
             config = getattr(transformers, f"{name}Config")(**SIZES)
-            made = getattr(transformers, f"{name}ForCausalLM")(config).to(self.device).eval()
-            made = made.to(measure.torch_dtype(self.torch, self.shape.dtype)).requires_grad_(False)
+            with torch.device(self.device):
+                made = getattr(transformers, f"{name}ForCausalLM")(config)
+            made = made.eval().to(dtype).requires_grad_(False)
             ids = self._drawn(replace(self.shape, vocabulary=SIZES["vocab_size"]), *TOKENS)
 
             def work(made: Any = made, ids: Any = ids) -> Any:
                 return made(input_ids=ids, use_cache=False).logits
 
-            yield self._row(
-                "models", f"{name} {TOKENS[0]} x {TOKENS[1]}", self._without_gradients(work)
-            )
+            what = f"{name} {TOKENS[0]} x {TOKENS[1]}"
+            yield self._row("models", what, self._without_gradients(work))
+            for sequences in TOLD:
+                cache = transformers.StaticCache(config=config, max_cache_len=KEYS)
+                yield self._told(name, made, cache, sequences)
+
+    def _told(self, name: str, made: Any, cache: Any, sequences: int) -> Row:
+        """A token of each of some sequences, whose cache has room for it."""
+        torch, dtype = self.torch, made.dtype
+        heads = SIZES["num_key_value_heads"], SIZES["head_dim"]
+        cache.early_initialization(sequences, *heads, dtype, torch.device(self.device))
+        for layer in cache.layers:
+            layer.keys.normal_()
+            layer.values.normal_()
+            layer.cumulative_length.fill_(KEYS - 1)
+        lengths = [layer.cumulative_length for layer in cache.layers]
+        token = self._drawn(replace(self.shape, vocabulary=SIZES["vocab_size"]), sequences, 1)
+
+        def work() -> Any:
+            return made(input_ids=token, past_key_values=cache).logits
+
+        def make(compile: Callable[[Any], Any]) -> Callable[[], Any]:
+            compiled = compile(work)
+
+            def step() -> Any:
+                with torch.no_grad():
+                    found = compiled()
+                    torch._foreach_sub_(lengths, 1)  # the next token has the same place
+                return found
+
+            return step
+
+        still = [token, *made.parameters()]
+        what = f"{name}, a token, {sequences} x {KEYS}"
+        return self._row("models", what, make, still, mode="reduce-overhead")
 
 
 PARTS = ("forward", "training", "decode", "small", "host", "models")

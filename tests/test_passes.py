@@ -62,6 +62,21 @@ def test_fusion_keeps_what_others_read():
     assert len(after.steps[0].writes()) == 3
 
 
+def test_what_was_stored_in_16_bits_is_rounded_as_it_was():
+    """What a square in 16 bits leaves of one that is not rounded: 0, were it not."""
+
+    def function(x):
+        return f.fma(x, x, f.neg(f.mul(x, x)))
+
+    x = numpy.random.default_rng(0).standard_normal(64).astype("f2")
+    after, _ = graph.apply(graph.trace(function, x), ["fuse"])
+    assert steps(after) == ["mul+neg+fma"]
+    fused = ptxgen.capture(function, x, passes=lambda p: graph.apply(p, ["fuse"])[0])(x)
+    square = (x * x).astype("f4")
+    exact = x.astype("f4") * x.astype("f4") - square
+    assert numpy.count_nonzero(exact) and numpy.array_equal(fused, exact.astype("f2"))
+
+
 def test_a_view_whose_steps_carry_is_read():
     def function(x):
         y, z = f.mul(x.T, 2.0), f.mul(x.T, 3.0)

@@ -28,6 +28,7 @@ from ptxgen.numerics.attention import ATTENTION, SPLIT, block, span
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec.attention import PAGES, SPACE, AttentionSpec, Form, HopperSpec, PagedSpec
 from ptxgen.spec.attention import paged as page_of
+from ptxgen.spec.attention_decode import ClusterSpec, DecodeSpec
 from ptxgen.tiles import SPECS, TABLES
 
 
@@ -58,15 +59,31 @@ CASES = [(BF16, *h) for h in HEADS] + [(np.float16, 96, 96), (np.float32, 64, 64
 WIDE = pytest.param(np.float32, 256, 256, marks=pytest.mark.long)
 
 
+OF_FEW = pytest.mark.parametrize(
+    "sms", [pytest.param(1, id="CTA"), pytest.param(132, id="cluster")]
+)
+
+
+def few_rows(sms):
+    """Few rows are a CTA's on a device of one SM, and a cluster's where there are many."""
+    device = CpuDevice()
+    device.sms = sms
+    return ptxgen.use_device(device)
+
+
 @pytest.mark.parametrize(("dtype", "head", "head_v"), [*CASES, WIDE])
-def test_head_dimensions(dtype, head, head_v):
+@OF_FEW
+def test_head_dimensions(dtype, head, head_v, sms):
     shapes = (1, 2, 3, head), (1, 1, 150, head), (1, 1, 150, head_v)
-    check(*draw(head, *shapes, dtype=dtype), causal=True)
+    with few_rows(sms):
+        check(*draw(head, *shapes, dtype=dtype), causal=True)
 
 
 @pytest.mark.parametrize("what", FEATURES)
-def test_features(what):
-    check(*draw(1, *SHAPES), **FEATURES[what])
+@OF_FEW
+def test_features(what, sms):
+    with few_rows(sms):
+        check(*draw(1, *SHAPES), **FEATURES[what])
 
 
 def kernel_of(kind, dtype, head, head_v, rounded=False):
@@ -211,21 +228,62 @@ def test_ctas_that_walk_over_tiles_of_pages_on_hopper(settings, sms):
 
 
 LONG = pytest.mark.long
-ROUTES = [("half", i) for i in range(10)]
+ROUTES = [("half", i) for i in range(14)]
 ROUTES += [pytest.param("f32", i, marks=LONG) for i in range(2)]
 
 
 @pytest.mark.parametrize(("table", "number"), ROUTES)
 def test_every_route(table, number):
     routes = TABLES["attention", table].routes
-    assert len(routes) == {"half": 10, "f32": 2}[table]
+    assert len(routes) == {"half": 14, "f32": 2}[table]
     dtype, form = (np.float32, "f32") if table == "f32" else (BF16, "bf16")
-    arrays = draw(2, (1, 3, 13, 64), (1, 1, 1100, 64), (1, 1, 1100, 64), dtype=dtype)
+    main = routes[number].main
+    keys = 1000 if isinstance(main, ClusterSpec) and main.part == "whole" else 1100
+    arrays = draw(2, (1, 3, 13, 64), (1, 1, keys, 64), (1, 1, keys, 64), dtype=dtype)
     how = {"causal": True, "sinks": numbers(3)}
-    if isinstance(routes[number].main, PagedSpec):
+    if isinstance(main, PagedSpec):
         *arrays[1:], how["block_table"] = in_pages(*arrays[1:], 128)
         how["lengths"] = ints(1100)
     check(*arrays, kernel=routes[number].of(Form(form, 64, 64)).name, **how)
+
+
+@pytest.mark.parametrize(
+    ("rows", "pairs", "keys", "head", "cluster"),
+    [
+        *[
+            (4, 8, 4096, 128, 4),
+            (4, 8, 5000, 128, None),
+            (4, 33, 1024, 64, 4),
+            (4, 8, 128, 64, None),
+        ],
+        *[
+            (4, 16, 129, 192, 8),
+            (4, 17, 1024, 192, None),
+            (16, 4, 4096, 256, 8),
+            (17, 2, 512, 64, None),
+        ],
+    ],
+)
+def test_fewest_rows_are_those_of_clusters(rows, pairs, keys, head, cluster):
+    given = {"ROWS": rows, "EXTRA": 0, "PAIRS": pairs, "KEYS": keys, "PAGED": 0}
+    values = given | {"DEPTH": head, "WIDTH": head}
+    spec = SPECS[choose(("attention", "half"), values, arch="sm_90", sms=132).kernels[0]]
+    assert (spec.cluster if isinstance(spec, ClusterSpec) else None) == cluster
+    older = SPECS[choose(("attention", "half"), values, arch="sm_89", sms=132).kernels[0]]
+    assert not isinstance(older, ClusterSpec)
+
+
+def test_what_a_cluster_shares_is_of_one_tile():
+    """Pages and a split each of several sequences; one of no keys, and values that are no number
+    where others do not see them; rows that see other keys.
+    """
+    for keys, pages in (((1500, 0, 1025), 16), ((700, 300, 129), 64)):
+        q, k, v = draw(25, (3, 6, 2, 64), (3, 2, max(keys), 64), (3, 2, max(keys), 64))
+        v[0, :, 690, 3], v[2, 0, 120, 60] = np.nan, np.inf
+        k, v, table = in_pages(k, v, pages)
+        how = {"block_table": table, "lengths": ints(*keys), "window": 400, "causal": True}
+        with few_rows(132):
+            check(q, k, v, **how)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +296,7 @@ def test_every_route(table, number):
 def test_keys_of_few_rows_are_split_where_that_fills_more_sms(sequences, keys, splits):
     given = {"ROWS": 4, "EXTRA": 0, "PAIRS": 8 * sequences, "KEYS": keys, "PAGED": 0}
     env = SPACE.environment({**given, "DEPTH": 128, "WIDTH": 128, "SMS": 132})
-    split, whole = TABLES["attention", "half"].routes[:2]
+    split, whole = (r for r in TABLES["attention", "half"].routes if type(r.main) is DecodeSpec)
     assert (split.main.part, whole.main.part) == ("split", "whole")
     assert split.prefer.evaluate(env) == splits
     assert whole.prefer.evaluate(env)

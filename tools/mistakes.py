@@ -364,6 +364,20 @@ MISTAKES = (
         tests("test_attention.py", "test_features and causal"),
     ),
     Mistake(
+        "weights of a cluster by the largest logits of the blocks before",
+        TEMPLATE + "attention/cluster.cu.j2",
+        "u < (unit / (BLOCK / KEYS) + 1) * (BLOCK / KEYS)",
+        "u < unit / (BLOCK / KEYS) * (BLOCK / KEYS)",
+        tests("test_attention.py", "test_features and causal and cluster"),
+    ),
+    Mistake(
+        "a cluster whose last CTA is not told the weights",
+        TEMPLATE + "attention/cluster.cu.j2",
+        "for (unsigned to = 0; to < CTAS; ++to) {",
+        "for (unsigned to = 0; to < CTAS - 1; ++to) {",
+        tests("test_attention.py", "test_features and causal and cluster"),
+    ),
+    Mistake(
         "gradients that unseen rows reach, where these are no numbers",
         TEMPLATE + "attention/hopper_dkdv.cu.j2",
         "any_of_warpgroup(odd != odd,",

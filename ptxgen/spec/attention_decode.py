@@ -1,4 +1,6 @@
-"""Attention of few rows, contract ``attention/1``: a CTA's warps share 16 rows of a sequence."""
+"""Attention of few rows, contract ``attention/1``: the warps of a CTA, or of a cluster of these,
+share 16 rows of a sequence.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ptxgen.spec.attention import STAGES_MAX, AttentionSpec
+from ptxgen.expr import Expr, all_of
+from ptxgen.numerics import attention
+from ptxgen.numerics.attention import SPLIT
+from ptxgen.spec.attention import DEPTH, SPLITS, STAGES_MAX, STEP, WIDTH, AttentionSpec
 from ptxgen.spec.base import ARCHITECTURES, check
 
 OF_WARP = 16, 32
 """Keys of a block that a warp may have scores of."""
+FITS = {4: 128, 8: attention.HEAD_MAX}
+"""The largest head dimension whose keys and values fit the shared memory of a cluster's CTAs."""
 
 
 @dataclass(frozen=True)
@@ -83,3 +90,94 @@ class DecodeSpec(AttentionSpec):
     def ctas(self) -> int:
         """CTAs that may share an SM."""
         return 2 if self.shared_bytes <= ARCHITECTURES["sm_90"].shared_for(2) else 1
+
+
+@dataclass(frozen=True)
+class ClusterSpec(DecodeSpec):
+    """A cluster of ``cluster`` CTAs has 16 rows and a split of the keys ("split"), or all keys, of
+    which there are no more than a split has ("whole"). Each CTA has scores of some keys, and sums
+    up some columns of values. All of them are on their way at once.
+    """
+
+    warps: int = 8
+    cluster: int = 4
+    budget: int = 227
+    min_arch: str = "sm_90"
+
+    family: ClassVar[str] = "attention_cluster"
+    parts: ClassVar[tuple[str, ...]] = ("whole", "split")
+    meanings: ClassVar[Mapping[str, str]] = {
+        **DecodeSpec.meanings,
+        "warps": "warps of a CTA",
+        "cluster": "CTAs of a cluster, that share 16 rows",
+    }
+
+    def __post_init__(self) -> None:
+        self.check_form()
+        name = type(self).__name__
+        self.check_choices(tier=("tc",), cluster=[*FITS])
+        check(self.unit in OF_WARP, name, "keys of a warp", self.unit, OF_WARP)
+        groups = self.columns // STEP
+        check(groups < self.warps, name, "groups of columns", groups, f"< {self.warps}")
+        room = self.budget << 10
+        check(self.shared_bytes <= room, name, "shared memory", self.shared_bytes, f"<= {room}")
+
+    @property
+    def template(self) -> str:  # type: ignore[override]
+        return "attention/cluster.cu.j2"
+
+    # -- what a CTA has ---------------------------------------------------------------------
+    @property
+    def unit(self) -> int:
+        """Keys that a warp has scores of."""
+        return SPLIT // (self.cluster * self.warps)
+
+    @property
+    def columns(self) -> int:
+        """Columns of values that a CTA sums up."""
+        return -(-self.width // (STEP * self.cluster)) * STEP
+
+    @property
+    def weights_pitch(self) -> int:
+        return SPLIT * 4 + 32
+
+    @property
+    def maxima_at(self) -> int:
+        """Where the largest scores of units are."""
+        return self.rounded_at + self.rows * self.pitch(SPLIT)
+
+    @property
+    def totals_at(self) -> int:
+        """Where rows' sums of weights are."""
+        return self.maxima_at + self.rows * self.cluster * self.warps * 4
+
+    @property
+    def keys_at(self) -> int:
+        """Where keys are, and then weights of some rows."""
+        return self.totals_at + self.rows * 4
+
+    @property
+    def values_at(self) -> int:
+        keys = self.unit * self.warps * self.pitch(self.depth)
+        return self.keys_at + max(keys, self.rows // self.cluster * self.weights_pitch)
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.values_at + SPLIT * self.pitch(self.columns)
+
+    # -- where it is right ------------------------------------------------------------------
+    @property
+    def grid(self) -> Expr:
+        return super().grid * self.cluster
+
+    @property
+    def requires(self) -> Expr:
+        fits = DEPTH <= FITS[self.cluster], WIDTH <= FITS[self.cluster]
+        all_keys = () if self.part == "split" else (SPLITS.eq(1),)
+        return all_of((*fits, *all_keys, super().requires))
+
+    def describe(self) -> tuple[str, ...]:
+        first, _, *rest = super().describe()
+        what = f"{self.rows} rows and a split of keys a cluster of {self.cluster} CTAs"
+        memory = f"{self.shared_bytes} bytes of shared memory"
+        return (first, f"{self.form}: {what}, {self.columns} columns each, {memory}", *rest)

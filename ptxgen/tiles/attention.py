@@ -14,6 +14,8 @@ from ptxgen.spec.attention import (
     DEPTH,
     EXTRA,
     FEWEST,
+    KEYS,
+    PARTS,
     ROWS,
     SMS,
     SPACE,
@@ -24,7 +26,7 @@ from ptxgen.spec.attention import (
     PagedSpec,
     tiles,
 )
-from ptxgen.spec.attention_decode import DecodeSpec
+from ptxgen.spec.attention_decode import ClusterSpec, DecodeSpec
 
 SMALL = 99
 """KiB of shared memory that a CTA has on any architecture."""
@@ -33,6 +35,9 @@ THREE: Mapping[str, Any] = MappingProxyType({"warps": 12, "registers": 160})
 """What makes Hopper's kernel one of three warpgroups."""
 THREE_MAX = 96
 """The largest head dimension for which these have registers."""
+
+CLUSTER_KEYS = 128
+"""More keys than these are worth a cluster of CTAs."""
 
 
 def _decode(dtype: str) -> list[Route]:
@@ -43,7 +48,15 @@ def _decode(dtype: str) -> list[Route]:
     filled = (FEWEST * 10 >= SMS * 9) & (FEWEST <= SMS * 2)
     even = ceil_div(FEWEST, SMS * 2) * SMS * 16 <= FEWEST * 9
     several = few & (SPLITS > 1) & ~filled & ~even
+    # So few that all CTAs of clusters run at once; fewer keys take no longer without.
+    least = few & (KEYS > CLUSTER_KEYS)
+    clusters = []
+    for of in (ClusterSpec(part=p, dtype=dtype, cluster=c) for c in (4, 8) for p in PARTS[:2]):
+        number, after = (SPLITS > 1, (join,)) if of.part == "split" else (SPLITS.eq(1), ())
+        why = f"fewest rows: {of.cluster} CTAs share 16"
+        clusters.append(Route((of, *after), least & number & (of.grid <= SMS), why))
     return [
+        *clusters,
         Route((split, join), several, "few rows: warps share 16, a CTA has a split"),
         Route((whole,), few, "few rows: warps share 16, a CTA has all keys"),
     ]

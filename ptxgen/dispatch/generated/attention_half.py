@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-SOME_0 = frozenset(("sm_90",))
-SOME_1 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
+SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
+SOME_1 = frozenset(("sm_90",))
+SOME_2 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 
 def candidates(
@@ -18,7 +19,71 @@ def candidates(
     """What can serve a problem, with predicted times."""
     splits = -(-keys // 1024)
     fewest = (-(-rows // 16) + extra) * pairs
-    # 0: few rows: warps share 16, a CTA has a split
+    # 0: fewest rows: 4 CTAs share 16
+    if (
+        arch in SOME_0 and depth <= 128 and width <= 128 and splits == 1
+        and (-(-rows // 16) + extra) * pairs * 1 * 4 <= 2147483647
+        and (rows <= 16 or rows < extra * 16) and keys > 128
+        and (-(-rows // 16) + extra) * pairs * 1 * 4 <= sms
+    ):
+        choice = Choice(
+            0, ("attention_cluster_bf16_128_16_cc3909",),
+            ((-(-rows // 16) + extra) * pairs * 1 * 4,), (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 1: fewest rows: 4 CTAs share 16
+    if (
+        arch in SOME_0 and depth <= 128 and width <= 128
+        and (-(-rows // 16) + extra) * pairs * splits * 4 <= 2147483647
+        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4 <= 268435456
+        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16)
+        and keys > 128 and splits > 1 and (-(-rows // 16) + extra) * pairs * splits * 4 <= sms
+    ):
+        choice = Choice(
+            1,
+            (
+                "attention_cluster_split_bf16_128_16_95804e",
+                "attention_decode_join_bf16_128_16_59bd89",
+            ),
+            ((-(-rows // 16) + extra) * pairs * splits * 4, (-(-rows // 16) + extra) * pairs * 1),
+            ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 2: fewest rows: 8 CTAs share 16
+    if (
+        arch in SOME_0 and depth <= 256 and width <= 256 and splits == 1
+        and (-(-rows // 16) + extra) * pairs * 1 * 8 <= 2147483647
+        and (rows <= 16 or rows < extra * 16) and keys > 128
+        and (-(-rows // 16) + extra) * pairs * 1 * 8 <= sms
+    ):
+        choice = Choice(
+            2, ("attention_cluster_bf16_128_16_18b0a9",),
+            ((-(-rows // 16) + extra) * pairs * 1 * 8,), (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 3: fewest rows: 8 CTAs share 16
+    if (
+        arch in SOME_0 and depth <= 256 and width <= 256
+        and (-(-rows // 16) + extra) * pairs * splits * 8 <= 2147483647
+        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4 <= 268435456
+        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16)
+        and keys > 128 and splits > 1 and (-(-rows // 16) + extra) * pairs * splits * 8 <= sms
+    ):
+        choice = Choice(
+            3,
+            (
+                "attention_cluster_split_bf16_128_16_684e31",
+                "attention_decode_join_bf16_128_16_59bd89",
+            ),
+            ((-(-rows // 16) + extra) * pairs * splits * 8, (-(-rows // 16) + extra) * pairs * 1),
+            ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 4: few rows: warps share 16, a CTA has a split
     if (
         (-(-rows // 16) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4 <= 268435456
@@ -27,7 +92,7 @@ def candidates(
         and -(-fewest // (sms * 2)) * sms * 16 > fewest * 9
     ):
         choice = Choice(
-            0,
+            4,
             (
                 "attention_decode_split_bf16_128_16_81009f",
                 "attention_decode_join_bf16_128_16_59bd89",
@@ -36,15 +101,15 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 1: few rows: warps share 16, a CTA has all keys
+    # 5: few rows: warps share 16, a CTA has all keys
     if (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16):
         choice = Choice(
-            1, ("attention_decode_bf16_128_16_bc7ea2",), ((-(-rows // 16) + extra) * pairs * 1,),
+            5, ("attention_decode_bf16_128_16_bc7ea2",), ((-(-rows // 16) + extra) * pairs * 1,),
             (),
         )
         yield Candidate(0.0, choice)
         return
-    # 2: few rows, many keys: a CTA has a split
+    # 6: few rows, many keys: a CTA has a split
     if (
         (-(-rows // 64) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) * 4 <= 268435456
@@ -52,72 +117,72 @@ def candidates(
         and (-(-rows // 64) + extra) * pairs * 1 < sms * 2
     ):
         choice = Choice(
-            2, ("attention_split_bf16_128_64_ef2e14", "attention_join_bf16_128_64_836a3b"),
+            6, ("attention_split_bf16_128_64_ef2e14", "attention_join_bf16_128_64_836a3b"),
             ((-(-rows // 64) + extra) * pairs * splits, (-(-rows // 64) + extra) * pairs * 1),
             ((-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
-    # 3: Hopper: wgmma, the copy engine: three warpgroups
+    # 7: Hopper: wgmma, the copy engine: three warpgroups
     if (
-        arch in SOME_0 and paged == 0 and width <= 128
+        arch in SOME_1 and paged == 0 and width <= 128
         and (-(-rows // 192) + extra) * pairs + sms <= 2147483647
         and (sms * 768 * width if splits > 1 else 0) <= 268435456 and rows > 96 and depth <= 96
         and width <= 96 and sms < (-(-rows // 128) + extra) * pairs
     ):
         choice = Choice(
-            3, ("attention_wgmma_bf16_128_192_5acc67",),
+            7, ("attention_wgmma_bf16_128_192_5acc67",),
             (min((-(-rows // 192) + extra) * pairs, sms),),
             (sms * 768 * width if splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 4: Hopper: wgmma, the copy engine
+    # 8: Hopper: wgmma, the copy engine
     if (
-        arch in SOME_0 and paged == 0 and (-(-rows // 128) + extra) * pairs + sms <= 2147483647
+        arch in SOME_1 and paged == 0 and (-(-rows // 128) + extra) * pairs + sms <= 2147483647
         and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
     ):
         choice = Choice(
-            4, ("attention_wgmma_bf16_128_128_3bcc72",),
+            8, ("attention_wgmma_bf16_128_128_3bcc72",),
             (min((-(-rows // 128) + extra) * pairs, sms),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 5: Hopper: wgmma, the copy engine, of pages: three warpgroups
+    # 9: Hopper: wgmma, the copy engine, of pages: three warpgroups
     if (
-        arch in SOME_0 and paged >= 16 and width <= 128
+        arch in SOME_1 and paged >= 16 and width <= 128
         and (-(-rows // 192) + extra) * pairs + sms <= 2147483647
         and (sms * 768 * width if splits > 1 else 0) <= 268435456 and rows > 96 and depth <= 96
         and width <= 96 and sms < (-(-rows // 128) + extra) * pairs
     ):
         choice = Choice(
-            5, ("attention_wgmma_paged_bf16_128_192_4ab821",),
+            9, ("attention_wgmma_paged_bf16_128_192_4ab821",),
             (min((-(-rows // 192) + extra) * pairs, sms),),
             (sms * 768 * width if splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 6: Hopper: wgmma, the copy engine, of pages
+    # 10: Hopper: wgmma, the copy engine, of pages
     if (
-        arch in SOME_0 and paged >= 16 and (-(-rows // 128) + extra) * pairs + sms <= 2147483647
+        arch in SOME_1 and paged >= 16 and (-(-rows // 128) + extra) * pairs + sms <= 2147483647
         and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
     ):
         choice = Choice(
-            6, ("attention_wgmma_paged_bf16_128_128_dffcad",),
+            10, ("attention_wgmma_paged_bf16_128_128_dffcad",),
             (min((-(-rows // 128) + extra) * pairs, sms),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 7: a CTA has all keys
-    if arch in SOME_1 and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647 and rows > 32:
+    # 11: a CTA has all keys
+    if arch in SOME_2 and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647 and rows > 32:
         choice = Choice(
-            7, ("attention_bf16_128_64_79653b",), ((-(-rows // 64) + extra) * pairs * 1,), (),
+            11, ("attention_bf16_128_64_79653b",), ((-(-rows // 64) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 8: few rows, many keys: a CTA has a split
+    # 12: few rows, many keys: a CTA has a split
     if (
         (-(-rows // 32) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) * 4 <= 268435456
@@ -125,16 +190,16 @@ def candidates(
         and (-(-rows // 32) + extra) * pairs * 1 < sms * 2
     ):
         choice = Choice(
-            8, ("attention_split_bf16_128_32_daf63b", "attention_join_bf16_128_32_b970d3"),
+            12, ("attention_split_bf16_128_32_daf63b", "attention_join_bf16_128_32_b970d3"),
             ((-(-rows // 32) + extra) * pairs * splits, (-(-rows // 32) + extra) * pairs * 1),
             ((-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
-    # 9: a CTA has all keys
+    # 13: a CTA has all keys
     if (-(-rows // 32) + extra) * pairs * 1 <= 2147483647:
         choice = Choice(
-            9, ("attention_bf16_128_32_0f74e3",), ((-(-rows // 32) + extra) * pairs * 1,), (),
+            13, ("attention_bf16_128_32_0f74e3",), ((-(-rows // 32) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return

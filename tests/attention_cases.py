@@ -11,7 +11,7 @@ from bits import NUMPY, same_bits
 import ptxgen
 from ptxgen import reference
 from ptxgen.numerics.attention import SPLIT
-from ptxgen.spec.attention import PagedSpec
+from ptxgen.spec.attention import SPACE, PagedSpec
 from ptxgen.spec.attention_grad import HopperGradSpec
 from ptxgen.tiles import SPECS
 
@@ -97,15 +97,22 @@ def _arrays(spec, keys, *more):
     return draw(2, *shapes, *more, dtype=NUMPY[spec.dtype])
 
 
-def _check(name, keys, how, device, page=None):
-    q, k, v = _arrays(SPECS[name], keys)
+def serves(route, rows, pairs, keys, head, head_v, paged=0):
+    """Whether a route's kernels take such a problem, on an H200."""
+    sizes = {"ROWS": rows, "EXTRA": 0, "PAIRS": pairs, "KEYS": keys, "PAGED": paged, "SMS": 132}
+    return route.requires.evaluate(SPACE.environment({**sizes, "DEPTH": head, "WIDTH": head_v}))
+
+
+def check_forward(spec, keys, how, device, page=None):
+    """A kernel has the bits of the oracle."""
+    q, k, v = _arrays(spec, keys)
     if page:
         k, v, table = in_pages(k, v, page)
         how = how | {"block_table": table}
     with ptxgen.use_device(device):
-        got = ptxgen.attention(q, k, v, return_lse=True, kernel=name, **how)
+        got = ptxgen.attention(q, k, v, return_lse=True, kernel=spec.name, **how)
     for x, y in zip(got, reference.attention(q, k, v, return_lse=True, **how), strict=True):
-        same_bits(x, y, spec=name, what=str(sorted(how)))
+        same_bits(x, y, spec=spec.name, what=str(sorted(how)))
 
 
 def check_gradients(spec, how, device):
@@ -120,11 +127,12 @@ def check_gradients(spec, how, device):
 
 def forward(name):
     """What a kernel is run on; one that has a split of the keys on more than a split."""
-    if SPECS[name].part == "split":
-        return [partial(_check, name, SPLIT + 40, {"causal": True})]
-    if isinstance(SPECS[name], PagedSpec):
-        return [partial(_check, name, 40, how, page=page) for page, how in OF_PAGES]
-    return [partial(_check, name, 40, how) for how in WAYS]
+    spec = SPECS[name]
+    if spec.part == "split":
+        return [partial(check_forward, spec, SPLIT + 40, {"causal": True})]
+    if isinstance(spec, PagedSpec):
+        return [partial(check_forward, spec, 40, how, page=page) for page, how in OF_PAGES]
+    return [partial(check_forward, spec, 40, how) for how in WAYS]
 
 
 def gradients(name):

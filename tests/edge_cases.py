@@ -27,6 +27,7 @@ from ptxgen.numerics.rowops import TABLE
 from ptxgen.runtime.cpu import SMS
 from ptxgen.spec import GemmSpec, KernelSpec, Key, Route
 from ptxgen.spec.attention import Form
+from ptxgen.spec.attention_decode import ClusterSpec
 from ptxgen.spec.attention_grad import HopperGradSpec
 from ptxgen.spec.columns import ColumnsSpec
 from ptxgen.spec.int4 import Int4Spec
@@ -271,6 +272,14 @@ def gradients(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
     return functools.partial(attention_cases.check_gradients, spec, attention_cases.PLAIN)
 
 
+def cluster(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
+    """Few rows of as many keys as a split has, or of heads that are as wide as memory takes."""
+    at = edge.inside
+    spec = route.of(Form("bf16", at["DEPTH"], at["WIDTH"])).main
+    keys = at["KEYS"] if edge.variable == "KEYS" else 1050 if spec.part == "split" else 140
+    return functools.partial(attention_cases.check_forward, spec, keys, {"causal": True})
+
+
 POSERS: dict[type[KernelSpec], Callable[..., Check | None]] = {
     Nf4GemmSpec: nf4,
     Nf4PtxSpec: nf4,
@@ -283,5 +292,6 @@ POSERS: dict[type[KernelSpec], Callable[..., Check | None]] = {
     SelectSpec: select,
     PointwiseSpec: pointwise,
     HopperGradSpec: gradients,
+    ClusterSpec: cluster,
 }
 """How each kind of kernels is run where its requirements end."""

@@ -381,9 +381,9 @@ class Prover:
         rng = random.Random(6)
         for _ in range(SAMPLES):
             shape = {
-                name: min(high, max(low, round(math.exp(rng.uniform(*map(math.log, (low, high)))))))
-                for name, (low, high) in box.items()
-                if low > 0
+                name: min(high, max(low, round(math.expm1(rng.uniform(*map(math.log1p, ends))))))
+                for name, ends in box.items()
+                for low, high in (ends,)
             }
             for name, domain in space.variables:
                 if isinstance(domain, OneOf):

@@ -28,7 +28,7 @@ from ptxgen.ops.explaining import explain
 from ptxgen.runtime.cpu import CpuDevice
 
 PROJECT = Path(__file__).parents[1]
-NAME = next(iter(tiles.SPECS))
+NAME = next(name for name, spec in tiles.SPECS.items() if spec.min_arch == "sm_80")
 SPEC = tiles.SPECS[NAME]
 
 

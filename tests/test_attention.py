@@ -18,13 +18,14 @@ from attention_cases import (
     mask_of,
     numbers,
 )
-from bits import same_bits
+from bits import NUMPY, same_bits
 
 import ptxgen
 from ptxgen import reference
 from ptxgen.dispatch import choose
 from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
 from ptxgen.numerics.attention import ATTENTION, SPLIT, block, span
+from ptxgen.numerics.dtype import NAMES
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec.attention import PAGES, SPACE, AttentionSpec, Form, HopperSpec, PagedSpec
 from ptxgen.spec.attention import paged as page_of
@@ -56,14 +57,6 @@ MOSTLY = [pytest.param(d, marks=pytest.mark.long if d == np.float16 else ()) for
 CASES = [(BF16, *h) for h in HEADS] + [(np.float16, 96, 96), (np.float32, 64, 64)]
 
 
-WIDE = pytest.param(np.float32, 256, 256, marks=pytest.mark.long)
-
-
-OF_FEW = pytest.mark.parametrize(
-    "sms", [pytest.param(1, id="CTA"), pytest.param(132, id="cluster")]
-)
-
-
 def few_rows(sms):
     """Few rows are a CTA's on a device of one SM, and a cluster's where there are many."""
     device = CpuDevice()
@@ -71,16 +64,35 @@ def few_rows(sms):
     return ptxgen.use_device(device)
 
 
-@pytest.mark.parametrize(("dtype", "head", "head_v"), [*CASES, WIDE])
-@OF_FEW
+def of_few(cases, usual):
+    """Cases with clusters, and of some with one SM as well; of all by the long tests."""
+    found = [pytest.param(*c, 132, id=f"{'-'.join(map(str, c))}-cluster") for c in cases]
+    for c in cases:
+        marks = () if c in usual else pytest.mark.long
+        found.append(pytest.param(*c, 1, id=f"{'-'.join(map(str, c))}-CTA", marks=marks))
+    return found
+
+
+OF_HEADS = [(NAMES[np.dtype(d).name], *h) for d, *h in CASES]
+
+
+@pytest.mark.parametrize(("dtype", "head", "head_v", "sms"), of_few(OF_HEADS, OF_HEADS[:1]))
 def test_head_dimensions(dtype, head, head_v, sms):
     shapes = (1, 2, 3, head), (1, 1, 150, head), (1, 1, 150, head_v)
     with few_rows(sms):
-        check(*draw(head, *shapes, dtype=dtype), causal=True)
+        check(*draw(head, *shapes, dtype=NUMPY[dtype]), causal=True)
 
 
-@pytest.mark.parametrize("what", FEATURES)
-@OF_FEW
+@pytest.mark.long
+def test_wide_heads_of_f32():
+    shapes = (1, 2, 3, 256), (1, 1, 150, 256), (1, 1, 150, 256)
+    check(*draw(256, *shapes, dtype=np.float32), causal=True)
+
+
+USUAL = [("causal",), ("mask",), ("all",)]
+
+
+@pytest.mark.parametrize(("what", "sms"), of_few([(what,) for what in FEATURES], USUAL))
 def test_features(what, sms):
     with few_rows(sms):
         check(*draw(1, *SHAPES), **FEATURES[what])

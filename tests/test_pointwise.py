@@ -387,3 +387,12 @@ def test_formulas_that_would_compile_for_minutes_are_refused() -> None:
     for function, count in ((f.sin, 200), (lambda x: x + 1.5, 20_000)):
         with pytest.raises(FormulaError, match="a kernel has at most 20000: compute in several"):
             times(function, count)(np.ones(3, np.float32))
+
+
+def test_a_number_that_is_wrong_is_named_in_later_calls_too():
+    x = np.arange(3)
+    with ptxgen.use_device("cpu"):
+        for _ in range(3):
+            assert f.ne(x, 1).tolist() == [True, False, True]
+        with pytest.raises(DtypeError, match=r"^y: 1180591620717411303424 is beyond i64"):
+            f.ne(x, 2**70)

@@ -288,27 +288,34 @@ def _naming(argument: str) -> Iterator[None]:
 
 def _word(argument: str, type: str, value: Any) -> Operand:
     """What kernels are given of a number."""
-    with _naming(argument):
-        encode = _encoder(type)
-        return value.scalar(encode) if isinstance(value, Number) else encode(value)
+    encode = _encoder(type, argument)
+    return value.scalar(encode) if isinstance(value, Number) else encode(value)
 
 
 @functools.cache
-def _encoder(type: str) -> Callable[[Any], int]:
-    """What makes of a number the 8 bytes that kernels are given, as an integer."""
+def _encoder(type: str, argument: str) -> Callable[[Any], int]:
+    """What makes of a number the 8 bytes that kernels are given, as an integer; also of those that
+    come with later calls. What is wrong with one names the argument.
+    """
     bits, number = _BITS.unpack, numerics.number
 
-    if type in ("f32", "f64"):
-        pack = struct.Struct("<d").pack
+    def exactly(value: Any) -> int:
+        try:
+            return int(bits(number(type, value))[0])
+        except DtypeError as error:
+            raise DtypeError(f"{argument}: {error}") from error
 
-        def encode(value: Any) -> int:
-            try:
-                return int(bits(pack(value))[0])
-            except (struct.error, OverflowError):
-                return int(bits(number(type, value))[0])
+    if type not in ("f32", "f64"):
+        return exactly
+    pack = struct.Struct("<d").pack
 
-        return encode
-    return lambda value: int(bits(number(type, value))[0])
+    def encode(value: Any) -> int:
+        try:
+            return int(bits(pack(value))[0])
+        except (struct.error, OverflowError):
+            return exactly(value)
+
+    return encode
 
 
 def _broadcast(

@@ -396,7 +396,7 @@ MISTAKES = (
         TEMPLATE + "attention/weights.cuh.j2",
         "return __fmaf_rn(__fmaf_rn(-q, d.by, o), d.inverse, q);",
         "return q;",
-        tests("test_attention.py", "test_head_dimensions and float32"),
+        tests("test_attention.py", "test_head_dimensions and f32"),
     ),
     Mistake(
         "heads in parts of another number",

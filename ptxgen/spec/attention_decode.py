@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ptxgen.expr import Expr, all_of
-from ptxgen.numerics import attention
-from ptxgen.numerics.attention import SPLIT
+from ptxgen.numerics.attention import HEAD_MAX, SPLIT
 from ptxgen.spec.attention import DEPTH, SPLITS, STAGES_MAX, STEP, WIDTH, AttentionSpec
 from ptxgen.spec.base import ARCHITECTURES, check
 
 OF_WARP = 16, 32
 """Keys of a block that a warp may have scores of."""
-FITS = {4: 128, 8: attention.HEAD_MAX}
+FITS = {4: 128, 8: HEAD_MAX}
 """The largest head dimension whose keys and values fit the shared memory of a cluster's CTAs."""
 
 

@@ -15,7 +15,6 @@ from ptxgen.spec.attention import (
     EXTRA,
     FEWEST,
     KEYS,
-    PARTS,
     ROWS,
     SMS,
     SPACE,
@@ -26,7 +25,7 @@ from ptxgen.spec.attention import (
     PagedSpec,
     tiles,
 )
-from ptxgen.spec.attention_decode import ClusterSpec, DecodeSpec
+from ptxgen.spec.attention_decode import FITS, ClusterSpec, DecodeSpec
 
 SMALL = 99
 """KiB of shared memory that a CTA has on any architecture."""
@@ -51,7 +50,8 @@ def _decode(dtype: str) -> list[Route]:
     # So few that all CTAs of clusters run at once; fewer keys take no longer without.
     least = few & (KEYS > CLUSTER_KEYS)
     clusters = []
-    for of in (ClusterSpec(part=p, dtype=dtype, cluster=c) for c in (4, 8) for p in PARTS[:2]):
+    each = ((c, p) for c in FITS for p in ClusterSpec.parts)
+    for of in (ClusterSpec(part=p, dtype=dtype, cluster=c) for c, p in each):
         number, after = (SPLITS > 1, (join,)) if of.part == "split" else (SPLITS.eq(1), ())
         why = f"fewest rows: {of.cluster} CTAs share 16"
         clusters.append(Route((of, *after), least & number & (of.grid <= SMS), why))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy
 import pytest
 from hypothesis import given, settings
@@ -40,6 +41,7 @@ def test_each_pass_says_what_it_did():
         "common": ["add", "exp", "mul", "softmax", "copy"],
         "copies": ["add", "add", "exp", "mul", "softmax"],
         "fuse": ["exp", "add+add+mul+copy", "softmax"],
+        "rows": ["exp", "add+add+mul+softmax+copy"],
         "dead": ["add", "add", "mul", "softmax", "copy"],
     }.items():
         after, (done,) = graph.apply(before, [name])
@@ -47,7 +49,7 @@ def test_each_pass_says_what_it_did():
         assert done.steps == (6, len(expected))
         assert (after.inputs, after.outputs) == (before.inputs, before.outputs)
     after, _ = graph.apply(before)
-    assert steps(after) == ["add+mul", "softmax"]
+    assert steps(after) == ["add+mul+softmax"]
     assert "softmax" in str(after)
 
 
@@ -57,7 +59,7 @@ def test_fusion_keeps_what_others_read():
         z = f.add(y, 1.0)
         return ptxgen.softmax(y), z, f.sub(z.T, y.T)
 
-    after, _ = graph.apply(program(function, (4, 8)))
+    after, _ = graph.apply(program(function, (4, 8)), ["fuse"])
     assert steps(after) == ["mul+add+sub", "softmax"]
     assert len(after.steps[0].writes()) == 3
 
@@ -148,8 +150,10 @@ def test_what_is_made_of_an_argument_is_written_there_where_no_other_element_is_
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("name", ["rms_norm", "layer_norm", "native_rms_norm", "native_layer_norm"])
-def test_sums_are_made_by_the_norm_that_reads_them(name, dtype):
-    """Of uneven rows, with specials; the sum is returned, and read again."""
+def test_rows_are_computed_with_what_is_around_them(name, dtype):
+    """A norm, the sum that it reads, and what reads that: of uneven rows, with specials; the sum is
+    returned.
+    """
     vectors = ("weight",) if "rms" in name else ("weight", "bias")
     seen = []
 
@@ -171,22 +175,180 @@ def test_sums_are_made_by_the_norm_that_reads_them(name, dtype):
     drawn[0][1, :4, 0] = numpy.array([numpy.inf, -numpy.inf, numpy.nan, 6e4])
     drawn += [rng.standard_normal(67).astype(dtype) for _ in vectors]
     with ptxgen.use_device("cpu"):
-        pairs = zip(found(()), found(["residual"]), strict=True)
+        pairs = zip(found(()), found(["rows"]), strict=True)
         assert all(a.tobytes() == b.tobytes() for a, b in pairs)
-    assert seen == [["add", name, "exp"], [f"add_{name.removeprefix('native_')}", "exp"]]
+    assert seen == [["add", name, "exp"], [f"add+{name}+exp"]]
 
 
-def test_a_norm_that_keeps_its_moments_makes_no_sum():
+@pytest.mark.parametrize("dtype", ["bf16", "f32", "f64"])
+def test_norms_that_are_written_out_are_one_step(dtype):
+    """With roots that are kept, a number a row, and weights, one a column."""
+    wide = "f64" if dtype == "f64" else "f32"
+
+    def function(x, y, w):
+        total = f.add(x, y)
+        h = f.cast(total, wide)
+        far = f.sub(h, ptxgen.mean(h, axis=-1, keepdims=True))
+        root = f.rsqrt(f.add(ptxgen.mean(f.mul(far, far), axis=-1, keepdims=True), 1e-5))
+        return f.mul(w, f.cast(f.mul(far, root), dtype)), root, total
+
+    rng = numpy.random.default_rng(0)
+    of = ml_dtypes.bfloat16 if dtype == "bf16" else {"f32": "f4", "f64": "f8"}[dtype]
+    x, y, w = (rng.standard_normal(s).astype(of) for s in ((3, 5, 67), (3, 5, 67), 67))
+    after, _ = graph.apply(graph.trace(function, x, y, w))
+    assert len(after.steps) == 2, "two means, each with what is around it"
+    same(function, x, y, w, passes=["fuse", "rows"])
+
+
+def same(function, *arrays, passes):
+    """A function has the same bits with passes done."""
+    with ptxgen.use_device("cpu"):
+        expected = ptxgen.capture(function, *arrays)(*arrays)
+        done = ptxgen.capture(function, *arrays, passes=lambda p: graph.apply(p, passes)[0])
+        for a, b in zip(_all(expected), _all(done(*arrays)), strict=True):
+            assert a.tobytes() == b.tobytes()
+
+
+@pytest.mark.parametrize("what", ["turned", "strided", "column", "flat", "cross", "long", "gate"])
+def test_what_rows_do_not_read_stays_a_step(what):
+    """Bits are the same; so many steps are left. There are as many rows as columns."""
+
+    def function(x, w):
+        if what == "turned":
+            return ptxgen.softmax(ptxgen.layout.contiguous(f.mul(x.T, 2.0).T)), 1
+        if what == "strided":
+            return ptxgen.softmax(ptxgen.layout.contiguous(f.mul(x, 2.0)[:, ::2])), 2
+        if what == "column":
+            return ptxgen.rms_norm(x, f.sigmoid(w)), 2
+        if what == "flat":
+            y = ptxgen.softmax(x)
+            return f.mul(y.reshape(-1), y.T.reshape(-1)), 2
+        if what == "cross":
+            y = ptxgen.softmax(x)
+            return f.add(y, ptxgen.softmax(f.mul(y.T, 3.0)).T), 4
+        if what == "long":
+            return ptxgen.softmax(f.mul(x, 2.0)), 2
+        y = ptxgen.softmax(x)
+        return f.mul(f.exp(y), w), 1
+
+    rng = numpy.random.default_rng(0)
+    size = 1, (1 << 14) + 8
+    x = rng.standard_normal(size if what == "long" else (8, 8)).astype("f4")
+    w = rng.standard_normal(8).astype("f4")
+    left = []
+
+    def found(x, w):
+        y, count = function(x, w)
+        left.append(count)
+        return y
+
+    after, _ = graph.apply(graph.trace(found, x, w))
+    assert len(after.steps) == left[0]
+    same(found, x, w, passes=["rows"])
+
+
+def exchanged(x):
+    """Halves of rows in each other's place, one of them negated."""
+    return ptxgen.layout.concat((f.neg(x[..., 6:]), x[..., :6]), -1)
+
+
+def thirds(x, y):
+    parts = f.neg(x[..., 8:]), f.exp(x[..., :4]), x[..., 4:8]
+    return f.mul(ptxgen.layout.concat(parts, -1), y)
+
+
+PARTS = {
+    "halves": (1, lambda x, y: f.add(f.mul(x, y), f.mul(exchanged(x), y))),
+    "thirds": (1, thirds),
+    "turned": (1, lambda x, y: f.add(exchanged(x).T, y.T)),
+    "other rows": (1, lambda x, y: f.mul(ptxgen.layout.concat((x[3:], y[:3]), 0), 2.0)),
+    "of one another": (1, lambda x, y: f.mul(exchanged(exchanged(x)), y)),
+    "uneven": (3, lambda x, y: f.mul(ptxgen.layout.concat((x[..., 5:], y[..., :5]), -1), y)),
+    "some of it": (1, lambda x, y: f.mul(exchanged(x)[..., 1:11], 2.0)),
+    "off the middle": (2, lambda x, y: f.mul(exchanged(x)[..., 1:9], 2.0)),
+    "beside itself": (1, lambda x, y: f.add(exchanged(x)[..., :6], exchanged(x)[..., 6:])),
+    "read twice": (3, lambda x, y: (lambda z: (f.mul(z, y), ptxgen.softmax(z)))(exchanged(x))),
+    "returned": (2, lambda x, y: (lambda z: (f.mul(z, y), z))(exchanged(x))),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_concatenations_are_read_in_parts(name):
+    """One step is left where the parts are equal and nobody else reads them."""
+    count, function = PARTS[name]
+    rng = numpy.random.default_rng(0)
+    x, y = (rng.standard_normal((6, 12)).astype("f4") for _ in range(2))
+    assert len(graph.apply(graph.trace(function, x, y))[0].steps) == count
+    same(function, x, y, passes=["common", "fuse", "parts"])
+    same(function, x, y, passes=["parts"])
+
+
+def test_a_part_is_not_read_where_what_it_is_of_changes():
+    b = ProgramBuilder(OPERATIONS)
+    x = b.input("x", imagined((4, 8), "float32"))
+    kept = b.softmax(x)
+    joined = b.concat((kept.narrowed(1, 4, 4), kept.narrowed(1, 0, 4)), 1)
+    b.fill(kept, 1.0, out=kept)
+    before = b.finish((b.mul(joined, 2.0), b.softmax(kept)))
+    assert steps(graph.apply(before, ["parts"])[0]) == steps(before)
+
+
+@pytest.mark.parametrize("what", ["both", "kept", "turned", "tokens", "keys"])
+def test_attention_reads_repeated_heads_once(what):
+    """Keys and values of 2 heads, each repeated for 3 of 6; what is repeated otherwise stays."""
+    heads, by, keys, size = 2, 3, 5, 16
+
+    def repeated(x):
+        if what == "turned":  # head 0 and 1 in turns
+            wide = ptxgen.layout.expand(x.reshape(1, 1, heads, keys, size), (1, by, *x.shape[1:]))
+        elif what == "tokens":  # each key for as many heads: no token of its own
+            wide = ptxgen.layout.expand(x[:, :1, :1], (1, heads * by, keys, size))
+        else:
+            lead = x.reshape(1, heads, 1, keys, size)
+            wide = ptxgen.layout.expand(lead, (1, heads, by, keys, size))
+        return ptxgen.layout.contiguous(wide).reshape(1, heads * by, keys, size)
+
+    def function(q, k, v, mask):
+        k, v = f.mul(k, 2.0), f.mul(v, 2.0)
+        wide = repeated(k)
+        found = ptxgen.attention(q, wide, wide if what == "keys" else repeated(v), mask=mask)
+        return (found, f.mul(wide, 2.0)) if what == "kept" else found
+
+    rng = numpy.random.default_rng(0)
+    q = rng.standard_normal((1, heads * by, 3, size)).astype("f2")
+    k, v = (rng.standard_normal((1, heads, keys, size)).astype("f2") for _ in range(2))
+    mask = rng.random((1, heads * by, 3, keys)) < 0.7
+    before = graph.trace(function, q, k, v, mask)
+    after, _ = graph.apply(before, ["heads", "dead"])
+    found = next(s for s in after.steps if s.problem.table[0] == "attention")
+    group = dict(found.problem.scalars)["GROUP"]
+    gone = {"both": 2, "keys": 2, "kept": 1}
+    assert group == (by if what in gone else 1)
+    same(function, q, k, v, mask, passes=["common", "heads", "dead"])
+    same(function, q, k, v, mask, passes=list(graph.PASSES))
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_attention_reads_copies_where_heads_change_behind_them(changed):
+    b = ProgramBuilder(OPERATIONS)
+    q = b.input("q", imagined((1, 4, 3, 16), "float32"))
+    k = b.mul(b.input("k", imagined((1, 2, 5, 16), "float32")), 2.0)
+    wide = b.copied(k.unsqueezed(2).expanded((1, 2, 2, 5, 16))).reshaped((1, 4, 5, 16))
+    if changed:
+        b.fill(k, 1.0, out=k)
+    before = b.finish((b.attention(q, wide, wide), b.softmax(k)))
+    after = steps(graph.apply(before, ["heads", "dead"])[0])
+    assert after == [s for s in steps(before) if changed or s != "copy"]
+
+
+def test_a_norm_whose_weight_is_made_behind_the_sum():
     b = ProgramBuilder(OPERATIONS)
     shapes = ("x", (4, 8)), ("y", (4, 8)), ("w", (8,))
     x, y, w = (b.input(n, imagined(s, "float32")) for n, s in shapes)
-    before = b.finish(b.rows("native_rms_norm", b.add(x, y), w))
-    assert steps(graph.apply(before, ["residual"])[0]) == ["add", "native_rms_norm"]
-    b = ProgramBuilder(OPERATIONS)
-    x, y, w = (b.input(n, imagined(s, "float32")) for n, s in shapes)
+    before = b.finish(b.rows("rms_norm", b.add(x, y), b.sigmoid(w)))
+    assert steps(graph.apply(before, ["rows"])[0]) == ["sigmoid", "add+rms_norm"]
     before = b.finish(b.rows("rms_norm", b.add(x, y), b.mul(w, 2.0)))
-    found = steps(graph.apply(before, ["residual"])[0])
-    assert found == ["add", "mul", "rms_norm"], "the weight is made behind the sum"
+    assert steps(graph.apply(before, ["rows"])[0])[-1:] == ["add+mul+rms_norm"]
 
 
 def test_elementwise_steps_write_over_what_ends():

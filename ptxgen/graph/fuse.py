@@ -2,15 +2,16 @@
 
 A step of the table of pointwise formulas is a :class:`Region`: nodes, and arrays seen in the shape
 of its results. What it reads of another one's result, as that lies or by any view that steps evenly
-through it (:func:`_index`), is computed there, and rounded as it was stored. So no bit moves,
+through it (:func:`index_of`), is computed there, and rounded as it was stored. So no bit moves,
 and what nobody else reads need not be stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 from ptxgen.errors import FormulaError, ShapeError
 from ptxgen.numerics import pointwise as numerics
@@ -70,7 +71,7 @@ class Region:
             if node.op != "input":
                 continue
             operand, own = self.reads[node], node.data
-            key = own.dtype, own.kind, _fact(operand)
+            key = own.dtype, own.kind, fact(operand)
             if key not in known:
                 name = numerics.operand(len(known))
                 bind[name] = operand
@@ -104,7 +105,7 @@ def region(step: Step, number: int) -> Region | None:
     if step.problem.table != TABLE or step.kernel is not None or step.also_read:
         return None
     targets = step.writes()
-    if len({b.memory for b in targets}) < len(targets) or not targets[0].size:
+    if not targets[0].size:
         return None
     form = step.problem.dtype
     assert isinstance(form, Form), "the table's"
@@ -136,13 +137,14 @@ def _seen(x: Operand, shape: Ints) -> Operand:
     return x.laid(shape, strides)
 
 
-def _fact(x: Operand) -> object:
+def fact(x: Operand) -> object:
+    """What tells operands apart."""
     return (x.memory, x.offset, x.shape, x.strides, x.dtype) if isinstance(x, Buffer) else x
 
 
 # -- indices ----------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class _Index:
+class Index:
     """Which index of one shape an index of another is: ``origin``, and for each dimension of the
     one how far each dimension of the other steps along it.
     """
@@ -182,7 +184,7 @@ def _digits(distance: int, places: list[tuple[int, int, int]], count: int) -> li
     return None if distance else found
 
 
-def _index(of: Buffer, view: Buffer) -> _Index | None:
+def index_of(of: Buffer, view: Buffer) -> Index | None:
     """Which index of ``of`` each of ``view`` is, an array in the same memory; None where that is no
     sum of steps.
     """
@@ -201,7 +203,7 @@ def _index(of: Buffer, view: Buffer) -> _Index | None:
         last = [a + c * (size - 1) for a, c in zip(last, found, strict=True)]
     if any(a >= n for a, n in zip(last, of.shape, strict=True)):
         return None
-    return _Index(tuple(origin), tuple(zip(*columns, strict=True)) or ((),) * of.ndim)
+    return Index(tuple(origin), tuple(zip(*columns, strict=True)) or ((),) * of.ndim)
 
 
 def _refined(to: Region, of: Buffer, node: Node) -> Region:
@@ -220,29 +222,43 @@ def _refined(to: Region, of: Buffer, node: Node) -> Region:
 
 
 # -- joining ----------------------------------------------------------------------------------
+def _made(first: Region, view: Buffer) -> int | None:
+    """Which result the first element of an array is of."""
+    own = [i for i, (_, b) in enumerate(first.results) if b.memory is view.memory]
+    if len(own) < 2:
+        return own[0] if own else None
+    return next((i for i in own if _holds(first.results[i][1], view)), None)
+
+
+def _holds(of: Buffer, view: Buffer) -> bool:
+    """Whether the first element of an array is one of another in the same memory."""
+    places, (distance, rest) = _places(of), divmod(view.offset - of.offset, of.itemsize)
+    within = places is not None and not rest and distance >= 0
+    return within and _digits(distance, places or [], of.ndim) is not None
+
+
 def joined(first: Region, to: Region, needed: set[Memory]) -> Region | None:
     """Two regions as one, the second of which reads what the first writes; None where they cannot
     be. ``needed``: what others read.
     """
-    made = {b.memory: (n, b) for n, b in first.results}
-    read = ((n, b) for n, b in to.reads.items() if isinstance(b, Buffer))
-    hits = dict.fromkeys(n for n, b in read if b.memory in made)
-    if not hits or first.written & to.written:
+    read = [(n, b) for n, b in to.reads.items() if isinstance(b, Buffer)]
+    hits = [(n, made) for n, b in read if (made := _made(first, b)) is not None]
+    if len(hits) < sum(b.memory in first.written for _, b in read) or not hits:
         return None
-    for node in hits:
-        array = to.reads[node]
-        assert isinstance(array, Buffer), "an array"
-        to = _refined(to, made[array.memory][1], node)
-    views = [b for n in hits if isinstance(b := to.reads[n], Buffer)]
-    found = [_index(made[v.memory][1], v) for v in views]
+    if first.written & to.written:
+        return None
+    for node, made in hits:
+        to = _refined(to, first.results[made][1], node)
+    views = [b for n, _ in hits if isinstance(b := to.reads[n], Buffer)]
+    found = [index_of(first.results[i][1], v) for (_, i), v in zip(hits, views, strict=True)]
     indices = list(dict.fromkeys(i for i in found if i is not None))
-    kept = [(n, b) for n, b in first.results if b.memory in needed]
+    kept = bool(first.written & needed)
     repeated = len(indices) > 1 or prod(to.shape) > prod(first.shape)
     if None in found or (repeated and first.size > REPEATED_MAX):
         return None
     if kept and (repeated or prod(to.shape) < prod(first.shape) or _twice(views[0])):
         return None
-    reads = {n: x for n, x in to.reads.items() if n not in hits}
+    reads = {n: x for n, x in to.reads.items() if all(n is not node for node, _ in hits)}
     places: dict[Node, Node] = {}
     stored: tuple[tuple[Node, Buffer], ...] = ()
     for number, index in enumerate(indices):
@@ -251,12 +267,13 @@ def joined(first: Region, to: Region, needed: set[Memory]) -> Region | None:
             name = f"{node.data.name}.{number}" if number else node.data.name
             own[node] = Node("input", (), node.type, replace(node.data, name=name))
             reads[own[node]] = index.of(x, to.shape) if isinstance(x, Buffer) else x
-        values = dict(zip(made, substituted([n for n, _ in first.results], own), strict=True))
-        for node, view, at in zip(hits, views, found, strict=True):
+        values = substituted([n for n, _ in first.results], own)
+        for (node, made), view, at in zip(hits, views, found, strict=True):
             if at == index:
-                places[node] = _stored(values[view.memory], view.dtype)
+                places[node] = as_stored(values[made], view.dtype)
         if kept:
-            stored = tuple((values[b.memory], index.of(b, to.shape)) for _, b in kept)
+            pairs = zip(values, (b for _, b in first.results), strict=True)
+            stored = tuple((n, index.of(b, to.shape)) for n, b in pairs if b.memory in needed)
     nodes = substituted([n for n, _ in to.results], places)
     targets = [b for _, b in to.results]
     results = (*stored, *zip(nodes, targets, strict=True))
@@ -280,7 +297,7 @@ def _twice(x: Buffer) -> bool:
     return overlaps_itself(x.shape, x.strides)
 
 
-def _stored(node: Node, dtype: str) -> Node:
+def as_stored(node: Node, dtype: str) -> Node:
     """What is read of a value that was written as ``dtype``."""
     short = NAMES[dtype]
     return node if node.op == "round_to" and node.data == short else cast(node, short)
@@ -292,7 +309,7 @@ class _Item:
 
     step: Step
     of: set[int]
-    region: Region | None
+    region: Any
 
     @property
     def read(self) -> set[Memory]:
@@ -305,6 +322,16 @@ class _Item:
 
 def fused(program: Program) -> Iterator[Step]:
     """The steps of a program, elementwise ones as one where they can be."""
+    return merged(program, region, joined)
+
+
+def merged(
+    program: Program, region: Callable[[Step, int], Any], joined: Callable[[Any, Any, Any], Any]
+) -> Iterator[Step]:
+    """The steps of a program, pairs of them as one where they can be. ``region``: what is known of
+    a step, None if it is never joined; it has the memories that are ``read`` and ``written``, and
+    is a ``step`` again. ``joined``: :func:`joined`, of these.
+    """
     readers: dict[Memory, set[int]] = {}
     writers: dict[Memory, set[int]] = {}
     for number, step in enumerate(program.steps):
@@ -335,15 +362,15 @@ def fused(program: Program) -> Iterator[Step]:
         )
         if not (late or early):
             return False
-        region = joined(first.region, second.region, needed)
+        both = joined(first.region, second.region, needed)
         try:
-            step = region.step() if region is not None else None
+            step = both.step() if both is not None else None
         except (ShapeError, FormulaError):
             return False
         if step is None:
             return False
         place = number if late else at
-        items[place] = _Item(step, of, region)
+        items[place] = _Item(step, of, both)
         del items[at if late else number]
         return True
 

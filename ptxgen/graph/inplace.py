@@ -143,7 +143,7 @@ def reused(program: Program) -> Iterator[Step]:
         taken: set[Memory] = set()
         for _, made in of.results if of else ():
             own = made.memory
-            if own.role != TEMPORARY or own in outputs or first[own] < number:
+            if own.role != TEMPORARY or own in outputs | found.keys() or first[own] < number:
                 continue
             for each in _ending(of, made, last, number):
                 to = found.get(each, each)

@@ -13,8 +13,10 @@ from typing import Any, Final
 
 from ptxgen.errors import OptionError
 from ptxgen.graph.fuse import fused
+from ptxgen.graph.heads import shared
 from ptxgen.graph.inplace import copied, renamed, reused, written_in_place
-from ptxgen.graph.residual import normed
+from ptxgen.graph.parts import in_parts
+from ptxgen.graph.rows import over_rows
 from ptxgen.program.buffer import INPUT, RESULT, TEMPORARY, Buffer, Memory
 from ptxgen.program.step import Program, Step
 
@@ -131,6 +133,13 @@ def _does(step: Step, version: Mapping[Memory, int]) -> Any:
     return step.problem, step.kernel, tuple((n, fact(n, x)) for n, x in step.bind.items())
 
 
+def heads(program: Program) -> Program:
+    """Attention reads keys and values once for all heads that share them, where they were repeated
+    for each; ``dead`` drops the copies.
+    """
+    return _with(program, shared(program))
+
+
 def fuse(program: Program) -> Program:
     """Elementwise steps as one where one reads what another writes; each value is rounded as it
     was.
@@ -138,11 +147,18 @@ def fuse(program: Program) -> Program:
     return _with(program, fused(program))
 
 
-def residual(program: Program) -> Program:
-    """Sums of two arrays whose rows are normalised are made by the norm: one step writes both. It
-    comes behind ``fuse``: what is fused into a sum saves more.
+def parts(program: Program) -> Program:
+    """Elementwise steps read what a concatenation is of, and not the concatenation, where nobody
+    else does: each part of their results is computed beside the others.
     """
-    return _with(program, normed(program))
+    return _with(program, in_parts(program))
+
+
+def rows(program: Program) -> Program:
+    """Operations over rows and the elementwise steps around them as one; each value is rounded as
+    it was. It comes behind ``fuse``, so that what is elementwise is one step already.
+    """
+    return _with(program, over_rows(program))
 
 
 def inplace(program: Program) -> Program:
@@ -161,9 +177,11 @@ PASSES: Final[dict[str, Pass]] = {
     "inplace": inplace,
     "common": common,
     "copies": copies,
-    "fuse": fuse,
-    "residual": residual,
+    "heads": heads,
     "dead": dead,
+    "fuse": fuse,
+    "parts": parts,
+    "rows": rows,
     "reuse": reuse,
 }
 """Each pass, in the order in which they are done."""

@@ -184,9 +184,9 @@ def formula(variant: str) -> Formula:
     """What a variant computes. Raises SpecError for an unknown one."""
     head, _, outputs = variant.partition(" > ")
     name, *given = head.split()
-    if name not in TABLE:
+    row = TABLE.get(name) or MADE.get(name)
+    if row is None:
         raise SpecError(f"unknown operation over rows {name!r}; there are {', '.join(TABLE)}")
-    row = TABLE[name]
     dtypes = dict(word.split("=") for word in given)
     nodes: dict[str, Any] = dict.fromkeys((*row.arrays, *row.numbers))
     for each, dtype in dtypes.items():
@@ -874,3 +874,7 @@ TABLE: dict[str, RowOp] = {
     )
 }
 """The operations by name."""
+
+MADE: dict[str, RowOp] = {}
+"""Operations that no line of the table is: parts of programs as one, by digests of their formulas
+(:mod:`ptxgen.graph.rows`)."""

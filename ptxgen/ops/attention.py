@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import e, log2, prod, sqrt
 from typing import Annotated, Any
 
@@ -186,14 +186,19 @@ def within(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
 
 
 # -- arrays as kernels read them ----------------------------------------------------------------
-def _ready(b: ProgramBuilder, name: str, x: Buffer) -> Buffer:
-    """``x``, or a copy: rows of stride 1 that begin at multiples of 16 bytes. Tokens of keys lie at
-    different places, as the copy engine takes them.
+def _plain(name: str, x: Buffer) -> bool:
+    """Whether kernels read it as it lies: rows of stride 1 that begin at multiples of 16 bytes.
+    Tokens of keys lie at different places, as the copy engine takes them.
     """
     steps = [s for s, n in zip(x.strides[:-1], x.shape[:-1], strict=True) if n > 1]
     same = name in ("k", "v") and x.shape[-3] > 1 and not x.strides[-3]
     plain = x.shape[-1] == 1 or x.strides[-1] == 1
-    if plain and not same and alignment(name, x, *steps) >= 16:
+    return plain and not same and alignment(name, x, *steps) >= 16
+
+
+def _ready(b: ProgramBuilder, name: str, x: Buffer) -> Buffer:
+    """``x``, or a copy that kernels read."""
+    if _plain(name, x):
         return x
     unit = 16 // x.itemsize
     room = b.empty((*x.shape[:-1], -(-x.shape[-1] // unit) * unit), x.dtype, name)
@@ -389,6 +394,26 @@ def attention(
     bind = {name: x for name, x in arrays.items() if x is not None}
     b.launch(lambda: Problem(table, form, values, tuple(scalars), what), bind, kernel)
     return found
+
+
+def sharing(problem: Problem, by: int, k: Buffer, v: Buffer) -> Problem | None:
+    """The problem of a call whose ``by`` next heads have the same keys and values, told that they
+    share them: those of ``k`` and ``v``, [batch, tokens, heads, ...]. None where kernels do not
+    take these.
+    """
+    values, scalars = dict(problem.values), dict(problem.scalars)
+    heads, group = int(scalars["HEADS"]), int(scalars["GROUP"])
+    values |= {"ROWS": values["ROWS"] * by, "PAIRS": values["PAIRS"] // by}
+    scalars |= {"HEADS": heads // by, "GROUP": group * by}
+    for name, x in (("k", k), ("v", v)):
+        if not _plain(name, x):
+            return None
+        scalars |= dict(steps(name, x, "batch", "row", "head"))
+    if values["ROWS"] > ROWS_MAX or not SPACE.within.evaluate(values):
+        return None
+    named = f"HEADS={heads * group}/"
+    what = problem.what.replace(f"{named}{heads}", f"{named}{heads // by}")
+    return replace(problem, values=tuple(values.items()), scalars=tuple(scalars.items()), what=what)
 
 
 def form_of(

@@ -6,7 +6,7 @@ by ``b.rows(name, …)``. A line with a form has a function for users besides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from typing import Annotated, Any
@@ -67,18 +67,35 @@ class RowOperation(Op):
         if not b.abstract and any(t.size for t in targets):
             numbers = row.given({n: all[n] for n in row.numbers})
             variant = row.variant(dtypes, outputs, numbers)
-            scalars, vector = _lies(row, given, count, width)
-            scalars += [(name.upper(), value) for name, value in numbers.items()]
-            for name, target in zip(present, targets, strict=True):
-                element = present[name][0] == "element"
-                found = alignment(name, target, *((width,) if element else ()))
-                vector = vector and (not element or found >= _unit(target.itemsize))
-                check_contiguous("out", target, result=True)
-            read = {i.name for i in formula_of(variant).inputs}  # with some options not all are
-            bind = {n: x for n, x in given.items() if n in read}
-            bind |= dict(zip(present, targets, strict=True))
-            b.launch(lambda: problem(row, variant, count, width, vector, scalars), bind, kernel)
+            named = dict(zip(present, targets, strict=True))
+            b.launch(*asked(row, variant, given, named, numbers, count, width), kernel)
         return targets[0] if len(targets) == 1 else targets
+
+
+def asked(
+    row: RowOp,
+    variant: str,
+    given: Mapping[str, Buffer],
+    targets: Mapping[str, Buffer],
+    numbers: Mapping[str, Any],
+    count: int,
+    width: int,
+    title: str = "",
+) -> tuple[Callable[[], Problem], dict[str, Buffer]]:
+    """What makes the problem of a variant, of arrays and results by name, and what is bound.
+    ``title``: what it is called, the operation's name by default.
+    """
+    scalars, vector = _lies(row, given, count, width)
+    scalars += [(name.upper(), value) for name, value in numbers.items()]
+    for name, target in targets.items():
+        element = row.results[name][0] == "element"
+        found = alignment(name, target, *((width,) if element else ()))
+        vector = vector and (not element or found >= _unit(target.itemsize))
+        check_contiguous("out", target, result=True)
+    read = {i.name for i in formula_of(variant).inputs}  # with some options not all are
+    bind = {n: x for n, x in given.items() if n in read} | dict(targets)
+    made = partial(problem, title or row.name, row, variant, count, width, vector, scalars)
+    return made, bind
 
 
 def _wide(row: RowOp) -> dict[str, str]:
@@ -182,6 +199,7 @@ def outputs_of(
 
 
 def problem(
+    title: str,
     row: RowOp,
     variant: str,
     count: int,
@@ -190,7 +208,7 @@ def problem(
     scalars: list[tuple[str, int | float]],
 ) -> Problem:
     """The problem of ``count`` rows of ``width`` elements."""
-    what = f"{row.name} M={count} N={width}"
+    what = f"{title} M={count} N={width}"
     # kernels of one column serve rows of none
     sizes = ("ROWS", count), ("COLS", max(width, 1)), ("VECTOR", int(vector))
     read = ("READ", reads(variant))

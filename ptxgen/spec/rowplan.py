@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from ptxgen.errors import ShapeError
 from ptxgen.numerics import rowops
 from ptxgen.numerics.dtype import ITEMSIZE
 from ptxgen.numerics.formula import STORED, Formula, Input, Node, Output
@@ -219,6 +220,8 @@ class Plan:
             later = {i for each in self.all_stages[s:] for i in each.loaded}
             kept = sum(ITEMSIZE[n.type] for n, at in self.kept.items() if self._alive(at, s))
             most = max(most, kept + sum(i.nbytes for i in later))
+        if most > HOLDS[-1]:
+            raise ShapeError(f"{most} bytes of an element are held; at most {HOLDS[-1]} can be")
         return next(h for h in HOLDS if h >= most)
 
     @property

@@ -182,15 +182,11 @@ def _select_backward(b: Any, at: Asked, dy: Any, sizes: Any, dim: int, index: in
 
 
 def _cat(b: Any, at: Asked, arrays: Sequence[Buffer], dim: int = 0) -> Any:
-    out, start = at.like.empty(b), 0
-    for x in arrays:
-        if x.shape == (0,) and x.ndim != out.ndim:
-            continue
-        if x.dtype != out.dtype:
-            raise Left(UNKNOWN)
-        b.copied(x, out.narrowed(dim, start, x.shape[dim]))
-        start += x.shape[dim]
-    return out
+    out = at.like.empty(b)
+    given = [x for x in arrays if x.shape != (0,) or x.ndim == out.ndim]
+    if any(x.dtype != out.dtype for x in given):
+        raise Left(UNKNOWN)
+    return b.concat(given, dim, out=out)
 
 
 def _stack(b: Any, at: Asked, arrays: Sequence[Buffer], dim: int = 0) -> Any:

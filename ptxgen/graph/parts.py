@@ -1,0 +1,119 @@
+"""Parts: an elementwise step that reads what several steps write a part of each, as one step.
+
+A concatenation is a copy of each array into its part of a memory. An elementwise step that reads
+all of it is cut into as many parts; each reads its own array, and all are one step. So halves that
+are exchanged, as rotary embeddings do, are not stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ptxgen.errors import FormulaError, ShapeError
+from ptxgen.graph.fuse import Region, joined, region
+from ptxgen.numerics.formula import Node, substituted
+from ptxgen.program.buffer import INPUT, Buffer, Memory
+from ptxgen.program.step import Operand, Program, Step
+
+PARTS_MAX = 4
+"""Most parts: each is computed by the same threads."""
+
+
+def in_parts(program: Program) -> Iterator[Step]:
+    """The steps of a program; elementwise ones that read a concatenation do not, where they can
+    read what it is of.
+    """
+    steps: list[Step | None] = list(program.steps)
+    readers: dict[Memory, list[int]] = {}
+    writers: dict[Memory, list[int]] = {}
+    for number, step in enumerate(program.steps):
+        for of, buffers in (readers, step.reads()), (writers, step.writes()):
+            for memory in dict.fromkeys(b.memory for b in buffers):
+                of.setdefault(memory, []).append(number)
+    outputs = {b.memory for b in program.outputs if b is not None}
+    for memory, numbers in writers.items():
+        last = readers.get(memory, [])
+        given = memory.role == INPUT or memory in outputs
+        if given or len(last) != 1 or len(numbers) > PARTS_MAX or numbers[-1] >= last[0]:
+            continue
+        found = _without(steps, memory, numbers, last[0])
+        if found is not None:
+            for number in numbers:
+                steps[number] = None
+            steps[last[0]] = found
+    yield from (step for step in steps if step is not None)
+
+
+def _without(
+    steps: Sequence[Step | None], memory: Memory, numbers: Sequence[int], last: int
+) -> Step | None:
+    """Step ``last``, which reads no ``memory`` but what ``numbers`` read; None if it must."""
+    step = steps[last]
+    of = region(step, last) if step is not None else None
+    if of is None:
+        return None
+    firsts: list[Region] = []
+    for number in numbers:
+        first = region(s, number) if (s := steps[number]) is not None else None
+        behind = (s for s in steps[number + 1 : last + 1] if s is not None)
+        if first is None or first.written != {memory}:
+            return None
+        if any(first.read & {b.memory for b in s.writes()} for s in behind):
+            return None
+        firsts += (replace(first, results=(each,)) for each in first.results)
+    if not 1 < len(firsts) <= PARTS_MAX:
+        return None
+    firsts.sort(key=lambda r: r.results[0][1].offset)
+    for axis in range(len(of.shape)):
+        parts = _cut(of, axis, firsts)
+        try:
+            if parts is not None:
+                return _beside(
+                    parts, (*dict.fromkeys(n for r in firsts for n in r.names), *of.names)
+                ).step()
+        except (ShapeError, FormulaError):
+            return None
+    return None
+
+
+def _cut(of: Region, axis: int, firsts: Sequence[Region]) -> list[Region] | None:
+    """A region in equal parts along an axis, each joined to the one that writes what it reads."""
+    inner, rest = divmod(of.shape[axis], len(firsts))
+    if rest or not inner:
+        return None
+    found = []
+    for part, first in enumerate(firsts):
+        own = _part(of, axis, part * inner, inner)
+        both = joined(first, own, set())
+        if both is None:
+            return None
+        found.append(both)
+    return found if len({r.shape for r in found}) == 1 else None
+
+
+def _part(of: Region, axis: int, start: int, length: int) -> Region:
+    """``length`` elements along an axis, from ``start`` on, of what a region reads and writes."""
+
+    def cut(x: Operand) -> Operand:
+        return x.narrowed(axis, start, length) if isinstance(x, Buffer) else x
+
+    shape = (*of.shape[:axis], length, *of.shape[axis + 1 :])
+    reads = {n: cut(x) for n, x in of.reads.items()}
+    results = tuple((n, b.narrowed(axis, start, length)) for n, b in of.results)
+    return replace(of, shape=shape, reads=reads, results=results)
+
+
+def _beside(parts: Sequence[Region], names: tuple[str, ...]) -> Region:
+    """Regions of one shape as one."""
+    reads: dict[Node, Operand] = {}
+    results: list[tuple[Node, Buffer]] = []
+    for number, part in enumerate(parts):
+        own: dict[Node, Node] = {}
+        for node, x in part.reads.items():
+            name = f"{number}.{node.data.name}"
+            own[node] = Node("input", (), node.type, replace(node.data, name=name))
+            reads[own[node]] = x
+        nodes = substituted([n for n, _ in part.results], own)
+        results += zip(nodes, (b for _, b in part.results), strict=True)
+    return Region(parts[0].shape, reads, tuple(results), names)

@@ -40,6 +40,10 @@ class Builder(ABC):
         """An operation of these arguments."""
 
     @abstractmethod
+    def strides(self, x: Any) -> tuple[int, ...]:
+        """How far elements of ``x`` lie apart along each dimension."""
+
+    @abstractmethod
     def dtype(self, x: Any) -> str:
         """The full name of the dtype of ``x``."""
 
@@ -243,6 +247,11 @@ class ProgramBuilder(Builder):
         return self._rows and (taken or not _fills(buffer))
 
     # -- views --------------------------------------------------------------------------------
+    def strides(self, x: Any) -> tuple[int, ...]:
+        """See :meth:`Builder.strides`."""
+        found: tuple[int, ...] = x.strides
+        return found
+
     def dtype(self, x: Any) -> str:
         """See :meth:`Builder.dtype`."""
         return str(x.dtype)

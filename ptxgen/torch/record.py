@@ -491,6 +491,9 @@ class TorchBuilder(Builder):
             return op.function(*args, **options)
         return function(op)(*args, **options)
 
+    def strides(self, x: Any) -> tuple[int, ...]:
+        return tuple(x.stride())
+
     def dtype(self, x: Any) -> str:
         return NAMES[x.dtype]
 

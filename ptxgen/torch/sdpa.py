@@ -167,9 +167,14 @@ def attended(
     how: dict[str, Any] = {"scale": scale}
     if mask is not None:
         how["mask" if b.dtype(mask) == "bool" else "bias"] = mask
-    queries, keys = query.shape[-2], key.shape[-2]
+    heads, queries, keys = *query.shape[-3:-1], key.shape[-2]
     if not causal or queries == keys:
-        return b.attention(query, key, value, causal=causal, **how)
+        *_, of_head, of_query, _ = b.strides(query)
+        if not 0 < of_head < of_query or heads == 1 or queries == 1:
+            return b.attention(query, key, value, causal=causal, **how)
+        # As PyTorch's kernels do, the result lies as the query does: token by token.
+        given = (b.move(x, -3, -2) for x in (query, key, value))
+        return b.move(b.attention(*given, causal=causal, layout="bshd", **how), -3, -2)
     # Keys behind the last query are not seen; queries behind the last key see all.
     both = min(queries, keys)
     given = (b.narrow(x, -2, 0, both) for x in (query, key, value))

@@ -187,7 +187,7 @@ class Backend:
         self, module: fx.GraphModule, example: Sequence[Any], *, options: Any = None
     ) -> Callable[..., Any]:
         from torch._dynamo.backends.common import aot_autograd
-        from torch._functorch.partitioners import default_partition
+        from torch._functorch.partitioners import min_cut_rematerialization_partition
 
         how = Options.of({**self._options, **(options or {})})
         compiler = partial(_compiled, how, self._report)
@@ -195,7 +195,7 @@ class Backend:
         made = aot_autograd(
             fw_compiler=compiler,
             bw_compiler=compiler,
-            partition_fn=default_partition,
+            partition_fn=min_cut_rematerialization_partition,
             keep_inference_input_mutations=True,
         )
         found: Callable[..., Any] = made(module, example)

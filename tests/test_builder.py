@@ -102,7 +102,7 @@ def test_random_programs_run_are_captured_and_are_loaded_alike(tmp_path) -> None
         for run in (captured, ptxgen.load(tmp_path / "it")):
             for got, wanted in zip(run(x, y), found[-2:], strict=True):
                 assert not difference(got, f.mul(wanted, 1.0))
-    assert did == set(graph.PASSES) - {"heads"}, "no attention is drawn"
+    assert did == set(graph.PASSES) - {"heads", "siblings"}, "of other programs"
 
 
 def test_a_function_of_ones_own_is_a_node() -> None:

@@ -341,6 +341,33 @@ def test_attention_reads_copies_where_heads_change_behind_them(changed):
     assert after == [s for s in steps(before) if changed or s != "copy"]
 
 
+def test_elementwise_steps_that_read_the_same_are_one():
+    """Where both read all of it, and neither what the other makes."""
+
+    def function(x, y, w):
+        first = f.mul(x, f.sigmoid(y))
+        behind = ptxgen.softmax(first)
+        return behind, f.mul(f.mul(x, w), y), f.add(behind, y), f.mul(w, 2.0)
+
+    rng = numpy.random.default_rng(0)
+    x, y, w = (rng.standard_normal(s).astype("f4") for s in ((6, 8), (6, 8), 8))
+    before = graph.apply(graph.trace(function, x, y, w), ["fuse"])[0]
+    after, _ = graph.apply(before, ["siblings"])
+    assert steps(before) == ["sigmoid+mul", "softmax", "mul+mul", "add", "mul"]
+    assert steps(after) == ["sigmoid+mul+mul+mul", "softmax", "add", "mul"]
+    same(function, x, y, w, passes=["fuse", "siblings"])
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_is_written_over_is_read_by_the_same_thread_or_by_a_step_of_its_own(turned):
+    b = ProgramBuilder(OPERATIONS)
+    x, y = (b.input(n, imagined((8, 8), "float32"), written=n == "x") for n in "xy")
+    first = b.add(x.permuted((1, 0)) if turned else x, y)
+    b.mul(y, 2.0, out=x)
+    after = steps(graph.apply(b.finish(b.softmax(first)), ["siblings"])[0])
+    assert after == ["add", "mul", "softmax"]
+
+
 def test_a_norm_whose_weight_is_made_behind_the_sum():
     b = ProgramBuilder(OPERATIONS)
     shapes = ("x", (4, 8)), ("y", (4, 8)), ("w", (8,))

@@ -682,6 +682,13 @@ MISTAKES = (
         PASSES,
     ),
     Mistake(
+        "siblings of which one writes over what the other reads",
+        "ptxgen/graph/fuse.py",
+        "if second.written & first.read:",
+        "if second.written & first.written:",
+        PASSES,
+    ),
+    Mistake(
         "a part that is read when what it is of has changed",
         "ptxgen/graph/parts.py",
         "if any(first.read & {b.memory for b in s.writes()} for s in behind):",

@@ -139,7 +139,10 @@ def _seen(x: Operand, shape: Ints) -> Operand:
 
 def fact(x: Operand) -> object:
     """What tells operands apart."""
-    return (x.memory, x.offset, x.shape, x.strides, x.dtype) if isinstance(x, Buffer) else x
+    if not isinstance(x, Buffer):
+        return x
+    pairs = zip(x.shape, x.strides, strict=True)  # of one element any step is the same
+    return x.memory, x.offset, x.shape, tuple(s if n > 1 else 0 for n, s in pairs), x.dtype
 
 
 # -- indices ----------------------------------------------------------------------------------
@@ -282,6 +285,37 @@ def joined(first: Region, to: Region, needed: set[Memory]) -> Region | None:
     return Region(to.shape, reads, results, (*first.names, *to.names))
 
 
+def beside(*regions: Region) -> Region:
+    """Regions of one shape as one."""
+    reads: dict[Node, Operand] = {}
+    results: list[tuple[Node, Buffer]] = []
+    for number, part in enumerate(regions):
+        own: dict[Node, Node] = {}
+        for node, x in part.reads.items():
+            name = f"{number}.{node.data.name}"
+            own[node] = Node("input", (), node.type, replace(node.data, name=name))
+            reads[own[node]] = x
+        nodes = substituted([n for n, _ in part.results], own)
+        results += zip(nodes, (b for _, b in part.results), strict=True)
+    names = tuple(name for each in regions for name in each.names)
+    return Region(regions[0].shape, reads, tuple(results), names)
+
+
+def _siblings(first: Region, second: Region, needed: set[Memory]) -> Region | None:
+    """Two regions of one shape as one where both read all of an array; None if there is none, or
+    one needs what the other writes.
+    """
+    if first.shape != second.shape or first.written & (second.read | second.written):
+        return None
+    if second.written & first.read:
+        return None
+    facts = (
+        {fact(x) for x in r.reads.values() if isinstance(x, Buffer) and not _twice(x)}
+        for r in (first, second)
+    )
+    return beside(first, second) if set.intersection(*facts) else None
+
+
 def _elementwise(reads: dict[Node, Operand], targets: list[Buffer]) -> bool:
     """Whether what is read of memory that is written is the element that is written."""
     places = {b.memory: (b.offset, b.shape, b.strides, b.dtype) for b in targets}
@@ -325,12 +359,28 @@ def fused(program: Program) -> Iterator[Step]:
     return merged(program, region, joined)
 
 
+def together(program: Program) -> Iterator[Step]:
+    """The steps of a program, elementwise ones that read the same array as one where they can
+    be.
+    """
+    return merged(program, region, _siblings, lambda first, second: first.read & second.read)
+
+
+def _reads(first: Any, second: Any) -> set[Memory]:
+    found: set[Memory] = first.written & second.read
+    return found
+
+
 def merged(
-    program: Program, region: Callable[[Step, int], Any], joined: Callable[[Any, Any, Any], Any]
+    program: Program,
+    region: Callable[[Step, int], Any],
+    joined: Callable[[Any, Any, Any], Any],
+    related: Callable[[Any, Any], set[Memory]] = _reads,
 ) -> Iterator[Step]:
     """The steps of a program, pairs of them as one where they can be. ``region``: what is known of
     a step, None if it is never joined; it has the memories that are ``read`` and ``written``, and
-    is a ``step`` again. ``joined``: :func:`joined`, of these.
+    is a ``step`` again. ``joined``: :func:`joined`, of these; ``related``: the memories for which
+    it is asked, by default those that the second reads of the first.
     """
     readers: dict[Memory, set[int]] = {}
     writers: dict[Memory, set[int]] = {}
@@ -349,7 +399,7 @@ def merged(
         between = items[at + 1 : number]
         if first.region is None or second.region is None:
             return False
-        if not first.region.written <= once or not first.region.written & second.region.read:
+        if not first.region.written <= once or not related(first.region, second.region):
             return False
         of = first.of | second.of
         needed = {m for m in first.region.written if m in outputs or readers.get(m, set()) - of}

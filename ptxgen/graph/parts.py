@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ptxgen.errors import FormulaError, ShapeError
-from ptxgen.graph.fuse import Region, joined, region
-from ptxgen.numerics.formula import Node, substituted
+from ptxgen.graph.fuse import Region, beside, joined, region
 from ptxgen.program.buffer import INPUT, Buffer, Memory
 from ptxgen.program.step import Operand, Program, Step
 
@@ -69,9 +68,8 @@ def _without(
         parts = _cut(of, axis, firsts)
         try:
             if parts is not None:
-                return _beside(
-                    parts, (*dict.fromkeys(n for r in firsts for n in r.names), *of.names)
-                ).step()
+                names = dict.fromkeys(n for r in firsts for n in r.names)
+                return replace(beside(*parts), names=(*names, *of.names)).step()
         except (ShapeError, FormulaError):
             return None
     return None
@@ -102,18 +100,3 @@ def _part(of: Region, axis: int, start: int, length: int) -> Region:
     reads = {n: cut(x) for n, x in of.reads.items()}
     results = tuple((n, b.narrowed(axis, start, length)) for n, b in of.results)
     return replace(of, shape=shape, reads=reads, results=results)
-
-
-def _beside(parts: Sequence[Region], names: tuple[str, ...]) -> Region:
-    """Regions of one shape as one."""
-    reads: dict[Node, Operand] = {}
-    results: list[tuple[Node, Buffer]] = []
-    for number, part in enumerate(parts):
-        own: dict[Node, Node] = {}
-        for node, x in part.reads.items():
-            name = f"{number}.{node.data.name}"
-            own[node] = Node("input", (), node.type, replace(node.data, name=name))
-            reads[own[node]] = x
-        nodes = substituted([n for n, _ in part.results], own)
-        results += zip(nodes, (b for _, b in part.results), strict=True)
-    return Region(parts[0].shape, reads, tuple(results), names)

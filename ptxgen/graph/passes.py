@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ptxgen.errors import OptionError
-from ptxgen.graph.fuse import fused
+from ptxgen.graph.fuse import fused, together
 from ptxgen.graph.heads import shared
 from ptxgen.graph.inplace import copied, renamed, reused, written_in_place
 from ptxgen.graph.parts import in_parts
@@ -147,6 +147,11 @@ def fuse(program: Program) -> Program:
     return _with(program, fused(program))
 
 
+def siblings(program: Program) -> Program:
+    """Elementwise steps as one where both read all of the same array; it is read once."""
+    return _with(program, together(program))
+
+
 def parts(program: Program) -> Program:
     """Elementwise steps read what a concatenation is of, and not the concatenation, where nobody
     else does: each part of their results is computed beside the others.
@@ -182,6 +187,7 @@ PASSES: Final[dict[str, Pass]] = {
     "fuse": fuse,
     "parts": parts,
     "rows": rows,
+    "siblings": siblings,
     "reuse": reuse,
 }
 """Each pass, in the order in which they are done."""

@@ -167,9 +167,9 @@ def attended(
     how: dict[str, Any] = {"scale": scale}
     if mask is not None:
         how["mask" if b.dtype(mask) == "bool" else "bias"] = mask
-    heads, queries, keys = *query.shape[-3:-1], key.shape[-2]
+    heads, queries, keys = query.shape[-3], query.shape[-2], key.shape[-2]
     if not causal or queries == keys:
-        *_, of_head, of_query, _ = b.strides(query)
+        of_head, of_query = b.strides(query)[-3:-1]
         if not 0 < of_head < of_query or heads == 1 or queries == 1:
             return b.attention(query, key, value, causal=causal, **how)
         # As PyTorch's kernels do, the result lies as the query does: token by token.

@@ -136,13 +136,13 @@ def test_who_was_left_out_is_counted(capsys: pytest.CaptureFixture[str]) -> None
 def test_rows_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "rows.json"
     results.write_records(path, results.records(ROWS, ENVIRONMENT))
-    assert attention.read(path) == (ROWS, ENVIRONMENT)
+    assert results.read_rows(attention.Row, path, "attention") == (ROWS, ENVIRONMENT)
     for each in (path, *RESULTS):
         assert attention.main(["--rows", str(each)]) == 0
         assert "peers' time / ours" in capsys.readouterr().out
     path.write_text(json.dumps([{"kind": "forward"}]))
     with pytest.raises(PtxgenError, match="holds no rows of `ptxgen bench attention`"):
-        attention.read(path)
+        results.read_rows(attention.Row, path, "attention")
 
 
 def test_the_step_says_both_ratios() -> None:
@@ -263,6 +263,6 @@ def test_the_command_runs(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     some = ["--random", "2", "--quick"]
     assert attention.main([*some, "--json", str(path)]) == 0
-    rows, surroundings = attention.read(path)
+    rows, surroundings = results.read_rows(attention.Row, path, "attention")
     assert len(rows) == 8 and surroundings.gpu
     assert all(r.time_of(FASTER) for r in rows)

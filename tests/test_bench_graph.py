@@ -13,7 +13,7 @@ import pytest
 import ptxgen
 from ptxgen.bench import graph, model
 from ptxgen.bench.graph import Row
-from ptxgen.errors import DeviceError, OptionError
+from ptxgen.errors import DeviceError, OptionError, PtxgenError
 
 ROWS = [
     Row("decode", "8 x 2048", 4.0, 1.0, 2.0, True, 1_500_000, 1_200_000),
@@ -26,6 +26,18 @@ def test_rows_are_shown() -> None:
     shown = ["1.000", "2.000", "0.500", "4.000", "0.250", "True", "1.50", "1.250", "-", "-"]
     assert decode[-10:] == shown
     assert host[-10:] == [*"--------", "2000.000", "500.000"]
+
+
+def test_recorded_rows_are_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    recorded = sorted(Path(__file__).parents[1].glob("bench/results/graph-*.json"))
+    assert recorded
+    for path in recorded:
+        assert graph.main(["--rows", str(path)]) == 0
+        assert len(capsys.readouterr().out.splitlines()) == 3 + len(json.loads(path.read_text()))
+    other = tmp_path / "rows.json"
+    other.write_text("[]")
+    with pytest.raises(PtxgenError, match="holds no rows of `ptxgen bench graph`"):
+        graph.main(["--rows", str(other)])
 
 
 def test_it_says_what_it_takes_and_needs(

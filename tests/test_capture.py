@@ -167,4 +167,4 @@ def test_places_of_what_lives_at_once_do_not_overlap() -> None:
         check(pieces, offsets)
         ratios.append(nbytes / least(pieces))
     mean, worst = float(np.exp(np.mean(np.log(ratios)))), max(ratios)
-    assert 1 <= mean <= 1.05 and worst <= 1.4, (mean, worst)
+    assert 1 <= mean <= 1.01 and worst <= 1.15, (mean, worst)

@@ -7,7 +7,6 @@ and the peers' lie together. A peer that raises is left out of the problem, and 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -412,21 +411,11 @@ def show(rows: Sequence[Row], surroundings: results.Environment) -> None:
             emit(line)
 
 
-def read(path: Path) -> tuple[list[Row], results.Environment]:
-    """The rows of an earlier run. Raises PtxgenError for a file that holds anything else."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        rows = [results.only(Row, record) for record in found]
-        return rows, results.only(results.Environment, found[0])
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise PtxgenError(f"{path} holds no rows of `ptxgen bench attention`: {error!r}") from error
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """The command. 0 if every result was right, whatever the times; 1 if not."""
     options = _parser().parse_args(argv)
     if options.rows:
-        show(*read(options.rows))
+        show(*results.read_rows(Row, options.rows, "attention"))
         return 0
     _check("--kinds", options.kinds, KINDS)
     _check("--peers", options.peers, PEERS)

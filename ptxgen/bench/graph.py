@@ -370,7 +370,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--dtype", choices=("bf16", "f16", "f32"), default="bf16")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here")
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="print an earlier run's rows")
     options = parser.parse_args(argv)
+    if options.rows:
+        rows, surroundings = results.read_rows(Row, options.rows, "graph")
+        emit(results.heading(surroundings))
+        emit(row_table(rows))
+        return 0
     chosen = [part for part in options.only.split(",") if part]
     if unknown := [part for part in chosen if part not in PARTS]:
         raise OptionError(f"--only {unknown[0]!r}: expected some of {', '.join(PARTS)}")

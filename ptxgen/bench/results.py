@@ -387,3 +387,15 @@ def only(kind: type[_Record], record: Mapping[str, Any]) -> _Record:
     """The dataclass ``kind`` with its fields of a flat record. LookupError if one is missing."""
     asked = (f.name for f in fields(kind) if f.name in record or f.default is MISSING)  # type: ignore[arg-type]
     return kind(**{name: record[name] for name in asked})
+
+
+def read_rows(kind: type[_Record], path: Path, command: str) -> tuple[list[_Record], Environment]:
+    """The rows of a file that ``ptxgen bench command`` wrote, and the environment of the first.
+
+    Raises PtxgenError for a file that holds anything else.
+    """
+    try:
+        found: list[Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+        return [only(kind, record) for record in found], only(Environment, found[0])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise PtxgenError(f"{path} holds no rows of `ptxgen bench {command}`: {error!r}") from error

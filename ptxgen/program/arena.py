@@ -4,7 +4,8 @@ A piece lives from the first step that touches it to the last. Pieces that never
 share bytes. Placed largest first, each at the lowest offset that is free for as long as it lives,
 which is the greedy-by-size order of Pisarchyk and Lee (Efficient memory management for deep neural
 net inference, 2020). Where that takes more bytes than live at once, other orders are tried: by size
-times steps, and by steps.
+times steps, and by steps; then the best of these is mended: the piece that ends last in memory is
+placed before one that is in its way.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from ptxgen.errors import SpecError
 
 UNIT = 256
 """Pieces begin at multiples of this, bytes, as allocations of CUDA do."""
+TRIES, WORK = 60, 10_000_000
+"""How often an order is mended, at most, and how many pairs of pieces may be looked at for it."""
 
 
 class Piece(NamedTuple):
@@ -29,15 +32,40 @@ class Piece(NamedTuple):
 def place(pieces: Iterable[Piece]) -> tuple[tuple[int, ...], int]:
     """An offset for each piece, and the bytes of all."""
     given = list(pieces)
-    bound, found = least(given), None
+    bound, found, best = least(given), None, []
     for key in (_size, _area, _length):
         order = sorted(range(len(given)), key=lambda i: (key(given[i]), given[i].first, i))
         made = _placed(given, order)
-        found = made if found is None or made[1] < found[1] else found
+        if found is None or made[1] < found[1]:
+            found, best = made, order
         if found[1] == bound:
             break
     assert found is not None, "there are orders"
+    made = found
+    for number in range(min(TRIES, WORK // max(1, len(given)) ** 2)):
+        if found[1] == bound or not _mended(given, best, *made, nearest=number % 2 == 1):
+            break
+        made = _placed(given, best)
+        found = made if made[1] < found[1] else found
     return found
+
+
+def _mended(
+    given: Sequence[Piece], order: list[int], offsets: Sequence[int], total: int, nearest: bool
+) -> bool:
+    """Moves the piece that ends last in memory before the first that lives as it does, or the
+    nearest. False if there is none before it.
+    """
+    last = next(i for i, one in enumerate(given) if offsets[i] + _units(one) == total)
+    one, at = given[last], order.index(last)
+    before = [
+        place
+        for place, i in enumerate(order[:at])
+        if given[i].first <= one.last and one.first <= given[i].last
+    ]
+    if before:
+        order.insert(before[-1 if nearest else 0], order.pop(at))
+    return bool(before)
 
 
 def _size(piece: Piece) -> tuple[int, ...]:

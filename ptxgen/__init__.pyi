@@ -201,6 +201,32 @@ def group_norm(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
 ) -> Any: ...
+def grouped_linear(
+    x: Array,
+    w: Array,
+    offsets: Array,
+    bias: Array | None = None,
+    *,
+    layout: str = 'kn',
+    activation: str | None = None,
+    check: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def grouped_linear_wgrad(
+    x: Array,
+    dy: Array,
+    offsets: Array,
+    *,
+    layout: str = 'kn',
+    check: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
 def index_add(
     x: Array,
     indices: Array,

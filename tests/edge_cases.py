@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 import attention_cases
+import grouped_cases
 import int4_cases
 import interp_cases
 import logits_cases
@@ -30,6 +31,7 @@ from ptxgen.spec.attention import Form
 from ptxgen.spec.attention_decode import ClusterSpec
 from ptxgen.spec.attention_grad import HopperGradSpec
 from ptxgen.spec.columns import ColumnsSpec
+from ptxgen.spec.grouped import GroupedSpec
 from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.nf4_packed import Nf4GemmSpec
 from ptxgen.spec.nf4_ptx import Nf4PtxSpec
@@ -284,6 +286,7 @@ POSERS: dict[type[KernelSpec], Callable[..., Check | None]] = {
     Nf4GemmSpec: nf4,
     Nf4PtxSpec: nf4,
     WgmmaSegmentsSpec: segments,
+    GroupedSpec: grouped_cases.at_edge,
     GemmSpec: product,
     Int4Spec: int4,
     RowSpec: row,

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import attention_cases
+import grouped_cases
 import int4_cases
 import logits_cases
 import moves_cases
@@ -34,6 +35,7 @@ from ptxgen.spec import GemmSpec, KernelSpec
 from ptxgen.spec.attention import AttentionSpec
 from ptxgen.spec.attention_grad import AttentionGradSpec
 from ptxgen.spec.columns import ColumnsSpec
+from ptxgen.spec.grouped import GroupedSpec
 from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.logits import LogitsSpec
 from ptxgen.spec.moves import GatherSpec
@@ -334,6 +336,7 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     Nf4GemmSpec: nf4_cases.products,
     WgmmaSegmentsSpec: logits_cases.products,
     LogitsSpec: logits_cases.rows,
+    GroupedSpec: grouped_cases.products,
     GemmSpec: products,
     AttentionSpec: attention_cases.forward,
     AttentionGradSpec: attention_cases.gradients,

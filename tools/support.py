@@ -37,6 +37,7 @@ YES, NO = "✓", "–"
 
 TITLES = {
     "products": "Products",
+    "grouped": "Products",
     "nf4": "Quantised",
     "int4": "Quantised",
     "reductions": "Over rows",
@@ -120,6 +121,8 @@ class Operation(NamedTuple):
         if name == "arrays":
             return [np.ones((4, 4), DTYPES[dtype]) for _ in range(2)]
         shape = self.shape(name)
+        if name == "offsets":  # ends of groups ascend
+            return np.arange(1, shape[0] + 1, dtype=np.int32)
         values = 1 + np.arange(math.prod(shape)).reshape(shape) % 3  # indices, too, of all axes
         return values.astype(DTYPES[OF_THEIR_OWN.get(name, dtype)])
 

@@ -28,6 +28,7 @@ __all__ = ["OPERATIONS", "register"]
 MODULES = (
     "attention",
     "attention_grad",
+    "grouped",
     "indexing",
     "int4",
     "layout",

@@ -387,6 +387,26 @@ def mean(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Any: ...
+def moe_combine(y: Array, places: Array, weights: Array, *, stream: Stream = None) -> Any: ...
+def moe_dispatch(
+    x: Array,
+    experts: Array,
+    count: int,
+    *,
+    stream: Stream = None,
+) -> tuple[Any, Any, Any]: ...
+def moe_router(
+    logits: Array,
+    k: int,
+    *,
+    bias: Array | None = None,
+    scoring: str = 'softmax',
+    groups: int = 1,
+    top_groups: int = 1,
+    normalize: bool = False,
+    scale: float = 1.0,
+    stream: Stream = None,
+) -> tuple[Any, Any]: ...
 def prod(
     x: Array,
     axis: int | Sequence[int] | None = None,

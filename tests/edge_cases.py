@@ -35,6 +35,7 @@ from ptxgen.spec.grouped import GroupedSpec
 from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.nf4_packed import Nf4GemmSpec
 from ptxgen.spec.nf4_ptx import Nf4PtxSpec
+from ptxgen.spec.order import OrderSpec
 from ptxgen.spec.pointwise import PointwiseSpec
 from ptxgen.spec.rowwise import DOWN, RowSpec, reads, way
 from ptxgen.spec.select import SampleSpec, SelectSpec
@@ -282,6 +283,11 @@ def cluster(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
     return functools.partial(attention_cases.check_forward, spec, keys, {"causal": True})
 
 
+def ordered(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
+    """As many integers as a sort has."""
+    return moves_cases.order(route.main.name, (edge.inside["COUNT"],))[0]
+
+
 POSERS: dict[type[KernelSpec], Callable[..., Check | None]] = {
     Nf4GemmSpec: nf4,
     Nf4PtxSpec: nf4,
@@ -291,6 +297,7 @@ POSERS: dict[type[KernelSpec], Callable[..., Check | None]] = {
     Int4Spec: int4,
     RowSpec: row,
     ColumnsSpec: column,
+    OrderSpec: ordered,
     SampleSpec: sample,
     SelectSpec: select,
     PointwiseSpec: pointwise,

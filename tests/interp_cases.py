@@ -41,6 +41,7 @@ from ptxgen.spec.logits import LogitsSpec
 from ptxgen.spec.moves import GatherSpec
 from ptxgen.spec.nf4_packed import Nf4GemmSpec
 from ptxgen.spec.nf4_ptx import Nf4PtxSpec
+from ptxgen.spec.order import OrderSpec
 from ptxgen.spec.pointwise import PointwiseSpec
 from ptxgen.spec.rows import LogSumExpSpec
 from ptxgen.spec.rowwise import DOWN, RowSpec
@@ -345,6 +346,7 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     ColumnsSpec: moves_cases.columns,
     GatherSpec: moves_cases.gather,
     ScanSpec: moves_cases.scan,
+    OrderSpec: moves_cases.order,
     SampleSpec: moves_cases.sample,
     DrawSpec: moves_cases.sample,
     SelectSpec: moves_cases.topk,

@@ -22,6 +22,7 @@ from ptxgen.tiles import (
     logits,
     moves,
     nf4,
+    order,
     pointwise,
     rows,
     rowwise,
@@ -44,6 +45,7 @@ TABLES: Lazy[Key, RouteTable] = Lazy(
         **rowwise.TABLES,
         **columns.TABLES,
         **moves.TABLES,
+        **order.TABLES,
         **scan.TABLES,
         **select.TABLES,
     }

@@ -186,10 +186,11 @@ class GroupedSimtSpec(GroupedSpec, SimtSpec):
 
 @dataclass(frozen=True)
 class GroupedWgmmaSpec(GroupedSpec, WgmmaSpec):
-    """A grouped kernel of the wgmma family, over rows.
+    """A grouped kernel of the wgmma family. ``over``: see OVER.
 
     A tile of rows that no group has is multiplied as well: by maps' boxes that lie outside, which
-    are zeros.
+    are zeros. Of sums the last stage of a group is cut in shared memory, where the next group's
+    rows become zeros.
     """
 
     over: str = "rows"
@@ -200,7 +201,8 @@ class GroupedWgmmaSpec(GroupedSpec, WgmmaSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_grouped()
-        check(self.over == "rows", self.name, "over", self.over, "rows")
+        whole = self.bm % 64 == self.bn % 64 == 0
+        check(self.over == "rows" or whole, self.name, "panels of 64 columns", self.bm, self.bn)
         check(self.ctas == 1, self.name, "CTAs of a cluster", self.ctas, 1)
 
     @property
@@ -210,19 +212,15 @@ class GroupedWgmmaSpec(GroupedSpec, WgmmaSpec):
     @property
     def maps(self) -> tuple[Param, ...]:
         """Of A: one matrix; of B: one a group."""
-        item = ITEMSIZE[self.dtype]
-        turned = self.layout[1] == "T"
-        within: tuple[Expr, ...] = (K, N) if turned else (N, K)
-        of_a = MapBox("x", (K, M, const(1), const(1)), (LDA,) * 3, item, self.a.box)
-        apart = var("BATCH_B")
-        of_b = MapBox(
-            "w",
-            (*within, GROUPS, const(1)),
-            (LDB, apart, apart),
-            item,
-            self.b.box,
-            swizzle=self.b.swizzle,
-        )
+        item, one = ITEMSIZE[self.dtype], const(1)
+        of_rows = self.over == "rows"
+        size_a: tuple[Expr, ...] = (M, K) if self.layout[0] == "T" else (K, M)
+        size_b: tuple[Expr, ...] = (K, N) if self.layout[1] == "T" else (N, K)
+        apart, count = (var("BATCH_B"), GROUPS) if of_rows else (LDB, one)
+        a, b = self.a, self.b
+        of_a = MapBox("x", (*size_a, one, one), (LDA,) * 3, item, a.box, swizzle=a.swizzle)
+        pitches = (LDB, apart, apart)
+        of_b = MapBox("w", (*size_b, count, one), pitches, item, b.box, swizzle=b.swizzle)
         kind = "const __grid_constant__ TensorMap"
         return Param("map_a", "map", kind, of_a), Param("map_b", "map", kind, of_b)
 

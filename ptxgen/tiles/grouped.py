@@ -36,13 +36,13 @@ def _tc_rows(layout: str) -> tuple[Route, ...]:
     )
     return (
         route(
-            GroupedWgmmaSpec(layout, 128, 256, 64, 2, 4, registers=232),
-            M > GROUPS * 64,
+            GroupedWgmmaSpec(layout, 128, 256, 64, 2, 4, registers=232, raster=16),
+            M > GROUPS * 48,
             "many rows a group, by wgmma",
         ),
         route(
-            GroupedWgmmaSpec(layout, 64, 256, 64, 1, 5),
-            M > GROUPS * 16,
+            GroupedWgmmaSpec(layout, 64, 128, 128, 1, 4),
+            M > GROUPS * 2,
             "some rows a group, by wgmma",
         ),
         route(few, M <= GROUPS * 16, "few rows a group: their weights stream once"),
@@ -66,7 +66,9 @@ def _tc_rows(layout: str) -> tuple[Route, ...]:
 
 
 def _tc_sums(layout: str) -> tuple[Route, ...]:
+    fast = GroupedWgmmaSpec(layout, 128, 256, 64, 2, 4, registers=232, raster=16, over="sums")
     return (
+        Route((fast,), TRUE, "by wgmma"),
         Route((_mma(layout, 128, 128, 64, 2, 2, 3, ctas_per_sm=2, over="sums"),), TRUE, "by mma"),
         last(
             _mma(

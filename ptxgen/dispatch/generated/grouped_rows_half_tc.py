@@ -9,19 +9,19 @@ from collections.abc import Iterator
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 SOME_0 = frozenset(("sm_90",))
-# GROUPED_WGMMA: route, kernel, bm, c0
+# GROUPED_WGMMA: route, kernel, bm, bn, bk, c0
 GROUPED_WGMMA = {
     "grouped_nn_rows_half_tc": (
         # many rows a group, by wgmma
-        (0, "grouped_wgmma_nn_bf16_128x256x64_bc8740", 128, 64),
+        (0, "grouped_wgmma_nn_bf16_128x256x64_7ad999", 128, 256, 64, 48),
         # some rows a group, by wgmma
-        (1, "grouped_wgmma_nn_bf16_64x256x64_e7a7a0", 64, 16),
+        (1, "grouped_wgmma_nn_bf16_64x128x128_3418e5", 64, 128, 128, 2),
     ),
     "grouped_nt_rows_half_tc": (
         # many rows a group, by wgmma
-        (0, "grouped_wgmma_nt_bf16_128x256x64_13c2dd", 128, 64),
+        (0, "grouped_wgmma_nt_bf16_128x256x64_743c9d", 128, 256, 64, 48),
         # some rows a group, by wgmma
-        (1, "grouped_wgmma_nt_bf16_64x256x64_2a68a3", 64, 16),
+        (1, "grouped_wgmma_nt_bf16_64x128x128_71fb96", 64, 128, 128, 2),
     ),
 }
 # GROUPED_MMA: kernel
@@ -49,15 +49,14 @@ def candidates(
     chunk_part_1 = -(-min(-(-k // 8), 2048) // 128) * 128
     chunk = max(1, min(k, chunk_part_1 if n <= 2048 and max(6 * n, 4096) <= k else k))
     chunks = -(-k // chunk)
-    for route, kernel, bm, c0 in GROUPED_WGMMA[table] if arch in SOME_0 else ():
+    for route, kernel, bm, bn, bk, c0 in GROUPED_WGMMA[table] if arch in SOME_0 else ():
         if (
             align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + bm <= 2147483647
-            and n + 256 <= 2147483647 and k + 64 <= 2147483647
-            and (m // bm + min(groups + 1, m)) * -(-n // 256) + sms <= 4294967295
-            and groups * c0 < m
+            and n + bn <= 2147483647 and k + bk <= 2147483647
+            and (m // bm + min(groups + 1, m)) * -(-n // bn) + sms <= 4294967295 and groups * c0 < m
         ):
             choice = Choice(
-                route, (kernel,), (min((m // bm + min(groups + 1, m)) * -(-n // 256), sms),), (),
+                route, (kernel,), (min((m // bm + min(groups + 1, m)) * -(-n // bn), sms),), (),
             )
             yield Candidate(0.0, choice)
             return

@@ -114,12 +114,17 @@ def order(name, counts=(1, 7, 4099)):
         x, source = (numbers_of(rng, (n, 3), kind) for n in (9, 20))
         given = x, rng.integers(-2, 11, 20), source
         return [functools.partial(check_order, "put_rows", name, given, {})]
+    if spec.part == "place":
+        given = rng.permutation(700), rng.integers(0, 99, 700)
+        each = (given, given[:1])
+        return [functools.partial(check_order, "placed", name, g, {}) for g in each]
     kind = {"i32": np.int32, "i64": np.int64}[spec.dtype]
     drawn = [rng.integers(-3, 5, n).astype(kind) for n in counts]
     drawn.append(numbers(rng, (300,), spec.dtype))
     if spec.part == "count":
         how = {"bins": 6, "first": -2}
-        return [functools.partial(check_order, "count_integers", name, (x,), how) for x in drawn]
+        ways = [(x, how | {"up_to": i % 2 == 0}) for i, x in enumerate(drawn)]
+        return [functools.partial(check_order, "count_integers", name, (x,), h) for x, h in ways]
     route = next(r.name for r in _routes("order", "sort") if name in r.names)
     most = {"block": 4096}.get(spec.part, 1 << 30)
     fit = [x for x in drawn if x.size <= most]

@@ -196,6 +196,80 @@ def test_a_mixture_of_transformers_is_one_program():
         torch.testing.assert_close(y[t].float(), total, rtol=0.05, atol=0.3)
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("gated", [False, True])
+def test_experts_of_transformers(transposed, gated):
+    """A module as their decorator makes it, with biases; called, and compiled."""
+    torch = pytest.importorskip("torch")
+    from ptxgen.torch import Backend, models
+
+    torch.manual_seed(0)
+    silu = torch.nn.functional.silu
+
+    class Module(torch.nn.Module):
+        has_gate, has_bias, is_transposed = gated, True, transposed
+        act_fn = staticmethod(silu)
+
+        def __init__(self):
+            super().__init__()
+            wide, inner = (48, 24) if gated else (24, 24)
+            for name, n, k in (("up", wide, WIDTH), ("down", WIDTH, inner)):
+                name = f"{'gate_up' if gated and name == 'up' else name}_proj"
+                shape = (EXPERTS, k, n) if transposed else (EXPERTS, n, k)
+                self.register_parameter(name, torch.nn.Parameter(torch.randn(shape) / 4))
+                bias = torch.nn.Parameter(torch.randn(EXPERTS, n))
+                self.register_parameter(f"{name}_bias", bias)
+
+        def _apply_gate(self, y):
+            gate, up = y.chunk(2, dim=-1)
+            return silu(gate) * up
+
+    module = Module()
+    x, _, index, weights = (torch.from_numpy(v) for v in drawn())
+    y = models._experts(module, x, index, weights)
+    names = ("gate_up_proj" if gated else "up_proj"), "down_proj"
+    for t in range(TOKENS):
+        total = 0
+        for j, e in enumerate(index[t]):
+            inner = x[t]
+            for name in names:
+                w = getattr(module, name)[e]
+                inner = (inner @ w if transposed else w @ inner) + getattr(module, f"{name}_bias")[
+                    e
+                ]
+                if name != "down_proj":
+                    inner = module._apply_gate(inner) if gated else silu(inner)
+            total = total + weights[t, j] * inner
+        torch.testing.assert_close(y[t], total, rtol=1e-4, atol=1e-4)
+    y.sum().backward()
+    assert all(p.grad is not None for p in module.parameters())
+    with torch.no_grad():
+        backend = Backend(strict=True)
+        compiled = torch.compile(models._experts, backend=backend, fullgraph=True, dynamic=False)
+        one = compiled(module, x, index, weights)
+        assert len(backend.report().programs) == 1 and not backend.report().torch
+        torch.testing.assert_close(one, y)
+        assert torch.equal(compiled(module, x[3:4], index[3:4], weights[3:4]), one[3:4])
+
+
+def test_models_of_transformers_with_the_switch():
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    import ptxgen.torch as served
+
+    served.register_experts()
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "num_local_experts": 4}
+    config = transformers.MixtralConfig(**sizes, **heads, experts_implementation="eager")
+    model = transformers.MixtralForCausalLM(config).eval()
+    ids = torch.randint(0, 64, (2, 5))
+    with torch.no_grad():
+        expected = model(ids).logits
+        model.set_experts_implementation("ptxgen")
+        torch.testing.assert_close(model(ids).logits, expected, rtol=1e-3, atol=1e-4)
+
+
 def test_counts_of_integers_are_steps():
     pytest.importorskip("torch")
     from ptxgen.torch.lowering import PLACES

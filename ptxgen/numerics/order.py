@@ -19,3 +19,11 @@ PUT = Signature(
     {"": {"x": "V I", "indices": "K", "source": "K I", "out": "V I"}},
     ("V", "K", "I"),
 )
+PLACE = Signature(
+    "placed",
+    ("indices", "source"),
+    ("out",),
+    {"": {"indices": "K", "source": "K", "out": "K"}},
+    ("K",),
+    optional=frozenset({"source"}),
+)

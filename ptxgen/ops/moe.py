@@ -62,8 +62,10 @@ _token = Pointwise(
 )
 
 
-def _inverse(b: Builder, places: Any) -> Any:
-    """The slot of each row, of places that are all rows: those sorted, and where they were."""
+def _slots(b: Builder, places: Any) -> Any:
+    """The slot of each row, of places that may not be all rows: those sorted, and where they
+    were.
+    """
     flat = b.reshape(b.packed(places), (prod(places.shape),))
     return b.sort_integers(flat)[1]
 
@@ -107,8 +109,8 @@ def moe_dispatch(
     own = b.call(_known, flat, count)
     _, order = b.sort_integers(own)
     rows = b.embedding(x, b.call(_token, order, each))
-    offsets = b.cumsum(b.count_integers(own, count))
-    return rows, b.reshape(_inverse(b, order), (tokens, each)), offsets
+    offsets = b.count_integers(own, count, up_to=True)
+    return rows, b.reshape(b.placed(order), (tokens, each)), offsets
 
 
 def _combine_vjp(b: Builder, at: Backward) -> Gradients:
@@ -119,7 +121,7 @@ def _combine_vjp(b: Builder, at: Backward) -> Gradients:
     if "y" in at.needs:
         slots = b.mul(dy, b.unsqueeze(weights, -1), out_dtype=b.dtype(y))
         flat = b.reshape(b.packed(slots), y.shape)
-        found["y"] = b.embedding(flat, _inverse(b, places))
+        found["y"] = b.embedding(flat, _slots(b, places))
     if "weights" in at.needs:
         each = b.mul(b.embedding(y, b.packed(places)), dy, out_dtype="float32")
         found["weights"] = b.cast(b.sum(each, axis=-1), b.dtype(weights))

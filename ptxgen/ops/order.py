@@ -7,15 +7,15 @@ from typing import Annotated, Any
 
 from ptxgen.errors import DtypeError, ShapeError
 from ptxgen.numerics.dtype import DTYPES, ELEMENTS
-from ptxgen.numerics.option import Integer, Kernel
-from ptxgen.numerics.order import COUNT, PUT, SORT
+from ptxgen.numerics.option import Bool, Integer, Kernel
+from ptxgen.numerics.order import COUNT, PLACE, PUT, SORT
 from ptxgen.ops.views import alignment, check_contiguous, check_dtype, dense, results, single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.operation import op
 from ptxgen.program.parameters import Out
 from ptxgen.spec import Problem
-from ptxgen.spec.order import BINS_MAX, COUNT_MAX
+from ptxgen.spec.order import BINS_MAX, COUNT_MAX, UP_TO
 
 INTEGERS = ("int32", "int64")
 Bins = Annotated[int, Integer(0, BINS_MAX)]
@@ -69,10 +69,14 @@ def count_integers(
     bins: Bins,
     *,
     first: First = 0,
+    up_to: Bool = False,
     out: Out = None,
     kernel: Kernel = None,
 ) -> Buffer:
-    """How many of ``x`` are ``first``, how many the next integer, and so on: int32 of each bin."""
+    """How many of ``x`` are ``first``, how many the next integer, and so on: int32 of each bin.
+
+    ``up_to``: how many are that or less.
+    """
     _vector("x", x, 1 << 30)
     y = b.result((bins,), "int32", single(out))
     if b.abstract or bins == 0:
@@ -83,7 +87,8 @@ def count_integers(
     check_contiguous("x", x)
     alignment("x", x)
     dense("out", y)
-    values, scalars = (("COUNT", x.size), ("ROWS", bins)), (("FIRST", first),)
+    values = ("COUNT", x.size), ("ROWS", bins)
+    scalars = ("FIRST", first), ("FLAGS", UP_TO if up_to else 0)
     what = f"counts of {x.size} in {bins} bins"
     problem = Problem(("order", "count"), ELEMENTS[x.dtype], values, scalars, what)
     b.launch(lambda: problem, {"x": x, "y": y}, kernel)
@@ -129,4 +134,38 @@ def put_rows(
     of, what = f"b{8 * x.itemsize}", f"put of {sizes['K']} rows of {sizes['I']} to {sizes['V']}"
     bind = {"x": x, "keys": keys, "places": places, "source": source, "y": y}
     b.launch(lambda: Problem(("order", "put"), of, values, (), what), bind, kernel)
+    return y
+
+
+@op(
+    forms=PLACE,
+    oracle=partial(_oracle, "placed"),
+    public=False,
+    dtypes={"source": "int64"},
+)
+def placed(
+    b: ProgramBuilder,
+    indices: Buffer,
+    source: Buffer | None = None,
+    *,
+    out: Out = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """``y[indices[i]] = source[i]``, or i, where ``indices`` (int64) are a permutation.
+
+    Of others it is not known what is there.
+    """
+    for name, x in (("indices", indices), *(() if source is None else (("source", source),))):
+        check_dtype(name, x.dtype, ("int64",))
+    _vector("indices", indices)
+    y = b.result(indices.shape, "int64", single(out))
+    if b.abstract or y.size == 0:
+        return y
+    for name, x in (("indices", indices), *(() if source is None else (("source", source),))):
+        check_contiguous(name, x)
+        alignment(name, x)
+    dense("out", y)
+    values, what = (("COUNT", y.size),), f"{y.size} placed"
+    problem = Problem(("order", "place"), "i64", values, (), what)
+    b.launch(lambda: problem, {"x": indices, "source": source, "y": y}, kernel)
     return y

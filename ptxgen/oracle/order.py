@@ -17,9 +17,12 @@ def sort_integers(x: ArrayLike) -> tuple[Array, Array]:
     return array[order], order.astype(np.int64)
 
 
-def count_integers(x: ArrayLike, bins: int, *, first: int = 0) -> Array:
-    """How many are ``first``, the next one, and so on."""
+def count_integers(x: ArrayLike, bins: int, *, first: int = 0, up_to: bool = False) -> Array:
+    """How many are ``first``, the next one, and so on; or up to these."""
     array = np.asarray(x).astype(np.int64)
+    if up_to:
+        ends = (np.count_nonzero(array <= first + i) for i in range(bins))
+        return np.fromiter(ends, np.int32, bins)
     there = array[(array >= first) & (array < first + bins)] - first
     return np.bincount(there, minlength=bins).astype(np.int32)
 
@@ -30,4 +33,12 @@ def put_rows(x: ArrayLike, indices: ArrayLike, source: ArrayLike) -> Array:
     for index, row in zip(which.tolist(), rows, strict=True):
         if 0 <= index < len(found):
             found[index] = row
+    return found
+
+
+def placed(indices: ArrayLike, source: ArrayLike | None = None) -> Array:
+    """``y[indices[i]] = source[i]``, or i, of a permutation."""
+    which = np.asarray(indices)
+    found = np.empty(which.size, np.int64)
+    found[which] = np.arange(which.size) if source is None else source
     return found

@@ -161,6 +161,10 @@ class GroupedMmaSpec(GroupedSpec, MmaSpec):
         check(self.persistent, self.name, "persistent", self.persistent, True)
 
     @property
+    def multiplier(self) -> str:
+        return "mma"
+
+    @property
     def shared_bytes(self) -> int:
         return super().shared_bytes + TABLE_BYTES
 
@@ -204,6 +208,10 @@ class GroupedWgmmaSpec(GroupedSpec, WgmmaSpec):
         whole = self.bm % 64 == self.bn % 64 == 0
         check(self.over == "rows" or whole, self.name, "panels of 64 columns", self.bm, self.bn)
         check(self.ctas == 1, self.name, "CTAs of a cluster", self.ctas, 1)
+
+    @property
+    def multiplier(self) -> str:
+        return "wgmma"
 
     @property
     def shared_bytes(self) -> int:

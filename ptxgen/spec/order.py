@@ -34,6 +34,8 @@ RUNS = 16
 COUNT_MAX = BLOCK * RUNS**2
 """Most integers that are sorted."""
 BINS_MAX = 1 << 20
+UP_TO = 1
+"""The flag: those up to a bin are counted, too."""
 SORTS = Space("sort", (("COUNT", Between(1, COUNT_MAX)), ("SMS", Between(1, SMS_MAX))))
 COUNTS = Space(
     "count",
@@ -49,7 +51,7 @@ PUTS = Space(
     ),
     within=ROWS * INNER <= DIM_MAX,
 )
-PARTS = ("block", "merge", "count", "put")
+PARTS = ("block", "merge", "count", "put", "place")
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,10 @@ class OrderSpec(KernelSpec):
 
     ``part``: "block" (a CTA sorts a block, with the positions), "merge" (a thread finds where one
     of a run belongs among those of :data:`RUNS`, of ``run`` each), "count" (a CTA counts those of
-    a bin) or "put" (a thread has an element of the result: of the last row that is put there, or
-    what was there). ``final``: whether a step of a sort is the last. ``dtype``: of the integers;
-    of "put" that of what is moved, by its bytes.
+    a bin, or up to it), "put" (a thread has an element of the result: of the last row that is put
+    there, or what was there) or "place" (a thread puts an integer where a permutation says).
+    ``final``: whether a step of a sort is the last. ``dtype``: of the integers; of "put" that of
+    what is moved, by its bytes.
     """
 
     part: str
@@ -75,6 +78,7 @@ class OrderSpec(KernelSpec):
     shared_bytes: ClassVar[int] = 0
     BLOCK: ClassVar[int] = BLOCK
     RUNS: ClassVar[int] = RUNS
+    UP_TO: ClassVar[int] = UP_TO
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
         "part": "which step",
@@ -117,7 +121,11 @@ class OrderSpec(KernelSpec):
         x = ptr("x", f"const {self.element}* __restrict__")
         count = Param("count", "u32")
         if self.part == "count":
-            return Abi((x, ptr("y", "int*"), Param("first", "i64"), count))
+            return Abi((x, ptr("y", "int*"), Param("first", "i64"), count, Param("flags", "u32")))
+        if self.part == "place":
+            return Abi(
+                (x, ptr("source", x.ctype, optional=True), ptr("y", f"{self.element}*"), count)
+            )
         if self.part == "put":
             sizes = (count, Param("rows", "u32"), Param("inner", "u32"))
             keys = ptr("keys", "const long long* __restrict__")
@@ -149,7 +157,7 @@ class OrderSpec(KernelSpec):
             return ceil_div(COUNT, BLOCK)
         if self.part == "count":
             return ROWS
-        return ceil_div(COUNT if self.part == "merge" else ROWS * INNER, self.threads)
+        return ceil_div(ROWS * INNER if self.part == "put" else COUNT, self.threads)
 
     @property
     def requires(self) -> Expr:

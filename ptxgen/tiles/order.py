@@ -30,6 +30,10 @@ def _count() -> RouteTable:
     return RouteTable(COUNTS, (Route((OrderSpec("count"),), reason="a CTA a bin"),), ("i64", "i32"))
 
 
+def _place() -> RouteTable:
+    return RouteTable(SORTS, (Route((OrderSpec("place"),), reason="a thread each"),), ("i64",))
+
+
 def _put() -> RouteTable:
     kernel = OrderSpec("put", dtype="b64")
     return RouteTable(
@@ -41,5 +45,6 @@ TABLES: dict[Key, Callable[[], RouteTable]] = {
     ("order", "sort"): _sort,
     ("order", "count"): _count,
     ("order", "put"): _put,
+    ("order", "place"): _place,
 }
 """What makes each table."""

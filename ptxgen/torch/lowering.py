@@ -287,12 +287,21 @@ def _index_put(
 ) -> Any:
     """Of vectors (caches are written where they are); of several values the last is put."""
     index = _place(x, indices)
+    alike = x.shape == index.shape == values.shape and x.dtype == values.dtype == "int64"
+    if alike and _permutes(b, index) and not accumulate:  # nothing of x is left
+        return b.placed(b.packed(index), b.packed(values))
     if accumulate or x.ndim != 1 or index.ndim != 1 or not 0 < index.size <= COUNT_MAX:
         raise Left(UNKNOWN)
     own = b.call(wrapped, b.packed(index), x.shape[0])
     given = b.packed(values.expanded(index.shape))
     x, given = (b.reshape(v, (v.size, 1)) for v in (b.packed(x), given))
     return b.reshape(b.put_rows(x, own, given), at.shape)
+
+
+def _permutes(b: ProgramBuilder, index: Buffer) -> bool:
+    """Whether indices are those of a sort."""
+    made = (s.bind["at"] for s in b.steps if s.problem.table == ("order", "sort"))
+    return index.whole and any(isinstance(x, Buffer) and x.memory is index.memory for x in made)
 
 
 def _sort(b: Any, at: Asked, x: Buffer, dim: int = -1, descending: bool = False, **_: Any) -> Any:

@@ -49,6 +49,7 @@ TABLES: dict[tuple[str, ...], str] = {
     ("NT", "rows", "half", "simt"): "rows_simt",
     ("NT", "rows", "half", "tc"): "rows_half_tc",
     ("order", "count"): "order_count",
+    ("order", "place"): "order_place",
     ("order", "put"): "order_put",
     ("order", "sort"): "order_sort",
     ("pointwise",): "pointwise",

@@ -72,6 +72,7 @@ class GroupedSpec(GemmSpec):
     over: str
 
     grouped: ClassVar[bool] = True
+    legible: ClassVar[bool] = False  # what is read of them is in the other products' texts
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,
         "over": "what groups cut: rows of the result, or sums, of which each group has a result",

@@ -104,7 +104,7 @@ def products(name):
     unit = 1 if "plain" in name or spec.dtype == "f32" else 8
     unit = 1 if getattr(spec, "copy_a", "") == "plain" else unit
     rows, kind = 2 * tile + 5, KINDS[turn % len(KINDS)]
-    ends = (0, 1, 1, tile + 1, rows)
+    ends = (0, 1, 1, tile + 1, tile + tile // 2 + 4, rows)
     found = [
         Case(ends, rows + 3, 3 * unit + unit * (turn % 2), 3 * unit, bias=True, wide=True),
         Case((rows, rows), rows, spec.bn + unit, spec.bk + unit, activation=ACTIVATIONS[turn % 5]),

@@ -289,7 +289,7 @@ def test_integers_divided(by):
     assert (compiled(torch.from_numpy(x)).numpy() == x // by).all()
 
 
-@pytest.mark.parametrize("count", [1, 2, 33, 5000])
+@pytest.mark.parametrize("count", [1, 2, 33, 5000, pytest.param(65540, marks=pytest.mark.long)])
 def test_vectors_of_integers(count):
     rng = np.random.default_rng(count)
     x = rng.integers(-3, 9, count)

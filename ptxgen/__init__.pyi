@@ -201,6 +201,32 @@ def group_norm(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
 ) -> Any: ...
+def grouped_linear(
+    x: Array,
+    w: Array,
+    offsets: Array,
+    bias: Array | None = None,
+    *,
+    layout: str = 'kn',
+    activation: str | None = None,
+    check: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def grouped_linear_wgrad(
+    x: Array,
+    dy: Array,
+    offsets: Array,
+    *,
+    layout: str = 'kn',
+    check: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
 def index_add(
     x: Array,
     indices: Array,
@@ -361,6 +387,26 @@ def mean(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Any: ...
+def moe_combine(y: Array, places: Array, weights: Array, *, stream: Stream = None) -> Any: ...
+def moe_dispatch(
+    x: Array,
+    experts: Array,
+    count: int,
+    *,
+    stream: Stream = None,
+) -> tuple[Any, Any, Any]: ...
+def moe_router(
+    logits: Array,
+    k: int,
+    *,
+    bias: Array | None = None,
+    scoring: str = 'softmax',
+    groups: int = 1,
+    top_groups: int = 1,
+    normalize: bool = False,
+    scale: float = 1.0,
+    stream: Stream = None,
+) -> tuple[Any, Any]: ...
 def prod(
     x: Array,
     axis: int | Sequence[int] | None = None,

@@ -296,6 +296,46 @@ def _group_norm(d: Draw) -> dict[str, Any]:
     return given
 
 
+def _grouped(d: Draw) -> dict[str, Any]:
+    dtype, layout = d.one("f32", "bf16", "f16"), d.one("kn", "nk")
+    m, n, k, groups = d.size(), d.size(), d.size(), d.size(8, 1)
+    ends = np.sort(d.numpy.integers(0, m + 1, groups)).astype(np.int32)
+    shape = (groups, k, n) if layout == "kn" else (groups, n, k)
+    given = {"x": d.array((m, k), dtype), "w": d.array(shape, dtype), "offsets": ends}
+    given |= d.some("bias", lambda: d.array((groups, n), dtype)) | {"layout": layout}
+    return given | d.some("activation", d.one("relu", "gelu", "silu"))
+
+
+def _grouped_wgrad(d: Draw) -> dict[str, Any]:
+    given = _grouped(d)
+    wide = given["w"].shape[2 if given["layout"] == "kn" else 1]
+    dtype = {np.dtype("f4"): "f32", np.dtype("f2"): "f16"}.get(given["x"].dtype, "bf16")
+    dy = d.array((given["x"].shape[0], wide), dtype)
+    return {"x": given["x"], "dy": dy, "offsets": given["offsets"], "layout": given["layout"]}
+
+
+def _dispatch(d: Draw) -> dict[str, Any]:
+    tokens, each, count = d.size(), d.one(1, 2, 3), d.size(9, 3)
+    x = d.array((tokens, d.size(20)), d.one("f32", "bf16", "f16", "i32"))
+    return {"x": x, "experts": d.indices((tokens, each), count), "count": count}
+
+
+def _combine(d: Draw) -> dict[str, Any]:
+    tokens, each, dtype = d.size(20), d.one(1, 2, 3), d.one("f32", "bf16", "f16")
+    places = d.numpy.permutation(tokens * each).reshape(tokens, each)
+    weights = d.array((tokens, each), d.one("f32", dtype))
+    return {"y": d.array((tokens * each, d.size(20)), dtype), "places": places, "weights": weights}
+
+
+def _router(d: Draw) -> dict[str, Any]:
+    groups = d.one(1, 1, 2, 4)
+    experts, top = groups * d.one(2, 4), d.random.randint(1, groups)
+    given = {"logits": d.array((d.size(), experts), d.one("f32", "bf16", "f16"))}
+    given |= {"k": 2} | d.some("bias", lambda: d.array((experts,), "f32"))
+    given |= {"scoring": d.one("softmax", "sigmoid"), "normalize": d.maybe(), "scale": 2.5}
+    return given | ({"groups": groups, "top_groups": top} if groups > 1 else {})
+
+
 def _embedding(d: Draw) -> dict[str, Any]:
     size = d.size(20, 1)
     weight = d.array((size, d.size(20)), d.one(*FLOATS, "i32", "i64"))
@@ -533,6 +573,8 @@ def operations() -> dict[str, Operation]:
         *(("cross_entropy", _losses), ("linear_cross_entropy", _fused)),
         *(("linear_cross_entropy_grad", _fused), ("group_norm", _group_norm)),
         *(("rms_norm", _norm("weight", "bias")), ("layer_norm", _norm("weight", "bias"))),
+        *(("grouped_linear", _grouped), ("grouped_linear_wgrad", _grouped_wgrad)),
+        *(("moe_dispatch", _dispatch), ("moe_combine", _combine), ("moe_router", _router)),
         *(("embedding", _embedding), ("gather", _gather), ("index_add", _index_add)),
         *(("embedding_backward", _embedding_backward), ("scatter_add", _scatter_add)),
         *(("roll", _roll), ("topk", _topk), ("sample", _sample)),

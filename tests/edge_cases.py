@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 import attention_cases
+import grouped_cases
 import int4_cases
 import interp_cases
 import logits_cases
@@ -30,9 +31,11 @@ from ptxgen.spec.attention import Form
 from ptxgen.spec.attention_decode import ClusterSpec
 from ptxgen.spec.attention_grad import HopperGradSpec
 from ptxgen.spec.columns import ColumnsSpec
+from ptxgen.spec.grouped import GroupedSpec
 from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.nf4_packed import Nf4GemmSpec
 from ptxgen.spec.nf4_ptx import Nf4PtxSpec
+from ptxgen.spec.order import OrderSpec
 from ptxgen.spec.pointwise import PointwiseSpec
 from ptxgen.spec.rowwise import DOWN, RowSpec, reads, way
 from ptxgen.spec.select import SampleSpec, SelectSpec
@@ -280,14 +283,21 @@ def cluster(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
     return functools.partial(attention_cases.check_forward, spec, keys, {"causal": True})
 
 
+def ordered(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
+    """As many integers as a sort has."""
+    return moves_cases.order(route.main.name, (edge.inside["COUNT"],))[0]
+
+
 POSERS: dict[type[KernelSpec], Callable[..., Check | None]] = {
     Nf4GemmSpec: nf4,
     Nf4PtxSpec: nf4,
     WgmmaSegmentsSpec: segments,
+    GroupedSpec: grouped_cases.at_edge,
     GemmSpec: product,
     Int4Spec: int4,
     RowSpec: row,
     ColumnsSpec: column,
+    OrderSpec: ordered,
     SampleSpec: sample,
     SelectSpec: select,
     PointwiseSpec: pointwise,

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import attention_cases
+import grouped_cases
 import int4_cases
 import logits_cases
 import moves_cases
@@ -34,11 +35,13 @@ from ptxgen.spec import GemmSpec, KernelSpec
 from ptxgen.spec.attention import AttentionSpec
 from ptxgen.spec.attention_grad import AttentionGradSpec
 from ptxgen.spec.columns import ColumnsSpec
+from ptxgen.spec.grouped import GroupedSpec
 from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.logits import LogitsSpec
 from ptxgen.spec.moves import GatherSpec
 from ptxgen.spec.nf4_packed import Nf4GemmSpec
 from ptxgen.spec.nf4_ptx import Nf4PtxSpec
+from ptxgen.spec.order import OrderSpec
 from ptxgen.spec.pointwise import PointwiseSpec
 from ptxgen.spec.rows import LogSumExpSpec
 from ptxgen.spec.rowwise import DOWN, RowSpec
@@ -334,6 +337,7 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     Nf4GemmSpec: nf4_cases.products,
     WgmmaSegmentsSpec: logits_cases.products,
     LogitsSpec: logits_cases.rows,
+    GroupedSpec: grouped_cases.products,
     GemmSpec: products,
     AttentionSpec: attention_cases.forward,
     AttentionGradSpec: attention_cases.gradients,
@@ -342,6 +346,7 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     ColumnsSpec: moves_cases.columns,
     GatherSpec: moves_cases.gather,
     ScanSpec: moves_cases.scan,
+    OrderSpec: moves_cases.order,
     SampleSpec: moves_cases.sample,
     DrawSpec: moves_cases.sample,
     SelectSpec: moves_cases.topk,

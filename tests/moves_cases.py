@@ -13,6 +13,7 @@ import ptxgen
 from ptxgen import reference
 from ptxgen.numerics.columns import REDUCTIONS
 from ptxgen.ops import OPERATIONS
+from ptxgen.oracle import order as order_oracle
 from ptxgen.oracle.columns import reduce_columns as columns_oracle
 from ptxgen.spec.columns import FORMULAS, variant
 from ptxgen.spec.scan import LogScanSpec
@@ -96,6 +97,43 @@ def gather(name):
     """A row shorter than a turn, and one of several; kernels of few bytes take any."""
     shapes = (9, 3 * SPECS[name].width), (3, 6000)
     return [functools.partial(check_gather, name, *shape) for shape in shapes]
+
+
+def check_order(of, route, given, options, device):
+    """Vectors of integers that are sorted, counted, or say where rows are put."""
+    with ptxgen.use_device(device):
+        got = OPERATIONS[of](*given, **options, kernel=route)
+    agree(got, getattr(order_oracle, of)(*given, **options), spec=route, what=of)
+
+
+def order(name, counts=(1, 7, 4099)):
+    """Of few different integers, so that many are equal; and of all."""
+    spec, rng = SPECS[name], np.random.default_rng(SEED)
+    if spec.part == "put":
+        kind = {"b16": np.float16, "b32": np.float32, "b64": np.int64}[spec.dtype]
+        x, source = (numbers_of(rng, (n, 3), kind) for n in (9, 20))
+        given = x, rng.integers(-2, 11, 20), source
+        return [functools.partial(check_order, "put_rows", name, given, {})]
+    if spec.part == "place":
+        given = rng.permutation(700), rng.integers(0, 99, 700)
+        each = (given, given[:1])
+        return [functools.partial(check_order, "placed", name, g, {}) for g in each]
+    kind = {"i32": np.int32, "i64": np.int64}[spec.dtype]
+    drawn = [rng.integers(-3, 5, n).astype(kind) for n in counts]
+    drawn.append(numbers(rng, (300,), spec.dtype))
+    if spec.part == "count":
+        how = {"bins": 6, "first": -2}
+        ways = [(x, how | {"up_to": i % 2 == 0}) for i, x in enumerate(drawn)]
+        return [functools.partial(check_order, "count_integers", name, (x,), h) for x, h in ways]
+    route = next(r.name for r in _routes("order", "sort") if name in r.names)
+    most = {"block": 4096}.get(spec.part, 1 << 30)
+    fit = [x for x in drawn if x.size <= most]
+    return [functools.partial(check_order, "sort_integers", route, (x,), {}) for x in fit]
+
+
+def numbers_of(rng, shape, kind):
+    """Any bits."""
+    return rng.integers(0, 1 << 15, shape).astype(kind)
 
 
 def check_scan(of, route, shape, kind, exclusive, reverse, device):

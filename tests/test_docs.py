@@ -333,6 +333,7 @@ NO_OPERATIONS = {
         "batch_invariant",
         "convert",
         "register_attention",
+        "register_experts",
     },
 }
 """What has neither shapes nor sums. Errors, which are classes, have none either."""

@@ -724,6 +724,46 @@ MISTAKES = (
         SAVED,
     ),
     Mistake(
+        "offsets that do not ascend are taken as they are",
+        TEMPLATE + "include/groups.cuh.j2",
+        """            const unsigned next = max(end, end_of(g));
+            sum += (next - end + {{ rows }} - 1) / {{ rows }};
+            ends[g]""",
+        """            const unsigned next = end_of(g);
+            sum += (next - end + {{ rows }} - 1) / {{ rows }};
+            ends[g]""",
+        kernel("grouped_simt_nn"),
+    ),
+    Mistake(
+        "rows of no group are multiplied by the last group's weight",
+        TEMPLATE + "wgmma/ring.cuh.j2",
+        "make_uint2(at.group == groups, 0), matrix_b = make_uint2(at.group, 0);",
+        "make_uint2(0, 0), matrix_b = make_uint2(at.group - (at.group == groups), 0);",
+        kernel("grouped_wgmma_nn_bf16_64x128x128"),
+    ),
+    Mistake(
+        "a group's last stage is multiplied with the next group's rows",
+        TEMPLATE + "wgmma/ring.cuh.j2",
+        "if (stop - k0 < BK) cut_stage(slot, stop - k0);",
+        "if (stop - k0 < 16) cut_stage(slot, stop - k0);",
+        kernel("grouped_wgmma_tn_bf16"),
+    ),
+    Mistake(
+        "zeros of a cut stage that the tensor cores may not see",
+        TEMPLATE + "wgmma/ring.cuh.j2",
+        """            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+            asm volatile("bar.sync 1""",
+        """            asm volatile("bar.sync 1""",
+        kernel("grouped_wgmma_tn_bf16"),
+    ),
+    Mistake(
+        "equal integers of two sorted runs change places",
+        TEMPLATE + "moves/order.cu.j2",
+        "if (runs[middle] < key || (run < mine && runs[middle] == key))",
+        "if (runs[middle] < key)",
+        tests("test_experts.py", "vectors_of_integers"),
+    ),
+    Mistake(
         "a room that asks for an operation by name",
         "ptxgen/spec/effort.py",
         "from __future__ import annotations\n",

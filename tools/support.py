@@ -37,6 +37,8 @@ YES, NO = "✓", "–"
 
 TITLES = {
     "products": "Products",
+    "grouped": "Products",
+    "moe": "Experts",
     "nf4": "Quantised",
     "int4": "Quantised",
     "reductions": "Over rows",
@@ -58,13 +60,14 @@ QUANTISED = {
 }
 """Names and functions of operations that are no names of the package."""
 OF_THEIR_OWN = {
-    **dict.fromkeys(("indices", "target"), "i64"),
+    **dict.fromkeys(("indices", "target", "experts", "places"), "i64"),
     **dict.fromkeys(("mean", "rstd", "lse"), "f32"),
     "condition": "bool",
 }
 """The dtypes of arguments that do not have the one that is tried."""
 NUMBERS = {
     "k": 2,
+    "count": 4,
     "shifts": 1,
     "rows": 4,
     "groups": 2,
@@ -99,7 +102,10 @@ class Operation(NamedTuple):
             return 4, 4
         forms = next(iter(found.forms.values()))
         size = 64 if self.group == "Quantised" else 4
-        sizes = [size // int(s.partition("/")[2] or 1) for s in forms[parameter].split()]
+        many = {"S": size * size}  # the slots of all tokens
+        sizes = [
+            many.get(s, size) // int(s.partition("/")[2] or 1) for s in forms[parameter].split()
+        ]
         return tuple(sizes)
 
     def arguments(self, dtype: str, optional: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -120,6 +126,8 @@ class Operation(NamedTuple):
         if name == "arrays":
             return [np.ones((4, 4), DTYPES[dtype]) for _ in range(2)]
         shape = self.shape(name)
+        if name == "offsets":  # ends of groups ascend
+            return np.arange(1, shape[0] + 1, dtype=np.int32)
         values = 1 + np.arange(math.prod(shape)).reshape(shape) % 3  # indices, too, of all axes
         return values.astype(DTYPES[OF_THEIR_OWN.get(name, dtype)])
 
@@ -184,7 +192,9 @@ def tensors(operation: Operation, dtype: str) -> tuple[Callable[..., Any], list[
         for n, v in operation.arguments(dtype, optional).items()
         if n not in by_place or by_place[n].kind is not inspect.Parameter.KEYWORD_ONLY
     }
-    options = {n: v for n, v in given.items() if n in ("k", "rows", "shifts") and type(v) is int}
+    options = {
+        n: v for n, v in given.items() if n in ("k", "rows", "shifts", "count") and type(v) is int
+    }
     return call, [v for n, v in given.items() if n not in options], options
 
 

@@ -412,7 +412,7 @@ def _storage(
 ) -> tuple[tuple[str, int], tuple[str, int]]:
     """(letter, leading dimension) of A and B: as declared, or as a transposed view."""
     found = [
-        _storages(matrix, letter) for matrix, letter in zip(found_as, product.layout, strict=True)
+        storages_of(matrix, letter) for matrix, letter in zip(found_as, product.layout, strict=True)
     ]
     pairs = [(a, b) for a in found[0] for b in found[1] if served(a[0] + b[0], plan)]
     for a, b in pairs:
@@ -433,7 +433,7 @@ def _storage(
     raise AssertionError("the declared storage of every operation is served")
 
 
-def _storages(view: Buffer, declared: str) -> list[tuple[str, int]]:
+def storages_of(view: Buffer, declared: str) -> list[tuple[str, int]]:
     """The ways to read a matrix as rows of stride 1, the declared one first.
 
     A column that is dense in memory is one row of its transpose, and better read as such: its pitch

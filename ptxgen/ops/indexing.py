@@ -441,6 +441,16 @@ def _ramp(b: Builder, count: int, like: Any) -> Any:
     return b.cumsum(b.filled((count,), "int64", 1, like), exclusive=True)
 
 
+def flat_places(b: Builder, indices: Any, width: int) -> Any:
+    """Where elements are that each row of ``indices`` says of a row of ``width``, of all rows as
+    one; -1 where there is none.
+    """
+    rows, count = prod(indices.shape[:-1]), indices.shape[-1]
+    lead = b.reshape(_ramp(b, rows, indices), (rows, 1))
+    own = b.reshape(b.packed(indices), (rows, count))
+    return b.reshape(b.call(_place, own, lead, 0, width, 1), (rows * count,))
+
+
 _place = Pointwise(
     lambda index, lead, behind, size, inner: where(
         (cast(index, "i64") >= 0) & (cast(index, "i64") < size),

@@ -1,6 +1,6 @@
 """NumPy oracles of the contracts and operations, bit for bit what the kernels return."""
 
-from ptxgen.oracle import int4, nf4, ops, rowops, rows
+from ptxgen.oracle import grouped, int4, nf4, ops, rowops, rows
 from ptxgen.oracle.activation import activate
 from ptxgen.oracle.attention import attention
 from ptxgen.oracle.call import as_called
@@ -17,6 +17,8 @@ linear = as_called(ops.linear)
 linear_dgrad = as_called(ops.linear_dgrad)
 linear_wgrad = as_called(ops.linear_wgrad, accumulates=True)
 matmul = as_called(ops.matmul)
+grouped_linear = as_called(grouped.grouped_linear)
+grouped_linear_wgrad = as_called(grouped.grouped_linear_wgrad)
 logsumexp = as_called(rows.logsumexp)
 int4_gemm = as_called(int4.int4_gemm)
 nf4_linear = as_called(nf4.nf4_linear)
@@ -33,6 +35,8 @@ __all__ = [
     "embedding_backward",
     "fma",
     "gather",
+    "grouped_linear",
+    "grouped_linear_wgrad",
     "index_add",
     "int4_gemm",
     "layer_norm_wgrad",

@@ -216,6 +216,8 @@ class GemmSpec(KernelSpec):
     meanings: ClassVar[Mapping[str, str]] = MEANINGS
     in_pieces: ClassVar[bool] = False
     """Whether tiles' rows are read in pieces of 128 bytes, which lines of L2 are."""
+    grouped: ClassVar[bool] = False
+    """Whether they are products of groups of rows, or of sums over such."""
 
     @property
     def label(self) -> str:

@@ -25,7 +25,7 @@ from ptxgen.torch import functional as _functional
 from ptxgen.torch.functional import baddbmm, bmm, linear, matmul, nf4_linear
 from ptxgen.torch.graphs import Backend
 from ptxgen.torch.losses import LinearCrossEntropy, linear_cross_entropy
-from ptxgen.torch.models import paged_attention, register_attention
+from ptxgen.torch.models import paged_attention, register_attention, register_experts
 from ptxgen.torch.module import Conversion, Linear, NF4Linear, convert
 from ptxgen.torch.sdpa import attention
 from ptxgen.torch.serve import batch_invariant
@@ -56,6 +56,7 @@ __all__ = [
     "paged_attention",
     "prod",
     "register_attention",
+    "register_experts",
     "softmax",
     "std",
     "var",

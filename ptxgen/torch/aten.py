@@ -21,11 +21,13 @@ import torch
 from ptxgen.errors import ShapeError
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.formula import where
+from ptxgen.numerics.grouped import GROUPS_MAX
 from ptxgen.numerics.select import K_MAX
 from ptxgen.ops import OPERATIONS
+from ptxgen.ops.grouped import TIERS
 from ptxgen.ops.norms import group_norm_gradients, group_norm_kept
 from ptxgen.ops.pointwise import Pointwise
-from ptxgen.ops.views import readable
+from ptxgen.ops.views import readable, rows_apart
 from ptxgen.program.operation import Op
 from ptxgen.torch.functional import NAMES, accumulated, check_batches, matmul
 from ptxgen.torch.functions import FUNCTIONS, call
@@ -102,11 +104,30 @@ def _addmm(
     return _addmm_of(b, tier, input, x, y, dtype, beta=beta, alpha=alpha)
 
 
+def _grouped(
+    b: Any, tier: str, x: Any, y: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None
+) -> Any:
+    """Products of groups whose ends only the device reads; other kinds are left as PARTS."""
+    ranks = len(x.shape), len(y.shape)
+    wanted, kind = _name(out_dtype) or x.dtype, b.dtype(x)
+    served = kind == b.dtype(y) and kind in TIERS and tier in ("auto", TIERS[kind])
+    served = served and wanted in (kind, "float32") and ranks in ((2, 3), (2, 2))
+    if bias is not None or offs is None or not served:
+        raise Left(PARTS)
+    if offs.dtype != "int32" or not 0 < offs.shape[0] <= GROUPS_MAX:
+        raise Left(PARTS)
+    offs = b.packed(offs)
+    if ranks == (2, 3):
+        return b.grouped_linear(rows_apart(b, x), y, offs, out_dtype=wanted)
+    rows = rows_apart(b, b.transpose(x))
+    return b.grouped_linear_wgrad(rows, rows_apart(b, y), offs, out_dtype=wanted)
+
+
 def _grouped_mm(
     tier: str, a: Any, b: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None
 ) -> Any:
-    """Products of groups of rows, columns or summands, that end where ``offs`` says (read by the
-    host, which waits for it).
+    """What :func:`_grouped` leaves: groups of columns, or of dtypes that have no kernels, that end
+    where ``offs`` says (read by the host, which waits for it).
     """
     if bias is not None:
         raise Left(UNKNOWN)
@@ -390,7 +411,7 @@ def _embedding_backward(
     return b.embedding_backward(*given, rows=count, padding_idx=skipped)
 
 
-_wrapped = Pointwise(lambda index, size: where(index < 0, index + size, index), "wrapped")
+wrapped = Pointwise(lambda index, size: where(index < 0, index + size, index), "wrapped")
 
 
 def _index_add(b: Any, tier: str, x: Any, dim: int, index: Any, source: Any, *, alpha: Any) -> Any:
@@ -401,7 +422,7 @@ def _index_add(b: Any, tier: str, x: Any, dim: int, index: Any, source: Any, *, 
     rows, of = (b.move(v, dim, 0) for v in (x, source))
     width = math.prod(rows.shape[1:])
     flat = [b.packed(b.reshape(v, (v.shape[0], width))) for v in (rows, of)]
-    index = b.call(_wrapped, b.reshape(index, (math.prod(index.shape),)), rows.shape[0])
+    index = b.call(wrapped, b.reshape(index, (math.prod(index.shape),)), rows.shape[0])
     y = b.index_add(flat[0], index, flat[1])
     return b.contiguous(b.move(b.reshape(y, rows.shape), 0, dim))
 
@@ -601,6 +622,7 @@ LOWERED: Final[dict[str, Serve]] = {
     "baddbmm.dtype": _added(_bmm),
     "mv": _mv,
     "addmv": _added(_mv),
+    "_grouped_mm": _grouped,
     "dot": _dot,
     "vdot": _dot,
     "sum": _adding("sum"),

@@ -33,12 +33,25 @@ def _compared(op: str) -> Callable[..., Node]:
     return lambda x, y: compare(op, x, y)
 
 
+def _floor_divided(x: Node, y: Node) -> Node:
+    """Integers by a positive number below 2^31: a quotient in f64 is off by less than 2^11 at most,
+    and that of what it leaves is exact.
+    """
+
+    def once(z: Node) -> Node:
+        return cast(primitive("floor", cast(z, "f64") / cast(y, "f64")), x.type)
+
+    first = once(x)
+    return first + once(x - first * y)
+
+
 FORMULAS: Final[dict[str, tuple[str, Callable[..., Node]]]] = {
     "add": (SAME, lambda x, y: x + y),
     "sub": (SAME, lambda x, y: x - y),
     "rsub": (SAME, lambda x, y: y - x),
     "mul": (SAME, lambda x, y: x * y),
     "div": (SAME, lambda x, y: x / y),
+    "floor_divide": (SAME, _floor_divided),
     "neg": (SAME, lambda x: -x),
     "abs": (SAME, abs),
     "sqrt": (SAME, lambda x: primitive("sqrt", x)),
@@ -73,6 +86,10 @@ def _rewritten(name: str, kind: str, args: list[Any], out: Buffer) -> tuple[str,
         return ("mul", args[:1] * 2) if args[1] == 2 else ("copied", args[:1])
     if name == "pow" and args[1:] == [3] and out.dtype in ("float32", "float64"):
         return "cube", args[:1]
+    if name == "floor_divide":
+        whole = isinstance(args[1], int) and 0 < args[1] < 1 << 31
+        if not whole or out.dtype not in ("int32", "int64"):
+            raise Left(UNKNOWN)
     if name == "masked_fill":
         return "where", [args[1], args[2], args[0]]
     if name == "relu" and kind == "cpu":

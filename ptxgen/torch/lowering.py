@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Final
 
 import torch
@@ -18,8 +19,9 @@ from ptxgen.ops.pointwise import named
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.runtime.strided import Ints, contiguous_strides, overlaps_itself
+from ptxgen.spec.order import BINS_MAX, COUNT_MAX
 from ptxgen.torch import elementwise
-from ptxgen.torch.aten import LOWERED, UNKNOWN, Left
+from ptxgen.torch.aten import LOWERED, UNKNOWN, Left, wrapped
 from ptxgen.torch.functions import FUNCTIONS, empty
 from ptxgen.torch.operators import known
 from ptxgen.torch.pointwise import wanted
@@ -256,6 +258,81 @@ MOVES: Final[dict[str, Rule]] = {
 """Operators that move values, by the names of their packets."""
 
 
+# -- places -------------------------------------------------------------------------------------
+_INTEGERS = ("int32", "int64")
+
+
+def _place(x: Buffer, indices: Sequence[Any]) -> Buffer:
+    """The one index, of rows of ``x``. Raises Left for others."""
+    first, *others = indices
+    if others or not isinstance(first, Buffer) or first.dtype not in _INTEGERS or not x.shape:
+        raise Left(UNKNOWN)
+    return first
+
+
+def _index(b: Any, at: Asked, x: Buffer, indices: Sequence[Any]) -> Any:
+    """Rows where integers say; below 0 they count from the end."""
+    index, width = _place(x, indices), prod(x.shape[1:])
+    rows = b.reshape(x, (x.shape[0], width))
+    own = b.call(wrapped, b.packed(index), x.shape[0])
+    return b.reshape(b.embedding(rows, own), at.shape)
+
+
+def _index_put(
+    b: Any, at: Asked, x: Buffer, indices: Sequence[Any], values: Buffer, accumulate: bool = False
+) -> Any:
+    """Of vectors (caches are written where they are); of several values the last is put."""
+    index = _place(x, indices)
+    alike = x.shape == index.shape == values.shape and x.dtype == values.dtype == "int64"
+    if alike and _permutes(b, index) and not accumulate:  # nothing of x is left
+        return b.placed(b.packed(index), b.packed(values))
+    if accumulate or x.ndim != 1 or index.ndim != 1 or not 0 < index.size <= COUNT_MAX:
+        raise Left(UNKNOWN)
+    own = b.call(wrapped, b.packed(index), x.shape[0])
+    given = b.packed(values.expanded(index.shape))
+    x, given = (b.reshape(v, (v.size, 1)) for v in (b.packed(x), given))
+    return b.reshape(b.put_rows(x, own, given), at.shape)
+
+
+def _permutes(b: ProgramBuilder, index: Buffer) -> bool:
+    """Whether indices are those of a sort."""
+    made = (s.bind["at"] for s in b.steps if s.problem.table == ("order", "sort"))
+    return index.whole and any(isinstance(x, Buffer) and x.memory is index.memory for x in made)
+
+
+def _sort(b: Any, at: Asked, x: Buffer, dim: int = -1, descending: bool = False, **_: Any) -> Any:
+    """Of vectors of integers; equal ones keep their order."""
+    if x.ndim != 1 or x.dtype not in _INTEGERS or descending or not 0 < x.size <= COUNT_MAX:
+        raise Left(UNKNOWN)
+    return b.sort_integers(b.packed(x))
+
+
+def _histc(b: Any, at: Asked, x: Buffer, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
+    """Of integers, each of which has a bin."""
+    if x.dtype not in _INTEGERS or min != int(min) or max - min + 1 != bins or bins > BINS_MAX:
+        raise Left(UNKNOWN)
+    found = b.count_integers(b.reshape(b.packed(x), (x.size,)), bins, first=int(min))
+    return b.cast(found, x.dtype)
+
+
+def _integers_summed(b: Any, at: Asked, x: Buffer, dim: int, **_: Any) -> Any:
+    """The prefix sums of a vector of integers."""
+    to = NAMES[at.like.dtype]
+    if x.ndim != 1 or x.dtype not in _INTEGERS or to not in _INTEGERS:
+        raise Left(UNKNOWN)
+    return b.cumsum(b.packed(b.cast(x, to)))
+
+
+PLACES: Final[dict[str, Rule]] = {
+    "index": _index,
+    "index_put": _index_put,
+    "sort": _sort,
+    "histc": _histc,
+    "cumsum": _integers_summed,
+}
+"""Operators that find places, and rows at places: those that sort rows by expert, among others."""
+
+
 # -- operators of the library -----------------------------------------------------------------
 def _own(b: Any, packet: str, args: Sequence[Any], how: Mapping[str, Any]) -> Any:
     """One of ``torch.ops.ptxgen``."""
@@ -301,10 +378,11 @@ def _lowered(b: ProgramBuilder, op: Any, at: Asked, args: Any, how: Mapping[str,
         try:
             return LOWERED[name](b, at.tier, *placed, **by_name)
         except Left:
-            if packet not in elementwise.SERVED:
+            if packet not in elementwise.SERVED and packet not in PLACES:
                 raise
-    if packet in MOVES:
-        return MOVES[packet](b, at, *args, **how)
+    rule = MOVES.get(packet) or PLACES.get(packet)
+    if rule is not None:
+        return rule(b, at, *args, **how)
     if packet in elementwise.SERVED and "out" not in how:
         if NAMES.get(at.like.dtype) not in SHORT:
             raise Left(UNKNOWN)

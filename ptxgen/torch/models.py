@@ -1,4 +1,5 @@
-"""Attention for whoever runs models: in `transformers`, and over pages of an engine's cache.
+"""Attention and experts for whoever runs models: in `transformers`, and over pages of an engine's
+cache.
 
 A mask of `transformers` is a function of places. Causal ones, windows and padding are told by
 numbers: :func:`_mask` returns int32 ``[B, form, 1 + window, 3 or 3 + L]``, broadcast but for the
@@ -17,8 +18,13 @@ import torch
 
 from ptxgen.errors import OptionError
 from ptxgen.numerics.attention import SPLIT
+from ptxgen.ops import OPERATIONS
+from ptxgen.torch.dims import named
 from ptxgen.torch.sdpa import attention
 
+moe_dispatch, grouped_linear, moe_combine = (
+    named(OPERATIONS[name]) for name in ("moe_dispatch", "grouped_linear", "moe_combine")
+)
 PLAIN, CAUSAL, SHIFTED = 1, 1, 2
 """The form: PLAIN, and what else holds. SHIFTED: the first keys of sequences are gone."""
 
@@ -38,6 +44,45 @@ def register_attention(name: str = "ptxgen") -> None:
 
     AttentionInterface.register(name, _attend)
     AttentionMaskInterface.register(name, partial(_mask, masking_utils))
+
+
+def register_experts(name: str = "ptxgen") -> None:
+    """Makes ``experts_implementation=name`` of models of `transformers` ptxgen's experts:
+    :func:`ptxgen.moe_dispatch`, :func:`ptxgen.grouped_linear` and :func:`ptxgen.moe_combine`.
+
+    Biases are the product's own, and a token's experts are added in f32. Nothing waits for the GPU,
+    and a token's result depends on that token alone. Experts may be stored either way round, have a
+    gate or none. A slot whose expert the module lacks (with experts on several GPUs) gives zeros.
+
+    Raises ModuleNotFoundError without transformers, of which it needs version 5. What the functions
+    refuse is refused when a model runs.
+    """
+    from transformers.integrations.moe import ExpertsInterface
+
+    ExpertsInterface.register(name, _experts)
+
+
+def _experts(module: Any, hidden: Any, experts: Any, weights: Any) -> Any:
+    """What a module of experts of `transformers` computes of tokens ``hidden`` [T, H], of the
+    experts and weights [T, J] of each.
+
+    Raises DtypeError and ShapeError as :func:`ptxgen.torch.grouped_linear` does.
+    """
+    gated = getattr(module, "has_gate", True)
+    names = "gate_up_proj" if gated else "up_proj", "down_proj"
+    layout = "kn" if getattr(module, "is_transposed", False) else "nk"
+    up, down = (getattr(module, n) for n in names)
+    biases = [None, None]
+    if getattr(module, "has_bias", False):
+        biases = [getattr(module, f"{n}_bias") for n in names]
+    rows, places, offsets = moe_dispatch(hidden.to(up.dtype), experts, up.shape[0])
+    y = grouped_linear(rows, up, offsets, biases[0], layout=layout)
+    y = module._apply_gate(y) if gated else module.act_fn(y)
+    y = grouped_linear(y, down, offsets, biases[1], layout=layout)
+    if getattr(module, "has_post_expert_norm", False):
+        y = module.post_expert_norm(y)
+    weights = weights if weights.dtype is y.dtype else weights.float()
+    return moe_combine(y, places, weights).to(hidden.dtype)
 
 
 def _attend(

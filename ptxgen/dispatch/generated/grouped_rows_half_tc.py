@@ -1,0 +1,89 @@
+"""Dispatch of grouped NN rows half tc, grouped NT rows half tc: grouped products under the plan
+'rows'.
+
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
+"""
+
+from collections.abc import Iterator
+
+from ptxgen.dispatch.choice import Candidate, Choice, Time
+
+SOME_0 = frozenset(("sm_90",))
+# GROUPED_WGMMA: route, kernel, bm, bn, bk, c0
+GROUPED_WGMMA = {
+    "grouped_nn_rows_half_tc": (
+        # many rows a group, by wgmma
+        (0, "grouped_wgmma_nn_bf16_128x256x64_7ad999", 128, 256, 64, 48),
+        # some rows a group, by wgmma
+        (1, "grouped_wgmma_nn_bf16_64x128x128_3418e5", 64, 128, 128, 2),
+    ),
+    "grouped_nt_rows_half_tc": (
+        # many rows a group, by wgmma
+        (0, "grouped_wgmma_nt_bf16_128x256x64_743c9d", 128, 256, 64, 48),
+        # some rows a group, by wgmma
+        (1, "grouped_wgmma_nt_bf16_64x128x128_71fb96", 64, 128, 128, 2),
+    ),
+}
+# GROUPED_MMA: kernel
+GROUPED_MMA = {
+    "grouped_nn_rows_half_tc": ("grouped_mma_nn_bf16_16x64x128_417f8c",),
+    "grouped_nt_rows_half_tc": ("grouped_mma_nt_bf16_16x64x128_f27705",),
+}
+# GROUPED_MMA1: kernel
+GROUPED_MMA1 = {
+    "grouped_nn_rows_half_tc": ("grouped_mma_nn_bf16_64x64x64_76f1df",),
+    "grouped_nt_rows_half_tc": ("grouped_mma_nt_bf16_64x64x64_cd6f7d",),
+}
+# GROUPED_MMA2: kernel
+GROUPED_MMA2 = {
+    "grouped_nn_rows_half_tc": ("grouped_mma_nn_bf16_64x64x32_96e28d",),
+    "grouped_nt_rows_half_tc": ("grouped_mma_nt_bf16_64x64x32_399d98",),
+}
+
+
+def candidates(
+    table: str, arch: str, m: int, n: int, k: int, groups: int, sms: int, align_a: int,
+    align_b: int, time: Time,
+) -> Iterator[Candidate]:
+    """What can serve a problem, with predicted times."""
+    chunk_part_1 = -(-min(-(-k // 8), 2048) // 128) * 128
+    chunk = max(1, min(k, chunk_part_1 if n <= 2048 and max(6 * n, 4096) <= k else k))
+    chunks = -(-k // chunk)
+    for route, kernel, bm, bn, bk, c0 in GROUPED_WGMMA[table] if arch in SOME_0 else ():
+        if (
+            align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + bm <= 2147483647
+            and n + bn <= 2147483647 and k + bk <= 2147483647
+            and (m // bm + min(groups + 1, m)) * -(-n // bn) + sms <= 4294967295 and groups * c0 < m
+        ):
+            choice = Choice(
+                route, (kernel,), (min((m // bm + min(groups + 1, m)) * -(-n // bn), sms),), (),
+            )
+            yield Candidate(0.0, choice)
+            return
+    # 2: few rows a group: their weights stream once
+    for kernel in GROUPED_MMA[table]:
+        if (
+            align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
+            and m <= groups * 16
+        ):
+            choice = Choice(
+                2, (kernel,), (min((m // 16 + min(groups + 1, m)) * -(-n // 64), 2147483647),), (),
+            )
+            yield Candidate(0.0, choice)
+            return
+    # 3: by mma
+    for kernel in GROUPED_MMA1[table]:
+        if align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1):
+            choice = Choice(
+                3, (kernel,), (min((m // 64 + min(groups + 1, m)) * -(-n // 64), 2147483647),), (),
+            )
+            yield Candidate(0.0, choice)
+            return
+    # 4: everything else: any size, alignment and plan
+    for kernel in GROUPED_MMA2[table]:
+        if chunk % 32 == 0 or chunks <= 1:
+            choice = Choice(
+                4, (kernel,), (min((m // 64 + min(groups + 1, m)) * -(-n // 64), 2147483647),), (),
+            )
+            yield Candidate(0.0, choice)
+            return

@@ -1,0 +1,29 @@
+"""Vectors of integers: what is sorted, counted and put. Bits are moved, and integers counted."""
+
+from __future__ import annotations
+
+from ptxgen.numerics.signature import Signature
+
+SORT = Signature(
+    "sort_integers",
+    ("x",),
+    ("out", "indices"),
+    {"": {"x": "K", "out": "K", "indices": "K"}},
+    ("K",),
+)
+COUNT = Signature("count_integers", ("x",), ("out",), {"": {"x": "K", "out": "E"}}, ("K", "E"))
+PUT = Signature(
+    "put_rows",
+    ("x", "indices", "source"),
+    ("out",),
+    {"": {"x": "V I", "indices": "K", "source": "K I", "out": "V I"}},
+    ("V", "K", "I"),
+)
+PLACE = Signature(
+    "placed",
+    ("indices", "source"),
+    ("out",),
+    {"": {"indices": "K", "source": "K", "out": "K"}},
+    ("K",),
+    optional=frozenset({"source"}),
+)

@@ -1,0 +1,274 @@
+"""Mixtures of experts: which experts a token has, its way to them, and back.
+
+All are made of other operations. A token's result depends on that token alone: which place among
+the sorted rows it has does not reach its bits.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Annotated, Any
+
+from ptxgen.errors import OptionError, ShapeError
+from ptxgen.numerics.formula import cast, primitive, where
+from ptxgen.numerics.grouped import GROUPS_MAX
+from ptxgen.numerics.option import Bool, Choice, Integer, Real
+from ptxgen.numerics.signature import Signature
+from ptxgen.ops.indexing import flat_places
+from ptxgen.ops.pointwise import Pointwise
+from ptxgen.ops.views import check_dtype
+from ptxgen.program.buffer import Buffer
+from ptxgen.program.build import Builder, ProgramBuilder
+from ptxgen.program.operation import Backward, Gradients, op
+
+INTEGERS = ("int32", "int64")
+FLOATS = ("float32", "bfloat16", "float16")
+Experts = Annotated[int, Integer(1, GROUPS_MAX)]
+Count = Annotated[int, Integer(1, GROUPS_MAX)]
+Scoring = Annotated[str, Choice("softmax", "sigmoid")]
+Scale = Annotated[float, Real()]
+
+DISPATCH = Signature(
+    "moe_dispatch",
+    ("x", "experts"),
+    ("rows", "places", "offsets"),
+    {"": {"x": "T H", "experts": "T J", "rows": "S H", "places": "T J", "offsets": "E"}},
+    ("T", "H", "J", "E"),
+)
+COMBINE = Signature(
+    "moe_combine",
+    ("y", "places", "weights"),
+    ("out",),
+    {"": {"y": "S H", "places": "T J", "weights": "T J", "out": "T H"}},
+    ("T", "J", "S", "H"),
+)
+ROUTER = Signature(
+    "moe_router",
+    ("logits", "bias"),
+    ("weights", "experts"),
+    {"": {"logits": "T E", "bias": "E", "weights": "T J", "experts": "T J"}},
+    ("T", "E", "J"),
+    optional=frozenset({"bias"}),
+)
+
+_known = Pointwise(
+    lambda expert, count: where((expert < 0) | (expert >= count), count, expert), "known"
+)
+_token = Pointwise(
+    lambda place, each: cast(
+        primitive("floor", (cast(place, "f64") + 0.5) / cast(each, "f64")), "i64"
+    ),
+    "token",
+)
+
+
+def _slots(b: Builder, places: Any) -> Any:
+    """The slot of each row, of places that may not be all rows: those sorted, and where they
+    were.
+    """
+    flat = b.reshape(b.packed(places), (prod(places.shape),))
+    return b.sort_integers(flat)[1]
+
+
+# -- to the experts, and back -------------------------------------------------------------------
+def _dispatch_vjp(b: Builder, at: Backward) -> Gradients:
+    """A token's gradient is the sum of its rows', in the order of its slots."""
+    rows = b.embedding(b.packed(at.dys[0]), at.results[1])
+    return {"x": b.sum(rows, axis=-2)}
+
+
+@op(forms=DISPATCH, vjp=_dispatch_vjp, dtypes={"experts": "int64"}, sizes={"count": "E"})
+def moe_dispatch(
+    b: ProgramBuilder, x: Buffer, experts: Buffer, count: Experts
+) -> tuple[Buffer, Buffer, Buffer]:
+    """``rows[places[t, j]] = x[t]``: the tokens' rows sorted by expert, one for each slot j.
+
+    What comes of them is an argument of :func:`ptxgen.grouped_linear`, and
+    :func:`ptxgen.moe_combine` brings it back. Nothing waits for the device.
+
+    Shapes
+        ``x`` ``[T, H]``; ``experts`` ``[T, J]``, of 0 to ``count`` - 1. The results: the rows
+        ``[T J, H]``; where the row of each slot is, ``[T, J]``; and where each expert's rows end,
+        ``[count]``. T J is at most 2^20.
+    Dtypes
+        ``x`` of 2, 4 or 8 bytes an element, and so the rows; ``experts`` int32 or int64. Places are
+        int64, ends int32.
+    Order
+        The sort is stable: an expert's rows are in the order of tokens, then slots. Bits are moved,
+        none is changed.
+    Errors
+        ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before anything
+        is launched or written. Rows of a slot whose expert is none of ``count`` lie behind all
+        others and have no expert.
+    """
+    check_dtype("experts", experts.dtype, INTEGERS)
+    found = DISPATCH.infer({"x": x.shape, "experts": experts.shape}, given={"S": 0, "E": count})
+    tokens, each = found.sizes["T"], found.sizes["J"]
+    slots = tokens * each
+    flat = b.reshape(b.packed(experts), (slots,))
+    own = b.call(_known, flat, count)
+    _, order = b.sort_integers(own)
+    rows = b.embedding(x, b.call(_token, order, each))
+    offsets = b.count_integers(own, count, up_to=True)
+    return rows, b.reshape(b.placed(order), (tokens, each)), offsets
+
+
+def _combine_vjp(b: Builder, at: Backward) -> Gradients:
+    """Of a row its slot's weight times the token's gradient; of a weight the product's sum."""
+    y, places, weights = (at[n] for n in ("y", "places", "weights"))
+    dy = b.unsqueeze(b.packed(at.dys[0]), -2)
+    found = {}
+    if "y" in at.needs:
+        slots = b.mul(dy, b.unsqueeze(weights, -1), out_dtype=b.dtype(y))
+        flat = b.reshape(b.packed(slots), y.shape)
+        found["y"] = b.embedding(flat, _slots(b, places))
+    if "weights" in at.needs:
+        each = b.mul(b.embedding(y, b.packed(places)), dy, out_dtype="float32")
+        found["weights"] = b.cast(b.sum(each, axis=-1), b.dtype(weights))
+    return found
+
+
+@op(forms=COMBINE, vjp=_combine_vjp, dtypes={"places": "int64", "weights": "float32"})
+def moe_combine(b: ProgramBuilder, y: Buffer, places: Buffer, weights: Buffer) -> Buffer:
+    """``out[t] = sum over j of weights[t, j] * y[places[t, j]]``: experts' results of each token.
+
+    Shapes
+        ``y`` ``[S, H]``; ``places`` and ``weights`` ``[T, J]``, S being T J; the result ``[T, H]``.
+    Dtypes
+        ``y`` float32, bfloat16 or float16, and so the result; ``places`` int32 or int64;
+        ``weights`` float32 or as y.
+    Order
+        In f32: each product rounded once, the slots' added in the order of ``rows/1`` (of up to 8
+        one after the other, ascending), the sum rounded once. No atomics: a token's result depends
+        on that token alone, not on where its rows lie.
+    Errors
+        ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before anything
+        is launched or written. A place beyond S gives zeros.
+    """
+    check_dtype("y", y.dtype, FLOATS)
+    check_dtype("places", places.dtype, INTEGERS)
+    check_dtype("weights", weights.dtype, tuple(dict.fromkeys(("float32", y.dtype))))
+    shapes = {"y": y.shape, "places": places.shape, "weights": weights.shape}
+    sizes = COMBINE.infer(shapes).sizes
+    if sizes["T"] * sizes["J"] != sizes["S"]:
+        raise ShapeError(
+            f"y has {sizes['S']} rows; takes {sizes['T'] * sizes['J']}, one for each of the places"
+        )
+    rows = b.embedding(y, b.packed(places))
+    each = b.mul(rows, b.unsqueeze(weights, -1), out_dtype="float32")
+    found: Buffer = b.cast(b.sum(each, axis=-2), y.dtype)
+    return found
+
+
+# -- routers --------------------------------------------------------------------------------------
+_sum_guarded = Pointwise(lambda w, total, scale: w / (total + 1e-20) * scale, "normalized")
+_masked = Pointwise(lambda kept, x: where(kept > 0, x, float("-inf")), "masked")
+_scaled = Pointwise(lambda w, scale: w * scale, "scaled")
+
+
+def _scores(b: Any, logits: Any, scoring: str) -> Any:
+    if scoring == "softmax":
+        return b.softmax(b.packed(logits), out_dtype="float32")
+    return b.sigmoid(b.packed(logits), out_dtype="float32")
+
+
+def _router_vjp(b: Builder, at: Backward) -> Gradients:
+    """Through the weights alone: which experts are taken has no gradient, nor has the bias."""
+    logits, how = at["logits"], at.options
+    scores, experts, dw = _scores(b, logits, how["scoring"]), at.results[1], at.dys[0]
+    dw = b.mul(dw, how["scale"])
+    if how["normalize"]:  # w = s / t: ds = (dw - sum(dw w)) / t
+        taken = _taken(b, scores, experts)
+        total = b.unsqueeze(b.sum(taken, axis=-1), -1)
+        w = b.call(_sum_guarded, taken, total, 1.0)
+        dw = b.div(b.sub(dw, b.unsqueeze(b.sum(b.mul(dw, w), axis=-1), -1)), total)
+    zeros = b.filled(scores.shape, "float32", 0.0, scores)
+    ds = b.scatter_add(zeros, b.packed(experts), b.packed(dw), axis=-1)
+    if how["scoring"] == "softmax":
+        dx = b.rows("softmax_backward", ds, scores)
+    else:
+        dx = b.mul(ds, b.mul(scores, b.sub(1.0, scores)))
+    return {"logits": b.cast(dx, b.dtype(logits))}
+
+
+def _taken(b: Any, scores: Any, experts: Any) -> Any:
+    """The scores of each token's experts."""
+    flat = b.reshape(scores, (prod(scores.shape), 1))
+    places = flat_places(b, experts, scores.shape[-1])
+    return b.reshape(b.embedding(flat, places), experts.shape)
+
+
+@op(
+    forms=ROUTER,
+    vjp=_router_vjp,
+    dtypes={"bias": "float32"},
+    sizes={"k": "J"},
+)
+def moe_router(
+    b: ProgramBuilder,
+    logits: Buffer,
+    k: Count,
+    *,
+    bias: Buffer | None = None,
+    scoring: Scoring = "softmax",
+    groups: Count = 1,
+    top_groups: Count = 1,
+    normalize: Bool = False,
+    scale: Scale = 1.0,
+) -> tuple[Buffer, Buffer]:
+    """``topk(scores + bias, k)`` of each token's logits: its experts, and their weights.
+
+    Scores are ``softmax(logits)``, or ``sigmoid(logits)``. A weight is the expert's score without
+    the bias; ``normalize`` divides it by the sum of the token's, and it is multiplied by ``scale``.
+
+    With ``groups`` the experts are as many groups of neighbours, and only those of ``top_groups``
+    of them are taken: of the groups whose largest ``scores + bias`` is the largest; if there is a
+    bias, of those whose two largest have the largest sum (DeepSeek's gates).
+
+    Shapes
+        ``logits`` ``[T, E]``; ``bias`` ``[E]``; both results ``[T, k]``: weights, and experts in
+        the order of :func:`ptxgen.topk`.
+    Dtypes
+        ``logits`` float32, bfloat16 or float16; ``bias`` float32. Weights are float32, experts
+        int64.
+    Order
+        In f32, as ``softmax`` (``rows/1``) or ``sigmoid``, ``topk/1`` and ``sum`` have it: a
+        token's experts and weights depend on its logits alone. Of equals the first is taken.
+    Errors
+        OptionError for a ``k`` that experts, or those of the groups taken, are too few for, and for
+        groups that do not divide them. ShapeError, DtypeError, DeviceError, GradError or
+        CompileError, before anything is launched or written.
+    """
+    check_dtype("logits", logits.dtype, FLOATS)
+    given = {"logits": logits.shape} | ({} if bias is None else {"bias": bias.shape})
+    sizes = ROUTER.infer(given, given={"J": k}).sizes
+    tokens, experts = sizes["T"], sizes["E"]
+    if experts % groups or top_groups > groups:
+        raise OptionError(
+            f"groups is {groups}, top_groups {top_groups}; there are {experts} experts"
+        )
+    each = experts // groups
+    if k > (each * top_groups if groups > 1 else experts):
+        raise OptionError(f"k is {k}; takes at most {each * top_groups if groups > 1 else experts}")
+    scores = choice = _scores(b, logits, scoring)
+    if bias is not None:
+        check_dtype("bias", bias.dtype, ("float32",))
+        choice = b.add(scores, bias)
+    if groups > 1:
+        parts = b.reshape(choice, (tokens, groups, each))
+        best = b.amax(parts, axis=-1)
+        if bias is not None:
+            best = b.sum(b.topk(parts, min(2, each))[0], axis=-1)
+        _, kept = b.topk(best, top_groups)
+        ones = b.filled(kept.shape, "float32", 1.0, kept)
+        mask = b.scatter_add(b.filled(best.shape, "float32", 0.0, kept), kept, ones, axis=-1)
+        choice = b.reshape(b.call(_masked, b.unsqueeze(mask, -1), parts), choice.shape)
+    weights, taken = b.topk(choice, k)
+    if choice is not scores:
+        weights = _taken(b, scores, taken)
+    if normalize:
+        total = b.unsqueeze(b.sum(weights, axis=-1), -1)
+        weights = b.call(_sum_guarded, weights, total, scale)
+    elif scale != 1.0:
+        weights = b.call(_scaled, weights, scale)
+    return weights, taken

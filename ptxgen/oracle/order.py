@@ -1,0 +1,44 @@
+"""The oracles of vectors of integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[Any]
+
+
+def sort_integers(x: ArrayLike) -> tuple[Array, Array]:
+    """Ascending, equal ones in their order; and where each was."""
+    array = np.asarray(x)
+    order = np.argsort(array, kind="stable")
+    return array[order], order.astype(np.int64)
+
+
+def count_integers(x: ArrayLike, bins: int, *, first: int = 0, up_to: bool = False) -> Array:
+    """How many are ``first``, the next one, and so on; or up to these."""
+    array = np.asarray(x).astype(np.int64)
+    if up_to:
+        ends = (np.count_nonzero(array <= first + i) for i in range(bins))
+        return np.fromiter(ends, np.int32, bins)
+    there = array[(array >= first) & (array < first + bins)] - first
+    return np.bincount(there, minlength=bins).astype(np.int32)
+
+
+def put_rows(x: ArrayLike, indices: ArrayLike, source: ArrayLike) -> Array:
+    """``x`` with the rows of ``source`` where ``indices`` say, the last one of several."""
+    found, which, rows = np.array(x), np.asarray(indices), np.asarray(source)
+    for index, row in zip(which.tolist(), rows, strict=True):
+        if 0 <= index < len(found):
+            found[index] = row
+    return found
+
+
+def placed(indices: ArrayLike, source: ArrayLike | None = None) -> Array:
+    """``y[indices[i]] = source[i]``, or i, of a permutation."""
+    which = np.asarray(indices)
+    found = np.empty(which.size, np.int64)
+    found[which] = np.arange(which.size) if source is None else source
+    return found

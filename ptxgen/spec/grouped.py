@@ -1,0 +1,238 @@
+"""Products of groups: rows of A, sorted by group, times their group's matrix B.
+
+Where groups end only the device knows: ``offsets`` has the row behind the last of each. A kernel
+reads them first, into a table in shared memory, and finds there the group of its tile.
+
+===================  ===================================================================
+``M, N, K``          rows of all groups, columns, reduction length; 1 .. 2^31 - 1. Of
+                     sums over rows M and N are those of a group's result, and K is all rows
+``GROUPS``           groups; 1 .. 1024
+``CHUNK, CHUNKS``    as of other products
+``ALIGN_A/B``        as of other products; of B the distance of its matrices counts, too
+``SMS``              streaming multiprocessors of the device
+===================  ===================================================================
+
+Kernels are told besides: ``LDA, LDB, LDC`` and ``FLAGS``; ``BATCH_B``, or of sums ``BATCH_C``:
+elements from a group's matrix to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import ClassVar
+
+from ptxgen.expr import Expr, ceil_div, const, maximum, minimum, var
+from ptxgen.numerics.contract import ITEMSIZE, K, M, N, Plan
+from ptxgen.numerics.grouped import GROUPS_MAX
+from ptxgen.spec.abi import Abi, MapBox, Param, ptr
+from ptxgen.spec.base import check
+from ptxgen.spec.gemm import CHUNK, LDA, LDB, MEANINGS, GemmSpec
+from ptxgen.spec.mma import MmaSpec
+from ptxgen.spec.simt import SimtSpec
+from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, Space
+from ptxgen.spec.wgmma import WgmmaSpec
+
+GROUPS = var("GROUPS")
+TABLE_BYTES = 8 * (GROUPS_MAX + 1)
+"""Shared memory of the table: the end of each group, and of its tiles."""
+OVER = ("rows", "sums")
+"""What groups cut: rows of A and of the result, or the reduction, of which each has a result."""
+
+
+@cache
+def space(plan: Plan) -> Space:
+    """Grouped products whose reduction is cut as ``plan`` says."""
+    return Space(
+        f"grouped products under the plan {plan.name!r}",
+        (
+            ("M", SIZE),
+            ("N", SIZE),
+            ("K", SIZE),
+            ("GROUPS", Between(1, GROUPS_MAX)),
+            ("SMS", Between(1, SMS_MAX)),
+            ("ALIGN_A", ALIGNMENT),
+            ("ALIGN_B", ALIGNMENT),
+        ),
+        derived=(
+            ("CHUNK", maximum(1, minimum(K, plan.chunk))),
+            ("CHUNKS", ceil_div(K, CHUNK)),
+        ),
+        bounded=("CHUNKS",),
+    )
+
+
+class GroupedSpec(GemmSpec):
+    """A kernel of products of groups, whose CTAs walk over the tiles of all groups.
+
+    ``over``: see OVER. Rows that no group has are those of one more, whose result is zeros.
+    """
+
+    over: str
+
+    grouped: ClassVar[bool] = True
+    legible: ClassVar[bool] = False  # what is read of them is in the other products' texts
+    meanings: ClassVar[Mapping[str, str]] = {
+        **MEANINGS,
+        "over": "what groups cut: rows of the result, or sums, of which each group has a result",
+    }
+
+    def check_grouped(self) -> None:
+        """Raises SpecError for what no grouped kernel is."""
+        self.check_choices(over=OVER)
+        whole = self.split in ("none", "serial", "slices")
+        check(whole, self.name, "split", self.split, "none, serial or slices")
+        check(self.over == "rows" or self.split == "none", self.name, "over", self.over, self.split)
+
+    @property
+    def batched(self) -> bool:
+        return False
+
+    @property
+    def effort(self) -> None:  # type: ignore[override]
+        """Which groups are large nobody knows before: routes are taken in order."""
+        return None
+
+    @property
+    def tiles(self) -> Expr:
+        """Output tiles, at most: each group that has rows has one tile row that is not full."""
+        wide = ceil_div(N, self.bn)
+        if self.over == "sums":
+            return ceil_div(M, self.bm) * wide * GROUPS
+        return (M // self.bm + minimum(GROUPS + 1, M)) * wide
+
+    @property
+    def operands(self) -> tuple[Param, ...]:
+        """The pointers."""
+        element, beside = self.types
+        return (
+            ptr("x", f"const {element}*"),
+            ptr("w", f"const {element}*"),
+            *((ptr("biases", f"const {beside}*", optional=True),) if self.over == "rows" else ()),
+            ptr("offsets", "const int*"),
+            ptr("y", f"{beside}*"),
+        )
+
+    @property
+    def types(self) -> tuple[str, str]:
+        """The C++ types of operands, and of bias and result."""
+        return ("float", "float") if self.dtype == "f32" else ("Element", "void")
+
+    @cached_property
+    def abi(self) -> Abi:
+        apart = "batch_b" if self.over == "rows" else "batch_c"
+        return Abi(
+            (
+                *self.operands,
+                *(Param(name, "i64") for name in ("lda", "ldb", "ldc", apart)),
+                *(Param(name, "u32") for name in ("m", "n", "k", "chunk", "flags", "groups")),
+                *self.maps,
+            )
+        )
+
+    @property
+    def maps(self) -> tuple[Param, ...]:
+        """The tensor maps."""
+        return ()
+
+    @property
+    def table_at(self) -> int:
+        """Where the table is in shared memory."""
+        return self.shared_bytes - TABLE_BYTES
+
+    @property
+    def table_rows(self) -> int:
+        """Rows of a tile, as the table counts tiles."""
+        return self.bm if self.over == "rows" else 1
+
+
+@dataclass(frozen=True)
+class GroupedMmaSpec(GroupedSpec, MmaSpec):
+    """A grouped kernel of the mma family. ``over``: see OVER."""
+
+    over: str = "rows"
+
+    family: ClassVar[str] = "grouped_mma"
+    meanings: ClassVar[Mapping[str, str]] = GroupedSpec.meanings
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_grouped()
+        check(self.persistent, self.name, "persistent", self.persistent, True)
+
+    @property
+    def multiplier(self) -> str:
+        return "mma"
+
+    @property
+    def shared_bytes(self) -> int:
+        return super().shared_bytes + TABLE_BYTES
+
+
+@dataclass(frozen=True)
+class GroupedSimtSpec(GroupedSpec, SimtSpec):
+    """A grouped kernel of the simt family. ``over``: see OVER."""
+
+    over: str = "rows"
+
+    family: ClassVar[str] = "grouped_simt"
+    meanings: ClassVar[Mapping[str, str]] = GroupedSpec.meanings
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_grouped()
+        check(self.persistent, self.name, "persistent", self.persistent, True)
+
+    @property
+    def shared_bytes(self) -> int:
+        return super().shared_bytes + TABLE_BYTES
+
+
+@dataclass(frozen=True)
+class GroupedWgmmaSpec(GroupedSpec, WgmmaSpec):
+    """A grouped kernel of the wgmma family. ``over``: see OVER.
+
+    A tile of rows that no group has is multiplied as well: by maps' boxes that lie outside, which
+    are zeros. Of sums the last stage of a group is cut in shared memory, where the next group's
+    rows become zeros.
+    """
+
+    over: str = "rows"
+
+    family: ClassVar[str] = "grouped_wgmma"
+    meanings: ClassVar[Mapping[str, str]] = GroupedSpec.meanings
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_grouped()
+        whole = self.bm % 64 == self.bn % 64 == 0
+        check(self.over == "rows" or whole, self.name, "panels of 64 columns", self.bm, self.bn)
+        check(self.ctas == 1, self.name, "CTAs of a cluster", self.ctas, 1)
+
+    @property
+    def multiplier(self) -> str:
+        return "wgmma"
+
+    @property
+    def shared_bytes(self) -> int:
+        return super().shared_bytes + TABLE_BYTES
+
+    @property
+    def maps(self) -> tuple[Param, ...]:
+        """Of A: one matrix; of B: one a group."""
+        item, one = ITEMSIZE[self.dtype], const(1)
+        of_rows = self.over == "rows"
+        size_a: tuple[Expr, ...] = (M, K) if self.layout[0] == "T" else (K, M)
+        size_b: tuple[Expr, ...] = (K, N) if self.layout[1] == "T" else (N, K)
+        apart, count = (var("BATCH_B"), GROUPS) if of_rows else (LDB, one)
+        a, b = self.a, self.b
+        of_a = MapBox("x", (*size_a, one, one), (LDA,) * 3, item, a.box, swizzle=a.swizzle)
+        pitches = (LDB, apart, apart)
+        of_b = MapBox("w", (*size_b, count, one), pitches, item, b.box, swizzle=b.swizzle)
+        kind = "const __grid_constant__ TensorMap"
+        return Param("map_a", "map", kind, of_a), Param("map_b", "map", kind, of_b)
+
+    @property
+    def grid(self) -> Expr:
+        return minimum(self.work, self.at_once)

@@ -1,0 +1,119 @@
+"""The tables of grouped products: by what groups cut, storage, width of operands and tier.
+
+Which groups are large only the device knows. Rows and groups say how many rows a group has on
+average, and a tile is taken that this many fill; a larger group has several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ptxgen.expr import TRUE, Expr
+from ptxgen.numerics.contract import PLANS, M
+from ptxgen.spec import Key, Route, RouteTable
+from ptxgen.spec.grouped import GROUPS, GroupedMmaSpec, GroupedSimtSpec, GroupedWgmmaSpec, space
+from ptxgen.tiles.gemm import WIDTHS
+from ptxgen.tiles.regimes import last
+
+PLAN = {"rows": "rows", "sums": "chain"}
+"""The plan of products, by what groups cut."""
+LAYOUTS = {"rows": ("NN", "NT"), "sums": ("TN",)}
+
+
+def _mma(
+    layout: str, bm: int, bn: int, bk: int, m: int, n: int, stages: int, **how: object
+) -> GroupedMmaSpec:
+    return GroupedMmaSpec(layout, bm, bn, bk, m, n, stages, persistent=True, **how)  # type: ignore[arg-type]
+
+
+def _tc_rows(layout: str) -> tuple[Route, ...]:
+    def route(kernel: GroupedMmaSpec | GroupedWgmmaSpec, prefer: Expr, reason: str) -> Route:
+        return Route((kernel,), prefer, reason)
+
+    few = _mma(
+        layout, 16, 64, 128, 1, 4, 4, swap=True, split="serial", copiers=4, ahead=7, stream="b"
+    )
+    return (
+        route(
+            GroupedWgmmaSpec(layout, 128, 256, 64, 2, 4, registers=232, raster=16),
+            M > GROUPS * 48,
+            "many rows a group, by wgmma",
+        ),
+        route(
+            GroupedWgmmaSpec(layout, 64, 128, 128, 1, 4),
+            M > GROUPS * 2,
+            "some rows a group, by wgmma",
+        ),
+        route(few, M <= GROUPS * 16, "few rows a group: their weights stream once"),
+        route(_mma(layout, 64, 64, 64, 2, 2, 4, split="serial", ctas_per_sm=2), TRUE, "by mma"),
+        last(
+            _mma(
+                layout,
+                64,
+                64,
+                32,
+                2,
+                2,
+                4,
+                copy_a="plain",
+                copy_b="plain",
+                split="serial",
+                ctas_per_sm=3,
+            )
+        ),
+    )
+
+
+def _tc_sums(layout: str) -> tuple[Route, ...]:
+    fast = GroupedWgmmaSpec(layout, 128, 256, 64, 2, 4, registers=232, raster=16, over="sums")
+    return (
+        Route((fast,), TRUE, "by wgmma"),
+        Route((_mma(layout, 128, 128, 64, 2, 2, 3, ctas_per_sm=2, over="sums"),), TRUE, "by mma"),
+        last(
+            _mma(
+                layout,
+                64,
+                64,
+                32,
+                2,
+                2,
+                4,
+                copy_a="plain",
+                copy_b="plain",
+                ctas_per_sm=3,
+                over="sums",
+            )
+        ),
+    )
+
+
+def _simt(layout: str, over: str) -> tuple[Route, ...]:
+    """Any alignment and plan: operands travel by single floats."""
+    a, b = (
+        ("transpose" if layout[0] == "N" else "scalar"),
+        ("transpose" if layout[1] == "T" else "scalar"),
+    )
+    kernel = GroupedSimtSpec(
+        layout, 64, 64, 16, 8, 4, 4, 2, 2, 3, a, b,
+        split="slices" if over == "rows" else "none", persistent=True, over=over,
+    )  # fmt: skip
+    return (last(kernel),)
+
+
+def _table(over: str, layout: str, width: str) -> RouteTable:
+    if width == "f32":
+        routes = _simt(layout, over)
+    else:
+        routes = _tc_rows(layout) if over == "rows" else _tc_sums(layout)
+    plan = PLANS[routes[0].main.contract.name][PLAN[over]]
+    return RouteTable(space(plan), routes, WIDTHS[width])
+
+
+TABLES: dict[Key, Callable[[], RouteTable]] = {
+    ("grouped", layout, over, width, tier): partial(_table, over, layout, width)
+    for width, tier in (("f32", "simt"), ("half", "tc"))
+    for over, layouts in LAYOUTS.items()
+    for layout in layouts
+}
+"""What makes each table."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -64,3 +66,29 @@ def test_times_are_medians_and_make_a_trace(tmp_path) -> None:
     assert [e["name"] for e in steps] == ["linear", "mul", "softmax"]
     assert [(e["ts"], e["dur"]) for e in steps] == [(0, 1.5), (1.5, 2.5), (4, 3.5)]
     assert steps[1]["args"]["reads"] == ["t0 f32[16, 32]"]
+
+
+def test_steps_have_ranges_where_nvtx_is_installed(monkeypatch) -> None:
+    """Each runs within one of its name."""
+    seen: list[str] = []
+
+    class Annotate:
+        def __init__(self, name: str, domain: str) -> None:
+            self.name = f"{domain}: {name}"
+
+        def __call__(self, work):
+            def within():
+                seen.append(f"begin {self.name}")
+                work()
+                seen.append(f"end {self.name}")
+
+            return within
+
+    monkeypatch.setitem(sys.modules, "nvtx", types.SimpleNamespace(annotate=Annotate))
+    with ptxgen.use_device(Timed()):
+        found = ptxgen.capture(layer, X).profile(X, rounds=1)
+    names = [*(step.line.what for step in found.steps), f"a replay of {found.name}"]
+    assert seen == [f"{at} ptxgen: {name}" for name in names for at in ("begin", "end")]
+    monkeypatch.setitem(sys.modules, "nvtx", None)
+    with ptxgen.use_device(Timed()):
+        assert ptxgen.capture(layer, X).profile(X, rounds=1) == found

@@ -91,6 +91,16 @@ def _cells(step: Step) -> list[str]:
     return [f"{step.us:.1f}", predicted, f"{step.line.nbytes / step.us / 1e3:.0f}"]
 
 
+def _ranged(name: str, work: Callable[[], None]) -> Callable[[], None]:
+    """The same work within a range of NVTX, which Nsight shows, if the package nvtx is there."""
+    try:
+        import nvtx
+    except ImportError:
+        return work
+    ranged: Callable[[], None] = nvtx.annotate(name, domain="ptxgen")(work)
+    return ranged
+
+
 def profiled(
     listing: Listing,
     steps: Sequence[Callable[[int], None]],
@@ -100,7 +110,9 @@ def profiled(
     rounds: int,
 ) -> Profile:
     """What each of the steps of a program costs, and its ``replay``."""
-    where, work = f"{device} {device.name}", [partial(each, stream) for each in (*steps, replay)]
+    names = *(line.what for line in listing.steps), f"a replay of {listing.name}"
+    works = (partial(each, stream) for each in (*steps, replay))
+    where, work = f"{device} {device.name}", list(map(_ranged, names, works))
     if device.can_time:
         *times, whole = map(median, device.timed(work, stream, rounds))
         pairs = zip(listing.steps, times, strict=True)

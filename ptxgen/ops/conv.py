@@ -41,8 +41,8 @@ def _signature(name: str, first: tuple[str, str, str], *others: str) -> Signatur
     """Of images; ``first``: the arguments that are an image, the filter, and the result."""
     image, second, out = first
     forms = {
-        FIRST: {"x": "B C H W", "y": "B O P Q", "w": "O C R S", "wt": "C O R S"},
-        LAST: {"x": "B H W C", "y": "B P Q O", "w": "O R S C", "wt": "C R S O"},
+        FIRST: {"x": "B C H W", "y": "B O P Q", "w": "O C R T", "wt": "C O R T"},
+        LAST: {"x": "B H W C", "y": "B P Q O", "w": "O R T C", "wt": "C R T O"},
     }
     kinds = dict(pair.split(":") for pair in (image, second, out))
     names = [n for n in kinds if n != "out"]
@@ -416,11 +416,12 @@ def conv(
     out: Out = None,
     out_dtype: Dtype = None,
 ) -> Buffer:
-    """A convolution (cross-correlation, as PyTorch's) over 1, 2 or 3 dimensions, batch-invariant.
+    """``y = activation(w ⋆ x + bias)``: a convolution of 1, 2 or 3 dimensions, batch-invariant.
 
-    ``y[n, o, p] = activation(sum over j, c of x[n, c, p * stride + j * dilation - padding] *
-    w[o, c, j] + bias[o])``, p and j being places in images and filters. Elements that lie outside
-    the image are +0.0. With ``groups`` an output's channels c are those of its group.
+    It is a cross-correlation, as PyTorch's. Before the activation ``y[n, o, p]`` is the sum over
+    j and c of ``x[n, c, p * stride + j * dilation - padding] * w[o, c, j]``, plus ``bias[o]``; p and
+    j are places in images and filters. Elements that lie outside the image are +0.0. With
+    ``groups`` an output's channels c are those of its group.
 
     Shapes
         ``x`` ``[N, C, *]``; ``w`` ``[O, C / groups, *]``; ``bias`` ``[O]``; the result
@@ -565,7 +566,7 @@ def conv_transpose(
     out: Out = None,
     out_dtype: Dtype = None,
 ) -> Buffer:
-    """A transposed convolution over 1, 2 or 3 dimensions, batch-invariant.
+    """``y = activation(wᵀ ⋆ x + bias)``: a transposed convolution, batch-invariant.
 
     ``y[n, o, p] = activation(sum over j, c of x[n, c, (p + padding - j * dilation) / stride] *
     w[c, o, j] + bias[o])``, over the taps j for which the quotient is whole. It is
@@ -664,7 +665,7 @@ def conv_dgrad(
     out: Out = None,
     out_dtype: Dtype = None,
 ) -> Buffer:
-    """The gradient of a convolution's image, batch-invariant.
+    """``dx = wᵀ ⋆ dy``: the gradient of a convolution's image, batch-invariant.
 
     ``dx[n, c, s] = sum over j, o of dy[n, o, (s + padding - j * dilation) / stride] * w[o, c, j]``,
     over the taps j for which the quotient is whole.
@@ -734,7 +735,7 @@ def conv_wgrad(
     out: Out = None,
     out_dtype: Dtype = None,
 ) -> Buffer:
-    """The gradient of a convolution's filters, summed over the batch and all windows.
+    """``dw = x ⋆ dy``: the gradient of a convolution's filters, summed over the batch and windows.
 
     ``dw[o, c, j] = sum over n, p of x[n, c, p * stride + j * dilation - padding] * dy[n, o, p]``.
 

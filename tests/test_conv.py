@@ -15,8 +15,11 @@ from bits import operand, same_bits
 import ptxgen
 from ptxgen import reference
 from ptxgen.errors import DtypeError, OptionError, ShapeError
+from ptxgen.ops import OPERATIONS
 from ptxgen.ops import conv as ops
 from ptxgen.ops.explaining import program_of
+from ptxgen.program.buffer import imagined
+from ptxgen.program.build import ProgramBuilder
 
 SEEDS = range(24)
 LAST = "channels_last"
@@ -58,6 +61,11 @@ def columns(x, taps, stride, padding, dilation):
     return found
 
 
+def tier_of(groups, channels, outs):
+    """Depthwise filters are products on FMA units."""
+    return "simt" if groups > 1 and channels == outs == 1 else "auto"
+
+
 def geometry(x, stride=1, padding=0, dilation=1):
     return tuple(each(v, x.ndim - 2) for v in (stride, padding, dilation))
 
@@ -67,12 +75,15 @@ def by_hand(x, w, bias=None, *, groups=1, activation=None, layout="", **how):
     found = columns(x, w.shape[1:-1], *geometry(x, **how))
     lead = found.shape[: x.ndim - 1]
     outs, c = w.shape[0] // groups, w.shape[-1]
+    tier = tier_of(groups, c, outs)
     parts = []
     for g in range(groups):
         own = found[..., g * c : (g + 1) * c].reshape(prod(lead), -1)
         weight = w[g * outs : (g + 1) * outs].reshape(outs, -1)
         add = None if bias is None else bias[g * outs : (g + 1) * outs]
-        parts.append(reference.linear(own, weight, add, layout="nk", activation=activation))
+        parts.append(
+            reference.linear(own, weight, add, layout="nk", activation=activation, tier=tier)
+        )
     return back(np.concatenate(parts, -1).reshape(*lead, -1), layout)
 
 
@@ -98,7 +109,9 @@ def transposed_by_hand(dy, w, bias, image, *, groups=1, activation=None, layout=
             a = np.concatenate([r[:, few] for r in rows] or [dy.reshape(len(dy), -1)[:, :0]], -1)
             b = np.concatenate([r[few] for r in reached] or [w.reshape(-1, c)[:0]])
             add = None if bias is None else bias[cut]
-            found[(slice(None), *at, cut)] = reference.linear(a, b, add, activation=activation)
+            found[(slice(None), *at, cut)] = reference.linear(
+                a, b, add, activation=activation, tier=tier_of(groups, c, outs)
+            )
     return back(found, layout)
 
 
@@ -106,15 +119,15 @@ def wgrad_by_hand(x, dy, taps, *, groups=1, layout="", chain=False, **how):
     x, dy = last(x, layout), last(dy, layout)
     found = columns(x, taps, *geometry(x, **how))
     m, c, outs = prod(dy.shape[:-1]), x.shape[-1] // groups, dy.shape[-1] // groups
-    parts = []
+    parts, tier = [], tier_of(groups, c, outs)
     for g in range(groups):
         rows = found[..., g * c : (g + 1) * c].reshape(m, -1)
         own = dy[..., g * outs : (g + 1) * outs].reshape(m, outs)
         if groups == 1 or chain:
-            parts.append(reference.linear_wgrad(rows, own, layout="nk", chain=chain))
+            parts.append(reference.linear_wgrad(rows, own, layout="nk", chain=chain, tier=tier))
         else:
             wide = np.float64 if x.dtype == np.float64 else np.float32
-            parts.append(reference.matmul(own, rows, transpose_a=True, out_dtype=wide))
+            parts.append(reference.matmul(own, rows, transpose_a=True, out_dtype=wide, tier=tier))
     return back(np.concatenate(parts).reshape(-1, *taps, c), layout)
 
 
@@ -185,6 +198,20 @@ def test_an_image_does_not_know_the_others(dtype, groups):
     same_bits(out, y, what="into memory that is given")
 
 
+@pytest.mark.parametrize("activation", [None, "relu", "gelu", "gelu_tanh", "silu"])
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
+def test_depthwise_filters_are_formulas(dtype, activation):
+    """With the bits of the product on FMA units, also of what is no number."""
+    rng = np.random.default_rng(5)
+    x, w = (operand(rng, s, "special", dtype) for s in ((2, 5, 7, 6), (5, 1, 3, 2)))
+    bias = operand(rng, (5,), "normal", dtype)
+    how = {"groups": 5, "padding": 1, "stride": (2, 1), "activation": activation}
+    same_bits(ptxgen.conv(x, w, bias, **how), by_hand(x, w, bias, **how))
+    image = image_of(x, w, how, "")
+    y = transposed_by_hand(x, w, bias, image, **how)
+    same_bits(ptxgen.conv_transpose(x, w, bias, **how), y)
+
+
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("most", [1, 2000, 5000])
 def test_bits_do_not_depend_on_the_pieces(monkeypatch, groups, most):
@@ -222,6 +249,10 @@ def test_what_is_copied():
     assert named(2, 4, 8, 8, 16, 4, 4, stride=4) == ["copy", "linear"]  # patches
     assert named(2, 4, 8, 8, 16, 3, 3) == ["copy", "linear"]
     assert named(2, 4, 8, 8, 16, 3, 3, padding=1)[-2:] == ["copy", "linear"]
+    b = ProgramBuilder(OPERATIONS)
+    x, w = (b.input(n, imagined(s, "bfloat16")) for n, s in (("x", (2, 4, 9)), ("w", (4, 1, 4))))
+    b.conv(x, w, groups=4, activation="silu")
+    assert len(b.steps) == 1, "depthwise filters are a formula"
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
@@ -386,9 +417,6 @@ def test_functions_record_gradients():
 def test_channels_that_lie_last_stay_there():
     """Of images in PyTorch's channels_last format: nothing but columns is copied."""
     pytest.importorskip("torch")
-    from ptxgen.ops import OPERATIONS
-    from ptxgen.program.buffer import imagined
-    from ptxgen.program.build import ProgramBuilder
     from ptxgen.torch import aten
 
     b = ProgramBuilder(OPERATIONS)
@@ -402,9 +430,6 @@ def test_channels_that_lie_last_stay_there():
 
 def test_an_operator_behind_it():
     pytest.importorskip("torch")
-    from ptxgen.ops import OPERATIONS
-    from ptxgen.program.buffer import imagined
-    from ptxgen.program.build import ProgramBuilder
     from ptxgen.torch import aten
 
     def steps(name, *args):

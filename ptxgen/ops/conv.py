@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from math import gcd, prod
 from typing import Annotated, Any
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
+from ptxgen.numerics import functions
 from ptxgen.numerics.dtype import BYTES, DTYPES
+from ptxgen.numerics.formula import Node, fma
 from ptxgen.numerics.option import Activation, Bool, Choice, Dtype, Integer, PerAxis, Tier
 from ptxgen.numerics.signature import DIM_MAX, Signature
 from ptxgen.ops.gradients import through_activation
+from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.products import bias_gradient
 from ptxgen.ops.views import check_dtype, readable, result_dtype, single
 from ptxgen.program.buffer import Buffer
@@ -29,6 +32,8 @@ from ptxgen.program.parameters import Out
 
 COLUMNS_MAX = 1 << 28
 """Bytes of the columns that are there at a time, unless a single row of windows takes more."""
+TAPS_MAX = 32
+"""Taps of depthwise filters that are a formula, not a product: one chain is never cut there."""
 FIRST, LAST = "channels_first", "channels_last"
 Channels = Annotated[str, Choice(FIRST, LAST)]
 Steps = Annotated[Any, PerAxis(1)]
@@ -179,6 +184,13 @@ def _bias(bias: Buffer | None, count: int, dtype: str) -> None:
     check_dtype("bias", bias.dtype, _mixed(dtype))
 
 
+def _tier(tier: str, groups: int, *each: int) -> str:
+    """What "auto" is: of depthwise filters the FMA units', as tensor cores would have nothing to
+    share. ``each``: the channels and outputs of a group.
+    """
+    return "simt" if tier == "auto" and groups > 1 and each == (1, 1) else tier
+
+
 # -- windows --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Along:
@@ -267,6 +279,38 @@ def _matrices(windows: Buffer, rank: int, lead: int) -> Buffer | None:
     return found if (down == 1 or rows == 1) and (along >= rows or columns == 1) else None
 
 
+@cache
+def _chain(taps: int, biased: bool, activation: str | None) -> Pointwise:
+    """The contract ``fma`` of one channel, in a formula: of 16 bits in f32."""
+
+    def formula(*given: Node) -> Node:
+        total: Any = 0.0
+        for x, w in zip(given[:taps], given[taps : 2 * taps], strict=True):
+            total = fma(x, w, total)
+        total = total + given[-1] if biased else total
+        act = activation not in (None, "none")
+        return getattr(functions, str(activation))(total) if act else total  # type: ignore[no-any-return]
+
+    names = [f"{letter}{j}" for letter in "xw" for j in range(taps)] + ["bias"] * biased
+    return Pointwise(lambda **given: formula(*given.values()), "depthwise", tuple(names))
+
+
+def _depthwise(
+    b: Any, windows: Buffer, w: Buffer, bias: Buffer | None, target: Buffer, activation: str | None
+) -> None:
+    """Depthwise filters: a channel's window times its own taps, with nothing copied."""
+    vectors = [] if bias is None else [bias]
+    pairs = []
+    for at in product(*map(range, w.shape[1:-1])):
+        x, own = windows, b.squeeze(w, -1)
+        for j in reversed(at):
+            x, own = x.one(-2, j), own.one(-1, j)
+        pairs.append((x, own))
+    xs, ws = zip(*pairs, strict=True)
+    formula = _chain(len(pairs), bias is not None, activation)
+    b.call(formula, *xs, *ws, *vectors, out=target, out_dtype=target.dtype)
+
+
 # -- products -------------------------------------------------------------------------------------
 def _pieces(lead: Sequence[int], nbytes: int) -> Iterator[tuple[int, int, int, int]]:
     """Windows [N, P, ...] in pieces that take no more than may be there at a time: from which image
@@ -299,6 +343,10 @@ def _product(
     [O, *taps, C / groups].
     """
     rank, channels = len(target.shape) - 2, target.shape[-1]
+    alone = groups == channels > 1 and w.shape[-1] == 1 and 0 < w.size <= TAPS_MAX * channels
+    if alone and (tier == "simt" or BYTES[windows.dtype] > 2):
+        _depthwise(b, windows, w, bias, target, activation)
+        return
     rows = prod(target.shape[:-1])
     flat = target.reshaped((rows, channels))
     even = flat is not None and (rows == 1 or flat.strides[0] >= channels)
@@ -419,8 +467,8 @@ def conv(
     """``y = activation(w ⋆ x + bias)``: a convolution of 1, 2 or 3 dimensions, batch-invariant.
 
     It is a cross-correlation, as PyTorch's. Before the activation ``y[n, o, p]`` is the sum over
-    j and c of ``x[n, c, p * stride + j * dilation - padding] * w[o, c, j]``, plus ``bias[o]``; p and
-    j are places in images and filters. Elements that lie outside the image are +0.0. With
+    j and c of ``x[n, c, p * stride + j * dilation - padding] * w[o, c, j]``, plus ``bias[o]``. p
+    and j are places in images and filters. Elements that lie outside the image are +0.0. With
     ``groups`` an output's channels c are those of its group.
 
     Shapes
@@ -436,11 +484,13 @@ def conv(
         A window is a row of ``K = taps * C / groups`` numbers, filter positions ascending (the last
         dimension fastest), of each its channels ascending. The result has the bits that
         :func:`ptxgen.linear` gives these rows, with each group's filters as its weight. So a window
-        depends on its own elements alone: on no other image, and not on the layout.
+        depends on its own elements alone: on no other image, and not on the layout. Where groups
+        have one channel and one output (depthwise filters), ``tier="auto"`` is ``"simt"``.
         :func:`ptxgen.reference.conv` returns the same bits.
     Storage
         Any strides. Padding is one copy; windows are another where no kernel reads them as they
-        lie, in pieces of at most 256 MiB. Filters of one tap and stride 1 need none.
+        lie, in pieces of at most 256 MiB. Filters of one tap and stride 1 need none, nor do
+        depthwise ones of up to 32 taps: they are one formula of elements.
     Options
         ``stride``, ``padding``, ``dilation``: a number, or one for each dimension. ``tier``,
         ``activation``, ``out``, ``stream``: as of :func:`ptxgen.linear`.
@@ -461,7 +511,7 @@ def conv(
     x, w = _last(b, x, layout), _last(b, w, layout)
     _filters("x", x.shape[-1], w, groups)
     _bias(bias, w.shape[0], dtype)
-    taps = w.shape[1:-1]
+    taps, tier = w.shape[1:-1], _tier(tier, groups, w.shape[-1], w.shape[0] // groups)
     count = how.results(x.shape[1:-1], taps)
     target = single(out)
     wanted = result_dtype(out_dtype, target, dtype, _mixed(dtype))
@@ -605,6 +655,7 @@ def conv_transpose(
         raise ShapeError(f"w is of {w.shape[0]} channels; takes {x.shape[-1]}, those of x")
     _filters("the result", channels, w, groups)
     _bias(bias, channels, dtype)
+    tier = _tier(tier, groups, w.shape[-1], w.shape[0] // groups)
     taps, image = w.shape[1:-1], []
     for i, size in enumerate(x.shape[1:-1]):
         if more[i] >= max(how.stride[i], how.dilation[i]):
@@ -699,6 +750,7 @@ def conv_dgrad(
     channels = w.shape[-1] * groups
     _filters("the image", channels, w, groups)
     _agrees(dy, how.results(sizes, w.shape[1:-1]), "image", sizes)
+    tier = _tier(tier, groups, w.shape[-1], w.shape[0] // groups)
     target = single(out)
     wanted = result_dtype(out_dtype, target, dtype, _mixed(dtype))
     dx = b.result(_shape(layout, dy.shape[0], sizes, channels), wanted, target)
@@ -776,6 +828,7 @@ def conv_wgrad(
     count = how.results(x.shape[1:-1], sizes)
     _agrees(dy, count, "taps", sizes)
     target, each = single(out), x.shape[-1] // groups
+    tier = _tier(tier, groups, each, dy.shape[-1] // groups)
     wide = "float64" if dtype == "float64" else "float32"
     wanted = result_dtype(out_dtype, target, wide, _mixed(dtype))
     dw = b.result(_shape(layout, dy.shape[-1], sizes, each), wanted, target)

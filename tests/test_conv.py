@@ -212,6 +212,27 @@ def test_depthwise_filters_are_formulas(dtype, activation):
     same_bits(ptxgen.conv_transpose(x, w, bias, **how), y)
 
 
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+@pytest.mark.parametrize("taps", [(2, 2), (3, 1), (4,), (2, 1, 2)])
+def test_patches_are_one_product(dtype, taps):
+    """Transposed, of windows that share nothing."""
+    rng = np.random.default_rng(len(taps))
+    image = tuple(3 * n for n in taps)
+    dy, w = (operand(rng, s, "normal", dtype) for s in ((2, 5, *[3] * len(taps)), (5, 4, *taps)))
+    bias = operand(rng, (4,), "normal", dtype)
+    for how in ({}, {"activation": "silu"}):
+        same_bits(
+            ptxgen.conv_transpose(dy, w, bias, stride=taps, **how),
+            transposed_by_hand(dy, w, bias, image, stride=taps, **how),
+        )
+    got = ptxgen.conv_dgrad(dy, w, image, stride=taps)
+    same_bits(got, transposed_by_hand(dy, w, None, image, stride=taps))
+    b = ProgramBuilder(OPERATIONS)
+    given = (b.input(n, imagined(v.shape, "float32")) for n, v in (("dy", dy), ("w", w)))
+    b.conv_dgrad(*given, image, stride=taps)
+    assert sum("matmul" in str(s.problem) for s in b.steps) == 1
+
+
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("most", [1, 2000, 5000])
 def test_bits_do_not_depend_on_the_pieces(monkeypatch, groups, most):

@@ -95,6 +95,12 @@ class _How:
             found.append((padded - wide) // self.stride[i] + 1)
         return tuple(found)
 
+    def apart(self, image: Sequence[int], taps: Sequence[int], count: Sequence[int]) -> bool:
+        """Whether so many windows are the whole image, and share nothing."""
+        alike = tuple(taps) == self.stride and not any(self.padding) and set(self.dilation) == {1}
+        sizes = zip(image, count, self.stride, strict=True)
+        return alike and all(size == number * step for size, number, step in sizes)
+
 
 def _each(name: str, value: Any, rank: int) -> tuple[int, ...]:
     """A number for each of so many dimensions. Raises ShapeError."""
@@ -408,7 +414,9 @@ def _grouped(
     place = b.permute(b.reshape(last, (rows, groups, each)), (1, 0, 2))
     b.matmul(x, w, transpose_b=True, tier=tier, out=place)
     if bias is not None:
-        last = b.add(last, bias, **({"out_dtype": b.wide(x)} if act else {"out": out}))
+        split = (rows, -1, bias.shape[0])
+        into = {"out_dtype": b.wide(x)} if act else {"out": b.reshape(out, split)}
+        last = b.reshape(b.add(b.reshape(last, split), bias, **into), out.shape)
     if act:
         getattr(b, str(activation))(last, out=out)
 
@@ -569,6 +577,9 @@ def _transposed(
 ) -> None:
     """``target`` [N, *, C] from ``dy`` [N, *, O] and ``w`` [O, *, C / groups]."""
     taps, rank = w.shape[1:-1], len(how.stride)
+    if groups == 1 and how.apart(target.shape[1:-1], taps, dy.shape[1:-1]):
+        _patches(b, dy, w, bias, target, *of)
+        return
     each = w.shape[0] // groups, w.shape[-1]
     split = b.reshape(w, (groups, each[0], *taps, each[1]))
     turned = b.permute(split, (0, rank + 2, *range(2, rank + 2), 1))
@@ -581,6 +592,30 @@ def _transposed(
             part = b.narrow(part, i + 1, *elements[i])
             weight = b.narrow(weight, i + 1, *of_taps[i])
         _product(b, _windows(dy, before, along), weight, bias, part, groups, *of)
+
+
+def _patches(
+    b: Any,
+    dy: Buffer,
+    w: Buffer,
+    bias: Buffer | None,
+    target: Buffer,
+    tier: str,
+    activation: str | None,
+) -> None:
+    """The same where windows share nothing: all taps are products of one launch, and what they
+    give is brought to its places.
+    """
+    taps, count, rank = w.shape[1:-1], dy.shape[1:-1], len(dy.shape) - 2
+    every, rows = prod(taps), prod(dy.shape[:-1])
+    each = b.permute(w, (*range(1, rank + 2), 0))
+    each = b.reshape(b.packed(each), (every, w.shape[-1], w.shape[0]))
+    made = b.empty((rows, every * w.shape[-1]), target.dtype)
+    x = b.expand(b.packed(b.reshape(dy, (rows, dy.shape[-1]))), (every, rows, dy.shape[-1]))
+    _grouped(b, x, each, bias=bias, tier=tier, activation=activation, out=made)
+    along = [_Along(0, n, step, step, 1) for n, step in zip(count, taps, strict=True)]
+    places = _windows(target, [0] * rank, along)
+    b.copied(b.reshape(made, places.shape), places)
 
 
 def _transpose_vjp(b: Builder, at: Backward) -> Gradients:
@@ -691,12 +726,13 @@ def _dgrad_vjp(b: Builder, at: Backward) -> Gradients:
     return found
 
 
-def _agrees(dy: Buffer, count: tuple[int, ...], name: str, sizes: Sequence[int]) -> None:
+def _agrees(dy: Buffer, how: _How, count: tuple[int, ...], name: str, sizes: Sequence[int]) -> None:
     """ShapeError unless ``dy`` [N, *, O] has so many windows."""
     if tuple(dy.shape[1:-1]) != count:
         raise ShapeError(
-            f"dy is of {list(dy.shape[1:-1])} windows; with {name} {list(sizes)} there are "
-            f"{list(count)}"
+            f"dy is of {list(dy.shape[1:-1])} windows; with {name} {list(sizes)}, stride "
+            f"{list(how.stride)}, padding {list(how.padding)} and dilation {list(how.dilation)} "
+            f"there are {list(count)}"
         )
 
 
@@ -749,7 +785,7 @@ def conv_dgrad(
         raise ShapeError(f"w has {w.shape[0]} channels; takes {dy.shape[-1]}, those of dy")
     channels = w.shape[-1] * groups
     _filters("the image", channels, w, groups)
-    _agrees(dy, how.results(sizes, w.shape[1:-1]), "image", sizes)
+    _agrees(dy, how, how.results(sizes, w.shape[1:-1]), "image", sizes)
     tier = _tier(tier, groups, w.shape[-1], w.shape[0] // groups)
     target = single(out)
     wanted = result_dtype(out_dtype, target, dtype, _mixed(dtype))
@@ -826,7 +862,7 @@ def conv_wgrad(
     _divided("x", x.shape[-1], groups)
     _divided("dy", dy.shape[-1], groups)
     count = how.results(x.shape[1:-1], sizes)
-    _agrees(dy, count, "taps", sizes)
+    _agrees(dy, how, count, "taps", sizes)
     target, each = single(out), x.shape[-1] // groups
     tier = _tier(tier, groups, each, dy.shape[-1] // groups)
     wide = "float64" if dtype == "float64" else "float32"

@@ -332,6 +332,12 @@ def test_without_images_or_channels():
     y = ptxgen.conv(none, w[:, :0], bias)
     assert (y == bias[:, None, None]).all() and y.shape == (2, 6, 3, 3)
     assert ptxgen.conv_dgrad(y, w[:, :0], 5).shape == (2, 0, 5, 5)
+    assert not ptxgen.conv_wgrad(x, np.zeros((0, 6, 5, 5), "f4"), 3, padding=1).any()
+    nothing = np.zeros((2, 4, 0), "f4")  # whose padding is there
+    y = ptxgen.conv(nothing, w[:, :, 0, :2], bias, padding=1)
+    assert y.shape == (2, 6, 1) and (y == bias[:, None]).all()
+    assert not ptxgen.conv_wgrad(nothing, y, 2, padding=1).any()
+    assert ptxgen.conv_dgrad(y, w[:, :, 0, :2], 3, stride=4, padding=0).shape == (2, 4, 3)
 
 
 # -- PyTorch --------------------------------------------------------------------------------------
@@ -433,6 +439,22 @@ def test_functions_record_gradients():
     twice = [torch.autograd.grad(sum(v.square().sum() for v in g), (x, w)) for g in (found, same)]
     for one, other in zip(*twice, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-2)
+
+
+def test_operators_are_what_pytorch_asks_of_them():
+    torch = pytest.importorskip("torch")
+    from ptxgen.torch import operators
+
+    torch.manual_seed(0)
+    x, w, dy = (torch.randn(s, requires_grad=True) for s in ((2, 4, 5), (6, 4, 3), (2, 6, 3)))
+    for name, args, how in (
+        ("conv", (x, w), {"padding": [1]}),
+        ("conv_transpose", (dy, w), {"stride": [2]}),
+        ("conv_dgrad", (dy, w), {"image": [5]}),
+        ("conv_wgrad", (x, dy), {"taps": [3]}),
+    ):
+        checked = torch.library.opcheck(operators.operator(OPERATIONS[name]), args, how)
+        assert set(checked.values()) == {"SUCCESS"}, (name, checked)
 
 
 def test_channels_that_lie_last_stay_there():

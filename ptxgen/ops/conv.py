@@ -872,7 +872,7 @@ def conv_wgrad(
         return dw
     place = _last(b, dw, layout)
     made = place if place.contiguous else b.empty(place.shape, wanted)
-    windows = _seen(b, x, how, sizes, count) if x.size else b.reshape(x, (0, *count, *sizes, each))
+    windows = _seen(b, x, how, sizes, count)
     rows = b.reshape(dy, (prod(dy.shape[:-1]), dy.shape[-1]))
     if groups == 1:
         _summed(b, windows, rows, b.reshape(made, (dy.shape[-1], -1)), tier, chain)

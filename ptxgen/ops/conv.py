@@ -259,7 +259,7 @@ def _seen(b: Any, x: Buffer, how: _How, taps: Sequence[int], count: Sequence[int
     return _windows(*_padded(b, x, [along]), along)
 
 
-def _by_group(windows: Buffer, groups: int, rank: int) -> Buffer:
+def _by_group(windows: Buffer, groups: int) -> Buffer:
     """A view [groups, N, *windows, *taps, C / groups]."""
     *outer, channels = windows.shape
     *steps, step = windows.strides
@@ -378,7 +378,7 @@ def _product(
             return
     else:
         weight = readable(b, b.reshape(w, (groups, each, length)))
-        windows = _by_group(windows, groups, rank)
+        windows = _by_group(windows, groups)
         one = partial(_grouped, b, bias=bias, tier=tier, activation=activation)
         found = _matrices(windows, rank, 1)
         if found is not None:
@@ -915,8 +915,7 @@ def _summed_by_group(
     rows, channels = dy.shape
     of_group = (groups, channels // groups, prod(out.shape[1:]))
     out = b.reshape(out, of_group)
-    rank = (len(windows.shape) - 2) // 2
-    split = _by_group(windows, groups, rank)
+    split = _by_group(windows, groups)
     x = b.reshape(b.copied(split), (groups, rows, of_group[2]))
     dy = b.packed(b.permute(b.reshape(dy, (rows, *of_group[:2])), (1, 0, 2)))
     if not chain:

@@ -212,6 +212,19 @@ def test_depthwise_filters_are_formulas(dtype, activation):
     same_bits(ptxgen.conv_transpose(x, w, bias, **how), y)
 
 
+def test_depthwise_filters_are_chains():
+    """Of 16 bits too, whose sums are others on tensor cores."""
+    rng = np.random.default_rng(6)
+    x, w = (operand(rng, s, "normal", "bf16") for s in ((2, 3, 9, 9), (3, 1, 5, 5)))
+    how = {"groups": 3, "out_dtype": "float32"}
+    found = columns(last(x, ""), (5, 5), (1, 1), (0, 0), (1, 1))
+    for c in range(3):
+        rows, own = found[..., c].reshape(50, 25), w[c].reshape(1, 25)
+        y = reference.linear(rows, own, layout="nk", tier="simt", out_dtype="float32")
+        same_bits(ptxgen.conv(x, w, **how)[:, c], y.reshape(2, 5, 5))
+    assert (reference.conv(x, w, **how, tier="tc") != ptxgen.conv(x, w, **how)).any()
+
+
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 @pytest.mark.parametrize("taps", [(2, 2), (3, 1), (4,), (2, 1, 2)])
 def test_patches_are_one_product(dtype, taps):

@@ -212,17 +212,19 @@ def test_depthwise_filters_are_formulas(dtype, activation):
     same_bits(ptxgen.conv_transpose(x, w, bias, **how), y)
 
 
-def test_depthwise_filters_are_chains():
+@pytest.mark.parametrize("taps", [23, 24])  # a formula, a product
+def test_depthwise_filters_are_chains(taps):
     """Of 16 bits too, whose sums are others on tensor cores."""
     rng = np.random.default_rng(6)
-    x, w = (operand(rng, s, "normal", "bf16") for s in ((2, 3, 9, 9), (3, 1, 5, 5)))
+    x, w = (operand(rng, s, "normal", "bf16") for s in ((2, 3, taps + 24), (3, 1, taps)))
+    bias = operand(rng, (3,), "normal", "bf16")
     how = {"groups": 3, "out_dtype": "float32"}
-    found = columns(last(x, ""), (5, 5), (1, 1), (0, 0), (1, 1))
+    found = columns(last(x, ""), (taps,), (1,), (0,), (1,))
     for c in range(3):
-        rows, own = found[..., c].reshape(50, 25), w[c].reshape(1, 25)
-        y = reference.linear(rows, own, layout="nk", tier="simt", out_dtype="float32")
-        same_bits(ptxgen.conv(x, w, **how)[:, c], y.reshape(2, 5, 5))
-    assert (reference.conv(x, w, **how, tier="tc") != ptxgen.conv(x, w, **how)).any()
+        given = found[..., c].reshape(50, taps), w[c].reshape(1, taps), bias[c : c + 1]
+        y = reference.linear(*given, layout="nk", tier="simt", out_dtype="float32")
+        same_bits(ptxgen.conv(x, w, bias, **how)[:, c], y.reshape(2, 25))
+    assert (reference.conv(x, w, bias, **how, tier="tc") != ptxgen.conv(x, w, bias, **how)).any()
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])

@@ -32,8 +32,9 @@ from ptxgen.program.parameters import Out
 
 COLUMNS_MAX = 1 << 28
 """Bytes of the columns that are there at a time, unless a single row of windows takes more."""
-TAPS_MAX = 32
-"""Taps of depthwise filters that are a formula, not a product: one chain is never cut there."""
+TAPS_MAX = 23
+"""Taps of depthwise filters that are a formula, not a product: a kernel takes as many arrays. No
+chain is cut there."""
 FIRST, LAST = "channels_first", "channels_last"
 Channels = Annotated[str, Choice(FIRST, LAST)]
 Steps = Annotated[Any, PerAxis(1)]
@@ -498,7 +499,7 @@ def conv(
     Storage
         Any strides. Padding is one copy; windows are another where no kernel reads them as they
         lie, in pieces of at most 256 MiB. Filters of one tap and stride 1 need none, nor do
-        depthwise ones of up to 32 taps: they are one formula of elements.
+        depthwise ones of up to 23 taps: they are one formula of elements.
     Options
         ``stride``, ``padding``, ``dilation``: a number, or one for each dimension. ``tier``,
         ``activation``, ``out``, ``stream``: as of :func:`ptxgen.linear`.

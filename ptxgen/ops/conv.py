@@ -295,8 +295,10 @@ def _chain(taps: int, biased: bool, activation: str | None) -> Pointwise:
         for x, w in zip(given[:taps], given[taps : 2 * taps], strict=True):
             total = fma(x, w, total)
         total = total + given[-1] if biased else total
-        act = activation not in (None, "none")
-        return getattr(functions, str(activation))(total) if act else total  # type: ignore[no-any-return]
+        if activation not in (None, "none"):
+            total = getattr(functions, str(activation))(total)
+        found: Node = total
+        return found
 
     names = [f"{letter}{j}" for letter in "xw" for j in range(taps)] + ["bias"] * biased
     return Pointwise(lambda **given: formula(*given.values()), "depthwise", tuple(names))

@@ -336,6 +336,79 @@ def _router(d: Draw) -> dict[str, Any]:
     return given | ({"groups": groups, "top_groups": top} if groups > 1 else {})
 
 
+class Convolution:
+    """Sizes of one, and how its windows lie."""
+
+    def __init__(self, d: Draw) -> None:
+        rank = d.one(1, 2, 2, 3)
+        self.d, self.dtype, self.last = d, d.one("f32", "bf16", "f16", "f64"), d.maybe()
+        self.count, self.groups = d.one(1, 2, 3), d.one(1, 1, 1, 2, 3)
+        self.channels = self.groups * d.one(1, 2, 3, 8)
+        self.outs = self.groups * d.one(1, 2, 4)
+        self.taps = tuple(d.one(1, 2, 3) for _ in range(rank))
+        self.how = {
+            "stride": tuple(d.one(1, 1, 2, 3) for _ in range(rank)),
+            "padding": tuple(d.one(0, 1, 2) for _ in range(rank)),
+            "dilation": tuple(d.one(1, 1, 2) for _ in range(rank)),
+        }
+        places = zip(self.taps, *self.how.values(), strict=True)
+        several = [(far * (taps - 1) + 1, step, pad) for taps, step, pad, far in places]
+        more = d.one(0, 1, 3)
+        self.image = tuple(max(wide - 2 * pad, 1) + more for wide, _, pad in several)
+        triples = zip(self.image, several, strict=True)
+        self.windows = tuple((n + 2 * pad - wide) // s + 1 for n, (wide, s, pad) in triples)
+        self.options = self.how | {"groups": self.groups}
+        self.options |= {"layout": "channels_last"} if self.last else {}
+
+    def array(self, lead: int, image: tuple[int, ...], channels: int) -> Any:
+        shape = (lead, *image, channels) if self.last else (lead, channels, *image)
+        return self.d.array(shape, self.dtype)
+
+    def x(self) -> Any:
+        return self.array(self.count, self.image, self.channels)
+
+    def w(self) -> Any:
+        return self.array(self.outs, self.taps, self.channels // self.groups)
+
+    def dy(self) -> Any:
+        return self.array(self.count, self.windows, self.outs)
+
+
+def _ended(d: Draw, c: Convolution, given: dict[str, Any], channels: int) -> dict[str, Any]:
+    given |= d.some("bias", lambda: d.array((channels,), c.dtype)) | c.options
+    if c.dtype != "f64":
+        given |= d.some("activation", d.one("relu", "gelu", "gelu_tanh", "silu"))
+    return given
+
+
+def _conv(d: Draw) -> dict[str, Any]:
+    c = Convolution(d)
+    return _ended(d, c, {"x": c.x(), "w": c.w()}, c.outs)
+
+
+def _conv_transpose(d: Draw) -> dict[str, Any]:
+    c = Convolution(d)
+    given = _ended(d, c, {"x": c.dy(), "w": c.w()}, c.channels)
+    size = [
+        (n - 1) * s - 2 * p + far * (taps - 1) + 1
+        for n, taps, s, p, far in zip(c.windows, c.taps, *c.how.values(), strict=True)
+    ]
+    if min(size) < 1:
+        given["padding"] = 0
+    steps = zip(c.how["stride"], c.how["dilation"], strict=True)
+    return given | d.some("output_padding", tuple(max(pair) - 1 for pair in steps))
+
+
+def _conv_dgrad(d: Draw) -> dict[str, Any]:
+    c = Convolution(d)
+    return {"dy": c.dy(), "w": c.w(), "image": c.image} | c.options
+
+
+def _conv_wgrad(d: Draw) -> dict[str, Any]:
+    c = Convolution(d)
+    return {"x": c.x(), "dy": c.dy(), "taps": c.taps} | c.options | d.some("chain", True)
+
+
 def _embedding(d: Draw) -> dict[str, Any]:
     size = d.size(20, 1)
     weight = d.array((size, d.size(20)), d.one(*FLOATS, "i32", "i64"))
@@ -575,6 +648,8 @@ def operations() -> dict[str, Operation]:
         *(("rms_norm", _norm("weight", "bias")), ("layer_norm", _norm("weight", "bias"))),
         *(("grouped_linear", _grouped), ("grouped_linear_wgrad", _grouped_wgrad)),
         *(("moe_dispatch", _dispatch), ("moe_combine", _combine), ("moe_router", _router)),
+        *(("conv", _conv), ("conv_transpose", _conv_transpose)),
+        *(("conv_dgrad", _conv_dgrad), ("conv_wgrad", _conv_wgrad)),
         *(("embedding", _embedding), ("gather", _gather), ("index_add", _index_add)),
         *(("embedding_backward", _embedding_backward), ("scatter_add", _scatter_add)),
         *(("roll", _roll), ("topk", _topk), ("sample", _sample)),

@@ -757,6 +757,20 @@ MISTAKES = (
         kernel("grouped_wgmma_tn_bf16"),
     ),
     Mistake(
+        "the chain of a convolution's filters is cut within a step of the tensor cores",
+        "ptxgen/ops/conv.py",
+        "unit = 16 // gcd(each, 16)",
+        "unit = 1",
+        tests("test_conv.py", "depend_on_the_pieces"),
+    ),
+    Mistake(
+        "depthwise filters of 16 bits are products on tensor cores",
+        "ptxgen/ops/conv.py",
+        'return "simt" if tier == "auto" and groups > 1 and each == (1, 1) else tier',
+        "return tier",
+        tests("test_conv.py", "depthwise_filters_are_chains"),
+    ),
+    Mistake(
         "equal integers of two sorted runs change places",
         TEMPLATE + "moves/order.cu.j2",
         "if (runs[middle] < key || (run < mine && runs[middle] == key))",

@@ -38,6 +38,7 @@ YES, NO = "✓", "–"
 TITLES = {
     "products": "Products",
     "grouped": "Products",
+    "conv": "Convolutions",
     "moe": "Experts",
     "nf4": "Quantised",
     "int4": "Quantised",
@@ -75,10 +76,14 @@ NUMBERS = {
     "axis": 0,
     "start": 1,
     "length": 2,
+    "image": 7,
+    "taps": 1,
     "shape": (4, 4, 4),
     "widths": [(1, 1), (0, 1)],
 }
 """Arguments that are not arrays."""
+NAMED = ("k", "rows", "shifts", "count", "image", "taps")
+"""Those of functions of tensors."""
 
 
 class Operation(NamedTuple):
@@ -192,9 +197,7 @@ def tensors(operation: Operation, dtype: str) -> tuple[Callable[..., Any], list[
         for n, v in operation.arguments(dtype, optional).items()
         if n not in by_place or by_place[n].kind is not inspect.Parameter.KEYWORD_ONLY
     }
-    options = {
-        n: v for n, v in given.items() if n in ("k", "rows", "shifts", "count") and type(v) is int
-    }
+    options = {n: v for n, v in given.items() if n in NAMED and type(v) is int}
     return call, [v for n, v in given.items() if n not in options], options
 
 

@@ -286,6 +286,24 @@ class Integers(Option):
 
 
 @dataclass(frozen=True)
+class PerAxis(Option):
+    """A whole number from ``least`` to ``most``, or one for each dimension of an image."""
+
+    least: int = 0
+    most: int = 1 << 16
+    schema = "SymInt[]"
+    shown = "int | Sequence[int]"
+
+    def read(self, name: str, value: Any) -> tuple[int, ...]:
+        several = isinstance(value, tuple | list)
+        found = [whole(v) for v in (value if several else [value])]
+        if not found or any(v is None or not self.least <= v <= self.most for v in found):
+            takes = f"an integer from {self.least} to {self.most}, or one for each dimension"
+            raise OptionError(f"{name} is {_shown(value)}; takes {takes}")
+        return tuple(v for v in found if v is not None)
+
+
+@dataclass(frozen=True)
 class KernelName(Option):
     """The name of a kernel, or None."""
 

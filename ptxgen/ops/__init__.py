@@ -28,6 +28,7 @@ __all__ = ["OPERATIONS", "register"]
 MODULES = (
     "attention",
     "attention_grad",
+    "conv",
     "grouped",
     "indexing",
     "int4",

@@ -24,9 +24,11 @@ from ptxgen.numerics.formula import where
 from ptxgen.numerics.grouped import GROUPS_MAX
 from ptxgen.numerics.select import K_MAX
 from ptxgen.ops import OPERATIONS
+from ptxgen.ops.conv import window_rows
 from ptxgen.ops.grouped import TIERS
 from ptxgen.ops.norms import group_norm_gradients, group_norm_kept
 from ptxgen.ops.pointwise import Pointwise
+from ptxgen.ops.products import bias_gradient
 from ptxgen.ops.views import readable, rows_apart
 from ptxgen.program.operation import Op
 from ptxgen.torch.functional import NAMES, accumulated, check_batches, matmul
@@ -355,6 +357,95 @@ def _group_norm_backward(
     return tuple(found.get(n) for n in names)
 
 
+# -- convolutions ---------------------------------------------------------------------------
+def _lies_last(x: Any) -> bool:
+    """Whether the channels of an image lie last, as PyTorch's results do then."""
+    order = (0, *range(2, len(x.shape)), 1)
+    return len(x.shape) > 3 and not x.contiguous and x.permuted(order).contiguous
+
+
+def _windowed(b: Any, given: Sequence[Any]) -> tuple[list[Any], str]:
+    """Images and filters of one dtype, and how they lie; where channels lie last, views that say
+    so.
+    """
+    if any(x.dtype != given[0].dtype for x in given) or given[0].dtype not in DTYPES:
+        raise Left(UNKNOWN)
+    if not 3 <= len(given[0].shape) <= 5:
+        raise Left(UNKNOWN)
+    if any(map(_lies_last, given)):
+        return [b.move(x, 1, -1) for x in given], "channels_last"
+    return list(given), "channels_first"
+
+
+def _convolution(
+    b: Any, tier: str, x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
+    transposed: bool, output_padding: Any, groups: int, *_: Any,
+) -> Any:  # fmt: skip
+    (x, w), layout = _windowed(b, (x, w))
+    of = {"stride": stride, "padding": padding, "dilation": dilation}
+    of |= {"groups": groups, "layout": layout, "tier": tier}
+    if transposed:
+        of["output_padding"] = output_padding
+    y = (b.conv_transpose if transposed else b.conv)(x, w, b.packed(bias), **of)
+    return b.move(y, -1, 1) if layout == "channels_last" else y
+
+
+def _convolution_backward(
+    b: Any, tier: str, dy: Any, x: Any, w: Any, bias_sizes: Any, stride: Any, padding: Any,
+    dilation: Any, transposed: bool, output_padding: Any, groups: int, mask: Any,
+) -> Any:  # fmt: skip
+    (x, w, dy), layout = _windowed(b, (x, w, dy))
+    last = layout == "channels_last"
+    of = {"stride": stride, "padding": padding, "dilation": dilation}
+    of |= {"groups": groups, "layout": layout, "tier": tier}
+    dx = dw = db = None
+
+    def sizes(v: Any) -> Any:
+        return v.shape[1:-1] if last else v.shape[2:]
+
+    if mask[0]:
+        dx = b.conv(dy, w, **of) if transposed else b.conv_dgrad(dy, w, sizes(x), **of)
+    if mask[1]:
+        image, other = (dy, x) if transposed else (x, dy)
+        dw = b.conv_wgrad(image, other, sizes(w), **of, out_dtype=w.dtype)
+    if mask[2]:
+        db = bias_gradient(b, window_rows(b, dy, layout), dy.dtype)
+    if last:
+        dx, dw = (None if v is None else b.move(v, -1, 1) for v in (dx, dw))
+    return dx, dw, db
+
+
+def _cudnn_convolution(
+    b: Any, tier: str, x: Any, w: Any, padding: Any, stride: Any, dilation: Any, groups: int,
+    *_: Any,
+) -> Any:  # fmt: skip
+    return _convolution(b, tier, x, w, None, stride, padding, dilation, False, 0, groups)
+
+
+def _cudnn_convolution_transpose(
+    b: Any, tier: str, x: Any, w: Any, padding: Any, output_padding: Any, stride: Any,
+    dilation: Any, groups: int, *_: Any,
+) -> Any:  # fmt: skip
+    how = stride, padding, dilation, True, output_padding, groups
+    return _convolution(b, tier, x, w, None, *how)
+
+
+def _depthwise(
+    b: Any, tier: str, x: Any, w: Any, size: Any, bias: Any, stride: Any, padding: Any,
+    dilation: Any,
+) -> Any:  # fmt: skip
+    how = stride, padding, dilation, False, 0, x.shape[1]
+    return _convolution(b, tier, x, w, bias, *how)
+
+
+def _dilated(
+    b: Any, tier: str, x: Any, w: Any, size: Any, bias: Any, stride: Any, padding: Any,
+    dilation: Any = 1,
+) -> Any:  # fmt: skip
+    """The operators behind convolutions that cuDNN does not take."""
+    return _convolution(b, tier, x, w, bias, stride, padding, dilation, False, 0, 1)
+
+
 # -- order, indices ---------------------------------------------------------------------------
 def _sort(tier: str, x: Any, dim: int = -1, descending: bool = False, *, stable: Any = True) -> Any:
     """Of equals the first comes first, whichever kernel sorts."""
@@ -644,6 +735,17 @@ LOWERED: Final[dict[str, Serve]] = {
     "native_group_norm_backward": _group_norm_backward,
     "_fused_rms_norm": _norm("rms_norm"),
     "_fused_rms_norm_backward": _norm_backward("rms_norm", 1),
+    "convolution": _convolution,
+    "_convolution": _convolution,
+    "convolution_backward": _convolution_backward,
+    "cudnn_convolution": _cudnn_convolution,
+    "cudnn_convolution_transpose": _cudnn_convolution_transpose,
+    "_conv_depthwise2d": _depthwise,
+    "conv_depthwise3d": _depthwise,
+    "_slow_conv2d_forward": _dilated,
+    "slow_conv3d_forward": _dilated,
+    "slow_conv_dilated2d": _dilated,
+    "slow_conv_dilated3d": _dilated,
     "topk": _topk,
     "cumsum": _cumsum,
     "embedding_dense_backward": _embedding_backward,

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from ptxgen.numerics.option import DtypeName, Integers
+from ptxgen.numerics.option import DtypeName, Integers, PerAxis
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.program.buffer import Buffer, imagined
@@ -51,6 +51,8 @@ def shown(op: Op, given: Mapping[str, Any]) -> Any:
             arrays.append(value)
         elif _is_option(p):
             named[p.name] = [n for pair in value for n in pair] if _in_pairs(p) else value
+            if isinstance(p.option, PerAxis) and isinstance(value, int):
+                named[p.name] = [value]
             if isinstance(p.option, DtypeName) and isinstance(value, str):
                 named[p.name] = getattr(torch, value)
     found = made(*arrays, **named)
@@ -308,6 +310,7 @@ def _option(p: Parameter, name: str = "") -> str:
     if p.default is None:
         return f"{kind}? {name}=None"
     text = f'"{p.default}"' if isinstance(p.default, str) else str(p.default)
+    text = f"[{text}]" if isinstance(p.option, PerAxis) and isinstance(p.default, int) else text
     return f"{kind} {name}={text}"
 
 

@@ -1,0 +1,930 @@
+"""Convolutions: a product of the windows of an image, and what follows from that.
+
+Images are brought to ``[N, *, C]``, filters to ``[O, *, C / groups]``: views. Their windows are a
+view, too, of overlapping strides, and its rows are what ``linear`` is given: as they lie, where
+kernels read that, else as a copy (the columns), of which there is one of bounded size at a time.
+A row's bits do not depend on the others, so not on how they are cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import product
+from math import gcd, prod
+from typing import Annotated, Any
+
+from ptxgen.errors import DtypeError, OptionError, ShapeError
+from ptxgen.numerics import functions
+from ptxgen.numerics.dtype import BYTES, DTYPES
+from ptxgen.numerics.formula import Node, fma
+from ptxgen.numerics.option import Activation, Bool, Choice, Dtype, Integer, PerAxis, Tier
+from ptxgen.numerics.signature import DIM_MAX, Signature
+from ptxgen.ops.gradients import through_activation
+from ptxgen.ops.pointwise import Pointwise
+from ptxgen.ops.products import bias_gradient
+from ptxgen.ops.views import check_dtype, readable, result_dtype, single
+from ptxgen.program.buffer import Buffer
+from ptxgen.program.build import Builder, ProgramBuilder
+from ptxgen.program.operation import Backward, Gradients, op
+from ptxgen.program.parameters import Out
+
+COLUMNS_MAX = 1 << 28
+"""Bytes of the columns that are there at a time, unless a single row of windows takes more."""
+TAPS_MAX = 23
+"""Taps of depthwise filters that are a formula, not a product: a kernel takes as many arrays. No
+chain is cut there."""
+FIRST, LAST = "channels_first", "channels_last"
+Channels = Annotated[str, Choice(FIRST, LAST)]
+Steps = Annotated[Any, PerAxis(1)]
+Padding = Annotated[Any, PerAxis(0)]
+Sizes = Annotated[Any, PerAxis(1, DIM_MAX)]
+Groups = Annotated[int, Integer(1, DIM_MAX)]
+
+
+def _signature(name: str, first: tuple[str, str, str], *others: str) -> Signature:
+    """Of images; ``first``: the arguments that are an image, the filter, and the result."""
+    image, second, out = first
+    forms = {
+        FIRST: {"x": "B C H W", "y": "B O P Q", "w": "O C R T", "wt": "C O R T"},
+        LAST: {"x": "B H W C", "y": "B P Q O", "w": "O R T C", "wt": "C R T O"},
+    }
+    kinds = dict(pair.split(":") for pair in (image, second, out))
+    names = [n for n in kinds if n != "out"]
+    made = {
+        how: {n: of[kind] for n, kind in kinds.items()} | dict.fromkeys(others, "O")
+        for how, of in forms.items()
+    }
+    sizes = [d for n in names for d in made[FIRST][n].split()]
+    return Signature(
+        name,
+        (*names, *others),
+        ("out",),
+        made,
+        tuple(dict.fromkeys(sizes)),
+        optional=frozenset(others),
+    )
+
+
+CONV = _signature("conv", ("x:x", "w:w", "out:y"), "bias")
+TRANSPOSE = _signature("conv_transpose", ("x:x", "w:wt", "out:y"), "bias")
+DGRAD = _signature("conv_dgrad", ("dy:y", "w:w", "out:x"))
+WGRAD = _signature("conv_wgrad", ("x:x", "dy:y", "out:w"))
+
+
+# -- sizes ----------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _How:
+    """How windows lie: a number for each dimension."""
+
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+    def results(self, image: Sequence[int], taps: Sequence[int]) -> tuple[int, ...]:
+        """How many windows of so many taps there are in an image. Raises ShapeError."""
+        found = []
+        for i, (size, count) in enumerate(zip(image, taps, strict=True)):
+            padded, wide = size + 2 * self.padding[i], self.dilation[i] * (count - 1) + 1
+            if wide > padded:
+                raise ShapeError(
+                    f"w has {count} taps along dimension {i} of the image, with dilation "
+                    f"{self.dilation[i]} over {wide} elements; x has {size}, with padding "
+                    f"{padded}: takes filters that are no larger"
+                )
+            found.append((padded - wide) // self.stride[i] + 1)
+        return tuple(found)
+
+    def apart(self, image: Sequence[int], taps: Sequence[int], count: Sequence[int]) -> bool:
+        """Whether so many windows are the whole image, and share nothing."""
+        alike = tuple(taps) == self.stride and not any(self.padding) and set(self.dilation) == {1}
+        sizes = zip(image, count, self.stride, strict=True)
+        return alike and all(size == number * step for size, number, step in sizes)
+
+
+def _each(name: str, value: Any, rank: int) -> tuple[int, ...]:
+    """A number for each of so many dimensions. Raises ShapeError."""
+    several = (value,) if isinstance(value, int) else tuple(value)
+    if len(several) == 1:
+        return several * rank
+    if len(several) != rank:
+        raise ShapeError(
+            f"{name} is {list(several)}; takes a number, or {rank}: one for each dimension of the "
+            "image"
+        )
+    return several
+
+
+def _how(rank: int, stride: Any, padding: Any, dilation: Any) -> _How:
+    return _How(
+        _each("stride", stride, rank),
+        _each("padding", padding, rank),
+        _each("dilation", dilation, rank),
+    )
+
+
+def _rank(**arrays: Buffer) -> int:
+    """The dimensions of an image. Raises ShapeError."""
+    (first, x), *others = arrays.items()
+    if not 3 <= len(x.shape) <= 5:
+        raise ShapeError(
+            f"{first} has shape {list(x.shape)}; takes 3, 4 or 5 dimensions: those of the batch "
+            "and of channels, and 1, 2 or 3 of images"
+        )
+    for name, other in others:
+        if len(other.shape) != len(x.shape):
+            raise ShapeError(
+                f"{name} has shape {list(other.shape)}; takes {len(x.shape)} dimensions, as "
+                f"{first} has"
+            )
+    return len(x.shape) - 2
+
+
+def _dtypes(**arrays: Buffer) -> str:
+    """The dtype of operands, which is that of the first. Raises DtypeError."""
+    (first, x), *others = arrays.items()
+    check_dtype(first, x.dtype, tuple(DTYPES))
+    for name, other in others:
+        if other.dtype != x.dtype:
+            raise DtypeError(f"{name} has dtype {other.dtype}; takes {x.dtype}, that of {first}")
+    return x.dtype
+
+
+def _mixed(dtype: str) -> tuple[str, ...]:
+    """The dtypes of bias and result, that of the operands first."""
+    return (dtype, "float32") if BYTES[dtype] == 2 else (dtype,)
+
+
+def _last(b: Any, x: Any, layout: str) -> Any:
+    """A view with channels last."""
+    return b.move(x, 1, -1) if layout == FIRST else x
+
+
+def _shape(layout: str, lead: int, image: Sequence[int], channels: int) -> tuple[int, ...]:
+    return (lead, channels, *image) if layout == FIRST else (lead, *image, channels)
+
+
+def _divided(name: str, count: int, groups: int) -> None:
+    if count % groups:
+        raise ShapeError(f"{name} has {count} channels; takes a multiple of groups, {groups}")
+
+
+def _filters(x: str, channels: int, w: Buffer, groups: int) -> None:
+    """ShapeError unless ``w`` [O, *, C] is of so many channels in groups."""
+    _divided(x, channels, groups)
+    _divided("w", w.shape[0], groups)
+    if w.shape[-1] * groups != channels:
+        raise ShapeError(
+            f"w is of {w.shape[-1]} channels a group; takes {channels // groups}, as {x} has "
+            f"{channels} in {groups} groups"
+        )
+    if 0 in w.shape[1:-1]:
+        raise ShapeError(f"w has {list(w.shape[1:-1])} taps; takes 1 or more along each dimension")
+
+
+def _bias(bias: Buffer | None, count: int, dtype: str) -> None:
+    if bias is None:
+        return
+    if bias.shape != (count,):
+        raise ShapeError(f"bias has shape {list(bias.shape)}; takes [{count}], one a channel")
+    check_dtype("bias", bias.dtype, _mixed(dtype))
+
+
+def _tier(tier: str, groups: int, *each: int) -> str:
+    """What "auto" is: of depthwise filters the FMA units', as tensor cores would have nothing to
+    share. ``each``: the channels and outputs of a group.
+    """
+    return "simt" if tier == "auto" and groups > 1 and each == (1, 1) else tier
+
+
+# -- windows --------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Along:
+    """Windows along one dimension: the j-th of ``taps`` of the i-th of ``count`` windows is at
+    ``first + i * step + j * apart``.
+    """
+
+    first: int
+    count: int
+    step: int
+    taps: int
+    apart: int
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first place and the last one."""
+        if not self.taps:
+            return 0, 0
+        side, reach = (self.taps - 1) * self.apart, (self.count - 1) * self.step
+        return self.first + min(side, 0), self.first + reach + max(side, 0)
+
+
+def _padded(b: Any, x: Buffer, several: Sequence[Sequence[_Along]]) -> tuple[Buffer, list[int]]:
+    """``x`` [N, *, C] with zeros around it, so that it has all windows of ``several``; and how many
+    there are before it along each dimension. ``x`` itself where it has them.
+    """
+    widths = []
+    for size, each in zip(x.shape[1:-1], zip(*several, strict=True), strict=True):
+        lows, highs = zip(*(a.span for a in each), strict=True)
+        low, high = min(lows), max(highs)
+        widths.append((max(-low, 0), max(high - size + 1, 0)))
+    if any(map(any, widths)):
+        x = b.pad(x, [(0, 0), *widths, (0, 0)])
+    return x, [low for low, _ in widths]
+
+
+def _windows(x: Buffer, before: Sequence[int], along: Sequence[_Along]) -> Buffer:
+    """A view [N, *windows, *taps, C] of what :func:`_padded` returns."""
+    own = list(zip(x.strides[1:-1], before, along, strict=True))
+    start = sum((low + a.first) * step for step, low, a in own)
+    return replace(
+        x,
+        shape=(x.shape[0], *(a.count for a in along), *(a.taps for a in along), x.shape[-1]),
+        strides=(
+            x.strides[0],
+            *(a.step * step for step, _, a in own),
+            *(a.apart * step for step, _, a in own),
+            x.strides[-1],
+        ),
+        offset=x.offset + start * x.itemsize,
+    )
+
+
+def _seen(b: Any, x: Buffer, how: _How, taps: Sequence[int], count: Sequence[int]) -> Buffer:
+    """The windows [N, *windows, *taps, C] of an image."""
+    along = [
+        _Along(-how.padding[i], count[i], how.stride[i], taps[i], how.dilation[i])
+        for i in range(len(count))
+    ]
+    return _windows(*_padded(b, x, [along]), along)
+
+
+def _by_group(windows: Buffer, groups: int) -> Buffer:
+    """A view [groups, N, *windows, *taps, C / groups]."""
+    *outer, channels = windows.shape
+    *steps, step = windows.strides
+    each = channels // groups
+    return windows.laid((groups, *outer, each), (each * step, *steps, step))
+
+
+def _matrices(windows: Buffer, rank: int, lead: int) -> Buffer | None:
+    """The rows of windows of images of ``rank`` dimensions, [..., M, K] with ``lead`` dimensions
+    before, if products read them as they lie: along stride 1, or turned. Rows of 16 bits that
+    overlap are none: TMA may refuse them.
+    """
+    cut = len(windows.shape) - rank - 1
+    outer, columns = windows.shape[:lead], prod(windows.shape[cut:])
+    rows = prod(windows.shape[lead:cut])
+    found = windows.reshaped((*outer, rows, columns))
+    if found is None or columns == 0:
+        return found
+    down, along = found.strides[-2:]
+    least = columns if windows.itemsize == 2 else 1
+    if (along == 1 or columns == 1) and (down >= least or rows == 1):
+        return found
+    return found if (down == 1 or rows == 1) and (along >= rows or columns == 1) else None
+
+
+@cache
+def _chain(taps: int, biased: bool, activation: str | None) -> Pointwise:
+    """The contract ``fma`` of one channel, in a formula: of 16 bits in f32."""
+
+    def formula(*given: Node) -> Node:
+        total: Any = 0.0
+        for x, w in zip(given[:taps], given[taps : 2 * taps], strict=True):
+            total = fma(x, w, total)
+        total = total + given[-1] if biased else total
+        if activation not in (None, "none"):
+            total = getattr(functions, str(activation))(total)
+        found: Node = total
+        return found
+
+    names = [f"{letter}{j}" for letter in "xw" for j in range(taps)] + ["bias"] * biased
+    return Pointwise(lambda **given: formula(*given.values()), "depthwise", tuple(names))
+
+
+def _depthwise(
+    b: Any, windows: Buffer, w: Buffer, bias: Buffer | None, target: Buffer, activation: str | None
+) -> None:
+    """Depthwise filters: a channel's window times its own taps, with nothing copied."""
+    vectors = [] if bias is None else [bias]
+    pairs = []
+    for at in product(*map(range, w.shape[1:-1])):
+        x, own = windows, b.squeeze(w, -1)
+        for j in reversed(at):
+            x, own = x.one(-2, j), own.one(-1, j)
+        pairs.append((x, own))
+    xs, ws = zip(*pairs, strict=True)
+    formula = _chain(len(pairs), bias is not None, activation)
+    b.call(formula, *xs, *ws, *vectors, out=target, out_dtype=target.dtype)
+
+
+# -- products -------------------------------------------------------------------------------------
+def _pieces(lead: Sequence[int], nbytes: int) -> Iterator[tuple[int, int, int, int]]:
+    """Windows [N, P, ...] in pieces that take no more than may be there at a time: from which image
+    how many, and from where along P how many. ``nbytes``: of one window.
+    """
+    count, down, *rest = lead
+    row = max(prod(rest) * nbytes, 1)
+    images = COLUMNS_MAX // max(row * down, 1)
+    if images:
+        for start in range(0, count, images):
+            yield start, min(images, count - start), 0, down
+        return
+    rows = max(COLUMNS_MAX // row, 1)
+    for image in range(count):
+        for start in range(0, down, rows):
+            yield image, 1, start, min(rows, down - start)
+
+
+def _product(
+    b: Any,
+    windows: Buffer,
+    w: Buffer,
+    bias: Buffer | None,
+    target: Buffer,
+    groups: int,
+    tier: str,
+    activation: str | None,
+) -> None:
+    """``activation(windows · wᵀ + bias)`` of each group, in ``target`` [N, *windows, O]; ``w``
+    [O, *taps, C / groups].
+    """
+    rank, channels = len(target.shape) - 2, target.shape[-1]
+    alone = groups == channels > 1 and w.shape[-1] == 1 and 0 < w.size <= TAPS_MAX * channels
+    if alone and (tier == "simt" or BYTES[windows.dtype] > 2):
+        _depthwise(b, windows, w, bias, target, activation)
+        return
+    rows = prod(target.shape[:-1])
+    flat = target.reshaped((rows, channels))
+    even = flat is not None and (rows == 1 or flat.strides[0] >= channels)
+    if flat is None or not even or (channels > 1 and flat.strides[1] != 1):
+        made = b.empty(target.shape, target.dtype)
+        how = groups, tier, activation
+        _product(b, windows, w, bias, made, *how)
+        b.copied(made, target)
+        return
+    plain = bias is None and activation in (None, "none")
+    length, each = prod(w.shape[1:]), channels // groups
+    if groups == 1:
+        weight = readable(b, b.reshape(w, (channels, length)))
+        one = partial(b.linear, bias=bias, layout="nk", tier=tier, activation=activation)
+        found = _matrices(windows, rank, 0)
+        if found is not None:
+            one(found, weight, out=flat)
+            return
+        found = _matrices(windows, rank, 1) if plain else None
+        if found is not None:
+            out = b.reshape(flat, (*found.shape[:2], channels))
+            b.matmul(found, weight, transpose_b=True, tier=tier, out=out)
+            return
+    else:
+        weight = readable(b, b.reshape(w, (groups, each, length)))
+        windows = _by_group(windows, groups)
+        one = partial(_grouped, b, bias=bias, tier=tier, activation=activation)
+        found = _matrices(windows, rank, 1)
+        if found is not None:
+            one(found, weight, out=flat)
+            return
+    at = 0 if groups == 1 else 1
+    for image, images, start, down in _pieces(
+        target.shape[:-1], length * groups * windows.itemsize
+    ):
+        part = b.narrow(b.narrow(windows, at, image, images), at + 1, start, down)
+        place = b.narrow(b.narrow(target, 0, image, images), 1, start, down)
+        count = prod(place.shape[:-1])
+        shape = (count, length) if groups == 1 else (groups, count, length)
+        one(b.reshape(b.copied(part), shape), weight, out=b.reshape(place, (count, channels)))
+
+
+def _grouped(
+    b: Any,
+    x: Buffer,
+    w: Buffer,
+    *,
+    bias: Buffer | None,
+    tier: str,
+    activation: str | None,
+    out: Buffer,
+) -> None:
+    """``linear`` of each group, from x [G, M, K] and w [G, N, K] to [M, G N]: the products are one
+    launch, and what ``linear`` does behind its sum is done to it in the wide dtype.
+    """
+    groups, rows, each = x.shape[0], x.shape[1], w.shape[1]
+    act = activation not in (None, "none")
+    last = out if bias is None and not act else b.empty(out.shape, b.wide(x))
+    place = b.permute(b.reshape(last, (rows, groups, each)), (1, 0, 2))
+    b.matmul(x, w, transpose_b=True, tier=tier, out=place)
+    if bias is not None:
+        split = (rows, -1, bias.shape[0])
+        into = {"out_dtype": b.wide(x)} if act else {"out": b.reshape(out, split)}
+        last = b.reshape(b.add(b.reshape(last, split), bias, **into), out.shape)
+    if act:
+        getattr(b, str(activation))(last, out=out)
+
+
+# -- forward --------------------------------------------------------------------------------------
+_OPTIONS = ("stride", "padding", "dilation", "groups", "layout", "tier")
+
+
+def window_rows(b: Any, dy: Any, layout: str) -> Any:
+    """The gradient of a result as rows, one a window."""
+    dy = _last(b, dy, layout)
+    return b.packed(b.reshape(dy, (prod(dy.shape[:-1]), dy.shape[-1])))
+
+
+def _image(x: Any, layout: str) -> tuple[int, ...]:
+    return tuple(x.shape[2:] if layout == FIRST else x.shape[1:-1])
+
+
+def _wgrad(b: Builder, x: Any, dy: Any, like: Any, of: Mapping[str, Any]) -> Any:
+    """``conv_wgrad`` rounded once to the dtype of the filters ``like``."""
+    taps = _image(like, of["layout"])
+    return b.conv_wgrad(x, dy, taps, **of, out_dtype=b.dtype(like))
+
+
+def _conv_vjp(b: Builder, at: Backward) -> Gradients:
+    """dx by ``conv_dgrad``, dW by ``conv_wgrad``, the bias's as that of ``linear``."""
+    x, w, bias = (at[n] for n in ("x", "w", "bias"))
+    of, found = at.only(*_OPTIONS), {}
+    dy = through_activation(b, at, partial(b.conv, x, w, bias, **of))
+    if "x" in at.needs:
+        found["x"] = b.conv_dgrad(dy, w, _image(x, of["layout"]), **of)
+    if "w" in at.needs:
+        found["w"] = _wgrad(b, x, dy, w, of)
+    if "bias" in at.needs:
+        found["bias"] = bias_gradient(b, window_rows(b, dy, of["layout"]), b.dtype(bias))
+    return found
+
+
+@op(forms=CONV, vjp=_conv_vjp)
+def conv(
+    b: ProgramBuilder,
+    x: Buffer,
+    w: Buffer,
+    bias: Buffer | None = None,
+    *,
+    stride: Steps = 1,
+    padding: Padding = 0,
+    dilation: Steps = 1,
+    groups: Groups = 1,
+    activation: Activation = None,
+    layout: Channels = "channels_first",
+    tier: Tier = "auto",
+    out: Out = None,
+    out_dtype: Dtype = None,
+) -> Buffer:
+    """``y = activation(w ⋆ x + bias)``: a convolution of 1, 2 or 3 dimensions, batch-invariant.
+
+    It is a cross-correlation, as PyTorch's. Before the activation ``y[n, o, p]`` is the sum over
+    j and c of ``x[n, c, p * stride + j * dilation - padding] * w[o, c, j]``, plus ``bias[o]``. p
+    and j are places in images and filters. Elements that lie outside the image are +0.0. With
+    ``groups`` an output's channels c are those of its group.
+
+    Shapes
+        ``x`` ``[N, C, *]``; ``w`` ``[O, C / groups, *]``; ``bias`` ``[O]``; the result
+        ``[N, O, *]``, with ``(size + 2 * padding - dilation * (taps - 1) - 1) // stride + 1``
+        elements along a dimension of the image. With ``layout="channels_last"`` they are
+        ``[N, *, C]``, ``[O, *, C / groups]`` and ``[N, *, O]``, which lie as kernels read them.
+    Dtypes
+        float32, bfloat16, float16 or float64, the same for x and w, and so the result. Where these
+        have 16 bits, ``bias`` may be float32, and so may the result, if ``out`` or ``out_dtype``
+        say so.
+    Order
+        A window is a row of ``K = taps * C / groups`` numbers, filter positions ascending (the last
+        dimension fastest), of each its channels ascending. The result has the bits that
+        :func:`ptxgen.linear` gives these rows, with each group's filters as its weight. So a window
+        depends on its own elements alone: on no other image, and not on the layout. Where groups
+        have one channel and one output (depthwise filters), ``tier="auto"`` is ``"simt"``.
+        :func:`ptxgen.reference.conv` returns the same bits.
+    Storage
+        Any strides. Padding is one copy; windows are another where no kernel reads them as they
+        lie, in pieces of at most 256 MiB. Filters of one tap and stride 1 need none, nor do
+        depthwise ones of up to 23 taps: they are one formula of elements.
+    Options
+        ``stride``, ``padding``, ``dilation``: a number, or one for each dimension. ``tier``,
+        ``activation``, ``out``, ``stream``: as of :func:`ptxgen.linear`.
+    Errors
+        ShapeError (filters larger than the padded image, channels that groups do not divide),
+        DtypeError, OptionError, DeviceError, GradError or CompileError, before anything is launched
+        or written.
+    Source
+        ``ptxgen/ops/conv.py``.
+
+    >>> import numpy, ptxgen
+    >>> x, w = numpy.arange(4, dtype="f4").reshape(1, 1, 4), numpy.ones((1, 1, 3), "f4")
+    >>> ptxgen.reference.conv(x, w, padding=1)
+    array([[[1., 3., 6., 5.]]], dtype=float32)
+    """
+    rank, dtype = _rank(x=x, w=w), _dtypes(x=x, w=w)
+    how = _how(rank, stride, padding, dilation)
+    x, w = _last(b, x, layout), _last(b, w, layout)
+    _filters("x", x.shape[-1], w, groups)
+    _bias(bias, w.shape[0], dtype)
+    taps, tier = w.shape[1:-1], _tier(tier, groups, w.shape[-1], w.shape[0] // groups)
+    count = how.results(x.shape[1:-1], taps)
+    target = single(out)
+    wanted = result_dtype(out_dtype, target, dtype, _mixed(dtype))
+    _activated(activation, dtype)
+    y = b.result(_shape(layout, x.shape[0], count, w.shape[0]), wanted, target)
+    if b.abstract or y.size == 0:
+        return y
+    given = _seen(b, x, how, taps, count), w, b.packed(bias), _last(b, y, layout)
+    _product(b, *given, groups, tier, activation)
+    return y
+
+
+def _activated(activation: str | None, dtype: str) -> None:
+    if activation not in (None, "none") and dtype == "float64":
+        raise OptionError(f"activation is {activation!r}; of float64 takes None")
+
+
+# -- transposed -----------------------------------------------------------------------------------
+def _phases(
+    how: _How, image: Sequence[int], taps: Sequence[int], count: Sequence[int]
+) -> Iterator[tuple[list[tuple[int, int, int]], list[tuple[int, int, int]], list[_Along]]]:
+    """What elements of an image come of, by their remainders by the stride: along each dimension
+    (start, number, step) of the elements, and of the taps that reach them, and where in the
+    results these find what they weigh.
+    """
+    each: list[list[Any]] = []
+    for i, size in enumerate(image):
+        step, shift, far = how.stride[i], how.padding[i], how.dilation[i]
+        unit = step // gcd(step, far)
+        found = []
+        for start in range(min(step, size)):
+            number = -(-(size - start) // step)
+            own = [j for j in range(min(unit, taps[i])) if (start + shift - j * far) % step == 0]
+            if own:
+                (j,) = own
+                several, first = -(-(taps[i] - j) // unit), (start + shift - j * far) // step
+                along = _Along(first, number, 1, several, -far * unit // step)
+            else:
+                j, several, along = 0, 0, _Along(0, number, 1, 0, 0)
+            found.append(((start, number, step), (j, several, unit), along))
+        each.append(found)
+    for chosen in product(*each):
+        yield [c[0] for c in chosen], [c[1] for c in chosen], [c[2] for c in chosen]
+
+
+def _transposed(
+    b: Any,
+    dy: Buffer,
+    w: Buffer,
+    bias: Buffer | None,
+    target: Buffer,
+    how: _How,
+    groups: int,
+    *of: Any,
+) -> None:
+    """``target`` [N, *, C] from ``dy`` [N, *, O] and ``w`` [O, *, C / groups]."""
+    taps, rank = w.shape[1:-1], len(how.stride)
+    if groups == 1 and how.apart(target.shape[1:-1], taps, dy.shape[1:-1]):
+        _patches(b, dy, w, bias, target, *of)
+        return
+    each = w.shape[0] // groups, w.shape[-1]
+    split = b.reshape(w, (groups, each[0], *taps, each[1]))
+    turned = b.permute(split, (0, rank + 2, *range(2, rank + 2), 1))
+    turned = b.reshape(b.packed(turned), (target.shape[-1], *taps, each[0]))
+    phases = list(_phases(how, target.shape[1:-1], taps, dy.shape[1:-1]))
+    dy, before = _padded(b, dy, [along for *_, along in phases])
+    for elements, of_taps, along in phases:
+        part, weight = target, turned
+        for i in range(rank):
+            part = b.narrow(part, i + 1, *elements[i])
+            weight = b.narrow(weight, i + 1, *of_taps[i])
+        _product(b, _windows(dy, before, along), weight, bias, part, groups, *of)
+
+
+def _patches(
+    b: Any,
+    dy: Buffer,
+    w: Buffer,
+    bias: Buffer | None,
+    target: Buffer,
+    tier: str,
+    activation: str | None,
+) -> None:
+    """The same where windows share nothing: all taps are products of one launch, and what they
+    give is brought to its places.
+    """
+    taps, count, rank = w.shape[1:-1], dy.shape[1:-1], len(dy.shape) - 2
+    every, rows = prod(taps), prod(dy.shape[:-1])
+    each = b.permute(w, (*range(1, rank + 2), 0))
+    each = b.reshape(b.packed(each), (every, w.shape[-1], w.shape[0]))
+    made = b.empty((rows, every * w.shape[-1]), target.dtype)
+    x = b.expand(b.packed(b.reshape(dy, (rows, dy.shape[-1]))), (every, rows, dy.shape[-1]))
+    _grouped(b, x, each, bias=bias, tier=tier, activation=activation, out=made)
+    along = [_Along(0, n, step, step, 1) for n, step in zip(count, taps, strict=True)]
+    places = _windows(target, [0] * rank, along)
+    b.copied(b.reshape(made, places.shape), places)
+
+
+def _transpose_vjp(b: Builder, at: Backward) -> Gradients:
+    """dx by ``conv``, dW by ``conv_wgrad`` with x and dy in each other's place."""
+    x, w, bias = (at[n] for n in ("x", "w", "bias"))
+    of, found = at.only(*_OPTIONS), {}
+    more = at.only("output_padding")
+    dy = through_activation(b, at, partial(b.conv_transpose, x, w, bias, **of, **more))
+    if "x" in at.needs:
+        found["x"] = b.conv(dy, w, **of)
+    if "w" in at.needs:
+        found["w"] = _wgrad(b, dy, x, w, of)
+    if "bias" in at.needs:
+        found["bias"] = bias_gradient(b, window_rows(b, dy, of["layout"]), b.dtype(bias))
+    return found
+
+
+@op(forms=TRANSPOSE, vjp=_transpose_vjp)
+def conv_transpose(
+    b: ProgramBuilder,
+    x: Buffer,
+    w: Buffer,
+    bias: Buffer | None = None,
+    *,
+    stride: Steps = 1,
+    padding: Padding = 0,
+    output_padding: Padding = 0,
+    dilation: Steps = 1,
+    groups: Groups = 1,
+    activation: Activation = None,
+    layout: Channels = "channels_first",
+    tier: Tier = "auto",
+    out: Out = None,
+    out_dtype: Dtype = None,
+) -> Buffer:
+    """``y = activation(wᵀ ⋆ x + bias)``: a transposed convolution, batch-invariant.
+
+    ``y[n, o, p] = activation(sum over j, c of x[n, c, (p + padding - j * dilation) / stride] *
+    w[c, o, j] + bias[o])``, over the taps j for which the quotient is whole. It is
+    :func:`ptxgen.conv_dgrad` of ``x``, plus a bias.
+
+    Shapes
+        ``x`` ``[N, C, *]``; ``w`` ``[C, O / groups, *]``; ``bias`` ``[O]``; the result
+        ``[N, O, *]``, with ``(size - 1) * stride - 2 * padding + dilation * (taps - 1) + 1 +
+        output_padding`` elements along a dimension. With ``layout="channels_last"`` they are
+        ``[N, *, C]``, ``[C, *, O / groups]`` and ``[N, *, O]``.
+    Dtypes
+        Those of :func:`ptxgen.conv`.
+    Order
+        As of :func:`ptxgen.conv`: a row has the taps that reach an element, ascending, of each the
+        channels c, ascending; +0.0 where x ends. Which taps these are, the element's place alone
+        decides. :func:`ptxgen.reference.conv_transpose` returns the same bits.
+    Options
+        ``output_padding``: as many elements more at the end of each dimension; less than ``stride``
+        or ``dilation``. Others: those of :func:`ptxgen.conv`.
+    Errors
+        Those of :func:`ptxgen.conv`.
+    Source
+        ``ptxgen/ops/conv.py``.
+
+    >>> import numpy, ptxgen
+    >>> x, w = numpy.arange(1, 3, dtype="f4").reshape(1, 1, 2), numpy.ones((1, 1, 3), "f4")
+    >>> ptxgen.reference.conv_transpose(x, w, stride=2)
+    array([[[1., 1., 3., 2., 2.]]], dtype=float32)
+    """
+    rank, dtype = _rank(x=x, w=w), _dtypes(x=x, w=w)
+    how = _how(rank, stride, padding, dilation)
+    more = _each("output_padding", output_padding, rank)
+    x, w = _last(b, x, layout), _last(b, w, layout)
+    channels = w.shape[-1] * groups
+    if w.shape[0] != x.shape[-1]:
+        raise ShapeError(f"w is of {w.shape[0]} channels; takes {x.shape[-1]}, those of x")
+    _filters("the result", channels, w, groups)
+    _bias(bias, channels, dtype)
+    tier = _tier(tier, groups, w.shape[-1], w.shape[0] // groups)
+    taps, image = w.shape[1:-1], []
+    for i, size in enumerate(x.shape[1:-1]):
+        if more[i] >= max(how.stride[i], how.dilation[i]):
+            raise ShapeError(
+                f"output_padding is {list(more)}; takes less than stride {list(how.stride)} or "
+                f"dilation {list(how.dilation)}"
+            )
+        wide = how.dilation[i] * (taps[i] - 1) + 1 + more[i]
+        image.append((size - 1) * how.stride[i] - 2 * how.padding[i] + wide)
+        if image[i] < 1 or size < 1:
+            raise ShapeError(
+                f"x has {size} elements along dimension {i} of the image, with padding "
+                f"{how.padding[i]} the result {image[i]}; takes 1 or more"
+            )
+    target = single(out)
+    wanted = result_dtype(out_dtype, target, dtype, _mixed(dtype))
+    _activated(activation, dtype)
+    y = b.result(_shape(layout, x.shape[0], image, channels), wanted, target)
+    if b.abstract or y.size == 0:
+        return y
+    _transposed(b, x, w, b.packed(bias), _last(b, y, layout), how, groups, tier, activation)
+    return y
+
+
+# -- gradients ------------------------------------------------------------------------------------
+def _dgrad_vjp(b: Builder, at: Backward) -> Gradients:
+    dy, w, of, found = at["dy"], at["w"], at.only(*_OPTIONS), {}
+    g = b.packed(b.cast(at.dys[0], b.dtype(dy)))
+    if "dy" in at.needs:
+        found["dy"] = b.conv(g, w, **of)
+    if "w" in at.needs:
+        found["w"] = _wgrad(b, g, dy, w, of)
+    return found
+
+
+def _agrees(dy: Buffer, how: _How, count: tuple[int, ...], name: str, sizes: Sequence[int]) -> None:
+    """ShapeError unless ``dy`` [N, *, O] has so many windows."""
+    if tuple(dy.shape[1:-1]) != count:
+        raise ShapeError(
+            f"dy is of {list(dy.shape[1:-1])} windows; with {name} {list(sizes)}, stride "
+            f"{list(how.stride)}, padding {list(how.padding)} and dilation {list(how.dilation)} "
+            f"there are {list(count)}"
+        )
+
+
+@op(forms=DGRAD, vjp=_dgrad_vjp)
+def conv_dgrad(
+    b: ProgramBuilder,
+    dy: Buffer,
+    w: Buffer,
+    image: Sizes,
+    *,
+    stride: Steps = 1,
+    padding: Padding = 0,
+    dilation: Steps = 1,
+    groups: Groups = 1,
+    layout: Channels = "channels_first",
+    tier: Tier = "auto",
+    out: Out = None,
+    out_dtype: Dtype = None,
+) -> Buffer:
+    """``dx = wᵀ ⋆ dy``: the gradient of a convolution's image, batch-invariant.
+
+    ``dx[n, c, s] = sum over j, o of dy[n, o, (s + padding - j * dilation) / stride] * w[o, c, j]``,
+    over the taps j for which the quotient is whole.
+
+    Shapes
+        ``dy`` ``[N, O, *]``; ``w`` ``[O, C / groups, *]``; the result ``[N, C, *]`` with ``image``
+        elements along its last dimensions. ``layout``: as of :func:`ptxgen.conv`.
+    Dtypes
+        Those of :func:`ptxgen.conv`, without a bias.
+    Order
+        In gather form: an element is a row of the taps that reach it, ascending, of each the
+        channels o of its group, ascending; +0.0 where dy ends. It has the bits that
+        :func:`ptxgen.linear` gives these rows. Elements of the same remainder by the stride are one
+        product. :func:`ptxgen.reference.conv_dgrad` returns the same bits.
+    Errors
+        Those of :func:`ptxgen.conv`; ShapeError for a ``dy`` that is of other windows than
+        ``image`` has.
+    Source
+        ``ptxgen/ops/conv.py``.
+
+    >>> import numpy, ptxgen
+    >>> dy, w = numpy.ones((1, 1, 2), "f4"), numpy.arange(1, 4, dtype="f4").reshape(1, 1, 3)
+    >>> ptxgen.reference.conv_dgrad(dy, w, 4)
+    array([[[1., 3., 5., 3.]]], dtype=float32)
+    """
+    rank, dtype = _rank(dy=dy, w=w), _dtypes(dy=dy, w=w)
+    how, sizes = _how(rank, stride, padding, dilation), _each("image", image, rank)
+    dy, w = _last(b, dy, layout), _last(b, w, layout)
+    if w.shape[0] != dy.shape[-1]:
+        raise ShapeError(f"w has {w.shape[0]} channels; takes {dy.shape[-1]}, those of dy")
+    channels = w.shape[-1] * groups
+    _filters("the image", channels, w, groups)
+    _agrees(dy, how, how.results(sizes, w.shape[1:-1]), "image", sizes)
+    tier = _tier(tier, groups, w.shape[-1], w.shape[0] // groups)
+    target = single(out)
+    wanted = result_dtype(out_dtype, target, dtype, _mixed(dtype))
+    dx = b.result(_shape(layout, dy.shape[0], sizes, channels), wanted, target)
+    if b.abstract or dx.size == 0:
+        return dx
+    _transposed(b, dy, w, None, _last(b, dx, layout), how, groups, tier, None)
+    return dx
+
+
+def _wgrad_vjp(b: Builder, at: Backward) -> Gradients:
+    x, dy, of, found = at["x"], at["dy"], at.only(*_OPTIONS), {}
+    g = b.packed(b.cast(at.dys[0], b.dtype(x)))
+    if "x" in at.needs:
+        found["x"] = b.conv_dgrad(dy, g, _image(x, of["layout"]), **of)
+    if "dy" in at.needs:
+        found["dy"] = b.conv(x, g, **of)
+    return found
+
+
+@op(forms=WGRAD, vjp=_wgrad_vjp)
+def conv_wgrad(
+    b: ProgramBuilder,
+    x: Buffer,
+    dy: Buffer,
+    taps: Sizes,
+    *,
+    stride: Steps = 1,
+    padding: Padding = 0,
+    dilation: Steps = 1,
+    groups: Groups = 1,
+    layout: Channels = "channels_first",
+    tier: Tier = "auto",
+    chain: Bool = False,
+    out: Out = None,
+    out_dtype: Dtype = None,
+) -> Buffer:
+    """``dw = x ⋆ dy``: the gradient of a convolution's filters, summed over the batch and windows.
+
+    ``dw[o, c, j] = sum over n, p of x[n, c, p * stride + j * dilation - padding] * dy[n, o, p]``.
+
+    Shapes
+        ``x`` ``[N, C, *]``; ``dy`` ``[N, O, *]``; the result ``[O, C / groups, *]`` with ``taps``
+        elements along its last dimensions. ``layout``: as of :func:`ptxgen.conv`.
+    Dtypes
+        float32, bfloat16, float16 or float64, the same for both. The result is float32 (float64 of
+        float64) unless ``out`` or ``out_dtype`` give the operands' dtype (one rounding, after
+        everything).
+    Order
+        That of :func:`ptxgen.linear_wgrad` of the windows as rows and dy's rows: images ascending,
+        of each its windows ascending, the last dimension fastest. With several groups that of
+        :func:`ptxgen.matmul` of each group's, with K all rows, so that they are one launch;
+        ``chain``: of either one chain, never cut, as ``linear_wgrad(chain=True)``.
+        :func:`ptxgen.reference.conv_wgrad` returns the same bits.
+    Storage
+        All windows are copied at once where no kernel reads them as they lie; with ``chain``, of
+        one group, in pieces of about 256 MiB.
+    Errors
+        Those of :func:`ptxgen.conv`; ShapeError for a ``dy`` that is of other windows than filters
+        of so many ``taps`` have.
+    Source
+        ``ptxgen/ops/conv.py``.
+
+    >>> import numpy, ptxgen
+    >>> x, dy = numpy.arange(4, dtype="f4").reshape(1, 1, 4), numpy.ones((1, 1, 3), "f4")
+    >>> ptxgen.reference.conv_wgrad(x, dy, 2)
+    array([[[3., 6.]]], dtype=float32)
+    """
+    rank, dtype = _rank(x=x, dy=dy), _dtypes(x=x, dy=dy)
+    how, sizes = _how(rank, stride, padding, dilation), _each("taps", taps, rank)
+    x, dy = _last(b, x, layout), _last(b, dy, layout)
+    if x.shape[0] != dy.shape[0]:
+        raise ShapeError(f"dy is of {dy.shape[0]} images; takes {x.shape[0]}, those of x")
+    _divided("x", x.shape[-1], groups)
+    _divided("dy", dy.shape[-1], groups)
+    count = how.results(x.shape[1:-1], sizes)
+    _agrees(dy, how, count, "taps", sizes)
+    target, each = single(out), x.shape[-1] // groups
+    tier = _tier(tier, groups, each, dy.shape[-1] // groups)
+    wide = "float64" if dtype == "float64" else "float32"
+    wanted = result_dtype(out_dtype, target, wide, _mixed(dtype))
+    dw = b.result(_shape(layout, dy.shape[-1], sizes, each), wanted, target)
+    if b.abstract or dw.size == 0:
+        return dw
+    place = _last(b, dw, layout)
+    made = place if place.contiguous else b.empty(place.shape, wanted)
+    windows = _seen(b, x, how, sizes, count)
+    rows = b.reshape(dy, (prod(dy.shape[:-1]), dy.shape[-1]))
+    if groups == 1:
+        _summed(b, windows, rows, b.reshape(made, (dy.shape[-1], -1)), tier, chain)
+    else:
+        _summed_by_group(b, windows, rows, made, groups, tier, chain)
+    if made is not place:
+        b.copied(made, place)
+    return dw
+
+
+def _summed(b: Any, windows: Buffer, dy: Buffer, out: Buffer, tier: str, chain: bool) -> None:
+    """``linear_wgrad`` of the windows [N, *windows, *taps, C], in ``out`` [O, K]."""
+    count, length = dy.shape[0], out.shape[1]
+    of = {"layout": "nk", "tier": tier, "chain": chain}
+    dy = b.packed(dy)
+    found = _matrices(windows, (len(windows.shape) - 2) // 2, 0)
+    if found is not None and (found.strides[1] == 1 or length == 1):
+        b.linear_wgrad(found, dy, **of, out=out)
+        return
+    images, each = windows.shape[0], count // max(windows.shape[0], 1)
+    unit = 16 // gcd(each, 16)  # of chains on tensor cores, which are cut at multiples of 16
+    most = COLUMNS_MAX // max(each * length * windows.itemsize, 1) // unit * unit
+    step = max(most, unit) if chain else max(images, 1)
+    total = out if step >= images else b.empty(out.shape, b.wide(dy))
+    for start in range(0, images, step):
+        part = b.narrow(windows, 0, start, min(step, images - start))
+        rows = b.reshape(b.copied(part), (part.shape[0] * each, length))
+        own = b.narrow(dy, 0, start * each, rows.shape[0])
+        b.linear_wgrad(rows, own, **of, out=total, accumulate=start > 0)
+    if total is not out:
+        b.call(b.operations["copy"], total, out=out)
+
+
+def _summed_by_group(
+    b: Any, windows: Buffer, dy: Buffer, out: Buffer, groups: int, tier: str, chain: bool
+) -> None:
+    """The same of each group, in ``out`` [O, *taps, C / groups]: by one product of a batch, or
+    chains.
+    """
+    rows, channels = dy.shape
+    of_group = (groups, channels // groups, prod(out.shape[1:]))
+    out = b.reshape(out, of_group)
+    split = _by_group(windows, groups)
+    x = b.reshape(b.copied(split), (groups, rows, of_group[2]))
+    dy = b.packed(b.permute(b.reshape(dy, (rows, *of_group[:2])), (1, 0, 2)))
+    if not chain:
+        b.matmul(dy, x, transpose_a=True, tier=tier, out=out)
+        return
+    for i in range(groups):
+        own = (b.squeeze(b.narrow(v, 0, i, 1), 0) for v in (x, dy, out))
+        one, other, place = own
+        b.linear_wgrad(one, other, layout="nk", tier=tier, chain=True, out=place)

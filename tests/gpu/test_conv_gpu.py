@@ -1,0 +1,43 @@
+"""Convolutions on a real GPU: bits of the oracle, and images in PyTorch's channels_last format."""
+
+from __future__ import annotations
+
+import calls
+import pytest
+from bits import same_bits
+
+import ptxgen
+import ptxgen.torch
+from ptxgen import reference
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("name", ["conv", "conv_transpose", "conv_dgrad", "conv_wgrad"])
+def test_bits_are_the_oracles(name):
+    """Of f32 and f64, whose bits no architecture decides."""
+    for seed in range(12):
+        call = calls.valid(name, seed)
+        if next(iter(call.given.values())).dtype.itemsize > 2:
+            got = getattr(ptxgen, name)(**call.given)
+            same_bits(got, getattr(reference, name)(**call.given), seed=seed, what=f"{call}")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("groups", [1, 4, 64])
+def test_images_that_lie_channels_last(dtype, groups):
+    """The block's results lie as PyTorch's; neither that nor the batch changes a bit."""
+    torch.manual_seed(0)
+    module = torch.nn.Conv2d(64, 64, 3, padding=1, groups=groups).to("cuda", dtype)
+    x = torch.randn(7, 64, 15, 14, device="cuda", dtype=dtype, requires_grad=True)
+    last = x.detach().to(memory_format=torch.channels_last).requires_grad_()
+    dy = torch.randn_like(x)
+    with ptxgen.torch.batch_invariant() as block:
+        y, z = module(x), module(last)
+        y.backward(dy)
+        z.backward(dy)
+        assert torch.equal(module(x[3:4]), y[3:4])
+    assert not block.unknown
+    assert torch.equal(y, z) and torch.equal(x.grad, last.grad)
+    assert y.is_contiguous() and z.is_contiguous(memory_format=torch.channels_last)

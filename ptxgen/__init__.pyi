@@ -137,6 +137,29 @@ def attention_grad(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> tuple[Any, Any, Any]: ...
+def batch_norm(
+    x: Array,
+    running_mean: Array,
+    running_var: Array,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    *,
+    eps: float = 1e-05,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+) -> Any: ...
+def batch_norm_train(
+    x: Array,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    running_mean: Array | None = None,
+    running_var: Array | None = None,
+    *,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+    stream: Stream = None,
+) -> tuple[Any, Any, Any]: ...
 def cross_entropy(
     x: Array,
     target: Array,
@@ -250,6 +273,15 @@ def layer_norm(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> tuple[Any, Any]: ...
+def layer_norm2d(
+    x: Array,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    eps: float = 1e-06,
+    *,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+) -> Any: ...
 def layer_norm_wgrad(
     dy: Array,
     x: Array,

@@ -296,6 +296,22 @@ def _group_norm(d: Draw) -> dict[str, Any]:
     return given
 
 
+def _channels(*vectors: str, train: bool = False) -> Callable[[Draw], dict[str, Any]]:
+    """Norms of channels. ``vectors``: those that must be given."""
+
+    def draw(d: Draw) -> dict[str, Any]:
+        dtype, channels = d.one(*FLOATS), d.one(1, 2, 5)
+        shape = (d.size(4, 2 * train), channels, *d.one((), (3,), (2, 5)))
+        given = {"x": d.array(shape, dtype)}
+        for name in vectors:
+            given[name] = d.array((channels,), dtype)
+        for name in ("weight", "bias", *(_RUNNING if train else ())):
+            given |= d.some(name, lambda: d.array((channels,), dtype))
+        return given | d.some("eps", d.one(1e-6, 1e-3)) | (d.some("momentum", 0.3) if train else {})
+
+    return draw
+
+
 def _grouped(d: Draw) -> dict[str, Any]:
     dtype, layout = d.one("f32", "bf16", "f16"), d.one("kn", "nk")
     m, n, k, groups = d.size(), d.size(), d.size(), d.size(8, 1)
@@ -561,6 +577,9 @@ def _moved(name: str, oracle: Callable[..., Any], draw: Any) -> Operation:
     return Operation(getattr(layout, name), oracle, draw)
 
 
+_RUNNING = ("running_mean", "running_var")
+
+
 @cache
 def operations() -> dict[str, Operation]:
     """All public operations by name."""
@@ -572,6 +591,8 @@ def operations() -> dict[str, Operation]:
         ("attention_grad", _attention_grad),
         *(("cross_entropy", _losses), ("linear_cross_entropy", _fused)),
         *(("linear_cross_entropy_grad", _fused), ("group_norm", _group_norm)),
+        *(("batch_norm", _channels(*_RUNNING)), ("batch_norm_train", _channels(train=True))),
+        ("layer_norm2d", _channels()),
         *(("rms_norm", _norm("weight", "bias")), ("layer_norm", _norm("weight", "bias"))),
         *(("grouped_linear", _grouped), ("grouped_linear_wgrad", _grouped_wgrad)),
         *(("moe_dispatch", _dispatch), ("moe_combine", _combine), ("moe_router", _router)),

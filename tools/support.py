@@ -45,6 +45,7 @@ TITLES = {
     "logsumexp": "Over rows",
     "losses": "Over rows",
     "norms": "Over rows",
+    "channels": "Over rows",
     "columns": "Over columns",
     "indexing": "By indices",
     "attention": "Attention",

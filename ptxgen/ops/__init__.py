@@ -28,6 +28,7 @@ __all__ = ["OPERATIONS", "register"]
 MODULES = (
     "attention",
     "attention_grad",
+    "channels",
     "grouped",
     "indexing",
     "int4",

@@ -43,6 +43,13 @@ from typing import Any
 
 __version__: str
 
+def adaptive_avg_pool(x: Array, size: Sequence[int], *, stream: Stream = None) -> Any: ...
+def adaptive_max_pool(
+    x: Array,
+    size: Sequence[int],
+    *,
+    stream: Stream = None,
+) -> tuple[Any, Any]: ...
 def amax(
     x: Array,
     axis: int | Sequence[int] | None = None,
@@ -137,6 +144,17 @@ def attention_grad(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> tuple[Any, Any, Any]: ...
+def avg_pool(
+    x: Array,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = (),
+    ceil: bool = False,
+    count_padding: bool = True,
+    divisor: int = 0,
+    stream: Stream = None,
+) -> Any: ...
 def batch_norm(
     x: Array,
     running_mean: Array,
@@ -409,6 +427,16 @@ def matmul(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Any: ...
+def max_pool(
+    x: Array,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = (),
+    dilation: int | Sequence[int] = (),
+    ceil: bool = False,
+    stream: Stream = None,
+) -> tuple[Any, Any]: ...
 def mean(
     x: Array,
     axis: int | Sequence[int] | None = None,

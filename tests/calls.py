@@ -13,7 +13,7 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from random import Random
 from typing import Any
 
@@ -577,6 +577,23 @@ def _moved(name: str, oracle: Callable[..., Any], draw: Any) -> Operation:
     return Operation(getattr(layout, name), oracle, draw)
 
 
+def _pool(d: Draw, *, mean: bool = False) -> dict[str, Any]:
+    rank = d.one(1, 2, 3)
+    window = tuple(d.one(1, 2, 3) for _ in range(rank))
+    sizes = tuple(d.size(8, k) for k in window)
+    given = {"x": d.array((d.size(3), *sizes), d.one(*FLOATS)), "window": window}
+    given |= d.some("stride", d.one(1, 2, (1,) * rank))
+    given |= d.some("padding", tuple(k // 2 for k in window)) | d.some("ceil", True)
+    return given | (d.some("count_padding", False) | d.some("divisor", 3) if mean else {})
+
+
+def _adaptive(d: Draw) -> dict[str, Any]:
+    rank = d.one(1, 2, 3)
+    size = tuple(d.size(5, 1) for _ in range(rank))
+    shape = (d.size(3), *(d.size(8, 1) for _ in size))
+    return {"x": d.array(shape, d.one(*FLOATS)), "size": size}
+
+
 _RUNNING = ("running_mean", "running_var")
 
 
@@ -593,6 +610,8 @@ def operations() -> dict[str, Operation]:
         *(("linear_cross_entropy_grad", _fused), ("group_norm", _group_norm)),
         *(("batch_norm", _channels(*_RUNNING)), ("batch_norm_train", _channels(train=True))),
         ("layer_norm2d", _channels()),
+        *(("max_pool", _pool), ("avg_pool", partial(_pool, mean=True))),
+        *(("adaptive_max_pool", _adaptive), ("adaptive_avg_pool", _adaptive)),
         *(("rms_norm", _norm("weight", "bias")), ("layer_norm", _norm("weight", "bias"))),
         *(("grouped_linear", _grouped), ("grouped_linear_wgrad", _grouped_wgrad)),
         *(("moe_dispatch", _dispatch), ("moe_combine", _combine), ("moe_router", _router)),

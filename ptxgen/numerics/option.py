@@ -286,6 +286,17 @@ class Integers(Option):
 
 
 @dataclass(frozen=True)
+class Each(Integers):
+    """Whole numbers, not negative, one for each of several dimensions, or one for all."""
+
+    shown = "int | Sequence[int]"
+
+    def read(self, name: str, value: Any) -> Any:
+        found = whole(value)
+        return super().read(name, value if found is None else (found,))
+
+
+@dataclass(frozen=True)
 class KernelName(Option):
     """The name of a kernel, or None."""
 

@@ -40,6 +40,7 @@ MODULES = (
     "nf4",
     "norms",
     "order",
+    "pool",
     "products",
     "scan",
     "select",

@@ -1,4 +1,6 @@
-"""What models of images call, as :mod:`ptxgen.torch.aten` has operators: norms of channels."""
+"""What models of images call, as :mod:`ptxgen.torch.aten` has operators: norms of channels, and
+pooling.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ import torch
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.channels import batch_norm_gradients, batch_norm_scale
+from ptxgen.ops.pool import adapted, fixed, max_gradient, mean_gradient
 from ptxgen.program.invoke import Frame
 from ptxgen.torch.functions import empty
 from ptxgen.torch.unserved import PARTS, UNKNOWN, Left, Serve
@@ -160,6 +163,105 @@ def _cudnn_backward(b: Any, tier: str, x: Any, dy: Any, weight: Any, *given: Any
     return _batch_norm_backward(b, dy, x, weight, (), kept, True, eps, (True,) * 3)
 
 
+# -- pooling --------------------------------------------------------------------------------
+def _all(numbers: Sequence[int], rank: int) -> tuple[int, ...]:
+    """One number a dimension, of which one may stand for all."""
+    return tuple(numbers) * rank if len(numbers) == 1 else tuple(numbers)
+
+
+def _max_pool(rank: int) -> Serve:
+    def serve(b: Any, tier: str, x: Any, window: Any, *how: Any) -> Any:
+        _real(x)
+        stride, padding, dilation, ceil = how
+        given = {"stride": stride, "padding": padding, "dilation": dilation, "ceil": ceil}
+        return b.max_pool(x, _all(window, rank), **given)
+
+    return serve
+
+
+def _max_pool_backward(rank: int) -> Serve:
+    def serve(b: Any, tier: str, dy: Any, x: Any, window: Any, *how: Any) -> Any:
+        *given, indices = how
+        _real(x)
+        axes = fixed(x, _all(window, rank), *given)
+        return _max_image(b, dy, x, indices, axes)
+
+    return serve
+
+
+def _max_image(b: Any, dy: Any, x: Any, indices: Any, axes: Any) -> Any:
+    if dy.dtype != x.dtype or not prod(dy.shape):
+        raise Left(UNKNOWN)
+    return b.contiguous(max_gradient(b, dy, indices, axes, x.dtype))
+
+
+def _avg_pool(rank: int) -> Serve:
+    def serve(b: Any, tier: str, x: Any, window: Any, *how: Any) -> Any:
+        _real(x)
+        stride, padding, ceil, counted, divisor = how
+        given = {"stride": stride, "padding": padding, "ceil": ceil, "count_padding": counted}
+        return b.avg_pool(x, _all(window, rank), **given, divisor=divisor or 0)
+
+    return serve
+
+
+def _avg_pool_backward(rank: int) -> Serve:
+    def serve(b: Any, tier: str, dy: Any, x: Any, window: Any, *how: Any) -> Any:
+        stride, padding, ceil, counted, divisor = how
+        axes = fixed(x, _all(window, rank), stride, padding, (), ceil)
+        return _mean_image(b, dy, x, axes, counted, divisor or 0)
+
+    return serve
+
+
+def _mean_image(b: Any, dy: Any, x: Any, axes: Any, *how: Any) -> Any:
+    _real(x)
+    if dy.dtype != x.dtype or not prod(dy.shape):
+        raise Left(UNKNOWN)
+    return b.contiguous(mean_gradient(b, dy, axes, x.dtype, *how))
+
+
+def _adaptive_avg(b: Any, tier: str, x: Any, size: Any) -> Any:
+    _real(x)
+    return b.adaptive_avg_pool(x, size)
+
+
+def _adaptive_max(b: Any, tier: str, x: Any, size: Any) -> Any:
+    _real(x)
+    return b.adaptive_max_pool(x, size)
+
+
+def _adaptive_avg_backward(rank: int) -> Serve:
+    def serve(b: Any, tier: str, dy: Any, x: Any) -> Any:
+        return _mean_image(b, dy, x, adapted(x, dy.shape[-rank:]))
+
+    return serve
+
+
+def _adaptive_max_backward(rank: int) -> Serve:
+    def serve(b: Any, tier: str, dy: Any, x: Any, indices: Any) -> Any:
+        _real(x)
+        return _max_image(b, dy, x, indices, adapted(x, dy.shape[-rank:]))
+
+    return serve
+
+
+_POOLING: Final[dict[str, Serve]] = {
+    f"{name}{of}": serve
+    for rank in (2, 3)
+    for name, of, serve in (
+        (f"max_pool{rank}d_with_indices", "", _max_pool(rank)),
+        (f"max_pool{rank}d_with_indices", "_backward", _max_pool_backward(rank)),
+        (f"avg_pool{rank}d", "", _avg_pool(rank)),
+        (f"avg_pool{rank}d", "_backward", _avg_pool_backward(rank)),
+        (f"_adaptive_avg_pool{rank}d", "", _adaptive_avg),
+        (f"_adaptive_avg_pool{rank}d", "_backward", _adaptive_avg_backward(rank)),
+        (f"adaptive_max_pool{rank}d", "", _adaptive_max),
+        (f"adaptive_max_pool{rank}d", "_backward", _adaptive_max_backward(rank)),
+    )
+}
+"""PyTorch makes those of 1 dimension of those of 2."""
+
 LOWERED: Final[dict[str, Serve]] = {
     "native_batch_norm": _batch_norm,
     "_native_batch_norm_legit": _batch_norm,
@@ -172,6 +274,7 @@ LOWERED: Final[dict[str, Serve]] = {
     "native_batch_norm_backward": _native_backward,
     "batch_norm_backward": _native_backward,
     "cudnn_batch_norm_backward": _cudnn_backward,
+    **_POOLING,
 }
 """Operators as programs."""
 

@@ -307,7 +307,8 @@ def _option(p: Parameter, name: str = "") -> str:
         return f"{kind} {name}"
     if p.default is None:
         return f"{kind}? {name}=None"
-    text = f'"{p.default}"' if isinstance(p.default, str) else str(p.default)
+    default = list(p.default) if isinstance(p.default, tuple) else p.default
+    text = f'"{default}"' if isinstance(default, str) else str(default)
     return f"{kind} {name}={text}"
 
 

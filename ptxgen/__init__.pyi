@@ -477,6 +477,15 @@ def prod(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Any: ...
+def resize(
+    x: Array,
+    size: Sequence[int],
+    *,
+    mode: str = 'nearest',
+    align_corners: bool = False,
+    stream: Stream = None,
+) -> Any: ...
+def resize_nearest_2x(x: Array, *, stream: Stream = None) -> Any: ...
 def rms_norm(
     x: Array,
     weight: Array | None = None,

@@ -594,6 +594,16 @@ def _adaptive(d: Draw) -> dict[str, Any]:
     return {"x": d.array(shape, d.one(*FLOATS)), "size": size}
 
 
+def _resize(d: Draw) -> dict[str, Any]:
+    given = _adaptive(d)
+    how = d.one({}, {"mode": "nearest"}, {"mode": "linear"})
+    return given | how | (d.some("align_corners", True) if how == {"mode": "linear"} else {})
+
+
+def _images(d: Draw) -> dict[str, Any]:
+    return {"x": d.array((*d.one((), (3,)), *d.shape(2, 8)), d.one(*FLOATS))}
+
+
 _RUNNING = ("running_mean", "running_var")
 
 
@@ -611,6 +621,7 @@ def operations() -> dict[str, Operation]:
         *(("batch_norm", _channels(*_RUNNING)), ("batch_norm_train", _channels(train=True))),
         ("layer_norm2d", _channels()),
         *(("max_pool", _pool), ("avg_pool", partial(_pool, mean=True))),
+        *(("resize", _resize), ("resize_nearest_2x", _images)),
         *(("adaptive_max_pool", _adaptive), ("adaptive_avg_pool", _adaptive)),
         *(("rms_norm", _norm("weight", "bias")), ("layer_norm", _norm("weight", "bias"))),
         *(("grouped_linear", _grouped), ("grouped_linear_wgrad", _grouped_wgrad)),

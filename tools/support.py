@@ -47,6 +47,7 @@ TITLES = {
     "norms": "Over rows",
     "channels": "Over rows",
     "pool": "Over windows",
+    "resize": "Over windows",
     "columns": "Over columns",
     "indexing": "By indices",
     "attention": "Attention",

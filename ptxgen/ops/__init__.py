@@ -42,6 +42,7 @@ MODULES = (
     "order",
     "pool",
     "products",
+    "resize",
     "scan",
     "select",
 )

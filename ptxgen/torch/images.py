@@ -1,5 +1,5 @@
-"""What models of images call, as :mod:`ptxgen.torch.aten` has operators: norms of channels, and
-pooling.
+"""What models of images call, as :mod:`ptxgen.torch.aten` has operators: norms of channels,
+pooling, resizing.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from ptxgen.numerics.dtype import DTYPES
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.channels import batch_norm_gradients, batch_norm_scale
 from ptxgen.ops.pool import adapted, fixed, max_gradient, mean_gradient
+from ptxgen.ops.resize import resize_by, resize_gradient, resized
+from ptxgen.program.buffer import imagined
 from ptxgen.program.invoke import Frame
 from ptxgen.torch.functions import empty
 from ptxgen.torch.unserved import PARTS, UNKNOWN, Left, Serve
@@ -262,6 +264,45 @@ _POOLING: Final[dict[str, Serve]] = {
 }
 """PyTorch makes those of 1 dimension of those of 2."""
 
+
+# -- resizing -------------------------------------------------------------------------------
+def _steps(scales: Sequence[Any]) -> tuple[float | None, ...]:
+    """What PyTorch makes of scales, where they are given."""
+    return tuple(1.0 / s if s is not None and s > 0 else None for s in scales)
+
+
+def _linear(b: Any, tier: str, x: Any, size: Any, corners: bool, *scales: Any) -> Any:
+    _real(x)
+    return resize_by(b, x, resized(x, size, "linear", corners, _steps(scales)))
+
+
+def _resize_backward(b: Any, dy: Any, size: Any, shape: Any, *how: Any) -> Any:
+    _real(dy)
+    if not prod(dy.shape):
+        raise Left(UNKNOWN)
+    mode, corners, scales = how
+    axes = resized(imagined(shape, dy.dtype), size, mode, corners, _steps(scales))
+    return resize_gradient(b, dy, axes, dy.dtype)
+
+
+def _linear_backward(
+    b: Any, tier: str, dy: Any, size: Any, shape: Any, corners: bool, *scales: Any
+) -> Any:
+    return _resize_backward(b, dy, size, shape, "linear", corners, scales)
+
+
+def _nearest_backward(b: Any, tier: str, dy: Any, size: Any, shape: Any, *scales: Any) -> Any:
+    return _resize_backward(b, dy, size, shape, "nearest", False, scales)
+
+
+_LINEAR = "upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"
+_RESIZING: Final[dict[str, Serve]] = {
+    **dict.fromkeys(_LINEAR, _linear),
+    **{f"{name}_backward": _linear_backward for name in _LINEAR},
+    **{f"upsample_nearest{rank}d_backward": _nearest_backward for rank in (1, 2, 3)},
+}
+"""Nearest itself moves values, and needs no serving."""
+
 LOWERED: Final[dict[str, Serve]] = {
     "native_batch_norm": _batch_norm,
     "_native_batch_norm_legit": _batch_norm,
@@ -275,6 +316,7 @@ LOWERED: Final[dict[str, Serve]] = {
     "batch_norm_backward": _native_backward,
     "cudnn_batch_norm_backward": _cudnn_backward,
     **_POOLING,
+    **_RESIZING,
 }
 """Operators as programs."""
 

@@ -200,6 +200,14 @@ def cumsum(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Any: ...
+def dropout(
+    x: Array,
+    seeds: Array,
+    positions: Array,
+    p: float = 0.5,
+    *,
+    stream: Stream = None,
+) -> Any: ...
 def embedding(
     weight: Array,
     indices: Array,
@@ -582,6 +590,7 @@ def topk(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> tuple[Any, Any]: ...
+def umap_knn(x: Array, k: int, *, stream: Stream = None) -> tuple[Any, Any]: ...
 def var(
     x: Array,
     axis: int | Sequence[int] | None = None,

@@ -604,6 +604,19 @@ def _images(d: Draw) -> dict[str, Any]:
     return {"x": d.array((*d.one((), (3,)), *d.shape(2, 8)), d.one(*FLOATS))}
 
 
+def _dropout(d: Draw) -> dict[str, Any]:
+    batch, rows, width = d.size(3), d.size(5), d.size(20)
+    given = {"x": d.array((batch, rows, width), d.one(*FLOATS))}
+    given |= {"seeds": d.array((batch, 1), "i64"), "positions": d.array((rows,), "i64")}
+    return given | d.some("p", d.one(0.1, 0.9, 1.0))
+
+
+def _neighbours(d: Draw) -> dict[str, Any]:
+    count = d.size(20, 1)
+    x = d.array((count, d.size(12)), d.one("f32", "bf16", "f16"))
+    return {"x": x, "k": d.one(1, count)}
+
+
 _RUNNING = ("running_mean", "running_var")
 
 
@@ -621,6 +634,7 @@ def operations() -> dict[str, Operation]:
         *(("batch_norm", _channels(*_RUNNING)), ("batch_norm_train", _channels(train=True))),
         ("layer_norm2d", _channels()),
         *(("max_pool", _pool), ("avg_pool", partial(_pool, mean=True))),
+        *(("dropout", _dropout), ("umap_knn", _neighbours)),
         *(("resize", _resize), ("resize_nearest_2x", _images)),
         *(("adaptive_max_pool", _adaptive), ("adaptive_avg_pool", _adaptive)),
         *(("rms_norm", _norm("weight", "bias")), ("layer_norm", _norm("weight", "bias"))),

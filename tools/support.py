@@ -54,6 +54,8 @@ TITLES = {
     "attention_grad": "Attention",
     "scan": "Scans, selections",
     "select": "Scans, selections",
+    "dropout": "Scans, selections",
+    "neighbours": "Scans, selections",
 }
 """Those of groups, by the module of what lowers an operation."""
 QUANTISED = {
@@ -63,7 +65,7 @@ QUANTISED = {
 }
 """Names and functions of operations that are no names of the package."""
 OF_THEIR_OWN = {
-    **dict.fromkeys(("indices", "target", "experts", "places"), "i64"),
+    **dict.fromkeys(("indices", "target", "experts", "places", "seeds", "positions"), "i64"),
     **dict.fromkeys(("mean", "rstd", "lse"), "f32"),
     "condition": "bool",
 }

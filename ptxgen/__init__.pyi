@@ -43,6 +43,13 @@ from typing import Any
 
 __version__: str
 
+def adaptive_avg_pool(x: Array, size: Sequence[int], *, stream: Stream = None) -> Any: ...
+def adaptive_max_pool(
+    x: Array,
+    size: Sequence[int],
+    *,
+    stream: Stream = None,
+) -> tuple[Any, Any]: ...
 def amax(
     x: Array,
     axis: int | Sequence[int] | None = None,
@@ -137,6 +144,40 @@ def attention_grad(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> tuple[Any, Any, Any]: ...
+def avg_pool(
+    x: Array,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = (),
+    ceil: bool = False,
+    count_padding: bool = True,
+    divisor: int = 0,
+    stream: Stream = None,
+) -> Any: ...
+def batch_norm(
+    x: Array,
+    running_mean: Array,
+    running_var: Array,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    *,
+    eps: float = 1e-05,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+) -> Any: ...
+def batch_norm_train(
+    x: Array,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    running_mean: Array | None = None,
+    running_var: Array | None = None,
+    *,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+    stream: Stream = None,
+) -> tuple[Any, Any, Any]: ...
 def conv(
     x: Array,
     w: Array,
@@ -222,6 +263,14 @@ def cumsum(
     out: Array | tuple[Array, ...] | None = None,
     stream: Stream = None,
     kernel: str | None = None,
+) -> Any: ...
+def dropout(
+    x: Array,
+    seeds: Array,
+    positions: Array,
+    p: float = 0.5,
+    *,
+    stream: Stream = None,
 ) -> Any: ...
 def embedding(
     weight: Array,
@@ -314,6 +363,15 @@ def layer_norm(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> tuple[Any, Any]: ...
+def layer_norm2d(
+    x: Array,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    eps: float = 1e-06,
+    *,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+) -> Any: ...
 def layer_norm_wgrad(
     dy: Array,
     x: Array,
@@ -441,6 +499,16 @@ def matmul(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Any: ...
+def max_pool(
+    x: Array,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = (),
+    dilation: int | Sequence[int] = (),
+    ceil: bool = False,
+    stream: Stream = None,
+) -> tuple[Any, Any]: ...
 def mean(
     x: Array,
     axis: int | Sequence[int] | None = None,
@@ -481,6 +549,15 @@ def prod(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Any: ...
+def resize(
+    x: Array,
+    size: Sequence[int],
+    *,
+    mode: str = 'nearest',
+    align_corners: bool = False,
+    stream: Stream = None,
+) -> Any: ...
+def resize_nearest_2x(x: Array, *, stream: Stream = None) -> Any: ...
 def rms_norm(
     x: Array,
     weight: Array | None = None,
@@ -577,6 +654,7 @@ def topk(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> tuple[Any, Any]: ...
+def umap_knn(x: Array, k: int, *, stream: Stream = None) -> tuple[Any, Any]: ...
 def var(
     x: Array,
     axis: int | Sequence[int] | None = None,

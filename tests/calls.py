@@ -13,7 +13,7 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from random import Random
 from typing import Any
 
@@ -294,6 +294,22 @@ def _group_norm(d: Draw) -> dict[str, Any]:
     for name in ("weight", "bias"):
         given |= d.some(name, lambda: d.array((channels,), dtype))
     return given
+
+
+def _channels(*vectors: str, train: bool = False) -> Callable[[Draw], dict[str, Any]]:
+    """Norms of channels. ``vectors``: those that must be given."""
+
+    def draw(d: Draw) -> dict[str, Any]:
+        dtype, channels = d.one(*FLOATS), d.one(1, 2, 5)
+        shape = (d.size(4, 2 * train), channels, *d.one((), (3,), (2, 5)))
+        given = {"x": d.array(shape, dtype)}
+        for name in vectors:
+            given[name] = d.array((channels,), dtype)
+        for name in ("weight", "bias", *(_RUNNING if train else ())):
+            given |= d.some(name, lambda: d.array((channels,), dtype))
+        return given | d.some("eps", d.one(1e-6, 1e-3)) | (d.some("momentum", 0.3) if train else {})
+
+    return draw
 
 
 def _grouped(d: Draw) -> dict[str, Any]:
@@ -634,6 +650,49 @@ def _moved(name: str, oracle: Callable[..., Any], draw: Any) -> Operation:
     return Operation(getattr(layout, name), oracle, draw)
 
 
+def _pool(d: Draw, *, mean: bool = False) -> dict[str, Any]:
+    rank = d.one(1, 2, 3)
+    window = tuple(d.one(1, 2, 3) for _ in range(rank))
+    sizes = tuple(d.size(8, k) for k in window)
+    given = {"x": d.array((d.size(3), *sizes), d.one(*FLOATS)), "window": window}
+    given |= d.some("stride", d.one(1, 2, (1,) * rank))
+    given |= d.some("padding", tuple(k // 2 for k in window)) | d.some("ceil", True)
+    return given | (d.some("count_padding", False) | d.some("divisor", 3) if mean else {})
+
+
+def _adaptive(d: Draw) -> dict[str, Any]:
+    rank = d.one(1, 2, 3)
+    size = tuple(d.size(5, 1) for _ in range(rank))
+    shape = (d.size(3), *(d.size(8, 1) for _ in size))
+    return {"x": d.array(shape, d.one(*FLOATS)), "size": size}
+
+
+def _resize(d: Draw) -> dict[str, Any]:
+    given = _adaptive(d)
+    how = d.one({}, {"mode": "nearest"}, {"mode": "linear"})
+    return given | how | (d.some("align_corners", True) if how == {"mode": "linear"} else {})
+
+
+def _images(d: Draw) -> dict[str, Any]:
+    return {"x": d.array((*d.one((), (3,)), *d.shape(2, 8)), d.one(*FLOATS))}
+
+
+def _dropout(d: Draw) -> dict[str, Any]:
+    batch, rows, width = d.size(3), d.size(5), d.size(20)
+    given = {"x": d.array((batch, rows, width), d.one(*FLOATS))}
+    given |= {"seeds": d.array((batch, 1), "i64"), "positions": d.array((rows,), "i64")}
+    return given | d.some("p", d.one(0.1, 0.9, 1.0))
+
+
+def _neighbours(d: Draw) -> dict[str, Any]:
+    count = d.size(20, 1)
+    x = d.array((count, d.size(12)), d.one("f32", "bf16", "f16"))
+    return {"x": x, "k": d.one(1, count)}
+
+
+_RUNNING = ("running_mean", "running_var")
+
+
 @cache
 def operations() -> dict[str, Operation]:
     """All public operations by name."""
@@ -645,6 +704,12 @@ def operations() -> dict[str, Operation]:
         ("attention_grad", _attention_grad),
         *(("cross_entropy", _losses), ("linear_cross_entropy", _fused)),
         *(("linear_cross_entropy_grad", _fused), ("group_norm", _group_norm)),
+        *(("batch_norm", _channels(*_RUNNING)), ("batch_norm_train", _channels(train=True))),
+        ("layer_norm2d", _channels()),
+        *(("max_pool", _pool), ("avg_pool", partial(_pool, mean=True))),
+        *(("dropout", _dropout), ("umap_knn", _neighbours)),
+        *(("resize", _resize), ("resize_nearest_2x", _images)),
+        *(("adaptive_max_pool", _adaptive), ("adaptive_avg_pool", _adaptive)),
         *(("rms_norm", _norm("weight", "bias")), ("layer_norm", _norm("weight", "bias"))),
         *(("grouped_linear", _grouped), ("grouped_linear_wgrad", _grouped_wgrad)),
         *(("moe_dispatch", _dispatch), ("moe_combine", _combine), ("moe_router", _router)),

@@ -46,12 +46,17 @@ TITLES = {
     "logsumexp": "Over rows",
     "losses": "Over rows",
     "norms": "Over rows",
+    "channels": "Over rows",
+    "pool": "Over windows",
+    "resize": "Over windows",
     "columns": "Over columns",
     "indexing": "By indices",
     "attention": "Attention",
     "attention_grad": "Attention",
     "scan": "Scans, selections",
     "select": "Scans, selections",
+    "dropout": "Scans, selections",
+    "neighbours": "Scans, selections",
 }
 """Those of groups, by the module of what lowers an operation."""
 QUANTISED = {
@@ -61,7 +66,7 @@ QUANTISED = {
 }
 """Names and functions of operations that are no names of the package."""
 OF_THEIR_OWN = {
-    **dict.fromkeys(("indices", "target", "experts", "places"), "i64"),
+    **dict.fromkeys(("indices", "target", "experts", "places", "seeds", "positions"), "i64"),
     **dict.fromkeys(("mean", "rstd", "lse"), "f32"),
     "condition": "bool",
 }
@@ -70,6 +75,8 @@ NUMBERS = {
     "k": 2,
     "count": 4,
     "shifts": 1,
+    "size": (2, 2),
+    "window": (2, 2),
     "rows": 4,
     "groups": 2,
     "dtype": "f32",

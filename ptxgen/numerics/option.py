@@ -287,17 +287,21 @@ class Integers(Option):
 
 @dataclass(frozen=True)
 class PerAxis(Option):
-    """A whole number from ``least`` to ``most``, or one for each dimension of an image."""
+    """A whole number from ``least`` to ``most``, or one for each dimension of an image; ``empty``:
+    or none at all.
+    """
 
     least: int = 0
     most: int = 1 << 16
+    empty: bool = False
     schema = "SymInt[]"
     shown = "int | Sequence[int]"
 
     def read(self, name: str, value: Any) -> tuple[int, ...]:
         several = isinstance(value, tuple | list)
         found = [whole(v) for v in (value if several else [value])]
-        if not found or any(v is None or not self.least <= v <= self.most for v in found):
+        few = not found and not self.empty
+        if few or any(v is None or not self.least <= v <= self.most for v in found):
             takes = f"an integer from {self.least} to {self.most}, or one for each dimension"
             raise OptionError(f"{name} is {_shown(value)}; takes {takes}")
         return tuple(v for v in found if v is not None)

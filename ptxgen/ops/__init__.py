@@ -28,7 +28,9 @@ __all__ = ["OPERATIONS", "register"]
 MODULES = (
     "attention",
     "attention_grad",
+    "channels",
     "conv",
+    "dropout",
     "grouped",
     "indexing",
     "int4",
@@ -37,10 +39,13 @@ MODULES = (
     "logsumexp",
     "losses",
     "moe",
+    "neighbours",
     "nf4",
     "norms",
     "order",
+    "pool",
     "products",
+    "resize",
     "scan",
     "select",
 )

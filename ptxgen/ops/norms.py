@@ -190,7 +190,7 @@ def layer_norm(
 
 
 # -- of groups --------------------------------------------------------------------------------
-_FORMULAS = {
+NORMED = {
     (False, False): Pointwise(lambda x, m, r: (x - m) * r, "group_norm"),
     (True, False): Pointwise(lambda x, m, r, weight: (x - m) * r * weight, "group_norm"),
     (False, True): Pointwise(lambda x, m, r, bias: (x - m) * r + bias, "group_norm"),
@@ -201,13 +201,14 @@ _FORMULAS = {
 """By whether there is a weight, and a bias."""
 
 
-def _slope(dy: Any, x: Any, mean: Any, scale: Any, shift: Any, stretch: Any, n: Any) -> Any:
+def slope(dy: Any, x: Any, mean: Any, scale: Any, shift: Any, stretch: Any, n: Any) -> Any:
+    """The gradient by x of what is normalised: ``shift`` and ``stretch`` are sums, of n."""
     return scale * ((dy - shift / n) - (x - mean) * scale * (stretch / n))
 
 
-_dx = Pointwise(_slope, "group_norm_dx")
+_dx = Pointwise(slope, "group_norm_dx")
 _dx_weight = Pointwise(
-    lambda dy, x, m, r, shift, stretch, n, w: _slope(dy * w, x, m, r, shift, stretch, n),
+    lambda dy, x, m, r, shift, stretch, n, w: slope(dy * w, x, m, r, shift, stretch, n),
     "group_norm_dx",
 )
 _FORMS = {"x": "B C S", "weight": "C", "bias": "C", "out": "B C S"}
@@ -256,7 +257,7 @@ def group_norm_kept(
     vectors = [_of_channels(b, v, x, groups) for v in (weight, bias) if v is not None]
     into = {} if out is None else {"out": _by_group(b, out, groups)}
     found = b.call(
-        _FORMULAS[weight is not None, bias is not None],
+        NORMED[weight is not None, bias is not None],
         _by_group(b, x, groups),
         *(_of_groups(b, m, x, groups) for m in (mean, scale)),
         *vectors,

@@ -3,9 +3,10 @@
 A function of :data:`LOWERED` is called with a builder, the block's tier and the operator's own
 arguments, as buffers, and returns what the operator returns: it is a program. One of :data:`DIRECT`
 is called with tensors, as what it needs is not known before. ``out=`` and in-place forms are made
-of both. They may raise :class:`Left`: UNKNOWN for arguments that are not taken (the operator is
-then unknown to the block), ALONE where PyTorch's kernel has the block's property (for the reason
-that stands there), or PARTS where what is called instead is made of operators that are served.
+of both. They may raise :class:`ptxgen.torch.unserved.Left`: UNKNOWN for arguments that are not
+taken (the operator is then unknown to the block), ALONE where PyTorch's kernel has the block's
+property (for the reason that stands there), or PARTS where what is called instead is made of
+operators that are served.
 :data:`WHOLE` runs above autograd, where that records nothing, and saves what PyTorch makes for
 gradients; :data:`RECORDED` runs there, too, and brings its own gradients.
 """
@@ -13,7 +14,7 @@ gradients; :data:`RECORDED` runs there, too, and brings its own gradients.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import torch
@@ -31,20 +32,12 @@ from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.products import bias_gradient
 from ptxgen.ops.views import readable, rows_apart
 from ptxgen.program.operation import Op
+from ptxgen.torch import images
 from ptxgen.torch.functional import NAMES, accumulated, check_batches, matmul
 from ptxgen.torch.functions import FUNCTIONS, call
 from ptxgen.torch.record import TorchBuilder, function
 from ptxgen.torch.sdpa import attended, fused
-from ptxgen.torch.unserved import overload
-
-Serve = Callable[..., Any]
-UNKNOWN: Final = "unknown"
-ALONE: Final = "PyTorch's own kernel computes each row by itself"
-PARTS: Final = "made of operators that are served"
-
-
-class Left(Exception):  # noqa: N818 - no error
-    """A call is left to PyTorch, and why."""
+from ptxgen.torch.unserved import ALONE, PARTS, UNKNOWN, Left, Serve, overload
 
 
 # -- products -------------------------------------------------------------------------------
@@ -751,6 +744,7 @@ LOWERED: Final[dict[str, Serve]] = {
     "embedding_dense_backward": _embedding_backward,
     "index_add": _index_add,
     "scatter_add": _scatter_add,
+    **images.LOWERED,
     **{name: _elementwise(name) for name in FUNCTIONS},
 }
 """Operators of ATen, functional forms, as programs."""
@@ -771,6 +765,7 @@ DIRECT: Final[dict[str, Serve]] = {
     "scatter.reduce": _scatter_reduce,
     "scatter_reduce.two": _scatter_reduce,
     "_index_put_impl_": _index_put_,
+    **images.DIRECT,
 }
 """Operators that functions of tensors serve, or what their programs leave as PARTS."""
 

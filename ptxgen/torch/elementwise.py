@@ -20,9 +20,9 @@ from ptxgen.numerics.dtype import NAMES as SHORT
 from ptxgen.numerics.formula import FLOATS, STORED, Node, cast, compare, const, primitive, where
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.program.buffer import Buffer
-from ptxgen.torch.aten import UNKNOWN, Left
 from ptxgen.torch.functions import text, value
 from ptxgen.torch.record import NAMES
+from ptxgen.torch.unserved import UNKNOWN, Left
 
 SAME, COMPARED, CHOSEN = "same", "compared", "chosen"
 """What operands are brought to: the dtype of the result; that which operands have together; that of

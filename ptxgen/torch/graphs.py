@@ -34,12 +34,12 @@ from ptxgen.program.prepared import Hooks
 from ptxgen.program.step import Program
 from ptxgen.runtime import default_device
 from ptxgen.torch import serve
-from ptxgen.torch.aten import RECORDED, Left
+from ptxgen.torch.aten import RECORDED
 from ptxgen.torch.lowering import MOVES, VIEWS, Asked, Like, lower
 from ptxgen.torch.module import _checked
 from ptxgen.torch.record import NAMES
 from ptxgen.torch.replay import Replay
-from ptxgen.torch.unserved import reason
+from ptxgen.torch.unserved import Left, reason
 from ptxgen.torch.updates import (
     IN_PLACE,
     Update,

@@ -21,11 +21,12 @@ from ptxgen.program.build import ProgramBuilder
 from ptxgen.runtime.strided import Ints, contiguous_strides, overlaps_itself
 from ptxgen.spec.order import BINS_MAX, COUNT_MAX
 from ptxgen.torch import elementwise
-from ptxgen.torch.aten import LOWERED, UNKNOWN, Left, wrapped
+from ptxgen.torch.aten import LOWERED, wrapped
 from ptxgen.torch.functions import FUNCTIONS, empty
 from ptxgen.torch.operators import known
 from ptxgen.torch.pointwise import wanted
 from ptxgen.torch.record import NAMES
+from ptxgen.torch.unserved import UNKNOWN, Left
 
 VIEWS: Final = {
     *("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "permute", "t", "transpose"),

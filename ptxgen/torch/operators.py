@@ -309,8 +309,9 @@ def _option(p: Parameter, name: str = "") -> str:
         return f"{kind} {name}"
     if p.default is None:
         return f"{kind}? {name}=None"
-    text = f'"{p.default}"' if isinstance(p.default, str) else str(p.default)
-    text = f"[{text}]" if isinstance(p.option, PerAxis) and isinstance(p.default, int) else text
+    default = list(p.default) if isinstance(p.default, tuple) else p.default
+    default = [default] if isinstance(p.option, PerAxis) and isinstance(default, int) else default
+    text = f'"{default}"' if isinstance(default, str) else str(default)
     return f"{kind} {name}={text}"
 
 

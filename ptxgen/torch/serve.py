@@ -26,23 +26,11 @@ from ptxgen.program.invoke import Frame, invoke
 from ptxgen.program.launch import remember
 from ptxgen.program.parameters import ARRAY, NEEDED, OPTION, OPTIONAL, Parameter
 from ptxgen.program.prepared import Hooks, Memo
-from ptxgen.torch.aten import (
-    ALONE,
-    DIRECT,
-    LOWERED,
-    PARTS,
-    RECORDED,
-    SERVED,
-    UNKNOWN,
-    WHOLE,
-    Left,
-    Serve,
-    operation,
-)
+from ptxgen.torch.aten import DIRECT, LOWERED, RECORDED, SERVED, WHOLE, operation
 from ptxgen.torch.functions import FUNCTIONS
 from ptxgen.torch.module import _checked
 from ptxgen.torch.record import PLAIN
-from ptxgen.torch.unserved import overload, reason
+from ptxgen.torch.unserved import ALONE, PARTS, UNKNOWN, Left, Serve, overload, reason
 
 DEVICES = {"cuda"}
 """The devices whose tensors are served."""

@@ -6,10 +6,21 @@ of others, with the reason for each group. What is in neither, nor served, is un
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
 import torch
+
+Serve = Callable[..., Any]
+UNKNOWN: Final = "unknown"
+ALONE: Final = "PyTorch's own kernel computes each row by itself"
+PARTS: Final = "made of operators that are served"
+
+
+class Left(Exception):  # noqa: N818 - no error
+    """A call is left to PyTorch, and why."""
+
 
 MOVES = "values are moved, none is computed"
 EXACT = "exact: no rounding depends on an order"

@@ -1,0 +1,329 @@
+"""What models of images call, as :mod:`ptxgen.torch.aten` has operators: norms of channels,
+pooling, resizing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from math import prod
+from typing import Any, Final
+
+import torch
+
+from ptxgen.numerics.dtype import DTYPES
+from ptxgen.ops import OPERATIONS
+from ptxgen.ops.channels import batch_norm_gradients, batch_norm_scale
+from ptxgen.ops.pool import adapted, fixed, max_gradient, mean_gradient
+from ptxgen.ops.resize import resize_by, resize_gradient, resized
+from ptxgen.program.buffer import imagined
+from ptxgen.program.invoke import Frame
+from ptxgen.torch.functions import empty
+from ptxgen.torch.unserved import PARTS, UNKNOWN, Left, Serve
+
+
+def _real(*arrays: Any) -> None:
+    """Leaves what is not computed."""
+    if any(x is not None and x.dtype not in DTYPES for x in arrays):
+        raise Left(UNKNOWN)
+
+
+def _like(b: Any, x: Any) -> Any:
+    """Memory in which elements lie as those of ``x`` do."""
+    return empty(b, x.shape, x.strides, x.dtype)
+
+
+# -- batch norm -----------------------------------------------------------------------------
+def _evaluated(b: Any, x: Any, vectors: Sequence[Any], eps: float) -> tuple[Any, ...]:
+    """The result, and the two that are kept in training, empty."""
+    weight, bias, mean, var = vectors
+    _real(x)
+    if mean is None or var is None:
+        raise Left(UNKNOWN)
+    y = b.batch_norm(x, mean, var, weight, bias, eps=eps, out=_like(b, x))
+    return y, b.empty((0,), b.wide(x)), b.empty((0,), b.wide(x))
+
+
+def _trained(b: Any, x: Any, *vectors: Any, momentum: float, eps: float) -> Any:
+    """The result, mean, scale and new running statistics."""
+    _real(x)
+    if prod(x.shape) < 2 * x.shape[1]:
+        raise Left(UNKNOWN)  # PyTorch's NaN
+    how = {"momentum": momentum, "eps": eps, "out": _like(b, x)}
+    return b.batch_norm_kept(x, *vectors, **how)
+
+
+def _batch_norm(b: Any, tier: str, x: Any, *given: Any) -> Any:
+    """In evaluation. Training writes to running statistics, which programs of the block do not."""
+    *vectors, training, _, eps = given
+    if training:
+        raise Left(PARTS)
+    return _evaluated(b, x, vectors, eps)
+
+
+def _no_stats(b: Any, tier: str, x: Any, weight: Any, bias: Any, *how: Any) -> Any:
+    training, momentum, eps = how
+    if not training:
+        raise Left(UNKNOWN)
+    return _trained(b, x, weight, bias, momentum=momentum, eps=eps)[:3]
+
+
+def _no_training(b: Any, tier: str, x: Any, *given: Any) -> Any:
+    *vectors, _, eps = given
+    return _evaluated(b, x, vectors, eps)
+
+
+def _functional(b: Any, tier: str, x: Any, *given: Any) -> Any:
+    *vectors, training, momentum, eps = given
+    if training:
+        return _trained(b, x, *vectors, momentum=momentum, eps=eps)
+    return *_evaluated(b, x, vectors, eps), *vectors[2:]
+
+
+def _no_update(b: Any, tier: str, x: Any, *given: Any) -> Any:
+    return *_no_training(b, tier, x, *given), b.empty((0,), "uint8")
+
+
+def _with_update_functional(b: Any, tier: str, x: Any, *given: Any) -> Any:
+    *vectors, momentum, eps = given
+    *kept, mean, var = _trained(b, x, *vectors, momentum=momentum, eps=eps)
+    return *kept, b.empty((0,), "uint8"), mean, var
+
+
+@cache
+def _kept() -> Serve:
+    return Frame(OPERATIONS["batch_norm_kept"], copies=True).function
+
+
+def _batch_norm_written(tier: str, x: Any, *given: Any) -> Any:
+    """In training: running statistics are written where they are."""
+    weight, bias, mean, var, training, momentum, eps = given
+    if not training or x.dim() < 2 or x.numel() < 2 * x.shape[1]:
+        raise Left(UNKNOWN)
+    how = {"momentum": momentum, "eps": eps, "out": torch.empty_like(x)}
+    y, *kept, new_mean, new_var = _kept()(x, weight, bias, mean, var, **how)
+    if mean is not None:
+        mean.copy_(new_mean)
+    if var is not None:
+        var.copy_(new_var)
+    return y, *kept
+
+
+def _with_update(tier: str, x: Any, *given: Any) -> Any:
+    *vectors, momentum, eps = given
+    return *_batch_norm_written(tier, x, *vectors, True, momentum, eps), _nothing(x)
+
+
+def _cudnn(b: Any, tier: str, x: Any, *given: Any) -> Any:
+    return *_batch_norm(b, tier, x, *given), b.empty((0,), "uint8")
+
+
+def _cudnn_written(tier: str, x: Any, *given: Any) -> Any:
+    return *_batch_norm_written(tier, x, *given), _nothing(x)
+
+
+def _nothing(x: Any) -> Any:
+    """What cuDNN keeps for its own gradient."""
+    return x.new_empty(0, dtype=torch.uint8)
+
+
+def _batch_norm_backward(
+    b: Any,
+    dy: Any,
+    x: Any,
+    weight: Any,
+    running: Sequence[Any],
+    kept: Sequence[Any],
+    training: bool,
+    eps: float,
+    mask: Sequence[bool],
+) -> Any:
+    _real(x, dy)
+    mean, scale = kept if training else running
+    if mean is None or scale is None or dy.dtype != x.dtype:
+        raise Left(UNKNOWN)
+    if not training:
+        scale = batch_norm_scale(b, scale, eps)
+    dtype = x.dtype if weight is None else weight.dtype
+    names = ("x", "weight", "bias")
+    needs = {n for n, need in zip(names, mask, strict=True) if need}
+    found = batch_norm_gradients(
+        b, dy, x, weight, mean, scale, training, needs, (dtype, dtype), _like(b, x)
+    )
+    return tuple(found.get(n) for n in names)
+
+
+def _native_backward(b: Any, tier: str, dy: Any, x: Any, weight: Any, *given: Any) -> Any:
+    mean, var, save_mean, save_scale, training, eps, mask, *_ = given
+    kept = save_mean, save_scale
+    return _batch_norm_backward(b, dy, x, weight, (mean, var), kept, training, eps, mask)
+
+
+def _cudnn_backward(b: Any, tier: str, x: Any, dy: Any, weight: Any, *given: Any) -> Any:
+    """In training alone is it called."""
+    kept, eps = given[2:4], given[4]
+    return _batch_norm_backward(b, dy, x, weight, (), kept, True, eps, (True,) * 3)
+
+
+# -- pooling --------------------------------------------------------------------------------
+def _all(numbers: Sequence[int], rank: int) -> tuple[int, ...]:
+    """One number a dimension, of which one may stand for all."""
+    return tuple(numbers) * rank if len(numbers) == 1 else tuple(numbers)
+
+
+def _max_pool(rank: int) -> Serve:
+    def serve(b: Any, tier: str, x: Any, window: Any, *how: Any) -> Any:
+        _real(x)
+        stride, padding, dilation, ceil = how
+        given = {"stride": stride, "padding": padding, "dilation": dilation, "ceil": ceil}
+        return b.max_pool(x, _all(window, rank), **given)
+
+    return serve
+
+
+def _max_pool_backward(rank: int) -> Serve:
+    def serve(b: Any, tier: str, dy: Any, x: Any, window: Any, *how: Any) -> Any:
+        *given, indices = how
+        _real(x)
+        axes = fixed(x, _all(window, rank), *given)
+        return _max_image(b, dy, x, indices, axes)
+
+    return serve
+
+
+def _max_image(b: Any, dy: Any, x: Any, indices: Any, axes: Any) -> Any:
+    if dy.dtype != x.dtype or not prod(dy.shape):
+        raise Left(UNKNOWN)
+    return b.contiguous(max_gradient(b, dy, indices, axes, x.dtype))
+
+
+def _avg_pool(rank: int) -> Serve:
+    def serve(b: Any, tier: str, x: Any, window: Any, *how: Any) -> Any:
+        _real(x)
+        stride, padding, ceil, counted, divisor = how
+        given = {"stride": stride, "padding": padding, "ceil": ceil, "count_padding": counted}
+        return b.avg_pool(x, _all(window, rank), **given, divisor=divisor or 0)
+
+    return serve
+
+
+def _avg_pool_backward(rank: int) -> Serve:
+    def serve(b: Any, tier: str, dy: Any, x: Any, window: Any, *how: Any) -> Any:
+        stride, padding, ceil, counted, divisor = how
+        axes = fixed(x, _all(window, rank), stride, padding, (), ceil)
+        return _mean_image(b, dy, x, axes, counted, divisor or 0)
+
+    return serve
+
+
+def _mean_image(b: Any, dy: Any, x: Any, axes: Any, *how: Any) -> Any:
+    _real(x)
+    if dy.dtype != x.dtype or not prod(dy.shape):
+        raise Left(UNKNOWN)
+    return b.contiguous(mean_gradient(b, dy, axes, x.dtype, *how))
+
+
+def _adaptive_avg(b: Any, tier: str, x: Any, size: Any) -> Any:
+    _real(x)
+    return b.adaptive_avg_pool(x, size)
+
+
+def _adaptive_max(b: Any, tier: str, x: Any, size: Any) -> Any:
+    _real(x)
+    return b.adaptive_max_pool(x, size)
+
+
+def _adaptive_avg_backward(rank: int) -> Serve:
+    def serve(b: Any, tier: str, dy: Any, x: Any) -> Any:
+        return _mean_image(b, dy, x, adapted(x, dy.shape[-rank:]))
+
+    return serve
+
+
+def _adaptive_max_backward(rank: int) -> Serve:
+    def serve(b: Any, tier: str, dy: Any, x: Any, indices: Any) -> Any:
+        _real(x)
+        return _max_image(b, dy, x, indices, adapted(x, dy.shape[-rank:]))
+
+    return serve
+
+
+_POOLING: Final[dict[str, Serve]] = {
+    f"{name}{of}": serve
+    for rank in (2, 3)
+    for name, of, serve in (
+        (f"max_pool{rank}d_with_indices", "", _max_pool(rank)),
+        (f"max_pool{rank}d_with_indices", "_backward", _max_pool_backward(rank)),
+        (f"avg_pool{rank}d", "", _avg_pool(rank)),
+        (f"avg_pool{rank}d", "_backward", _avg_pool_backward(rank)),
+        (f"_adaptive_avg_pool{rank}d", "", _adaptive_avg),
+        (f"_adaptive_avg_pool{rank}d", "_backward", _adaptive_avg_backward(rank)),
+        (f"adaptive_max_pool{rank}d", "", _adaptive_max),
+        (f"adaptive_max_pool{rank}d", "_backward", _adaptive_max_backward(rank)),
+    )
+}
+"""PyTorch makes those of 1 dimension of those of 2."""
+
+
+# -- resizing -------------------------------------------------------------------------------
+def _steps(scales: Sequence[Any]) -> tuple[float | None, ...]:
+    """What PyTorch makes of scales, where they are given."""
+    return tuple(1.0 / s if s is not None and s > 0 else None for s in scales)
+
+
+def _linear(b: Any, tier: str, x: Any, size: Any, corners: bool, *scales: Any) -> Any:
+    _real(x)
+    return resize_by(b, x, resized(x, size, "linear", corners, _steps(scales)))
+
+
+def _resize_backward(b: Any, dy: Any, size: Any, shape: Any, *how: Any) -> Any:
+    _real(dy)
+    if not prod(dy.shape):
+        raise Left(UNKNOWN)
+    mode, corners, scales = how
+    axes = resized(imagined(shape, dy.dtype), size, mode, corners, _steps(scales))
+    return resize_gradient(b, dy, axes, dy.dtype)
+
+
+def _linear_backward(
+    b: Any, tier: str, dy: Any, size: Any, shape: Any, corners: bool, *scales: Any
+) -> Any:
+    return _resize_backward(b, dy, size, shape, "linear", corners, scales)
+
+
+def _nearest_backward(b: Any, tier: str, dy: Any, size: Any, shape: Any, *scales: Any) -> Any:
+    return _resize_backward(b, dy, size, shape, "nearest", False, scales)
+
+
+_LINEAR = "upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"
+_RESIZING: Final[dict[str, Serve]] = {
+    **dict.fromkeys(_LINEAR, _linear),
+    **{f"{name}_backward": _linear_backward for name in _LINEAR},
+    **{f"upsample_nearest{rank}d_backward": _nearest_backward for rank in (1, 2, 3)},
+}
+"""Nearest itself moves values, and needs no serving."""
+
+LOWERED: Final[dict[str, Serve]] = {
+    "native_batch_norm": _batch_norm,
+    "_native_batch_norm_legit": _batch_norm,
+    "_native_batch_norm_legit.no_stats": _no_stats,
+    "_native_batch_norm_legit_no_training": _no_training,
+    "_native_batch_norm_legit_functional": _functional,
+    "_batch_norm_no_update": _no_update,
+    "_batch_norm_with_update_functional": _with_update_functional,
+    "cudnn_batch_norm": _cudnn,
+    "native_batch_norm_backward": _native_backward,
+    "batch_norm_backward": _native_backward,
+    "cudnn_batch_norm_backward": _cudnn_backward,
+    **_POOLING,
+    **_RESIZING,
+}
+"""Operators as programs."""
+
+DIRECT: Final[dict[str, Serve]] = {
+    "native_batch_norm": _batch_norm_written,
+    "_native_batch_norm_legit": _batch_norm_written,
+    "_batch_norm_with_update": _with_update,
+    "cudnn_batch_norm": _cudnn_written,
+}
+"""Operators that write to what they are given."""

@@ -180,13 +180,19 @@ class RowOp:
 
 
 @cache
+def known(name: str) -> RowOp:
+    """An operation by name, of the table or made. Raises SpecError for an unknown one."""
+    row = TABLE.get(name) or MADE.get(name)
+    if row is None:
+        raise SpecError(f"unknown operation over rows {name!r}; there are {', '.join(TABLE)}")
+    return row
+
+
 def formula(variant: str) -> Formula:
     """What a variant computes. Raises SpecError for an unknown one."""
     head, _, outputs = variant.partition(" > ")
     name, *given = head.split()
-    row = TABLE.get(name) or MADE.get(name)
-    if row is None:
-        raise SpecError(f"unknown operation over rows {name!r}; there are {', '.join(TABLE)}")
+    row = known(name)
     dtypes = dict(word.split("=") for word in given)
     nodes: dict[str, Any] = dict.fromkeys((*row.arrays, *row.numbers))
     for each, dtype in dtypes.items():
@@ -876,5 +882,5 @@ TABLE: dict[str, RowOp] = {
 """The operations by name."""
 
 MADE: dict[str, RowOp] = {}
-"""Operations that no line of the table is: parts of programs as one, by digests of their formulas
-(:mod:`ptxgen.graph.rows`)."""
+"""Operations that no line of the table is, made when they are needed: gradients of lines, and parts
+of programs as one, by digests of their formulas (:mod:`ptxgen.graph.rows`)."""

@@ -16,7 +16,7 @@ from ptxgen.numerics.dtype import FULL, NAMES
 from ptxgen.numerics.formula import STORED, Node, trace
 from ptxgen.numerics.gradient import gradients
 from ptxgen.numerics.option import DtypeName, Flag
-from ptxgen.numerics.rowops import REAL, TABLE, RowOp
+from ptxgen.numerics.rowops import MADE, REAL, TABLE, RowOp
 from ptxgen.numerics.rowops import formula as formula_of
 from ptxgen.numerics.rowwise import GROUP, LANES, LEAF
 from ptxgen.ops.gradients import Vjp, of_rows
@@ -253,7 +253,7 @@ def backward_of(row: RowOp) -> RowOperation:
         wide=row.wide,
         when={f"by_{n}": n for n in arrays if n in row.optional},
     )
-    return RowOperation(TABLE.setdefault(made.name, made))
+    return RowOperation(MADE.setdefault(made.name, made))
 
 
 def of_formula(row: RowOp) -> Vjp:

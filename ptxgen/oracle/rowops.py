@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ptxgen.errors import DtypeError, ShapeError
 from ptxgen.numerics.dtype import FULL, NAMES, name_of
-from ptxgen.numerics.rowops import TABLE, formula
+from ptxgen.numerics.rowops import formula, known
 from ptxgen.oracle.formula import results, stored, widened
 from ptxgen.oracle.rowwise import reduce
 
@@ -24,7 +24,7 @@ def compute(name: str, *arrays: ArrayLike | None, out_dtype: Any = None, **numbe
 
     A result, or a tuple of them. Raises DtypeError and ShapeError.
     """
-    row = TABLE[name]
+    row = known(name)
     given = dict(zip(row.arrays, (*arrays, *[None] * len(row.arrays)), strict=False))
     found = {n: np.asarray(a) for n, a in given.items() if a is not None}
     dtypes = {}

@@ -172,6 +172,7 @@ def test_gradients_are_those_of_f64_and_twice_the_same(shape, how):
         found, again, torch.autograd.grad(plain(*fine), fine, dy.double()), strict=True
     ):
         assert torch.equal(one, two) and one.any()
+        # Sums of up to 2^9 terms below 2^4, whose roundings have random signs: 2^4.5 of 2^-20.
         torch.testing.assert_close(one.double(), other, rtol=2e-5, atol=5e-5)
 
 
@@ -211,6 +212,8 @@ def test_modules_in_the_block(served, kind, stats):
     z.square().sum().backward()
     expected = reference.batch_norm_train(x.numpy(), np.ones(4, "f4"), np.zeros(4, "f4"))[0]
     assert (y.detach().numpy() == expected).all()
+    # Sums of up to 2^10 terms below 2^4, in other orders: 2^5 of 2^-20, for elements. A gradient
+    # has two of them, times a few elements.
     torch.testing.assert_close(y, z, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(given.grad, same.grad, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(module.state_dict(), plain.state_dict(), rtol=1e-5, atol=1e-6)
@@ -269,6 +272,8 @@ def test_graphs_lower_it(training):
     y, z = made(given), plain(same)
     (y * y).sum().backward()
     (z * z).sum().backward()
+    # Sums of up to 2^10 terms below 2^4, in other orders: 2^5 of 2^-20, for elements. A gradient
+    # has two of them, times a few elements.
     torch.testing.assert_close(y, z, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(given.grad, same.grad, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(module.state_dict(), plain.state_dict(), rtol=1e-5, atol=1e-6)

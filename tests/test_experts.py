@@ -96,6 +96,7 @@ def test_routers(scoring, biased, groups):
     expected = np.argsort(-choice, axis=-1, kind="stable")[:, :3]
     assert (experts == expected).all()
     taken = np.take_along_axis(scores, expected, -1)
+    # An exponential of 2^-23, a sum of 16, two divisions: some 20 of 2^-24.
     np.testing.assert_allclose(weights, 2.5 * taken / taken.sum(-1, keepdims=True), rtol=1e-5)
     alone = ptxgen.moe_router(logits[4:5], 3, **how, normalize=True, scale=2.5)
     same_bits(alone[0], weights[4:5], what="a token alone")
@@ -138,6 +139,7 @@ def test_gradients(scoring, normalize):
         return torch.einsum("th,tjhi,tj->ti", x, w[experts], weights)
 
     y, z, dy = ours(*given), plain(*same), torch.randn(TOKENS, WIDTH)
+    # f32 both, other orders: sums of WIDTH products, then of EACH, 2^-20 of numbers below 2^4.
     torch.testing.assert_close(y, z, rtol=1e-4, atol=1e-5)
     y.backward(dy)
     z.backward(dy)
@@ -193,6 +195,7 @@ def test_a_mixture_of_transformers_is_one_program():
             gate, value = (wide[1][e] @ wide[0][t]).chunk(2)
             inner = torch.nn.functional.silu(gate) * value
             total = total + wide[3][t, j] * (wide[2][e] @ inner)
+        # Four results in a row are rounded to bfloat16, 2^-8 of what they are, and cancel then.
         torch.testing.assert_close(y[t].float(), total, rtol=0.05, atol=0.3)
 
 
@@ -240,6 +243,7 @@ def test_experts_of_transformers(transposed, gated):
                 if name != "down_proj":
                     inner = module._apply_gate(inner) if gated else silu(inner)
             total = total + weights[t, j] * inner
+        # f32 both, other orders: two products in a row, 2^-20 of numbers below 2^6.
         torch.testing.assert_close(y[t], total, rtol=1e-4, atol=1e-4)
     y.sum().backward()
     assert all(p.grad is not None for p in module.parameters())
@@ -248,7 +252,7 @@ def test_experts_of_transformers(transposed, gated):
         compiled = torch.compile(models._experts, backend=backend, fullgraph=True, dynamic=False)
         one = compiled(module, x, index, weights)
         assert len(backend.report().programs) == 1 and not backend.report().torch
-        torch.testing.assert_close(one, y)
+        torch.testing.assert_close(one, y)  # PyTorch's silu where it is not compiled
         assert torch.equal(compiled(module, x[3:4], index[3:4], weights[3:4]), one[3:4])
 
 
@@ -267,6 +271,7 @@ def test_models_of_transformers_with_the_switch():
     with torch.no_grad():
         expected = model(ids).logits
         model.set_experts_implementation("ptxgen")
+        # A layer in f32, other orders: some ten sums in a row, 2^-20 of numbers below 2^3.
         torch.testing.assert_close(model(ids).logits, expected, rtol=1e-3, atol=1e-4)
 
 

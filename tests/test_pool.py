@@ -277,6 +277,7 @@ def test_modules_in_the_block(monkeypatch, kind):
         assert torch.equal(y[1:2], alone)
         if "max" in name:
             assert torch.equal(y, z)
+        # Means of up to 2^6 elements below 4: eight of 2^-23; of as many windows for a gradient.
         torch.testing.assert_close(y, z, rtol=1e-6, atol=1e-6)
         torch.testing.assert_close(given.grad, same.grad, rtol=1e-5, atol=1e-5)
         assert not block.unknown, (name, block.report())
@@ -300,6 +301,7 @@ def test_graphs_lower_them():
     y, z = torch.compile(model, backend=backend)(given), model(same)
     y.sum().backward()
     z.sum().backward()
+    # Products of a maximum and of means, below 2^4; gradients add up at most 2^6 of such.
     torch.testing.assert_close(y, z, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(given.grad, same.grad, rtol=1e-5, atol=1e-5)
     report = backend.report()

@@ -134,6 +134,7 @@ def test_modules_in_the_block(monkeypatch, rank, how):
         z = module(same)
         z.square().sum().backward()
         assert torch.equal(y[1:2], alone)
+        # Weights of 2^-24 · 7, of elements below 4; a gradient has up to 3^3 of them, doubled.
         torch.testing.assert_close(y, z, rtol=1e-5, atol=2e-6)
         torch.testing.assert_close(given.grad, same.grad, rtol=1e-5, atol=2e-5)
         assert not block.unknown, block.report()

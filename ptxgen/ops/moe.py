@@ -167,9 +167,16 @@ _scaled = Pointwise(lambda w, scale: w * scale, "scaled")
 
 
 def _scores(b: Any, logits: Any, scoring: str) -> Any:
-    if scoring == "softmax":
-        return b.softmax(b.packed(logits), out_dtype="float32")
-    return b.sigmoid(b.packed(logits), out_dtype="float32")
+    made = {"softmax": b.softmax, "sigmoid": b.sigmoid}[scoring]
+    return made(b.packed(logits), out_dtype="float32")
+
+
+def _dlogits(b: Builder, scoring: str, ds: Any, scores: Any) -> Any:
+    made = {
+        "softmax": lambda: b.rows("softmax_backward", ds, scores),
+        "sigmoid": lambda: b.mul(ds, b.mul(scores, b.sub(1.0, scores))),
+    }
+    return made[scoring]()
 
 
 def _router_vjp(b: Builder, at: Backward) -> Gradients:
@@ -184,10 +191,7 @@ def _router_vjp(b: Builder, at: Backward) -> Gradients:
         dw = b.div(b.sub(dw, b.unsqueeze(b.sum(b.mul(dw, w), axis=-1), -1)), total)
     zeros = b.filled(scores.shape, "float32", 0.0, scores)
     ds = b.scatter_add(zeros, b.packed(experts), b.packed(dw), axis=-1)
-    if how["scoring"] == "softmax":
-        dx = b.rows("softmax_backward", ds, scores)
-    else:
-        dx = b.mul(ds, b.mul(scores, b.sub(1.0, scores)))
+    dx = _dlogits(b, how["scoring"], ds, scores)
     return {"logits": b.cast(dx, b.dtype(logits))}
 
 

@@ -54,7 +54,7 @@ def resized(
     steps: Sequence[float | None] = (),
 ) -> tuple[Axis, ...]:
     """The dimensions. ``steps``: where they are given. Raises ShapeError or OptionError."""
-    rank, linear = len(size), mode == "linear"
+    rank, linear = len(size), mode != "nearest"
     if not 1 <= rank <= 3 or len(x.shape) < rank or not 1 <= min(size) <= max(size) <= SIZE_MAX:
         raise ShapeError(
             f"size is {list(size)}, x has shape {list(x.shape)}; takes 1 to 3 sizes from 1 to "

@@ -7,13 +7,13 @@ import functools
 import pytest
 
 import ptxgen
-import ptxgen.torch
 from ptxgen import reference
 from ptxgen.ops import OPERATIONS
 from ptxgen.oracle import order
 from ptxgen.tiles import TABLES
 
 torch = pytest.importorskip("torch")
+pt = pytest.importorskip("ptxgen.torch")
 pytestmark = pytest.mark.gpu
 
 NAMES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
@@ -74,7 +74,7 @@ def test_every_route_has_the_bits_of_linear(name):
 def test_a_graph_serves_other_loads_and_nothing_waits():
     x, w = drawn((64, 128), "bf16", 0), drawn((4, 96, 128), "bf16", 1)
     offsets = torch.tensor([3, 3, 40, 64], dtype=torch.int32, device="cuda")
-    with ptxgen.torch.batch_invariant():
+    with pt.batch_invariant():
         call = functools.partial(torch._grouped_mm, x, w.transpose(1, 2), offs=offsets)
         call()
         torch.cuda.synchronize()

@@ -137,6 +137,11 @@ class GroupedSpec(GemmSpec):
         return ()
 
     @property
+    def shared_bytes(self) -> int:
+        """Those of the family, and the table."""
+        return super().shared_bytes + TABLE_BYTES  # type: ignore[safe-super]  # a family comes next
+
+    @property
     def table_at(self) -> int:
         """Where the table is in shared memory."""
         return self.shared_bytes - TABLE_BYTES
@@ -165,10 +170,6 @@ class GroupedMmaSpec(GroupedSpec, MmaSpec):
     def multiplier(self) -> str:
         return "mma"
 
-    @property
-    def shared_bytes(self) -> int:
-        return super().shared_bytes + TABLE_BYTES
-
 
 @dataclass(frozen=True)
 class GroupedSimtSpec(GroupedSpec, SimtSpec):
@@ -183,10 +184,6 @@ class GroupedSimtSpec(GroupedSpec, SimtSpec):
         super().__post_init__()
         self.check_grouped()
         check(self.persistent, self.name, "persistent", self.persistent, True)
-
-    @property
-    def shared_bytes(self) -> int:
-        return super().shared_bytes + TABLE_BYTES
 
 
 @dataclass(frozen=True)
@@ -213,10 +210,6 @@ class GroupedWgmmaSpec(GroupedSpec, WgmmaSpec):
     @property
     def multiplier(self) -> str:
         return "wgmma"
-
-    @property
-    def shared_bytes(self) -> int:
-        return super().shared_bytes + TABLE_BYTES
 
     @property
     def maps(self) -> tuple[Param, ...]:

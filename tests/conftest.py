@@ -9,9 +9,10 @@ import os
 import pytest
 from hypothesis import settings
 
-# Threads of BLAS would wait for each other beside as many processes, and nothing here is large.
-# NumPy, which reads it when it is loaded, is not yet.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Threads of BLAS and of PyTorch would wait for each other beside as many processes, and nothing here
+# is large. NumPy and PyTorch, which read this when they are loaded, are not yet.
+for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
 
 # The same examples in every run: a failure is one that anybody can repeat.
 settings.register_profile("repeatable", derandomize=True, deadline=None)

@@ -880,14 +880,14 @@ def judge(call: Call) -> str:
                 return f"got {mine!r}, expected {theirs!r}"
             continue
         objects = (
-            getattr(mine, "dtype", np.dtype("f4")).kind in "OV"
+            getattr(mine, "dtype", np.dtype("f4")).kind in "OVSU"
         )  # views of any dtype are taken
         found = "" if objects and np.array_equal(mine, theirs) else difference(mine, theirs)
         if found:
             return found
     written = {id(v) for v in _several(out)}
     for name, new in call.given.items():
-        if not isinstance(new, np.ndarray) or id(new) in written or new.dtype.kind in "VO":
+        if not isinstance(new, np.ndarray) or id(new) in written or new.dtype.kind in "OVSU":
             continue
         if difference(_raw(new), _raw(kept[name])):
             return f"{name} has been changed"

@@ -550,6 +550,7 @@ BAD = [
     (ShapeError, "q has shape", (Q[0, 0], K, K), {}),
     (ShapeError, "k has shape", (Q, K[..., :32], K), {}),
     (ShapeError, "v", (Q, K, K[:, :, :5]), {}),
+    (ShapeError, "k has shape .* those of q", (Q, K[None, [0, 0]], K[None, [0, 0]]), {}),
     (ShapeError, "heads", (Q[:, :3], K, K), {}),
     (ShapeError, "head dimensions", (np.zeros((1, 1, 1, 300), BF16),) * 3, {}),
     (DtypeError, "k has dtype", (Q, K.astype("f4"), K), {}),

@@ -83,8 +83,9 @@ def test_offsets_that_are_no_ends_are_refused_where_they_are_seen(ends):
         ptxgen.grouped_linear_wgrad(x, x, offsets, check=True)
 
 
-def test_what_is_empty():
-    x, w, _ = drawn("f32")
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
+def test_what_is_empty(dtype):
+    x, w, _ = drawn(dtype)
     none = np.zeros(0, np.int32)
     assert ptxgen.grouped_linear(x[:0], w, ENDS * 0).shape == (0, N)
     assert not ptxgen.grouped_linear(x, w[:0], none).any()

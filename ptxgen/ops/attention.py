@@ -11,6 +11,7 @@ from ptxgen.errors import DtypeError, GradError, IndexRangeError, OptionError, S
 from ptxgen.numerics.attention import HEAD_MAX, RANGE
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.option import Bool, Choice, Integer, Kernel, Real
+from ptxgen.numerics.signature import broadcast
 from ptxgen.ops.views import alignment, apart, check_vector, results
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
@@ -99,6 +100,12 @@ def sizes_of(arrays: Mapping[str, Any], layout: str) -> Sizes:
     if heads == 0 or heads_q % heads:
         raise ShapeError(f"q has {heads_q} heads, k {heads}; takes a multiple of k's")
     lead = tuple(q.shape[:-3])
+    for name, x in (("k", k), ("v", v)):
+        if not paged and broadcast(lead, tuple(x.shape[:-3])) != lead:
+            raise ShapeError(
+                f"{name} has shape {list(x.shape)}; takes leading dimensions that broadcast to "
+                f"those of q, {list(lead)}"
+            )
     seqs = cu.shape[0] - 1 if packed else prod(lead)
     shapes = packed, paged, turned, lead, seqs, queries
     if not paged:

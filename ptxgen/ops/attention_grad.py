@@ -50,9 +50,11 @@ ADDED = 8
 
 
 def _like(name: str, x: Buffer, shape: tuple[int, ...], dtype: str) -> None:
+    """Of what has rows or values for those of q and v."""
     if tuple(x.shape) != shape or x.dtype != dtype:
         raise (ShapeError if tuple(x.shape) != shape else DtypeError)(
-            f"{name} has dtype {x.dtype} and shape {list(x.shape)}; takes {dtype} {list(shape)}"
+            f"{name} has dtype {x.dtype} and shape {list(x.shape)}; takes {dtype} {list(shape)}, "
+            "as q and v have them"
         )
 
 

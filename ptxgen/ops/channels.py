@@ -73,7 +73,9 @@ def _checked(x: Buffer, **vectors: Buffer | None) -> str:
         if vector is None:
             continue
         if vector.shape != (x.shape[1],):
-            raise ShapeError(f"{name} has shape {list(vector.shape)}; takes [C] = [{x.shape[1]}]")
+            raise ShapeError(
+                f"{name} has shape {list(vector.shape)}; takes [C] = [{x.shape[1]}], those of x"
+            )
         check_dtype(name, vector.dtype, [FULL[d] for d in REAL if STORED[d] == wide])
     return FULL[wide]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ptxgen.errors import DtypeError, IndexRangeError, ShapeError
 from ptxgen.numerics.activation import CODES
-from ptxgen.numerics.dtype import DTYPES
+from ptxgen.numerics.dtype import DTYPES, ITEMSIZE
 from ptxgen.numerics.grouped import GROUPED_LINEAR, GROUPED_WGRAD, GROUPS_MAX
 from ptxgen.numerics.option import Activation, Bool, Dtype, Kernel, Layout
 from ptxgen.ops.gemm import storages_of
@@ -87,6 +87,8 @@ def _problem(
 ) -> Problem:
     m, n, k, groups = sizes
     short = DTYPES[dtype]
+    if k == 0:  # nothing is read, so nothing lies as the copy engine wants it
+        aligns = ITEMSIZE[short], ITEMSIZE[short]
     values = (
         *(("M", m), ("N", n), ("K", max(k, 1)), ("GROUPS", groups)),
         *(("ALIGN_A", aligns[0]), ("ALIGN_B", aligns[1])),

@@ -379,6 +379,8 @@ def _check(x: Buffer, groups: int, weight: Buffer | None, bias: Buffer | None) -
         if vector is None:
             continue
         if vector.shape != (channels,):
-            raise ShapeError(f"{name} has shape {list(vector.shape)}; takes [C] = [{channels}]")
+            raise ShapeError(
+                f"{name} has shape {list(vector.shape)}; takes [C] = [{channels}], those of x"
+            )
         check_dtype(name, vector.dtype, taken)
     return FULL[wide]

@@ -9,8 +9,8 @@ import os
 import pytest
 from hypothesis import settings
 
-# Threads of BLAS and of PyTorch would wait for each other beside as many processes, and nothing here
-# is large. NumPy and PyTorch, which read this when they are loaded, are not yet.
+# Threads of BLAS and of PyTorch would wait for each other beside as many processes, and nothing
+# here is large. NumPy and PyTorch, which read this when they are loaded, are not yet.
 for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
 

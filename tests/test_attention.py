@@ -98,12 +98,19 @@ def test_features(what, sms):
         check(*draw(1, *SHAPES), **FEATURES[what])
 
 
-def kernel_of(kind, dtype, head, head_v, rounded=False):
-    """The name of a kind's kernel that takes all keys, as it is chosen for many rows."""
+def kernel_of(kind, dtype, head, head_v, rounded=False, warps=None):
+    """The name of a kind's kernel that takes all keys: of so many warps, or as it is chosen for
+    many rows and few keys.
+    """
     sizes = {"ROWS": 1 << 16, "EXTRA": 0, "PAIRS": 1, "KEYS": 64, "PAGED": 0, "SMS": 132}
     env = SPACE.environment({**sizes, "DEPTH": head, "WIDTH": head_v})
     routes = (r for r in TABLES["attention", "half"].routes if type(r.main) is kind)
-    found = (r for r in routes if r.main.part == "whole" and r.prefer.evaluate(env))
+    found = (
+        r
+        for r in routes
+        if r.main.part == "whole"
+        and (r.prefer.evaluate(env) if warps is None else warps == r.main.warps)
+    )
     return next(found).of(Form(dtype, -(-head // 16) * 16, -(-head_v // 16) * 16, rounded)).name
 
 
@@ -114,26 +121,36 @@ SHORT = ("causal window", "mask", "padding with holes", "sinks", "all")
 OFTEN = [pytest.param(w, marks=() if w in SHORT else pytest.mark.long) for w in FEATURES]
 
 
-@pytest.mark.parametrize("kind", [AttentionSpec, HopperSpec])
+KINDS = [
+    *((AttentionSpec, None), (HopperSpec, 4), (HopperSpec, 8)),
+    pytest.param(HopperSpec, 12, marks=pytest.mark.long),
+]
+
+
+@pytest.mark.parametrize(("kind", "warps"), KINDS)
 @pytest.mark.parametrize("what", OFTEN)
-def test_features_of_many_rows(what, kind):
+def test_features_of_many_rows(what, kind, warps):
     rounded = bool(FEATURES[what].keys() & set(ROUNDED)) or FEATURES[what].get("scale", 1) <= 0
-    kernel = kernel_of(kind, "bf16", 64, 64, rounded)
+    kernel = kernel_of(kind, "bf16", 64, 64, rounded, warps)
     check(*draw(1, *SHAPES), kernel=kernel, **FEATURES[what])
 
 
 WIDTHS = [(128, 128), (192, 128), (80, 80), (40, 24), (256, 256), (136, 176)]
 
 
+@pytest.mark.parametrize("warps", [None, 8])
 @pytest.mark.parametrize(("head", "head_v"), WIDTHS)
-def test_head_dimensions_on_hopper(head, head_v):
+def test_head_dimensions_on_hopper(head, head_v, warps):
     shapes = (1, 2, 70, head), (1, 1, 300, head), (1, 1, 300, head_v)
-    check(*draw(head, *shapes), causal=True, kernel=kernel_of(HopperSpec, "bf16", head, head_v))
+    kernel = kernel_of(HopperSpec, "bf16", head, head_v, warps=warps)
+    check(*draw(head, *shapes), causal=True, kernel=kernel)
 
 
-def test_wide_sums_of_several_splits_on_hopper():
-    shapes = (1, 1, 70, 192), (1, 1, 1100, 192), (1, 1, 1100, 192)
-    check(*draw(17, *shapes), causal=True, kernel=kernel_of(HopperSpec, "bf16", 192, 192))
+@pytest.mark.parametrize(("head", "warps"), [(192, 8), (192, 4), (128, 4), (128, 8)])
+def test_sums_of_several_splits_on_hopper(head, warps):
+    shapes = (1, 1, 70, head), (1, 1, 1100, head), (1, 1, 1100, head)
+    kernel = kernel_of(HopperSpec, "bf16", head, head, warps=warps)
+    check(*draw(17, *shapes), causal=True, kernel=kernel)
 
 
 def test_results_that_do_not_begin_at_16_bytes_on_hopper():
@@ -214,11 +231,12 @@ def test_hopper_takes_many_rows_of_pages():
 WALKS = [pytest.param({}, 2), pytest.param({"seed": 2, "early": True}, 3, marks=pytest.mark.long)]
 
 
+@pytest.mark.parametrize("warps", [4, 8, pytest.param(12, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("settings", "sms"), WALKS)
-def test_ctas_that_walk_over_tiles_on_hopper(settings, sms):
+def test_ctas_that_walk_over_tiles_on_hopper(settings, sms, warps):
     device = CpuDevice(**settings)
     device.sms = sms
-    kernel = kernel_of(HopperSpec, "bf16", 64, 64)
+    kernel = kernel_of(HopperSpec, "bf16", 64, 64, warps=warps)
     q, k, v = draw(19, (1, 2, 300, 64), (1, 1, 1100, 64), (1, 1, 1100, 64))
     v[0, 0, 1099, 3] = np.nan
     packed = draw(20, (600, 2, 64), (600, 2, 64), (600, 2, 64))
@@ -240,14 +258,14 @@ def test_ctas_that_walk_over_tiles_of_pages_on_hopper(settings, sms):
 
 
 LONG = pytest.mark.long
-ROUTES = [("half", i) for i in range(14)]
+ROUTES = [("half", i) for i in range(18)]
 ROUTES += [pytest.param("f32", i, marks=LONG) for i in range(2)]
 
 
 @pytest.mark.parametrize(("table", "number"), ROUTES)
 def test_every_route(table, number):
     routes = TABLES["attention", table].routes
-    assert len(routes) == {"half": 14, "f32": 2}[table]
+    assert len(routes) == {"half": 18, "f32": 2}[table]
     dtype, form = (np.float32, "f32") if table == "f32" else (BF16, "bf16")
     main = routes[number].main
     keys = 1000 if isinstance(main, ClusterSpec) and main.part == "whole" else 1100
@@ -308,7 +326,8 @@ def test_what_a_cluster_shares_is_of_one_tile():
 def test_keys_of_few_rows_are_split_where_that_fills_more_sms(sequences, keys, splits):
     given = {"ROWS": 4, "EXTRA": 0, "PAIRS": 8 * sequences, "KEYS": keys, "PAGED": 0}
     env = SPACE.environment({**given, "DEPTH": 128, "WIDTH": 128, "SMS": 132})
-    split, whole = (r for r in TABLES["attention", "half"].routes if type(r.main) is DecodeSpec)
+    routes = (r for r in TABLES["attention", "half"].routes if type(r.main) is DecodeSpec)
+    split, whole = (r for r in routes if r.main.warps == 8)
     assert (split.main.part, whole.main.part) == ("split", "whole")
     assert split.prefer.evaluate(env) == splits
     assert whole.prefer.evaluate(env)

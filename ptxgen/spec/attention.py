@@ -55,6 +55,10 @@ PAGE, BLOCKS = var("PAGE"), var("BLOCKS")
 TOTALS_MAX = 128
 """The largest head dimension of values whose sums of splits fit shared memory beside the ring, of
 two warpgroups."""
+WIDE_MAX = 192
+"""The largest for which one warpgroup has registers."""
+ALONE_MAX = 96
+"""The same of one warpgroup, which has half an SM's."""
 PAGES = 16, 32, 64, 128, 256
 """Keys of the pages that the copy engine takes."""
 PANEL = 64
@@ -64,6 +68,8 @@ TILE_MIN = 32
 ROWS_MAX = 1 << 30
 PLACE = 48
 """Bytes of what a kernel knows of a tile."""
+ROW = 16
+"""Bytes of what it knows of a row's result."""
 
 
 def tiles(rows: int) -> Expr:
@@ -460,9 +466,15 @@ class Brought(Attends):
         return (self.consumers + 1) * WARPGROUP
 
     @property
+    def slots(self) -> int:
+        """CTAs that share an SM."""
+        return 1
+
+    @property
     def producer_registers(self) -> int:
         """Of a thread of the other: what is left of what a CTA is launched with."""
-        launched = ARCHITECTURES[self.min_arch].registers_per_sm // self.threads // 8 * 8
+        threads = self.threads * self.slots
+        launched = ARCHITECTURES[self.min_arch].registers_per_sm // threads // 8 * 8
         return min(launched, launched + self.consumers * (launched - self.registers))
 
     @property
@@ -542,26 +554,35 @@ class HopperSpec(Brought, AttentionSpec):
     @property
     def barriers_at(self) -> int:
         """Where the mbarriers are."""
+        return self.rows_at + self.warps * 16 * ROW
+
+    @property
+    def rows_at(self) -> int:
+        """Where warps note what is known of their rows' results."""
         return self.totals_at + self.warps * self.room
 
     @property
+    def slots(self) -> int:
+        return 2 if self.consumers == 1 else 1
+
+    @property
     def kept(self) -> bool:  # type: ignore[override]
-        return self.width > TOTALS_MAX * 8 // self.warps
+        return self.width > (ALONE_MAX if self.consumers == 1 else TOTALS_MAX * 8 // self.warps)
 
     @property
     def out(self) -> int:
         """Columns of results that are on their way at a time."""
-        most = PANEL if self.kept else self.width
+        most = (PANEL // self.slots) if self.kept else self.width
         return next(n for n in range(most, 0, -STEP) if self.width % n == 0)
 
     @property
     def room(self) -> int:
-        """Bytes of a warp: for sums of the splits before, then for results and their places."""
-        return 16 * (self.pitch(self.out) + 8) if self.kept else 16 * self.width * 4
+        """Bytes of a warp: for sums of the splits before, then for results."""
+        return 16 * self.out * 4
 
     @property
     def stages(self) -> int:
-        held = self.tiles[0].bytes + self.warps * self.room
+        held = self.tiles[0].bytes + self.warps * (self.room + 16 * ROW)
         held += (16 + 4 * self.warps) * STAGES_MAX + self.consumers * 2 * PLACE
         return min(STAGES_MAX, ((self.budget << 10) - held) // self.stage)
 
@@ -581,24 +602,25 @@ class HopperSpec(Brought, AttentionSpec):
 
     @property
     def grid(self) -> Expr:
-        return minimum(tiles(self.rows), SMS)
+        return minimum(tiles(self.rows), SMS * self.slots)
 
     @property
     def requires(self) -> Expr:
         paged = PAGED >= min(PAGES) if self.paged else PAGED.eq(0)
-        fits = tiles(self.rows) + SMS <= GRID_MAX, self.scratch["kept"] <= WORKSPACE_MAX
-        # Of three warpgroups threads have no registers for more sums of values.
-        held = (WIDTH <= TOTALS_MAX,) if self.consumers > 2 else ()
+        fits = tiles(self.rows) + SMS * self.slots <= GRID_MAX, self.scratch["kept"] <= WORKSPACE_MAX
+        # Where threads have no registers for more sums of values.
+        most = {1: WIDE_MAX, 3: TOTALS_MAX}.get(self.consumers)
+        held = () if most is None else (WIDTH <= most,)
         return all_of((paged, *held, *fits))
 
     @property
     def scratch(self) -> Mapping[str, Expr]:
         several = SPLITS > 1 if self.kept else (WIDTH > TOTALS_MAX) & (SPLITS > 1)
-        return MappingProxyType({"kept": select(several, SMS * (self.rows * 4) * WIDTH, 0)})
+        return MappingProxyType({"kept": select(several, SMS * (self.slots * self.rows * 4) * WIDTH, 0)})
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        found = "round * gridDim.x", tiles(self.rows) + SMS, INDEX_MAX
+        found = "round * gridDim.x", tiles(self.rows) + SMS * self.slots, INDEX_MAX
         return (*super().index_bounds, found)
 
     @property

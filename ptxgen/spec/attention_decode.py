@@ -10,11 +10,17 @@ from typing import ClassVar
 
 from ptxgen.expr import Expr, all_of
 from ptxgen.numerics.attention import HEAD_MAX, SPLIT
-from ptxgen.spec.attention import DEPTH, SPLITS, STAGES_MAX, STEP, WIDTH, AttentionSpec
-from ptxgen.spec.base import ARCHITECTURES, check
+from ptxgen.spec.attention import DEPTH, SPLITS, STEP, WIDTH, AttentionSpec
+from ptxgen.spec.base import ARCHITECTURES, WARP, check
 
+RING_MAX = 6
+"""The longest ring of tiles."""
+TILE_MAX = 52 << 10
+"""Bytes of the largest tile of 16 keys a warp."""
+WIDE_MAX = 1 << 10
+"""The largest head dimension, times warps, of two CTAs on an SM."""
 OF_WARP = 16, 32
-"""Keys of a block that a warp may have scores of."""
+"""Keys that a warp of a cluster may have scores of."""
 FITS = {4: 128, 8: HEAD_MAX}
 """The largest head dimension whose keys and values fit the shared memory of a cluster's CTAs."""
 
@@ -37,11 +43,10 @@ class DecodeSpec(AttentionSpec):
 
     def __post_init__(self) -> None:
         self.check_form()
-        self.check_choices(tier=("tc",), warps=(2, 4, 8))
+        self.check_choices(tier=("tc",), warps=(4, 8, 16))
         if self.part != "join":
             name = type(self).__name__
-            check(self.block // self.warps in OF_WARP, name, "keys of a warp", self.block, OF_WARP)
-            check(self.stages >= 1, name, "stages in the budget", self.stages, ">= 1")
+            check(self.stages >= 2, name, "stages in the budget", self.stages, ">= 2")
 
     @property
     def template(self) -> str:  # type: ignore[override]
@@ -53,42 +58,77 @@ class DecodeSpec(AttentionSpec):
 
     # -- what a CTA has ---------------------------------------------------------------------
     @property
+    def wide(self) -> int:
+        """The larger head dimension, filled up: keys and values take turns in the ring."""
+        return max(self.depth, self.width)
+
+    @property
+    def keys(self) -> int:
+        """Keys of a tile that a warp copies, and has scores of."""
+        return 16 if 16 * self.warps * self.pitch(self.wide) <= TILE_MAX else 8
+
+    @property
+    def tile(self) -> int:
+        return self.warps * self.keys
+
+    @property
+    def span(self) -> int:
+        """Keys whose weights are made at a time: a lane of a warp knows where one of its own is."""
+        return self.warps * WARP
+
+    @property
     def weights_pitch(self) -> int:
         """Bytes of a row of weights: 4 rows' 8 words lie in different banks."""
-        return self.block * 4 + 32
+        return self.span * 4 + 32
 
     @property
     def stage(self) -> int:
-        """Bytes of a block of keys and its values."""
-        return self.block * (self.pitch(self.depth) + self.pitch(self.width))
+        """Bytes of a tile of keys, or of values."""
+        return self.tile * self.pitch(self.wide)
 
     @property
     def stages(self) -> int:
-        """Blocks that there is room for."""
-        return min(STAGES_MAX, ((self.budget << 10) - self.ring_at) // self.stage)
+        """Tiles that there is room for."""
+        return min(RING_MAX, (self._room - self.ring_at) // self.stage)
+
+    @property
+    def _room(self) -> int:
+        """Bytes of shared memory: no more than two CTAs of an SM may have, where two tiles fit, and
+        threads have registers for wide queries.
+        """
+        most = self.budget << 10
+        half = min(most, ARCHITECTURES["sm_90"].shared_for(2))
+        two = half - self.ring_at >= 2 * self.stage and self.wide * self.warps <= WIDE_MAX
+        return half if two else most
 
     @property
     def rounded_at(self) -> int:
         """Where weights are, rounded."""
-        return self.rows * self.pitch(self.depth)
+        return self.rows * self.pitch(self.wide)
 
     @property
     def weights_at(self) -> int:
-        return self.rounded_at + self.rows * self.pitch(self.block)
+        return self.rounded_at + self.rows * self.pitch(self.span)
 
     @property
-    def maxima_at(self) -> int:
-        """Where the largest scores of warps are."""
+    def factors_at(self) -> int:
+        """Where it is what blocks multiply sums by."""
         return self.weights_at + self.rows * self.weights_pitch
 
     @property
+    def tops_at(self) -> int:
+        """Where it is what is known of rows: of a split, of what it is multiplied by, of all."""
+        return self.factors_at + self.rows * (self.span // self.block) * 4
+
+    @property
     def ring_at(self) -> int:
-        return self.maxima_at + self.rows * self.warps * 4
+        return self.tops_at + 3 * self.rows * 16
 
     @property
     def ctas(self) -> int:
-        """CTAs that may share an SM."""
-        return 2 if self.shared_bytes <= ARCHITECTURES["sm_90"].shared_for(2) else 1
+        """CTAs that may share an SM: threads have 128 registers, or more."""
+        fits = (n for n in (3, 2) if self.shared_bytes <= ARCHITECTURES["sm_90"].shared_for(n))
+        return min(next(fits, 1), 512 // self.threads)
 
 
 @dataclass(frozen=True)

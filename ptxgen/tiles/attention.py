@@ -19,6 +19,7 @@ from ptxgen.spec.attention import (
     SMS,
     SPACE,
     SPLITS,
+    WIDE_MAX,
     WIDTH,
     AttentionSpec,
     HopperSpec,
@@ -32,43 +33,61 @@ SMALL = 99
 
 THREE: Mapping[str, Any] = MappingProxyType({"warps": 12, "registers": 160})
 """What makes Hopper's kernel one of three warpgroups."""
+ONE: Mapping[str, Any] = MappingProxyType({"warps": 4, "registers": 224, "budget": 113})
+"""One of a warpgroup, two CTAs an SM."""
+ONE_KEYS_MAX = 512
+"""The most keys for which it is chosen."""
 THREE_MAX = 96
 """The largest head dimension for which these have registers."""
 
-CLUSTER_KEYS = 128
-"""More keys than these are worth a cluster of CTAs."""
+FEW_KEYS = 128
+"""More keys than these are worth a cluster of CTAs, or eight warps."""
+WHOLE_SPLITS = 4
+"""The most splits that a CTA has one after the other, where it might have one."""
+EIGHT: Mapping[str, Any] = MappingProxyType({"warps": 8, "budget": 227, "min_arch": "sm_90"})
+FOUR: Mapping[str, Any] = MappingProxyType({"warps": 4, "budget": SMALL})
+"""CTAs whose warps share 16 rows; the smaller are of any architecture."""
 
 
 def _decode(dtype: str) -> list[Route]:
     """Of few rows of a sequence; where these are one behind the other, on average."""
-    whole, split, join = (DecodeSpec(part=p, dtype=dtype) for p in ("whole", "split", "join"))
+    join = DecodeSpec(part="join", warps=16, dtype=dtype)
     few = (ROWS <= join.rows) | (ROWS < EXTRA * join.rows)
-    # CTAs that have all keys fill the SMs at once, or in rounds, the last nearly full.
+    # CTAs that have all keys fill the SMs at once, or in rounds, the last nearly full; of many keys
+    # those that have a split are faster all the same.
     filled = (FEWEST * 10 >= SMS * 9) & (FEWEST <= SMS * 2)
     even = ceil_div(FEWEST, SMS * 2) * SMS * 16 <= FEWEST * 9
-    several = few & (SPLITS > 1) & ~filled & ~even
+    several = few & (SPLITS > 1) & ((SPLITS > WHOLE_SPLITS) | (~filled & ~even))
+    # Of many tiles of few keys an SM has as many CTAs as fit.
+    small = (KEYS <= FEW_KEYS) & (FEWEST > SMS)
     # So few that all CTAs of clusters run at once; fewer keys take no longer without.
-    least = few & (KEYS > CLUSTER_KEYS)
+    least = few & (KEYS > FEW_KEYS)
     clusters = []
     each = ((c, p) for c in FITS for p in ClusterSpec.parts)
     for of in (ClusterSpec(part=p, dtype=dtype, cluster=c) for c, p in each):
         number, after = (SPLITS > 1, (join,)) if of.part == "split" else (SPLITS.eq(1), ())
         why = f"fewest rows: {of.cluster} CTAs share 16"
         clusters.append(Route((of, *after), least & number & (of.grid <= SMS), why))
-    return [
-        *clusters,
-        Route((split, join), several, "few rows: warps share 16, a CTA has a split"),
-        Route((whole,), few, "few rows: warps share 16, a CTA has all keys"),
-    ]
+    routes = []
+    for shape, enough in ((EIGHT, ~small), (FOUR, TRUE)):
+        split, whole = (DecodeSpec(part=p, dtype=dtype, **shape) for p in ("split", "whole"))
+        why = f"few rows: {split.warps} warps share 16, a CTA has"
+        routes.append(Route((split, join), several, f"{why} a split"))
+        routes.append(Route((whole,), few & enough, f"{why} all keys"))
+    return [*clusters, *routes]
 
 
 def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
-    """Three warpgroups where a thread's sums of values leave them room, and SMs enough to do."""
-    two, three = kind(dtype=dtype), kind(dtype=dtype, **THREE)
+    """Three warpgroups where a thread's sums of values leave them room, and SMs enough to do; one
+    where keys are few.
+    """
+    one, two, three = (kind(dtype=dtype, **how) for how in (ONE, {}, THREE))
     several = (DEPTH <= THREE_MAX) & (WIDTH <= THREE_MAX) & (tiles(two.rows) > SMS)
+    short = (WIDTH <= WIDE_MAX) & (KEYS <= ONE_KEYS_MAX)
     why = f"Hopper: wgmma, the copy engine{', of pages' if two.paged else ''}"
     return [
         Route((three,), (three.rows // 2 < ROWS) & several, f"{why}: three warpgroups"),
+        Route((one,), (two.rows // 2 < ROWS) & short, f"{why}: one warpgroup"),
         Route((two,), two.rows // 2 < ROWS, why),
     ]
 
@@ -98,7 +117,11 @@ def _table(
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {
     ("attention", "half"): lambda: _table(
-        "bf16", (4, 163), (2, SMALL), half=True, pinned=(AttentionSpec(64, 64, rounded=True),)
+        "bf16",
+        (4, 163),
+        (2, SMALL),
+        half=True,
+        pinned=(AttentionSpec(64, 64, rounded=True), DecodeSpec(256, 256, **EIGHT)),
     ),
     ("attention", "f32"): lambda: _table("f32", (2, SMALL)),
 }

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
-SOME_1 = frozenset(("sm_90",))
-SOME_2 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
+SOME_1 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"))
+SOME_2 = frozenset(("sm_90",))
+SOME_3 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 
 def candidates(
@@ -44,7 +45,7 @@ def candidates(
             1,
             (
                 "attention_cluster_split_bf16_128_16_95804e",
-                "attention_decode_join_bf16_128_16_59bd89",
+                "attention_decode_join_bf16_128_16_a180b1",
             ),
             ((-(-rows // 16) + extra) * pairs * splits * 4, (-(-rows // 16) + extra) * pairs * 1),
             ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
@@ -76,40 +77,81 @@ def candidates(
             3,
             (
                 "attention_cluster_split_bf16_128_16_684e31",
-                "attention_decode_join_bf16_128_16_59bd89",
+                "attention_decode_join_bf16_128_16_a180b1",
             ),
             ((-(-rows // 16) + extra) * pairs * splits * 8, (-(-rows // 16) + extra) * pairs * 1),
             ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
-    # 4: few rows: warps share 16, a CTA has a split
+    # 4: few rows: 8 warps share 16, a CTA has a split
     if (
-        (-(-rows // 16) + extra) * pairs * splits <= 2147483647
+        arch in SOME_1 and (-(-rows // 16) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4 <= 268435456
         and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16)
-        and splits > 1 and not (sms * 9 <= fewest * 10 and fewest <= sms * 2)
-        and -(-fewest // (sms * 2)) * sms * 16 > fewest * 9
+        and splits > 1
+        and (
+            splits > 4
+            or (
+                not (sms * 9 <= fewest * 10 and fewest <= sms * 2)
+                and -(-fewest // (sms * 2)) * sms * 16 > fewest * 9
+            )
+        )
     ):
         choice = Choice(
             4,
             (
-                "attention_decode_split_bf16_128_16_81009f",
-                "attention_decode_join_bf16_128_16_59bd89",
+                "attention_decode_split_bf16_128_16_e98659",
+                "attention_decode_join_bf16_128_16_a180b1",
             ), ((-(-rows // 16) + extra) * pairs * splits, (-(-rows // 16) + extra) * pairs * 1),
             ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
-    # 5: few rows: warps share 16, a CTA has all keys
-    if (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16):
+    # 5: few rows: 8 warps share 16, a CTA has all keys
+    if (
+        arch in SOME_1 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        and (rows <= 16 or rows < extra * 16) and not (keys <= 128 and sms < fewest)
+    ):
         choice = Choice(
-            5, ("attention_decode_bf16_128_16_bc7ea2",), ((-(-rows // 16) + extra) * pairs * 1,),
+            5, ("attention_decode_bf16_128_16_450091",), ((-(-rows // 16) + extra) * pairs * 1,),
             (),
         )
         yield Candidate(0.0, choice)
         return
-    # 6: few rows, many keys: a CTA has a split
+    # 6: few rows: 4 warps share 16, a CTA has a split
+    if (
+        (-(-rows // 16) + extra) * pairs * splits <= 2147483647
+        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4 <= 268435456
+        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16)
+        and splits > 1
+        and (
+            splits > 4
+            or (
+                not (sms * 9 <= fewest * 10 and fewest <= sms * 2)
+                and -(-fewest // (sms * 2)) * sms * 16 > fewest * 9
+            )
+        )
+    ):
+        choice = Choice(
+            6,
+            (
+                "attention_decode_split_bf16_128_16_81009f",
+                "attention_decode_join_bf16_128_16_a180b1",
+            ), ((-(-rows // 16) + extra) * pairs * splits, (-(-rows // 16) + extra) * pairs * 1),
+            ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 7: few rows: 4 warps share 16, a CTA has all keys
+    if (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16):
+        choice = Choice(
+            7, ("attention_decode_bf16_128_16_bc7ea2",), ((-(-rows // 16) + extra) * pairs * 1,),
+            (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 8: few rows, many keys: a CTA has a split
     if (
         (-(-rows // 64) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) * 4 <= 268435456
@@ -117,72 +159,98 @@ def candidates(
         and (-(-rows // 64) + extra) * pairs * 1 < sms * 2
     ):
         choice = Choice(
-            6, ("attention_split_bf16_128_64_ef2e14", "attention_join_bf16_128_64_836a3b"),
+            8, ("attention_split_bf16_128_64_ef2e14", "attention_join_bf16_128_64_836a3b"),
             ((-(-rows // 64) + extra) * pairs * splits, (-(-rows // 64) + extra) * pairs * 1),
             ((-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
-    # 7: Hopper: wgmma, the copy engine: three warpgroups
+    # 9: Hopper: wgmma, the copy engine: three warpgroups
     if (
-        arch in SOME_1 and paged == 0 and width <= 128
-        and (-(-rows // 192) + extra) * pairs + sms <= 2147483647
+        arch in SOME_2 and paged == 0 and width <= 128
+        and (-(-rows // 192) + extra) * pairs + sms * 1 <= 2147483647
         and (sms * 768 * width if splits > 1 else 0) <= 268435456 and rows > 96 and depth <= 96
         and width <= 96 and sms < (-(-rows // 128) + extra) * pairs
     ):
         choice = Choice(
-            7, ("attention_wgmma_bf16_128_192_5acc67",),
-            (min((-(-rows // 192) + extra) * pairs, sms),),
+            9, ("attention_wgmma_bf16_128_192_5acc67",),
+            (min((-(-rows // 192) + extra) * pairs, sms * 1),),
             (sms * 768 * width if splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 8: Hopper: wgmma, the copy engine
+    # 10: Hopper: wgmma, the copy engine: one warpgroup
     if (
-        arch in SOME_1 and paged == 0 and (-(-rows // 128) + extra) * pairs + sms <= 2147483647
+        arch in SOME_2 and paged == 0 and width <= 192
+        and (-(-rows // 64) + extra) * pairs + sms * 2 <= 2147483647
+        and (sms * 512 * width if splits > 1 else 0) <= 268435456 and rows > 64 and keys <= 512
+    ):
+        choice = Choice(
+            10, ("attention_wgmma_bf16_128_64_4ae334",),
+            (min((-(-rows // 64) + extra) * pairs, sms * 2),),
+            (sms * 512 * width if splits > 1 else 0,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 11: Hopper: wgmma, the copy engine
+    if (
+        arch in SOME_2 and paged == 0 and (-(-rows // 128) + extra) * pairs + sms * 1 <= 2147483647
         and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
     ):
         choice = Choice(
-            8, ("attention_wgmma_bf16_128_128_3bcc72",),
-            (min((-(-rows // 128) + extra) * pairs, sms),),
+            11, ("attention_wgmma_bf16_128_128_3bcc72",),
+            (min((-(-rows // 128) + extra) * pairs, sms * 1),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 9: Hopper: wgmma, the copy engine, of pages: three warpgroups
+    # 12: Hopper: wgmma, the copy engine, of pages: three warpgroups
     if (
-        arch in SOME_1 and paged >= 16 and width <= 128
-        and (-(-rows // 192) + extra) * pairs + sms <= 2147483647
+        arch in SOME_2 and paged >= 16 and width <= 128
+        and (-(-rows // 192) + extra) * pairs + sms * 1 <= 2147483647
         and (sms * 768 * width if splits > 1 else 0) <= 268435456 and rows > 96 and depth <= 96
         and width <= 96 and sms < (-(-rows // 128) + extra) * pairs
     ):
         choice = Choice(
-            9, ("attention_wgmma_paged_bf16_128_192_4ab821",),
-            (min((-(-rows // 192) + extra) * pairs, sms),),
+            12, ("attention_wgmma_paged_bf16_128_192_4ab821",),
+            (min((-(-rows // 192) + extra) * pairs, sms * 1),),
             (sms * 768 * width if splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 10: Hopper: wgmma, the copy engine, of pages
+    # 13: Hopper: wgmma, the copy engine, of pages: one warpgroup
     if (
-        arch in SOME_1 and paged >= 16 and (-(-rows // 128) + extra) * pairs + sms <= 2147483647
+        arch in SOME_2 and paged >= 16 and width <= 192
+        and (-(-rows // 64) + extra) * pairs + sms * 2 <= 2147483647
+        and (sms * 512 * width if splits > 1 else 0) <= 268435456 and rows > 64 and keys <= 512
+    ):
+        choice = Choice(
+            13, ("attention_wgmma_paged_bf16_128_64_dff69f",),
+            (min((-(-rows // 64) + extra) * pairs, sms * 2),),
+            (sms * 512 * width if splits > 1 else 0,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 14: Hopper: wgmma, the copy engine, of pages
+    if (
+        arch in SOME_2 and paged >= 16 and (-(-rows // 128) + extra) * pairs + sms * 1 <= 2147483647
         and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
     ):
         choice = Choice(
-            10, ("attention_wgmma_paged_bf16_128_128_dffcad",),
-            (min((-(-rows // 128) + extra) * pairs, sms),),
+            14, ("attention_wgmma_paged_bf16_128_128_dffcad",),
+            (min((-(-rows // 128) + extra) * pairs, sms * 1),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 11: a CTA has all keys
-    if arch in SOME_2 and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647 and rows > 32:
+    # 15: a CTA has all keys
+    if arch in SOME_3 and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647 and rows > 32:
         choice = Choice(
-            11, ("attention_bf16_128_64_79653b",), ((-(-rows // 64) + extra) * pairs * 1,), (),
+            15, ("attention_bf16_128_64_79653b",), ((-(-rows // 64) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 12: few rows, many keys: a CTA has a split
+    # 16: few rows, many keys: a CTA has a split
     if (
         (-(-rows // 32) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) * 4 <= 268435456
@@ -190,16 +258,16 @@ def candidates(
         and (-(-rows // 32) + extra) * pairs * 1 < sms * 2
     ):
         choice = Choice(
-            12, ("attention_split_bf16_128_32_daf63b", "attention_join_bf16_128_32_b970d3"),
+            16, ("attention_split_bf16_128_32_daf63b", "attention_join_bf16_128_32_b970d3"),
             ((-(-rows // 32) + extra) * pairs * splits, (-(-rows // 32) + extra) * pairs * 1),
             ((-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
-    # 13: a CTA has all keys
+    # 17: a CTA has all keys
     if (-(-rows // 32) + extra) * pairs * 1 <= 2147483647:
         choice = Choice(
-            13, ("attention_bf16_128_32_0f74e3",), ((-(-rows // 32) + extra) * pairs * 1,), (),
+            17, ("attention_bf16_128_32_0f74e3",), ((-(-rows // 32) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return

@@ -25,6 +25,7 @@ from ptxgen.expr import FALSE, TRUE, ceil_div, const, maximum, var
 from ptxgen.numerics.contract import CONTRACTS, ITEMSIZE, OPERATIONS, PLANS, Plan
 from ptxgen.ops.explaining import explain, problem_of
 from ptxgen.ops.gemm import table_of
+from ptxgen.program.step import _accesses
 from ptxgen.spec import ARCHITECTURES, DIM_MAX, SMS, K, M, N, Route, RouteTable
 from ptxgen.spec.effort import Effort, Phase
 from ptxgen.tiles import SPECS
@@ -499,6 +500,7 @@ def test_explain_agrees_with_choose(op: str, layout: str, dtype: str, tier: str)
 
 def fake_explain(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = dispatch_fakes.table()
+    _accesses(fake.key, None)  # kept from the real table: kernels of fakes declare no operands
     monkeypatch.setitem(ALL, fake.key, RouteTable(fake.space, fake.routes))
 
 

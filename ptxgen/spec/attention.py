@@ -607,7 +607,8 @@ class HopperSpec(Brought, AttentionSpec):
     @property
     def requires(self) -> Expr:
         paged = PAGED >= min(PAGES) if self.paged else PAGED.eq(0)
-        fits = tiles(self.rows) + SMS * self.slots <= GRID_MAX, self.scratch["kept"] <= WORKSPACE_MAX
+        ctas = tiles(self.rows) + SMS * self.slots
+        fits = ctas <= GRID_MAX, self.scratch["kept"] <= WORKSPACE_MAX
         # Where threads have no registers for more sums of values.
         most = {1: WIDE_MAX, 3: TOTALS_MAX}.get(self.consumers)
         held = () if most is None else (WIDTH <= most,)
@@ -616,7 +617,8 @@ class HopperSpec(Brought, AttentionSpec):
     @property
     def scratch(self) -> Mapping[str, Expr]:
         several = SPLITS > 1 if self.kept else (WIDTH > TOTALS_MAX) & (SPLITS > 1)
-        return MappingProxyType({"kept": select(several, SMS * (self.slots * self.rows * 4) * WIDTH, 0)})
+        of_sm = self.slots * self.rows * 4
+        return MappingProxyType({"kept": select(several, SMS * of_sm * WIDTH, 0)})
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ptxgen.expr import TRUE, ceil_div
+from ptxgen.expr import TRUE, Expr, ceil_div
 from ptxgen.numerics.attention import ATTENTION
 from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.spec import Key, Route, RouteTable
@@ -36,7 +36,11 @@ THREE: Mapping[str, Any] = MappingProxyType({"warps": 12, "registers": 160})
 ONE: Mapping[str, Any] = MappingProxyType({"warps": 4, "registers": 224, "budget": 113})
 """One of a warpgroup, two CTAs an SM."""
 ONE_KEYS_MAX = 512
-"""The most keys for which it is chosen."""
+"""The most keys for which it is chosen, if it has more tiles than there are SMs."""
+BRIEF_ROWS = 64
+"""The most rows that warps share by 16 where keys are that few."""
+BY_SPLITS = 4
+"""Times as long as Hopper's kernels the others take, which have a split a CTA."""
 THREE_MAX = 96
 """The largest head dimension for which these have registers."""
 
@@ -52,7 +56,8 @@ FOUR: Mapping[str, Any] = MappingProxyType({"warps": 4, "budget": SMALL})
 def _decode(dtype: str) -> list[Route]:
     """Of few rows of a sequence; where these are one behind the other, on average."""
     join = DecodeSpec(part="join", warps=16, dtype=dtype)
-    few = (ROWS <= join.rows) | (ROWS < EXTRA * join.rows)
+    fewest = (ROWS <= join.rows) | (ROWS < EXTRA * join.rows)
+    few = fewest | (ROWS <= BRIEF_ROWS) & (KEYS <= ONE_KEYS_MAX)
     # CTAs that have all keys fill the SMs at once, or in rounds, the last nearly full; of many keys
     # those that have a split are faster all the same.
     filled = (FEWEST * 10 >= SMS * 9) & (FEWEST <= SMS * 2)
@@ -61,7 +66,7 @@ def _decode(dtype: str) -> list[Route]:
     # Of many tiles of few keys an SM has as many CTAs as fit.
     small = (KEYS <= FEW_KEYS) & (FEWEST > SMS)
     # So few that all CTAs of clusters run at once; fewer keys take no longer without.
-    least = few & (KEYS > FEW_KEYS)
+    least = fewest & (KEYS > FEW_KEYS)
     clusters = []
     each = ((c, p) for c in FITS for p in ClusterSpec.parts)
     for of in (ClusterSpec(part=p, dtype=dtype, cluster=c) for c, p in each):
@@ -77,18 +82,19 @@ def _decode(dtype: str) -> list[Route]:
     return [*clusters, *routes]
 
 
-def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
+def _hopper(kind: type[HopperSpec], dtype: str, sooner: Expr) -> list[Route]:
     """Three warpgroups where a thread's sums of values leave them room, and SMs enough to do; one
-    where keys are few.
+    where keys or tiles are few.
     """
     one, two, three = (kind(dtype=dtype, **how) for how in (ONE, {}, THREE))
     several = (DEPTH <= THREE_MAX) & (WIDTH <= THREE_MAX) & (tiles(two.rows) > SMS)
-    short = (WIDTH <= WIDE_MAX) & (KEYS <= ONE_KEYS_MAX)
+    short = (WIDTH <= WIDE_MAX) & ((KEYS <= ONE_KEYS_MAX) | (tiles(one.rows) <= SMS))
+    many = sooner & (two.rows // 2 < ROWS)
     why = f"Hopper: wgmma, the copy engine{', of pages' if two.paged else ''}"
     return [
-        Route((three,), (three.rows // 2 < ROWS) & several, f"{why}: three warpgroups"),
-        Route((one,), (two.rows // 2 < ROWS) & short, f"{why}: one warpgroup"),
-        Route((two,), two.rows // 2 < ROWS, why),
+        Route((three,), many & (three.rows // 2 < ROWS) & several, f"{why}: three warpgroups"),
+        Route((one,), many & short, f"{why}: one warpgroup"),
+        Route((two,), many, why),
     ]
 
 
@@ -108,9 +114,11 @@ def _table(
         )
         wanted = TRUE if (warps, budget) == ctas[-1] else whole.rows // 2 < ROWS
         few = wanted & (SPLITS > 1) & (whole.grid < SMS * 2)
-        routes.append(Route((split, join), few, "few rows, many keys: a CTA has a split"))
         if half and (warps, budget) == ctas[0]:
-            routes += [r for kind in (HopperSpec, PagedSpec) for r in _hopper(kind, dtype)]
+            # CTAs that have a split each come in rounds, and take longer.
+            sooner = SPLITS <= ceil_div(split.grid, SMS * 2) * BY_SPLITS
+            routes += [r for kind in (HopperSpec, PagedSpec) for r in _hopper(kind, dtype, sooner)]
+        routes.append(Route((split, join), few, "few rows, many keys: a CTA has a split"))
         routes.append(Route((whole,), wanted, "a CTA has all keys"))
     return RouteTable(SPACE, tuple(routes), (dtype,), opened=True, pinned=lambda: pinned)
 

@@ -88,8 +88,8 @@ def candidates(
     if (
         arch in SOME_1 and (-(-rows // 16) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4 <= 268435456
-        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16)
-        and splits > 1
+        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        and (rows <= 16 or rows < extra * 16 or (rows <= 64 and keys <= 512)) and splits > 1
         and (
             splits > 4
             or (
@@ -111,7 +111,8 @@ def candidates(
     # 5: few rows: 8 warps share 16, a CTA has all keys
     if (
         arch in SOME_1 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
-        and (rows <= 16 or rows < extra * 16) and not (keys <= 128 and sms < fewest)
+        and (rows <= 16 or rows < extra * 16 or (rows <= 64 and keys <= 512))
+        and not (keys <= 128 and sms < fewest)
     ):
         choice = Choice(
             5, ("attention_decode_bf16_128_16_450091",), ((-(-rows // 16) + extra) * pairs * 1,),
@@ -123,8 +124,8 @@ def candidates(
     if (
         (-(-rows // 16) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4 <= 268435456
-        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16)
-        and splits > 1
+        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        and (rows <= 16 or rows < extra * 16 or (rows <= 64 and keys <= 512)) and splits > 1
         and (
             splits > 4
             or (
@@ -144,14 +145,103 @@ def candidates(
         yield Candidate(0.0, choice)
         return
     # 7: few rows: 4 warps share 16, a CTA has all keys
-    if (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16):
+    if (
+        (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        and (rows <= 16 or rows < extra * 16 or (rows <= 64 and keys <= 512))
+    ):
         choice = Choice(
             7, ("attention_decode_bf16_128_16_bc7ea2",), ((-(-rows // 16) + extra) * pairs * 1,),
             (),
         )
         yield Candidate(0.0, choice)
         return
-    # 8: few rows, many keys: a CTA has a split
+    # 8: Hopper: wgmma, the copy engine: three warpgroups
+    if (
+        arch in SOME_2 and paged == 0 and width <= 128
+        and (-(-rows // 192) + extra) * pairs + sms * 1 <= 2147483647
+        and (sms * 768 * width if splits > 1 else 0) <= 268435456
+        and splits <= -(-((-(-rows // 64) + extra) * pairs * splits) // (sms * 2)) * 4 and rows > 64
+        and rows > 96 and depth <= 96 and width <= 96 and sms < (-(-rows // 128) + extra) * pairs
+    ):
+        choice = Choice(
+            8, ("attention_wgmma_bf16_128_192_5acc67",),
+            (min((-(-rows // 192) + extra) * pairs, sms * 1),),
+            (sms * 768 * width if splits > 1 else 0,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 9: Hopper: wgmma, the copy engine: one warpgroup
+    if (
+        arch in SOME_2 and paged == 0 and width <= 192
+        and (-(-rows // 64) + extra) * pairs + sms * 2 <= 2147483647
+        and (sms * 512 * width if splits > 1 else 0) <= 268435456
+        and splits <= -(-((-(-rows // 64) + extra) * pairs * splits) // (sms * 2)) * 4 and rows > 64
+        and (keys <= 512 or (-(-rows // 64) + extra) * pairs <= sms)
+    ):
+        choice = Choice(
+            9, ("attention_wgmma_bf16_128_64_4ae334",),
+            (min((-(-rows // 64) + extra) * pairs, sms * 2),),
+            (sms * 512 * width if splits > 1 else 0,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 10: Hopper: wgmma, the copy engine
+    if (
+        arch in SOME_2 and paged == 0 and (-(-rows // 128) + extra) * pairs + sms * 1 <= 2147483647
+        and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456
+        and splits <= -(-((-(-rows // 64) + extra) * pairs * splits) // (sms * 2)) * 4 and rows > 64
+    ):
+        choice = Choice(
+            10, ("attention_wgmma_bf16_128_128_3bcc72",),
+            (min((-(-rows // 128) + extra) * pairs, sms * 1),),
+            (sms * 512 * width if width > 128 and splits > 1 else 0,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 11: Hopper: wgmma, the copy engine, of pages: three warpgroups
+    if (
+        arch in SOME_2 and paged >= 16 and width <= 128
+        and (-(-rows // 192) + extra) * pairs + sms * 1 <= 2147483647
+        and (sms * 768 * width if splits > 1 else 0) <= 268435456
+        and splits <= -(-((-(-rows // 64) + extra) * pairs * splits) // (sms * 2)) * 4 and rows > 64
+        and rows > 96 and depth <= 96 and width <= 96 and sms < (-(-rows // 128) + extra) * pairs
+    ):
+        choice = Choice(
+            11, ("attention_wgmma_paged_bf16_128_192_4ab821",),
+            (min((-(-rows // 192) + extra) * pairs, sms * 1),),
+            (sms * 768 * width if splits > 1 else 0,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 12: Hopper: wgmma, the copy engine, of pages: one warpgroup
+    if (
+        arch in SOME_2 and paged >= 16 and width <= 192
+        and (-(-rows // 64) + extra) * pairs + sms * 2 <= 2147483647
+        and (sms * 512 * width if splits > 1 else 0) <= 268435456
+        and splits <= -(-((-(-rows // 64) + extra) * pairs * splits) // (sms * 2)) * 4 and rows > 64
+        and (keys <= 512 or (-(-rows // 64) + extra) * pairs <= sms)
+    ):
+        choice = Choice(
+            12, ("attention_wgmma_paged_bf16_128_64_dff69f",),
+            (min((-(-rows // 64) + extra) * pairs, sms * 2),),
+            (sms * 512 * width if splits > 1 else 0,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 13: Hopper: wgmma, the copy engine, of pages
+    if (
+        arch in SOME_2 and paged >= 16 and (-(-rows // 128) + extra) * pairs + sms * 1 <= 2147483647
+        and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456
+        and splits <= -(-((-(-rows // 64) + extra) * pairs * splits) // (sms * 2)) * 4 and rows > 64
+    ):
+        choice = Choice(
+            13, ("attention_wgmma_paged_bf16_128_128_dffcad",),
+            (min((-(-rows // 128) + extra) * pairs, sms * 1),),
+            (sms * 512 * width if width > 128 and splits > 1 else 0,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 14: few rows, many keys: a CTA has a split
     if (
         (-(-rows // 64) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) * 4 <= 268435456
@@ -159,87 +249,9 @@ def candidates(
         and (-(-rows // 64) + extra) * pairs * 1 < sms * 2
     ):
         choice = Choice(
-            8, ("attention_split_bf16_128_64_ef2e14", "attention_join_bf16_128_64_836a3b"),
+            14, ("attention_split_bf16_128_64_ef2e14", "attention_join_bf16_128_64_836a3b"),
             ((-(-rows // 64) + extra) * pairs * splits, (-(-rows // 64) + extra) * pairs * 1),
             ((-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) * 4,),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 9: Hopper: wgmma, the copy engine: three warpgroups
-    if (
-        arch in SOME_2 and paged == 0 and width <= 128
-        and (-(-rows // 192) + extra) * pairs + sms * 1 <= 2147483647
-        and (sms * 768 * width if splits > 1 else 0) <= 268435456 and rows > 96 and depth <= 96
-        and width <= 96 and sms < (-(-rows // 128) + extra) * pairs
-    ):
-        choice = Choice(
-            9, ("attention_wgmma_bf16_128_192_5acc67",),
-            (min((-(-rows // 192) + extra) * pairs, sms * 1),),
-            (sms * 768 * width if splits > 1 else 0,),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 10: Hopper: wgmma, the copy engine: one warpgroup
-    if (
-        arch in SOME_2 and paged == 0 and width <= 192
-        and (-(-rows // 64) + extra) * pairs + sms * 2 <= 2147483647
-        and (sms * 512 * width if splits > 1 else 0) <= 268435456 and rows > 64 and keys <= 512
-    ):
-        choice = Choice(
-            10, ("attention_wgmma_bf16_128_64_4ae334",),
-            (min((-(-rows // 64) + extra) * pairs, sms * 2),),
-            (sms * 512 * width if splits > 1 else 0,),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 11: Hopper: wgmma, the copy engine
-    if (
-        arch in SOME_2 and paged == 0 and (-(-rows // 128) + extra) * pairs + sms * 1 <= 2147483647
-        and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
-    ):
-        choice = Choice(
-            11, ("attention_wgmma_bf16_128_128_3bcc72",),
-            (min((-(-rows // 128) + extra) * pairs, sms * 1),),
-            (sms * 512 * width if width > 128 and splits > 1 else 0,),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 12: Hopper: wgmma, the copy engine, of pages: three warpgroups
-    if (
-        arch in SOME_2 and paged >= 16 and width <= 128
-        and (-(-rows // 192) + extra) * pairs + sms * 1 <= 2147483647
-        and (sms * 768 * width if splits > 1 else 0) <= 268435456 and rows > 96 and depth <= 96
-        and width <= 96 and sms < (-(-rows // 128) + extra) * pairs
-    ):
-        choice = Choice(
-            12, ("attention_wgmma_paged_bf16_128_192_4ab821",),
-            (min((-(-rows // 192) + extra) * pairs, sms * 1),),
-            (sms * 768 * width if splits > 1 else 0,),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 13: Hopper: wgmma, the copy engine, of pages: one warpgroup
-    if (
-        arch in SOME_2 and paged >= 16 and width <= 192
-        and (-(-rows // 64) + extra) * pairs + sms * 2 <= 2147483647
-        and (sms * 512 * width if splits > 1 else 0) <= 268435456 and rows > 64 and keys <= 512
-    ):
-        choice = Choice(
-            13, ("attention_wgmma_paged_bf16_128_64_dff69f",),
-            (min((-(-rows // 64) + extra) * pairs, sms * 2),),
-            (sms * 512 * width if splits > 1 else 0,),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 14: Hopper: wgmma, the copy engine, of pages
-    if (
-        arch in SOME_2 and paged >= 16 and (-(-rows // 128) + extra) * pairs + sms * 1 <= 2147483647
-        and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
-    ):
-        choice = Choice(
-            14, ("attention_wgmma_paged_bf16_128_128_dffcad",),
-            (min((-(-rows // 128) + extra) * pairs, sms * 1),),
-            (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return

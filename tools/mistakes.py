@@ -345,8 +345,8 @@ MISTAKES = (
     Mistake(
         "splits of attention joined a block late on Hopper",
         TEMPLATE + "attention/hopper.cu.j2",
-        "if (block % (SPLIT / BLOCK) == 0 && block != own_first) {",
-        "if (block % (SPLIT / BLOCK) == 1 && block != own_first) {",
+        "if (rare(block % (SPLIT / BLOCK) == 0 && block != own_first)) {",
+        "if (rare(block % (SPLIT / BLOCK) == 1 && block != own_first)) {",
         tests("test_attention.py", "test_every_route and half"),
     ),
     Mistake(
@@ -359,8 +359,8 @@ MISTAKES = (
     Mistake(
         "sums of weights brought to the maximum of another row",
         TEMPLATE + "attention/decode.cu.j2",
-        "total = __fmul_rn(total, of_sum_row(change[0], change[1]));",
-        "total = __fmul_rn(total, of_sum_row(change[1], change[0]));",
+        "of_block = factors + min(sum_row, rows - 1) * BLOCKS + b;",
+        "of_block = factors + min(sum_row + 1, rows - 1) * BLOCKS + b;",
         tests("test_attention.py", "test_features and causal"),
     ),
     Mistake(

@@ -131,7 +131,9 @@ def adapted(x: Any, size: Sequence[int]) -> tuple[Axis, ...]:
     found = []
     for n, o in zip(x.shape[len(x.shape) - rank :], size, strict=True):
         if n == 0:
-            raise ShapeError(f"x has shape {list(x.shape)}; takes images that are not empty")
+            raise ShapeError(
+                f"x has shape {list(x.shape)}, size is {list(size)}; takes no empty images"
+            )
         if n % o == 0:
             found.append(Axis(n, o, n // o, n // o))
         else:

@@ -66,7 +66,9 @@ def resized(
     sizes = x.shape[len(x.shape) - rank :]
     for n, o, step in zip(sizes, size, steps or (None,) * rank, strict=True):
         if n == 0:
-            raise ShapeError(f"x has shape {list(x.shape)}; takes images that are not empty")
+            raise ShapeError(
+                f"x has shape {list(x.shape)}, size is {list(size)}; takes no empty images"
+            )
         if align_corners:
             step = (n - 1) / (o - 1) if o > 1 else 0.0
         shift = 0.5 if linear and not align_corners else 0.0

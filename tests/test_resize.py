@@ -78,7 +78,7 @@ def test_twice_the_size():
         (lambda x: ptxgen.resize(x, (0, 2)), ShapeError, "size is .*takes 1 to 3 sizes from 1"),
         (lambda x: ptxgen.resize(x, (1,) * 4), ShapeError, "size is .*takes 1 to 3 sizes"),
         (lambda x: ptxgen.resize(x[0, 0, 0], (2, 2)), ShapeError, "size is .*takes 1 to 3"),
-        (lambda x: ptxgen.resize(x[..., :0], (2, 2)), ShapeError, "images that are not empty"),
+        (lambda x: ptxgen.resize(x[..., :0], (2, 2)), ShapeError, "no empty images"),
         (lambda x: ptxgen.resize(x, (2, 2), mode="cubic"), OptionError, "mode is 'cubic'"),
         (lambda x: ptxgen.resize(x, (2, 2), align_corners=True), OptionError, "align_corners"),
         (lambda x: ptxgen.resize(x.astype("i4"), (2, 2)), DtypeError, "x has dtype int32"),

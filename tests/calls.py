@@ -616,6 +616,8 @@ def _as_numpy(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _padded(x: Any, widths: Any, value: float = 0) -> Any:
+    if isinstance(value, int) and x.dtype.kind not in "biu":
+        value = float(value)  # NumPy has no dtype for large ones
     return np.pad(x, widths, constant_values=np.asarray(value).astype(x.dtype))
 
 

@@ -22,7 +22,7 @@ from ptxgen.numerics.int4 import (
     shape,
 )
 from ptxgen.numerics.option import AnyReal, Kernel, Option
-from ptxgen.ops.views import ALIGN_MAX, alignment, check_dtype, check_vector, leading, single
+from ptxgen.ops.views import alignment, check_dtype, check_vector, leading, single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
@@ -43,12 +43,6 @@ def _pitch(name: str, view: Buffer) -> int:
             f"along the last dimension, and rows apart: pass a contiguous copy of {name}"
         )
     return leading(rows if view.size else 1, width, down, view.itemsize)
-
-
-def _aligned(name: str, view: Buffer, pitch: int) -> int:
-    """As :func:`alignment`; of an empty matrix, that of its address: the copy engine is told it."""
-    low = view.address | ALIGN_MAX
-    return alignment(name, view, pitch) if view.size else low & -low
 
 
 def _f32(value: float) -> float:
@@ -144,7 +138,7 @@ def int4_gemm(
         ("LDD", _pitch("out", d)),
     )
     if d.size:
-        aligns = [(f"ALIGN_{x.upper()}", _aligned(x, given[x], pitches[x])) for x in "ab"]
+        aligns = [(f"ALIGN_{x.upper()}", alignment(x, given[x], pitches[x])) for x in "ab"]
         values = (("M", m), ("N", n), ("K", max(k, 1)), *aligns)
         what = f"int4_gemm M={m} N={n} K={k}"
         bind = {"a": a, "b": b, "c": c, "bias": bias, "d": d}

@@ -16,10 +16,12 @@ def alignment(name: str, view: Strided, *strides: int) -> int:
     """The largest power of two up to 16 that divides the address and ``strides`` (elements), in
     bytes.
 
-    16 for an empty array. Raises ShapeError if the address is off a whole element.
+    Of an empty array that of its address alone, which the copy engine may be told, though nothing
+    is read. Raises ShapeError if the address is off a whole element of one that is not.
     """
     if view.size == 0:
-        return ALIGN_MAX
+        low = view.address | ALIGN_MAX
+        return max(low & -low, view.itemsize)
     if view.address % view.itemsize:
         raise ShapeError(
             f"{name} starts {view.address % ALIGN_MAX} bytes behind a multiple of {ALIGN_MAX}; "

@@ -378,15 +378,12 @@ class CudaDevice(Device):
                 self.free(flush)
         return [us[i :: len(work)] for i in range(len(work))]
 
-    def order(self, stream: int, after: int) -> None:
-        if after == stream:
-            return
-        cu = driver()
+    def event(self, stream: int) -> Event:
         with self.current():
-            event = self._record(after)
-            _call("ordering two streams", cu.cuStreamWaitEvent, stream, event, 0)
-            # Allowed at once: the driver keeps the event until the wait is over.
-            _call("destroying an event", cu.cuEventDestroy, event)
+            return Event(self, self._record(stream))
+
+    def wait(self, stream: int, event: Event) -> None:
+        self._enqueue("ordering two streams", driver().cuStreamWaitEvent, stream, event.handle, 0)
 
     def mark(self, stream: int) -> Any:
         """See :meth:`Device.mark`; None (never done) while ``stream`` captures."""
@@ -407,27 +404,36 @@ class CudaDevice(Device):
             _call("destroying an event", cu.cuEventDestroy, mark)
         return True
 
-    def recorded(self, work: Callable[[int], None]) -> Callable[[int], None]:
+    @contextmanager
+    def streams(self, count: int) -> Iterator[tuple[int, ...]]:
+        cu = driver()
+        made: list[Any] = []
+        apart = cu.CUstream_flags.CU_STREAM_NON_BLOCKING
+        with self.current():
+            try:
+                for _ in range(count):
+                    made.append(_call("creating a stream", cu.cuStreamCreate, apart))
+                yield tuple(map(int, made))
+            finally:
+                for stream in made:
+                    _call("destroying a stream", cu.cuStreamDestroy, stream)
+
+    def recorded(self, work: Callable[..., None], streams: int = 1) -> Callable[[int], None]:
         """See :meth:`Device.recorded`: a CUDA graph."""
         cu = driver()
-        with self.current():
-            apart = cu.CUstream_flags.CU_STREAM_NON_BLOCKING
-            stream = _call("creating a stream to capture on", cu.cuStreamCreate, apart)
+        with self.streams(streams) as (stream, *others):
+            mode = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+            _call("beginning a capture", cu.cuStreamBeginCapture, stream, mode)
             try:
-                mode = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-                _call("beginning a capture", cu.cuStreamBeginCapture, stream, mode)
-                try:
-                    work(int(stream))
-                except BaseException:
-                    cu.cuStreamEndCapture(stream)  # which has failed, too
-                    raise
-                graph = _call("ending a capture", cu.cuStreamEndCapture, stream)
-                try:
-                    made = _call("making a CUDA graph", cu.cuGraphInstantiate, graph, 0)
-                finally:
-                    _call("destroying a graph", cu.cuGraphDestroy, graph)
+                work(stream, *others)
+            except BaseException:
+                cu.cuStreamEndCapture(stream)  # which has failed, too
+                raise
+            graph = _call("ending a capture", cu.cuStreamEndCapture, stream)
+            try:
+                made = _call("making a CUDA graph", cu.cuGraphInstantiate, graph, 0)
             finally:
-                _call("destroying a stream", cu.cuStreamDestroy, stream)
+                _call("destroying a graph", cu.cuGraphDestroy, graph)
         return Graph(self, made)
 
     def _record(self, stream: int) -> Any:
@@ -656,6 +662,18 @@ def _guarded(device: CudaDevice) -> Callable[..., int]:
 def several_gpus() -> bool:
     """Whether this process sees more than one GPU."""
     return bool(_call("counting the GPUs", driver().cuDeviceGetCount) > 1)
+
+
+class Event:
+    """An event. When it goes, what waits for it still does: the driver keeps it for that."""
+
+    def __init__(self, device: CudaDevice, handle: Any) -> None:
+        self._device, self.handle = device, handle
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            with self._device.current():
+                _call("destroying an event", driver().cuEventDestroy, self.handle)
 
 
 class Graph:

@@ -13,7 +13,8 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, Protocol
 
 from ptxgen.errors import DeviceError
@@ -248,8 +249,17 @@ class Device(ABC):
         """
         return 0
 
-    def order(self, stream: int, after: int) -> None:  # noqa: B027 - nothing to order
+    def event(self, stream: int) -> Any:
+        """What is behind the work enqueued on ``stream`` so far, for :meth:`wait`."""
+        return None
+
+    def wait(self, stream: int, event: Any) -> None:  # noqa: B027 - nothing to wait for
+        """Makes later work on ``stream`` wait for an event."""
+
+    def order(self, stream: int, after: int) -> None:
         """Makes later work on ``stream`` wait for the work enqueued on ``after`` so far."""
+        if after != stream:
+            self.wait(stream, self.event(after))
 
     def mark(self, stream: int) -> Any:
         """A mark behind the work enqueued on ``stream`` so far, for :meth:`done`."""
@@ -259,13 +269,19 @@ class Device(ABC):
         """Whether the work before ``mark`` has finished (never waits)."""
         return True
 
-    def recorded(self, work: Callable[[int], None]) -> Callable[[int], None]:
-        """What ``work``, called with a stream, enqueues there, to be enqueued again and again.
+    @contextmanager
+    def streams(self, count: int) -> Iterator[tuple[int, ...]]:
+        """Streams of one's own, to record on."""
+        yield (0,) * count
+
+    def recorded(self, work: Callable[..., None], streams: int = 1) -> Callable[[int], None]:
+        """What ``work``, called with so many streams, enqueues there, to be enqueued again and
+        again. The first must have waited for the others in the end.
 
         Its launches are made, and what they need is loaded, before. A device without graphs
-        carries it out each time.
+        carries it out each time, on one stream.
         """
-        return work
+        return work if streams == 1 else lambda stream: work(*[stream] * streams)
 
 
 # -- forks ----------------------------------------------------------------------------

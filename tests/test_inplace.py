@@ -8,6 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ptxgen.errors import OptionError
+from ptxgen.runtime import default_device
+
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 pt = pytest.importorskip("ptxgen.torch")
 graphs = pytest.importorskip("ptxgen.torch.graphs")
@@ -274,6 +277,39 @@ class Recorded:
     def replay(self):
         for x, y in zip(self.results, self.schedule.run(list(self.own)), strict=True):
             x.copy_(y)
+
+
+@pytest.mark.parametrize("streams", [1, 4])
+def test_replayed_on_several_streams(monkeypatch, streams):
+    """Programs with a call of PyTorch's between them."""
+
+    def captured(schedule, own, index):
+        with schedule.replay.streams.open(default_device()):
+            found = Recorded(schedule, own, index)
+        return found, found.results
+
+    def function(x, q, k, v):
+        h = torch.clamp(x @ q + (x @ k) * (x @ v), min=0.5)  # which stays PyTorch's
+        return h @ k, h @ v
+
+    monkeypatch.setattr(replay, "captured", captured)
+    monkeypatch.setattr(graphs.Schedule, "_recordable", lambda self: True)
+    backend = pt.Backend(capture=True, streams=streams)
+    made, weights = torch.compile(function, backend=backend), [drawn(8, 8) for _ in range(3)]
+    for _ in range(4):
+        x = drawn(4, 8)
+        with pt.batch_invariant():
+            expected = function(x, *weights)
+        assert all(map(same, made(x, *weights), expected))
+    (used,) = backend.report().streams
+    assert used == 1 if streams == 1 else 1 < used <= streams
+    assert f"replayed: 1, on at most {used} streams" in str(backend.report())
+
+
+def test_streams_are_options():
+    for streams in (0, "4", 129):
+        with pytest.raises(OptionError, match="takes an integer from 1 to 128"):
+            pt.Backend(capture=True, streams=streams)
 
 
 def test_replayed_with_caches_that_move(monkeypatch):

@@ -19,6 +19,11 @@ from ptxgen import functions, layout, reference
 from ptxgen.errors import DtypeError, GradError, OptionError, ShapeError
 from ptxgen.ops import OPERATIONS
 from ptxgen.program import autotune, invoke, launch, prepared
+from ptxgen.program.invoke import Frame
+from ptxgen.program.operation import Op
+from ptxgen.program.parameters import ARRAY, Parameter
+from ptxgen.program.prepared import Hooks
+from ptxgen.program.streams import Streams
 from ptxgen.runtime.cpu import CpuDevice
 
 
@@ -441,6 +446,35 @@ def test_results_over_arguments_are_not_those_beside_them(gpu, monkeypatch):
         wide = rows(5, 96, dtype=torch.float32)
         with pytest.raises(ShapeError, match="out shares memory with x"):
             functions.neg(wide[:4], out=wide[1:])
+
+
+def test_what_may_be_recorded_fires_the_same_on_several_streams(gpu, monkeypatch):
+    """Steps that do not wait for each other; beside PyTorch's stream, 0, only while it records."""
+
+    @contextlib.contextmanager
+    def others(count):
+        yield tuple(range(11, 11 + count))
+
+    def lower(b, /, x, w):
+        return b.softmax(x), b.log_softmax(x), b.rms_norm(b.log_softmax(x), w)
+
+    monkeypatch.setattr(gpu, "streams", others)
+    op = Op(lower, name="layer", takes=[Parameter(n, ARRAY) for n in "xw"], public=False)
+    how, streams = {"aliases": True, "placed": True, "hooks": Hooks(watched=False)}, Streams(4)
+    plain, beside = Frame(op, **how), Frame(op, **how, streams=streams)
+    given = [rows(6, 40), rows(40)]
+    plain.function(*given), beside.function(*given)
+    with nothing_followed(monkeypatch):
+        expected, wanted = gpu.called(plain.function, *given)
+        assert {event[4] for event in gpu.events("launch")} == {0}
+        found, fired = gpu.called(beside.function, *given)
+        assert places(fired, given, found) == places(wanted, given, expected)
+        assert {event[4] for event in gpu.events("launch")} == {0} and streams.used == 0
+        with streams.open(gpu):
+            found, fired = gpu.called(beside.function, *given)
+        assert places(fired, given, found) == places(wanted, given, expected)
+        assert [event[4] for event in gpu.events("launch")] == [0, 11, 12, 12]
+    assert streams.used == 3
 
 
 def test_the_memory_of_a_program_is_one_allocation(gpu, monkeypatch):

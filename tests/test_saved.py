@@ -217,7 +217,7 @@ def rewritten(file: Path, to: Path, change, *, comment=None, parts=()) -> Path:
         text = json.loads(old.read(saved.PROGRAM))
         change(text)
         program = json.dumps(text).encode()
-        signed = f"ptxgen program 1 {hashlib.sha256(program).hexdigest()}"
+        signed = f"ptxgen program {saved.FORMAT} {hashlib.sha256(program).hexdigest()}"
         new.comment = (comment or signed).encode()
         for name in old.namelist():
             data = program if name == saved.PROGRAM else old.read(name)
@@ -236,9 +236,11 @@ def test_a_file_for_something_else_is_refused_by_name(file: Path, tmp_path: Path
     ptxgen.load(rewritten(file, tmp_path / "it", lambda text: None))
     refused(r"has ptx for sm_80; cpu:0 \(PTX interpreter\) takes ptx for sm_90a", of(arch="sm_80"))
     refused("has cubin for sm_90a; cpu:0", of(image="cubin"))
-    refused("has format 2; takes format 1", comment="ptxgen program 2 0")
+    refused("has format 1; takes format 2", comment="ptxgen program 1 0")
     refused("is not marked as one", comment="something else")
-    refused("program.json is not what was saved", comment=f"ptxgen program 1 {'0' * 64}")
+    refused(
+        "program.json is not what was saved", comment=f"ptxgen program {saved.FORMAT} {'0' * 64}"
+    )
     old = lambda text: text.update(contracts=["fma/1", *text["contracts"][1:]])  # noqa: E731
     refused("has the bits of contract fma/1; here is fma/2", old)
     refused("contract fmb/1; here is none", lambda text: text.update(contracts=["fmb/1"]))

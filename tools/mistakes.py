@@ -777,6 +777,42 @@ MISTAKES = (
         "if (runs[middle] < key)",
         tests("test_experts.py", "vectors_of_integers"),
     ),
+    # -- streams --------------------------------------------------------------------------
+    Mistake(
+        "a step does not wait for who reads what it writes over",
+        "ptxgen/program/depends.py",
+        "awaited.update(*(readers[part] for part, written in parts if written))",
+        "pass",
+        tests("test_streams.py", "in_every_order"),
+    ),
+    Mistake(
+        "a step does not wait for who wrote what it reads",
+        "ptxgen/program/depends.py",
+        "awaited = {writer[part] for part, _ in parts}",
+        "awaited = {writer[part] for part, written in parts if written}",
+        tests("test_streams.py", "in_every_order"),
+    ),
+    Mistake(
+        "scratch memory of kernels orders no steps",
+        "ptxgen/program/execute.py",
+        "touched.append(Touch(bottom, at, at + size, written=True))",
+        "pass",
+        tests("test_streams.py", "scratch_memory_is_touched"),
+    ),
+    Mistake(
+        "a step of another stream is not waited for",
+        "ptxgen/program/streams.py",
+        "            device.wait(handle, events[each])",
+        "            pass",
+        tests("test_streams.py", "bits_on_streams"),
+    ),
+    Mistake(
+        "a stream's last step is not waited for in the end",
+        "ptxgen/program/streams.py",
+        "    for each in of.ends:",
+        "    for each in of.ends[:0]:",
+        tests("test_streams.py", "bits_on_streams"),
+    ),
     Mistake(
         "a room that asks for an operation by name",
         "ptxgen/spec/effort.py",

@@ -18,6 +18,7 @@ from ptxgen.program.invoke import refuse_gradients
 from ptxgen.program.recorded import Recorded, recorded
 from ptxgen.program.replay import Made, Owned, Replayed
 from ptxgen.program.step import Operand, Program
+from ptxgen.program.streams import STREAMS, checked
 from ptxgen.program.trace import Tracing, trace
 from ptxgen.runtime import Call, default_device, resolve
 from ptxgen.runtime.arrays import ArrayView, empty, host_bits
@@ -28,6 +29,7 @@ def capture(
     *example: Any,
     stream: Any = None,
     passes: Callable[[Program], Program] | None = None,
+    streams: int = STREAMS,
 ) -> Replayed:
     """Makes of ``function`` a callable that replays a CUDA graph: ``captured(*arrays)`` has the
     bits of ``function(*arrays)``. Of a program it makes one that takes its inputs, on the default
@@ -37,7 +39,9 @@ def capture(
     and must do the same both times. Numbers are those of now. All memory between its operations is
     one allocation, planned by lifetimes. ``captured.save(path)`` writes it for :func:`ptxgen.load`;
     ``captured.profile(*arrays)`` says what its steps cost. ``passes``: what is done to the program
-    first, such as :func:`ptxgen.graph.fewer`, which moves no bit.
+    first, such as :func:`ptxgen.graph.fewer`, which moves no bit. ``streams``: on how many at most
+    the graph runs steps that do not wait for each other (``captured.streams`` has the number); with
+    1 they run one after the other.
 
     Shapes
         Those of the arrays ``example``, at each call. Only where these are, their shapes and dtypes
@@ -53,7 +57,7 @@ def capture(
     Errors
         TraceError, with the line, if ``function`` asks for values of an array, hands one to another
         library, or does something else the second time; GradError for arrays that require grad;
-        those of the operations.
+        OptionError for another number of ``streams`` than 1 to 128; those of the operations.
     Source
         ``ptxgen/program/capture.py``.
 
@@ -63,8 +67,9 @@ def capture(
     >>> layer(numpy.zeros((4, 4), "f4"))[0]
     array([0.25, 0.25, 0.25, 0.25], dtype=float32)
     """
+    checked(streams)
     if isinstance(function, Program):
-        return _of_program(function, example, stream, passes)
+        return _of_program(function, example, stream, passes, streams)
     if not callable(function):
         raise TraceError(f"capture takes a function; got a {type(function).__qualname__}")
     if not example:
@@ -79,7 +84,7 @@ def capture(
             f"{program.name} does something else each time that it is called, or with other arrays "
             "from outside; what is captured is replayed as it was"
         )
-    return Captured(program if passes is None else passes(program), tracing, call)
+    return Captured(program if passes is None else passes(program), tracing, call, streams)
 
 
 def _of_program(
@@ -87,13 +92,15 @@ def _of_program(
     example: tuple[Any, ...],
     stream: Any,
     passes: Callable[[Program], Program] | None,
+    streams: int,
 ) -> Owned:
     """A program on the default device, whose arguments are its inputs."""
     if example:
         raise TraceError("a program says its shapes itself; capture takes no arrays beside it")
     device = default_device()
     found = program if passes is None else passes(program)
-    return Owned(recorded(plan(found, device)), found, device, (), resolve(stream, ()))
+    of = recorded(plan(found, device, streams))
+    return Owned(of, found, device, (), resolve(stream, ()), streams)
 
 
 def _facts(program: Program, tracing: Tracing) -> tuple[Any, ...]:
@@ -123,14 +130,14 @@ class Captured(Replayed):
 
     program: Program
 
-    def __init__(self, program: Program, tracing: Tracing, call: Call) -> None:
+    def __init__(self, program: Program, tracing: Tracing, call: Call, streams: int) -> None:
         self.program, self._call = program, call
         self._outside = [(x, b.memory) for x, b in tracing.outside.values()]
-        of = recorded(plan(program, call.device), len(self._outside))
+        of = recorded(plan(program, call.device, streams), len(self._outside))
         made = [self._memory(b) for b in (*of.arguments, *of.results)]
         outside = self._uploaded(of) if call.host else self._there()
         arena = call.scratch(of.nbytes) if of.nbytes else None
-        super().__init__(of, call.device, call.stream, made, outside, arena)
+        super().__init__(of, call.device, call.stream, made, outside, arena, streams)
 
     def __del__(self) -> None:
         """Memory of frameworks goes back in the order of their stream, behind the last replay."""

@@ -16,12 +16,15 @@ from typing import Any, NamedTuple
 from ptxgen.program import arena, autotune
 from ptxgen.program.arena import Piece
 from ptxgen.program.buffer import INPUT, Buffer, Memory
+from ptxgen.program.depends import Touch
 from ptxgen.program.launch import launch
 from ptxgen.program.step import Operand, Program, Scalar, Step
 from ptxgen.runtime import Call, Device, Launch, ScratchLaunch
 from ptxgen.runtime.call import Results
 
 Launched = Callable[..., None]
+Enqueue = Callable[[int, Sequence[int]], None]
+"""What enqueues a plan, given a stream and the addresses of all slots."""
 
 
 class Place(NamedTuple):
@@ -36,10 +39,13 @@ Source = Place | Scalar | int
 
 
 class Fired(NamedTuple):
-    """The launches of a step, and where the pointers of each come from."""
+    """The launches of a step, where the pointers of each come from, and the bytes that they touch,
+    scratch memory among them.
+    """
 
     launches: tuple[Launch, ...]
     sources: tuple[Source, ...]
+    touched: tuple[Touch, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,22 +79,24 @@ def parts(found: Launch) -> tuple[tuple[Launch, ...], tuple[int, ...]]:
     return (found,), ()
 
 
-def plan(program: Program, device: Device) -> Plan:
-    """The launches of a program, with one place for each temporary and scratch memory."""
-    return planned(program, [_launch(step, device) for step in program.steps])
+def plan(program: Program, device: Device, streams: int = 1) -> Plan:
+    """The launches of a program, with one place for each temporary and scratch memory. Those of
+    steps that may run beside each other on ``streams`` streams lie apart where there is room.
+    """
+    return planned(program, [_launch(step, device) for step in program.steps], streams)
 
 
 def _launch(step: Step, device: Device) -> Launch:
     return launch(step.problem, tuple(step.bind), device, step.kernel)
 
 
-def planned(program: Program, launches: Sequence[Launch]) -> Plan:
+def planned(program: Program, launches: Sequence[Launch], streams: int = 1) -> Plan:
     """As :func:`plan`, of launches that there are."""
     pieces = lives(program)
     found = [parts(each) for each in launches]
     for number, (_, sizes) in enumerate(found):
         pieces += [Piece(size, number, number) for size in sizes]
-    offsets, nbytes = arena.place(pieces)
+    offsets, nbytes = arena.place_apart(pieces, streams - 1)
     slots = {m: Place(i, 0) for i, m in enumerate((*program.inputs, *program.results))}
     bottom = len(slots)
     slots |= {m: Place(bottom, offsets[i]) for i, m in enumerate(program.temporaries)}
@@ -96,8 +104,12 @@ def planned(program: Program, launches: Sequence[Launch]) -> Plan:
     made: list[Fired] = []
     for step, (each, sizes) in zip(program.steps, found, strict=True):
         sources = [_source(operand, slots) for operand in step.bind.values()]
-        sources += [Place(bottom, next(scratch)) for _ in sizes]
-        made.append(Fired(each, tuple(sources)))
+        touched = [_touch(b, slots, written=False) for b in step.reads()]
+        touched += [_touch(b, slots, written=True) for b in step.writes()]
+        for size in sizes:
+            sources.append(Place(bottom, at := next(scratch)))
+            touched.append(Touch(bottom, at, at + size, written=True))
+        made.append(Fired(each, tuple(sources), tuple(touched)))
     return Plan(program, tuple(made), nbytes, tuple(pieces))
 
 
@@ -119,6 +131,12 @@ def _source(operand: Operand, slots: Mapping[Memory, Place]) -> Source:
     return Place(slot, base + operand.offset)
 
 
+def _touch(buffer: Buffer, slots: Mapping[Memory, Place], *, written: bool) -> Touch:
+    slot, base = slots[buffer.memory]
+    low, high = buffer.span()
+    return Touch(slot, base + low, base + high, written)
+
+
 class Given(NamedTuple):
     """The arrays of a call, for one program: ``pointers`` of its inputs, on the device, and the
     ``numbers`` that are no arrays, as they were given.
@@ -129,8 +147,10 @@ class Given(NamedTuple):
     numbers: tuple[Any, ...] = ()
 
 
-def run(plan: Plan, given: Given) -> tuple[Any, ...]:
-    """Carries out a plan: results in new memory of the caller's framework, in their order."""
+def run(plan: Plan, given: Given, enqueue: Enqueue | None = None) -> tuple[Any, ...]:
+    """Carries out a plan: results in new memory of the caller's framework, in their order.
+    ``enqueue``: what enqueues the launches; else they are on the stream of the call.
+    """
     call, program = given.call, plan.program
     results = [_made(call, m) for m in program.results]
     keep: Any = None
@@ -138,8 +158,11 @@ def run(plan: Plan, given: Given) -> tuple[Any, ...]:
     if plan.nbytes:
         address, keep = call.scratch(plan.nbytes)
         where.append(address)
-    for fire, sources in plan.launches:
-        fire(call.stream, *(pointer(s, where, given.numbers) for s in sources))
+    if enqueue is not None:
+        enqueue(call.stream, where)
+    else:
+        for fire, sources in plan.launches:
+            fire(call.stream, *(pointer(s, where, given.numbers) for s in sources))
     found = _returned(program, results)
     del keep
     return found
@@ -152,6 +175,13 @@ def pointer(source: Source, where: Sequence[int], numbers: tuple[Any, ...] = ())
     if isinstance(source, int):
         return source
     return where[source.slot] + source.offset
+
+
+def fire(step: Fired, where: Sequence[int], stream: int) -> None:
+    """Enqueues the launches of a step that takes no numbers of the call."""
+    pointers = [pointer(source, where) for source in step.sources]
+    for each in step.launches:
+        each.fire(stream, *pointers)
 
 
 def run_eager(program: Program, given: Given) -> tuple[tuple[Any, ...], Plan | None]:

@@ -17,7 +17,7 @@ from ptxgen.program import autotune, frameworks, prepared
 from ptxgen.program.buffer import Buffer, Memory
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.description import Description
-from ptxgen.program.execute import Given, Plan, plan, run, run_eager
+from ptxgen.program.execute import Enqueue, Given, Plan, plan, run, run_eager
 from ptxgen.program.launch import covered, remember
 from ptxgen.program.parameters import (
     ARRAYS,
@@ -31,6 +31,7 @@ from ptxgen.program.parameters import (
 )
 from ptxgen.program.registry import OPERATIONS
 from ptxgen.program.step import Program, Scalar
+from ptxgen.program.streams import Streams
 from ptxgen.program.trace import Traced, leaves, traced
 from ptxgen.runtime import ArrayView, Call, default_device, framework_of
 from ptxgen.runtime.arrays import scalar
@@ -269,7 +270,8 @@ class Frame:
     what calls go to with tensors that autograd watches, in place of
     :attr:`ptxgen.program.operation.Op.watched`. ``hooks``: what else the function does. ``missed``:
     what follows calls whose code is not known, with what decides them and all arguments.
-    ``planned``: what is told each plan that is made.
+    ``planned``: what is told each plan that is made. ``streams``: what enqueues it, where it may be
+    recorded.
     """
 
     def __init__(
@@ -285,9 +287,10 @@ class Frame:
         hooks: prepared.Hooks = prepared.PLAIN,
         missed: Callable[..., Any] | None = None,
         planned: Callable[[Plan], None] | None = None,
+        streams: Streams | None = None,
     ) -> None:
         self.op, self.copies, self.aliases = op, copies, aliases
-        self.planned = planned
+        self.planned, self.streams = planned, streams
         self._watched = watched
         self.names = tuple(p.name for p in op.parameters)
         self.memo: prepared.Memo = {} if memo is None else memo
@@ -391,7 +394,9 @@ def invoke(
     looked = op.looks_at(arguments.arrays) and (call.host or arguments.values.get("check"))
     if looked and op.checks is not None:
         op.checks(arguments.arrays, arguments.values)
-    made = None if autotune.enabled() else plan(lowered.program, call.device)
+    most = frame.streams.most if frame.streams else 1
+    made = None if autotune.enabled() else plan(lowered.program, call.device, most)
+    enqueue = frame.streams.enqueuing(made, call.device) if made and frame.streams else None
     call.stage()
     host = _staged(call, lowered.program)
     views = {**call.views, **call.targets, **host}
@@ -400,13 +405,13 @@ def invoke(
     if made is None:
         results, made = run_eager(lowered.program, where)
     else:
-        results = run(made, where)
+        results = run(made, where, enqueue)
     if frame.planned is not None and made is not None:
         frame.planned(made)
     found = _handed(call, lowered, results, _owners(arguments, lowered), host)
     call.hold()
     if memo is not None and made is not None and not looked:
-        _learn(frame, memo, key, call, lowered, made, arguments)
+        _learn(frame, memo, key, call, lowered, made, arguments, enqueue)
     return found
 
 
@@ -505,6 +510,7 @@ def _learn(
     lowered: Lowered,
     made: Plan,
     arguments: Arguments,
+    enqueue: Enqueue | None,
 ) -> None:
     """Makes the next call like this one a prepared one, if its arrays are plain ones. A call whose
     arrays are the first of their type has no key: from here on, such have one.
@@ -536,7 +542,7 @@ def _learn(
         return
     read_only = [m for w, m in lowered.given if not w]
     handed = read_only if frame.aliases else ()
-    found = prepared.code(made, maker, read_only, handed, single=single)
+    found = prepared.code(made, maker, read_only, handed, single=single, enqueue=enqueue)
     remember(memo, key, prepared.Careful(found) if negated else found)
 
 

@@ -10,6 +10,7 @@ from ptxgen.errors import SavedError
 from ptxgen.program import saved
 from ptxgen.program.place import placed, put
 from ptxgen.program.replay import Owned
+from ptxgen.program.streams import STREAMS, checked
 from ptxgen.runtime import Device, default_device, get_device, resolve
 
 
@@ -19,6 +20,7 @@ def load(
     arrays: Sequence[Any] | None = None,
     device: str | Device | None = None,
     stream: Any = None,
+    streams: int = STREAMS,
 ) -> Owned:
     """A callable that does what the one did that was saved to ``path``
     (:meth:`~ptxgen.program.replay.Replayed.save`), with the same bits. Nothing is traced, chosen,
@@ -26,7 +28,7 @@ def load(
 
     ``arrays``: those that are read besides the arguments, in the order of ``captured.outside``, in
     the place of those in the file. ``device``: where it runs; by default the one that NumPy's
-    arrays go to.
+    arrays go to. ``streams``: see :func:`ptxgen.capture`.
 
     Shapes
         Those that were captured, at each call.
@@ -40,10 +42,12 @@ def load(
     Errors
         SavedError, which names what is wrong, for a file that was cut or altered, that is for
         another architecture, or of another format or version of a contract; ShapeError, DtypeError
-        and DeviceError, with the name, for arrays that do not fit.
+        and DeviceError, with the name, for arrays that do not fit; OptionError for
+        another number of ``streams`` than 1 to 128.
     Source
         ``ptxgen/program/load.py``.
     """
+    checked(streams)
     where = default_device() if device is None else get_device(device)
     found = saved.read(path, where)
     of, handle = found.of, resolve(stream, arrays or ())
@@ -57,4 +61,4 @@ def load(
         if len(arrays) != len(of.outside):
             raise SavedError(f"{path} reads {len(of.outside)} arrays; got arrays= of {len(arrays)}")
         outside = [placed(b, x, where, handle) for b, x in zip(of.outside, arrays, strict=True)]
-    return Owned(of, found.listing, where, outside, handle)
+    return Owned(of, found.listing, where, outside, handle, streams)

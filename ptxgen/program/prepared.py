@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from ptxgen.numerics.option import Flag
 from ptxgen.program.buffer import INPUT, Buffer, Memory
-from ptxgen.program.execute import Place, Plan, Source
+from ptxgen.program.execute import Enqueue, Place, Plan, Source
 from ptxgen.program.parameters import (
     ARRAY,
     ARRAYS,
@@ -130,6 +130,7 @@ def code(
     *,
     single: bool = True,
     streamed: bool = False,
+    enqueue: Enqueue | None = None,
 ) -> Code:
     """The code of a plan.
 
@@ -137,6 +138,7 @@ def code(
     numbers, and for what is not given. ``arrays``: the memories whose arrays are given, too,
     behind the pointers, as they or views of them are returned. ``single``: whether one array is
     returned, no tuple. ``streamed``: the stream is given before all; else it is the current one.
+    ``enqueue``: what enqueues the launches; else they are written out.
     """
     program = plan.program
     inputs = len(program.inputs)
@@ -163,14 +165,18 @@ def code(
         names[f"empty{bottom}"] = maker.empty((plan.nbytes,), (1,), "uint8")
         lines.append(f"    t{bottom} = empty{bottom}()")
         lines.append(f"    p{bottom} = {maker.pointer.format(f't{bottom}')}")
-    if len(plan.launches) <= STRAIGHT_MAX:
+    where = f"({', '.join(slots[: bottom + bool(plan.nbytes)])},)"
+    if enqueue is not None:
+        names["enqueue"] = enqueue
+        lines.append(f"    enqueue(stream, {where})")
+    elif len(plan.launches) <= STRAIGHT_MAX:
         for i, (fire, sources) in enumerate(plan.launches):
             names[f"launch{i}"] = fire
             terms = [_term(s, f"{i}_{j}", slots, names) for j, s in enumerate(sources)]
             lines.append(f"    launch{i}({', '.join(('stream', *terms))})")
     else:
         names["launches"] = [_table(fire, sources) for fire, sources in plan.launches]
-        lines.append(f"    where = ({', '.join(slots[: bottom + bool(plan.nbytes)])},)")
+        lines.append(f"    where = {where}")
         lines.append("    for launch, slots, offsets in launches:")
         lines.append("        launch(stream, *[where[s] + o for s, o in zip(slots, offsets)])")
     returned = []

@@ -7,7 +7,7 @@ CPU device, which has no graphs, the planned launches are carried out instead.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from os import PathLike
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from ptxgen.errors import DeviceError, DtypeError, ShapeError, TraceError
 from ptxgen.numerics.dtype import NAMES
 from ptxgen.program import saved
-from ptxgen.program.execute import Fired, pointer
+from ptxgen.program.execute import fire
 from ptxgen.program.invoke import refuse_gradients
 from ptxgen.program.listing import Listing
 from ptxgen.program.place import elements
@@ -23,6 +23,7 @@ from ptxgen.program.profiled import Profile, profiled
 from ptxgen.program.recorded import Recorded
 from ptxgen.program.registry import OPERATIONS
 from ptxgen.program.step import Program
+from ptxgen.program.streams import STREAMS, enqueue, scheduled
 from ptxgen.runtime import Call, Device, DeviceArray
 from ptxgen.runtime.arrays import ArrayView, download, empty, host_bits, host_empty, view
 
@@ -35,7 +36,7 @@ class Replayed:
 
     ``program`` is what they carry out, ``nbytes`` what the one allocation has that its temporaries
     and scratch memory share. ``arguments`` are the arrays that are read, and ``results`` those that
-    are written (None where nothing is returned).
+    are written (None where nothing is returned). ``streams``: how many its graph has.
 
     Calls follow one another: they share this memory. On another stream than the last one, a call
     waits for that.
@@ -51,6 +52,7 @@ class Replayed:
         arrays: Sequence[Made],
         outside: Sequence[int],
         arena: tuple[int, Any] | None,
+        streams: int,
     ) -> None:
         count = len(of.arguments)
         self._of, self._device, self._stream = of, device, stream
@@ -62,12 +64,16 @@ class Replayed:
         where = [*(v.ptr for v in self._own), *outside, *(v.ptr for v in self._found)]
         self._where = [*where, *([arena[0]] if arena else [])]
         device.synchronize(stream)  # memory of its framework is of that stream
-        self._steps = [partial(_fired, step, self._where) for step in of.steps]
-        self._graph = device.recorded(partial(_all, self._steps))
+        self._steps = [partial(fire, step, self._where) for step in of.steps]
+        schedule = scheduled(of.steps, self._where, streams)
+        self.streams = max(schedule.streams, 1)
+        work = partial(enqueue, schedule, self._steps, device)
+        self._graph = device.recorded(work, self.streams)
 
     def __repr__(self) -> str:
         steps = len(self._of.steps)
-        return f"<captured {self._of.name}: {steps} steps, {self.nbytes} bytes>"
+        beside = f", {self.streams} streams" if self.streams > 1 else ""
+        return f"<captured {self._of.name}: {steps} steps, {self.nbytes} bytes{beside}>"
 
     # -- calls --------------------------------------------------------------------------------
     def replay(self, stream: Any = None) -> None:
@@ -212,6 +218,7 @@ class Owned(Replayed):
         device: Device,
         outside: Sequence[tuple[int, Any]] = (),
         stream: int = 0,
+        streams: int = STREAMS,
     ) -> None:
         self.program = program
         if not of.arguments:
@@ -232,19 +239,8 @@ class Owned(Replayed):
             [(view(a, "own"), a) for a in made],
             [address for address, _ in placed],
             None if arena is None else (arena.ptr, arena),
+            streams,
         )
-
-
-def _fired(step: Fired, where: Sequence[int], stream: int) -> None:
-    """Enqueues the launches of a step."""
-    pointers = [pointer(source, where) for source in step.sources]
-    for launch in step.launches:
-        launch.fire(stream, *pointers)
-
-
-def _all(steps: Sequence[Callable[[int], None]], stream: int) -> None:
-    for step in steps:
-        step(stream)
 
 
 def _cut(arrays: Sequence[Made], count: int) -> tuple[Sequence[Made], Sequence[Made]]:

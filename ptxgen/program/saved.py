@@ -34,6 +34,7 @@ from ptxgen.build.compile import TOOLCHAIN
 from ptxgen.errors import SavedError
 from ptxgen.numerics.versions import versions
 from ptxgen.program.buffer import INPUT, RESULT, Buffer, Memory
+from ptxgen.program.depends import Touch
 from ptxgen.program.execute import Fired, Place, Source
 from ptxgen.program.line import Line, Shown
 from ptxgen.program.listing import Listing
@@ -41,7 +42,7 @@ from ptxgen.program.recorded import Recorded
 from ptxgen.runtime import Device, Launch, Parameters, TensorBox
 from ptxgen.runtime.launch import Function, Prepared
 
-FORMAT = 1
+FORMAT = 2
 """Version of the files; any change of what is in them is a new number."""
 PROGRAM = "program.json"
 _MAGIC = "ptxgen program"
@@ -64,12 +65,12 @@ def write(
     kernels: dict[Function, int] = {}
     launches: dict[Prepared, int] = {}
     steps = []
-    for launched, sources in of.steps:
+    for launched, sources, touched in of.steps:
         own = [each for launch in launched for each in launch.prepared]
         for each in own:
             kernels.setdefault(each.function, len(kernels))
         numbers = [launches.setdefault(each, len(launches)) for each in own]
-        steps.append([numbers, [list(s) if isinstance(s, tuple) else s for s in sources]])
+        steps.append([numbers, [list(s) if isinstance(s, tuple) else s for s in sources], touched])
     text = {
         "for": {"arch": device.arch, "image": device.image_kind},
         "contracts": of.contracts,
@@ -224,8 +225,12 @@ def _read(path: Any, text: dict[str, Any], images: dict[str, bytes], device: Dev
     ]
     launches = [_launch(each, functions, device) for each in text["launches"]]
     steps = tuple(
-        Fired(tuple(launches[i] for i in numbers), tuple(map(_source, sources)))
-        for numbers, sources in text["steps"]
+        Fired(
+            tuple(launches[i] for i in numbers),
+            tuple(map(_source, sources)),
+            tuple(Touch(*each) for each in touched),
+        )
+        for numbers, sources, touched in text["steps"]
     )
     arguments, outside, results = (
         tuple(_laid(each, role) for each in text[key])

@@ -15,7 +15,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import torch
@@ -32,6 +32,7 @@ from ptxgen.program.operation import Op
 from ptxgen.program.parameters import ARRAY, Parameter
 from ptxgen.program.prepared import Hooks
 from ptxgen.program.step import Program
+from ptxgen.program.streams import STREAMS, Streams, checked
 from ptxgen.runtime import default_device
 from ptxgen.torch import serve
 from ptxgen.torch.aten import RECORDED
@@ -77,6 +78,7 @@ class Report:
     updated: Counter[str] = field(default_factory=Counter)
     """Arguments that are written: "in place", and those that are "copied back"."""
     _segments: weakref.WeakSet[Segment] = field(default_factory=weakref.WeakSet)
+    _streams: weakref.WeakSet[Streams] = field(default_factory=weakref.WeakSet)
 
     def _ran(self) -> list[Segment]:
         ran = [s for s in self._segments if s.program is not None]
@@ -93,6 +95,11 @@ class Report:
         return [s.arena for s in self._ran() if s.arena is not None]
 
     @property
+    def streams(self) -> list[int]:
+        """Of each set of sizes that is replayed the most streams that a program runs on."""
+        return sorted(each.used for each in self._streams if each.used)
+
+    @property
     def done(self) -> list[graph.Done]:
         """What each pass did to them."""
         return [done for s in self._ran() for done in s.done]
@@ -102,6 +109,8 @@ class Report:
         lines = serve.counted(lowered, called, (serve.UNKNOWN_TITLE, self.unknown))
         steps = sum(len(p.steps) for p in self.programs)
         lines.append(f"programs: {len(self.programs)}, of {steps} steps")
+        if self.streams:
+            lines.append(f"replayed: {len(self.streams)}, on at most {max(self.streams)} streams")
         if self.arenas:
             peak, least = max(self.arenas)
             lines.append(f"largest arena: {peak:,} bytes, of which {least:,} live at once")
@@ -121,14 +130,15 @@ class Report:
 class Options:
     """How graphs are compiled. ``passes``: their names, None for all; ``tier``: of products;
     ``strict``: whether an operator that nothing is known of is refused; ``capture``: whether sizes
-    that come twice are replayed as a CUDA graph (:mod:`ptxgen.torch.replay`); ``functions``:
-    whether functions are ptxgen's, as in a block.
+    that come twice are replayed as a CUDA graph (:mod:`ptxgen.torch.replay`); ``streams``: on how
+    many its programs may run; ``functions``: whether functions are ptxgen's, as in a block.
     """
 
     passes: tuple[str, ...] | None = None
     tier: str = "auto"
     strict: bool = False
     capture: bool = False
+    streams: int = STREAMS
     functions: bool = True
 
     @classmethod
@@ -141,7 +151,7 @@ class Options:
         if passes is not None:
             graph.chosen(passes)
             passes = tuple(passes)
-        read = {"passes": lambda _: passes, "tier": _checked}
+        read = {"passes": lambda _: passes, "tier": _checked, "streams": checked}
         told: dict[str, Any] = {name: read.get(name, bool)(x) for name, x in given.items()}
         return cls(**told)
 
@@ -154,7 +164,8 @@ class Backend:
     ``options``. ``passes``: the names of those that are done (:data:`ptxgen.graph.PASSES`), all by
     default. ``tier``: of products. ``strict``: whether operators that nothing is known of are
     refused. ``capture``: on a GPU, sizes that come twice are replayed as a CUDA graph where no
-    step waits for the host or draws random numbers. ``functions``: as of the block.
+    step waits for the host or draws random numbers. ``streams``: on how many at most programs run
+    there (:mod:`ptxgen.program.streams`). ``functions``: as of the block.
 
     Raises OptionError; UnservedError (``strict=True``) when a model is called.
     """
@@ -166,10 +177,11 @@ class Backend:
         tier: str = "auto",
         strict: bool = False,
         capture: bool = False,
+        streams: int = STREAMS,
         functions: bool = True,
     ) -> None:
-        self._options = {"passes": passes, "tier": tier, "strict": strict, "capture": capture}
-        self._options["functions"] = functions
+        how: dict[str, Any] = {"passes": passes, "tier": tier, "strict": strict}
+        self._options = {**how, "capture": capture, "streams": streams, "functions": functions}
         Options.of(self._options)
         self._report = Report()
 
@@ -327,7 +339,9 @@ class Schedule:
         self.frees = list(self._freed())
         self.replay = None
         if options.capture and self._recordable():
-            self.replay = Replay(self, [self._places.index(n) for n in self._written()])
+            written = [self._places.index(n) for n in self._written()]
+            self.replay = Replay(self, written, options.streams)
+            report._streams.add(self.replay.streams)
 
     # -- sizes --------------------------------------------------------------------------------
     def _number(self, x: Any) -> Any:
@@ -690,12 +704,22 @@ class Segment:
         self.arena: tuple[int, int] | None = None
         self.done: tuple[graph.Done, ...] = ()
         of.report._segments.add(self)
-        takes = tuple(Parameter(f"a{i}", ARRAY) for i in range(len(sources)))
+
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        """The program, of arrays in the place of ``sources``."""
+        takes = tuple(Parameter(f"a{i}", ARRAY) for i in range(len(self.sources)))
         op = Op(self.lower, name="graph", takes=takes, public=False, passes=self.passes)
+        replay, hooks = self.of.replay, Hooks(watched=False)
         frame = Frame(
-            op, aliases=True, placed=True, hooks=Hooks(watched=False), planned=self.planned
+            op,
+            aliases=True,
+            placed=True,
+            hooks=hooks,
+            planned=self.planned,
+            streams=replay.streams if replay else None,
         )
-        self.function = frame.function
+        return frame.function
 
     @property
     def touched(self) -> tuple[fx.Node, ...]:

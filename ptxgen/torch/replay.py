@@ -15,6 +15,9 @@ from typing import Any
 
 import torch
 
+from ptxgen.program.streams import Streams
+from ptxgen.runtime import get_device
+
 
 @cache
 def _pool(index: int) -> Any:
@@ -24,20 +27,26 @@ def _pool(index: int) -> Any:
 
 
 def captured(schedule: Any, own: Sequence[Any], index: int) -> tuple[Any, Any]:
-    """A CUDA graph of a schedule of these arguments on a GPU, and its results. Nothing is done."""
+    """A CUDA graph of a schedule of these arguments on a GPU, and its results. Nothing is done.
+
+    PyTorch's calls are on the stream that it records on. Programs begin behind all that is there,
+    and end on it.
+    """
     graph: Any = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, pool=_pool(index)):
+    streams = schedule.replay.streams.open(get_device(f"cuda:{index}"))
+    with streams, torch.cuda.graph(graph, pool=_pool(index)):
         results = schedule.run(list(own))
     return graph, results
 
 
 class Replay:
     """One schedule: carried out at first, then recorded, then replayed. ``written``: which of the
-    arguments it writes.
+    arguments it writes. ``streams``: on how many its programs may run.
     """
 
-    def __init__(self, schedule: Any, written: Collection[int]) -> None:
+    def __init__(self, schedule: Any, written: Collection[int], streams: int) -> None:
         self._schedule, self._written = schedule, written
+        self.streams = Streams(streams)
         self._graph: Any = None
         self._places: list[int] | None = None
         self._fixed: list[bool] = []

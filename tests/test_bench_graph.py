@@ -48,6 +48,8 @@ def test_it_says_what_it_takes_and_needs(
     assert "--only LIST" in capsys.readouterr().out
     with pytest.raises(OptionError, match="--only 'prefill': expected some of forward, training"):
         graph.main(["--only", "forward,prefill"])
+    with pytest.raises(OptionError, match="streams is 0; takes an integer from 1 to 128"):
+        graph.main(["--streams", "0"])
     torch = pytest.importorskip("torch", reason="timing needs torch")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(DeviceError, match="timing needs an NVIDIA GPU"):

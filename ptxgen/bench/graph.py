@@ -20,6 +20,7 @@ from typing import Any
 
 from ptxgen.bench import measure, model, results
 from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.program.streams import STREAMS, checked
 from ptxgen.ui import emit, table
 
 SHAPE = model.LLAMA_8B
@@ -94,12 +95,20 @@ class Static(model.Llama):
 
 
 class Bench:
-    """What all parts have: the shape, how often something is timed, and where."""
+    """What all parts have: the shape, how often something is timed, where, and on how many streams
+    programs are replayed at most.
+    """
 
     def __init__(
-        self, torch: Any, shape: model.Shape = SHAPE, count: int = COUNT, device: str = "cuda"
+        self,
+        torch: Any,
+        shape: model.Shape = SHAPE,
+        count: int = COUNT,
+        device: str = "cuda",
+        streams: int = STREAMS,
     ) -> None:
         self.torch, self.shape, self.count, self.device = torch, shape, count, device
+        self.streams = streams
 
     def _drawn(self, shape: model.Shape, *size: int) -> Any:
         random = self.torch.Generator(device=self.device).manual_seed(1)
@@ -122,8 +131,8 @@ class Bench:
         torch._dynamo.reset()
         for tensor in still:
             torch._dynamo.mark_static_address(tensor)
-        backend, plain = ours.Backend(capture=True), make(lambda function: function)
-
+        backend = ours.Backend(capture=True, streams=self.streams)
+        plain = make(lambda function: function)
         with ours.batch_invariant():
             expected, same = [x.clone() for x in _all(plain())], True
         ways = {
@@ -368,6 +377,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--only", default=",".join(PARTS), metavar="LIST", help="(%(default)s)")
     parser.add_argument("--dtype", choices=("bf16", "f16", "f32"), default="bf16")
+    parser.add_argument(
+        "--streams",
+        type=int,
+        default=STREAMS,
+        metavar="N",
+        help="most streams that a program is replayed on (%(default)s)",
+    )
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="print an earlier run's rows")
@@ -380,11 +396,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = [part for part in options.only.split(",") if part]
     if unknown := [part for part in chosen if part not in PARTS]:
         raise OptionError(f"--only {unknown[0]!r}: expected some of {', '.join(PARTS)}")
+    streams = checked(options.streams)
     torch = measure.require_torch()
     measure.warm_up(torch)
     surroundings = measure.environment(torch, measure.limits(torch, "tc"), 0)
     emit(results.heading(surroundings))
-    bench = Bench(torch, replace(SHAPE, dtype=options.dtype), 5 if options.quick else COUNT)
+    shape, count = replace(SHAPE, dtype=options.dtype), 5 if options.quick else COUNT
+    bench = Bench(torch, shape, count, streams=streams)
     found: list[Row] = []
     for part in chosen:
         rows = list(getattr(bench, part)())

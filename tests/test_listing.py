@@ -25,12 +25,17 @@ def test_a_table_has_the_kernels_that_are_launched_and_their_times() -> None:
     cpu = get_device("cpu")
     with ptxgen.use_device("cpu"):
         program = graph.trace(layer, X, W)
-        heads, *lines = str(program).splitlines()
+        heads, *lines, sums = str(program).splitlines()
+        us = program.listing().us
     assert heads.split() == ["step", "kernel", "reads", "writes", "bytes", "µs"]
     for number, (line, step) in enumerate(zip(lines, program.steps, strict=True)):
         (one,) = launch(step.problem, tuple(step.bind), cpu).prepared
         cells = [str(number), step.problem.what.split()[0], one.function.symbol]
         assert line.split()[:3] == cells and f" {step.nbytes:,}" in line
+    nbytes = sum(step.nbytes for step in program.steps)
+    assert sums == f"{len(lines)} steps, {nbytes:,} bytes, {us:.1f} µs"
+    assert all(float(line.split()[-1]) > 0 for line in lines)
+    assert us == sum(step.predicted(cpu) for step in program.steps)
     assert lines[0].startswith("0  linear")
     assert "argument0 f32[8, 64], argument1 f32[64, 32]" in lines[0]
     assert lines[0].endswith(f"{ptxgen.explain('linear', 8, 32, 64).winner.time:.1f}")

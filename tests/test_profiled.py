@@ -59,7 +59,8 @@ def test_times_are_medians_and_make_a_trace(tmp_path) -> None:
     heads, *lines, last = str(found).splitlines()
     assert last == "a replay of all: 4.5 µs"
     assert heads.split() == ["step", "kernel", "bytes", "µs", "predicted", "GB/s"]
-    assert lines[2].split()[-3:] == ["4,096", "3.5", "1"]
+    predicted = f"{found.steps[2].line.us:.1f}"
+    assert lines[2].split()[-4:] == ["4,096", "3.5", predicted, "1"]
     found.trace(tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     steps = [e for e in events if e["ph"] == "X"]

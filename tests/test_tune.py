@@ -386,23 +386,27 @@ def test_phases_are_added() -> None:
 
 # -- tunings ---------------------------------------------------------------------------
 def test_tunings_come_back_from_their_files(tmp_path: Path) -> None:
-    tuning = dataclasses.replace(BARE, kernels={"b": (1.0,) * 8, "a": (0.5, *[0.0] * 7)})
+    kernels = {"b": (1.0,) * 8, "a": (0.5, *[0.0] * 7)}
+    tuning = dataclasses.replace(BARE, kernels=kernels, families={"c": (1.0, 2.0, 0.5)})
     path = tmp_path / "h200_132.json"
     write(tuning, path)
     assert read(path) == tuning
     lines = path.read_text().splitlines()
-    assert [line.split('"')[1] for line in lines if line.startswith("    ")] == ["a", "b"]
+    named = [line.split('"')[1] for line in lines if line.startswith("    ")]
+    assert named == ["c", "a", "b"]
 
 
 def test_learning_keeps_other_kernels_of_a_tuning(tmp_path: Path) -> None:
     path = tmp_path / "h200_132.json"
     (kernel, *_) = (r.name for r in ROUTES[BATCH])
     kept = dict.fromkeys((kernel, "of_no_table"), (1.0,) * 8)
-    write(dataclasses.replace(BARE, kernels=kept), path)
+    families = {"rows": (1.0, 2.0, 3.0)}
+    write(dataclasses.replace(BARE, kernels=kept, families=families), path)
     journal = Journal.begin(tmp_path / "j", HEADER)
     tune.measure_all(some_tasks(count=9), journal, meter_of(hashed))
     reports = tune.write_tuning(journal, [NN, BATCH], path)
     found = read(path).kernels
+    assert read(path).families == families
     assert found[kernel] == (1.0,) * 8 and "of_no_table" not in found
     assert {r.table for r in reports} == {" ".join(NN)}
     routes = {route.name: route for route in ROUTES[NN]}

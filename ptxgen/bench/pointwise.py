@@ -31,7 +31,8 @@ def _case(
 
 
 @pointwise
-def _biased(x: Any, bias: Any) -> Any:
+def biased(x: Any, bias: Any) -> Any:
+    """As a fused function."""
     return f.gelu_tanh(x + bias)
 
 
@@ -49,13 +50,13 @@ def cases() -> list[OpCase]:
     def gated(torch: Any, x: Any, y: Any) -> Any:
         return torch.nn.functional.silu(x) * y
 
-    def biased(torch: Any, x: Any, bias: Any) -> Any:
+    def stock_biased(torch: Any, x: Any, bias: Any) -> Any:
         return torch.nn.functional.gelu(x + bias, approximate="tanh")
 
     return [
         *(_case("swiglu", (s, s), 3, f.swiglu, gated) for s in (large, (256, 14336), small)),
         _case("gelu", (large,), 2, f.gelu, lambda torch, x: torch.nn.functional.gelu(x)),
-        _case("bias + gelu_tanh", (large, large[1:]), 2, _biased, biased),
+        _case("bias + gelu_tanh", (large, large[1:]), 2, biased, stock_biased),
         _case("add", (large, large), 3, f.add, lambda torch, x, y: x + y),
         _case("add", (small, small), 3, f.add, lambda torch, x, y: x + y),
         _case(

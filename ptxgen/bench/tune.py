@@ -308,8 +308,8 @@ def write_tuning(
 ) -> list[Report]:
     """Fits the constants of the tables ``keys`` and enters them into the tuning in ``path``.
 
-    What the tuning has of other kernels stays, as do its rates unless ``rates`` are given; what
-    it has of kernels that no table has any more goes.
+    What the tuning has of other kernels and of families stays, as do its rates unless ``rates`` are
+    given; what it has of kernels that no table has any more goes.
     """
     h = journal.header
     before = read(path) if path.exists() else None
@@ -318,7 +318,8 @@ def write_tuning(
     kept = {**before.kernels, **constants} if before else constants
     firsts = {kernel.name for t in TABLES.values() for r in t.routes for kernel in r.kernels}
     kernels = {name: c for name, c in kept.items() if name in firsts}
-    write(Tuning(h.gpu, h.sms, h.arch, str(h), rates, kernels), path)
+    families = before.families if before else {}
+    write(Tuning(h.gpu, h.sms, h.arch, str(h), rates, kernels, families), path)
     return reports
 
 

@@ -7,10 +7,11 @@ predicted time is made of; the tests compare its winner with the generated code'
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ptxgen.dispatch import accepted, emit
 from ptxgen.dispatch.choice import Choice
+from ptxgen.dispatch.predict import bounds
 from ptxgen.errors import SpecError, UncoveredError
 from ptxgen.expr import Expr
 from ptxgen.spec import ARCHITECTURES, Key, Problem, Route, RouteTable
@@ -58,7 +59,8 @@ class Candidate:
 
     ``correct``: the architecture runs it and its ``requires`` holds; ``failures`` are the
     terms that do not hold, those of ``requires`` first. ``terms``: what its predicted time is made
-    of, µs by name (:data:`ptxgen.tiles.tunings.TERMS`); empty where routes are taken in order.
+    of, µs by name: :data:`ptxgen.tiles.tunings.TERMS`, or, where routes are taken in order, of the
+    winner alone, :data:`ptxgen.tiles.tunings.BOUNDS`; else empty.
     """
 
     route: int
@@ -137,15 +139,13 @@ class Explanation:
         named = ", ".join(f"{name} {value}" for name, value in self.values.items())
         yield f"{self.problem} {self.dtype}: table {' '.join(self.table)}, {self.contract}"
         yield f"  {self.arch}; {named}"
-        if self.winner.terms:
-            yield f"  times by tuning {self.tuning}{'' if self.tuned else ', scaled'}"
+        yield f"  times by tuning {self.tuning}{'' if self.tuned else ', scaled'}"
         if self.note:
             yield f"  {self.note}"
         yield f"winner: route {self.choice.route}, {' + '.join(self.winner.kernels)}"
         if self.winner.reason:
             yield f"  for {self.winner.reason}"
-        if self.winner.terms:
-            yield f"  {self.winner.prediction}"
+        yield f"  {self.winner.prediction}"
         for x in self.launches:
             yield f"  {x.kernel}: grid {x.grid}, block {x.block}, shared {x.shared} bytes"
         for name, size in self.scratch.items():
@@ -168,13 +168,14 @@ class Explanation:
 
 def explain_problem(
     problem: Problem,
+    nbytes: int,
     arch: str,
     sms: int,
     gpu: str | None = None,
     note: str = "",
     rates: Rates | None = None,
 ) -> Explanation:
-    """Which kernels serve ``problem``, and why.
+    """Which kernels serve ``problem``, and why. ``nbytes``: of its arrays.
 
     Raises OptionError for an unknown architecture, and UncoveredError where nothing serves it.
     """
@@ -208,6 +209,10 @@ def explain_problem(
     scratch = {name: size.evaluate(env) for name, size in route.scratch.items()}
     grids = tuple(launch.grid for launch in launches)
     names = tuple(launch.kernel for launch in launches)
+    choice = Choice(winner, names, grids, tuple(scratch.values()))
+    if emitted.ordered:
+        us = bounds(problem, table.routes[winner], choice, nbytes, tuning, sms)
+        candidates = tuple(replace(c, terms=us) if c.route == winner else c for c in candidates)
     return Explanation(
         problem=str(problem),
         table=problem.table,
@@ -218,7 +223,7 @@ def explain_problem(
         contract=str(route.main.contract),
         space=table.space.name,
         values=env,
-        choice=Choice(winner, names, grids, tuple(scratch.values())),
+        choice=choice,
         launches=launches,
         scratch=scratch,
         candidates=candidates,

@@ -65,7 +65,7 @@ def explain(
     if not program.steps:
         raise ShapeError(f"{program.name} of sizes {list(sizes)} launches nothing")
     if len(program.steps) == 1:
-        return each(program.steps[0].problem)
+        return each(program.steps[0].problem, program.steps[0].nbytes)
     return Composition(program, each)
 
 
@@ -245,8 +245,8 @@ class Composition:
     @cached_property
     def explained(self) -> dict[Problem, Explanation]:
         """What serves each problem."""
-        problems = dict.fromkeys(step.problem for step in self.program.steps)
-        return {problem: self._each(problem) for problem in problems}
+        nbytes = {step.problem: step.nbytes for step in self.program.steps}
+        return {problem: self._each(problem, moved) for problem, moved in nbytes.items()}
 
     @cached_property
     def steps(self) -> tuple[tuple[int, Explanation], ...]:
@@ -268,7 +268,7 @@ class Composition:
 
     @property
     def time(self) -> float:
-        """The predicted times of the steps that have one, µs."""
+        """The predicted times of the steps, µs."""
         return sum(count * step.winner.time for count, step in self.steps)
 
     @property
@@ -311,11 +311,11 @@ class Composition:
             nbytes[step.problem] = nbytes.get(step.problem, 0) + step.nbytes
         for (problem, found), (count, _) in zip(self.explained.items(), self.steps, strict=True):
             kernels = " + ".join(found.winner.kernels)
-            us = f", predicted {count * found.winner.time:.1f} µs" if found.winner.terms else ""
-            yield f"{count} x {problem}: {kernels}; {nbytes[problem]} bytes{us}"
+            us = f"predicted {count * found.winner.time:.1f} µs"
+            yield f"{count} x {problem}: {kernels}; {nbytes[problem]} bytes, {us}"
         yield (
-            f"{self.launches} launches; {self.nbytes} bytes read and written; {self.memory} bytes "
-            "of memory besides operands and results"
+            f"{self.launches} launches; {self.nbytes} bytes read and written, predicted "
+            f"{self.time:.1f} µs; {self.memory} bytes of memory besides operands and results"
         )
         yield from (f"  {name}: {size} bytes" for name, size in self.scratch.items())
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 from ptxgen.errors import ShapeError
@@ -81,6 +82,12 @@ class Buffer(Strided):
             (self.shape, self.strides, self.dtype, self.offset)
             == (other.shape, other.strides, other.dtype, other.offset)
         )
+
+    @property
+    def footprint(self) -> int:
+        """Bytes of the elements, each once where several indices have it by a stride of 0."""
+        pairs = zip(self.shape, self.strides, strict=True)
+        return prod(n if step or not n else 1 for n, step in pairs) * self.itemsize
 
     def span(self) -> tuple[int, int]:
         """The bytes [low, high) of the memory that the elements lie between."""

@@ -121,8 +121,7 @@ def _path(edge: _Edge, left: int) -> Iterator[str]:
 
 
 def _box(number: int, line: Line) -> tuple[str, str]:
-    us = "" if line.us is None else f"  {line.us:.1f} µs"
-    return f"{number} {line.what}{us}", " + ".join(line.kernels)
+    return f"{number} {line.what}  {line.us:.1f} µs", " + ".join(line.kernels)
 
 
 def _wide(head: str, kernel: str) -> float:

@@ -9,10 +9,11 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from ptxgen.dispatch import Choice, candidates, choose
+from ptxgen.dispatch.predict import bounds
 from ptxgen.errors import DeviceError, OptionError, SpecError
 from ptxgen.runtime import Device, Launch, Parameters, ScratchLaunch, TensorBox
 from ptxgen.spec import ARCHITECTURES, KernelSpec, Key, Param, Problem, Route, Step, standing_for
-from ptxgen.tiles import SPECS, TABLES
+from ptxgen.tiles import SPECS, TABLES, tunings
 
 ENTRIES_MAX = 4096
 """Most entries of a memo. It then starts afresh: cheaper than keeping order on every hit."""
@@ -61,21 +62,43 @@ def covered(problem: Problem, device: Device) -> None:
     choose(problem.table, **question(problem, device))
 
 
-def predicted(
-    problem: Problem, device: Device, kernel: str | None = None
-) -> tuple[tuple[str, ...], float | None]:
-    """The kernels that serve a problem on a device, and the µs that they are predicted to take;
-    None where routes are taken in order. ``kernel`` forces a route by its name.
+def named(problem: Problem, device: Device, kernel: str | None = None) -> tuple[str, ...]:
+    """The kernels that serve a problem on a device. ``kernel`` forces a route by its name.
 
     Raises UncoveredError, and OptionError when ``kernel`` does not serve the problem.
     """
-    found = candidates(problem.table, **question(problem, device))
-    best = min(found, key=attrgetter("time"))
-    names = best.choice.kernels
     if kernel is not None:
-        names = forced(problem, architecture(device), device.sms, kernel)[1].kernels
-    times = (us for us, choice in (best, *found) if us and choice.kernels == names)
-    return names, next(times, None)
+        return forced(problem, architecture(device), device.sms, kernel)[1].kernels
+    return choose(problem.table, **question(problem, device)).kernels
+
+
+def predicted(problem: Problem, nbytes: int, device: Device, kernel: str | None = None) -> float:
+    """The µs that the kernels that serve a problem on a device are predicted to take. ``nbytes``:
+    of its arrays. ``kernel`` forces a route by its name. Nothing is rendered or compiled.
+
+    Raises as :func:`named`.
+    """
+    us, route, choice = chosen(problem, device, kernel)
+    if us:
+        return us
+    tuning, _ = tunings.serving(architecture(device), (device.gpu, device.sms), device.rates)
+    return sum(bounds(problem, route, choice, nbytes, tuning, device.sms).values())
+
+
+def chosen(
+    problem: Problem, device: Device, kernel: str | None = None
+) -> tuple[float, Route, Choice]:
+    """The route that serves a problem, as it is listed, its grids, and its predicted µs: 0 where
+    routes are taken in order. As :func:`named`.
+    """
+    asked = question(problem, device)
+    if kernel is None:  # times are alike for all dtypes of a table, and names are not asked for
+        found = candidates(problem.table, **asked | {"dtype": None})
+        us, choice = min(found, key=attrgetter("time"))
+        return us, TABLES[problem.table].routes[choice.route], choice
+    route, choice = forced(problem, architecture(device), device.sms, kernel)
+    times = (us for us, c in candidates(problem.table, **asked) if c.kernels == choice.kernels)
+    return next(times, 0.0), route, choice
 
 
 def question(problem: Problem, device: Device) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class Shown(NamedTuple):
 
 class Line(NamedTuple):
     """A step. ``nbytes``: of what it reads and writes; ``us``: the time that it is predicted to
-    take, None where the routes of its table are taken in order.
+    take.
     """
 
     what: str
@@ -35,4 +35,4 @@ class Line(NamedTuple):
     reads: tuple[Shown, ...]
     writes: tuple[Shown, ...]
     nbytes: int
-    us: float | None
+    us: float

@@ -23,9 +23,18 @@ class Listing:
     steps: tuple[Line, ...]
 
     def __str__(self) -> str:
-        """Each step in a line. Times are predicted, µs, where there is a prediction."""
+        """Each step in a line, and the sums of several. Times are predicted, µs."""
         heads = "step", "kernel", "reads", "writes", "bytes", "µs"
-        return table(heads, [_cells(line) for line in self.steps])
+        text = table(heads, [_cells(line) for line in self.steps])
+        if len(self.steps) < 2:
+            return text
+        nbytes = sum(line.nbytes for line in self.steps)
+        return f"{text}\n{len(self.steps)} steps, {nbytes:,} bytes, {self.us:.1f} µs"
+
+    @property
+    def us(self) -> float:
+        """The predicted times of all steps."""
+        return sum(line.us for line in self.steps)
 
     def draw(self, path: str | PathLike[str]) -> None:
         """Writes an SVG: steps as boxes in their order, arrays between them as edges."""
@@ -33,7 +42,7 @@ class Listing:
 
 
 def _cells(line: Line) -> list[str]:
-    us = "" if line.us is None else f"{line.us:.1f}"
+    us = f"{line.us:.1f}"
     reads, writes = joined(line.reads), joined(line.writes)
     return [line.what, " + ".join(line.kernels), reads, writes, f"{line.nbytes:,}", us]
 

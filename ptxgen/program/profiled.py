@@ -87,8 +87,7 @@ class Profile:
 def _cells(step: Step) -> list[str]:
     if step.us is None:
         return [f"{step.flop:,}", f"{step.moved:,}"]
-    predicted = "" if step.line.us is None else f"{step.line.us:.1f}"
-    return [f"{step.us:.1f}", predicted, f"{step.line.nbytes / step.us / 1e3:.0f}"]
+    return [f"{step.us:.1f}", f"{step.line.us:.1f}", f"{step.line.nbytes / step.us / 1e3:.0f}"]
 
 
 def _ranged(name: str, work: Callable[[], None]) -> Callable[[], None]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from ptxgen.errors import SpecError
 from ptxgen.program.buffer import INPUT, RESULT, TEMPORARY, Buffer, Memory
-from ptxgen.program.launch import predicted
+from ptxgen.program.launch import named, predicted
 from ptxgen.program.line import Line, Shown
 from ptxgen.program.listing import Listing
 from ptxgen.runtime import Device, default_device
@@ -92,8 +92,12 @@ class Step:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are read and written, each once."""
-        return sum(b.nbytes for b in (*self.reads(), *self.writes()))
+        """Bytes that are read and written, each once: of what is broadcast, what lies there."""
+        return sum(b.footprint for b in (*self.reads(), *self.writes()))
+
+    def predicted(self, device: Device) -> float:
+        """The µs that it is predicted to take on a device."""
+        return predicted(self.problem, self.nbytes, device, self.kernel)
 
 
 class Access(NamedTuple):
@@ -201,9 +205,9 @@ class Program:
         lines = []
         for step in self.steps:
             reads, writes = (tuple(map(shown, b)) for b in (step.reads(), step.writes()))
-            kernels, us = predicted(step.problem, where, step.kernel)
+            kernels = named(step.problem, where, step.kernel)
             what = step.problem.what.split()[0]
-            lines.append(Line(what, kernels, reads, writes, step.nbytes, us))
+            lines.append(Line(what, kernels, reads, writes, step.nbytes, step.predicted(where)))
         return Listing(self.name, tuple(lines))
 
     def __str__(self) -> str:

@@ -43,6 +43,7 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
+from ptxgen.spec.effort import Workload
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 from ptxgen.spec.wgmma import WARPGROUP, Instruction, Operand
 
@@ -52,6 +53,9 @@ SMS, SPLITS, FEWEST = var("SMS"), var("SPLITS"), var("FEWEST")
 HEADS, SEQS = var("HEADS"), var("SEQS")
 PAGE, BLOCKS = var("PAGE"), var("BLOCKS")
 """What kernels are told, of heads that keys have, of sequences and of pages."""
+QUERIES, TOTAL_K = var("QUERIES"), var("TOTAL_K")
+FLAGS, WINDOW = var("FLAGS"), var("WINDOW")
+"""The same of a sequence's queries and keys, and of which keys are seen."""
 TOTALS_MAX = 128
 """The largest head dimension of values whose sums of splits fit shared memory beside the ring, of
 two warpgroups."""
@@ -199,6 +203,26 @@ class Attends(KernelSpec):
         """That of values."""
         return self.head_v
 
+    @property
+    def multiplier(self) -> str:
+        """What multiplies, one of ``effort.UNITS``."""
+        return "mma" if self.tier == "tc" else "fma"
+
+    @property
+    def widths(self) -> Expr:
+        """Products of a row and a key, each as long as the head dimension of keys or of values."""
+        return DEPTH + WIDTH
+
+    def against(self, past: Expr) -> Expr:
+        """Products of whole tiles of rows with ``past`` keys (or the other way round), of which
+        causal attention sees half, and a window no more than its width.
+        """
+        unseen = select((FLAGS % 2).eq(CAUSAL), minimum(QUERIES, TOTAL_K), 0)
+        twice = TOTAL_K * 2 - unseen
+        twice = select(WINDOW > 0, minimum(twice, WINDOW * 2), twice)
+        rows = ceil_div(ROWS, self.rows) * self.rows
+        return rows * PAIRS * past * self.widths * twice // (TOTAL_K * 2)
+
     def pitch(self, width: int) -> int:
         """Bytes from row to row in shared memory: 8 rows' vectors lie in different banks."""
         return width * self.itemsize + 16
@@ -309,6 +333,9 @@ class AttentionSpec(Attends):
     @property
     def grid(self) -> Expr:
         return tiles(self.rows) * (SPLITS if self.part == "split" else 1)
+
+    def workload(self, dtype: Hashable) -> Workload:
+        return Workload(self.against(KEYS), self.multiplier)
 
     @property
     def scratch(self) -> Mapping[str, Expr]:
@@ -455,6 +482,10 @@ class Brought(Attends):
     def products(self) -> tuple[Instruction, ...]:
         """What it multiplies by."""
         raise NotImplementedError
+
+    @property
+    def multiplier(self) -> str:
+        return "wgmma"
 
     @property
     def consumers(self) -> int:

@@ -53,6 +53,7 @@ from ptxgen.spec.base import (
     WARP,
     check,
 )
+from ptxgen.spec.effort import Workload
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 from ptxgen.spec.wgmma import Instruction, Operand
 
@@ -183,6 +184,15 @@ class AttentionGradSpec(Attends):
     @property
     def grid(self) -> Expr:
         return tiles(self.rows)
+
+    @property
+    def widths(self) -> Expr:
+        """Scores and, but for dv, their gradients; then a product for each of the gradients."""
+        found = {"dq": DEPTH * 2 + WIDTH, "dk": DEPTH * 2 + WIDTH, "dv": DEPTH + WIDTH}
+        return found.get(self.part, (DEPTH + WIDTH) * 2)
+
+    def workload(self, dtype: Hashable) -> Workload:
+        return Workload(self.against(PAST), self.multiplier)
 
     @property
     def requires(self) -> Expr:

@@ -16,7 +16,7 @@ from ptxgen.errors import OptionError, SpecError
 from ptxgen.expr import Expr
 from ptxgen.numerics.contract import Contract
 from ptxgen.spec.abi import Abi
-from ptxgen.spec.effort import Effort
+from ptxgen.spec.effort import Effort, Workload
 
 GRID_MAX = (1 << 31) - 1
 """Largest grid.x (CUDA programming guide, compute capabilities)."""
@@ -222,6 +222,12 @@ class KernelSpec(ABC):
     def effort(self) -> Effort | None:
         """What it has to do; None where routes are taken in order."""
         return None
+
+    def workload(self, dtype: Hashable) -> Workload:
+        """What routes that are known by it do for problems of a dtype, where they are taken in
+        order. By default they read and write their arrays, and compute next to nothing.
+        """
+        return Workload()
 
     @property
     def scratch(self) -> Mapping[str, Expr]:

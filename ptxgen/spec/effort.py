@@ -37,7 +37,8 @@ class Phase:
             raise SpecError(f"a phase on {self.unit!r}; takes {', '.join(UNITS)}")
 
 
-MOVE = Phase("fma", const(1), const(0))
+NOTHING = const(0)
+MOVE = Phase("fma", const(1), NOTHING)
 """Of kernels that only move bytes."""
 
 
@@ -88,6 +89,24 @@ class Effort:
         of = zip(self.units, (steps, *more[::2]), (products, *more[1::2]), strict=True)
         phases = tuple(Phase(*each) for each in of)
         return Effort(self.slots, ctas, phases, loads, operands, stores)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What a route has to do whose kernels state no :class:`Effort`: routes that are taken in
+    order. Formulas over the variables of its problems, and the integers among their scalars.
+
+    ``operations``: on ``unit``, one of :data:`UNITS`. ``nbytes``: bytes that are read and written,
+    None where that is all of its arrays.
+    """
+
+    operations: Expr = NOTHING
+    unit: str = "fma"
+    nbytes: Expr | None = None
+
+    def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise SpecError(f"a workload on {self.unit!r}; takes {', '.join(UNITS)}")
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ such products how many there are and how far apart their matrices lie (:data:`AL
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -29,7 +29,7 @@ from ptxgen.numerics import activation
 from ptxgen.numerics.contract import ITEMSIZE, K, M, N, Plan
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
 from ptxgen.spec.base import GRID_MAX, KernelSpec
-from ptxgen.spec.effort import Effort, Phase
+from ptxgen.spec.effort import Effort, Phase, Workload
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
 
 CHUNK, CHUNKS = var("CHUNK"), var("CHUNKS")
@@ -268,6 +268,9 @@ class GemmSpec(KernelSpec):
     def multiplier(self) -> str:
         """What multiplies, one of ``effort.UNITS``."""
         return self.family
+
+    def workload(self, dtype: Hashable) -> Workload:
+        return Workload(M * N * K, self.multiplier)
 
     @property
     def shared_by(self) -> tuple[int, int]:

@@ -47,6 +47,7 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
+from ptxgen.spec.effort import Workload
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
 
 OUTER, COUNT, BYTES, LANES = var("OUTER"), var("COUNT"), var("BYTES"), var("LANES")
@@ -116,6 +117,9 @@ class GatherSpec(KernelSpec):
     @property
     def grid(self) -> Expr:
         return ceil_div(OUTER * COUNT * LANES, self.threads)
+
+    def workload(self, dtype: Hashable) -> Workload:
+        return Workload(nbytes=OUTER * COUNT * BYTES * 2)
 
     @property
     def requires(self) -> Expr:

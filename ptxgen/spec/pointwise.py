@@ -40,6 +40,7 @@ from ptxgen.numerics.rowwise import POINTWISE
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, Expect, KernelSpec, check
+from ptxgen.spec.effort import Workload
 from ptxgen.spec.space import SMS_MAX, Between, OneOf, Space
 
 COUNT, CHUNKS, BLOCKS, RANK, STEP, FACTOR, SMS = map(
@@ -332,6 +333,10 @@ class PointwiseSpec(KernelSpec):
         beside = 16 if self.way == "factor" else 2
         spread = minimum(ceil_div(self.units, self.threads), SMS * beside)
         return maximum(ceil_div(self.units, self.threads * self.pieces), spread)
+
+    def workload(self, dtype: Hashable) -> Workload:
+        assert isinstance(dtype, Form), "the table's"
+        return Workload(COUNT * dtype.formula.size)
 
     @property
     def requires(self) -> Expr:

@@ -12,7 +12,7 @@ Kernels are told besides: ``LDX``, elements from row to row, and ``FLAGS``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -32,6 +32,7 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
+from ptxgen.spec.effort import Workload
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
 ROWS, COLS, SEGMENTS, SMS = var("ROWS"), var("COLS"), var("SEGMENTS"), var("SMS")
@@ -47,6 +48,8 @@ OUT_F32 = 1
 PARTS = ("whole", "segments", "combine")
 PARTIAL_BYTES = 8
 """Of a segment: its largest element and its sum, f32."""
+OPERATIONS = 17
+"""Of an element: its exponential, as the contract has it, and its sum."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,9 @@ class LogSumExpSpec(KernelSpec):
         if self.part == "segments":
             return ROWS * ceil_div(SEGMENTS, self.warps)
         return ceil_div(ROWS, self.warps)
+
+    def workload(self, dtype: Hashable) -> Workload:
+        return Workload(ROWS * COLS * OPERATIONS)
 
     @property
     def requires(self) -> Expr:

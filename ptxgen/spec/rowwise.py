@@ -45,6 +45,7 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
+from ptxgen.spec.effort import Workload
 from ptxgen.spec.rowplan import HOLDS, Plan, Stage, plan
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 
@@ -338,6 +339,9 @@ class RowSpec(KernelSpec):
         if self.rows > 1:
             return ceil_div(ROWS, self.rows)
         return ROWS if self.ctas == 1 else ROWS * self.ctas
+
+    def workload(self, dtype: Hashable) -> Workload:
+        return Workload(ROWS * COLS * rowops.formula(str(dtype)).size)
 
     @property
     def requires(self) -> Expr:

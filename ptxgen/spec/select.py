@@ -12,7 +12,7 @@ Kernels are told besides: ``LDX``, elements from row to row, and what is asked f
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -33,6 +33,7 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
+from ptxgen.spec.effort import Workload
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
 ROWS, COLS, K, SMS = var("ROWS"), var("COLS"), var("K"), var("SMS")
@@ -153,6 +154,9 @@ class SelectSpec(KernelSpec):
     @property
     def grid(self) -> Expr:
         return ROWS
+
+    def workload(self, dtype: Hashable) -> Workload:
+        return Workload(ROWS * COLS)
 
     @property
     def requires(self) -> Expr:

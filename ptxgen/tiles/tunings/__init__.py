@@ -8,7 +8,12 @@ taken, with its own rates: what is fitted is how well a kernel uses a GPU, not h
 As terms that grow alike cannot be told apart on one GPU, no kernel is believed there to be faster
 than memory and multipliers allow.
 
-A time only picks among the kernels of a table, all of which return the same bits.
+Where routes are taken in order, no effort is known. Then a time is the larger of what bytes and
+what operations take, and launches besides (:meth:`Tuning.bounds`), by three constants of a family
+of kernels (:data:`BOUNDS`), which ``ptxgen bench predict`` fits to what was measured.
+
+A time only picks among the kernels of a table, all of which return the same bits, and says whether
+steps of a program are better one.
 """
 
 from __future__ import annotations
@@ -39,6 +44,17 @@ TERMS = {
     "stores": "results, to memory",
 }
 """The terms of a predicted time, µs. A launch counts 1 µs, all else by the GPU's rates."""
+BOUNDS = {
+    "launches": "µs of a launch",
+    "bytes": "over their time at the GPU's bandwidth",
+    "operations": "over their time at the unit's peak, on the busiest SM",
+}
+"""The constants of a family, whose routes are taken in order."""
+UNMEASURED = (4.0, 1.2, 2.0)
+"""Those of a family that was never measured."""
+EMPTY = 4.0
+"""µs that an empty kernel takes as times are measured, alone: steps of a program take so much less,
+each but one."""
 UNKNOWN = (4.0, 2.0, 1.0, 1.2, 1.0, 1.0, 1.0, 1.0)
 """The constants of a kernel that was never measured."""
 TIE = 1e-3
@@ -65,18 +81,21 @@ class Tuning:
     """When and with what, for people."""
     rates: Rates
     kernels: Mapping[str, Constants] = field(default_factory=dict, repr=False)
+    families: Mapping[str, Constants] = field(default_factory=dict, repr=False)
+    """:data:`BOUNDS` of families of kernels."""
     scaled: bool = False
     """Whether the constants are another GPU's."""
 
     def __post_init__(self) -> None:
         if self.arch not in ARCHITECTURES:
             raise SpecError(f"tuning {self.name}: arch {self.arch!r}: known: {[*ARCHITECTURES]}")
-        for kernel, constants in self.kernels.items():
-            if len(constants) != len(TERMS) or not all(0 <= c < math.inf for c in constants):
-                raise SpecError(
-                    f"tuning {self.name}: the constants of {kernel} are {list(constants)}; takes "
-                    f"{len(TERMS)} numbers from 0 on ({', '.join(TERMS)})"
-                )
+        for known, names in ((self.kernels, TERMS), (self.families, BOUNDS)):
+            for kernel, constants in known.items():
+                if len(constants) != len(names) or not all(0 <= c < math.inf for c in constants):
+                    raise SpecError(
+                        f"tuning {self.name}: the constants of {kernel} are {list(constants)}; "
+                        f"takes {len(names)} numbers from 0 on ({', '.join(names)})"
+                    )
 
     @property
     def name(self) -> str:
@@ -107,6 +126,38 @@ class Tuning:
         )
         total = sum(map(float.__mul__, self.kernels.get(kernel, UNKNOWN), quantities))
         return max(total, self.least(quantities)) + TIE * total
+
+    def bounds(
+        self,
+        family: str,
+        launches: int,
+        ctas: int,
+        nbytes: int,
+        unit: str,
+        operations: int,
+        *,
+        sms: int,
+    ) -> dict[str, float]:
+        """The predicted µs of routes that are taken in order, by :data:`BOUNDS`: of bytes and
+        operations the larger, and the launches.
+
+        The busiest SM has ``ceil(ctas / sms)`` of the CTAs. It does their operations at the peak of
+        ``unit``, and no more than L2 gives an SM comes to it.
+        """
+        quantities = self.quantities(launches, ctas, nbytes, unit, operations, sms=sms)
+        return larger(self.families.get(family, UNMEASURED), quantities)
+
+    def quantities(
+        self, launches: int, ctas: int, nbytes: int, unit: str, operations: int, *, sms: int
+    ) -> tuple[float, float, float]:
+        """What the constants of :data:`BOUNDS` are multiplied by; as :meth:`bounds`."""
+        rates, cycles = self.rates, 1e3 * self.rates.clock
+        share = -(-ctas // sms) / ctas
+        return (
+            float(launches),
+            max(nbytes / rates.memory, share * nbytes / (_L2_BYTES * cycles)),
+            share * operations / (rates.products[UNITS.index(unit)] * cycles),
+        )
 
     def least(self, quantities: tuple[float, ...]) -> float:
         """What a kernel takes at least, µs, on a GPU whose constants are another's."""
@@ -151,6 +202,13 @@ class Tuning:
             loads * (1.0 - fits) / rates.memory,
             stores / rates.memory,
         )
+
+
+def larger(constants: Constants, quantities: tuple[float, ...]) -> dict[str, float]:
+    """The µs of launches, and of bytes or operations, whichever take longer, by :data:`BOUNDS`."""
+    us = dict(zip(BOUNDS, map(float.__mul__, constants, quantities), strict=True))
+    del us[min("bytes", "operations", key=us.__getitem__)]
+    return us
 
 
 def tuning_name(gpu: str, sms: int) -> str:
@@ -203,6 +261,10 @@ def read(path: Path) -> Tuning:
                 str(name): tuple(float(c) for c in constants)
                 for name, constants in found["kernels"].items()
             },
+            families={
+                str(name): tuple(float(c) for c in constants)
+                for name, constants in found["families"].items()
+            },
         )
     except SpecError as error:
         raise SpecError(f"{path} holds no tuning of `ptxgen tune`: {error}") from error
@@ -224,12 +286,16 @@ def write(tuning: Tuning, path: Path) -> None:
         "products": dict(zip(UNITS, rates.products, strict=True)),
     }
     lines = [f"  {json.dumps(name)}: {json.dumps(value)}," for name, value in head.items()]
-    kernels = [
-        f"    {json.dumps(name)}: {json.dumps([_short(c) for c in constants])}"
-        for name, constants in sorted(tuning.kernels.items())
-    ]
+    families, kernels = (
+        ",\n".join(
+            f"    {json.dumps(name)}: {json.dumps([_short(c) for c in constants])}"
+            for name, constants in sorted(known.items())
+        )
+        for known in (tuning.families, tuning.kernels)
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = "\n".join(["{", *lines, '  "kernels": {', ",\n".join(kernels), "  }", "}"])
+    body = ['  "families": {', families, "  },", '  "kernels": {', kernels, "  }"]
+    text = "\n".join(["{", *lines, *body, "}"])
     path.write_text(text + "\n", encoding="utf-8")
 
 

@@ -1,0 +1,313 @@
+"""``ptxgen bench predict``: how well times are predicted where routes are taken in order.
+
+Programs of recorded results are lowered again, which needs no GPU. Of each step it is known what
+:meth:`ptxgen.tiles.tunings.Tuning.bounds` multiplies its constants by; a program's time is that of
+its steps, one after the other. The constants of families are those with the least squares of
+``log(predicted / measured)``; a family that few results have stays near those of one that was never
+measured (:data:`HOLD`). What is said of predictions is of results that had no part in the fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import geometric_mean
+from typing import Any
+
+import numpy as np
+
+from ptxgen.bench.attention_cases import TRAINING
+from ptxgen.bench.bands import quantile
+from ptxgen.bench.fit import FOLDS
+from ptxgen.bench.ops import TEMPERATURE
+from ptxgen.bench.pointwise import biased
+from ptxgen.dispatch.predict import demand
+from ptxgen.errors import PtxgenError
+from ptxgen.graph import Builder
+from ptxgen.program.launch import chosen
+from ptxgen.program.step import Program, Step
+from ptxgen.runtime import get_device
+from ptxgen.tiles.tunings import (
+    BOUNDS,
+    FOLDER,
+    UNMEASURED,
+    Constants,
+    Tuning,
+    larger,
+    read,
+    write,
+)
+from ptxgen.ui import emit, table
+
+HOLD = 0.05
+"""What the square of a constant's logarithm, over that of UNMEASURED, counts beside a result's."""
+LEAST = 1e-3
+"""The least constant."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A step: its family, and what that one's constants are multiplied by. ``us``: the time of one
+    whose kernels have constants of their own.
+    """
+
+    family: str
+    quantities: tuple[float, float, float]
+    us: float = 0.0
+
+    def time(self, families: Mapping[str, Constants]) -> float:
+        """Its predicted µs."""
+        if self.us:
+            return self.us
+        return sum(larger(families.get(self.family, UNMEASURED), self.quantities).values())
+
+
+@dataclass(frozen=True)
+class Point:
+    """A result: its steps, and the µs that they took. Results of one ``problem``, such as a forward
+    pass and its gradient, are left out together.
+    """
+
+    problem: str
+    parts: tuple[Part, ...]
+    us: float
+
+    def time(self, families: Mapping[str, Constants]) -> float:
+        """The predicted µs."""
+        return sum(part.time(families) for part in self.parts)
+
+    @property
+    def family(self) -> str:
+        """That of the step that is predicted to take longest, without a fit."""
+        return max(self.parts, key=lambda part: part.time({})).family
+
+
+# -- programs of results --------------------------------------------------------------------
+def _sizes(record: Mapping[str, Any]) -> list[int]:
+    return [int(n) for n in record["sizes"].split(" of ")[-1].split("x")]
+
+
+def _trained(b: Builder, norm: str, x: Any, w: Any) -> None:
+    vectors = (w, w) if norm == "layer_norm" else (w,)
+    b.output(getattr(b, norm)(x, *vectors))
+    b.output(*getattr(b, f"{norm}_backward")(x, x, w))
+
+
+def _embedding(b: Builder, record: Mapping[str, Any], backward: bool) -> None:
+    count = int(record["sizes"].split()[0])
+    rows, width = _sizes(record)
+    indices = b.input("indices", (count,), "int64")
+    if backward:
+        dy = b.input("dy", (count, width), "bfloat16")
+        b.output(b.embedding_backward(dy, indices, rows))
+    else:
+        b.output(b.embedding(b.input("w", (rows, width), "bfloat16"), indices))
+
+
+def _operation(b: Builder, record: Mapping[str, Any]) -> None:
+    """What ``ptxgen bench ops`` timed."""
+    name, *options = record["name"].split()
+    shape = _sizes(record)
+    if name.startswith("embedding"):
+        return _embedding(b, record, name.endswith("backward"))
+    x = b.input("x", shape, "bfloat16")
+    if "backward" in options:
+        return _trained(b, name, x, b.input("w", shape[-1:], "bfloat16"))
+    if name == "cross_entropy":
+        made = b.cross_entropy(x, b.input("target", shape[:1], "int64"))
+    elif name == "topk":
+        made, *_ = b.topk(x, int(options[0]))
+    elif name == "draw":
+        given = {n: json.loads(v) for n, v in zip(options[::2], options[1::2], strict=True)}
+        made = b.sample(x, temperature=TEMPERATURE, seed=1, **given)
+    elif name == "sum":
+        made = b.sum(x, **({"axis": int(options[-1])} if "axis" in options else {}))
+    elif name == "argmax":
+        made = b.argmax(x, axis=-1)
+    elif name in ("swiglu", "add"):
+        made = getattr(b, name)(x, b.input("y", shape, "bfloat16"))
+    elif name == "bias":
+        made = biased(x, b.input("bias", shape[-1:], "bfloat16"))
+    elif name == "contiguous,":
+        axes = (1, 0) if options == ["transposed"] else (0, 2, 1, 3)
+        made = b.contiguous(b.permute(x, axes))
+    elif name == "rope":
+        angles = (shape[1], 1, shape[3] // 2)
+        made = b.rope(x, *(b.input(n, angles, "bfloat16") for n in ("cos", "sin")))
+    else:
+        vectors = {"rms_norm": 1, "layer_norm": 2}.get(name, 0)
+        made = getattr(b, name)(
+            x, *(b.input(f"v{i}", shape[-1:], "bfloat16") for i in range(vectors))
+        )
+    b.output(made)
+
+
+def _attention(b: Builder, record: Mapping[str, Any]) -> None:
+    """What ``ptxgen bench attention`` timed."""
+    r, dtype = record, {"bf16": "bfloat16", "f16": "float16"}[record["dtype"]]
+    seqs, page = r["sequences"], r["page"]
+    q = b.input("q", (seqs, r["heads"], r["queries"], r["depth"]), dtype)
+    shape, how = (seqs, r["kv_heads"], r["keys"], r["depth"]), {"causal": r["causal"]}
+    if page:
+        pages = -(-r["keys"] // page)
+        shape = (seqs * pages, page, r["kv_heads"], r["depth"])
+        how = {
+            "block_table": b.input("block_table", (seqs, pages), "int32"),
+            "lengths": b.input("lengths", (seqs,), "int32"),
+        }
+    k, v = b.input("k", shape, dtype), b.input("v", shape, dtype)
+    if r["kind"] != TRAINING:
+        return b.output(b.attention(q, k, v, **how))
+    o, lse = b.attention(q, k, v, return_lse=True, **how)
+    b.output(o, *b.attention_grad(q, q, k, v, o, lse, **how))
+
+
+def program_of(record: Mapping[str, Any]) -> Program:
+    """The program of a result of ``ptxgen bench ops`` or ``ptxgen bench attention``."""
+    b = Builder(record.get("kind") or record["name"], device="cpu")
+    make: Callable[..., None] = _attention if "kind" in record else _operation
+    make(b, record)
+    return b.program()
+
+
+def point(record: Mapping[str, Any], tuning: Tuning) -> Point:
+    """A result as it is fitted."""
+    program = program_of(record)
+    parts = tuple(_part(step, tuning) for step in program.steps)
+    names = ("sequences", "heads", "kv_heads", "keys", "depth")
+    problem = " ".join(str(record[n]) for n in (names if "kind" in record else ("name", "sizes")))
+    return Point(problem, parts, record["ours_us"])
+
+
+def _part(step: Step, tuning: Tuning) -> Part:
+    us, route, choice = chosen(step.problem, get_device("cpu"), step.kernel)
+    d = demand(step.problem, route, choice, step.nbytes, tuning.sms)
+    found = tuning.quantities(d.launches, d.ctas, d.nbytes, d.unit, d.operations, sms=tuning.sms)
+    return Part(d.family, found, us)
+
+
+def points(files: Iterable[Path], tuning: Tuning) -> list[Point]:
+    """The results in files that are of the tuning's GPU. Raises PtxgenError for other files."""
+    found = []
+    for path in files:
+        try:
+            records = json.loads(path.read_text(encoding="utf-8"))
+            own = [r for r in records if (r["gpu"], r["sms"]) == (tuning.gpu, tuning.sms)]
+            found += [point(r, tuning) for r in own if r["ours_us"]]
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise PtxgenError(
+                f"{path} holds no rows of `ptxgen bench ops` or `attention`: {error!r}"
+            ) from error
+    return found
+
+
+# -- the fit --------------------------------------------------------------------------------
+def fit(of: Sequence[Point]) -> dict[str, Constants]:
+    """The constants of the families in ``of``."""
+    from scipy.optimize import least_squares
+
+    names = sorted({p.family for each in of for p in each.parts if not p.us})
+    at = {name: i for i, name in enumerate(names)}
+    measured = np.log([each.us for each in of])
+    rows, columns, quantities, known = [], [], [], np.zeros(len(of))
+    for row, each in enumerate(of):
+        for part in each.parts:
+            known[row] += part.us
+            if not part.us:
+                rows.append(row)
+                columns.append(at[part.family])
+                quantities.append(part.quantities)
+    launches, nbytes, operations = np.array(quantities).T
+    prior = np.log(np.tile(UNMEASURED, (len(names), 1)))
+
+    def off(logarithms: Any) -> Any:
+        c = np.exp(logarithms.reshape(-1, len(BOUNDS)))[columns]
+        us = c[:, 0] * launches + np.maximum(c[:, 1] * nbytes, c[:, 2] * operations)
+        predicted = known + np.bincount(rows, us, len(of))
+        held = math.sqrt(HOLD) * (logarithms - prior.ravel())
+        return np.concatenate([np.log(predicted) - measured, held])
+
+    low = np.full(prior.size, math.log(LEAST))
+    found = least_squares(off, prior.ravel(), bounds=(low, np.inf), loss="soft_l1", f_scale=0.3)
+    each = np.exp(found.x.reshape(-1, len(BOUNDS))).tolist()
+    return {name: tuple(c) for name, c in zip(names, each, strict=True)}
+
+
+def held_out(of: Sequence[Point]) -> list[tuple[Point, float]]:
+    """Predicted over measured, by constants that were fitted without the result's problem."""
+    problems = {name: i for i, name in enumerate(dict.fromkeys(p.problem for p in of))}
+    found = []
+    for fold in range(FOLDS):
+        out = [problems[p.problem] % FOLDS == fold for p in of]
+        families = fit([p for p, left in zip(of, out, strict=True) if not left])
+        found += [(p, p.time(families) / p.us) for p, left in zip(of, out, strict=True) if left]
+    return found
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Predicted over measured, of the results of a family."""
+
+    family: str
+    results: int
+    mean: float
+    p10: float
+    p90: float
+
+
+def qualities(found: Iterable[tuple[Point, float]]) -> list[Quality]:
+    """By the family that takes longest; and of all."""
+    ratios: dict[str, list[float]] = {}
+    for each, ratio in found:
+        ratios.setdefault(each.family, []).append(ratio)
+    ratios = dict(sorted(ratios.items()))
+    ratios["all"] = [ratio for each in ratios.values() for ratio in each]
+    return [
+        Quality(name, len(r), geometric_mean(r), *(quantile(sorted(r), q) for q in (0.1, 0.9)))
+        for name, r in ratios.items()
+    ]
+
+
+# -- the command ----------------------------------------------------------------------------
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    options = _parser().parse_args(argv)
+    tuning = read(options.tuning)
+    of = points(options.rows, tuning)
+    if not of:
+        raise PtxgenError(f"no result is of {tuning.gpu} with {tuning.sms} SMs")
+    body = [
+        [q.family, str(q.results), f"{q.mean:.2f}", f"{q.p10:.2f}", f"{q.p90:.2f}"]
+        for q in qualities(held_out(of))
+    ]
+    emit(table(body, ["family", "results", "predicted / measured", "P10", "P90"]))
+    if options.write:
+        families = {**tuning.families, **fit(of)}
+        write(replace(tuning, families=families), options.tuning)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ptxgen bench predict",
+        description="Predicted over measured times of results that had no part in the fit, by "
+        "family of kernels whose routes are taken in order. Needs no GPU.",
+    )
+    parser.add_argument(
+        "rows", nargs="+", type=Path, metavar="FILE", help="of `ptxgen bench ops` or `attention`"
+    )
+    parser.add_argument(
+        "--tuning",
+        type=Path,
+        metavar="FILE",
+        default=FOLDER / "h200_132.json",
+        help="of the GPU that was measured (an H200's)",
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="write the constants, fitted to all, to the tuning"
+    )
+    return parser

@@ -1,0 +1,44 @@
+"""What a problem's time is predicted to be where its routes are taken in order.
+
+The model is :meth:`ptxgen.tiles.tunings.Tuning.bounds`; here it is told what a problem asks for.
+Nothing is rendered or compiled, and no kernel is made.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ptxgen.dispatch.choice import Choice
+from ptxgen.spec import Problem, Route
+from ptxgen.tiles import TABLES
+from ptxgen.tiles.tunings import Tuning
+
+
+class Demand(NamedTuple):
+    """What a route has to do for a problem; the arguments of ``Tuning.bounds``."""
+
+    family: str
+    launches: int
+    ctas: int
+    nbytes: int
+    unit: str
+    operations: int
+
+
+def demand(problem: Problem, route: Route, choice: Choice, nbytes: int, sms: int) -> Demand:
+    """What ``route`` has to do. ``choice``: its grids; ``nbytes``: of the problem's arrays."""
+    main, count = route.main, problem.count
+    work = main.workload(problem.dtype)
+    scalars = {name: value for name, value in problem.scalars if isinstance(value, int)}
+    known = {**scalars, **TABLES[problem.table].space.environment(problem.given(sms))}
+    moved = nbytes if work.nbytes is None else work.nbytes.evaluate(known) * count
+    operations = work.operations.evaluate(known) * count
+    ctas = max(choice.grids) * count
+    return Demand(main.family, len(choice.grids), ctas, moved, work.unit, operations)
+
+
+def bounds(
+    problem: Problem, route: Route, choice: Choice, nbytes: int, tuning: Tuning, sms: int
+) -> dict[str, float]:
+    """The predicted µs, by :data:`ptxgen.tiles.tunings.BOUNDS`; as :func:`demand`."""
+    return tuning.bounds(*demand(problem, route, choice, nbytes, sms), sms=sms)

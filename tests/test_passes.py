@@ -18,6 +18,7 @@ from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.execute import lives
 from ptxgen.program.operation import Op
 from ptxgen.program.parameters import ARRAY, Parameter
+from ptxgen.runtime import default_device
 
 
 def program(function, *shapes):
@@ -219,7 +220,7 @@ def test_what_rows_do_not_read_stays_a_step(what):
         if what == "strided":
             return ptxgen.softmax(ptxgen.layout.contiguous(f.mul(x, 2.0)[:, ::2])), 2
         if what == "column":
-            return ptxgen.rms_norm(x, f.sigmoid(w)), 2
+            return ptxgen.rms_norm(x, f.sigmoid(w)), 1
         if what == "flat":
             y = ptxgen.softmax(x)
             return f.mul(y.reshape(-1), y.T.reshape(-1)), 2
@@ -373,9 +374,52 @@ def test_a_norm_whose_weight_is_made_behind_the_sum():
     shapes = ("x", (4, 8)), ("y", (4, 8)), ("w", (8,))
     x, y, w = (b.input(n, imagined(s, "float32")) for n, s in shapes)
     before = b.finish(b.rows("rms_norm", b.add(x, y), b.sigmoid(w)))
-    assert steps(graph.apply(before, ["rows"])[0]) == ["sigmoid", "add+rms_norm"]
+    assert steps(graph.apply(before, ["rows"])[0]) == ["sigmoid+add+rms_norm"]
     before = b.finish(b.rows("rms_norm", b.add(x, y), b.mul(w, 2.0)))
-    assert steps(graph.apply(before, ["rows"])[0])[-1:] == ["add+mul+rms_norm"]
+    assert steps(graph.apply(before, ["rows"])[0])[-1:] == ["mul+add+rms_norm"]
+
+
+def weighted(rows, columns):
+    """A product of each row with a weight that takes long to make."""
+    b = ProgramBuilder(OPERATIONS)
+    shapes = ("x", (rows, columns)), ("w", (columns,))
+    x, w = (b.input(n, imagined(s, "bfloat16")) for n, s in shapes)
+    return b.finish(b.mul(x, b.gelu(w)))
+
+
+def test_what_is_broadcast_is_computed_again_where_that_is_faster():
+    """A weight of few rows is; of many rows that takes longer than to store it."""
+    after, (done,) = graph.apply(weighted(4, 64), ["fuse"])
+    assert steps(after) == ["gelu+mul"] and done.us[1] < done.us[0]
+    after, (done,) = graph.apply(weighted(1 << 16, 4096), ["fuse"])
+    assert steps(after) == ["gelu", "mul"] and done.us[1] == done.us[0]
+
+
+def test_what_repeats_nothing_is_fused_first():
+    """Else what is repeated would be in the way: what leads to the other factor stayed a step."""
+    b = ProgramBuilder(OPERATIONS)
+    shapes = ("x", (4096, 4096)), ("w", (4096,))
+    x, w = (b.input(n, imagined(s, "bfloat16")) for n, s in shapes)
+    before = b.finish(b.mul(b.gelu(x), b.gelu(w)))
+    after, (done,) = graph.apply(before, ["fuse"])
+    assert steps(after) == ["gelu", "gelu+mul"] and done.us[1] < done.us[0]
+
+
+def test_done_says_the_time_before_and_after():
+    before = program(lambda x: ptxgen.softmax(f.mul(x, 2.0)), (4, 8))
+    after, done = graph.apply(before)
+    device = default_device()
+    first, last = (sum(s.predicted(device) for s in p.steps) for p in (before, after))
+    assert (done[0].us[0], done[-1].us[1]) == (first, last) and last < first
+    rows = next(d for d in done if d.name == "rows")
+    assert str(rows) == f"rows: 2 -> 1 steps, 512 -> 256 bytes, {first:.1f} -> {last:.1f} µs"
+    both = graph.Done.together("rows", (rows, rows))
+    assert both == graph.Done("rows", (4, 2), (1024, 512), (2 * first, 2 * last))
+
+
+def test_bytes_of_what_is_broadcast_are_counted_once():
+    before = program(lambda x, w: f.mul(f.add(x, 1.0), w), (64, 32), (32,))
+    assert graph.apply(before, ["fuse"])[0].steps[0].nbytes == (2 * 64 * 32 + 32) * 4
 
 
 def test_elementwise_steps_write_over_what_ends():

@@ -647,6 +647,13 @@ MISTAKES = (
         PASSES,
     ),
     Mistake(
+        "what is broadcast computed again however long that takes",
+        "ptxgen/graph/worth.py",
+        "return microseconds([after]) <= microseconds(before) - EMPTY * (len(before) - 1)",
+        "return True",
+        PASSES,
+    ),
+    Mistake(
         "a copy that is left out although what it is of changes",
         "ptxgen/graph/passes.py",
         "still = at.get(source, -1) < number and not source.written",

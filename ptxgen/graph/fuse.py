@@ -14,6 +14,7 @@ from math import prod
 from typing import Any
 
 from ptxgen.errors import FormulaError, ShapeError
+from ptxgen.graph.worth import worth
 from ptxgen.numerics import pointwise as numerics
 from ptxgen.numerics.dtype import NAMES
 from ptxgen.numerics.formula import Formula, Input, Node, Output, cast, substituted
@@ -27,8 +28,6 @@ ARRAYS_MAX = 16
 """Most arrays of a region, read and written: each has strides and vectors in registers."""
 NODES_MAX = 256
 """Most operations of a region."""
-REPEATED_MAX = 16
-"""Most operations that are done more often where what they make is broadcast."""
 BACK = 64
 """How many steps a step may move to join another."""
 
@@ -240,9 +239,9 @@ def _holds(of: Buffer, view: Buffer) -> bool:
     return within and _digits(distance, places or [], of.ndim) is not None
 
 
-def joined(first: Region, to: Region, needed: set[Memory]) -> Region | None:
+def joined(first: Region, to: Region, needed: set[Memory], repeat: bool) -> Region | None:
     """Two regions as one, the second of which reads what the first writes; None where they cannot
-    be. ``needed``: what others read.
+    be. ``needed``: what others read; ``repeat``: whether the first may be computed more often.
     """
     read = [(n, b) for n, b in to.reads.items() if isinstance(b, Buffer)]
     hits = [(n, made) for n, b in read if (made := _made(first, b)) is not None]
@@ -257,7 +256,7 @@ def joined(first: Region, to: Region, needed: set[Memory]) -> Region | None:
     indices = list(dict.fromkeys(i for i in found if i is not None))
     kept = bool(first.written & needed)
     repeated = len(indices) > 1 or prod(to.shape) > prod(first.shape)
-    if None in found or (repeated and first.size > REPEATED_MAX):
+    if None in found or (repeated and not repeat):
         return None
     if kept and (repeated or prod(to.shape) < prod(first.shape) or _twice(views[0])):
         return None
@@ -301,7 +300,7 @@ def beside(*regions: Region) -> Region:
     return Region(regions[0].shape, reads, tuple(results), names)
 
 
-def _siblings(first: Region, second: Region, needed: set[Memory]) -> Region | None:
+def _siblings(first: Region, second: Region, needed: set[Memory], repeat: bool) -> Region | None:
     """Two regions of one shape as one where both read all of an array; None if there is none, or
     one needs what the other writes.
     """
@@ -374,13 +373,16 @@ def _reads(first: Any, second: Any) -> set[Memory]:
 def merged(
     program: Program,
     region: Callable[[Step, int], Any],
-    joined: Callable[[Any, Any, Any], Any],
+    joined: Callable[[Any, Any, Any, bool], Any],
     related: Callable[[Any, Any], set[Memory]] = _reads,
 ) -> Iterator[Step]:
     """The steps of a program, pairs of them as one where they can be. ``region``: what is known of
     a step, None if it is never joined; it has the memories that are ``read`` and ``written``, and
     is a ``step`` again. ``joined``: :func:`joined`, of these; ``related``: the memories for which
     it is asked, by default those that the second reads of the first.
+
+    What repeats nothing comes first: it saves a launch and bytes, and costs nothing. Behind it
+    comes what repeats some of the work, where the one step is predicted to be :func:`worth` it.
     """
     readers: dict[Memory, set[int]] = {}
     writers: dict[Memory, set[int]] = {}
@@ -393,7 +395,7 @@ def merged(
     once = {m for m, of in writers.items() if len(of) == 1 and m.role != INPUT}
     items: list[_Item] = []
 
-    def join(at: int, number: int) -> bool:
+    def join(at: int, number: int, repeat: bool) -> bool:
         """Makes one of two items, in the place of either."""
         first, second = items[at], items[number]
         between = items[at + 1 : number]
@@ -412,25 +414,31 @@ def merged(
         )
         if not (late or early):
             return False
-        both = joined(first.region, second.region, needed)
+        both = joined(first.region, second.region, needed, repeat)
         try:
             step = both.step() if both is not None else None
         except (ShapeError, FormulaError):
             return False
-        if step is None:
+        if step is None or (repeat and not worth(step, (first.step, second.step))):
             return False
         place = number if late else at
         items[place] = _Item(step, of, both)
         del items[at if late else number]
         return True
 
-    for number, step in enumerate(program.steps):
-        items.append(_Item(step, {number}, region(step, number)))
-        latest = items[-1]
+    def settle(latest: _Item, repeat: bool) -> None:
+        """Joins an item to those before it, as long as there is one."""
         while latest.region is not None:
             where = items.index(latest)
             before = range(where - 1, max(-1, where - BACK - 1), -1)
-            if not any(join(at, where) for at in before):
+            if not any(join(at, where, repeat) for at in before):
                 break
             latest = next(item for item in items if latest.of < item.of)
+
+    for number, step in enumerate(program.steps):
+        items.append(_Item(step, {number}, region(step, number)))
+        settle(items[-1], False)
+    for item in tuple(items):
+        if item in items:
+            settle(item, True)
     yield from (item.step for item in items)

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from ptxgen.errors import FormulaError, ShapeError
 from ptxgen.graph.fuse import Region, beside, joined, region
+from ptxgen.graph.worth import worth
 from ptxgen.program.buffer import INPUT, Buffer, Memory
 from ptxgen.program.step import Operand, Program, Step
 
@@ -69,7 +70,9 @@ def _without(
         try:
             if parts is not None:
                 names = dict.fromkeys(n for r in firsts for n in r.names)
-                return replace(beside(*parts), names=(*names, *of.names)).step()
+                made = replace(beside(*parts), names=(*names, *of.names)).step()
+                before = [s for number in (*numbers, last) if (s := steps[number]) is not None]
+                return made if worth(made, before) else None
         except (ShapeError, FormulaError):
             return None
     return None
@@ -83,7 +86,7 @@ def _cut(of: Region, axis: int, firsts: Sequence[Region]) -> list[Region] | None
     found = []
     for part, first in enumerate(firsts):
         own = _part(of, axis, part * inner, inner)
-        both = joined(first, own, set())
+        both = joined(first, own, set(), True)
         if both is None:
             return None
         found.append(both)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, Final
 
 from ptxgen.errors import OptionError
@@ -17,6 +18,7 @@ from ptxgen.graph.heads import shared
 from ptxgen.graph.inplace import copied, renamed, reused, written_in_place
 from ptxgen.graph.parts import in_parts
 from ptxgen.graph.rows import over_rows
+from ptxgen.graph.worth import microseconds
 from ptxgen.program.buffer import INPUT, RESULT, TEMPORARY, Buffer, Memory
 from ptxgen.program.step import Program, Step
 
@@ -200,15 +202,29 @@ def fewer(program: Program) -> Program:
 
 @dataclass(frozen=True)
 class Done:
-    """What a pass did: steps, and bytes that these move, before and after."""
+    """What a pass did: steps, bytes that these move, and the µs that they are predicted to take,
+    before and after.
+    """
 
     name: str
     steps: tuple[int, int]
     nbytes: tuple[int, int]
+    us: tuple[float, float]
+
+    @classmethod
+    def together(cls, name: str, of: Iterable[Done]) -> Done:
+        """What a pass did to several programs."""
+        all_of = tuple(of)
+
+        def sums(fact: Callable[[Done], tuple[Any, Any]]) -> tuple[Any, Any]:
+            before, after = zip(*map(fact, all_of), strict=True)
+            return sum(before), sum(after)
+
+        return cls(name, *(sums(attrgetter(fact)) for fact in ("steps", "nbytes", "us")))
 
     def __str__(self) -> str:
-        (a, b), (x, y) = self.steps, self.nbytes
-        return f"{self.name}: {a} -> {b} steps, {x:,} -> {y:,} bytes"
+        (a, b), (x, y), (s, t) = self.steps, self.nbytes, self.us
+        return f"{self.name}: {a} -> {b} steps, {x:,} -> {y:,} bytes, {s:.1f} -> {t:.1f} µs"
 
 
 def chosen(names: Collection[str] | None) -> Iterator[tuple[str, Pass]]:
@@ -222,10 +238,13 @@ def apply(
     program: Program, names: Collection[str] | None = None
 ) -> tuple[Program, tuple[Done, ...]]:
     """A program after the passes of these names (all for None), and what each did."""
-    done = []
+    done, us = [], {step: microseconds([step]) for step in program.steps}
     for name, each in chosen(names):
         before, program = program, each(program)
-        pairs = [(len(p.steps), sum(s.nbytes for s in p.steps)) for p in (before, program)]
-        (a, x), (b, y) = pairs
-        done.append(Done(name, (a, b), (x, y)))
+        us |= {step: microseconds([step]) for step in program.steps if step not in us}
+        of = [p.steps for p in (before, program)]
+        (a, x, s), (b, y, t) = (
+            (len(steps), sum(s.nbytes for s in steps), sum(us[s] for s in steps)) for steps in of
+        )
+        done.append(Done(name, (a, b), (x, y), (s, t)))
     return program, tuple(done)

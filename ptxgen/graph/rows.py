@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ptxgen.errors import FormulaError, ShapeError
-from ptxgen.graph.fuse import NODES_MAX, REPEATED_MAX, Region, as_stored, fact, merged, region
+from ptxgen.graph.fuse import NODES_MAX, Region, as_stored, fact, merged, region
 from ptxgen.numerics.dtype import NAMES
 from ptxgen.numerics.formula import FLOATS, Formula, Input, Node, Output, const, substituted
 from ptxgen.numerics.rowops import MADE, RowOp, formula
@@ -159,9 +159,12 @@ def _inputs(roots: list[Node]) -> Iterator[Node]:
 
 
 # -- joining ----------------------------------------------------------------------------------
-def joined(first: Region | Rows, to: Region | Rows, needed: set[Memory]) -> Rows | None:
+def joined(
+    first: Region | Rows, to: Region | Rows, needed: set[Memory], repeat: bool
+) -> Rows | None:
     """Both as one, the second of which reads what the first writes; None where they cannot be, or
-    neither or both are over rows. ``needed``: what others read.
+    neither or both are over rows. ``needed``: what others read; ``repeat``: whether what is one for
+    each column may be computed anew in each row.
     """
     if isinstance(first, Rows) == isinstance(to, Rows) or first.written & to.written:
         return None
@@ -169,18 +172,20 @@ def joined(first: Region | Rows, to: Region | Rows, needed: set[Memory]) -> Rows
     assert isinstance(of, Rows) and isinstance(x, Region)
     if (first.read | (to.read - first.written)) & (first.written | to.written):
         return None
-    found = (_joined(first, to, needed, of, _of(x, of, level)) for level in _levels(x, of, needed))
+    found = (
+        _joined(first, to, needed, of, _of(x, of, level))
+        for level in _levels(x, of, needed, repeat)
+    )
     return next((each for each in found if each is not None), None)
 
 
-def _levels(x: Region, of: Rows, needed: set[Memory]) -> Iterator[str]:
-    """What an elementwise step may have a number for. One for each column is computed anew in each
-    row: that is nothing that others read, and cheap.
+def _levels(x: Region, of: Rows, needed: set[Memory], repeat: bool) -> Iterator[str]:
+    """What an elementwise step may have a number for: one for each column if nobody else reads it,
+    and it may be repeated.
     """
     size = prod(x.shape)
-    cheap = not x.written & needed and x.size <= REPEATED_MAX
     for level, count in of.sizes.items():
-        if size == count and (level != "column" or cheap):
+        if size == count and (level != "column" or (repeat and not x.written & needed)):
             yield level
 
 

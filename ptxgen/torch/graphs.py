@@ -118,11 +118,8 @@ class Report:
             how = ", ".join(f"{count} {name}" for name, count in sorted(self.updated.items()))
             lines.append(f"arguments that are written: {how}")
         for name in graph.PASSES:
-            own = [d for d in self.done if d.name == name]
-            a, b, x, y = (sum(d.steps[0] for d in own), sum(d.steps[1] for d in own),
-                          sum(d.nbytes[0] for d in own), sum(d.nbytes[1] for d in own))  # fmt: skip
-            if own:
-                lines.append(str(graph.Done(name, (a, b), (x, y))))
+            if own := [d for d in self.done if d.name == name]:
+                lines.append(str(graph.Done.together(name, own)))
         return "\n".join(lines)
 
 

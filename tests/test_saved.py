@@ -238,9 +238,8 @@ def test_a_file_for_something_else_is_refused_by_name(file: Path, tmp_path: Path
     refused("has cubin for sm_90a; cpu:0", of(image="cubin"))
     refused("has format 1; takes format 2", comment="ptxgen program 1 0")
     refused("is not marked as one", comment="something else")
-    refused(
-        "program.json is not what was saved", comment=f"ptxgen program {saved.FORMAT} {'0' * 64}"
-    )
+    unsigned = f"ptxgen program {saved.FORMAT} {'0' * 64}"
+    refused("program.json is not what was saved", comment=unsigned)
     old = lambda text: text.update(contracts=["fma/1", *text["contracts"][1:]])  # noqa: E731
     refused("has the bits of contract fma/1; here is fma/2", old)
     refused("contract fmb/1; here is none", lambda text: text.update(contracts=["fmb/1"]))

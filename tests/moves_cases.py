@@ -111,7 +111,7 @@ def order(name, counts=(1, 7, 4099)):
     spec, rng = SPECS[name], np.random.default_rng(SEED)
     if spec.part == "put":
         kind = {"b16": np.float16, "b32": np.float32, "b64": np.int64}[spec.dtype]
-        x, source = (numbers_of(rng, (n, 3), kind) for n in (9, 20))
+        x, source = (numbers_of(rng, (2, n, 3), kind) for n in (9, 20))
         given = x, rng.integers(-2, 11, 20), source
         return [functools.partial(check_order, "put_rows", name, given, {})]
     if spec.part == "place":

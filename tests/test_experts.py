@@ -301,5 +301,5 @@ def test_vectors_of_integers(count):
     for got, expected in zip(OPERATIONS["sort_integers"](x), oracle.sort_integers(x), strict=True):
         assert (got == expected).all()
     places, rows = rng.permutation(count)[: count // 2 + 1], rng.integers(0, 99, (count, 2))
-    given = np.zeros((count, 2), np.int64), places, rows[: len(places)]
+    given = np.zeros((1, count, 2), np.int64), places, rows[None, : len(places)]
     assert (OPERATIONS["put_rows"](*given) == oracle.put_rows(*given)).all()

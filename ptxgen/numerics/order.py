@@ -16,8 +16,8 @@ PUT = Signature(
     "put_rows",
     ("x", "indices", "source"),
     ("out",),
-    {"": {"x": "V I", "indices": "K", "source": "K I", "out": "V I"}},
-    ("V", "K", "I"),
+    {"": {"x": "B V I", "indices": "K", "source": "B K I", "out": "B V I"}},
+    ("B", "V", "K", "I"),
 )
 PLACE = Signature(
     "placed",

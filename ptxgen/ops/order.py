@@ -110,8 +110,8 @@ def put_rows(
     out: Out = None,
     kernel: Kernel = None,
 ) -> Buffer:
-    """``x`` with the rows of ``source`` where ``indices`` say: the last one of several, whatever
-    the order of threads. An index that is none puts nothing.
+    """``x`` [B, V, I] with the rows of ``source`` [B, K, I] where ``indices`` [K] say: the last one
+    of several, whatever the order of threads. An index that is none puts nothing.
     """
     _vector("indices", indices)
     if x.dtype not in (*DTYPES, *INTEGERS) or source.dtype != x.dtype:
@@ -120,20 +120,22 @@ def put_rows(
     y = b.result(x.shape, x.dtype, single(out))
     if b.abstract or y.size == 0:
         return y
+    b.copied(x, y)
     if indices.size == 0:
-        return b.copied(x, y)
+        return y
     if y.size > (1 << 31) - 1:
         raise ShapeError(f"x has {y.size} elements; takes at most 2^31 - 1")
     keys, places = b.sort_integers(b.cast(indices, "int64"))
-    for name, array in (("x", x), ("source", source)):
-        check_contiguous(name, array)
-        alignment(name, array)
+    check_contiguous("source", source)
+    for array in (source, y):
+        alignment("source", array)
     dense("out", y)
     sizes = found.sizes
-    values = (("COUNT", sizes["K"]), ("ROWS", sizes["V"]), ("INNER", sizes["I"]))
+    of_each = (("COUNT", "K"), ("ROWS", "V"), ("INNER", "I"), ("OUTER", "B"))
+    values = tuple((name, sizes[size]) for name, size in of_each)
     of, what = f"b{8 * x.itemsize}", f"put of {sizes['K']} rows of {sizes['I']} to {sizes['V']}"
-    bind = {"x": x, "keys": keys, "places": places, "source": source, "y": y}
-    b.launch(lambda: Problem(("order", "put"), of, values, (), what), bind, kernel)
+    bind = {"keys": keys, "places": places, "source": source, "y": y}
+    b.launch(lambda: Problem(("order", "put"), of, values, (), what), bind, kernel, ["y"])
     return y
 
 

@@ -28,11 +28,13 @@ def count_integers(x: ArrayLike, bins: int, *, first: int = 0, up_to: bool = Fal
 
 
 def put_rows(x: ArrayLike, indices: ArrayLike, source: ArrayLike) -> Array:
-    """``x`` with the rows of ``source`` where ``indices`` say, the last one of several."""
-    found, which, rows = np.array(x), np.asarray(indices), np.asarray(source)
-    for index, row in zip(which.tolist(), rows, strict=True):
-        if 0 <= index < len(found):
-            found[index] = row
+    """``x`` [B, V, I] with the rows of ``source`` [B, K, I] where ``indices`` say, the last one of
+    several.
+    """
+    found, rows = np.array(x), np.asarray(source)
+    for k, index in enumerate(np.asarray(indices).tolist()):
+        if 0 <= index < found.shape[1]:
+            found[:, index] = rows[:, k]
     return found
 
 

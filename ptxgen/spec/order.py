@@ -3,11 +3,12 @@
 =================  ==============================================================
 ``COUNT``          integers
 ``ROWS, INNER``    rows of a result, or bins; and elements of each row
+``OUTER``          arrays, one behind the other, to each of which rows are put
 ``SMS``            streaming multiprocessors of the device
 =================  ==============================================================
 
 A vector is sorted in blocks, which are merged if there are several; equal integers keep their
-order. Rows are put by whoever owns a row of the result, which looks among sorted indices.
+order. Of rows that are put to one place the last is, which is the last of equal sorted indices.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, KernelSpec, check
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
-COUNT, ROWS, INNER, SORTED = var("COUNT"), var("ROWS"), var("INNER"), var("SORTED")
+COUNT, ROWS, INNER, OUTER = var("COUNT"), var("ROWS"), var("INNER"), var("OUTER")
+SORTED = var("SORTED")
 BLOCK = 4096
 """Integers that a CTA sorts."""
 RUNS = 16
@@ -47,9 +49,10 @@ PUTS = Space(
         ("COUNT", Between(1, COUNT_MAX)),
         ("ROWS", SIZE),
         ("INNER", SIZE),
+        ("OUTER", SIZE),
         ("SMS", Between(1, SMS_MAX)),
     ),
-    within=ROWS * INNER <= DIM_MAX,
+    within=(OUTER * ROWS * INNER <= DIM_MAX) & (OUTER * COUNT * INNER <= DIM_MAX),
 )
 PARTS = ("block", "merge", "count", "put", "place")
 
@@ -60,8 +63,8 @@ class OrderSpec(KernelSpec):
 
     ``part``: "block" (a CTA sorts a block, with the positions), "merge" (a thread finds where one
     of a run belongs among those of :data:`RUNS`, of ``run`` each), "count" (a CTA counts those of
-    a bin, or up to it), "put" (a thread has an element of the result: of the last row that is put
-    there, or what was there) or "place" (a thread puts an integer where a permutation says).
+    a bin, or up to it), "put" (a thread puts an element where the sorted indices say, if its row is
+    the last one there) or "place" (a thread puts an integer where a permutation says).
     ``final``: whether a step of a sort is the last. ``dtype``: of the integers; of "put" that of
     what is moved, by its bytes.
     """
@@ -127,11 +130,11 @@ class OrderSpec(KernelSpec):
                 (x, ptr("source", x.ctype, optional=True), ptr("y", f"{self.element}*"), count)
             )
         if self.part == "put":
-            sizes = (count, Param("rows", "u32"), Param("inner", "u32"))
+            sizes = (count, *(Param(n, "u32") for n in ("rows", "inner", "outer")))
             keys = ptr("keys", "const long long* __restrict__")
             places = ptr("places", "const long long* __restrict__")
             source, y = ptr("source", x.ctype), ptr("y", f"{self.element}*")
-            return Abi((x, keys, places, source, y, *sizes))
+            return Abi((keys, places, source, y, *sizes))
         sorted_by = (
             ptr("y", f"{self.element}*"),
             ptr("at", "long long*" if self.final else "unsigned*"),
@@ -157,7 +160,7 @@ class OrderSpec(KernelSpec):
             return ceil_div(COUNT, BLOCK)
         if self.part == "count":
             return ROWS
-        return ceil_div(ROWS * INNER if self.part == "put" else COUNT, self.threads)
+        return ceil_div(OUTER * COUNT * INNER if self.part == "put" else COUNT, self.threads)
 
     @property
     def requires(self) -> Expr:

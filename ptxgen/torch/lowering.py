@@ -291,7 +291,7 @@ def _index_put(
         raise Left(UNKNOWN)
     own = b.call(wrapped, b.packed(index), x.shape[0])
     given = b.packed(values.expanded(index.shape))
-    x, given = (b.reshape(v, (v.size, 1)) for v in (b.packed(x), given))
+    x, given = (b.reshape(v, (1, v.size, 1)) for v in (b.packed(x), given))
     return b.reshape(b.put_rows(x, own, given), at.shape)
 
 

@@ -112,8 +112,8 @@ def test_vectors_of_integers(count):
     there = torch.randperm(count)
     assert torch.equal(OPERATIONS["placed"](there.cuda()).cpu(), there.argsort())
     rows = torch.arange(2 * count).reshape(count, 2)
-    got = OPERATIONS["put_rows"](torch.zeros_like(rows).cuda(), there.cuda(), rows.cuda())
-    assert torch.equal(got.cpu(), rows[there.argsort()])
+    got = OPERATIONS["put_rows"](torch.zeros_like(rows)[None].cuda(), there.cuda(), rows[None].cuda())
+    assert torch.equal(got[0].cpu(), rows[there.argsort()])
 
 
 @pytest.mark.parametrize("tokens", [1, 700])

@@ -33,7 +33,8 @@ class Memory:
 
     ``role``: INPUT (the caller's), RESULT (handed to the caller) or TEMPORARY. ``low``: the address
     modulo 16, which allocators make 0. ``written``: of the caller's, whether it may be written to
-    (it was given for a result). ``nbytes``: of what the program allocates.
+    (it was given for a result). ``constant``: of the caller's, whether what is in it belongs to
+    the program. ``nbytes``: of what the program allocates.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Memory:
     written: bool = False
     natural: Buffer | None = None
     """All of it, as it is given or allocated."""
+    constant: bool = False
 
     def __repr__(self) -> str:
         return f"<{self.role} {self.name}>"

@@ -49,9 +49,11 @@ def capture(
     Dtypes
         Those of ``example``. Calls return new arrays in their framework.
     Storage
-        Arrays that ``function`` reads besides its arguments, such as weights, are read where they
-        are, with what is in them when the graph is replayed. ``stream``: where memory for the graph
-        is made; the framework's current one by default.
+        An argument that ``function`` hands to an operation as ``out=``, or a view of it, is written
+        where the caller has it, at each call (:class:`~ptxgen.program.replay.Replayed`). Arrays
+        that ``function`` reads besides its arguments, such as weights, are read where they are,
+        with what is in them when the graph is replayed. ``stream``: where memory for the graph is
+        made; the framework's current one by default.
     Order
         That of each operation's contract.
     Errors
@@ -134,14 +136,14 @@ class Captured(Replayed):
         self.program, self._call = program, call
         self._outside = [(x, b.memory) for x, b in tracing.outside.values()]
         of = recorded(plan(program, call.device, streams), len(self._outside))
-        made = [self._memory(b) for b in (*of.arguments, *of.results)]
+        made = [self._memory(b) for b in of.kept]
         outside = self._uploaded(of) if call.host else self._there()
         arena = call.scratch(of.nbytes) if of.nbytes else None
         super().__init__(of, call.device, call.stream, made, outside, arena, streams)
 
     def __del__(self) -> None:
         """Memory of frameworks goes back in the order of their stream, behind the last replay."""
-        if not sys.is_finalizing() and getattr(self, "_graph", None) is not None:
+        if not sys.is_finalizing() and getattr(self, "_last", None) is not None:
             with suppress(DeviceError):  # of a stream that has gone, whose work has ended
                 self._device.order(self._call.stream, self._stream)
 
@@ -181,9 +183,13 @@ class Captured(Replayed):
     def _from_outside(self) -> Iterator[tuple[ArrayView, ArrayView]]:
         return zip(self._seen(), self._copies, strict=True) if self._outside else iter(())
 
-    def _contents(self) -> Iterator[Any]:
+    def _renewed(self) -> Iterator[tuple[ArrayView, ArrayView]]:
+        pairs = zip(self._from_outside(), self._of.outside, strict=True)
+        return ((copy, seen) for (seen, copy), b in pairs if b.memory.written)
+
+    def _contents(self, all: bool) -> Iterator[Any]:
         if not self._call.host:
-            yield from super()._contents()
+            yield from super()._contents(all)
             return
-        for seen, _ in self._from_outside():
-            yield host_bits(seen)
+        for (seen, _), b in zip(self._from_outside(), self._of.outside, strict=True):
+            yield host_bits(seen) if all or b.memory.constant else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
@@ -17,7 +17,7 @@ from ptxgen.runtime import Device, default_device, get_device, resolve
 def load(
     path: str | PathLike[str],
     *,
-    arrays: Sequence[Any] | None = None,
+    arrays: Sequence[Any] | Mapping[str, Any] | None = None,
     device: str | Device | None = None,
     stream: Any = None,
     streams: int = STREAMS,
@@ -26,9 +26,10 @@ def load(
     (:meth:`~ptxgen.program.replay.Replayed.save`), with the same bits. Nothing is traced, chosen,
     rendered or compiled.
 
-    ``arrays``: those that are read besides the arguments, in the order of ``captured.outside``, in
-    the place of those in the file. ``device``: where it runs; by default the one that NumPy's
-    arrays go to. ``streams``: see :func:`ptxgen.capture`.
+    ``arrays``: those that are read besides the arguments, in the place of those in the file: in the
+    order of ``captured.outside``, or some of them by name, such as a module's ``state_dict()`` for
+    what :func:`ptxgen.torch.export` made (other names are passed over). ``device``: where it runs;
+    by default the one that NumPy's arrays go to. ``streams``: see :func:`ptxgen.capture`.
 
     Shapes
         Those that were captured, at each call.
@@ -36,7 +37,9 @@ def load(
         Those that were captured. Calls return new arrays in the framework of their first argument.
     Storage
         What is read from outside is copied to the device once; of ``arrays`` those that are on it
-        are read where they are, and must lie as they did. ``stream``: where memory is made.
+        are read where they are, and must lie as they did. An argument that is written is written
+        where the caller has it, at each call; so is what is written of ``arrays`` on the device.
+        What is written of others is the callable's own. ``stream``: where memory is made.
     Order
         That of each operation's contract.
     Errors
@@ -50,15 +53,21 @@ def load(
     checked(streams)
     where = default_device() if device is None else get_device(device)
     found = saved.read(path, where)
-    of, handle = found.of, resolve(stream, arrays or ())
-    if arrays is None and not found.whole:
-        names = ", ".join(b.memory.name for b in of.outside)
-        raise SavedError(f"{path} was saved without its arrays; pass arrays= for {names}")
-    if arrays is None:
-        pairs = zip(of.outside, found.arrays(), strict=True)
-        outside = [put(b, bits, where, handle) for b, bits in pairs]
-    else:
-        if len(arrays) != len(of.outside):
-            raise SavedError(f"{path} reads {len(of.outside)} arrays; got arrays= of {len(arrays)}")
-        outside = [placed(b, x, where, handle) for b, x in zip(of.outside, arrays, strict=True)]
+    of, names = found.of, [b.memory.name for b in found.of.outside]
+    if arrays is not None and not isinstance(arrays, Mapping):
+        if len(arrays) != len(names):
+            raise SavedError(f"{path} reads {len(names)} arrays; got arrays= of {len(arrays)}")
+        arrays = dict(zip(names, arrays, strict=True))
+    given = {name: arrays[name] for name in names if name in arrays} if arrays else {}
+    handle = resolve(stream, given.values())
+    if missing := [name for name in names if name not in given and name not in found.there]:
+        wanted = ", ".join(missing)
+        raise SavedError(f"{path} was saved without its arrays; pass arrays= for {wanted}")
+    bits = found.arrays(given)
+    outside = [
+        placed(b, given[name], where, handle)
+        if name in given
+        else put(b, next(bits), where, handle)
+        for name, b in zip(names, of.outside, strict=True)
+    ]
     return Owned(of, found.listing, where, outside, handle, streams)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxgen.errors import TraceError
-from ptxgen.program.buffer import RESULT, Buffer, Memory
+from ptxgen.errors import ShapeError, TraceError
+from ptxgen.program.buffer import ALIGN, RESULT, Buffer, Memory
 from ptxgen.program.execute import Fired, Plan
 from ptxgen.program.step import Scalar
+from ptxgen.runtime.strided import Strided
 from ptxgen.tiles import TABLES
 
 
@@ -16,7 +17,8 @@ class Recorded:
     """A planned program.
 
     Slots are the ``arguments``, then what is read from ``outside``, the ``results``, and the arena
-    of ``nbytes``. ``outputs``: which result each is that is returned, None for none.
+    of ``nbytes``. The memory of an array says whether it is ``written``. ``outputs``: the slot of
+    each array that is returned, None for none: of a result, or of an argument that is written.
     ``contracts``: whose bits they have.
     """
 
@@ -29,34 +31,59 @@ class Recorded:
     nbytes: int
     contracts: tuple[str, ...]
 
+    @property
+    def written(self) -> tuple[int, ...]:
+        """Which arguments are written."""
+        return tuple(i for i, b in enumerate(self.arguments) if b.memory.written)
+
+    @property
+    def kept(self) -> tuple[Buffer, ...]:
+        """What has memory of its own behind all calls: arguments that are only read, results."""
+        return *(b for b in self.arguments if not b.memory.written), *self.results
+
 
 def recorded(plan: Plan, outside: int = 0) -> Recorded:
     """A plan, whose last ``outside`` inputs are no arguments.
 
-    Raises TraceError, with the array, for one that writes inputs, returns views, or takes numbers.
+    Raises TraceError, with the array, for one that returns views, or takes numbers; ShapeError for
+    an argument that is written and does not lie row by row.
     """
     program = plan.program
-    for memory in program.inputs:
-        if memory.written:
-            raise TraceError(
-                f"{program.name} writes {memory}; takes programs that only read inputs"
-            )
+    count = len(program.inputs) - outside
+    inputs, results = [list(map(_natural, of)) for of in (program.inputs, program.results)]
+    for b in inputs[:count]:
+        if b.memory.written and not lies(b):
+            raise ShapeError(f"{program.name} writes {b}, which {apart(b)}")
     for output in program.outputs:
-        if output is not None and not (output.memory.role == RESULT and output.whole):
+        own = output is not None and (output.memory.role == RESULT or output.memory.written)
+        if output is not None and not (own and output.whole):
             raise TraceError(
                 f"{program.name} returns {output}, a view; takes programs that return results whole"
             )
     if any(isinstance(source, Scalar) for step in plan.steps for source in step.sources):
         raise TraceError(f"{program.name} takes numbers in each call; takes those that are known")
-    count = len(program.inputs) - outside
-    inputs, results = [list(map(_natural, of)) for of in (program.inputs, program.results)]
-    where = {m: i for i, m in enumerate(program.results)}
+    where = {m: i for i, m in enumerate((*program.inputs, *program.results))}
     outputs = tuple(None if b is None else where[b.memory] for b in program.outputs)
     tables = dict.fromkeys(step.problem.table for step in program.steps)
     kernels = (k for key in tables for route in TABLES[key].routes for k in route.kernels)
     contracts = tuple(sorted({str(kernel.contract) for kernel in kernels}))
     arrays = tuple(inputs[:count]), tuple(inputs[count:]), tuple(results)
     return Recorded(program.name, *arrays, outputs, plan.steps, plan.nbytes, contracts)
+
+
+def lies(x: Strided) -> bool:
+    """Whether an array lies as replays take those that are not copied: row by row, from a multiple
+    of 16 bytes on.
+    """
+    return x.contiguous and x.address % ALIGN == 0
+
+
+def apart(x: Strided) -> str:
+    """How one lies that does not, for an error."""
+    return (
+        f"has strides {list(x.strides)} and lies {x.address % ALIGN} bytes behind a multiple of "
+        f"{ALIGN}; takes one that lies row by row, from a multiple of {ALIGN} on"
+    )
 
 
 def _natural(memory: Memory) -> Buffer:

@@ -1,16 +1,19 @@
 """Replays: planned launches over memory of their own, as one CUDA graph.
 
-A call copies its arrays to where the graph reads them, replays it, and copies the results. On the
-CPU device, which has no graphs, the planned launches are carried out instead.
+A call copies its arrays to where the graph reads them, replays it, and copies the results. An
+argument that is written is read and written where the caller has it: there is a graph for each
+place that such have been at. On the CPU device, which has no graphs, the planned launches are
+carried out instead.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple, TypeGuard
 
 from ptxgen.errors import DeviceError, DtypeError, ShapeError, TraceError
 from ptxgen.numerics.dtype import NAMES
@@ -20,7 +23,7 @@ from ptxgen.program.invoke import refuse_gradients
 from ptxgen.program.listing import Listing
 from ptxgen.program.place import elements
 from ptxgen.program.profiled import Profile, profiled
-from ptxgen.program.recorded import Recorded
+from ptxgen.program.recorded import Recorded, apart, lies
 from ptxgen.program.registry import OPERATIONS
 from ptxgen.program.step import Program
 from ptxgen.program.streams import STREAMS, enqueue, scheduled
@@ -29,14 +32,24 @@ from ptxgen.runtime.arrays import ArrayView, download, empty, host_bits, host_em
 
 Made = tuple[ArrayView, Any]
 """An array on the device, and what the caller knows it as."""
+PLACES_MAX = 16
+"""Most places of arguments that are written, whose graphs are kept."""
+
+
+class Run(NamedTuple):
+    """What is replayed where all arrays are known: ``steps``, and all of them."""
+
+    steps: Sequence[Callable[[int], None]]
+    all: Callable[[int], None]
 
 
 class Replayed:
     """Launches that are replayed.
 
     ``program`` is what they carry out, ``nbytes`` what the one allocation has that its temporaries
-    and scratch memory share. ``arguments`` are the arrays that are read, and ``results`` those that
-    are written (None where nothing is returned). ``streams``: how many its graph has.
+    and scratch memory share. ``arguments`` are the arrays that are read (None for one that is
+    written: that is the caller's), and ``results`` those that are made (None where nothing is
+    returned, or an argument is). ``streams``: how many its graph has.
 
     Calls follow one another: they share this memory. On another stream than the last one, a call
     waits for that.
@@ -54,41 +67,73 @@ class Replayed:
         arena: tuple[int, Any] | None,
         streams: int,
     ) -> None:
-        count = len(of.arguments)
         self._of, self._device, self._stream = of, device, stream
         self._lock = threading.Lock()
-        self._own, self._found = ([seen for seen, _ in part] for part in _cut(arrays, count))
-        self.arguments, found = (tuple(a for _, a in part) for part in _cut(arrays, count))
-        self.results = tuple(None if i is None else found[i] for i in of.outputs)
+        made = iter(arrays)
+        given = [None if b.memory.written else next(made) for b in of.arguments]
+        self._own = [None if one is None else one[0] for one in given]
+        self.arguments = tuple(None if one is None else one[1] for one in given)
+        rest = list(made)
+        self._found, found = [seen for seen, _ in rest], [array for _, array in rest]
+        self._first = len(given) + len(of.outside)
+        self.results = tuple(found[i - self._first] if self._made(i) else None for i in of.outputs)
         self.nbytes, self._keep = of.nbytes, arena
-        where = [*(v.ptr for v in self._own), *outside, *(v.ptr for v in self._found)]
+        where = [0 if v is None else v.ptr for v in self._own]
+        where += [*outside, *(v.ptr for v in self._found)]
         self._where = [*where, *([arena[0]] if arena else [])]
         device.synchronize(stream)  # memory of its framework is of that stream
-        self._steps = [partial(fire, step, self._where) for step in of.steps]
-        schedule = scheduled(of.steps, self._where, streams)
-        self.streams = max(schedule.streams, 1)
-        work = partial(enqueue, schedule, self._steps, device)
-        self._graph = device.recorded(work, self.streams)
+        self.streams, self._most = 1, streams
+        self._runs: dict[tuple[int, ...], Run] = {}
+        self._last = None if of.written else self._run(())
 
     def __repr__(self) -> str:
         steps = len(self._of.steps)
         beside = f", {self.streams} streams" if self.streams > 1 else ""
         return f"<captured {self._of.name}: {steps} steps, {self.nbytes} bytes{beside}>"
 
+    def _made(self, output: int | None) -> TypeGuard[int]:
+        """Whether an output is a result, and no argument."""
+        return output is not None and output >= self._first
+
+    def _run(self, places: tuple[int, ...]) -> Run:
+        """What is replayed where the arguments that are written are at these addresses."""
+        found = self._runs.get(places)
+        if found is None:
+            where = list(self._where)
+            for slot, place in zip(self._of.written, places, strict=True):
+                where[slot] = place
+            steps = [partial(fire, step, where) for step in self._of.steps]
+            schedule = scheduled(self._of.steps, where, self._most)
+            self.streams = max(self.streams, schedule.streams)
+            work = partial(enqueue, schedule, steps, self._device)
+            if len(self._runs) >= PLACES_MAX:
+                del self._runs[next(iter(self._runs))]
+            found = self._runs[places] = Run(steps, self._device.recorded(work, self.streams))
+        return found
+
     # -- calls --------------------------------------------------------------------------------
     def replay(self, stream: Any = None) -> None:
-        """Replays the graph on what is in :attr:`arguments`; :attr:`results` have what it makes."""
+        """Replays the graph on what is in :attr:`arguments`; :attr:`results` have what it makes.
+
+        Raises TraceError where an argument is written, which is the caller's: call it with that.
+        """
+        for i in self._of.written:
+            raise TraceError(f"{self._of.name} writes argument {i}; call it with all arguments")
         with self._lock:
             self._fire(Call({"argument 0": self.arguments[0]}, stream).stream)
 
-    def _fire(self, stream: int) -> None:
-        self._graph(stream)
+    def _fire(self, stream: int, written: Sequence[ArrayView] = ()) -> None:
+        self._last = self._run(tuple(seen.ptr for seen in written))
+        self._last.all(stream)
         self._stream = stream
 
     def __call__(self, *given: Any, stream: Any = None) -> Any:
-        """The results for arrays of the shapes and dtypes that were captured, as new arrays.
+        """The results for arrays of the shapes and dtypes that were captured, as new arrays. What
+        is written is written where it is, and is itself among the results if it is returned.
 
-        Raises ShapeError, DtypeError and DeviceError, naming the argument, for other arrays.
+        Raises ShapeError, DtypeError and DeviceError, naming the argument, for other arrays; for
+        one that is written also where it is read-only, does not lie row by row from a multiple of
+        16 bytes on, shares memory with another argument, or is in host memory while a GPU computes.
         """
         if len(given) != len(self.arguments):
             raise TraceError(
@@ -103,20 +148,29 @@ class Replayed:
             if call.stream != self._stream:
                 call.device.order(call.stream, self._stream)
             if call.host:
-                return self._of_host(call)
-            seen = call.views.values()
-            for each in zip(given, seen, self._own, self.arguments, strict=True):
-                _brought(call, *each)
-            self._fire(call.stream)
-            found = [None if a is None else self._handed(call, a) for a in self.results]
+                return self._of_host(call, given)
+            call.stage()
+            seen = list(call.views.values())
+            for x, each, own, to in zip(given, seen, self._own, self.arguments, strict=True):
+                if own is not None:
+                    _brought(call, x, each, own, to)
+            self._fire(call.stream, [seen[i] for i in self._of.written])
+            call.hold()
+            made = [None if a is None else self._handed(call, a) for a in self.results]
+            found = self._with_own(made, given)
         return found[0] if self._single else tuple(found)
 
     @property
     def _single(self) -> bool:
         return len(self._of.outputs) == 1
 
+    def _with_own(self, made: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+        """The results, and the arguments that are returned."""
+        pairs = zip(self._of.outputs, made, strict=True)
+        return [x if i is None or self._made(i) else given[i] for i, x in pairs]
+
     def _check(self, call: Call) -> None:
-        for (name, seen), own in zip(call.views.items(), self._own, strict=True):
+        for (name, seen), own in zip(call.views.items(), self._of.arguments, strict=True):
             if seen.shape != own.shape:
                 raise ShapeError(f"{name} has shape {list(seen.shape)}; takes {list(own.shape)}")
             if seen.dtype != own.dtype:
@@ -124,6 +178,19 @@ class Replayed:
             if not (call.host or seen.contiguous or seen.dtype in NAMES):
                 raise ShapeError(f"{name} has strides {list(seen.strides)}; pass a contiguous copy")
         self._check_place(call)
+        views = list(call.views.items())
+        for name, seen in (views[i] for i in self._of.written):
+            if call.host and self._device.kind == "cuda":
+                raise DeviceError(
+                    f"{name} is written, and in {seen.where}; takes an array on {self._device}"
+                )
+            if seen.readonly or seen.framework == "jax":
+                raise ShapeError(f"{name} is written, and read-only; pass a writable array")
+            if not lies(replace(seen, ptr=0) if call.host else seen):
+                raise ShapeError(f"{name} is written, and {apart(seen)}")
+            for other, each in views:
+                if other != name and seen.overlaps(each):
+                    raise ShapeError(f"{name} is written, and shares memory with {other}")
 
     def _check_place(self, call: Call) -> None:
         if call.device is not self._device:
@@ -140,27 +207,39 @@ class Replayed:
             call.device.copy(made.ptr, seen.ptr, seen.nbytes, call.stream)
         return give()
 
-    def _of_host(self, call: Call) -> Any:
+    def _of_host(self, call: Call, given: Sequence[Any]) -> Any:
         import numpy
 
-        device, keep = call.device, []
+        device, keep, views = call.device, [], list(call.views.values())
+        written = [views[i] for i in self._of.written]
+        self._ours = ours = [call.upload(seen) for seen in written]  # for profiles, too
         for seen, own in self._host(call):
             packed = numpy.ascontiguousarray(host_bits(seen))
             keep.append(packed)
             if own.nbytes:
                 device.copy_in(own.ptr, packed.ctypes.data, own.nbytes, call.stream)
-        self._fire(call.stream)
+        self._fire(call.stream, ours)
         device.synchronize(call.stream)
         del keep
-        found = [None if i is None else self._downloaded(call, i) for i in self._of.outputs]
+        for source, target in (*zip(ours, written, strict=True), *self._renewed()):
+            call.download(source, target)
+        made = [self._downloaded(call, i) if self._made(i) else None for i in self._of.outputs]
+        found = self._with_own(made, given)
         return found[0] if self._single else tuple(found)
 
     def _host(self, call: Call) -> Iterator[tuple[ArrayView, ArrayView]]:
         """Arrays in host memory, and where on the device they are read."""
-        yield from zip(call.views.values(), self._own, strict=True)
+        pairs = zip(call.views.values(), self._own, strict=True)
+        yield from ((seen, own) for seen, own in pairs if own is not None)
+
+    def _renewed(self) -> Iterator[tuple[ArrayView, ArrayView]]:
+        """What is written of arrays from outside, on the device, and where in host memory it
+        belongs.
+        """
+        return iter(())
 
     def _downloaded(self, call: Call, number: int) -> Any:
-        found = self._found[number]
+        found = self._found[number - self._first]
         array = host_empty(call.lead, found.shape, found.dtype)
         download(found, view(array, "out"), call.device, call.stream)
         return array
@@ -168,35 +247,41 @@ class Replayed:
     def profile(self, *given: Any, rounds: int = 10, stream: Any = None) -> Profile:
         """What each step costs, computing the results for some arrays: on a GPU the median of
         ``rounds`` times, by events, each with a cold L2; on the CPU device what
-        :func:`ptxgen.profile` counts.
+        :func:`ptxgen.profile` counts. What is written is written each time.
 
         Raises as a call does.
         """
         self(*given, stream=stream)
         with self._lock:
             handle, listing = self._stream, self._listing()
-            return profiled(listing, self._steps, self._graph, self._device, handle, rounds)
+            assert self._last is not None, "it has just been called"
+            steps, replay = self._last
+            return profiled(listing, steps, replay, self._device, handle, rounds)
 
     # -- ahead of time ------------------------------------------------------------------------
     def save(self, path: str | PathLike[str], *, arrays: bool = True) -> None:
         """Writes a file that :func:`ptxgen.load` makes the same callable of, elsewhere too: the
         launches, their kernels as compiled, and where everything lies. ``arrays``: also what is in
-        those that are read from outside, such as weights; without it they are given to ``load``.
+        those that are read from outside, such as weights; without it they are given to ``load``
+        (constants of the program are in the file always).
 
         Raises SavedError where the file cannot be written.
         """
-        found = self._contents() if arrays else None
         with self._lock:
+            found = self._contents(arrays)
             saved.write(path, self._of, self._listing(), self._device, found)
 
     def _listing(self) -> Listing:
         of = self.program
         return of if isinstance(of, Listing) else of.listing(self._device)
 
-    def _contents(self) -> Iterator[Any]:
-        """What is in the arrays from outside, as NumPy's arrays of bits, row by row."""
+    def _contents(self, all: bool) -> Iterator[Any]:
+        """What is in the arrays from outside, as NumPy's arrays of bits, row by row; None for what
+        is no constant, unless all are asked for.
+        """
         for buffer, address in zip(self._of.outside, self._outer, strict=True):
-            yield elements(buffer, self._device, address, self._stream)
+            asked = all or buffer.memory.constant
+            yield elements(buffer, self._device, address, self._stream) if asked else None
 
     @property
     def _outer(self) -> Sequence[int]:
@@ -224,12 +309,9 @@ class Owned(Replayed):
         if not of.arguments:
             raise TraceError(f"{of.name} has no inputs; takes a program that has")
         for b in of.arguments:
-            if not b.contiguous or b.address:
-                raise ShapeError(
-                    f"{b.memory.name} has strides {list(b.strides)} and lies {b.address} bytes "
-                    "behind a multiple of 16; takes programs whose inputs lie row by row"
-                )
-        made = [DeviceArray(device, b.shape, b.dtype, stream) for b in (*of.arguments, *of.results)]
+            if not lies(b):
+                raise ShapeError(f"{of.name} reads {b}, which {apart(b)}")
+        made = [DeviceArray(device, b.shape, b.dtype, stream) for b in of.kept]
         self._placed = placed = tuple(outside)
         arena = DeviceArray(device, (of.nbytes,), "uint8", stream) if of.nbytes else None
         super().__init__(
@@ -243,8 +325,6 @@ class Owned(Replayed):
         )
 
 
-def _cut(arrays: Sequence[Made], count: int) -> tuple[Sequence[Made], Sequence[Made]]:
-    return arrays[:count], arrays[count:]
 
 
 def _brought(call: Call, x: Any, seen: ArrayView, own: ArrayView, to: Any) -> None:

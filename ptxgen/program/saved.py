@@ -24,7 +24,7 @@ import struct
 import threading
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -56,11 +56,11 @@ def write(
     of: Recorded,
     listing: Listing,
     device: Device,
-    arrays: Iterable[Any] | None,
+    arrays: Iterable[Any],
 ) -> None:
-    """Writes a program, and what is in its arrays from outside where that is given, of which one at
-    a time is asked for. An older file is replaced as a whole. Raises SavedError where there can be
-    no file.
+    """Writes a program, and what is in its arrays from outside (None for one that is not to be in
+    the file), of which one at a time is asked for. An older file is replaced as a whole. Raises
+    SavedError where there can be no file.
     """
     kernels: dict[Function, int] = {}
     launches: dict[Prepared, int] = {}
@@ -94,9 +94,10 @@ def write(
                 f"kernels/{i}": _added(archive, f"kernels/{i}", function.image)
                 for function, i in kernels.items()
             }
-            for b, bits in () if arrays is None else zip(of.outside, arrays, strict=True):
-                name = f"arrays/{b.memory.name}"
-                parts[name] = _added(archive, name, bits.reshape(-1).view("u1").data)
+            for b, bits in zip(of.outside, arrays, strict=True):
+                if bits is not None:
+                    name = _part(b)
+                    parts[name] = _added(archive, name, bits.reshape(-1).view("u1").data)
             program = json.dumps({**text, "parts": parts}, separators=(",", ":")).encode()
             archive.comment = f"{_MAGIC} {FORMAT} {_added(archive, PROGRAM, program)}".encode()
         os.replace(made, target)
@@ -115,9 +116,16 @@ def _added(archive: zipfile.ZipFile, name: str, data: bytes | memoryview) -> str
     return hashlib.sha256(data).hexdigest()
 
 
+def _part(b: Buffer) -> str:
+    """The name of the part that has what is in an array."""
+    return f"arrays/{b.memory.name}"
+
+
 def _buffer(b: Buffer) -> dict[str, Any]:
     lies = {"shape": b.shape, "strides": b.strides, "dtype": b.dtype}
-    return {"name": b.memory.name, **lies, "low": b.memory.low}
+    of = b.memory
+    facts = {"low": of.low, "written": of.written, "constant": of.constant}
+    return {"name": of.name, **lies, **facts}
 
 
 def _prepared(of: Prepared, kernel: int) -> dict[str, Any]:
@@ -129,20 +137,22 @@ def _prepared(of: Prepared, kernel: int) -> dict[str, Any]:
 # -- reading ----------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Saved:
-    """What was in a file. ``whole``: whether it has what is in the arrays from outside."""
+    """What was in a file. ``there``: the names of arrays from outside that it has."""
 
     path: str | os.PathLike[str]
     of: Recorded
     listing: Listing
-    whole: bool
+    there: frozenset[str]
 
-    def arrays(self) -> Iterator[Any]:
-        """The bits of the arrays from outside, as NumPy's arrays, one read after the other."""
+    def arrays(self, but: Collection[str] = ()) -> Iterator[Any]:
+        """The bits of the arrays from outside but some, as NumPy's arrays, one read after the
+        other.
+        """
         import numpy
 
         with _archive(self.path) as archive:
-            for b in self.of.outside:
-                data = archive.read(f"arrays/{b.memory.name}")
+            for b in (b for b in self.of.outside if b.memory.name not in but):
+                data = archive.read(_part(b))
                 yield numpy.frombuffer(data, f"u{b.itemsize}").reshape(b.shape)
 
 
@@ -247,7 +257,7 @@ def _read(path: Any, text: dict[str, Any], images: dict[str, bytes], device: Dev
         tuple(text["contracts"]),
     )
     listing = Listing(of.name, tuple(map(_line, text["listing"])))
-    there = all(f"arrays/{b.memory.name}" in text["parts"] for b in outside)
+    there = frozenset(b.memory.name for b in outside if _part(b) in text["parts"])
     return Saved(path, of, listing, there)
 
 
@@ -279,7 +289,8 @@ def _source(source: Any) -> Source:
 
 
 def _laid(each: dict[str, Any], role: str) -> Buffer:
-    memory = Memory(each["name"], role, low=each["low"])
+    facts = {name: each[name] for name in ("low", "written", "constant")}
+    memory = Memory(each["name"], role, **facts)
     shape, strides = tuple(each["shape"]), tuple(each["strides"])
     memory.natural = Buffer(memory, shape, strides, each["dtype"])
     memory.nbytes = memory.natural.nbytes

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from ptxgen.errors import OptionError, ShapeError, TraceError
-from ptxgen.program.buffer import Buffer
+from ptxgen.program.buffer import Buffer, Memory
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.description import Description
 from ptxgen.program.launch import covered
@@ -45,13 +45,19 @@ class Tracing:
             raise TraceError(f"{name} is an array; takes nodes of the program, and numbers")
         found = self.outside.get(id(x))
         if found is None:
-            seen = Call({name: x}).views[name]
-            if (seen.kind, seen.index) != (self.lead.kind, self.lead.index):
-                raise TraceError(f"{name} is in {seen.where}, the arguments in {self.lead.where}")
-            lies = seen.packed if seen.kind == "host" else seen
-            buffer = self.builder.input(f"outside{len(self.outside)}", lies)
-            found = self.outside[id(x)] = x, buffer
+            return self.outer(f"outside{len(self.outside)}", x, name)
         return found[1]
+
+    def outer(self, memory: str, x: Any, name: str = "") -> Buffer:
+        """The buffer of an array from outside, in a memory of that name; errors have ``name``."""
+        if id(x) not in self.outside:
+            seen = Call({name or memory: x}).lead
+            if self.lead is None or (seen.kind, seen.index) != (self.lead.kind, self.lead.index):
+                here = "nowhere" if self.lead is None else self.lead.where
+                raise TraceError(f"{name or memory} is in {seen.where}, the arguments in {here}")
+            lies = seen.packed if seen.kind == "host" else seen
+            self.outside[id(x)] = x, self.builder.input(memory, lies)
+        return self.outside[id(x)][1]
 
 
 def line() -> str:
@@ -226,6 +232,7 @@ def traced(op: Description, given: Mapping[str, Any]) -> Any:
     """A call of ``op`` of which some array is traced: its steps are noted."""
     tracing = next(x.tracing for x in leaves(given.values()) if isinstance(x, Traced))
     named: dict[str, Any] = {}
+    written: list[Memory] = []
     for p in op.parameters:
         name, value = p.name, given[p.name]
         if p.kind == OPTION:
@@ -239,9 +246,13 @@ def traced(op: Description, given: Mapping[str, Any]) -> Any:
             named[name] = value
         elif isinstance(value, Traced) or framework_of(value) != "other":
             named[name] = tracing.buffer(name, value)
+            if p.kind == WRITTEN and isinstance(value, Traced):
+                written.append(value.buffer.memory)
         else:
             named[name] = value if p.option is None else p.read(value)
     made = op.lower(tracing.builder, **named)
+    for memory in written:
+        memory.written = True
     if isinstance(made, tuple | list):
         return tuple(None if b is None else Traced(tracing, b) for b in made)
     return Traced(tracing, made)

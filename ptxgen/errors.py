@@ -54,7 +54,9 @@ class SavedError(PtxgenError, ValueError):
 
 
 class UnservedError(PtxgenError, RuntimeError):
-    """An operator in a strict ``batch_invariant`` block whose rows may depend on the batch."""
+    """An operator whose rows may depend on the batch, in a strict ``batch_invariant`` block; or one
+    that no program has, in a model that is to be a program (``ptxgen.torch.export``).
+    """
 
 
 class DeviceError(PtxgenError, RuntimeError):

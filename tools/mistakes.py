@@ -731,6 +731,34 @@ MISTAKES = (
         SAVED,
     ),
     Mistake(
+        "a graph that writes another argument is replayed",
+        "ptxgen/program/replay.py",
+        "found = self._runs.get(places)",
+        "found = next(iter(self._runs.values()), None)",
+        tests("test_written.py", "on_the_device_is_written_there"),
+    ),
+    Mistake(
+        "random numbers of a model are drawn once, when it is exported",
+        "ptxgen/torch/exported.py",
+        "alone = not drawn and found.issuperset(node.all_input_nodes)",
+        "alone = found.issuperset(node.all_input_nodes)",
+        tests("test_exported.py", "what_is_refused"),
+    ),
+    Mistake(
+        "an argument is written before a result has what was there",
+        "ptxgen/torch/exported.py",
+        "return b.copied(found) if found.memory.role == INPUT else found",
+        "return found",
+        tests("test_exported.py", "mutations"),
+    ),
+    Mistake(
+        "a row is put where a later one belongs",
+        TEMPLATE + "moves/order.cu.j2",
+        "if (row < 0 || row >= rows || (k + 1 < count && keys[k + 1] == row)) return;",
+        "if (row < 0 || row >= rows || (k > 0 && keys[k - 1] == row)) return;",
+        kernel("order_put"),
+    ),
+    Mistake(
         "offsets that do not ascend are taken as they are",
         TEMPLATE + "include/groups.cuh.j2",
         """            const unsigned next = max(end, end_of(g));

@@ -120,7 +120,8 @@ def put_rows(
     y = b.result(x.shape, x.dtype, single(out))
     if b.abstract or y.size == 0:
         return y
-    b.copied(x, y)
+    if not x.same(y):
+        b.copied(x, y)
     if indices.size == 0:
         return y
     if y.size > (1 << 31) - 1:

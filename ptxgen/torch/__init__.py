@@ -22,6 +22,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 from ptxgen.torch import functional as _functional
+from ptxgen.torch.exported import export
 from ptxgen.torch.functional import baddbmm, bmm, linear, matmul, nf4_linear
 from ptxgen.torch.graphs import Backend
 from ptxgen.torch.losses import LinearCrossEntropy, linear_cross_entropy
@@ -47,6 +48,7 @@ __all__ = [
     "batch_invariant",
     "bmm",
     "convert",
+    "export",
     "linear",
     "linear_cross_entropy",
     "log_softmax",

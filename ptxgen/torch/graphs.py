@@ -221,7 +221,7 @@ def _attention(module: fx.GraphModule, tier: str) -> None:
         if isinstance(each, fx.GraphModule):
             for node in each.graph.nodes:
                 if node.target is _sdpa:
-                    node.target = _attending(tier)
+                    node.target = attending(tier)
             each.recompile()
 
 
@@ -229,7 +229,7 @@ _sdpa = torch.nn.functional.scaled_dot_product_attention
 
 
 @cache
-def _attending(tier: str) -> Callable[..., Any]:
+def attending(tier: str) -> Callable[..., Any]:
     """Attention as a block of that tier serves it, PyTorch's own where it does not."""
 
     def attention(
@@ -377,6 +377,14 @@ class Schedule:
         device = next(x.device for x in likes if isinstance(x, Like))
         return Asked(likes, self.options.tier, device.type, self.options.functions)
 
+    def enter(self, b: ProgramBuilder, values: dict[fx.Node, Any], node: fx.Node) -> None:
+        """Enters what a known node is, of what its arguments are."""
+        if node.target is operator.getitem:
+            values[node] = values[node.args[0]][node.args[1]]
+        else:
+            args, how = self.arguments(node, values.__getitem__)
+            values[node] = lower(b, node.target, self.asked(node), args, how)
+
     def _classified(self) -> set[fx.Node]:
         """The nodes that become steps: each is lowered once, of imagined arrays."""
         b = ProgramBuilder(OPERATIONS, "graph", aliases=True)
@@ -394,7 +402,8 @@ class Schedule:
                 continue
             tensors = [x for x in _flat((like, *(self.likes[n] for n in node.all_input_nodes)))]
             likes = [x for x in tensors if isinstance(x, Like)]
-            if not likes or not isinstance(node.target, torch._ops.OpOverload):
+            made = any(isinstance(x, Like) for x in _flat((like,)))
+            if not made or not isinstance(node.target, torch._ops.OpOverload):
                 continue
             if len({x.device for x in likes}) > 1 or not _ours(likes[0].device):
                 continue
@@ -743,7 +752,7 @@ class Segment:
         values: dict[fx.Node, Any] = dict(zip(self.sources, given.values(), strict=True))
         owners = {values[n].memory: _root(n) for n in self.sources}
         for node in self.nodes:
-            self._enter(b, values, node)
+            self.of.enter(b, values, node)
         late = {new for _, new in self.renewed}
         behind = [n for n in self.nodes if n not in late and _root(n) in late]
         first = [n for n in self.outward if n not in behind]
@@ -751,16 +760,9 @@ class Segment:
         self._renew(b, values, owners)
         if not found.keys() >= set(self.outward):  # views of what has been written
             for node in behind:
-                self._enter(b, values, node)
+                self.of.enter(b, values, node)
         found |= {n: self._handed(b, n, values[n], owners) for n in self.outward if n in behind}
         return tuple(found[n] for n in self.outward)
-
-    def _enter(self, b: ProgramBuilder, values: dict[fx.Node, Any], node: fx.Node) -> None:
-        if node.target is operator.getitem:
-            values[node] = values[node.args[0]][node.args[1]]
-        else:
-            args, how = self.of.arguments(node, values.__getitem__)
-            values[node] = lower(b, node.target, self.of.asked(node), args, how)
 
     def _renew(
         self, b: ProgramBuilder, values: dict[fx.Node, Any], owners: dict[Memory, fx.Node]

@@ -70,13 +70,15 @@ class Like:
 @dataclass(frozen=True)
 class Asked:
     """How a call is lowered: what its results are like, the tier of products, the kind of device,
-    and whether functions are ptxgen's.
+    whether functions are ptxgen's, and whether rows that are put in their places are put by
+    kernels (else it is left to PyTorch, which does it in place).
     """
 
     likes: tuple[Like, ...]
     tier: str
     kind: str
     functions: bool
+    puts: bool = False
 
     @property
     def like(self) -> Like:
@@ -282,7 +284,12 @@ def _index(b: Any, at: Asked, x: Buffer, indices: Sequence[Any]) -> Any:
 def _index_put(
     b: Any, at: Asked, x: Buffer, indices: Sequence[Any], values: Buffer, accumulate: bool = False
 ) -> Any:
-    """Of vectors (caches are written where they are); of several values the last is put."""
+    """Of vectors (caches are written where they are), or along one dimension; of several values
+    the last is put.
+    """
+    *ahead, last = indices
+    if at.puts and x.ndim > 1 and not accumulate and all(i is None for i in ahead):
+        return _index_copy(b, at, x, len(ahead), last, values)
     index = _place(x, indices)
     alike = x.shape == index.shape == values.shape and x.dtype == values.dtype == "int64"
     if alike and _permutes(b, index) and not accumulate:  # nothing of x is left
@@ -293,6 +300,25 @@ def _index_put(
     given = b.packed(values.expanded(index.shape))
     x, given = (b.reshape(v, (1, v.size, 1)) for v in (b.packed(x), given))
     return b.reshape(b.put_rows(x, own, given), at.shape)
+
+
+def _index_copy(b: Any, at: Asked, x: Buffer, dim: int, index: Any, values: Buffer) -> Any:
+    """Slices along a dimension, at integers; of several values the last is put. An index below 0
+    counts from the end; one beyond puts nothing.
+    """
+    index = _place(x, (index,))
+    if not at.puts or index.ndim > 1 or not 0 < index.size <= COUNT_MAX:
+        raise Left(UNKNOWN)
+    dim %= x.ndim
+    ahead, behind = x.shape[:dim], x.shape[dim + 1 :]
+    out = b.copied(x, at.like.empty(b))
+    flat = out.reshaped((prod(ahead), x.shape[dim], prod(behind))) if out.contiguous else None
+    if flat is None or values.dtype != x.dtype:
+        raise Left(UNKNOWN)
+    own = b.call(wrapped, b.reshape(b.packed(index), (index.size,)), x.shape[dim])
+    given = b.packed(values.expanded((*ahead, index.size, *behind)))
+    b.put_rows(flat, own, b.reshape(given, (flat.shape[0], index.size, flat.shape[2])), out=flat)
+    return out
 
 
 def _permutes(b: ProgramBuilder, index: Buffer) -> bool:
@@ -327,6 +353,7 @@ def _integers_summed(b: Any, at: Asked, x: Buffer, dim: int, **_: Any) -> Any:
 PLACES: Final[dict[str, Rule]] = {
     "index": _index,
     "index_put": _index_put,
+    "index_copy": _index_copy,
     "sort": _sort,
     "histc": _histc,
     "cumsum": _integers_summed,

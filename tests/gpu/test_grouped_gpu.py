@@ -111,9 +111,9 @@ def test_vectors_of_integers(count):
             assert torch.equal(got.cpu(), torch.from_numpy(expected))
     there = torch.randperm(count)
     assert torch.equal(OPERATIONS["placed"](there.cuda()).cpu(), there.argsort())
-    rows = torch.arange(2 * count).reshape(count, 2)
-    got = OPERATIONS["put_rows"](torch.zeros_like(rows)[None].cuda(), there.cuda(), rows[None].cuda())
-    assert torch.equal(got[0].cpu(), rows[there.argsort()])
+    rows = torch.arange(2 * count).reshape(1, count, 2)
+    got = OPERATIONS["put_rows"](torch.zeros_like(rows).cuda(), there.cuda(), rows.cuda())
+    assert torch.equal(got.cpu(), rows[:, there.argsort()])
 
 
 @pytest.mark.parametrize("tokens", [1, 700])

@@ -1,0 +1,239 @@
+"""``export``: all that a model does, as one captured program that can be saved.
+
+PyTorch reads the model (``torch.export``) and makes a graph of it without mutation. It is lowered
+as those of ``torch.compile`` are (:mod:`ptxgen.torch.graphs`), to one program: what would stay a
+call of PyTorch's is refused, unless no argument goes into it. That is called once, and what it
+gives is a constant.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import fx
+from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
+
+from ptxgen import graph
+from ptxgen.errors import TraceError, UnservedError
+from ptxgen.program.buffer import INPUT, Buffer
+from ptxgen.program.capture import Captured
+from ptxgen.program.invoke import refuse_gradients
+from ptxgen.program.step import Program
+from ptxgen.program.trace import Tracing
+from ptxgen.runtime import Call
+from ptxgen.torch.graphs import Options, Report, Schedule, TorchCall, attending
+from ptxgen.torch.lowering import Asked, Like
+
+
+def export(
+    model: torch.nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    passes: Collection[str] | None = None,
+    tier: str = "auto",
+    functions: bool = True,
+    stream: Any = None,
+) -> Captured:
+    """A model as one captured program, forward only, with the bits that it has in
+    :class:`ptxgen.torch.batch_invariant`. ``save`` writes it for :func:`ptxgen.load`.
+
+    ``model(*args, **kwargs)`` is read, not carried out. What is returned takes the tensors among
+    ``args`` and ``kwargs``, in their order (those within tuples, lists and dicts, too), and gives
+    the tensors of the model's result in theirs. Numbers are those of now. ``passes``, ``tier``,
+    ``functions``: as of :class:`ptxgen.torch.Backend`.
+
+    Shapes
+        Those of the example, at each call. Only where tensors are, their shapes and dtypes matter.
+    Dtypes
+        Those of the example. Results have PyTorch's.
+    Storage
+        An argument that the model writes, such as a cache, is written where the caller has it: see
+        :class:`ptxgen.program.replay.Replayed`. So are the model's own buffers that it writes.
+        Parameters and buffers are ``outside``, by name, and read where they are. Results are new,
+        row by row. ``stream``: where memory for the graph is made.
+    Order
+        That of each operation's contract.
+    Errors
+        UnservedError, with each operator that would stay a call of PyTorch's and that arguments go
+        into; TraceError for what is no module, is given no tensor, or returns none; GradError for
+        tensors that require grad; OptionError; those of ``torch.export`` for what it cannot read.
+    Source
+        ``ptxgen/torch/exported.py``.
+    """
+    if not isinstance(model, torch.nn.Module):
+        raise TraceError(f"export takes a torch.nn.Module; got a {type(model).__qualname__}")
+    options = Options.of({"passes": passes, "tier": tier, "functions": functions})
+    leaves, spec = torch.utils._pytree.tree_flatten((tuple(args), dict(kwargs or {})))
+    given = [x.contiguous() if isinstance(x, torch.Tensor) else x for x in leaves]
+    named = {
+        f"argument {i}": x for i, x in enumerate(x for x in given if isinstance(x, torch.Tensor))
+    }
+    if not named:
+        raise TraceError(f"{type(model).__name__} is given no tensor; takes at least one")
+    refuse_gradients(named)
+    call = Call(named, stream)
+    example = torch.utils._pytree.tree_unflatten(given, spec)
+    with torch.no_grad():
+        read = torch.export.export(model, *example, strict=False)
+        read = read.run_decompositions(_decompositions(tier))
+        whole = Whole(read, options)
+        tracing = Tracing(type(model).__name__, next(iter(call.views.values())), call.device)
+        program = whole.program(model, tracing, call)
+    return Captured(graph.apply(program, options.passes)[0], tracing, call)
+
+
+def _decompositions(tier: str) -> dict[Any, Callable[..., Any]]:
+    """What AOTAutograd takes apart before it hands a graph on, and attention as the block's."""
+    implicit = torch._C._dispatch_has_kernel_for_dispatch_key
+    found = {
+        op: rule
+        for op, rule in torch.export.default_decompositions().items()
+        if implicit(op.name(), "CompositeImplicitAutograd")
+    }
+    return {**found, torch.ops.aten.scaled_dot_product_attention.default: attending(tier)}
+
+
+def _unknown(value: Any) -> bool:
+    """Whether a value, or a size of it, is not known before tensors are there."""
+    if isinstance(value, torch.Tensor):
+        return any(map(_unknown, value.shape))
+    if isinstance(value, tuple | list):
+        return any(map(_unknown, value))
+    return isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool)
+
+
+class Whole(Schedule):
+    """A graph that is to be one program, but for what no argument goes into."""
+
+    def __init__(self, read: Any, options: Options) -> None:
+        signature = read.graph_signature
+        self._constants = read.constants
+        places = [n for n in read.graph.nodes if n.op == "placeholder"]
+        self._inputs = dict(zip(places, signature.input_specs, strict=True))
+        (last,) = (n for n in read.graph.nodes if n.op == "output")
+        returned = list(zip(signature.output_specs, last.args[0], strict=True))
+        own = InputKind.USER_INPUT
+        known = {(s.kind is own, s.target or s.arg.name): n for n, s in self._inputs.items()}
+        self._returned = [x for s, x in returned if s.kind is OutputKind.USER_OUTPUT]
+        self._mutated = {
+            known[s.kind is OutputKind.USER_INPUT_MUTATION, s.target]: x
+            for s, x in returned
+            if s.kind is not OutputKind.USER_OUTPUT
+        }
+        for node in list(read.graph.nodes):
+            if node.target is torch.ops.aten._assert_tensor_metadata.default:
+                read.graph.erase_node(node)  # what it asserts is known of each call
+            elif _unknown(node.meta.get("val")):
+                raise UnservedError(
+                    f"{node.target} makes a number or a size of what is in a tensor; a program has "
+                    "the same sizes at each call"
+                )
+        super().__init__(read.graph_module, {}, options, Report())
+
+    def asked(self, node: fx.Node) -> Asked:
+        """See :meth:`Schedule.asked`; what is put in its place is put by kernels."""
+        return replace(super().asked(node), puts=True)
+
+    @cached_property
+    def _fixed(self) -> set[fx.Node]:
+        """The nodes that no argument and no parameter goes into, and that draw nothing."""
+        found: set[fx.Node] = set()
+        for node in self.nodes:
+            spec = self._inputs.get(node)
+            if spec is not None:
+                alone = spec.kind is InputKind.CONSTANT_TENSOR
+            else:
+                tags = getattr(node.target, "tags", ())
+                drawn = torch.Tag.nondeterministic_seeded in tags
+                alone = not drawn and found.issuperset(node.all_input_nodes)
+            if alone:
+                found.add(node)
+        return found
+
+    def _early(self) -> set[fx.Node]:
+        """Known nodes that are fixed, and that calls of PyTorch of such need."""
+        needed: set[fx.Node] = set()
+        for node in reversed(self.nodes):
+            if node in self._fixed and (node in needed or node not in self.known):
+                needed.update(node.all_input_nodes)
+        return self.known & needed & self._fixed
+
+    def _calls(self, name: str) -> list[TorchCall]:
+        """Those that are called once. Raises UnservedError where there are others."""
+        calls = [m for m in self.moves if isinstance(m, TorchCall)]
+        left = Counter(str(m.outward[0].target) for m in calls if m.outward[0] not in self._fixed)
+        if left:
+            listed = ", ".join(f"{op} ({count})" for op, count in sorted(left.items()))
+            raise UnservedError(
+                f"{name} cannot be one program: PyTorch would have to compute {listed}; do that "
+                'another way, or use torch.compile(model, backend="ptxgen"), which calls them'
+            )
+        return calls
+
+    def _outside(self, model: torch.nn.Module) -> dict[fx.Node, tuple[str, torch.Tensor]]:
+        """What a program may read besides the arguments, and its name: parameters, buffers, and
+        constants, some of which are computed here.
+        """
+        calls = self._calls(type(model).__name__)
+        found: dict[fx.Node, tuple[str, torch.Tensor]] = {}
+        for node, spec in self._inputs.items():
+            if spec.kind is InputKind.CONSTANT_TENSOR:
+                found[node] = spec.target, self._constants[spec.target]
+            elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
+                found[node] = spec.target, operator.attrgetter(spec.target)(model)
+        values: dict[fx.Node, Any] = {node: x for node, (_, x) in found.items()}
+        for number, each in enumerate(calls):
+            each.run(values)
+            (node,) = each.outward
+            if isinstance(values[node], torch.Tensor):
+                found[node] = f"constant {number}", values[node]
+        return found
+
+    def program(self, model: torch.nn.Module, tracing: Tracing, call: Call) -> Program:
+        """The program, whose inputs are the arguments, and what it reads besides."""
+        name, b, outside = type(model).__name__, tracing.builder, self._outside(model)
+        given = [b.input(f"argument{i}", x.packed) for i, x in enumerate(call.views.values())]
+        places = [
+            node
+            for node, spec in self._inputs.items()
+            if spec.kind is InputKind.USER_INPUT and isinstance(spec.arg, TensorArgument)
+        ]
+        values: dict[fx.Node, Any] = dict(zip(places, given, strict=True))
+        nodes = [n for n in self.nodes if n in self.known]
+        used = {x for n in (*nodes, self.output) for x in n.all_input_nodes} | {*self._mutated}
+        for node, (key, x) in outside.items():
+            if node in used:
+                values[node] = tracing.outer(key, x)
+                values[node].memory.constant = node in self._fixed
+        for node in nodes:
+            self.enter(b, values, node)
+        found = [self._result(b, name, values, x) for x in self._returned]
+        self._write(b, values)
+        if all(x is None for x in found):
+            raise TraceError(f"{name} returns no tensor; takes a model that does")
+        return b.finish(found)
+
+    def _result(self, b: Any, name: str, values: Mapping[fx.Node, Any], x: Any) -> Buffer | None:
+        """What is returned, of memory that nobody else has."""
+        if x is None:
+            return None
+        if not isinstance(x, fx.Node) or not isinstance(self.likes[x], Like):
+            raise TraceError(f"{name} returns {x}, which is no tensor; takes tensors, and None")
+        found: Buffer = values[x]
+        return b.copied(found) if found.memory.role == INPUT else found
+
+    def _write(self, b: Any, values: Mapping[fx.Node, Any]) -> None:
+        """Puts what is written where it belongs, behind all that reads what was there."""
+        places = {values[node].memory for node in self._mutated}
+        pairs = [(values[node], values[x]) for node, x in self._mutated.items()]
+        pairs = [(to, b.copied(x) if x.memory in places else x) for to, x in pairs]
+        for to, x in pairs:
+            to.memory.written = True
+            b.copied(x, to)

@@ -272,7 +272,7 @@ def test_mutations(function, dtype, tmp_path):
 SERVED = [x for x in test_inplace.IN_PLACE + test_inplace.OTHERS if x not in REFUSED]
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data(), st.lists(st.sampled_from(SERVED), min_size=2, max_size=4))
 def test_random_mutations(tmp_path_factory, data, chosen):
     places = [data.draw(st.tuples(st.integers(0, 2), st.integers(0, 2))) for _ in chosen]
@@ -353,7 +353,7 @@ def test_options_are_those_of_a_backend():
 def test_what_is_refused():
     x = torch.randn(4, 4)
     for function, arguments, error, says in [
-        (lambda x: x.asinh().cos().asinh(), (x,), UnservedError, r"aten.asinh.default \(2\); do that"),
+        (lambda x: x.asinh().cos().asinh(), (x,), UnservedError, r"aten.asinh.default \(2\); do"),
         (lambda x: x + torch.rand(4), (x,), UnservedError, r"aten.rand.default \(1\)"),
         (lambda x: x[x > 0], (x,), UnservedError, "aten.* makes a number or a size of what is in"),
         (

@@ -236,7 +236,7 @@ def test_a_file_for_something_else_is_refused_by_name(file: Path, tmp_path: Path
     ptxgen.load(rewritten(file, tmp_path / "it", lambda text: None))
     refused(r"has ptx for sm_80; cpu:0 \(PTX interpreter\) takes ptx for sm_90a", of(arch="sm_80"))
     refused("has cubin for sm_90a; cpu:0", of(image="cubin"))
-    refused("has format 1; takes format 2", comment="ptxgen program 1 0")
+    refused(f"has format 1; takes format {saved.FORMAT}", comment="ptxgen program 1 0")
     refused("is not marked as one", comment="something else")
     unsigned = f"ptxgen program {saved.FORMAT} {'0' * 64}"
     refused("program.json is not what was saved", comment=unsigned)

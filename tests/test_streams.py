@@ -313,7 +313,7 @@ def test_random_programs_have_their_bits_in_every_order(program: Program, seed: 
     captured, random = owned(program, get_device("cpu"), STREAMS), Random(seed)
     arrays = [drawn(4, 3, 4) for _ in program.inputs]
     poison(captured, arrays)
-    captured._graph(0)
+    captured._last.all(0)
     expected, of = results(captured), captured._of
     awaited = before([step.touched for step in of.steps], captured._where)
     for _ in range(3):
@@ -349,7 +349,7 @@ def test_random_programs_have_their_bits_on_streams(program: Program, seed: int,
         arrays = [drawn(4, 3, 4) for _ in program.inputs]
         for each in (plain, captured):
             poison(each, arrays)
-            each._graph(0)
+            each._last.all(0)
         assert DEFERRED.taken == set(range(1, captured.streams + 1))
         assert results(captured) == results(plain)
 

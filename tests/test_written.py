@@ -27,12 +27,13 @@ def stepped(x, c):
     return f.add(c, 1.0, out=c), f.mul(c, x[:, :1])
 
 
+@pytest.mark.parametrize("streams", [1, 3])
 @pytest.mark.parametrize("passes", [None, graph.fewer])
-def test_a_function_that_writes_an_argument(passes, tmp_path, monkeypatch):
+def test_a_function_that_writes_an_argument(passes, streams, tmp_path, monkeypatch):
     monkeypatch.setattr(replay, "PLACES_MAX", 3)
     rng = np.random.default_rng(0)
     x, c = (rng.standard_normal((4, n), np.float32) for n in (2, 5))
-    made = ptxgen.capture(stepped, x, c, passes=passes)
+    made = ptxgen.capture(stepped, x, c, passes=passes, streams=streams)
     made.save(tmp_path / "it")
     loaded = ptxgen.load(tmp_path / "it")
     for _ in range(5):

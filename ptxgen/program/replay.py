@@ -325,8 +325,6 @@ class Owned(Replayed):
         )
 
 
-
-
 def _brought(call: Call, x: Any, seen: ArrayView, own: ArrayView, to: Any) -> None:
     """Copies an argument to where the graph reads it, unless it is there."""
     if seen.ptr == own.ptr or not seen.size:

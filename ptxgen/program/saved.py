@@ -42,7 +42,7 @@ from ptxgen.program.recorded import Recorded
 from ptxgen.runtime import Device, Launch, Parameters, TensorBox
 from ptxgen.runtime.launch import Function, Prepared
 
-FORMAT = 2
+FORMAT = 3
 """Version of the files; any change of what is in them is a new number."""
 PROGRAM = "program.json"
 _MAGIC = "ptxgen program"

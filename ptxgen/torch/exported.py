@@ -25,6 +25,7 @@ from ptxgen.program.buffer import INPUT, Buffer
 from ptxgen.program.capture import Captured
 from ptxgen.program.invoke import refuse_gradients
 from ptxgen.program.step import Program
+from ptxgen.program.streams import STREAMS
 from ptxgen.program.trace import Tracing
 from ptxgen.runtime import Call
 from ptxgen.torch.graphs import Options, Report, Schedule, TorchCall, attending
@@ -40,6 +41,7 @@ def export(
     tier: str = "auto",
     functions: bool = True,
     stream: Any = None,
+    streams: int = STREAMS,
 ) -> Captured:
     """A model as one captured program, forward only, with the bits that it has in
     :class:`ptxgen.torch.batch_invariant`. ``save`` writes it for :func:`ptxgen.load`.
@@ -47,7 +49,7 @@ def export(
     ``model(*args, **kwargs)`` is read, not carried out. What is returned takes the tensors among
     ``args`` and ``kwargs``, in their order (those within tuples, lists and dicts, too), and gives
     the tensors of the model's result in theirs. Numbers are those of now. ``passes``, ``tier``,
-    ``functions``: as of :class:`ptxgen.torch.Backend`.
+    ``functions``: as of :class:`ptxgen.torch.Backend`; ``streams``: as of :func:`ptxgen.capture`.
 
     Shapes
         Those of the example, at each call. Only where tensors are, their shapes and dtypes matter.
@@ -69,7 +71,8 @@ def export(
     """
     if not isinstance(model, torch.nn.Module):
         raise TraceError(f"export takes a torch.nn.Module; got a {type(model).__qualname__}")
-    options = Options.of({"passes": passes, "tier": tier, "functions": functions})
+    told = {"passes": passes, "tier": tier, "functions": functions, "streams": streams}
+    options = Options.of(told)
     leaves, spec = torch.utils._pytree.tree_flatten((tuple(args), dict(kwargs or {})))
     given = [x.contiguous() if isinstance(x, torch.Tensor) else x for x in leaves]
     named = {
@@ -86,7 +89,7 @@ def export(
         whole = Whole(read, options)
         tracing = Tracing(type(model).__name__, next(iter(call.views.values())), call.device)
         program = whole.program(model, tracing, call)
-    return Captured(graph.apply(program, options.passes)[0], tracing, call)
+    return Captured(graph.apply(program, options.passes)[0], tracing, call, streams)
 
 
 def _decompositions(tier: str) -> dict[Any, Callable[..., Any]]:

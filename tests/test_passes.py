@@ -94,6 +94,20 @@ def test_a_view_whose_steps_carry_is_read():
     assert sorted(steps(captured.program)) == ["add", "mul", "mul+add"]
 
 
+def test_what_is_read_in_two_places_of_two_places():
+    """Four elements of x make one of the result."""
+
+    def function(x):
+        y = f.mul(x, 2.0)
+        z = f.add(y, y[:1])
+        return f.add(z[:2], z[2:])
+
+    x = numpy.arange(32, dtype="f4").reshape(4, 8)
+    after, _ = graph.apply(graph.trace(function, x), ["fuse"])
+    assert steps(after) == ["mul+add+add"]
+    same(function, x, passes=["fuse"])
+
+
 def test_a_copy_stays_where_what_it_is_of_changes():
     b = ProgramBuilder(OPERATIONS)
     x = b.input("x", imagined((4, 8), "float32"))

@@ -266,7 +266,7 @@ def joined(first: Region, to: Region, needed: set[Memory], repeat: bool) -> Regi
     for number, index in enumerate(indices):
         own: dict[Node, Node] = {}
         for node, x in first.reads.items():
-            name = f"{node.data.name}.{number}" if number else node.data.name
+            name = f"{number}.{node.data.name}"
             own[node] = Node("input", (), node.type, replace(node.data, name=name))
             reads[own[node]] = index.of(x, to.shape) if isinstance(x, Buffer) else x
         values = substituted([n for n, _ in first.results], own)

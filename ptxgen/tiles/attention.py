@@ -48,6 +48,8 @@ FEW_KEYS = 128
 """More keys than these are worth a cluster of CTAs, or eight warps."""
 WHOLE_SPLITS = 4
 """The most splits that a CTA has one after the other, where it might have one."""
+SPLIT_TILES_MAX = 16
+"""Tiles an SM beyond which it has enough warps for splits, however many a CTA has."""
 EIGHT: Mapping[str, Any] = MappingProxyType({"warps": 8, "budget": 227, "min_arch": "sm_90"})
 FOUR: Mapping[str, Any] = MappingProxyType({"warps": 4, "budget": SMALL})
 """CTAs whose warps share 16 rows; the smaller are of any architecture."""
@@ -73,13 +75,14 @@ def _decode(dtype: str) -> list[Route]:
         number, after = (SPLITS > 1, (join,)) if of.part == "split" else (SPLITS.eq(1), ())
         why = f"fewest rows: {of.cluster} CTAs share 16"
         clusters.append(Route((of, *after), least & number & (of.grid <= SMS), why))
-    routes = []
-    for shape, enough in ((EIGHT, ~small), (FOUR, TRUE)):
+    some = FEWEST <= SMS * SPLIT_TILES_MAX
+    why = "few rows: {} warps share 16, a CTA has {}"
+    splits, wholes = [], []
+    for shape, filling, enough in ((EIGHT, some, ~small), (FOUR, TRUE, TRUE)):
         split, whole = (DecodeSpec(part=p, dtype=dtype, **shape) for p in ("split", "whole"))
-        why = f"few rows: {split.warps} warps share 16, a CTA has"
-        routes.append(Route((split, join), several, f"{why} a split"))
-        routes.append(Route((whole,), few & enough, f"{why} all keys"))
-    return [*clusters, *routes]
+        splits.append(Route((split, join), several & filling, why.format(split.warps, "a split")))
+        wholes.append(Route((whole,), few & enough, why.format(whole.warps, "all keys")))
+    return [*clusters, *splits, *wholes]
 
 
 def _hopper(kind: type[HopperSpec], dtype: str, sooner: Expr) -> list[Route]:

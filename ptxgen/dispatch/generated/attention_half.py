@@ -96,7 +96,7 @@ def candidates(
                 not (sms * 9 <= fewest * 10 and fewest <= sms * 2)
                 and -(-fewest // (sms * 2)) * sms * 16 > fewest * 9
             )
-        )
+        ) and fewest <= sms * 16
     ):
         choice = Choice(
             4,
@@ -108,19 +108,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 5: few rows: 8 warps share 16, a CTA has all keys
-    if (
-        arch in SOME_1 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
-        and (rows <= 16 or rows < extra * 16 or (rows <= 64 and keys <= 512))
-        and not (keys <= 128 and sms < fewest)
-    ):
-        choice = Choice(
-            5, ("attention_decode_bf16_128_16_450091",), ((-(-rows // 16) + extra) * pairs * 1,),
-            (),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 6: few rows: 4 warps share 16, a CTA has a split
+    # 5: few rows: 4 warps share 16, a CTA has a split
     if (
         (-(-rows // 16) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4 <= 268435456
@@ -135,12 +123,24 @@ def candidates(
         )
     ):
         choice = Choice(
-            6,
+            5,
             (
                 "attention_decode_split_bf16_128_16_81009f",
                 "attention_decode_join_bf16_128_16_a180b1",
             ), ((-(-rows // 16) + extra) * pairs * splits, (-(-rows // 16) + extra) * pairs * 1),
             ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 6: few rows: 8 warps share 16, a CTA has all keys
+    if (
+        arch in SOME_1 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        and (rows <= 16 or rows < extra * 16 or (rows <= 64 and keys <= 512))
+        and not (keys <= 128 and sms < fewest)
+    ):
+        choice = Choice(
+            6, ("attention_decode_bf16_128_16_450091",), ((-(-rows // 16) + extra) * pairs * 1,),
+            (),
         )
         yield Candidate(0.0, choice)
         return

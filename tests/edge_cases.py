@@ -27,7 +27,7 @@ from ptxgen.numerics.nf4 import BLOCK
 from ptxgen.numerics.rowops import TABLE
 from ptxgen.runtime.cpu import SMS
 from ptxgen.spec import GemmSpec, KernelSpec, Key, Route
-from ptxgen.spec.attention import Form
+from ptxgen.spec.attention import Form, HopperSpec
 from ptxgen.spec.attention_decode import ClusterSpec
 from ptxgen.spec.attention_grad import HopperGradSpec
 from ptxgen.spec.columns import ColumnsSpec
@@ -275,6 +275,14 @@ def gradients(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
     return functools.partial(attention_cases.check_gradients, spec, attention_cases.PLAIN)
 
 
+def hopper(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
+    """Values as wide as the registers of one warpgroup take."""
+    assert edge.variable == "WIDTH", f"{name} has not been run at {edge}"
+    spec = route.of(Form("bf16", edge.inside["DEPTH"], edge.inside["WIDTH"])).main
+    page, how = attention_cases.OF_PAGES[0] if edge.inside["PAGED"] else (None, {})
+    return functools.partial(attention_cases.check_forward, spec, 40, how, page=page)
+
+
 def cluster(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
     """Few rows of as many keys as a split has, or of heads that are as wide as memory takes."""
     at = edge.inside
@@ -303,5 +311,6 @@ POSERS: dict[type[KernelSpec], Callable[..., Check | None]] = {
     PointwiseSpec: pointwise,
     HopperGradSpec: gradients,
     ClusterSpec: cluster,
+    HopperSpec: hopper,
 }
 """How each kind of kernels is run where its requirements end."""

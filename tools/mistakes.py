@@ -738,20 +738,6 @@ MISTAKES = (
         tests("test_written.py", "on_the_device_is_written_there"),
     ),
     Mistake(
-        "random numbers of a model are drawn once, when it is exported",
-        "ptxgen/torch/exported.py",
-        "alone = not drawn and found.issuperset(node.all_input_nodes)",
-        "alone = found.issuperset(node.all_input_nodes)",
-        tests("test_exported.py", "what_is_refused"),
-    ),
-    Mistake(
-        "an argument is written before a result has what was there",
-        "ptxgen/torch/exported.py",
-        "return b.copied(found) if found.memory.role == INPUT else found",
-        "return found",
-        tests("test_exported.py", "mutations"),
-    ),
-    Mistake(
         "a row is put where a later one belongs",
         TEMPLATE + "moves/order.cu.j2",
         "if (row < 0 || row >= rows || (k + 1 < count && keys[k + 1] == row)) return;",

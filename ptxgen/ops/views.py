@@ -19,18 +19,15 @@ def alignment(name: str, view: Strided, *strides: int) -> int:
     Of an empty array that of its address alone, which the copy engine may be told, though nothing
     is read. Raises ShapeError if the address is off a whole element of one that is not.
     """
-    if view.size == 0:
-        low = view.address | ALIGN_MAX
-        return max(low & -low, view.itemsize)
-    if view.address % view.itemsize:
+    if view.size and view.address % view.itemsize:
         raise ShapeError(
             f"{name} starts {view.address % ALIGN_MAX} bytes behind a multiple of {ALIGN_MAX}; "
             f"takes a multiple of {view.itemsize}, the size of its elements; pass a copy of {name}"
         )
     low = view.address | ALIGN_MAX
-    for stride in strides:
+    for stride in strides if view.size else ():
         low |= stride * view.itemsize
-    return low & -low
+    return max(low & -low, view.itemsize)
 
 
 def check_contiguous(name: str, view: Strided, *, result: bool = False) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import calls
 import numpy as np
 import pytest
 from bits import difference
-from test_capture import arrays_of, several, with_arrays
+from test_capture import drawn_calls, several, with_arrays
 from test_passes import BINARY, UNARY, full
 
 import ptxgen
@@ -35,12 +34,8 @@ def drawn(*shape: int) -> np.ndarray:
 def test_operations_are_nodes(name: str) -> None:
     """By their names, with the options and numbers of a call; they have the bits of the call."""
     own_name = name.rpartition(".")[2]
-    for seed in range(40):
-        given = calls.valid(name, seed).given
-        given = {n: v for n, v in given.items() if n not in ("out", "stream", "kernel")}
-        arrays = {p: np.ascontiguousarray(x) for p, x in arrays_of(given).items()}
-        if not arrays or not any(x.size for x in arrays.values()):
-            continue
+    for seed, given, arrays in drawn_calls(name):
+        arrays = {p: np.ascontiguousarray(x) for p, x in arrays.items()}
         wanted = several(
             OPERATIONS[own_name].function(**with_arrays(given, arrays, arrays.values()))
         )

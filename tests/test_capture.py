@@ -75,16 +75,23 @@ def with_arrays(given, places, arrays):
     }
 
 
-@pytest.mark.parametrize("name", sorted(calls.operations()))
-def test_every_operation_has_its_bits_when_it_is_captured(name: str) -> None:
-    """As a call that is followed; twice, as the graph's memory is used again."""
-    function, ran = calls.operations()[name].function, 0
+def drawn_calls(name):
+    """Of random calls of an operation, some of whose elements are given: the seed, the arguments,
+    and the arrays among these.
+    """
     for seed in range(40):
         given = calls.valid(name, seed).given
         given = {n: v for n, v in given.items() if n not in ("out", "stream", "kernel")}
         arrays = arrays_of(given)
-        if not arrays or not any(x.size for x in arrays.values()):
-            continue
+        if any(x.size for x in arrays.values()):
+            yield seed, given, arrays
+
+
+@pytest.mark.parametrize("name", sorted(calls.operations()))
+def test_every_operation_has_its_bits_when_it_is_captured(name: str) -> None:
+    """As a call that is followed; twice, as the graph's memory is used again."""
+    function, ran = calls.operations()[name].function, 0
+    for seed, given, arrays in drawn_calls(name):
         places = list(arrays)
         wanted = several(function(**given))
         captured = ptxgen.capture(

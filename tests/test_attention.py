@@ -98,9 +98,9 @@ def test_features(what, sms):
         check(*draw(1, *SHAPES), **FEATURES[what])
 
 
-def kernel_of(kind, dtype, head, head_v, rounded=False, warps=None):
-    """The name of a kind's kernel that takes all keys: of so many warps, or as it is chosen for
-    many rows and few keys.
+def kernel_of(kind, dtype, head, head_v, rounded=False, warps=None, part="whole"):
+    """The name of a kind's kernel that takes all keys, or a split: of so many warps, or as it is
+    chosen for many rows and few keys.
     """
     sizes = {"ROWS": 1 << 16, "EXTRA": 0, "PAIRS": 1, "KEYS": 64, "PAGED": 0, "SMS": 132}
     env = SPACE.environment({**sizes, "DEPTH": head, "WIDTH": head_v})
@@ -108,7 +108,7 @@ def kernel_of(kind, dtype, head, head_v, rounded=False, warps=None):
     found = (
         r
         for r in routes
-        if r.main.part == "whole"
+        if r.main.part == part
         and (r.prefer.evaluate(env) if warps is None else warps == r.main.warps)
     )
     return next(found).of(Form(dtype, -(-head // 16) * 16, -(-head_v // 16) * 16, rounded)).name
@@ -220,7 +220,7 @@ def test_pages_that_the_copy_engine_does_not_take(page, starts):
 
 def test_hopper_takes_many_rows_of_pages():
     sizes = {"EXTRA": 0, "PAIRS": 32, "KEYS": 4096, "DEPTH": 128, "WIDTH": 128}
-    tried = (4096, 64, PagedSpec), (64, 64, AttentionSpec), (4096, 48, AttentionSpec)
+    tried = (4096, 64, PagedSpec), (32, 64, AttentionSpec), (4096, 48, AttentionSpec)
     for rows, page, kind in tried:
         values = sizes | {"ROWS": rows, "PAGED": page_of(page, True)}
         choice = choose(("attention", "half"), values, arch="sm_90", sms=132)
@@ -228,15 +228,41 @@ def test_hopper_takes_many_rows_of_pages():
     assert page_of(64, False) == page_of(8, True) == 1
 
 
+@pytest.mark.parametrize(
+    ("rows", "pairs", "keys", "kernel"),
+    [
+        *[(1200, 8, 6000, ("split", 128)), (2048, 4, 2048, ("split", 128))],
+        *[(256, 4, 4096, ("split", 64)), (33, 2, 1025, ("split", 64))],
+        *[(4096, 4, 4096, ("whole", 128)), (1200, 8, 1024, ("whole", 128))],
+        *[(2048, 4, 1024, ("whole", 64)), (1 << 16, 4, 4096, ("whole", 128))],
+    ],
+)
+def test_few_tiles_of_many_keys_are_split_on_hopper_where_rounds_are_fewer(
+    rows, pairs, keys, kernel
+):
+    given = {"ROWS": rows, "EXTRA": 0, "PAIRS": pairs, "KEYS": keys, "DEPTH": 128, "WIDTH": 128}
+    for page, kind in ((0, HopperSpec), (64, PagedSpec)):
+        values = given | {"PAGED": page}
+        chosen = choose(("attention", "half"), values, arch="sm_90", sms=132).kernels[0]
+        spec = SPECS[chosen]
+        assert (type(spec), spec.part, spec.rows) == (kind, *kernel)
+
+
 WALKS = [pytest.param({}, 2), pytest.param({"seed": 2, "early": True}, 3, marks=pytest.mark.long)]
 
 
-@pytest.mark.parametrize("warps", [4, 8, pytest.param(12, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("warps", "part"),
+    [
+        *((4, "whole"), (8, "whole"), (4, "split")),
+        *(pytest.param(*c, marks=pytest.mark.long) for c in ((12, "whole"), (8, "split"))),
+    ],
+)
 @pytest.mark.parametrize(("settings", "sms"), WALKS)
-def test_ctas_that_walk_over_tiles_on_hopper(settings, sms, warps):
+def test_ctas_that_walk_over_tiles_on_hopper(settings, sms, warps, part):
     device = CpuDevice(**settings)
     device.sms = sms
-    kernel = kernel_of(HopperSpec, "bf16", 64, 64, warps=warps)
+    kernel = kernel_of(HopperSpec, "bf16", 64, 64, warps=warps, part=part)
     q, k, v = draw(19, (1, 2, 300, 64), (1, 1, 1100, 64), (1, 1, 1100, 64))
     v[0, 0, 1099, 3] = np.nan
     packed = draw(20, (600, 2, 64), (600, 2, 64), (600, 2, 64))
@@ -258,14 +284,14 @@ def test_ctas_that_walk_over_tiles_of_pages_on_hopper(settings, sms):
 
 
 LONG = pytest.mark.long
-ROUTES = [("half", i) for i in range(18)]
+ROUTES = [("half", i) for i in range(22)]
 ROUTES += [pytest.param("f32", i, marks=LONG) for i in range(2)]
 
 
 @pytest.mark.parametrize(("table", "number"), ROUTES)
 def test_every_route(table, number):
     routes = TABLES["attention", table].routes
-    assert len(routes) == {"half": 18, "f32": 2}[table]
+    assert len(routes) == {"half": 22, "f32": 2}[table]
     dtype, form = (np.float32, "f32") if table == "f32" else (BF16, "bf16")
     main = routes[number].main
     keys = 1000 if isinstance(main, ClusterSpec) and main.part == "whole" else 1100

@@ -11,6 +11,7 @@
                   none
 ``SMS``           streaming multiprocessors of the device
 ``FEWEST``        tiles of 16 rows
+``LARGE``         tiles of 128 rows
 ================  ================================================================================
 
 Queries, keys and values begin at multiples of 16 bytes, and so do their rows. Kernels are told
@@ -49,7 +50,7 @@ from ptxgen.spec.wgmma import WARPGROUP, Instruction, Operand
 
 ROWS, EXTRA, PAIRS, KEYS = var("ROWS"), var("EXTRA"), var("PAIRS"), var("KEYS")
 DEPTH, WIDTH, PAGED = var("DEPTH"), var("WIDTH"), var("PAGED")
-SMS, SPLITS, FEWEST = var("SMS"), var("SPLITS"), var("FEWEST")
+SMS, SPLITS, FEWEST, LARGE = var("SMS"), var("SPLITS"), var("FEWEST"), var("LARGE")
 HEADS, SEQS = var("HEADS"), var("SEQS")
 PAGE, BLOCKS = var("PAGE"), var("BLOCKS")
 """What kernels are told, of heads that keys have, of sequences and of pages."""
@@ -74,6 +75,8 @@ PLACE = 48
 """Bytes of what a kernel knows of a tile."""
 ROW = 16
 """Bytes of what it knows of a row's result."""
+JOINED = 16
+"""Rows whose splits a CTA joins, a warp each."""
 
 
 def tiles(rows: int) -> Expr:
@@ -93,7 +96,7 @@ SPACE = Space(
         ("PAGED", OneOf((0, 1, *PAGES))),
         ("SMS", Between(1, SMS_MAX)),
     ),
-    (("SPLITS", ceil_div(KEYS, attention.SPLIT)), ("FEWEST", tiles(16))),
+    (("SPLITS", ceil_div(KEYS, attention.SPLIT)), ("FEWEST", tiles(16)), ("LARGE", tiles(128))),
     within=tiles(TILE_MIN) <= GRID_MAX,
 )
 CAUSAL, CAPPED, BIAS_F32 = 1, 2, 4
@@ -283,6 +286,10 @@ class AttentionSpec(Attends):
         part = "" if self.part == "whole" else f"{self.part}_"
         return f"{part}{self.form}_{self.rows}"
 
+    @property
+    def threads(self) -> int:
+        return JOINED * WARP if self.part == "join" else super().threads
+
     # -- what a CTA has ---------------------------------------------------------------------
     @property
     def block(self) -> int:
@@ -331,24 +338,32 @@ class AttentionSpec(Attends):
 
     # -- where it is right ------------------------------------------------------------------
     @property
+    def items(self) -> Expr:
+        """Tiles of rows, with all keys or a split each; a CTA's rows of tiles ("join")."""
+        each: dict[str, Expr | int] = {"split": SPLITS, "join": self.rows // JOINED}
+        return tiles(self.rows) * each.get(self.part, 1)
+
+    @property
     def grid(self) -> Expr:
-        return tiles(self.rows) * (SPLITS if self.part == "split" else 1)
+        return self.items
 
     def workload(self, dtype: Hashable) -> Workload:
         return Workload(self.against(KEYS), self.multiplier)
 
     @property
     def scratch(self) -> Mapping[str, Expr]:
-        if self.part == "whole":
-            return MappingProxyType({})
-        held = tiles(self.rows) * SPLITS * minimum(ROWS, self.rows)
-        return MappingProxyType({"partial": held * (WIDTH + 4) * 4})
+        return MappingProxyType({} if self.part == "whole" else {"partial": self.partial * 4})
+
+    @property
+    def partial(self) -> Expr:
+        """Numbers, in f32, that are the sums of all splits."""
+        return tiles(self.rows) * SPLITS * minimum(ROWS, self.rows) * (WIDTH + 4)
 
     @property
     def requires(self) -> Expr:
         if self.part == "whole":
             return self.grid <= GRID_MAX
-        return all_of((self.grid <= GRID_MAX, self.scratch["partial"] <= WORKSPACE_MAX))
+        return all_of((self.grid <= GRID_MAX, self.partial <= WORKSPACE_MAX // 4))
 
     @property
     def expects(self) -> tuple[Expect, ...]:
@@ -525,8 +540,8 @@ class Brought(Attends):
 @dataclass(frozen=True)
 class HopperSpec(Brought, AttentionSpec):
     """By wgmma and the copy engine: warpgroups have 64 rows each; keys and values are brought.
-    There are as many CTAs as SMs, and each takes one tile of rows after another. Keys do not lie
-    in pages.
+    There are as many CTAs as SMs, and each takes one tile of rows after another, with all keys
+    ("whole") or a split ("split"). Keys do not lie in pages.
     """
 
     warps: int = 8
@@ -535,6 +550,7 @@ class HopperSpec(Brought, AttentionSpec):
     registers: int = 240
 
     family: ClassVar[str] = "attention_wgmma"
+    parts: ClassVar[tuple[str, ...]] = ("whole", "split")
     paged: ClassVar[bool] = False
     """Whether keys lie in pages."""
     meanings: ClassVar[Mapping[str, str]] = {
@@ -545,7 +561,6 @@ class HopperSpec(Brought, AttentionSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         check(self.warps % 4 == 0, self.name, "warps of whole warpgroups", self.warps, 4)
-        check(self.part == "whole", self.name, "part", self.part, "whole")
 
     @property
     def template(self) -> str:  # type: ignore[override]
@@ -585,7 +600,7 @@ class HopperSpec(Brought, AttentionSpec):
     @property
     def barriers_at(self) -> int:
         """Where the mbarriers are."""
-        return self.rows_at + self.warps * 16 * ROW
+        return self.rows_at + self.warps * self.noted
 
     @property
     def rows_at(self) -> int:
@@ -593,12 +608,18 @@ class HopperSpec(Brought, AttentionSpec):
         return self.totals_at + self.warps * self.room
 
     @property
+    def noted(self) -> int:
+        """Bytes of that, of a warp."""
+        return 16 * ROW if self.part == "whole" else 0
+
+    @property
     def slots(self) -> int:
         return 2 if self.consumers == 1 else 1
 
     @property
     def kept(self) -> bool:  # type: ignore[override]
-        return self.width > (ALONE_MAX if self.consumers == 1 else TOTALS_MAX * 8 // self.warps)
+        most = ALONE_MAX if self.consumers == 1 else TOTALS_MAX * 8 // self.warps
+        return self.part == "whole" and self.width > most
 
     @property
     def out(self) -> int:
@@ -609,11 +630,11 @@ class HopperSpec(Brought, AttentionSpec):
     @property
     def room(self) -> int:
         """Bytes of a warp: for sums of the splits before, then for results."""
-        return 16 * self.out * 4
+        return 16 * self.out * 4 if self.part == "whole" else 0
 
     @property
     def stages(self) -> int:
-        held = self.tiles[0].bytes + self.warps * (self.room + 16 * ROW)
+        held = self.tiles[0].bytes + self.warps * (self.room + self.noted)
         held += (16 + 4 * self.warps) * STAGES_MAX + self.consumers * 2 * PLACE
         return min(STAGES_MAX, ((self.budget << 10) - held) // self.stage)
 
@@ -633,13 +654,15 @@ class HopperSpec(Brought, AttentionSpec):
 
     @property
     def grid(self) -> Expr:
-        return minimum(tiles(self.rows), SMS * self.slots)
+        return minimum(self.items, SMS * self.slots)
 
     @property
     def requires(self) -> Expr:
         paged = PAGED >= min(PAGES) if self.paged else PAGED.eq(0)
-        ctas = tiles(self.rows) + SMS * self.slots
-        fits = ctas <= GRID_MAX, self.scratch["kept"] <= WORKSPACE_MAX
+        ctas = self.items + SMS * self.slots
+        kept = self.scratch.get("kept")
+        room = self.partial <= WORKSPACE_MAX // 4 if kept is None else kept <= WORKSPACE_MAX
+        fits = ctas <= GRID_MAX, room
         # Where threads have no registers for more sums of values.
         most = {1: WIDE_MAX, 3: TOTALS_MAX}.get(self.consumers)
         held = () if most is None else (WIDTH <= most,)
@@ -647,13 +670,15 @@ class HopperSpec(Brought, AttentionSpec):
 
     @property
     def scratch(self) -> Mapping[str, Expr]:
+        if self.part == "split":
+            return super().scratch
         several = SPLITS > 1 if self.kept else (WIDTH > TOTALS_MAX) & (SPLITS > 1)
         of_sm = self.slots * self.rows * 4
         return MappingProxyType({"kept": select(several, SMS * of_sm * WIDTH, 0)})
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        found = "round * gridDim.x", tiles(self.rows) + SMS * self.slots, INDEX_MAX
+        found = "round * gridDim.x", self.items + SMS * self.slots, INDEX_MAX
         return (*super().index_bounds, found)
 
     @property
@@ -663,7 +688,8 @@ class HopperSpec(Brought, AttentionSpec):
     @property
     def abi(self) -> Abi:
         found = list(super().abi.params)
-        found.insert([p.kind for p in found].index("i64"), ptr("kept", "float*"))
+        if self.part == "whole":
+            found.insert([p.kind for p in found].index("i64"), ptr("kept", "float*"))
         k, v = self.tiles[1:]
         each = pages_map if self.paged else keys_map
         maps = (each("k", k.box, k.swizzle), each("v", v.box, v.swizzle))

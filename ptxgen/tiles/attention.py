@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from ptxgen.expr import TRUE, Expr, ceil_div
+from ptxgen.expr import TRUE, ceil_div
 from ptxgen.numerics.attention import ATTENTION
 from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.spec import Key, Route, RouteTable
@@ -15,6 +16,7 @@ from ptxgen.spec.attention import (
     EXTRA,
     FEWEST,
     KEYS,
+    LARGE,
     ROWS,
     SMS,
     SPACE,
@@ -39,8 +41,9 @@ ONE_KEYS_MAX = 512
 """The most keys for which it is chosen, if it has more tiles than there are SMs."""
 BRIEF_ROWS = 64
 """The most rows that warps share by 16 where keys are that few."""
-BY_SPLITS = 4
-"""Times as long as Hopper's kernels the others take, which have a split a CTA."""
+FEWER_ROUNDS = 3, 4
+"""Rounds of Hopper's CTAs that have a split, to those of CTAs that have all keys, below which they
+are done sooner: their sums have to be stored, read and joined."""
 THREE_MAX = 96
 """The largest head dimension for which these have registers."""
 
@@ -85,16 +88,29 @@ def _decode(dtype: str) -> list[Route]:
     return [*clusters, *splits, *wholes]
 
 
-def _hopper(kind: type[HopperSpec], dtype: str, sooner: Expr) -> list[Route]:
+def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
     """Three warpgroups where a thread's sums of values leave them room, and SMs enough to do; one
-    where keys or tiles are few.
+    where keys or tiles are few. Of few tiles and many keys a CTA has a split.
     """
     one, two, three = (kind(dtype=dtype, **how) for how in (ONE, {}, THREE))
-    several = (DEPTH <= THREE_MAX) & (WIDTH <= THREE_MAX) & (tiles(two.rows) > SMS)
+    of_one, of_two = (replace(spec, part="split") for spec in (one, two))
+    several = (DEPTH <= THREE_MAX) & (WIDTH <= THREE_MAX) & (LARGE > SMS)
     short = (WIDTH <= WIDE_MAX) & ((KEYS <= ONE_KEYS_MAX) | (tiles(one.rows) <= SMS))
-    many = sooner & (two.rows // 2 < ROWS)
+    many = two.rows // 2 < ROWS
+    # Rounds of CTAs, a split each; those that have all keys have one after the other.
+    split, whole = ceil_div(LARGE * SPLITS, SMS), ceil_div(LARGE, SMS) * SPLITS
+    fewer, than = FEWER_ROUNDS
+    sooner = (LARGE < SMS * 2) & ~several & (split * than < whole * fewer)
+    alone = (WIDTH <= WIDE_MAX) & (of_one.items <= SMS)
     why = f"Hopper: wgmma, the copy engine{', of pages' if two.paged else ''}"
+    joins = {
+        s: AttentionSpec(warps=s.warps, budget=SMALL, part="join", dtype=dtype)
+        for s in (of_one, of_two)
+    }
+    of_split = f"{why}, few rows, many keys: a CTA has a split"
     return [
+        Route((of_one, joins[of_one]), (one.rows // 2 < ROWS) & sooner & alone, of_split),
+        Route((of_two, joins[of_two]), many & sooner, of_split),
         Route((three,), many & (three.rows // 2 < ROWS) & several, f"{why}: three warpgroups"),
         Route((one,), many & short, f"{why}: one warpgroup"),
         Route((two,), many, why),
@@ -118,9 +134,7 @@ def _table(
         wanted = TRUE if (warps, budget) == ctas[-1] else whole.rows // 2 < ROWS
         few = wanted & (SPLITS > 1) & (whole.grid < SMS * 2)
         if half and (warps, budget) == ctas[0]:
-            # CTAs that have a split each come in rounds, and take longer.
-            sooner = SPLITS <= ceil_div(split.grid, SMS * 2) * BY_SPLITS
-            routes += [r for kind in (HopperSpec, PagedSpec) for r in _hopper(kind, dtype, sooner)]
+            routes += [r for kind in (HopperSpec, PagedSpec) for r in _hopper(kind, dtype)]
         routes.append(Route((split, join), few, "few rows, many keys: a CTA has a split"))
         routes.append(Route((whole,), wanted, "a CTA has all keys"))
     return RouteTable(SPACE, tuple(routes), (dtype,), opened=True, pinned=lambda: pinned)

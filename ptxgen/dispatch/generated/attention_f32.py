@@ -17,13 +17,13 @@ def candidates(
     # 0: few rows, many keys: a CTA has a split
     if (
         (-(-rows // 32) + extra) * pairs * splits <= 2147483647
-        and (-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) * 4 <= 268435456
-        and (-(-rows // 32) + extra) * pairs * 1 <= 2147483647 and splits > 1
+        and (-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) <= 67108864
+        and (-(-rows // 32) + extra) * pairs * 2 <= 2147483647 and splits > 1
         and (-(-rows // 32) + extra) * pairs * 1 < sms * 2
     ):
         choice = Choice(
             0, ("attention_split_f32_128_32_37db13", "attention_join_f32_128_32_4af88b"),
-            ((-(-rows // 32) + extra) * pairs * splits, (-(-rows // 32) + extra) * pairs * 1),
+            ((-(-rows // 32) + extra) * pairs * splits, (-(-rows // 32) + extra) * pairs * 2),
             ((-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)

@@ -20,6 +20,7 @@ def candidates(
     """What can serve a problem, with predicted times."""
     splits = -(-keys // 1024)
     fewest = (-(-rows // 16) + extra) * pairs
+    large = (-(-rows // 128) + extra) * pairs
     # 0: fewest rows: 4 CTAs share 16
     if (
         arch in SOME_0 and depth <= 128 and width <= 128 and splits == 1
@@ -37,7 +38,7 @@ def candidates(
     if (
         arch in SOME_0 and depth <= 128 and width <= 128
         and (-(-rows // 16) + extra) * pairs * splits * 4 <= 2147483647
-        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4 <= 268435456
+        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
         and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16)
         and keys > 128 and splits > 1 and (-(-rows // 16) + extra) * pairs * splits * 4 <= sms
     ):
@@ -69,7 +70,7 @@ def candidates(
     if (
         arch in SOME_0 and depth <= 256 and width <= 256
         and (-(-rows // 16) + extra) * pairs * splits * 8 <= 2147483647
-        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4 <= 268435456
+        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
         and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16)
         and keys > 128 and splits > 1 and (-(-rows // 16) + extra) * pairs * splits * 8 <= sms
     ):
@@ -87,7 +88,7 @@ def candidates(
     # 4: few rows: 8 warps share 16, a CTA has a split
     if (
         arch in SOME_1 and (-(-rows // 16) + extra) * pairs * splits <= 2147483647
-        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4 <= 268435456
+        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
         and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
         and (rows <= 16 or rows < extra * 16 or (rows <= 64 and keys <= 512)) and splits > 1
         and (
@@ -111,7 +112,7 @@ def candidates(
     # 5: few rows: 4 warps share 16, a CTA has a split
     if (
         (-(-rows // 16) + extra) * pairs * splits <= 2147483647
-        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4 <= 268435456
+        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
         and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
         and (rows <= 16 or rows < extra * 16 or (rows <= 64 and keys <= 512)) and splits > 1
         and (
@@ -155,131 +156,206 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 8: Hopper: wgmma, the copy engine: three warpgroups
-    if (
-        arch in SOME_2 and paged == 0 and width <= 128
-        and (-(-rows // 192) + extra) * pairs + sms * 1 <= 2147483647
-        and (sms * 768 * width if splits > 1 else 0) <= 268435456
-        and splits <= -(-((-(-rows // 64) + extra) * pairs * splits) // (sms * 2)) * 4 and rows > 64
-        and rows > 96 and depth <= 96 and width <= 96 and sms < (-(-rows // 128) + extra) * pairs
-    ):
-        choice = Choice(
-            8, ("attention_wgmma_bf16_128_192_5acc67",),
-            (min((-(-rows // 192) + extra) * pairs, sms * 1),),
-            (sms * 768 * width if splits > 1 else 0,),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 9: Hopper: wgmma, the copy engine: one warpgroup
+    # 8: Hopper: wgmma, the copy engine, few rows, many keys: a CTA has a split
     if (
         arch in SOME_2 and paged == 0 and width <= 192
-        and (-(-rows // 64) + extra) * pairs + sms * 2 <= 2147483647
-        and (sms * 512 * width if splits > 1 else 0) <= 268435456
-        and splits <= -(-((-(-rows // 64) + extra) * pairs * splits) // (sms * 2)) * 4 and rows > 64
-        and (keys <= 512 or (-(-rows // 64) + extra) * pairs <= sms)
+        and (-(-rows // 64) + extra) * pairs * splits + sms * 2 <= 2147483647
+        and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
+        and (-(-rows // 64) + extra) * pairs * 4 <= 2147483647 and rows > 32 and large < sms * 2
+        and not (depth <= 96 and width <= 96 and sms < large)
+        and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
+        and (-(-rows // 64) + extra) * pairs * splits <= sms
     ):
         choice = Choice(
-            9, ("attention_wgmma_bf16_128_64_4ae334",),
-            (min((-(-rows // 64) + extra) * pairs, sms * 2),),
-            (sms * 512 * width if splits > 1 else 0,),
+            8, ("attention_wgmma_split_bf16_128_64_83d738", "attention_join_bf16_128_64_836a3b"),
+            (
+                min((-(-rows // 64) + extra) * pairs * splits, sms * 2),
+                (-(-rows // 64) + extra) * pairs * 4,
+            ), ((-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
-    # 10: Hopper: wgmma, the copy engine
+    # 9: Hopper: wgmma, the copy engine, few rows, many keys: a CTA has a split
     if (
-        arch in SOME_2 and paged == 0 and (-(-rows // 128) + extra) * pairs + sms * 1 <= 2147483647
-        and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456
-        and splits <= -(-((-(-rows // 64) + extra) * pairs * splits) // (sms * 2)) * 4 and rows > 64
+        arch in SOME_2 and paged == 0
+        and (-(-rows // 128) + extra) * pairs * splits + sms * 1 <= 2147483647
+        and (-(-rows // 128) + extra) * pairs * splits * min(rows, 128) * (width + 4) <= 67108864
+        and (-(-rows // 128) + extra) * pairs * 8 <= 2147483647 and rows > 64 and large < sms * 2
+        and not (depth <= 96 and width <= 96 and sms < large)
+        and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
     ):
         choice = Choice(
-            10, ("attention_wgmma_bf16_128_128_3bcc72",),
-            (min((-(-rows // 128) + extra) * pairs, sms * 1),),
-            (sms * 512 * width if width > 128 and splits > 1 else 0,),
+            9, ("attention_wgmma_split_bf16_128_128_bc0f9b", "attention_join_bf16_128_128_113fa1"),
+            (
+                min((-(-rows // 128) + extra) * pairs * splits, sms * 1),
+                (-(-rows // 128) + extra) * pairs * 8,
+            ), ((-(-rows // 128) + extra) * pairs * splits * min(rows, 128) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
-    # 11: Hopper: wgmma, the copy engine, of pages: three warpgroups
+    # 10: Hopper: wgmma, the copy engine: three warpgroups
     if (
-        arch in SOME_2 and paged >= 16 and width <= 128
-        and (-(-rows // 192) + extra) * pairs + sms * 1 <= 2147483647
-        and (sms * 768 * width if splits > 1 else 0) <= 268435456
-        and splits <= -(-((-(-rows // 64) + extra) * pairs * splits) // (sms * 2)) * 4 and rows > 64
-        and rows > 96 and depth <= 96 and width <= 96 and sms < (-(-rows // 128) + extra) * pairs
+        arch in SOME_2 and paged == 0 and width <= 128
+        and (-(-rows // 192) + extra) * pairs * 1 + sms * 1 <= 2147483647
+        and (sms * 768 * width if splits > 1 else 0) <= 268435456 and rows > 64 and rows > 96
+        and depth <= 96 and width <= 96 and sms < large
     ):
         choice = Choice(
-            11, ("attention_wgmma_paged_bf16_128_192_4ab821",),
-            (min((-(-rows // 192) + extra) * pairs, sms * 1),),
+            10, ("attention_wgmma_bf16_128_192_5acc67",),
+            (min((-(-rows // 192) + extra) * pairs * 1, sms * 1),),
             (sms * 768 * width if splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 12: Hopper: wgmma, the copy engine, of pages: one warpgroup
+    # 11: Hopper: wgmma, the copy engine: one warpgroup
     if (
-        arch in SOME_2 and paged >= 16 and width <= 192
-        and (-(-rows // 64) + extra) * pairs + sms * 2 <= 2147483647
-        and (sms * 512 * width if splits > 1 else 0) <= 268435456
-        and splits <= -(-((-(-rows // 64) + extra) * pairs * splits) // (sms * 2)) * 4 and rows > 64
+        arch in SOME_2 and paged == 0 and width <= 192
+        and (-(-rows // 64) + extra) * pairs * 1 + sms * 2 <= 2147483647
+        and (sms * 512 * width if splits > 1 else 0) <= 268435456 and rows > 64
         and (keys <= 512 or (-(-rows // 64) + extra) * pairs <= sms)
     ):
         choice = Choice(
-            12, ("attention_wgmma_paged_bf16_128_64_dff69f",),
-            (min((-(-rows // 64) + extra) * pairs, sms * 2),),
+            11, ("attention_wgmma_bf16_128_64_4ae334",),
+            (min((-(-rows // 64) + extra) * pairs * 1, sms * 2),),
             (sms * 512 * width if splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 13: Hopper: wgmma, the copy engine, of pages
+    # 12: Hopper: wgmma, the copy engine
     if (
-        arch in SOME_2 and paged >= 16 and (-(-rows // 128) + extra) * pairs + sms * 1 <= 2147483647
-        and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456
-        and splits <= -(-((-(-rows // 64) + extra) * pairs * splits) // (sms * 2)) * 4 and rows > 64
+        arch in SOME_2 and paged == 0
+        and (-(-rows // 128) + extra) * pairs * 1 + sms * 1 <= 2147483647
+        and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
     ):
         choice = Choice(
-            13, ("attention_wgmma_paged_bf16_128_128_dffcad",),
-            (min((-(-rows // 128) + extra) * pairs, sms * 1),),
+            12, ("attention_wgmma_bf16_128_128_3bcc72",),
+            (min((-(-rows // 128) + extra) * pairs * 1, sms * 1),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 14: few rows, many keys: a CTA has a split
+    # 13: Hopper: wgmma, the copy engine, of pages, few rows, many keys: a CTA has a split
+    if (
+        arch in SOME_2 and paged >= 16 and width <= 192
+        and (-(-rows // 64) + extra) * pairs * splits + sms * 2 <= 2147483647
+        and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
+        and (-(-rows // 64) + extra) * pairs * 4 <= 2147483647 and rows > 32 and large < sms * 2
+        and not (depth <= 96 and width <= 96 and sms < large)
+        and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
+        and (-(-rows // 64) + extra) * pairs * splits <= sms
+    ):
+        choice = Choice(
+            13,
+            ("attention_wgmma_paged_split_bf16_128_64_b79ece", "attention_join_bf16_128_64_836a3b"),
+            (
+                min((-(-rows // 64) + extra) * pairs * splits, sms * 2),
+                (-(-rows // 64) + extra) * pairs * 4,
+            ), ((-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) * 4,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 14: Hopper: wgmma, the copy engine, of pages, few rows, many keys: a CTA has a split
+    if (
+        arch in SOME_2 and paged >= 16
+        and (-(-rows // 128) + extra) * pairs * splits + sms * 1 <= 2147483647
+        and (-(-rows // 128) + extra) * pairs * splits * min(rows, 128) * (width + 4) <= 67108864
+        and (-(-rows // 128) + extra) * pairs * 8 <= 2147483647 and rows > 64 and large < sms * 2
+        and not (depth <= 96 and width <= 96 and sms < large)
+        and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
+    ):
+        choice = Choice(
+            14,
+            (
+                "attention_wgmma_paged_split_bf16_128_128_2af111",
+                "attention_join_bf16_128_128_113fa1",
+            ),
+            (
+                min((-(-rows // 128) + extra) * pairs * splits, sms * 1),
+                (-(-rows // 128) + extra) * pairs * 8,
+            ), ((-(-rows // 128) + extra) * pairs * splits * min(rows, 128) * (width + 4) * 4,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 15: Hopper: wgmma, the copy engine, of pages: three warpgroups
+    if (
+        arch in SOME_2 and paged >= 16 and width <= 128
+        and (-(-rows // 192) + extra) * pairs * 1 + sms * 1 <= 2147483647
+        and (sms * 768 * width if splits > 1 else 0) <= 268435456 and rows > 64 and rows > 96
+        and depth <= 96 and width <= 96 and sms < large
+    ):
+        choice = Choice(
+            15, ("attention_wgmma_paged_bf16_128_192_4ab821",),
+            (min((-(-rows // 192) + extra) * pairs * 1, sms * 1),),
+            (sms * 768 * width if splits > 1 else 0,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 16: Hopper: wgmma, the copy engine, of pages: one warpgroup
+    if (
+        arch in SOME_2 and paged >= 16 and width <= 192
+        and (-(-rows // 64) + extra) * pairs * 1 + sms * 2 <= 2147483647
+        and (sms * 512 * width if splits > 1 else 0) <= 268435456 and rows > 64
+        and (keys <= 512 or (-(-rows // 64) + extra) * pairs <= sms)
+    ):
+        choice = Choice(
+            16, ("attention_wgmma_paged_bf16_128_64_dff69f",),
+            (min((-(-rows // 64) + extra) * pairs * 1, sms * 2),),
+            (sms * 512 * width if splits > 1 else 0,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 17: Hopper: wgmma, the copy engine, of pages
+    if (
+        arch in SOME_2 and paged >= 16
+        and (-(-rows // 128) + extra) * pairs * 1 + sms * 1 <= 2147483647
+        and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
+    ):
+        choice = Choice(
+            17, ("attention_wgmma_paged_bf16_128_128_dffcad",),
+            (min((-(-rows // 128) + extra) * pairs * 1, sms * 1),),
+            (sms * 512 * width if width > 128 and splits > 1 else 0,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 18: few rows, many keys: a CTA has a split
     if (
         (-(-rows // 64) + extra) * pairs * splits <= 2147483647
-        and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) * 4 <= 268435456
-        and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647 and rows > 32 and splits > 1
+        and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
+        and (-(-rows // 64) + extra) * pairs * 4 <= 2147483647 and rows > 32 and splits > 1
         and (-(-rows // 64) + extra) * pairs * 1 < sms * 2
     ):
         choice = Choice(
-            14, ("attention_split_bf16_128_64_ef2e14", "attention_join_bf16_128_64_836a3b"),
-            ((-(-rows // 64) + extra) * pairs * splits, (-(-rows // 64) + extra) * pairs * 1),
+            18, ("attention_split_bf16_128_64_ef2e14", "attention_join_bf16_128_64_836a3b"),
+            ((-(-rows // 64) + extra) * pairs * splits, (-(-rows // 64) + extra) * pairs * 4),
             ((-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
-    # 15: a CTA has all keys
+    # 19: a CTA has all keys
     if arch in SOME_3 and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647 and rows > 32:
         choice = Choice(
-            15, ("attention_bf16_128_64_79653b",), ((-(-rows // 64) + extra) * pairs * 1,), (),
+            19, ("attention_bf16_128_64_79653b",), ((-(-rows // 64) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 16: few rows, many keys: a CTA has a split
+    # 20: few rows, many keys: a CTA has a split
     if (
         (-(-rows // 32) + extra) * pairs * splits <= 2147483647
-        and (-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) * 4 <= 268435456
-        and (-(-rows // 32) + extra) * pairs * 1 <= 2147483647 and splits > 1
+        and (-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) <= 67108864
+        and (-(-rows // 32) + extra) * pairs * 2 <= 2147483647 and splits > 1
         and (-(-rows // 32) + extra) * pairs * 1 < sms * 2
     ):
         choice = Choice(
-            16, ("attention_split_bf16_128_32_daf63b", "attention_join_bf16_128_32_b970d3"),
-            ((-(-rows // 32) + extra) * pairs * splits, (-(-rows // 32) + extra) * pairs * 1),
+            20, ("attention_split_bf16_128_32_daf63b", "attention_join_bf16_128_32_b970d3"),
+            ((-(-rows // 32) + extra) * pairs * splits, (-(-rows // 32) + extra) * pairs * 2),
             ((-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
-    # 17: a CTA has all keys
+    # 21: a CTA has all keys
     if (-(-rows // 32) + extra) * pairs * 1 <= 2147483647:
         choice = Choice(
-            17, ("attention_bf16_128_32_0f74e3",), ((-(-rows // 32) + extra) * pairs * 1,), (),
+            21, ("attention_bf16_128_32_0f74e3",), ((-(-rows // 32) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return

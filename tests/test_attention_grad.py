@@ -19,15 +19,20 @@ from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec.attention import Form
 from ptxgen.spec.attention_grad import HopperGradSpec
 from ptxgen.tiles import TABLES
-from ptxgen.tiles.attention_grad import kernels, key
+from ptxgen.tiles.attention_grad import ONE, kernels, key
 
 f32 = np.float32
 
 
 @functools.cache
-def device():
-    """One that decodes each kernel once."""
-    return CpuDevice()
+def device(compute=(10, 0)):
+    """One that decodes each kernel once; after Hopper, unless that is said."""
+    made = CpuDevice()
+    made.compute = compute
+    return made
+
+
+HOPPER = 9, 0
 
 
 @pytest.fixture(autouse=True)
@@ -139,7 +144,7 @@ def test_bits_of_layouts_and_lengths():
 
 
 # -- Hopper's kernels ---------------------------------------------------------------------------
-def on_hopper(do, q, k, v, **how):
+def on_hopper(do, q, k, v, shape=ONE, **how):
     """The gradients by Hopper's kernels, which have the bits of the oracle."""
     dtype = {"bfloat16": "bf16", "float16": "f16"}[q.dtype.name]
     heads = (-(-x.shape[-1] // 16) * 16 for x in (q, v))
@@ -147,8 +152,9 @@ def on_hopper(do, q, k, v, **how):
     o, lse = reference.attention(q, k, v, return_lse=True, **how)
     expected = reference.attention_grad(do, q, k, v, o, lse, **how)
     for part in kernels(form.head, form.head_v):
-        kernel = HopperGradSpec(part).of(form).name
-        got = ptxgen.attention_grad(do, q, k, v, o, lse, kernel=kernel, **how)
+        kernel = HopperGradSpec(part, **shape).of(form).name
+        with ptxgen.use_device(device(HOPPER)):
+            got = ptxgen.attention_grad(do, q, k, v, o, lse, kernel=kernel, **how)
         for name, one, other in zip(("dq", "dk", "dv"), got, expected, strict=True):
             if name in part or name[1:] in part:
                 same_bits(one, other, what=f"{kernel} {name} {how}")
@@ -156,27 +162,29 @@ def on_hopper(do, q, k, v, **how):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "sizes"),
+    ("dtype", "sizes", "shape"),
     [
-        ("bf16", (1, 4, 2, 40, 300, 64)),
-        ("bf16", (1, 2, 2, 35, 200, 128)),
-        ("bf16", (1, 7, 1, 30, 100, 36, 20)),
-        pytest.param("bf16", (1, 2, 1, 150, 270, 128, 64), marks=pytest.mark.long),
-        pytest.param("f16", (2, 6, 2, 70, 70, 96), marks=pytest.mark.long),
-        pytest.param("f16", (1, 40, 1, 20, 60, 80), marks=pytest.mark.long),
-        pytest.param("bf16", (1, 128, 1, 3, 40, 64), marks=pytest.mark.long),
-        pytest.param("bf16", (1, 1, 1, 70, 90, 256), marks=pytest.mark.long),
-        pytest.param("f16", (1, 3, 1, 70, 140, 192), marks=pytest.mark.long),
-        pytest.param("bf16", (1, 5, 1, 66, 200, 192, 128), marks=pytest.mark.long),
-        pytest.param("bf16", (1, 2, 2, 130, 135, 208, 48), marks=pytest.mark.long),
+        ("bf16", (1, 4, 2, 40, 300, 64), {}),
+        ("bf16", (1, 2, 2, 35, 200, 128), ONE),
+        ("bf16", (1, 7, 1, 30, 100, 36, 20), {}),
+        pytest.param("bf16", (1, 2, 2, 35, 200, 128), {}, marks=pytest.mark.long),
+        pytest.param("bf16", (1, 2, 1, 150, 270, 128, 64), {}, marks=pytest.mark.long),
+        pytest.param("f16", (2, 6, 2, 70, 70, 96), {}, marks=pytest.mark.long),
+        pytest.param("f16", (1, 40, 1, 20, 60, 80), ONE, marks=pytest.mark.long),
+        pytest.param("bf16", (1, 128, 1, 3, 40, 64), ONE, marks=pytest.mark.long),
+        pytest.param("bf16", (1, 1, 1, 70, 90, 256), {}, marks=pytest.mark.long),
+        pytest.param("f16", (1, 3, 1, 70, 140, 192), {}, marks=pytest.mark.long),
+        pytest.param("f16", (1, 3, 1, 70, 140, 192), ONE, marks=pytest.mark.long),
+        pytest.param("bf16", (1, 5, 1, 66, 200, 192, 128), ONE, marks=pytest.mark.long),
+        pytest.param("bf16", (1, 2, 2, 130, 135, 208, 48), {}, marks=pytest.mark.long),
     ],
     ids=str,
 )
-def test_bits_on_hopper(dtype, sizes):
+def test_bits_on_hopper(dtype, sizes, shape):
     """Heads that share keys, in one part and in several; queries of several blocks."""
     given = draw(dtype, *shapes(*sizes))
     for how in ({"causal": True}, {}, {"causal": True, "window": 20}, {"window": 37}):
-        on_hopper(*given, **how)
+        on_hopper(*given, shape, **how)
 
 
 def test_lengths_and_layouts_on_hopper():
@@ -197,37 +205,37 @@ def test_lengths_and_layouts_on_hopper():
 
 
 @pytest.mark.parametrize(
-    ("dtype", "head"),
+    ("dtype", "head", "shape"),
     [
-        ("bf16", 64),
-        pytest.param("f16", 64, marks=pytest.mark.long),
-        pytest.param("bf16", 256, marks=pytest.mark.long),
+        ("bf16", 64, ONE),
+        pytest.param("f16", 64, {}, marks=pytest.mark.long),
+        pytest.param("bf16", 256, {}, marks=pytest.mark.long),
     ],
 )
-def test_what_is_not_seen_on_hopper(dtype, head):
+def test_what_is_not_seen_on_hopper(dtype, head, shape):
     """What is no number does not reach who does not see it: keys, values, queries, gradients."""
     given = draw(dtype, *shapes(1, 2, 1, 20, 150, head))
-    clean = on_hopper(*given, causal=True)
+    clean = on_hopper(*given, shape, causal=True)
     do, q, k, v = (x.copy() for x in given)
     v[0, 0, 140, 3], k[0, 0, 149, 5] = np.nan, np.inf
-    found = on_hopper(given[0], given[1], k, v, causal=True)
+    found = on_hopper(given[0], given[1], k, v, shape, causal=True)
     same_bits(found[0][:, :, :9], clean[0][:, :, :9])
     assert np.isnan(found[0][:, :, 19]).all()
     q[0, 1, 7, 2] = np.nan
     do[0, 1, 7, 2], do[0, 0, 3, 1] = np.inf, -np.inf
     for one, other in ((given[0], q), (do, given[1])):
-        found = on_hopper(one, other, *given[2:], causal=True)
+        found = on_hopper(one, other, *given[2:], shape, causal=True)
         for one, other in zip(found[1:], clean[1:], strict=True):
             same_bits(one[..., 138:, :], other[..., 138:, :])
         assert np.isnan(found[1][..., :138, :]).any(-1).all()
     by = 1e3 if dtype == "f16" else 1e18
-    on_hopper(do, (q * by).astype(q.dtype), (k * by).astype(k.dtype), v)
+    on_hopper(do, (q * by).astype(q.dtype), (k * by).astype(k.dtype), v, shape)
 
 
 def test_masks_are_left_to_other_kernels():
     do, q, k, v = draw("bf16", *shapes(1, 2, 1, 70, 150, 64))
     name = HopperGradSpec("dq").of(Form("bf16", 64, 64)).name
-    with pytest.raises(OptionError, match="does not serve"):
+    with ptxgen.use_device(device(HOPPER)), pytest.raises(OptionError, match="does not serve"):
         both(do, q, k, v, mask=np.ones((70, 150), bool), kernel=name)
 
 

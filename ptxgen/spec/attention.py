@@ -513,8 +513,8 @@ class Brought(Attends):
 
     @property
     def slots(self) -> int:
-        """CTAs that share an SM."""
-        return 1
+        """CTAs that may share an SM."""
+        return 2 if self.consumers == 1 else 1
 
     @property
     def producer_registers(self) -> int:
@@ -611,10 +611,6 @@ class HopperSpec(Brought, AttentionSpec):
     def noted(self) -> int:
         """Bytes of that, of a warp."""
         return 16 * ROW if self.part == "whole" else 0
-
-    @property
-    def slots(self) -> int:
-        return 2 if self.consumers == 1 else 1
 
     @property
     def kept(self) -> bool:  # type: ignore[override]

@@ -37,6 +37,7 @@ from ptxgen.spec.attention import (
     PANEL,
     ROWS,
     ROWS_MAX,
+    WIDE_MAX,
     WIDTH,
     Attends,
     Brought,
@@ -401,7 +402,9 @@ class HopperGradSpec(Brought, AttentionGradSpec):
     # -- where it is right ------------------------------------------------------------------
     @property
     def requires(self) -> Expr:
-        fits = (DEPTH + WIDTH <= sum(LISTED),) if self.part == "dkdv" else ()
+        fits = [DEPTH + WIDTH <= sum(LISTED)] if self.part == "dkdv" else []
+        if self.consumers == 1:  # whose threads are launched with registers for no wider products
+            fits += [DEPTH <= WIDE_MAX, WIDTH <= WIDE_MAX]
         return all_of((PLAIN.eq(1), *fits, self.grid <= GRID_MAX))
 
     @property

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
 
 from ptxgen.expr import TRUE
 from ptxgen.numerics.attention import ATTENTION_GRAD
 from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.spec import Key, Route, RouteTable
-from ptxgen.spec.attention import LISTED, ROWS, SMS
+from ptxgen.spec.attention import LISTED, ROWS, SMS, WIDE_MAX
 from ptxgen.spec.attention_grad import PARTS, SPACE, AttentionGradSpec, HopperGradSpec
 
 Ctas = tuple[tuple[int, int], ...]
@@ -27,6 +30,8 @@ CTAS: dict[str, dict[str, Ctas]] = {
     },
 }
 """Warps, and KiB of shared memory, of CTAs, the larger first."""
+ONE: Mapping[str, Any] = MappingProxyType({"warps": 4, "registers": 224})
+"""What makes Hopper's kernels those of one warpgroup: of few rows or keys, or for an SM alone."""
 WIDE = 256
 PINNED = {
     part: AttentionGradSpec(part, 64, 64, True, warps=warps, budget=99)
@@ -53,8 +58,12 @@ def _table(part: str, kind: str) -> RouteTable:
     head = WIDE if part in ("dk", "dv") else LISTED[0]
     routes = []
     if kind == "half" and part in HopperGradSpec.parts:
-        most = HopperGradSpec(part, head, head, dtype=dtype, contract=contract)
-        routes.append(Route((most,), most.rows // 2 < ROWS, "Hopper: wgmma, the copy engine"))
+        both = HopperGradSpec(part, head, head, dtype=dtype, contract=contract)
+        narrow = min(head, WIDE_MAX)
+        one = replace(both, head=narrow, head_v=narrow, **ONE)
+        alone = (ROWS <= one.rows) | (one.grid <= SMS)
+        why = "Hopper: wgmma, the copy engine"
+        routes += [Route((one,), alone, f"{why}: one warpgroup"), Route((both,), TRUE, why)]
     for warps, budget in ctas:
         spec = AttentionGradSpec(
             part, head, head, warps=warps, budget=budget, dtype=dtype, contract=contract

@@ -15,28 +15,37 @@ def candidates(
     plain: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    # 0: Hopper: wgmma, the copy engine
+    # 0: Hopper: wgmma, the copy engine: one warpgroup
     if (
-        arch in SOME_0 and plain == 1 and (-(-rows // 128) + extra) * pairs <= 2147483647
-        and rows > 64
+        arch in SOME_0 and plain == 1 and depth <= 192 and width <= 192
+        and (-(-rows // 64) + extra) * pairs <= 2147483647
+        and (rows <= 64 or (-(-rows // 64) + extra) * pairs <= sms)
     ):
         choice = Choice(
-            0, ("attention_grad_wgmma_dv_bf16_256_128_9d6bff",),
+            0, ("attention_grad_wgmma_dv_bf16_192_64_280b70",), ((-(-rows // 64) + extra) * pairs,),
+            (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 1: Hopper: wgmma, the copy engine
+    if arch in SOME_0 and plain == 1 and (-(-rows // 128) + extra) * pairs <= 2147483647:
+        choice = Choice(
+            1, ("attention_grad_wgmma_dv_bf16_256_128_9d6bff",),
             ((-(-rows // 128) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 1: one for each SM
+    # 2: one for each SM
     if (-(-rows // 64) + extra) * pairs <= 2147483647 and sms <= (-(-rows // 64) + extra) * pairs:
         choice = Choice(
-            1, ("attention_grad_dv_bf16_256_64_9ebff0",), ((-(-rows // 64) + extra) * pairs,), (),
+            2, ("attention_grad_dv_bf16_256_64_9ebff0",), ((-(-rows // 64) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 2: small tiles
+    # 3: small tiles
     if (-(-rows // 32) + extra) * pairs <= 2147483647:
         choice = Choice(
-            2, ("attention_grad_dv_bf16_256_32_ec28c6",), ((-(-rows // 32) + extra) * pairs,), (),
+            3, ("attention_grad_dv_bf16_256_32_ec28c6",), ((-(-rows // 32) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return

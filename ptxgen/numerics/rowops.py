@@ -295,10 +295,6 @@ def _attention_weights(x: Node, seen: Node | None, scale: Node | None) -> Node:
     return where(m == -math.inf, 0, e * (1 / e.reduce("sum")))
 
 
-def _attention_delta(dy: Node, y: Node) -> Node:
-    return (dy * y).reduce("sum")
-
-
 def _softmax_backward(dy: Node, y: Node, lengths: Node | None) -> Node:
     of = _first_of(lengths)
     return of((dy - of(dy * y, 0).reduce("sum")) * y, 0)
@@ -693,7 +689,6 @@ TABLE: dict[str, RowOp] = {
             integers=frozenset({"seen"}),
             narrow=True,
         ),
-        RowOp("attention_delta", _attention_delta, _DY_Y, _WIDE),
         _Counted("softmax_backward", _softmax_backward, _DY_Y | _LENGTHS, _BACK),
         _Counted(
             "log_softmax",

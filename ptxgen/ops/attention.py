@@ -122,7 +122,7 @@ COUNTS = ("lengths", "starts", "query_lengths")
 PLACES = ("cu_seqlens", "cu_seqlens_k")
 OF_HEADS = ("sinks", "slopes")
 OF_ROWS = ("lse", "delta")
-COPIED = ("q", "k", "v", "dout")
+COPIED = ("q", "k", "v", "dout", "o")
 
 
 def check_arrays(of: Sizes, arrays: Mapping[str, Any]) -> None:

@@ -58,36 +58,21 @@ def _like(name: str, x: Buffer, shape: tuple[int, ...], dtype: str) -> None:
         )
 
 
-def _even(x: Buffer) -> bool:
-    """Whether its rows are evenly spaced."""
-    return x.strides[-1] == 1 and x.reshaped((x.size // max(1, x.shape[-1]), -1)) is not None
-
-
-def _delta(b: ProgramBuilder, do: Buffer, o: Buffer) -> Buffer:
-    """D of each row, computed in the order in which rows of ``o`` lie."""
-    if b.abstract or not o.size:
-        return b.empty(o.shape[:-1], "float32")
-    turned = not _even(o) and _even(o.moved(-3, -2))
-    views = (b.move(x, -3, -2) if turned else x for x in (do, o))
-    found: Buffer = b.rows("attention_delta", *(x if _even(x) else b.contiguous(x) for x in views))
-    return b.move(found, -2, -1) if turned else found
-
-
 def _oracle(*arrays: Any, **options: Any) -> Any:
     from ptxgen.oracle import attention_grad
 
     return attention_grad.attention_backward(*arrays, **options)
 
 
-@op(public=False, oracle=_oracle, results=("dq", "dk", "dv"))
+@op(public=False, oracle=_oracle, results=("dq", "dk", "dv", "delta"))
 def attention_backward(
     b: ProgramBuilder,
     do: Buffer,
     q: Buffer,
     k: Buffer,
     v: Buffer,
+    o: Buffer,
     lse: Buffer,
-    delta: Buffer,
     *,
     causal: Bool = False,
     window: Window = None,
@@ -106,31 +91,32 @@ def attention_backward(
     out: Out = None,
     kernel: Kernel = None,
 ) -> Any:
-    """The gradients by q, k and v, and by the logits if ``dlogits``, of the logarithms and of D.
-    ``k`` and ``v`` have all leading dimensions.
+    """The gradients by q, k and v, D, and the gradient by the logits if ``dlogits``, of results
+    and logarithms. ``k`` and ``v`` have all leading dimensions.
     """
     arrays: dict[str, Buffer | None] = {
-        **{"q": q, "k": k, "v": v, "dout": do, "lse": lse, "delta": delta},
+        **{"q": q, "k": k, "v": v, "dout": do, "o": o, "lse": lse},
         **{"bias": bias, "mask": mask, "slopes": slopes, "sinks": None, "block_table": None},
         **{"lengths": lengths, "starts": starts, "query_lengths": query_lengths},
         **{"cu_seqlens": cu_seqlens, "cu_seqlens_k": cu_seqlens_k},
     }
     of = sizes_of(arrays, layout)
     check_arrays(of, arrays)
-    _like("do", do, (*q.shape[:-1], of.head_v), q.dtype)
-    for name, x in (("lse", lse), ("delta", delta)):
-        _like(name, x, tuple(q.shape[:-1]), "float32")
+    for name, x in (("do", do), ("o", o)):
+        _like(name, x, (*q.shape[:-1], of.head_v), q.dtype)
+    _like("lse", lse, tuple(q.shape[:-1]), "float32")
     if dlogits and (bias is None or of.packed):
         raise OptionError("dlogits is True; takes a bias, and no cu_seqlens")
-    memory = results(out, 4 if dlogits else 3)
+    memory = results(out, 5 if dlogits else 4)
     named = zip(("dq", "dk", "dv"), (q, k, v), memory, strict=False)
     made = {n: b.result(x.shape, x.dtype, m, n) for n, x, m in named}
+    delta = b.result(q.shape[:-1], "float32", memory[3], "delta")
     logits = None
     if dlogits:
         logits = b.result(
-            (*of.lead, of.heads_q, of.queries, of.keys), "float32", memory[3], "dlogits"
+            (*of.lead, of.heads_q, of.queries, of.keys), "float32", memory[4], "dlogits"
         )
-    found = (*made.values(), logits) if logits is not None else tuple(made.values())
+    found = (*made.values(), delta, *(() if logits is None else (logits,)))
     arrays |= {n: spread(b, n, arrays[n], of) for n in ("mask", "bias")}
     if b.abstract:
         return found
@@ -140,8 +126,8 @@ def attention_backward(
         sums = {n: b.empty((parts(of.group), *made[n].shape), "float32") for n in ("dk", "dv")}
     # Keys may be in no sequence; logits may be unseen.
     unkept = any(x is not None for x in (lengths, starts, cu_seqlens))
-    kept = {"dq": True, "dk": not unkept, "dv": not unkept, "dlogits": False}
-    written = made | sums | ({} if logits is None else {"dlogits": logits})
+    kept = {"dq": True, "delta": True, "dk": not unkept, "dv": not unkept, "dlogits": False}
+    written = made | sums | {"delta": delta} | ({} if logits is None else {"dlogits": logits})
     for name, x in written.items():
         if x.size and (nothing or not kept[name]):
             b.fill(x, 0, out=x)
@@ -160,9 +146,9 @@ def attention_backward(
     ]
     if sums:
         scalars = [(n, int(x) | SUMS if n == "FLAGS" else x) for n, x in scalars]
-    arrays |= {"lse": b.contiguous(lse), "delta": b.contiguous(delta), **made}
+    arrays |= {"lse": b.contiguous(lse), "delta": delta, **made}
     arrays |= {n: x.one(0, 0) for n, x in sums.items()}
-    for name in ("q", "k", "v", "dout", "lse", "delta", "dq", "dk", "dv"):
+    for name in ("q", "k", "v", "dout", "o", "lse", "delta", "dq", "dk", "dv"):
         arrays[name] = flat = flat_of(b, of, name, arrays[name])
         scalars += lies(of, name, flat)
     scalars += [(f"{n.upper()}_PART", sums[n].strides[0] if sums else 0) for n in ("dk", "dv")]
@@ -177,8 +163,8 @@ def attention_backward(
     brought = _brought(arrays["q"]) and _brought(arrays["dout"])
     plain = mask is None and not form.rounded and brought
     for which in kernels(form.head, form.head_v):
-        ours = {"dkdv": {"dk", "dv"}, "dq": {"dq", "dlogits"}}.get(which, {which})
-        left = {*written, "dlogits"} - ours | ({"v", "delta"} if which == "dv" else set())
+        ours = {"dkdv": {"dk", "dv"}, "dq": {"dq", "dlogits", "o"}}.get(which, {which})
+        left = {*made, "dlogits", "o"} - ours | ({"v", "delta"} if which == "dv" else set())
         what = f"attention_grad {which} {form} {of}"
         sizes = _sizes(of, which, form, plain, what)
         problem = partial(Problem, key(which, form.dtype), form, sizes, tuple(scalars), what)
@@ -313,13 +299,12 @@ def attention_grad(
     memory = results(out, 3 + bias_grad + sinks_grad)
     wide = [x if of.packed else b.expand(x, (*of.lead, *x.shape[-3:])) for x in (k, v)]
     whole = tuple(wide[0].shape) == tuple(k.shape) and tuple(wide[1].shape) == tuple(v.shape)
-    delta = _delta(b, do, o)
     found = b.attention_backward(
         do,
         q,
         *wide,
+        o,
         lse,
-        delta,
         causal=causal,
         window=window,
         bias=bias,
@@ -334,15 +319,15 @@ def attention_grad(
         softcap=softcap,
         layout=layout,
         dlogits=bias_grad,
-        out=memory[:3] if whole and not bias_grad and None not in memory[:3] else None,
+        out=(*memory[:3], None) if whole and not bias_grad and None not in memory[:3] else None,
         kernel=kernel,
     )
     given = [b.summed_to(x, y.shape) for x, y in zip(found, (q, k, v), strict=False)]
     if bias_grad:
         assert bias is not None
-        given.append(b.cast(b.summed_to(found[3], bias.shape), bias.dtype))
+        given.append(b.cast(b.summed_to(found[4], bias.shape), bias.dtype))
     if sinks_grad:
-        given.append(_by_sinks(b, of, sinks, lse, delta))
+        given.append(_by_sinks(b, of, sinks, lse, found[3]))
     return tuple(b.delivered(x, m) for x, m in zip(given, memory, strict=True))
 
 

@@ -14,6 +14,7 @@ from ptxgen.oracle.attention import Array, Rows, above, heads_of, kind_of, pairs
 from ptxgen.oracle.dot16 import TERMS
 from ptxgen.oracle.f32 import F32, add, fma, mul
 from ptxgen.oracle.formula import call, stored, widened
+from ptxgen.oracle.rowwise import reduce
 
 _ZERO = np.float32(0)
 _NAN = np.float32(np.nan)
@@ -96,8 +97,8 @@ def attention_backward(
     q: ArrayLike,
     k: ArrayLike,
     v: ArrayLike,
+    o: ArrayLike,
     lse: ArrayLike,
-    delta: ArrayLike,
     *,
     causal: bool = False,
     window: int | None = None,
@@ -115,10 +116,13 @@ def attention_backward(
     dlogits: bool = False,
     arch: str = "sm_90",
 ) -> Any:
-    """The gradients of :func:`ptxgen.attention` by q, k and v, and by the logits if ``dlogits``,
-    of D and the logarithms; ``k`` and ``v`` have all leading dimensions.
+    """The gradients of :func:`ptxgen.attention` by q, k and v, D, and the gradient by the logits if
+    ``dlogits``, of results and logarithms; ``k`` and ``v`` have all leading dimensions.
     """
-    do, q, k, v, lse, delta = (np.asarray(x) for x in (do, q, k, v, lse, delta))
+    do, q, k, v, lse = (np.asarray(x) for x in (do, q, k, v, lse))
+    with np.errstate(all="ignore"):
+        products = np.asarray(do).astype(np.float32) * np.asarray(o).astype(np.float32)
+    delta = reduce("sum", products)[..., 0]
     kind = _, dtype, core, logits = kind_of(q, scale, softcap, (bias, slopes), arch)
     by = np.float32(logits.scale)
     dq, dk, dv = (np.zeros_like(x) for x in (q, k, v))
@@ -168,4 +172,4 @@ def attention_backward(
             to.v[:, head] = stored(add(by_v, _ZERO), dtype)
             if to.mask is not None:
                 to.mask[own] = by_bias.reshape(queries, group, keys).swapaxes(0, 1)
-    return (dq, dk, dv, dbias) if dlogits else (dq, dk, dv)
+    return (dq, dk, dv, delta, dbias) if dlogits else (dq, dk, dv, delta)

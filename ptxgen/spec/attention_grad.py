@@ -214,19 +214,22 @@ class AttentionGradSpec(Attends):
         element = cuda.STORAGE[self.dtype]
         lengths = ("lengths", "starts", "query_lengths", "cu_seqlens", "cu_seqlens_k")
         integers = tuple(ptr(n, "const int*", optional=True) for n in lengths)
-        operands = ("dout", "q", "k") if self.part == "dv" else ("dout", "q", "k", "v")
-        numbers = ("lse",) if self.part == "dv" else ("lse", "delta")
+        operands = ("dout", "q", "k", *(() if self.part == "dv" else ("v",)))
+        operands += ("o",) if self.part == "dq" else ()
         over_rows = self.part != "dq"
+        numbers = ("lse",) if self.part == "dv" else ("lse", "delta")
         made = ("dk", "dv") if self.part == "dkdv" else (self.part,)
         logits = self.part == "dq" and self.rounded
         reads = (
             *(ptr(n, f"const {element}*") for n in operands),
-            *(ptr(n, "const float*") for n in numbers),
+            *(ptr(n, "const float*") for n in numbers if over_rows or n == "lse"),
             ptr("bias", "const void*", optional=True),
             ptr("mask", "const unsigned char*", optional=True),
             ptr("slopes", "const float*", optional=True),
         )
         writes = tuple(ptr(n, "void*" if over_rows else f"{element}*") for n in made)
+        if not over_rows:
+            writes += (ptr("delta", "float*"),)
         if logits:
             writes += (ptr("dlogits", "float*", optional=True),)
         taken = (

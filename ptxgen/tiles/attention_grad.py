@@ -46,10 +46,10 @@ def key(part: str, dtype: str) -> Key:
 
 
 def kernels(head: int, head_v: int) -> tuple[str, ...]:
-    """The kernels that compute all gradients: sums for keys and values together, if a lane has
-    registers for both.
+    """The kernels that compute all gradients, in order: that by queries finds D for the others;
+    sums for keys and values together, if a lane has registers for both.
     """
-    return ("dkdv", "dq") if head + head_v <= sum(LISTED) else ("dk", "dv", "dq")
+    return ("dq", "dkdv") if head + head_v <= sum(LISTED) else ("dq", "dk", "dv")
 
 
 def _table(part: str, kind: str) -> RouteTable:

@@ -101,7 +101,7 @@ def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
     split, whole = ceil_div(LARGE * SPLITS, SMS), ceil_div(LARGE, SMS) * SPLITS
     fewer, than = FEWER_ROUNDS
     sooner = (LARGE < SMS * 2) & ~several & (split * than < whole * fewer)
-    alone = (WIDTH <= WIDE_MAX) & (of_one.items <= SMS)
+    alone = (WIDTH <= WIDE_MAX) & ((ROWS <= one.rows) | (of_one.items <= SMS))
     why = f"Hopper: wgmma, the copy engine{', of pages' if two.paged else ''}"
     joins = {
         s: AttentionSpec(warps=s.warps, budget=SMALL, part="join", dtype=dtype)
@@ -109,7 +109,7 @@ def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
     }
     of_split = f"{why}, few rows, many keys: a CTA has a split"
     return [
-        Route((of_one, joins[of_one]), (one.rows // 2 < ROWS) & sooner & alone, of_split),
+        Route((of_one, joins[of_one]), sooner & alone, of_split),
         Route((of_two, joins[of_two]), many & sooner, of_split),
         Route((three,), many & (three.rows // 2 < ROWS) & several, f"{why}: three warpgroups"),
         Route((one,), many & short, f"{why}: one warpgroup"),

@@ -12,7 +12,7 @@ from ptxgen.numerics.attention import ATTENTION_GRAD
 from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.spec import Key, Route, RouteTable
 from ptxgen.spec.attention import LISTED, ROWS, SMS, WIDE_MAX
-from ptxgen.spec.attention_grad import PARTS, SPACE, AttentionGradSpec, HopperGradSpec
+from ptxgen.spec.attention_grad import PARTS, PAST, SPACE, AttentionGradSpec, HopperGradSpec
 
 Ctas = tuple[tuple[int, int], ...]
 CTAS: dict[str, dict[str, Ctas]] = {
@@ -63,7 +63,12 @@ def _table(part: str, kind: str) -> RouteTable:
         one = replace(both, head=narrow, head_v=narrow, **ONE)
         alone = (ROWS <= one.rows) | (one.grid <= SMS)
         why = "Hopper: wgmma, the copy engine"
-        routes += [Route((one,), alone, f"{why}: one warpgroup"), Route((both,), TRUE, why)]
+        # Of few rows and keys another has the gradient by queries sooner.
+        wanted = (ROWS > one.rows) | (PAST > one.rows) if part == "dq" else TRUE
+        routes += [
+            Route((one,), wanted & alone, f"{why}: one warpgroup"),
+            Route((both,), wanted, why),
+        ]
     for warps, budget in ctas:
         spec = AttentionGradSpec(
             part, head, head, warps=warps, budget=budget, dtype=dtype, contract=contract

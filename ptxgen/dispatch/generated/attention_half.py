@@ -161,10 +161,10 @@ def candidates(
         arch in SOME_2 and paged == 0 and width <= 192
         and (-(-rows // 64) + extra) * pairs * splits + sms * 2 <= 2147483647
         and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
-        and (-(-rows // 64) + extra) * pairs * 4 <= 2147483647 and rows > 32 and large < sms * 2
+        and (-(-rows // 64) + extra) * pairs * 4 <= 2147483647 and large < sms * 2
         and not (depth <= 96 and width <= 96 and sms < large)
         and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
-        and (-(-rows // 64) + extra) * pairs * splits <= sms
+        and (rows <= 64 or (-(-rows // 64) + extra) * pairs * splits <= sms)
     ):
         choice = Choice(
             8, ("attention_wgmma_split_bf16_128_64_83d738", "attention_join_bf16_128_64_836a3b"),
@@ -239,10 +239,10 @@ def candidates(
         arch in SOME_2 and paged >= 16 and width <= 192
         and (-(-rows // 64) + extra) * pairs * splits + sms * 2 <= 2147483647
         and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
-        and (-(-rows // 64) + extra) * pairs * 4 <= 2147483647 and rows > 32 and large < sms * 2
+        and (-(-rows // 64) + extra) * pairs * 4 <= 2147483647 and large < sms * 2
         and not (depth <= 96 and width <= 96 and sms < large)
         and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
-        and (-(-rows // 64) + extra) * pairs * splits <= sms
+        and (rows <= 64 or (-(-rows // 64) + extra) * pairs * splits <= sms)
     ):
         choice = Choice(
             13,

@@ -165,6 +165,16 @@ def _matmul(d: Draw) -> dict[str, Any]:
     }
 
 
+def _triangular(d: Draw) -> dict[str, Any]:
+    dtype, n, batch = d.one("f32", "f64"), d.size(40), d.one((), (), (2,), (3, 2))
+    return {
+        "a": d.array((*batch, n, n), dtype),
+        "b": d.array((*d.one(batch, ()), n, d.size(40)), dtype),
+        **d.some("upper", True),
+        **d.some("unitriangular", True),
+    }
+
+
 def _reduction(name: str) -> Callable[[Draw], dict[str, Any]]:
     def draw(d: Draw) -> dict[str, Any]:
         rank = d.one(1, 2, 2, 3)
@@ -702,6 +712,7 @@ def operations() -> dict[str, Operation]:
     for name, draw in (
         *(("linear", _linear), ("linear_dgrad", _dgrad), ("linear_wgrad", _wgrad)),
         *(("matmul", _matmul), ("logsumexp", _last), ("cumsum", _cumsum)),
+        ("solve_triangular", _triangular),
         *(("logcumsumexp", _logcumsumexp), ("attention", _attention)),
         ("attention_grad", _attention_grad),
         *(("cross_entropy", _losses), ("linear_cross_entropy", _fused)),

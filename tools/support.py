@@ -40,6 +40,7 @@ TITLES = {
     "grouped": "Products",
     "conv": "Convolutions",
     "moe": "Experts",
+    "triangular": "Systems of equations",
     "nf4": "Quantised",
     "int4": "Quantised",
     "reductions": "Over rows",

@@ -84,6 +84,8 @@ NUMBERS = {
     "axis": 0,
     "start": 1,
     "length": 2,
+    "heads": 2,
+    "kv_heads": 1,
     "image": 7,
     "taps": 1,
     "shape": (4, 4, 4),

@@ -624,6 +624,16 @@ def softmax(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Any: ...
+def solve_triangular(
+    a: Array,
+    b: Array,
+    *,
+    upper: bool = False,
+    unitriangular: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
 def std(
     x: Array,
     axis: int | Sequence[int] | None = None,

@@ -17,7 +17,7 @@ from ptxgen.program.trace import Traced
 from ptxgen.runtime.arrays import framework_of
 from ptxgen.watch import operation
 
-__all__ = ["concat", "contiguous", "expand", "narrow", "pad", "rope", "transpose"]
+__all__ = ["concat", "contiguous", "expand", "narrow", "pad", "rope", "split_qkv", "transpose"]
 _PASSES = ("concat", "contiguous", "pad", "rope")
 """Operations, of one pass over memory."""
 
@@ -102,6 +102,43 @@ def expand(x: Any, shape: Sequence[int]) -> Any:
     if framework == "torch" or isinstance(x, Traced):
         return x.expand(to)
     return importlib.import_module(framework).broadcast_to(x, to)
+
+
+def split_qkv(x: Any, heads: int, kv_heads: int) -> tuple[Any, Any, Any]:
+    """Queries, keys and values of a packed projection: views of ``x``.
+
+    A row holds all heads of the queries, then those of the keys, then those of the values.
+    :func:`ptxgen.attention` with ``layout="bshd"`` reads them where they lie.
+
+    Shapes
+        ``x`` ``[..., (heads + 2 kv_heads) D]``, of stride 1 along the last dimension; the results
+        ``[..., heads, D]`` and twice ``[..., kv_heads, D]``.
+    Dtypes
+        Any.
+    Order
+        Nothing is computed, and nothing copied.
+    Errors
+        ShapeError for rows that so many heads do not divide; DtypeError for what is no array.
+    Source
+        ``ptxgen/layout.py``.
+
+    >>> import numpy
+    >>> [y.shape for y in split_qkv(numpy.zeros((2, 5, 64)), 4, 2)]
+    [(2, 5, 4, 8), (2, 5, 2, 8), (2, 5, 2, 8)]
+    """
+    width = x.shape[_axis("axis", x, -1)]
+    counts = [whole(n) for n in (heads, kv_heads, kv_heads)]
+    if None in counts or min(counts) < 1 or width % sum(counts):
+        raise ShapeError(
+            f"heads is {heads!r} and kv_heads {kv_heads!r}; x has {width} elements a row, which "
+            "so many heads of queries, of keys and of values do not divide"
+        )
+    size, found, start = width // sum(counts), [], 0
+    for count in counts:
+        part = x[..., start : start + count * size]
+        found.append(part.reshape((*x.shape[:-1], count, size)))
+        start += count * size
+    return tuple(found)
 
 
 def _array(x: Any) -> None:

@@ -165,6 +165,16 @@ def _matmul(d: Draw) -> dict[str, Any]:
     }
 
 
+def _triangular(d: Draw) -> dict[str, Any]:
+    dtype, n, batch = d.one("f32", "f64"), d.size(40), d.one((), (), (2,), (3, 2))
+    return {
+        "a": d.array((*batch, n, n), dtype),
+        "b": d.array((*d.one(batch, ()), n, d.size(40)), dtype),
+        **d.some("upper", True),
+        **d.some("unitriangular", True),
+    }
+
+
 def _reduction(name: str) -> Callable[[Draw], dict[str, Any]]:
     def draw(d: Draw) -> dict[str, Any]:
         rank = d.one(1, 2, 2, 3)
@@ -583,6 +593,17 @@ def _expand(d: Draw) -> dict[str, Any]:
     return {"x": d.array(tuple(d.one(n, 1) for n in shape), "f32"), "shape": (2, *shape)}
 
 
+def _qkv(d: Draw) -> dict[str, Any]:
+    heads, few = d.one(1, 2, 4), d.one(1, 2)
+    x = np.ascontiguousarray(d.array((*d.shape(d.one(0, 2)), (heads + 2 * few) * 3), "f32"))
+    return {"x": x, "heads": heads, "kv_heads": few}
+
+
+def _parts(x: Any, heads: int, kv_heads: int) -> Any:
+    parts = np.split(x, [heads * 3, (heads + kv_heads) * 3], -1)
+    return tuple(p.reshape(*x.shape[:-1], p.shape[-1] // 3, 3) for p in parts)
+
+
 def _contiguous(d: Draw) -> dict[str, Any]:
     return {"x": d.array(d.shape(d.one(0, 1, 2, 3)), d.one(*FLOATS, "i32", "bool"))}
 
@@ -702,6 +723,7 @@ def operations() -> dict[str, Operation]:
     for name, draw in (
         *(("linear", _linear), ("linear_dgrad", _dgrad), ("linear_wgrad", _wgrad)),
         *(("matmul", _matmul), ("logsumexp", _last), ("cumsum", _cumsum)),
+        ("solve_triangular", _triangular),
         *(("logcumsumexp", _logcumsumexp), ("attention", _attention)),
         ("attention_grad", _attention_grad),
         *(("cross_entropy", _losses), ("linear_cross_entropy", _fused)),
@@ -738,6 +760,7 @@ def operations() -> dict[str, Operation]:
          _narrow),
         ("transpose", lambda x, first=-2, second=-1: np.swapaxes(x, first, second), _transpose),
         ("expand", lambda x, shape: np.broadcast_to(x, shape), _expand),
+        ("split_qkv", _parts, _qkv),
         ("contiguous", lambda x: np.array(x), _contiguous),
         ("concat", lambda arrays, axis=0: np.concatenate(arrays, axis), _concat),
         ("pad", _padded, _pad),

@@ -21,7 +21,7 @@ import nf4_cases
 import nf4_ptx_cases
 import numpy as np
 import pointwise_cases
-from bits import KINDS, operand, same_bits
+from bits import KINDS, NUMPY, operand, same_bits
 from interp_launch import CONTINUED, KERNELS, SEED, Case, admits, oracle, run
 
 import ptxgen
@@ -47,6 +47,7 @@ from ptxgen.spec.rows import LogSumExpSpec
 from ptxgen.spec.rowwise import DOWN, RowSpec
 from ptxgen.spec.scan import ScanSpec
 from ptxgen.spec.select import DrawSpec, SampleSpec, SelectSpec
+from ptxgen.spec.triangular import TriangularSpec
 from ptxgen.spec.wgmma import WgmmaSegmentsSpec
 from ptxgen.tiles import SPECS, TABLES
 
@@ -333,6 +334,30 @@ def down(name: str) -> list[Check]:
     ]
 
 
+def check_solve(name: str, shape: tuple[int, ...], flags: tuple[bool, bool], device: Any) -> None:
+    """Triangular systems whose matrices hold NaN where nothing may be read."""
+    rng, kind = np.random.default_rng([SEED, *shape]), NUMPY[SPECS[name].dtype]
+    *outer, n, cols = shape
+    a, b = (rng.standard_normal((*outer, n, m)).astype(kind) for m in (n, cols))
+    upper, unit = flags
+    seen = np.tri(n, k=-1 if unit else 0, dtype=bool)
+    a[..., ~(seen.T if upper else seen)] = np.nan
+    how = {"upper": upper, "unitriangular": unit}
+    expected = reference.solve_triangular(a, b, **how)
+    with ptxgen.use_device(device):
+        for given in (a, np.ascontiguousarray(a.swapaxes(-1, -2)).swapaxes(-1, -2)):
+            got = ptxgen.solve_triangular(given, b, **how, kernel=name)
+            same_bits(got, expected, seed=SEED, spec=name, what=f"{shape} {flags}")
+    assert not np.isnan(expected).any()
+
+
+def triangular(name: str) -> list[Check]:
+    """Matrices of more rows than a block and fewer, more columns than lanes and fewer."""
+    ways = itertools.product((False, True), repeat=2)
+    shapes = ((2, 33, 5), (3, 1, 33), (65, 2), (7, 40))
+    return [functools.partial(check_solve, name, *each) for each in zip(shapes, ways, strict=True)]
+
+
 MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     Nf4GemmSpec: nf4_cases.products,
     WgmmaSegmentsSpec: logits_cases.products,
@@ -353,4 +378,5 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     RowSpec: rowwise,
     Nf4PtxSpec: nf4_ptx_cases.products,
     PointwiseSpec: pointwise_cases.representatives,
+    TriangularSpec: triangular,
 }

@@ -24,10 +24,11 @@ SAYS = {
     "qlora": "identical losses and weights in",
     "compile_model": "results and gradients have the same bits",
     "whole_models": "no result depends on the batch",
+    "model_families": "no result depends on the batch",
 }
 # These need PyTorch and a GPU, and say so where there is none. (qlora and compile_model
 # need PyTorch alone.)
-NEEDS_TORCH = ("decode_invariance", "train_twice", "whole_models")
+NEEDS_TORCH = ("decode_invariance", "train_twice", "whole_models", "model_families")
 
 
 def run(name: str) -> str:
@@ -56,7 +57,7 @@ def test_every_example_is_tested_and_listed() -> None:
 def test_example(name: str) -> None:
     output = run(name)
     if name in NEEDS_TORCH and "needs PyTorch and an NVIDIA GPU" in output:
-        needed = ("torch", "transformers") if name == "whole_models" else ("torch",)
+        needed = ("torch", "transformers") if "model" in name else ("torch",)
         without = any(importlib.util.find_spec(each) is None for each in needed)
         assert ptxgen.devices()[0].kind == "cpu" or without
         return

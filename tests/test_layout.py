@@ -29,6 +29,21 @@ def test_views_share_memory() -> None:
         assert np.shares_memory(view, x)
 
 
+@pytest.mark.parametrize("kv_heads", [4, 2])
+def test_packed_projections_are_split_without_copies(kv_heads) -> None:
+    """And attention reads the parts where they lie, also of rows that are apart."""
+    x = np.random.default_rng(5).standard_normal((2, 3, (4 + 2 * kv_heads) * 16 + 4), dtype="f4")
+    rows = x[..., : (4 + 2 * kv_heads) * 16]
+    q, k, v = layout.split_qkv(rows, 4, kv_heads)
+    assert all(np.shares_memory(part, x) for part in (q, k, v))
+    wanted = np.split(rows, [64, 64 + 16 * kv_heads], -1)
+    for part, all_of in zip((q, k, v), wanted, strict=True):
+        np.testing.assert_array_equal(part, all_of.reshape(2, 3, -1, 16))
+    seen = ptxgen.attention(q, k, v, layout="bshd", causal=True)
+    apart = (np.ascontiguousarray(part) for part in (q, k, v))
+    np.testing.assert_array_equal(seen, ptxgen.attention(*apart, layout="bshd", causal=True))
+
+
 @pytest.mark.parametrize("kind", ["f32", "i64", "bool"])
 def test_concat_and_pad_are_numpys(kind) -> None:
     rng = np.random.default_rng(3)
@@ -71,6 +86,9 @@ def test_errors_of_moves() -> None:
         layout.narrow(x, 2, 0, 1)
     with pytest.raises(ShapeError, match="start is 2 and length 2; x has 3 elements along"):
         layout.narrow(x, 1, 2, 2)
+    for heads, few in ((2, 2), (1, 0), (1.5, 1)):
+        with pytest.raises(ShapeError, match="x has 3 elements a row, which so many heads"):
+            layout.split_qkv(x, heads, few)
     with pytest.raises(ShapeError, match=r"\[2, 3\].*does not broadcast to \[2, 4\]"):
         layout.expand(x, (2, 4))
     with pytest.raises(ShapeError, match=r"arrays\[1\] has shape \[1, 4\].*\[2, 3\].*axis 0 only"):

@@ -109,6 +109,11 @@ def attended(b, m, n):
     return (o, *b.attention_grad(q, q, q, q, o, lse, causal=True))
 
 
+def solved(b, m, n):
+    a, y = (b.input(name, (m, 64, size), "float32") for name, size in (("a", 64), ("y", n)))
+    return b.solve_triangular(a, y)
+
+
 def decoded(b, m, n):
     q, k = (b.input(name, (4, 8, s, 64), "bfloat16") for name, s in (("q", 1), ("k", m)))
     return b.attention(q, k, k)
@@ -120,7 +125,7 @@ def products(b, m, n):
 
 FAMILIES = (
     *(rows, rows_down, columns, pointwise, moved, gathered, scattered, scanned, log_scanned),
-    *(selected, sampled, summed, fused_loss, experts, attended, decoded, products),
+    *(selected, sampled, summed, fused_loss, experts, attended, decoded, solved, products),
 )
 
 

@@ -38,6 +38,7 @@ from ptxgen.numerics.logits import FLCE, SEGMENT
 from ptxgen.numerics.moves import SCATTER
 from ptxgen.numerics.nf4 import BLOCK, DEQUANTISE, WIDE
 from ptxgen.numerics.select import SAMPLE_CONTRACT, TOPK_CONTRACT
+from ptxgen.numerics.triangular import SOLVE
 from ptxgen.ops import OPERATIONS as LIBRARY
 from ptxgen.oracle.columns import reduce_columns
 from ptxgen.oracle.formula import KINDS
@@ -336,6 +337,15 @@ def columns_and_moves() -> Found:
         yield rows.LSE, "logsumexp", dtype, made
 
 
+def solved() -> Found:
+    """Triangular systems, of all kinds."""
+    for dtype in ("f32", "f64"):
+        a, b = numbers(1, (2, 9, 9), dtype), numbers(2, (2, 9, 3), dtype)
+        ways = product((False, True), repeat=2)
+        made = [reference.solve_triangular(a, b, upper=u, unitriangular=d) for u, d in ways]
+        yield SOLVE, "solve_triangular", dtype, made
+
+
 def attended() -> Found:
     """Attention, across blocks and splits, with all that changes logits and what is seen."""
     heads, keys = (4, 2), attention.SPLIT + 150
@@ -447,6 +457,7 @@ ALL: tuple[Callable[[], Found], ...] = (
     quantised,
     row_operations,
     columns_and_moves,
+    solved,
     attended,
     losses,
     attention_gradients,

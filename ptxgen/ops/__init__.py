@@ -48,6 +48,7 @@ MODULES = (
     "resize",
     "scan",
     "select",
+    "triangular",
 )
 """Those whose operations are functions."""
 

@@ -12,6 +12,7 @@ from ptxgen.oracle.moves import embedding, embedding_backward, gather, index_add
 from ptxgen.oracle.nf4 import nf4_dequantize
 from ptxgen.oracle.scan import cumsum, logcumsumexp
 from ptxgen.oracle.select import sample, topk
+from ptxgen.oracle.triangular import solve_triangular
 
 linear = as_called(ops.linear)
 linear_dgrad = as_called(ops.linear_dgrad)
@@ -54,6 +55,7 @@ __all__ = [
     "rms_norm_wgrad",
     "sample",
     "scatter_add",
+    "solve_triangular",
     "topk",
     *rowops.ORACLES,
 ]

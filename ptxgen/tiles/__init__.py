@@ -28,6 +28,7 @@ from ptxgen.tiles import (
     rowwise,
     scan,
     select,
+    triangular,
 )
 from ptxgen.tiles.lazy import Filled, Lazy
 
@@ -48,6 +49,7 @@ TABLES: Lazy[Key, RouteTable] = Lazy(
         **order.TABLES,
         **scan.TABLES,
         **select.TABLES,
+        **triangular.TABLES,
     }
 )
 

@@ -439,6 +439,18 @@ def _dilated(
     return _convolution(b, tier, x, w, bias, stride, padding, dilation, False, 0, 1)
 
 
+# -- systems of equations ---------------------------------------------------------------------
+def _solve_triangular(
+    b: Any, tier: str, a: Any, y: Any, *, upper: bool, left: bool, unitriangular: bool
+) -> Any:
+    if a.dtype != y.dtype or a.dtype not in ("float32", "float64") or len(y.shape) < 2:
+        raise Left(UNKNOWN)
+    if left:
+        return b.solve_triangular(a, y, upper=upper, unitriangular=unitriangular)
+    given = b.transpose(a), b.transpose(y)
+    return b.transpose(b.solve_triangular(*given, upper=not upper, unitriangular=unitriangular))
+
+
 # -- order, indices ---------------------------------------------------------------------------
 def _sort(tier: str, x: Any, dim: int = -1, descending: bool = False, *, stable: Any = True) -> Any:
     """Of equals the first comes first, whichever kernel sorts."""
@@ -739,6 +751,7 @@ LOWERED: Final[dict[str, Serve]] = {
     "slow_conv3d_forward": _dilated,
     "slow_conv_dilated2d": _dilated,
     "slow_conv_dilated3d": _dilated,
+    "linalg_solve_triangular": _solve_triangular,
     "topk": _topk,
     "cumsum": _cumsum,
     "embedding_dense_backward": _embedding_backward,

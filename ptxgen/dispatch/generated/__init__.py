@@ -76,6 +76,7 @@ TABLES: dict[tuple[str, ...], str] = {
     ("TN", "rows", "half", "simt"): "rows_simt",
     ("TN", "rows", "half", "tc"): "rows_half_tc",
     ("topk",): "topk",
+    ("triangular",): "triangular",
     ("TT", "rows", "f32", "simt"): "rows_simt",
     ("TT", "rows", "f64", "simt"): "rows_f64_simt",
     ("TT", "rows", "half", "simt"): "rows_simt",

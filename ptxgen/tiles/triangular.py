@@ -1,0 +1,17 @@
+"""The table of triangular systems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ptxgen.spec import Key, Route, RouteTable
+from ptxgen.spec.triangular import SPACE, TriangularSpec
+
+
+def _table() -> RouteTable:
+    route = Route((TriangularSpec(),), reason="a column a lane")
+    return RouteTable(SPACE, (route,), ("f32", "f64"))
+
+
+TABLES: dict[Key, Callable[[], RouteTable]] = {("triangular",): _table}
+"""What makes the table."""

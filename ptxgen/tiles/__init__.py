@@ -24,6 +24,7 @@ from ptxgen.tiles import (
     nf4,
     order,
     pointwise,
+    recurrence,
     rows,
     rowwise,
     scan,
@@ -46,6 +47,7 @@ TABLES: Lazy[Key, RouteTable] = Lazy(
         **columns.TABLES,
         **moves.TABLES,
         **order.TABLES,
+        **recurrence.TABLES,
         **scan.TABLES,
         **select.TABLES,
     }

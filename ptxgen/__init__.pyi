@@ -446,6 +446,17 @@ def linear_dgrad(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Any: ...
+def linear_recurrence(
+    a: Array,
+    b: Array,
+    state: Array | None = None,
+    *,
+    return_state: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> tuple[Any, Any]: ...
 def linear_wgrad(
     x: Array,
     dy: Array,
@@ -613,6 +624,23 @@ def scatter_add(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Any: ...
+def selective_scan(
+    x: Array,
+    delta: Array,
+    A: Array,
+    B: Array,
+    C: Array,
+    D: Array | None = None,
+    z: Array | None = None,
+    delta_bias: Array | None = None,
+    state: Array | None = None,
+    *,
+    softplus: bool = False,
+    return_state: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> tuple[Any, Any]: ...
 def softmax(
     x: Array,
     axis: int = -1,

@@ -216,6 +216,26 @@ def _logcumsumexp(d: Draw) -> dict[str, Any]:
     return _last(d) | d.some("exclusive", True) | d.some("reverse", True)
 
 
+def _selective_scan(d: Draw) -> dict[str, Any]:
+    dtype, batch, tokens, channels = d.one("f32", "bf16", "f16"), *d.shape(2, 5), d.size()
+    rows, own = (batch, tokens, channels), (channels, d.one(1, 4, 16, 20))
+    shared = (batch, tokens, own[1])
+    given = {name: d.array(rows, dtype) for name in ("x", "delta")}
+    given |= {"A": d.array(own, "f32"), "B": d.array(shared, dtype), "C": d.array(shared, dtype)}
+    given |= d.some("D", lambda: d.array((channels,), "f32"))
+    given |= d.some("z", lambda: d.array(rows, dtype))
+    given |= d.some("delta_bias", lambda: d.array((channels,), "f32"))
+    given |= d.some("state", lambda: d.array((batch, *own), "f32"))
+    return given | d.some("softplus", True) | d.some("return_state", True)
+
+
+def _linear_recurrence(d: Draw) -> dict[str, Any]:
+    dtype, rows = d.one("f32", "bf16", "f16"), (*d.shape(2, 5), d.size())
+    given = {name: d.array(rows, dtype) for name in "ab"}
+    given |= d.some("state", lambda: d.array(rows[::2], "f32"))
+    return given | d.some("return_state", True)
+
+
 def _attention(d: Draw) -> dict[str, Any]:
     dtype, batch, heads, group = d.one("bf16", "bf16", "f16", "f32"), d.one(1, 2), 2, d.one(1, 3)
     queries, keys = d.one(1, 3, 17), d.one(0, 1, 5, 40, 140)
@@ -725,6 +745,7 @@ def operations() -> dict[str, Operation]:
         *(("matmul", _matmul), ("logsumexp", _last), ("cumsum", _cumsum)),
         ("solve_triangular", _triangular),
         *(("logcumsumexp", _logcumsumexp), ("attention", _attention)),
+        *(("selective_scan", _selective_scan), ("linear_recurrence", _linear_recurrence)),
         ("attention_grad", _attention_grad),
         *(("cross_entropy", _losses), ("linear_cross_entropy", _fused)),
         *(("linear_cross_entropy_grad", _fused), ("group_norm", _group_norm)),

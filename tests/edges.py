@@ -73,6 +73,10 @@ def steps(domain: Domain, start: int, up: bool) -> list[int]:
     return sorted(beyond, reverse=not up)
 
 
+FEW = 256
+"""The end of a range that is near is tried as well."""
+
+
 @functools.cache
 def least(space: Space, requires: Expr) -> Values | None:
     """A small problem that ``requires`` admits, with operands that are aligned best."""
@@ -85,7 +89,8 @@ def least(space: Space, requires: Expr) -> Values | None:
         elif isinstance(domain, OneOf):
             choices.append([*reversed(domain.values)] if "ALIGN" in name else [*domain.values])
         else:
-            choices.append([v for v in (1, 2, 3, 4, 8, 16, 32) if v in domain])
+            most = [domain.high] if domain.high <= FEW else []
+            choices.append([v for v in (1, 2, 3, 4, 8, 16, 32, *most) if v in domain])
     few = sorted(itertools.product(*(range(len(c)) for c in choices)), key=sum)
     for picked in few:
         values = {n: c[i] for n, c, i in zip(domains, choices, picked, strict=True)}

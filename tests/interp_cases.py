@@ -21,6 +21,7 @@ import nf4_cases
 import nf4_ptx_cases
 import numpy as np
 import pointwise_cases
+import recurrence_cases
 from bits import KINDS, NUMPY, operand, same_bits
 from interp_launch import CONTINUED, KERNELS, SEED, Case, admits, oracle, run
 
@@ -43,6 +44,7 @@ from ptxgen.spec.nf4_packed import Nf4GemmSpec
 from ptxgen.spec.nf4_ptx import Nf4PtxSpec
 from ptxgen.spec.order import OrderSpec
 from ptxgen.spec.pointwise import PointwiseSpec
+from ptxgen.spec.recurrence import LinearSpec, SelectiveSpec
 from ptxgen.spec.rows import LogSumExpSpec
 from ptxgen.spec.rowwise import DOWN, RowSpec
 from ptxgen.spec.scan import ScanSpec
@@ -371,6 +373,8 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     ColumnsSpec: moves_cases.columns,
     GatherSpec: moves_cases.gather,
     ScanSpec: moves_cases.scan,
+    SelectiveSpec: recurrence_cases.selective,
+    LinearSpec: recurrence_cases.linear,
     OrderSpec: moves_cases.order,
     SampleSpec: moves_cases.sample,
     DrawSpec: moves_cases.sample,

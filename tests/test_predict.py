@@ -119,13 +119,22 @@ def decoded(b, m, n):
     return b.attention(q, k, k)
 
 
+def recurred(b, m, n):
+    x, dy = (b.input(name, (1, m, n), d) for name, d in (("x", "bfloat16"), ("dy", "float32")))
+    a, shared = b.input("a", (n, 16), "float32"), b.input("b", (1, m, 16), "bfloat16")
+    given = x, x, a, shared, shared
+    found = b.selective_scan_backward(dy, b.selective_scan_kept(*given), *given)
+    h = b.linear_recurrence(x, x, out_dtype="float32")
+    return (*found, *b.linear_recurrence_backward(dy, x, h))
+
+
 def products(b, m, n):
     return b.linear(matrix(b, m, n), b.input("w", (n, 256), "bfloat16"))
 
 
 FAMILIES = (
     *(rows, rows_down, columns, pointwise, moved, gathered, scattered, scanned, log_scanned),
-    *(selected, sampled, summed, fused_loss, experts, attended, decoded, solved, products),
+    *(selected, sampled, summed, fused_loss, experts, attended, decoded, recurred, solved, products),
 )
 
 

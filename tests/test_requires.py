@@ -16,6 +16,7 @@ from bits import NUMPY, operand, same_bits
 from edges import conjuncts, edges, far_edges, holds, least
 from interp_launch import SEED
 from moves_cases import numbers
+from recurrence_cases import drawn
 from steps import unchecked
 
 import ptxgen
@@ -237,6 +238,12 @@ def test_scans_of_every_size():
         both(lambda lib, x=x: lib.cumsum(x), f"cumsum {n}")
         both(lambda lib, x=x: lib.logcumsumexp(x), f"logcumsumexp {n}")
         both(lambda lib, x=x: lib.logsumexp(x), f"logsumexp {n}")
+
+
+def test_recurrences_of_so_many_states():
+    for n in sizes([1, 4, 5, 16, 64, 256], ("selective_scan",), "STATES", 256):
+        given = drawn((1, 2, 5, n), "f32")
+        both(lambda lib, given=given: lib.selective_scan(**given), f"selective_scan {n}")
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "f64"])

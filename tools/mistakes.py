@@ -315,6 +315,20 @@ MISTAKES = (
         golden("lse_combine_f32_*"),
     ),
     Mistake(
+        "states of a recurrence that are not there",
+        TEMPLATE + "recurrence/tile.cuh.j2",
+        "sum = j < count ? more : sum;",
+        "sum = more;",
+        tests("test_recurrence.py", "not_there"),
+    ),
+    Mistake(
+        "gradients of a recurrence by the state after a token",
+        TEMPLATE + "recurrence/selective_backward.cu.j2",
+        "h[j] = before;",
+        "(void)before;",
+        kernel("selective_backward_f32_4x4"),
+    ),
+    Mistake(
         "prefix sums negated",
         TEMPLATE + "rows/scan.cu.j2",
         "if (begin + q < cols) to[at(begin + q)] = v.at[q];",

@@ -54,6 +54,7 @@ TITLES = {
     "indexing": "By indices",
     "attention": "Attention",
     "attention_grad": "Attention",
+    "recurrence": "Recurrences",
     "scan": "Scans, selections",
     "select": "Scans, selections",
     "dropout": "Scans, selections",
@@ -68,7 +69,7 @@ QUANTISED = {
 """Names and functions of operations that are no names of the package."""
 OF_THEIR_OWN = {
     **dict.fromkeys(("indices", "target", "experts", "places", "seeds", "positions"), "i64"),
-    **dict.fromkeys(("mean", "rstd", "lse"), "f32"),
+    **dict.fromkeys(("mean", "rstd", "lse", "A"), "f32"),
     "condition": "bool",
 }
 """The dtypes of arguments that do not have the one that is tried."""

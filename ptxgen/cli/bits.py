@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ptxgen import functions, nf4, reference
 from ptxgen.errors import DtypeError, FormulaError, GradError
-from ptxgen.numerics import attention, int4, rowops, rows, rowwise, scan
+from ptxgen.numerics import attention, int4, recurrence, rowops, rows, rowwise, scan
 from ptxgen.numerics.columns import REDUCTIONS
 from ptxgen.numerics.contract import (
     ACTIVATIONS,
@@ -40,6 +40,7 @@ from ptxgen.numerics.nf4 import BLOCK, DEQUANTISE, WIDE
 from ptxgen.numerics.select import SAMPLE_CONTRACT, TOPK_CONTRACT
 from ptxgen.numerics.triangular import SOLVE
 from ptxgen.ops import OPERATIONS as LIBRARY
+from ptxgen.oracle import recurrence as oracle
 from ptxgen.oracle.columns import reduce_columns
 from ptxgen.oracle.formula import KINDS
 from ptxgen.oracle.logits import linear_segments, logit_gradient, logit_segments
@@ -452,12 +453,37 @@ def pointwise() -> Found:
         yield rowwise.POINTWISE, f"cast to {to}", dtype, made
 
 
+def recurrences() -> Found:
+    """Of every part of a tree, with all that may be given; and their gradients."""
+    for dtype in ("f32", "bf16", "f16"):
+        made: list[Any] = []
+        for states in (1, 16, 19):
+            rows, shared, own = (2, 18, 9), (2, 18, states), (9, states)
+            x, delta, z = (numbers(i, rows, dtype) for i in range(3))
+            b, c = (numbers(i, shared, dtype) for i in (3, 4))
+            a, skip, bias = numbers(5, own, "f32"), numbers(6, (9,), "f32"), numbers(7, (9,), "f32")
+            given = {"x": x, "delta": delta, "A": -abs(a), "B": b, "C": c, "D": skip}
+            given |= {"delta_bias": bias, "state": numbers(8, (2, *own), "f32")}
+            made += reference.selective_scan(**given, z=z, softplus=True, return_state=True)
+            _, kept = oracle.selective_scan_kept(**given, softplus=True, gated=True)
+            dlast = given.pop("state")
+            dy = numbers(9, rows, "f32")
+            args = dy, kept, *given.values(), dlast
+            made += oracle.selective_scan_backward(*args, softplus=True)
+        yield recurrence.SELECTIVE_SCAN, "selective_scan", dtype, made
+        h, last = reference.linear_recurrence(x, z, return_state=True)
+        wide = reference.linear_recurrence(x, z, out_dtype="float32")
+        made = [h, last, *oracle.linear_recurrence_backward(dy, x, wide, last, last)]
+        yield recurrence.LINEAR_RECURRENCE, "linear_recurrence", dtype, made
+
+
 ALL: tuple[Callable[[], Found], ...] = (
     products,
     quantised,
     row_operations,
     columns_and_moves,
     solved,
+    recurrences,
     attended,
     losses,
     attention_gradients,

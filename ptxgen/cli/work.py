@@ -21,6 +21,7 @@ _BENCHES = {
     "int4": ("ptxgen.bench.int4", "products of 4-bit integers beside torch._int_mm"),
     "nf4": ("ptxgen.bench.nf4", "NF4 weights beside dense products and bitsandbytes"),
     "ops": ("ptxgen.bench.ops", "pointwise operations, rows and columns beside PyTorch"),
+    "recurrence": ("ptxgen.bench.recurrence", "recurrences beside loops over tokens in PyTorch"),
     "flce": ("ptxgen.bench.flce", "fused linear cross-entropy beside its peers"),
     "attention": (
         "ptxgen.bench.attention",

@@ -45,6 +45,7 @@ MODULES = (
     "order",
     "pool",
     "products",
+    "recurrence",
     "resize",
     "scan",
     "select",

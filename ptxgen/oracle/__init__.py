@@ -10,6 +10,7 @@ from ptxgen.oracle.flce import linear_cross_entropy, linear_cross_entropy_grad
 from ptxgen.oracle.gemm import chain, chain16
 from ptxgen.oracle.moves import embedding, embedding_backward, gather, index_add, scatter_add
 from ptxgen.oracle.nf4 import nf4_dequantize
+from ptxgen.oracle.recurrence import linear_recurrence, selective_scan
 from ptxgen.oracle.scan import cumsum, logcumsumexp
 from ptxgen.oracle.select import sample, topk
 from ptxgen.oracle.triangular import solve_triangular
@@ -45,6 +46,7 @@ __all__ = [
     "linear_cross_entropy",
     "linear_cross_entropy_grad",
     "linear_dgrad",
+    "linear_recurrence",
     "linear_wgrad",
     "logcumsumexp",
     "logsumexp",
@@ -56,6 +58,7 @@ __all__ = [
     "sample",
     "scatter_add",
     "solve_triangular",
+    "selective_scan",
     "topk",
     *rowops.ORACLES,
 ]

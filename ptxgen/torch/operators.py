@@ -193,7 +193,7 @@ class _Operator:
         pairs = zip(self.op.parameters, args, strict=True)
         given = {p.name: _read(p, x) for p, x in pairs if p.kind != STREAM}
         found = self.op.lower(b, **given)
-        return tuple(found) if self.several else found
+        return tuple(_listed(found)) if self.several else found
 
     def lower_vjp(
         self, b: ProgramBuilder, arrays: Any, results: Any, dys: Any, needs: Any, **named: Any

@@ -1,0 +1,192 @@
+"""``ptxgen bench recurrence``: recurrences beside loops over tokens in PyTorch, of random sizes.
+
+Each line of :data:`OPERATIONS` draws cases of an operation.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from fnmatch import fnmatch
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from ptxgen.bench import measure, ops, results
+from ptxgen.bench.draw import log_uniform
+from ptxgen.bench.opcase import OpCase, Work
+from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.ui import emit, note, plural
+
+STATES = 16
+"""Of a channel, as all models of Mamba have."""
+
+
+def tokens(random: Random, batch: int, least: int = 256, most: int = 4096) -> int:
+    """Of a sequence, such that a batch has no more than 16384."""
+    return min(round(log_uniform(random, least, most)), 16384 // batch)
+
+
+def channels(random: Random) -> int:
+    """From 768 to 5120, a multiple of 128."""
+    return 128 * round(log_uniform(random, 6, 40))
+
+
+# -- PyTorch's side -------------------------------------------------------------------------
+def scanned(torch: Any, x: Any, delta: Any, a: Any, b: Any, c: Any, d: Any, z: Any, h: Any) -> Any:
+    """A selective scan, token by token: decays of all tokens first, as in ``transformers``."""
+    f = torch.nn.functional
+    steps = f.softplus(delta.float())
+    decays = torch.exp(steps[..., None] * a)
+    terms = (steps * x.float())[..., None] * b[:, :, None].float()
+    ys = []
+    for t in range(x.shape[1]):
+        h = decays[:, t] * h + terms[:, t]
+        ys.append(torch.matmul(h.to(x.dtype), c[:, t, :, None])[..., 0])
+    y = torch.stack(ys, 1) + x * d.to(x.dtype)
+    return y * f.silu(z)
+
+
+def recurred(torch: Any, a: Any, b: Any) -> Any:
+    """A linear recurrence, token by token."""
+    h, ys = torch.zeros_like(a[:, 0], dtype=torch.float32), []
+    for t in range(a.shape[1]):
+        h = a[:, t].float() * h + b[:, t].float()
+        ys.append(h.to(a.dtype))
+    return torch.stack(ys, 1)
+
+
+# -- cases ----------------------------------------------------------------------------------
+def _selective(random: Random, *, decode: bool = False, backward: bool = False) -> OpCase:
+    batch, n = random.choice((1, 2, 4, 8)), STATES
+    length, width = 1 if decode else tokens(random, batch), channels(random)
+
+    def make(torch: Any) -> Work:
+        import ptxgen.torch
+
+        def drawn(*shape: int, dtype: Any = torch.bfloat16) -> Any:
+            return torch.randn(shape, device="cuda", dtype=dtype)
+
+        wide = partial(drawn, dtype=torch.float32)
+        x, delta, z = (drawn(batch, length, width) for _ in range(3))
+        b, c = (drawn(batch, length, n) for _ in range(2))
+        given = x, delta, -wide(width, n).abs(), b, c, wide(width), z, wide(batch, width, n)
+
+        def ours(x: Any, delta: Any, a: Any, b: Any, c: Any, d: Any, z: Any, h: Any) -> Any:
+            scan = ptxgen.torch.selective_scan if backward else ptxgen.selective_scan
+            return scan(x, delta, a, b, c, d, z, state=h, softplus=True)
+
+        stock = partial(scanned, torch)
+        if not backward:
+            return Work(given, ours, stock, compiled=False)
+        dy = drawn(batch, length, width)
+        for each in given:
+            each.requires_grad_()
+
+        def both(scan: Callable[..., Any]) -> Callable[..., Any]:
+            return lambda *given: torch.autograd.grad(scan(*given), given, dy)
+
+        return Work(given, both(ours), both(stock), compiled=False)
+
+    name = f"selective_scan{' + backward' if backward else ' decode' if decode else ''}"
+    passes = 1 if not backward else 3
+    moved = passes * 2 * batch * length * (4 * width + 2 * n) + 4 * batch * width * n
+    return OpCase(name, f"{batch}x{length}x{width}x{n}", moved, make)
+
+
+def _linear(random: Random, *, backward: bool = False) -> OpCase:
+    batch = random.choice((1, 2, 4, 8))
+    length, width = tokens(random, batch), channels(random)
+
+    def make(torch: Any) -> Work:
+        import ptxgen.torch
+
+        shape = batch, length, width
+        a = torch.rand(shape, device="cuda")
+        b, dy = (torch.randn(shape, device="cuda") for _ in range(2))
+        stock = partial(recurred, torch)
+        if not backward:
+            return Work((a, b), ptxgen.linear_recurrence, stock, compiled=False)
+        for each in (a, b):
+            each.requires_grad_()
+
+        def both(of: Callable[..., Any]) -> Callable[..., Any]:
+            return lambda a, b: torch.autograd.grad(of(a, b), (a, b), dy)
+
+        ours = ptxgen.torch.linear_recurrence
+        return Work((a, b), both(ours), both(stock), compiled=False)
+
+    name = f"linear_recurrence{' + backward' if backward else ''}"
+    arrays = 3 if not backward else 3 + 5
+    return OpCase(name, f"{batch}x{length}x{width}", 4 * arrays * batch * length * width, make)
+
+
+OPERATIONS: Mapping[str, Callable[[Random], OpCase]] = {
+    "selective_scan": _selective,
+    "selective_scan decode": partial(_selective, decode=True),
+    "selective_scan + backward": partial(_selective, backward=True),
+    "linear_recurrence": _linear,
+    "linear_recurrence + backward": partial(_linear, backward=True),
+}
+"""What draws a case of each."""
+
+
+def cases(count: int, seed: int, patterns: Sequence[str] = ("*",)) -> list[OpCase]:
+    """``count`` of each operation whose name matches a pattern. OptionError if there are none."""
+    found = []
+    for name, draw in OPERATIONS.items():
+        if any(fnmatch(name, p) for p in patterns):
+            random = Random(f"{seed} {name}")
+            found += [draw(random) for _ in range(count)]
+    if not found:
+        raise OptionError(
+            f"--only {','.join(patterns)} matches nothing; there are {', '.join(OPERATIONS)}"
+        )
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    options = _parser().parse_args(argv)
+    selected = cases(options.cases, options.seed, options.only.split(","))
+    torch = measure.require_torch()
+    measure.warm_up(torch)
+    note(plural(len(selected), "case"))
+    found: list[ops.Timing] = []
+    try:
+        for timing in ops.run(torch, selected, quick=True):
+            found.append(timing)
+    finally:
+        if found:
+            surroundings = measure.environment(torch, measure.limits(torch), options.seed)
+            if options.json:
+                lines = ({**asdict(t), **asdict(surroundings)} for t in found)
+                results.write_records(options.json, lines)
+            emit(results.heading(surroundings))
+            emit(ops.timing_table(found))
+            mean = results.geomean(t.eager_us / t.ours_us for t in found)
+            emit(f"PyTorch's time / ours: {mean:.1f} in the mean of {len(found)}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ptxgen bench recurrence",
+        description="Times recurrences beside loops over tokens in PyTorch, in one run, with a "
+        "cold L2; medians in µs. Sizes are batch x tokens x channels (x states). "
+        "limit = bytes / 4.3 TB/s.",
+    )
+    parser.add_argument("--only", metavar="LIST", default="*", help="names or patterns (all)")
+    parser.add_argument("--cases", type=int, default=4, metavar="N", help="of each (4)")
+    parser.add_argument("--seed", type=int, default=1, help="where the draw begins (1)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the times here")
+    return parser
+
+
+if __name__ == "__main__":
+    try:
+        raise SystemExit(main())
+    except PtxgenError as error:
+        raise SystemExit(f"error: {error}") from error

@@ -1,0 +1,20 @@
+"""Dispatch of linear_recurrence_grad: linear_recurrence.
+
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
+"""
+
+from collections.abc import Iterator
+
+from ptxgen.dispatch.choice import Candidate, Choice, Time
+
+
+def candidates(
+    table: str, arch: str, batch: int, tokens: int, channels: int, sms: int, time: Time,
+) -> Iterator[Candidate]:
+    """What can serve a problem, with predicted times."""
+    pieces_batch_channels32 = batch * -(-channels // 32)
+    # 0: a thread has a channel
+    if pieces_batch_channels32 <= 2147483647:
+        choice = Choice(0, ("linrec_backward_bf16_32x32_a15bfb",), (pieces_batch_channels32,), ())
+        yield Candidate(0.0, choice)
+        return

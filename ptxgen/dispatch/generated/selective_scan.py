@@ -1,0 +1,30 @@
+"""Dispatch of selective_scan: selective_scan.
+
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
+"""
+
+from collections.abc import Iterator
+
+from ptxgen.dispatch.choice import Candidate, Choice, Time
+
+# SELECTIVE: route, kernel, channels_each, least_states, most_states
+SELECTIVE = (
+    # 4 lanes have a channel
+    (0, "selective_forward_bf16_4x4x16_006b18", 16, 1, 16),
+    # 16 lanes have a channel
+    (1, "selective_forward_bf16_16x4x16_e2e491", 8, 1, 64),
+    # 32 lanes have a channel
+    (2, "selective_forward_bf16_32x8x8_d87277", 4, 65, 256),
+)
+
+
+def candidates(
+    table: str, arch: str, batch: int, tokens: int, channels: int, states: int, sms: int,
+    time: Time,
+) -> Iterator[Candidate]:
+    """What can serve a problem, with predicted times."""
+    for route, kernel, channels_each, least_states, most_states in SELECTIVE:
+        pieces = batch * -(-channels // channels_each)
+        if pieces <= 2147483647 and least_states <= states and states <= most_states:
+            yield Candidate(0.0, Choice(route, (kernel,), (pieces,), ()))
+            return

@@ -1,0 +1,309 @@
+"""Linear recurrences along a sequence: contracts ``selective_scan/1``, ``linear_recurrence/1``.
+
+=================  ==============================================================
+``BATCH, TOKENS``  sequences, and tokens of each; 1 .. 2^31 - 1
+``CHANNELS``       channels of a token; 1 .. 2^31 - 1
+``STATES``         states of a channel; 1 .. 256
+``SMS``            streaming multiprocessors of the device
+=================  ==============================================================
+
+Kernels are told besides how many elements lie between sequences, tokens and channels of what they
+read (``X_BATCH``, ``X_TOKEN``, ``X_CHANNEL`` and so on), and ``FLAGS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from ptxgen.expr import Expr, ceil_div, var
+from ptxgen.numerics import recurrence
+from ptxgen.numerics.contract import Contract
+from ptxgen.spec import formula as cuda
+from ptxgen.spec.abi import Abi, Param, ptr
+from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, Expect, KernelSpec, check
+from ptxgen.spec.effort import Workload
+from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
+
+BATCH, TOKENS, CHANNELS = var("BATCH"), var("TOKENS"), var("CHANNELS")
+STATES, SMS = var("STATES"), var("SMS")
+_SIZES = (("BATCH", SIZE), ("TOKENS", SIZE), ("CHANNELS", SIZE))
+_SMS = ("SMS", Between(1, SMS_MAX))
+_CTAS = BATCH * ceil_div(CHANNELS, 4) <= GRID_MAX
+"""The least channels that a CTA has are 4."""
+SPACE = Space(
+    "selective_scan",
+    (*_SIZES, ("STATES", Between(1, recurrence.STATES_MAX)), _SMS),
+    within=_CTAS,
+)
+LINEAR_SPACE = Space("linear_recurrence", (*_SIZES, _SMS), within=_CTAS)
+SOFTPLUS, TURNED, OUT_F32 = 1, 2, 4
+"""Flags: whether steps are softplus of what is given; whether tokens of x lie side by side, rather
+than channels; whether the result is f32."""
+PARTS = ("forward", "backward")
+WORK = {"forward": 18, "backward": 50}
+"""Instructions of a selective scan for each token of a state, about: 12 of them of a decay."""
+
+
+def lies(*arrays: str, along: tuple[str, ...] = ("batch", "token", "channel")) -> tuple[Param, ...]:
+    """What a kernel is told of where elements of arrays lie."""
+    return tuple(Param(f"{a}_{each}", "i64") for a in arrays for each in along)
+
+
+@dataclass(frozen=True)
+class RecurrenceSpec(KernelSpec):
+    """What kernels of recurrences share: a CTA walks along the tokens of some channels."""
+
+    part: str = "forward"
+    dtype: str = "bf16"
+    min_arch: str = "sm_80"
+
+    legible: ClassVar[bool] = False
+    meanings: ClassVar[Mapping[str, str]] = {
+        **KernelSpec.meanings,
+        "part": "forward, or backward: of gradients, from the last token to the first",
+    }
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        check(self.part in PARTS, name, "part", self.part, PARTS)
+        check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
+
+    @property
+    def channels(self) -> int:
+        """Those of a CTA."""
+        raise NotImplementedError
+
+    @property
+    def grid(self) -> Expr:
+        return BATCH * ceil_div(CHANNELS, self.channels)
+
+    @property
+    def requires(self) -> Expr:
+        return self.grid <= GRID_MAX
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        return (
+            ("begin + TILE", TOKENS + self.ahead, INDEX_MAX),
+            ("first + CHANNELS", CHANNELS + 2 * self.channels, INDEX_MAX),
+        )
+
+    @property
+    def ahead(self) -> int:
+        """How far it looks beyond the tokens."""
+        raise NotImplementedError
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract}: {self.contract.step}",
+            f"{self.part}: a CTA walks along the tokens of {self.channels} channels",
+        )
+
+
+@dataclass(frozen=True)
+class SelectiveSpec(RecurrenceSpec):
+    """A selective scan: ``lanes`` lanes share a channel and have ``states`` of its states each.
+
+    Tiles of ``tile`` tokens go through shared memory, where the lanes of a channel find what it is
+    given; the next tile is on its way meanwhile. Backward the states of a tile are computed again,
+    from the one that was kept at its first token, and kept in shared memory.
+    """
+
+    lanes: int = 4
+    states: int = 4
+    warps: int = 4
+    tile: int = 16
+    contract: Contract = recurrence.SELECTIVE_SCAN
+
+    family: ClassVar[str] = "selective"
+    SOFTPLUS: ClassVar[int] = SOFTPLUS
+    TURNED: ClassVar[int] = TURNED
+    OUT_F32: ClassVar[int] = OUT_F32
+    meanings: ClassVar[Mapping[str, str]] = {
+        **RecurrenceSpec.meanings,
+        "lanes": "that share a channel",
+        "states": "of a channel that a lane has",
+        "warps": "of a CTA",
+        "tile": "tokens that are in shared memory at a time",
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        name, least = type(self).__name__, recurrence.LEAF
+        check(WARP % self.lanes == 0, name, "lanes of a warp", WARP, self.lanes)
+        check(self.states in (least, 2 * least), name, "states", self.states, (least, 2 * least))
+        check(self.least > 0, name, "states served", self.least, ">= 1")
+
+    @property
+    def label(self) -> str:
+        return f"{self.part}_{self.dtype}_{self.lanes}x{self.states}x{self.tile}"
+
+    @property
+    def template(self) -> str:  # type: ignore[override]
+        """Each part has its own."""
+        return f"recurrence/selective_{self.part}.cu.j2"
+
+    @property
+    def threads(self) -> int:
+        return self.warps * WARP
+
+    @property
+    def channels(self) -> int:
+        return self.threads // self.lanes
+
+    @property
+    def width(self) -> int:
+        """States that it has room for."""
+        return self.lanes * self.states
+
+    @property
+    def sharing(self) -> int:
+        """Channels of a warp."""
+        return WARP // self.lanes
+
+    @property
+    def slot(self) -> int:
+        """Floats that a thread keeps of a token, backward: states, or sums over channels."""
+        return max(self.states, 2 * self.states // self.sharing)
+
+    @property
+    def ahead(self) -> int:
+        return 2 * self.tile
+
+    @property
+    def shared_bytes(self) -> int:
+        if self.part == "forward":
+            return 0
+        per_token = self.threads * self.slot + 2 * self.width + 5 * (self.channels + 1)
+        return self.tile * per_token * 4
+
+    @property
+    def least(self) -> int:
+        """States from which on it serves: tiles, and backward blocks of channels, are of those."""
+        served = (
+            n
+            for n in range(1, self.width + 1)
+            if self.tile == recurrence.tile(n)
+            and (self.part == "forward" or self.channels == recurrence.block(n))
+        )
+        return next(served, 0)
+
+    @property
+    def requires(self) -> Expr:
+        return super().requires & (STATES >= self.least) & (STATES <= self.width)
+
+    def workload(self, dtype: Hashable) -> Workload:
+        return Workload(BATCH * TOKENS * CHANNELS * STATES * WORK[self.part])
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        found = {
+            "T": cuda.STORAGE[self.dtype],
+            "formula": recurrence.formula(),
+            "functions": cuda.functions,
+            "leaf": recurrence.LEAF,
+        }
+        return MappingProxyType(found)
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        return (*super().expects, Expect("shfl")) if self.lanes > 1 else super().expects
+
+    @property
+    def abi(self) -> Abi:
+        element = f"const {cuda.STORAGE[self.dtype]}*"
+        given = [ptr("x", element), ptr("delta", element), ptr("a", "const float*")]
+        given += [ptr("b", element), ptr("c", element)]
+        some = [ptr(n, "const float*", optional=True) for n in ("d", "delta_bias")]
+        told = (*lies("x", "delta"), *lies("b", "c", along=("batch", "token")))
+        sizes = tuple(Param(n, "u32") for n in ("tokens", "channels", "states", "flags"))
+        if self.part == "backward":
+            sums = [ptr(n, "float*") for n in ("dd", "da", "db", "dc")]
+            pointers = (
+                *given,
+                *some,
+                ptr("dy", "const float*"),
+                ptr("kept", "const float*"),
+                ptr("dlast", "const float*", optional=True),
+                ptr("dx", f"{cuda.STORAGE[self.dtype]}*"),
+                *sums,
+                ptr("dstate", "float*", optional=True),
+            )
+            return Abi((*pointers, *told, *sizes, Param("batch", "u32")))
+        pointers = (
+            *given,
+            *some,
+            ptr("z", element, optional=True),
+            ptr("state", "const float*", optional=True),
+            ptr("y", "void*", optional=True),
+            ptr("last", "float*", optional=True),
+            ptr("kept", "float*", optional=True),
+        )
+        return Abi((*pointers, *told, *lies("z", "y"), *sizes))
+
+
+@dataclass(frozen=True)
+class LinearSpec(RecurrenceSpec):
+    """A linear recurrence: a thread has a channel, and has ``depth`` tokens on their way."""
+
+    threads: int = WARP
+    depth: int = 16
+    contract: Contract = recurrence.LINEAR_RECURRENCE
+
+    family: ClassVar[str] = "linrec"
+    template: ClassVar[str] = "recurrence/linear.cu.j2"
+    OUT_F32: ClassVar[int] = OUT_F32
+    shared_bytes: ClassVar[int] = 0
+    meanings: ClassVar[Mapping[str, str]] = {
+        **RecurrenceSpec.meanings,
+        "depth": "tokens that a thread reads ahead",
+        "threads": "of a CTA",
+    }
+
+    @property
+    def label(self) -> str:
+        return f"{self.part}_{self.dtype}_{self.threads}x{self.depth}"
+
+    @property
+    def channels(self) -> int:
+        return self.threads
+
+    @property
+    def ahead(self) -> int:
+        return 2 * self.depth
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        if self.part == "forward":
+            return (*super().expects, Expect("fma.rn.f32", ("fma.*",)))
+        return (*super().expects, Expect("mul.rn.f32", ("mul.f32", "mul.ftz*", "fma.*")))
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        found = {"T": cuda.STORAGE[self.dtype], "formula": None, "functions": lambda _: ()}
+        return MappingProxyType(found)
+
+    @property
+    def abi(self) -> Abi:
+        kind = cuda.STORAGE[self.dtype]
+        a, sizes = ptr("a", f"const {kind}*"), (Param("tokens", "u32"), Param("channels", "u32"))
+        if self.part == "backward":
+            pointers = (
+                a,
+                *(ptr(n, "const float*") for n in ("dy", "h")),
+                *(ptr(n, "const float*", optional=True) for n in ("state", "dlast")),
+                *(ptr(n, f"{kind}*") for n in ("da", "db")),
+                ptr("dstate", "float*", optional=True),
+            )
+            return Abi((*pointers, *lies("a"), *sizes))
+        pointers = (
+            a,
+            ptr("b", f"const {kind}*"),
+            ptr("state", "const float*", optional=True),
+            ptr("y", "void*"),
+            ptr("last", "float*", optional=True),
+        )
+        return Abi((*pointers, *lies("a", "b", "y"), *sizes, Param("flags", "u32")))

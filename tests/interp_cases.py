@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import attention_cases
+import delta_cases
 import grouped_cases
 import int4_cases
 import logits_cases
@@ -35,6 +36,7 @@ from ptxgen.spec import GemmSpec, KernelSpec
 from ptxgen.spec.attention import AttentionSpec
 from ptxgen.spec.attention_grad import AttentionGradSpec
 from ptxgen.spec.columns import ColumnsSpec
+from ptxgen.spec.delta import DeltaSpec
 from ptxgen.spec.grouped import GroupedSpec
 from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.logits import LogitsSpec
@@ -346,6 +348,7 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     ColumnsSpec: moves_cases.columns,
     GatherSpec: moves_cases.gather,
     ScanSpec: moves_cases.scan,
+    DeltaSpec: delta_cases.forward,
     OrderSpec: moves_cases.order,
     SampleSpec: moves_cases.sample,
     DrawSpec: moves_cases.sample,

@@ -463,6 +463,10 @@ def _rms_norm(x: Node, weight: Node | None, eps: Node, bias: Node | None = None)
     return y if bias is None else y + bias
 
 
+def _l2_norm(x: Node, eps: Node) -> Node:
+    return x * functions.rsqrt((x * x).reduce("sum") + eps)
+
+
 def _total(x: Node, residual: Node, residual_bias: Node | None) -> Node:
     """With a residual, which may have a bias of its own; rounded to the dtype of x."""
     other = residual if residual_bias is None else residual + residual_bias
@@ -782,6 +786,7 @@ TABLE: dict[str, RowOp] = {
             optional=_BOTH,
             form="own",
         ),
+        RowOp("l2_norm", _l2_norm, numbers=_EPS),
         RowOp(
             "add_rms_norm",
             _add_rms_norm,

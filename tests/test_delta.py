@@ -1,0 +1,156 @@
+"""``gated_delta_rule`` and ``ssd``: bits, cuts, states, formulas, and what is refused."""
+
+from __future__ import annotations
+
+import delta_cases as cases
+import ml_dtypes
+import numpy as np
+import pytest
+from bits import same_bits
+from delta_cases import RULE, SSD
+
+import ptxgen
+from ptxgen import reference
+from ptxgen.errors import DtypeError, ShapeError
+from ptxgen.runtime.cpu import CpuDevice
+
+NAMES = (RULE, SSD)
+SIZES = (2, 4, 24, 40)
+
+
+@pytest.fixture(autouse=True)
+def device():
+    with ptxgen.use_device(CpuDevice()) as found:
+        yield found
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
+def test_bits(name, dtype, device):
+    """Of numbers of all kinds, whose stages are whole and are not; without tokens the state is
+    the first.
+    """
+    how = {RULE: {"l2_norm": True, "scale": -0.7}, SSD: {"softplus": True}}[name]
+    for tokens, kind in ((8, "wide"), (17, "special"), (1, "subnormal"), (0, "normal")):
+        cases.check(name, None, SIZES, how, device, tokens=tokens, dtype=dtype, kind=kind)
+        how = {}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("rows", [32, 64, 256])
+def test_bits_of_every_route(name, rows, device):
+    """Of states whose columns have few lanes, and half a warp."""
+    for kernel in cases.routes(name, rows):
+        cases.check(name, kernel, (1, 1, rows, 72), {}, device, tokens=9, batch=1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_token_does_not_depend_on_how_the_sequence_is_cut(name):
+    """A prompt, its parts and single steps; alone or in a batch; by any route."""
+    sizes = 1, 2, 32, 16
+    given, first = cases.draw(name, 7, 3, 21, sizes), cases.state(name, 8, 3, sizes)
+    call = getattr(ptxgen, name)
+    whole, last = call(**given, initial_state=first, return_state=True)
+    for kernel, lengths in zip(
+        (None, *cases.routes(name, 32)), ([1] * 21, [13, 8], [1, 9, 11]), strict=True
+    ):
+        found, now, at = [], first, 0
+        for n in lengths:
+            part = cases.cut(given, at, at + n)
+            y, now = call(**part, initial_state=now, return_state=True, kernel=kernel)
+            found.append(y)
+            at += n
+        same_bits(np.concatenate(found, 1), whole, what=f"{kernel} {lengths}")
+        same_bits(now, last, what=f"{kernel} {lengths}")
+    alone = {n: x[1:2] if x.ndim > 2 else x for n, x in given.items()}
+    same_bits(call(**alone, initial_state=first[1:2]), whole[1:2])
+
+
+def exact(name, given, first):
+    """By the formula, in f64."""
+    given = {n: x.astype(np.float64) for n, x in given.items()}
+    if name == RULE:
+        q, k, v, g, beta = (given[n] for n in ("q", "k", "v", "g", "beta"))
+        scale, skip, now = q.shape[-1] ** -0.5, 0, first.astype(np.float64)
+    else:
+        q, k, v = (given[n] for n in "cbx")
+        beta = np.log1p(np.exp(given["dt"] + given["dt_bias"]))
+        g, scale, skip = beta * given["a"], 1, given["d"][:, None]
+        now = first.astype(np.float64).swapaxes(-1, -2)
+    q, k = (np.repeat(x, v.shape[2] // x.shape[2], 2) for x in (q, k))
+    found = np.empty_like(v)
+    for t in range(v.shape[1]):
+        now = now * np.exp(g[:, t])[..., None, None]
+        answer = np.einsum("bhn,bhnp->bhp", k[:, t], now) if name == RULE else 0
+        now = now + k[:, t, :, :, None] * (beta[:, t, :, None] * (v[:, t] - answer))[:, :, None]
+        found[:, t] = scale * np.einsum("bhn,bhnp->bhp", q[:, t], now) + skip * v[:, t]
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_beside_exact_numbers(name):
+    """Each token rounds a state's numbers some ten times, to 2^-24 of what is added; sums of rows
+    as often. 40 tokens together stay below 2^-14 of the largest result.
+    """
+    given, first = cases.draw(name, 5, 2, 40, SIZES, "f32"), cases.state(name, 6, 2, SIZES)
+    how = {SSD: {"softplus": True}, RULE: {}}[name]
+    if name == RULE:
+        given["k"] /= np.linalg.norm(given["k"], axis=-1, keepdims=True)
+    got, true = (
+        getattr(reference, name)(**given, initial_state=first, **how),
+        exact(name, given, first),
+    )
+    assert abs(got - true).max() < 2.0**-14 * abs(true).max()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arrays_may_lie_anywhere(name):
+    """Views of one array, as of a convolution's result; what is written to, states in a view."""
+    given = cases.draw(name, 9, 2, 5, SIZES, wide=False)
+    first = cases.state(name, 9, 2, SIZES)
+    call = getattr(ptxgen, name)
+    whole, last = call(**given, initial_state=first, return_state=True)
+    apart = {n: np.concatenate([x, x], -1)[..., : x.shape[-1]] for n, x in given.items()}
+    beside = np.concatenate([first[..., :1], first], -1)[..., 1:]
+    held = np.zeros((2, 6, *whole.shape[2:]), whole.dtype)
+    out = held[:, 1:], np.zeros((2, *last.shape), np.float32)[1]
+    got = call(**apart, initial_state=beside, return_state=True, out=out)
+    assert got[0] is out[0] and not held[:, 0].any()
+    same_bits(got[0], whole)
+    same_bits(got[1], last)
+
+
+def test_leading_dimensions_are_a_batch():
+    given = cases.draw(RULE, 2, 6, 3, SIZES)
+    more = {n: x.reshape(2, 3, *x.shape[1:]) for n, x in given.items()}
+    whole, last = ptxgen.gated_delta_rule(**given, return_state=True)
+    y, state = ptxgen.gated_delta_rule(**more, return_state=True)
+    same_bits(y.reshape(whole.shape), whole)
+    same_bits(state.reshape(last.shape), last)
+    one = {n: x[0] for n, x in given.items()}
+    same_bits(ptxgen.gated_delta_rule(**one), whole[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "error", "words"),
+    [
+        (RULE, {"initial_state": np.zeros((2, 4, 40, 24), "f4")}, ShapeError, "initial_state has"),
+        (SSD, {"initial_state": np.zeros((2, 4, 24, 40), "f4")}, ShapeError, "initial_state has"),
+        (RULE, {"initial_state": np.zeros((2, 4, 24, 40), "f2")}, DtypeError, "initial_state has"),
+        (RULE, {"v": np.zeros((2, 5, 3, 40), ml_dtypes.bfloat16)}, ShapeError, "H"),
+        (RULE, {"k": np.zeros((2, 5, 2, 24), "f4")}, DtypeError, "k has dtype float32"),
+        (RULE, {"beta": np.zeros((2, 4, 4), "f4")}, ShapeError, "beta has shape"),
+        (SSD, {"a": np.zeros(3, "f4")}, ShapeError, "a has shape"),
+        (SSD, {"dt": np.zeros((2, 5, 4), "f2")}, DtypeError, "dt has dtype float16"),
+        (
+            SSD,
+            {n: np.zeros((2, 5, 2, 20), ml_dtypes.bfloat16) for n in "bc"},
+            ShapeError,
+            "20 rows",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(name, change, error, words):
+    given = cases.draw(name, 1, 2, 5, SIZES) | change
+    with pytest.raises(error, match=words):
+        getattr(ptxgen, name)(**given)

@@ -9,6 +9,8 @@ from bits import NUMPY, operand, same_bits
 
 import ptxgen
 from ptxgen import reference
+from ptxgen.ops import OPERATIONS
+from ptxgen.oracle import delta as oracle
 from ptxgen.spec.delta import Form
 from ptxgen.tiles import SPECS, TABLES
 
@@ -64,6 +66,36 @@ def check(name, kernel, sizes, how, device, *, batch=2, tokens=11, dtype="bf16",
     expected = getattr(reference, name)(**given, **how)
     for one, other in zip(got, expected, strict=True):
         same_bits(one, other, spec=kernel, what=f"{name} {sizes} {tokens} {dtype} {kind} {how}")
+
+
+def check_gradients(name, sizes, device, tokens, dtype="bf16", kind="normal"):
+    """Both walks of gradients have the oracle's bits."""
+    given, last = draw(name, 5, 2, tokens, sizes, dtype, kind), state(name, 6, 2, sizes)
+    rule = FORMS[name]
+    names = ("q", "k", "v", "g", "beta") if rule else ("c", "b", "x", "dt", "dt")
+    q, k, v, g, beta = (given[n] for n in names)
+    do, dd = draw(name, 7, 2, tokens, sizes, dtype)["v" if rule else "x"], v.astype(np.float32)
+    w, g, how = (-dd if rule else v), -abs(g), {"scale": 0.7}
+    down = (do, q, k, w, g, beta), {"dstate": last, "delta": rule}
+    up = (do, k, w, g, beta, *([dd] if rule else [])), {"initial_state": last}
+    for walk, (arrays, options) in (("descend", down), ("ascend", up)):
+        with ptxgen.use_device(device):
+            got = OPERATIONS[f"delta_{walk}"].function(*arrays, **options, **how)
+        expected = getattr(oracle, walk)(*arrays, **options, **how)
+        pairs = zip(got, expected, strict=True) if type(got) is tuple else [(got, expected)]
+        for one, other in pairs:
+            same_bits(one, other, what=f"{walk} {name} {sizes} {tokens} {dtype} {kind}")
+
+
+def gradient(name):
+    """Of the kernels of the table, which are those of the delta rule: a part and more."""
+    assert SPECS[name].delta
+    found = ((1, 2, 128, 72), 9, "bf16", "normal"), ((2, 2, 104, 24), 3, "bf16", "special")
+    return [partial(_gradient, *each) for each in found]
+
+
+def _gradient(sizes, tokens, dtype, kind, device):
+    check_gradients(RULE, sizes, device, tokens, dtype, kind)
 
 
 def forward(name):

@@ -36,7 +36,7 @@ from ptxgen.spec import GemmSpec, KernelSpec
 from ptxgen.spec.attention import AttentionSpec
 from ptxgen.spec.attention_grad import AttentionGradSpec
 from ptxgen.spec.columns import ColumnsSpec
-from ptxgen.spec.delta import DeltaSpec
+from ptxgen.spec.delta import DeltaGradSpec, DeltaSpec
 from ptxgen.spec.grouped import GroupedSpec
 from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.logits import LogitsSpec
@@ -348,6 +348,7 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     ColumnsSpec: moves_cases.columns,
     GatherSpec: moves_cases.gather,
     ScanSpec: moves_cases.scan,
+    DeltaGradSpec: delta_cases.gradient,
     DeltaSpec: delta_cases.forward,
     OrderSpec: moves_cases.order,
     SampleSpec: moves_cases.sample,

@@ -66,8 +66,8 @@ def test_a_token_does_not_depend_on_how_the_sequence_is_cut(name):
     same_bits(call(**alone, initial_state=first[1:2]), whole[1:2])
 
 
-def exact(name, given, first):
-    """By the formula, in f64."""
+def exact(name, given, first, states=False):
+    """By the formula, in f64; with the last ``states``, too."""
     given = {n: x.astype(np.float64) for n, x in given.items()}
     if name == RULE:
         q, k, v, g, beta = (given[n] for n in ("q", "k", "v", "g", "beta"))
@@ -84,7 +84,8 @@ def exact(name, given, first):
         answer = np.einsum("bhn,bhnp->bhp", k[:, t], now) if name == RULE else 0
         now = now + k[:, t, :, :, None] * (beta[:, t, :, None] * (v[:, t] - answer))[:, :, None]
         found[:, t] = scale * np.einsum("bhn,bhnp->bhp", q[:, t], now) + skip * v[:, t]
-    return found
+    last = now if name == RULE else now.swapaxes(-1, -2)
+    return (found, last) if states else found
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -154,3 +155,63 @@ def test_what_does_not_fit_is_refused_by_name(name, change, error, words):
     given = cases.draw(name, 1, 2, 5, SIZES) | change
     with pytest.raises(error, match=words):
         getattr(ptxgen, name)(**given)
+
+
+# -- gradients ----------------------------------------------------------------------------------
+def gradients(name, given, first, how, dy, dstate):
+    """By all arguments, of the result and the last state, on the device that is used."""
+    pt = pytest.importorskip("ptxgen.torch")
+    torch = pytest.importorskip("torch")
+    tensors = [torch.from_numpy(x).requires_grad_() for x in (*given.values(), first)]
+    named = dict(zip((*given, "initial_state"), tensors, strict=True))
+    y, last = getattr(pt, name)(**named, **how, return_state=True)
+    seeds = [torch.from_numpy(dy), torch.from_numpy(dstate)]
+    found = torch.autograd.grad([y, last], tensors, seeds)
+    return {n: x.numpy() for n, x in zip(named, found, strict=True)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients_beside_differences(name):
+    """Of a random direction for each argument: two values in f64 that are 2^-14 apart have a
+    difference that is exact to some 2^-26, and gradients round a few hundred times to 2^-24.
+    """
+    rng, sizes = np.random.default_rng(11), (2, 4, 24, 72)
+    given, first = cases.draw(name, 5, 1, 9, sizes, "f32"), cases.state(name, 6, 1, sizes)
+    how = {SSD: {"softplus": True}, RULE: {}}[name]
+    if name == RULE:
+        given["k"] /= np.linalg.norm(given["k"], axis=-1, keepdims=True)
+    dy = rng.standard_normal(given["v" if name == RULE else "x"].shape, np.float32)
+    dstate = rng.standard_normal(first.shape, np.float32)
+    found = gradients(name, given, first, how, dy, dstate)
+
+    def value(changed):
+        whole = {**given, "initial_state": first} | changed
+        y, last = exact(name, whole, whole.pop("initial_state"), states=True)
+        return (y * dy).sum() + (last * dstate).sum()
+
+    for of, gradient in found.items():
+        x = (first if of == "initial_state" else given[of]).astype(np.float64)
+        step = rng.standard_normal(x.shape) * 2.0**-15
+        apart = value({of: x + step}) - value({of: x - step})
+        expected, size = 2 * (gradient * step).sum(), 2 * abs(gradient * step).sum()
+        assert abs(apart - expected) < 2.0**-14 * size, of
+        assert size > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("dtype", "rows"), [("f32", 24), ("bf16", 64), ("f16", 256)])
+def test_bits_of_gradients(name, dtype, rows, device):
+    """Of both walks: of columns beyond a part, with numbers of all kinds; also without tokens."""
+    for tokens, kind in ((9, "normal"), (3, "special"), (0, "normal")):
+        cases.check_gradients(name, (1, 2, rows, 72), device, tokens, dtype, kind)
+
+
+def test_gradients_do_not_depend_on_the_batch():
+    sizes = 1, 2, 32, 16
+    given, first = cases.draw(SSD, 3, 3, 5, sizes, "f32"), cases.state(SSD, 3, 3, sizes)
+    dy, how = np.ones((3, 5, 2, 16), np.float32), {"softplus": True}
+    whole = gradients(SSD, given, first, how, dy, first)
+    alone = {n: x[1:2] if x.ndim > 2 else x for n, x in given.items()}
+    found = gradients(SSD, alone, first[1:2], how, dy[1:2], first[1:2])
+    for of in ("x", "dt", "b", "c", "initial_state"):
+        same_bits(found[of], whole[of][1:2], what=of)

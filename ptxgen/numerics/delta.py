@@ -22,23 +22,25 @@ sequence is cut into calls: a prompt, its parts and single steps have the same b
 
 The ``delta_grad`` contract, version 1
 --------------------------------------
-``do`` and ``dS`` are the gradients of results and of the last state. ``w``, ``o`` (without a skip,
-not rounded) and S are those of ``delta``, computed again. *Sums over columns* take quads of
-:data:`QUAD` neighbouring columns: ``fma`` ascending, from +0.0. Quads are added by twos, as groups
-of rows are, to sums of :data:`PART` columns.
+``do`` and ``dS`` are the gradients of results and of the last state; ``w`` and S are those of
+``delta``, made again. ``e[p] = scale * do[p]``. *Sums over columns* begin with +0.0 and take quads
+of :data:`QUAD` neighbouring columns, ``fma`` ascending; quads are added by twos, as groups of rows
+are, up to :data:`PART` columns, filled up with zeros: these are parts.
 
-1. Tokens descending, from dS: ``e[p] = scale * do[p]``, ``dS[n, p] = fma(q[n], e[p], dS[n, p])``,
-   ``dw[p] = beta * sum_n k[n] dS[n, p]``. A part of ``dk[n]`` is ``sum_p d[p] dS[n, p]``. Then the
-   delta rule has ``dS[n, p] = fma(-k[n], dw[p], dS[n, p])``. ``dS[n, p] = a * dS[n, p]``: at the
-   first token that is the gradient of the first state.
-2. Tokens ascending: a part of ``dk[n]`` is ``sum_p -dw[p] (a S[n, p])``, of the delta rule alone,
-   and one of ``dq[n]`` is ``sum_p e[p] S[n, p]``, S being that behind the token.
-3. ``dv = dw``, with a skip ``fma(skip, do, dw)``. dq and dk are the sums of their parts, of all
-   heads that share them and of all columns, by ``sum`` (``rows/1``).
-4. ``dbeta = sum_p (sum_n k[n] dS[n, p]) w[p]``, and ``dg`` of a token is the sum over it and all
-   tokens behind it of ``sum_p o[p] do[p] - sum_p v[p] dw[p]``, plus the sum of ``dS * S`` of the
-   last state: what a decay scales is what comes out later, less what is put in later. By ``sum``
-   and a reverse ``cumsum``.
+1. Tokens descending, from dS or zeros: ``dS[n, p] = fma(q[n], e[p], dS[n, p])``,
+   ``dd[p] = sum_n k[n] dS[n, p]`` in the order of sums over rows, ``dw[p] = beta * dd[p]``. A part
+   of ``dk[n]`` is ``sum_p d[p] dS[n, p]``. Then by the delta rule
+   ``dS[n, p] = fma(-k[n], dw[p], dS[n, p])``, and ``dS[n, p] = a * dS[n, p]``: at the first token
+   the gradient of the first state.
+2. Tokens ascending: a part of ``dq[n]`` is ``sum_p e[p] S[n, p]``, S being that behind the token;
+   by the delta rule one more of ``dk[n]`` is ``sum_p -dw[p] (a S[n, p])``.
+3. ``dv = dw``, with a skip ``fma(skip, do, dw)``. dq is the sum of a head's parts, and that of the
+   heads that share it; dk that of the parts of all these, of the delta rule of both walks, added.
+   ``dbeta = sum_p dd[p] w[p]``.
+4. ``dg`` of a token is the sum over it and all behind it of ``sum_n q[n] dq[n] - sum_p v[p] dw[p]``
+   of the head, and the sum of ``dS * S`` of the last state: what a decay scales is what comes out
+   later, less what is put in later. Here and in 3 ``sum`` (``rows/1``) and a reverse ``cumsum``
+   (``scan/1``) add, in f32. What is returned is rounded to its dtype.
 """
 
 from __future__ import annotations
@@ -81,6 +83,11 @@ _HEADS = ((var("H") % var("G")).eq(0) & (var("G") > 0), "heads H of values are a
 def groups(rows: int) -> int:
     """Groups of so many rows, filled up to a power of two."""
     return max(2, 1 << (-(-rows // GROUP) - 1).bit_length())
+
+
+def parts(columns: int) -> int:
+    """Parts of sums over so many columns."""
+    return -(-columns // PART)
 
 
 _KEYS: Mapping[str, str] = MappingProxyType({"q": "... L G N", "k": "... L G N"})

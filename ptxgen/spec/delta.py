@@ -47,7 +47,8 @@ G_F32, BETA_F32 = 1, 2
 """Flags: ``g``, and ``beta``, are f32 where values have 16 bits."""
 SIZES = ("tokens", "heads", "group", "rows", "cols", "flags")
 """Words that kernels are told; ``group``: heads that share a query and a key."""
-READ = ("q", "k", "v", "g", "beta")
+STAGE = 8
+"""Tokens in shared memory at a time, at most."""
 LISTED = 128
 """Rows of the kernels that are listed."""
 
@@ -76,11 +77,10 @@ def strides(names: Iterable[str]) -> tuple[Param, ...]:
 class DeltaSpec(KernelSpec):
     """A CTA has columns of a head, a thread :data:`ptxgen.numerics.delta.GROUP` rows of ``cols`` of
     them, in registers. There are as many threads as rows, so that each brings a row's number of a
-    token to shared memory, of ``stage`` tokens at a time.
+    token to shared memory.
     """
 
     cols: int
-    stage: int = 8
     delta: bool = True
     groups: int = numerics.groups(LISTED)
     dtype: str = "bf16"
@@ -89,12 +89,13 @@ class DeltaSpec(KernelSpec):
 
     family: ClassVar[str] = "delta"
     template: ClassVar[str] = "delta/forward.cu.j2"
+    backwards: ClassVar[bool] = False
+    """Whether it walks from the last token to the first."""
     G_F32: ClassVar[int] = G_F32
     BETA_F32: ClassVar[int] = BETA_F32
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
         "cols": "columns of a thread",
-        "stage": "tokens that are brought to shared memory at a time",
         "delta": "whether states answer for a key before it is written",
         "groups": "of 16 rows, a lane each",
     }
@@ -102,7 +103,6 @@ class DeltaSpec(KernelSpec):
     def __post_init__(self) -> None:
         self.check_choices(dtype=DTYPES, min_arch=[*ARCHITECTURES], cols=(1, 2, 4))
         self.check_choices(groups=(2, 4, 8, 16))
-        self.check_counts("stage")
 
     def of(self, dtype: Hashable) -> DeltaSpec:
         form = Form(dtype, True, self.groups) if isinstance(dtype, str) else cast(Form, dtype)
@@ -132,13 +132,18 @@ class DeltaSpec(KernelSpec):
         return self.threads // WARP * self.across
 
     @property
+    def stage(self) -> int:
+        """Tokens that are brought to shared memory at a time."""
+        return STAGE
+
+    @property
     def shared_bytes(self) -> int:
         return 0
 
     @property
     def context(self) -> Mapping[str, Any]:
         found = {
-            "T": cuda.STORAGE[self.dtype],
+            "storage": cuda.STORAGE,
             "numerics": sys.modules[numerics.__name__],
             "formula": numerics.DECAY,
             "functions": cuda.functions,
@@ -146,16 +151,42 @@ class DeltaSpec(KernelSpec):
         return MappingProxyType(found)
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """Arrays that it reads with a number for each row of a token."""
+        return ("q", "k")
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """Arrays that it reads with a number for each column, and their dtypes."""
+        return MappingProxyType({"v": self.dtype})
+
+    @property
+    def also(self) -> tuple[str, ...]:
+        """What it reads if it is given."""
+        return ("state_in",) if self.delta else ("skip", "state_in")
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """What it writes if it is asked to: the last state, and what is written to states."""
+        return ("state_out", "w") if self.delta else ("state_out",)
+
+    @property
+    def brought(self) -> tuple[Param, ...]:
+        """The pointers of what tokens bring."""
+        found = (*((n, self.dtype) for n in self.keys), *self.values.items())
+        pointers = (ptr(n, f"const {cuda.STORAGE[dtype]}*") for n, dtype in found)
+        return (*pointers, *(ptr(n, "const void*") for n in ("g", "beta")))
+
+    @property
     def abi(self) -> Abi:
         element = cuda.STORAGE[self.dtype]
         return Abi(
             (
-                *(ptr(n, f"const {element}*") for n in "qkv"),
-                *(ptr(n, "const void*") for n in ("g", "beta")),
-                *(ptr(n, "const float*", optional=True) for n in ("skip", "state_in")),
+                *self.brought,
+                *(ptr(n, "const float*", optional=True) for n in self.also),
                 ptr("out", f"{element}*"),
-                ptr("state_out", "float*", optional=True),
-                *strides((*READ, "out")),
+                *(ptr(n, "float*", optional=True) for n in self.written),
+                *strides((*(p.name for p in self.brought), "out")),
                 *(Param(n, "u32") for n in SIZES),
                 Param("scale", "f32"),
             )
@@ -191,3 +222,87 @@ class DeltaSpec(KernelSpec):
             f"{self.form}: {self.width} columns of a head, {self.cols} of a thread; "
             f"stages of {self.stage} tokens; CTAs {self.grid}",
         )
+
+
+PARTS = ("descend", "ascend")
+SUMS_BYTES = 1 << 14
+"""Of shared memory, for the sums over columns of one array."""
+
+
+@dataclass(frozen=True)
+class DeltaGradSpec(DeltaSpec):
+    """A walk over tokens that makes gradients: from the last to the first with that of the state
+    ("descend"), or from the first to the last with the state ("ascend"). A CTA's columns are those
+    of one part of the contract's sums.
+    """
+
+    cols: int = numerics.QUAD
+    part: str = "descend"
+    contract: Contract = numerics.DELTA_GRAD
+
+    family: ClassVar[str] = "delta_grad"
+    template: ClassVar[str] = "delta/gradient.cu.j2"
+    meanings: ClassVar[Mapping[str, str]] = {**DeltaSpec.meanings, "part": "which walk it is"}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_choices(part=PARTS, cols=(numerics.QUAD,))
+
+    @property
+    def label(self) -> str:
+        return f"{self.part}_{self.form}"
+
+    @property
+    def stage(self) -> int:
+        each = self.threads // WARP * self.threads * 4
+        return min(STAGE, SUMS_BYTES // each)
+
+    @property
+    def backwards(self) -> bool:  # type: ignore[override]
+        return self.part == "descend"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return ("q", "k") if self.backwards else ("k",)
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        found = {"dout": self.dtype, "w": "f32" if self.delta else self.dtype}
+        return MappingProxyType(
+            found | ({"dd": "f32"} if self.delta and not self.backwards else {})
+        )
+
+    @property
+    def halved(self) -> tuple[tuple[int, int], ...]:
+        """Where lanes give each other half of their sums: how far apart they are, and the half."""
+        lanes = (self.groups << i for i in range(5) if self.groups << i < WARP)
+        return tuple((o, numerics.GROUP >> (i + 1)) for i, o in enumerate(lanes))
+
+    @property
+    def sums(self) -> tuple[str, ...]:
+        """The arrays whose parts it makes, by sums over columns."""
+        if self.backwards:
+            return ("dk",)
+        return ("dq", "dk") if self.delta else ("dq",)
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        return ("dd", *self.sums, "state_out") if self.backwards else self.sums
+
+    @property
+    def abi(self) -> Abi:
+        return Abi(
+            (
+                *self.brought,
+                ptr("state_in", "const float*", optional=True),
+                *(ptr(n, "float*", optional=n == "state_out") for n in self.written),
+                *strides(p.name for p in self.brought),
+                *(Param(n, "u32") for n in SIZES),
+                Param("scale", "f32"),
+            )
+        )
+
+    def workload(self, dtype: Hashable) -> Workload:
+        each = self.groups * numerics.GROUP * (4 if self.backwards else 3)
+        each += self.groups * numerics.GROUP if self.delta else 0
+        return Workload(TOKENS * PAIRS * COLS * each)

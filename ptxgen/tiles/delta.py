@@ -1,12 +1,13 @@
-"""The table of recurrences of a matrix."""
+"""The tables of recurrences of a matrix, and of their gradients."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from ptxgen.expr import TRUE
 from ptxgen.spec import Key, Route, RouteTable
-from ptxgen.spec.delta import SMS, SPACE, DeltaSpec
+from ptxgen.spec.delta import PARTS, SMS, SPACE, DeltaGradSpec, DeltaSpec
 
 
 def _table() -> RouteTable:
@@ -23,4 +24,18 @@ def _table() -> RouteTable:
     )
 
 
-TABLES: dict[Key, Callable[[], RouteTable]] = {("delta",): _table}
+def _gradient(part: str) -> RouteTable:
+    return RouteTable(
+        SPACE,
+        (Route((DeltaGradSpec(part=part),), TRUE, "there is no other"),),
+        ("bf16",),
+        opened=True,
+        pinned=lambda: (DeltaGradSpec(part=part, delta=False, groups=4, dtype="f32"),),
+    )
+
+
+TABLES: dict[Key, Callable[[], RouteTable]] = {
+    ("delta",): _table,
+    **{("delta_grad", part): partial(_gradient, part) for part in PARTS},
+}
+"""What makes each table."""

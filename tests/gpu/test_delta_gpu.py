@@ -23,6 +23,14 @@ def test_bits_of_every_route(name, kernel):
 
 
 @pytest.mark.parametrize("name", cases.FORMS)
+@pytest.mark.parametrize("rows", [32, 104, 256])
+def test_bits_of_gradients(name, rows):
+    """Of whole stages and more, of a part and more."""
+    for dtype, kind in (("bf16", "normal"), ("f32", "special")):
+        cases.check_gradients(name, (1, 2, rows, 72), "cuda", 21, dtype, kind)
+
+
+@pytest.mark.parametrize("name", cases.FORMS)
 def test_a_token_does_not_depend_on_how_the_sequence_is_cut(name):
     sizes = 2, 4, 128, 64
     given, call = cases.draw(name, 7, 3, 150, sizes), getattr(ptxgen, name)

@@ -18,6 +18,8 @@ TABLES: dict[tuple[str, ...], str] = {
     ("attention", "half"): "attention_half",
     ("columns",): "columns",
     ("delta",): "delta",
+    ("delta_grad", "ascend"): "delta_grad",
+    ("delta_grad", "descend"): "delta_grad",
     ("gather",): "gather",
     ("grouped", "NN", "rows", "f32", "simt"): "grouped_rows_f32_simt",
     ("grouped", "NN", "rows", "half", "tc"): "grouped_rows_half_tc",

@@ -89,6 +89,7 @@ class DeltaSpec(KernelSpec):
 
     family: ClassVar[str] = "delta"
     template: ClassVar[str] = "delta/forward.cu.j2"
+    legible: ClassVar[bool] = False
     backwards: ClassVar[bool] = False
     """Whether it walks from the last token to the first."""
     G_F32: ClassVar[int] = G_F32

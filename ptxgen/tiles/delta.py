@@ -30,7 +30,6 @@ def _gradient(part: str) -> RouteTable:
         (Route((DeltaGradSpec(part=part),), TRUE, "there is no other"),),
         ("bf16",),
         opened=True,
-        pinned=lambda: (DeltaGradSpec(part=part, delta=False, groups=4, dtype="f32"),),
     )
 
 

@@ -121,6 +121,18 @@ def test_arrays_may_lie_anywhere(name):
     same_bits(got[1], last)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_the_last_state_may_take_the_place_of_the_first(name):
+    given, first = cases.draw(name, 4, 2, 3, SIZES), cases.state(name, 4, 2, SIZES)
+    call = getattr(ptxgen, name)
+    y, last = call(**given, initial_state=first, return_state=True)
+    out = np.zeros_like(y), first
+    got = call(**given, initial_state=first, return_state=True, out=out)
+    assert got[1] is first
+    same_bits(got[0], y)
+    same_bits(first, last)
+
+
 def test_leading_dimensions_are_a_batch():
     given = cases.draw(RULE, 2, 6, 3, SIZES)
     more = {n: x.reshape(2, 3, *x.shape[1:]) for n, x in given.items()}

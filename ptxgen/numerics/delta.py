@@ -104,6 +104,7 @@ RULE = Signature(
     },
     ("M", "L", "G", "H", "N", "P"),
     optional=frozenset({"initial_state"}),
+    over={"state": ("initial_state",)},
     relations=(_HEADS,),
 )
 SSD = Signature(
@@ -119,5 +120,6 @@ SSD = Signature(
     },
     ("M", "L", "G", "H", "N", "P"),
     optional=frozenset({"d", "dt_bias", "initial_state"}),
+    over={"state": ("initial_state",)},
     relations=(_HEADS,),
 )

@@ -19,7 +19,7 @@ from ptxgen.ops.views import apart, check_dtype, results, rows_apart
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
-from ptxgen.program.parameters import Out
+from ptxgen.program.parameters import Out, Written
 from ptxgen.spec import Key, Problem
 from ptxgen.spec.delta import BETA_F32, G_F32, SPACE, Form
 
@@ -27,6 +27,7 @@ TAKES = ("bfloat16", "float16", "float32")
 FINITE = Real(least=-3e38, most=3e38)
 Scale = Annotated[float | None, FINITE]
 Factor = Annotated[float, FINITE]
+OverState = Annotated[Any, Written(over=("initial_state",))]
 
 
 def _oracle(name: str) -> Callable[..., Any]:
@@ -336,7 +337,7 @@ def gated_delta_rule(
     scale: Scale = None,
     l2_norm: Bool = False,
     return_state: Bool = False,
-    out: Out = None,
+    out: OverState = None,
     kernel: Kernel = None,
 ) -> Any:
     """``S = exp(g) S``, ``S = S + k (beta (v - kᵀ S))ᵀ``, ``o = scale qᵀ S``: the gated delta rule,
@@ -351,6 +352,7 @@ def gated_delta_rule(
         ``q`` and ``k`` ``[..., L, G, N]``, ``v`` ``[..., L, H, P]``, H a multiple of G: so many
         heads of values share a query and a key. ``g`` and ``beta`` ``[..., L, H]``; states
         ``[..., H, N, P]``. The result ``[..., L, H, P]``. N and P are multiples of 8 up to 256.
+        The last state may take the place of the first: ``out=(y, initial_state)``.
     Dtypes
         bfloat16, float16 or float32, ``q``, ``k`` and ``v`` alike, and so the result; ``g`` and
         ``beta`` the same or float32; states float32.
@@ -439,7 +441,7 @@ def ssd(
     initial_state: Buffer | None = None,
     softplus: Bool = False,
     return_state: Bool = False,
-    out: Out = None,
+    out: OverState = None,
     kernel: Kernel = None,
 ) -> Any:
     """``S = exp(dt a) S + (dt x) bᵀ``, ``y = S c + d x``: state space duality (Mamba-2), of each
@@ -453,6 +455,7 @@ def ssd(
         ``x`` ``[..., L, H, P]``, and so the result; ``dt`` ``[..., L, H]``; ``b`` and ``c``
         ``[..., L, G, N]``, H a multiple of G: so many heads share them. ``a``, ``d`` and
         ``dt_bias`` ``[H]``; states ``[..., H, P, N]``. N and P are multiples of 8 up to 256.
+        The last state may take the place of the first: ``out=(y, initial_state)``.
     Dtypes
         bfloat16, float16 or float32, ``x``, ``b`` and ``c`` alike, and so the result; the others
         the same or float32; states float32.

@@ -293,6 +293,21 @@ def embedding_backward(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Any: ...
+def gated_delta_rule(
+    q: Array,
+    k: Array,
+    v: Array,
+    g: Array,
+    beta: Array,
+    *,
+    state: Array | None = None,
+    scale: float | None = None,
+    l2_norm: bool = False,
+    return_state: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> tuple[Any, Any]: ...
 def gather(
     x: Array,
     indices: Array,
@@ -662,6 +677,22 @@ def solve_triangular(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Any: ...
+def ssd(
+    x: Array,
+    dt: Array,
+    a: Array,
+    b: Array,
+    c: Array,
+    d: Array | None = None,
+    *,
+    dt_bias: Array | None = None,
+    state: Array | None = None,
+    softplus: bool = False,
+    return_state: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> tuple[Any, Any]: ...
 def std(
     x: Array,
     axis: int | Sequence[int] | None = None,

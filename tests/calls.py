@@ -280,6 +280,31 @@ def _attention_grad(d: Draw) -> dict[str, Any]:
     return given
 
 
+def _recurrent(name: str) -> Callable[[Draw], dict[str, Any]]:
+    def draw(d: Draw) -> dict[str, Any]:
+        dtype, rows, cols = d.one("bf16", "f16", "f32"), d.one(8, 24), d.one(8, 16)
+        groups, tokens, lead = d.one(1, 2), d.one(0, 1, 9), d.one((), (2,))
+        heads, wide = groups * d.one(1, 2), d.one("f32", dtype)
+        keys, own = (*lead, tokens, groups, rows), (*lead, tokens, heads)
+        v = d.array((*own, cols), dtype)
+        if name == "gated_delta_rule":
+            given = {"q": d.array(keys, dtype), "k": d.array(keys, dtype), "v": v}
+            given |= {"g": -np.abs(d.array(own, wide)), "beta": d.array(own, wide)}
+            given |= d.some("scale", d.one(0.5, 1)) | d.some("l2_norm", True)
+            state = heads, rows, cols
+        else:
+            given = {"x": v, "dt": d.array(own, wide), "a": -np.abs(d.array((heads,), wide))}
+            given |= {"b": d.array(keys, dtype), "c": d.array(keys, dtype)}
+            for each in ("d", "dt_bias"):
+                given |= d.some(each, lambda: d.array((heads,), wide))
+            given |= d.some("softplus", True)
+            state = heads, cols, rows
+        given |= d.some("state", lambda: d.array((*lead, *state), "f32"))
+        return given | d.some("return_state", True)
+
+    return draw
+
+
 def _losses(d: Draw) -> dict[str, Any]:
     rows, n = d.one((), (), (3,), (2, 5)), d.size(40, 1)
     target = d.indices(rows, n)
@@ -747,6 +772,7 @@ def operations() -> dict[str, Operation]:
         *(("logcumsumexp", _logcumsumexp), ("attention", _attention)),
         *(("selective_scan", _selective_scan), ("linear_recurrence", _linear_recurrence)),
         ("attention_grad", _attention_grad),
+        *((name, _recurrent(name)) for name in ("gated_delta_rule", "ssd")),
         *(("cross_entropy", _losses), ("linear_cross_entropy", _fused)),
         *(("linear_cross_entropy_grad", _fused), ("group_norm", _group_norm)),
         *(("batch_norm", _channels(*_RUNNING)), ("batch_norm_train", _channels(train=True))),

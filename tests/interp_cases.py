@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import attention_cases
+import delta_cases
 import grouped_cases
 import int4_cases
 import logits_cases
@@ -36,6 +37,7 @@ from ptxgen.spec import GemmSpec, KernelSpec
 from ptxgen.spec.attention import AttentionSpec
 from ptxgen.spec.attention_grad import AttentionGradSpec
 from ptxgen.spec.columns import ColumnsSpec
+from ptxgen.spec.delta import DeltaGradSpec, DeltaSpec
 from ptxgen.spec.grouped import GroupedSpec
 from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.logits import LogitsSpec
@@ -375,6 +377,8 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     ScanSpec: moves_cases.scan,
     SelectiveSpec: recurrence_cases.selective,
     LinearSpec: recurrence_cases.linear,
+    DeltaGradSpec: delta_cases.gradient,
+    DeltaSpec: delta_cases.forward,
     OrderSpec: moves_cases.order,
     SampleSpec: moves_cases.sample,
     DrawSpec: moves_cases.sample,

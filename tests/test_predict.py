@@ -134,7 +134,8 @@ def products(b, m, n):
 
 FAMILIES = (
     *(rows, rows_down, columns, pointwise, moved, gathered, scattered, scanned, log_scanned),
-    *(selected, sampled, summed, fused_loss, experts, attended, decoded, recurred, solved, products),
+    *(selected, sampled, summed, fused_loss, experts, attended, decoded, recurred, solved),
+    products,
 )
 
 

@@ -55,6 +55,7 @@ TITLES = {
     "attention": "Attention",
     "attention_grad": "Attention",
     "recurrence": "Recurrences",
+    "delta": "Recurrences",
     "scan": "Scans, selections",
     "select": "Scans, selections",
     "dropout": "Scans, selections",
@@ -117,7 +118,7 @@ class Operation(NamedTuple):
         if found is None:
             return 4, 4
         forms = next(iter(found.forms.values()))
-        size = 64 if self.group == "Quantised" else 4
+        size = {"Quantised": 64, "Recurrences": 8}.get(self.group, 4)
         many = {"S": size * size}  # the slots of all tokens
         sizes = [
             many.get(s, size) // int(s.partition("/")[2] or 1) for s in forms[parameter].split()
@@ -134,8 +135,7 @@ class Operation(NamedTuple):
         return {name: self._argument(name, dtype) for name in names}
 
     def _argument(self, name: str, dtype: str) -> Any:
-        attends = self.row.startswith("attention")
-        if name in NUMBERS and not attends:
+        if name in NUMBERS and self.group not in ("Attention", "Recurrences"):  # k is an array
             return NUMBERS[name]
         if name == "q" and self.group == "Quantised":
             return nf4.quantize(np.ones((64, 64), np.float32))

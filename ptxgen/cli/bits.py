@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ptxgen import functions, nf4, reference
 from ptxgen.errors import DtypeError, FormulaError, GradError
-from ptxgen.numerics import attention, int4, recurrence, rowops, rows, rowwise, scan
+from ptxgen.numerics import attention, delta, int4, recurrence, rowops, rows, rowwise, scan
 from ptxgen.numerics.columns import REDUCTIONS
 from ptxgen.numerics.contract import (
     ACTIVATIONS,
@@ -42,6 +42,7 @@ from ptxgen.numerics.triangular import SOLVE
 from ptxgen.ops import OPERATIONS as LIBRARY
 from ptxgen.oracle import recurrence as oracle
 from ptxgen.oracle.columns import reduce_columns
+from ptxgen.oracle.delta import ascend, descend
 from ptxgen.oracle.formula import KINDS
 from ptxgen.oracle.logits import linear_segments, logit_gradient, logit_segments
 from ptxgen.oracle.rowops import compute
@@ -367,6 +368,29 @@ def attended() -> Found:
         yield attention.ATTENTION[AUTO_TIER[dtype]], "attention", dtype, made
 
 
+def matrix_recurrences() -> Found:
+    """Recurrences of a matrix and the walks of their gradients: of more rows than a group, more
+    columns than a part, with and without the delta rule.
+    """
+    heads, rows, cols = 2, 40, 72
+    for dtype in ("f32", "bf16", "f16"):
+        q, k = (numbers(i, (1, 4, 1, rows), dtype) for i in (1, 2))
+        v, do = (numbers(i, (1, 4, heads, cols), dtype) for i in (3, 4))
+        g, beta = (numbers(i, (1, 4, heads), "f32", spread=1) for i in (5, 6))
+        w, dd = (numbers(i, v.shape, "f32") for i in (7, 8))
+        made: list[Any] = []
+        walked: list[Any] = []
+        for rule in (True, False):
+            first = numbers(9, (1, heads, *((rows, cols) if rule else (cols, rows))), "f32")
+            how: dict[str, Any] = {"state": first}
+            made += LIBRARY["recurrence"].oracle(q, k, v, -abs(g), beta, **how, delta=rule)
+            of = w if rule else v
+            walked += descend(do, q, k, of, -abs(g), beta, dstate=first, delta=rule)
+            walked += _all(ascend(do, k, of, -abs(g), beta, dd if rule else None, **how))
+        yield delta.DELTA, "recurrence", dtype, made
+        yield delta.DELTA_GRAD, "walks", dtype, walked
+
+
 def losses() -> Found:
     """Segments and gradients of logits, and the last layer with the loss."""
     for dtype in FLOATS:
@@ -484,6 +508,7 @@ ALL: tuple[Callable[[], Found], ...] = (
     columns_and_moves,
     solved,
     recurrences,
+    matrix_recurrences,
     attended,
     losses,
     attention_gradients,

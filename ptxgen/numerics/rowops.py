@@ -459,6 +459,16 @@ def _rms_norm(x: Node, weight: Node | None, eps: Node, bias: Node | None = None)
     return y if bias is None else y + bias
 
 
+def _l2_norm(x: Node, eps: Node) -> Node:
+    return x * functions.rsqrt((x * x).reduce("sum") + eps)
+
+
+def _l2_norm_backward(dy: Node, x: Node, eps: Node) -> Node:
+    (found,) = gradients([_l2_norm(x, eps)], [dy], [x])
+    assert found is not None
+    return found
+
+
 def _total(x: Node, residual: Node, residual_bias: Node | None) -> Node:
     """With a residual, which may have a bias of its own; rounded to the dtype of x."""
     other = residual if residual_bias is None else residual + residual_bias
@@ -689,6 +699,7 @@ TABLE: dict[str, RowOp] = {
             integers=frozenset({"seen"}),
             narrow=True,
         ),
+        RowOp("dot", lambda x, y: (x * y).reduce("sum"), {"x": "element", "y": "element"}, _WIDE),
         _Counted("softmax_backward", _softmax_backward, _DY_Y | _LENGTHS, _BACK),
         _Counted(
             "log_softmax",
@@ -776,6 +787,10 @@ TABLE: dict[str, RowOp] = {
             numbers=_EPS,
             optional=_BOTH,
             form="own",
+        ),
+        RowOp("l2_norm", _l2_norm, numbers=_EPS),
+        RowOp(
+            "l2_norm_backward", _l2_norm_backward, {"dy": "element", "x": "element"}, numbers=_EPS
         ),
         RowOp(
             "add_rms_norm",

@@ -30,6 +30,7 @@ MODULES = (
     "attention_grad",
     "channels",
     "conv",
+    "delta",
     "dropout",
     "grouped",
     "indexing",

@@ -1,0 +1,143 @@
+"""``ptxgen bench delta``: recurrences of a matrix, beside their formulas by chunks in PyTorch.
+
+In a chunk all tokens are computed at once, by products: within it by a triangle of decays (of the
+delta rule behind a triangular solve), and of the state that came before it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import ptxgen
+from ptxgen.bench import measure, ops, results
+from ptxgen.bench.opcase import OpCase, Work
+from ptxgen.ui import emit
+
+CHUNK = 64
+"""Tokens of a chunk, as ``transformers`` has it."""
+
+
+def _split(x: Any, heads: int) -> Any:
+    """``[B, L, G, D]`` as chunks in f32, ``[B, heads, chunks, CHUNK, D]``."""
+    batch, tokens, own, width = x.shape
+    x = x.float().transpose(1, 2).repeat_interleave(heads // own, 1)
+    return x.reshape(batch, heads, tokens // CHUNK, CHUNK, width)
+
+
+def _decays(torch: Any, g: Any) -> tuple[Any, Any]:
+    """The logarithms of decays since a chunk began, and between its tokens."""
+    since = g.transpose(1, 2).reshape(g.shape[0], g.shape[2], -1, CHUNK).cumsum(-1)
+    between = since[..., :, None] - since[..., None, :]
+    there = torch.ones(CHUNK, CHUNK, dtype=torch.bool, device=g.device).tril()
+    return since, between.masked_fill(~there, -torch.inf).exp()
+
+
+def _along(torch: Any, q: Any, k: Any, d: Any, since: Any, between: Any, w: Any = None) -> Any:
+    """The results of chunks, one after the other; ``w``: what is taken from d of the state."""
+    state = q.new_zeros(*q.shape[:2], q.shape[-1], d.shape[-1])
+    scores = q @ k.mT * between
+    early, late = q * since.exp()[..., None], k * (since[..., -1:] - since).exp()[..., None]
+    found = []
+    for i in range(q.shape[2]):
+        own = d[:, :, i] if w is None else d[:, :, i] - w[:, :, i] @ state
+        found.append(early[:, :, i] @ state + scores[:, :, i] @ own)
+        state = state * since[:, :, i, -1, None, None].exp() + late[:, :, i].mT @ own
+    return torch.stack(found, 2)
+
+
+def _joined(o: Any, like: Any) -> Any:
+    return o.flatten(2, 3).transpose(1, 2).to(like.dtype)
+
+
+def chunked_rule(torch: Any, q: Any, k: Any, v: Any, g: Any, beta: Any) -> Any:
+    """``gated_delta_rule`` by chunks: what tokens of a chunk take from each other is a triangular
+    system.
+    """
+    heads = v.shape[2]
+    qs, ks, vs = (_split(x, heads) for x in (q, k, v))
+    by = _split(beta[..., None], heads)
+    since, between = _decays(torch, g)
+    system = (ks * by) @ ks.mT * between
+    given = torch.cat([vs * by, ks * by * since.exp()[..., None]], -1)
+    solved = torch.linalg.solve_triangular(system.tril(-1), given, upper=False, unitriangular=True)
+    d, w = solved.split([v.shape[-1], k.shape[-1]], -1)
+    qs = qs * q.shape[-1] ** -0.5
+    return _joined(_along(torch, qs, ks, d, since, between, w), v)
+
+
+def chunked_ssd(torch: Any, x: Any, dt: Any, a: Any, b: Any, c: Any) -> Any:
+    """``ssd`` by chunks."""
+    heads = x.shape[2]
+    xs, bs, cs = (_split(each, heads) for each in (x, b, c))
+    since, between = _decays(torch, dt * a)
+    return _joined(_along(torch, cs, bs, xs * _split(dt[..., None], heads), since, between), x)
+
+
+def rule_inputs(torch: Any, batch: int, tokens: int, sizes: tuple[int, ...], dtype: Any) -> Any:
+    """Numbers for ``gated_delta_rule``: keys of length 1, decays and shares as models have them."""
+    groups, heads, rows, cols = sizes
+    how = {"device": "cuda", "dtype": dtype}
+    q, k = (torch.randn(batch, tokens, groups, rows, **how) for _ in range(2))
+    q, k = (torch.nn.functional.normalize(x.float(), dim=-1).to(dtype) for x in (q, k))
+    v = torch.randn(batch, tokens, heads, cols, **how)
+    g = -0.1 * torch.rand(batch, tokens, heads, device="cuda")
+    return q, k, v, g, torch.rand(batch, tokens, heads, **how)
+
+
+def ssd_inputs(torch: Any, batch: int, tokens: int, sizes: tuple[int, ...], dtype: Any) -> Any:
+    """Numbers for ``ssd``."""
+    groups, heads, rows, cols = sizes
+    how = {"device": "cuda", "dtype": dtype}
+    x = torch.randn(batch, tokens, heads, cols, **how)
+    dt = 0.1 * torch.rand(batch, tokens, heads, device="cuda")
+    a = -torch.rand(heads, device="cuda")
+    b, c = (torch.randn(batch, tokens, groups, rows, **how) for _ in range(2))
+    return x, dt, a, b, c
+
+
+QWEN = (16, 32, 128, 128)
+"""Heads of keys and of values, rows and columns of Qwen3-Next's."""
+MAMBA = (1, 80, 128, 64)
+"""The same of Mamba-2 2.7b."""
+KINDS = {
+    "gated_delta_rule": (rule_inputs, chunked_rule, QWEN),
+    "ssd": (ssd_inputs, chunked_ssd, MAMBA),
+}
+
+
+def _case(name: str, batch: int, tokens: int) -> OpCase:
+    inputs, chunked, sizes = KINDS[name]
+    groups, heads, rows, cols = sizes
+
+    def make(torch: Any) -> Work:
+        given = inputs(torch, batch, tokens, sizes, torch.bfloat16)
+        return Work(given, getattr(ptxgen, name), partial(chunked, torch), compiled=False)
+
+    nbytes = 4 * batch * tokens * (groups * rows + heads * cols)
+    return OpCase(name, f"{batch}x{tokens}", nbytes, make)
+
+
+SHAPES = (1, 512), (1, 4096), (4, 2048)
+"""Sequences, and tokens of each."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(
+        prog="ptxgen bench delta",
+        description="Times gated_delta_rule and ssd, bf16, of Qwen3-Next's and Mamba-2's sizes, "
+        "beside their formulas by chunks in plain PyTorch; medians in µs. "
+        "Sizes are sequences x tokens; limit = bytes / 4.3 TB/s.",
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    options = parser.parse_args(argv)
+    torch = measure.require_torch()
+    measure.warm_up(torch)
+    selected = [_case(name, *shape) for name in KINDS for shape in SHAPES]
+    found = list(ops.run(torch, selected, quick=options.quick))
+    emit(results.heading(measure.environment(torch, measure.limits(torch), 0)))
+    emit(ops.timing_table(found))
+    return 0

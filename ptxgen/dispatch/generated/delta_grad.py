@@ -1,0 +1,26 @@
+"""Dispatch of delta_grad descend, delta_grad ascend: delta.
+
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
+"""
+
+from collections.abc import Iterator
+
+from ptxgen.dispatch.choice import Candidate, Choice, Time
+
+# DELTA_GRAD: kernel
+DELTA_GRAD = {
+    "delta_grad_descend": ("delta_grad_descend_rule_bf16_128_430d75",),
+    "delta_grad_ascend": ("delta_grad_ascend_rule_bf16_128_76c461",),
+}
+
+
+def candidates(
+    table: str, arch: str, pairs: int, cols: int, tokens: int, sms: int, time: Time,
+) -> Iterator[Candidate]:
+    """What can serve a problem, with predicted times."""
+    pieces_pairs_cols64 = pairs * -(-cols // 64)
+    # 0: there is no other
+    for kernel in DELTA_GRAD[table]:
+        if pieces_pairs_cols64 <= 2147483647:
+            yield Candidate(0.0, Choice(0, (kernel,), (pieces_pairs_cols64,), ()))
+            return

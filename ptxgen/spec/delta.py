@@ -1,0 +1,309 @@
+"""Recurrences of a matrix, contract ``delta/1``: kernels that hold states and walk over tokens.
+
+============  =====================================================================================
+``PAIRS``     sequences times heads
+``COLS``      columns of a state, 1 .. 256
+``TOKENS``    of a sequence
+``SMS``       streaming multiprocessors of the device
+============  =====================================================================================
+
+States begin at multiples of 16 bytes, and lie one behind the other. Kernels are told besides: how
+far apart elements of other arrays lie along each dimension, and :data:`SIZES`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
+from typing import Any, ClassVar, cast
+
+from ptxgen.expr import Expr, ceil_div, var
+from ptxgen.numerics import delta as numerics
+from ptxgen.numerics.contract import Contract
+from ptxgen.numerics.signature import DIM_MAX
+from ptxgen.spec import formula as cuda
+from ptxgen.spec.abi import Abi, Param, ptr
+from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, Expect, KernelSpec
+from ptxgen.spec.effort import Workload
+from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
+
+PAIRS, COLS, TOKENS, SMS = var("PAIRS"), var("COLS"), var("TOKENS"), var("SMS")
+NARROWEST = 16
+"""Columns of the narrowest CTA."""
+SPACE = Space(
+    "delta",
+    (
+        ("PAIRS", SIZE),
+        ("COLS", Between(1, numerics.COLUMNS_MAX)),
+        ("TOKENS", Between(0, DIM_MAX)),
+        ("SMS", Between(1, SMS_MAX)),
+    ),
+    within=PAIRS * ceil_div(COLS, NARROWEST) <= GRID_MAX,
+)
+DTYPES = ("bf16", "f16", "f32")
+G_F32, BETA_F32 = 1, 2
+"""Flags: ``g``, and ``beta``, are f32 where values have 16 bits."""
+SIZES = ("tokens", "heads", "group", "rows", "cols", "flags")
+"""Words that kernels are told; ``group``: heads that share a query and a key."""
+STAGE = 8
+"""Tokens in shared memory at a time, at most."""
+LISTED = 128
+"""Rows of the kernels that are listed."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a kernel is made for. ``delta``: the delta rule, or what it is without; ``groups``: of
+    rows, a lane each.
+    """
+
+    dtype: str
+    delta: bool
+    groups: int
+
+    def __str__(self) -> str:
+        return f"{'rule' if self.delta else 'ssd'}_{self.dtype}_{self.groups * numerics.GROUP}"
+
+
+def strides(names: Iterable[str]) -> tuple[Param, ...]:
+    """Elements from one to the next along sequences, tokens and heads."""
+    along = ("batch", "row", "head")
+    return tuple(Param(f"{name}_{each}", "i64") for name in names for each in along)
+
+
+@dataclass(frozen=True)
+class DeltaSpec(KernelSpec):
+    """A CTA has columns of a head, a thread :data:`ptxgen.numerics.delta.GROUP` rows of ``cols`` of
+    them, in registers. There are as many threads as rows, so that each brings a row's number of a
+    token to shared memory.
+    """
+
+    cols: int
+    delta: bool = True
+    groups: int = numerics.groups(LISTED)
+    dtype: str = "bf16"
+    min_arch: str = "sm_80"
+    contract: Contract = numerics.DELTA
+
+    family: ClassVar[str] = "delta"
+    template: ClassVar[str] = "delta/forward.cu.j2"
+    legible: ClassVar[bool] = False
+    backwards: ClassVar[bool] = False
+    """Whether it walks from the last token to the first."""
+    G_F32: ClassVar[int] = G_F32
+    BETA_F32: ClassVar[int] = BETA_F32
+    meanings: ClassVar[Mapping[str, str]] = {
+        **KernelSpec.meanings,
+        "cols": "columns of a thread",
+        "delta": "whether states answer for a key before it is written",
+        "groups": "of 16 rows, a lane each",
+    }
+
+    def __post_init__(self) -> None:
+        self.check_choices(dtype=DTYPES, min_arch=[*ARCHITECTURES], cols=(1, 2, 4))
+        self.check_choices(groups=(2, 4, 8, 16))
+
+    def of(self, dtype: Hashable) -> DeltaSpec:
+        form = Form(dtype, True, self.groups) if isinstance(dtype, str) else cast(Form, dtype)
+        return replace(self, **asdict(form))
+
+    @property
+    def form(self) -> Form:
+        """What it is made for."""
+        return Form(self.dtype, self.delta, self.groups)
+
+    @property
+    def label(self) -> str:
+        return f"{self.form}_{self.width}"
+
+    @property
+    def threads(self) -> int:
+        return self.groups * numerics.GROUP
+
+    @property
+    def across(self) -> int:
+        """Columns of a warp."""
+        return WARP // self.groups * self.cols
+
+    @property
+    def width(self) -> int:
+        """Columns of a CTA, whatever its rows."""
+        return self.threads // WARP * self.across
+
+    @property
+    def stage(self) -> int:
+        """Tokens that are brought to shared memory at a time."""
+        return STAGE
+
+    @property
+    def shared_bytes(self) -> int:
+        return 0
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        found = {
+            "storage": cuda.STORAGE,
+            "numerics": sys.modules[numerics.__name__],
+            "formula": numerics.DECAY,
+            "functions": cuda.functions,
+        }
+        return MappingProxyType(found)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Arrays that it reads with a number for each row of a token."""
+        return ("q", "k")
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """Arrays that it reads with a number for each column, and their dtypes."""
+        return MappingProxyType({"v": self.dtype})
+
+    @property
+    def also(self) -> tuple[str, ...]:
+        """What it reads if it is given."""
+        return ("state_in",) if self.delta else ("skip", "state_in")
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """What it writes if it is asked to: the last state, and what is written to states."""
+        return ("state_out", "w") if self.delta else ("state_out",)
+
+    @property
+    def brought(self) -> tuple[Param, ...]:
+        """The pointers of what tokens bring."""
+        found = (*((n, self.dtype) for n in self.keys), *self.values.items())
+        pointers = (ptr(n, f"const {cuda.STORAGE[dtype]}*") for n, dtype in found)
+        return (*pointers, *(ptr(n, "const void*") for n in ("g", "beta")))
+
+    @property
+    def abi(self) -> Abi:
+        element = cuda.STORAGE[self.dtype]
+        return Abi(
+            (
+                *self.brought,
+                *(ptr(n, "const float*", optional=True) for n in self.also),
+                ptr("out", f"{element}*"),
+                *(ptr(n, "float*", optional=True) for n in self.written),
+                *strides((*(p.name for p in self.brought), "out")),
+                *(Param(n, "u32") for n in SIZES),
+                Param("scale", "f32"),
+            )
+        )
+
+    @property
+    def grid(self) -> Expr:
+        return PAIRS * ceil_div(COLS, self.width)
+
+    @property
+    def requires(self) -> Expr:
+        return self.grid <= GRID_MAX
+
+    def workload(self, dtype: Hashable) -> Workload:
+        each = self.groups * numerics.GROUP * (4 if self.delta else 3)
+        return Workload(TOKENS * PAIRS * COLS * each)
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        found = (
+            ("first + STAGE, and what is in it", TOKENS + 2 * self.stage),
+            ("columns of the last CTA", COLS + self.width),
+        )
+        return tuple((text, value, INDEX_MAX) for text, value in found)
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        return (Expect("fma.rn.f32", ("fma.*", "*mma.*")), *super().expects)
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract}: {self.contract.step}",
+            f"{self.form}: {self.width} columns of a head, {self.cols} of a thread; "
+            f"stages of {self.stage} tokens; CTAs {self.grid}",
+        )
+
+
+PARTS = ("descend", "ascend")
+SUMS_BYTES = 1 << 14
+"""Of shared memory, for the sums over columns of one array."""
+
+
+@dataclass(frozen=True)
+class DeltaGradSpec(DeltaSpec):
+    """A walk over tokens that makes gradients: from the last to the first with that of the state
+    ("descend"), or from the first to the last with the state ("ascend"). A CTA's columns are those
+    of one part of the contract's sums.
+    """
+
+    cols: int = numerics.QUAD
+    part: str = "descend"
+    contract: Contract = numerics.DELTA_GRAD
+
+    family: ClassVar[str] = "delta_grad"
+    template: ClassVar[str] = "delta/gradient.cu.j2"
+    meanings: ClassVar[Mapping[str, str]] = {**DeltaSpec.meanings, "part": "which walk it is"}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_choices(part=PARTS, cols=(numerics.QUAD,))
+
+    @property
+    def label(self) -> str:
+        return f"{self.part}_{self.form}"
+
+    @property
+    def stage(self) -> int:
+        each = self.threads // WARP * self.threads * 4
+        return min(STAGE, SUMS_BYTES // each)
+
+    @property
+    def backwards(self) -> bool:  # type: ignore[override]
+        return self.part == "descend"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return ("q", "k") if self.backwards else ("k",)
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        found = {"dout": self.dtype, "w": "f32" if self.delta else self.dtype}
+        return MappingProxyType(
+            found | ({"dd": "f32"} if self.delta and not self.backwards else {})
+        )
+
+    @property
+    def halved(self) -> tuple[tuple[int, int], ...]:
+        """Where lanes give each other half of their sums: how far apart they are, and the half."""
+        lanes = (self.groups << i for i in range(5) if self.groups << i < WARP)
+        return tuple((o, numerics.GROUP >> (i + 1)) for i, o in enumerate(lanes))
+
+    @property
+    def sums(self) -> tuple[str, ...]:
+        """The arrays whose parts it makes, by sums over columns."""
+        if self.backwards:
+            return ("dk",)
+        return ("dq", "dk") if self.delta else ("dq",)
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        return ("dd", *self.sums, "state_out") if self.backwards else self.sums
+
+    @property
+    def abi(self) -> Abi:
+        return Abi(
+            (
+                *self.brought,
+                ptr("state_in", "const float*", optional=True),
+                *(ptr(n, "float*", optional=n == "state_out") for n in self.written),
+                *strides(p.name for p in self.brought),
+                *(Param(n, "u32") for n in SIZES),
+                Param("scale", "f32"),
+            )
+        )
+
+    def workload(self, dtype: Hashable) -> Workload:
+        each = self.groups * numerics.GROUP * (4 if self.backwards else 3)
+        each += self.groups * numerics.GROUP if self.delta else 0
+        return Workload(TOKENS * PAIRS * COLS * each)

@@ -1,0 +1,40 @@
+"""The tables of recurrences of a matrix, and of their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ptxgen.expr import TRUE
+from ptxgen.spec import Key, Route, RouteTable
+from ptxgen.spec.delta import PARTS, SMS, SPACE, DeltaGradSpec, DeltaSpec
+
+
+def _table() -> RouteTable:
+    wide, narrow = DeltaSpec(4), DeltaSpec(2)
+    return RouteTable(
+        SPACE,
+        (
+            Route((wide,), wide.grid >= SMS * 2, "many heads: a thread has four columns"),
+            Route((narrow,), TRUE, "few heads: on more threads"),
+        ),
+        ("bf16",),
+        opened=True,
+        pinned=lambda: (DeltaSpec(2, delta=False, groups=4, dtype="f32"),),
+    )
+
+
+def _gradient(part: str) -> RouteTable:
+    return RouteTable(
+        SPACE,
+        (Route((DeltaGradSpec(part=part),), TRUE, "there is no other"),),
+        ("bf16",),
+        opened=True,
+    )
+
+
+TABLES: dict[Key, Callable[[], RouteTable]] = {
+    ("delta",): _table,
+    **{("delta_grad", part): partial(_gradient, part) for part in PARTS},
+}
+"""What makes each table."""

@@ -1,0 +1,49 @@
+"""Recurrences of a matrix on a real GPU: bits of every route, cuts, and graphs."""
+
+from __future__ import annotations
+
+import delta_cases as cases
+import numpy as np
+import pytest
+
+import ptxgen
+
+pytestmark = pytest.mark.gpu
+ROUTES = [(n, k) for n in cases.FORMS for rows in (32, 128, 256) for k in cases.routes(n, rows)]
+
+
+@pytest.mark.parametrize(("name", "kernel"), ROUTES)
+def test_bits_of_every_route(name, kernel):
+    """Of states of the kernel's rows, and more columns than it has."""
+    rows = int(kernel.split("_")[3])
+    for dtype, kind in (("bf16", "normal"), ("f32", "special")):
+        names = dict(zip(cases.routes(name, rows), cases.routes(name, rows, dtype), strict=True))
+        sizes = 1, 2, rows, 72
+        cases.check(name, names[kernel], sizes, {}, "cuda", tokens=37, dtype=dtype, kind=kind)
+
+
+@pytest.mark.parametrize("name", cases.FORMS)
+@pytest.mark.parametrize("rows", [32, 104, 256])
+def test_bits_of_gradients(name, rows):
+    """Of whole stages and more, of a part and more."""
+    for dtype, kind in (("bf16", "normal"), ("f32", "special")):
+        cases.check_gradients(name, (1, 2, rows, 72), "cuda", 21, dtype, kind)
+
+
+@pytest.mark.parametrize("name", cases.FORMS)
+def test_a_token_does_not_depend_on_how_the_sequence_is_cut(name):
+    sizes = 2, 4, 128, 64
+    given, call = cases.draw(name, 7, 3, 150, sizes), getattr(ptxgen, name)
+    with ptxgen.use_device("cuda"):
+        whole, last = call(**given, return_state=True)
+        for lengths in ([64, 86], [149, 1], [7, 1, 1, 141]):
+            now, at = None, 0
+            for n in lengths:
+                part = cases.cut(given, at, at + n)
+                y, now = call(**part, state=now, return_state=True)
+                assert (y == whole[:, at : at + n]).all(), (lengths, at)
+                at += n
+            assert (now == last).all(), lengths
+        alone = {n: x[1:2] if x.ndim > 2 else x for n, x in given.items()}
+        assert (call(**alone) == whole[1:2]).all()
+        assert np.isfinite(whole.astype(np.float32)).all()

@@ -26,6 +26,7 @@ _BENCHES = {
         "ptxgen.bench.attention",
         "attention beside cuDNN, FlashAttention-2 and flex_attention",
     ),
+    "conv": ("ptxgen.bench.conv", "convolutions and their gradients beside cuDNN"),
     "kernels": ("ptxgen.bench.kernels", "every kernel that a problem admits, forced"),
     "model": ("ptxgen.bench.model", "a small Llama: stock PyTorch and batch_invariant()"),
     "graph": ("ptxgen.bench.graph", "whole models compiled, stock and with our backend"),

@@ -21,6 +21,7 @@ import nf4_cases
 import nf4_ptx_cases
 import numpy as np
 import pointwise_cases
+import window_cases
 from bits import KINDS, operand, same_bits
 from interp_launch import CONTINUED, KERNELS, SEED, Case, admits, oracle, run
 
@@ -35,6 +36,7 @@ from ptxgen.spec import GemmSpec, KernelSpec
 from ptxgen.spec.attention import AttentionSpec
 from ptxgen.spec.attention_grad import AttentionGradSpec
 from ptxgen.spec.columns import ColumnsSpec
+from ptxgen.spec.conv import ConvSpec
 from ptxgen.spec.grouped import GroupedSpec
 from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.logits import LogitsSpec
@@ -338,6 +340,7 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     WgmmaSegmentsSpec: logits_cases.products,
     LogitsSpec: logits_cases.rows,
     GroupedSpec: grouped_cases.products,
+    ConvSpec: window_cases.products,
     GemmSpec: products,
     AttentionSpec: attention_cases.forward,
     AttentionGradSpec: attention_cases.gradients,

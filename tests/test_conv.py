@@ -20,6 +20,8 @@ from ptxgen.ops import conv as ops
 from ptxgen.ops.explaining import program_of
 from ptxgen.program.buffer import imagined
 from ptxgen.program.build import ProgramBuilder
+from ptxgen.program.operation import lowering
+from ptxgen.tiles.conv import KEY
 
 SEEDS = range(24)
 LAST = "channels_last"
@@ -504,3 +506,60 @@ def test_an_operator_behind_it():
     same = steps("convolution", None, [2, 2], [1, 1], [1, 1], False, [0, 0], 4)
     assert steps("cudnn_convolution", [1, 1], [2, 2], [1, 1], 4, True, True, False) == same
     assert steps("_conv_depthwise2d", [3, 3], None, [2, 2], [1, 1], [1, 1]) == same
+
+
+# -- images that kernels read where they lie ------------------------------------------------------
+def steps(name, given):
+    """The tables of the steps of a call."""
+    return [step.problem.table for step in lowering(OPERATIONS[name], given)[1].program.steps]
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+def test_windows_need_no_columns(dtype):
+    """Of channels that are a multiple of 16, in tensor cores: one launch, and the same bits."""
+    rng = np.random.default_rng(7)
+    x, w = operand(rng, (2, 9, 8, 32), "wide", dtype), operand(rng, (24, 3, 2, 32), "wide", dtype)
+    bias = operand(rng, (24,), "normal", "f32")
+    ways = [
+        {"stride": (2, 1), "padding": (1, 0)},
+        {"dilation": (1, 3), "padding": 2, "activation": "gelu"},
+        {"bias": bias},
+    ]
+    for way in ways:
+        given = {"x": x, "w": w, "layout": LAST, **way}
+        assert steps("conv", given) == [KEY]
+        same_bits(ptxgen.conv(**given), expected("conv", {**given}), what=str(way))
+    sequence = {"x": x[:, 0], "w": w[:, 0], "padding": 1, "layout": LAST}
+    assert steps("conv", sequence) == [KEY]
+    same_bits(ptxgen.conv(**sequence), by_hand(**sequence))
+    first = {"x": np.ascontiguousarray(np.moveaxis(x, -1, 1)), "padding": 1}
+    first["w"] = np.ascontiguousarray(np.moveaxis(w, -1, 1))
+    assert KEY in steps("conv", first)
+    same_bits(ptxgen.conv(**first), by_hand(**first))
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_gradients_of_images_gather_where_they_lie(stride):
+    rng = np.random.default_rng(stride)
+    how = {"stride": stride, "padding": 1, "layout": LAST}
+    count = (7 + 2 - 3) // stride + 1
+    dy = operand(rng, (2, count, count, 48), "wide", "bf16")
+    w = operand(rng, (48, 3, 3, 16), "wide", "bf16")
+    given = {"dy": dy, "w": w, "image": (7, 7), **how}
+    assert steps("conv_dgrad", given).count(KEY) == (stride**2 if stride == 1 else 3)
+    same_bits(ptxgen.conv_dgrad(**given), expected("conv_dgrad", given))
+
+
+def test_what_the_copy_engine_does_not_take_has_columns():
+    rng = np.random.default_rng(3)
+    for sides, taps, way in (
+        ((3, 3, 4), (2, 2, 2), {}),  # three dimensions
+        ((300, 1), (258, 1), {}),  # taps that are too far apart
+        ((30, 4), (3, 3), {"stride": 9}),
+        ((6, 6), (3, 3), {"tier": "simt"}),
+    ):
+        x, w = (operand(rng, s, "normal", "bf16") for s in ((1, *sides, 16), (8, *taps, 16)))
+        given = {"x": x, "w": w, "layout": LAST, **way}
+        assert KEY not in steps("conv", given)
+    odd = {"x": x[..., :12], "w": w[..., :12], "layout": LAST}
+    assert KEY not in steps("conv", odd)

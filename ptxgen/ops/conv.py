@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from itertools import product
 from math import gcd, prod
 from typing import Annotated, Any
@@ -25,6 +25,7 @@ from ptxgen.ops.gradients import through_activation
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.products import bias_gradient
 from ptxgen.ops.views import check_dtype, readable, result_dtype, single
+from ptxgen.ops.windows import Along, multiply
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
@@ -199,28 +200,7 @@ def _tier(tier: str, groups: int, *each: int) -> str:
 
 
 # -- windows --------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class _Along:
-    """Windows along one dimension: the j-th of ``taps`` of the i-th of ``count`` windows is at
-    ``first + i * step + j * apart``.
-    """
-
-    first: int
-    count: int
-    step: int
-    taps: int
-    apart: int
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """The first place and the last one."""
-        if not self.taps:
-            return 0, 0
-        side, reach = (self.taps - 1) * self.apart, (self.count - 1) * self.step
-        return self.first + min(side, 0), self.first + reach + max(side, 0)
-
-
-def _padded(b: Any, x: Buffer, several: Sequence[Sequence[_Along]]) -> tuple[Buffer, list[int]]:
+def _padded(b: Any, x: Buffer, several: Sequence[Sequence[Along]]) -> tuple[Buffer, list[int]]:
     """``x`` [N, *, C] with zeros around it, so that it has all windows of ``several``; and how many
     there are before it along each dimension. ``x`` itself where it has them.
     """
@@ -234,7 +214,7 @@ def _padded(b: Any, x: Buffer, several: Sequence[Sequence[_Along]]) -> tuple[Buf
     return x, [low for low, _ in widths]
 
 
-def _windows(x: Buffer, before: Sequence[int], along: Sequence[_Along]) -> Buffer:
+def _windows(x: Buffer, before: Sequence[int], along: Sequence[Along]) -> Buffer:
     """A view [N, *windows, *taps, C] of what :func:`_padded` returns."""
     own = list(zip(x.strides[1:-1], before, along, strict=True))
     start = sum((low + a.first) * step for step, low, a in own)
@@ -251,13 +231,34 @@ def _windows(x: Buffer, before: Sequence[int], along: Sequence[_Along]) -> Buffe
     )
 
 
-def _seen(b: Any, x: Buffer, how: _How, taps: Sequence[int], count: Sequence[int]) -> Buffer:
-    """The windows [N, *windows, *taps, C] of an image."""
-    along = [
-        _Along(-how.padding[i], count[i], how.stride[i], taps[i], how.dilation[i])
+class _Image:
+    """An image [N, *, C] whose windows are asked for: with zeros around it, once somebody needs
+    them. ``several``: what is asked for.
+    """
+
+    def __init__(self, b: Any, x: Buffer, several: Sequence[Sequence[Along]]) -> None:
+        self.b, self.x, self._several = b, x, several
+
+    @cached_property
+    def _wide(self) -> tuple[Buffer, list[int]]:
+        return _padded(self.b, self.x, self._several)
+
+    def windows(self, along: Sequence[Along]) -> Buffer:
+        """A view [N, *windows, *taps, C]."""
+        return _windows(*self._wide, along)
+
+    def inside(self, along: Sequence[Along]) -> bool:
+        """Whether these windows lie within the image."""
+        spans = zip((a.span for a in along), self.x.shape[1:-1], strict=True)
+        return all(low >= 0 and high < size for (low, high), size in spans)
+
+
+def _along(how: _How, taps: Sequence[int], count: Sequence[int]) -> list[Along]:
+    """The windows of a convolution."""
+    return [
+        Along(-how.padding[i], count[i], how.stride[i], taps[i], how.dilation[i])
         for i in range(len(count))
     ]
-    return _windows(*_padded(b, x, [along]), along)
 
 
 def _by_group(windows: Buffer, groups: int) -> Buffer:
@@ -340,7 +341,8 @@ def _pieces(lead: Sequence[int], nbytes: int) -> Iterator[tuple[int, int, int, i
 
 def _product(
     b: Any,
-    windows: Buffer,
+    image: _Image,
+    along: Sequence[Along],
     w: Buffer,
     bias: Buffer | None,
     target: Buffer,
@@ -348,13 +350,13 @@ def _product(
     tier: str,
     activation: str | None,
 ) -> None:
-    """``activation(windows · wᵀ + bias)`` of each group, in ``target`` [N, *windows, O]; ``w``
-    [O, *taps, C / groups].
+    """``activation(windows · wᵀ + bias)`` of each group, in ``target`` [N, *windows, O], of the
+    windows ``along`` an image; ``w`` [O, *taps, C / groups].
     """
     rank, channels = len(target.shape) - 2, target.shape[-1]
     alone = groups == channels > 1 and w.shape[-1] == 1 and 0 < w.size <= TAPS_MAX * channels
-    if alone and (tier == "simt" or BYTES[windows.dtype] > 2):
-        _depthwise(b, windows, w, bias, target, activation)
+    if alone and (tier == "simt" or BYTES[image.x.dtype] > 2):
+        _depthwise(b, image.windows(along), w, bias, target, activation)
         return
     rows = prod(target.shape[:-1])
     flat = target.reshaped((rows, channels))
@@ -362,7 +364,7 @@ def _product(
     if flat is None or not even or (channels > 1 and flat.strides[1] != 1):
         made = b.empty(target.shape, target.dtype)
         how = groups, tier, activation
-        _product(b, windows, w, bias, made, *how)
+        _product(b, image, along, w, bias, made, *how)
         b.copied(made, target)
         return
     plain = bias is None and activation in (None, "none")
@@ -370,6 +372,11 @@ def _product(
     if groups == 1:
         weight = readable(b, b.reshape(w, (channels, length)))
         one = partial(b.linear, bias=bias, layout="nk", tier=tier, activation=activation)
+        plainly = image.inside(along) and _matrices(image.windows(along), rank, 0) is not None
+        apart = tier != "simt" and not plainly
+        if apart and multiply(b, image.x, along, weight, bias, flat, activation):
+            return
+        windows = image.windows(along)
         found = _matrices(windows, rank, 0)
         if found is not None:
             one(found, weight, out=flat)
@@ -381,18 +388,18 @@ def _product(
             return
     else:
         weight = readable(b, b.reshape(w, (groups, each, length)))
-        windows = _by_group(windows, groups)
+        windows = _by_group(image.windows(along), groups)
         one = partial(_grouped, b, bias=bias, tier=tier, activation=activation)
         found = _matrices(windows, rank, 1)
         if found is not None:
             one(found, weight, out=flat)
             return
     at = 0 if groups == 1 else 1
-    for image, images, start, down in _pieces(
+    for at_image, images, start, down in _pieces(
         target.shape[:-1], length * groups * windows.itemsize
     ):
-        part = b.narrow(b.narrow(windows, at, image, images), at + 1, start, down)
-        place = b.narrow(b.narrow(target, 0, image, images), 1, start, down)
+        part = b.narrow(b.narrow(windows, at, at_image, images), at + 1, start, down)
+        place = b.narrow(b.narrow(target, 0, at_image, images), 1, start, down)
         count = prod(place.shape[:-1])
         shape = (count, length) if groups == 1 else (groups, count, length)
         one(b.reshape(b.copied(part), shape), weight, out=b.reshape(place, (count, channels)))
@@ -530,8 +537,9 @@ def conv(
     y = b.result(_shape(layout, x.shape[0], count, w.shape[0]), wanted, target)
     if b.abstract or y.size == 0:
         return y
-    given = _seen(b, x, how, taps, count), w, b.packed(bias), _last(b, y, layout)
-    _product(b, *given, groups, tier, activation)
+    along = _along(how, taps, count)
+    given = w, b.packed(bias), _last(b, y, layout)
+    _product(b, _Image(b, x, [along]), along, *given, groups, tier, activation)
     return y
 
 
@@ -543,7 +551,7 @@ def _activated(activation: str | None, dtype: str) -> None:
 # -- transposed -----------------------------------------------------------------------------------
 def _phases(
     how: _How, image: Sequence[int], taps: Sequence[int], count: Sequence[int]
-) -> Iterator[tuple[list[tuple[int, int, int]], list[tuple[int, int, int]], list[_Along]]]:
+) -> Iterator[tuple[list[tuple[int, int, int]], list[tuple[int, int, int]], list[Along]]]:
     """What elements of an image come of, by their remainders by the stride: along each dimension
     (start, number, step) of the elements, and of the taps that reach them, and where in the
     results these find what they weigh.
@@ -559,9 +567,9 @@ def _phases(
             if own:
                 (j,) = own
                 several, first = -(-(taps[i] - j) // unit), (start + shift - j * far) // step
-                along = _Along(first, number, 1, several, -far * unit // step)
+                along = Along(first, number, 1, several, -far * unit // step)
             else:
-                j, several, along = 0, 0, _Along(0, number, 1, 0, 0)
+                j, several, along = 0, 0, Along(0, number, 1, 0, 0)
             found.append(((start, number, step), (j, several, unit), along))
         each.append(found)
     for chosen in product(*each):
@@ -588,13 +596,13 @@ def _transposed(
     turned = b.permute(split, (0, rank + 2, *range(2, rank + 2), 1))
     turned = b.reshape(b.packed(turned), (target.shape[-1], *taps, each[0]))
     phases = list(_phases(how, target.shape[1:-1], taps, dy.shape[1:-1]))
-    dy, before = _padded(b, dy, [along for *_, along in phases])
+    image = _Image(b, dy, [along for *_, along in phases])
     for elements, of_taps, along in phases:
         part, weight = target, turned
         for i in range(rank):
             part = b.narrow(part, i + 1, *elements[i])
             weight = b.narrow(weight, i + 1, *of_taps[i])
-        _product(b, _windows(dy, before, along), weight, bias, part, groups, *of)
+        _product(b, image, along, weight, bias, part, groups, *of)
 
 
 def _patches(
@@ -616,7 +624,7 @@ def _patches(
     made = b.empty((rows, every * w.shape[-1]), target.dtype)
     x = b.expand(b.packed(b.reshape(dy, (rows, dy.shape[-1]))), (every, rows, dy.shape[-1]))
     _grouped(b, x, each, bias=bias, tier=tier, activation=activation, out=made)
-    along = [_Along(0, n, step, step, 1) for n, step in zip(count, taps, strict=True)]
+    along = [Along(0, n, step, step, 1) for n, step in zip(count, taps, strict=True)]
     places = _windows(target, [0] * rank, along)
     b.copied(b.reshape(made, places.shape), places)
 
@@ -875,7 +883,8 @@ def conv_wgrad(
         return dw
     place = _last(b, dw, layout)
     made = place if place.contiguous else b.empty(place.shape, wanted)
-    windows = _seen(b, x, how, sizes, count)
+    along = _along(how, sizes, count)
+    windows = _Image(b, x, [along]).windows(along)
     rows = b.reshape(dy, (prod(dy.shape[:-1]), dy.shape[-1]))
     if groups == 1:
         _summed(b, windows, rows, b.reshape(made, (dy.shape[-1], -1)), tier, chain)

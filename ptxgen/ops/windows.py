@@ -1,0 +1,161 @@
+"""Windows of images that a kernel reads where they lie: convolutions without columns.
+
+What a problem says of them is in :mod:`ptxgen.spec.conv`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd, prod
+
+from ptxgen.errors import UncoveredError
+from ptxgen.numerics.activation import CODES
+from ptxgen.numerics.dtype import DTYPES, ITEMSIZE
+from ptxgen.ops.views import alignment, leading
+from ptxgen.program.buffer import Buffer
+from ptxgen.program.build import ProgramBuilder
+from ptxgen.runtime.strided import contiguous_strides
+from ptxgen.spec import ACTIVATION_SHIFT, ALONE, BIAS_F32, OUT_F32, Problem
+from ptxgen.spec.conv import EDGE_MAX, REACH_MAX, SIDE_MAX, STEP_MAX, UNITS
+from ptxgen.tiles.conv import KEY
+
+
+@dataclass(frozen=True)
+class Along:
+    """Windows along one dimension: the j-th of ``taps`` of the i-th of ``count`` windows is at
+    ``first + i * step + j * apart``.
+    """
+
+    first: int
+    count: int
+    step: int
+    taps: int
+    apart: int
+
+    @property
+    def side(self) -> int:
+        """How far the last tap lies from the first."""
+        return (self.taps - 1) * self.apart
+
+    @property
+    def low(self) -> int:
+        """Where the lowest tap of the first window is."""
+        return self.first + min(self.side, 0)
+
+    @property
+    def last(self) -> int:
+        """Where that of the last window is."""
+        return self.low + (self.count - 1) * self.step
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first place and the last one."""
+        return (self.low, self.last + abs(self.side)) if self.taps else (0, 0)
+
+
+ALONE_ALONG = Along(0, 1, 1, 1, 1)
+"""That of a dimension that an image has not."""
+
+
+def multiply(
+    b: ProgramBuilder,
+    x: Buffer,
+    along: Sequence[Along],
+    w: Buffer,
+    bias: Buffer | None,
+    out: Buffer,
+    activation: str | None,
+    kernel: str | None = None,
+) -> bool:
+    """``activation(windows · wᵀ + bias)`` in ``out`` [M, O], in one launch: of the windows of ``x``
+    [N, *, C] and ``w`` [O, K]. False, and nothing done, where no kernel reads them so. ``kernel``
+    forces a route by its name.
+    """
+    rank, taps = len(along), prod(a.taps for a in along)
+    if rank > 2 or x.dtype not in _DTYPES or not x.size or not taps or w.strides[1] != 1:
+        return False
+    if not all(map(_fits, along, x.shape[1:-1])):
+        return False
+    lies = x if _as_read(x) else x.laid(x.shape, contiguous_strides(x.shape))
+    problem = _problem(lies, along, w, bias, out, activation, copied=lies is not x)
+    try:
+        b.require(problem)
+    except UncoveredError:
+        return False
+    x = x if lies is x else b.copied(x)
+    b.launch(lambda: problem, {"x": x, "w": w, "bias": bias, "c": out}, kernel)
+    return True
+
+
+_DTYPES = tuple(name for name, short in DTYPES.items() if ITEMSIZE[short] == 2)
+
+
+def _fits(along: Along, size: int) -> bool:
+    """Whether the copy engine takes windows that lie so along a dimension of an image."""
+    edges = along.low, along.last - (size - 1)
+    near = max(map(abs, edges)) <= EDGE_MAX and size <= SIDE_MAX
+    return near and along.step <= STEP_MAX and abs(along.side) <= REACH_MAX
+
+
+def _as_read(x: Buffer) -> bool:
+    """Whether pixels lie as the copy engine takes them: channels side by side, pitches positive."""
+    pairs = zip(x.strides[:-1], x.shape, strict=False)
+    pitches = [step for step, size in pairs if size > 1]
+    positive = all(step > 0 for step in pitches)
+    return x.strides[-1] == 1 and positive and alignment("x", x, *pitches) == 16
+
+
+def _problem(
+    x: Buffer,
+    along: Sequence[Along],
+    w: Buffer,
+    bias: Buffer | None,
+    out: Buffer,
+    activation: str | None,
+    *,
+    copied: bool,
+) -> Problem:
+    images, *sides, channels = x.shape
+    # Innermost first, as X and Y; a sequence has one row.
+    down, across = (*[ALONE_ALONG] * (2 - len(along)), *along)
+    high, wide = (*[1] * (2 - len(sides)), *sides)
+    pitch, row, image = _pitches(x)
+    (m, n), k = out.shape, w.shape[1]
+    ldb, ldc = leading(n, k, w.strides[0], w.itemsize), leading(m, n, out.strides[0], out.itemsize)
+    flags = CODES[activation or "none"] << ACTIVATION_SHIFT
+    flags |= OUT_F32 if out.dtype != x.dtype else 0
+    flags |= BIAS_F32 if bias is not None and bias.dtype != x.dtype else 0
+    values = {
+        "M": m,
+        "N": n,
+        "K": k,
+        "UNIT": gcd(channels, UNITS.high),
+        "ALIGN_A": 16 if copied else alignment("x", x, pitch, row, image),
+        "ALIGN_B": alignment("w", w, ldb),
+    }
+    scalars: dict[str, int | float] = {**dict(ALONE), "LDB": ldb, "LDC": ldc, "FLAGS": flags}
+    scalars |= {"CHANNELS": channels, "WIDE": wide, "HIGH": high, "IMAGES": images}
+    scalars |= {"PITCH": pitch, "ROW": row, "IMAGE": image, "TAPS_X": across.taps}
+    scalars |= {"ACROSS": across.count, "DOWN": down.count}
+    for letter, a in (("X", across), ("Y", down)):
+        own = {"STEP": a.step, "LOW": a.low, "APART": a.apart, "FIRST": -min(a.side, 0)}
+        scalars |= {f"{name}_{letter}": value for name, value in own.items()}
+    what = f"conv of {m} windows N={n} K={k}"
+    return Problem(KEY, DTYPES[x.dtype], tuple(values.items()), tuple(scalars.items()), what)
+
+
+def _pitches(x: Buffer) -> tuple[int, int, int]:
+    """Elements from pixel to pixel, from row to row and from image to image; along dimensions of
+    size 1, from where nobody steps, a whole one of what is inside.
+    """
+    images, *sides, channels = x.shape
+    shape = (images, *[1] * (2 - len(sides)), *sides)
+    steps = (x.strides[0], *[0] * (2 - len(sides)), *x.strides[1:-1])
+    found: list[int] = []
+    inside = -(-channels // 8) * 8
+    for size, step in zip(reversed(shape), reversed(steps), strict=True):
+        found.append(step if size > 1 else inside)
+        inside = found[-1] * size
+    pitch, row, image = found
+    return pitch, row, image

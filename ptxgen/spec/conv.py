@@ -1,0 +1,144 @@
+"""Convolutions that read images where they lie: windows of pixels, times filters.
+
+They are products ``C[M, N] = A[M, K] . B[K, N]`` whose A nobody writes down: row m is a window of
+an image, and has its taps, of each all channels. The copy engine finds them (im2col mode).
+
+================  ===================================================================
+``M, N, K``       windows, outputs, taps times channels; 1 .. 2^31 - 1
+``UNIT``          largest of 1, 2, 4, 8, 16 that divides the channels
+``CHUNK, CHUNKS`` as of other products
+``ALIGN_A/B``     largest of 1, 2, 4, 8, 16 bytes that divides the image's address and its
+                  pitches, and those of the filters
+``SMS``           streaming multiprocessors of the device
+================  ===================================================================
+
+What has two dimensions has them as X and Y. How windows may lie is bounded by what the copy engine
+takes (:data:`STEP_MAX` and the constants below it), which every problem keeps to.
+
+Kernels are told besides: ``CHANNELS, WIDE, HIGH, IMAGES``, sizes of the images, and ``PITCH, ROW,
+IMAGE``, elements from pixel to pixel, from row to row, and from image to image; windows of a row
+and rows of windows (``ACROSS, DOWN``), pixels from one to the next (``STEP_X/Y``), and where the
+lowest tap of the first lies (``LOW_X/Y``); taps of a row (``TAPS_X``); how far the first tap lies
+from the lowest (``FIRST_X/Y``), and each from the one before (``APART_X/Y``, also negative);
+``LDB, LDC, FLAGS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import ClassVar
+
+from ptxgen.expr import Expr, ceil_div, maximum, minimum, var
+from ptxgen.numerics.contract import ITEMSIZE, K, M, N, Plan
+from ptxgen.spec.abi import Abi, MapBox, Param, ptr
+from ptxgen.spec.base import check
+from ptxgen.spec.gemm import CHUNK, CHUNKS, STRIDES, GemmSpec, matrix
+from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
+from ptxgen.spec.wgmma import STEP, WgmmaSpec
+
+UNIT, UNITS = var("UNIT"), OneOf((1, 2, 4, 8, 16))
+STEP_MAX = 8
+"""Pixels from window to window, at most (``cuTensorMapEncodeIm2col``)."""
+REACH_MAX = 255
+"""Pixels from a window's lowest tap to its highest, at most: offsets of images of two dimensions
+have 8 bits (PTX ISA, im2col mode)."""
+EDGE_MAX = 127
+"""How far the first window may begin from the image's first pixel, and the last from the last
+(``cuTensorMapEncodeIm2col``: the corners of the bounding box)."""
+SIDE_MAX = 1 << 30
+"""Pixels of an image along a dimension, at most, so that coordinates are signed."""
+
+
+@cache
+def space(plan: Plan) -> Space:
+    """The convolutions whose reduction is cut as ``plan`` says."""
+    return Space(
+        f"windows under the plan {plan.name!r}",
+        (
+            ("M", SIZE),
+            ("N", SIZE),
+            ("K", SIZE),
+            ("UNIT", UNITS),
+            ("SMS", Between(1, SMS_MAX)),
+            ("ALIGN_A", ALIGNMENT),
+            ("ALIGN_B", ALIGNMENT),
+        ),
+        derived=(
+            ("CHUNK", maximum(1, minimum(K, plan.chunk))),
+            ("CHUNKS", ceil_div(K, CHUNK)),
+        ),
+        bounded=("CHUNKS",),
+        facts=((CHUNKS > 1, M * N),),
+    )
+
+
+@dataclass(frozen=True)
+class ConvSpec(WgmmaSpec):
+    """A kernel of the wgmma family whose A is windows of images, as the copy engine finds them.
+
+    A stage has up to ``bk`` channels of one tap: where a tap's channels end, a stage ends. Chunks
+    need not end there: a stage that two chunks share is multiplied in two parts.
+    """
+
+    family: ClassVar[str] = "conv_wgmma"
+    legible: ClassVar[bool] = False  # what is read of it is in the products' texts
+    windowed: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check(self.layout == "NT", self.name, "layout", self.layout, "NT")
+        check(self.ctas == 1, self.name, "CTAs of a cluster", self.ctas, 1)
+        check(self.a.panels == 1, self.name, "panels of a stage of A", self.a.panels, 1)
+
+    @property
+    def multiplier(self) -> str:
+        return "wgmma"
+
+    @cached_property
+    def abi(self) -> Abi:
+        item = ITEMSIZE[self.dtype]
+        x, low = self.a, (var("LOW_X"), var("LOW_Y"))
+        sizes, pitches = (var("WIDE"), var("HIGH")), (var("PITCH"), var("ROW"), var("IMAGE"))
+        windows = (var("ACROSS"), var("DOWN"))
+        steps = (var("STEP_X"), var("STEP_Y"))
+        last = zip(low, windows, steps, sizes, strict=True)
+        column = MapBox(
+            "x",
+            (var("CHANNELS"), *sizes, var("IMAGES")),
+            pitches,
+            item,
+            x.box,
+            swizzle=x.swizzle,
+            steps=(1, *steps, 1),
+            corners=(low, tuple(a + (n - 1) * s - (size - 1) for a, n, s, size in last)),
+        )
+        filters = matrix("b", "NT", self.b.box, item, self.b.swizzle, batched=self.batched)
+        counts = ("inner", "batch") if self.batched else ()
+        names = ("across", "down", "step_x", "step_y", "taps_x", "first_x", "first_y")
+        signed = ("low_x", "low_y", "apart_x", "apart_y")
+        assert filters.box is not None, "a map has a box"
+        filters = replace(filters, box=replace(filters.box, operand="w"))
+        return Abi(
+            (
+                ptr("x", "const Element*"),
+                ptr("w", "const Element*"),
+                ptr("bias", "const void*", optional=True),
+                ptr("c", "void*"),
+                ptr("workspace", "float*", optional=True),
+                *(Param(n, "i64") for n in ("ldb", "ldc", *(STRIDES if self.batched else ()))),
+                *(Param(n, "i64") for n in signed),
+                *(Param(n, "u32") for n in ("m", "n", "k", "chunk", "flags", "channels")),
+                *(Param(n, "u32") for n in (*names, *counts)),
+                Param("map_a", "map", "const __grid_constant__ TensorMap", column),
+                filters,
+            )
+        )
+
+    @property
+    def requires(self) -> Expr:
+        # Groups of 16 k's have one tap each; a chunk is any number of them.
+        return super().requires & (UNIT >= STEP)
+
+    meanings: ClassVar[Mapping[str, str]] = GemmSpec.meanings

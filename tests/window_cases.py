@@ -1,0 +1,116 @@
+"""Problems of kernels that read windows where they lie: convolutions that are one launch."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+from bits import KINDS, NUMPY, operand, same_bits
+from interp_launch import SEED
+
+import ptxgen
+from ptxgen import reference
+from ptxgen.numerics.option import Activation, Dtype, Kernel
+from ptxgen.ops.conv import Padding, Steps, _along, _how
+from ptxgen.ops.windows import multiply
+from ptxgen.program.buffer import Buffer
+from ptxgen.program.operation import op
+from ptxgen.tiles import SPECS
+
+
+@op(public=False)
+def windows(
+    b,
+    x: Buffer,
+    w: Buffer,
+    bias: Buffer | None = None,
+    *,
+    stride: Steps = 1,
+    padding: Padding = 0,
+    dilation: Steps = 1,
+    activation: Activation = None,
+    out_dtype: Dtype = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """``conv`` of channels last, by a kernel that is asked for."""
+    how, taps = _how(len(x.shape) - 2, stride, padding, dilation), w.shape[1:-1]
+    count = how.results(x.shape[1:-1], taps)
+    y = b.result((x.shape[0], *count, w.shape[0]), out_dtype or x.dtype)
+    flat, weight = y.reshaped((-1, w.shape[0])), w.reshaped((w.shape[0], -1))
+    assert multiply(b, x, _along(how, taps, count), weight, bias, flat, activation, kernel)
+    return y
+
+
+@dataclass(frozen=True)
+class Case:
+    """``image``: batch, sides, channels; ``taps`` and ``outs`` of the filters."""
+
+    image: tuple[int, ...]
+    taps: tuple[int, ...]
+    outs: int
+    stride: tuple[int, ...] | int = 1
+    padding: tuple[int, ...] | int = 0
+    dilation: tuple[int, ...] | int = 1
+    kind: str = "normal"
+    bias: str = ""
+    activation: str | None = None
+    wide: bool = False
+
+
+def check(name, case, device):
+    """Runs a case and compares it with the oracle, which knows columns only."""
+    dtype = SPECS[name].dtype
+    rng = np.random.default_rng([SEED, *case.image, *case.taps, case.outs])
+    draw = functools.partial(operand, rng, kind=case.kind)
+    given = [draw(case.image, dtype=dtype)]
+    given.append(draw((case.outs, *case.taps, case.image[-1]), dtype=dtype))
+    if case.bias:
+        given.append(draw((case.outs,), dtype=case.bias if case.bias == "f32" else dtype))
+    how = {n: getattr(case, n) for n in ("stride", "padding", "dilation", "activation")}
+    how["out_dtype"] = "float32" if case.wide else NUMPY[dtype].name
+    with ptxgen.use_device(device):
+        got = windows(*given, **how, kernel=name)
+    expected = reference.conv(*given, **how, layout="channels_last")
+    same_bits(got, expected, seed=SEED, spec=name, what=str(case))
+
+
+def products(name):
+    """More windows and outputs than a tile has, of several images; taps that end within a stage;
+    more stages than the ring has; chunks that end within a tap.
+    """
+    spec, turn = SPECS[name], sorted(n for n in SPECS if n.startswith("conv_")).index(name)
+    rows = -(-(spec.bm + 1) // (3 * 9)) * 2 + 1
+    kind = KINDS[turn % len(KINDS)]
+    found = [
+        Case(
+            (3, rows, 10, 48),
+            (3, 2),
+            spec.bn + 9,
+            stride=(2, 1),
+            padding=(1, 0),
+            dilation=(1, 1),
+            kind="normal" if kind == "special" else kind,
+            bias=("", "f32", "own")[turn % 3],
+            activation=("silu", None)[turn % 2],
+            wide=turn % 4 == 1,
+        ),
+        Case((2, 23, 80), (spec.stages,), 24, padding=2, dilation=2, kind="special"),
+    ]
+    if spec.split != "none":
+        found.append(Case((1, 4, 5, 128), (3, 3), 16, padding=1, kind="cancelling", bias="own"))
+    few = found if spec.dtype == "bf16" else found[turn % len(found) :][:1]
+    return [functools.partial(check, name, case) for case in few]
+
+
+def at_edge(name, key, route, edge):
+    """As many windows, outputs or taps (these in rows of 16). None for what no call has: K is whole
+    taps, and images are copied to where they are aligned.
+    """
+    at, variable = edge.inside, edge.variable
+    count, outs = (at[n] if variable == n else least for n, least in (("M", 3), ("N", 8)))
+    taps = (at["K"] // 256, 16) if variable == "K" else (1, 2)
+    if variable.startswith("ALIGN"):
+        return None
+    case = Case((1, taps[0], count + taps[1] - 1, 16), taps, outs)
+    return functools.partial(check, name, case)

@@ -84,7 +84,7 @@ def products(name):
     kind = KINDS[turn % len(KINDS)]
     found = [
         Case(
-            (3, rows, 10, 48),
+            (3, rows, 10, 48 - spec.unit % 16),
             (3, 2),
             spec.bn + 9,
             stride=(2, 1),
@@ -95,7 +95,14 @@ def products(name):
             activation=("silu", None)[turn % 2],
             wide=turn % 4 == 1,
         ),
-        Case((2, 23, 80), (spec.stages,), 24, padding=2, dilation=2, kind="special"),
+        Case(
+            (2, 23, 80 - 8 * (spec.unit == 8)),
+            (spec.stages,),
+            24,
+            padding=2,
+            dilation=2,
+            kind="special",
+        ),
     ]
     if spec.split != "none":
         found.append(Case((1, 4, 5, 128), (3, 3), 16, padding=1, kind="cancelling", bias="own"))
@@ -112,5 +119,6 @@ def at_edge(name, key, route, edge):
     taps = (at["K"] // 256, 16) if variable == "K" else (1, 2)
     if variable.startswith("ALIGN"):
         return None
-    case = Case((1, taps[0], count + taps[1] - 1, 16), taps, outs)
+    channels = at["UNIT"] if variable == "UNIT" else 16
+    case = Case((1, taps[0], count + taps[1] - 1, channels), taps, outs)
     return functools.partial(check, name, case)

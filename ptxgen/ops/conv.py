@@ -245,7 +245,8 @@ class _Image:
 
     def windows(self, along: Sequence[Along]) -> Buffer:
         """A view [N, *windows, *taps, C]."""
-        return _windows(*self._wide, along)
+        own = (self.x, [0] * len(along)) if self.inside(along) else self._wide
+        return _windows(*own, along)
 
     def inside(self, along: Sequence[Along]) -> bool:
         """Whether these windows lie within the image."""
@@ -588,13 +589,15 @@ def _transposed(
 ) -> None:
     """``target`` [N, *, C] from ``dy`` [N, *, O] and ``w`` [O, *, C / groups]."""
     taps, rank = w.shape[1:-1], len(how.stride)
-    if groups == 1 and how.apart(target.shape[1:-1], taps, dy.shape[1:-1]):
+    if groups == 1 and prod(taps) > 1 and how.apart(target.shape[1:-1], taps, dy.shape[1:-1]):
         _patches(b, dy, w, bias, target, *of)
         return
     each = w.shape[0] // groups, w.shape[-1]
     split = b.reshape(w, (groups, each[0], *taps, each[1]))
     turned = b.permute(split, (0, rank + 2, *range(2, rank + 2), 1))
-    turned = b.reshape(b.packed(turned), (target.shape[-1], *taps, each[0]))
+    if groups > 1:  # of one, each product has a copy of its own taps, or needs none
+        turned = b.packed(turned)
+    turned = b.reshape(turned, (target.shape[-1], *taps, each[0]))
     phases = list(_phases(how, target.shape[1:-1], taps, dy.shape[1:-1]))
     image = _Image(b, dy, [along for *_, along in phases])
     for elements, of_taps, along in phases:

@@ -13,9 +13,8 @@ from ptxgen.errors import UncoveredError
 from ptxgen.numerics.activation import CODES
 from ptxgen.numerics.dtype import DTYPES, ITEMSIZE
 from ptxgen.ops.views import alignment, leading
-from ptxgen.program.buffer import Buffer
+from ptxgen.program.buffer import Buffer, imagined
 from ptxgen.program.build import ProgramBuilder
-from ptxgen.runtime.strided import contiguous_strides
 from ptxgen.spec import ACTIVATION_SHIFT, ALONE, BIAS_F32, OUT_F32, Problem
 from ptxgen.spec.conv import EDGE_MAX, REACH_MAX, SIDE_MAX, STEP_MAX, UNITS
 from ptxgen.tiles.conv import KEY
@@ -73,22 +72,28 @@ def multiply(
     forces a route by its name.
     """
     rank, taps = len(along), prod(a.taps for a in along)
-    if rank > 2 or x.dtype not in _DTYPES or not x.size or not taps or w.strides[1] != 1:
+    if rank > 2 or x.dtype not in _DTYPES or not x.size or not taps:
         return False
     if not all(map(_fits, along, x.shape[1:-1])):
         return False
-    lies = x if _as_read(x) else x.laid(x.shape, contiguous_strides(x.shape))
-    problem = _problem(lies, along, w, bias, out, activation, copied=lies is not x)
+    lies = x if _as_read(x) else _copy(x)
+    rows = w if w.strides[1] == 1 else _copy(w)
+    problem = _problem(lies, along, rows, bias, out, activation)
     try:
         b.require(problem)
     except UncoveredError:
         return False
-    x = x if lies is x else b.copied(x)
+    x, w = (v if v is own else b.copied(v) for v, own in ((x, lies), (w, rows)))
     b.launch(lambda: problem, {"x": x, "w": w, "bias": bias, "c": out}, kernel)
     return True
 
 
 _DTYPES = tuple(name for name, short in DTYPES.items() if ITEMSIZE[short] == 2)
+
+
+def _copy(x: Buffer) -> Buffer:
+    """As a copy of ``x`` will lie."""
+    return imagined(x.shape, x.dtype)
 
 
 def _fits(along: Along, size: int) -> bool:
@@ -113,8 +118,6 @@ def _problem(
     bias: Buffer | None,
     out: Buffer,
     activation: str | None,
-    *,
-    copied: bool,
 ) -> Problem:
     images, *sides, channels = x.shape
     # Innermost first, as X and Y; a sequence has one row.
@@ -131,7 +134,7 @@ def _problem(
         "N": n,
         "K": k,
         "UNIT": gcd(channels, UNITS.high),
-        "ALIGN_A": 16 if copied else alignment("x", x, pitch, row, image),
+        "ALIGN_A": alignment("x", x, pitch, row, image),
         "ALIGN_B": alignment("w", w, ldb),
     }
     scalars: dict[str, int | float] = {**dict(ALONE), "LDB": ldb, "LDC": ldc, "FLAGS": flags}

@@ -79,8 +79,12 @@ class ConvSpec(WgmmaSpec):
     """A kernel of the wgmma family whose A is windows of images, as the copy engine finds them.
 
     A stage has up to ``bk`` channels of one tap: where a tap's channels end, a stage ends. Chunks
-    need not end there: a stage that two chunks share is multiplied in two parts.
+    need not end there: a stage that two chunks share is multiplied in two parts. ``unit``: what
+    divides the channels. Where that is 8, a step of 16 k's may have the last 8 channels of one tap
+    and the first 8 of the next, and is a stage of its own.
     """
+
+    unit: int = STEP
 
     family: ClassVar[str] = "conv_wgmma"
     legible: ClassVar[bool] = False  # what is read of it is in the products' texts
@@ -88,6 +92,7 @@ class ConvSpec(WgmmaSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check(self.unit in (8, STEP), self.name, "unit", self.unit, (8, STEP))
         check(self.layout == "NT", self.name, "layout", self.layout, "NT")
         check(self.ctas == 1, self.name, "CTAs of a cluster", self.ctas, 1)
         check(self.a.panels == 1, self.name, "panels of a stage of A", self.a.panels, 1)
@@ -114,6 +119,8 @@ class ConvSpec(WgmmaSpec):
             steps=(1, *steps, 1),
             corners=(low, tuple(a + (n - 1) * s - (size - 1) for a, n, s, size in last)),
         )
+        halves = replace(column, box=(8, self.bm), swizzle=0)
+        maps = {"a": column} | ({"half": halves} if self.unit == 8 else {})
         filters = matrix("b", "NT", self.b.box, item, self.b.swizzle, batched=self.batched)
         counts = ("inner", "batch") if self.batched else ()
         names = ("across", "down", "step_x", "step_y", "taps_x", "first_x", "first_y")
@@ -131,14 +138,27 @@ class ConvSpec(WgmmaSpec):
                 *(Param(n, "i64") for n in signed),
                 *(Param(n, "u32") for n in ("m", "n", "k", "chunk", "flags", "channels")),
                 *(Param(n, "u32") for n in (*names, *counts)),
-                Param("map_a", "map", "const __grid_constant__ TensorMap", column),
+                *(Param(f"map_{n}", "map", filters.ctype, each) for n, each in maps.items()),
                 filters,
             )
         )
 
     @property
     def requires(self) -> Expr:
-        # Groups of 16 k's have one tap each; a chunk is any number of them.
-        return super().requires & (UNIT >= STEP)
+        return super().requires & (UNIT >= self.unit)
 
-    meanings: ClassVar[Mapping[str, str]] = GemmSpec.meanings
+    @property
+    def label(self) -> str:
+        return f"{super().label}_{self.unit}"
+
+    @property
+    def half_descriptor(self) -> int:
+        """The constant part of the descriptor of a step of two halves of A: each 8 channels of all
+        rows, in one piece.
+        """
+        return (self.bm * 16 >> 4) << 16 | (8 * 16 >> 4) << 32
+
+    meanings: ClassVar[Mapping[str, str]] = {
+        **GemmSpec.meanings,
+        "unit": "what divides the channels",
+    }

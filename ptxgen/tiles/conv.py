@@ -19,7 +19,14 @@ KEY: Key = ("conv", "half")
 
 
 def _kernel(
-    bm: int, bn: int, stages: int, split: str = "serial", *, registers: int = 0, raster: int = 8
+    bm: int,
+    bn: int,
+    stages: int,
+    split: str = "serial",
+    *,
+    registers: int = 0,
+    raster: int = 8,
+    unit: int = 16,
 ) -> ConvSpec:
     return ConvSpec(
         layout="NT",
@@ -31,6 +38,7 @@ def _kernel(
         split=split,
         registers=registers,
         raster=raster,
+        unit=unit,
     )
 
 
@@ -44,11 +52,19 @@ def _routes() -> tuple[Route, ...]:
         _kernel(64, 64, 12),
         _kernel(64, 32, 12),
     )
+    halves = (
+        _kernel(128, 128, 6, registers=232, unit=8),
+        _kernel(128, 64, 8, unit=8),
+        _kernel(64, 128, 8, unit=8),
+        _kernel(64, 64, 12, unit=8),
+        _kernel(64, 32, 12, unit=8),
+    )
     parts = tuple(_kernel(bm, bn, s, "workspace") for bm, bn, s in ((128, 128, 6), (64, 64, 12)))
     # It is told of A as all kernels of products are, and reads partial sums alone.
     reduce = Step(ReduceSpec(dtype="bf16", contract=TC16), {"a": "x", "b": "w", "lda": "pitch"})
     return (
         *routes(whole, "windows of an image as it lies"),
+        *routes(halves, "the same, of channels that are an odd multiple of 8"),
         *(
             Route((kernel, reduce), reason="few windows: a CTA per tile and chunk")
             for kernel in parts

@@ -37,8 +37,7 @@ def windows(
     how, taps = _how(len(x.shape) - 2, stride, padding, dilation), w.shape[1:-1]
     count = how.results(x.shape[1:-1], taps)
     y = b.result((x.shape[0], *count, w.shape[0]), out_dtype or x.dtype)
-    flat, weight = y.reshaped((-1, w.shape[0])), w.reshaped((w.shape[0], -1))
-    assert multiply(b, x, _along(how, taps, count), weight, bias, flat, activation, kernel)
+    assert multiply(b, x, _along(how, taps, count), w, bias, y, activation, kernel)
     return y
 
 

@@ -362,7 +362,13 @@ def _product(
     rows = prod(target.shape[:-1])
     flat = target.reshaped((rows, channels))
     even = flat is not None and (rows == 1 or flat.strides[0] >= channels)
-    if flat is None or not even or (channels > 1 and flat.strides[1] != 1):
+    lies = flat is not None and even and (channels == 1 or flat.strides[1] == 1)
+    if groups == 1 and tier != "simt":
+        plainly = lies and image.inside(along)
+        plainly = plainly and _matrices(image.windows(along), rank, 0) is not None
+        if not plainly and multiply(b, image.x, along, w, bias, target, activation):
+            return
+    if not lies:
         made = b.empty(target.shape, target.dtype)
         how = groups, tier, activation
         _product(b, image, along, w, bias, made, *how)
@@ -373,10 +379,6 @@ def _product(
     if groups == 1:
         weight = readable(b, b.reshape(w, (channels, length)))
         one = partial(b.linear, bias=bias, layout="nk", tier=tier, activation=activation)
-        plainly = image.inside(along) and _matrices(image.windows(along), rank, 0) is not None
-        apart = tier != "simt" and not plainly
-        if apart and multiply(b, image.x, along, weight, bias, flat, activation):
-            return
         windows = image.windows(along)
         found = _matrices(windows, rank, 0)
         if found is not None:
@@ -599,6 +601,10 @@ def _transposed(
         turned = b.packed(turned)
     turned = b.reshape(turned, (target.shape[-1], *taps, each[0]))
     phases = list(_phases(how, target.shape[1:-1], taps, dy.shape[1:-1]))
+    reached = [phase for phase in phases if all(a.taps for a in phase[-1])]
+    if len(reached) < len(phases) and bias is None and of[-1] in (None, "none"):
+        b.fill(target, 0, out=target)
+        phases = reached
     image = _Image(b, dy, [along for *_, along in phases])
     for elements, of_taps, along in phases:
         part, weight = target, turned

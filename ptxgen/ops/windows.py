@@ -67,28 +67,39 @@ def multiply(
     activation: str | None,
     kernel: str | None = None,
 ) -> bool:
-    """``activation(windows · wᵀ + bias)`` in ``out`` [M, O], in one launch: of the windows of ``x``
-    [N, *, C] and ``w`` [O, K]. False, and nothing done, where no kernel reads them so. ``kernel``
-    forces a route by its name.
+    """``activation(windows · wᵀ + bias)`` in ``out`` [N, *windows, O], in one launch: of windows of
+    ``x`` [N, *, C] and of ``w`` [O, *taps, C]. False, and nothing done, where no kernel reads and
+    writes them so. ``kernel`` forces a route by its name.
     """
     rank, taps = len(along), prod(a.taps for a in along)
     if rank > 2 or x.dtype not in _DTYPES or not x.size or not taps:
         return False
-    if not all(map(_fits, along, x.shape[1:-1])):
+    if not all(map(_fits, along, x.shape[1:-1])) or not _written(out):
         return False
     lies = x if _as_read(x) else _copy(x)
-    rows = w if w.strides[1] == 1 else _copy(w)
+    length = w.shape[0], taps * w.shape[-1]
+    rows = w.reshaped(length)
+    if rows is None or rows.strides[1] != 1:
+        rows = _copy(w).reshaped(length)
+    assert rows is not None, "rows one behind the other have any shape"
     problem = _problem(lies, along, rows, bias, out, activation)
     try:
         b.require(problem)
     except UncoveredError:
         return False
-    x, w = (v if v is own else b.copied(v) for v, own in ((x, lies), (w, rows)))
+    x = x if x is lies else b.copied(x)
+    w = rows if rows.memory is w.memory else b.reshape(b.copied(w), length)
     b.launch(lambda: problem, {"x": x, "w": w, "bias": bias, "c": out}, kernel)
     return True
 
 
 _DTYPES = tuple(name for name, short in DTYPES.items() if ITEMSIZE[short] == 2)
+
+
+def _written(out: Buffer) -> bool:
+    """Whether kernels write results that lie so."""
+    pairs = zip(out.strides[:-1], out.shape, strict=False)
+    return out.strides[-1] == 1 and all(step > 0 for step, size in pairs if size > 1)
 
 
 def _copy(x: Buffer) -> Buffer:
@@ -124,8 +135,9 @@ def _problem(
     down, across = (*[ALONE_ALONG] * (2 - len(along)), *along)
     high, wide = (*[1] * (2 - len(sides)), *sides)
     pitch, row, image = _pitches(x)
-    (m, n), k = out.shape, w.shape[1]
-    ldb, ldc = leading(n, k, w.strides[0], w.itemsize), leading(m, n, out.strides[0], out.itemsize)
+    (n, k), m = w.shape, prod(out.shape[:-1])
+    ldb, (ldc, row_c, image_c) = leading(n, k, w.strides[0], w.itemsize), _pitches(out)
+    flat = row_c == ldc * across.count and image_c == row_c * down.count
     flags = CODES[activation or "none"] << ACTIVATION_SHIFT
     flags |= OUT_F32 if out.dtype != x.dtype else 0
     flags |= BIAS_F32 if bias is not None and bias.dtype != x.dtype else 0
@@ -134,10 +146,12 @@ def _problem(
         "N": n,
         "K": k,
         "UNIT": gcd(channels, UNITS.high),
+        "FLAT": int(flat),
         "ALIGN_A": alignment("x", x, pitch, row, image),
         "ALIGN_B": alignment("w", w, ldb),
     }
-    scalars: dict[str, int | float] = {**dict(ALONE), "LDB": ldb, "LDC": ldc, "FLAGS": flags}
+    scalars: dict[str, int | float] = {**dict(ALONE), "LDB": ldb, "FLAGS": flags}
+    scalars |= {"LDC": ldc, "ROW_C": row_c, "IMAGE_C": image_c}
     scalars |= {"CHANNELS": channels, "WIDE": wide, "HIGH": high, "IMAGES": images}
     scalars |= {"PITCH": pitch, "ROW": row, "IMAGE": image, "TAPS_X": across.taps}
     scalars |= {"ACROSS": across.count, "DOWN": down.count}

@@ -9,6 +9,7 @@ an image, and has its taps, of each all channels. The copy engine finds them (im
 ``CHUNK, CHUNKS`` as of other products
 ``ALIGN_A/B``     largest of 1, 2, 4, 8, 16 bytes that divides the image's address and its
                   pitches, and those of the filters
+``FLAT``          1 where results lie in rows of one pitch, one behind the other; else 0
 ``SMS``           streaming multiprocessors of the device
 ================  ===================================================================
 
@@ -20,7 +21,8 @@ IMAGE``, elements from pixel to pixel, from row to row, and from image to image;
 and rows of windows (``ACROSS, DOWN``), pixels from one to the next (``STEP_X/Y``), and where the
 lowest tap of the first lies (``LOW_X/Y``); taps of a row (``TAPS_X``); how far the first tap lies
 from the lowest (``FIRST_X/Y``), and each from the one before (``APART_X/Y``, also negative);
-``LDB, LDC, FLAGS``.
+``LDB``; ``LDC, ROW_C, IMAGE_C``, elements of the result from window to window, from row to row and
+from image to image; ``FLAGS``.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ from ptxgen.spec.gemm import CHUNK, CHUNKS, STRIDES, GemmSpec, matrix
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
 from ptxgen.spec.wgmma import STEP, WgmmaSpec
 
+FLAT = var("FLAT")
 UNIT, UNITS = var("UNIT"), OneOf((1, 2, 4, 8, 16))
 STEP_MAX = 8
 """Pixels from window to window, at most (``cuTensorMapEncodeIm2col``)."""
@@ -61,6 +64,7 @@ def space(plan: Plan) -> Space:
             ("N", SIZE),
             ("K", SIZE),
             ("UNIT", UNITS),
+            ("FLAT", OneOf((0, 1))),
             ("SMS", Between(1, SMS_MAX)),
             ("ALIGN_A", ALIGNMENT),
             ("ALIGN_B", ALIGNMENT),
@@ -135,7 +139,7 @@ class ConvSpec(WgmmaSpec):
                 ptr("c", "void*"),
                 ptr("workspace", "float*", optional=True),
                 *(Param(n, "i64") for n in ("ldb", "ldc", *(STRIDES if self.batched else ()))),
-                *(Param(n, "i64") for n in signed),
+                *(Param(n, "i64") for n in ("row_c", "image_c", *signed)),
                 *(Param(n, "u32") for n in ("m", "n", "k", "chunk", "flags", "channels")),
                 *(Param(n, "u32") for n in (*names, *counts)),
                 *(Param(f"map_{n}", "map", filters.ctype, each) for n, each in maps.items()),
@@ -145,7 +149,9 @@ class ConvSpec(WgmmaSpec):
 
     @property
     def requires(self) -> Expr:
-        return super().requires & (UNIT >= self.unit)
+        found = super().requires & (UNIT >= self.unit)
+        # The kernel that adds partial sums knows rows only.
+        return found & (FLAT >= 1) if self.split == "workspace" else found
 
     @property
     def label(self) -> str:

@@ -33,6 +33,7 @@ from ptxgen.spec.attention_decode import ClusterSpec
 from ptxgen.spec.attention_grad import HopperGradSpec
 from ptxgen.spec.columns import ColumnsSpec
 from ptxgen.spec.conv import ConvSpec
+from ptxgen.spec.depthwise import DepthwiseSpec
 from ptxgen.spec.grouped import GroupedSpec
 from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.nf4_packed import Nf4GemmSpec
@@ -304,6 +305,7 @@ POSERS: dict[type[KernelSpec], Callable[..., Check | None]] = {
     WgmmaSegmentsSpec: segments,
     GroupedSpec: grouped_cases.at_edge,
     ConvSpec: window_cases.at_edge,
+    DepthwiseSpec: window_cases.depthwise_edge,
     GemmSpec: product,
     Int4Spec: int4,
     RowSpec: row,

@@ -37,6 +37,7 @@ from ptxgen.spec.attention import AttentionSpec
 from ptxgen.spec.attention_grad import AttentionGradSpec
 from ptxgen.spec.columns import ColumnsSpec
 from ptxgen.spec.conv import ConvSpec
+from ptxgen.spec.depthwise import DepthwiseSpec
 from ptxgen.spec.grouped import GroupedSpec
 from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.logits import LogitsSpec
@@ -341,6 +342,7 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     LogitsSpec: logits_cases.rows,
     GroupedSpec: grouped_cases.products,
     ConvSpec: window_cases.products,
+    DepthwiseSpec: window_cases.depthwise,
     GemmSpec: products,
     AttentionSpec: attention_cases.forward,
     AttentionGradSpec: attention_cases.gradients,

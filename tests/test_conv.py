@@ -508,6 +508,16 @@ def test_an_operator_behind_it():
     assert steps("_conv_depthwise2d", [3, 3], None, [2, 2], [1, 1], [1, 1]) == same
 
 
+def test_no_negative_zero_leaves_a_depthwise_chain():
+    """A product that underflows, and nothing else: +0.0, as ``linear`` gives it."""
+    for dtype in ("f32", "bf16"):
+        x, w = operand(np.random.default_rng(0), (2, 1, 2, 8), "normal", dtype), None
+        x, w = np.full_like(x, -1e-30), np.full_like(x[0, 0, 0], 1e-30).reshape(8, 1, 1, 1)
+        for call in (ptxgen.conv, reference.conv):
+            y = call(x, w, groups=8, layout=LAST).astype(np.float32)
+            assert not y.any() and not np.signbit(y).any()
+
+
 # -- images that kernels read where they lie ------------------------------------------------------
 def steps(name, given):
     """The tables of the steps of a call."""

@@ -12,10 +12,11 @@ from interp_launch import SEED
 import ptxgen
 from ptxgen import reference
 from ptxgen.numerics.option import Activation, Dtype, Kernel
-from ptxgen.ops.conv import Padding, Steps, _along, _how
-from ptxgen.ops.windows import multiply
+from ptxgen.ops.conv import Groups, Padding, Steps, _along, _how
+from ptxgen.ops.windows import multiply, weigh
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.operation import op
+from ptxgen.spec.depthwise import TAPS_MAX
 from ptxgen.tiles import SPECS
 
 
@@ -29,6 +30,7 @@ def windows(
     stride: Steps = 1,
     padding: Padding = 0,
     dilation: Steps = 1,
+    groups: Groups = 1,
     activation: Activation = None,
     out_dtype: Dtype = None,
     kernel: Kernel = None,
@@ -37,7 +39,8 @@ def windows(
     how, taps = _how(len(x.shape) - 2, stride, padding, dilation), w.shape[1:-1]
     count = how.results(x.shape[1:-1], taps)
     y = b.result((x.shape[0], *count, w.shape[0]), out_dtype or x.dtype)
-    assert multiply(b, x, _along(how, taps, count), w, bias, y, activation, kernel)
+    serve = multiply if groups == 1 else weigh
+    assert serve(b, x, _along(how, taps, count), w, bias, y, activation, kernel)
     return y
 
 
@@ -55,6 +58,7 @@ class Case:
     bias: str = ""
     activation: str | None = None
     wide: bool = False
+    groups: int = 1
 
 
 def check(name, case, device):
@@ -63,10 +67,10 @@ def check(name, case, device):
     rng = np.random.default_rng([SEED, *case.image, *case.taps, case.outs])
     draw = functools.partial(operand, rng, kind=case.kind)
     given = [draw(case.image, dtype=dtype)]
-    given.append(draw((case.outs, *case.taps, case.image[-1]), dtype=dtype))
+    given.append(draw((case.outs, *case.taps, case.image[-1] // case.groups), dtype=dtype))
     if case.bias:
         given.append(draw((case.outs,), dtype=case.bias if case.bias == "f32" else dtype))
-    how = {n: getattr(case, n) for n in ("stride", "padding", "dilation", "activation")}
+    how = {n: getattr(case, n) for n in ("stride", "padding", "dilation", "activation", "groups")}
     how["out_dtype"] = "float32" if case.wide else NUMPY[dtype].name
     with ptxgen.use_device(device):
         got = windows(*given, **how, kernel=name)
@@ -107,6 +111,35 @@ def products(name):
         found.append(Case((1, 4, 5, 128), (3, 3), 16, padding=1, kind="cancelling", bias="own"))
     few = found if spec.dtype == "bf16" else found[turn % len(found) :][:1]
     return [functools.partial(check, name, case) for case in few]
+
+
+def depthwise(name):
+    """More channels than a CTA has, and more windows; filters of as many taps as there is room for;
+    rows that end within a thread's windows.
+    """
+    spec, turn = SPECS[name], sorted(n for n in SPECS if n.startswith("depthwise")).index(name)
+    many = Case(
+        (3, 9, 4 * spec.rounds * 32 // 9 + 11, 72),
+        (3, 2),
+        72,
+        stride=(1, 2),
+        padding=(2, 1),
+        kind="wide",
+        bias="f32",
+        activation="gelu",
+        groups=72,
+    )
+    long = Case((2, 70, 8), (TAPS_MAX,), 8, kind="special", wide=turn % 2 == 0, groups=8)
+    apart = Case((1, 9, 9, 16), (5, 3), 16, padding=4, dilation=(1, 3), bias="own", groups=16)
+    return [functools.partial(check, name, case) for case in (many, long, apart)]
+
+
+def depthwise_edge(name, key, route, edge):
+    """As many taps; few of all else. None for what no call has."""
+    if edge.variable != "TAPS":
+        return None
+    case = Case((1, edge.inside["TAPS"] + 2, 8), (edge.inside["TAPS"],), 8, groups=8)
+    return functools.partial(check, name, case)
 
 
 def at_edge(name, key, route, edge):

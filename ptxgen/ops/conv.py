@@ -25,7 +25,7 @@ from ptxgen.ops.gradients import through_activation
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.products import bias_gradient
 from ptxgen.ops.views import check_dtype, readable, result_dtype, single
-from ptxgen.ops.windows import Along, multiply
+from ptxgen.ops.windows import Along, multiply, weigh
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
@@ -296,6 +296,7 @@ def _chain(taps: int, biased: bool, activation: str | None) -> Pointwise:
         total: Any = 0.0
         for x, w in zip(given[:taps], given[taps : 2 * taps], strict=True):
             total = fma(x, w, total)
+        total = total + 0.0  # no negative zero leaves a chain
         total = total + given[-1] if biased else total
         if activation not in (None, "none"):
             total = getattr(functions, str(activation))(total)
@@ -355,8 +356,12 @@ def _product(
     windows ``along`` an image; ``w`` [O, *taps, C / groups].
     """
     rank, channels = len(target.shape) - 2, target.shape[-1]
-    alone = groups == channels > 1 and w.shape[-1] == 1 and 0 < w.size <= TAPS_MAX * channels
-    if alone and (tier == "simt" or BYTES[image.x.dtype] > 2):
+    alone = (
+        groups == channels > 1 and w.shape[-1] == 1 and (tier == "simt" or BYTES[image.x.dtype] > 2)
+    )
+    if alone and weigh(b, image.x, along, w, bias, target, activation):
+        return
+    if alone and 0 < w.size <= TAPS_MAX * channels:
         _depthwise(b, image.windows(along), w, bias, target, activation)
         return
     rows = prod(target.shape[:-1])

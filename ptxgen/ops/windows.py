@@ -17,7 +17,8 @@ from ptxgen.program.buffer import Buffer, imagined
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.spec import ACTIVATION_SHIFT, ALONE, BIAS_F32, OUT_F32, Problem
 from ptxgen.spec.conv import EDGE_MAX, REACH_MAX, SIDE_MAX, STEP_MAX, UNITS
-from ptxgen.tiles.conv import KEY
+from ptxgen.spec.depthwise import WINDOWS
+from ptxgen.tiles.conv import DEPTHWISE, KEY
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,50 @@ def multiply(
     return True
 
 
+def weigh(
+    b: ProgramBuilder,
+    x: Buffer,
+    along: Sequence[Along],
+    w: Buffer,
+    bias: Buffer | None,
+    out: Buffer,
+    activation: str | None,
+    kernel: str | None = None,
+) -> bool:
+    """The same of depthwise filters ``w`` [C, *taps, 1], on FMA units; ``out`` has the channels of
+    ``x``.
+    """
+    rank, taps = len(along), prod(a.taps for a in along)
+    if rank > 2 or x.dtype not in _DTYPES or not x.size or not taps:
+        return False
+    if x.strides[-1] != 1 or not _written(out) or not all(map(_near, along, x.shape[1:-1])):
+        return False
+    scalars, across, down = _lies(x, along, out)
+    channels, steps = x.shape[-1], (*[0] * (2 - rank), *w.strides[1:-1])
+    scalars |= {"ROW_X": scalars["ROW"], "IMAGE_X": scalars["IMAGE"]}
+    scalars |= {"W_CHANNEL": w.strides[0], "W_ROW": steps[0], "W_TAP": steps[1]}
+    scalars["FLAGS"] = _flags(x, bias, out, activation)
+    pitches = tuple(int(scalars[n]) for n in ("PITCH", "ROW", "IMAGE"))
+    places = tuple(int(scalars[n]) for n in ("LDC", "ROW_C", "IMAGE_C"))
+    values = {
+        "GROUPS": x.shape[0] * down.count * -(-across.count // WINDOWS),
+        "N": channels,
+        "TAPS": taps,
+        "ALIGN": min(
+            alignment("x", x, *pitches, channels), alignment("out", out, *places, channels)
+        ),
+    }
+    what = f"depthwise conv of {prod(out.shape[:-1])} windows C={channels}"
+    short = DTYPES[x.dtype]
+    problem = Problem(DEPTHWISE, short, tuple(values.items()), tuple(scalars.items()), what)
+    try:
+        b.require(problem)
+    except UncoveredError:
+        return False
+    b.launch(lambda: problem, {"x": x, "w": w, "bias": bias, "c": out}, kernel)
+    return True
+
+
 _DTYPES = tuple(name for name, short in DTYPES.items() if ITEMSIZE[short] == 2)
 
 
@@ -114,12 +159,43 @@ def _fits(along: Along, size: int) -> bool:
     return near and along.step <= STEP_MAX and abs(along.side) <= REACH_MAX
 
 
+def _near(along: Along, size: int) -> bool:
+    """Whether all places are far from the ends of signed integers."""
+    low, high = along.span
+    return max(abs(low), abs(high), size) <= SIDE_MAX
+
+
 def _as_read(x: Buffer) -> bool:
     """Whether pixels lie as the copy engine takes them: channels side by side, pitches positive."""
     pairs = zip(x.strides[:-1], x.shape, strict=False)
     pitches = [step for step, size in pairs if size > 1]
     positive = all(step > 0 for step in pitches)
     return x.strides[-1] == 1 and positive and alignment("x", x, *pitches) == 16
+
+
+def _flags(x: Buffer, bias: Buffer | None, out: Buffer, activation: str | None) -> int:
+    flags = CODES[activation or "none"] << ACTIVATION_SHIFT
+    flags |= OUT_F32 if out.dtype != x.dtype else 0
+    return flags | (BIAS_F32 if bias is not None and bias.dtype != x.dtype else 0)
+
+
+def _lies(
+    x: Buffer, along: Sequence[Along], out: Buffer
+) -> tuple[dict[str, int | float], Along, Along]:
+    """What kernels are told of how images, windows and results lie; the windows along X and Y."""
+    images, *sides, channels = x.shape
+    # Innermost first, as X and Y; a sequence has one row.
+    down, across = (*[ALONE_ALONG] * (2 - len(along)), *along)
+    high, wide = (*[1] * (2 - len(sides)), *sides)
+    scalars: dict[str, int | float] = {"CHANNELS": channels, "TAPS_X": across.taps}
+    scalars |= {"WIDE": wide, "HIGH": high, "IMAGES": images}
+    scalars |= {"ACROSS": across.count, "DOWN": down.count}
+    scalars |= dict(zip(("PITCH", "ROW", "IMAGE"), _pitches(x), strict=True))
+    scalars |= dict(zip(("LDC", "ROW_C", "IMAGE_C"), _pitches(out), strict=True))
+    for letter, a in (("X", across), ("Y", down)):
+        own = {"STEP": a.step, "LOW": a.low, "APART": a.apart, "FIRST": -min(a.side, 0)}
+        scalars |= {f"{name}_{letter}": value for name, value in own.items()}
+    return scalars, across, down
 
 
 def _problem(
@@ -130,34 +206,20 @@ def _problem(
     out: Buffer,
     activation: str | None,
 ) -> Problem:
-    images, *sides, channels = x.shape
-    # Innermost first, as X and Y; a sequence has one row.
-    down, across = (*[ALONE_ALONG] * (2 - len(along)), *along)
-    high, wide = (*[1] * (2 - len(sides)), *sides)
-    pitch, row, image = _pitches(x)
+    scalars, across, down = _lies(x, along, out)
     (n, k), m = w.shape, prod(out.shape[:-1])
-    ldb, (ldc, row_c, image_c) = leading(n, k, w.strides[0], w.itemsize), _pitches(out)
-    flat = row_c == ldc * across.count and image_c == row_c * down.count
-    flags = CODES[activation or "none"] << ACTIVATION_SHIFT
-    flags |= OUT_F32 if out.dtype != x.dtype else 0
-    flags |= BIAS_F32 if bias is not None and bias.dtype != x.dtype else 0
+    ldb = leading(n, k, w.strides[0], w.itemsize)
+    ldc, row_c, image_c = _pitches(out)
     values = {
         "M": m,
         "N": n,
         "K": k,
-        "UNIT": gcd(channels, UNITS.high),
-        "FLAT": int(flat),
-        "ALIGN_A": alignment("x", x, pitch, row, image),
+        "UNIT": gcd(x.shape[-1], UNITS.high),
+        "FLAT": int(row_c == ldc * across.count and image_c == row_c * down.count),
+        "ALIGN_A": alignment("x", x, *_pitches(x)),
         "ALIGN_B": alignment("w", w, ldb),
     }
-    scalars: dict[str, int | float] = {**dict(ALONE), "LDB": ldb, "FLAGS": flags}
-    scalars |= {"LDC": ldc, "ROW_C": row_c, "IMAGE_C": image_c}
-    scalars |= {"CHANNELS": channels, "WIDE": wide, "HIGH": high, "IMAGES": images}
-    scalars |= {"PITCH": pitch, "ROW": row, "IMAGE": image, "TAPS_X": across.taps}
-    scalars |= {"ACROSS": across.count, "DOWN": down.count}
-    for letter, a in (("X", across), ("Y", down)):
-        own = {"STEP": a.step, "LOW": a.low, "APART": a.apart, "FIRST": -min(a.side, 0)}
-        scalars |= {f"{name}_{letter}": value for name, value in own.items()}
+    scalars |= {**dict(ALONE), "LDB": ldb, "FLAGS": _flags(x, bias, out, activation)}
     what = f"conv of {m} windows N={n} K={k}"
     return Problem(KEY, DTYPES[x.dtype], tuple(values.items()), tuple(scalars.items()), what)
 

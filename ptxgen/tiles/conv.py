@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ptxgen.numerics.contract import TC16, TC_ROWS
-from ptxgen.spec import Key, Route, RouteTable, Step
+from ptxgen.expr import ceil_div
+from ptxgen.numerics.contract import TC16, TC_ROWS, N
+from ptxgen.spec import Key, Route, RouteTable, Step, depthwise
 from ptxgen.spec.conv import ConvSpec, space
+from ptxgen.spec.depthwise import DepthwiseSpec
+from ptxgen.spec.gemm import SMS
 from ptxgen.spec.simt import ReduceSpec
 from ptxgen.tiles.gemm import WIDTHS
 from ptxgen.tiles.regimes import routes
 
 KEY: Key = ("conv", "half")
+DEPTHWISE: Key = ("conv", "depthwise", "half")
 
 
 def _kernel(
@@ -76,5 +80,18 @@ def _table() -> RouteTable:
     return RouteTable(space(TC_ROWS), _routes(), WIDTHS["half"], partial=True)
 
 
-TABLES: dict[Key, Callable[[], RouteTable]] = {KEY: _table}
+def _depthwise() -> RouteTable:
+    few, many = DepthwiseSpec(rounds=1), DepthwiseSpec(rounds=4)
+    return RouteTable(
+        depthwise.SPACE,
+        (
+            Route((many,), depthwise.GROUPS * ceil_div(N, 64) >= SMS * 2048, "many windows"),
+            Route((few,), reason="few windows"),
+        ),
+        WIDTHS["half"],
+        partial=True,
+    )
+
+
+TABLES: dict[Key, Callable[[], RouteTable]] = {KEY: _table, DEPTHWISE: _depthwise}
 """What makes each table."""

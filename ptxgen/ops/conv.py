@@ -1,9 +1,10 @@
 """Convolutions: a product of the windows of an image, and what follows from that.
 
-Images are brought to ``[N, *, C]``, filters to ``[O, *, C / groups]``: views. Their windows are a
-view, too, of overlapping strides, and its rows are what ``linear`` is given: as they lie, where
-kernels read that, else as a copy (the columns), of which there is one of bounded size at a time.
-A row's bits do not depend on the others, so not on how they are cut.
+Images are brought to ``[N, *, C]``, filters to ``[O, *, C / groups]``: views. Where a kernel reads
+windows as they lie, that is one launch (:mod:`ptxgen.ops.windows`). Elsewhere windows are a view,
+too, of overlapping strides, and its rows are what ``linear`` is given: as they lie, where kernels
+read that, else as a copy (the columns), of which there is one of bounded size at a time. A row's
+bits do not depend on the others, so not on how they are cut.
 """
 
 from __future__ import annotations
@@ -514,9 +515,10 @@ def conv(
         have one channel and one output (depthwise filters), ``tier="auto"`` is ``"simt"``.
         :func:`ptxgen.reference.conv` returns the same bits.
     Storage
-        Any strides. Padding is one copy; windows are another where no kernel reads them as they
-        lie, in pieces of at most 256 MiB. Filters of one tap and stride 1 need none, nor do
-        depthwise ones of up to 23 taps: they are one formula of elements.
+        Any strides. Where no kernel reads windows as they lie, padding is one copy and windows are
+        another, in pieces of at most 256 MiB. On Hopper kernels of 16 bits read those of sequences
+        and images whose channels are a multiple of 8, and lie last (else the image is turned).
+        Filters of one tap and stride 1 need no copy, nor do depthwise ones of 16 bits.
     Options
         ``stride``, ``padding``, ``dilation``: a number, or one for each dimension. ``tier``,
         ``activation``, ``out``, ``stream``: as of :func:`ptxgen.linear`.

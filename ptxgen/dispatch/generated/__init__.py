@@ -17,6 +17,8 @@ TABLES: dict[tuple[str, ...], str] = {
     ("attention_grad", "dv", "half"): "attention_grad_dv_half",
     ("attention", "half"): "attention_half",
     ("columns",): "columns",
+    ("conv", "depthwise", "half"): "conv_depthwise_half",
+    ("conv", "half"): "conv_half",
     ("gather",): "gather",
     ("grouped", "NN", "rows", "f32", "simt"): "grouped_rows_f32_simt",
     ("grouped", "NN", "rows", "half", "tc"): "grouped_rows_half_tc",

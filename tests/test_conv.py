@@ -293,6 +293,19 @@ def test_what_is_copied():
     assert len(b.steps) == 1, "depthwise filters are a formula"
 
 
+def test_a_large_image_gets_its_sides_one_by_one(monkeypatch):
+    """A small one is filled whole, and then written: fewer launches."""
+    rng = np.random.default_rng(11)
+    x, w = operand(rng, (1, 3, 7, 5), "normal", "f32"), operand(rng, (4, 3, 3, 3), "normal", "f32")
+    given = {"x": x, "w": w, "padding": (2, 1)}
+    few = len(steps("conv", given))
+    same_bits(ptxgen.conv(**given), by_hand(**given))
+    monkeypatch.setattr(ops, "FILLED_MAX", 0)
+    assert len(steps("conv", given)) == few + 3
+    given["x"] = x[:, :, 1:].copy()  # a call that is not prepared
+    same_bits(ptxgen.conv(**given), by_hand(**given))
+
+
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 @pytest.mark.parametrize("groups", [1, 8])
 @pytest.mark.parametrize("layout", ["channels_first", LAST])

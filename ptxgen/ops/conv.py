@@ -37,6 +37,10 @@ COLUMNS_MAX = 1 << 28
 TAPS_MAX = 23
 """Taps of depthwise filters that are a formula, not a product: a kernel takes as many arrays. No
 chain is cut there."""
+FILLED_MAX = 1 << 24
+"""Bytes of an image with zeros around it that is filled whole, in one launch: of a larger one each
+side is, as launches cost less than bytes there.
+"""
 FIRST, LAST = "channels_first", "channels_last"
 Channels = Annotated[str, Choice(FIRST, LAST)]
 Steps = Annotated[Any, PerAxis(1)]
@@ -211,7 +215,15 @@ def _padded(b: Any, x: Buffer, several: Sequence[Sequence[Along]]) -> tuple[Buff
         low, high = min(lows), max(highs)
         widths.append((max(-low, 0), max(high - size + 1, 0)))
     if any(map(any, widths)):
-        x = b.pad(x, [(0, 0), *widths, (0, 0)])
+        sides = zip(x.shape[1:-1], widths, strict=True)
+        shape = (x.shape[0], *(low + size + high for size, (low, high) in sides), x.shape[-1])
+        if prod(shape) * x.itemsize > FILLED_MAX:
+            return b.pad(x, [(0, 0), *widths, (0, 0)]), [low for low, _ in widths]
+        inner = wide = b.filled(shape, x.dtype, 0)
+        for i, (low, _) in enumerate(widths):
+            inner = b.narrow(inner, i + 1, low, x.shape[i + 1])
+        b.copied(x, inner)
+        x = wide
     return x, [low for low, _ in widths]
 
 

@@ -11,7 +11,7 @@ from interp_launch import SEED
 
 import ptxgen
 from ptxgen import reference
-from ptxgen.numerics.option import Activation, Dtype, Kernel
+from ptxgen.numerics.option import Activation, Bool, Dtype, Kernel
 from ptxgen.ops.conv import Groups, Padding, Steps, _along, _how
 from ptxgen.ops.windows import multiply, weigh
 from ptxgen.program.buffer import Buffer
@@ -31,11 +31,15 @@ def windows(
     padding: Padding = 0,
     dilation: Steps = 1,
     groups: Groups = 1,
+    turned: Bool = False,
     activation: Activation = None,
     out_dtype: Dtype = None,
     kernel: Kernel = None,
 ) -> Buffer:
-    """``conv`` of channels last, by a kernel that is asked for."""
+    """``conv`` of channels last, by a kernel that is asked for; ``turned``: of filters [C, *taps,
+    O].
+    """
+    w = b.permute(w, (len(w.shape) - 1, *range(1, len(w.shape) - 1), 0)) if turned else w
     how, taps = _how(len(x.shape) - 2, stride, padding, dilation), w.shape[1:-1]
     count = how.results(x.shape[1:-1], taps)
     y = b.result((x.shape[0], *count, w.shape[0]), out_dtype or x.dtype)
@@ -72,8 +76,12 @@ def check(name, case, device):
         given.append(draw((case.outs,), dtype=case.bias if case.bias == "f32" else dtype))
     how = {n: getattr(case, n) for n in ("stride", "padding", "dilation", "activation", "groups")}
     how["out_dtype"] = "float32" if case.wide else NUMPY[dtype].name
+    turned = getattr(SPECS[name], "layout", "NT") == "NN"
+    asked = list(given)
+    if turned:
+        asked[1] = np.ascontiguousarray(np.swapaxes(given[1], 0, -1))
     with ptxgen.use_device(device):
-        got = windows(*given, **how, kernel=name)
+        got = windows(*asked, **how, turned=turned, kernel=name)
     expected = reference.conv(*given, **how, layout="channels_last")
     same_bits(got, expected, seed=SEED, spec=name, what=str(case))
 
@@ -89,7 +97,7 @@ def products(name):
         Case(
             (3, rows, 10, 48 - spec.unit % 16),
             (3, 2),
-            spec.bn + 9,
+            spec.bn + (8 if spec.layout == "NN" else 9),
             stride=(2, 1),
             padding=(1, 0),
             dilation=(1, 1),

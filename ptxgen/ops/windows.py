@@ -15,10 +15,10 @@ from ptxgen.numerics.dtype import DTYPES, ITEMSIZE
 from ptxgen.ops.views import alignment, leading
 from ptxgen.program.buffer import Buffer, imagined
 from ptxgen.program.build import ProgramBuilder
-from ptxgen.spec import ACTIVATION_SHIFT, ALONE, BIAS_F32, OUT_F32, Problem
+from ptxgen.spec import ACTIVATION_SHIFT, ALONE, BIAS_F32, OUT_F32, Key, Problem
 from ptxgen.spec.conv import EDGE_MAX, REACH_MAX, SIDE_MAX, STEP_MAX, UNITS
 from ptxgen.spec.depthwise import WINDOWS
-from ptxgen.tiles.conv import DEPTHWISE, KEY
+from ptxgen.tiles.conv import DEPTHWISE, KEY, TURNED
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,16 @@ def multiply(
     if not all(map(_fits, along, x.shape[1:-1])) or not _written(out):
         return False
     lies = x if _as_read(x) else _copy(x)
+    if w.strides[0] == 1 < w.strides[-1]:
+        problem = _problem(lies, along, w, bias, out, activation, TURNED)
+        try:
+            b.require(problem)
+        except UncoveredError:
+            pass
+        else:
+            x = x if x is lies else b.copied(x)
+            b.launch(lambda: problem, {"x": x, "w": w, "bias": bias, "c": out}, kernel)
+            return True
     length = w.shape[0], taps * w.shape[-1]
     rows = w.reshaped(length)
     if rows is None or rows.strides[1] != 1:
@@ -205,10 +215,21 @@ def _problem(
     bias: Buffer | None,
     out: Buffer,
     activation: str | None,
+    key: Key = KEY,
 ) -> Problem:
     scalars, across, down = _lies(x, along, out)
-    (n, k), m = w.shape, prod(out.shape[:-1])
+    n, k, m = w.shape[0], prod(w.shape[1:]), prod(out.shape[:-1])
     ldb = leading(n, k, w.strides[0], w.itemsize)
+    steps: tuple[int, ...] = (ldb,)
+    if key == TURNED:
+        *apart, channel = w.strides[1:]
+        pairs = zip(apart, w.shape[1:-1], strict=True)
+        row, tap = (
+            *[channel] * (2 - len(apart)),
+            *(s if size > 1 else channel for s, size in pairs),
+        )
+        steps = channel, row, tap
+        scalars |= {"W_CHANNEL": channel, "W_ROW": row, "W_TAP": tap, "TAPS_Y": down.taps}
     ldc, row_c, image_c = _pitches(out)
     values = {
         "M": m,
@@ -217,11 +238,11 @@ def _problem(
         "UNIT": gcd(x.shape[-1], UNITS.high),
         "FLAT": int(row_c == ldc * across.count and image_c == row_c * down.count),
         "ALIGN_A": alignment("x", x, *_pitches(x)),
-        "ALIGN_B": alignment("w", w, ldb),
+        "ALIGN_B": alignment("w", w, *steps),
     }
     scalars |= {**dict(ALONE), "LDB": ldb, "FLAGS": _flags(x, bias, out, activation)}
     what = f"conv of {m} windows N={n} K={k}"
-    return Problem(KEY, DTYPES[x.dtype], tuple(values.items()), tuple(scalars.items()), what)
+    return Problem(key, DTYPES[x.dtype], tuple(values.items()), tuple(scalars.items()), what)
 
 
 def _pitches(x: Buffer) -> tuple[int, int, int]:

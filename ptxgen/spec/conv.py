@@ -21,8 +21,9 @@ IMAGE``, elements from pixel to pixel, from row to row, and from image to image;
 and rows of windows (``ACROSS, DOWN``), pixels from one to the next (``STEP_X/Y``), and where the
 lowest tap of the first lies (``LOW_X/Y``); taps of a row (``TAPS_X``); how far the first tap lies
 from the lowest (``FIRST_X/Y``), and each from the one before (``APART_X/Y``, also negative);
-``LDB``; ``LDC, ROW_C, IMAGE_C``, elements of the result from window to window, from row to row and
-from image to image; ``FLAGS``.
+``LDB``, or of turned filters ``W_CHANNEL, W_TAP, W_ROW``, elements from channel to channel, from
+tap to tap and from row to row; ``LDC, ROW_C, IMAGE_C``, elements of the result from window to
+window, from row to row and from image to image; ``FLAGS``.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ class ConvSpec(WgmmaSpec):
     A stage has up to ``bk`` channels of one tap: where a tap's channels end, a stage ends. Chunks
     need not end there: a stage that two chunks share is multiplied in two parts. ``unit``: what
     divides the channels. Where that is 8, a step of 16 k's may have the last 8 channels of one tap
-    and the first 8 of the next, and is a stage of its own.
+    and the first 8 of the next, and is a stage of its own. ``layout``: NT, or NN of filters whose
+    outputs lie side by side, tap by tap and channel by channel.
     """
 
     unit: int = STEP
@@ -97,7 +99,9 @@ class ConvSpec(WgmmaSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         check(self.unit in (8, STEP), self.name, "unit", self.unit, (8, STEP))
-        check(self.layout == "NT", self.name, "layout", self.layout, "NT")
+        check(self.layout in ("NT", "NN"), self.name, "layout", self.layout, "NT or NN")
+        whole = self.unit == STEP and self.batched
+        check(self.layout == "NT" or whole, self.name, "turned filters", self.unit, STEP)
         check(self.ctas == 1, self.name, "CTAs of a cluster", self.ctas, 1)
         check(self.a.panels == 1, self.name, "panels of a stage of A", self.a.panels, 1)
 
@@ -131,6 +135,12 @@ class ConvSpec(WgmmaSpec):
         signed = ("low_x", "low_y", "apart_x", "apart_y")
         assert filters.box is not None, "a map has a box"
         filters = replace(filters, box=replace(filters.box, operand="w"))
+        if self.layout == "NN":
+            sizes_w = (N, var("CHANNELS"), var("TAPS_X"), var("TAPS_Y"))
+            pitches_w = (var("W_CHANNEL"), var("W_TAP"), var("W_ROW"))
+            b = self.b
+            turned = MapBox("w", sizes_w, pitches_w, item, b.box, swizzle=b.swizzle)
+            filters = replace(filters, box=turned)
         return Abi(
             (
                 ptr("x", "const Element*"),

@@ -19,6 +19,7 @@ from ptxgen.tiles.gemm import WIDTHS
 from ptxgen.tiles.regimes import routes
 
 KEY: Key = ("conv", "half")
+TURNED: Key = ("conv", "turned", "half")
 DEPTHWISE: Key = ("conv", "depthwise", "half")
 
 
@@ -31,9 +32,10 @@ def _kernel(
     registers: int = 0,
     raster: int = 8,
     unit: int = 16,
+    layout: str = "NT",
 ) -> ConvSpec:
     return ConvSpec(
-        layout="NT",
+        layout=layout,
         bm=bm,
         bn=bn,
         bk=64,
@@ -80,6 +82,18 @@ def _table() -> RouteTable:
     return RouteTable(space(TC_ROWS), _routes(), WIDTHS["half"], partial=True)
 
 
+def _turned() -> RouteTable:
+    kernels = (
+        _kernel(128, 256, 4, "none", registers=232, raster=16, layout="NN"),
+        _kernel(128, 128, 6, registers=232, layout="NN"),
+        _kernel(128, 64, 8, layout="NN"),
+        _kernel(64, 128, 8, layout="NN"),
+        _kernel(64, 64, 12, layout="NN"),
+    )
+    made = routes(kernels, "windows of an image as it lies, and filters as they do")
+    return RouteTable(space(TC_ROWS), made, WIDTHS["half"], partial=True)
+
+
 def _depthwise() -> RouteTable:
     few, many = DepthwiseSpec(rounds=1), DepthwiseSpec(rounds=4)
     return RouteTable(
@@ -93,5 +107,5 @@ def _depthwise() -> RouteTable:
     )
 
 
-TABLES: dict[Key, Callable[[], RouteTable]] = {KEY: _table, DEPTHWISE: _depthwise}
+TABLES: dict[Key, Callable[[], RouteTable]] = {KEY: _table, TURNED: _turned, DEPTHWISE: _depthwise}
 """What makes each table."""

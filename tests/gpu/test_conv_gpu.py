@@ -12,7 +12,7 @@ from ptxgen import reference
 from ptxgen.program.launch import architecture
 from ptxgen.runtime import get_device
 from ptxgen.tiles import TABLES
-from ptxgen.tiles.conv import DEPTHWISE, KEY
+from ptxgen.tiles.conv import DEPTHWISE, KEY, TURNED
 
 torch = pytest.importorskip("torch")
 pt = pytest.importorskip("ptxgen.torch")
@@ -30,8 +30,8 @@ def test_bits_are_the_oracles(name):
 
 
 ROUTES = {
-    route.name: (route, window_cases.products if key == KEY else window_cases.depthwise)
-    for key in (KEY, DEPTHWISE)
+    route.name: (route, window_cases.depthwise if key == DEPTHWISE else window_cases.products)
+    for key in (KEY, TURNED, DEPTHWISE)
     for dtype in TABLES[key].dtypes
     for route in (each.of(dtype) for each in TABLES[key].routes)
 }

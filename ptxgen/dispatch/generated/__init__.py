@@ -19,6 +19,7 @@ TABLES: dict[tuple[str, ...], str] = {
     ("columns",): "columns",
     ("conv", "depthwise", "half"): "conv_depthwise_half",
     ("conv", "half"): "conv_half",
+    ("conv", "turned", "half"): "conv_half",
     ("gather",): "gather",
     ("grouped", "NN", "rows", "f32", "simt"): "grouped_rows_f32_simt",
     ("grouped", "NN", "rows", "half", "tc"): "grouped_rows_half_tc",

@@ -51,7 +51,6 @@ def _kernel(
 def _routes() -> tuple[Route, ...]:
     whole = (
         _kernel(128, 256, 4, "none", registers=232, raster=16),
-        _kernel(128, 176, 5, registers=240),
         _kernel(128, 128, 6, registers=232),
         _kernel(128, 64, 8),
         _kernel(64, 128, 8),

@@ -14,12 +14,11 @@ ROUTES = Routes({
         # windows of an image as it lies
         (0, 16, 0, 16, 16, (0,)), (1, 16, 0, 16, 16, (1,)), (2, 16, 0, 16, 16, (2,)),
         (3, 16, 0, 16, 16, (3,)), (4, 16, 0, 16, 16, (4,)), (5, 16, 0, 16, 16, (5,)),
-        (6, 16, 0, 16, 16, (6,)),
         # the same, of channels that are an odd multiple of 8
-        (7, 8, 0, 16, 16, (7,)), (8, 8, 0, 16, 16, (8,)), (9, 8, 0, 16, 16, (9,)),
-        (10, 8, 0, 16, 16, (10,)), (11, 8, 0, 16, 16, (11,)),
+        (6, 8, 0, 16, 16, (6,)), (7, 8, 0, 16, 16, (7,)), (8, 8, 0, 16, 16, (8,)),
+        (9, 8, 0, 16, 16, (9,)), (10, 8, 0, 16, 16, (10,)),
         # few windows: a CTA per tile and chunk
-        (12, 16, 1, 16, 16, (12, "reduce")), (13, 16, 1, 16, 16, (13, "reduce")),
+        (11, 16, 1, 16, 16, (11, "reduce")), (12, 16, 1, 16, 16, (12, "reduce")),
     ),
     "conv_turned_half": (
         # windows of an image as it lies, and filters as they do
@@ -35,17 +34,16 @@ CONV_WGMMA = {
 # CONV_WGMMA1: launch, kernel, bm, bn
 CONV_WGMMA1 = {
     "conv_half": (
-        (1, "conv_wgmma_nt_bf16_128x176x64_16_8d26c6", 128, 176),
-        (2, "conv_wgmma_nt_bf16_128x128x64_16_651852", 128, 128),
-        (3, "conv_wgmma_nt_bf16_128x64x64_16_ac14d1", 128, 64),
-        (4, "conv_wgmma_nt_bf16_64x128x64_16_ec48d3", 64, 128),
-        (5, "conv_wgmma_nt_bf16_64x64x64_16_0b47c7", 64, 64),
-        (6, "conv_wgmma_nt_bf16_64x32x64_16_7c95a5", 64, 32),
-        (7, "conv_wgmma_nt_bf16_128x128x64_8_2ac835", 128, 128),
-        (8, "conv_wgmma_nt_bf16_128x64x64_8_60725c", 128, 64),
-        (9, "conv_wgmma_nt_bf16_64x128x64_8_68cf91", 64, 128),
-        (10, "conv_wgmma_nt_bf16_64x64x64_8_ffdd1e", 64, 64),
-        (11, "conv_wgmma_nt_bf16_64x32x64_8_3206a6", 64, 32),
+        (1, "conv_wgmma_nt_bf16_128x128x64_16_651852", 128, 128),
+        (2, "conv_wgmma_nt_bf16_128x64x64_16_ac14d1", 128, 64),
+        (3, "conv_wgmma_nt_bf16_64x128x64_16_ec48d3", 64, 128),
+        (4, "conv_wgmma_nt_bf16_64x64x64_16_0b47c7", 64, 64),
+        (5, "conv_wgmma_nt_bf16_64x32x64_16_7c95a5", 64, 32),
+        (6, "conv_wgmma_nt_bf16_128x128x64_8_2ac835", 128, 128),
+        (7, "conv_wgmma_nt_bf16_128x64x64_8_60725c", 128, 64),
+        (8, "conv_wgmma_nt_bf16_64x128x64_8_68cf91", 64, 128),
+        (9, "conv_wgmma_nt_bf16_64x64x64_8_ffdd1e", 64, 64),
+        (10, "conv_wgmma_nt_bf16_64x32x64_8_3206a6", 64, 32),
     ),
     "conv_turned_half": (
         (1, "conv_wgmma_nn_bf16_128x128x64_16_39d1ae", 128, 128),
@@ -57,8 +55,8 @@ CONV_WGMMA1 = {
 # CONV_WGMMA2: launch, kernel, bm, c0, c1
 CONV_WGMMA2 = {
     "conv_half": (
-        (12, "conv_wgmma_nt_bf16_128x128x64_16_9856dc", 128, 16384, 512),
-        (13, "conv_wgmma_nt_bf16_64x64x64_16_d22270", 64, 4096, 256),
+        (11, "conv_wgmma_nt_bf16_128x128x64_16_9856dc", 128, 16384, 512),
+        (12, "conv_wgmma_nt_bf16_64x64x64_16_d22270", 64, 4096, 256),
     ),
 }
 

@@ -18,6 +18,7 @@ import moves_cases
 import nf4_cases
 import pointwise_cases
 import row_cases
+import window_cases
 from edges import Edge, Values, edges, holds
 from interp_launch import KERNELS, ROUTED, Case, admits
 
@@ -31,6 +32,8 @@ from ptxgen.spec.attention import Form, HopperSpec
 from ptxgen.spec.attention_decode import ClusterSpec
 from ptxgen.spec.attention_grad import HopperGradSpec
 from ptxgen.spec.columns import ColumnsSpec
+from ptxgen.spec.conv import ConvSpec
+from ptxgen.spec.depthwise import DepthwiseSpec
 from ptxgen.spec.grouped import GroupedSpec
 from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.nf4_packed import Nf4GemmSpec
@@ -301,6 +304,8 @@ POSERS: dict[type[KernelSpec], Callable[..., Check | None]] = {
     Nf4PtxSpec: nf4,
     WgmmaSegmentsSpec: segments,
     GroupedSpec: grouped_cases.at_edge,
+    ConvSpec: window_cases.at_edge,
+    DepthwiseSpec: window_cases.depthwise_edge,
     GemmSpec: product,
     Int4Spec: int4,
     RowSpec: row,

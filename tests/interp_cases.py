@@ -23,6 +23,7 @@ import nf4_ptx_cases
 import numpy as np
 import pointwise_cases
 import recurrence_cases
+import window_cases
 from bits import KINDS, NUMPY, operand, same_bits
 from interp_launch import CONTINUED, KERNELS, SEED, Case, admits, oracle, run
 
@@ -37,7 +38,9 @@ from ptxgen.spec import GemmSpec, KernelSpec
 from ptxgen.spec.attention import AttentionSpec
 from ptxgen.spec.attention_grad import AttentionGradSpec
 from ptxgen.spec.columns import ColumnsSpec
+from ptxgen.spec.conv import ConvSpec
 from ptxgen.spec.delta import DeltaGradSpec, DeltaSpec
+from ptxgen.spec.depthwise import DepthwiseSpec
 from ptxgen.spec.grouped import GroupedSpec
 from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.logits import LogitsSpec
@@ -367,6 +370,8 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     WgmmaSegmentsSpec: logits_cases.products,
     LogitsSpec: logits_cases.rows,
     GroupedSpec: grouped_cases.products,
+    ConvSpec: window_cases.products,
+    DepthwiseSpec: window_cases.depthwise,
     GemmSpec: products,
     AttentionSpec: attention_cases.forward,
     AttentionGradSpec: attention_cases.gradients,

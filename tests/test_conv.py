@@ -20,6 +20,8 @@ from ptxgen.ops import conv as ops
 from ptxgen.ops.explaining import program_of
 from ptxgen.program.buffer import imagined
 from ptxgen.program.build import ProgramBuilder
+from ptxgen.program.operation import lowering
+from ptxgen.tiles.conv import KEY, TURNED
 
 SEEDS = range(24)
 LAST = "channels_last"
@@ -291,11 +293,24 @@ def test_what_is_copied():
     assert len(b.steps) == 1, "depthwise filters are a formula"
 
 
+def test_a_large_image_gets_its_sides_one_by_one(monkeypatch):
+    """A small one is filled whole, and then written: fewer launches."""
+    rng = np.random.default_rng(11)
+    x, w = operand(rng, (1, 3, 7, 5), "normal", "f32"), operand(rng, (4, 3, 3, 3), "normal", "f32")
+    given = {"x": x, "w": w, "padding": (2, 1)}
+    few = len(steps("conv", given))
+    same_bits(ptxgen.conv(**given), by_hand(**given))
+    monkeypatch.setattr(ops, "FILLED_MAX", 0)
+    assert len(steps("conv", given)) == few + 3
+    given["x"] = x[:, :, 1:].copy()  # a call that is not prepared
+    same_bits(ptxgen.conv(**given), by_hand(**given))
+
+
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 @pytest.mark.parametrize("groups", [1, 8])
 @pytest.mark.parametrize("layout", ["channels_first", LAST])
 def test_rows_that_overlap(dtype, groups, layout):
-    """Causal convolutions of one sequence: windows of f32 are read where they lie."""
+    """Causal convolutions of one sequence: windows are read where they lie."""
     rng = np.random.default_rng(3)
     shapes = (1, 8, 40), (8, 8 // groups, 4)
     x, w = (back(operand(rng, (s[0], s[2], s[1]), "normal", dtype), layout) for s in shapes)
@@ -303,7 +318,7 @@ def test_rows_that_overlap(dtype, groups, layout):
     same_bits(ptxgen.conv(x, w, **how), by_hand(x, w, **how))
     if groups == 1 and layout == LAST:
         steps = program_of("conv", (1, 8, 40, 1, 8, 4, 1), dtype, None, {"layout": LAST}).steps
-        assert len(steps) == (1 if dtype == "f32" else 2)
+        assert len(steps) == 1
 
 
 # -- what is refused ------------------------------------------------------------------------------
@@ -504,3 +519,77 @@ def test_an_operator_behind_it():
     same = steps("convolution", None, [2, 2], [1, 1], [1, 1], False, [0, 0], 4)
     assert steps("cudnn_convolution", [1, 1], [2, 2], [1, 1], 4, True, True, False) == same
     assert steps("_conv_depthwise2d", [3, 3], None, [2, 2], [1, 1], [1, 1]) == same
+
+
+def test_no_negative_zero_leaves_a_depthwise_chain():
+    """A product that underflows, and nothing else: +0.0, as ``linear`` gives it."""
+    for dtype in ("f32", "bf16"):
+        x, w = operand(np.random.default_rng(0), (2, 1, 2, 8), "normal", dtype), None
+        x, w = np.full_like(x, -1e-30), np.full_like(x[0, 0, 0], 1e-30).reshape(8, 1, 1, 1)
+        for call in (ptxgen.conv, reference.conv):
+            y = call(x, w, groups=8, layout=LAST).astype(np.float32)
+            assert not y.any() and not np.signbit(y).any()
+
+
+# -- images that kernels read where they lie ------------------------------------------------------
+def steps(name, given):
+    """The tables of the steps of a call."""
+    return [step.problem.table for step in lowering(OPERATIONS[name], given)[1].program.steps]
+
+
+@pytest.mark.parametrize(("dtype", "channels"), [("bf16", 32), ("f16", 24), ("bf16", 8)])
+def test_windows_need_no_columns(dtype, channels):
+    """Of channels that are a multiple of 8, in tensor cores: one launch, and the same bits."""
+    rng = np.random.default_rng(7)
+    shapes = (2, 9, 8, channels), (24, 3, 2, channels)
+    x, w = (operand(rng, shape, "wide", dtype) for shape in shapes)
+    bias = operand(rng, (24,), "normal", "f32")
+    ways = [
+        {"stride": (2, 1), "padding": (1, 0)},
+        {"dilation": (1, 3), "padding": 2, "activation": "gelu"},
+        {"bias": bias},
+    ]
+    for way in ways:
+        given = {"x": x, "w": w, "layout": LAST, **way}
+        assert steps("conv", given) == [KEY]
+        same_bits(ptxgen.conv(**given), expected("conv", {**given}), what=str(way))
+    sequence = {"x": x[:, 0], "w": w[:, 0], "padding": 1, "layout": LAST}
+    assert steps("conv", sequence) == [KEY]
+    same_bits(ptxgen.conv(**sequence), by_hand(**sequence))
+    first = {"x": np.ascontiguousarray(np.moveaxis(x, -1, 1)), "padding": 1}
+    first["w"] = np.ascontiguousarray(np.moveaxis(w, -1, 1))
+    assert KEY in steps("conv", first)
+    same_bits(ptxgen.conv(**first), by_hand(**first))
+
+
+@pytest.mark.parametrize("outs", [48, 40])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_gradients_of_images_gather_where_they_lie(stride, outs):
+    """A launch of each phase, with filters as they lie; or of each a copy of its taps as well."""
+    rng = np.random.default_rng(stride)
+    how = {"stride": stride, "padding": 1, "layout": LAST}
+    count = (7 + 2 - 3) // stride + 1
+    dy = operand(rng, (2, count, count, outs), "wide", "bf16")
+    w = operand(rng, (outs, 3, 3, 16), "wide", "bf16")
+    given = {"dy": dy, "w": w, "image": (7, 7), **how}
+    found, phases = steps("conv_dgrad", given), stride**2
+    if outs == 48:
+        assert found == [TURNED] * phases
+    else:
+        assert found.count(KEY) == phases and len(found) == 2 * phases
+    same_bits(ptxgen.conv_dgrad(**given), expected("conv_dgrad", given))
+
+
+def test_what_the_copy_engine_does_not_take_has_columns():
+    rng = np.random.default_rng(3)
+    for sides, taps, way in (
+        ((3, 3, 4), (2, 2, 2), {}),  # three dimensions
+        ((300, 1), (258, 1), {}),  # taps that are too far apart
+        ((30, 4), (3, 3), {"stride": 9}),
+        ((6, 6), (3, 3), {"tier": "simt"}),
+    ):
+        x, w = (operand(rng, s, "normal", "bf16") for s in ((1, *sides, 16), (8, *taps, 16)))
+        given = {"x": x, "w": w, "layout": LAST, **way}
+        assert KEY not in steps("conv", given)
+    odd = {"x": x[..., :12], "w": w[..., :12], "layout": LAST}
+    assert KEY not in steps("conv", odd)

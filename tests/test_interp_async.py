@@ -17,6 +17,7 @@ from ptxgen.errors import (
     MemoryFault,
     PtxError,
     RaceFault,
+    SpecError,
     UninitializedFault,
 )
 from ptxgen.interp.units.tma import TensorMap
@@ -787,6 +788,112 @@ def test_tensor_copies(box: Any, order: dict[str, Any]) -> None:
     np.testing.assert_array_equal(after, want)
 
 
+COLUMNS: list[tuple[Any, ...]] = [
+    # dims, channels and pixels, first place, offsets, lower, upper, steps, swizzle
+    ((72, 9, 3), (64, 16), (8, -1, 1), (2,), (-1,), (-1,), (1,), 128),
+    ((16, 7, 5, 3), (16, 40), (0, 0, 1, 1), (0, 2), (-1, -1), (0, -1), (1, 1), 32),
+    ((48, 7, 6, 2), (32, 24), (24, 1, -2, 0), (3, 1), (-1, -2), (-1, 1), (2, 1), 64),
+    ((24, 5, 4, 3, 2), (8, 24), (16, 2, 0, 1, 1), (0, 1, 0), (0, 0, -1), (-1, -1, 0), (1, 2, 1), 0),
+]
+
+
+def column(memory: Array, found: TensorMap, start: Any, offsets: Any) -> Array:
+    """A column as it lies in shared memory, pixel after pixel: by hand."""
+    size, rank = found.itemsize, len(found.dims)
+    out = np.zeros(found.nbytes, np.uint8)
+    at = list(start[1:])
+    for pixel in range(found.box[1]):
+        for c in range(found.box[0]):
+            where = [start[0] + c, *(p + o for p, o in zip(at, (*offsets, 0), strict=True))]
+            dense, width = (pixel * found.box[0] + c) * size, found.swizzle // 16
+            target = dense ^ ((dense // 128 % width) * 16) if width else dense
+            if all(0 <= w < n for w, n in zip(where, found.dims, strict=True)):
+                source = sum(w * s for w, s in zip(where, (size, *found.strides), strict=True))
+                out[target : target + size] = memory[source : source + size]
+        for i in range(rank - 2):  # the next pixel of the bounding box, or of the next image's
+            at[i] += found.element_strides[i + 1]
+            if at[i] < found.dims[i + 1] + found.upper[i]:
+                break
+            at[i] = found.lower[i]
+        else:
+            at[-1] += 1
+    return out
+
+
+def column_kernel(rank: int, start: Any, offsets: Any, nbytes: int) -> bytes:
+    """As :func:`tensor_kernel`, in im2col mode."""
+    text = tensor_kernel(rank, start, nbytes, load=True).decode()
+    some = ", ".join(f"%h{i}" for i in range(rank - 2))
+    given = "".join(f"mov.u16 %h{i}, {offset};\n" for i, offset in enumerate(offsets))
+    text = text.replace("global.tile.mbarrier", "global.im2col.mbarrier")
+    text = text.replace("}], [bar];", "}], [bar], {" + some + "};")
+    return text.replace("prefetch.tensormap", given + "prefetch.tensormap").encode()
+
+
+@pytest.mark.parametrize("order", ORDERS[:3])
+@pytest.mark.parametrize("case", COLUMNS, ids=str)
+def test_columns_of_pixels(case: Any, order: dict[str, Any]) -> None:
+    dims, shape, start, offsets, lower, upper, steps, width = case
+    memory, strides = pitched(dims, 2)
+    device = CpuDevice(**order)
+    pointer = place(device, memory)
+    found = TensorMap(
+        pointer, 2, dims, strides, shape, (1, *steps, 1), width, lower=lower, upper=upper
+    )
+    assert TensorMap.decode(found.encode()) == found
+    encoded = np.frombuffer(found.encode(), np.uint8)
+    text = column_kernel(len(dims), start, offsets, found.nbytes)
+    (got,) = launch(text, [encoded], [np.zeros(found.nbytes, np.uint8)], block=32, device=device)
+    np.testing.assert_array_equal(got, column(memory, found, start, offsets))
+
+
+@pytest.mark.parametrize(
+    ("start", "offsets", "said"),
+    [
+        ((0, -2, 0, 0), (0, 0), "takes pixels of the bounding box"),
+        ((0, 0, 0, 0), (0, 0), "every .2, 1."),
+        ((0, -1, 4, 0), (0, 0), "takes pixels of the bounding box"),
+        ((0, -1, 0, 2), (0, 0), "in image 2 of 2"),
+        ((0, -1, 0, 0), (256, 0), "takes 0 to 255"),
+    ],
+)
+def test_columns_that_begin_nowhere(start: Any, offsets: Any, said: str) -> None:
+    memory, strides = pitched((16, 6, 5, 2), 2)
+    device = CpuDevice()
+    where = place(device, memory)
+    lies = {"lower": (-1, 0), "upper": (0, -1)}
+    found = TensorMap(where, 2, (16, 6, 5, 2), strides, (16, 8), (1, 2, 1, 1), 32, **lies)
+    encoded = np.frombuffer(found.encode(), np.uint8)
+    text = column_kernel(4, start, offsets, found.nbytes)
+    with pytest.raises(MemoryFault, match=said):
+        launch(text, [encoded], [zeros(64)], block=32, device=device)
+    tile = tensor_kernel(4, start, found.nbytes, load=True)
+    with pytest.raises(MemoryFault, match="is of im2col mode, the copy of tile mode"):
+        launch(tile, [encoded], [zeros(64)], block=32, device=device)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"dims": (16, 6), "strides": (32,), "element_strides": ()}, "2 dimensions in im2col mode"),
+        ({"lower": (-129, 0)}, "-128 to 127"),
+        ({"upper": (0, -5)}, "1 or more"),
+        ({"upper": (0,)}, "2 each"),
+        ({"box": (16, 1025)}, "1 to"),
+        ({"element_strides": (1, 9, 1, 1)}, "1 to 8"),
+        ({"element_strides": (1, 1, 1, 2)}, "1 of both"),
+    ],
+)
+def test_maps_of_columns_that_cannot_be(change: Any, said: str) -> None:
+    given = {
+        **{"address": 0, "itemsize": 2, "dims": (16, 6, 5, 2), "strides": (32, 192, 960)},
+        **{"box": (16, 8), "lower": (-1, 0), "upper": (0, -1)},
+    }
+    TensorMap(**given)
+    with pytest.raises(SpecError, match=said):
+        TensorMap(**given | change)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -1067,7 +1174,7 @@ NARROW = "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0, %f1, %f2, %f
             "takes 2 coordinates",
         ),
         (
-            "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+            "cp.async.bulk.tensor.4d.shared::cluster.global.im2col::w.mbarrier::complete_tx::bytes "
             "[bar], [%a0, {%r0, %r0, %r0, %r0}], [bar], {%h0, %h0};",
             "outside the subset",
         ),

@@ -28,6 +28,7 @@ _BENCHES = {
         "attention beside cuDNN, FlashAttention-2 and flex_attention",
     ),
     "delta": ("ptxgen.bench.delta", "recurrences of a matrix beside their formulas by chunks"),
+    "conv": ("ptxgen.bench.conv", "convolutions and their gradients beside cuDNN"),
     "kernels": ("ptxgen.bench.kernels", "every kernel that a problem admits, forced"),
     "model": ("ptxgen.bench.model", "a small Llama: stock PyTorch and batch_invariant()"),
     "graph": ("ptxgen.bench.graph", "whole models compiled, stock and with our backend"),

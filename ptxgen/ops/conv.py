@@ -1,16 +1,17 @@
 """Convolutions: a product of the windows of an image, and what follows from that.
 
-Images are brought to ``[N, *, C]``, filters to ``[O, *, C / groups]``: views. Their windows are a
-view, too, of overlapping strides, and its rows are what ``linear`` is given: as they lie, where
-kernels read that, else as a copy (the columns), of which there is one of bounded size at a time.
-A row's bits do not depend on the others, so not on how they are cut.
+Images are brought to ``[N, *, C]``, filters to ``[O, *, C / groups]``: views. Where a kernel reads
+windows as they lie, that is one launch (:mod:`ptxgen.ops.windows`). Elsewhere windows are a view,
+too, of overlapping strides, and its rows are what ``linear`` is given: as they lie, where kernels
+read that, else as a copy (the columns), of which there is one of bounded size at a time. A row's
+bits do not depend on the others, so not on how they are cut.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from itertools import product
 from math import gcd, prod
 from typing import Annotated, Any
@@ -25,6 +26,7 @@ from ptxgen.ops.gradients import through_activation
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.products import bias_gradient
 from ptxgen.ops.views import check_dtype, readable, result_dtype, single
+from ptxgen.ops.windows import Along, multiply, weigh
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
@@ -35,6 +37,10 @@ COLUMNS_MAX = 1 << 28
 TAPS_MAX = 23
 """Taps of depthwise filters that are a formula, not a product: a kernel takes as many arrays. No
 chain is cut there."""
+FILLED_MAX = 1 << 24
+"""Bytes of an image with zeros around it that is filled whole, in one launch: of a larger one each
+side is, as launches cost less than bytes there.
+"""
 FIRST, LAST = "channels_first", "channels_last"
 Channels = Annotated[str, Choice(FIRST, LAST)]
 Steps = Annotated[Any, PerAxis(1)]
@@ -199,28 +205,7 @@ def _tier(tier: str, groups: int, *each: int) -> str:
 
 
 # -- windows --------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class _Along:
-    """Windows along one dimension: the j-th of ``taps`` of the i-th of ``count`` windows is at
-    ``first + i * step + j * apart``.
-    """
-
-    first: int
-    count: int
-    step: int
-    taps: int
-    apart: int
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """The first place and the last one."""
-        if not self.taps:
-            return 0, 0
-        side, reach = (self.taps - 1) * self.apart, (self.count - 1) * self.step
-        return self.first + min(side, 0), self.first + reach + max(side, 0)
-
-
-def _padded(b: Any, x: Buffer, several: Sequence[Sequence[_Along]]) -> tuple[Buffer, list[int]]:
+def _padded(b: Any, x: Buffer, several: Sequence[Sequence[Along]]) -> tuple[Buffer, list[int]]:
     """``x`` [N, *, C] with zeros around it, so that it has all windows of ``several``; and how many
     there are before it along each dimension. ``x`` itself where it has them.
     """
@@ -230,11 +215,19 @@ def _padded(b: Any, x: Buffer, several: Sequence[Sequence[_Along]]) -> tuple[Buf
         low, high = min(lows), max(highs)
         widths.append((max(-low, 0), max(high - size + 1, 0)))
     if any(map(any, widths)):
-        x = b.pad(x, [(0, 0), *widths, (0, 0)])
+        sides = zip(x.shape[1:-1], widths, strict=True)
+        shape = (x.shape[0], *(low + size + high for size, (low, high) in sides), x.shape[-1])
+        if prod(shape) * x.itemsize > FILLED_MAX:
+            return b.pad(x, [(0, 0), *widths, (0, 0)]), [low for low, _ in widths]
+        inner = wide = b.filled(shape, x.dtype, 0)
+        for i, (low, _) in enumerate(widths):
+            inner = b.narrow(inner, i + 1, low, x.shape[i + 1])
+        b.copied(x, inner)
+        x = wide
     return x, [low for low, _ in widths]
 
 
-def _windows(x: Buffer, before: Sequence[int], along: Sequence[_Along]) -> Buffer:
+def _windows(x: Buffer, before: Sequence[int], along: Sequence[Along]) -> Buffer:
     """A view [N, *windows, *taps, C] of what :func:`_padded` returns."""
     own = list(zip(x.strides[1:-1], before, along, strict=True))
     start = sum((low + a.first) * step for step, low, a in own)
@@ -251,13 +244,35 @@ def _windows(x: Buffer, before: Sequence[int], along: Sequence[_Along]) -> Buffe
     )
 
 
-def _seen(b: Any, x: Buffer, how: _How, taps: Sequence[int], count: Sequence[int]) -> Buffer:
-    """The windows [N, *windows, *taps, C] of an image."""
-    along = [
-        _Along(-how.padding[i], count[i], how.stride[i], taps[i], how.dilation[i])
+class _Image:
+    """An image [N, *, C] whose windows are asked for: with zeros around it, once somebody needs
+    them. ``several``: what is asked for.
+    """
+
+    def __init__(self, b: Any, x: Buffer, several: Sequence[Sequence[Along]]) -> None:
+        self.b, self.x, self._several = b, x, several
+
+    @cached_property
+    def _wide(self) -> tuple[Buffer, list[int]]:
+        return _padded(self.b, self.x, self._several)
+
+    def windows(self, along: Sequence[Along]) -> Buffer:
+        """A view [N, *windows, *taps, C]."""
+        own = (self.x, [0] * len(along)) if self.inside(along) else self._wide
+        return _windows(*own, along)
+
+    def inside(self, along: Sequence[Along]) -> bool:
+        """Whether these windows lie within the image."""
+        spans = zip((a.span for a in along), self.x.shape[1:-1], strict=True)
+        return all(low >= 0 and high < size for (low, high), size in spans)
+
+
+def _along(how: _How, taps: Sequence[int], count: Sequence[int]) -> list[Along]:
+    """The windows of a convolution."""
+    return [
+        Along(-how.padding[i], count[i], how.stride[i], taps[i], how.dilation[i])
         for i in range(len(count))
     ]
-    return _windows(*_padded(b, x, [along]), along)
 
 
 def _by_group(windows: Buffer, groups: int) -> Buffer:
@@ -294,6 +309,7 @@ def _chain(taps: int, biased: bool, activation: str | None) -> Pointwise:
         total: Any = 0.0
         for x, w in zip(given[:taps], given[taps : 2 * taps], strict=True):
             total = fma(x, w, total)
+        total = total + 0.0  # no negative zero leaves a chain
         total = total + given[-1] if biased else total
         if activation not in (None, "none"):
             total = getattr(functions, str(activation))(total)
@@ -340,7 +356,8 @@ def _pieces(lead: Sequence[int], nbytes: int) -> Iterator[tuple[int, int, int, i
 
 def _product(
     b: Any,
-    windows: Buffer,
+    image: _Image,
+    along: Sequence[Along],
     w: Buffer,
     bias: Buffer | None,
     target: Buffer,
@@ -348,21 +365,31 @@ def _product(
     tier: str,
     activation: str | None,
 ) -> None:
-    """``activation(windows · wᵀ + bias)`` of each group, in ``target`` [N, *windows, O]; ``w``
-    [O, *taps, C / groups].
+    """``activation(windows · wᵀ + bias)`` of each group, in ``target`` [N, *windows, O], of the
+    windows ``along`` an image; ``w`` [O, *taps, C / groups].
     """
     rank, channels = len(target.shape) - 2, target.shape[-1]
-    alone = groups == channels > 1 and w.shape[-1] == 1 and 0 < w.size <= TAPS_MAX * channels
-    if alone and (tier == "simt" or BYTES[windows.dtype] > 2):
-        _depthwise(b, windows, w, bias, target, activation)
+    alone = (
+        groups == channels > 1 and w.shape[-1] == 1 and (tier == "simt" or BYTES[image.x.dtype] > 2)
+    )
+    if alone and weigh(b, image.x, along, w, bias, target, activation):
+        return
+    if alone and 0 < w.size <= TAPS_MAX * channels:
+        _depthwise(b, image.windows(along), w, bias, target, activation)
         return
     rows = prod(target.shape[:-1])
     flat = target.reshaped((rows, channels))
     even = flat is not None and (rows == 1 or flat.strides[0] >= channels)
-    if flat is None or not even or (channels > 1 and flat.strides[1] != 1):
+    lies = flat is not None and even and (channels == 1 or flat.strides[1] == 1)
+    if groups == 1 and tier != "simt":
+        plainly = lies and image.inside(along)
+        plainly = plainly and _matrices(image.windows(along), rank, 0) is not None
+        if not plainly and multiply(b, image.x, along, w, bias, target, activation):
+            return
+    if not lies:
         made = b.empty(target.shape, target.dtype)
         how = groups, tier, activation
-        _product(b, windows, w, bias, made, *how)
+        _product(b, image, along, w, bias, made, *how)
         b.copied(made, target)
         return
     plain = bias is None and activation in (None, "none")
@@ -370,6 +397,7 @@ def _product(
     if groups == 1:
         weight = readable(b, b.reshape(w, (channels, length)))
         one = partial(b.linear, bias=bias, layout="nk", tier=tier, activation=activation)
+        windows = image.windows(along)
         found = _matrices(windows, rank, 0)
         if found is not None:
             one(found, weight, out=flat)
@@ -381,18 +409,18 @@ def _product(
             return
     else:
         weight = readable(b, b.reshape(w, (groups, each, length)))
-        windows = _by_group(windows, groups)
+        windows = _by_group(image.windows(along), groups)
         one = partial(_grouped, b, bias=bias, tier=tier, activation=activation)
         found = _matrices(windows, rank, 1)
         if found is not None:
             one(found, weight, out=flat)
             return
     at = 0 if groups == 1 else 1
-    for image, images, start, down in _pieces(
+    for at_image, images, start, down in _pieces(
         target.shape[:-1], length * groups * windows.itemsize
     ):
-        part = b.narrow(b.narrow(windows, at, image, images), at + 1, start, down)
-        place = b.narrow(b.narrow(target, 0, image, images), 1, start, down)
+        part = b.narrow(b.narrow(windows, at, at_image, images), at + 1, start, down)
+        place = b.narrow(b.narrow(target, 0, at_image, images), 1, start, down)
         count = prod(place.shape[:-1])
         shape = (count, length) if groups == 1 else (groups, count, length)
         one(b.reshape(b.copied(part), shape), weight, out=b.reshape(place, (count, channels)))
@@ -499,9 +527,10 @@ def conv(
         have one channel and one output (depthwise filters), ``tier="auto"`` is ``"simt"``.
         :func:`ptxgen.reference.conv` returns the same bits.
     Storage
-        Any strides. Padding is one copy; windows are another where no kernel reads them as they
-        lie, in pieces of at most 256 MiB. Filters of one tap and stride 1 need none, nor do
-        depthwise ones of up to 23 taps: they are one formula of elements.
+        Any strides. Where no kernel reads windows as they lie, padding is one copy and windows are
+        another, in pieces of at most 256 MiB. On Hopper kernels of 16 bits read those of sequences
+        and images whose channels are a multiple of 8, and lie last (else the image is turned).
+        Filters of one tap and stride 1 need no copy, nor do depthwise ones of 16 bits.
     Options
         ``stride``, ``padding``, ``dilation``: a number, or one for each dimension. ``tier``,
         ``activation``, ``out``, ``stream``: as of :func:`ptxgen.linear`.
@@ -530,8 +559,9 @@ def conv(
     y = b.result(_shape(layout, x.shape[0], count, w.shape[0]), wanted, target)
     if b.abstract or y.size == 0:
         return y
-    given = _seen(b, x, how, taps, count), w, b.packed(bias), _last(b, y, layout)
-    _product(b, *given, groups, tier, activation)
+    along = _along(how, taps, count)
+    given = w, b.packed(bias), _last(b, y, layout)
+    _product(b, _Image(b, x, [along]), along, *given, groups, tier, activation)
     return y
 
 
@@ -543,7 +573,7 @@ def _activated(activation: str | None, dtype: str) -> None:
 # -- transposed -----------------------------------------------------------------------------------
 def _phases(
     how: _How, image: Sequence[int], taps: Sequence[int], count: Sequence[int]
-) -> Iterator[tuple[list[tuple[int, int, int]], list[tuple[int, int, int]], list[_Along]]]:
+) -> Iterator[tuple[list[tuple[int, int, int]], list[tuple[int, int, int]], list[Along]]]:
     """What elements of an image come of, by their remainders by the stride: along each dimension
     (start, number, step) of the elements, and of the taps that reach them, and where in the
     results these find what they weigh.
@@ -559,9 +589,9 @@ def _phases(
             if own:
                 (j,) = own
                 several, first = -(-(taps[i] - j) // unit), (start + shift - j * far) // step
-                along = _Along(first, number, 1, several, -far * unit // step)
+                along = Along(first, number, 1, several, -far * unit // step)
             else:
-                j, several, along = 0, 0, _Along(0, number, 1, 0, 0)
+                j, several, along = 0, 0, Along(0, number, 1, 0, 0)
             found.append(((start, number, step), (j, several, unit), along))
         each.append(found)
     for chosen in product(*each):
@@ -580,21 +610,27 @@ def _transposed(
 ) -> None:
     """``target`` [N, *, C] from ``dy`` [N, *, O] and ``w`` [O, *, C / groups]."""
     taps, rank = w.shape[1:-1], len(how.stride)
-    if groups == 1 and how.apart(target.shape[1:-1], taps, dy.shape[1:-1]):
+    if groups == 1 and prod(taps) > 1 and how.apart(target.shape[1:-1], taps, dy.shape[1:-1]):
         _patches(b, dy, w, bias, target, *of)
         return
     each = w.shape[0] // groups, w.shape[-1]
     split = b.reshape(w, (groups, each[0], *taps, each[1]))
     turned = b.permute(split, (0, rank + 2, *range(2, rank + 2), 1))
-    turned = b.reshape(b.packed(turned), (target.shape[-1], *taps, each[0]))
+    if groups > 1:  # of one, each product has a copy of its own taps, or needs none
+        turned = b.packed(turned)
+    turned = b.reshape(turned, (target.shape[-1], *taps, each[0]))
     phases = list(_phases(how, target.shape[1:-1], taps, dy.shape[1:-1]))
-    dy, before = _padded(b, dy, [along for *_, along in phases])
+    reached = [phase for phase in phases if all(a.taps for a in phase[-1])]
+    if len(reached) < len(phases) and bias is None and of[-1] in (None, "none"):
+        b.fill(target, 0, out=target)
+        phases = reached
+    image = _Image(b, dy, [along for *_, along in phases])
     for elements, of_taps, along in phases:
         part, weight = target, turned
         for i in range(rank):
             part = b.narrow(part, i + 1, *elements[i])
             weight = b.narrow(weight, i + 1, *of_taps[i])
-        _product(b, _windows(dy, before, along), weight, bias, part, groups, *of)
+        _product(b, image, along, weight, bias, part, groups, *of)
 
 
 def _patches(
@@ -616,7 +652,7 @@ def _patches(
     made = b.empty((rows, every * w.shape[-1]), target.dtype)
     x = b.expand(b.packed(b.reshape(dy, (rows, dy.shape[-1]))), (every, rows, dy.shape[-1]))
     _grouped(b, x, each, bias=bias, tier=tier, activation=activation, out=made)
-    along = [_Along(0, n, step, step, 1) for n, step in zip(count, taps, strict=True)]
+    along = [Along(0, n, step, step, 1) for n, step in zip(count, taps, strict=True)]
     places = _windows(target, [0] * rank, along)
     b.copied(b.reshape(made, places.shape), places)
 
@@ -875,7 +911,8 @@ def conv_wgrad(
         return dw
     place = _last(b, dw, layout)
     made = place if place.contiguous else b.empty(place.shape, wanted)
-    windows = _seen(b, x, how, sizes, count)
+    along = _along(how, sizes, count)
+    windows = _Image(b, x, [along]).windows(along)
     rows = b.reshape(dy, (prod(dy.shape[:-1]), dy.shape[-1]))
     if groups == 1:
         _summed(b, windows, rows, b.reshape(made, (dy.shape[-1], -1)), tier, chain)

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from functools import cached_property, wraps
 from typing import Any
 
-from ptxgen.errors import SpecError
+from ptxgen.errors import SpecError, UncoveredError
 from ptxgen.program.buffer import Buffer, Memory
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.description import Description
 from ptxgen.program.registry import OPERATIONS
 from ptxgen.runtime.arrays import framework_of, host_empty, view
+from ptxgen.spec import Problem
 
 
 class Interpreter(ProgramBuilder):
@@ -77,6 +78,10 @@ class Interpreter(ProgramBuilder):
         for buffer, value in zip(several, values, strict=True):
             self.value(buffer)[...] = value
         return found
+
+    def require(self, problem: Problem) -> None:
+        """Refused: there are no kernels here, so whoever has another way takes that."""
+        raise UncoveredError(str(problem), "NumPy computes it")
 
     def launch(self, problem: Any, bind: Any, *_: Any, **__: Any) -> None:
         """Refused: only operations with oracles are launched."""

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from ptxgen.dispatch import Choice, candidates, choose
 from ptxgen.dispatch.predict import bounds
 from ptxgen.errors import DeviceError, OptionError, SpecError
+from ptxgen.expr import Expr
 from ptxgen.runtime import Device, Launch, Parameters, ScratchLaunch, TensorBox
 from ptxgen.spec import ARCHITECTURES, KernelSpec, Key, Param, Problem, Route, Step, standing_for
 from ptxgen.tiles import SPECS, TABLES, tunings
@@ -190,7 +191,8 @@ def parameters(step: Step, fired: tuple[str, ...], values: Mapping[str, int | fl
         box = param.box
         assert box is not None, "a map has a box"
         size = tuple(max(int(each.evaluate(environment)), 1) for each in box.size)
-        span = (n if isinstance(n, int) else int(n.evaluate(environment)) for n in box.box)
+        at, rest = partial(_number, environment), len(size) - len(box.box)
+        low, high = (tuple(map(at, corner)) for corner in box.corners or ((), ()))
         maps.append(
             TensorBox(
                 pointer=fired.index(step.bound(box.operand)),
@@ -198,13 +200,18 @@ def parameters(step: Step, fired: tuple[str, ...], values: Mapping[str, int | fl
                 itemsize=box.itemsize,
                 size=size,
                 pitches=tuple(each.evaluate(environment) * box.itemsize for each in box.pitches),
-                box=(*span, *[1] * (len(size) - len(box.box))),
+                box=(*map(at, box.box), *[1] * (0 if box.corners else rest)),
                 swizzle=box.swizzle,
-                steps=box.steps,
+                steps=tuple(map(at, box.steps)),
+                corners=(low, high) if box.corners else None,
             )
         )
     plain = tuple(abi.offsets[p.name] for p in abi.params if p.kind != "map")
     return Parameters(abi.pack(given), tuple(map(which, abi.pointers)), plain, tuple(maps))
+
+
+def _number(environment: Mapping[str, int], value: int | Expr) -> int:
+    return value if isinstance(value, int) else int(value.evaluate(environment))
 
 
 def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, Choice]:

@@ -109,9 +109,8 @@ class CpuDevice(Device):
     def tensor_map(self, box: TensorBox, pointer: int) -> bytes:
         from ptxgen.interp.units.tma import TensorMap
 
-        return TensorMap(
-            pointer, box.itemsize, box.size, box.pitches, box.box, box.steps, box.swizzle
-        ).encode()
+        lies = pointer, box.itemsize, box.size, box.pitches, box.box, box.steps, box.swizzle
+        return TensorMap(*lies, *(box.corners or ())).encode()
 
     def counted(self, work: Callable[[], None]) -> tuple[Any, ...]:
         from ptxgen.interp.run.profile import Profiler

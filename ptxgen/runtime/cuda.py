@@ -246,16 +246,21 @@ class CudaDevice(Device):
         cu = driver()
         kinds, swizzles = cu.CUtensorMapDataType, cu.CUtensorMapSwizzle
         width = f"_{box.swizzle}B" if box.swizzle else "_NONE"
+        # Corners are plain integers, and a column is two numbers.
+        made = cu.cuTensorMapEncodeIm2col if box.corners else cu.cuTensorMapEncodeTiled
+        spans = (*map(list, box.corners), *box.box) if box.corners else (
+            [cu.cuuint32_t(size) for size in box.box],
+        )  # fmt: skip
         with self.current():  # a thread may have none yet, such as a new one of torch's autograd
             encoded = _call(
                 f"making a tensor map of {box} at {pointer:#x}",
-                cu.cuTensorMapEncodeTiled,
+                made,
                 getattr(kinds, f"CU_TENSOR_MAP_DATA_TYPE_UINT{8 * box.itemsize}"),
                 len(box.size),
                 pointer,
                 [cu.cuuint64_t(size) for size in box.size],
                 [cu.cuuint64_t(pitch) for pitch in box.pitches],
-                [cu.cuuint32_t(size) for size in box.box],
+                *spans,
                 [cu.cuuint32_t(step) for step in box.steps or (1,) * len(box.size)],
                 cu.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
                 getattr(swizzles, f"CU_TENSOR_MAP_SWIZZLE{width}"),

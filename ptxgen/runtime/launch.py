@@ -42,6 +42,9 @@ class TensorBox:
     swizzle: int
     steps: tuple[int, ...] = ()
     """Of the elements that the box spans every so many are copied; empty: all."""
+    corners: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    """Of a column of pixels (:class:`ptxgen.spec.abi.MapBox`): where the bounding box begins and
+    ends. Its ``box`` is channels and pixels."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,11 @@ class MapBox:
     elements that the box spans, numbers or formulas, of further dimensions 1; ``steps``: of these
     it takes every so many (empty: all); ``swizzle``: width in bytes of the pattern in shared memory
     (0, 32, 64 or 128). What is outside the array is read as zeros.
+
+    ``corners``: of an array of pixels (channels, 1 to 3 dimensions of an image, images), whose box
+    is a column of them: channels, and pixels. These follow one another, at every so many
+    (``steps``), through the bounding box of each image: from the first corner on, up to the second,
+    which is counted from the image's last pixel (CUDA's im2col mode).
     """
 
     operand: str
@@ -56,7 +61,8 @@ class MapBox:
     itemsize: int
     box: tuple[int | Expr, ...]
     swizzle: int = 128
-    steps: tuple[int, ...] = ()
+    steps: tuple[int | Expr, ...] = ()
+    corners: tuple[tuple[Expr, ...], tuple[Expr, ...]] | None = None
 
     def __post_init__(self) -> None:
         rank = len(self.size)

@@ -393,6 +393,8 @@ class WgmmaSpec(Ring, GemmSpec):
     """Whether B comes narrow, and helping warps widen it."""
     segmented: ClassVar[bool] = False
     """Whether rows of outputs are reduced to numbers a segment, and no output is kept."""
+    windowed: ClassVar[bool] = False
+    """Whether A is windows of images, and a stage has channels of one tap."""
 
     def __post_init__(self) -> None:
         self.check_counts("bm", "bn", "bk", "consumers", "cluster_m", "cluster_n", "raster")
@@ -516,7 +518,7 @@ class WgmmaSpec(Ring, GemmSpec):
         terms = [ALIGN_A >= 16, ALIGN_B >= 16]
         if self.split in ("none", "onto"):
             terms.append(CHUNKS <= 1)
-        else:
+        elif not self.windowed:
             terms.append((CHUNK % self.bk).eq(0) | (CHUNKS <= 1))
         if self.split == "workspace":
             terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)

@@ -16,6 +16,7 @@ from ptxgen.tiles import (
     attention,
     attention_grad,
     columns,
+    conv,
     delta,
     gemm,
     grouped,
@@ -38,6 +39,7 @@ TABLES: Lazy[Key, RouteTable] = Lazy(
     {
         **attention.TABLES,
         **attention_grad.TABLES,
+        **conv.TABLES,
         **gemm.TABLES,
         **grouped.TABLES,
         **int4.TABLES,

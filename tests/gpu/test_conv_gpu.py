@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import calls
 import pytest
+import window_cases
 from bits import same_bits
 
 import ptxgen
 from ptxgen import reference
+from ptxgen.program.launch import architecture
+from ptxgen.runtime import get_device
+from ptxgen.tiles import TABLES
+from ptxgen.tiles.conv import DEPTHWISE, KEY, TURNED
 
 torch = pytest.importorskip("torch")
 pt = pytest.importorskip("ptxgen.torch")
@@ -22,6 +27,25 @@ def test_bits_are_the_oracles(name):
         if next(iter(call.given.values())).dtype.itemsize > 2:
             got = getattr(ptxgen, name)(**call.given)
             same_bits(got, getattr(reference, name)(**call.given), seed=seed, what=f"{call}")
+
+
+ROUTES = {
+    route.name: (route, window_cases.depthwise if key == DEPTHWISE else window_cases.products)
+    for key in (KEY, TURNED, DEPTHWISE)
+    for dtype in TABLES[key].dtypes
+    for route in (each.of(dtype) for each in TABLES[key].routes)
+}
+
+
+@pytest.mark.parametrize("name", sorted(ROUTES))
+def test_kernels_that_read_windows(name):
+    """Every one of them on the problems that cross its edges, forced."""
+    device, (route, cases) = get_device("cuda"), ROUTES[name]
+    arch = architecture(device)
+    if not all(kernel.runs_on(arch) for kernel in route.kernels):
+        pytest.skip(f"not on {arch}")
+    for check in cases(name):
+        check(device)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

@@ -248,6 +248,12 @@ cp.async.bulk.tensor.<n:dim>.shared::cluster.global(.tile)?.<tx>.multicast::clus
     | [shared], [generic:n], [shared], u16 | sm_90
 cp.async.bulk.tensor.<n:dim>.shared::cluster.global(.tile)?.<tx>.multicast::cluster.L2::cache_hint \
     | [shared], [generic:n], [shared], u16, u64 | sm_90
+cp.async.bulk.tensor.3d.shared::(cluster|cta).global.im2col.<tx> \
+    | [shared], [generic:3], [shared], {1:u16} | sm_90
+cp.async.bulk.tensor.4d.shared::(cluster|cta).global.im2col.<tx> \
+    | [shared], [generic:4], [shared], {2:u16} | sm_90
+cp.async.bulk.tensor.5d.shared::(cluster|cta).global.im2col.<tx> \
+    | [shared], [generic:5], [shared], {3:u16} | sm_90
 cp.async.bulk.tensor.<n:dim>.global.shared::cta(.tile)?.bulk_group | [generic:n], [shared] | sm_90
 cp.async.bulk.tensor.<n:dim>.global.shared::cta(.tile)?.bulk_group.L2::cache_hint \
     | [generic:n], [shared], u64 | sm_90
@@ -631,7 +637,7 @@ class _Check:
     def address(self, operand: Operand, slot: Slot) -> str | None:
         if not isinstance(operand, Address):
             return "takes an address in brackets"
-        rank = int((self.groups.get(slot.coordinates) or "0")[0])
+        rank = int((self.groups.get(slot.coordinates) or slot.coordinates or "0")[0])
         if rank and operand.offset:
             return "takes no offset with coordinates"
         if len(operand.coordinates) != rank:

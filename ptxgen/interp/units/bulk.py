@@ -22,7 +22,7 @@ from ptxgen.interp.memory.access import Access
 from ptxgen.interp.memory.allocations import SHARED_BASE
 from ptxgen.interp.memory.proxy import PIECE, Reading
 from ptxgen.interp.memory.race import Conflict
-from ptxgen.interp.text.ptx import SIZES, Address, Immediate, Instruction, Operand
+from ptxgen.interp.text.ptx import SIZES, Address, Immediate, Instruction, Operand, Vector
 from ptxgen.interp.units import operate
 from ptxgen.interp.units.kernel import WINDOWS, Kernel, Value, active, listed
 from ptxgen.interp.units.operate import Variants
@@ -238,7 +238,8 @@ class _Copy:
         for known in ("multicast::cluster", "L2::cache_hint"):
             if known in others:
                 others.remove(known)
-        if self.rank and others[:1] == ["tile"]:
+        self.im2col = bool(self.rank) and loads and others[:1] == ["im2col"]
+        if self.im2col or (self.rank and others[:1] == ["tile"]):
             others = others[1:]
         if not (
             (loads and others == ["mbarrier::complete_tx::bytes"])
@@ -247,7 +248,7 @@ class _Copy:
             raise self._outside()
         self.loads = loads
         operands = list(instruction.operands)
-        wanted = 2 + (not self.rank) + loads + self.multicast + hint
+        wanted = 2 + (not self.rank) + loads + self.im2col + self.multicast + hint
         if len(operands) != wanted:
             raise kernel.error(f"takes {wanted} operands, got {len(operands)}", instruction)
         first, second = self._address(operands.pop(0)), self._address(operands.pop(0))
@@ -262,6 +263,11 @@ class _Copy:
             self.coordinates = [kernel.value(c, "s32", instruction) for c in given]
         self.size = None if self.rank else kernel.value(operands.pop(0), "u32", instruction)
         self.bar = kernel.address(operands.pop(0), instruction) if loads else None
+        self.offsets: list[Value] = []
+        if self.im2col:
+            right = operands.pop(0)
+            assert isinstance(right, Vector), "forms see to it"
+            self.offsets = [kernel.value(o, "u16", instruction) for o in right.items]
         self.mask = kernel.value(operands.pop(0), "u16", instruction) if self.multicast else None
         site = kernel.new_site(instruction)
         self.access = Access(instruction, site, _U32, 4)
@@ -272,7 +278,7 @@ class _Copy:
     def _outside(self) -> Exception:
         return self.kernel.error(
             f"{self.instruction.name} is outside the subset; it has cp.async.bulk{{.tensor.1d to "
-            ".5d}.shared::cluster.global{.tile}.mbarrier::complete_tx::bytes"
+            ".5d}.shared::cluster.global{.tile, .im2col}.mbarrier::complete_tx::bytes"
             "{.multicast::cluster}, .global.shared::cta{.tile}.bulk_group, and "
             ".shared::cluster.shared::cta.mbarrier::complete_tx::bytes",
             self.instruction,
@@ -454,6 +460,7 @@ class _Copy:
         places = of(self.from_ if self.loads else self.to)
         shared = of(self.to if self.loads else self.from_)
         coordinates = np.stack([of(c).astype(np.int64) for c in self.coordinates], axis=1)
+        offsets = [[int(o) for o in each] for each in zip(*map(of, self.offsets), strict=True)]
         bars = None if self.bar is None else of(self.bar)
         masks = None if self.mask is None else of(self.mask)
         for place in np.unique(places).tolist():
@@ -473,7 +480,11 @@ class _Copy:
                     int(lanes[int(at.max(axis=1).argmax())]),
                 )
             at += (flat - inner)[:, None]
-            boxes = [found.global_addresses(c) for c in coordinates[part].tolist()]
+            where = coordinates[part].tolist()
+            if self.im2col:
+                boxes = self._columns(wave, found, where, [offsets[i] for i in part], lanes)
+            else:
+                boxes = [found.global_addresses(c) for c in where]
             addresses = np.stack([b[0] for b in boxes]).view(np.uint64)
             inside = np.stack([b[1] for b in boxes])
             access = self.elements[found.itemsize]
@@ -493,6 +504,22 @@ class _Copy:
                     )
                 for i, lane in enumerate(lanes.tolist()):
                     self._store(wave, lane, at[i], addresses[i], access, inside[i])
+
+    def _columns(
+        self,
+        wave: Wave,
+        found: TensorMap,
+        where: list[list[int]],
+        offsets: list[list[int]],
+        lanes: Lanes,
+    ) -> list[tuple[Lanes, NDArray[np.bool_]]]:
+        columns = []
+        for i, lane in enumerate(lanes.tolist()):
+            try:
+                columns.append(found.column_addresses(where[i], offsets[i]))
+            except SpecError as error:
+                raise wave.fault(MemoryFault, str(error), self.instruction, lane) from None
+        return columns
 
     def _tensor_bounds(
         self,
@@ -539,6 +566,14 @@ class _Copy:
         if len(result.dims) != self.rank:
             raise wave.fault(
                 MemoryFault, f"the tensor map has {len(result.dims)} dimensions, not {self.rank}",
+                self.instruction, lane, place,
+            )  # fmt: skip
+        if result.im2col != self.im2col:
+            modes = ("tile", "im2col")
+            raise wave.fault(
+                MemoryFault,
+                f"the tensor map is of {modes[result.im2col]} mode, the copy of "
+                f"{modes[self.im2col]} mode",
                 self.instruction, lane, place,
             )  # fmt: skip
         return result

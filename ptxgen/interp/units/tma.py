@@ -1,7 +1,8 @@
-"""Tensor maps, and the geometry of the boxes that cp.async.bulk.tensor copies (tile mode).
+"""Tensor maps, and the geometry of what cp.async.bulk.tensor copies: boxes in tile mode, columns in
+im2col mode.
 
 Source: PTX ISA 9.0, 5.5 (tensors) and 9.7.9.25 (tensor copies); CUDA driver API,
-``cuTensorMapEncodeTiled`` (what a tensor map may be).
+``cuTensorMapEncodeTiled`` and ``cuTensorMapEncodeIm2col`` (what a tensor map may be).
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ I64 = NDArray[np.int64]
 MAGIC = b"ptxgenTM"
 NBYTES = 128
 """Size of an encoded map, ``sizeof(CUtensorMap)``."""
-_FIELDS = struct.Struct("<8sQBBB5x5I4Q5H5B")
+_FIELDS = struct.Struct("<8sQBBBB4x5I4Q5H5B6h")
 _SWIZZLES = (0, 32, 64, 128)
 _MAX_RANK = 5
+_CORNER_BITS = {3: 16, 4: 8, 5: 5}
+"""Bits of a corner of the bounding box, and of an offset, by the dimensions of an im2col map."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +57,26 @@ class TensorMap:
     Empty: all 1."""
     swizzle: int = 0
     """Width in bytes of the pattern in shared memory: 0, 32, 64 or 128."""
+    lower: tuple[int, ...] = ()
+    """Of an im2col map, whose dimensions are channels, 1 to 3 of an image, and images: where the
+    bounding box of pixels begins along each of the image's. Empty: tile mode.
+
+    ``box`` is channels of a pixel and pixels of a column, and ``element_strides`` those from pixel
+    to pixel; pixels follow one another through the bounding boxes of all images."""
+    upper: tuple[int, ...] = ()
+    """Where it ends, from the image's last pixel on."""
+
+    @property
+    def im2col(self) -> bool:
+        """Whether it is one of im2col mode."""
+        return bool(self.lower)
 
     def __post_init__(self) -> None:
         rank = len(self.dims)
         if not self.element_strides:
             object.__setattr__(self, "element_strides", (1,) * rank)
-        lengths = [len(self.strides) + 1, len(self.box), len(self.element_strides)]
+        boxed = len(self.box) if not self.im2col else rank + len(self.box) - 2
+        lengths = [len(self.strides) + 1, boxed, len(self.element_strides)]
         self._check(1 <= rank <= _MAX_RANK, f"{rank} dimensions", "1 to 5")
         self._check(
             lengths == [rank] * 3,
@@ -82,7 +99,9 @@ class TensorMap:
             f"strides {self.strides}",
             "multiples of 16 below 2^40",
         )
-        self._check(all(1 <= n <= 256 for n in self.box), f"box {self.box}", "1 to 256")
+        most = (256, 1024) if self.im2col else (256,) * rank
+        fits = all(1 <= n <= m for n, m in zip(self.box, most, strict=True))
+        self._check(fits, f"box {self.box}", f"1 to {most}")
         self._check(
             all(1 <= n <= 8 for n in self.element_strides),
             f"element strides {self.element_strides}",
@@ -96,6 +115,24 @@ class TensorMap:
             f"a box with rows of {row} bytes",
             f"at most the swizzle's width of {self.swizzle}",
         )
+        if self.im2col:
+            self._check_bounds(rank)
+
+    def _check_bounds(self, rank: int) -> None:
+        """Raises SpecError for a bounding box that an im2col map has not."""
+        self._check(rank in _CORNER_BITS, f"{rank} dimensions in im2col mode", "3 to 5")
+        counts = len(self.lower), len(self.upper)
+        self._check(counts == (rank - 2,) * 2, f"corners of {counts} numbers", f"{rank - 2} each")
+        half = 1 << _CORNER_BITS[rank] - 1
+        corners = (*self.lower, *self.upper)
+        self._check(
+            all(-half <= c < half for c in corners), f"corners {corners}", f"{-half} to {half - 1}"
+        )
+        self._check(
+            all(n > 0 for n in self._spans), f"a bounding box of {self._spans} pixels", "1 or more"
+        )
+        ends = self.element_strides[0], self.element_strides[-1]
+        self._check(ends == (1, 1), f"steps {ends} of channels and images", "1 of both")
 
     @staticmethod
     def _check(holds: bool, got: str, takes: str) -> None:
@@ -116,10 +153,13 @@ class TensorMap:
             self.itemsize,
             rank,
             self.swizzle,
+            len(self.lower),
             *padded([n - 1 for n in self.dims]),
             *padded(self.strides, _MAX_RANK - 1),
             *padded(self.box),
             *padded(self.element_strides),
+            *padded(self.lower, 3),
+            *padded(self.upper, 3),
         )
         return packed.ljust(NBYTES, b"\0")
 
@@ -131,7 +171,7 @@ class TensorMap:
                 f"got {len(data)} bytes that start with {bytes(data[:8])!r}; a tensor map of the "
                 f"CPU device has {NBYTES} and starts with {MAGIC!r}"
             )
-        _, address, itemsize, rank, width, *rest = _FIELDS.unpack_from(data)
+        _, address, itemsize, rank, width, corners, *rest = _FIELDS.unpack_from(data)
         dims, strides, box, element_strides = rest[:5], rest[5:9], rest[9:14], rest[14:19]
         if not 1 <= rank <= _MAX_RANK:
             raise SpecError(f"tensor map: got {rank} dimensions; takes 1 to 5")
@@ -140,9 +180,11 @@ class TensorMap:
             itemsize,
             tuple(n + 1 for n in dims[:rank]),
             tuple(strides[: rank - 1]),
-            tuple(box[:rank]),
+            tuple(box[: 2 if corners else rank]),
             tuple(element_strides[:rank]),
             width,
+            tuple(rest[19 : 19 + corners]),
+            tuple(rest[22 : 22 + corners]),
         )
 
     # -- boxes ------------------------------------------------------------------------
@@ -153,6 +195,8 @@ class TensorMap:
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """Elements along each dimension that arrive in shared memory, innermost first."""
+        if self.im2col:
+            return self.box
         return tuple(-(-n // s) for n, s in zip(self.box, self._steps, strict=True))
 
     @property
@@ -164,6 +208,54 @@ class TensorMap:
     def alignment(self) -> int:
         """What a box's address in shared memory must be a multiple of."""
         return 128
+
+    @property
+    def _spans(self) -> tuple[int, ...]:
+        """Pixels of the bounding box along each dimension of the image."""
+        sides = zip(self.dims[1:-1], self.lower, self.upper, strict=True)
+        return tuple(size + high - low for size, low, high in sides)
+
+    def column_addresses(
+        self, coordinates: Sequence[int], offsets: Sequence[int]
+    ) -> tuple[I64, NDArray[np.bool_]]:
+        """:meth:`global_addresses` of an im2col map: of a column whose first pixel is at
+        ``coordinates``, in the bounding box; what is read lies ``offsets`` further.
+        """
+        channel, *first, image = coordinates
+        steps, spans = self.element_strides[1:-1], self._spans
+        most = (1 << _CORNER_BITS[len(self.dims)]) - 1
+        if not all(0 <= offset <= most for offset in offsets):
+            raise SpecError(f"im2col offsets {[*offsets]}; takes 0 to {most}")
+        for at, low, span, step in zip(first, self.lower, spans, steps, strict=True):
+            if not 0 <= at - low < span or (at - low) % step:
+                raise SpecError(
+                    f"a column begins at {first}; takes pixels of the bounding box from "
+                    f"{[*self.lower]} on, of {[*spans]}, every {[*steps]}"
+                )
+        if not 0 <= image < self.dims[-1]:
+            raise SpecError(f"a column begins in image {image} of {self.dims[-1]}")
+        counts = [-(-span // step) for span, step in zip(spans, steps, strict=True)]
+        own = zip(first, self.lower, steps, strict=True)
+        index = np.ravel_multi_index(
+            (image, *reversed([(at - low) // step for at, low, step in own])),
+            (self.dims[-1] + self.box[1], *reversed(counts)),
+        )
+        images, *back = np.unravel_index(
+            int(index) + np.arange(self.box[1], dtype=np.int64),
+            (self.dims[-1] + self.box[1], *reversed(counts)),
+        )
+        channels = channel + np.arange(self.box[0], dtype=np.int64)
+        address = self.address + images * self.strides[-1]
+        inside = images < self.dims[-1]
+        for i, count in enumerate(reversed(back)):
+            place = self.lower[i] + count * steps[i] + offsets[i]
+            address = address + place * self.strides[i]
+            inside = inside & (place >= 0) & (place < self.dims[i + 1])
+        within = (channels >= 0) & (channels < self.dims[0])
+        return (
+            (address[:, None] + channels * self.itemsize).reshape(-1),
+            (inside[:, None] & within).reshape(-1),
+        )
 
     def global_addresses(self, coordinates: Sequence[int]) -> tuple[I64, NDArray[np.bool_]]:
         """Addresses of a box's elements, and which of them are in the tensor.

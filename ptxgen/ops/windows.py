@@ -1,0 +1,261 @@
+"""Windows of images that a kernel reads where they lie: convolutions without columns.
+
+What a problem says of them is in :mod:`ptxgen.spec.conv`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd, prod
+
+from ptxgen.errors import UncoveredError
+from ptxgen.numerics.activation import CODES
+from ptxgen.numerics.dtype import DTYPES, ITEMSIZE
+from ptxgen.ops.views import alignment, leading
+from ptxgen.program.buffer import Buffer, imagined
+from ptxgen.program.build import ProgramBuilder
+from ptxgen.spec import ACTIVATION_SHIFT, ALONE, BIAS_F32, OUT_F32, Key, Problem
+from ptxgen.spec.conv import EDGE_MAX, REACH_MAX, SIDE_MAX, STEP_MAX, UNITS
+from ptxgen.spec.depthwise import WINDOWS
+from ptxgen.tiles.conv import DEPTHWISE, KEY, TURNED
+
+
+@dataclass(frozen=True)
+class Along:
+    """Windows along one dimension: the j-th of ``taps`` of the i-th of ``count`` windows is at
+    ``first + i * step + j * apart``.
+    """
+
+    first: int
+    count: int
+    step: int
+    taps: int
+    apart: int
+
+    @property
+    def side(self) -> int:
+        """How far the last tap lies from the first."""
+        return (self.taps - 1) * self.apart
+
+    @property
+    def low(self) -> int:
+        """Where the lowest tap of the first window is."""
+        return self.first + min(self.side, 0)
+
+    @property
+    def last(self) -> int:
+        """Where that of the last window is."""
+        return self.low + (self.count - 1) * self.step
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first place and the last one."""
+        return (self.low, self.last + abs(self.side)) if self.taps else (0, 0)
+
+
+ALONE_ALONG = Along(0, 1, 1, 1, 1)
+"""That of a dimension that an image has not."""
+
+
+def multiply(
+    b: ProgramBuilder,
+    x: Buffer,
+    along: Sequence[Along],
+    w: Buffer,
+    bias: Buffer | None,
+    out: Buffer,
+    activation: str | None,
+    kernel: str | None = None,
+) -> bool:
+    """``activation(windows · wᵀ + bias)`` in ``out`` [N, *windows, O], in one launch: of windows of
+    ``x`` [N, *, C] and of ``w`` [O, *taps, C]. False, and nothing done, where no kernel reads and
+    writes them so. ``kernel`` forces a route by its name.
+    """
+    rank, taps = len(along), prod(a.taps for a in along)
+    if rank > 2 or x.dtype not in _DTYPES or not x.size or not taps:
+        return False
+    if not all(map(_fits, along, x.shape[1:-1])) or not _written(out):
+        return False
+    lies = x if _as_read(x) else _copy(x)
+    if w.strides[0] == 1 < w.strides[-1]:
+        problem = _problem(lies, along, w, bias, out, activation, TURNED)
+        try:
+            b.require(problem)
+        except UncoveredError:
+            pass
+        else:
+            x = x if x is lies else b.copied(x)
+            b.launch(lambda: problem, {"x": x, "w": w, "bias": bias, "c": out}, kernel)
+            return True
+    length = w.shape[0], taps * w.shape[-1]
+    rows = w.reshaped(length)
+    if rows is None or rows.strides[1] != 1:
+        rows = _copy(w).reshaped(length)
+    assert rows is not None, "rows one behind the other have any shape"
+    problem = _problem(lies, along, rows, bias, out, activation)
+    try:
+        b.require(problem)
+    except UncoveredError:
+        return False
+    x = x if x is lies else b.copied(x)
+    w = rows if rows.memory is w.memory else b.reshape(b.copied(w), length)
+    b.launch(lambda: problem, {"x": x, "w": w, "bias": bias, "c": out}, kernel)
+    return True
+
+
+def weigh(
+    b: ProgramBuilder,
+    x: Buffer,
+    along: Sequence[Along],
+    w: Buffer,
+    bias: Buffer | None,
+    out: Buffer,
+    activation: str | None,
+    kernel: str | None = None,
+) -> bool:
+    """The same of depthwise filters ``w`` [C, *taps, 1], on FMA units; ``out`` has the channels of
+    ``x``.
+    """
+    rank, taps = len(along), prod(a.taps for a in along)
+    if rank > 2 or x.dtype not in _DTYPES or not x.size or not taps:
+        return False
+    if x.strides[-1] != 1 or not _written(out) or not all(map(_near, along, x.shape[1:-1])):
+        return False
+    scalars, across, down = _lies(x, along, out)
+    channels, steps = x.shape[-1], (*[0] * (2 - rank), *w.strides[1:-1])
+    scalars |= {"ROW_X": scalars["ROW"], "IMAGE_X": scalars["IMAGE"]}
+    scalars |= {"W_CHANNEL": w.strides[0], "W_ROW": steps[0], "W_TAP": steps[1]}
+    scalars["FLAGS"] = _flags(x, bias, out, activation)
+    pitches = tuple(int(scalars[n]) for n in ("PITCH", "ROW", "IMAGE"))
+    places = tuple(int(scalars[n]) for n in ("LDC", "ROW_C", "IMAGE_C"))
+    values = {
+        "GROUPS": x.shape[0] * down.count * -(-across.count // WINDOWS),
+        "N": channels,
+        "TAPS": taps,
+        "ALIGN": min(
+            alignment("x", x, *pitches, channels), alignment("out", out, *places, channels)
+        ),
+    }
+    what = f"depthwise conv of {prod(out.shape[:-1])} windows C={channels}"
+    short = DTYPES[x.dtype]
+    problem = Problem(DEPTHWISE, short, tuple(values.items()), tuple(scalars.items()), what)
+    try:
+        b.require(problem)
+    except UncoveredError:
+        return False
+    b.launch(lambda: problem, {"x": x, "w": w, "bias": bias, "c": out}, kernel)
+    return True
+
+
+_DTYPES = tuple(name for name, short in DTYPES.items() if ITEMSIZE[short] == 2)
+
+
+def _written(out: Buffer) -> bool:
+    """Whether kernels write results that lie so."""
+    pairs = zip(out.strides[:-1], out.shape, strict=False)
+    return out.strides[-1] == 1 and all(step > 0 for step, size in pairs if size > 1)
+
+
+def _copy(x: Buffer) -> Buffer:
+    """As a copy of ``x`` will lie."""
+    return imagined(x.shape, x.dtype)
+
+
+def _fits(along: Along, size: int) -> bool:
+    """Whether the copy engine takes windows that lie so along a dimension of an image."""
+    edges = along.low, along.last - (size - 1)
+    near = max(map(abs, edges)) <= EDGE_MAX and size <= SIDE_MAX
+    return near and along.step <= STEP_MAX and abs(along.side) <= REACH_MAX
+
+
+def _near(along: Along, size: int) -> bool:
+    """Whether all places are far from the ends of signed integers."""
+    low, high = along.span
+    return max(abs(low), abs(high), size) <= SIDE_MAX
+
+
+def _as_read(x: Buffer) -> bool:
+    """Whether pixels lie as the copy engine takes them: channels side by side, pitches positive."""
+    pairs = zip(x.strides[:-1], x.shape, strict=False)
+    pitches = [step for step, size in pairs if size > 1]
+    positive = all(step > 0 for step in pitches)
+    return x.strides[-1] == 1 and positive and alignment("x", x, *pitches) == 16
+
+
+def _flags(x: Buffer, bias: Buffer | None, out: Buffer, activation: str | None) -> int:
+    flags = CODES[activation or "none"] << ACTIVATION_SHIFT
+    flags |= OUT_F32 if out.dtype != x.dtype else 0
+    return flags | (BIAS_F32 if bias is not None and bias.dtype != x.dtype else 0)
+
+
+def _lies(
+    x: Buffer, along: Sequence[Along], out: Buffer
+) -> tuple[dict[str, int | float], Along, Along]:
+    """What kernels are told of how images, windows and results lie; the windows along X and Y."""
+    images, *sides, channels = x.shape
+    # Innermost first, as X and Y; a sequence has one row.
+    down, across = (*[ALONE_ALONG] * (2 - len(along)), *along)
+    high, wide = (*[1] * (2 - len(sides)), *sides)
+    scalars: dict[str, int | float] = {"CHANNELS": channels, "TAPS_X": across.taps}
+    scalars |= {"WIDE": wide, "HIGH": high, "IMAGES": images}
+    scalars |= {"ACROSS": across.count, "DOWN": down.count}
+    scalars |= dict(zip(("PITCH", "ROW", "IMAGE"), _pitches(x), strict=True))
+    scalars |= dict(zip(("LDC", "ROW_C", "IMAGE_C"), _pitches(out), strict=True))
+    for letter, a in (("X", across), ("Y", down)):
+        own = {"STEP": a.step, "LOW": a.low, "APART": a.apart, "FIRST": -min(a.side, 0)}
+        scalars |= {f"{name}_{letter}": value for name, value in own.items()}
+    return scalars, across, down
+
+
+def _problem(
+    x: Buffer,
+    along: Sequence[Along],
+    w: Buffer,
+    bias: Buffer | None,
+    out: Buffer,
+    activation: str | None,
+    key: Key = KEY,
+) -> Problem:
+    scalars, across, down = _lies(x, along, out)
+    n, k, m = w.shape[0], prod(w.shape[1:]), prod(out.shape[:-1])
+    ldb = leading(n, k, w.strides[0], w.itemsize)
+    steps: tuple[int, ...] = (ldb,)
+    if key == TURNED:
+        *apart, channel = w.strides[1:]
+        pairs = zip(apart, w.shape[1:-1], strict=True)
+        row, tap = (
+            *[channel] * (2 - len(apart)),
+            *(s if size > 1 else channel for s, size in pairs),
+        )
+        steps = channel, row, tap
+        scalars |= {"W_CHANNEL": channel, "W_ROW": row, "W_TAP": tap, "TAPS_Y": down.taps}
+    ldc, row_c, image_c = _pitches(out)
+    values = {
+        "M": m,
+        "N": n,
+        "K": k,
+        "UNIT": gcd(x.shape[-1], UNITS.high),
+        "FLAT": int(row_c == ldc * across.count and image_c == row_c * down.count),
+        "ALIGN_A": alignment("x", x, *_pitches(x)),
+        "ALIGN_B": alignment("w", w, *steps),
+    }
+    scalars |= {**dict(ALONE), "LDB": ldb, "FLAGS": _flags(x, bias, out, activation)}
+    what = f"conv of {m} windows N={n} K={k}"
+    return Problem(key, DTYPES[x.dtype], tuple(values.items()), tuple(scalars.items()), what)
+
+
+def _pitches(x: Buffer) -> tuple[int, int, int]:
+    """Elements from pixel to pixel, from row to row and from image to image; along dimensions of
+    size 1, from where nobody steps, a whole one of what is inside.
+    """
+    images, *sides, channels = x.shape
+    shape = (images, *[1] * (2 - len(sides)), *sides)
+    steps = (x.strides[0], *[0] * (2 - len(sides)), *x.strides[1:-1])
+    found: list[int] = []
+    inside = -(-channels // 8) * 8
+    for size, step in zip(reversed(shape), reversed(steps), strict=True):
+        found.append(step if size > 1 else inside)
+        inside = found[-1] * size
+    pitch, row, image = found
+    return pitch, row, image

@@ -1,0 +1,164 @@
+"""Problems of kernels that read windows where they lie: convolutions that are one launch."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+from bits import KINDS, NUMPY, operand, same_bits
+from interp_launch import SEED
+
+import ptxgen
+from ptxgen import reference
+from ptxgen.numerics.option import Activation, Bool, Dtype, Kernel
+from ptxgen.ops.conv import Groups, Padding, Steps, _along, _how
+from ptxgen.ops.windows import multiply, weigh
+from ptxgen.program.buffer import Buffer
+from ptxgen.program.operation import op
+from ptxgen.spec.depthwise import TAPS_MAX
+from ptxgen.tiles import SPECS
+
+
+@op(public=False)
+def windows(
+    b,
+    x: Buffer,
+    w: Buffer,
+    bias: Buffer | None = None,
+    *,
+    stride: Steps = 1,
+    padding: Padding = 0,
+    dilation: Steps = 1,
+    groups: Groups = 1,
+    turned: Bool = False,
+    activation: Activation = None,
+    out_dtype: Dtype = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """``conv`` of channels last, by a kernel that is asked for; ``turned``: of filters [C, *taps,
+    O].
+    """
+    w = b.permute(w, (len(w.shape) - 1, *range(1, len(w.shape) - 1), 0)) if turned else w
+    how, taps = _how(len(x.shape) - 2, stride, padding, dilation), w.shape[1:-1]
+    count = how.results(x.shape[1:-1], taps)
+    y = b.result((x.shape[0], *count, w.shape[0]), out_dtype or x.dtype)
+    serve = multiply if groups == 1 else weigh
+    assert serve(b, x, _along(how, taps, count), w, bias, y, activation, kernel)
+    return y
+
+
+@dataclass(frozen=True)
+class Case:
+    """``image``: batch, sides, channels; ``taps`` and ``outs`` of the filters."""
+
+    image: tuple[int, ...]
+    taps: tuple[int, ...]
+    outs: int
+    stride: tuple[int, ...] | int = 1
+    padding: tuple[int, ...] | int = 0
+    dilation: tuple[int, ...] | int = 1
+    kind: str = "normal"
+    bias: str = ""
+    activation: str | None = None
+    wide: bool = False
+    groups: int = 1
+
+
+def check(name, case, device):
+    """Runs a case and compares it with the oracle, which knows columns only."""
+    dtype = SPECS[name].dtype
+    rng = np.random.default_rng([SEED, *case.image, *case.taps, case.outs])
+    draw = functools.partial(operand, rng, kind=case.kind)
+    given = [draw(case.image, dtype=dtype)]
+    given.append(draw((case.outs, *case.taps, case.image[-1] // case.groups), dtype=dtype))
+    if case.bias:
+        given.append(draw((case.outs,), dtype=case.bias if case.bias == "f32" else dtype))
+    how = {n: getattr(case, n) for n in ("stride", "padding", "dilation", "activation", "groups")}
+    how["out_dtype"] = "float32" if case.wide else NUMPY[dtype].name
+    turned = getattr(SPECS[name], "layout", "NT") == "NN"
+    asked = list(given)
+    if turned:
+        asked[1] = np.ascontiguousarray(np.swapaxes(given[1], 0, -1))
+    with ptxgen.use_device(device):
+        got = windows(*asked, **how, turned=turned, kernel=name)
+    expected = reference.conv(*given, **how, layout="channels_last")
+    same_bits(got, expected, seed=SEED, spec=name, what=str(case))
+
+
+def products(name):
+    """More windows and outputs than a tile has, of several images; taps that end within a stage;
+    more stages than the ring has; chunks that end within a tap.
+    """
+    spec, turn = SPECS[name], sorted(n for n in SPECS if n.startswith("conv_")).index(name)
+    rows = -(-(spec.bm + 1) // (3 * 9)) * 2 + 1
+    kind = KINDS[turn % len(KINDS)]
+    found = [
+        Case(
+            (3, rows, 10, 48 - spec.unit % 16),
+            (3, 2),
+            spec.bn + (8 if spec.layout == "NN" else 9),
+            stride=(2, 1),
+            padding=(1, 0),
+            dilation=(1, 1),
+            kind="normal" if kind == "special" else kind,
+            bias=("", "f32", "own")[turn % 3],
+            activation=("silu", None)[turn % 2],
+            wide=turn % 4 == 1,
+        ),
+        Case(
+            (2, 23, 80 - 8 * (spec.unit == 8)),
+            (spec.stages,),
+            24,
+            padding=2,
+            dilation=2,
+            kind="special",
+        ),
+    ]
+    if spec.split != "none":
+        found.append(Case((1, 4, 5, 128), (3, 3), 16, padding=1, kind="cancelling", bias="own"))
+    few = found if spec.dtype == "bf16" else found[turn % len(found) :][:1]
+    return [functools.partial(check, name, case) for case in few]
+
+
+def depthwise(name):
+    """More channels than a CTA has, and more windows; filters of as many taps as there is room for;
+    rows that end within a thread's windows.
+    """
+    spec, turn = SPECS[name], sorted(n for n in SPECS if n.startswith("depthwise")).index(name)
+    many = Case(
+        (3, 9, 4 * spec.rounds * 32 // 9 + 11, 72),
+        (3, 2),
+        72,
+        stride=(1, 2),
+        padding=(2, 1),
+        kind="wide",
+        bias="f32",
+        activation="gelu",
+        groups=72,
+    )
+    long = Case((2, 70, 8), (TAPS_MAX,), 8, kind="special", wide=turn % 2 == 0, groups=8)
+    apart = Case((1, 9, 9, 16), (5, 3), 16, padding=4, dilation=(1, 3), bias="own", groups=16)
+    return [functools.partial(check, name, case) for case in (many, long, apart)]
+
+
+def depthwise_edge(name, key, route, edge):
+    """As many taps; few of all else. None for what no call has."""
+    if edge.variable != "TAPS":
+        return None
+    case = Case((1, edge.inside["TAPS"] + 2, 8), (edge.inside["TAPS"],), 8, groups=8)
+    return functools.partial(check, name, case)
+
+
+def at_edge(name, key, route, edge):
+    """As many windows, outputs or taps (these in rows of 16). None for what no call has: K is whole
+    taps, and images are copied to where they are aligned.
+    """
+    at, variable = edge.inside, edge.variable
+    count, outs = (at[n] if variable == n else least for n, least in (("M", 3), ("N", 8)))
+    taps = (at["K"] // 256, 16) if variable == "K" else (1, 2)
+    if variable.startswith("ALIGN"):
+        return None
+    channels = at["UNIT"] if variable == "UNIT" else 16
+    case = Case((1, taps[0], count + taps[1] - 1, channels), taps, outs)
+    return functools.partial(check, name, case)

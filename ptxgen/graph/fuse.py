@@ -333,7 +333,8 @@ def _twice(x: Buffer) -> bool:
 def as_stored(node: Node, dtype: str) -> Node:
     """What is read of a value that was written as ``dtype``."""
     short = NAMES[dtype]
-    return node if node.op == "round_to" and node.data == short else cast(node, short)
+    rounded = node.data if node.op == "round_to" else node.op == "input" and node.data.dtype
+    return node if rounded == short else cast(node, short)
 
 
 @dataclass(eq=False)

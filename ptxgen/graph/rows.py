@@ -228,7 +228,7 @@ def _of(x: Region, rows: Rows, level: str) -> Rows | None:
     reads: dict[Node, Buffer] = {}
     for node, operand in x.reads.items():
         if not isinstance(operand, Buffer):
-            value = _number(node, operand)
+            value = number(node, operand)
             if value is None:
                 return None
             places[node] = value
@@ -243,7 +243,7 @@ def _of(x: Region, rows: Rows, level: str) -> Rows | None:
     return Rows(rows.count, rows.width, reads, results, level, x.names)
 
 
-def _number(node: Node, operand: Operand) -> Node | None:
+def number(node: Node, operand: Operand) -> Node | None:
     """A number that is known, as a constant."""
     if not isinstance(operand, int):
         return None

@@ -729,7 +729,7 @@ MISTAKES = (
         TEMPLATE + "include/ending.cuh.j2",
         "{%- for a in e.arrays if a.step",
         "{%- for a in e.writes if a.step",
-        tests("test_epilogues.py", "offset and bf16"),
+        tests("test_epilogues.py", "offset"),
     ),
     Mistake(
         "siblings of which one writes over what the other reads",

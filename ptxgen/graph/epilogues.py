@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import prod
+from operator import or_
 
 from ptxgen.errors import ShapeError
 from ptxgen.graph import fuse
@@ -23,7 +25,7 @@ from ptxgen.spec import ACCUMULATE, CONTINUE, OUT_F32
 from ptxgen.spec.epilogue import PRODUCT, Epilogue
 from ptxgen.tiles.gemm import concludes
 
-ARRAYS_MAX = 6
+ARRAYS_MAX = 4
 """Most arrays of an epilogue, read and written: kernels keep their accumulators meanwhile."""
 
 
@@ -172,25 +174,33 @@ def joined(first: Product, to: Region, needed: set[Memory]) -> Product | None:
 
 def in_epilogues(program: Program) -> Iterator[Step]:
     """The steps of a program; products with elementwise ones that read their results, where these
-    can be one. Of elementwise steps that lead from a result to another one is made before.
+    can be one, and are predicted to take no longer so. Of elementwise steps that lead from a result
+    to another one is made before, and of those that one reads beside it.
 
     What is made of a result may be read by a step that could have computed it, and then need not
     have been stored. It is left to that step where it has more bytes than the product's result, as
-    a norm's squares, or that is stored all the same.
+    a norm's squares, or that is stored all the same. So is what reads, beside a result, what need
+    not be stored: elementwise steps alone make and read it, and the product does not wait for it.
     """
     made: set[Memory] = set()
+    elementwise = [region(step, at) for at, step in enumerate(program.steps)]
+    pairs = list(zip(elementwise, program.steps, strict=True))
     computed = {
-        b.memory
-        for at, step in enumerate(program.steps)
-        if region(step, at) or rows(step, at)
-        for b in step.reads()
+        b.memory for at, (own, s) in enumerate(pairs) if own or rows(s, at) for b in s.reads()
     }
+    stored = {b.memory for b in program.outputs if b is not None}
+    stored |= {b.memory for own, step in pairs if own is None for b in step.reads()}
+    passing = {m for own in elementwise if own for m in own.written} - stored
+    awaits: dict[Memory, int] = {}  # the steps that lead to what is written, as bits
+    for at, step in enumerate(program.steps):
+        lead = reduce(or_, (awaits.get(b.memory, 0) for b in step.reads()), 1 << at)
+        awaits |= {b.memory: awaits.get(b.memory, 0) | lead for b in step.writes()}
 
     def of(step: Step, at: int) -> Product | Region | None:
         found = product(step)
         if found is not None:
             made.update(found.written)
-        return found or region(step, at)
+        return found or elementwise[at]
 
     def both(
         first: Product | Region, to: Product | Region, needed: set[Memory], repeat: bool
@@ -202,10 +212,13 @@ def in_epilogues(program: Program) -> Iterator[Step]:
             dear = needed or sum(b.nbytes for _, b in to.results) > first.own.nbytes
             if found is None or (dear and to.written & computed):
                 return None
+            before = awaits[first.own.memory]
+            if any(awaits[m] | before != before for m in to.read & passing - made):
+                return None
             made.update(found.written)
             return found
-        if needed or not first.read & made:
+        if needed or not (first.read | to.read) & made:
             return None
         return fuse.joined(first, to, needed, repeat)
 
-    return merged(program, of, both)
+    return merged(program, of, both, weighed=True)

@@ -376,14 +376,16 @@ def merged(
     region: Callable[[Step, int], Any],
     joined: Callable[[Any, Any, Any, bool], Any],
     related: Callable[[Any, Any], set[Memory]] = _reads,
+    weighed: bool = False,
 ) -> Iterator[Step]:
     """The steps of a program, pairs of them as one where they can be. ``region``: what is known of
     a step, None if it is never joined; it has the memories that are ``read`` and ``written``, and
     is a ``step`` again. ``joined``: :func:`joined`, of these; ``related``: the memories for which
     it is asked, by default those that the second reads of the first.
 
-    What repeats nothing comes first: it saves a launch and bytes, and costs nothing. Behind it
-    comes what repeats some of the work, where the one step is predicted to be :func:`worth` it.
+    What repeats nothing comes first: it saves a launch and bytes, and costs nothing, unless the
+    caller wants that ``weighed``, too. Behind it comes what repeats some of the work, where the one
+    step is predicted to be :func:`worth` it.
     """
     readers: dict[Memory, set[int]] = {}
     writers: dict[Memory, set[int]] = {}
@@ -420,7 +422,9 @@ def merged(
             step = both.step() if both is not None else None
         except (ShapeError, FormulaError):
             return False
-        if step is None or (repeat and not worth(step, (first.step, second.step))):
+        if step is None:
+            return False
+        if (repeat or weighed) and not worth(step, (first.step, second.step)):
             return False
         place = number if late else at
         items[place] = _Item(step, of, both)

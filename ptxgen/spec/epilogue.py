@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from ptxgen.expr import Expr
+from ptxgen.numerics.contract import K, M, N
 from ptxgen.numerics.dtype import ITEMSIZE
 from ptxgen.numerics.formula import STORED, Formula
 from ptxgen.spec import formula as cuda
@@ -84,6 +86,16 @@ class Epilogue:
     def held(self) -> int:
         """Bytes that are read beside an element."""
         return sum(ITEMSIZE[x.dtype] for x in self.reads if x.step == "v")
+
+    @property
+    def operations(self) -> Expr:
+        """Operations of a problem, beside the product's."""
+        return M * N * self.formula.size
+
+    @property
+    def counted(self) -> Expr:
+        """Bytes of a problem that are the product's own: its operands and its result."""
+        return (M * K + K * N + M * N) * ITEMSIZE[self.dtype]
 
     @property
     def arrays(self) -> tuple[Array, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from math import prod
 from operator import or_
 
@@ -44,12 +44,12 @@ class Product:
     results: tuple[tuple[Node, Buffer], ...]
     names: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def read(self) -> set[Memory]:
         """The memories that are read."""
         return {b.memory for b in (*self.plain.reads(), *self.reads.values())}
 
-    @property
+    @cached_property
     def written(self) -> set[Memory]:
         """The memories that are written."""
         return {b.memory for _, b in self.results}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -45,12 +46,12 @@ class Region:
     results: tuple[tuple[Node, Buffer], ...]
     names: tuple[str, ...]
 
-    @property
+    @cached_property
     def read(self) -> set[Memory]:
         """The memories that are read."""
         return {b.memory for b in self.reads.values() if isinstance(b, Buffer)}
 
-    @property
+    @cached_property
     def written(self) -> set[Memory]:
         """The memories that are written."""
         return {b.memory for _, b in self.results}
@@ -345,11 +346,11 @@ class _Item:
     of: set[int]
     region: Any
 
-    @property
+    @cached_property
     def read(self) -> set[Memory]:
         return {b.memory for b in self.step.reads()}
 
-    @property
+    @cached_property
     def written(self) -> set[Memory]:
         return {b.memory for b in self.step.writes()}
 

@@ -12,6 +12,7 @@ import hashlib
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 from ptxgen.errors import FormulaError, ShapeError
@@ -49,12 +50,12 @@ class Rows:
     over: str
     names: tuple[str, ...]
 
-    @property
+    @cached_property
     def read(self) -> set[Memory]:
         """The memories that are read."""
         return {b.memory for b in self.reads.values()}
 
-    @property
+    @cached_property
     def written(self) -> set[Memory]:
         """The memories that are written."""
         return {b.memory for _, b in self.results}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import ml_dtypes
 import numpy
@@ -44,7 +45,9 @@ def drawn(dtype, *shape):
 
 
 def epilogues(program):
-    return graph.apply(program, ["epilogues"])[0]
+    """A program after the pass, whatever the time."""
+    with patch("ptxgen.graph.fuse.worth", return_value=True):
+        return graph.apply(program, ["epilogues"])[0]
 
 
 def only(before):
@@ -341,22 +344,27 @@ def test_what_builders_ask_for_is_left_a_step(what):
 
 
 # -- by time -------------------------------------------------------------------------------------
-def test_time_decides(monkeypatch):
-    before = graph.trace(*scaled("bf16"))
-    monkeypatch.setattr("ptxgen.graph.fuse.worth", lambda after, of: len(of) != 2)
-    assert steps(epilogues(before)) == ["linear", "mul"]
+@pytest.mark.parametrize(("m", "expected"), [(8, ["linear+mul"]), (2048, ["linear", "mul"])])
+def test_time_decides(m, expected):
+    """Few rows save a launch; of many, wgmma waits longer for its epilogue than a step takes."""
+    b = ProgramBuilder(OPERATIONS)
+    sizes = {"x": (m, 4096), "w": (4096, 14336), "r": (m, 14336)}
+    x, w, r = (b.input(n, imagined(s, "bfloat16"), written=False) for n, s in sizes.items())
+    b.mul(b.linear(x, w), r)
+    assert steps(graph.apply(b.finish(None), ["epilogues"])[0]) == expected
 
 
 def test_a_formula_takes_the_time_of_what_it_moves_and_computes():
-    """That of a pointwise step without a launch: of a residual a third of the bytes."""
+    """That of a pointwise step without a launch: of a residual the bytes that are read beside."""
     b = ProgramBuilder(OPERATIONS)
-    x, w, r = (b.input(n, imagined((4096, 4096), "bfloat16"), written=False) for n in "xwr")
+    x, r = (b.input(n, imagined((8, 4096), "bfloat16"), written=False) for n in "xr")
+    w = b.input("w", imagined((4096, 4096), "bfloat16"), written=False)
     b.add(b.linear(x, w), r)
     before, device = b.finish(None), default_device()
-    plain, added = (step.predicted(device) for step in before.steps)
-    (launch, *_) = tunings.serving("sm_90", (device.gpu, device.sms))[0].families["pw"]
-    found = only(before).predicted(device) - plain
-    assert found == pytest.approx((added - launch) / 3, rel=1e-6)
+    tuning, _ = tunings.serving("sm_90", (device.gpu, device.sms))
+    _, cost, _ = tuning.families["pw"]
+    found = only(before).predicted(device) - before.steps[0].predicted(device)
+    assert found == pytest.approx(cost * r.nbytes / tuning.rates.memory, rel=1e-6)
 
 
 # -- random programs ----------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from ptxgen.dispatch.choice import Choice
 from ptxgen.spec import Problem, Route
 from ptxgen.spec.epilogue import Epilogue
-from ptxgen.spec.pointwise import PointwiseSpec
 from ptxgen.tiles import TABLES
 from ptxgen.tiles.tunings import Tuning
 
@@ -47,15 +46,16 @@ def bounds(
     return tuning.bounds(*demand(problem, route, choice, nbytes, sms), sms=sms)
 
 
-def epilogue(problem: Problem, choice: Choice, nbytes: int, tuning: Tuning, sms: int) -> float:
-    """The predicted µs of a formula behind a product, beside the product's own: those of the same
-    pointwise step, without its launch; 0 where there is no formula. ``nbytes``: of all arrays.
+def epilogue(
+    problem: Problem, route: Route, choice: Choice, nbytes: int, tuning: Tuning, sms: int
+) -> float:
+    """The predicted µs of a formula behind a product, beside the product's own; 0 where there is
+    none. ``nbytes``: of all arrays.
     """
     if not isinstance(problem.dtype, Epilogue):
         return 0.0
     known = problem.given(sms)
     moved = max(nbytes - problem.dtype.counted.evaluate(known), 0)
     operations = problem.dtype.operations.evaluate(known)
-    ctas = max(choice.grids)
-    family = PointwiseSpec.family
-    return sum(tuning.bounds(family, 0, ctas, moved, "fma", operations, sms=sms).values())
+    family = route.kernels[-1].family
+    return tuning.behind(family, choice.grids[-1], moved, operations, sms=sms)

@@ -81,7 +81,7 @@ def predicted(problem: Problem, nbytes: int, device: Device, kernel: str | None 
     us, route, choice = chosen(problem, device, kernel)
     tuning, _ = tunings.serving(architecture(device), (device.gpu, device.sms), device.rates)
     if us:
-        return us + epilogue(problem, choice, nbytes, tuning, device.sms)
+        return us + epilogue(problem, route, choice, nbytes, tuning, device.sms)
     return sum(bounds(problem, route, choice, nbytes, tuning, device.sms).values())
 
 

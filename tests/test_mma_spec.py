@@ -10,7 +10,9 @@ import pytest
 
 from ptxgen.errors import SpecError
 from ptxgen.expr import Expr
+from ptxgen.numerics.formula import Formula, Output, read
 from ptxgen.spec import ARCHITECTURES, LAYOUTS
+from ptxgen.spec.epilogue import Epilogue
 from ptxgen.spec.mma import MMA_COPIES, MMA_SPLITS, STREAMS, MmaSpec
 from ptxgen.tiles import mma
 
@@ -109,6 +111,7 @@ CHANGES: list[dict[str, Any]] = [
     {"copiers": 4},
     {"ahead": 2},
     {"dtype": "f16"},
+    {"epilogue": Epilogue("bf16", Formula((Output("c", "f32", read("product", "bf16")),)), "")},
 ]
 
 

@@ -470,6 +470,7 @@ UNARY = {
     "strided": lambda x: f.mul(x.reshape(24, 2)[:, 1:], x.reshape(24, 2)[:, :1]),
     "halves": lambda x: ptxgen.layout.concat((x[:, :1], x[:, 1:]), 1),
     "row": lambda x: f.add(x, x[:1, :1]),
+    "product": lambda x: ptxgen.linear(x, x[:, 0]),
 }
 BINARY = {
     "add": lambda x, y: f.add(x, y),

@@ -47,6 +47,7 @@ def proofs(table: str) -> Command:
 BITS: Command = ("-m", "ptxgen", "golden", "bits")
 GENERATED: Command = ("-m", "ptxgen", "generate", "--check")
 PASSES = tests("test_passes.py", "")
+EPILOGUES = tests("test_epilogues.py", "not every_kernel_has")
 SAVED = tests("test_saved.py", "something_else")
 TEMPLATES = tests("test_templates.py", "every_line")
 SPEC, TEMPLATE, NUMBERS = "ptxgen/spec/", "ptxgen/templates/", "ptxgen/numerics/"
@@ -701,6 +702,48 @@ MISTAKES = (
         "kept = [(n, b) for n, b in before.results if b.memory in needed]",
         "kept = [(n, b) for n, b in before.results if b.memory in needed and n in reads]",
         PASSES,
+    ),
+    Mistake(
+        "a formula of a product that is not rounded first",
+        TEMPLATE + "include/ending.cuh.j2",
+        """if e.dtype == "f32" else "ptxgen_round_%s(v[q])" % e.dtype }}""",
+        """}}""",
+        EPILOGUES,
+    ),
+    Mistake(
+        "an epilogue that does not round between two steps",
+        "ptxgen/graph/epilogues.py",
+        "places[node] = as_stored(value, target.dtype)",
+        "places[node] = value",
+        EPILOGUES,
+    ),
+    Mistake(
+        "an epilogue that drops a result that others read",
+        "ptxgen/graph/epilogues.py",
+        "kept = ((n, b) for n, b in first.results if b.memory in needed)",
+        "kept = ((n, b) for n, b in first.results if b.memory in needed and n in reads)",
+        EPILOGUES,
+    ),
+    Mistake(
+        "an epilogue of a result that is read turned",
+        "ptxgen/graph/epilogues.py",
+        "if as_written is None or fact(as_written) != fact(seen):",
+        "if as_written is None:",
+        EPILOGUES,
+    ),
+    Mistake(
+        "an epilogue that writes where other tiles still read",
+        "ptxgen/graph/epilogues.py",
+        "if (first.read | (to.read - first.written)) & (first.written | to.written):",
+        "if first.read & first.written:",
+        EPILOGUES,
+    ),
+    Mistake(
+        "vectors of what lies beside a product off their alignment",
+        TEMPLATE + "include/ending.cuh.j2",
+        "{%- for a in e.arrays if a.step",
+        "{%- for a in e.writes if a.step",
+        tests("test_epilogues.py", "offset"),
     ),
     Mistake(
         "siblings of which one writes over what the other reads",

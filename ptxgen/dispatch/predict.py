@@ -1,4 +1,5 @@
-"""What a problem's time is predicted to be where its routes are taken in order.
+"""What a problem's time is predicted to be where its routes are taken in order, and what a formula
+behind a product adds to the time of that.
 
 The model is :meth:`ptxgen.tiles.tunings.Tuning.bounds`; here it is told what a problem asks for.
 Nothing is rendered or compiled, and no kernel is made.
@@ -10,6 +11,7 @@ from typing import NamedTuple
 
 from ptxgen.dispatch.choice import Choice
 from ptxgen.spec import Problem, Route
+from ptxgen.spec.epilogue import Epilogue
 from ptxgen.tiles import TABLES
 from ptxgen.tiles.tunings import Tuning
 
@@ -42,3 +44,18 @@ def bounds(
 ) -> dict[str, float]:
     """The predicted µs, by :data:`ptxgen.tiles.tunings.BOUNDS`; as :func:`demand`."""
     return tuning.bounds(*demand(problem, route, choice, nbytes, sms), sms=sms)
+
+
+def epilogue(
+    problem: Problem, route: Route, choice: Choice, nbytes: int, tuning: Tuning, sms: int
+) -> float:
+    """The predicted µs of a formula behind a product, beside the product's own; 0 where there is
+    none. ``nbytes``: of all arrays.
+    """
+    if not isinstance(problem.dtype, Epilogue):
+        return 0.0
+    known = problem.given(sms)
+    moved = max(nbytes - problem.dtype.counted.evaluate(known), 0)
+    operations = problem.dtype.operations.evaluate(known)
+    family = route.kernels[-1].family
+    return tuning.behind(family, choice.grids[-1], moved, operations, sms=sms)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -45,12 +46,12 @@ class Region:
     results: tuple[tuple[Node, Buffer], ...]
     names: tuple[str, ...]
 
-    @property
+    @cached_property
     def read(self) -> set[Memory]:
         """The memories that are read."""
         return {b.memory for b in self.reads.values() if isinstance(b, Buffer)}
 
-    @property
+    @cached_property
     def written(self) -> set[Memory]:
         """The memories that are written."""
         return {b.memory for _, b in self.results}
@@ -333,7 +334,8 @@ def _twice(x: Buffer) -> bool:
 def as_stored(node: Node, dtype: str) -> Node:
     """What is read of a value that was written as ``dtype``."""
     short = NAMES[dtype]
-    return node if node.op == "round_to" and node.data == short else cast(node, short)
+    rounded = node.data if node.op == "round_to" else node.op == "input" and node.data.dtype
+    return node if rounded == short else cast(node, short)
 
 
 @dataclass(eq=False)
@@ -344,11 +346,11 @@ class _Item:
     of: set[int]
     region: Any
 
-    @property
+    @cached_property
     def read(self) -> set[Memory]:
         return {b.memory for b in self.step.reads()}
 
-    @property
+    @cached_property
     def written(self) -> set[Memory]:
         return {b.memory for b in self.step.writes()}
 
@@ -375,14 +377,16 @@ def merged(
     region: Callable[[Step, int], Any],
     joined: Callable[[Any, Any, Any, bool], Any],
     related: Callable[[Any, Any], set[Memory]] = _reads,
+    weighed: bool = False,
 ) -> Iterator[Step]:
     """The steps of a program, pairs of them as one where they can be. ``region``: what is known of
     a step, None if it is never joined; it has the memories that are ``read`` and ``written``, and
     is a ``step`` again. ``joined``: :func:`joined`, of these; ``related``: the memories for which
     it is asked, by default those that the second reads of the first.
 
-    What repeats nothing comes first: it saves a launch and bytes, and costs nothing. Behind it
-    comes what repeats some of the work, where the one step is predicted to be :func:`worth` it.
+    What repeats nothing comes first: it saves a launch and bytes, and costs nothing, unless the
+    caller wants that ``weighed``, too. Behind it comes what repeats some of the work, where the one
+    step is predicted to be :func:`worth` it.
     """
     readers: dict[Memory, set[int]] = {}
     writers: dict[Memory, set[int]] = {}
@@ -419,7 +423,9 @@ def merged(
             step = both.step() if both is not None else None
         except (ShapeError, FormulaError):
             return False
-        if step is None or (repeat and not worth(step, (first.step, second.step))):
+        if step is None:
+            return False
+        if (repeat or weighed) and not worth(step, (first.step, second.step)):
             return False
         place = number if late else at
         items[place] = _Item(step, of, both)

@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from ptxgen.errors import OptionError
+from ptxgen.graph.epilogues import in_epilogues
 from ptxgen.graph.fuse import fused, together
 from ptxgen.graph.heads import shared
 from ptxgen.graph.inplace import copied, renamed, reused, written_in_place
@@ -154,6 +155,14 @@ def siblings(program: Program) -> Program:
     return _with(program, together(program))
 
 
+def epilogues(program: Program) -> Program:
+    """Elementwise steps in the epilogues of the products whose results they read, each value
+    rounded as it was. It comes before ``fuse`` and ``rows``, which would else join a sum with the
+    norm that reads it: the product would store what that adds, and the norm read it.
+    """
+    return _with(program, in_epilogues(program))
+
+
 def parts(program: Program) -> Program:
     """Elementwise steps read what a concatenation is of, and not the concatenation, where nobody
     else does: each part of their results is computed beside the others.
@@ -186,6 +195,7 @@ PASSES: Final[dict[str, Pass]] = {
     "copies": copies,
     "heads": heads,
     "dead": dead,
+    "epilogues": epilogues,
     "fuse": fuse,
     "parts": parts,
     "rows": rows,

@@ -12,6 +12,7 @@ import hashlib
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 from ptxgen.errors import FormulaError, ShapeError
@@ -49,12 +50,12 @@ class Rows:
     over: str
     names: tuple[str, ...]
 
-    @property
+    @cached_property
     def read(self) -> set[Memory]:
         """The memories that are read."""
         return {b.memory for b in self.reads.values()}
 
-    @property
+    @cached_property
     def written(self) -> set[Memory]:
         """The memories that are written."""
         return {b.memory for _, b in self.results}
@@ -228,7 +229,7 @@ def _of(x: Region, rows: Rows, level: str) -> Rows | None:
     reads: dict[Node, Buffer] = {}
     for node, operand in x.reads.items():
         if not isinstance(operand, Buffer):
-            value = _number(node, operand)
+            value = number(node, operand)
             if value is None:
                 return None
             places[node] = value
@@ -243,7 +244,7 @@ def _of(x: Region, rows: Rows, level: str) -> Rows | None:
     return Rows(rows.count, rows.width, reads, results, level, x.names)
 
 
-def _number(node: Node, operand: Operand) -> Node | None:
+def number(node: Node, operand: Operand) -> Node | None:
     """A number that is known, as a constant."""
     if not isinstance(operand, int):
         return None

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from ptxgen.dispatch import Choice, candidates, choose
-from ptxgen.dispatch.predict import bounds
+from ptxgen.dispatch.predict import bounds, epilogue
 from ptxgen.errors import DeviceError, OptionError, SpecError
 from ptxgen.expr import Expr
 from ptxgen.runtime import Device, Launch, Parameters, ScratchLaunch, TensorBox
@@ -80,9 +80,9 @@ def predicted(problem: Problem, nbytes: int, device: Device, kernel: str | None 
     Raises as :func:`named`.
     """
     us, route, choice = chosen(problem, device, kernel)
-    if us:
-        return us
     tuning, _ = tunings.serving(architecture(device), (device.gpu, device.sms), device.rates)
+    if us:
+        return us + epilogue(problem, route, choice, nbytes, tuning, device.sms)
     return sum(bounds(problem, route, choice, nbytes, tuning, device.sms).values())
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -62,19 +62,19 @@ class Step:
             if self.bind.get(name) is None and not kind.optional:
                 raise SpecError(f"{named}: nothing is bound to the parameter {name!r}")
 
-    @property
+    @cached_property
     def read(self) -> list[str]:
         """The names of what is read."""
         access = accesses(self.problem)
         return [n for n in self._bound if access[n].read or n in self.also_read]
 
-    @property
+    @cached_property
     def written(self) -> list[str]:
         """The names of what is written."""
         access = accesses(self.problem)
         return [n for n in self._bound if access[n].written]
 
-    @property
+    @cached_property
     def _bound(self) -> dict[str, Buffer]:
         return {n: b for n, b in self.bind.items() if isinstance(b, Buffer)}
 
@@ -90,14 +90,20 @@ class Step:
         """The buffers that are written."""
         return [self._bound[n] for n in self.written]
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """Bytes that are read and written, each once: of what is broadcast, what lies there."""
         return sum(b.footprint for b in (*self.reads(), *self.writes()))
 
     def predicted(self, device: Device) -> float:
         """The µs that it is predicted to take on a device."""
-        return predicted(self.problem, self.nbytes, device, self.kernel)
+        if device not in self._us:
+            self._us[device] = predicted(self.problem, self.nbytes, device, self.kernel)
+        return self._us[device]
+
+    @cached_property
+    def _us(self) -> dict[Device, float]:
+        return {}
 
 
 class Access(NamedTuple):

@@ -308,7 +308,8 @@ class KernelSpec(ABC):
         """The header lines of the generated source."""
 
     def canonical(self) -> str:
-        """Canonical serialisation: sorted JSON of the class and all fields."""
-        found: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        """Canonical serialisation: sorted JSON of the class and all fields but those of None."""
+        given = ((each.name, getattr(self, each.name)) for each in fields(self))
+        found: dict[str, Any] = {name: value for name, value in given if value is not None}
         found["kind"] = type(self).__name__
         return json.dumps(found, sort_keys=True, separators=(",", ":"), default=str)

@@ -20,9 +20,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 from ptxgen.expr import Expr, ceil_div, const, maximum, minimum, select, var
 from ptxgen.numerics import activation
@@ -30,6 +31,7 @@ from ptxgen.numerics.contract import ITEMSIZE, K, M, N, Plan
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
 from ptxgen.spec.base import GRID_MAX, KernelSpec
 from ptxgen.spec.effort import Effort, Phase, Workload
+from ptxgen.spec.epilogue import Epilogue
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
 
 CHUNK, CHUNKS = var("CHUNK"), var("CHUNKS")
@@ -134,10 +136,12 @@ def abi(
     *,
     batched: bool = False,
     aliased: bool = False,
+    epilogue: Epilogue | None = None,
 ) -> Abi:
     """The parameters of a kernel of products: of C++ types ``operand`` (A and B), ``beside`` (bias
     and result) and ``accumulator`` (partial sums). ``batched``: it is told where the matrices of a
     batch lie. ``aliased``: the compiler is not told that nothing else writes to the operands.
+    ``epilogue``: the one that is a formula.
     """
     alone = "" if aliased else " __restrict__"
     return Abi(
@@ -147,7 +151,9 @@ def abi(
             ptr("bias", f"const {beside}*{alone}", optional=True),
             ptr("c", f"{beside}*"),
             ptr("workspace", f"{accumulator}*", optional=True),
+            *(epilogue.pointers if epilogue else ()),
             *(Param(name, "i64") for name in ("lda", "ldb", "ldc", *(STRIDES if batched else ()))),
+            *(epilogue.pitches if epilogue else ()),
             *(Param(name, "u32") for name in ("m", "n", "k", "chunk", "flags")),
             *more,
         )
@@ -169,6 +175,7 @@ MEANINGS: Mapping[str, str] = {
     "copy_b": "how B reaches shared memory",
     "cta_threads": "threads of a CTA",
     "ctas_per_sm": "CTAs that share an SM, which bounds the registers",
+    "epilogue": "a formula of the result, if one is computed before that is stored",
     "lanes": "lanes of a warp that a slice takes",
     "lanes_m": "lanes of a warp along m (of a slice's lanes; the others are along n)",
     "layout": "how A and B are stored, row-major: N is [M, K] or [K, N], T its transpose",
@@ -203,6 +210,15 @@ CONTEXT: Mapping[str, Any] = MappingProxyType(
 """What templates of products read."""
 
 
+_Spec = TypeVar("_Spec", bound=KernelSpec)
+
+
+def concluded(kernel: _Spec, epilogue: Epilogue) -> _Spec:
+    """The same kernel with an epilogue that is a formula."""
+    found: _Spec = replace(cast(Any, kernel), dtype=epilogue.dtype, epilogue=epilogue)
+    return found
+
+
 class GemmSpec(KernelSpec):
     """A kernel that computes output tiles of BM x BN, whole or chunk by chunk of the reduction."""
 
@@ -212,6 +228,7 @@ class GemmSpec(KernelSpec):
     bk: int
     split: str  # how chunks are told apart; "workspace": their sums go there
     persistent: bool  # whether CTAs walk over the tiles
+    epilogue: Epilogue | None = None  # one that is a formula
 
     meanings: ClassVar[Mapping[str, str]] = MEANINGS
     in_pieces: ClassVar[bool] = False
@@ -225,7 +242,15 @@ class GemmSpec(KernelSpec):
 
     @property
     def context(self) -> Mapping[str, Any]:
-        return CONTEXT
+        return {**CONTEXT, **self.epilogue.context} if self.epilogue else CONTEXT
+
+    def of(self, dtype: Hashable) -> Self:
+        """The same kernel for operands of another dtype, or with an :class:`Epilogue`; one that
+        stores no results, but partial sums, has none.
+        """
+        if not isinstance(dtype, Epilogue):
+            return super().of(dtype)
+        return super().of(dtype.dtype) if self.split == "workspace" else concluded(self, dtype)
 
     @property
     def batched(self) -> bool:

@@ -9,6 +9,7 @@ from ptxgen.expr import Expr, all_of, ceil_div
 from ptxgen.numerics.contract import TC16, TIERS, Contract, K, M, N
 from ptxgen.spec.abi import Abi
 from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
+from ptxgen.spec.epilogue import Epilogue
 from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, GemmSpec, abi
 
 MMA_COPIES = {"vector": 16, "words": 4, "plain": 2}
@@ -147,6 +148,7 @@ class MmaSpec(MmaLoop):
     dtype: str = "bf16"
     min_arch: str = "sm_80"
     contract: Contract = TC16
+    epilogue: Epilogue | None = None
 
     family: ClassVar[str] = "mma"
     template: ClassVar[str] = "mma/gemm.cu.j2"
@@ -278,7 +280,7 @@ class MmaSpec(MmaLoop):
 
     @property
     def abi(self) -> Abi:
-        return abi("Element", "void", "float", batched=self.batched)
+        return abi("Element", "void", "float", batched=self.batched, epilogue=self.epilogue)
 
     @property
     def requires(self) -> Expr:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from ptxgen.expr import Expr, all_of, ceil_div
 from ptxgen.numerics.contract import CONTRACTS, FMA, ITEMSIZE, Contract, K, M, N
@@ -20,6 +20,7 @@ from ptxgen.spec.base import (
     check,
 )
 from ptxgen.spec.effort import Effort
+from ptxgen.spec.epilogue import Epilogue
 from ptxgen.spec.gemm import (
     ALIGN_A,
     ALIGN_B,
@@ -31,6 +32,7 @@ from ptxgen.spec.gemm import (
     PARTIAL_SUMS,
     GemmSpec,
     abi,
+    concluded,
     reduction,
 )
 
@@ -92,6 +94,7 @@ class SimtSpec(GemmSpec):
     dtype: str = "f32"
     min_arch: str = "sm_80"
     contract: Contract = FMA
+    epilogue: Epilogue | None = None
 
     family: ClassVar[str] = "simt"
     template: ClassVar[str] = "simt/gemm.cu.j2"
@@ -305,7 +308,7 @@ class SimtSpec(GemmSpec):
     @property
     def abi(self) -> Abi:
         beside = "float" if self.dtype == "f32" else "void"
-        return abi(self.element, beside, "float", batched=self.batched)
+        return abi(self.element, beside, "float", batched=self.batched, epilogue=self.epilogue)
 
     @property
     def requires(self) -> Expr:
@@ -382,6 +385,7 @@ class ReduceSpec(KernelSpec):
     dtype: str = "f32"
     min_arch: str = "sm_80"
     contract: Contract = FMA
+    epilogue: Epilogue | None = None
 
     family: ClassVar[str] = "reduce"
     template: ClassVar[str] = "simt/reduce.cu.j2"
@@ -430,11 +434,16 @@ class ReduceSpec(KernelSpec):
 
     @property
     def abi(self) -> Abi:
-        return abi(self.element, "float" if self.dtype == "f32" else "void", "float")
+        beside = "float" if self.dtype == "f32" else "void"
+        return abi(self.element, beside, "float", epilogue=self.epilogue)
 
     @property
     def context(self) -> Mapping[str, Any]:
-        return CONTEXT
+        return {**CONTEXT, **self.epilogue.context} if self.epilogue else CONTEXT
+
+    def of(self, dtype: Hashable) -> Self:
+        """The same kernel for operands of another dtype, or with an :class:`Epilogue`."""
+        return concluded(self, dtype) if isinstance(dtype, Epilogue) else super().of(dtype)
 
     @property
     def waits(self) -> bool:

@@ -15,6 +15,7 @@ from ptxgen.numerics.logits import FLCE, SEGMENT
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
+from ptxgen.spec.epilogue import Epilogue
 from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, SMS, GemmSpec, abi, matrix
 from ptxgen.spec.logits import WIDE_TARGET, caps, told
 
@@ -384,6 +385,7 @@ class WgmmaSpec(Ring, GemmSpec):
     dtype: str = "bf16"
     min_arch: str = "sm_90"
     contract: Contract = TC16
+    epilogue: Epilogue | None = None
 
     family: ClassVar[str] = "wgmma"
     template: ClassVar[str] = "wgmma/gemm.cu.j2"
@@ -511,7 +513,15 @@ class WgmmaSpec(Ring, GemmSpec):
         )
         counts = (Param("inner", "u32"), Param("batch", "u32")) if self.batched else ()
         more = (*counts, *maps)
-        return abi("Element", "void", "float", more, batched=self.batched, aliased=True)
+        return abi(
+            "Element",
+            "void",
+            "float",
+            more,
+            batched=self.batched,
+            aliased=True,
+            epilogue=self.epilogue,
+        )
 
     @property
     def requires(self) -> Expr:

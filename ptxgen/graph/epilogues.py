@@ -1,0 +1,224 @@
+"""Epilogues: elementwise steps in the kernels of the products whose results they read.
+
+A product's kernel has its result in registers, or in shared memory, before it stores it. What an
+elementwise step computes of that, element by element, is computed there, of the result rounded to
+its dtype. So no bit moves, and a result that nobody else reads is neither stored nor read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from math import prod
+from operator import or_
+
+from ptxgen.errors import ShapeError
+from ptxgen.graph import fuse
+from ptxgen.graph.fuse import NODES_MAX, Region, as_stored, fact, merged, region
+from ptxgen.graph.rows import number, rows
+from ptxgen.numerics.dtype import NAMES
+from ptxgen.numerics.formula import Formula, Input, Node, Output, read, substituted
+from ptxgen.program.buffer import Buffer, Memory
+from ptxgen.program.step import Operand, Program, Step
+from ptxgen.spec import ACCUMULATE, CONTINUE, OUT_F32
+from ptxgen.spec.epilogue import PRODUCT, Epilogue
+from ptxgen.tiles.gemm import concludes
+
+ARRAYS_MAX = 4
+"""Most arrays of an epilogue, read and written: kernels keep their accumulators meanwhile."""
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """A product, and the elementwise steps that were moved into its epilogue.
+
+    ``plain``: the product alone; ``own``: its result, as a matrix; ``reads``: what each input node
+    but the product is, as a matrix; ``results``: nodes, and where each is written; ``names``: what
+    the elementwise steps are called.
+    """
+
+    plain: Step
+    own: Buffer
+    reads: dict[Node, Buffer]
+    results: tuple[tuple[Node, Buffer], ...]
+    names: tuple[str, ...] = ()
+
+    @cached_property
+    def read(self) -> set[Memory]:
+        """The memories that are read."""
+        return {b.memory for b in (*self.plain.reads(), *self.reads.values())}
+
+    @cached_property
+    def written(self) -> set[Memory]:
+        """The memories that are written."""
+        return {b.memory for _, b in self.results}
+
+    def step(self) -> Step:
+        """As a step. Raises ShapeError or FormulaError for what is too much for an epilogue."""
+        places: dict[Node, Node] = {}
+        known: dict[object, Node] = {}
+        given: dict[str, Buffer] = {}
+        names = ["c", *(f"y{i}" for i in range(1, len(self.results)))]
+        nodes = [node for node, _ in self.results]
+        for node in self._formula(nodes, names).nodes:
+            if node.op != "input" or node not in self.reads:
+                continue
+            x, dtype = self.reads[node], node.data.dtype
+            key = dtype, fact(x)
+            if key not in known:
+                name = f"x{len(known)}"
+                given[name] = x
+                known[key] = read(name, dtype)
+            places[node] = known[key]
+        formula = self._formula(substituted(nodes, places), names)
+        if len(given) + len(names) > ARRAYS_MAX or formula.size > NODES_MAX:
+            raise ShapeError(f"{len(given)} arrays and {formula.size} operations of one epilogue")
+        targets = {n: b for n, (_, b) in zip(names, self.results, strict=True)}
+        matrices = {n: _matrix(b, self.own.shape) for n, b in targets.items()}
+        if any(x is None or _step(x) != "v" for x in matrices.values()):
+            raise ShapeError("a result that is not written in rows")
+        pitches: dict[str, int | float] = {
+            f"LD{name.upper()}": x.strides[0] for name, x in {**matrices, **given}.items() if x
+        }
+        problem = self.plain.problem
+        steps = "".join(_step(x) for x in given.values())
+        first, *rest = problem.what.split(" ")
+        bind: dict[str, Operand] = {**self.plain.bind, **targets}
+        bind |= {name: _once(x) for name, x in given.items()}
+        asked = replace(
+            problem,
+            dtype=Epilogue(str(problem.dtype), formula, steps),
+            scalars=tuple({**dict(problem.scalars), **pitches}.items()),
+            what=" ".join(("+".join((first, *self.names)), *rest)),
+        )
+        return Step(asked, bind)
+
+    def _formula(self, nodes: list[Node], names: list[str]) -> Formula:
+        dtypes = (NAMES[b.dtype] for _, b in self.results)
+        return Formula(tuple(map(Output, names, dtypes, nodes)))
+
+
+def product(step: Step) -> Product | None:
+    """A product whose kernels take a formula as their epilogue; None for any other step: a batch, a
+    sum with what is there, a result of another dtype than the operands', a kernel that is asked for
+    by name.
+    """
+    problem, c = step.problem, step.bind.get("c")
+    if not concludes(problem.table) or step.kernel is not None or step.also_read:
+        return None
+    flags = int(dict(problem.scalars)["FLAGS"])
+    if problem.count > 1 or flags & (ACCUMULATE | CONTINUE | OUT_F32):
+        return None
+    values = dict(problem.values)
+    own = _matrix(c, (values["M"], values["N"])) if isinstance(c, Buffer) else None
+    if own is None or not isinstance(c, Buffer) or not isinstance(problem.dtype, str):
+        return None
+    return Product(step, own, {}, ((read(PRODUCT, problem.dtype), c),))
+
+
+def _matrix(x: Buffer, shape: tuple[int, ...]) -> Buffer | None:
+    """An array in a product's shape; None where it has no rows of such."""
+    return x.reshaped(shape) if x.size == prod(shape) else None
+
+
+def _step(x: Buffer) -> str:
+    """How numbers of a row lie: see :class:`ptxgen.spec.epilogue.Array`; empty for any other."""
+    return "v" if x.shape[1] == 1 else {0: "u", 1: "v"}.get(x.strides[1], "")
+
+
+def _once(x: Buffer) -> Buffer:
+    """A matrix without the dimensions along which all its numbers are the same."""
+    for axis in (1, 0):
+        if x.strides[axis] == 0:
+            x = x.one(axis, 0)
+    return x
+
+
+def joined(first: Product, to: Region, needed: set[Memory]) -> Product | None:
+    """A product and an elementwise step that reads what it writes as one; None where they cannot
+    be. ``needed``: what others read.
+    """
+    if (first.read | (to.read - first.written)) & (first.written | to.written):
+        return None
+    if first.written & to.written or prod(to.shape) != first.own.size:
+        return None
+    made = {b.memory: (node, b) for node, b in first.results}
+    places: dict[Node, Node] = {}
+    reads = dict(first.reads)
+    for node, x in to.reads.items():
+        if not isinstance(x, Buffer):
+            value = number(node, x)
+            if value is None:
+                return None
+            places[node] = value
+            continue
+        seen = _matrix(x, first.own.shape)
+        if seen is None or not _step(seen):
+            return None
+        if x.memory not in made:
+            own = Input(f"{len(reads)}.{node.data.name}", node.data.dtype)
+            places[node] = Node("input", (), node.type, own)
+            reads[places[node]] = seen
+            continue
+        value, target = made[x.memory]
+        as_written = _matrix(target, first.own.shape)
+        if as_written is None or fact(as_written) != fact(seen):
+            return None
+        places[node] = as_stored(value, target.dtype)
+    nodes = substituted([n for n, _ in to.results], places)
+    kept = ((n, b) for n, b in first.results if b.memory in needed)
+    results = (*kept, *zip(nodes, (b for _, b in to.results), strict=True))
+    return Product(first.plain, first.own, reads, results, (*first.names, *to.names))
+
+
+def in_epilogues(program: Program) -> Iterator[Step]:
+    """The steps of a program; products with elementwise ones that read their results, where these
+    can be one, and are predicted to take no longer so. Of elementwise steps that lead from a result
+    to another one is made before, and of those that one reads beside it.
+
+    What is made of a result may be read by a step that could have computed it, and then need not
+    have been stored. It is left to that step where it has more bytes than the product's result, as
+    a norm's squares, or that is stored all the same. So is what reads, beside a result, what need
+    not be stored: elementwise steps alone make and read it, and the product does not wait for it.
+    """
+    made: set[Memory] = set()
+    elementwise = [region(step, at) for at, step in enumerate(program.steps)]
+    pairs = list(zip(elementwise, program.steps, strict=True))
+    computed = {
+        b.memory for at, (own, s) in enumerate(pairs) if own or rows(s, at) for b in s.reads()
+    }
+    stored = {b.memory for b in program.outputs if b is not None}
+    stored |= {b.memory for own, step in pairs if own is None for b in step.reads()}
+    passing = {m for own in elementwise if own for m in own.written} - stored
+    awaits: dict[Memory, int] = {}  # the steps that lead to what is written, as bits
+    for at, step in enumerate(program.steps):
+        lead = reduce(or_, (awaits.get(b.memory, 0) for b in step.reads()), 1 << at)
+        awaits |= {b.memory: awaits.get(b.memory, 0) | lead for b in step.writes()}
+
+    def of(step: Step, at: int) -> Product | Region | None:
+        found = product(step)
+        if found is not None:
+            made.update(found.written)
+        return found or elementwise[at]
+
+    def both(
+        first: Product | Region, to: Product | Region, needed: set[Memory], repeat: bool
+    ) -> Product | Region | None:
+        if not isinstance(to, Region):
+            return None
+        if isinstance(first, Product):
+            found = joined(first, to, needed)
+            dear = needed or sum(b.nbytes for _, b in to.results) > first.own.nbytes
+            if found is None or (dear and to.written & computed):
+                return None
+            before = awaits[first.own.memory]
+            if any(awaits[m] | before != before for m in to.read & passing - made):
+                return None
+            made.update(found.written)
+            return found
+        if needed or not (first.read | to.read) & made:
+            return None
+        return fuse.joined(first, to, needed, repeat)
+
+    return merged(program, of, both, weighed=True)

@@ -128,6 +128,19 @@ def recurred(b, m, n):
     return (*found, *b.linear_recurrence_backward(dy, x, h))
 
 
+def convolved(b, m, n):
+    x, w = b.input("x", (1, m, 8, n), "bfloat16"), b.input("w", (64, 3, 3, n), "bfloat16")
+    taps = b.input("taps", (n, 3, 3, 1), "bfloat16")
+    how = {"padding": 1, "layout": "channels_last"}
+    return b.conv(x, w, **how), b.conv(x, taps, groups=n, **how)
+
+
+def walked(b, m, n):
+    q, g = b.input("q", (1, m, n // 64, 64), "bfloat16"), b.input("g", (1, m, n // 64), "float32")
+    up = b.delta_ascend(q, q, q, g, g)
+    return (b.recurrence(q, q, q, g, g), *b.delta_descend(q, q, q, q, g, g), up)
+
+
 def products(b, m, n):
     return b.linear(matrix(b, m, n), b.input("w", (n, 256), "bfloat16"))
 
@@ -135,7 +148,7 @@ def products(b, m, n):
 FAMILIES = (
     *(rows, rows_down, columns, pointwise, moved, gathered, scattered, scanned, log_scanned),
     *(selected, sampled, summed, fused_loss, experts, attended, decoded, recurred, solved),
-    products,
+    *(convolved, walked, products),
 )
 
 

@@ -20,12 +20,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from statistics import geometric_mean
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.bench.bands import quantile
-from ptxgen.bench.journal import Problem, Record
+from ptxgen.bench.journal import Record
 from ptxgen.spec import Route
 from ptxgen.tiles import TABLES
 from ptxgen.tiles.tunings import TERMS, UNKNOWN, Constants, Tuning
@@ -46,11 +47,19 @@ DESCENT = 150
 FOLDS = 5
 
 
+class Posed(Protocol):
+    """A problem, comparable with others of its kind."""
+
+    @property
+    def group(self) -> int:
+        """The same of problems that are left out of a fit together."""
+
+
 @dataclass(frozen=True)
 class Point:
     """A measured route: its kernels' terms, its time, and that of the problem's fastest route."""
 
-    problem: Problem
+    problem: Posed
     route: str
     terms: Mapping[str, tuple[float, ...]]
     us: float
@@ -208,7 +217,7 @@ class Regret:
     worst_at: str
 
     @classmethod
-    def of(cls, ratios: Mapping[Problem, float]) -> Regret:
+    def of(cls, ratios: Mapping[Any, float]) -> Regret:
         """Of the ratios of problems."""
         if not ratios:
             return cls(0, math.nan, math.nan, math.nan, "")
@@ -218,19 +227,18 @@ class Regret:
         return cls(len(values), geometric_mean(values), p90, ratios[at], str(at))
 
 
-def held_out(records: Sequence[Record], tuning: Tuning) -> dict[Problem, float]:
-    """Chosen over fastest, of each problem, by constants fitted without its K and N."""
-    known = points(records, tuning)
-    found: dict[Problem, float] = {}
+def held_out(known: Sequence[Point]) -> dict[Any, float]:
+    """Chosen over fastest, of each problem, by constants fitted without its group."""
+    found: dict[Any, float] = {}
     for left_out in range(FOLDS):
         constants = fit(p for p in known if _fold(p.problem) != left_out)
         found |= regrets((p for p in known if _fold(p.problem) == left_out), constants)
     return found
 
 
-def regrets(of: Iterable[Point], constants: Mapping[str, Constants]) -> dict[Problem, float]:
+def regrets(of: Iterable[Point], constants: Mapping[str, Constants]) -> dict[Any, float]:
     """Chosen over fastest, by problem."""
-    chosen: dict[Problem, tuple[float, float]] = {}
+    chosen: dict[Any, tuple[float, float]] = {}
     for point in of:
         predicted = sum(
             sum(c * t for c, t in zip(constants.get(name, UNKNOWN), terms, strict=True))
@@ -241,6 +249,5 @@ def regrets(of: Iterable[Point], constants: Mapping[str, Constants]) -> dict[Pro
     return {problem: ratio for problem, (_, ratio) in chosen.items()}
 
 
-def _fold(problem: Problem) -> int:
-    _, n, k = problem.product
-    return (k * 7919 + n * 104729) % FOLDS
+def _fold(problem: Posed) -> int:
+    return problem.group % FOLDS

@@ -1,19 +1,25 @@
-"""Row operations on random problems: the draw and regret. Nothing is timed."""
+"""Row operations on random problems: the draw, regret, what is learnt. Nothing is timed."""
 
 from __future__ import annotations
 
 import math
 import random
 from collections import Counter
+from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ptxgen.bench import ops, rows
+from ptxgen.bench import fit, ops, rows
 from ptxgen.bench.rows import APART, COLUMNS, DENSE, ELEMENTS, OFF, OPERATIONS, Case, Timing
 from ptxgen.errors import OptionError
 from ptxgen.runtime import get_device
+from ptxgen.spec.rowwise import facts
+from ptxgen.tiles import TABLES
+from ptxgen.tiles.tunings import FOLDER, TERMS, read
+
+TUNING = read(FOLDER / "h200_132.json")
 
 
 def timing(case: Case, ours: float, eager: float, compiled: float | None, **more: Any) -> Timing:
@@ -109,6 +115,34 @@ def test_a_regret_is_of_right_kernels_only(monkeypatch: pytest.MonkeyPatch) -> N
     found, best, regret = bench._judged(operands, [*times], torch.tensor([2.0]))
     assert (found, best, regret) == ({"chosen": 20.0, "better": 16.0}, "better", 1.25)
     assert bench.wrong == ["softmax 2x3, dense: wrong returns other bits"]
+
+
+# -- what is learnt ---------------------------------------------------------------------------
+def test_what_was_measured_can_be_learnt_from() -> None:
+    """Times that follow the model are found again, by the names that the tuning has."""
+    key, dtype = ("rows",), "sum x=bf16 > bf16"
+    table = TABLES[key]
+    routes = [r for r in table.routes if len(r.kernels) == 1 and r.main.part == "held"][:3]
+    planted = {r.main.name: (5.0 + i, *[0.9 - 0.3 * i] * 7) for i, r in enumerate(routes)}
+    on = {"gpu": TUNING.gpu, "sms": TUNING.sms, "rates": asdict(TUNING.rates)}
+    records = []
+    for number in range(1, 60):
+        case = Case("sum of rows", 7**number % 5000 + 1, 8 * (number % 16 + 1), DENSE)
+        values = {"ROWS": case.rows, "COLS": case.cols, "VECTOR": 1, **facts(dtype)}
+        env = table.space.environment({**values, "SMS": TUNING.sms})
+        us = {}
+        for route in routes:
+            ((name, terms),) = fit.route_terms(route, env, TUNING).items()
+            us[route.of(dtype).name] = sum(map(float.__mul__, planted[name], terms))
+        known = {"table": key, "dtype": dtype, "values": values, "routes": us}
+        records.append(asdict(timing(case, 1.0, 1.0, None, **known)) | on)
+    several = {**records[0], "steps": 2}
+    measured = rows.points([several, *records])
+    assert len(measured) == 3 * len(records), "of several steps it is not known which took how long"
+    constants = fit.near(measured)
+    assert constants.keys() == {r.main.name for r in routes}
+    assert all(len(c) == len(TERMS) for c in constants.values())
+    assert fit.Regret.of(fit.held_out(measured, fit.near)).mean < 1.002
 
 
 # -- what is said -----------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from ptxgen.program.operation import lowering
 from ptxgen.program.step import Step
 from ptxgen.runtime import get_device
 from ptxgen.spec import KernelSpec, Key
+from ptxgen.spec.effort import Rates
 from ptxgen.tiles import TABLES
 from ptxgen.tiles.tunings import Tuning
 from ptxgen.ui import note, table
@@ -405,9 +406,9 @@ def read(files: Iterable[Path]) -> list[Mapping[str, Any]]:
     return found
 
 
-def points(records: Iterable[Mapping[str, Any]], tuning: Tuning) -> list[Measured]:
-    """The measured routes whose times are predicted, of calls of one step; what
-    :func:`ptxgen.bench.fit.fit` learns from.
+def points(records: Iterable[Mapping[str, Any]]) -> list[Measured]:
+    """The measured routes whose times are predicted, of calls of one step: what
+    :func:`ptxgen.bench.fit.near` learns from, each by the rates of the GPU that it was measured on.
     """
     found = []
     for r in records:
@@ -417,7 +418,8 @@ def points(records: Iterable[Mapping[str, Any]], tuning: Tuning) -> list[Measure
         times = {name: us for name, us in (r["routes"] or {}).items() if name in twins}
         if r["steps"] > 1 or not times or any(route.efforts is None for route in table.routes):
             continue
-        env = table.space.environment({**r["values"], "SMS": tuning.sms})
+        tuning = Tuning(r["gpu"], r["sms"], "sm_90", "", Rates(**r["rates"]))
+        env = table.space.environment({**r["values"], "SMS": r["sms"]})
         case, best = Case(r["name"], r["rows"], r["cols"], r["lies"]), min(times.values())
         for name, us in times.items():
             route = twins[name]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +21,7 @@ from typing import Any
 from ptxgen.bench import bmm, cases, draw, int4, measure
 from ptxgen.bench.bands import ALL, NAMES, band_of
 from ptxgen.bench.cases import Case, Shape, case_of
-from ptxgen.bench.fit import FAR, Point, Regret, fit, held_out, points
+from ptxgen.bench.fit import FAR, Point, Regret, fit, held_out, near, points
 from ptxgen.bench.journal import CLOSE, Header, Journal, Problem, Record
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics import contract
@@ -331,20 +332,22 @@ def _current(kernels: Mapping[str, Constants]) -> dict[str, Constants]:
 
 def write_rows(files: Iterable[Path], output: Path | None) -> list[Report]:
     """Fits the constants of row operations to the results in ``files``, and enters them into the
-    tuning ``output`` (that of their GPU). Constants are relative to rates, so it may be another's.
+    tuning ``output`` (that of the first one's GPU). Constants are relative to a GPU's rates, so
+    results of several may be learnt from.
     """
     from ptxgen.bench import rows
 
     records = rows.read(files)
     gpu, sms = records[0]["gpu"], records[0]["sms"]
     path = output or FOLDER / f"{tuning_name(gpu, sms)}.json"
-    before, rates = read(path), Rates(**records[0]["rates"])
-    known = rows.points(records, Tuning(gpu, sms, before.arch, before.measured, rates))
-    reports = []
+    before, known = read(path), rows.points(records)
+    routes = Counter(point.problem for point in known)
+    reports, constants = [], {}
     for name in dict.fromkeys(point.table for point in known):
-        lost = held_out([point for point in known if point.table == name])
+        of = [point for point in known if point.table == name]
+        lost = {at: ratio for at, ratio in held_out(of, near).items() if routes[at] > 1}
         reports.append(Report(" ".join(name), ALL, Regret.of(lost)))
-    constants = fit(known)
+        constants |= near(of, (k.name for r in TABLES[name].routes for k in r.kernels))
     write(replace(before, kernels=_current({**before.kernels, **constants})), path)
     return reports
 

@@ -14,7 +14,7 @@ from ptxgen.numerics.dtype import FULL
 from ptxgen.numerics.rowops import TABLE
 from ptxgen.ops import OPERATIONS
 from ptxgen.oracle.rowops import compute
-from ptxgen.spec.rowwise import held, reads, way
+from ptxgen.spec.rowwise import facts, reads, way
 from ptxgen.tiles import TABLES
 
 pytestmark = pytest.mark.gpu
@@ -54,7 +54,7 @@ def test_every_kernel(name, route):
     served = 0
     for i, (m, n) in enumerate(SHAPES):
         values = {"ROWS": m, "COLS": n, "VECTOR": int(n % 8 == 0), "SMS": 132}
-        values |= {"HELD": held(variant), "READ": reads(variant), "WAY": way(variant)}
+        values |= facts(variant)
         if not ROUTES[route].requires.evaluate(TABLES["rows",].space.environment(values)):
             continue
         rng = np.random.default_rng([SEED, route, i])

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ptxgen.bench import fit, ops, rows
+from ptxgen.bench import fit, ops, rowfit, rows
 from ptxgen.bench.rows import APART, COLUMNS, DENSE, ELEMENTS, OFF, OPERATIONS, Case, Timing
 from ptxgen.errors import OptionError
 from ptxgen.runtime import get_device
@@ -137,7 +137,7 @@ def test_what_was_measured_can_be_learnt_from() -> None:
         known = {"table": key, "dtype": dtype, "values": values, "routes": us}
         records.append(asdict(timing(case, 1.0, 1.0, None, **known)) | on)
     several = {**records[0], "steps": 2}
-    measured = rows.points([several, *records])
+    measured = rowfit.points([several, *records])
     assert len(measured) == 3 * len(records), "of several steps it is not known which took how long"
     constants = fit.near(measured)
     assert constants.keys() == {r.main.name for r in routes}

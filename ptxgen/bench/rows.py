@@ -11,17 +11,14 @@ best that is right for the problem. All of them must return the same bits.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import ptxgen
 from ptxgen.bench import bands, draw, measure, results
-from ptxgen.bench.fit import Point, route_terms
 from ptxgen.bench.measure import Work, WrongBitsError
 from ptxgen.bench.regret import best_of
 from ptxgen.bench.tune import timings
@@ -31,10 +28,7 @@ from ptxgen.program.launch import architecture, named, serving
 from ptxgen.program.operation import lowering
 from ptxgen.program.step import Step
 from ptxgen.runtime import get_device
-from ptxgen.spec import KernelSpec, Key
-from ptxgen.spec.effort import Rates
-from ptxgen.tiles import TABLES
-from ptxgen.tiles.tunings import Tuning
+from ptxgen.spec import KernelSpec
 from ptxgen.ui import note, table
 
 COLUMNS = (128, 256, 512, 768, 1024, 2048, 2880, 3072, 4096, 5120, 7168, 8192, 14336)
@@ -103,7 +97,7 @@ OPERATIONS: Mapping[str, Operation] = {
 """What is drawn from, each as often; ``topk`` of more than there are columns is drawn again."""
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Case:
     """A problem: an operation, and rows that lie so."""
 
@@ -121,11 +115,6 @@ class Case:
     def nbytes(self) -> int:
         """Bytes that are read and written, each once."""
         return 2 * self.rows * self.cols * self.operation.files
-
-    @property
-    def group(self) -> int:
-        """Problems of as many columns are left out of a fit together."""
-        return self.cols
 
     def __str__(self) -> str:
         return f"{self.name} {self.rows}x{self.cols}, {self.lies}"
@@ -380,52 +369,6 @@ def same(torch: Any, a: Any, b: Any) -> bool:
 
 def _flat(pair: tuple[Any, Any]) -> tuple[Any, Any]:
     return pair[0].reshape(-1), pair[1].reshape(-1)
-
-
-# -- what is learnt ---------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Measured(Point):
-    """A measured route of a table."""
-
-    table: Key
-
-
-def read(files: Iterable[Path]) -> list[Mapping[str, Any]]:
-    """What was written of timings, with regret. Raises PtxgenError for other files."""
-    found: list[Mapping[str, Any]] = []
-    for path in files:
-        try:
-            records = json.loads(path.read_text(encoding="utf-8"))
-            found += [r for r in records if r["routes"] and r["steps"] and r["rates"]]
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            raise PtxgenError(
-                f"{path} holds no rows of `ptxgen bench ops --random --regret`: {error!r}"
-            ) from error
-    if not found:
-        raise PtxgenError("no kernel was timed but the chosen ones: --regret times all")
-    return found
-
-
-def points(records: Iterable[Mapping[str, Any]]) -> list[Measured]:
-    """The measured routes whose times are predicted, of calls of one step: what
-    :func:`ptxgen.bench.fit.near` learns from, each by the rates of the GPU that it was measured on.
-    """
-    found = []
-    for r in records:
-        key = tuple(r["table"])
-        table = TABLES[key]
-        twins = {route.of(r["dtype"]).name: route for route in table.routes}
-        times = {name: us for name, us in (r["routes"] or {}).items() if name in twins}
-        if r["steps"] > 1 or not times or any(route.efforts is None for route in table.routes):
-            continue
-        tuning = Tuning(r["gpu"], r["sms"], "sm_90", "", Rates(**r["rates"]))
-        env = table.space.environment({**r["values"], "SMS": r["sms"]})
-        case, best = Case(r["name"], r["rows"], r["cols"], r["lies"]), min(times.values())
-        for name, us in times.items():
-            route = twins[name]
-            terms = route_terms(route, env, tuning)
-            found.append(Measured(case, route.name, terms, us, best, key))
-    return found
 
 
 # -- what is said -----------------------------------------------------------------------------

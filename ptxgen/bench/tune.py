@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ptxgen.bench import bmm, cases, draw, int4, measure
+from ptxgen.bench import bmm, cases, draw, int4, measure, rowfit
 from ptxgen.bench.bands import ALL, NAMES, band_of
 from ptxgen.bench.cases import Case, Shape, case_of
 from ptxgen.bench.fit import FAR, Point, Regret, fit, held_out, near, points
@@ -335,14 +335,13 @@ def write_rows(files: Iterable[Path], output: Path | None) -> list[Report]:
     tuning ``output`` (that of the first one's GPU). Constants are relative to a GPU's rates, so
     results of several may be learnt from.
     """
-    from ptxgen.bench import rows
-
-    records = rows.read(files)
+    records = rowfit.read(files)
     gpu, sms = records[0]["gpu"], records[0]["sms"]
     path = output or FOLDER / f"{tuning_name(gpu, sms)}.json"
-    before, known = read(path), rows.points(records)
+    before, known = read(path), rowfit.points(records)
     routes = Counter(point.problem for point in known)
-    reports, constants = [], {}
+    reports: list[Report] = []
+    constants: dict[str, Constants] = {}
     for name in dict.fromkeys(point.table for point in known):
         of = [point for point in known if point.table == name]
         lost = {at: ratio for at, ratio in held_out(of, near).items() if routes[at] > 1}

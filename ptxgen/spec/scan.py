@@ -222,6 +222,7 @@ class LogScanSpec(ScanSpec):
     contract: Contract = scan.LOGSCAN
 
     family: ClassVar[str] = "logscan"
+    legible: ClassVar[bool] = False  # what is read of them is in the texts of sums
     numbers: ClassVar[int] = 2
 
     @property

@@ -20,7 +20,7 @@ from ptxgen.tiles import TABLES
 pytestmark = pytest.mark.gpu
 ROUTES = TABLES["rows",].routes
 SHAPES = [(5, 104), (9, 1000), (4, 2051), (3, 8192), (2, 20000), (2, 33001), (1, 70000)]
-SHAPES += [(140, 1043), (140, 1048), (2, 50257), (2, 50176)]
+SHAPES += [(140, 1043), (140, 1048), (2, 50257), (2, 50176), (35, 77), (9, 203), (9, 411)]
 
 
 def call(name, given, kernel=None):

@@ -40,7 +40,7 @@ from ptxgen.spec.nf4_packed import Nf4GemmSpec
 from ptxgen.spec.nf4_ptx import Nf4PtxSpec
 from ptxgen.spec.order import OrderSpec
 from ptxgen.spec.pointwise import PointwiseSpec
-from ptxgen.spec.rowwise import DOWN, RowSpec, reads, way
+from ptxgen.spec.rowwise import DOWN, RowSpec, facts
 from ptxgen.spec.select import SampleSpec, SelectSpec
 from ptxgen.spec.wgmma import WgmmaSegmentsSpec
 from ptxgen.tiles import TABLES
@@ -225,8 +225,8 @@ def row(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
         return functools.partial(interp_cases.check_down, name, shape, "normal")
     for operation, dtype in (("softmax", "bf16"), ("sum", "bf16"), ("softmax", "f32")):
         made = TABLE[operation].variant({"x": dtype}, (dtype,))
-        facts = {"WAY": way(made), "READ": reads(made), "COLS": 16}
-        values = at | facts | {variable: facts[variable] if variable in facts else at[variable]}
+        known = {**facts(made), "COLS": 16}
+        values = at | known | {variable: known.get(variable, at[variable])}
         values |= {"COLS": at["COLS"]} if variable == "COLS" else {}
         if values[variable] == at[variable] and route.requires.evaluate(
             TABLES[key].space.environment(values)

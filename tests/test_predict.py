@@ -235,7 +235,7 @@ def test_causal_attention_and_a_window_do_less() -> None:
     assert 1.8 < whole / causal < 2.0 and window < causal / 4
 
 
-@each((rows, pointwise, decoded, summed))
+@each((gathered, pointwise, decoded, summed))
 def test_explain_says_the_same(make) -> None:
     """And what it is made of."""
     (step,) = built(make, 512, 1024).steps

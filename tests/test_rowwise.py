@@ -25,7 +25,7 @@ from ptxgen.oracle.rowops import compute
 from ptxgen.oracle.rowwise import reduce
 from ptxgen.runtime.cpu import SMS, CpuDevice
 from ptxgen.spec.rowplan import Plan
-from ptxgen.spec.rowwise import READ_MAX, held, reads, way
+from ptxgen.spec.rowwise import READ_MAX, facts, held, reads, way
 from ptxgen.tiles import TABLES
 
 SOFTMAX = "softmax x=bf16 > bf16"
@@ -59,7 +59,7 @@ def fitting(name, dtype):
         width = 24 if route.main.capacity < 1024 else 1040
         width -= 0 if route.main.vector else 3
         asked = {"ROWS": 3, "COLS": width, "VECTOR": int(route.main.vector), "SMS": SMS}
-        asked |= {"HELD": held(variant), "READ": reads(variant), "WAY": way(variant)}
+        asked |= facts(variant)
         if route.requires.evaluate(table.space.environment(asked)):
             found[i] = width
     return found, variant, table

@@ -305,7 +305,7 @@ def test_planted_constants_are_found(key: tune.Key) -> None:
 
 
 def test_noise_and_hiccups_cost_little() -> None:
-    lost = fit.held_out(measured(NN, 150, noise=0.03), BARE)
+    lost = fit.held_out(fit.points(measured(NN, 150, noise=0.03), BARE))
     regret = fit.Regret.of(lost)
     assert regret.problems == 150 and regret.mean < 1.03 and regret.p90 < 1.1
     assert regret.worst_at.startswith("NN rows f32 simt M=")
@@ -314,7 +314,7 @@ def test_noise_and_hiccups_cost_little() -> None:
 def test_one_problem_can_be_learnt_from() -> None:
     """It is left out of all that its own choice is judged by."""
     records = measured(NN, 1)
-    assert [*fit.held_out(records, BARE)] == [records[0].problem]
+    assert [*fit.held_out(fit.points(records, BARE))] == [records[0].problem]
 
 
 def test_one_time_can_be_learnt_from() -> None:

@@ -16,16 +16,17 @@ where p is the chance of being chosen, if predictions were off by about SPREAD.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from statistics import geometric_mean
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.bench.bands import quantile
-from ptxgen.bench.journal import Problem, Record
+from ptxgen.bench.journal import Record
 from ptxgen.spec import Route
 from ptxgen.tiles import TABLES
 from ptxgen.tiles.tunings import TERMS, UNKNOWN, Constants, Tuning
@@ -44,13 +45,25 @@ LIKENESS = 6.0
 DESCENT = 150
 """Steps of it, at most."""
 FOLDS = 5
+HOLD = 0.01
+"""How far :func:`near` lets constants go."""
+PRIOR, LEAST = (4.0, 1.0, 1.0, 1.0, 1.0, 0.1, 0.1, 1.0), 0.05
+"""Those that it begins with, and the least that one is compared with."""
+
+
+class Posed(Protocol):
+    """A problem, comparable with others of its kind."""
+
+    @property
+    def group(self) -> int:
+        """The same of problems that are left out of a fit together."""
 
 
 @dataclass(frozen=True)
 class Point:
     """A measured route: its kernels' terms, its time, and that of the problem's fastest route."""
 
-    problem: Problem
+    problem: Posed
     route: str
     terms: Mapping[str, tuple[float, ...]]
     us: float
@@ -138,18 +151,50 @@ class _System:
         return {name: tuple(c) for name, c in zip(self.names, each, strict=True)}
 
 
+def near(of: Iterable[Point], others: Iterable[str] = ()) -> dict[str, Constants]:
+    """As :func:`alike`, of the kernels of one table, of which few results are known each.
+
+    First all share their constants, held near :data:`PRIOR`; then each has its own, held near
+    those. One that is off by as much as it should be counts as a result that is ``sqrt(HOLD)`` off.
+    ``others``: kernels of the table, of which those without results have what all share.
+    """
+    members = [*of]
+    system = _System({kernel for point in members for kernel in point.terms}, members)
+    matrix = system.matrix.toarray()
+    count, summed = len(system.names), matrix.reshape(len(members), -1, len(TERMS)).sum(axis=1)
+    shared = _solved(system, summed, *_held(np.array(PRIOR)))
+    found = system.named(_solved(system, matrix, *_held(np.tile(shared, count))))
+    return dict.fromkeys(others, tuple(shared.tolist())) | found
+
+
+def _held(wanted: Floats) -> tuple[Floats, Floats]:
+    """Equations, and their right sides, that hold constants near those that are ``wanted``."""
+    pull = math.sqrt(HOLD) / np.maximum(wanted, LEAST)
+    return np.diag(pull), pull * wanted
+
+
 def _fitted(kernels: set[str], members: Sequence[Point]) -> dict[str, Constants]:
     system = _System(kernels, members)
-    matrix, us = system.matrix.toarray(), system.us
+    return system.named(_solved(system, system.matrix.toarray()))
+
+
+def _solved(system: _System, matrix: Floats, *more: Floats) -> Floats:
+    """What ``matrix`` is multiplied by to give the system's times. ``more``: a matrix, and what is
+    wanted of it, besides.
+    """
+    us = system.us
     predicted, kept = us.copy(), np.ones(len(us), bool)
     constants: Floats = np.zeros(matrix.shape[1])
     for number in range(ROUNDS):
         weight = kept / np.sqrt(system.behind**BEHIND * predicted * us)
-        constants = _least_squares(matrix * weight[:, None], us * weight)
+        left, right = matrix * weight[:, None], us * weight
+        if more:
+            left, right = np.vstack((left, more[0])), np.concatenate((right, more[1]))
+        constants = _least_squares(left, right)
         predicted = np.maximum(matrix @ constants, 0.3 * us)
         if number == ROUNDS // 2:
             kept = system.timed(predicted)
-    return system.named(constants)
+    return constants
 
 
 def sharpened(first: Mapping[str, Constants], of: Sequence[Point]) -> dict[str, Constants]:
@@ -196,6 +241,10 @@ def _least_squares(matrix: Floats, wanted: Floats) -> Floats:
     return found
 
 
+Fit = Callable[[Iterable[Point]], dict[str, Constants]]
+"""As :func:`fit`."""
+
+
 # -- how good that is ---------------------------------------------------------------
 @dataclass(frozen=True)
 class Regret:
@@ -208,7 +257,7 @@ class Regret:
     worst_at: str
 
     @classmethod
-    def of(cls, ratios: Mapping[Problem, float]) -> Regret:
+    def of(cls, ratios: Mapping[Any, float]) -> Regret:
         """Of the ratios of problems."""
         if not ratios:
             return cls(0, math.nan, math.nan, math.nan, "")
@@ -218,19 +267,18 @@ class Regret:
         return cls(len(values), geometric_mean(values), p90, ratios[at], str(at))
 
 
-def held_out(records: Sequence[Record], tuning: Tuning) -> dict[Problem, float]:
-    """Chosen over fastest, of each problem, by constants fitted without its K and N."""
-    known = points(records, tuning)
-    found: dict[Problem, float] = {}
+def held_out(known: Sequence[Point], fit: Fit = fit) -> dict[Any, float]:
+    """Chosen over fastest, of each problem, by constants that ``fit`` found without its group."""
+    found: dict[Any, float] = {}
     for left_out in range(FOLDS):
         constants = fit(p for p in known if _fold(p.problem) != left_out)
         found |= regrets((p for p in known if _fold(p.problem) == left_out), constants)
     return found
 
 
-def regrets(of: Iterable[Point], constants: Mapping[str, Constants]) -> dict[Problem, float]:
+def regrets(of: Iterable[Point], constants: Mapping[str, Constants]) -> dict[Any, float]:
     """Chosen over fastest, by problem."""
-    chosen: dict[Problem, tuple[float, float]] = {}
+    chosen: dict[Any, tuple[float, float]] = {}
     for point in of:
         predicted = sum(
             sum(c * t for c, t in zip(constants.get(name, UNKNOWN), terms, strict=True))
@@ -241,6 +289,5 @@ def regrets(of: Iterable[Point], constants: Mapping[str, Constants]) -> dict[Pro
     return {problem: ratio for problem, (_, ratio) in chosen.items()}
 
 
-def _fold(problem: Problem) -> int:
-    _, n, k = problem.product
-    return (k * 7919 + n * 104729) % FOLDS
+def _fold(problem: Posed) -> int:
+    return problem.group % FOLDS

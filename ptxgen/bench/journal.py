@@ -36,6 +36,12 @@ class Problem(NamedTuple):
     align: tuple[int, ...]
     batch: int = 1
 
+    @property
+    def group(self) -> int:
+        """The same of problems of the same K and N."""
+        _, n, k = self.product
+        return k * 7919 + n * 104729
+
     def __str__(self) -> str:
         m, n, k = self.product
         batch = f"{self.batch} x " if self.batch > 1 else ""

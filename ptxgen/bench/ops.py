@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import ptxgen
-from ptxgen.bench import measure, pointwise, results
+from ptxgen.bench import measure, pointwise, results, rows
 from ptxgen.bench.measure import WrongBitsError
 from ptxgen.bench.opcase import BANDWIDTH, OpCase, Work
 from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.runtime import get_device
 from ptxgen.ui import emit, note, plural, table
 
 LARGE = 64 << 20
@@ -353,6 +354,10 @@ def timing_table(found: Sequence[Timing]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
     options = _parser().parse_args(argv)
+    if options.random:
+        return _random_rows(options)
+    if options.regret:
+        raise OptionError("--regret is of random problems: --random")
     selected = select(options.only.split(","), quick=options.quick)
     torch = measure.require_torch()
     measure.warm_up(torch)
@@ -374,6 +379,41 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _random_rows(options: argparse.Namespace) -> int:
+    """The command with ``--random``. 1 if a result was wrong."""
+    if options.only != "*":
+        raise OptionError("--random draws operations over rows: no --only")
+    cases = rows.cases(options.problems, options.seed)
+    torch = measure.require_torch()
+    how = {"compiled": options.compiled, "regret": options.regret, "quick": options.quick}
+    bench = rows.Bench(torch, options.seed, **how)
+    bench.prepare(cases)
+    measure.warm_up(torch)
+    found: list[rows.Timing] = []
+    try:
+        for timing in bench.timings(cases):
+            found.append(timing)
+    finally:
+        if found:
+            surroundings = measure.environment(torch, measure.limits(torch), options.seed)
+            if options.json:
+                rates = get_device("cuda").rates
+                assert rates is not None, "a GPU's driver states them"
+                known = {**asdict(surroundings), "rates": asdict(rates)}
+                results.write_records(options.json, ({**asdict(t), **known} for t in found))
+            emit(results.heading(surroundings))
+            emit(f"\nthe faster of PyTorch's / ours, {plural(len(found), 'problem')}")
+            emit(rows.ratio_table(found))
+            emit("\nthe worst of them")
+            emit(rows.worst_table(found))
+            if options.regret:
+                emit("\nchosen kernel's time / the best one's")
+                emit(rows.regret_table(found))
+    for line in bench.wrong:
+        emit(f"WRONG {line}")
+    return 1 if bench.wrong else 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ptxgen bench ops",
@@ -382,6 +422,26 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--only", metavar="LIST", default="*", help="names, or patterns, with commas (all)"
+    )
+    parser.add_argument(
+        "--random",
+        action="store_true",
+        help="instead of named cases, row operations that --seed draws (ptxgen/bench/rows.py)",
+    )
+    parser.add_argument(
+        "--problems", type=int, default=120, metavar="COUNT", help="of --random (%(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of --random (%(default)s)")
+    parser.add_argument(
+        "--regret",
+        action="store_true",
+        help="with --random: time every kernel that serves a problem too",
+    )
+    parser.add_argument(
+        "--no-compile",
+        dest="compiled",
+        action="store_false",
+        help="with --random: leave torch.compile out, which takes seconds a problem",
     )
     parser.add_argument("--quick", action="store_true", help="fewer cases and repetitions")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the times here")

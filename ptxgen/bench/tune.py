@@ -11,16 +11,17 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ptxgen.bench import bmm, cases, draw, int4, measure
+from ptxgen.bench import bmm, cases, draw, int4, measure, rowfit
 from ptxgen.bench.bands import ALL, NAMES, band_of
 from ptxgen.bench.cases import Case, Shape, case_of
-from ptxgen.bench.fit import FAR, Point, Regret, fit, held_out, points
+from ptxgen.bench.fit import FAR, Point, Regret, fit, held_out, near, points
 from ptxgen.bench.journal import CLOSE, Header, Journal, Problem, Record
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics import contract
@@ -226,7 +227,7 @@ class GpuMeter:
                 wrong[name] = f"{int((out != expected).sum())} outputs have other bits"
                 continue
             work[name] = run
-        return self._times(work), wrong
+        return timings(self._timer, work), wrong
 
     def _product(self, case: Tuned) -> tuple[Any, Callable[[str], measure.Work]]:
         """Memory for the result, and what makes the call that forces a kernel."""
@@ -249,22 +250,23 @@ class GpuMeter:
         self._operands = key, kept
         return out, partial(measure.ours, case, kept, out)
 
-    def _times(self, work: Mapping[str, measure.Work]) -> dict[str, float]:
-        """All a few times, the better ones often, in turns."""
-        times: dict[str, float] = {}
-        alive = list(work)
-        for most, within in STAGES:
-            if not alive:
-                break
-            best = min(times.values(), default=0.0)
-            count = measure.repetitions(best, BUDGET_MS, min(3, most), most)
-            warm = 1 if times else 0  # the first time, each has just run
-            taken = self._timer([work[n] for n in alive], [count] * len(alive), warmup=warm)
-            times |= {n: sample.median for n, sample in zip(alive, taken, strict=True)}
-            best = min(times[n] for n in alive)
-            if most > 1 or best >= SHORT_US:
-                alive = [n for n in alive if times[n] <= within * best]
-        return times
+
+def timings(timer: measure.Timer, work: Mapping[str, measure.Work]) -> dict[str, float]:
+    """The µs of each, which has just run: all a few times, the better ones often, in turns."""
+    times: dict[str, float] = {}
+    alive = list(work)
+    for most, within in STAGES:
+        if not alive:
+            break
+        best = min(times.values(), default=0.0)
+        count = measure.repetitions(best, BUDGET_MS, min(3, most), most)
+        warm = 1 if times else 0
+        taken = timer([work[n] for n in alive], [count] * len(alive), warmup=warm)
+        times |= {n: sample.median for n, sample in zip(alive, taken, strict=True)}
+        best = min(times[n] for n in alive)
+        if most > 1 or best >= SHORT_US:
+            alive = [n for n in alive if times[n] <= within * best]
+    return times
 
 
 # -- the tuning --------------------------------------------------------------------------
@@ -291,11 +293,12 @@ def learn(
         if not records:
             note(f"{name}: not measured, left as it is")
             continue
-        lost = held_out(records, tuning)
+        measured = points(records, tuning)
+        lost = held_out(measured)
         for band in (*NAMES, "batches", ALL):
             inside = {at: ratio for at, ratio in lost.items() if band in (_band(at), ALL)}
             reports.append(Report(name, band, Regret.of(inside)))
-        known += points(records, tuning)
+        known += measured
     return fit(known), reports  # together: tables share kernels
 
 
@@ -315,11 +318,36 @@ def write_tuning(
     before = read(path) if path.exists() else None
     rates = rates or (before.rates if before else TYPICAL[h.arch])
     constants, reports = learn(journal, keys, rates)
-    kept = {**before.kernels, **constants} if before else constants
-    firsts = {kernel.name for t in TABLES.values() for r in t.routes for kernel in r.kernels}
-    kernels = {name: c for name, c in kept.items() if name in firsts}
+    kernels = _current({**before.kernels, **constants} if before else constants)
     families = before.families if before else {}
     write(Tuning(h.gpu, h.sms, h.arch, str(h), rates, kernels, families), path)
+    return reports
+
+
+def _current(kernels: Mapping[str, Constants]) -> dict[str, Constants]:
+    """The constants of kernels that some table still has."""
+    firsts = {kernel.name for t in TABLES.values() for r in t.routes for kernel in r.kernels}
+    return {name: c for name, c in kernels.items() if name in firsts}
+
+
+def write_rows(files: Iterable[Path], output: Path | None) -> list[Report]:
+    """Fits the constants of row operations to the results in ``files``, and enters them into the
+    tuning ``output`` (that of the first one's GPU). Constants are relative to a GPU's rates, so
+    results of several may be learnt from.
+    """
+    records = rowfit.read(files)
+    gpu, sms = records[0]["gpu"], records[0]["sms"]
+    path = output or FOLDER / f"{tuning_name(gpu, sms)}.json"
+    before, known = read(path), rowfit.points(records)
+    routes = Counter(point.problem for point in known)
+    reports: list[Report] = []
+    constants: dict[str, Constants] = {}
+    for name in dict.fromkeys(point.table for point in known):
+        of = [point for point in known if point.table == name]
+        lost = {at: ratio for at, ratio in held_out(of, near).items() if routes[at] > 1}
+        reports.append(Report(" ".join(name), ALL, Regret.of(lost)))
+        constants |= near(of, (k.name for r in TABLES[name].routes for k in r.kernels))
+    write(replace(before, kernels=_current({**before.kernels, **constants})), path)
     return reports
 
 
@@ -347,6 +375,10 @@ def report_table(reports: Iterable[Report]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command. 1 if a kernel returned wrong bits, else 0."""
     options = _parser().parse_args(argv)
+    if options.rows:
+        emit("time of the chosen kernel / of the fastest, where columns were not learnt")
+        emit(report_table(write_rows(options.rows, options.output)))
+        return 0
     if options.learn:
         journal = Journal.merged(options.learn)
         left = 0
@@ -489,6 +521,13 @@ def _parser() -> argparse.ArgumentParser:
         nargs="+",
         metavar="FILE",
         help="measure nothing, learn from these journals of one GPU (needs none)",
+    )
+    parser.add_argument(
+        "--rows",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="measure nothing, learn from these of `ptxgen bench ops --random --regret --json`",
     )
     parser.add_argument(
         "--output", type=Path, metavar="FILE", help="the tuning (tiles/tunings/<gpu>_<sms>.json)"

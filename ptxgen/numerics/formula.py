@@ -504,6 +504,11 @@ class Formula:
         return _size(self.nodes)
 
     @cached_property
+    def work(self) -> int:
+        """Those of an element of a row: what the row has, once, is left out."""
+        return _size(n for n in self.nodes if n.op == "reduce" or n.level not in ("all", "row"))
+
+    @cached_property
     def inputs(self) -> tuple[Input, ...]:
         """What is read, in the order of first need."""
         return tuple(n.data for n in self.nodes if n.op == "input")

@@ -22,7 +22,7 @@ from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.operation import Op
 from ptxgen.program.parameters import ARRAY, Parameter, outward
 from ptxgen.spec import Problem
-from ptxgen.spec.columns import item, state, variant
+from ptxgen.spec.columns import item, read, state, variant
 
 TABLE = ("columns",)
 
@@ -57,6 +57,7 @@ def problem(
         ("ITEM", wide),
         ("ALIGN", min(unit * wide, ALIGN_MAX)),
         ("STATE", state(formula)),
+        ("READ", read(formula)),
     )
     what = f"{label} [{outer}, {n}, {inner}]"
     return Problem(TABLE, variant(label, formula), values, tuple(scalars), what)

@@ -26,7 +26,7 @@ from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, Op
 from ptxgen.program.parameters import ARRAY, OPTION, OPTIONAL, Parameter, outward
 from ptxgen.spec import Problem
-from ptxgen.spec.rowwise import DOWN_COLS, DOWN_MAX, held, reads, way
+from ptxgen.spec.rowwise import DOWN_COLS, DOWN_MAX, facts, reads
 from ptxgen.tiles.rowwise import DOWN, KEY
 
 
@@ -211,16 +211,15 @@ def problem(
     what = f"{title} M={count} N={width}"
     # kernels of one column serve rows of none
     sizes = ("ROWS", count), ("COLS", max(width, 1)), ("VECTOR", int(vector))
-    read = ("READ", reads(variant))
     if row.down:
         if width > DOWN_COLS or -(-count // LEAF) * LANES * width > DOWN_MAX:
             raise ShapeError(
                 f"{what}: takes rows of at most {DOWN_COLS} elements, and 2^29 of them in all: "
                 "partial sums are kept"
             )
-        down = ("ROWS", max(count, 1)), *sizes[1:], read
+        down = ("ROWS", max(count, 1)), *sizes[1:], ("READ", reads(variant))
         return Problem(DOWN, variant, down, (*scalars, ("ROWS", count)), what)
-    values = (*sizes, ("HELD", held(variant)), read, ("WAY", way(variant)))
+    values = (*sizes, *facts(variant).items())
     return Problem(KEY, variant, values, tuple(scalars), what)
 
 

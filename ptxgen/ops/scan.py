@@ -44,8 +44,8 @@ def _scanned(
     flags = (EXCLUSIVE if exclusive else 0) | (REVERSE if reverse else 0)
     scalars = (("LDX", row_step("x", x)), ("FLAGS", flags))
     dense("out", y, 0)
-    values, what = (("ROWS", count), ("COLS", width)), f"{of.name} M={count} N={width}"
-    dtype = NAMES[x.dtype]
+    values = ("ROWS", count), ("COLS", width), ("ITEM", x.itemsize)
+    what, dtype = f"{of.name} M={count} N={width}", NAMES[x.dtype]
     b.launch(lambda: Problem((table,), dtype, values, scalars, what), {"x": x, "y": y}, kernel)
     return y
 

@@ -12,6 +12,7 @@ owns a few columns and adds the lanes of a leaf one after the other.
 ``ALIGN``          largest power of two, up to 16, of bytes of such elements, that divides columns,
                    pitches and addresses
 ``STATE``          bytes of a column's sums
+``READ``           bytes of an element, of all inputs
 ``SMS``            streaming multiprocessors of the device
 =================  ==============================================================
 
@@ -29,7 +30,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from ptxgen.errors import SpecError
-from ptxgen.expr import TRUE, Expr, all_of, ceil_div, var
+from ptxgen.expr import TRUE, Expr, all_of, ceil_div, minimum, var
 from ptxgen.numerics import rowwise
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.dtype import ITEMSIZE
@@ -46,10 +47,12 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
+from ptxgen.spec.effort import NOTHING, Effort, Phase
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
 
 OUTER, N, INNER, LEAVES = var("OUTER"), var("N"), var("INNER"), var("LEAVES")
 ITEM, ALIGN, STATE, SMS = var("ITEM"), var("ALIGN"), var("STATE"), var("SMS")
+READ = var("READ")
 
 STATE_MAX = 64
 SPACE = Space(
@@ -61,12 +64,15 @@ SPACE = Space(
         ("ITEM", OneOf((1, 2, 4, 8))),
         ("ALIGN", ALIGNMENT),
         ("STATE", Between(4, STATE_MAX)),
+        ("READ", SIZE),
         ("SMS", Between(1, SMS_MAX)),
     ),
     derived=(("LEAVES", ceil_div(N, rowwise.LEAF)),),
     within=OUTER * ceil_div(INNER, WARP) <= GRID_MAX,
 )
-PARTS = ("whole", "leaves", "join")
+PARTS = ("whole", "cluster", "leaves", "join")
+SHARED_MAX = 48 << 10
+"""Bytes of shared memory that a kernel has without asking."""
 
 FORMULAS: dict[str, Formula] = {}
 """What kernels reduce, by their dtype: here a formula with its dtypes, by a name."""
@@ -105,13 +111,19 @@ def item(formula: Formula) -> int:
     return max(ITEMSIZE[i.dtype] for i in formula.inputs if i.kind == "element")
 
 
+def read(formula: Formula) -> int:
+    """Bytes of an element, of all inputs that have a number for each."""
+    return sum(ITEMSIZE[i.dtype] for i in formula.inputs if i.kind == "element")
+
+
 @dataclass(frozen=True)
 class ColumnsSpec(KernelSpec):
     """A kernel that reduces columns, in CTAs of ``warps`` warps.
 
-    ``part``: "whole" (a leaf after the other, then the result), "leaves" (a CTA leaves one leaf's
-    sums in memory) or "join" (a thread joins those of a column). ``share``: warps that share a
-    leaf's lanes; ``width``: bytes of the widest input that a thread reads at a time, whose elements
+    ``part``: "whole" (a leaf after the other, then the result), "cluster" (each of ``ctas`` CTAs
+    has a leaf, and tells the first one its sums), "leaves" (a CTA leaves one leaf's sums in memory)
+    or "join" (a thread joins those of a column). ``share``: warps that share a leaf's lanes;
+    ``width``: bytes of the widest input that a thread reads at a time, whose elements
     are its columns; 0: one element.
     """
 
@@ -119,6 +131,7 @@ class ColumnsSpec(KernelSpec):
     width: int = 0
     share: int = 1
     warps: int = 8
+    ctas: int = 1
     dtype: str = "sum"
     min_arch: str = "sm_80"
     contract: Contract = rowwise.ROWS
@@ -133,6 +146,7 @@ class ColumnsSpec(KernelSpec):
         "width": "bytes of the widest input that a thread reads at a time; 0: an element",
         "share": "warps that share a leaf",
         "warps": "warps of a CTA",
+        "ctas": "CTAs of a cluster, which has columns",
     }
 
     def __post_init__(self) -> None:
@@ -142,6 +156,9 @@ class ColumnsSpec(KernelSpec):
         check(self.warps % self.share == 0, name, "warps, shares", self.warps, self.share)
         check(WARP % self.share == 0, name, "lanes, shares", WARP, self.share)
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
+        check((self.part == "cluster") == (self.ctas > 1), name, "CTAs", self.ctas, self.part)
+        alone = self.ctas == 1 or self.warps == self.share
+        check(alone, name, "warps of a cluster's CTAs, shares", self.warps, self.share)
 
     @property
     def label(self) -> str:
@@ -167,6 +184,14 @@ class ColumnsSpec(KernelSpec):
     def columns(self) -> int:
         """Columns of a thread."""
         return max(self.width // item(self.formula), 1)
+
+    @property
+    def ahead(self) -> int:
+        """Groups of rows that a thread reads at once: as many as registers are likely to hold."""
+        held = self.columns * len(reductions(self.formula)) * len(self.elements)
+        if self.share == WARP:  # there are fewer for each
+            return 4 if held <= 2 else 1
+        return 2 if held <= 8 else 1
 
     @property
     def elements(self) -> list[Any]:
@@ -243,7 +268,9 @@ class ColumnsSpec(KernelSpec):
 
     @property
     def scratch(self) -> Mapping[str, Expr]:
-        return {} if self.part == "whole" else {"partial": OUTER * INNER * LEAVES * STATE}
+        return (
+            {} if self.part in ("whole", "cluster") else {"partial": OUTER * INNER * LEAVES * STATE}
+        )
 
     @property
     def tiles(self) -> Expr:
@@ -255,15 +282,39 @@ class ColumnsSpec(KernelSpec):
     def grid(self) -> Expr:
         if self.part == "join":
             return ceil_div(OUTER * INNER, WARP)
-        return OUTER * self.tiles * (LEAVES if self.part == "leaves" else 1)
+        return OUTER * self.tiles * (LEAVES if self.part == "leaves" else self.ctas)
+
+    @property
+    def effort(self) -> Effort:
+        slots = max(self.resident, 1024 // self.threads)
+        if self.part == "join":
+            step = Phase("fma", ceil_div(LEAVES, 8), NOTHING)
+            loads = OUTER * INNER * LEAVES * STATE
+            return Effort(slots, self.grid, (step,), loads, loads, NOTHING)
+        lanes = minimum(rowwise.LANES // self.share, ceil_div(N, rowwise.GROUP))
+        groups = rowwise.LEAF // (rowwise.LANES * rowwise.GROUP * self.ahead)
+        passes = lanes * minimum(groups, ceil_div(N, rowwise.LEAF // groups))
+        rows, stores = minimum(N, rowwise.LEAF), self.scratch.get("partial", OUTER * INNER * 4)
+        if self.part == "whole":
+            passes, rows = passes * LEAVES, N
+        tile = ceil_div(WARP * (self.warps // self.share) * max(self.width, 1), ITEM)
+        loads = OUTER * N * INNER * READ
+        return Effort(slots, self.grid, (Phase("fma", passes, rows * tile),), loads, loads, stores)
 
     @property
     def requires(self) -> Expr:
         found = [self.grid <= GRID_MAX]
-        if self.part != "whole":
+        if self.part in ("leaves", "join"):
             found += [LEAVES >= 1, self.scratch["partial"] <= WORKSPACE_MAX]
+        if self.part == "cluster":
+            found += [LEAVES >= 1, LEAVES <= self.ctas]
         if self.width and self.part != "join":
             found += [ALIGN >= self.width, ITEM <= self.width]
+        if self.share > 1:
+            sums = WARP * (self.warps + (self.ctas if self.ctas > 1 else 0))
+            found.append(
+                STATE * (sums * max(self.width, 1)) <= (ITEM if self.width else 1) * SHARED_MAX
+            )
         return all_of(found) if found else TRUE
 
     @property

@@ -7,6 +7,9 @@
 ``HELD``           bytes of an element that a kernel which holds rows keeps
 ``READ``           bytes of an element that are read, of all arrays; 64 if some are of a byte,
                    or results do not fit where arrays were
+``MOVED``          bytes of an element that are read and written, of all arrays and results
+``WORK``           operations of an element
+``PASSES``         stages, that which writes results among them
 ``WAY``            1 if there is one stage, and no result for elements; 0 if there
                    are more than two, or more reductions than are handed on
 ``LEAVES``         ceil(COLS / LEAF), of the contract; ``BRANCHES`` likewise
@@ -28,7 +31,7 @@ from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
-from ptxgen.expr import TRUE, Expr, all_of, ceil_div, minimum, var
+from ptxgen.expr import TRUE, Expr, all_of, ceil_div, const, minimum, var
 from ptxgen.numerics import rowops, rowwise
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.rowwise import BRANCH, GROUP, LANES, LEAF
@@ -45,13 +48,14 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
-from ptxgen.spec.effort import Workload
+from ptxgen.spec.effort import NOTHING, Effort, Phase, Workload
 from ptxgen.spec.rowplan import HOLDS, Plan, Stage, plan
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 
 ROWS, COLS, VECTOR, HELD = var("ROWS"), var("COLS"), var("VECTOR"), var("HELD")
 BRANCHES, READ = var("BRANCHES"), var("READ")
 LEAVES, SMS, WAY = var("LEAVES"), var("SMS"), var("WAY")
+MOVED, WORK, PASSES = var("MOVED"), var("WORK"), var("PASSES")
 LANE_SUMS = var("LANE_SUMS")
 DOWNS = 2
 """Sums down rows, at most, of 8 bytes each."""
@@ -69,6 +73,9 @@ SPACE = Space(
         ("HELD", OneOf(HOLDS)),
         ("READ", Between(1, READ_MAX)),
         ("WAY", OneOf((0, 1, 2))),
+        ("MOVED", SIZE),
+        ("WORK", SIZE),
+        ("PASSES", SIZE),
         ("SMS", Between(1, SMS_MAX)),
     ),
     derived=(("LEAVES", ceil_div(COLS, LEAF)), ("BRANCHES", ceil_div(COLS, LEAF * BRANCH))),
@@ -119,6 +126,23 @@ def reads(variant: str) -> int:
     fits = len(made) <= len(sizes) and all(o <= i for i, o in zip(sizes, made, strict=False))
     fits = fits and min(sizes) > 1  # a lane's eight neighbours are whole words of 16 bytes
     return sum(sizes) if fits else READ_MAX
+
+
+@cache
+def facts(variant: str) -> Mapping[str, int]:
+    """The variables of a problem that follow from its variant."""
+    found = plan(variant, False)
+    moved = sum(x.nbytes for x in (*found.elements, *found.element_outputs))
+    return MappingProxyType(
+        {
+            "HELD": held(variant),
+            "READ": reads(variant),
+            "WAY": way(variant),
+            "MOVED": max(moved, 1),
+            "WORK": max(rowops.formula(variant).work, 1),
+            "PASSES": len(found.all_stages),
+        }
+    )
 
 
 SPLIT = ("branches", "combine", "finish")
@@ -340,16 +364,49 @@ class RowSpec(KernelSpec):
             return ceil_div(ROWS, self.rows)
         return ROWS if self.ctas == 1 else ROWS * self.ctas
 
+    @property
+    def room(self) -> int:
+        """HELD, at most: of what more registers had to spill nobody would gain."""
+        elements = self.leaves * self.pieces * GROUP  # of a lane
+        if self.part == "staged":
+            return 4
+        return min(512 // elements, 16) if self.warps == 1 else 256 // elements
+
+    @property
+    def effort(self) -> Effort | None:
+        if self.part in DOWN:
+            return None
+        registers = 32 + self.leaves * self.pieces * GROUP  # of a thread, about
+        fitting = min(65536 // (self.threads * registers), 2048 // self.threads, 32)
+        slots = self.per_sm if self.persistent else max(fitting, self.per_sm)
+        if self.part == "combine":
+            step = Phase("fma", ceil_div(BRANCHES, BRANCH), NOTHING)
+            return Effort(slots, self.grid, (step,), NOTHING, NOTHING, NOTHING)
+        moved, steps = ROWS * COLS * MOVED, const(1)
+        share = ceil_div(COLS, self.ctas) if self.ctas > 1 else COLS
+        if self.part in ("branches", "finish"):
+            share = minimum(COLS, BRANCH * LEAF)
+        if self.part == "streamed":  # what was read is read again
+            moved, steps = moved * PASSES, BRANCHES * PASSES * (self.leaves * self.pieces)
+        if self.rows > 1:
+            share = share * self.rows
+        ctas = ROWS if self.persistent else self.grid
+        return Effort(slots, ctas, (Phase("fma", steps, share * WORK),), moved, moved, NOTHING)
+
     def workload(self, dtype: Hashable) -> Workload:
-        return Workload(ROWS * COLS * rowops.formula(str(dtype)).size)
+        return Workload(ROWS * COLS * rowops.formula(str(dtype)).work)
 
     @property
     def requires(self) -> Expr:
         found = []
         if self.vector and self.part not in ("combine", "lanes"):
-            found.append(VECTOR.eq(1))
+            found.append(VECTOR >= 1)
+        if not self.vector and self.part not in ("staged", "lane"):
+            found.append(VECTOR <= 0)  # the twin by 16 bytes is right for the others, and faster
         if self.part in ("held", "cluster", "staged", "lane"):
             found.append(COLS <= self.capacity)
+        if self.part in ("held", "cluster", "staged"):
+            found.append(HELD <= self.room)
         if self.part in ("staged", "lane"):
             found.append(READ <= self.read)
         if self.part in DOWN:

@@ -2,6 +2,7 @@
 
 =================  ==============================================================
 ``ROWS, COLS``     rows, and elements of each; 1 .. 2^31 - 1
+``ITEM``           bytes of an element
 ``SMS``            streaming multiprocessors of the device
 =================  ==============================================================
 
@@ -33,10 +34,19 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
-from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
+from ptxgen.spec.effort import NOTHING, Effort, Phase
+from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 
-ROWS, COLS, SMS = var("ROWS"), var("COLS"), var("SMS")
-SPACE = Space("scan", (("ROWS", SIZE), ("COLS", SIZE), ("SMS", Between(1, SMS_MAX))))
+ROWS, COLS, ITEM, SMS = var("ROWS"), var("COLS"), var("ITEM"), var("SMS")
+SPACE = Space(
+    "scan",
+    (
+        ("ROWS", SIZE),
+        ("COLS", SIZE),
+        ("ITEM", OneOf((2, 4, 8))),
+        ("SMS", Between(1, SMS_MAX)),
+    ),
+)
 LOG_SPACE = replace(SPACE, name="logscan")
 EXCLUSIVE, REVERSE = 1, 2
 """Flags."""
@@ -50,7 +60,7 @@ CTAS = 1 << 20
 @dataclass(frozen=True)
 class ScanSpec(KernelSpec):
     """Prefix sums, in CTAs of ``warps`` warps of which ``share`` have a row, ``turns`` chunks each
-    at a time.
+    at a time; or ``lanes`` of a warp have one, if it is part of a chunk.
 
     ``part``: "whole" (of rows), or a launch of three, in which CTAs share a row: "totals" (of each
     chunk, which are left in memory), "carry" (a warp makes of these what comes before each chunk)
@@ -61,6 +71,7 @@ class ScanSpec(KernelSpec):
     warps: int = 8
     turns: int = 4
     part: str = "whole"
+    lanes: int = WARP
     dtype: str = "bf16"
     min_arch: str = "sm_80"
     contract: Contract = scan.SCAN
@@ -78,6 +89,7 @@ class ScanSpec(KernelSpec):
         "warps": "warps of a CTA",
         "turns": "chunks that a warp has at a time",
         "part": "what of a row it does",
+        "lanes": "of a warp, that have a row",
     }
 
     def __post_init__(self) -> None:
@@ -86,12 +98,15 @@ class ScanSpec(KernelSpec):
         check(self.part in PARTS, name, "part", self.part, PARTS)
         shares = (1, self.warps) if self.part == "whole" else (self.warps,)
         check(self.share in shares, name, "warps of a row", self.share, shares)
+        alone = self.share == self.turns == 1 and self.part == "whole"
+        check(alone or self.lanes == WARP, name, "lanes of a row", self.lanes, WARP)
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
 
     @property
     def label(self) -> str:
         part = "" if self.part == "whole" else f"{self.part}_"
-        return f"{part}{self.dtype}_{self.share}x{self.turns}"
+        share = self.share if self.lanes == WARP else f"{self.lanes}of{WARP}"
+        return f"{part}{self.dtype}_{share}x{self.turns}"
 
     @property
     def threads(self) -> int:
@@ -143,17 +158,37 @@ class ScanSpec(KernelSpec):
         return {} if self.part == "whole" else {"sums": ROWS * ceil_div(COLS, scan.CHUNK) * size}
 
     @property
+    def rows(self) -> int:
+        """Of a CTA, at a time."""
+        return self.threads // (self.share * self.lanes)
+
+    @property
     def grid(self) -> Expr:
         if self.part == "whole":
-            return minimum(ceil_div(ROWS, self.warps // self.share), const(CTAS))
+            return minimum(ceil_div(ROWS, self.rows), const(CTAS))
         if self.part == "carry":
             return ROWS
         return ROWS * ceil_div(COLS, scan.CHUNK * self.warps * self.turns)
 
     @property
+    def effort(self) -> Effort | None:
+        moved, chunks = ROWS * COLS * ITEM, ceil_div(COLS, scan.CHUNK)
+        if self.part == "carry":
+            return Effort(
+                32, ROWS, (Phase("fma", ceil_div(chunks, WARP), NOTHING),), *[NOTHING] * 3
+            )
+        tile = self.share * self.turns
+        turns = ceil_div(chunks, tile) if self.part == "whole" else const(1)
+        ctas = ceil_div(ROWS, self.rows) if self.part == "whole" else self.grid
+        step = Phase("fma", turns, turns * (tile * scan.CHUNK * self.rows))
+        stores = moved if self.part != "totals" else NOTHING
+        return Effort(self.resident, ctas, (step,), moved, moved, stores)
+
+    @property
     def requires(self) -> Expr:
         if self.part == "whole":
-            return ROWS >= 1
+            short = self.lanes < WARP
+            return COLS <= self.lanes * scan.GROUP if short else ROWS >= 1
         return all_of((self.grid <= GRID_MAX, self.scratch["sums"] <= WORKSPACE_MAX))
 
     @property
@@ -166,7 +201,7 @@ class ScanSpec(KernelSpec):
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        step = self.grid * (self.warps // self.share) if self.part == "whole" else const(0)
+        step = self.grid * self.rows if self.part == "whole" else const(0)
         found = (
             ("r + gridDim.x", ROWS + step),
             ("begin + TILE", COLS + 2 * scan.CHUNK * self.warps * self.turns),
@@ -187,6 +222,7 @@ class LogScanSpec(ScanSpec):
     contract: Contract = scan.LOGSCAN
 
     family: ClassVar[str] = "logscan"
+    legible: ClassVar[bool] = False  # what is read of them is in the texts of sums
     numbers: ClassVar[int] = 2
 
     @property
@@ -197,6 +233,10 @@ class LogScanSpec(ScanSpec):
     def context(self) -> Mapping[str, Any]:
         found = {"formula": scan.formula(self.computed), "functions": cuda.functions}
         return MappingProxyType({**super().context, **found, "W": cuda.CTYPES[self.computed]})
+
+    @property
+    def effort(self) -> None:
+        """Routes are taken in order."""
 
     @property
     def resident(self) -> int:

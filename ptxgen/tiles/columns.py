@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ptxgen.expr import TRUE, ceil_div
 from ptxgen.spec import Key, Route, RouteTable
-from ptxgen.spec.columns import INNER, ITEM, LEAVES, OUTER, SMS, SPACE, ColumnsSpec, N, variant
+from ptxgen.spec.columns import SPACE, ColumnsSpec, variant
 
 
 def _columns() -> RouteTable:
@@ -18,37 +17,36 @@ def _columns() -> RouteTable:
     )
     variants = tuple(variant(n, REDUCTIONS[n].formula(dtypes, out)) for n, dtypes, out in listed)
 
-    def split(width: int, share: int) -> tuple[ColumnsSpec, ...]:
-        leaves = ColumnsSpec("leaves", width, share, share, dtype=variants[0])
-        return leaves, ColumnsSpec("join", dtype=variants[0])
+    def leaves(width: int, share: int) -> tuple[ColumnsSpec, ...]:
+        kernel = ColumnsSpec("leaves", width, share, share, dtype=variants[0])
+        return kernel, ColumnsSpec("join", dtype=variants[0])
 
     def whole(width: int, share: int, warps: int = 8) -> tuple[ColumnsSpec, ...]:
         return (ColumnsSpec("whole", width, share, warps, dtype=variants[0]),)
 
-    wide = OUTER * ceil_div(INNER * ITEM, 512)
-    halves = OUTER * ceil_div(INNER * ITEM, 256)
-    narrow = OUTER * ceil_div(INNER, 32)
-    several = LEAVES >= 2
+    cluster = ColumnsSpec("cluster", 4, 32, 32, 8, variants[0], "sm_90")
     return RouteTable(
         SPACE,
         (
-            Route(
-                split(8, 8),
-                several & (wide < SMS * 2) & (halves * LEAVES >= SMS) & (INNER * ITEM >= 256),
-                "long columns",
-            ),
-            Route(split(4, 16), several & (wide < SMS * 2), "few long columns"),
-            Route(split(0, 8), several & (narrow < SMS * 2), "few long columns at odd addresses"),
-            Route(whole(8, 1), (wide >= SMS * 16) | (N <= 64), "a warp has whole columns"),
-            Route(whole(16, 8), wide >= SMS, "warps share columns"),
-            Route(whole(4, 16, 16), TRUE, "few short columns: a warp has two lanes"),
-            Route(whole(0, 1), (narrow >= SMS * 16) | (N <= 64), "columns at odd addresses"),
-            Route(whole(0, 8), TRUE, "columns at odd addresses, warps share them"),
+            Route(leaves(8, 8), reason="long columns: a CTA has a leaf"),
+            Route(leaves(4, 16), reason="few long columns"),
+            Route(leaves(4, 32), reason="few long columns: a warp has a lane"),
+            Route((cluster,), reason="some thousand rows: the CTAs of a cluster have a leaf each"),
+            Route(whole(8, 1), reason="a warp has whole columns"),
+            Route(whole(16, 8), reason="warps share columns"),
+            Route(whole(4, 16, 16), reason="few short columns: a warp has two lanes"),
+            Route(whole(4, 32, 32), reason="few short columns: a warp has a lane"),
+            Route(leaves(0, 8), reason="long columns at odd addresses"),
+            Route(leaves(0, 32), reason="few long columns at odd addresses: a warp has a lane"),
+            Route(whole(0, 1), reason="columns at odd addresses"),
+            Route(whole(0, 8), reason="columns at odd addresses, warps share them"),
+            Route(whole(0, 16, 16), reason="short columns, one by one: a warp has two lanes"),
+            Route(whole(0, 32, 32), reason="short columns, one by one: a warp has a lane"),
         ),
         variants,
         opened=True,
         pinned=_pinned,
-    )  # fmt: skip
+    )
 
 
 def _pinned() -> Iterator[ColumnsSpec]:

@@ -1,8 +1,8 @@
 """The table of operations over rows: one for all of them, whatever they compute.
 
-Routes are taken in order. A row is held in registers where those have room, by as few warps as give
-each a leaf; the longest that fit are those of a cluster's CTAs together. What is left is read anew
-for every stage.
+A row is held in registers where those have room; the longest that fit are those of a cluster's CTAs
+together. What is left is read anew for every stage. Of what is right for a problem, predicted times
+choose; kernels that no random problem chose are not here.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from ptxgen.expr import TRUE, Expr
+from ptxgen.expr import TRUE
 from ptxgen.spec import Key, Route, RouteTable
-from ptxgen.spec.rowwise import COLS, DOWN_SPACE, HELD, LEAVES, ROWS, SMS, SPACE, WAY, RowSpec
+from ptxgen.spec.rowwise import DOWN_SPACE, SPACE, RowSpec
 
 KEY: Key = ("rows",)
 SHOWN = ("softmax x=bf16 > bf16",)
@@ -25,7 +25,6 @@ SHOWN_DOWN = ("rms_norm_gradients dy=bf16 x=bf16 weight=bf16 eps=f32 > bf16 bf16
 
 def _split(vector: bool) -> tuple[Route, ...]:
     """All CTAs have some of a row: one stage by two launches, whatever else by five."""
-    few = (ROWS * 2 <= SMS) & (LEAVES > 128)
     sums = [RowSpec("branches", 16, 2, vector=vector, stage=stage) for stage in (0, 1)]
     alone = replace(sums[0], final=True)
     if vector:
@@ -34,60 +33,43 @@ def _split(vector: bool) -> tuple[Route, ...]:
     added = RowSpec("combine", 16), RowSpec("combine", 16, stage=1, final=True)
     steps = sums[0], added[0], sums[1], added[1], RowSpec("finish", 16, 2, vector=vector)
     return (
-        Route(once, few, "few very long rows: branches on all SMs, then their sum"),
-        Route(steps, few, "few very long rows, stage by stage, on all SMs"),
+        Route(once, reason="few very long rows: branches on all SMs, then their sum"),
+        Route(steps, reason="few very long rows, stage by stage, on all SMs"),
     )
 
 
-def _each(why: str, prefer: Expr, *kernels: RowSpec) -> Iterator[Route]:
+def _each(reason: str, *kernels: RowSpec) -> Iterator[Route]:
     """A route for each kernel."""
-    return (Route((k,), prefer, why) for k in kernels)
+    return (Route((kernel,), reason=reason) for kernel in kernels)
 
 
 def _rows() -> RouteTable:
     held, cluster = partial(RowSpec, "held"), partial(RowSpec, "cluster", 16)
     staged = partial(RowSpec, "staged", persistent=True)
     odd = partial(replace, vector=False)
-    eight, long, twice = held(8), cluster(ctas=8), staged(26, 2, buffers=2)
-    pair, streamed = cluster(2, ctas=4, per_sm=2), RowSpec("streamed", 16, 2)
-    once = staged(26, read=4, buffers=2)
-    aside = staged(8, per_sm=3, read=4, buffers=2), staged(13, per_sm=2, read=4), once
-    many = (HELD <= 4) & (ROWS * 4 > SMS)
-    several = (HELD <= 4) & ((COLS > eight.capacity) | (HELD <= 2) & WAY.eq(1))
     short = held(lanes=16, pieces=1, rows=16), held(pieces=1, rows=8), held(pieces=2, rows=8)
-    whole, on_sm = "a CTA a row, held in registers", "a CTA a row, several on an SM"
+    warp, four, eight = held(rows=4), held(4), held(8)
+    long, twice, streamed = cluster(ctas=8), staged(26, 2, buffers=2), RowSpec("streamed", 16, 2)
+    aside = staged(8, per_sm=3, read=4, buffers=2), staged(13, per_sm=2, read=4)
+    once = staged(26, read=4, buffers=2)
     return RouteTable(
         SPACE,
         (
-            *_each("short rows: a warp a row, or half of one", HELD <= 16, *short, held(rows=4)),
-            *_each(whole, HELD <= 8, held(2), held(4)),
-            *_each(on_sm, several, held(8, 2, per_sm=3)),
-            *_each(whole, HELD <= 8, eight),
-            *_each(on_sm, HELD <= 4, held(16, 2, per_sm=2)),
-            *_each(whole, HELD <= 8, held(16)),
-            *_each("a CTA walks over rows, by way of shared memory", many, twice),
-            *_each("long rows: a cluster a row", HELD <= 8, cluster(ctas=4)),
-            *_each("long rows: a cluster a row, two on their SMs", many, pair),
-            *_each("long rows: a cluster a row", HELD <= 8, long),
+            *_each("short rows: a warp a row, or half of one", *short, warp),
+            *_each("a CTA a row, held in registers", held(2), four, eight, held(16)),
+            *_each("a CTA a row, several on an SM", held(8, 2, per_sm=3), held(16, 2, per_sm=2)),
+            *_each("a CTA walks over rows, by way of shared memory", twice),
+            *_each("long rows: a cluster a row", cluster(ctas=4), long),
+            *_each("long rows: a cluster a row, two on their SMs", cluster(2, ctas=4, per_sm=2)),
+            *_each("the longest that a cluster holds", RowSpec("cluster", 32, 2, ctas=4)),
             *_split(True),
-            *_each(
-                "the longest that a cluster holds",
-                (HELD <= 4) & (LEAVES > 160),
-                RowSpec("cluster", 32, 2, ctas=4),
-            ),
-            *_each("any length: a CTA a row, stage by stage", TRUE, streamed),
-            *_each("short rows off 16 bytes", HELD <= 8, odd(held(rows=4)), odd(held(4))),
-            *_each("others, by way of shared memory", HELD <= 4, *map(odd, aside)),
-            *_each("others, by way of shared memory", many, odd(twice)),
-            *_each(
-                "rows off 16 bytes, held so too",
-                HELD <= 8,
-                odd(eight),
-                RowSpec("cluster", 8, ctas=8, vector=False),
-                odd(long),
-            ),
+            *_each("any length: a CTA a row, stage by stage", streamed),
+            *_each("short rows off 16 bytes", *map(odd, (*short, warp))),
+            *_each("rows off 16 bytes, held in registers", odd(four), odd(eight)),
+            *_each("others, by way of shared memory", *map(odd, (*aside, once, twice))),
+            *_each("long rows off 16 bytes: a cluster a row", odd(long)),
             *_split(False),
-            *_each("everything else", TRUE, odd(streamed)),
+            *_each("everything else", odd(streamed)),
         ),
         SHOWN,
         opened=True,

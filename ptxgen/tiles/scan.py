@@ -1,33 +1,55 @@
-"""The tables of prefix sums, and of those of exponentials."""
+"""The tables of prefix sums; and of those of exponentials, whose routes are taken in order."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from ptxgen.expr import TRUE
-from ptxgen.spec import Key, Route, RouteTable, Space
+from ptxgen.spec import Key, Route, RouteTable
 from ptxgen.spec.scan import COLS, LOG_SPACE, ROWS, SMS, SPACE, LogScanSpec, ScanSpec
 
 
-def _table(of: type[ScanSpec], space: Space, *pinned: ScanSpec) -> RouteTable:
-    shared = tuple(of(8, turns=1, part=part) for part in ("totals", "apply"))
-    parts = shared[0], of(1, 1, 1, "carry"), shared[1]
+def _parts(of: type[ScanSpec]) -> tuple[ScanSpec, ...]:
+    """All CTAs have some of a row, in three launches."""
+    return of(8, turns=1, part="totals"), of(1, 1, 1, "carry"), of(8, turns=1, part="apply")
+
+
+def _scan() -> RouteTable:
+    whole = (
+        (ScanSpec(1, turns=1, lanes=16), "short rows: half a warp has one"),
+        *((ScanSpec(1, turns=turns), "a warp has a row") for turns in (1, 2)),
+        (ScanSpec(4, 4, turns=1), "a small CTA has a row"),
+        *((ScanSpec(8, turns=turns), "a CTA has a row") for turns in (1, 2)),
+        (ScanSpec(16, 16, turns=1), "a large CTA has a row"),
+    )
     return RouteTable(
-        space,
+        SPACE,
         (
-            Route((of(1, turns=1),), COLS <= 256, "short rows: a warp has one"),
-            Route((of(1, turns=2),), (COLS <= 1024) | (ROWS >= SMS * 32), "a warp has a row"),
-            Route(parts, (ROWS <= SMS) & (COLS >= 1 << 15), "few long rows: on all SMs"),
-            Route((of(8, turns=2),), TRUE, "a CTA has a row"),
+            *(Route((kernel,), reason=reason) for kernel, reason in whole),
+            Route(_parts(ScanSpec), reason="few long rows: on all SMs"),
         ),
         ("bf16",),
         opened=True,
-        pinned=lambda: pinned,
+        pinned=lambda: (ScanSpec(1, turns=1, dtype="i32"),),
     )
 
 
-TABLES: dict[Key, Callable[[], RouteTable]] = {
-    ("scan",): lambda: _table(ScanSpec, SPACE, ScanSpec(1, turns=1, dtype="i32")),
-    ("logscan",): lambda: _table(LogScanSpec, LOG_SPACE),
-}
+def _logscan() -> RouteTable:
+    few = (ROWS <= SMS) & (COLS >= 1 << 15)
+    return RouteTable(
+        LOG_SPACE,
+        (
+            Route((LogScanSpec(1, turns=1),), COLS <= 256, "short rows: a warp has one"),
+            Route(
+                (LogScanSpec(1, turns=2),), (COLS <= 1024) | (ROWS >= SMS * 32), "a warp has a row"
+            ),
+            Route(_parts(LogScanSpec), few, "few long rows: on all SMs"),
+            Route((LogScanSpec(8, turns=2),), TRUE, "a CTA has a row"),
+        ),
+        ("bf16",),
+        opened=True,
+    )
+
+
+TABLES: dict[Key, Callable[[], RouteTable]] = {("scan",): _scan, ("logscan",): _logscan}
 """What makes the tables."""

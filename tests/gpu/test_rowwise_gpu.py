@@ -14,13 +14,13 @@ from ptxgen.numerics.dtype import FULL
 from ptxgen.numerics.rowops import TABLE
 from ptxgen.ops import OPERATIONS
 from ptxgen.oracle.rowops import compute
-from ptxgen.spec.rowwise import held, reads, way
+from ptxgen.spec.rowwise import facts, reads, way
 from ptxgen.tiles import TABLES
 
 pytestmark = pytest.mark.gpu
 ROUTES = TABLES["rows",].routes
 SHAPES = [(5, 104), (9, 1000), (4, 2051), (3, 8192), (2, 20000), (2, 33001), (1, 70000)]
-SHAPES += [(140, 1043), (140, 1048), (2, 50257), (2, 50176)]
+SHAPES += [(140, 1043), (140, 1048), (2, 50257), (2, 50176), (35, 77), (9, 203), (9, 411)]
 
 
 def call(name, given, kernel=None):
@@ -54,7 +54,7 @@ def test_every_kernel(name, route):
     served = 0
     for i, (m, n) in enumerate(SHAPES):
         values = {"ROWS": m, "COLS": n, "VECTOR": int(n % 8 == 0), "SMS": 132}
-        values |= {"HELD": held(variant), "READ": reads(variant), "WAY": way(variant)}
+        values |= facts(variant)
         if not ROUTES[route].requires.evaluate(TABLES["rows",].space.environment(values)):
             continue
         rng = np.random.default_rng([SEED, route, i])

@@ -5,109 +5,160 @@ Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 
 from collections.abc import Iterator
 
-from ptxgen.dispatch.choice import Candidate, Choice, Time
+from ptxgen.dispatch.choice import Candidate, Launches, Routes, Time
+
+SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"))
+# ROUTES: route, least align, launches
+ROUTES = Routes({
+    "columns": (
+        # long columns: a CTA has a leaf
+        (0, 8, (0, "columns")),
+        # few long columns
+        (1, 4, (1, "columns")),
+        # few long columns: a warp has a lane
+        (2, 4, (2, "columns")),
+        # some thousand rows: the CTAs of a cluster have a leaf each
+        (3, 4, (3,)),
+        # a warp has whole columns
+        (4, 8, (4,)),
+        # warps share columns
+        (5, 16, (5,)),
+        # few short columns: a warp has two lanes
+        (6, 4, (6,)),
+        # few short columns: a warp has a lane
+        (7, 4, (7,)),
+        # long columns at odd addresses
+        (8, 0, (8, "columns")),
+        # few long columns at odd addresses: a warp has a lane
+        (9, 0, (9, "columns")),
+        # columns at odd addresses
+        (10, 0, (10,)),
+        # columns at odd addresses, warps share them
+        (11, 0, (11,)),
+        # short columns, one by one: a warp has two lanes
+        (12, 0, (12,)),
+        # short columns, one by one: a warp has a lane
+        (13, 0, (13,)),
+    ),
+})
+# COLUMNS: launch, kernel, slots, c0, most_item, c1, c2, bn
+COLUMNS = {
+    "columns": (
+        (0, "columns_leaves_sum_columns_ecea2a_8x8_c2377b", 4, 256, 8, 2048, 2, 512),
+        (1, "columns_leaves_sum_columns_ecea2a_4x16_77e19a", 2, 128, 4, 2048, 2, 512),
+        (2, "columns_leaves_sum_columns_ecea2a_4x32_a513ab", 1, 128, 4, 4096, 1, 1024),
+    ),
+}
+# COLUMNS1: launch, kernel, slots, c0, most_item, c1, c2, bn
+COLUMNS1 = {
+    "columns": (
+        (5, "columns_whole_sum_columns_ecea2a_16x8_687930", 4, 512, 16, 4096, 2, 512),
+        (6, "columns_whole_sum_columns_ecea2a_4x16_9fbfd0", 2, 128, 4, 2048, 2, 512),
+        (7, "columns_whole_sum_columns_ecea2a_4x32_1c2d9a", 1, 128, 4, 4096, 1, 1024),
+    ),
+}
+# COLUMNS2: launch, kernel, slots, c0, c1, bn
+COLUMNS2 = {
+    "columns": (
+        (8, "columns_leaves_sum_columns_ecea2a_0x8_c93b21", 4, 256, 2, 512),
+        (9, "columns_leaves_sum_columns_ecea2a_0x32_16560a", 1, 1024, 1, 1024),
+    ),
+}
+# COLUMNS3: launch, kernel, slots, c0, c1, bn
+COLUMNS3 = {
+    "columns": (
+        (11, "columns_whole_sum_columns_ecea2a_0x8_983e66", 4, 256, 2, 512),
+        (12, "columns_whole_sum_columns_ecea2a_0x16_f63bf4", 2, 512, 2, 512),
+        (13, "columns_whole_sum_columns_ecea2a_0x32_a7e37b", 1, 1024, 1, 1024),
+    ),
+}
 
 
 def candidates(
     table: str, arch: str, outer: int, n: int, inner: int, item: int, align: int, state: int,
-    sms: int, time: Time,
+    read: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     leaves = -(-n // 1024)
-    # 0: long columns
-    if (
-        outer * -(-(inner * item) // 256) * leaves <= 2147483647 and leaves >= 1
-        and outer * inner * leaves * state <= 268435456 and align >= 8 and item <= 8
-        and -(-(outer * inner) // 32) <= 2147483647 and leaves >= 2
-        and outer * -(-(inner * item) // 512) < sms * 2
-        and sms <= outer * -(-(inner * item) // 256) * leaves and inner * item >= 256
-    ):
-        choice = Choice(
-            0,
-            (
-                "columns_leaves_sum_columns_ecea2a_8x8_8a36b5",
-                "columns_join_sum_columns_ecea2a_0x1_faf20f",
-            ), (outer * -(-(inner * item) // 256) * leaves, -(-(outer * inner) // 32)),
-            (outer * inner * leaves * state,),
+    fitting = ROUTES.fitting(table, align)
+    launches: Launches = {}
+    operands = outer * n * inner * read
+    stores = outer * inner * leaves * state
+    for launch, kernel, slots, c0, most_item, c1, c2, bn in fitting.rows(COLUMNS):
+        ctas = outer * -(-(inner * item) // c0) * leaves
+        if (
+            ctas <= 2147483647 and leaves >= 1 and stores <= 268435456 and item <= most_item
+            and state * c1 <= item * 49152
+        ):
+            us = time(
+                kernel, "fma", slots, sms, ctas, min(slots, -(-n // 8)) * min(c2, -(-n // bn)),
+                min(n, 1024) * -(-c0 // item), operands, operands, stores,
+            )
+            launches[launch] = us, kernel, ctas, {"partial": stores}
+    ctas = -(-(outer * inner) // 32)
+    if "columns" in fitting and ctas <= 2147483647 and leaves >= 1 and stores <= 268435456:
+        us = time(
+            "columns_join_sum_columns_ecea2a_0x1_51ed47", "fma", 4, sms, ctas, -(-leaves // 8), 0,
+            stores, stores, 0,
         )
-        yield Candidate(0.0, choice)
-        return
-    # 1: few long columns
-    if (
-        outer * -(-(inner * item) // 128) * leaves <= 2147483647 and leaves >= 1
-        and outer * inner * leaves * state <= 268435456 and align >= 4 and item <= 4
-        and -(-(outer * inner) // 32) <= 2147483647 and leaves >= 2
-        and outer * -(-(inner * item) // 512) < sms * 2
-    ):
-        choice = Choice(
-            1,
-            (
-                "columns_leaves_sum_columns_ecea2a_4x16_2dfdb7",
-                "columns_join_sum_columns_ecea2a_0x1_faf20f",
-            ), (outer * -(-(inner * item) // 128) * leaves, -(-(outer * inner) // 32)),
-            (outer * inner * leaves * state,),
+        launches["columns"] = (
+            us, "columns_join_sum_columns_ecea2a_0x1_51ed47", ctas, {"partial": stores},
         )
-        yield Candidate(0.0, choice)
-        return
+    stores1 = outer * inner * 4
+    ctas = outer * -(-(inner * item) // 128) * 8
+    if (
+        arch in SOME_0 and 3 in fitting and ctas <= 2147483647 and leaves >= 1 and leaves <= 8
+        and item <= 4 and state * 5120 <= item * 49152
+    ):
+        us = time(
+            "columns_cluster_sum_columns_ecea2a_4x32_a22d64", "fma", 1, sms, ctas,
+            min(1, -(-n // 8)) * min(1, -(-n // 1024)), min(n, 1024) * -(-128 // item), operands,
+            operands, stores1,
+        )
+        launches[3] = us, "columns_cluster_sum_columns_ecea2a_4x32_a22d64", ctas, {}
+    ctas = outer * -(-(inner * item) // 2048) * 1
+    if 4 in fitting and ctas <= 2147483647 and item <= 8:
+        us = time(
+            "columns_whole_sum_columns_ecea2a_8x1_6646eb", "fma", 4, sms, ctas,
+            min(32, -(-n // 8)) * min(2, -(-n // 512)) * leaves, n * -(-2048 // item), operands,
+            operands, stores1,
+        )
+        launches[4] = us, "columns_whole_sum_columns_ecea2a_8x1_6646eb", ctas, {}
+    for launch, kernel, slots, c0, most_item, c1, c2, bn in fitting.rows(COLUMNS1):
+        pieces = n * -(-c0 // item)
+        ctas = outer * -(-(inner * item) // c0) * 1
+        if ctas <= 2147483647 and item <= most_item and state * c1 <= item * 49152:
+            us = time(
+                kernel, "fma", slots, sms, ctas,
+                min(slots, -(-n // 8)) * min(c2, -(-n // bn)) * leaves, pieces, operands, operands,
+                stores1,
+            )
+            launches[launch] = us, kernel, ctas, {}
     pieces_outer_inner32 = outer * -(-inner // 32)
-    # 2: few long columns at odd addresses
-    if (
-        pieces_outer_inner32 * leaves <= 2147483647 and leaves >= 1
-        and outer * inner * leaves * state <= 268435456 and -(-(outer * inner) // 32) <= 2147483647
-        and leaves >= 2 and pieces_outer_inner32 < sms * 2
-    ):
-        choice = Choice(
-            2,
-            (
-                "columns_leaves_sum_columns_ecea2a_0x8_8f8c93",
-                "columns_join_sum_columns_ecea2a_0x1_faf20f",
-            ), (pieces_outer_inner32 * leaves, -(-(outer * inner) // 32)),
-            (outer * inner * leaves * state,),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 3: a warp has whole columns
-    if (
-        outer * -(-(inner * item) // 2048) * 1 <= 2147483647 and align >= 8 and item <= 8
-        and (sms * 16 <= outer * -(-(inner * item) // 512) or n <= 64)
-    ):
-        choice = Choice(
-            3, ("columns_whole_sum_columns_ecea2a_8x1_58909c",),
-            (outer * -(-(inner * item) // 2048) * 1,), (),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 4: warps share columns
-    if (
-        outer * -(-(inner * item) // 512) * 1 <= 2147483647 and align >= 16 and item <= 16
-        and sms <= outer * -(-(inner * item) // 512)
-    ):
-        choice = Choice(
-            4, ("columns_whole_sum_columns_ecea2a_16x8_3228e4",),
-            (outer * -(-(inner * item) // 512) * 1,), (),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 5: few short columns: a warp has two lanes
-    if outer * -(-(inner * item) // 128) * 1 <= 2147483647 and align >= 4 and item <= 4:
-        choice = Choice(
-            5, ("columns_whole_sum_columns_ecea2a_4x16_4de657",),
-            (outer * -(-(inner * item) // 128) * 1,), (),
-        )
-        yield Candidate(0.0, choice)
-        return
+    for launch, kernel, slots, c0, c1, bn in fitting.rows(COLUMNS2):
+        ctas = pieces_outer_inner32 * leaves
+        if ctas <= 2147483647 and leaves >= 1 and stores <= 268435456 and state * c0 <= 49152:
+            us = time(
+                kernel, "fma", slots, sms, ctas, min(slots, -(-n // 8)) * min(c1, -(-n // bn)),
+                min(n, 1024) * -(-32 // item), operands, operands, stores,
+            )
+            launches[launch] = us, kernel, ctas, {"partial": stores}
     pieces_outer_inner256 = outer * -(-inner // 256)
-    # 6: columns at odd addresses
-    if pieces_outer_inner256 * 1 <= 2147483647 and (sms * 16 <= pieces_outer_inner32 or n <= 64):
-        choice = Choice(
-            6, ("columns_whole_sum_columns_ecea2a_0x1_b4434d",), (pieces_outer_inner256 * 1,), (),
+    ctas = pieces_outer_inner256 * 1
+    if 10 in fitting and ctas <= 2147483647:
+        us = time(
+            "columns_whole_sum_columns_ecea2a_0x1_11828f", "fma", 4, sms, ctas,
+            min(32, -(-n // 8)) * min(2, -(-n // 512)) * leaves, n * -(-256 // item), operands,
+            operands, stores1,
         )
-        yield Candidate(0.0, choice)
-        return
-    # 7: columns at odd addresses, warps share them
-    if pieces_outer_inner32 * 1 <= 2147483647:
-        choice = Choice(
-            7, ("columns_whole_sum_columns_ecea2a_0x8_bf7575",), (pieces_outer_inner32 * 1,), (),
-        )
-        yield Candidate(0.0, choice)
-        return
+        launches[10] = us, "columns_whole_sum_columns_ecea2a_0x1_11828f", ctas, {}
+    for launch, kernel, slots, c0, c1, bn in fitting.rows(COLUMNS3):
+        ctas = pieces_outer_inner32 * 1
+        if ctas <= 2147483647 and state * c0 <= 49152:
+            us = time(
+                kernel, "fma", slots, sms, ctas,
+                min(slots, -(-n // 8)) * min(c1, -(-n // bn)) * leaves, n * -(-32 // item),
+                operands, operands, stores1,
+            )
+            launches[launch] = us, kernel, ctas, {}
+    yield from fitting.combined(launches)

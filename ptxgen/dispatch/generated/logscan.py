@@ -9,17 +9,17 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 
 def candidates(
-    table: str, arch: str, rows: int, cols: int, sms: int, time: Time,
+    table: str, arch: str, rows: int, cols: int, item: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     # 0: short rows: a warp has one
     if rows >= 1 and cols <= 256:
-        choice = Choice(0, ("logscan_bf16_1x1_4771c4",), (min(-(-rows // 8), 1048576),), ())
+        choice = Choice(0, ("logscan_bf16_1x1_b76167",), (min(-(-rows // 8), 1048576),), ())
         yield Candidate(0.0, choice)
         return
     # 1: a warp has a row
     if rows >= 1 and (cols <= 1024 or sms * 32 <= rows):
-        choice = Choice(1, ("logscan_bf16_1x2_f45e7b",), (min(-(-rows // 8), 1048576),), ())
+        choice = Choice(1, ("logscan_bf16_1x2_3a804a",), (min(-(-rows // 8), 1048576),), ())
         yield Candidate(0.0, choice)
         return
     pieces_rows_cols2048 = rows * -(-cols // 2048)
@@ -32,14 +32,14 @@ def candidates(
         choice = Choice(
             2,
             (
-                "logscan_totals_bf16_8x1_f3efe4", "logscan_carry_bf16_1x1_22d7a9",
-                "logscan_apply_bf16_8x1_e0c2ba",
+                "logscan_totals_bf16_8x1_c8492f", "logscan_carry_bf16_1x1_479821",
+                "logscan_apply_bf16_8x1_181e0e",
             ), (pieces_rows_cols2048, rows, pieces_rows_cols2048), (pieces_rows_cols256 * 8,),
         )
         yield Candidate(0.0, choice)
         return
     # 3: a CTA has a row
     if rows >= 1:
-        choice = Choice(3, ("logscan_bf16_8x2_570d56",), (min(-(-rows // 1), 1048576),), ())
+        choice = Choice(3, ("logscan_bf16_8x2_433c3d",), (min(-(-rows // 1), 1048576),), ())
         yield Candidate(0.0, choice)
         return

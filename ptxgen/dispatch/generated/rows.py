@@ -5,212 +5,276 @@ Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 
 from collections.abc import Iterator
 
-from ptxgen.dispatch.choice import Candidate, Choice, Time
+from ptxgen.dispatch.choice import Candidate, Launches, Routes, Time
 
 SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
 SOME_1 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"))
-# ROWS: route, kernel, most_cols, rows_each
-ROWS = (
-    # short rows: a warp a row, or half of one
-    (0, "rows_softmax_bf16_held_16x8_3c153f", 128, 16),
-    (1, "rows_softmax_bf16_held_32x8_e0c396", 256, 8),
-    (2, "rows_softmax_bf16_held_32x16_093ff7", 512, 8),
-    (3, "rows_softmax_bf16_held_32x32_bf80f2", 1024, 4),
-)
-# ROWS1: route, kernel, most_cols
-ROWS1 = (
-    # a CTA a row, held in registers
-    (4, "rows_softmax_bf16_held_64x32_6610e8", 2048),
-    (5, "rows_softmax_bf16_held_128x32_1e3b21", 4096),
-)
-# ROWS2: route, kernel, most_cols, most_held
-ROWS2 = (
-    # a CTA a row, held in registers
-    (7, "rows_softmax_bf16_held_256x32_ae3406", 8192, 8),
-    # a CTA a row, several on an SM
-    (8, "rows_softmax_bf16_held_512x64_1faee7", 32768, 4),
-    # a CTA a row, held in registers
-    (9, "rows_softmax_bf16_held_512x32_4cca29", 16384, 8),
-)
-# ROWS3: route, kernel, most_cols, c0
-ROWS3 = (
-    # others, by way of shared memory
-    (20, "rows_softmax_bf16_staged_256x32_any_5f6b7b", 8192, 3),
-    (21, "rows_softmax_bf16_staged_416x32_any_06f73f", 13312, 2),
-)
-# ROWS4: route, kernel, most_cols
-ROWS4 = (
-    # rows off 16 bytes, held so too
-    (25, "rows_softmax_bf16_cluster_2048x32_any_f27f66", 65536),
-    (26, "rows_softmax_bf16_cluster_4096x32_any_660517", 131072),
-)
+# ROUTES: route, least vector, least way, launches
+ROUTES = Routes({
+    "rows": (
+        # short rows: a warp a row, or half of one
+        (0, 1, 0, (0,)), (1, 1, 0, (1,)), (2, 1, 0, (2,)), (3, 1, 0, (3,)),
+        # a CTA a row, held in registers
+        (4, 1, 0, (4,)), (5, 1, 0, (5,)), (6, 1, 0, (6,)), (7, 1, 0, (7,)),
+        # a CTA a row, several on an SM
+        (8, 1, 0, (8,)), (9, 1, 0, (9,)),
+        # a CTA walks over rows, by way of shared memory
+        (10, 1, 0, (10,)),
+        # long rows: a cluster a row
+        (11, 1, 0, (11,)), (12, 1, 0, (12,)),
+        # long rows: a cluster a row, two on their SMs
+        (13, 1, 0, (13,)),
+        # the longest that a cluster holds
+        (14, 1, 0, (14,)),
+        # few very long rows: branches on all SMs, then their sum
+        (15, 1, 0, (15, "rows")),
+        # few very long rows, stage by stage, on all SMs
+        (16, 1, 1, (16, "rows1", "rows2", "rows3", "rows4")),
+        # any length: a CTA a row, stage by stage
+        (17, 1, 0, (17,)),
+        # short rows off 16 bytes
+        (18, 0, 0, (18,)), (19, 0, 0, (19,)), (20, 0, 0, (20,)), (21, 0, 0, (21,)),
+        # rows off 16 bytes, held in registers
+        (22, 0, 0, (22,)), (23, 0, 0, (23,)),
+        # others, by way of shared memory
+        (24, 0, 0, (24,)), (25, 0, 0, (25,)), (26, 0, 0, (26,)), (27, 0, 0, (27,)),
+        # long rows off 16 bytes: a cluster a row
+        (28, 0, 0, (28,)),
+        # few very long rows: branches on all SMs, then their sum
+        (29, 0, 0, (29, "rows")),
+        # few very long rows, stage by stage, on all SMs
+        (30, 0, 1, (30, "rows1", "rows5", "rows3", "rows6")),
+        # everything else
+        (31, 0, 0, (31,)),
+    ),
+})
+# ROWS: launch, kernel, slots, most_cols, rows_each
+ROWS = {
+    "rows": (
+        (0, "rows_softmax_bf16_held_16x8_3c153f", 6, 128, 16),
+        (1, "rows_softmax_bf16_held_32x8_e0c396", 6, 256, 8),
+        (2, "rows_softmax_bf16_held_32x16_093ff7", 5, 512, 8),
+        (3, "rows_softmax_bf16_held_32x32_bf80f2", 8, 1024, 4),
+    ),
+}
+# ROWS1: launch, kernel, slots, most_cols, most_held
+ROWS1 = {
+    "rows": (
+        (4, "rows_softmax_bf16_held_64x32_6610e8", 16, 2048, 8),
+        (5, "rows_softmax_bf16_held_128x32_1e3b21", 8, 4096, 8),
+        (6, "rows_softmax_bf16_held_256x32_ae3406", 4, 8192, 8),
+        (7, "rows_softmax_bf16_held_512x32_4cca29", 2, 16384, 8),
+        (8, "rows_softmax_bf16_held_256x64_b22c81", 3, 16384, 4),
+        (9, "rows_softmax_bf16_held_512x64_1faee7", 2, 32768, 4),
+    ),
+}
+# ROWS2: launch, kernel, most_cols, most_read
+ROWS2 = {
+    "rows": (
+        (10, "rows_softmax_bf16_staged_832x64_952a28", 53248, 2),
+        (26, "rows_softmax_bf16_staged_832x32_any_58fcec", 26624, 4),
+        (27, "rows_softmax_bf16_staged_832x64_any_2cedac", 53248, 2),
+    ),
+}
+# ROWS3: launch, kernel, slots, most_cols, most_held, cols_each
+ROWS3 = {
+    "rows": (
+        (11, "rows_softmax_bf16_cluster_2048x32_8a7417", 2, 65536, 8, 4),
+        (12, "rows_softmax_bf16_cluster_4096x32_448a5d", 2, 131072, 8, 8),
+        (13, "rows_softmax_bf16_cluster_2048x64_d183f8", 2, 131072, 4, 4),
+        (14, "rows_softmax_bf16_cluster_4096x64_1db2d5", 1, 262144, 4, 4),
+    ),
+}
+# ROWS4: launch, kernel
+ROWS4 = {
+    "rows": (
+        (16, "rows_softmax_bf16_branches0_512x64_cfcaad"),
+        ("rows2", "rows_softmax_bf16_branches1_512x64_7efb44"),
+    ),
+}
+# ROWS5: launch, kernel
+ROWS5 = {
+    "rows": (
+        ("rows1", "rows_softmax_bf16_combine0_512x32_401c5e"),
+        ("rows3", "rows_softmax_bf16_combine1_512x32_6c052c"),
+    ),
+}
+# ROWS6: launch, kernel, slots, most_cols, rows_each
+ROWS6 = {
+    "rows": (
+        (18, "rows_softmax_bf16_held_16x8_any_738f68", 6, 128, 16),
+        (19, "rows_softmax_bf16_held_32x8_any_0123ba", 6, 256, 8),
+        (20, "rows_softmax_bf16_held_32x16_any_cb9a9a", 5, 512, 8),
+        (21, "rows_softmax_bf16_held_32x32_any_59f902", 8, 1024, 4),
+    ),
+}
+# ROWS7: launch, kernel, slots, most_cols
+ROWS7 = {
+    "rows": (
+        (22, "rows_softmax_bf16_held_128x32_any_ea4927", 8, 4096),
+        (23, "rows_softmax_bf16_held_256x32_any_bcbc93", 4, 8192),
+    ),
+}
+# ROWS8: launch, kernel, slots, most_cols
+ROWS8 = {
+    "rows": (
+        (24, "rows_softmax_bf16_staged_256x32_any_5f6b7b", 3, 8192),
+        (25, "rows_softmax_bf16_staged_416x32_any_06f73f", 2, 13312),
+    ),
+}
+# ROWS9: launch, kernel
+ROWS9 = {
+    "rows": (
+        (30, "rows_softmax_bf16_branches0_512x64_any_3da237"),
+        ("rows5", "rows_softmax_bf16_branches1_512x64_any_f5432d"),
+    ),
+}
 
 
 def candidates(
     table: str, arch: str, rows: int, cols: int, vector: int, held: int, read: int, way: int,
-    sms: int, time: Time,
+    moved: int, work: int, passes: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    leaves = -(-cols // 1024)
     branches = -(-cols // 32768)
-    for route, kernel, most_cols, rows_each in ROWS:
-        if vector == 1 and cols <= most_cols and held <= 16:
-            yield Candidate(0.0, Choice(route, (kernel,), (-(-rows // rows_each),), ()))
-            return
-    for route, kernel, most_cols in ROWS1:
-        if vector == 1 and cols <= most_cols and held <= 8:
-            yield Candidate(0.0, Choice(route, (kernel,), (rows,), ()))
-            return
-    # 6: a CTA a row, several on an SM
-    if vector == 1 and cols <= 16384 and held <= 4 and (cols > 8192 or (held <= 2 and way == 1)):
-        yield Candidate(0.0, Choice(6, ("rows_softmax_bf16_held_256x64_b22c81",), (rows,), ()))
-        return
-    for route, kernel, most_cols, most_held in ROWS2:
-        if vector == 1 and cols <= most_cols and held <= most_held:
-            yield Candidate(0.0, Choice(route, (kernel,), (rows,), ()))
-            return
-    # 10: a CTA walks over rows, by way of shared memory
+    fitting = ROUTES.fitting(table, vector, way)
+    launches: Launches = {}
+    operands = rows * cols * moved
+    for launch, kernel, slots, most_cols, rows_each in fitting.rows(ROWS):
+        ctas = -(-rows // rows_each)
+        if cols <= most_cols and held <= 16:
+            us = time(
+                kernel, "fma", slots, sms, ctas, 1, cols * rows_each * work, operands, operands, 0,
+            )
+            launches[launch] = us, kernel, ctas, {}
+    for launch, kernel, slots, most_cols, most_held in fitting.rows(ROWS1):
+        if cols <= most_cols and held <= most_held:
+            us = time(kernel, "fma", slots, sms, rows, 1, cols * work, operands, operands, 0)
+            launches[launch] = us, kernel, rows, {}
+    for launch, kernel, most_cols, most_read in fitting.rows(ROWS2) if arch in SOME_0 else ():
+        if cols <= most_cols and held <= 4 and read <= most_read:
+            us = time(kernel, "fma", 1, sms, rows, 1, cols * work, operands, operands, 0)
+            launches[launch] = us, kernel, min(-(-rows // 1), sms * 1), {}
+    for launch, kernel, slots, most_cols, most_held, cols_each in fitting.rows(ROWS3):
+        ctas = rows * cols_each
+        if arch in SOME_1 and cols <= most_cols and held <= most_held and ctas <= 2147483647:
+            us = time(
+                kernel, "fma", slots, sms, ctas, 1, -(-cols // cols_each) * work, operands,
+                operands, 0,
+            )
+            launches[launch] = us, kernel, ctas, {}
+    ctas = rows * branches
     if (
-        arch in SOME_0 and vector == 1 and cols <= 53248 and read <= 2 and held <= 4
-        and sms < rows * 4
+        15 in fitting and way == 1 and ctas * 32 <= 268435456 and rows * 64 <= 268435456
+        and ctas <= 2147483647
     ):
-        choice = Choice(
-            10, ("rows_softmax_bf16_staged_832x64_952a28",), (min(-(-rows // 1), sms * 1),), (),
+        us = time(
+            "rows_softmax_bf16_branches0_1024x32_740afe", "fma", 2, sms, ctas, 1,
+            min(cols, 32768) * work, operands, operands, 0,
         )
-        yield Candidate(0.0, choice)
-        return
-    # 11: long rows: a cluster a row
-    if arch in SOME_1 and vector == 1 and cols <= 65536 and rows * 4 <= 2147483647 and held <= 8:
-        choice = Choice(11, ("rows_softmax_bf16_cluster_2048x32_8a7417",), (rows * 4,), ())
-        yield Candidate(0.0, choice)
-        return
-    # 12: long rows: a cluster a row, two on their SMs
+        launches[15] = (
+            us, "rows_softmax_bf16_branches0_1024x32_740afe", ctas,
+            {"branch_sums": ctas * 32, "row_sums": rows * 64},
+        )
     if (
-        arch in SOME_1 and vector == 1 and cols <= 131072 and rows * 4 <= 2147483647 and held <= 4
-        and sms < rows * 4
+        "rows" in fitting and way == 1 and rows * branches * 32 <= 268435456
+        and rows * 64 <= 268435456 and rows <= 2147483647
     ):
-        choice = Choice(12, ("rows_softmax_bf16_cluster_2048x64_d183f8",), (rows * 4,), ())
-        yield Candidate(0.0, choice)
-        return
-    # 13: long rows: a cluster a row
-    if arch in SOME_1 and vector == 1 and cols <= 131072 and rows * 8 <= 2147483647 and held <= 8:
-        choice = Choice(13, ("rows_softmax_bf16_cluster_4096x32_448a5d",), (rows * 8,), ())
-        yield Candidate(0.0, choice)
-        return
-    # 14: few very long rows: branches on all SMs, then their sum
+        us = time(
+            "rows_softmax_bf16_combine0_512x32_814151", "fma", 2, sms, rows, -(-branches // 32), 0,
+            0, 0, 0,
+        )
+        launches["rows"] = (
+            us, "rows_softmax_bf16_combine0_512x32_814151", rows,
+            {"branch_sums": rows * branches * 32, "row_sums": rows * 64},
+        )
+    for launch, kernel in fitting.rows(ROWS4):
+        ctas = rows * branches
+        if ctas * 32 <= 268435456 and rows * 64 <= 268435456 and ctas <= 2147483647:
+            us = time(
+                kernel, "fma", 1, sms, ctas, 1, min(cols, 32768) * work, operands, operands, 0,
+            )
+            launches[launch] = us, kernel, ctas, {"branch_sums": ctas * 32, "row_sums": rows * 64}
+    for launch, kernel in fitting.rows(ROWS5):
+        if rows * branches * 32 <= 268435456 and rows * 64 <= 268435456 and rows <= 2147483647:
+            us = time(kernel, "fma", 2, sms, rows, -(-branches // 32), 0, 0, 0, 0)
+            launches[launch] = (
+                us, kernel, rows, {"branch_sums": rows * branches * 32, "row_sums": rows * 64},
+            )
+    ctas = rows * branches
+    if "rows4" in fitting and rows * 64 <= 268435456 and ctas <= 2147483647:
+        us = time(
+            "rows_softmax_bf16_finish_512x64_2d485f", "fma", 1, sms, ctas, 1,
+            min(cols, 32768) * work, operands, operands, 0,
+        )
+        launches["rows4"] = (
+            us, "rows_softmax_bf16_finish_512x64_2d485f", ctas, {"row_sums": rows * 64},
+        )
+    operands1 = rows * cols * moved * passes
+    if 17 in fitting:
+        us = time(
+            "rows_softmax_bf16_streamed_512x64_764a74", "fma", 1, sms, rows, branches * passes * 8,
+            cols * work, operands1, operands1, 0,
+        )
+        launches[17] = us, "rows_softmax_bf16_streamed_512x64_764a74", rows, {}
+    for launch, kernel, slots, most_cols, rows_each in fitting.rows(ROWS6):
+        ctas = -(-rows // rows_each)
+        if vector <= 0 and cols <= most_cols and held <= 16:
+            us = time(
+                kernel, "fma", slots, sms, ctas, 1, cols * rows_each * work, operands, operands, 0,
+            )
+            launches[launch] = us, kernel, ctas, {}
+    for launch, kernel, slots, most_cols in fitting.rows(ROWS7):
+        if vector <= 0 and cols <= most_cols and held <= 8:
+            us = time(kernel, "fma", slots, sms, rows, 1, cols * work, operands, operands, 0)
+            launches[launch] = us, kernel, rows, {}
+    for launch, kernel, slots, most_cols in fitting.rows(ROWS8):
+        if cols <= most_cols and held <= 4 and read <= 4:
+            us = time(kernel, "fma", slots, sms, rows, 1, cols * work, operands, operands, 0)
+            launches[launch] = us, kernel, min(-(-rows // 1), sms * slots), {}
+    ctas = rows * 8
     if (
-        vector == 1 and way == 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
-        and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
-        and leaves > 128
+        arch in SOME_1 and 28 in fitting and vector <= 0 and cols <= 131072 and held <= 8
+        and ctas <= 2147483647
     ):
-        choice = Choice(
-            14,
-            (
-                "rows_softmax_bf16_branches0_1024x32_740afe",
-                "rows_softmax_bf16_combine0_512x32_814151",
-            ), (rows * branches, rows), (rows * branches * 32, rows * 64),
+        us = time(
+            "rows_softmax_bf16_cluster_4096x32_any_660517", "fma", 2, sms, ctas, 1,
+            -(-cols // 8) * work, operands, operands, 0,
         )
-        yield Candidate(0.0, choice)
-        return
-    # 15: few very long rows, stage by stage, on all SMs
+        launches[28] = us, "rows_softmax_bf16_cluster_4096x32_any_660517", ctas, {}
+    ctas = rows * branches
     if (
-        vector == 1 and way >= 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
-        and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
-        and leaves > 128
+        29 in fitting and vector <= 0 and way == 1 and ctas * 32 <= 268435456
+        and rows * 64 <= 268435456 and ctas <= 2147483647
     ):
-        choice = Choice(
-            15,
-            (
-                "rows_softmax_bf16_branches0_512x64_cfcaad",
-                "rows_softmax_bf16_combine0_512x32_401c5e",
-                "rows_softmax_bf16_branches1_512x64_7efb44",
-                "rows_softmax_bf16_combine1_512x32_6c052c",
-                "rows_softmax_bf16_finish_512x64_2d485f",
-            ), (rows * branches, rows, rows * branches, rows, rows * branches),
-            (rows * branches * 32, rows * 64),
+        us = time(
+            "rows_softmax_bf16_branches0_512x64_any_e10230", "fma", 1, sms, ctas, 1,
+            min(cols, 32768) * work, operands, operands, 0,
         )
-        yield Candidate(0.0, choice)
-        return
-    # 16: the longest that a cluster holds
-    if (
-        arch in SOME_1 and vector == 1 and cols <= 262144 and rows * 4 <= 2147483647 and held <= 4
-        and leaves > 160
-    ):
-        choice = Choice(16, ("rows_softmax_bf16_cluster_4096x64_1db2d5",), (rows * 4,), ())
-        yield Candidate(0.0, choice)
-        return
-    # 17: any length: a CTA a row, stage by stage
-    if vector == 1:
-        yield Candidate(0.0, Choice(17, ("rows_softmax_bf16_streamed_512x64_764a74",), (rows,), ()))
-        return
-    # 18: short rows off 16 bytes
-    if cols <= 1024 and held <= 8:
-        choice = Choice(18, ("rows_softmax_bf16_held_32x32_any_59f902",), (-(-rows // 4),), ())
-        yield Candidate(0.0, choice)
-        return
-    # 19: short rows off 16 bytes
-    if cols <= 4096 and held <= 8:
-        yield Candidate(0.0, Choice(19, ("rows_softmax_bf16_held_128x32_any_ea4927",), (rows,), ()))
-        return
-    for route, kernel, most_cols, c0 in ROWS3:
-        if cols <= most_cols and read <= 4 and held <= 4:
-            yield Candidate(0.0, Choice(route, (kernel,), (min(-(-rows // 1), sms * c0),), ()))
-            return
-    # 22: others, by way of shared memory
-    if arch in SOME_0 and cols <= 26624 and read <= 4 and held <= 4:
-        choice = Choice(
-            22, ("rows_softmax_bf16_staged_832x32_any_58fcec",), (min(-(-rows // 1), sms * 1),), (),
+        launches[29] = (
+            us, "rows_softmax_bf16_branches0_512x64_any_e10230", ctas,
+            {"branch_sums": ctas * 32, "row_sums": rows * 64},
         )
-        yield Candidate(0.0, choice)
-        return
-    # 23: others, by way of shared memory
-    if arch in SOME_0 and cols <= 53248 and read <= 2 and held <= 4 and sms < rows * 4:
-        choice = Choice(
-            23, ("rows_softmax_bf16_staged_832x64_any_2cedac",), (min(-(-rows // 1), sms * 1),), (),
+    for launch, kernel in fitting.rows(ROWS9):
+        ctas = rows * branches
+        if vector <= 0 and ctas * 32 <= 268435456 and rows * 64 <= 268435456 and ctas <= 2147483647:
+            us = time(
+                kernel, "fma", 1, sms, ctas, 1, min(cols, 32768) * work, operands, operands, 0,
+            )
+            launches[launch] = us, kernel, ctas, {"branch_sums": ctas * 32, "row_sums": rows * 64}
+    ctas = rows * branches
+    if "rows6" in fitting and vector <= 0 and rows * 64 <= 268435456 and ctas <= 2147483647:
+        us = time(
+            "rows_softmax_bf16_finish_512x64_any_c97685", "fma", 1, sms, ctas, 1,
+            min(cols, 32768) * work, operands, operands, 0,
         )
-        yield Candidate(0.0, choice)
-        return
-    # 24: rows off 16 bytes, held so too
-    if cols <= 8192 and held <= 8:
-        yield Candidate(0.0, Choice(24, ("rows_softmax_bf16_held_256x32_any_bcbc93",), (rows,), ()))
-        return
-    for route, kernel, most_cols in ROWS4 if arch in SOME_1 else ():
-        if cols <= most_cols and rows * 8 <= 2147483647 and held <= 8:
-            yield Candidate(0.0, Choice(route, (kernel,), (rows * 8,), ()))
-            return
-    # 27: few very long rows: branches on all SMs, then their sum
-    if (
-        way == 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
-        and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
-        and leaves > 128
-    ):
-        choice = Choice(
-            27,
-            (
-                "rows_softmax_bf16_branches0_512x64_any_e10230",
-                "rows_softmax_bf16_combine0_512x32_814151",
-            ), (rows * branches, rows), (rows * branches * 32, rows * 64),
+        launches["rows6"] = (
+            us, "rows_softmax_bf16_finish_512x64_any_c97685", ctas, {"row_sums": rows * 64},
         )
-        yield Candidate(0.0, choice)
-        return
-    # 28: few very long rows, stage by stage, on all SMs
-    if (
-        way >= 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
-        and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
-        and leaves > 128
-    ):
-        choice = Choice(
-            28,
-            (
-                "rows_softmax_bf16_branches0_512x64_any_3da237",
-                "rows_softmax_bf16_combine0_512x32_401c5e",
-                "rows_softmax_bf16_branches1_512x64_any_f5432d",
-                "rows_softmax_bf16_combine1_512x32_6c052c",
-                "rows_softmax_bf16_finish_512x64_any_c97685",
-            ), (rows * branches, rows, rows * branches, rows, rows * branches),
-            (rows * branches * 32, rows * 64),
+    if 31 in fitting and vector <= 0:
+        us = time(
+            "rows_softmax_bf16_streamed_512x64_any_03f640", "fma", 1, sms, rows,
+            branches * passes * 8, cols * work, operands1, operands1, 0,
         )
-        yield Candidate(0.0, choice)
-        return
-    # 29: everything else
-    yield Candidate(0.0, Choice(29, ("rows_softmax_bf16_streamed_512x64_any_03f640",), (rows,), ()))
+        launches[31] = us, "rows_softmax_bf16_streamed_512x64_any_03f640", rows, {}
+    yield from fitting.combined(launches)

@@ -22,7 +22,7 @@ def candidates(
     """What can serve a problem, with predicted times."""
     lane_sums = -(-rows // 1024) * 32
     for route, kernel, most_cols in ROWS:
-        if vector == 1 and cols <= most_cols and read <= 4 and lane_sums * cols <= 16777216:
+        if vector >= 1 and cols <= most_cols and read <= 4 and lane_sums * cols <= 16777216:
             choice = Choice(
                 route, (kernel, "rows_rms_norm_gradients_bf16_lanes_256x32_7dbbd5"),
                 (lane_sums, -(-cols // 32)), (lane_sums * cols * 16,),

@@ -5,41 +5,82 @@ Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 
 from collections.abc import Iterator
 
-from ptxgen.dispatch.choice import Candidate, Choice, Time
+from ptxgen.dispatch.choice import Candidate, Launches, Routes, Time
+
+# ROUTES: route, launches
+ROUTES = Routes({
+    "scan": (
+        # short rows: half a warp has one
+        (0, (0,)),
+        # a warp has a row
+        (1, (1,)), (2, (2,)),
+        # a small CTA has a row
+        (3, (3,)),
+        # a CTA has a row
+        (4, (4,)), (5, (5,)),
+        # a large CTA has a row
+        (6, (6,)),
+        # few long rows: on all SMs
+        (7, (7, "scan", "scan1")),
+    ),
+})
+# SCAN: launch, kernel, slots, rows_each, cols_each, c0
+SCAN = {
+    "scan": (
+        (1, "scan_bf16_1x1_b96e01", 4, 8, 256, 2048),
+        (2, "scan_bf16_1x2_fc54e5", 4, 8, 512, 4096),
+        (3, "scan_bf16_4x1_31841f", 8, 1, 1024, 1024),
+        (4, "scan_bf16_8x1_857c76", 4, 1, 2048, 2048),
+        (5, "scan_bf16_8x2_af8379", 4, 1, 4096, 4096),
+        (6, "scan_bf16_16x1_de191d", 2, 1, 4096, 4096),
+    ),
+}
 
 
 def candidates(
-    table: str, arch: str, rows: int, cols: int, sms: int, time: Time,
+    table: str, arch: str, rows: int, cols: int, item: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    # 0: short rows: a warp has one
-    if rows >= 1 and cols <= 256:
-        choice = Choice(0, ("scan_bf16_1x1_96a9cb",), (min(-(-rows // 8), 1048576),), ())
-        yield Candidate(0.0, choice)
-        return
-    # 1: a warp has a row
-    if rows >= 1 and (cols <= 1024 or sms * 32 <= rows):
-        choice = Choice(1, ("scan_bf16_1x2_2e9cb1",), (min(-(-rows // 8), 1048576),), ())
-        yield Candidate(0.0, choice)
-        return
+    fitting = ROUTES.fitting(table)
+    launches: Launches = {}
+    operands = rows * cols * item
+    if 0 in fitting and cols <= 128:
+        us = time(
+            "scan_bf16_16of32x1_d9cb75", "fma", 4, sms, -(-rows // 16), -(-cols // 256),
+            -(-cols // 256) * 4096, operands, operands, operands,
+        )
+        launches[0] = us, "scan_bf16_16of32x1_d9cb75", min(-(-rows // 16), 1048576), {}
+    for launch, kernel, slots, rows_each, cols_each, c0 in fitting.rows(SCAN):
+        if rows >= 1:
+            us = time(
+                kernel, "fma", slots, sms, -(-rows // rows_each), -(-cols // cols_each),
+                -(-cols // cols_each) * c0, operands, operands, operands,
+            )
+            launches[launch] = us, kernel, min(-(-rows // rows_each), 1048576), {}
     pieces_rows_cols2048 = rows * -(-cols // 2048)
     pieces_rows_cols256 = rows * -(-cols // 256)
-    # 2: few long rows: on all SMs
-    if (
-        pieces_rows_cols2048 <= 2147483647 and pieces_rows_cols256 * 4 <= 268435456
-        and rows <= 2147483647 and rows <= sms and cols >= 32768
-    ):
-        choice = Choice(
-            2,
-            (
-                "scan_totals_bf16_8x1_94e4e8", "scan_carry_bf16_1x1_501f52",
-                "scan_apply_bf16_8x1_4421b1",
-            ), (pieces_rows_cols2048, rows, pieces_rows_cols2048), (pieces_rows_cols256 * 4,),
+    if 7 in fitting and pieces_rows_cols2048 <= 2147483647 and pieces_rows_cols256 * 4 <= 268435456:
+        us = time(
+            "scan_totals_bf16_8x1_7573a1", "fma", 4, sms, pieces_rows_cols2048, 1, 2048, operands,
+            operands, 0,
         )
-        yield Candidate(0.0, choice)
-        return
-    # 3: a CTA has a row
-    if rows >= 1:
-        choice = Choice(3, ("scan_bf16_8x2_82aa74",), (min(-(-rows // 1), 1048576),), ())
-        yield Candidate(0.0, choice)
-        return
+        launches[7] = (
+            us, "scan_totals_bf16_8x1_7573a1", pieces_rows_cols2048,
+            {"sums": pieces_rows_cols256 * 4},
+        )
+    if "scan" in fitting and rows <= 2147483647 and pieces_rows_cols256 * 4 <= 268435456:
+        us = time("scan_carry_bf16_1x1_ccb45c", "fma", 32, sms, rows, -(-cols // 8192), 0, 0, 0, 0)
+        launches["scan"] = us, "scan_carry_bf16_1x1_ccb45c", rows, {"sums": pieces_rows_cols256 * 4}
+    if (
+        "scan1" in fitting and pieces_rows_cols2048 <= 2147483647
+        and pieces_rows_cols256 * 4 <= 268435456
+    ):
+        us = time(
+            "scan_apply_bf16_8x1_7d1e28", "fma", 4, sms, pieces_rows_cols2048, 1, 2048, operands,
+            operands, operands,
+        )
+        launches["scan1"] = (
+            us, "scan_apply_bf16_8x1_7d1e28", pieces_rows_cols2048,
+            {"sums": pieces_rows_cols256 * 4},
+        )
+    yield from fitting.combined(launches)

@@ -1,0 +1,80 @@
+"""What results of ``ptxgen bench ops --random --regret`` say of kernels, as it is fitted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ptxgen.bench.fit import Point, route_terms
+from ptxgen.errors import PtxgenError
+from ptxgen.spec import Key
+from ptxgen.spec.effort import Rates
+from ptxgen.tiles import TABLES
+from ptxgen.tiles.tunings import Tuning
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """What a result is known by: the operation, its rows and columns, and how rows lie."""
+
+    name: str
+    rows: int
+    cols: int
+    lies: str
+
+    @property
+    def group(self) -> int:
+        """Problems of as many columns are left out of a fit together."""
+        return self.cols
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.rows}x{self.cols}, {self.lies}"
+
+
+@dataclass(frozen=True)
+class Measured(Point):
+    """A measured route of a table."""
+
+    table: Key
+
+
+def read(files: Iterable[Path]) -> list[Mapping[str, Any]]:
+    """What was written of timings, with regret. Raises PtxgenError for other files."""
+    found: list[Mapping[str, Any]] = []
+    for path in files:
+        try:
+            records = json.loads(path.read_text(encoding="utf-8"))
+            found += [r for r in records if r["routes"] and r["steps"] and r["rates"]]
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise PtxgenError(
+                f"{path} holds no rows of `ptxgen bench ops --random --regret`: {error!r}"
+            ) from error
+    if not found:
+        raise PtxgenError("no kernel was timed but the chosen ones: --regret times all")
+    return found
+
+
+def points(records: Iterable[Mapping[str, Any]]) -> list[Measured]:
+    """The measured routes whose times are predicted, of calls of one step: what
+    :func:`ptxgen.bench.fit.near` learns from, each by the rates of the GPU that it was measured on.
+    """
+    found = []
+    for r in records:
+        key = tuple(r["table"])
+        table = TABLES[key]
+        twins = {route.of(r["dtype"]).name: route for route in table.routes}
+        times = {name: us for name, us in (r["routes"] or {}).items() if name in twins}
+        if r["steps"] > 1 or not times or any(route.efforts is None for route in table.routes):
+            continue
+        tuning = Tuning(r["gpu"], r["sms"], "sm_90", "", Rates(**r["rates"]))
+        env = table.space.environment({**r["values"], "SMS": r["sms"]})
+        problem = Problem(r["name"], r["rows"], r["cols"], r["lies"])
+        best = min(times.values())
+        for name, us in times.items():
+            route = twins[name]
+            terms = route_terms(route, env, tuning)
+            found.append(Measured(problem, route.name, terms, us, best, key))
+    return found

@@ -1,0 +1,182 @@
+"""Row operations on random problems: the draw, regret, what is learnt. Nothing is timed."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from dataclasses import asdict
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ptxgen.bench import fit, ops, rowfit, rows
+from ptxgen.bench.rows import APART, COLUMNS, DENSE, ELEMENTS, OFF, OPERATIONS, Case, Timing
+from ptxgen.errors import OptionError
+from ptxgen.runtime import get_device
+from ptxgen.spec.rowwise import facts
+from ptxgen.tiles import TABLES
+from ptxgen.tiles.tunings import FOLDER, TERMS, read
+
+TUNING = read(FOLDER / "h200_132.json")
+
+
+def timing(case: Case, ours: float, eager: float, compiled: float | None, **more: Any) -> Timing:
+    """A row of made-up times."""
+    sizes = case.name, case.rows, case.cols, case.lies, case.nbytes
+    return Timing(*sizes, ours, eager, compiled, "some kernel", **more)
+
+
+# -- the draw ---------------------------------------------------------------------------------
+def test_a_seed_draws_the_same_everywhere() -> None:
+    """Published results name a seed: whoever changes what it draws, changes what they mean."""
+    assert rows.cases(3, 0) == [
+        Case("embedding", 13, 7168, DENSE),
+        Case("cross_entropy", 109, 7168, DENSE),
+        Case("topk 50", 3215, 3072, DENSE),
+    ]
+    assert rows.cases(40, 5)[:7] == rows.cases(7, 5)
+    with pytest.raises(OptionError, match="0 random problems"):
+        rows.cases(0, 0)
+
+
+def test_the_draw_is_what_is_documented() -> None:
+    drawn = rows._drawn(random.Random(3))
+    every = [c for c in (next(drawn) for _ in range(20000)) if not c.name.startswith("topk")]
+    listed = [c for c in every if c.cols in COLUMNS]
+    lies = Counter(c.lies for c in every)
+    halves = [c for c in every if math.log(c.rows) < math.log(ELEMENTS // c.cols) / 2]
+    for what, count, share in (
+        ("columns are listed", len(listed), 13 / 14),
+        ("rows lie apart", lies[APART], 1 / 8),
+        ("rows lie off 16 bytes", lies[OFF], 1 / 8),
+        ("rows are log-uniform", len(halves), 1 / 2),
+        ("any operation", sum(c.name == "argmax" for c in every), 1 / (len(OPERATIONS) - 2)),
+    ):
+        # Four standard deviations; few rows, which are whole numbers, are some more or fewer.
+        deviation = math.sqrt(share * (1 - share) / len(every))
+        assert abs(count / len(every) - share) < 4 * deviation + 0.03 * (share == 1 / 2), what
+    assert all(1 <= c.rows <= ELEMENTS // c.cols and 64 <= c.cols <= 200000 for c in every)
+    assert all(c.cols >= 1024 for c in rows.cases(500, 1) if c.name == "topk 1024")
+
+
+# -- what is timed ----------------------------------------------------------------------------
+@pytest.mark.parametrize(("lies", "step", "begin"), [(DENSE, 64, 0), (APART, 72, 0), (OFF, 64, 1)])
+def test_rows_lie_as_they_were_drawn(lies: str, step: int, begin: int) -> None:
+    torch = pytest.importorskip("torch")
+    x, *more = rows.Operands(torch, Case("layer_norm", 3, 64, lies), 0, "cpu").arrays
+    assert (x.shape, [each.shape for each in more]) == ((3, 64), [(64,), (64,)])
+    assert (x.stride(), x.storage_offset()) == ((step, 1), begin)
+
+
+def test_every_operation_agrees_with_its_peer_and_its_routes_with_each_other() -> None:
+    """The chosen route is the first, and any other that is forced returns its bits."""
+    torch = pytest.importorskip("torch")
+    device = get_device("cpu")
+    for name, operation in OPERATIONS.items():
+        operands = rows.Operands(torch, Case(name, 2, max(operation.least, 40), OFF), 0, "cpu")
+        ours = operands.ours()()
+        theirs = operands.stock()(*operands.arrays)
+        rows.agree(operands.case, operands.arrays[0], ours, theirs)
+        kernels = operands.kernels(device)
+        cheap = min(kernels, key=lambda n: sum(k.threads for k in kernels[n]))
+        assert rows.same(torch, operands.ours(cheap)(), ours), cheap
+
+
+def test_nonsense_and_other_bits_are_seen() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.tensor([[1.0, 3.0, 2.0]])
+    case = Case("argmax", 1, 3, DENSE)
+    rows.agree(case, x, torch.tensor([1]), torch.tensor([1]))
+    with pytest.raises(rows.WrongBitsError, match=r"argmax 1x3, dense: off by 0\.333"):
+        rows.agree(case, x, torch.tensor([2]), torch.tensor([1]))
+    zero = torch.zeros(2)
+    assert rows.same(torch, (zero, x), (zero.clone(), x)) and not rows.same(torch, zero, -zero)
+
+
+def test_a_regret_is_of_right_kernels_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel of other bits is named, whatever its time."""
+    torch = pytest.importorskip("torch")
+    times = {"chosen": 20.0, "better": 16.0, "wrong": 1.0}
+    monkeypatch.setattr(rows, "timings", lambda timer, work: {n: times[n] for n in work})
+    bench = object.__new__(rows.Bench)
+    bench._torch, bench._effort, bench.wrong = torch, (8.0, 3, 9), []
+    bench._timer = lambda work, counts: [SimpleNamespace(median=run.us) for run in work]
+
+    def forced(name: str) -> Any:
+        def run() -> Any:
+            return torch.tensor([1.0 if name == "wrong" else 2.0])
+
+        run.us = times[name]  # type: ignore[attr-defined]
+        return run
+
+    operands: Any = SimpleNamespace(case=Case("softmax", 2, 3, DENSE), ours=forced)
+    found, best, regret = bench._judged(operands, [*times], torch.tensor([2.0]))
+    assert (found, best, regret) == ({"chosen": 20.0, "better": 16.0}, "better", 1.25)
+    assert bench.wrong == ["softmax 2x3, dense: wrong returns other bits"]
+
+
+# -- what is learnt ---------------------------------------------------------------------------
+def test_what_was_measured_can_be_learnt_from() -> None:
+    """Times that follow the model are found again, by the names that the tuning has."""
+    key, dtype = ("rows",), "sum x=bf16 > bf16"
+    table = TABLES[key]
+    routes = [r for r in table.routes if len(r.kernels) == 1 and r.main.part == "held"][:3]
+    planted = {r.main.name: (5.0 + i, *[0.9 - 0.3 * i] * 7) for i, r in enumerate(routes)}
+    on = {"gpu": TUNING.gpu, "sms": TUNING.sms, "rates": asdict(TUNING.rates)}
+    records = []
+    for number in range(1, 60):
+        case = Case("sum of rows", 7**number % 5000 + 1, 8 * (number % 16 + 1), DENSE)
+        values = {"ROWS": case.rows, "COLS": case.cols, "VECTOR": 1, **facts(dtype)}
+        env = table.space.environment({**values, "SMS": TUNING.sms})
+        us = {}
+        for route in routes:
+            ((name, terms),) = fit.route_terms(route, env, TUNING).items()
+            us[route.of(dtype).name] = sum(map(float.__mul__, planted[name], terms))
+        known = {"table": key, "dtype": dtype, "values": values, "routes": us}
+        records.append(asdict(timing(case, 1.0, 1.0, None, **known)) | on)
+    several = {**records[0], "steps": 2}
+    measured = rowfit.points([several, *records])
+    assert len(measured) == 3 * len(records), "of several steps it is not known which took how long"
+    constants = fit.near(measured)
+    assert constants.keys() == {r.main.name for r in routes}
+    assert all(len(c) == len(TERMS) for c in constants.values())
+    assert fit.Regret.of(fit.held_out(measured, fit.near)).mean < 1.002
+
+
+# -- what is said -----------------------------------------------------------------------------
+FOUND = [
+    timing(Case("softmax", 2, 128, DENSE), 8.0, 10.0, 9.0, regret=1.0),
+    timing(Case("softmax", 3, 256, OFF), 8.0, 4.0, None, regret=1.21),
+    timing(Case("argmax", 5, 512, DENSE), 2.0, 8.0, 6.0, regret=1.0),
+]
+
+
+def test_tables_are_by_operation() -> None:
+    lines = [" ".join(line.split()) for line in rows.ratio_table(FOUND).splitlines()]
+    assert lines == [
+        "operation problems geomean P10 least at",
+        "softmax 2 0.750 0.562 0.500 3x256, off 16 bytes",
+        "argmax 1 3.000 3.000 3.000 5x512",
+        "all 3 1.191 0.625 0.500 softmax 3x256, off 16 bytes",
+    ]
+    lines = [" ".join(line.split()) for line in rows.regret_table(FOUND).splitlines()]
+    assert lines[1] == "softmax 2 1.100 1.189 1.210 3x256, off 16 bytes"
+    assert rows.worst_table(FOUND).splitlines()[1].split()[-6:] == [
+        "bytes", "8.0", "4.0", "0.500", "some", "kernel",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--random", "--only", "softmax"], "no --only"),
+        (["--regret"], "--regret is of random problems"),
+        (["--random", "--problems", "0"], "0 random problems: expected 1 or more"),
+        (["--random", "--seed", "-1"], "seed -1"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(options: list[str], named: str) -> None:
+    with pytest.raises(OptionError, match=named):
+        ops.main(options)

@@ -183,6 +183,21 @@ def gradients(name, given, first, how, dy, dstate):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_gradients_of_16_bits_are_those_of_the_same_numbers(name):
+    """What has f32 gradients has the same bits of them whether other arguments are f16 or f32."""
+    rng, sizes = np.random.default_rng(12), (2, 4, 24, 16)
+    given, first = cases.draw(name, 5, 1, 9, sizes, "f16"), cases.state(name, 6, 1, sizes)
+    dy = rng.standard_normal(given["v" if name == RULE else "x"].shape, np.float32).astype("f2")
+    wide = {n: x.astype("f4") for n, x in given.items()}
+    found = gradients(name, given, first, {}, dy, first)
+    expected = gradients(name, wide, first, {}, dy.astype("f4"), first)
+    exact = [n for n, x in found.items() if x.dtype == np.float32]
+    assert {"state"} < {*exact}
+    for n in exact:
+        same_bits(found[n], expected[n], what=n)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_gradients_beside_differences(name):
     """Of a random direction for each argument: two values in f64 that are 2^-14 apart have a
     difference that is exact to some 2^-26, and gradients round a few hundred times to 2^-24.

@@ -235,7 +235,7 @@ _later = Pointwise(lambda read, given: read - given, "later")
 
 def _dot(b: Builder, x: Any, y: Any) -> Any:
     """``sum(x y)`` along the last dimension, in f32."""
-    return b.rows("dot", b.packed(x), b.packed(y), out_dtype="float32")
+    return b.rows("dot", *(b.packed(b.cast(a, "float32")) for a in (x, y)), out_dtype="float32")
 
 
 def _gradients(

@@ -138,7 +138,7 @@ def convolved(b, m, n):
 def walked(b, m, n):
     q, g = b.input("q", (1, m, n // 64, 64), "bfloat16"), b.input("g", (1, m, n // 64), "float32")
     up = b.delta_ascend(q, q, q, g, g)
-    return (b.recurrence(q, q, q, g, g), *b.delta_descend(q, q, q, q, g, g), up)
+    return (*b.recurrence(q, q, q, g, g), *b.delta_descend(q, q, q, q, g, g), up)
 
 
 def products(b, m, n):

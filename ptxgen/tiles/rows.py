@@ -11,11 +11,14 @@ from ptxgen.spec.rows import ROWS, SEGMENTS, SMS, SPACE, LogSumExpSpec
 
 def _logsumexp() -> RouteTable:
     split = LogSumExpSpec("segments"), LogSumExpSpec("combine")
-    few = (ROWS < SMS * 2) & (SEGMENTS >= 16)
+    few = (ROWS < SMS * 2) & (SEGMENTS >= 12)
+    many = ROWS > SMS * 8
     return RouteTable(
         SPACE,
         (
-            Route(split, few, "few long rows: a warp a segment, on all SMs"),
+            Route(
+                split, few | many, "few long rows, or more than CTAs at a time: a warp a segment"
+            ),
             Route((LogSumExpSpec("whole"),), TRUE, "a CTA a row"),
         ),
         ("f32", "bf16", "f16"),

@@ -13,6 +13,7 @@ from ptxgen.spec.select import (
     SMS,
     TOPK_SPACE,
     DrawSpec,
+    K,
     LanesSpec,
     SampleSpec,
     SelectSpec,
@@ -26,7 +27,7 @@ def _topk() -> RouteTable:
         TOPK_SPACE,
         (
             Route((LanesSpec(),), TRUE, "short rows, few of each: a warp has a row"),
-            Route((SiftSpec(4),), TRUE, "a small CTA has a row"),
+            Route((SiftSpec(4),), (K <= 256) | (COLS <= 1024), "a small CTA has a row"),
             Route(parts, TRUE, "long rows: CTAs have parts, one more what is left of them"),
             Route((SelectSpec(),), TRUE, "any: digit by digit of the keys"),
         ),

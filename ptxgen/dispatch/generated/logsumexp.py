@@ -14,10 +14,10 @@ def candidates(
     """What can serve a problem, with predicted times."""
     segments = -(-cols // 1024)
     pieces_rows_segments8 = rows * -(-segments // 8)
-    # 0: few long rows: a warp a segment, on all SMs
+    # 0: few long rows, or more than CTAs at a time: a warp a segment
     if (
         rows * segments * 8 <= 268435456 and pieces_rows_segments8 <= 2147483647
-        and -(-rows // 8) <= 2147483647 and rows < sms * 2 and segments >= 16
+        and -(-rows // 8) <= 2147483647 and ((rows < sms * 2 and segments >= 12) or sms * 8 < rows)
     ):
         choice = Choice(
             0, ("lse_segments_f32_8_95e5fe", "lse_combine_f32_8_711ac0"),

@@ -17,7 +17,7 @@ def candidates(
         yield Candidate(0.0, Choice(0, ("topk_lanes_bf16_8_fd9b8a",), (-(-rows // 8),), ()))
         return
     # 1: a small CTA has a row
-    if cols <= 4096:
+    if cols <= 4096 and (k <= 256 or cols <= 1024):
         yield Candidate(0.0, Choice(1, ("topk_sift_whole_bf16_4x32_be1322",), (rows,), ()))
         return
     pieces_rows_cols16384 = rows * -(-cols // 16384)

@@ -6,12 +6,14 @@ import math
 import random
 from collections import Counter
 from dataclasses import asdict
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from test_bench import ENVIRONMENT
 
-from ptxgen.bench import fit, ops, rowfit, rows
+from ptxgen.bench import fit, ops, results, rowfit, rows
 from ptxgen.bench.rows import APART, COLUMNS, DENSE, ELEMENTS, OFF, OPERATIONS, Case, Timing
 from ptxgen.errors import OptionError
 from ptxgen.runtime import get_device
@@ -166,6 +168,14 @@ def test_tables_are_by_operation() -> None:
     assert rows.worst_table(FOUND).splitlines()[1].split()[-6:] == [
         "bytes", "8.0", "4.0", "0.500", "some", "kernel",
     ]  # fmt: skip
+
+
+def test_an_earlier_run_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "rows.json"
+    results.write_records(path, results.records(FOUND, ENVIRONMENT))
+    assert ops.main(["--rows", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert rows.ratio_table(FOUND) in said and rows.regret_table(FOUND) in said
 
 
 @pytest.mark.parametrize(

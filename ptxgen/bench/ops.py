@@ -354,6 +354,9 @@ def timing_table(found: Sequence[Timing]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
     options = _parser().parse_args(argv)
+    if options.rows:
+        _show(*results.read_rows(rows.Timing, options.rows, "ops --random"))
+        return 0
     if options.random:
         return _random_rows(options)
     if options.regret:
@@ -401,17 +404,23 @@ def _random_rows(options: argparse.Namespace) -> int:
                 assert rates is not None, "a GPU's driver states them"
                 known = {**asdict(surroundings), "rates": asdict(rates)}
                 results.write_records(options.json, ({**asdict(t), **known} for t in found))
-            emit(results.heading(surroundings))
-            emit(f"\nthe faster of PyTorch's / ours, {plural(len(found), 'problem')}")
-            emit(rows.ratio_table(found))
-            emit("\nthe worst of them")
-            emit(rows.worst_table(found))
-            if options.regret:
-                emit("\nchosen kernel's time / the best one's")
-                emit(rows.regret_table(found))
+            _show(found, surroundings)
     for line in bench.wrong:
         emit(f"WRONG {line}")
     return 1 if bench.wrong else 0
+
+
+def _show(found: Sequence[rows.Timing], surroundings: results.Environment) -> None:
+    """The tables of random problems."""
+    emit(results.heading(surroundings))
+    emit(f"\nthe faster of PyTorch's / ours, {plural(len(found), 'problem')}")
+    emit(rows.ratio_table(found))
+    emit("\nthe worst of them")
+    emit(rows.worst_table(found))
+    known = [t for t in found if t.regret is not None]
+    if known:
+        emit("\nchosen kernel's time / the best one's")
+        emit(rows.regret_table(known))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -445,6 +454,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--quick", action="store_true", help="fewer cases and repetitions")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the times here")
+    parser.add_argument(
+        "--rows", type=Path, metavar="FILE", help="print an earlier run's of --random"
+    )
     return parser
 
 

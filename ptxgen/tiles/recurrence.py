@@ -14,10 +14,8 @@ DTYPES = ("bf16", "f16", "f32")
 
 
 def _selective(part: str) -> RouteTable:
-    shares = ((4, 4, 2 if part == "forward" else 4), (16, 4, 4), (32, 8, 4))
-    specs = (
-        SelectiveSpec(part, lanes=n, states=m, warps=w, tile=tile(n * m)) for n, m, w in shares
-    )
+    shares = ((4, 4), (16, 4), (32, 8))
+    specs = (SelectiveSpec(part, lanes=n, states=m, warps=4, tile=tile(n * m)) for n, m in shares)
     routes = (Route((s,), TRUE, f"{s.lanes} lanes have a channel") for s in specs)
     return RouteTable(SPACE, tuple(routes), DTYPES)
 

@@ -140,12 +140,14 @@ SCANS = [
 @pytest.mark.parametrize(("table", "name", "dtype"), SCANS)
 def test_prefix_sums_by_every_kernel(table, name, dtype):
     rng = np.random.default_rng(5)
-    for turn, shape in enumerate(((3, 1), (5, 257), (300, 1000), (2, 128256), (33, 8192))):
+    for turn, shape in enumerate(((37, 77), (5, 257), (300, 1000), (2, 128256), (33, 8192))):
         x = numbers(rng, shape, dtype, KINDS[turn])
         for exclusive, reverse in ((False, False), (True, True)):
             expected = getattr(reference, name)(x, exclusive=exclusive, reverse=reverse)
             for route in TABLES[table,].routes:
                 out, kernel = poisoned(shape, on_gpu(x)), route.of(dtype).name
+                if not route.requires.evaluate({"ROWS": shape[0], "COLS": shape[1]}):
+                    continue
                 getattr(ptxgen, name)(
                     on_gpu(x), exclusive=exclusive, reverse=reverse, out=out, kernel=kernel
                 )

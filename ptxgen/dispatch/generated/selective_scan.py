@@ -10,7 +10,7 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 # SELECTIVE: route, kernel, channels_each, least_states, most_states
 SELECTIVE = (
     # 4 lanes have a channel
-    (0, "selective_forward_bf16_4x4x16_006b18", 16, 1, 16),
+    (0, "selective_forward_bf16_4x4x16_ff343c", 32, 1, 16),
     # 16 lanes have a channel
     (1, "selective_forward_bf16_16x4x16_e2e491", 8, 1, 64),
     # 32 lanes have a channel

@@ -122,8 +122,8 @@ def split_qkv(x: Any, heads: int, kv_heads: int) -> tuple[Any, Any, Any]:
     Source
         ``ptxgen/layout.py``.
 
-    >>> import numpy
-    >>> [y.shape for y in split_qkv(numpy.zeros((2, 5, 64)), 4, 2)]
+    >>> import numpy, ptxgen
+    >>> [y.shape for y in ptxgen.layout.split_qkv(numpy.zeros((2, 5, 64)), 4, 2)]
     [(2, 5, 4, 8), (2, 5, 2, 8), (2, 5, 2, 8)]
     """
     width = x.shape[_axis("axis", x, -1)]

@@ -369,11 +369,11 @@ def test_products_of_one_input_are_on_several_streams(tmp_path) -> None:
         several = ptxgen.capture(attention, *arrays, passes=graph.fewer, streams=STREAMS)
         several.save(tmp_path / "it")
     with ptxgen.use_device(device):
-        plain = ptxgen.capture(attention, *arrays)
-        captured = ptxgen.capture(attention, *arrays, streams=STREAMS)
-        loaded = ptxgen.load(tmp_path / "it", streams=STREAMS)
-        assert plain.streams == 1 and captured.streams >= 3 and loaded.streams >= 3
-        assert ptxgen.load(tmp_path / "it").streams == 1
+        plain = ptxgen.capture(attention, *arrays, streams=1)
+        captured = ptxgen.capture(attention, *arrays)
+        loaded = ptxgen.load(tmp_path / "it")
+        assert plain.streams == 1 and captured.streams >= 3 and loaded.streams >= 2
+        assert ptxgen.load(tmp_path / "it", streams=1).streams == 1
         assert repr(captured).endswith(f" bytes, {captured.streams} streams>")
         assert repr(plain).endswith(f"{plain.nbytes} bytes>")
         for each, seed in ((plain, 0), (captured, 1), (captured, 2), (loaded, 3)):

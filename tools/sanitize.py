@@ -202,6 +202,8 @@ def run_cases(route: Route, key: Key, rng: Any) -> list[str | None]:
             found.append("same")
         except AssertionError:
             found.append("different")
+        except OptionError:  # a case for another device: this kernel does not serve it here
+            found.append(None)
     return found
 
 
@@ -322,7 +324,7 @@ def main() -> int:
             found = [run_nf4(name, first, m, n, k, rng) for m, n, k in shapes(first)]
         elif key[0] == "int4":
             found = [x for mnk in shapes(first) for x in run_int4(name, key, *mnk, rng)]
-        elif isinstance(first, GemmSpec) and "c" in first.abi.offsets:
+        elif isinstance(first, GemmSpec) and key[0] != "conv" and "c" in first.abi.offsets:
             found = [
                 run(name, first, m, n, k, aligned, rng)
                 for m, n, k in shapes(first)

@@ -8,21 +8,27 @@ from functools import cache
 from ptxgen.numerics import (
     attention,
     contract,
+    delta,
     int4,
     logits,
     moves,
     nf4,
+    recurrence,
     rows,
     rowwise,
     scan,
     select,
+    triangular,
 )
 
 
 @cache
 def versions() -> dict[str, int]:
     """The version of each contract, by name."""
-    modules = attention, contract, int4, logits, moves, nf4, rows, rowwise, scan, select
+    modules = (
+        *(attention, contract, delta, int4, logits, moves, nf4, recurrence, rows, rowwise),
+        *(scan, select, triangular),
+    )
     found: dict[str, int] = {}
     for module in modules:
         for value in vars(module).values():

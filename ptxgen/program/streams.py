@@ -20,7 +20,7 @@ from ptxgen.program.depends import before
 from ptxgen.program.execute import Enqueue, Fired, Plan, fire
 from ptxgen.runtime import Device
 
-STREAMS, STREAMS_MAX = 1, 128
+STREAMS, STREAMS_MAX = 4, 128
 """Most streams of a program, by default and at all: no GPU runs more kernels at once."""
 NEAR = 8
 """A step that is so many steps back has most likely ended: waiting for it costs nothing."""

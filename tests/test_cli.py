@@ -143,7 +143,7 @@ def test_list_is_filtered(run) -> None:
     ]
     assert {r["layout"] for r in rows} == {"TN"}
     status, out, err = run("list", "--layout", "XY")
-    assert (status, out) == (1, "") and "--layout XY: no kernel has it; takes NN, NT, TN" in err
+    assert (status, out) == (1, "") and "--layout XY: no kernel has it; takes NT, NN, TN" in err
 
 
 def listed(run, *argv: str) -> list[str]:

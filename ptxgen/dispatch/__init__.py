@@ -75,7 +75,7 @@ def candidates(
     function = _dispatch(table, arch)
     kind = TABLES[table]
     dtype = kind.dtypes[0] if dtype is None else dtype
-    if dtype not in kind.dtypes and not kind.opened:
+    if not kind.takes(dtype):
         raise accepted(f"dtype of {' '.join(table)}", dtype, kind.dtypes)
     given = {**values, "SMS": sms}
 

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 from ptxgen.expr import Expr, ceil_div, var
 from ptxgen.numerics.contract import FMA, TIERS, Contract, N
 from ptxgen.spec.abi import Abi, Param, ptr
-from ptxgen.spec.base import GRID_MAX, INDEX_MAX, KernelSpec, check
+from ptxgen.spec.base import GRID_MAX, INDEX_MAX, Expect, KernelSpec, check
 from ptxgen.spec.gemm import CONTEXT
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, Space
 
@@ -101,6 +101,10 @@ class DepthwiseSpec(KernelSpec):
     @property
     def requires(self) -> Expr:
         return (ALIGN >= 16) & (TAPS <= TAPS_MAX) & (self.grid <= GRID_MAX)
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        return (*super().expects, Expect("ld.global.nc.v4.u32"), Expect("st.global.v4.u32"))
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:

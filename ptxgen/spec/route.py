@@ -180,7 +180,8 @@ class RouteTable:
 
     ``dtypes``: those it serves. The routes are written for the first; those for the others are
     their twins (:meth:`Route.of`), alike but for what the kernels read and write. ``opened``: it
-    also serves others, whose kernels nobody lists: they are made when they are first asked for.
+    also serves others, or those of a type, whose kernels nobody lists: they are made when they are
+    first asked for.
     ``pinned`` makes a few of those, whose code goldens hold as well, so that every line of a
     template is in a golden.
     ``partial``: there are problems that no route admits, and who asks has another way for those.
@@ -189,13 +190,19 @@ class RouteTable:
     space: Space
     routes: tuple[Route, ...]
     dtypes: tuple[str, ...] = ("f32",)
-    opened: bool = False
+    opened: bool | type = False
     partial: bool = False
     pinned: Callable[[], Iterable[KernelSpec]] = tuple
 
     def __post_init__(self) -> None:
         if not self.routes or not self.dtypes:
             raise SpecError(f"a table of {self.space.name!r} has no routes, or serves no dtype")
+
+    def takes(self, dtype: Hashable) -> bool:
+        """Whether it serves problems of this dtype."""
+        if isinstance(self.opened, type):
+            return dtype in self.dtypes or isinstance(dtype, self.opened)
+        return self.opened or dtype in self.dtypes
 
     @cached_property
     def named(self) -> dict[str, Route]:

@@ -39,7 +39,8 @@ def _table(module: str, key: Key) -> RouteTable:
     routes: tuple[Route, ...] = importlib.import_module(f"ptxgen.tiles.{module}").ROUTES[key]
     plan = PLANS[routes[0].main.contract.name][key[1]]
     pinned = partial(_pinned, key, routes) if key in _PINNED else tuple
-    return RouteTable(space(plan), routes, WIDTHS[key[2]], opened=concludes(key), pinned=pinned)
+    others = Epilogue if concludes(key) else False
+    return RouteTable(space(plan), routes, WIDTHS[key[2]], opened=others, pinned=pinned)
 
 
 _PINNED: Mapping[Key, tuple[str, ...]] = {

@@ -29,3 +29,14 @@ def later(
         return sorted(public)
 
     return load, names
+
+
+def called(home: str) -> Callable[..., Any]:
+    """The function "package.module:name", whose module is loaded when it is called."""
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        from pkgutil import resolve_name
+
+        return resolve_name(home)(*arguments, **options)
+
+    return call

@@ -218,8 +218,12 @@ def int4(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
 
 
 def row(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
-    """An operation that has WAY, READ and VECTOR as they are at the edge, on a row of COLS."""
+    """An operation that has WAY, READ and VECTOR as they are at the edge, on a row of COLS. What a
+    kernel may hold is a question of registers, not of what is right.
+    """
     at, variable = edge.inside, edge.variable
+    if variable == "HELD":
+        return None
     if route.main.part in DOWN:
         shape = 2, at["COLS"]
         return functools.partial(interp_cases.check_down, name, shape, "normal")
@@ -231,6 +235,8 @@ def row(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
         if values[variable] == at[variable] and route.requires.evaluate(
             TABLES[key].space.environment(values)
         ):
+            if not values["VECTOR"] and values["COLS"] % 8 == 0 and variable == "COLS":
+                return None  # such rows lie on 16 bytes here
             shape = 2, values["COLS"] - (0 if values["VECTOR"] else 3 if variable != "COLS" else 0)
             given = row_cases.arrays(operation, shape, row_cases.NATIVE[FULL[dtype]])[:1]
             kernel = route.of(made).name

@@ -155,8 +155,8 @@ MISTAKES = (
     Mistake(
         "a table that the dispatcher does not follow",
         "ptxgen/tiles/rows.py",
-        "few = (ROWS < SMS * 2) & (SEGMENTS >= 16)",
-        "few = (ROWS < SMS * 2) & (SEGMENTS >= 15)",
+        "few = (ROWS < SMS * 2) & (SEGMENTS >= 12)",
+        "few = (ROWS < SMS * 2) & (SEGMENTS >= 11)",
         GENERATED,
     ),
     # -- what kernels compute -------------------------------------------------------------
@@ -328,6 +328,27 @@ MISTAKES = (
         "h[j] = before;",
         "(void)before;",
         kernel("selective_backward_f32_4x4"),
+    ),
+    Mistake(
+        "a recurrence of a matrix that forgets to decay",
+        TEMPLATE + "delta/forward.cu.j2",
+        "__fmaf_rn(keys[i], d[c], __fmul_rn(a, s[i][c]))",
+        "__fmaf_rn(keys[i], d[c], s[i][c])",
+        kernel("delta_rule_bf16_128_64"),
+    ),
+    Mistake(
+        "a triangular system that adds what it should take away",
+        TEMPLATE + "triangular/solve.cu.j2",
+        "(-a, x, acc)",
+        "(a, x, acc)",
+        kernel("triangular_f32"),
+    ),
+    Mistake(
+        "depthwise windows of the next channel's filter",
+        TEMPLATE + "conv/depthwise.cu.j2",
+        "weight[j], acc[i][j]);",
+        "weight[VECTOR - 1 - j], acc[i][j]);",
+        kernel("depthwise_bf16"),
     ),
     Mistake(
         "prefix sums negated",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Mapping, Set
 from math import prod, sqrt
 from typing import Annotated, Any
 
 from ptxgen.errors import DtypeError, ShapeError
+from ptxgen.later import called
 from ptxgen.numerics import functions
 from ptxgen.numerics.delta import COLUMNS_MAX, ROWS_MAX, RULE, SSD, STEP, groups, parts
 from ptxgen.numerics.dtype import DTYPES
@@ -28,15 +29,6 @@ FINITE = Real(least=-3e38, most=3e38)
 Scale = Annotated[float | None, FINITE]
 Factor = Annotated[float, FINITE]
 OverState = Annotated[Any, Written(over=("state",))]
-
-
-def _oracle(name: str) -> Callable[..., Any]:
-    def oracle(*arrays: Any, **options: Any) -> Any:
-        from ptxgen.oracle import delta
-
-        return getattr(delta, name)(*arrays, **options)
-
-    return oracle
 
 
 def _sizes(of: Any, arrays: Mapping[str, Buffer | None]) -> Inferred:
@@ -128,7 +120,9 @@ def _state(v: Buffer, rows: int, delta: bool) -> tuple[int, ...]:
     return (*lead, heads, *((rows, cols) if delta else (cols, rows)))
 
 
-@op(public=False, oracle=_oracle("recurrence"), results=("out", "last", "writes"))
+@op(
+    public=False, oracle=called("ptxgen.oracle.delta:recurrence"), results=("out", "last", "writes")
+)
 def recurrence(
     b: ProgramBuilder,
     q: Buffer,
@@ -171,7 +165,7 @@ def recurrence(
 
 
 # -- gradients ----------------------------------------------------------------------------------
-@op(public=False, oracle=_oracle("descend"), results=("dd", "dk", "last"))
+@op(public=False, oracle=called("ptxgen.oracle.delta:descend"), results=("dd", "dk", "last"))
 def delta_descend(
     b: ProgramBuilder,
     do: Buffer,
@@ -200,7 +194,7 @@ def delta_descend(
     return dd, dk, first
 
 
-@op(public=False, oracle=_oracle("ascend"), results=("dq", "dk"))
+@op(public=False, oracle=called("ptxgen.oracle.delta:ascend"), results=("dq", "dk"))
 def delta_ascend(
     b: ProgramBuilder,
     do: Buffer,

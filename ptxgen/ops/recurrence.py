@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from ptxgen.errors import DtypeError, ShapeError
+from ptxgen.later import called
 from ptxgen.numerics import recurrence as numerics
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.functions import sigmoid, silu
@@ -12,7 +13,6 @@ from ptxgen.numerics.option import Bool, Dtype, Kernel
 from ptxgen.numerics.recurrence import LINEAR, SELECTIVE, STATES_MAX, tile
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.views import alignment, check_dtype, dense, result_dtype, results
-from ptxgen.oracle import recurrence as oracle
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
@@ -119,7 +119,11 @@ def _named(
     return {**found, "delta_bias": delta_bias, "state": state}
 
 
-@op(public=False, oracle=oracle.selective_scan_kept, results=("y", "kept"))
+@op(
+    public=False,
+    oracle=called("ptxgen.oracle.recurrence:selective_scan_kept"),
+    results=("y", "kept"),
+)
 def selective_scan_kept(
     b: ProgramBuilder,
     x: Buffer,
@@ -150,7 +154,7 @@ def selective_scan_kept(
 
 @op(
     public=False,
-    oracle=oracle.selective_scan_backward,
+    oracle=called("ptxgen.oracle.recurrence:selective_scan_backward"),
     results=("dx", "dd", "dA", "dB", "dC", "dstate"),
 )
 def selective_scan_backward(
@@ -341,7 +345,7 @@ def _linear(
 
 @op(
     public=False,
-    oracle=oracle.linear_recurrence_backward,
+    oracle=called("ptxgen.oracle.recurrence:linear_recurrence_backward"),
     results=("da", "db", "dstate"),
 )
 def linear_recurrence_backward(

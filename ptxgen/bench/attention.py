@@ -232,19 +232,8 @@ class Bench:
 
     def rows(self, cases: Sequence[Case], group: str, budget: float) -> Iterator[Row]:
         """The rows of ``cases``, until ``budget`` seconds are over."""
-        end = time.monotonic() + budget
-        for number, case in enumerate(cases):
-            if time.monotonic() > end:
-                note(f"{number} of {plural(len(cases), 'problem')} in {budget:.0f} s")
-                return
-            try:
-                row = self._row(case, group)
-            except (PtxgenError, self._torch.OutOfMemoryError) as error:
-                self.wrong.append(f"{case}: {error}")
-                note(f"not timed: {self.wrong[-1]}")
-            else:
-                yield row
-            self._torch.cuda.empty_cache()
+        one = partial(self._row, group=group)
+        return measure.in_budget(self._torch, cases, one, budget, self.wrong)
 
     def _row(self, case: Case, group: str) -> Row:
         operands = self._operands(case, self._seed)

@@ -97,9 +97,7 @@ def drawn(count: int, seed: int, kinds: Iterable[str]) -> list[Case]:
     """``count`` problems of each kind, the first of those that ``seed`` draws, kinds in turns.
     Raises OptionError as :func:`ptxgen.bench.draw.shapes`.
     """
-    draw.check(count, seed)
-    each = [_admitted(seed, kind) for kind in kinds]
-    return [next(cases) for _ in range(count) for cases in each]
+    return draw.in_turns(count, seed, (_admitted(seed, kind) for kind in kinds))
 
 
 def _admitted(seed: int, kind: str) -> Iterator[Case]:

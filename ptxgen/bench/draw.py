@@ -23,11 +23,14 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from random import Random
+from typing import TypeVar
 
 from ptxgen.bench import cases
 from ptxgen.bench.cases import LAYOUTS, RANDOM, Case, Shape
 from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import ITEMSIZE
+
+T = TypeVar("T")
 
 ROWS = 16384
 MATRICES, BATCHED = 1024, 4096
@@ -101,6 +104,13 @@ def check(count: int, seed: int) -> None:
         raise OptionError(f"{count} random problems: expected 1 or more")
     if seed not in SEEDS:
         raise OptionError(f"seed {seed}: expected 0 to 2^63 - 1")
+
+
+def in_turns(count: int, seed: int, each: Iterable[Iterator[T]]) -> list[T]:
+    """``count`` problems of ``each``, in turns. Raises OptionError as :func:`check`."""
+    check(count, seed)
+    kinds = list(each)
+    return [next(cases) for _ in range(count) for cases in kinds]
 
 
 def admitted(shape: Shape, itemsize: int) -> bool:

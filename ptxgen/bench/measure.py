@@ -13,22 +13,26 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ptxgen.bench.cases import Case
 from ptxgen.bench.results import LIMITS, Environment, Limits, Sample
 from ptxgen.errors import DeviceError, PtxgenError
 from ptxgen.numerics.contract import DTYPES, ITEMSIZE, OPERATIONS, TENSOR_CORES
+from ptxgen.ui import note, plural
 
 if TYPE_CHECKING:
     from ptxgen.spec import KernelSpec, Route
 
 FLUSH_L2 = 4
 """The L2 is flushed by writing this many times its size."""
+T = TypeVar("T")
+R = TypeVar("R")
+
 FLUSH_BYTES = 1 << 28
 """... and at least this much: the GPU is then busy while the host enqueues the next launch."""
 CHECKED = 64
@@ -354,6 +358,27 @@ class Timer:
         while len(self._events) < count:
             self._events.append((new(enable_timing=True), new(enable_timing=True)))
         return self._events[:count]
+
+
+def in_budget(
+    torch: Any, cases: Sequence[T], time_one: Callable[[T], R], budget: float, wrong: list[str]
+) -> Iterator[R]:
+    """What ``time_one`` says of each case, until ``budget`` seconds are over. What it refuses, or
+    has no memory for, is told, and added to ``wrong``.
+    """
+    end = time.monotonic() + budget
+    for number, case in enumerate(cases):
+        if time.monotonic() > end:
+            note(f"{number} of {plural(len(cases), 'problem')} in {budget:.0f} s")
+            return
+        try:
+            row = time_one(case)
+        except (PtxgenError, torch.OutOfMemoryError) as error:
+            wrong.append(f"{case}: {error}")
+            note(f"not timed: {wrong[-1]}")
+        else:
+            yield row
+        torch.cuda.empty_cache()
 
 
 def repetitions(expected_us: float, budget_ms: float, least: int, most: int) -> int:

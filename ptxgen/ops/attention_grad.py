@@ -8,6 +8,7 @@ from operator import add
 from typing import Annotated, Any
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
+from ptxgen.later import called
 from ptxgen.numerics import functions
 from ptxgen.numerics.attention import QUERIES, part, parts
 from ptxgen.numerics.formula import fma, where
@@ -58,13 +59,11 @@ def _like(name: str, x: Buffer, shape: tuple[int, ...], dtype: str) -> None:
         )
 
 
-def _oracle(*arrays: Any, **options: Any) -> Any:
-    from ptxgen.oracle import attention_grad
-
-    return attention_grad.attention_backward(*arrays, **options)
-
-
-@op(public=False, oracle=_oracle, results=("dq", "dk", "dv", "delta"))
+@op(
+    public=False,
+    oracle=called("ptxgen.oracle.attention_grad:attention_backward"),
+    results=("dq", "dk", "dv", "delta"),
+)
 def attention_backward(
     b: ProgramBuilder,
     do: Buffer,

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from ptxgen.errors import DtypeError, ShapeError
+from ptxgen.later import called
 from ptxgen.numerics.columns import REDUCTIONS, Reduction, computed
 from ptxgen.numerics.dtype import ELEMENTS, FULL
 from ptxgen.numerics.formula import Formula
@@ -73,7 +74,7 @@ class ColumnOperation(Op):
             self._lowered,
             name=row.signature.name,
             forms=row.signature,
-            oracle=partial(_oracle, row.signature.name),
+            oracle=partial(called("ptxgen.oracle.columns:reduce_columns"), row.signature.name),
             public=public,
             dtypes={n: "wide" for n in arguments if row.kinds[n] != "element"},
             takes=(
@@ -121,12 +122,6 @@ class ColumnOperation(Op):
             bind, kernel = {**given, **ends}, all["kernel"]
             b.launch(lambda: problem(signature.name, formula, sizes, matrices), bind, kernel)
         return targets[0] if len(targets) == 1 else targets
-
-
-def _oracle(name: str, *arrays: Any, **options: Any) -> Any:
-    from ptxgen.oracle.columns import reduce_columns
-
-    return reduce_columns(name, *arrays, **options)
 
 
 def _dtypes(row: Reduction, given: Mapping[str, Buffer]) -> tuple[tuple[str, ...], str]:

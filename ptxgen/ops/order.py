@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from ptxgen.errors import DtypeError, ShapeError
+from ptxgen.later import called
 from ptxgen.numerics.dtype import DTYPES, ELEMENTS
 from ptxgen.numerics.option import Bool, Integer, Kernel
 from ptxgen.numerics.order import COUNT, PLACE, PUT, SORT
@@ -22,19 +22,13 @@ Bins = Annotated[int, Integer(0, BINS_MAX)]
 First = Annotated[int, Integer(-(1 << 62), 1 << 62)]
 
 
-def _oracle(name: str, *arrays: Any, **options: Any) -> Any:
-    from ptxgen.oracle import order
-
-    return getattr(order, name)(*arrays, **options)
-
-
 def _vector(name: str, x: Buffer, most: int = COUNT_MAX) -> None:
     check_dtype(name, x.dtype, INTEGERS)
     if x.size > most:
         raise ShapeError(f"{name} has {x.size} integers; takes at most {most}")
 
 
-@op(forms=SORT, oracle=partial(_oracle, "sort_integers"), public=False)
+@op(forms=SORT, oracle=called("ptxgen.oracle.order:sort_integers"), public=False)
 def sort_integers(
     b: ProgramBuilder, x: Buffer, *, out: Out = None, kernel: Kernel = None
 ) -> tuple[Buffer, Buffer]:
@@ -59,7 +53,7 @@ def sort_integers(
 
 @op(
     forms=COUNT,
-    oracle=partial(_oracle, "count_integers"),
+    oracle=called("ptxgen.oracle.order:count_integers"),
     public=False,
     sizes={"bins": "E"},
 )
@@ -97,7 +91,7 @@ def count_integers(
 
 @op(
     forms=PUT,
-    oracle=partial(_oracle, "put_rows"),
+    oracle=called("ptxgen.oracle.order:put_rows"),
     public=False,
     dtypes={"indices": "int64"},
 )
@@ -142,7 +136,7 @@ def put_rows(
 
 @op(
     forms=PLACE,
-    oracle=partial(_oracle, "placed"),
+    oracle=called("ptxgen.oracle.order:placed"),
     public=False,
     dtypes={"source": "int64"},
 )

@@ -12,6 +12,7 @@ from functools import cache, partial
 from typing import Annotated, Any
 
 from ptxgen.errors import DtypeError, ShapeError
+from ptxgen.later import called
 from ptxgen.numerics.dtype import FULL, NAMES
 from ptxgen.numerics.formula import STORED, Node, trace
 from ptxgen.numerics.gradient import gradients
@@ -39,7 +40,7 @@ class RowOperation(Op):
             self._lowered,
             name=f"{row.name}_rows" if row.form else row.name,
             forms=row.signature,
-            oracle=partial(_oracle, row.name),
+            oracle=partial(called("ptxgen.oracle.rowops:compute"), row.name),
             vjp=of_rows(row.name) or of_formula(row),
             public=False,
             dtypes={n: "int64" for n in row.integers} | _wide(row),
@@ -122,12 +123,6 @@ def _parameters(row: RowOp) -> tuple[Parameter, ...]:
 CHOSEN = DtypeName(tuple(NAMES))
 """The dtype of a result: which of these, the operation says."""
 Chosen = Annotated[str | None, CHOSEN]
-
-
-def _oracle(name: str, *arrays: Any, **options: Any) -> Any:
-    from ptxgen.oracle import rowops
-
-    return rowops.compute(name, *arrays, **options)
 
 
 def _lies(

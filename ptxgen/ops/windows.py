@@ -72,8 +72,7 @@ def multiply(
     ``x`` [N, *, C] and of ``w`` [O, *taps, C]. False, and nothing done, where no kernel reads and
     writes them so. ``kernel`` forces a route by its name.
     """
-    rank, taps = len(along), prod(a.taps for a in along)
-    if rank > 2 or x.dtype not in _DTYPES or not x.size or not taps:
+    if not _some(x, along):
         return False
     if not all(map(_fits, along, x.shape[1:-1])) or not _written(out):
         return False
@@ -88,7 +87,7 @@ def multiply(
             x = x if x is lies else b.copied(x)
             b.launch(lambda: problem, {"x": x, "w": w, "bias": bias, "c": out}, kernel)
             return True
-    length = w.shape[0], taps * w.shape[-1]
+    length = w.shape[0], prod(a.taps for a in along) * w.shape[-1]
     rows = w.reshaped(length)
     if rows is None or rows.strides[1] != 1:
         rows = _copy(w).reshaped(length)
@@ -104,6 +103,12 @@ def multiply(
     return True
 
 
+def _some(x: Buffer, along: Sequence[Along]) -> bool:
+    """Whether there are windows, of dtypes and dimensions that kernels read them of."""
+    taps = prod(a.taps for a in along)
+    return len(along) <= 2 and x.dtype in _DTYPES and x.size > 0 and taps > 0
+
+
 def weigh(
     b: ProgramBuilder,
     x: Buffer,
@@ -117,13 +122,12 @@ def weigh(
     """The same of depthwise filters ``w`` [C, *taps, 1], on FMA units; ``out`` has the channels of
     ``x``.
     """
-    rank, taps = len(along), prod(a.taps for a in along)
-    if rank > 2 or x.dtype not in _DTYPES or not x.size or not taps:
+    if not _some(x, along):
         return False
     if x.strides[-1] != 1 or not _written(out) or not all(map(_near, along, x.shape[1:-1])):
         return False
     scalars, across, down = _lies(x, along, out)
-    channels, steps = x.shape[-1], (*[0] * (2 - rank), *w.strides[1:-1])
+    channels, steps = x.shape[-1], (*[0] * (2 - len(along)), *w.strides[1:-1])
     scalars |= {"ROW_X": scalars["ROW"], "IMAGE_X": scalars["IMAGE"]}
     scalars |= {"W_CHANNEL": w.strides[0], "W_ROW": steps[0], "W_TAP": steps[1]}
     scalars["FLAGS"] = _flags(x, bias, out, activation)
@@ -132,7 +136,7 @@ def weigh(
     values = {
         "GROUPS": x.shape[0] * down.count * -(-across.count // WINDOWS),
         "N": channels,
-        "TAPS": taps,
+        "TAPS": prod(a.taps for a in along),
         "ALIGN": min(
             alignment("x", x, *pitches, channels), alignment("out", out, *places, channels)
         ),

@@ -372,7 +372,8 @@ def test_products_of_one_input_are_on_several_streams(tmp_path) -> None:
         plain = ptxgen.capture(attention, *arrays, streams=1)
         captured = ptxgen.capture(attention, *arrays)
         loaded = ptxgen.load(tmp_path / "it")
-        assert plain.streams == 1 and captured.streams >= 3 and loaded.streams >= 2
+        fewer = ptxgen.capture(attention, *arrays, passes=graph.fewer)
+        assert plain.streams == 1 and captured.streams >= 3 and loaded.streams == fewer.streams > 1
         assert ptxgen.load(tmp_path / "it", streams=1).streams == 1
         assert repr(captured).endswith(f" bytes, {captured.streams} streams>")
         assert repr(plain).endswith(f"{plain.nbytes} bytes>")

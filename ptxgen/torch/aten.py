@@ -30,6 +30,7 @@ from ptxgen.ops.grouped import TIERS
 from ptxgen.ops.norms import group_norm_gradients, group_norm_kept
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.products import bias_gradient
+from ptxgen.ops.triangular import SERVED as TRIANGULAR
 from ptxgen.ops.views import readable, rows_apart
 from ptxgen.program.operation import Op
 from ptxgen.torch import images
@@ -443,7 +444,7 @@ def _dilated(
 def _solve_triangular(
     b: Any, tier: str, a: Any, y: Any, *, upper: bool, left: bool, unitriangular: bool
 ) -> Any:
-    if a.dtype != y.dtype or a.dtype not in ("float32", "float64") or len(y.shape) < 2:
+    if a.dtype != y.dtype or a.dtype not in TRIANGULAR or len(y.shape) < 2:
         raise Left(UNKNOWN)
     if left:
         return b.solve_triangular(a, y, upper=upper, unitriangular=unitriangular)

@@ -87,17 +87,11 @@ class Region:
 
     def split(self, axis: int, inner: int) -> Region:
         """The same with one dimension as two."""
-
-        def of(x: Buffer) -> Buffer:
-            step = x.strides[axis]
-            strides = (*x.strides[:axis], step * inner, step, *x.strides[axis + 1 :])
-            return x.laid(shape, strides)
-
-        count = self.shape[axis] // inner
-        shape = (*self.shape[:axis], count, inner, *self.shape[axis + 1 :])
-        reads = {n: of(x) if isinstance(x, Buffer) else x for n, x in self.reads.items()}
-        results = tuple((n, of(b)) for n, b in self.results)
-        return replace(self, shape=shape, reads=reads, results=results)
+        reads = {
+            n: x.split(axis, inner) if isinstance(x, Buffer) else x for n, x in self.reads.items()
+        }
+        results = tuple((n, b.split(axis, inner)) for n, b in self.results)
+        return replace(self, shape=results[0][1].shape, reads=reads, results=results)
 
 
 def region(step: Step, number: int) -> Region | None:
@@ -209,18 +203,28 @@ def index_of(of: Buffer, view: Buffer) -> Index | None:
     return Index(tuple(origin), tuple(zip(*columns, strict=True)) or ((),) * of.ndim)
 
 
-def _refined(to: Region, of: Buffer, node: Node) -> Region:
-    """``to`` with each dimension as several that walks over the end of one of ``of``."""
+def walking(view: Buffer, of: Buffer) -> Iterator[tuple[int, int]]:
+    """Where to split a view, one split after the other, that walks over the end of a dimension of
+    ``of``: which dimension, and the size of the inner one.
+    """
     places = {s: n for s, n, _ in _places(of) or ()}
     axis = 0
-    while axis < len(to.shape):
-        view, size = to.reads[node], to.shape[axis]
-        assert isinstance(view, Buffer), "an array"
+    while axis < view.ndim:
+        size = view.shape[axis]
         inner = places.get(view.strides[axis], size)
         if 1 < inner < size and size % inner == 0:
-            to = to.split(axis, inner)
+            yield axis, inner
+            view = view.split(axis, inner)
         else:
             axis += 1
+
+
+def _refined(to: Region, of: Buffer, node: Node) -> Region:
+    """``to`` with each dimension as several that walks over the end of one of ``of``."""
+    view = to.reads[node]
+    assert isinstance(view, Buffer), "an array"
+    for axis, inner in walking(view, of):
+        to = to.split(axis, inner)
     return to
 
 

@@ -1,54 +1,54 @@
-"""Heads: attention whose keys were copied for each head of queries reads them where they were.
+"""Heads: keys and values that were copied for each head of queries are read where they were.
 
 Several heads of queries may share one of keys and values. Models that repeat keys and values as
-often, since the attention they call knows no such heads, copy all of a cache for each token.
-Contract ``attention/1`` does not depend on where keys lie. So no bit moves.
+often, since the attention they call knows no such heads, or is written out in products, copy all of
+a cache for each token. Contract ``attention/1`` does not depend on where keys lie, and a row of a
+product does not depend on the other rows: queries that share keys may be rows of one product. So no
+bit moves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ptxgen.graph.fuse import index_of
+from ptxgen.graph.fuse import index_of, walking
 from ptxgen.graph.inplace import copied
+from ptxgen.ops import gemm
 from ptxgen.ops.attention import sharing
 from ptxgen.program.buffer import INPUT, Buffer, Memory
 from ptxgen.program.step import Program, Step
 
 TABLE = "attention"
 
+Copies = Mapping[Memory, tuple[Buffer, Buffer]]
+"""What each memory is a copy of, as that lies, and all of the memory."""
+
 
 def shared(program: Program) -> Iterator[Step]:
-    """The steps of a program; attention reads what its keys and values are copies of, where those
-    are repeated for heads.
+    """The steps of a program; attention and batches of products read what its keys and values are
+    copies of, where those are repeated for heads.
     """
     copies: dict[Memory, tuple[Buffer, Buffer]] = {}
     for step in program.steps:
         written = {b.memory for b in step.writes()}
-        found = _sharing(step, copies, written) if step.problem.table[0] == TABLE else None
-        copies = {
-            memory: (source, target)
-            for memory, (source, target) in copies.items()
-            if source.memory not in written and memory not in written
-        }
+        still = {m: pair for m, pair in copies.items() if pair[0].memory not in written}
+        of = _attention if step.problem.table[0] == TABLE else _products
+        yield (of(step, still) if step.kernel is None else None) or step
+        copies = {memory: pair for memory, pair in still.items() if memory not in written}
         pair = copied(step)
         if pair is not None and pair[1].whole and pair[1].memory.role != INPUT:
             copies[pair[1].memory] = pair
-        yield found or step
 
 
-def _sharing(
-    step: Step, copies: dict[Memory, tuple[Buffer, Buffer]], written: set[Memory]
-) -> Step | None:
+def _attention(step: Step, copies: Copies) -> Step | None:
     """A step of attention that reads what its keys and values are copies of; None if it cannot."""
     k, v = (x for n in "kv" if isinstance(x := step.bind[n], Buffer))
-    if step.kernel is not None or k.memory not in copies or v.memory not in copies:
+    if k.memory not in copies or v.memory not in copies:
         return None
     for by in range(k.shape[-2], 1, -1):
-        found = [_once(x, by, *copies[x.memory]) for x in (k, v)]
-        keys, values = found
-        if keys is None or values is None or {keys.memory, values.memory} & written:
+        keys, values = (_once(x, by, *copies[x.memory]) for x in (k, v))
+        if keys is None or values is None:
             continue
         problem = sharing(step.problem, by, keys, values)
         if problem is not None:
@@ -62,9 +62,38 @@ def _once(x: Buffer, by: int, source: Buffer, target: Buffer) -> Buffer | None:
     """
     if x.ndim != 4 or x.shape[2] % by:
         return None
-    step = x.strides[2]
-    shape = (*x.shape[:2], x.shape[2] // by, by, x.shape[3])
-    view = x.laid(shape, (*x.strides[:2], step * by, step, x.strides[3]))
+    view = x.split(2, by)
     index = index_of(target, view)
-    found = index.of(source, shape) if index is not None else None
+    found = index.of(source, view.shape) if index is not None else None
     return found.one(3, 0) if found is not None and found.strides[3] == 0 else None
+
+
+def _products(step: Step, copies: Copies) -> Step | None:
+    """A batch of products that reads what its second operand is a copy of, and each matrix of that
+    once for all products that share it; None if it cannot.
+    """
+    a, b, c = (step.bind.get(n) for n in "abc")
+    if step.problem.count == 1 or step.also_read:
+        return None
+    if not isinstance(a, Buffer) or not isinstance(b, Buffer) or not isinstance(c, Buffer):
+        return None
+    if b.memory not in copies:
+        return None
+    source, target = copies[b.memory]
+    first, second, result = gemm.batch_of(step.problem, a, b, c)
+    for axis, inner in walking(second.one(-1, 0).one(-1, 0), target):
+        first, second, result = (x.split(axis, inner) for x in (first, second, result))
+    index = index_of(target, second)
+    if index is None:
+        return None
+    found = index.of(source, second.shape)
+    problem = gemm.sharing(step.problem, first, found, result)
+    return replace(step, problem=problem, bind={**step.bind, "b": _each(found)}) if problem else None
+
+
+def _each(x: Buffer) -> Buffer:
+    """Without the dimensions along which the same elements are repeated."""
+    for axis in reversed(range(x.ndim)):
+        if x.shape[axis] == 1 or not x.strides[axis]:
+            x = x.one(axis, 0)
+    return x

@@ -16,6 +16,7 @@ from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics.activation import CODES
 from ptxgen.numerics.contract import AUTO_TIER, CONTRACTS, OPERATIONS, TIERS, Operation, Product
 from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, joint
+from ptxgen.numerics.gemm import MATMUL
 from ptxgen.numerics.signature import BATCH, DIM_MAX, Signature
 from ptxgen.ops.views import alignment, check_vector, leading
 from ptxgen.program.buffer import Buffer
@@ -262,6 +263,37 @@ def read(
         (a, other),
         bias,
     )
+
+
+def batch_of(
+    problem: Problem, a: Buffer, b: Buffer, c: Buffer
+) -> tuple[Buffer, Buffer, Buffer]:
+    """A, B and C of a batch of products: [outer, inner, M, K], [..., K, N] and [..., M, N]."""
+    of: Mapping[str, Any] = {**dict(problem.values), **dict(problem.scalars)}
+    (inner, outer), (m, n, k) = problem.batch, (of[d] for d in "MNK")
+    matrices = zip("ABC", f"{problem.table[0]}N", (a, b, c), ((m, k), (k, n), (m, n)), strict=True)
+
+    def laid(name: str, letter: str, x: Buffer, shape: tuple[int, int]) -> Buffer:
+        along = of[f"OUTER_{name}"], of[f"BATCH_{name}"]
+        rows = (of[f"LD{name}"], 1) if letter == "N" else (1, of[f"LD{name}"])
+        return x.laid((outer, inner, *shape), (*along, *rows))
+
+    first, second, target = (laid(*each) for each in matrices)
+    return first, second, target
+
+
+def sharing(problem: Problem, a: Buffer, b: Buffer, c: Buffer) -> Problem | None:
+    """The problem of a batch of products that is told that some have the same B, which is 0 apart
+    along a dimension: as rows of one product. None where that is not one launch.
+    """
+    try:
+        found = read(MATMUL, {"a": a, "b": b}, layout="nn", tier=problem.table[3], wanted=c.dtype)
+    except ShapeError:  # B lies in no kernel's storage
+        return None
+    (shared, _), *more = found.launched(c)
+    if more or (found.plan, found.flags) != (problem.table[1], dict(problem.scalars)["FLAGS"]):
+        return None
+    return shared if dict(shared.values)["M"] > dict(problem.values)["M"] else None
 
 
 @cache

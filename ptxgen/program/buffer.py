@@ -119,6 +119,13 @@ class Buffer(Strided):
         order.insert(target % self.ndim, order.pop(source % self.ndim))
         return self.permuted(order)
 
+    def split(self, axis: int, inner: int) -> Buffer:
+        """With dimension ``axis`` as two, the second of size ``inner``."""
+        size, step = self.shape[axis], self.strides[axis]
+        shape = (*self.shape[:axis], size // inner, inner, *self.shape[axis + 1 :])
+        strides = (*self.strides[:axis], step * inner, step, *self.strides[axis + 1 :])
+        return self.laid(shape, strides)
+
     def expanded(self, shape: Sequence[int]) -> Buffer:
         """Broadcast to a shape. Raises ShapeError where that cannot be."""
         to = tuple(shape)

@@ -432,14 +432,16 @@ def test_models_of_transformers_with_gradients(name):
     assert len(mine.report().programs) == 2, "one forward, one backward"
 
 
-def test_decoding_with_a_static_cache():
+@pytest.mark.parametrize("name", ["Llama", "Gemma2"])
+def test_decoding_with_a_static_cache(name):
+    """Gemma2 writes its attention out, and repeats keys and values for each head."""
     transformers = pytest.importorskip("transformers", reason="needs transformers")
-    config = transformers.LlamaConfig(**SIZES)
+    config = getattr(transformers, f"{name}Config")(**SIZES, layer_types=["full_attention"])
     found, mine = [], pt.Backend(strict=True)
     for backend in (in_the_block, mine):
         torch._dynamo.reset()
         torch.manual_seed(0)
-        model = transformers.LlamaForCausalLM(config).eval().requires_grad_(False)
+        model = getattr(transformers, f"{name}ForCausalLM")(config).eval().requires_grad_(False)
         made, cache = torch.compile(model, backend=backend), []
         state = transformers.StaticCache(config=config, max_cache_len=16)
         ids, start = torch.randint(1, 32, (2, 5)), 0
@@ -450,5 +452,8 @@ def test_decoding_with_a_static_cache():
             cache.append(logits)
         found.append([*cache, *(x for layer in state.layers for x in (layer.keys, layer.values))])
     assert all(map(same, *found))
-    assert len(mine.report().programs) == 4, "of a prompt and a token, which PyTorch puts between"
+    programs = mine.report().programs
+    assert len(programs) == 4, "of a prompt and a token, which PyTorch puts between"
     assert mine.report().updated == {"in place": 4}
+    repeated = 2 * SIZES["num_attention_heads"] * 16 * SIZES["head_dim"]
+    assert all(b.size < repeated for p in programs for s in p.steps for b in s.writes())

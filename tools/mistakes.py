@@ -783,8 +783,8 @@ MISTAKES = (
     Mistake(
         "keys that are read where they were, when they have changed",
         "ptxgen/graph/heads.py",
-        "if source.memory not in written and memory not in written",
-        "if memory not in written",
+        "for m, pair in copies.items() if pair[0].memory not in written",
+        "for m, pair in copies.items()",
         PASSES,
     ),
     Mistake(

@@ -88,7 +88,9 @@ def _products(step: Step, copies: Copies) -> Step | None:
         return None
     found = index.of(source, second.shape)
     problem = gemm.sharing(step.problem, first, found, result)
-    return replace(step, problem=problem, bind={**step.bind, "b": _each(found)}) if problem else None
+    return (
+        replace(step, problem=problem, bind={**step.bind, "b": _each(found)}) if problem else None
+    )
 
 
 def _each(x: Buffer) -> Buffer:

@@ -137,8 +137,8 @@ def _does(step: Step, version: Mapping[Memory, int]) -> Any:
 
 
 def heads(program: Program) -> Program:
-    """Attention reads keys and values once for all heads that share them, where they were repeated
-    for each; ``dead`` drops the copies.
+    """Attention, and batches of products, read keys and values once for all heads that share them,
+    where they were repeated for each; ``dead`` drops the copies.
     """
     return _with(program, shared(program))
 

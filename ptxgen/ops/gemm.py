@@ -265,9 +265,7 @@ def read(
     )
 
 
-def batch_of(
-    problem: Problem, a: Buffer, b: Buffer, c: Buffer
-) -> tuple[Buffer, Buffer, Buffer]:
+def batch_of(problem: Problem, a: Buffer, b: Buffer, c: Buffer) -> tuple[Buffer, Buffer, Buffer]:
     """A, B and C of a batch of products: [outer, inner, M, K], [..., K, N] and [..., M, N]."""
     of: Mapping[str, Any] = {**dict(problem.values), **dict(problem.scalars)}
     (inner, outer), (m, n, k) = problem.batch, (of[d] for d in "MNK")

@@ -4,13 +4,16 @@ A piece lives from the first step that touches it to the last. Pieces that never
 share bytes. Placed largest first, each at the lowest offset that is free for as long as it lives,
 which is the greedy-by-size order of Pisarchyk and Lee (Efficient memory management for deep neural
 net inference, 2020). Where that takes more bytes than live at once, other orders are tried: by size
-times steps, and by steps; then the best of these is mended: the piece that ends last in memory is
-placed before one that is in its way.
+times steps, and by steps. Then each of these is mended: of the pieces that end last in memory, and
+those that they lie on, one changes places with one that is in its way, as long as no order takes
+more by that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from random import Random
 from typing import NamedTuple
 
 from ptxgen.errors import SpecError
@@ -18,9 +21,11 @@ from ptxgen.errors import SpecError
 UNIT = 256
 """Pieces begin at multiples of this, bytes, as allocations of CUDA do."""
 ROOM = 1.05
-"""Of what lives at once, the bytes that pieces may take so that they lie apart."""
-TRIES, WORK = 60, 10_000_000
-"""How often an order is mended, at most, and how many pairs of pieces may be looked at for it."""
+"""Of what lives at once, the bytes that all may take."""
+TRIES, WORK = 60, 2_000_000
+"""How often each order is mended; and how many pairs of pieces may be looked at for that, and for
+further tries where the best order takes more than :data:`ROOM`.
+"""
 
 
 class Piece(NamedTuple):
@@ -34,22 +39,22 @@ class Piece(NamedTuple):
 def place(pieces: Iterable[Piece]) -> tuple[tuple[int, ...], int]:
     """An offset for each piece, and the bytes of all."""
     given = list(pieces)
-    bound, found, best = least(given), None, []
+    bound, near = least(given), _near(given)
+    found: list[_Order] = []
     for key in (_size, _area, _length):
         order = sorted(range(len(given)), key=lambda i: (key(given[i]), given[i].first, i))
-        made = _placed(given, order)
-        if found is None or made[1] < found[1]:
-            found, best = made, order
-        if found[1] == bound:
+        found.append(_Order(given, near, order))
+        if found[-1].nbytes == bound:
             break
-    assert found is not None, "there are orders"
-    made = found
-    for number in range(min(TRIES, WORK // max(1, len(given)) ** 2)):
-        if found[1] == bound or not _mended(given, best, *made, nearest=number % 2 == 1):
+    tries, drawn = 0, Random(0)  # the same each time
+    most = WORK // max(1, len(found) * sum(map(len, near)))
+    while (best := min(found, key=attrgetter("nbytes"))).nbytes > bound and tries < most:
+        if tries >= TRIES and best.nbytes <= ROOM * bound:
             break
-        made = _placed(given, best)
-        found = made if made[1] < found[1] else found
-    return found
+        for each in found:
+            each.mend(drawn)
+        tries += 1
+    return tuple(best.offsets), best.nbytes
 
 
 def place_apart(pieces: Sequence[Piece], steps: int) -> tuple[tuple[int, ...], int]:
@@ -60,29 +65,77 @@ def place_apart(pieces: Sequence[Piece], steps: int) -> tuple[tuple[int, ...], i
     found, nbytes = place(pieces)
     offsets, room = list(found), max(nbytes, ROOM * least(pieces))
     for i in sorted(range(len(pieces)), key=lambda i: _units(pieces[i])) if steps else ():
-        others = (j for j in range(len(pieces)) if j != i)
-        at = _lowest(pieces, offsets, others, pieces[i], steps)
-        if at + _units(pieces[i]) <= room:
+        one = pieces[i]
+        first, last = one.first - steps, one.last + steps
+        others = (j for j, p in enumerate(pieces) if j != i and p.first <= last and first <= p.last)
+        at = _lowest(((offsets[j], offsets[j] + _units(pieces[j])) for j in others), _units(one))
+        if at + _units(one) <= room:
             offsets[i] = at
-    return tuple(offsets), _end(pieces, offsets)
+    return tuple(offsets), max(
+        (o + _units(p) for o, p in zip(offsets, pieces, strict=True)), default=0
+    )
 
 
-def _mended(
-    given: Sequence[Piece], order: list[int], offsets: Sequence[int], total: int, nearest: bool
-) -> bool:
-    """Moves the piece that ends last in memory before the first that lives as it does, or the
-    nearest. False if there is none before it.
+class _Order:
+    """Pieces that are placed in an order, each where it is free: their offsets, and the bytes of
+    all. ``near``: of each those that live at once with it.
     """
-    last = next(i for i, one in enumerate(given) if offsets[i] + _units(one) == total)
-    one, at = given[last], order.index(last)
-    before = [
-        place
-        for place, i in enumerate(order[:at])
-        if given[i].first <= one.last and one.first <= given[i].last
+
+    def __init__(
+        self, given: Sequence[Piece], near: Sequence[Sequence[int]], order: list[int]
+    ) -> None:
+        self._units, self._near, self._order = [*map(_units, given)], near, order
+        self.offsets, self.nbytes = self._placed(order)
+
+    def _placed(self, order: Sequence[int]) -> tuple[list[int], int]:
+        units, found = self._units, [-1] * len(order)
+        for i in order:
+            taken = ((found[j], found[j] + units[j]) for j in self._near[i] if found[j] >= 0)
+            found[i] = _lowest(taken, units[i])
+        return found, _end(units, found)
+
+    def mend(self, drawn: Random) -> None:
+        """Has one of the pieces that end last in memory, or that those lie on, change places in the
+        order with one before it that is in its way; not if all take more then.
+        """
+        ends = [a + n for a, n in zip(self.offsets, self._units, strict=True)]
+        stack = [i for i, end in enumerate(ends) if end == self.nbytes]
+        for i in stack:
+            below = (j for j in self._near[i] if ends[j] == self.offsets[i])
+            stack += (j for j in below if j not in stack)
+        at = {i: place for place, i in enumerate(self._order)}
+        pairs = [(i, j) for i in stack for j in self._near[i] if at[j] < at[i]]
+        if not pairs:
+            return
+        i, j = drawn.choice(pairs)
+        order = list(self._order)
+        order[at[i]], order[at[j]] = j, i
+        offsets, nbytes = self._placed(order)
+        if nbytes <= self.nbytes:
+            self._order, self.offsets, self.nbytes = order, offsets, nbytes
+
+
+def _end(units: Iterable[int], offsets: Iterable[int]) -> int:
+    """The bytes of all."""
+    return max((at + n for at, n in zip(offsets, units, strict=True)), default=0)
+
+
+def _near(given: Sequence[Piece]) -> list[list[int]]:
+    """Of each piece those that live at once with it."""
+    return [
+        [j for j, b in enumerate(given) if j != i and a.first <= b.last and b.first <= a.last]
+        for i, a in enumerate(given)
     ]
-    if before:
-        order.insert(before[-1 if nearest else 0], order.pop(at))
-    return bool(before)
+
+
+def _lowest(taken: Iterable[tuple[int, int]], nbytes: int) -> int:
+    """The lowest offset with so many bytes that are not taken."""
+    at = 0
+    for low, high in sorted(taken):
+        if at + nbytes <= low:
+            break
+        at = max(at, high)
+    return at
 
 
 def _size(piece: Piece) -> tuple[int, ...]:
@@ -100,45 +153,6 @@ def _length(piece: Piece) -> tuple[int, ...]:
 def _units(piece: Piece) -> int:
     """The bytes that a piece takes."""
     return -(-max(piece.nbytes, 1) // UNIT) * UNIT
-
-
-def _placed(given: Sequence[Piece], order: Iterable[int]) -> tuple[tuple[int, ...], int]:
-    """Each where it is free, in this order."""
-    offsets = [0] * len(given)
-    placed: list[int] = []
-    for i in order:
-        offsets[i] = _lowest(given, offsets, placed, given[i])
-        placed.append(i)
-    return tuple(offsets), _end(given, offsets)
-
-
-def _lowest(
-    given: Sequence[Piece],
-    offsets: Sequence[int],
-    placed: Iterable[int],
-    one: Piece,
-    apart: int = 0,
-) -> int:
-    """The lowest offset that is free for ``one`` among those ``placed``, as long as it lives, and
-    ``apart`` steps before and behind that.
-    """
-    first, last, nbytes = one.first - apart, one.last + apart, _units(one)
-    taken = sorted(
-        (offsets[j], offsets[j] + _units(given[j]))
-        for j in placed
-        if given[j].first <= last and first <= given[j].last
-    )
-    at = 0
-    for low, high in taken:
-        if at + nbytes <= low:
-            break
-        at = max(at, high)
-    return at
-
-
-def _end(given: Sequence[Piece], offsets: Sequence[int]) -> int:
-    """The bytes of all."""
-    return max((o + _units(p) for o, p in zip(offsets, given, strict=True)), default=0)
 
 
 def least(pieces: Iterable[Piece]) -> int:

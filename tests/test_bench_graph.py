@@ -98,6 +98,15 @@ def test_models_of_plain_pytorch_run(
         assert row.least and row.arena <= 1.25 * row.least
 
 
+def test_a_model_whose_sizes_change_runs(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sets = {"first": (2, 4), "second": (2, 3), "second again": (2, 3)}
+    monkeypatch.setattr(graph, "SMALL", (64,))
+    monkeypatch.setattr(graph, "SETS", sets)
+    found = list(graph.Bench(torch, SMALL, 1, "cpu").sizes())
+    assert [(r.what.split(" set")[0], r.same) for r in found] == [(name, True) for name in sets]
+    assert all(r.ours_ms and r.stock_ms for r in found)
+
+
 @pytest.mark.long
 def test_models_of_transformers_run(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("transformers", reason="needs transformers")

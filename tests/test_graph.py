@@ -290,6 +290,24 @@ def test_sizes_change():
         assert same(made(x), expected)
 
 
+def test_sizes_that_are_computed_cut_no_program():
+    """Symbols of what is in a program, as those of halves along a size that follows from others."""
+
+    def function(x, w):
+        y = torch.exp(x @ w).unflatten(-1, (-1, 4))
+        a, b = y.chunk(2, -1)
+        return torch.cat((-b, a), -1).transpose(0, 1).softmax(-1)
+
+    backend = pt.Backend(strict=True)
+    made = torch.compile(function, backend=backend, dynamic=True)
+    for rows in (3, 4):
+        given = matrices((rows, 8), (8, 8 * rows), grad=False)
+        with pt.batch_invariant():
+            expected = function(*given)
+        assert same(made(*given), expected)
+    assert len(backend.report().programs) == 2, "one for each set of sizes"
+
+
 def test_graph_breaks_and_mutation():
     def function(x, state):
         y = x @ x

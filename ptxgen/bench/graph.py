@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ DECODED, KEYS = (1, 8, 32, 256), 2048
 SMALL = 256, 512, 1024
 """Hidden sizes of small models."""
 SMALL_KEYS = 512
+SETS = {"first": (4, 512), "second": (4, 384), "third": (3, 448), "second again": (4, 384)}
+"""Sequences and tokens of each that one compiled model is given, one set after the other."""
 COUNT = 15
 MODELS = ("Mixtral", "Qwen3", "Gemma2", "Phi3")
 """Models of ``transformers``, the first a mixture of experts."""
@@ -57,7 +60,8 @@ class Row:
     """One problem: medians of ms, host included, of the block, of ours (compiled, and replayed as a
     CUDA graph) and of stock ``torch.compile``; whether block, compiled and replayed have the same
     bits; bytes of our largest arena, and those that live at once. Of ``host``: the first result of
-    a new process, with an empty and with a full cache of kernels.
+    a new process, with an empty and with a full cache of kernels. Of ``sizes``: one call, not a
+    median.
     """
 
     part: str
@@ -236,6 +240,33 @@ class Bench:
                 what = f"first result, hidden {SMALL[-1]}, {backend}"
                 yield Row("host", what, cold_ms=taken[0], warm_ms=taken[1])
 
+    def sizes(self) -> Iterator[Row]:
+        """A model whose sizes change: what the call with each set takes, with what is lowered and
+        compiled for it. For either compiler the sizes of the tokens are symbols.
+        """
+        import ptxgen.torch as ours
+
+        torch, shape = self.torch, self.of(SMALL[-1])
+        llama = model.Llama(torch, shape, self.device)
+        given = [self._drawn(shape, *size) for size in SETS.values()]
+        with ours.batch_invariant(), torch.no_grad():
+            expected = [llama(tokens) for tokens in given]
+        taken: dict[str, list[float]] = {}
+        same = []
+        for name, how in (("ours", {"backend": ours.Backend()}), ("stock", {})):
+            torch._dynamo.reset()
+            compiled, taken[name] = torch.compile(llama.__call__, **how), []
+            for tokens, whole in zip(given, expected, strict=True):
+                torch._dynamo.mark_dynamic(tokens, (0, 1))
+                with torch.no_grad():
+                    taken[name].append(model.ms(torch, partial(compiled, tokens)))
+                    if name == "ours":
+                        same.append(bool(torch.equal(compiled(tokens), whole)))
+        for i, (which, (sequences, length)) in enumerate(SETS.items()):
+            what = f"{which} set, {sequences} x {length}, hidden {shape.hidden}"
+            ours_ms, stock_ms = (taken[name][i] for name in ("ours", "stock"))
+            yield Row("sizes", what, ours_ms=ours_ms, stock_ms=stock_ms, same=same[i])
+
     def models(self) -> Iterator[Row]:
         """Small models of ``transformers``."""
         try:
@@ -292,7 +323,7 @@ class Bench:
         return self._row("models", what, make, still, mode="reduce-overhead")
 
 
-PARTS = ("forward", "training", "decode", "small", "host", "models")
+PARTS = ("forward", "training", "decode", "small", "sizes", "host", "models")
 
 
 def _all(found: Any) -> Sequence[Any]:

@@ -111,6 +111,7 @@ class Llama:
         keys = torch.arange(past + length, device=self.device)
         if s.attention == "eager":
             mask = torch.where(keys[None] <= at[:, None], 0.0, float("-inf")).to(x.dtype)
+        causal = {"is_causal": True} if length > 1 else {}  # a bool where sizes are symbols, too
         groups = s.heads // s.kv_heads
         for i, w in enumerate(self.layers):
             y = self._rms(x, w["norm"])
@@ -123,7 +124,7 @@ class Llama:
                 k, v = self.extended(cache, i, k, v)
             if s.attention == "sdpa":
                 fused = functional.scaled_dot_product_attention
-                y = fused(q, k, v, is_causal=length > 1, enable_gqa=True)
+                y = fused(q, k, v, enable_gqa=True, **causal)
             else:
                 k, v = (t.repeat_interleave(groups, 1) for t in (k, v))
                 scores = q @ k.transpose(-1, -2) * self.width**-0.5 + mask

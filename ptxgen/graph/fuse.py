@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
+from operator import attrgetter
 from typing import Any
 
 from ptxgen.errors import FormulaError, ShapeError
@@ -94,16 +95,24 @@ class Region:
         return replace(self, shape=results[0][1].shape, reads=reads, results=results)
 
 
-def region(step: Step, number: int) -> Region | None:
-    """A step as a region; None for one that is none."""
+def elementwise(step: Step) -> Formula | None:
+    """The formula of a step that is a region; None for any other."""
     if step.problem.table != TABLE or step.kernel is not None or step.also_read:
         return None
-    targets = step.writes()
-    if not targets[0].size:
+    if not step.writes()[0].size:
         return None
     form = step.problem.dtype
     assert isinstance(form, Form), "the table's"
-    shape, formula = targets[0].shape, form.formula
+    return form.formula
+
+
+def region(step: Step, number: int) -> Region | None:
+    """A step as a region; None for one that is none."""
+    formula = elementwise(step)
+    if formula is None:
+        return None
+    targets = step.writes()
+    shape = targets[0].shape
     places: dict[Node, Node] = {}
     reads: dict[Node, Operand] = {}
     for node in formula.nodes:
@@ -368,25 +377,20 @@ def together(program: Program) -> Iterator[Step]:
     """The steps of a program, elementwise ones that read the same array as one where they can
     be.
     """
-    return merged(program, region, _siblings, lambda first, second: first.read & second.read)
-
-
-def _reads(first: Any, second: Any) -> set[Memory]:
-    found: set[Memory] = first.written & second.read
-    return found
+    return merged(program, region, _siblings, attrgetter("read"))
 
 
 def merged(
     program: Program,
     region: Callable[[Step, int], Any],
     joined: Callable[[Any, Any, Any, bool], Any],
-    related: Callable[[Any, Any], set[Memory]] = _reads,
+    shared: Callable[[Any], set[Memory]] = attrgetter("written"),
     weighed: bool = False,
 ) -> Iterator[Step]:
     """The steps of a program, pairs of them as one where they can be. ``region``: what is known of
     a step, None if it is never joined; it has the memories that are ``read`` and ``written``, and
-    is a ``step`` again. ``joined``: :func:`joined`, of these; ``related``: the memories for which
-    it is asked, by default those that the second reads of the first.
+    is a ``step`` again. ``joined``: :func:`joined`, of these. It is asked where the second reads a
+    memory that is ``shared`` of the first, by default one that this writes.
 
     What repeats nothing comes first: it saves a launch and bytes, and costs nothing, unless the
     caller wants that ``weighed``, too. Behind it comes what repeats some of the work, where the one
@@ -406,11 +410,9 @@ def merged(
     def join(at: int, number: int, repeat: bool) -> bool:
         """Makes one of two items, in the place of either."""
         first, second = items[at], items[number]
+        if not first.region.written <= once:
+            return False
         between = items[at + 1 : number]
-        if first.region is None or second.region is None:
-            return False
-        if not first.region.written <= once or not related(first.region, second.region):
-            return False
         of = first.of | second.of
         needed = {m for m in first.region.written if m in outputs or readers.get(m, set()) - of}
         late = not any(
@@ -439,9 +441,13 @@ def merged(
     def settle(latest: _Item, repeat: bool) -> None:
         """Joins an item to those before it, as long as there is one."""
         while latest.region is not None:
-            where = items.index(latest)
-            before = range(where - 1, max(-1, where - BACK - 1), -1)
-            if not any(join(at, where, repeat) for at in before):
+            where, read = items.index(latest), latest.region.read
+            for at in range(where - 1, max(-1, where - BACK - 1), -1):
+                first = items[at].region
+                related = first is not None and not read.isdisjoint(shared(first))
+                if related and join(at, where, repeat):
+                    break
+            else:
                 break
             latest = next(item for item in items if latest.of < item.of)
 

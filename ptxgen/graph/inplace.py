@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ptxgen.graph.fuse import Region, region
+from ptxgen.graph.fuse import Region, elementwise, region
 from ptxgen.program.buffer import ALIGN, TEMPORARY, Buffer, Memory
 from ptxgen.program.step import Operand, Program, Step
 
 
 def copied(step: Step) -> tuple[Buffer, Buffer] | None:
     """What a step copies, and where to, if it does nothing else."""
-    of = region(step, 0)
-    if of is None or len(of.results) != 1 or len(step.reads()) != 1:
+    formula = elementwise(step)
+    if formula is None or len(step.written) != 1 or len(step.read) != 1:
         return None
-    (source,), ((node, target),) = step.reads(), of.results
-    if node.op != "input" or source.dtype != target.dtype or source.shape != target.shape:
+    (source,), (target,), (made,) = step.reads(), step.writes(), formula.outputs
+    if made.node.op != "input" or source.dtype != target.dtype or source.shape != target.shape:
         return None
     return source, target
 

@@ -102,15 +102,13 @@ class Node:
     "index" (which element of its row it is, i64), "length" (how many a row has, i64).
     """
 
-    __slots__ = ("__weakref__", "args", "data", "key", "level", "op", "type")
+    __slots__ = ("__weakref__", "args", "data", "level", "op", "type")
 
     op: str
     args: tuple[Node, ...]
     type: str
     data: Any
     level: str
-    key: str
-    """A digest of all that it is made of."""
 
     def __new__(cls, op: str, args: tuple[Node, ...], type: str, data: Any = None) -> Node:
         identity = (op, *map(id, args), type, _text(data))  # by id: nodes compare to nodes
@@ -119,8 +117,6 @@ class Node:
             found = object.__new__(cls)
             found.op, found.args, found.type, found.data = op, args, type, data
             found.level = _level(op, args, data)
-            text = repr((op, [a.key for a in args], type, _text(data)))
-            found.key = hashlib.sha256(text.encode()).hexdigest()[:16]
             _interned[identity] = found
         return found
 

@@ -348,7 +348,7 @@ def problem(
     step, blocks = walk.step(*vectors(formula))
     sets = {each: i for i, each in enumerate(dict.fromkeys(walk.ways))}
     letters = "".join(letter for letter, _ in sets)
-    form = Form(formula, tuple(sets[each] for each in walk.ways), letters, len(sizes))
+    form = _form(formula, tuple(sets[each] for each in walk.ways), letters, len(sizes))
     side = form.side if blocks else 0
     in_place = False
     if form.factor is not None:
@@ -369,10 +369,19 @@ def problem(
     return Problem(TABLE, form, tuple(values.items()), tuple(given), what)
 
 
+_form = functools.lru_cache(maxsize=4096)(Form)
+"""What a kernel is made for, of any sizes: what follows from it is found once."""
+
+
+@functools.lru_cache(maxsize=4096)
+def _bytes(form: Form) -> int:
+    """The parameters of a kernel."""
+    return PointwiseSpec("wide", form).abi.size
+
+
 def _fits(name: str, form: Form, shape: tuple[int, ...]) -> None:
     """Refuses what has more strides than a kernel has parameters."""
-    bytes_ = PointwiseSpec("wide", form).abi.size if form.rank <= RANK_MAX else PARAMETERS_MAX
-    if form.rank > RANK_MAX or bytes_ > PARAMETERS_MAX:
+    if form.rank > RANK_MAX or _bytes(form) > PARAMETERS_MAX:
         raise ShapeError(
             f"{name}: arrays of shape {list(shape)} lie in {form.rank} dimensions of "
             f"uneven strides, in {len(form.steps)} ways; a kernel takes {RANK_MAX} dimensions "

@@ -318,6 +318,7 @@ class Schedule:
         self, module: fx.GraphModule, sizes: Mapping[Any, int], options: Options, report: Report
     ) -> None:
         self.module, self.sizes, self.options, self.report = module, sizes, options, report
+        self._numbers: dict[Any, int | float] = {}
         self.nodes = [n for n in module.graph.nodes if n.op != "output"]
         (self.output,) = (n for n in module.graph.nodes if n.op == "output")
         self._places = [n for n in self.nodes if n.op == "placeholder"]
@@ -343,11 +344,12 @@ class Schedule:
     # -- sizes --------------------------------------------------------------------------------
     def _number(self, x: Any) -> Any:
         """A number that may be a compiler's."""
-        if isinstance(x, torch.SymInt):
-            return int(x.node.expr.xreplace(self.sizes))
-        if isinstance(x, torch.SymFloat):
-            return float(x.node.expr.xreplace(self.sizes))
-        return x
+        if not isinstance(x, torch.SymInt | torch.SymFloat):
+            return x
+        expr, of = x.node.expr, int if isinstance(x, torch.SymInt) else float
+        if (of, expr) not in self._numbers:
+            self._numbers[of, expr] = of(expr.xreplace(self.sizes))
+        return self._numbers[of, expr]
 
     def _like(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -451,6 +453,9 @@ class Schedule:
         drawn = 0
         before = {new: readers(old) for u in self._updates for old, new in u.steps()}
         for node in self.nodes:
+            if isinstance(self.likes[node], bool | int | float):
+                levels[node] = 0  # a number of these sizes: nothing waits for it
+                continue
             awaited = {*node.all_input_nodes, *(x for x in before.get(node, ()) if x in levels)}
             calls = [x.op == "call_function" and x not in self.known for x in awaited]
             behind = zip(awaited, calls, strict=True)

@@ -271,6 +271,18 @@ def test_ctas_that_walk_over_tiles_on_hopper(settings, sms, warps, part):
         check(*packed, cu_seqlens=ints(0, 5, 5, 60, 390, 590), causal=True, kernel=kernel)
 
 
+def test_sums_that_are_no_longer_normal_of_ctas_that_walk_over_tiles_on_hopper():
+    # They are divided, where others are multiplied by a reciprocal.
+    device = CpuDevice()
+    device.sms = 1
+    q, k, v = draw(25, (1, 1, 260, 64), (1, 1, 260, 64), (1, 1, 260, 64))
+    v[..., 8:16] *= 2.0**-118
+    with ptxgen.use_device(device):
+        for head_v in (64, 60):  # results are stored 16 bytes at a time, or not
+            kernel = kernel_of(HopperSpec, "bf16", 64, 64, warps=4)
+            check(q, k, v[..., :head_v].copy(), kernel=kernel)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("settings", "sms"), WALKS)
 def test_ctas_that_walk_over_tiles_of_pages_on_hopper(settings, sms):

@@ -71,8 +71,8 @@ PANEL = 64
 TILE_MIN = 32
 """Rows of the smallest tile."""
 ROWS_MAX = 1 << 30
-PLACE = 48
-"""Bytes of what a kernel knows of a tile."""
+TOLD = 80, 16
+"""Bytes of what a kernel knows of a tile, and of a warpgroup's rows in it."""
 ROW = 16
 """Bytes of what it knows of a row's result."""
 JOINED = 16
@@ -273,8 +273,13 @@ class AttentionSpec(Attends):
                 self.stages >= 2, type(self).__name__, "stages in the budget", self.stages, ">= 2"
             )
 
+    @property
+    def listed(self) -> tuple[int, int]:
+        """Head dimensions of the kernel that is listed."""
+        return LISTED
+
     def of(self, dtype: Hashable) -> AttentionSpec:
-        form = Form(dtype, *LISTED) if isinstance(dtype, str) else cast(Form, dtype)
+        form = Form(dtype, *self.listed) if isinstance(dtype, str) else cast(Form, dtype)
         return replace(self, **asdict(form))
 
     @property
@@ -547,12 +552,14 @@ class HopperSpec(Brought, AttentionSpec):
     warps: int = 8
     budget: int = 227
     min_arch: str = "sm_90"
-    registers: int = 240
+    registers: int = 232
 
     family: ClassVar[str] = "attention_wgmma"
     parts: ClassVar[tuple[str, ...]] = ("whole", "split")
     paged: ClassVar[bool] = False
     """Whether keys lie in pages."""
+    AHEAD: ClassVar[int] = 2
+    """Tiles that consumers are told of: the one that they have, and the next."""
     meanings: ClassVar[Mapping[str, str]] = {
         **AttentionSpec.meanings,
         **Brought.meanings,
@@ -565,6 +572,10 @@ class HopperSpec(Brought, AttentionSpec):
     @property
     def template(self) -> str:  # type: ignore[override]
         return "attention/hopper.cu.j2"
+
+    @property
+    def listed(self) -> tuple[int, int]:
+        return (PANEL, PANEL) if self.consumers == 3 else LISTED
 
     @property
     def width(self) -> int:
@@ -631,22 +642,28 @@ class HopperSpec(Brought, AttentionSpec):
     @property
     def stages(self) -> int:
         held = self.tiles[0].bytes + self.warps * (self.room + self.noted)
-        held += (16 + 4 * self.warps) * STAGES_MAX + self.consumers * 2 * PLACE
+        held += (16 + 4 * self.warps) * STAGES_MAX + self.AHEAD * (16 + self.told)
         return min(STAGES_MAX, ((self.budget << 10) - held) // self.stage)
 
     @property
     def shared_bytes(self) -> int:
-        return self.places_at + self.consumers * 2 * PLACE
+        return self.told_at + self.AHEAD * self.told
 
     @property
-    def places_at(self) -> int:
-        """Where warpgroups note which tile they have, and which is next."""
+    def told(self) -> int:
+        """Bytes of what consumers are told of a tile."""
+        whole, each = TOLD
+        return whole + each * self.consumers
+
+    @property
+    def told_at(self) -> int:
+        """Where it is."""
         return self.found_at + 4 * self.warps * self.stages
 
     @property
     def found_at(self) -> int:
         """Where warps note what they found in stages."""
-        return self.barriers_at + 16 * self.stages
+        return self.barriers_at + 16 * (self.stages + self.AHEAD)
 
     @property
     def grid(self) -> Expr:

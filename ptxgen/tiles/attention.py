@@ -33,9 +33,9 @@ from ptxgen.spec.attention_decode import FITS, ClusterSpec, DecodeSpec
 SMALL = 99
 """KiB of shared memory that a CTA has on any architecture."""
 
-THREE: Mapping[str, Any] = MappingProxyType({"warps": 12, "registers": 160})
+THREE: Mapping[str, Any] = MappingProxyType({"warps": 12, "registers": 152})
 """What makes Hopper's kernel one of three warpgroups."""
-ONE: Mapping[str, Any] = MappingProxyType({"warps": 4, "registers": 224, "budget": 113})
+ONE: Mapping[str, Any] = MappingProxyType({"warps": 4, "registers": 216, "budget": 113})
 """One of a warpgroup, two CTAs an SM."""
 ONE_KEYS_MAX = 512
 """The most keys for which it is chosen, if it has more tiles than there are SMs."""

@@ -167,7 +167,7 @@ def candidates(
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs * splits <= sms)
     ):
         choice = Choice(
-            8, ("attention_wgmma_split_bf16_128_64_83d738", "attention_join_bf16_128_64_836a3b"),
+            8, ("attention_wgmma_split_bf16_128_64_5add49", "attention_join_bf16_128_64_836a3b"),
             (
                 min((-(-rows // 64) + extra) * pairs * splits, sms * 2),
                 (-(-rows // 64) + extra) * pairs * 4,
@@ -185,7 +185,7 @@ def candidates(
         and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
     ):
         choice = Choice(
-            9, ("attention_wgmma_split_bf16_128_128_bc0f9b", "attention_join_bf16_128_128_113fa1"),
+            9, ("attention_wgmma_split_bf16_128_128_e26329", "attention_join_bf16_128_128_113fa1"),
             (
                 min((-(-rows // 128) + extra) * pairs * splits, sms * 1),
                 (-(-rows // 128) + extra) * pairs * 8,
@@ -201,7 +201,7 @@ def candidates(
         and depth <= 96 and width <= 96 and sms < large
     ):
         choice = Choice(
-            10, ("attention_wgmma_bf16_128_192_5acc67",),
+            10, ("attention_wgmma_bf16_128_192_4a13be",),
             (min((-(-rows // 192) + extra) * pairs * 1, sms * 1),),
             (sms * 768 * width if splits > 1 else 0,),
         )
@@ -215,7 +215,7 @@ def candidates(
         and (keys <= 512 or (-(-rows // 64) + extra) * pairs <= sms)
     ):
         choice = Choice(
-            11, ("attention_wgmma_bf16_128_64_4ae334",),
+            11, ("attention_wgmma_bf16_128_64_090366",),
             (min((-(-rows // 64) + extra) * pairs * 1, sms * 2),),
             (sms * 512 * width if splits > 1 else 0,),
         )
@@ -228,7 +228,7 @@ def candidates(
         and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
     ):
         choice = Choice(
-            12, ("attention_wgmma_bf16_128_128_3bcc72",),
+            12, ("attention_wgmma_bf16_128_128_f0cf1e",),
             (min((-(-rows // 128) + extra) * pairs * 1, sms * 1),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
@@ -246,7 +246,7 @@ def candidates(
     ):
         choice = Choice(
             13,
-            ("attention_wgmma_paged_split_bf16_128_64_b79ece", "attention_join_bf16_128_64_836a3b"),
+            ("attention_wgmma_paged_split_bf16_128_64_7d701e", "attention_join_bf16_128_64_836a3b"),
             (
                 min((-(-rows // 64) + extra) * pairs * splits, sms * 2),
                 (-(-rows // 64) + extra) * pairs * 4,
@@ -266,7 +266,7 @@ def candidates(
         choice = Choice(
             14,
             (
-                "attention_wgmma_paged_split_bf16_128_128_2af111",
+                "attention_wgmma_paged_split_bf16_128_128_b0d33e",
                 "attention_join_bf16_128_128_113fa1",
             ),
             (
@@ -284,7 +284,7 @@ def candidates(
         and depth <= 96 and width <= 96 and sms < large
     ):
         choice = Choice(
-            15, ("attention_wgmma_paged_bf16_128_192_4ab821",),
+            15, ("attention_wgmma_paged_bf16_128_192_a4914d",),
             (min((-(-rows // 192) + extra) * pairs * 1, sms * 1),),
             (sms * 768 * width if splits > 1 else 0,),
         )
@@ -298,7 +298,7 @@ def candidates(
         and (keys <= 512 or (-(-rows // 64) + extra) * pairs <= sms)
     ):
         choice = Choice(
-            16, ("attention_wgmma_paged_bf16_128_64_dff69f",),
+            16, ("attention_wgmma_paged_bf16_128_64_3a2f01",),
             (min((-(-rows // 64) + extra) * pairs * 1, sms * 2),),
             (sms * 512 * width if splits > 1 else 0,),
         )
@@ -311,7 +311,7 @@ def candidates(
         and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
     ):
         choice = Choice(
-            17, ("attention_wgmma_paged_bf16_128_128_dffcad",),
+            17, ("attention_wgmma_paged_bf16_128_128_94cec6",),
             (min((-(-rows // 128) + extra) * pairs * 1, sms * 1),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )

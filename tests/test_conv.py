@@ -17,11 +17,13 @@ from ptxgen import reference
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops import conv as ops
+from ptxgen.ops import windows as tiles
 from ptxgen.ops.explaining import program_of
 from ptxgen.program.buffer import imagined
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.operation import lowering
-from ptxgen.tiles.conv import KEY, TURNED
+from ptxgen.spec.depthwise import TAPS_MAX
+from ptxgen.tiles.conv import DEPTHWISE, KEY, TURNED
 
 SEEDS = range(24)
 LAST = "channels_last"
@@ -214,19 +216,54 @@ def test_depthwise_filters_are_formulas(dtype, activation):
     same_bits(ptxgen.conv_transpose(x, w, bias, **how), y)
 
 
-@pytest.mark.parametrize("taps", [23, 24])  # a formula, a product
-def test_depthwise_filters_are_chains(taps):
+@pytest.mark.parametrize(
+    ("dtype", "taps"),  # a formula, a product, a kernel of its own, a product
+    [("f32", 23), ("f32", 24), ("bf16", TAPS_MAX), ("bf16", TAPS_MAX + 1)],
+)
+def test_depthwise_filters_are_chains(dtype, taps):
     """Of 16 bits too, whose sums are others on tensor cores."""
     rng = np.random.default_rng(6)
-    x, w = (operand(rng, s, "normal", "bf16") for s in ((2, 3, taps + 24), (3, 1, taps)))
-    bias = operand(rng, (3,), "normal", "bf16")
+    x, w = (operand(rng, s, "normal", dtype) for s in ((2, 3, taps + 24), (3, 1, taps)))
+    bias = operand(rng, (3,), "normal", dtype)
     how = {"groups": 3, "out_dtype": "float32"}
     found = columns(last(x, ""), (taps,), (1,), (0,), (1,))
     for c in range(3):
         given = found[..., c].reshape(50, taps), w[c].reshape(1, taps), bias[c : c + 1]
         y = reference.linear(*given, layout="nk", tier="simt", out_dtype="float32")
         same_bits(ptxgen.conv(x, w, bias, **how)[:, c], y.reshape(2, 25))
-    assert (reference.conv(x, w, bias, **how, tier="tc") != ptxgen.conv(x, w, bias, **how)).any()
+    if dtype == "bf16":
+        products = reference.conv(x, w, bias, **how, tier="tc")
+        assert (products != ptxgen.conv(x, w, bias, **how)).any()
+
+
+@pytest.mark.parametrize("channels", [64, 62, 63])  # copied by eight, by two, one by one
+def test_bits_do_not_depend_on_the_tile(monkeypatch, channels):
+    """Depthwise filters of 16 bits, forward and transposed: one launch, however it is cut."""
+    rng = np.random.default_rng(8)
+    shapes = (4, 9, 20, channels), (channels, 7, 6, 1)
+    x, w = (operand(rng, shape, "wide", "bf16") for shape in shapes)
+    how = {"groups": channels, "padding": (3, 1), "layout": LAST}
+
+    def tile(x):
+        (step,) = lowering(OPERATIONS["conv"], {"x": x, "w": w, **how})[1].program.steps
+        assert step.problem.table == DEPTHWISE
+        return {name: dict(step.problem.scalars)[name] for name in ("PART", "COLUMNS", "ROWS")}
+
+    def found(x):  # of as many images as no call before, so that it is not prepared
+        y = ptxgen.conv(x, w, **how)
+        return tile(x), y, ptxgen.conv_dgrad(y, w, x.shape[1:-1], **how)
+
+    own, *whole = found(x)
+    same_bits(whole[0], reference.conv(x, w, **how))
+    others = {"CTAS": 1, "CHANNELS": 8}, {"FILTERS": 1 << 20}, {"SHARED": 9 << 10}
+    for images, names in enumerate(others, 1):
+        with monkeypatch.context() as patch:
+            for name, value in names.items():
+                patch.setattr(tiles, name, value)
+            cut, *parts = found(x[:images])
+        assert cut != own
+        for one, other in zip(parts, whole, strict=True):
+            same_bits(one, other[:images], what=str(names))
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])

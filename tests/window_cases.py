@@ -122,24 +122,24 @@ def products(name):
 
 
 def depthwise(name):
-    """More channels than a CTA has, and more windows; filters of as many taps as there is room for;
-    rows that end within a thread's windows.
+    """More channels than a tile has, and more windows; filters of as many taps as are taken;
+    windows that share no pixels; channels that are copied two by two, and one by one.
     """
-    spec, turn = SPECS[name], sorted(n for n in SPECS if n.startswith("depthwise")).index(name)
+    turn = sorted(n for n in SPECS if n.startswith("depthwise")).index(name)
     many = Case(
-        (3, 9, 4 * spec.rounds * 32 // 9 + 11, 72),
+        (3, 9, 21, 72),
         (3, 2),
         72,
-        stride=(1, 2),
         padding=(2, 1),
         kind="wide",
         bias="f32",
         activation="gelu",
         groups=72,
     )
-    long = Case((2, 70, 8), (TAPS_MAX,), 8, kind="special", wide=turn % 2 == 0, groups=8)
-    apart = Case((1, 9, 9, 16), (5, 3), 16, padding=4, dilation=(1, 3), bias="own", groups=16)
-    return [functools.partial(check, name, case) for case in (many, long, apart)]
+    long = Case((2, TAPS_MAX + 9, 8), (TAPS_MAX,), 8, kind="special", wide=turn == 0, groups=8)
+    strided = Case((1, 6, 40, 70), (3, 2), 70, stride=(1, 2), wide=turn == 1, groups=70)
+    apart = Case((1, 9, 9, 15), (5, 3), 15, padding=4, dilation=(1, 3), bias="own", groups=15)
+    return [functools.partial(check, name, case) for case in (many, long, strided, apart)]
 
 
 def depthwise_edge(name, key, route, edge):

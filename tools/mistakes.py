@@ -346,8 +346,8 @@ MISTAKES = (
     Mistake(
         "depthwise windows of the next channel's filter",
         TEMPLATE + "conv/depthwise.cu.j2",
-        "weight[j], acc[i][j]);",
-        "weight[VECTOR - 1 - j], acc[i][j]);",
+        "weight.x, total.x)",
+        "weight.y, total.x)",
         kernel("depthwise_bf16"),
     ),
     Mistake(

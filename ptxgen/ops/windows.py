@@ -6,7 +6,7 @@ What a problem says of them is in :mod:`ptxgen.spec.conv`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from ptxgen.errors import UncoveredError
@@ -17,7 +17,8 @@ from ptxgen.program.buffer import Buffer, imagined
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.spec import ACTIVATION_SHIFT, ALONE, BIAS_F32, OUT_F32, Key, Problem
 from ptxgen.spec.conv import EDGE_MAX, REACH_MAX, SIDE_MAX, STEP_MAX, UNITS
-from ptxgen.spec.depthwise import WINDOWS
+from ptxgen.spec.depthwise import CHANNELS, SHARED, VECTOR, WINDOWS, DepthwiseSpec, nbytes
+from ptxgen.spec.depthwise import UNITS as COPIED
 from ptxgen.tiles.conv import DEPTHWISE, KEY, TURNED
 
 
@@ -133,13 +134,17 @@ def weigh(
     scalars["FLAGS"] = _flags(x, bias, out, activation)
     pitches = tuple(int(scalars[n]) for n in ("PITCH", "ROW", "IMAGE"))
     places = tuple(int(scalars[n]) for n in ("LDC", "ROW_C", "IMAGE_C"))
+    aligned = min(alignment("x", x, *pitches, channels), alignment("out", out, *places, channels))
+    scalars["UNIT"] = next(unit for unit in COPIED if unit * x.itemsize <= aligned)
+    tile = _tile(x.shape[0], channels, across, down)
+    scalars |= {"PART": tile.part, "COLUMNS": tile.columns, "ROWS": tile.rows}
+    scalars |= {"TAPS_Y": down.taps, "TILES_X": tile.beside, "TILES_Y": tile.below}
     values = {
-        "GROUPS": x.shape[0] * down.count * -(-across.count // WINDOWS),
+        "TILES": x.shape[0] * tile.beside * tile.below,
+        "BLOCKS": tile.blocks,
         "N": channels,
-        "TAPS": prod(a.taps for a in along),
-        "ALIGN": min(
-            alignment("x", x, *pitches, channels), alignment("out", out, *places, channels)
-        ),
+        "TAPS": across.taps * down.taps,
+        "SHARED": tile.nbytes,
     }
     what = f"depthwise conv of {prod(out.shape[:-1])} windows C={channels}"
     short = DTYPES[x.dtype]
@@ -263,3 +268,69 @@ def _pitches(x: Buffer) -> tuple[int, int, int]:
         inside = found[-1] * size
     pitch, row, image = found
     return pitch, row, image
+
+
+FILTERS = 2048
+"""Filters' elements of a tile, at most, so that most of it is pixels."""
+CTAS, OUTPUTS = 512, DepthwiseSpec.threads * WINDOWS * VECTOR
+"""Tiles are cut until there are so many CTAs, or threads have one strip each."""
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """``part`` channels of ``columns`` windows in each of ``rows`` rows."""
+
+    across: Along
+    down: Along
+    channels: int
+    part: int
+    columns: int
+    rows: int
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.channels // self.part)
+
+    @property
+    def beside(self) -> int:
+        return -(-self.across.count // self.columns)
+
+    @property
+    def below(self) -> int:
+        return -(-self.down.count // self.rows)
+
+    @property
+    def nbytes(self) -> int:
+        wide = (self.columns - 1) * self.across.step + abs(self.across.side) + 1
+        high = (self.rows - 1) * self.down.step + abs(self.down.side) + 1
+        return nbytes(self.part, self.across.taps * self.down.taps, wide * high)
+
+    def halved(self) -> _Tile | None:
+        """Of half the windows, along the longer side; of half the channels, if there is one."""
+        long = self.columns * self.across.step > self.rows * self.down.step
+        if self.columns > WINDOWS and (long or self.rows == 1):
+            return replace(self, columns=_whole(-(-self.columns // 2), WINDOWS))
+        if self.rows > 1:
+            return replace(self, rows=-(-self.rows // 2))
+        return replace(self, part=_whole(-(-self.part // 2), 8)) if self.part > 8 else None
+
+
+def _whole(count: int, unit: int) -> int:
+    """The next multiple of ``unit``."""
+    return -(-count // unit) * unit
+
+
+def _tile(images: int, channels: int, across: Along, down: Along) -> _Tile:
+    """The largest tile that has room, cut until there are enough of them."""
+    most = max(min(CHANNELS, FILTERS // (across.taps * down.taps) // 8 * 8), 8)
+    part = _whole(-(-channels // -(-channels // most)), 8)
+    tile = _Tile(across, down, channels, part, _whole(across.count, WINDOWS), down.count)
+    while True:
+        ctas = images * tile.blocks * tile.beside * tile.below
+        fits = tile.nbytes <= SHARED
+        if fits and (tile.columns * tile.rows * tile.part <= OUTPUTS or ctas >= CTAS):
+            return tile
+        less = tile.halved()
+        if less is None or (fits and less.part < tile.part):
+            return tile
+        tile = less

@@ -1,17 +1,23 @@
 """Depthwise convolutions: each channel's windows times its own filter (contract ``fma/2``).
 
-==============  =====================================================================
-``GROUPS``      groups of :data:`WINDOWS` windows of a row; the last of a row may have fewer
-``N``           channels; 1 .. 2^31 - 1
-``TAPS``        taps of a filter
-``ALIGN``       largest of 1, 2, 4, 8, 16 bytes that divides the addresses of image and result,
-                their pitches, and the bytes of a pixel's channels
-``SMS``         streaming multiprocessors of the device
-==============  =====================================================================
+A CTA has a tile: some channels of some rows of windows, with the pixels that these see and the
+filters in shared memory. The problem says how tiles are cut. A kernel takes any cut of at most
+:data:`CHANNELS` channels.
+
+==========  ===============================================================================
+``TILES``   tiles of windows, over all images
+``BLOCKS``  blocks of ``PART`` channels
+``N``       channels; 1 .. 2^31 - 1
+``TAPS``    taps of a filter
+``SHARED``  bytes of a tile: its pixels, and filters in f32
+``SMS``     streaming multiprocessors of the device
+==========  ===============================================================================
 
 Kernels are told besides how windows, images and results lie, as those of :mod:`ptxgen.spec.conv`
-are; and elements of the filters from channel to channel, from row to row and from tap to tap
-(``W_CHANNEL, W_ROW, W_TAP``).
+are; elements of the filters from channel to channel, from row to row and from tap to tap
+(``W_CHANNEL, W_ROW, W_TAP``); the tile: ``PART`` channels, ``COLUMNS`` windows in each of ``ROWS``
+rows; how many tiles lie beside each other and below (``TILES_X/Y``); and ``UNIT``, channels that
+are copied together.
 """
 
 from __future__ import annotations
@@ -21,40 +27,54 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from ptxgen.expr import Expr, ceil_div, var
+from ptxgen.expr import Expr, var
 from ptxgen.numerics.contract import FMA, TIERS, Contract, N
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import GRID_MAX, INDEX_MAX, Expect, KernelSpec, check
 from ptxgen.spec.gemm import CONTEXT
-from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, Space
+from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
-GROUPS, TAPS, ALIGN = var("GROUPS"), var("TAPS"), var("ALIGN")
-WINDOWS, VECTOR = 4, 8
-"""Windows of a thread, neighbours of a row, and its channels: 16 bytes."""
-TAPS_MAX = 64
-"""Taps whose filters shared memory has room for."""
+TILES, BLOCKS, TAPS, ROOM = var("TILES"), var("BLOCKS"), var("TAPS"), var("SHARED")
+WINDOWS, VECTOR = 8, 2
+"""Windows of a thread, neighbours of a row, and its channels; WINDOWS divides ``COLUMNS``."""
+SHARED = 48 << 10
+"""Bytes of a tile, at most."""
+GAP = 4
+"""Numbers between rows of filters: lanes with taps side by side write to other banks."""
+CHANNELS = 64
+"""Most channels of a tile: 128 bytes of a pixel."""
+TAPS_MAX = 256
+"""Taps of a filter, at most: one chain (of 1024 they are several), which a tile has room for."""
+UNITS = (8, 2, 1)
+"""Channels that are copied together: 16 bytes, 4 bytes, or one by one."""
 
 SPACE = Space(
     "depthwise filters",
     (
-        ("GROUPS", SIZE),
+        ("TILES", SIZE),
+        ("BLOCKS", SIZE),
         ("N", SIZE),
         ("TAPS", SIZE),
-        ("ALIGN", ALIGNMENT),
+        ("SHARED", SIZE),
         ("SMS", Between(1, SMS_MAX)),
     ),
 )
 
 
+def nbytes(part: int, taps: int, pixels: int) -> int:
+    """Shared memory of a tile: its pixels, and its filters in f32."""
+    return pixels * part * 2 + taps * (part + GAP) * 4
+
+
 @dataclass(frozen=True)
 class DepthwiseSpec(KernelSpec):
-    """A kernel whose CTAs have VECTOR channels of each of ``lanes`` threads, and walk over
-    ``rounds`` of groups of windows with the filters of these in shared memory.
+    """A kernel whose threads have VECTOR channels of strips of WINDOWS windows of a row.
+
+    Windows that are neighbours share pixels: these come from shared memory once for a row of taps.
     """
 
-    lanes: int = 8
     threads: int = 256
-    rounds: int = 2
+    ctas: int = 4
     dtype: str = "bf16"
     min_arch: str = "sm_80"
     contract: Contract = FMA
@@ -64,22 +84,22 @@ class DepthwiseSpec(KernelSpec):
     legible: ClassVar[bool] = False
     WINDOWS: ClassVar[int] = WINDOWS
     VECTOR: ClassVar[int] = VECTOR
+    GAP: ClassVar[int] = GAP
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "lanes": "threads that have the channels of a window",
         "threads": "threads of a CTA",
-        "rounds": "groups of windows of a thread, one after the other",
+        "ctas": "CTAs of an SM that there are registers for, at least",
     }
 
     def __post_init__(self) -> None:
-        self.check_counts("lanes", "threads", "rounds")
-        self.check_choices(dtype=TIERS["tc"])
+        self.check_counts("threads", "ctas")
         self.check_threads()
-        check(self.threads % self.lanes == 0, self.name, "whole windows", self.threads, self.lanes)
+        self.check_choices(dtype=TIERS["tc"])
+        check(self.threads % 64 == 0, self.name, "threads", self.threads, "a multiple of 64")
 
     @property
     def label(self) -> str:
-        return f"{self.dtype}_{self.lanes}x{self.threads // self.lanes}"
+        return f"{self.dtype}_{WINDOWS}x{VECTOR}"
 
     @property
     def context(self) -> Mapping[str, Any]:
@@ -87,38 +107,31 @@ class DepthwiseSpec(KernelSpec):
 
     @property
     def shared_bytes(self) -> int:
-        return TAPS_MAX * self.lanes * VECTOR * 4
-
-    @property
-    def _each(self) -> int:
-        """Groups of a CTA."""
-        return self.rounds * self.threads // self.lanes
+        return SHARED
 
     @property
     def grid(self) -> Expr:
-        return ceil_div(N, self.lanes * VECTOR) * ceil_div(GROUPS, self._each)
+        return TILES * BLOCKS
 
     @property
     def requires(self) -> Expr:
-        return (ALIGN >= 16) & (TAPS <= TAPS_MAX) & (self.grid <= GRID_MAX)
+        return (TAPS <= TAPS_MAX) & (ROOM <= SHARED) & (self.grid <= GRID_MAX)
 
     @property
     def expects(self) -> tuple[Expect, ...]:
-        return (*super().expects, Expect("ld.global.nc.v4.u32"), Expect("st.global.v4.u32"))
+        return (*super().expects, Expect("cp.async.cg"), Expect("st.global.u32"))
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        return (
-            ("group", GROUPS + self._each, INDEX_MAX),
-            ("channel", N + self.lanes * VECTOR, INDEX_MAX),
-        )
+        return (("channel", N + CHANNELS, INDEX_MAX),)
 
     @cached_property
     def abi(self) -> Abi:
         wide = ("pitch", "row_x", "image_x", "ldc", "row_c", "image_c")
         filters = ("w_channel", "w_row", "w_tap")
         signed = ("low_x", "low_y", "apart_x", "apart_y", "first_x", "first_y")
-        counts = ("groups", "n", "taps", "taps_x", "wide", "high", "across", "down")
+        counts = ("n", "taps_x", "taps_y", "wide", "high", "across", "down", "step_x", "step_y")
+        tile = ("part", "columns", "rows", "blocks", "tiles_x", "tiles_y", "unit")
         return Abi(
             (
                 ptr("x", "const Element* __restrict__"),
@@ -126,7 +139,7 @@ class DepthwiseSpec(KernelSpec):
                 ptr("bias", "const void* __restrict__", optional=True),
                 ptr("c", "void*"),
                 *(Param(name, "i64") for name in (*wide, *filters, *signed)),
-                *(Param(name, "u32") for name in (*counts, "step_x", "step_y", "flags")),
+                *(Param(name, "u32") for name in (*counts, *tile, "flags")),
             )
         )
 

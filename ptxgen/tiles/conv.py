@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ptxgen.expr import ceil_div
-from ptxgen.numerics.contract import TC16, TC_ROWS, N
+from ptxgen.numerics.contract import TC16, TC_ROWS
 from ptxgen.spec import Key, Route, RouteTable, Step, depthwise
 from ptxgen.spec.conv import ConvSpec, space
 from ptxgen.spec.depthwise import DepthwiseSpec
-from ptxgen.spec.gemm import SMS
 from ptxgen.spec.simt import ReduceSpec
 from ptxgen.tiles.gemm import WIDTHS
 from ptxgen.tiles.regimes import routes
@@ -94,16 +92,8 @@ def _turned() -> RouteTable:
 
 
 def _depthwise() -> RouteTable:
-    few, many = DepthwiseSpec(rounds=1), DepthwiseSpec(rounds=4)
-    return RouteTable(
-        depthwise.SPACE,
-        (
-            Route((many,), depthwise.GROUPS * ceil_div(N, 64) >= SMS * 2048, "many windows"),
-            Route((few,), reason="few windows"),
-        ),
-        WIDTHS["half"],
-        partial=True,
-    )
+    whole = Route((DepthwiseSpec(),), reason="windows of an image as it lies")
+    return RouteTable(depthwise.SPACE, (whole,), WIDTHS["half"], partial=True)
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {KEY: _table, TURNED: _turned, DEPTHWISE: _depthwise}

@@ -251,6 +251,9 @@ def test_what_the_host_waits_for_is_not_recorded():
         found = mask.cumsum(0) - 1
         return x[torch.arange(4), found] * x
 
+    def numbered(x, mask):
+        return torch.where(mask, torch.scalar_tensor(-1.0), x) * x
+
     def masked(x, mask):
         x[mask] = 1.0
         return x * x
@@ -259,7 +262,7 @@ def test_what_the_host_waits_for_is_not_recorded():
         mask[mask] = False
         return x * mask
 
-    assert waiting(places) == []
+    assert waiting(places) == waiting(numbered) == []
     for function in (masked, by_itself):
         assert waiting(function) == ["aten.index_put.default"]
 

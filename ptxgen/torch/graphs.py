@@ -617,7 +617,7 @@ def _mutable(node: fx.Node) -> bool:
     return isinstance(op, torch._ops.OpOverload) and op._schema.is_mutable
 
 
-_ENQUEUED = {*MOVES, "arange", "copy_", "cumsum"}
+_ENQUEUED = {*MOVES, "arange", "copy_", "cumsum", "scalar_tensor"}
 _MASKS = {torch.bool, torch.uint8}
 """As indices."""
 

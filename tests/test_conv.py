@@ -23,7 +23,7 @@ from ptxgen.program.buffer import imagined
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.operation import lowering
 from ptxgen.spec.depthwise import TAPS_MAX
-from ptxgen.tiles.conv import DEPTHWISE, KEY, TURNED
+from ptxgen.tiles.conv import DEPTHWISE, KEY, SUMMED, TURNED
 
 SEEDS = range(24)
 LAST = "channels_last"
@@ -599,22 +599,40 @@ def test_windows_need_no_columns(dtype, channels):
     same_bits(ptxgen.conv(**first), by_hand(**first))
 
 
-@pytest.mark.parametrize("outs", [48, 40])
-@pytest.mark.parametrize("stride", [1, 2])
-def test_gradients_of_images_gather_where_they_lie(stride, outs):
-    """A launch of each phase, with filters as they lie; or of each a copy of its taps as well."""
-    rng = np.random.default_rng(stride)
-    how = {"stride": stride, "padding": 1, "layout": LAST}
-    count = (7 + 2 - 3) // stride + 1
-    dy = operand(rng, (2, count, count, outs), "wide", "bf16")
-    w = operand(rng, (outs, 3, 3, 16), "wide", "bf16")
-    given = {"dy": dy, "w": w, "image": (7, 7), **how}
-    found, phases = steps("conv_dgrad", given), stride**2
-    if outs == 48:
-        assert found == [TURNED] * phases
-    else:
-        assert found.count(KEY) == phases and len(found) == 2 * phases
+@pytest.mark.parametrize("layout", [LAST, "channels_first"])
+@pytest.mark.parametrize("stride", [1, 2, (2, 1), 3])
+def test_gradients_of_images_gather_where_they_lie(stride, layout):
+    """One launch, with filters as they lie, also of two phases along a dimension; a launch for each
+    of more. Filters whose outputs do not lie last are copied once.
+    """
+    rng = np.random.default_rng(4)
+    strides = each(stride, 2)
+    count = [(7 + 2 - 3) // s + 1 for s in strides]
+    dy = back(operand(rng, (2, *count, 40), "wide", "bf16"), layout)
+    w = back(operand(rng, (40, 3, 3, 16), "wide", "bf16"), layout)
+    dy, w = map(np.ascontiguousarray, (dy, w))
+    given = {"dy": dy, "w": w, "image": (7, 7), "stride": stride, "padding": 1, "layout": layout}
+    found = steps("conv_dgrad", given)
+    if layout == LAST:
+        assert found == [TURNED] * (9 if stride == 3 else 1)
+    elif stride == 2:
+        assert found.count(TURNED) == 1 and len(found) <= 4  # dy and w are turned, and the result
     same_bits(ptxgen.conv_dgrad(**given), expected("conv_dgrad", given))
+
+
+@pytest.mark.parametrize("outs", [24, 12])
+def test_gradients_of_filters_need_no_columns(outs):
+    """Of channels and outputs that are multiples of 8: one launch, or two where sums are cut."""
+    rng = np.random.default_rng(outs)
+    x = operand(rng, (3, 9, 7, 24), "wide", "bf16")
+    for way in ({"padding": 1}, {"stride": 2, "dilation": (1, 2)}):
+        count = by_hand(x, np.zeros((8, 3, 3, 24), x.dtype), layout=LAST, **way).shape[1:3]
+        dy = operand(rng, (3, *count, outs), "wide", "bf16")
+        given = {"x": x, "dy": dy, "taps": (3, 3), "layout": LAST, **way}
+        assert (steps("conv_wgrad", given) == [SUMMED]) == (outs == 24)
+        same_bits(ptxgen.conv_wgrad(**given), expected("conv_wgrad", given))
+        chain = {**given, "chain": True}
+        assert SUMMED not in steps("conv_wgrad", chain)
 
 
 def test_what_the_copy_engine_does_not_take_has_columns():

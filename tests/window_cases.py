@@ -12,8 +12,8 @@ from interp_launch import SEED
 import ptxgen
 from ptxgen import reference
 from ptxgen.numerics.option import Activation, Bool, Dtype, Kernel
-from ptxgen.ops.conv import Groups, Padding, Steps, _along, _how
-from ptxgen.ops.windows import multiply, weigh
+from ptxgen.ops.conv import Groups, Padding, Sizes, Steps, _along, _how, _phases
+from ptxgen.ops.windows import Way, add_up, multiply, spread, weigh
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.operation import op
 from ptxgen.spec.depthwise import TAPS_MAX
@@ -46,6 +46,51 @@ def windows(
     serve = multiply if groups == 1 else weigh
     assert serve(b, x, _along(how, taps, count), w, bias, y, activation, kernel)
     return y
+
+
+@op(public=False)
+def image_gradient(
+    b,
+    dy: Buffer,
+    w: Buffer,
+    bias: Buffer | None = None,
+    *,
+    image: Sizes,
+    stride: Steps = 1,
+    padding: Padding = 0,
+    dilation: Steps = 1,
+    activation: Activation = None,
+    out_dtype: Dtype = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """``conv_dgrad`` of channels last, with a bias, by a kernel that is asked for."""
+    dx = b.result((dy.shape[0], *image, w.shape[-1]), out_dtype or dy.dtype)
+    ways = _phases(_how(len(image), stride, padding, dilation), image, w.shape[1:-1])
+    several = [[Way(along, tap, every) for _, (tap, _, every), along in each] for each in ways]
+    turned = b.permute(w, (len(image) + 1, *range(1, len(image) + 1), 0))
+    assert spread(b, dy, several, turned, bias, dx, activation, kernel)
+    return dx
+
+
+@op(public=False)
+def filter_gradient(
+    b,
+    x: Buffer,
+    dy: Buffer,
+    *,
+    taps: Sizes,
+    stride: Steps = 1,
+    padding: Padding = 0,
+    dilation: Steps = 1,
+    out_dtype: Dtype = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """``conv_wgrad`` of channels last, by a kernel that is asked for."""
+    along = _along(_how(len(taps), stride, padding, dilation), taps, dy.shape[1:-1])
+    dw = b.result((dy.shape[-1], *taps, x.shape[-1]), out_dtype or x.dtype)
+    rows = b.reshape(dy, (-1, dy.shape[-1]))
+    assert add_up(b, x, along, rows, b.reshape(dw, (dy.shape[-1], -1)), kernel)
+    return dw
 
 
 @dataclass(frozen=True)
@@ -86,16 +131,81 @@ def check(name, case, device):
     same_bits(got, expected, seed=SEED, spec=name, what=str(case))
 
 
+def check_gradient(name, case, device):
+    """The same of a gradient: by the filters of kernels that sum over windows, else by the image,
+    with a bias as ``conv_transpose`` has one.
+    """
+    spec, rank = SPECS[name], len(case.taps)
+    rng = np.random.default_rng([SEED, *case.image, *case.taps, case.outs])
+    draw = functools.partial(operand, rng, kind=case.kind, dtype=spec.dtype)
+    how = {n: getattr(case, n) for n in ("stride", "padding", "dilation")}
+    sides, lies = case.image[1:-1], _how(rank, *how.values())
+    count = lies.results(sides, case.taps)
+    how["out_dtype"] = "float32" if case.wide else NUMPY[spec.dtype].name
+    last = {"layout": "channels_last"}
+    dy = draw((case.image[0], *count, case.outs))
+    if spec.summed:
+        given, call, sizes = [draw(case.image), dy], filter_gradient, {"taps": case.taps}
+        expected = reference.conv_wgrad(*given, **sizes, **how, **last)
+    else:
+        given, call, sizes = [dy, draw((case.outs, *case.taps, case.image[-1]))], image_gradient, {}
+        sizes["image"] = sides
+        how["activation"] = case.activation
+        if case.bias:
+            wide = {"dtype": "f32"} if case.bias == "f32" else {}
+            given.append(draw((case.image[-1],), **wide))
+        more = [
+            n - ((c - 1) * s - 2 * p + d * (t - 1) + 1)
+            for n, c, s, p, d, t in zip(
+                sides, count, lies.stride, lies.padding, lies.dilation, case.taps, strict=True
+            )
+        ]
+        expected = reference.conv_transpose(*given, **how, **last, output_padding=more)
+    with ptxgen.use_device(device):
+        got = call(*given, **sizes, **how, kernel=name)
+    same_bits(got, expected, seed=SEED, spec=name, what=str(case))
+
+
+def gradients(name):
+    """More outputs and columns, or windows of each phase, than a tile has; phases of 1, 2 and 4
+    taps, and of none; phases of which only one is cut into chunks; sums of more windows than the
+    ring has, that end within a stage.
+    """
+    spec, turn = SPECS[name], sorted(n for n in SPECS if n.startswith("conv_")).index(name)
+    if spec.summed:
+        wide, long = (
+            Case((3, 9, 8, 24), (spec.bn // 64, 3), spec.bm + 8, stride=(2, 1), padding=1),
+            Case((2, 64 * spec.stages // 2 + 5, 8), (3,), 8, dilation=2, kind="special", wide=True),
+        )
+        return [functools.partial(check_gradient, name, case) for case in (wide, long)]
+    rows = -(-(spec.bm + 1) // 9) * 2 - 1
+    wide = Case(
+        (2, rows, 9, spec.bn + 8),
+        (3, 2),
+        24,
+        stride=2,
+        padding=1,
+        bias=("", "f32", "own")[turn % 3],
+        activation=("silu", None)[turn % 2],
+        wide=turn % 4 == 1,
+    )
+    none = Case((1, 9, 16), (1,), 64 * spec.stages + 8, stride=2, bias="own", kind="special")
+    cut = Case((1, 5, 4, 16), (4, 3), 1032, stride=2, kind="cancelling")
+    return [functools.partial(check_gradient, name, case) for case in (wide, none, cut)]
+
+
 def products(name):
     """More windows and outputs than a tile has, of several images; taps that end within a stage;
     more stages than the ring has; chunks that end within a tap.
     """
     spec, turn = SPECS[name], sorted(n for n in SPECS if n.startswith("conv_")).index(name)
+    if spec.layout == "TN":
+        return gradients(name)
     rows = -(-(spec.bm + 1) // (3 * 9)) * 2 + 1
     kind = KINDS[turn % len(KINDS)]
     found = [
         Case(
-            (3, rows, 10, 48 - spec.unit % 16),
+            (3, rows, 10, 32 + spec.unit),
             (3, 2),
             spec.bn + (8 if spec.layout == "NN" else 9),
             stride=(2, 1),
@@ -107,7 +217,7 @@ def products(name):
             wide=turn % 4 == 1,
         ),
         Case(
-            (2, 23, 80 - 8 * (spec.unit == 8)),
+            (2, 23, 64 + spec.unit),
             (spec.stages,),
             24,
             padding=2,
@@ -118,7 +228,8 @@ def products(name):
     if spec.split != "none":
         found.append(Case((1, 4, 5, 128), (3, 3), 16, padding=1, kind="cancelling", bias="own"))
     few = found if spec.dtype == "bf16" else found[turn % len(found) :][:1]
-    return [functools.partial(check, name, case) for case in few]
+    more = gradients(name) if spec.phased else []
+    return [*(functools.partial(check, name, case) for case in few), *more]
 
 
 def depthwise(name):

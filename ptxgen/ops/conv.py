@@ -26,7 +26,7 @@ from ptxgen.ops.gradients import through_activation
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.products import bias_gradient
 from ptxgen.ops.views import check_dtype, readable, result_dtype, single
-from ptxgen.ops.windows import Along, multiply, weigh
+from ptxgen.ops.windows import Along, Way, add_up, multiply, spread, weigh
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
@@ -571,14 +571,14 @@ def _activated(activation: str | None, dtype: str) -> None:
 
 
 # -- transposed -----------------------------------------------------------------------------------
-def _phases(
-    how: _How, image: Sequence[int], taps: Sequence[int], count: Sequence[int]
-) -> Iterator[tuple[list[tuple[int, int, int]], list[tuple[int, int, int]], list[Along]]]:
-    """What elements of an image come of, by their remainders by the stride: along each dimension
-    (start, number, step) of the elements, and of the taps that reach them, and where in the
-    results these find what they weigh.
-    """
-    each: list[list[Any]] = []
+_Reached = tuple[tuple[int, int, int], tuple[int, int, int], Along]
+"""(start, number, step) of elements, and of the taps that reach them, and where in the results
+these find what they weigh."""
+
+
+def _phases(how: _How, image: Sequence[int], taps: Sequence[int]) -> list[list[_Reached]]:
+    """What elements of an image come of: along each dimension, for each remainder by the stride."""
+    each: list[list[_Reached]] = []
     for i, size in enumerate(image):
         step, shift, far = how.stride[i], how.padding[i], how.dilation[i]
         unit = step // gcd(step, far)
@@ -594,8 +594,7 @@ def _phases(
                 j, several, along = 0, 0, Along(0, number, 1, 0, 0)
             found.append(((start, number, step), (j, several, unit), along))
         each.append(found)
-    for chosen in product(*each):
-        yield [c[0] for c in chosen], [c[1] for c in chosen], [c[2] for c in chosen]
+    return each
 
 
 def _transposed(
@@ -610,6 +609,12 @@ def _transposed(
 ) -> None:
     """``target`` [N, *, C] from ``dy`` [N, *, O] and ``w`` [O, *, C / groups]."""
     taps, rank = w.shape[1:-1], len(how.stride)
+    ways = _phases(how, target.shape[1:-1], taps)
+    if groups == 1 and prod(how.stride) > 1 and of[0] != "simt":
+        several = [[Way(along, tap, every) for _, (tap, _, every), along in each] for each in ways]
+        whole = b.permute(w, (rank + 1, *range(1, rank + 1), 0))
+        if spread(b, dy, several, whole, bias, target, of[1]):
+            return
     if groups == 1 and prod(taps) > 1 and how.apart(target.shape[1:-1], taps, dy.shape[1:-1]):
         _patches(b, dy, w, bias, target, *of)
         return
@@ -619,7 +624,7 @@ def _transposed(
     if groups > 1:  # of one, each product has a copy of its own taps, or needs none
         turned = b.packed(turned)
     turned = b.reshape(turned, (target.shape[-1], *taps, each[0]))
-    phases = list(_phases(how, target.shape[1:-1], taps, dy.shape[1:-1]))
+    phases = [tuple(zip(*chosen, strict=True)) for chosen in product(*ways)]
     reached = [phase for phase in phases if all(a.taps for a in phase[-1])]
     if len(reached) < len(phases) and bias is None and of[-1] in (None, "none"):
         b.fill(target, 0, out=target)
@@ -912,12 +917,16 @@ def conv_wgrad(
     place = _last(b, dw, layout)
     made = place if place.contiguous else b.empty(place.shape, wanted)
     along = _along(how, sizes, count)
-    windows = _Image(b, x, [along]).windows(along)
-    rows = b.reshape(dy, (prod(dy.shape[:-1]), dy.shape[-1]))
-    if groups == 1:
-        _summed(b, windows, rows, b.reshape(made, (dy.shape[-1], -1)), tier, chain)
+    image, flat = _Image(b, x, [along]), b.reshape(made, (dy.shape[-1], -1))
+    rows = b.packed(b.reshape(dy, (prod(dy.shape[:-1]), dy.shape[-1])))
+    plainly = image.inside(along) and _matrices(image.windows(along), rank, 0) is not None
+    alone = groups == 1 and tier != "simt" and not chain and not plainly
+    if alone and add_up(b, x, along, rows, flat):
+        pass
+    elif groups == 1:
+        _summed(b, image.windows(along), rows, flat, tier, chain)
     else:
-        _summed_by_group(b, windows, rows, made, groups, tier, chain)
+        _summed_by_group(b, image.windows(along), rows, made, groups, tier, chain)
     if made is not place:
         b.copied(made, place)
     return dw
@@ -927,7 +936,6 @@ def _summed(b: Any, windows: Buffer, dy: Buffer, out: Buffer, tier: str, chain: 
     """``linear_wgrad`` of the windows [N, *windows, *taps, C], in ``out`` [O, K]."""
     count, length = dy.shape[0], out.shape[1]
     of = {"layout": "nk", "tier": tier, "chain": chain}
-    dy = b.packed(dy)
     found = _matrices(windows, (len(windows.shape) - 2) // 2, 0)
     if found is not None and (found.strides[1] == 1 or length == 1):
         b.linear_wgrad(found, dy, **of, out=out)

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from math import gcd, prod
 
 from ptxgen.errors import UncoveredError
 from ptxgen.numerics.activation import CODES
+from ptxgen.numerics.contract import TC_ROWS
 from ptxgen.numerics.dtype import DTYPES, ITEMSIZE
 from ptxgen.ops.views import alignment, leading
 from ptxgen.program.buffer import Buffer, imagined
@@ -19,7 +21,7 @@ from ptxgen.spec import ACTIVATION_SHIFT, ALONE, BIAS_F32, OUT_F32, Key, Problem
 from ptxgen.spec.conv import EDGE_MAX, REACH_MAX, SIDE_MAX, STEP_MAX, UNITS
 from ptxgen.spec.depthwise import CHANNELS, SHARED, VECTOR, WINDOWS, DepthwiseSpec, nbytes
 from ptxgen.spec.depthwise import UNITS as COPIED
-from ptxgen.tiles.conv import DEPTHWISE, KEY, TURNED
+from ptxgen.tiles.conv import DEPTHWISE, KEY, SUMMED, TURNED
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,21 @@ ALONE_ALONG = Along(0, 1, 1, 1, 1)
 """That of a dimension that an image has not."""
 
 
+@dataclass(frozen=True)
+class Way:
+    """Windows along one dimension whose taps are ``tap`` and every so many from there on, of those
+    that filters have.
+    """
+
+    along: Along
+    tap: int = 0
+    every: int = 1
+
+
+NO_WAY = Way(Along(0, 0, 1, 0, 0))
+"""No windows."""
+
+
 def multiply(
     b: ProgramBuilder,
     x: Buffer,
@@ -78,13 +95,10 @@ def multiply(
     if not all(map(_fits, along, x.shape[1:-1])) or not _written(out):
         return False
     lies = x if _as_read(x) else _copy(x)
-    if w.strides[0] == 1 < w.strides[-1]:
-        problem = _problem(lies, along, w, bias, out, activation, TURNED)
-        try:
-            b.require(problem)
-        except UncoveredError:
-            pass
-        else:
+    if _turned(w):
+        ways = [[Way(a)] for a in along]
+        problem = _phases(lies, ways, w, bias, out, activation)
+        if _covered(b, problem):
             x = x if x is lies else b.copied(x)
             b.launch(lambda: problem, {"x": x, "w": w, "bias": bias, "c": out}, kernel)
             return True
@@ -94,14 +108,110 @@ def multiply(
         rows = _copy(w).reshaped(length)
     assert rows is not None, "rows one behind the other have any shape"
     problem = _problem(lies, along, rows, bias, out, activation)
-    try:
-        b.require(problem)
-    except UncoveredError:
+    if not _covered(b, problem):
         return False
     x = x if x is lies else b.copied(x)
     w = rows if rows.memory is w.memory else b.reshape(b.copied(w), length)
     b.launch(lambda: problem, {"x": x, "w": w, "bias": bias, "c": out}, kernel)
     return True
+
+
+def spread(
+    b: ProgramBuilder,
+    x: Buffer,
+    ways: Sequence[Sequence[Way]],
+    w: Buffer,
+    bias: Buffer | None,
+    out: Buffer,
+    activation: str | None,
+    kernel: str | None = None,
+) -> bool:
+    """The same of windows that lie in one or two ways along each dimension, as those of a gradient
+    by the image with a stride of 2: results of the first and of the second take turns. ``w``: all
+    taps, of which each way has its own.
+    """
+    if not _some(x, [_most(each) for each in ways]) or max(map(len, ways)) > 2:
+        return False
+    sides = zip(x.shape[1:-1], ways, strict=True)
+    if not all(_near(way.along, size) for size, each in sides for way in each):
+        return False
+    lies = x if _as_read(x) else _copy(x)
+    turned = w if _turned(w) else _copy(w.permuted(_back(w))).permuted(_back(w))
+    made = out if _written(out) else _copy(out)
+    problem = _phases(lies, ways, turned, bias, made, activation)
+    if not _covered(b, problem):
+        return False
+    x = x if x is lies else b.copied(x)
+    w = w if w is turned else b.permute(b.copied(b.permute(w, _back(w))), _back(w))
+    made = out if made is out else b.empty(out.shape, out.dtype)
+    b.launch(lambda: problem, {"x": x, "w": w, "bias": bias, "c": made}, kernel)
+    if made is not out:
+        b.copied(made, out)
+    return True
+
+
+def _most(ways: Sequence[Way]) -> Along:
+    """The windows of most taps."""
+    return max((way.along for way in ways), key=lambda a: a.taps)
+
+
+def _back(w: Buffer) -> tuple[int, ...]:
+    """Outputs and channels of filters in each other's place."""
+    last = len(w.shape) - 1
+    return (last, *range(1, last), 0)
+
+
+def add_up(
+    b: ProgramBuilder,
+    x: Buffer,
+    along: Sequence[Along],
+    dy: Buffer,
+    out: Buffer,
+    kernel: str | None = None,
+) -> bool:
+    """``dyᵀ · windows`` in ``out`` [O, taps * C], summed over the windows, with the plan "batch":
+    ``dy`` [windows, O]. False, and nothing done, where no kernel does that in one launch.
+    """
+    if not _some(x, along) or not all(map(_near, along, x.shape[1:-1])) or out.strides[1] != 1:
+        return False
+    lies = x if _as_read(x) else _copy(x)
+    scalars, _, _ = _lies(lies, along)
+    count, outs = dy.shape
+    lda = leading(count, outs, dy.strides[0], dy.itemsize)
+    values = {
+        "M": outs,
+        "N": out.shape[1],
+        "K": count,
+        "TAPS": prod(a.taps for a in along),
+        "UNIT": gcd(x.shape[-1], UNITS.high),
+        "FLAT": 1,
+        "PHASES": 1,
+        "ALIGN_A": alignment("dy", dy, lda),
+        "ALIGN_B": alignment("x", lies, *_pitches(lies)),
+    }
+    ldc = leading(outs, out.shape[1], out.strides[0], out.itemsize)
+    scalars |= {**dict(ALONE), "LDA": lda, "LDC": ldc, "FLAGS": _flags(x, None, out, None)}
+    what = f"conv_wgrad of {count} windows M={outs} N={out.shape[1]}"
+    short = DTYPES[x.dtype]
+    problem = Problem(SUMMED, short, tuple(values.items()), tuple(scalars.items()), what)
+    if dy.strides[1] != 1 or not _covered(b, problem):
+        return False
+    x = x if x is lies else b.copied(x)
+    b.launch(lambda: problem, {"x": x, "dy": dy, "bias": None, "c": out}, kernel)
+    return True
+
+
+def _covered(b: ProgramBuilder, problem: Problem) -> bool:
+    try:
+        b.require(problem)
+    except UncoveredError:
+        return False
+    return True
+
+
+def _turned(w: Buffer) -> bool:
+    """Whether the outputs of filters lie side by side."""
+    return w.strides[0] == 1 < w.strides[-1]
 
 
 def _some(x: Buffer, along: Sequence[Along]) -> bool:
@@ -127,7 +237,8 @@ def weigh(
         return False
     if x.strides[-1] != 1 or not _written(out) or not all(map(_near, along, x.shape[1:-1])):
         return False
-    scalars, across, down = _lies(x, along, out)
+    scalars, across, down = _lies(x, along)
+    scalars |= dict(zip(("LDC", "ROW_C", "IMAGE_C"), _pitches(out), strict=True))
     channels, steps = x.shape[-1], (*[0] * (2 - len(along)), *w.strides[1:-1])
     scalars |= {"ROW_X": scalars["ROW"], "IMAGE_X": scalars["IMAGE"]}
     scalars |= {"W_CHANNEL": w.strides[0], "W_ROW": steps[0], "W_TAP": steps[1]}
@@ -149,9 +260,7 @@ def weigh(
     what = f"depthwise conv of {prod(out.shape[:-1])} windows C={channels}"
     short = DTYPES[x.dtype]
     problem = Problem(DEPTHWISE, short, tuple(values.items()), tuple(scalars.items()), what)
-    try:
-        b.require(problem)
-    except UncoveredError:
+    if not _covered(b, problem):
         return False
     b.launch(lambda: problem, {"x": x, "w": w, "bias": bias, "c": out}, kernel)
     return True
@@ -198,10 +307,8 @@ def _flags(x: Buffer, bias: Buffer | None, out: Buffer, activation: str | None) 
     return flags | (BIAS_F32 if bias is not None and bias.dtype != x.dtype else 0)
 
 
-def _lies(
-    x: Buffer, along: Sequence[Along], out: Buffer
-) -> tuple[dict[str, int | float], Along, Along]:
-    """What kernels are told of how images, windows and results lie; the windows along X and Y."""
+def _lies(x: Buffer, along: Sequence[Along]) -> tuple[dict[str, int | float], Along, Along]:
+    """What kernels are told of how images and windows lie; the windows along X and Y."""
     images, *sides, channels = x.shape
     # Innermost first, as X and Y; a sequence has one row.
     down, across = (*[ALONE_ALONG] * (2 - len(along)), *along)
@@ -210,9 +317,9 @@ def _lies(
     scalars |= {"WIDE": wide, "HIGH": high, "IMAGES": images}
     scalars |= {"ACROSS": across.count, "DOWN": down.count}
     scalars |= dict(zip(("PITCH", "ROW", "IMAGE"), _pitches(x), strict=True))
-    scalars |= dict(zip(("LDC", "ROW_C", "IMAGE_C"), _pitches(out), strict=True))
     for letter, a in (("X", across), ("Y", down)):
         own = {"STEP": a.step, "LOW": a.low, "APART": a.apart, "FIRST": -min(a.side, 0)}
+        own["START"] = a.first
         scalars |= {f"{name}_{letter}": value for name, value in own.items()}
     return scalars, across, down
 
@@ -224,34 +331,76 @@ def _problem(
     bias: Buffer | None,
     out: Buffer,
     activation: str | None,
-    key: Key = KEY,
 ) -> Problem:
-    scalars, across, down = _lies(x, along, out)
-    n, k, m = w.shape[0], prod(w.shape[1:]), prod(out.shape[:-1])
+    """Of filters ``w`` [O, taps * C]."""
+    scalars, across, down = _lies(x, along)
+    m, (n, k) = prod(out.shape[:-1]), w.shape
     ldb = leading(n, k, w.strides[0], w.itemsize)
-    steps: tuple[int, ...] = (ldb,)
-    if key == TURNED:
-        *apart, channel = w.strides[1:]
-        pairs = zip(apart, w.shape[1:-1], strict=True)
-        row, tap = (
-            *[channel] * (2 - len(apart)),
-            *(s if size > 1 else channel for s, size in pairs),
-        )
-        steps = channel, row, tap
-        scalars |= {"W_CHANNEL": channel, "W_ROW": row, "W_TAP": tap, "TAPS_Y": down.taps}
     ldc, row_c, image_c = _pitches(out)
-    values = {
-        "M": m,
-        "N": n,
-        "K": k,
-        "UNIT": gcd(x.shape[-1], UNITS.high),
-        "FLAT": int(row_c == ldc * across.count and image_c == row_c * down.count),
-        "ALIGN_A": alignment("x", x, *_pitches(x)),
-        "ALIGN_B": alignment("w", w, *steps),
-    }
-    scalars |= {**dict(ALONE), "LDB": ldb, "FLAGS": _flags(x, bias, out, activation)}
+    scalars |= {"LDC": ldc, "ROW_C": row_c, "IMAGE_C": image_c, "LDB": ldb}
+    flat = row_c == ldc * across.count and image_c == row_c * down.count
+    sizes = {"M": m, "N": n, "K": k, "FLAT": int(flat)}
+    align = alignment("w", w, ldb)
+    return _product(KEY, x, sizes, scalars, align, bias, out, activation)
+
+
+def _phases(
+    x: Buffer,
+    ways: Sequence[Sequence[Way]],
+    w: Buffer,
+    bias: Buffer | None,
+    out: Buffer,
+    activation: str | None,
+) -> Problem:
+    """Of filters ``w`` [O, *taps, C] whose outputs lie side by side."""
+    scalars, *_ = _lies(x, [_most(each) for each in ways])
+    n, *taps, channels = w.shape
+    alone: Sequence[Way] = (Way(ALONE_ALONG),)
+    down, across = (*[alone] * (2 - len(ways)), *ways)
+    for letter, name, each in (("X", "ACROSS", across), ("Y", "DOWN", down)):
+        for i, way in enumerate((*each, NO_WAY)[:2]):
+            own = {"TAPS": way.along.taps, "TAP": way.tap, "START": way.along.first}
+            scalars |= {f"{word}_{letter}_{i}": value for word, value in own.items()}
+            scalars[f"{name}_{i}"] = way.along.count
+        scalars[f"EVERY_{letter}"] = each[0].every
+    lengths = []
+    for i, (low, right) in enumerate(product((0, 1), (0, 1))):
+        lengths.append(int(scalars[f"TAPS_Y_{low}"]) * int(scalars[f"TAPS_X_{right}"]) * channels)
+        scalars[f"CHUNK_{i}"] = TC_ROWS.chunk_length(1, n, max(lengths[-1], 1))
+    *apart, channel = w.strides[1:]
+    pairs = zip(apart, taps, strict=True)
+    row, tap = (
+        *[channel] * (2 - len(apart)),
+        *(s if size > 1 else channel for s, size in pairs),
+    )
+    scalars |= {"W_CHANNEL": channel, "W_ROW": row, "W_TAP": tap}
+    scalars |= dict(zip(("TAPS_Y", "TAPS_X"), (*[1] * (2 - len(taps)), *taps), strict=True))
+    pitch, line, image = _pitches(out)
+    scalars |= {"LDC": pitch * len(across), "ROW_C": line * len(down), "IMAGE_C": image}
+    scalars |= {"RIGHT_C": pitch, "BELOW_C": line, "RUN": gcd(channels // 8, 8)}
+    count = len(across) * len(down)
+    sizes = {"M": prod(out.shape[:-1]), "N": n, "K": max(lengths), "FLAT": 0, "PHASES": count}
+    align = alignment("w", w, channel, row, tap)
+    return _product(TURNED, x, sizes, scalars, align, bias, out, activation)
+
+
+def _product(
+    key: Key,
+    x: Buffer,
+    sizes: dict[str, int],
+    scalars: dict[str, int | float],
+    align_b: int,
+    bias: Buffer | None,
+    out: Buffer,
+    activation: str | None,
+) -> Problem:
+    channels = x.shape[-1]
+    known = {"UNIT": gcd(channels, UNITS.high), "TAPS": max(sizes["K"] // channels, 1)}
+    known |= {"PHASES": 1, "ALIGN_A": alignment("x", x, *_pitches(x)), "ALIGN_B": align_b, **sizes}
+    scalars |= {**dict(ALONE), "FLAGS": _flags(x, bias, out, activation)}
+    m, n, k = (sizes[name] for name in "MNK")
     what = f"conv of {m} windows N={n} K={k}"
-    return Problem(key, DTYPES[x.dtype], tuple(values.items()), tuple(scalars.items()), what)
+    return Problem(key, DTYPES[x.dtype], tuple(known.items()), tuple(scalars.items()), what)
 
 
 def _pitches(x: Buffer) -> tuple[int, int, int]:

@@ -1,14 +1,18 @@
 """Convolutions that read images where they lie: windows of pixels, times filters.
 
 They are products ``C[M, N] = A[M, K] . B[K, N]`` whose A nobody writes down: row m is a window of
-an image, and has its taps, of each all channels. The copy engine finds them (im2col mode).
+an image, and has its taps, of each all channels. The copy engine finds them (im2col mode), or
+threads do. Of a gradient by filters windows are B's rows, and columns are taps times channels.
 
 ================  ===================================================================
-``M, N, K``       windows, outputs, taps times channels; 1 .. 2^31 - 1
+``M, N, K``       windows, outputs, taps times channels; of gradients by filters outputs,
+                  taps times channels, windows; 1 .. 2^31 - 1
+``TAPS``          taps of a window
 ``UNIT``          largest of 1, 2, 4, 8, 16 that divides the channels
+``PHASES``        in how many ways windows lie: 1, 2 or 4 (see below)
 ``CHUNK, CHUNKS`` as of other products
-``ALIGN_A/B``     largest of 1, 2, 4, 8, 16 bytes that divides the image's address and its
-                  pitches, and those of the filters
+``ALIGN_A/B``     largest of 1, 2, 4, 8, 16 bytes that divides the address and the pitches of
+                  what A is read from, and of what B is
 ``FLAT``          1 where results lie in rows of one pitch, one behind the other; else 0
 ``SMS``           streaming multiprocessors of the device
 ================  ===================================================================
@@ -19,16 +23,24 @@ takes (:data:`STEP_MAX` and the constants below it), which every problem keeps t
 Kernels are told besides: ``CHANNELS, WIDE, HIGH, IMAGES``, sizes of the images, and ``PITCH, ROW,
 IMAGE``, elements from pixel to pixel, from row to row, and from image to image; windows of a row
 and rows of windows (``ACROSS, DOWN``), pixels from one to the next (``STEP_X/Y``), and where the
-lowest tap of the first lies (``LOW_X/Y``); taps of a row (``TAPS_X``); how far the first tap lies
-from the lowest (``FIRST_X/Y``), and each from the one before (``APART_X/Y``, also negative);
-``LDB``, or of turned filters ``W_CHANNEL, W_TAP, W_ROW``, elements from channel to channel, from
-tap to tap and from row to row; ``LDC, ROW_C, IMAGE_C``, elements of the result from window to
-window, from row to row and from image to image; ``FLAGS``.
+first tap of the first lies (``START_X/Y``), and the lowest one (``LOW_X/Y``); taps of a row
+(``TAPS_X``); how far the first tap lies from the lowest (``FIRST_X/Y``), and each from the one
+before (``APART_X/Y``, also negative); ``LDB``, or of turned filters ``W_CHANNEL, W_TAP, W_ROW``,
+elements from channel to channel, from tap to tap and from row to row; ``LDC, ROW_C, IMAGE_C``,
+elements of the result from window to window, from row to row and from image to image; ``FLAGS``.
+
+Windows of a gradient by the image lie in one way for each remainder by the stride, as their taps
+do. Those of two remainders along a dimension are one problem of so many *phases*. Then M is the
+windows of all, K and TAPS are those of the phase that has most, and kernels are told of each
+dimension's first and second: ``ACROSS_0/1, DOWN_0/1, START_X_0/1, START_Y_0/1, TAPS_X_0/1,
+TAPS_Y_0/1``; the filter's tap that is their first (``TAP_X_0/1, TAP_Y_0/1``), and how far the next
+is (``EVERY_X/Y``); vectors of 8 channels that a stage has side by side of any tap (``RUN``);
+chunks of each phase (``CHUNK_0 .. CHUNK_3``); how far the second's results lie
+from the first's (``RIGHT_C, BELOW_C``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import ClassVar
@@ -36,12 +48,13 @@ from typing import ClassVar
 from ptxgen.expr import Expr, ceil_div, maximum, minimum, var
 from ptxgen.numerics.contract import ITEMSIZE, K, M, N, Plan
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
-from ptxgen.spec.base import check
-from ptxgen.spec.gemm import CHUNK, CHUNKS, STRIDES, GemmSpec, matrix
+from ptxgen.spec.base import INDEX_MAX, check
+from ptxgen.spec.effort import Effort
+from ptxgen.spec.gemm import CHUNK, CHUNKS, STRIDES, matrix
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
-from ptxgen.spec.wgmma import STEP, WgmmaSpec
+from ptxgen.spec.wgmma import STEP, WARPGROUP, WgmmaSpec
 
-FLAT = var("FLAT")
+FLAT, PHASES, TAPS = var("FLAT"), var("PHASES"), var("TAPS")
 UNIT, UNITS = var("UNIT"), OneOf((1, 2, 4, 8, 16))
 STEP_MAX = 8
 """Pixels from window to window, at most (``cuTensorMapEncodeIm2col``)."""
@@ -64,8 +77,10 @@ def space(plan: Plan) -> Space:
             ("M", SIZE),
             ("N", SIZE),
             ("K", SIZE),
+            ("TAPS", SIZE),
             ("UNIT", UNITS),
             ("FLAT", OneOf((0, 1))),
+            ("PHASES", OneOf((1, 2, 4))),
             ("SMS", Between(1, SMS_MAX)),
             ("ALIGN_A", ALIGNMENT),
             ("ALIGN_B", ALIGNMENT),
@@ -84,30 +99,39 @@ class ConvSpec(WgmmaSpec):
     """A kernel of the wgmma family whose A is windows of images, as the copy engine finds them.
 
     A stage has up to ``bk`` channels of one tap: where a tap's channels end, a stage ends. Chunks
-    need not end there: a stage that two chunks share is multiplied in two parts. ``unit``: what
-    divides the channels. Where that is 8, a step of 16 k's may have the last 8 channels of one tap
-    and the first 8 of the next, and is a stage of its own. ``layout``: NT, or NN of filters whose
-    outputs lie side by side, tap by tap and channel by channel.
+    need not end there: a stage that two chunks share is multiplied in two parts. ``layout``: NT, or
+    NN of filters whose outputs lie side by side, tap by tap and channel by channel.
     """
-
-    unit: int = STEP
 
     family: ClassVar[str] = "conv_wgmma"
     legible: ClassVar[bool] = False  # what is read of it is in the products' texts
     windowed: ClassVar[bool] = True
+    placed: ClassVar[bool] = True
+    unit: ClassVar[int] = STEP
+    """What divides the channels."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(self.unit in (8, STEP), self.name, "unit", self.unit, (8, STEP))
         check(self.layout in ("NT", "NN"), self.name, "layout", self.layout, "NT or NN")
-        whole = self.unit == STEP and self.batched
-        check(self.layout == "NT" or whole, self.name, "turned filters", self.unit, STEP)
+        check(self.layout == "NT" or self.batched, self.name, "turned filters", self.split, "whole")
         check(self.ctas == 1, self.name, "CTAs of a cluster", self.ctas, 1)
         check(self.a.panels == 1, self.name, "panels of a stage of A", self.a.panels, 1)
 
     @property
     def multiplier(self) -> str:
         return "wgmma"
+
+    @property
+    def filters(self) -> Param:
+        """The tensor map of B."""
+        item, b = ITEMSIZE[self.dtype], self.b
+        found = matrix("b", "NT", b.box, item, b.swizzle, batched=self.batched)
+        assert found.box is not None, "a map has a box"
+        if self.layout == "NT":
+            return replace(found, box=replace(found.box, operand="w"))
+        sizes = (N, var("CHANNELS"), var("TAPS_X"), var("TAPS_Y"))
+        pitches = (var("W_CHANNEL"), var("W_TAP"), var("W_ROW"))
+        return replace(found, box=MapBox("w", sizes, pitches, item, b.box, swizzle=b.swizzle))
 
     @cached_property
     def abi(self) -> Abi:
@@ -127,54 +151,179 @@ class ConvSpec(WgmmaSpec):
             steps=(1, *steps, 1),
             corners=(low, tuple(a + (n - 1) * s - (size - 1) for a, n, s, size in last)),
         )
-        halves = replace(column, box=(8, self.bm), swizzle=0)
-        maps = {"a": column} | ({"half": halves} if self.unit == 8 else {})
-        filters = matrix("b", "NT", self.b.box, item, self.b.swizzle, batched=self.batched)
         counts = ("inner", "batch") if self.batched else ()
         names = ("across", "down", "step_x", "step_y", "taps_x", "first_x", "first_y")
         signed = ("low_x", "low_y", "apart_x", "apart_y")
-        assert filters.box is not None, "a map has a box"
-        filters = replace(filters, box=replace(filters.box, operand="w"))
-        if self.layout == "NN":
-            sizes_w = (N, var("CHANNELS"), var("TAPS_X"), var("TAPS_Y"))
-            pitches_w = (var("W_CHANNEL"), var("W_TAP"), var("W_ROW"))
-            b = self.b
-            turned = MapBox("w", sizes_w, pitches_w, item, b.box, swizzle=b.swizzle)
-            filters = replace(filters, box=turned)
         return Abi(
             (
-                ptr("x", "const Element*"),
-                ptr("w", "const Element*"),
-                ptr("bias", "const void*", optional=True),
-                ptr("c", "void*"),
-                ptr("workspace", "float*", optional=True),
+                *_pointers("w"),
                 *(Param(n, "i64") for n in ("ldb", "ldc", *(STRIDES if self.batched else ()))),
                 *(Param(n, "i64") for n in ("row_c", "image_c", *signed)),
                 *(Param(n, "u32") for n in ("m", "n", "k", "chunk", "flags", "channels")),
                 *(Param(n, "u32") for n in (*names, *counts)),
-                *(Param(f"map_{n}", "map", filters.ctype, each) for n, each in maps.items()),
-                filters,
+                Param("map_a", "map", self.filters.ctype, column),
+                self.filters,
             )
         )
 
     @property
     def requires(self) -> Expr:
         found = super().requires & (UNIT >= self.unit)
+        if not self.phased:
+            found &= PHASES <= 1
         # The kernel that adds partial sums knows rows only.
-        return found & (FLAT >= 1) if self.split == "workspace" else found
+        return found & (FLAT >= 1) if self.split == "workspace" and self.placed else found
 
     @property
-    def label(self) -> str:
-        return f"{super().label}_{self.unit}"
+    def stages_of_k(self) -> Expr:
+        """Stages that the whole reduction takes."""
+        return TAPS * ceil_div(K // TAPS, self.bk)
 
     @property
-    def half_descriptor(self) -> int:
-        """The constant part of the descriptor of a step of two halves of A: each 8 channels of all
-        rows, in one piece.
-        """
-        return (self.bm * 16 >> 4) << 16 | (8 * 16 >> 4) << 32
+    def read(self) -> Expr:
+        """Elements of operands, each once: of images about as many pixels as windows."""
+        return M * (K // TAPS) + N * K
 
-    meanings: ClassVar[Mapping[str, str]] = {
-        **GemmSpec.meanings,
-        "unit": "what divides the channels",
-    }
+    @property
+    def effort(self) -> Effort:
+        plain, item = super().effort, ITEMSIZE[self.dtype]
+        (phase,) = plain.phases
+        length = CHUNK if self.split == "workspace" else K
+        return replace(
+            plain,
+            phases=(replace(phase, steps=ceil_div(self.stages_of_k * length, K)),),
+            loads=self.tiles * self.stages_of_k * ((self.bm + self.bn) * self.bk * item),
+            operands=self.read * item,
+        )
+
+
+def _pointers(second: str) -> tuple[Param, ...]:
+    """Of windows, and what they are multiplied with."""
+    return (
+        ptr("x", "const Element*"),
+        ptr(second, "const Element*"),
+        ptr("bias", "const void*", optional=True),
+        ptr("c", "void*"),
+        ptr("workspace", "float*", optional=True),
+    )
+
+
+@dataclass(frozen=True)
+class ConvGatherSpec(ConvSpec):
+    """A kernel of the wgmma family one of whose operands is windows of images, as a warpgroup
+    copies them, 8 channels at a time.
+
+    A stage has ``bk`` k's of as many taps as there are. ``layout``: NT and NN as of
+    :class:`ConvSpec`, of which NN takes windows of several phases; TN is a gradient by filters: A
+    is the gradient of the result, B the windows.
+    """
+
+    family: ClassVar[str] = "conv_gather"
+    windowed: ClassVar[bool] = False
+    gathered: ClassVar[bool] = True
+    unit: ClassVar[int] = 8
+
+    def __post_init__(self) -> None:
+        WgmmaSpec.__post_init__(self)
+        name, split = self.name, self.split
+        check(self.ctas == 1, name, "CTAs of a cluster", self.ctas, 1)
+        check(self.bk == 64, name, "bk is a row of a panel", self.bk, 64)
+        check(self.layout != "NN" or split == "serial", name, "split of phases", split, "serial")
+        wide = (64, 128)
+        check(not self.summed or self.bn in wide, name, "bn of windows", self.bn, wide)
+
+    @property
+    def summed(self) -> bool:
+        """Whether windows are what is summed over."""
+        return self.layout == "TN"
+
+    @property
+    def phased(self) -> bool:  # type: ignore[override]
+        return self.layout == "NN"
+
+    @property
+    def placed(self) -> bool:  # type: ignore[override]
+        return not self.summed
+
+    @property
+    def batched(self) -> bool:
+        return False
+
+    @property
+    def threads(self) -> int:
+        return (self.consumers + 1) * WARPGROUP
+
+    @property
+    def producer_registers(self) -> int:
+        held = (self.consumers + 1) * self.launch_registers
+        return (held - self.consumers * self.registers) // 8 * 8
+
+    @property
+    def lag(self) -> int:
+        """Stages under way: the others are full, or read."""
+        return self.stages // 2
+
+    @property
+    def rows_offset(self) -> int:
+        """Where the table of windows lies in shared memory."""
+        return self.barriers_offset + 2 * 8 * self.stages
+
+    @property
+    def shared_bytes(self) -> int:
+        rows = 2 * self.bk if self.summed else self.bm
+        return self.rows_offset + 16 * rows
+
+    @property
+    def tiles(self) -> Expr:
+        high = ceil_div(M, self.bm) + (PHASES - 1) if self.phased else ceil_div(M, self.bm)
+        return high * ceil_div(N, self.bn)
+
+    @cached_property
+    def abi(self) -> Abi:
+        second = "dy" if self.summed else "w"
+        image = ("pitch", "row", "image", "apart_x", "apart_y")
+        result = ("row_c", "image_c") if self.placed else ()
+        names = ("n", "flags", "channels", "wide", "high", "step_x", "step_y")
+        if self.phased:
+            pairs = ("across", "down", "taps_x", "taps_y", "tap_x", "tap_y")
+            own = (*(f"{name}_{i}" for name in pairs for i in (0, 1)), "every_x", "every_y")
+            own = (*own, *(f"chunk_{i}" for i in range(4)), "images", "run")
+            starts = tuple(f"start_{letter}_{i}" for letter in "xy" for i in (0, 1))
+            result = (*result, "right_c", "below_c")
+        else:
+            own, starts = ("m", "k", "chunk", "across", "down", "taps_x"), ("start_x", "start_y")
+        return Abi(
+            (
+                *_pointers(second),
+                *(Param(n, "i64") for n in (*image, "ldc", *result, *starts)),
+                *(Param(n, "u32") for n in (*names, *own)),
+                self.copied,
+            )
+        )
+
+    @property
+    def copied(self) -> Param:
+        """The tensor map of the operand that the copy engine brings."""
+        item = ITEMSIZE[self.dtype]
+        if not self.summed:
+            found = self.filters
+            assert found.box is not None, "a map has a box"
+            rows: int | Expr = var("RUN") * 8 if self.phased else self.b.box[1]
+            return replace(found, box=replace(found.box, box=(self.b.box[0], rows)))
+        found = matrix("a", self.layout, self.a.box, item, self.a.swizzle)
+        assert found.box is not None, "a map has a box"
+        return replace(found, box=replace(found.box, operand="dy"))
+
+    @property
+    def stages_of_k(self) -> Expr:
+        return ceil_div(K, self.bk)
+
+    @property
+    def read(self) -> Expr:
+        return M * K + N // TAPS * K if self.summed else super().read
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        band = ("GROUP * tiles_n", ceil_div(N, self.bn) * self.raster, INDEX_MAX)
+        rows = ("the rows of the last tile", M + self.bm * 4, INDEX_MAX)
+        return (*self.asked_bounds, band, rows, ("begin + chunk", K + CHUNK, INDEX_MAX))

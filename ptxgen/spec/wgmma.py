@@ -397,6 +397,12 @@ class WgmmaSpec(Ring, GemmSpec):
     """Whether rows of outputs are reduced to numbers a segment, and no output is kept."""
     windowed: ClassVar[bool] = False
     """Whether A is windows of images, and a stage has channels of one tap."""
+    gathered: ClassVar[bool] = False
+    """Whether an operand is windows of images that threads copy."""
+    phased: ClassVar[bool] = False
+    """Whether those windows lie in several ways."""
+    placed: ClassVar[bool] = False
+    """Whether rows of the result lie where windows do."""
 
     def __post_init__(self) -> None:
         self.check_counts("bm", "bn", "bk", "consumers", "cluster_m", "cluster_n", "raster")

@@ -6,11 +6,11 @@ do not serve, columns and a product do.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from ptxgen.numerics.contract import TC16, TC_ROWS
+from ptxgen.numerics.contract import TC16, TC_BATCH, TC_ROWS
 from ptxgen.spec import Key, Route, RouteTable, Step, depthwise
-from ptxgen.spec.conv import ConvSpec, space
+from ptxgen.spec.conv import ConvGatherSpec, ConvSpec, space
 from ptxgen.spec.depthwise import DepthwiseSpec
 from ptxgen.spec.simt import ReduceSpec
 from ptxgen.tiles.gemm import WIDTHS
@@ -18,6 +18,7 @@ from ptxgen.tiles.regimes import routes
 
 KEY: Key = ("conv", "half")
 TURNED: Key = ("conv", "turned", "half")
+SUMMED: Key = ("conv", "summed", "half")
 DEPTHWISE: Key = ("conv", "depthwise", "half")
 
 
@@ -29,7 +30,6 @@ def _kernel(
     *,
     registers: int = 0,
     raster: int = 8,
-    unit: int = 16,
     layout: str = "NT",
 ) -> ConvSpec:
     return ConvSpec(
@@ -42,11 +42,36 @@ def _kernel(
         split=split,
         registers=registers,
         raster=raster,
-        unit=unit,
     )
 
 
-def _routes() -> tuple[Route, ...]:
+def _gather(
+    bm: int, bn: int, stages: int, split: str = "serial", *, layout: str = "NT"
+) -> ConvGatherSpec:
+    """Small tiles share an SM, so that one's products hide what another's threads find."""
+    return ConvGatherSpec(
+        layout=layout,
+        bm=bm,
+        bn=bn,
+        bk=64,
+        consumers=bm // 64,
+        stages=stages,
+        split=split,
+        registers=208 if (bm, bn, split) == (128, 128, "serial") else 0,
+        ctas_per_sm=2 if bm == 64 and bn <= 64 else 1,
+    )
+
+
+def _reduced(kernels: Iterable[ConvSpec], second: str, reason: str) -> tuple[Route, ...]:
+    """Routes whose partial sums a kernel adds; it is told of A as all kernels of products are, and
+    reads partial sums alone.
+    """
+    bind = {"a": "x", "b": second, "lda": "pitch", "ldb": "ldc"}
+    reduce = Step(ReduceSpec(dtype="bf16", contract=TC16), bind)
+    return tuple(Route((kernel, reduce), reason=reason) for kernel in kernels)
+
+
+def _table() -> RouteTable:
     whole = (
         _kernel(128, 256, 4, "none", registers=232, raster=16),
         _kernel(128, 128, 6, registers=232),
@@ -55,40 +80,58 @@ def _routes() -> tuple[Route, ...]:
         _kernel(64, 64, 12),
         _kernel(64, 32, 12),
     )
-    halves = (
-        _kernel(128, 128, 6, registers=232, unit=8),
-        _kernel(128, 64, 8, unit=8),
-        _kernel(64, 128, 8, unit=8),
-        _kernel(64, 64, 12, unit=8),
-        _kernel(64, 32, 12, unit=8),
+    some = (
+        _gather(128, 128, 6),
+        _gather(128, 64, 8),
+        _gather(64, 128, 8),
+        _gather(64, 64, 6),
+        _gather(64, 32, 8),
     )
-    parts = tuple(_kernel(bm, bn, s, "workspace") for bm, bn, s in ((128, 128, 6), (64, 64, 12)))
-    # It is told of A as all kernels of products are, and reads partial sums alone.
-    reduce = Step(ReduceSpec(dtype="bf16", contract=TC16), {"a": "x", "b": "w", "lda": "pitch"})
-    return (
+    parts = (
+        _kernel(128, 128, 6, "workspace"),
+        _kernel(64, 64, 12, "workspace"),
+        _gather(128, 128, 6, "workspace"),
+        _gather(64, 32, 8, "workspace"),
+    )
+    made = (
         *routes(whole, "windows of an image as it lies"),
-        *routes(halves, "the same, of channels that are an odd multiple of 8"),
-        *(
-            Route((kernel, reduce), reason="few windows: a CTA per tile and chunk")
-            for kernel in parts
-        ),
+        *routes(some, "the same, of few channels, or of an odd multiple of 8"),
+        *_reduced(parts, "w", "few windows: a CTA per tile and chunk"),
     )
-
-
-def _table() -> RouteTable:
-    return RouteTable(space(TC_ROWS), _routes(), WIDTHS["half"], partial=True)
+    return RouteTable(space(TC_ROWS), made, WIDTHS["half"], partial=True)
 
 
 def _turned() -> RouteTable:
-    kernels = (
+    whole = (
         _kernel(128, 256, 4, "none", registers=232, raster=16, layout="NN"),
         _kernel(128, 128, 6, registers=232, layout="NN"),
         _kernel(128, 64, 8, layout="NN"),
         _kernel(64, 128, 8, layout="NN"),
         _kernel(64, 64, 12, layout="NN"),
     )
-    made = routes(kernels, "windows of an image as it lies, and filters as they do")
+    some = (
+        _gather(128, 128, 6, layout="NN"),
+        _gather(128, 64, 8, layout="NN"),
+        _gather(64, 128, 8, layout="NN"),
+        _gather(64, 64, 6, layout="NN"),
+        _gather(64, 32, 8, layout="NN"),
+    )
+    made = (
+        *routes(whole, "windows of an image as it lies, and filters as they do"),
+        *routes(some, "the same, of any channels, and of several phases"),
+    )
     return RouteTable(space(TC_ROWS), made, WIDTHS["half"], partial=True)
+
+
+def _summed() -> RouteTable:
+    sizes = ((128, 128, 6), (64, 128, 8), (64, 64, 6))
+    whole = tuple(_gather(*size, layout="TN") for size in sizes)
+    parts = tuple(_gather(*size, "workspace", layout="TN") for size in sizes)
+    made = (
+        *routes(whole, "sums over windows of an image as it lies"),
+        *_reduced(parts, "dy", "the same, a CTA per tile and chunk"),
+    )
+    return RouteTable(space(TC_BATCH), made, WIDTHS["half"], partial=True)
 
 
 def _depthwise() -> RouteTable:
@@ -96,5 +139,10 @@ def _depthwise() -> RouteTable:
     return RouteTable(depthwise.SPACE, (whole,), WIDTHS["half"], partial=True)
 
 
-TABLES: dict[Key, Callable[[], RouteTable]] = {KEY: _table, TURNED: _turned, DEPTHWISE: _depthwise}
+TABLES: dict[Key, Callable[[], RouteTable]] = {
+    KEY: _table,
+    TURNED: _turned,
+    SUMMED: _summed,
+    DEPTHWISE: _depthwise,
+}
 """What makes each table."""

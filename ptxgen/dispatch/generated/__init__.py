@@ -19,6 +19,7 @@ TABLES: dict[tuple[str, ...], str] = {
     ("columns",): "columns",
     ("conv", "depthwise", "half"): "conv_depthwise_half",
     ("conv", "half"): "conv_half",
+    ("conv", "summed", "half"): "conv_summed_half",
     ("conv", "turned", "half"): "conv_half",
     ("delta",): "delta",
     ("delta_grad", "ascend"): "delta_grad",

@@ -14,104 +14,152 @@ ROUTES = Routes({
         # windows of an image as it lies
         (0, 16, 0, 16, 16, (0,)), (1, 16, 0, 16, 16, (1,)), (2, 16, 0, 16, 16, (2,)),
         (3, 16, 0, 16, 16, (3,)), (4, 16, 0, 16, 16, (4,)), (5, 16, 0, 16, 16, (5,)),
-        # the same, of channels that are an odd multiple of 8
+        # the same, of few channels, or of an odd multiple of 8
         (6, 8, 0, 16, 16, (6,)), (7, 8, 0, 16, 16, (7,)), (8, 8, 0, 16, 16, (8,)),
         (9, 8, 0, 16, 16, (9,)), (10, 8, 0, 16, 16, (10,)),
         # few windows: a CTA per tile and chunk
         (11, 16, 1, 16, 16, (11, "reduce")), (12, 16, 1, 16, 16, (12, "reduce")),
+        (13, 8, 1, 16, 16, (13, "reduce")), (14, 8, 1, 16, 16, (14, "reduce")),
     ),
     "conv_turned_half": (
         # windows of an image as it lies, and filters as they do
         (0, 16, 0, 16, 16, (0,)), (1, 16, 0, 16, 16, (1,)), (2, 16, 0, 16, 16, (2,)),
         (3, 16, 0, 16, 16, (3,)), (4, 16, 0, 16, 16, (4,)),
+        # the same, of any channels, and of several phases
+        (5, 8, 0, 16, 16, (5,)), (6, 8, 0, 16, 16, (6,)), (7, 8, 0, 16, 16, (7,)),
+        (8, 8, 0, 16, 16, (8,)), (9, 8, 0, 16, 16, (9,)),
     ),
 })
 # CONV_WGMMA: kernel
 CONV_WGMMA = {
-    "conv_half": ("conv_wgmma_nt_bf16_128x256x64_16_5a227c",),
-    "conv_turned_half": ("conv_wgmma_nn_bf16_128x256x64_16_dee79e",),
+    "conv_half": ("conv_wgmma_nt_bf16_128x256x64_69568e",),
+    "conv_turned_half": ("conv_wgmma_nn_bf16_128x256x64_bf1a6e",),
 }
 # CONV_WGMMA1: launch, kernel, bm, bn
 CONV_WGMMA1 = {
     "conv_half": (
-        (1, "conv_wgmma_nt_bf16_128x128x64_16_651852", 128, 128),
-        (2, "conv_wgmma_nt_bf16_128x64x64_16_ac14d1", 128, 64),
-        (3, "conv_wgmma_nt_bf16_64x128x64_16_ec48d3", 64, 128),
-        (4, "conv_wgmma_nt_bf16_64x64x64_16_0b47c7", 64, 64),
-        (5, "conv_wgmma_nt_bf16_64x32x64_16_7c95a5", 64, 32),
-        (6, "conv_wgmma_nt_bf16_128x128x64_8_2ac835", 128, 128),
-        (7, "conv_wgmma_nt_bf16_128x64x64_8_60725c", 128, 64),
-        (8, "conv_wgmma_nt_bf16_64x128x64_8_68cf91", 64, 128),
-        (9, "conv_wgmma_nt_bf16_64x64x64_8_ffdd1e", 64, 64),
-        (10, "conv_wgmma_nt_bf16_64x32x64_8_3206a6", 64, 32),
+        (1, "conv_wgmma_nt_bf16_128x128x64_4d3742", 128, 128),
+        (2, "conv_wgmma_nt_bf16_128x64x64_ef03f0", 128, 64),
+        (3, "conv_wgmma_nt_bf16_64x128x64_d31b9d", 64, 128),
+        (4, "conv_wgmma_nt_bf16_64x64x64_47f60c", 64, 64),
+        (5, "conv_wgmma_nt_bf16_64x32x64_5abc2c", 64, 32),
     ),
     "conv_turned_half": (
-        (1, "conv_wgmma_nn_bf16_128x128x64_16_39d1ae", 128, 128),
-        (2, "conv_wgmma_nn_bf16_128x64x64_16_0733d8", 128, 64),
-        (3, "conv_wgmma_nn_bf16_64x128x64_16_8df501", 64, 128),
-        (4, "conv_wgmma_nn_bf16_64x64x64_16_614fbb", 64, 64),
+        (1, "conv_wgmma_nn_bf16_128x128x64_37383a", 128, 128),
+        (2, "conv_wgmma_nn_bf16_128x64x64_445e18", 128, 64),
+        (3, "conv_wgmma_nn_bf16_64x128x64_038114", 64, 128),
+        (4, "conv_wgmma_nn_bf16_64x64x64_63aa0f", 64, 64),
+    ),
+}
+# CONV_GATHER: launch, kernel, bm, bn
+CONV_GATHER = {
+    "conv_half": (
+        (6, "conv_gather_nt_bf16_128x128x64_b9b79f", 128, 128),
+        (7, "conv_gather_nt_bf16_128x64x64_b73104", 128, 64),
+        (8, "conv_gather_nt_bf16_64x128x64_47f0e5", 64, 128),
+    ),
+}
+# CONV_GATHER1: launch, kernel, bn, c0, c1
+CONV_GATHER1 = {
+    "conv_half": (
+        (9, "conv_gather_nt_bf16_64x64x64_0602db", 64, 4096, 16384),
+        (10, "conv_gather_nt_bf16_64x32x64_83fa96", 32, 2048, 12288),
     ),
 }
 # CONV_WGMMA2: launch, kernel, bm, c0, c1
 CONV_WGMMA2 = {
     "conv_half": (
-        (11, "conv_wgmma_nt_bf16_128x128x64_16_9856dc", 128, 16384, 512),
-        (12, "conv_wgmma_nt_bf16_64x64x64_16_d22270", 64, 4096, 256),
+        (11, "conv_wgmma_nt_bf16_128x128x64_6008f9", 128, 16384, 32768),
+        (12, "conv_wgmma_nt_bf16_64x64x64_02a2b2", 64, 4096, 16384),
+    ),
+}
+# CONV_GATHER2: launch, kernel, bm, bn
+CONV_GATHER2 = {
+    "conv_turned_half": (
+        (5, "conv_gather_nn_bf16_128x128x64_9a320d", 128, 128),
+        (6, "conv_gather_nn_bf16_128x64x64_35f10c", 128, 64),
+        (7, "conv_gather_nn_bf16_64x128x64_3267d8", 64, 128),
+    ),
+}
+# CONV_GATHER3: launch, kernel, bn, c0, c1
+CONV_GATHER3 = {
+    "conv_turned_half": (
+        (8, "conv_gather_nn_bf16_64x64x64_e4ce3b", 64, 4096, 16384),
+        (9, "conv_gather_nn_bf16_64x32x64_20fd19", 32, 2048, 12288),
     ),
 }
 
 
 def candidates(
-    table: str, arch: str, m: int, n: int, k: int, unit: int, flat: int, sms: int, align_a: int,
-    align_b: int, time: Time,
+    table: str, arch: str, m: int, n: int, k: int, taps: int, unit: int, flat: int, phases: int,
+    sms: int, align_a: int, align_b: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    u = {
-        "conv_half": k,
-        "conv_turned_half": n,
-    }[table]
     chunk_part_1 = -(-min(-(-k // 8), 2048) // 128) * 128
     chunk = max(1, min(k, chunk_part_1 if n <= 2048 and max(6 * n, 4096) <= k else k))
     chunks = -(-k // chunk)
     fitting = ROUTES.fitting(table, unit, flat, align_a, align_b)
     launches: Launches = {}
-    operands = (m + n) * k * 2
+    operands = (m * (k // taps) + n * k) * 2
     stores = m * n * 2
     tiles_128x256 = -(-m // 128) * -(-n // 256)
     for kernel in CONV_WGMMA[table] if arch in SOME_0 and 0 in fitting else ():
         if (
             chunks <= 1 and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647
-            and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
+            and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295 and phases <= 1
         ):
             us = time(
-                kernel, "wgmma", 1, sms, tiles_128x256, -(-k // 64), k * 32768,
-                tiles_128x256 * k * (768 + (min(k % 16, 1) * 128 + min(u % 16, 1) * 256) * 6),
-                operands, stores,
+                kernel, "wgmma", 1, sms, tiles_128x256, -(-(taps * -(-(k // taps) // 64) * k) // k),
+                k * 32768, tiles_128x256 * (taps * -(-(k // taps) // 64)) * 49152, operands, stores,
             )
             launches[0] = us, kernel, min(tiles_128x256, sms) * 1, {}
     for launch, kernel, bm, bn in fitting.rows(CONV_WGMMA1) if arch in SOME_0 else ():
         tiles = -(-m // bm) * -(-n // bn)
         if (
             sms >= 1 and m + bm <= 2147483647 and n + bn <= 2147483647 and k + 64 <= 2147483647
-            and tiles + sms <= 4294967295
+            and tiles + sms <= 4294967295 and phases <= 1
         ):
             us = time(
-                kernel, "wgmma", 1, sms, tiles, -(-k // 64), k * (bm * bn),
-                tiles * k * ((bm + bn) * 2 + (min(k % 16, 1) * bm + min(u % 16, 1) * bn) * 6),
-                operands, stores,
+                kernel, "wgmma", 1, sms, tiles, -(-(taps * -(-(k // taps) // 64) * k) // k),
+                k * (bm * bn), tiles * (taps * -(-(k // taps) // 64)) * ((bm + bn) * 128), operands,
+                stores,
             )
             launches[launch] = us, kernel, min(tiles, sms) * 1, {}
+    for launch, kernel, bm, bn in fitting.rows(CONV_GATHER) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bn)
+        if (
+            (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + bm <= 2147483647
+            and n + bn <= 2147483647 and k + 64 <= 2147483647 and tiles + sms <= 4294967295
+            and phases <= 1
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles, -(-(-(-k // 64) * k) // k), k * (bm * bn),
+                tiles * -(-k // 64) * ((bm + bn) * 128), operands, stores,
+            )
+            launches[launch] = us, kernel, min(tiles, sms) * 1, {}
+    for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER1) if arch in SOME_0 else ():
+        tiles = -(-m // 64) * -(-n // bn)
+        if (
+            (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
+            and n + bn <= 2147483647 and k + 64 <= 2147483647 and tiles + sms * 2 <= 4294967295
+            and phases <= 1
+        ):
+            us = time(
+                kernel, "wgmma", 2, sms, tiles, -(-(-(-k // 64) * k) // k), k * c0,
+                tiles * -(-k // 64) * c1, operands, stores,
+            )
+            launches[launch] = us, kernel, min(tiles, sms * 2) * 1, {}
     stores1 = chunks * m * n * 4
     for launch, kernel, bm, c0, c1 in fitting.rows(CONV_WGMMA2) if arch in SOME_0 else ():
         tiles = -(-m // bm) * -(-n // bm)
         if (
             stores1 <= 268435456 and sms >= 1 and m + bm <= 2147483647 and n + bm <= 2147483647
-            and k + 64 <= 2147483647 and tiles * chunks + sms <= 4294967295
+            and k + 64 <= 2147483647 and tiles * chunks + sms <= 4294967295 and phases <= 1
         ):
             us = time(
-                kernel, "wgmma", 1, sms, tiles * chunks, -(-chunk // 64), chunk * c0,
-                tiles * k * (c1 + (min(k % 16, 1) * bm + min(k % 16, 1) * bm) * 6), operands,
-                stores1,
+                kernel, "wgmma", 1, sms, tiles * chunks,
+                -(-(taps * -(-(k // taps) // 64) * chunk) // k), chunk * c0,
+                tiles * (taps * -(-(k // taps) // 64)) * c1, operands, stores1,
             )
             launches[launch] = us, kernel, min(tiles * chunks, sms) * 1, {"workspace": stores1}
     ctas = -(-(m * n) // 512)
@@ -121,4 +169,65 @@ def candidates(
             stores,
         )
         launches["reduce"] = us, "reduce_bf16_128x4_9cc9ba", ctas, {"workspace": stores1}
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    if (
+        table == "conv_half" and arch in SOME_0 and 13 in fitting
+        and (chunk % 64 == 0 or chunks <= 1) and stores1 <= 268435456 and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 * chunks + sms <= 4294967295 and phases <= 1
+    ):
+        us = time(
+            "conv_gather_nt_bf16_128x128x64_16a530", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-(-(-k // 64) * chunk) // k), chunk * 16384, tiles_128x128 * -(-k // 64) * 32768,
+            operands, stores1,
+        )
+        launches[13] = (
+            us, "conv_gather_nt_bf16_128x128x64_16a530", min(tiles_128x128 * chunks, sms) * 1,
+            {"workspace": stores1},
+        )
+    tiles_64x32 = -(-m // 64) * -(-n // 32)
+    if (
+        table == "conv_half" and arch in SOME_0 and 14 in fitting
+        and (chunk % 64 == 0 or chunks <= 1) and stores1 <= 268435456 and sms >= 1
+        and m + 64 <= 2147483647 and n + 32 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x32 * chunks + sms * 2 <= 4294967295 and phases <= 1
+    ):
+        us = time(
+            "conv_gather_nt_bf16_64x32x64_988d7f", "wgmma", 2, sms, tiles_64x32 * chunks,
+            -(-(-(-k // 64) * chunk) // k), chunk * 2048, tiles_64x32 * -(-k // 64) * 12288,
+            operands, stores1,
+        )
+        launches[14] = (
+            us, "conv_gather_nt_bf16_64x32x64_988d7f", min(tiles_64x32 * chunks, sms * 2) * 1,
+            {"workspace": stores1},
+        )
+    for launch, kernel, bm, bn in fitting.rows(CONV_GATHER2) if arch in SOME_0 else ():
+        if (
+            (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + bm <= 2147483647
+            and n + bn <= 2147483647 and k + 64 <= 2147483647
+            and (-(-m // bm) + (phases - 1)) * -(-n // bn) + sms <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, (-(-m // bm) + (phases - 1)) * -(-n // bn),
+                -(-(-(-k // 64) * k) // k), k * (bm * bn),
+                (-(-m // bm) + (phases - 1)) * -(-n // bn) * -(-k // 64) * ((bm + bn) * 128),
+                operands, stores,
+            )
+            launches[launch] = (
+                us, kernel, min((-(-m // bm) + (phases - 1)) * -(-n // bn), sms) * 1, {},
+            )
+    for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER3) if arch in SOME_0 else ():
+        if (
+            (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
+            and n + bn <= 2147483647 and k + 64 <= 2147483647
+            and (-(-m // 64) + (phases - 1)) * -(-n // bn) + sms * 2 <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 2, sms, (-(-m // 64) + (phases - 1)) * -(-n // bn),
+                -(-(-(-k // 64) * k) // k), k * c0,
+                (-(-m // 64) + (phases - 1)) * -(-n // bn) * -(-k // 64) * c1, operands, stores,
+            )
+            launches[launch] = (
+                us, kernel, min((-(-m // 64) + (phases - 1)) * -(-n // bn), sms * 2) * 1, {},
+            )
     yield from fitting.combined(launches)

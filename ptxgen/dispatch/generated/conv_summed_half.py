@@ -1,0 +1,106 @@
+"""Dispatch of conv summed half: windows under the plan 'batch'.
+
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
+"""
+
+from collections.abc import Iterator
+
+from ptxgen.dispatch.choice import Candidate, Launches, Routes, Time
+
+SOME_0 = frozenset(("sm_90",))
+# ROUTES: route, least unit, least align_a, least align_b, launches
+ROUTES = Routes({
+    "conv_summed_half": (
+        # sums over windows of an image as it lies
+        (0, 8, 16, 16, (0,)), (1, 8, 16, 16, (1,)), (2, 8, 16, 16, (2,)),
+        # the same, a CTA per tile and chunk
+        (3, 8, 16, 16, (3, "reduce")), (4, 8, 16, 16, (4, "reduce")), (5, 8, 16, 16, (5, "reduce")),
+    ),
+})
+# CONV_GATHER: launch, kernel, bm, c0, c1
+CONV_GATHER = {
+    "conv_summed_half": (
+        (0, "conv_gather_tn_bf16_128x128x64_323c76", 128, 16384, 32768),
+        (1, "conv_gather_tn_bf16_64x128x64_cc59e1", 64, 8192, 24576),
+    ),
+}
+# CONV_GATHER1: launch, kernel, bm, c0, c1
+CONV_GATHER1 = {
+    "conv_summed_half": (
+        (3, "conv_gather_tn_bf16_128x128x64_b98dcd", 128, 16384, 32768),
+        (4, "conv_gather_tn_bf16_64x128x64_c096fb", 64, 8192, 24576),
+    ),
+}
+
+
+def candidates(
+    table: str, arch: str, m: int, n: int, k: int, taps: int, unit: int, flat: int, phases: int,
+    sms: int, align_a: int, align_b: int, time: Time,
+) -> Iterator[Candidate]:
+    """What can serve a problem, with predicted times."""
+    chunk_part_1 = -(-k // min(max(4718592 // (m * n), 1), 16))
+    chunk = max(1, min(k, -(-max(chunk_part_1, min(max(m * n // 32, 512), 4096)) // 64) * 64))
+    chunks = -(-k // chunk)
+    fitting = ROUTES.fitting(table, unit, align_a, align_b)
+    launches: Launches = {}
+    operands = (m * k + n // taps * k) * 2
+    stores = m * n * 2
+    for launch, kernel, bm, c0, c1 in fitting.rows(CONV_GATHER) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // 128)
+        if (
+            (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + bm <= 2147483647
+            and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles + sms <= 4294967295
+            and phases <= 1
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles, -(-(-(-k // 64) * k) // k), k * c0,
+                tiles * -(-k // 64) * c1, operands, stores,
+            )
+            launches[launch] = us, kernel, min(tiles, sms) * 1, {}
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    if (
+        arch in SOME_0 and 2 in fitting and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 + sms * 2 <= 4294967295 and phases <= 1
+    ):
+        us = time(
+            "conv_gather_tn_bf16_64x64x64_74b503", "wgmma", 2, sms, tiles_64x64,
+            -(-(-(-k // 64) * k) // k), k * 4096, tiles_64x64 * -(-k // 64) * 16384, operands,
+            stores,
+        )
+        launches[2] = us, "conv_gather_tn_bf16_64x64x64_74b503", min(tiles_64x64, sms * 2) * 1, {}
+    stores1 = chunks * m * n * 4
+    for launch, kernel, bm, c0, c1 in fitting.rows(CONV_GATHER1) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // 128)
+        if (
+            (chunk % 64 == 0 or chunks <= 1) and stores1 <= 268435456 and sms >= 1
+            and m + bm <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+            and tiles * chunks + sms <= 4294967295 and phases <= 1
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles * chunks, -(-(-(-k // 64) * chunk) // k), chunk * c0,
+                tiles * -(-k // 64) * c1, operands, stores1,
+            )
+            launches[launch] = us, kernel, min(tiles * chunks, sms) * 1, {"workspace": stores1}
+    ctas = -(-(m * n) // 512)
+    if "reduce" in fitting and stores1 <= 268435456 and ctas <= 2147483647:
+        us = time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, ctas, -(-chunks // 8), 0, stores1, stores1,
+            stores,
+        )
+        launches["reduce"] = us, "reduce_bf16_128x4_9cc9ba", ctas, {"workspace": stores1}
+    if (
+        arch in SOME_0 and 5 in fitting and (chunk % 64 == 0 or chunks <= 1)
+        and stores1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms * 2 <= 4294967295 and phases <= 1
+    ):
+        us = time(
+            "conv_gather_tn_bf16_64x64x64_b762b6", "wgmma", 2, sms, tiles_64x64 * chunks,
+            -(-(-(-k // 64) * chunk) // k), chunk * 4096, tiles_64x64 * -(-k // 64) * 16384,
+            operands, stores1,
+        )
+        launches[5] = (
+            us, "conv_gather_tn_bf16_64x64x64_b762b6", min(tiles_64x64 * chunks, sms * 2) * 1,
+            {"workspace": stores1},
+        )
+    yield from fitting.combined(launches)

@@ -268,8 +268,12 @@ def at_edge(name, key, route, edge):
     at, variable = edge.inside, edge.variable
     count, outs = (at[n] if variable == n else least for n, least in (("M", 3), ("N", 8)))
     taps = (at["K"] // 256, 16) if variable == "K" else (1, 2)
-    if variable.startswith("ALIGN"):
+    if variable.startswith("ALIGN") or variable in ("PHASES", "FLAT"):
         return None
     channels = at["UNIT"] if variable == "UNIT" else 16
+    if SPECS[name].layout == "TN":
+        outs, length, count = (at[n] if variable == n else 16 for n in "MNK")
+        case = Case((1, count + length // 16 - 1, 16), (length // 16,), outs // 8 * 8)
+        return functools.partial(check_gradient, name, case)
     case = Case((1, taps[0], count + taps[1] - 1, channels), taps, outs)
     return functools.partial(check, name, case)

@@ -157,7 +157,7 @@ class ConvSpec(WgmmaSpec):
         return Abi(
             (
                 *_pointers("w"),
-                *(Param(n, "i64") for n in ("ldb", "ldc", *(STRIDES if self.batched else ()))),
+                *(Param(n, "i64") for n in ("ldc", *(STRIDES if self.batched else ()))),
                 *(Param(n, "i64") for n in ("row_c", "image_c", *signed)),
                 *(Param(n, "u32") for n in ("m", "n", "k", "chunk", "flags", "channels")),
                 *(Param(n, "u32") for n in (*names, *counts)),

@@ -12,7 +12,7 @@ from ptxgen import reference
 from ptxgen.program.launch import architecture
 from ptxgen.runtime import get_device
 from ptxgen.tiles import TABLES
-from ptxgen.tiles.conv import DEPTHWISE, KEY, TURNED
+from ptxgen.tiles.conv import DEPTHWISE, KEY, SUMMED, TURNED
 
 torch = pytest.importorskip("torch")
 pt = pytest.importorskip("ptxgen.torch")
@@ -31,7 +31,7 @@ def test_bits_are_the_oracles(name):
 
 ROUTES = {
     route.name: (route, window_cases.depthwise if key == DEPTHWISE else window_cases.products)
-    for key in (KEY, TURNED, DEPTHWISE)
+    for key in (KEY, TURNED, SUMMED, DEPTHWISE)
     for dtype in TABLES[key].dtypes
     for route in (each.of(dtype) for each in TABLES[key].routes)
 }

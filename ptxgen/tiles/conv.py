@@ -57,7 +57,7 @@ def _gather(
         consumers=bm // 64,
         stages=stages,
         split=split,
-        registers=208 if (bm, bn, split) == (128, 128, "serial") else 0,
+        registers=208 if bm * bn * (1 + (split == "serial")) > 128 * 128 else 0,
         ctas_per_sm=2 if bm == 64 and bn <= 64 else 1,
     )
 
@@ -81,15 +81,16 @@ def _table() -> RouteTable:
         _kernel(64, 32, 12),
     )
     some = (
+        _gather(128, 256, 4, "none"),
         _gather(128, 128, 6),
         _gather(128, 64, 8),
-        _gather(64, 128, 8),
         _gather(64, 64, 6),
         _gather(64, 32, 8),
     )
     parts = (
         _kernel(128, 128, 6, "workspace"),
         _kernel(64, 64, 12, "workspace"),
+        _gather(128, 256, 4, "workspace"),
         _gather(128, 128, 6, "workspace"),
         _gather(64, 32, 8, "workspace"),
     )
@@ -112,7 +113,6 @@ def _turned() -> RouteTable:
     some = (
         _gather(128, 128, 6, layout="NN"),
         _gather(128, 64, 8, layout="NN"),
-        _gather(64, 128, 8, layout="NN"),
         _gather(64, 64, 6, layout="NN"),
         _gather(64, 32, 8, layout="NN"),
     )

@@ -20,6 +20,7 @@ ROUTES = Routes({
         # few windows: a CTA per tile and chunk
         (11, 16, 1, 16, 16, (11, "reduce")), (12, 16, 1, 16, 16, (12, "reduce")),
         (13, 8, 1, 16, 16, (13, "reduce")), (14, 8, 1, 16, 16, (14, "reduce")),
+        (15, 8, 1, 16, 16, (15, "reduce")),
     ),
     "conv_turned_half": (
         # windows of an image as it lies, and filters as they do
@@ -27,7 +28,7 @@ ROUTES = Routes({
         (3, 16, 0, 16, 16, (3,)), (4, 16, 0, 16, 16, (4,)),
         # the same, of any channels, and of several phases
         (5, 8, 0, 16, 16, (5,)), (6, 8, 0, 16, 16, (6,)), (7, 8, 0, 16, 16, (7,)),
-        (8, 8, 0, 16, 16, (8,)), (9, 8, 0, 16, 16, (9,)),
+        (8, 8, 0, 16, 16, (8,)),
     ),
 })
 # CONV_WGMMA: kernel
@@ -51,12 +52,11 @@ CONV_WGMMA1 = {
         (4, "conv_wgmma_nn_bf16_64x64x64_63aa0f", 64, 64),
     ),
 }
-# CONV_GATHER: launch, kernel, bm, bn
+# CONV_GATHER: launch, kernel, bn, c0, c1
 CONV_GATHER = {
     "conv_half": (
-        (6, "conv_gather_nt_bf16_128x128x64_b9b79f", 128, 128),
-        (7, "conv_gather_nt_bf16_128x64x64_b73104", 128, 64),
-        (8, "conv_gather_nt_bf16_64x128x64_47f0e5", 64, 128),
+        (7, "conv_gather_nt_bf16_128x128x64_b9b79f", 128, 16384, 32768),
+        (8, "conv_gather_nt_bf16_128x64x64_b73104", 64, 8192, 24576),
     ),
 }
 # CONV_GATHER1: launch, kernel, bn, c0, c1
@@ -73,19 +73,25 @@ CONV_WGMMA2 = {
         (12, "conv_wgmma_nt_bf16_64x64x64_02a2b2", 64, 4096, 16384),
     ),
 }
-# CONV_GATHER2: launch, kernel, bm, bn
+# CONV_GATHER2: launch, kernel, bn, c0, c1
 CONV_GATHER2 = {
-    "conv_turned_half": (
-        (5, "conv_gather_nn_bf16_128x128x64_9a320d", 128, 128),
-        (6, "conv_gather_nn_bf16_128x64x64_35f10c", 128, 64),
-        (7, "conv_gather_nn_bf16_64x128x64_3267d8", 64, 128),
+    "conv_half": (
+        (13, "conv_gather_nt_bf16_128x256x64_80efd2", 256, 32768, 49152),
+        (14, "conv_gather_nt_bf16_128x128x64_16a530", 128, 16384, 32768),
     ),
 }
 # CONV_GATHER3: launch, kernel, bn, c0, c1
 CONV_GATHER3 = {
     "conv_turned_half": (
-        (8, "conv_gather_nn_bf16_64x64x64_e4ce3b", 64, 4096, 16384),
-        (9, "conv_gather_nn_bf16_64x32x64_20fd19", 32, 2048, 12288),
+        (5, "conv_gather_nn_bf16_128x128x64_9a320d", 128, 16384, 32768),
+        (6, "conv_gather_nn_bf16_128x64x64_35f10c", 64, 8192, 24576),
+    ),
+}
+# CONV_GATHER4: launch, kernel, bn, c0, c1
+CONV_GATHER4 = {
+    "conv_turned_half": (
+        (7, "conv_gather_nn_bf16_64x64x64_e4ce3b", 64, 4096, 16384),
+        (8, "conv_gather_nn_bf16_64x32x64_20fd19", 32, 2048, 12288),
     ),
 }
 
@@ -125,16 +131,27 @@ def candidates(
                 stores,
             )
             launches[launch] = us, kernel, min(tiles, sms) * 1, {}
-    for launch, kernel, bm, bn in fitting.rows(CONV_GATHER) if arch in SOME_0 else ():
-        tiles = -(-m // bm) * -(-n // bn)
+    if (
+        table == "conv_half" and arch in SOME_0 and 6 in fitting and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295 and phases <= 1
+    ):
+        us = time(
+            "conv_gather_nt_bf16_128x256x64_a37074", "wgmma", 1, sms, tiles_128x256,
+            -(-(-(-k // 64) * k) // k), k * 32768, tiles_128x256 * -(-k // 64) * 49152, operands,
+            stores,
+        )
+        launches[6] = us, "conv_gather_nt_bf16_128x256x64_a37074", min(tiles_128x256, sms) * 1, {}
+    for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER) if arch in SOME_0 else ():
+        tiles = -(-m // 128) * -(-n // bn)
         if (
-            (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + bm <= 2147483647
+            (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
             and n + bn <= 2147483647 and k + 64 <= 2147483647 and tiles + sms <= 4294967295
             and phases <= 1
         ):
             us = time(
-                kernel, "wgmma", 1, sms, tiles, -(-(-(-k // 64) * k) // k), k * (bm * bn),
-                tiles * -(-k // 64) * ((bm + bn) * 128), operands, stores,
+                kernel, "wgmma", 1, sms, tiles, -(-(-(-k // 64) * k) // k), k * c0,
+                tiles * -(-k // 64) * c1, operands, stores,
             )
             launches[launch] = us, kernel, min(tiles, sms) * 1, {}
     for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER1) if arch in SOME_0 else ():
@@ -169,25 +186,21 @@ def candidates(
             stores,
         )
         launches["reduce"] = us, "reduce_bf16_128x4_9cc9ba", ctas, {"workspace": stores1}
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    if (
-        table == "conv_half" and arch in SOME_0 and 13 in fitting
-        and (chunk % 64 == 0 or chunks <= 1) and stores1 <= 268435456 and sms >= 1
-        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 * chunks + sms <= 4294967295 and phases <= 1
-    ):
-        us = time(
-            "conv_gather_nt_bf16_128x128x64_16a530", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-(-(-k // 64) * chunk) // k), chunk * 16384, tiles_128x128 * -(-k // 64) * 32768,
-            operands, stores1,
-        )
-        launches[13] = (
-            us, "conv_gather_nt_bf16_128x128x64_16a530", min(tiles_128x128 * chunks, sms) * 1,
-            {"workspace": stores1},
-        )
+    for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER2) if arch in SOME_0 else ():
+        tiles = -(-m // 128) * -(-n // bn)
+        if (
+            (chunk % 64 == 0 or chunks <= 1) and stores1 <= 268435456 and sms >= 1
+            and m + 128 <= 2147483647 and n + bn <= 2147483647 and k + 64 <= 2147483647
+            and tiles * chunks + sms <= 4294967295 and phases <= 1
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles * chunks, -(-(-(-k // 64) * chunk) // k), chunk * c0,
+                tiles * -(-k // 64) * c1, operands, stores1,
+            )
+            launches[launch] = us, kernel, min(tiles * chunks, sms) * 1, {"workspace": stores1}
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     if (
-        table == "conv_half" and arch in SOME_0 and 14 in fitting
+        table == "conv_half" and arch in SOME_0 and 15 in fitting
         and (chunk % 64 == 0 or chunks <= 1) and stores1 <= 268435456 and sms >= 1
         and m + 64 <= 2147483647 and n + 32 <= 2147483647 and k + 64 <= 2147483647
         and tiles_64x32 * chunks + sms * 2 <= 4294967295 and phases <= 1
@@ -197,26 +210,25 @@ def candidates(
             -(-(-(-k // 64) * chunk) // k), chunk * 2048, tiles_64x32 * -(-k // 64) * 12288,
             operands, stores1,
         )
-        launches[14] = (
+        launches[15] = (
             us, "conv_gather_nt_bf16_64x32x64_988d7f", min(tiles_64x32 * chunks, sms * 2) * 1,
             {"workspace": stores1},
         )
-    for launch, kernel, bm, bn in fitting.rows(CONV_GATHER2) if arch in SOME_0 else ():
+    for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER3) if arch in SOME_0 else ():
         if (
-            (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + bm <= 2147483647
+            (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
             and n + bn <= 2147483647 and k + 64 <= 2147483647
-            and (-(-m // bm) + (phases - 1)) * -(-n // bn) + sms <= 4294967295
+            and (-(-m // 128) + (phases - 1)) * -(-n // bn) + sms <= 4294967295
         ):
             us = time(
-                kernel, "wgmma", 1, sms, (-(-m // bm) + (phases - 1)) * -(-n // bn),
-                -(-(-(-k // 64) * k) // k), k * (bm * bn),
-                (-(-m // bm) + (phases - 1)) * -(-n // bn) * -(-k // 64) * ((bm + bn) * 128),
-                operands, stores,
+                kernel, "wgmma", 1, sms, (-(-m // 128) + (phases - 1)) * -(-n // bn),
+                -(-(-(-k // 64) * k) // k), k * c0,
+                (-(-m // 128) + (phases - 1)) * -(-n // bn) * -(-k // 64) * c1, operands, stores,
             )
             launches[launch] = (
-                us, kernel, min((-(-m // bm) + (phases - 1)) * -(-n // bn), sms) * 1, {},
+                us, kernel, min((-(-m // 128) + (phases - 1)) * -(-n // bn), sms) * 1, {},
             )
-    for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER3) if arch in SOME_0 else ():
+    for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER4) if arch in SOME_0 else ():
         if (
             (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
             and n + bn <= 2147483647 and k + 64 <= 2147483647

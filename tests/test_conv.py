@@ -10,6 +10,7 @@ from math import prod
 import calls
 import numpy as np
 import pytest
+import window_cases
 from bits import operand, same_bits
 
 import ptxgen
@@ -22,7 +23,10 @@ from ptxgen.ops.explaining import program_of
 from ptxgen.program.buffer import imagined
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.operation import lowering
+from ptxgen.runtime.cpu import CpuDevice
+from ptxgen.spec.conv import ConvSpec
 from ptxgen.spec.depthwise import TAPS_MAX
+from ptxgen.tiles import SPECS
 from ptxgen.tiles.conv import DEPTHWISE, KEY, SUMMED, TURNED
 
 SEEDS = range(24)
@@ -633,6 +637,28 @@ def test_gradients_of_filters_need_no_columns(outs):
         same_bits(ptxgen.conv_wgrad(**given), expected("conv_wgrad", given))
         chain = {**given, "chain": True}
         assert SUMMED not in steps("conv_wgrad", chain)
+
+
+class OneCta(CpuDevice):
+    """A device on which one CTA walks over all of a kernel's work."""
+
+    def launch(self, function, grid, block, stream, params, what):
+        walks = function.symbol.startswith("conv_")
+        super().launch(function, (1, 1, 1) if walks else grid, block, stream, params, what)
+
+
+WALKED = {
+    (spec.family, spec.layout, spec.split): name
+    for name, spec in SPECS.items()
+    if isinstance(spec, ConvSpec) and spec.dtype == "bf16"
+}
+
+
+@pytest.mark.parametrize("name", sorted(WALKED.values()))
+def test_a_cta_walks(name):
+    """Over tiles, chunks and phases, with tables and stages that are used again."""
+    for case in window_cases.products(name):
+        case(OneCta())
 
 
 def test_what_the_copy_engine_does_not_take_has_columns():

@@ -344,6 +344,20 @@ MISTAKES = (
         kernel("triangular_f32"),
     ),
     Mistake(
+        "gathered windows that a stage is told full before",
+        TEMPLATE + "wgmma/gather.cuh.j2",
+        "cp_async_wait<LAG>();",
+        "cp_async_wait<LAG + 1>();",
+        kernel("conv_gather_nt_bf16_64x32"),
+    ),
+    Mistake(
+        "the second phase of a gradient, written where the third is",
+        TEMPLATE + "wgmma/gemm.cu.j2",
+        "(at.phase % 2) * right_c + (at.phase / 2) * below_c",
+        "(at.phase / 2) * right_c + (at.phase % 2) * below_c",
+        kernel("conv_gather_nn_bf16_64x32"),
+    ),
+    Mistake(
         "depthwise windows of the next channel's filter",
         TEMPLATE + "conv/depthwise.cu.j2",
         "weight.x, total.x)",

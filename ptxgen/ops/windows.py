@@ -357,8 +357,16 @@ def _phases(
     n, *taps, channels = w.shape
     alone: Sequence[Way] = (Way(ALONE_ALONG),)
     down, across = (*[alone] * (2 - len(ways)), *ways)
-    for letter, name, each in (("X", "ACROSS", across), ("Y", "DOWN", down)):
-        for i, way in enumerate((*each, NO_WAY)[:2]):
+    pitch, line, image = _pitches(out)
+    scalars |= {"LDC": pitch * len(across), "ROW_C": line * len(down), "IMAGE_C": image}
+    start = 0
+    sides = ("X", "ACROSS", "RIGHT", across, pitch), ("Y", "DOWN", "BELOW", down, line)
+    for letter, name, towards, each, apart in sides:
+        # The way of most taps is the first, so that the last tiles are the short ones.
+        turned = each[0].along.taps < each[-1].along.taps
+        start += apart if turned else 0
+        scalars[f"{towards}_C"] = -apart if turned else apart
+        for i, way in enumerate((*(each[::-1] if turned else each), NO_WAY)[:2]):
             own = {"TAPS": way.along.taps, "TAP": way.tap, "START": way.along.first}
             scalars |= {f"{word}_{letter}_{i}": value for word, value in own.items()}
             scalars[f"{name}_{i}"] = way.along.count
@@ -367,17 +375,15 @@ def _phases(
     for i, (low, right) in enumerate(product((0, 1), (0, 1))):
         lengths.append(int(scalars[f"TAPS_Y_{low}"]) * int(scalars[f"TAPS_X_{right}"]) * channels)
         scalars[f"CHUNK_{i}"] = TC_ROWS.chunk_length(1, n, max(lengths[-1], 1))
-    *apart, channel = w.strides[1:]
-    pairs = zip(apart, taps, strict=True)
+    *steps, channel = w.strides[1:]
+    pairs = zip(steps, taps, strict=True)
     row, tap = (
-        *[channel] * (2 - len(apart)),
+        *[channel] * (2 - len(steps)),
         *(s if size > 1 else channel for s, size in pairs),
     )
     scalars |= {"W_CHANNEL": channel, "W_ROW": row, "W_TAP": tap}
     scalars |= dict(zip(("TAPS_Y", "TAPS_X"), (*[1] * (2 - len(taps)), *taps), strict=True))
-    pitch, line, image = _pitches(out)
-    scalars |= {"LDC": pitch * len(across), "ROW_C": line * len(down), "IMAGE_C": image}
-    scalars |= {"RIGHT_C": pitch, "BELOW_C": line, "RUN": gcd(channels // 8, 8)}
+    scalars |= {"FIRST_C": start, "RUN": gcd(channels // 8, 8)}
     count = len(across) * len(down)
     sizes = {"M": prod(out.shape[:-1]), "N": n, "K": max(lengths), "FLAT": 0, "PHASES": count}
     align = alignment("w", w, channel, row, tap)

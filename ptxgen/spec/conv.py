@@ -35,8 +35,8 @@ windows of all, K and TAPS are those of the phase that has most, and kernels are
 dimension's first and second: ``ACROSS_0/1, DOWN_0/1, START_X_0/1, START_Y_0/1, TAPS_X_0/1,
 TAPS_Y_0/1``; the filter's tap that is their first (``TAP_X_0/1, TAP_Y_0/1``), and how far the next
 is (``EVERY_X/Y``); vectors of 8 channels that a stage has side by side of any tap (``RUN``);
-chunks of each phase (``CHUNK_0 .. CHUNK_3``); how far the second's results lie
-from the first's (``RIGHT_C, BELOW_C``).
+chunks of each phase (``CHUNK_0 .. CHUNK_3``); where the first's results begin (``FIRST_C``), and
+how far the second's lie from there (``RIGHT_C, BELOW_C``, also negative).
 """
 
 from __future__ import annotations
@@ -289,7 +289,7 @@ class ConvGatherSpec(ConvSpec):
             own = (*(f"{name}_{i}" for name in pairs for i in (0, 1)), "every_x", "every_y")
             own = (*own, *(f"chunk_{i}" for i in range(4)), "images", "run")
             starts = tuple(f"start_{letter}_{i}" for letter in "xy" for i in (0, 1))
-            result = (*result, "right_c", "below_c")
+            result = (*result, "first_c", "right_c", "below_c")
         else:
             own, starts = ("m", "k", "chunk", "across", "down", "taps_x"), ("start_x", "start_y")
         return Abi(

@@ -385,7 +385,10 @@ def _phases(
     scalars |= dict(zip(("TAPS_Y", "TAPS_X"), (*[1] * (2 - len(taps)), *taps), strict=True))
     scalars |= {"FIRST_C": start, "RUN": gcd(channels // 8, 8)}
     count = len(across) * len(down)
-    sizes = {"M": prod(out.shape[:-1]), "N": n, "K": max(lengths), "FLAT": 0, "PHASES": count}
+    flat = count == 1 and line == pitch * across[0].along.count
+    flat = flat and image == line * down[0].along.count
+    sizes = {"M": prod(out.shape[:-1]), "N": n, "K": max(lengths), "FLAT": int(flat)}
+    sizes["PHASES"] = count
     align = alignment("w", w, channel, row, tap)
     return _product(TURNED, x, sizes, scalars, align, bias, out, activation)
 

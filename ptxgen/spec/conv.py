@@ -214,8 +214,8 @@ class ConvGatherSpec(ConvSpec):
     copies them, 8 channels at a time.
 
     A stage has ``bk`` k's of as many taps as there are. ``layout``: NT and NN as of
-    :class:`ConvSpec`, of which NN takes windows of several phases; TN is a gradient by filters: A
-    is the gradient of the result, B the windows.
+    :class:`ConvSpec`, of which NN takes windows of several phases, unless partial sums go to
+    memory; TN is a gradient by filters: A is the gradient of the result, B the windows.
     """
 
     family: ClassVar[str] = "conv_gather"
@@ -228,7 +228,7 @@ class ConvGatherSpec(ConvSpec):
         name, split = self.name, self.split
         check(self.ctas == 1, name, "CTAs of a cluster", self.ctas, 1)
         check(self.bk == 64, name, "bk is a row of a panel", self.bk, 64)
-        check(self.layout != "NN" or split == "serial", name, "split of phases", split, "serial")
+        check(self.layout != "NN" or split != "none", name, "split of phases", split, "some")
         wide = (64, 128)
         check(not self.summed or self.bn in wide, name, "bn of windows", self.bn, wide)
 
@@ -238,8 +238,13 @@ class ConvGatherSpec(ConvSpec):
         return self.layout == "TN"
 
     @property
-    def phased(self) -> bool:  # type: ignore[override]
+    def turned(self) -> bool:
+        """Whether outputs of filters lie side by side."""
         return self.layout == "NN"
+
+    @property
+    def phased(self) -> bool:  # type: ignore[override]
+        return self.turned and self.split == "serial"
 
     @property
     def placed(self) -> bool:  # type: ignore[override]
@@ -287,11 +292,12 @@ class ConvGatherSpec(ConvSpec):
         if self.phased:
             pairs = ("across", "down", "taps_x", "taps_y", "tap_x", "tap_y")
             own = (*(f"{name}_{i}" for name in pairs for i in (0, 1)), "every_x", "every_y")
-            own = (*own, *(f"chunk_{i}" for i in range(4)), "images", "run")
+            own = (*own, *(f"chunk_{i}" for i in range(4)), "images")
             starts = tuple(f"start_{letter}_{i}" for letter in "xy" for i in (0, 1))
             result = (*result, "first_c", "right_c", "below_c")
         else:
             own, starts = ("m", "k", "chunk", "across", "down", "taps_x"), ("start_x", "start_y")
+        own = (*own, "run") if self.turned else own
         return Abi(
             (
                 *_pointers(second),
@@ -308,7 +314,7 @@ class ConvGatherSpec(ConvSpec):
         if not self.summed:
             found = self.filters
             assert found.box is not None, "a map has a box"
-            rows: int | Expr = var("RUN") * 8 if self.phased else self.b.box[1]
+            rows: int | Expr = var("RUN") * 8 if self.turned else self.b.box[1]
             return replace(found, box=replace(found.box, box=(self.b.box[0], rows)))
         found = matrix("a", self.layout, self.a.box, item, self.a.swizzle)
         assert found.box is not None, "a map has a box"

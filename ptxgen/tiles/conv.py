@@ -116,9 +116,11 @@ def _turned() -> RouteTable:
         _gather(64, 64, 6, layout="NN"),
         _gather(64, 32, 8, layout="NN"),
     )
+    parts = tuple(_gather(*size, "workspace", layout="NN") for size in ((128, 128, 6), (64, 64, 6)))
     made = (
         *routes(whole, "windows of an image as it lies, and filters as they do"),
         *routes(some, "the same, of any channels, and of several phases"),
+        *_reduced(parts, "w", "few windows: a CTA per tile and chunk"),
     )
     return RouteTable(space(TC_ROWS), made, WIDTHS["half"], partial=True)
 

@@ -29,6 +29,8 @@ ROUTES = Routes({
         # the same, of any channels, and of several phases
         (5, 8, 0, 16, 16, (5,)), (6, 8, 0, 16, 16, (6,)), (7, 8, 0, 16, 16, (7,)),
         (8, 8, 0, 16, 16, (8,)),
+        # few windows: a CTA per tile and chunk
+        (9, 8, 1, 16, 16, (9, "reduce")), (10, 8, 1, 16, 16, (10, "reduce")),
     ),
 })
 # CONV_WGMMA: kernel
@@ -79,16 +81,22 @@ CONV_GATHER2 = {
         (13, "conv_gather_nt_bf16_128x256x64_80efd2", 256, 32768, 49152),
         (14, "conv_gather_nt_bf16_128x128x64_16a530", 128, 16384, 32768),
     ),
+    "conv_turned_half": ((9, "conv_gather_nn_bf16_128x128x64_333364", 128, 16384, 32768),),
 }
 # CONV_GATHER3: launch, kernel, bn, c0, c1
 CONV_GATHER3 = {
+    "conv_half": ((15, "conv_gather_nt_bf16_64x32x64_988d7f", 32, 2048, 12288),),
+    "conv_turned_half": ((10, "conv_gather_nn_bf16_64x64x64_c646fe", 64, 4096, 16384),),
+}
+# CONV_GATHER4: launch, kernel, bn, c0, c1
+CONV_GATHER4 = {
     "conv_turned_half": (
         (5, "conv_gather_nn_bf16_128x128x64_9a320d", 128, 16384, 32768),
         (6, "conv_gather_nn_bf16_128x64x64_35f10c", 64, 8192, 24576),
     ),
 }
-# CONV_GATHER4: launch, kernel, bn, c0, c1
-CONV_GATHER4 = {
+# CONV_GATHER5: launch, kernel, bn, c0, c1
+CONV_GATHER5 = {
     "conv_turned_half": (
         (7, "conv_gather_nn_bf16_64x64x64_e4ce3b", 64, 4096, 16384),
         (8, "conv_gather_nn_bf16_64x32x64_20fd19", 32, 2048, 12288),
@@ -180,7 +188,7 @@ def candidates(
             )
             launches[launch] = us, kernel, min(tiles * chunks, sms) * 1, {"workspace": stores1}
     ctas = -(-(m * n) // 512)
-    if table == "conv_half" and "reduce" in fitting and stores1 <= 268435456 and ctas <= 2147483647:
+    if "reduce" in fitting and stores1 <= 268435456 and ctas <= 2147483647:
         us = time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, ctas, -(-chunks // 8), 0, stores1, stores1,
             stores,
@@ -198,23 +206,19 @@ def candidates(
                 tiles * -(-k // 64) * c1, operands, stores1,
             )
             launches[launch] = us, kernel, min(tiles * chunks, sms) * 1, {"workspace": stores1}
-    tiles_64x32 = -(-m // 64) * -(-n // 32)
-    if (
-        table == "conv_half" and arch in SOME_0 and 15 in fitting
-        and (chunk % 64 == 0 or chunks <= 1) and stores1 <= 268435456 and sms >= 1
-        and m + 64 <= 2147483647 and n + 32 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x32 * chunks + sms * 2 <= 4294967295 and phases <= 1
-    ):
-        us = time(
-            "conv_gather_nt_bf16_64x32x64_988d7f", "wgmma", 2, sms, tiles_64x32 * chunks,
-            -(-(-(-k // 64) * chunk) // k), chunk * 2048, tiles_64x32 * -(-k // 64) * 12288,
-            operands, stores1,
-        )
-        launches[15] = (
-            us, "conv_gather_nt_bf16_64x32x64_988d7f", min(tiles_64x32 * chunks, sms * 2) * 1,
-            {"workspace": stores1},
-        )
     for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER3) if arch in SOME_0 else ():
+        tiles = -(-m // 64) * -(-n // bn)
+        if (
+            (chunk % 64 == 0 or chunks <= 1) and stores1 <= 268435456 and sms >= 1
+            and m + 64 <= 2147483647 and n + bn <= 2147483647 and k + 64 <= 2147483647
+            and tiles * chunks + sms * 2 <= 4294967295 and phases <= 1
+        ):
+            us = time(
+                kernel, "wgmma", 2, sms, tiles * chunks, -(-(-(-k // 64) * chunk) // k), chunk * c0,
+                tiles * -(-k // 64) * c1, operands, stores1,
+            )
+            launches[launch] = us, kernel, min(tiles * chunks, sms * 2) * 1, {"workspace": stores1}
+    for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER4) if arch in SOME_0 else ():
         if (
             (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
             and n + bn <= 2147483647 and k + 64 <= 2147483647
@@ -228,7 +232,7 @@ def candidates(
             launches[launch] = (
                 us, kernel, min((-(-m // 128) + (phases - 1)) * -(-n // bn), sms) * 1, {},
             )
-    for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER4) if arch in SOME_0 else ():
+    for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER5) if arch in SOME_0 else ():
         if (
             (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
             and n + bn <= 2147483647 and k + 64 <= 2147483647

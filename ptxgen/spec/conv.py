@@ -229,7 +229,7 @@ class ConvGatherSpec(ConvSpec):
         check(self.ctas == 1, name, "CTAs of a cluster", self.ctas, 1)
         check(self.bk == 64, name, "bk is a row of a panel", self.bk, 64)
         check(self.layout != "NN" or split != "none", name, "split of phases", split, "some")
-        wide = (64, 128)
+        wide = (64, 128, 256)
         check(not self.summed or self.bn in wide, name, "bn of windows", self.bn, wide)
 
     @property

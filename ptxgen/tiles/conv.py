@@ -127,10 +127,11 @@ def _turned() -> RouteTable:
 
 def _summed() -> RouteTable:
     sizes = ((128, 128, 6), (64, 128, 8), (64, 64, 6))
+    wide = (128, 256, 4)
     whole = tuple(_gather(*size, layout="TN") for size in sizes)
-    parts = tuple(_gather(*size, "workspace", layout="TN") for size in sizes)
+    parts = tuple(_gather(*size, "workspace", layout="TN") for size in (wide, *sizes))
     made = (
-        *routes(whole, "sums over windows of an image as it lies"),
+        *routes((_gather(*wide, "none", layout="TN"), *whole), "sums over windows of an image"),
         *_reduced(parts, "dy", "the same, a CTA per tile and chunk"),
     )
     return RouteTable(space(TC_BATCH), made, WIDTHS["half"], partial=True)

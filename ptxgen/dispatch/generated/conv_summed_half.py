@@ -11,24 +11,26 @@ SOME_0 = frozenset(("sm_90",))
 # ROUTES: route, least unit, least align_a, least align_b, launches
 ROUTES = Routes({
     "conv_summed_half": (
-        # sums over windows of an image as it lies
-        (0, 8, 16, 16, (0,)), (1, 8, 16, 16, (1,)), (2, 8, 16, 16, (2,)),
+        # sums over windows of an image
+        (0, 8, 16, 16, (0,)), (1, 8, 16, 16, (1,)), (2, 8, 16, 16, (2,)), (3, 8, 16, 16, (3,)),
         # the same, a CTA per tile and chunk
-        (3, 8, 16, 16, (3, "reduce")), (4, 8, 16, 16, (4, "reduce")), (5, 8, 16, 16, (5, "reduce")),
+        (4, 8, 16, 16, (4, "reduce")), (5, 8, 16, 16, (5, "reduce")), (6, 8, 16, 16, (6, "reduce")),
+        (7, 8, 16, 16, (7, "reduce")),
     ),
 })
 # CONV_GATHER: launch, kernel, bm, c0, c1
 CONV_GATHER = {
     "conv_summed_half": (
-        (0, "conv_gather_tn_bf16_128x128x64_323c76", 128, 16384, 32768),
-        (1, "conv_gather_tn_bf16_64x128x64_cc59e1", 64, 8192, 24576),
+        (1, "conv_gather_tn_bf16_128x128x64_323c76", 128, 16384, 32768),
+        (2, "conv_gather_tn_bf16_64x128x64_cc59e1", 64, 8192, 24576),
     ),
 }
-# CONV_GATHER1: launch, kernel, bm, c0, c1
+# CONV_GATHER1: launch, kernel, bm, bn
 CONV_GATHER1 = {
     "conv_summed_half": (
-        (3, "conv_gather_tn_bf16_128x128x64_b98dcd", 128, 16384, 32768),
-        (4, "conv_gather_tn_bf16_64x128x64_c096fb", 64, 8192, 24576),
+        (4, "conv_gather_tn_bf16_128x256x64_73e0a3", 128, 256),
+        (5, "conv_gather_tn_bf16_128x128x64_b98dcd", 128, 128),
+        (6, "conv_gather_tn_bf16_64x128x64_c096fb", 64, 128),
     ),
 }
 
@@ -45,6 +47,18 @@ def candidates(
     launches: Launches = {}
     operands = (m * k + n // taps * k) * 2
     stores = m * n * 2
+    tiles_128x256 = -(-m // 128) * -(-n // 256)
+    if (
+        arch in SOME_0 and 0 in fitting and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
+        and phases <= 1
+    ):
+        us = time(
+            "conv_gather_tn_bf16_128x256x64_d6d790", "wgmma", 1, sms, tiles_128x256,
+            -(-(-(-k // 64) * k) // k), k * 32768, tiles_128x256 * -(-k // 64) * 49152, operands,
+            stores,
+        )
+        launches[0] = us, "conv_gather_tn_bf16_128x256x64_d6d790", min(tiles_128x256, sms) * 1, {}
     for launch, kernel, bm, c0, c1 in fitting.rows(CONV_GATHER) if arch in SOME_0 else ():
         tiles = -(-m // bm) * -(-n // 128)
         if (
@@ -59,7 +73,7 @@ def candidates(
             launches[launch] = us, kernel, min(tiles, sms) * 1, {}
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     if (
-        arch in SOME_0 and 2 in fitting and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        arch in SOME_0 and 3 in fitting and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
         and tiles_64x64 + sms * 2 <= 4294967295 and phases <= 1
     ):
@@ -68,18 +82,18 @@ def candidates(
             -(-(-(-k // 64) * k) // k), k * 4096, tiles_64x64 * -(-k // 64) * 16384, operands,
             stores,
         )
-        launches[2] = us, "conv_gather_tn_bf16_64x64x64_74b503", min(tiles_64x64, sms * 2) * 1, {}
+        launches[3] = us, "conv_gather_tn_bf16_64x64x64_74b503", min(tiles_64x64, sms * 2) * 1, {}
     stores1 = chunks * m * n * 4
-    for launch, kernel, bm, c0, c1 in fitting.rows(CONV_GATHER1) if arch in SOME_0 else ():
-        tiles = -(-m // bm) * -(-n // 128)
+    for launch, kernel, bm, bn in fitting.rows(CONV_GATHER1) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bn)
         if (
             (chunk % 64 == 0 or chunks <= 1) and stores1 <= 268435456 and sms >= 1
-            and m + bm <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+            and m + bm <= 2147483647 and n + bn <= 2147483647 and k + 64 <= 2147483647
             and tiles * chunks + sms <= 4294967295 and phases <= 1
         ):
             us = time(
-                kernel, "wgmma", 1, sms, tiles * chunks, -(-(-(-k // 64) * chunk) // k), chunk * c0,
-                tiles * -(-k // 64) * c1, operands, stores1,
+                kernel, "wgmma", 1, sms, tiles * chunks, -(-(-(-k // 64) * chunk) // k),
+                chunk * (bm * bn), tiles * -(-k // 64) * ((bm + bn) * 128), operands, stores1,
             )
             launches[launch] = us, kernel, min(tiles * chunks, sms) * 1, {"workspace": stores1}
     ctas = -(-(m * n) // 512)
@@ -90,7 +104,7 @@ def candidates(
         )
         launches["reduce"] = us, "reduce_bf16_128x4_9cc9ba", ctas, {"workspace": stores1}
     if (
-        arch in SOME_0 and 5 in fitting and (chunk % 64 == 0 or chunks <= 1)
+        arch in SOME_0 and 7 in fitting and (chunk % 64 == 0 or chunks <= 1)
         and stores1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms * 2 <= 4294967295 and phases <= 1
     ):
@@ -99,7 +113,7 @@ def candidates(
             -(-(-(-k // 64) * chunk) // k), chunk * 4096, tiles_64x64 * -(-k // 64) * 16384,
             operands, stores1,
         )
-        launches[5] = (
+        launches[7] = (
             us, "conv_gather_tn_bf16_64x64x64_b762b6", min(tiles_64x64 * chunks, sms * 2) * 1,
             {"workspace": stores1},
         )

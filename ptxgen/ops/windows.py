@@ -172,7 +172,7 @@ def add_up(
     """``dyᵀ · windows`` in ``out`` [O, taps * C], summed over the windows, with the plan "batch":
     ``dy`` [windows, O]. False, and nothing done, where no kernel does that in one launch.
     """
-    if not _some(x, along) or not all(map(_near, along, x.shape[1:-1])) or out.strides[1] != 1:
+    if not _some(x, along) or not all(map(_fits, along, x.shape[1:-1])) or out.strides[1] != 1:
         return False
     lies = x if _as_read(x) else _copy(x)
     scalars, _, _ = _lies(lies, along)

@@ -52,7 +52,7 @@ from ptxgen.spec.base import INDEX_MAX, check
 from ptxgen.spec.effort import Effort
 from ptxgen.spec.gemm import CHUNK, CHUNKS, STRIDES, matrix
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
-from ptxgen.spec.wgmma import STEP, WARPGROUP, WgmmaSpec
+from ptxgen.spec.wgmma import STEP, WARPGROUP, Operand, WgmmaSpec
 
 FLAT, PHASES, TAPS = var("FLAT"), var("PHASES"), var("TAPS")
 UNIT, UNITS = var("UNIT"), OneOf((1, 2, 4, 8, 16))
@@ -133,24 +133,27 @@ class ConvSpec(WgmmaSpec):
         pitches = (var("W_CHANNEL"), var("W_TAP"), var("W_ROW"))
         return replace(found, box=MapBox("w", sizes, pitches, item, b.box, swizzle=b.swizzle))
 
-    @cached_property
-    def abi(self) -> Abi:
-        item = ITEMSIZE[self.dtype]
-        x, low = self.a, (var("LOW_X"), var("LOW_Y"))
+    def columns(self, tile: Operand) -> MapBox:
+        """The tensor map of windows, of which ``tile`` has boxes: some channels of some windows."""
+        low = (var("LOW_X"), var("LOW_Y"))
         sizes, pitches = (var("WIDE"), var("HIGH")), (var("PITCH"), var("ROW"), var("IMAGE"))
         windows = (var("ACROSS"), var("DOWN"))
         steps = (var("STEP_X"), var("STEP_Y"))
         last = zip(low, windows, steps, sizes, strict=True)
-        column = MapBox(
+        return MapBox(
             "x",
             (var("CHANNELS"), *sizes, var("IMAGES")),
             pitches,
-            item,
-            x.box,
-            swizzle=x.swizzle,
+            ITEMSIZE[self.dtype],
+            tile.box,
+            swizzle=tile.swizzle,
             steps=(1, *steps, 1),
             corners=(low, tuple(a + (n - 1) * s - (size - 1) for a, n, s, size in last)),
         )
+
+    @cached_property
+    def abi(self) -> Abi:
+        column = self.columns(self.a)
         counts = ("inner", "batch") if self.batched else ()
         names = ("across", "down", "step_x", "step_y", "taps_x", "first_x", "first_y")
         signed = ("low_x", "low_y", "apart_x", "apart_y")
@@ -197,15 +200,92 @@ class ConvSpec(WgmmaSpec):
         )
 
 
-def _pointers(second: str) -> tuple[Param, ...]:
+def _pointers(second: str, *, biased: bool = True) -> tuple[Param, ...]:
     """Of windows, and what they are multiplied with."""
     return (
         ptr("x", "const Element*"),
         ptr(second, "const Element*"),
-        ptr("bias", "const void*", optional=True),
+        *((ptr("bias", "const void*", optional=True),) if biased else ()),
         ptr("c", "void*"),
         ptr("workspace", "float*", optional=True),
     )
+
+
+def _gradient(spec: ConvSpec) -> Param:
+    """The tensor map of the gradient of the result, which is A of a gradient by filters."""
+    found = matrix("a", spec.layout, spec.a.box, ITEMSIZE[spec.dtype], spec.a.swizzle)
+    assert found.box is not None, "a map has a box"
+    return replace(found, box=replace(found.box, operand="dy"))
+
+
+@dataclass(frozen=True)
+class ConvSumSpec(ConvSpec):
+    """A gradient by filters of the wgmma family: A is the gradient of the result, and B windows of
+    images, as the copy engine finds them.
+
+    A panel of B has 64 channels of one tap, with zeros behind a tap's last channel. So a tile has
+    fewer columns than ``bn`` where channels are no multiple of 64.
+    """
+
+    family: ClassVar[str] = "conv_sum"
+    windowed: ClassVar[bool] = False
+    paneled: ClassVar[bool] = True
+    placed: ClassVar[bool] = False
+    summed: ClassVar[bool] = True
+    unit: ClassVar[int] = 8
+
+    def __post_init__(self) -> None:
+        WgmmaSpec.__post_init__(self)
+        name = self.name
+        check(self.layout == "TN", name, "layout", self.layout, "TN")
+        check(self.ctas == 1, name, "CTAs of a cluster", self.ctas, 1)
+        check(self.bn % 64 == 0, name, "bn is a multiple of a panel", self.bn, 64)
+
+    @property
+    def batched(self) -> bool:
+        return False
+
+    @property
+    def wide(self) -> Expr:
+        """Columns of all panels."""
+        return TAPS * ceil_div(N // TAPS, self.b.width) * self.b.width
+
+    @property
+    def tiles(self) -> Expr:
+        return ceil_div(M, self.bm) * ceil_div(self.wide, self.bn)
+
+    @property
+    def stages_of_k(self) -> Expr:
+        return ceil_div(K, self.bk)
+
+    @property
+    def read(self) -> Expr:
+        return M * K + N // TAPS * K
+
+    @property
+    def asked_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        columns = "the columns of all panels, and of a tile"
+        return (*super().asked_bounds, (columns, self.wide + self.bn, INDEX_MAX))
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        band = ("GROUP * tiles_n", ceil_div(self.wide, self.bn) * self.raster, INDEX_MAX)
+        ends = (("begin + chunk", K + CHUNK, INDEX_MAX),) if self.split == "serial" else ()
+        return (*self.asked_bounds, band, *ends)
+
+    @cached_property
+    def abi(self) -> Abi:
+        names = ("across", "down", "step_x", "step_y", "taps_x", "first_x", "first_y")
+        column = self.columns(self.b)
+        return Abi(
+            (
+                *_pointers("dy", biased=False),
+                *(Param(n, "i64") for n in ("ldc", "low_x", "low_y", "apart_x", "apart_y")),
+                *(Param(n, "u32") for n in ("m", "n", "k", "chunk", "flags", "channels", *names)),
+                _gradient(self),
+                Param("map_b", "map", self.filters.ctype, column),
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -316,9 +396,7 @@ class ConvGatherSpec(ConvSpec):
             assert found.box is not None, "a map has a box"
             rows: int | Expr = var("RUN") * 8 if self.turned else self.b.box[1]
             return replace(found, box=replace(found.box, box=(self.b.box[0], rows)))
-        found = matrix("a", self.layout, self.a.box, item, self.a.swizzle)
-        assert found.box is not None, "a map has a box"
-        return replace(found, box=replace(found.box, operand="dy"))
+        return _gradient(self)
 
     @property
     def stages_of_k(self) -> Expr:

@@ -397,6 +397,8 @@ class WgmmaSpec(Ring, GemmSpec):
     """Whether rows of outputs are reduced to numbers a segment, and no output is kept."""
     windowed: ClassVar[bool] = False
     """Whether A is windows of images, and a stage has channels of one tap."""
+    paneled: ClassVar[bool] = False
+    """Whether B is, and a panel of it has channels of one tap."""
     gathered: ClassVar[bool] = False
     """Whether an operand is windows of images that threads copy."""
     phased: ClassVar[bool] = False

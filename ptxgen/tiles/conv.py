@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from ptxgen.numerics.contract import TC16, TC_BATCH, TC_ROWS
 from ptxgen.spec import Key, Route, RouteTable, Step, depthwise
-from ptxgen.spec.conv import ConvGatherSpec, ConvSpec, space
+from ptxgen.spec.conv import ConvGatherSpec, ConvSpec, ConvSumSpec, space
 from ptxgen.spec.depthwise import DepthwiseSpec
 from ptxgen.spec.simt import ReduceSpec
 from ptxgen.tiles.gemm import WIDTHS
@@ -59,6 +59,20 @@ def _gather(
         split=split,
         registers=208 if bm * bn * (1 + (split == "serial")) > 128 * 128 else 0,
         ctas_per_sm=2 if bm == 64 and bn <= 64 else 1,
+    )
+
+
+def _sum(bm: int, bn: int, stages: int, split: str = "none", *, ctas: int = 1) -> ConvSumSpec:
+    return ConvSumSpec(
+        layout="TN",
+        bm=bm,
+        bn=bn,
+        bk=64,
+        consumers=bm // 64,
+        stages=stages,
+        split=split,
+        registers=208 if bm * bn > 128 * 128 else 0,
+        ctas_per_sm=ctas,
     )
 
 
@@ -126,11 +140,16 @@ def _turned() -> RouteTable:
 
 
 def _summed() -> RouteTable:
+    sums = ((128, 192, 5), (128, 256, 4), (128, 128, 6), (128, 64, 8), (64, 256, 5), (64, 192, 6), (64, 128, 8), (64, 64, 12))
+    more = [_sum(*s, sp) for s in sums for sp in ("none", "workspace")]
+    twice = [_sum(*s, sp, ctas=2) for s in ((64, 64, 6), (64, 128, 4)) for sp in ("none", "workspace")]
     sizes = ((128, 128, 6), (64, 128, 8), (64, 64, 6))
     wide = (128, 256, 4)
     whole = tuple(_gather(*size, layout="TN") for size in sizes)
     parts = tuple(_gather(*size, "workspace", layout="TN") for size in (wide, *sizes))
     made = (
+        *routes([k for k in (*more, *twice) if k.split == "none"], "sums over windows of an image"),
+        *_reduced([k for k in (*more, *twice) if k.split != "none"], "dy", "the same, a CTA per tile and chunk"),
         *routes((_gather(*wide, "none", layout="TN"), *whole), "sums over windows of an image"),
         *_reduced(parts, "dy", "the same, a CTA per tile and chunk"),
     )

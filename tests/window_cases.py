@@ -173,8 +173,9 @@ def gradients(name):
     """
     spec, turn = SPECS[name], sorted(n for n in SPECS if n.startswith("conv_")).index(name)
     if spec.summed:
+        channels = 72 if spec.paneled else 24  # a panel, and 8 more
         wide, long = (
-            Case((3, 9, 8, 24), (spec.bn // 64, 3), spec.bm + 8, stride=(2, 1), padding=1),
+            Case((3, 9, 8, channels), (spec.bn // 64, 3), spec.bm + 8, stride=(2, 1), padding=1),
             Case((2, 64 * spec.stages // 2 + 5, 8), (3,), 8, dilation=2, kind="special", wide=True),
         )
         return [functools.partial(check_gradient, name, case) for case in (wide, long)]

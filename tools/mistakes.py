@@ -346,9 +346,26 @@ MISTAKES = (
     Mistake(
         "gathered windows that a stage is told full before",
         TEMPLATE + "wgmma/gather.cuh.j2",
-        "cp_async_wait<LAG>();",
-        "cp_async_wait<LAG + 1>();",
+        "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];",
+        "mbarrier.arrive.shared::cta.b64 _, [%0];",
         kernel("conv_gather_nt_bf16_64x32"),
+    ),
+    Mistake(
+        "gathered windows that wgmma may read before they are written",
+        TEMPLATE + "wgmma/ring.cuh.j2",
+        """{% if stored %}
+                asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+{% endif %}
+""",
+        "",
+        kernel("conv_gather_nt_bf16_64x32"),
+    ),
+    Mistake(
+        "panels of windows whose rest is the next tap's",
+        TEMPLATE + "wgmma/gemm.cu.j2",
+        "column < columns ? min(channels - channel, 64u) : 0",
+        "column < columns ? 64u : 0",
+        kernel("conv_sum_tn_bf16_64x64"),
     ),
     Mistake(
         "the second phase of a gradient, written where the third is",

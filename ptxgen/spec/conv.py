@@ -11,6 +11,7 @@ threads do. Of a gradient by filters windows are B's rows, and columns are taps 
 ``UNIT``          largest of 1, 2, 4, 8, 16 that divides the channels
 ``PHASES``        in how many ways windows lie: 1, 2 or 4 (see below)
 ``CHUNK, CHUNKS`` as of other products
+``PANELS``        of gradients by filters: panels of 64 channels, each of one tap
 ``ALIGN_A/B``     largest of 1, 2, 4, 8, 16 bytes that divides the address and the pitches of
                   what A is read from, and of what B is
 ``FLAT``          1 where results lie in rows of one pitch, one behind the other; else 0
@@ -55,6 +56,8 @@ from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
 from ptxgen.spec.wgmma import STEP, WARPGROUP, Operand, WgmmaSpec
 
 FLAT, PHASES, TAPS = var("FLAT"), var("PHASES"), var("TAPS")
+PANELS, PANEL = var("PANELS"), 64
+"""Panels of windows that are summed over, and channels of one."""
 UNIT, UNITS = var("UNIT"), OneOf((1, 2, 4, 8, 16))
 STEP_MAX = 8
 """Pixels from window to window, at most (``cuTensorMapEncodeIm2col``)."""
@@ -88,6 +91,7 @@ def space(plan: Plan) -> Space:
         derived=(
             ("CHUNK", maximum(1, minimum(K, plan.chunk))),
             ("CHUNKS", ceil_div(K, CHUNK)),
+            ("PANELS", TAPS * ceil_div(N, TAPS * PANEL)),
         ),
         bounded=("CHUNKS",),
         facts=((CHUNKS > 1, M * N),),
@@ -223,8 +227,8 @@ class ConvSumSpec(ConvSpec):
     """A gradient by filters of the wgmma family: A is the gradient of the result, and B windows of
     images, as the copy engine finds them.
 
-    A panel of B has 64 channels of one tap, with zeros behind a tap's last channel. So a tile has
-    fewer columns than ``bn`` where channels are no multiple of 64.
+    A panel of B has :data:`PANEL` channels of one tap, with zeros behind a tap's last channel. So a
+    tile has fewer columns than ``bn`` where channels are no multiple of that.
     """
 
     family: ClassVar[str] = "conv_sum"
@@ -239,20 +243,15 @@ class ConvSumSpec(ConvSpec):
         name = self.name
         check(self.layout == "TN", name, "layout", self.layout, "TN")
         check(self.ctas == 1, name, "CTAs of a cluster", self.ctas, 1)
-        check(self.bn % 64 == 0, name, "bn is a multiple of a panel", self.bn, 64)
+        check(self.bn % PANEL == 0, name, "bn is a multiple of a panel", self.bn, PANEL)
 
     @property
     def batched(self) -> bool:
         return False
 
     @property
-    def wide(self) -> Expr:
-        """Columns of all panels."""
-        return TAPS * ceil_div(N // TAPS, self.b.width) * self.b.width
-
-    @property
     def tiles(self) -> Expr:
-        return ceil_div(M, self.bm) * ceil_div(self.wide, self.bn)
+        return ceil_div(M, self.bm) * ceil_div(PANELS, self.b.panels)
 
     @property
     def stages_of_k(self) -> Expr:
@@ -265,11 +264,11 @@ class ConvSumSpec(ConvSpec):
     @property
     def asked_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         columns = "the columns of all panels, and of a tile"
-        return (*super().asked_bounds, (columns, self.wide + self.bn, INDEX_MAX))
+        return (*super().asked_bounds, (columns, PANELS * PANEL + self.bn, INDEX_MAX))
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        band = ("GROUP * tiles_n", ceil_div(self.wide, self.bn) * self.raster, INDEX_MAX)
+        band = ("GROUP * tiles_n", ceil_div(PANELS, self.b.panels) * self.raster, INDEX_MAX)
         ends = (("begin + chunk", K + CHUNK, INDEX_MAX),) if self.split == "serial" else ()
         return (*self.asked_bounds, band, *ends)
 
@@ -344,11 +343,6 @@ class ConvGatherSpec(ConvSpec):
         return (held - self.consumers * self.registers) // 8 * 8
 
     @property
-    def lag(self) -> int:
-        """Stages under way: the others are full, or read."""
-        return self.stages // 2
-
-    @property
     def rows_offset(self) -> int:
         """Where the table of windows lies in shared memory."""
         return self.barriers_offset + 2 * 8 * self.stages
@@ -390,7 +384,6 @@ class ConvGatherSpec(ConvSpec):
     @property
     def copied(self) -> Param:
         """The tensor map of the operand that the copy engine brings."""
-        item = ITEMSIZE[self.dtype]
         if not self.summed:
             found = self.filters
             assert found.box is not None, "a map has a box"

@@ -62,7 +62,8 @@ def _gather(
     )
 
 
-def _sum(bm: int, bn: int, stages: int, split: str = "none", *, ctas: int = 1) -> ConvSumSpec:
+def _sum(bm: int, bn: int, stages: int, split: str = "none") -> ConvSumSpec:
+    """Small tiles share an SM: a reduction has few chunks, so CTAs are few, and each is long."""
     return ConvSumSpec(
         layout="TN",
         bm=bm,
@@ -72,7 +73,7 @@ def _sum(bm: int, bn: int, stages: int, split: str = "none", *, ctas: int = 1) -
         stages=stages,
         split=split,
         registers=208 if bm * bn > 128 * 128 else 0,
-        ctas_per_sm=ctas,
+        ctas_per_sm=2 if bm == 64 and bn <= 128 else 1,
     )
 
 
@@ -97,15 +98,12 @@ def _table() -> RouteTable:
     some = (
         _gather(128, 256, 4, "none"),
         _gather(128, 128, 6),
-        _gather(128, 64, 8),
         _gather(64, 64, 6),
         _gather(64, 32, 8),
     )
     parts = (
-        _kernel(128, 128, 6, "workspace"),
         _kernel(64, 64, 12, "workspace"),
         _gather(128, 256, 4, "workspace"),
-        _gather(128, 128, 6, "workspace"),
         _gather(64, 32, 8, "workspace"),
     )
     made = (
@@ -130,7 +128,7 @@ def _turned() -> RouteTable:
         _gather(64, 64, 6, layout="NN"),
         _gather(64, 32, 8, layout="NN"),
     )
-    parts = tuple(_gather(*size, "workspace", layout="NN") for size in ((128, 128, 6), (64, 64, 6)))
+    parts = (_gather(64, 64, 6, "workspace", layout="NN"),)
     made = (
         *routes(whole, "windows of an image as it lies, and filters as they do"),
         *routes(some, "the same, of any channels, and of several phases"),
@@ -140,18 +138,14 @@ def _turned() -> RouteTable:
 
 
 def _summed() -> RouteTable:
-    sums = ((128, 192, 5), (128, 256, 4), (128, 128, 6), (128, 64, 8), (64, 256, 5), (64, 192, 6), (64, 128, 8), (64, 64, 12))
-    more = [_sum(*s, sp) for s in sums for sp in ("none", "workspace")]
-    twice = [_sum(*s, sp, ctas=2) for s in ((64, 64, 6), (64, 128, 4)) for sp in ("none", "workspace")]
-    sizes = ((128, 128, 6), (64, 128, 8), (64, 64, 6))
-    wide = (128, 256, 4)
-    whole = tuple(_gather(*size, layout="TN") for size in sizes)
-    parts = tuple(_gather(*size, "workspace", layout="TN") for size in (wide, *sizes))
+    whole = (_sum(128, 256, 4), _sum(128, 192, 5), _sum(64, 128, 4), _sum(64, 64, 6))
+    sizes = (128, 192, 5), (128, 64, 8), (64, 192, 6), (64, 128, 4), (64, 64, 6)
+    parts = tuple(_sum(*size, "workspace") for size in sizes)
+    few = tuple(_gather(*size, "workspace", layout="TN") for size in ((128, 128, 6), (64, 64, 6)))
     made = (
-        *routes([k for k in (*more, *twice) if k.split == "none"], "sums over windows of an image"),
-        *_reduced([k for k in (*more, *twice) if k.split != "none"], "dy", "the same, a CTA per tile and chunk"),
-        *routes((_gather(*wide, "none", layout="TN"), *whole), "sums over windows of an image"),
-        *_reduced(parts, "dy", "the same, a CTA per tile and chunk"),
+        *routes(whole, "sums over windows of an image as it lies"),
+        *routes((_gather(64, 64, 6, "none", layout="TN"),), "the same, of few channels"),
+        *_reduced((*parts, *few), "dy", "a CTA per tile and chunk"),
     )
     return RouteTable(space(TC_BATCH), made, WIDTHS["half"], partial=True)
 

@@ -16,11 +16,10 @@ ROUTES = Routes({
         (3, 16, 0, 16, 16, (3,)), (4, 16, 0, 16, 16, (4,)), (5, 16, 0, 16, 16, (5,)),
         # the same, of few channels, or of an odd multiple of 8
         (6, 8, 0, 16, 16, (6,)), (7, 8, 0, 16, 16, (7,)), (8, 8, 0, 16, 16, (8,)),
-        (9, 8, 0, 16, 16, (9,)), (10, 8, 0, 16, 16, (10,)),
+        (9, 8, 0, 16, 16, (9,)),
         # few windows: a CTA per tile and chunk
-        (11, 16, 1, 16, 16, (11, "reduce")), (12, 16, 1, 16, 16, (12, "reduce")),
-        (13, 8, 1, 16, 16, (13, "reduce")), (14, 8, 1, 16, 16, (14, "reduce")),
-        (15, 8, 1, 16, 16, (15, "reduce")),
+        (10, 16, 1, 16, 16, (10, "reduce")), (11, 8, 1, 16, 16, (11, "reduce")),
+        (12, 8, 1, 16, 16, (12, "reduce")),
     ),
     "conv_turned_half": (
         # windows of an image as it lies, and filters as they do
@@ -30,7 +29,7 @@ ROUTES = Routes({
         (5, 8, 0, 16, 16, (5,)), (6, 8, 0, 16, 16, (6,)), (7, 8, 0, 16, 16, (7,)),
         (8, 8, 0, 16, 16, (8,)),
         # few windows: a CTA per tile and chunk
-        (9, 8, 1, 16, 16, (9, "reduce")), (10, 8, 1, 16, 16, (10, "reduce")),
+        (9, 8, 1, 16, 16, (9, "reduce")),
     ),
 })
 # CONV_WGMMA: kernel
@@ -57,46 +56,24 @@ CONV_WGMMA1 = {
 # CONV_GATHER: launch, kernel, bn, c0, c1
 CONV_GATHER = {
     "conv_half": (
-        (7, "conv_gather_nt_bf16_128x128x64_b9b79f", 128, 16384, 32768),
-        (8, "conv_gather_nt_bf16_128x64x64_b73104", 64, 8192, 24576),
+        (8, "conv_gather_nt_bf16_64x64x64_0602db", 64, 4096, 16384),
+        (9, "conv_gather_nt_bf16_64x32x64_83fa96", 32, 2048, 12288),
     ),
 }
 # CONV_GATHER1: launch, kernel, bn, c0, c1
 CONV_GATHER1 = {
-    "conv_half": (
-        (9, "conv_gather_nt_bf16_64x64x64_0602db", 64, 4096, 16384),
-        (10, "conv_gather_nt_bf16_64x32x64_83fa96", 32, 2048, 12288),
-    ),
-}
-# CONV_WGMMA2: launch, kernel, bm, c0, c1
-CONV_WGMMA2 = {
-    "conv_half": (
-        (11, "conv_wgmma_nt_bf16_128x128x64_6008f9", 128, 16384, 32768),
-        (12, "conv_wgmma_nt_bf16_64x64x64_02a2b2", 64, 4096, 16384),
-    ),
+    "conv_half": ((12, "conv_gather_nt_bf16_64x32x64_988d7f", 32, 2048, 12288),),
+    "conv_turned_half": ((9, "conv_gather_nn_bf16_64x64x64_c646fe", 64, 4096, 16384),),
 }
 # CONV_GATHER2: launch, kernel, bn, c0, c1
 CONV_GATHER2 = {
-    "conv_half": (
-        (13, "conv_gather_nt_bf16_128x256x64_80efd2", 256, 32768, 49152),
-        (14, "conv_gather_nt_bf16_128x128x64_16a530", 128, 16384, 32768),
-    ),
-    "conv_turned_half": ((9, "conv_gather_nn_bf16_128x128x64_333364", 128, 16384, 32768),),
-}
-# CONV_GATHER3: launch, kernel, bn, c0, c1
-CONV_GATHER3 = {
-    "conv_half": ((15, "conv_gather_nt_bf16_64x32x64_988d7f", 32, 2048, 12288),),
-    "conv_turned_half": ((10, "conv_gather_nn_bf16_64x64x64_c646fe", 64, 4096, 16384),),
-}
-# CONV_GATHER4: launch, kernel, bn, c0, c1
-CONV_GATHER4 = {
     "conv_turned_half": (
         (5, "conv_gather_nn_bf16_128x128x64_9a320d", 128, 16384, 32768),
         (6, "conv_gather_nn_bf16_128x64x64_35f10c", 64, 8192, 24576),
     ),
 }
-# CONV_GATHER5: launch, kernel, bn, c0, c1
-CONV_GATHER5 = {
+# CONV_GATHER3: launch, kernel, bn, c0, c1
+CONV_GATHER3 = {
     "conv_turned_half": (
         (7, "conv_gather_nn_bf16_64x64x64_e4ce3b", 64, 4096, 16384),
         (8, "conv_gather_nn_bf16_64x32x64_20fd19", 32, 2048, 12288),
@@ -150,19 +127,20 @@ def candidates(
             stores,
         )
         launches[6] = us, "conv_gather_nt_bf16_128x256x64_a37074", min(tiles_128x256, sms) * 1, {}
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    if (
+        table == "conv_half" and arch in SOME_0 and 7 in fitting
+        and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
+        and phases <= 1
+    ):
+        us = time(
+            "conv_gather_nt_bf16_128x128x64_b9b79f", "wgmma", 1, sms, tiles_128x128,
+            -(-(-(-k // 64) * k) // k), k * 16384, tiles_128x128 * -(-k // 64) * 32768, operands,
+            stores,
+        )
+        launches[7] = us, "conv_gather_nt_bf16_128x128x64_b9b79f", min(tiles_128x128, sms) * 1, {}
     for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER) if arch in SOME_0 else ():
-        tiles = -(-m // 128) * -(-n // bn)
-        if (
-            (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
-            and n + bn <= 2147483647 and k + 64 <= 2147483647 and tiles + sms <= 4294967295
-            and phases <= 1
-        ):
-            us = time(
-                kernel, "wgmma", 1, sms, tiles, -(-(-(-k // 64) * k) // k), k * c0,
-                tiles * -(-k // 64) * c1, operands, stores,
-            )
-            launches[launch] = us, kernel, min(tiles, sms) * 1, {}
-    for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER1) if arch in SOME_0 else ():
         tiles = -(-m // 64) * -(-n // bn)
         if (
             (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
@@ -175,18 +153,21 @@ def candidates(
             )
             launches[launch] = us, kernel, min(tiles, sms * 2) * 1, {}
     stores1 = chunks * m * n * 4
-    for launch, kernel, bm, c0, c1 in fitting.rows(CONV_WGMMA2) if arch in SOME_0 else ():
-        tiles = -(-m // bm) * -(-n // bm)
-        if (
-            stores1 <= 268435456 and sms >= 1 and m + bm <= 2147483647 and n + bm <= 2147483647
-            and k + 64 <= 2147483647 and tiles * chunks + sms <= 4294967295 and phases <= 1
-        ):
-            us = time(
-                kernel, "wgmma", 1, sms, tiles * chunks,
-                -(-(taps * -(-(k // taps) // 64) * chunk) // k), chunk * c0,
-                tiles * (taps * -(-(k // taps) // 64)) * c1, operands, stores1,
-            )
-            launches[launch] = us, kernel, min(tiles * chunks, sms) * 1, {"workspace": stores1}
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    if (
+        table == "conv_half" and arch in SOME_0 and 10 in fitting and stores1 <= 268435456
+        and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 * chunks + sms <= 4294967295 and phases <= 1
+    ):
+        us = time(
+            "conv_wgmma_nt_bf16_64x64x64_02a2b2", "wgmma", 1, sms, tiles_64x64 * chunks,
+            -(-(taps * -(-(k // taps) // 64) * chunk) // k), chunk * 4096,
+            tiles_64x64 * (taps * -(-(k // taps) // 64)) * 16384, operands, stores1,
+        )
+        launches[10] = (
+            us, "conv_wgmma_nt_bf16_64x64x64_02a2b2", min(tiles_64x64 * chunks, sms) * 1,
+            {"workspace": stores1},
+        )
     ctas = -(-(m * n) // 512)
     if "reduce" in fitting and stores1 <= 268435456 and ctas <= 2147483647:
         us = time(
@@ -194,19 +175,22 @@ def candidates(
             stores,
         )
         launches["reduce"] = us, "reduce_bf16_128x4_9cc9ba", ctas, {"workspace": stores1}
-    for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER2) if arch in SOME_0 else ():
-        tiles = -(-m // 128) * -(-n // bn)
-        if (
-            (chunk % 64 == 0 or chunks <= 1) and stores1 <= 268435456 and sms >= 1
-            and m + 128 <= 2147483647 and n + bn <= 2147483647 and k + 64 <= 2147483647
-            and tiles * chunks + sms <= 4294967295 and phases <= 1
-        ):
-            us = time(
-                kernel, "wgmma", 1, sms, tiles * chunks, -(-(-(-k // 64) * chunk) // k), chunk * c0,
-                tiles * -(-k // 64) * c1, operands, stores1,
-            )
-            launches[launch] = us, kernel, min(tiles * chunks, sms) * 1, {"workspace": stores1}
-    for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER3) if arch in SOME_0 else ():
+    if (
+        table == "conv_half" and arch in SOME_0 and 11 in fitting
+        and (chunk % 64 == 0 or chunks <= 1) and stores1 <= 268435456 and sms >= 1
+        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x256 * chunks + sms <= 4294967295 and phases <= 1
+    ):
+        us = time(
+            "conv_gather_nt_bf16_128x256x64_80efd2", "wgmma", 1, sms, tiles_128x256 * chunks,
+            -(-(-(-k // 64) * chunk) // k), chunk * 32768, tiles_128x256 * -(-k // 64) * 49152,
+            operands, stores1,
+        )
+        launches[11] = (
+            us, "conv_gather_nt_bf16_128x256x64_80efd2", min(tiles_128x256 * chunks, sms) * 1,
+            {"workspace": stores1},
+        )
+    for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER1) if arch in SOME_0 else ():
         tiles = -(-m // 64) * -(-n // bn)
         if (
             (chunk % 64 == 0 or chunks <= 1) and stores1 <= 268435456 and sms >= 1
@@ -218,7 +202,7 @@ def candidates(
                 tiles * -(-k // 64) * c1, operands, stores1,
             )
             launches[launch] = us, kernel, min(tiles * chunks, sms * 2) * 1, {"workspace": stores1}
-    for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER4) if arch in SOME_0 else ():
+    for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER2) if arch in SOME_0 else ():
         if (
             (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
             and n + bn <= 2147483647 and k + 64 <= 2147483647
@@ -232,7 +216,7 @@ def candidates(
             launches[launch] = (
                 us, kernel, min((-(-m // 128) + (phases - 1)) * -(-n // bn), sms) * 1, {},
             )
-    for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER5) if arch in SOME_0 else ():
+    for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER3) if arch in SOME_0 else ():
         if (
             (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
             and n + bn <= 2147483647 and k + 64 <= 2147483647

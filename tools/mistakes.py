@@ -351,16 +351,6 @@ MISTAKES = (
         kernel("conv_gather_nt_bf16_64x32"),
     ),
     Mistake(
-        "gathered windows that wgmma may read before they are written",
-        TEMPLATE + "wgmma/ring.cuh.j2",
-        """{% if stored %}
-                asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-{% endif %}
-""",
-        "",
-        kernel("conv_gather_nt_bf16_64x32"),
-    ),
-    Mistake(
         "panels of windows whose rest is the next tap's",
         TEMPLATE + "wgmma/gemm.cu.j2",
         "column < columns ? min(channels - channel, 64u) : 0",

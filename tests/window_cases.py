@@ -169,14 +169,15 @@ def check_gradient(name, case, device):
 def gradients(name):
     """More outputs and columns, or windows of each phase, than a tile has; phases of 1, 2 and 4
     taps, and of none; phases of which only one is cut into chunks; sums of more windows than the
-    ring has, that end within a stage.
+    ring has, or a chunk, that end within a stage.
     """
     spec, turn = SPECS[name], sorted(n for n in SPECS if n.startswith("conv_")).index(name)
     if spec.summed:
         channels = 72 if spec.paneled else 24  # a panel, and 8 more
+        half = 32 * (spec.stages if spec.split == "none" else max(spec.stages, 10)) + 5
         wide, long = (
             Case((3, 9, 8, channels), (spec.bn // 64, 3), spec.bm + 8, stride=(2, 1), padding=1),
-            Case((2, 64 * spec.stages // 2 + 5, 8), (3,), 8, dilation=2, kind="special", wide=True),
+            Case((2, half, 8), (3,), 8, dilation=2, kind="special", wide=True),
         )
         return [functools.partial(check_gradient, name, case) for case in (wide, long)]
     rows = -(-(spec.bm + 1) // 9) * 2 - 1

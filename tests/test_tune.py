@@ -464,7 +464,7 @@ def test_committed_tunings_are_current() -> None:
         assert not unknown, f"{tuning.name} is of kernels that no table has: {sorted(unknown)}"
     (h200,) = tunings(FOLDER)
     never = {name: " ".join(key) for name, key in firsts.items() if name not in h200.kernels}
-    assert {*never.values()} == {"conv summed half"}, f"never measured: {never}"
+    assert not never, f"never measured: {never}"
 
 
 def test_a_tuning_decides_on_its_gpu_only() -> None:

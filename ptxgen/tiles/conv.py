@@ -138,8 +138,8 @@ def _turned() -> RouteTable:
 
 
 def _summed() -> RouteTable:
-    whole = (_sum(128, 256, 4), _sum(128, 192, 5), _sum(64, 128, 4), _sum(64, 64, 6))
-    sizes = (128, 192, 5), (128, 64, 8), (64, 192, 6), (64, 128, 4), (64, 64, 6)
+    whole = (_sum(128, 256, 4), _sum(128, 192, 5), _sum(64, 128, 4))
+    sizes = (128, 64, 8), (64, 192, 6)
     parts = tuple(_sum(*size, "workspace") for size in sizes)
     few = tuple(_gather(*size, "workspace", layout="TN") for size in ((128, 128, 6), (64, 64, 6)))
     made = (

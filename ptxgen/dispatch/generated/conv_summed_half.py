@@ -12,13 +12,12 @@ SOME_0 = frozenset(("sm_90",))
 ROUTES = Routes({
     "conv_summed_half": (
         # sums over windows of an image as it lies
-        (0, 8, 16, 16, (0,)), (1, 8, 16, 16, (1,)), (2, 8, 16, 16, (2,)), (3, 8, 16, 16, (3,)),
+        (0, 8, 16, 16, (0,)), (1, 8, 16, 16, (1,)), (2, 8, 16, 16, (2,)),
         # the same, of few channels
-        (4, 8, 16, 16, (4,)),
+        (3, 8, 16, 16, (3,)),
         # a CTA per tile and chunk
-        (5, 8, 16, 16, (5, "reduce")), (6, 8, 16, 16, (6, "reduce")), (7, 8, 16, 16, (7, "reduce")),
-        (8, 8, 16, 16, (8, "reduce")), (9, 8, 16, 16, (9, "reduce")),
-        (10, 8, 16, 16, (10, "reduce")), (11, 8, 16, 16, (11, "reduce")),
+        (4, 8, 16, 16, (4, "reduce")), (5, 8, 16, 16, (5, "reduce")), (6, 8, 16, 16, (6, "reduce")),
+        (7, 8, 16, 16, (7, "reduce")),
     ),
 })
 # CONV_SUM: launch, kernel, bn, panels_each, c0, c1
@@ -28,26 +27,11 @@ CONV_SUM = {
         (1, "conv_sum_tn_bf16_128x192x64_7f374d", 192, 3, 24576, 40960),
     ),
 }
-# CONV_SUM1: launch, kernel, bn, panels_each, c0, c1
+# CONV_SUM1: launch, kernel, bm, bn, panels_each, c0, c1
 CONV_SUM1 = {
     "conv_summed_half": (
-        (2, "conv_sum_tn_bf16_64x128x64_a86c83", 128, 2, 8192, 24576),
-        (3, "conv_sum_tn_bf16_64x64x64_b58384", 64, 1, 4096, 16384),
-    ),
-}
-# CONV_SUM2: launch, kernel, bm, bn, panels_each
-CONV_SUM2 = {
-    "conv_summed_half": (
-        (5, "conv_sum_tn_bf16_128x192x64_ac5ef9", 128, 192, 3),
-        (6, "conv_sum_tn_bf16_128x64x64_841a42", 128, 64, 1),
-        (7, "conv_sum_tn_bf16_64x192x64_4afa35", 64, 192, 3),
-    ),
-}
-# CONV_SUM3: launch, kernel, bn, panels_each, c0, c1
-CONV_SUM3 = {
-    "conv_summed_half": (
-        (8, "conv_sum_tn_bf16_64x128x64_8c1348", 128, 2, 8192, 24576),
-        (9, "conv_sum_tn_bf16_64x64x64_584b79", 64, 1, 4096, 16384),
+        (4, "conv_sum_tn_bf16_128x64x64_841a42", 128, 64, 1, 8192, 24576),
+        (5, "conv_sum_tn_bf16_64x192x64_4afa35", 64, 192, 3, 12288, 32768),
     ),
 }
 
@@ -77,21 +61,24 @@ def candidates(
                 tiles * -(-k // 64) * c1, operands, stores,
             )
             launches[launch] = us, kernel, min(tiles, sms) * 1, {}
-    for launch, kernel, bn, panels_each, c0, c1 in fitting.rows(CONV_SUM1):
-        tiles = -(-m // 64) * -(-panels // panels_each)
-        if (
-            arch in SOME_0 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-            and n + bn <= 2147483647 and k + 64 <= 2147483647 and tiles + sms * 2 <= 4294967295
-            and panels * 64 + bn <= 4294967295 and phases <= 1
-        ):
-            us = time(
-                kernel, "wgmma", 2, sms, tiles, -(-(-(-k // 64) * k) // k), k * c0,
-                tiles * -(-k // 64) * c1, operands, stores,
-            )
-            launches[launch] = us, kernel, min(tiles, sms * 2) * 1, {}
+    tiles_m64_panels2 = -(-m // 64) * -(-panels // 2)
+    if (
+        arch in SOME_0 and 2 in fitting and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_m64_panels2 + sms * 2 <= 4294967295 and panels * 64 + 128 <= 4294967295
+        and phases <= 1
+    ):
+        us = time(
+            "conv_sum_tn_bf16_64x128x64_a86c83", "wgmma", 2, sms, tiles_m64_panels2,
+            -(-(-(-k // 64) * k) // k), k * 8192, tiles_m64_panels2 * -(-k // 64) * 24576, operands,
+            stores,
+        )
+        launches[2] = (
+            us, "conv_sum_tn_bf16_64x128x64_a86c83", min(tiles_m64_panels2, sms * 2) * 1, {},
+        )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     if (
-        arch in SOME_0 and 4 in fitting and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        arch in SOME_0 and 3 in fitting and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms * 2 <= 4294967295
         and phases <= 1
     ):
@@ -100,19 +87,19 @@ def candidates(
             -(-(-(-k // 64) * k) // k), k * 4096, tiles_64x64 * -(-k // 64) * 16384, operands,
             stores,
         )
-        launches[4] = us, "conv_gather_tn_bf16_64x64x64_d9ce0b", min(tiles_64x64, sms * 2) * 1, {}
+        launches[3] = us, "conv_gather_tn_bf16_64x64x64_d9ce0b", min(tiles_64x64, sms * 2) * 1, {}
     stores1 = chunks * m * n * 4
-    for launch, kernel, bm, bn, panels_each in fitting.rows(CONV_SUM2) if arch in SOME_0 else ():
+    for launch, kernel, bm, bn, panels_each, c0, c1 in fitting.rows(CONV_SUM1):
         tiles = -(-m // bm) * -(-panels // panels_each)
         if (
-            (chunk % 64 == 0 or chunks <= 1) and stores1 <= 268435456 and sms >= 1
-            and m + bm <= 2147483647 and n + bn <= 2147483647 and k + 64 <= 2147483647
+            arch in SOME_0 and (chunk % 64 == 0 or chunks <= 1) and stores1 <= 268435456
+            and sms >= 1 and m + bm <= 2147483647 and n + bn <= 2147483647 and k + 64 <= 2147483647
             and tiles * chunks + sms <= 4294967295 and panels * 64 + bn <= 4294967295
             and phases <= 1
         ):
             us = time(
-                kernel, "wgmma", 1, sms, tiles * chunks, -(-(-(-k // 64) * chunk) // k),
-                chunk * (bm * bn), tiles * -(-k // 64) * ((bm + bn) * 128), operands, stores1,
+                kernel, "wgmma", 1, sms, tiles * chunks, -(-(-(-k // 64) * chunk) // k), chunk * c0,
+                tiles * -(-k // 64) * c1, operands, stores1,
             )
             launches[launch] = us, kernel, min(tiles * chunks, sms) * 1, {"workspace": stores1}
     ctas = -(-(m * n) // 512)
@@ -122,22 +109,9 @@ def candidates(
             stores,
         )
         launches["reduce"] = us, "reduce_bf16_128x4_9cc9ba", ctas, {"workspace": stores1}
-    for launch, kernel, bn, panels_each, c0, c1 in fitting.rows(CONV_SUM3):
-        tiles = -(-m // 64) * -(-panels // panels_each)
-        if (
-            arch in SOME_0 and (chunk % 64 == 0 or chunks <= 1) and stores1 <= 268435456
-            and sms >= 1 and m + 64 <= 2147483647 and n + bn <= 2147483647 and k + 64 <= 2147483647
-            and tiles * chunks + sms * 2 <= 4294967295 and panels * 64 + bn <= 4294967295
-            and phases <= 1
-        ):
-            us = time(
-                kernel, "wgmma", 2, sms, tiles * chunks, -(-(-(-k // 64) * chunk) // k), chunk * c0,
-                tiles * -(-k // 64) * c1, operands, stores1,
-            )
-            launches[launch] = us, kernel, min(tiles * chunks, sms * 2) * 1, {"workspace": stores1}
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     if (
-        arch in SOME_0 and 10 in fitting and (chunk % 64 == 0 or chunks <= 1)
+        arch in SOME_0 and 6 in fitting and (chunk % 64 == 0 or chunks <= 1)
         and stores1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295 and phases <= 1
     ):
@@ -146,12 +120,12 @@ def candidates(
             -(-(-(-k // 64) * chunk) // k), chunk * 16384, tiles_128x128 * -(-k // 64) * 32768,
             operands, stores1,
         )
-        launches[10] = (
+        launches[6] = (
             us, "conv_gather_tn_bf16_128x128x64_b98dcd", min(tiles_128x128 * chunks, sms) * 1,
             {"workspace": stores1},
         )
     if (
-        arch in SOME_0 and 11 in fitting and (chunk % 64 == 0 or chunks <= 1)
+        arch in SOME_0 and 7 in fitting and (chunk % 64 == 0 or chunks <= 1)
         and stores1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms * 2 <= 4294967295 and phases <= 1
     ):
@@ -160,7 +134,7 @@ def candidates(
             -(-(-(-k // 64) * chunk) // k), chunk * 4096, tiles_64x64 * -(-k // 64) * 16384,
             operands, stores1,
         )
-        launches[11] = (
+        launches[7] = (
             us, "conv_gather_tn_bf16_64x64x64_b762b6", min(tiles_64x64 * chunks, sms * 2) * 1,
             {"workspace": stores1},
         )

@@ -83,11 +83,6 @@ class Epilogue:
         return tuple(Array(o.name, o.dtype, written=True) for o in self.formula.outputs)
 
     @property
-    def held(self) -> int:
-        """Bytes that are read beside an element."""
-        return sum(ITEMSIZE[x.dtype] for x in self.reads if x.step == "v")
-
-    @property
     def operations(self) -> Expr:
         """Operations of a problem, beside the product's."""
         return M * N * self.formula.size

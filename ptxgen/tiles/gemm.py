@@ -44,7 +44,7 @@ def _table(module: str, key: Key) -> RouteTable:
 
 
 _PINNED: Mapping[Key, tuple[str, ...]] = {
-    ("NT", "rows", "half", "tc"): ("wgmma", "mma", "reduce"),
+    ("NT", "rows", "half", "tc"): ("mma", "reduce"),
     ("NT", "rows", "f32", "simt"): ("simt",),
 }
 """The families of which a table pins a kernel with a formula: the first that stores results."""

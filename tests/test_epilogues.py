@@ -15,10 +15,13 @@ from test_passes import _all, same, steps
 import ptxgen
 from ptxgen import functions as f
 from ptxgen import graph
+from ptxgen.dispatch import candidates, choose
+from ptxgen.dispatch.explain import explain_problem
+from ptxgen.errors import OptionError, SpecError
 from ptxgen.ops import OPERATIONS
 from ptxgen.program.buffer import imagined
 from ptxgen.program.build import ProgramBuilder
-from ptxgen.program.launch import architecture, serving
+from ptxgen.program.launch import architecture, named, question, serving
 from ptxgen.runtime import default_device
 from ptxgen.spec.epilogue import Epilogue
 from ptxgen.tiles import TABLES, tunings
@@ -66,8 +69,7 @@ def ways(step):
         last = route.kernels[-1]
         if all(k.runs_on(arch) for k in route.kernels):
             of = (getattr(last, n, None) for n in ("split", "swap", "persistent"))
-            uneven = last.family == "wgmma" and last.bn % 32
-            found.setdefault((last.family, *of, bool(uneven), route.kernels[0].prepares), route)
+            found.setdefault((last.family, *of, route.kernels[0].prepares), route)
     return found
 
 
@@ -134,15 +136,29 @@ def renewed(program, forced):
     return replace(only(program), kernel=forced.kernel)
 
 
-def test_all_families_are_among_them():
+def test_no_kernel_of_wgmma_is_among_them():
+    """Nor when it is asked for by name."""
     arrays = [drawn("bf16", *s) for s in ((70, 72), (200, 72), (200,), (70, 200))]
     arrays += [drawn("f32", 70, 1), drawn("f16", 200)]
-    found = {key[0] for key in ways(only(graph.trace(gated, *arrays)))}
-    assert found == {"mma", "reduce", "wgmma"}
+    step, device = only(graph.trace(gated, *arrays)), default_device()
+    assert {key[0] for key in ways(step)} == {"mma", "reduce"}
+    asked = question(step.problem, device)
+    routes = TABLES[step.problem.table].routes
+    taken = [routes[c.choice.route] for c in candidates(step.problem.table, **asked)]
+    assert taken and all(r.kernels[-1].family in ("mma", "reduce") for r in taken)
+    seen = explain_problem(step.problem, 0, asked["arch"], device.sms, device.gpu)
+    assert seen.choice == choose(step.problem.table, **asked)
+    plain = next(r.kernels[-1].of("bf16") for r in routes if r.kernels[-1].family == "wgmma")
+    with pytest.raises(OptionError, match=f"kernel {plain.name} does not serve .* takes bf16, got"):
+        named(step.problem, device, plain.name)
+    with pytest.raises(SpecError, match=f"{plain.name}: epilogue: a formula vs none"):
+        plain.of(step.problem.dtype)
 
 
-def test_every_kernel_of_their_tables_takes_one():
-    """The last of a route has it; those before it have none."""
+def test_every_other_kernel_of_their_tables_takes_one():
+    """The last of a route has it; those before it have none. All that run on sm_80 are others, and
+    it is proved that these serve every problem.
+    """
     one = only(graph.trace(*scaled("bf16"))).problem.dtype
     tables = [key for key in TABLES if concludes(key)]
     assert {key[2:] for key in tables} == {("f32", "simt"), ("half", "simt"), ("half", "tc")}
@@ -150,6 +166,9 @@ def test_every_kernel_of_their_tables_takes_one():
         assert TABLES[key].opened
         epilogue = replace(one, dtype=TABLES[key].dtypes[-1])
         for route in TABLES[key].routes:
+            if not route.takes(epilogue):
+                assert route.kernels[-1].family == "wgmma" and not route.main.runs_on("sm_80")
+                continue
             made = route.of(epilogue)
             assert made.kernels[-1].epilogue == epilogue
             assert all(getattr(k, "epilogue", None) is None for k in made.kernels[:-1])
@@ -346,7 +365,7 @@ def test_what_builders_ask_for_is_left_a_step(what):
 # -- by time -------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("m", "expected"), [(8, ["linear+mul"]), (2048, ["linear", "mul"])])
 def test_time_decides(m, expected):
-    """Few rows save a launch; of many, wgmma waits longer for its epilogue than a step takes."""
+    """Few rows save a launch; many are of wgmma, whose kernels take none."""
     b = ProgramBuilder(OPERATIONS)
     sizes = {"x": (m, 4096), "w": (4096, 14336), "r": (m, 14336)}
     x, w, r = (b.input(n, imagined(s, "bfloat16"), written=False) for n, s in sizes.items())

@@ -67,10 +67,12 @@ def candidates(
     rates: Rates | None = None,
     count: int = 1,
     what: str = "",
+    named: bool = True,
 ) -> list[Candidate]:
     """All kernels that serve a problem, with predicted times, in the order of their table.
 
-    Where routes are taken in order, only the one that :func:`choose` takes. As :func:`choose`.
+    Where routes are taken in order, only the one that :func:`choose` takes. ``named``: by the
+    kernels for ``dtype``, else by those for the table's first. As :func:`choose`.
     """
     function = _dispatch(table, arch)
     kind = TABLES[table]
@@ -80,8 +82,8 @@ def candidates(
     given = {**values, "SMS": sms}
 
     def uncovered(why: str) -> UncoveredError:
-        named = what or " ".join((*table, *(f"{n}={v}" for n, v in values.items())))
-        return UncoveredError(named, why)
+        asked = what or " ".join((*table, *(f"{n}={v}" for n, v in values.items())))
+        return UncoveredError(asked, why)
 
     for name, domain in kind.space.variables:
         if given[name] not in domain:
@@ -89,10 +91,11 @@ def candidates(
     tuning, _ = serving(arch, None if gpu is None else (gpu, sms), rates)
     arguments = (given[name] for name in kind.space.arguments)
     made = function(*arguments, time=partial(tuning.time, count=count))
-    found = [each for each in made if count == 1 or kind.routes[each.choice.route].batched]
+    pairs = ((each, kind.routes[each.choice.route]) for each in made)
+    found = [c for c, route in pairs if (count == 1 or route.batched) and route.takes(dtype)]
     if not found:
         raise uncovered(f"no route of {arch} with {sms} SMs admits it")
-    if dtype == kind.dtypes[0]:
+    if not named or dtype == kind.dtypes[0]:
         return found  # the code names the kernels of the first
     return [
         Candidate(us, choice._replace(kernels=kind.route(choice.route, dtype).names))

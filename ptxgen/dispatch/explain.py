@@ -28,7 +28,7 @@ class Failure:
     ``values`` those of the variables.
     """
 
-    predicate: str  # "requires", "prefer" or "architecture"
+    predicate: str  # "requires", "prefer", "architecture" or "dtype"
     term: str
     left: int | None
     right: int | None
@@ -192,7 +192,7 @@ def explain_problem(
     env = table.space.environment(given)
     (emitted,) = emit.tables({problem.table: table})
     candidates = tuple(
-        _candidate(i, r, _twin(table, i, problem.dtype), arch, env, tuning, emitted.ordered)
+        _candidate(i, r, table, problem.dtype, arch, env, tuning, emitted.ordered)
         for i, r in enumerate(table.routes)
     )
     able = [c for c in candidates if not c.failures]
@@ -242,12 +242,14 @@ def _twin(table: RouteTable, index: int, dtype: Hashable) -> Route:
 def _candidate(
     index: int,
     route: Route,
-    twin: Route,
+    table: RouteTable,
+    dtype: Hashable,
     arch: str,
     env: Mapping[str, int],
     tuning: Tuning,
     ordered: bool,
 ) -> Candidate:
+    twin = _twin(table, index, dtype)
     absent = tuple(
         Failure("architecture", f"{kernel.name} does not run on {arch}", None, None, {})
         for kernel in route.kernels
@@ -255,6 +257,8 @@ def _candidate(
     )
     unmet = tuple(_failures("requires", route.requires, env))
     unpreferred = tuple(_failures("prefer", route.prefer, env)) if ordered else ()
+    if not route.takes(dtype):
+        absent += (Failure("dtype", f"{route.name} takes none such", None, None, {}),)
     correct = not absent and not unmet
     return Candidate(
         route=index,

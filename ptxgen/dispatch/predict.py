@@ -46,16 +46,15 @@ def bounds(
     return tuning.bounds(*demand(problem, route, choice, nbytes, sms), sms=sms)
 
 
-def epilogue(
-    problem: Problem, route: Route, choice: Choice, nbytes: int, tuning: Tuning, sms: int
-) -> float:
-    """The predicted µs of a formula behind a product, beside the product's own; 0 where there is
-    none. ``nbytes``: of all arrays.
+def epilogue(problem: Problem, choice: Choice, nbytes: int, tuning: Tuning, sms: int) -> float:
+    """The predicted µs of a formula behind a product, beside the product's own: what a pointwise
+    step takes without its launch; 0 where there is none. ``nbytes``: of all arrays.
     """
     if not isinstance(problem.dtype, Epilogue):
         return 0.0
     known = problem.given(sms)
     moved = max(nbytes - problem.dtype.counted.evaluate(known), 0)
     operations = problem.dtype.operations.evaluate(known)
-    family = route.kernels[-1].family
-    return tuning.behind(family, choice.grids[-1], moved, operations, sms=sms)
+    us = tuning.bounds("pw", 1, choice.grids[-1], moved, "fma", operations, sms=sms)
+    del us["launches"]
+    return sum(us.values())

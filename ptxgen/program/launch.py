@@ -82,7 +82,7 @@ def predicted(problem: Problem, nbytes: int, device: Device, kernel: str | None 
     us, route, choice = chosen(problem, device, kernel)
     tuning, _ = tunings.serving(architecture(device), (device.gpu, device.sms), device.rates)
     if us:
-        return us + epilogue(problem, route, choice, nbytes, tuning, device.sms)
+        return us + epilogue(problem, choice, nbytes, tuning, device.sms)
     return sum(bounds(problem, route, choice, nbytes, tuning, device.sms).values())
 
 
@@ -93,8 +93,8 @@ def chosen(
     routes are taken in order. As :func:`named`.
     """
     asked = question(problem, device)
-    if kernel is None:  # times are alike for all dtypes of a table, and names are not asked for
-        found = candidates(problem.table, **asked | {"dtype": None})
+    if kernel is None:
+        found = candidates(problem.table, **asked, named=False)
         us, choice = min(found, key=attrgetter("time"))
         return us, TABLES[problem.table].routes[choice.route], choice
     route, choice = forced(problem, architecture(device), device.sms, kernel)
@@ -278,7 +278,7 @@ def serving(problem: Problem, sms: int) -> list[Route]:
     table = TABLES[problem.table]
     environment = table.space.environment(problem.given(sms))
     found = (route for route in table.routes if route.requires.evaluate(environment))
-    return [route.of(problem.dtype) for route in found]
+    return [route.of(problem.dtype) for route in found if route.takes(problem.dtype)]
 
 
 def _made(problem: Problem) -> Iterator[Route]:

@@ -297,6 +297,10 @@ class KernelSpec(ABC):
             and self.shared_bytes <= ARCHITECTURES[arch].shared_per_cta
         )
 
+    def takes(self, dtype: Hashable) -> bool:
+        """Whether there is such a kernel for a dtype that its table takes (:meth:`of`)."""
+        return True
+
     def of(self, dtype: Hashable) -> Self:
         """The same kernel for operands of another dtype, or whatever else says what is computed of
         what (:attr:`ptxgen.spec.problem.Problem.dtype`): of the same predicates, grid and scratch.

@@ -1,8 +1,8 @@
 """Epilogues that are formulas: what kernels of products compute of a result before they store it.
 
-The table of a product has its kernels without one. Those that have one are made of these when they
-are first asked for (:meth:`ptxgen.spec.gemm.GemmSpec.of`): ``requires``, grid and index bounds are
-the same. A route whose last kernel adds partial sums has the formula there.
+The table of a product has its kernels without one. Those that have one are made of these, but of
+wgmma's, when they are first asked for (:meth:`ptxgen.spec.gemm.GemmSpec.of`): ``requires``, grid
+and index bounds are the same. A route whose last kernel adds partial sums has the formula there.
 """
 
 from __future__ import annotations
@@ -81,11 +81,6 @@ class Epilogue:
     def writes(self) -> tuple[Array, ...]:
         """What is written."""
         return tuple(Array(o.name, o.dtype, written=True) for o in self.formula.outputs)
-
-    @property
-    def held(self) -> int:
-        """Bytes that are read beside an element."""
-        return sum(ITEMSIZE[x.dtype] for x in self.reads if x.step == "v")
 
     @property
     def operations(self) -> Expr:

@@ -29,7 +29,7 @@ from ptxgen.expr import Expr, ceil_div, const, maximum, minimum, select, var
 from ptxgen.numerics import activation
 from ptxgen.numerics.contract import ITEMSIZE, K, M, N, Plan
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
-from ptxgen.spec.base import GRID_MAX, KernelSpec
+from ptxgen.spec.base import GRID_MAX, KernelSpec, check
 from ptxgen.spec.effort import Effort, Phase, Workload
 from ptxgen.spec.epilogue import Epilogue
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
@@ -235,6 +235,8 @@ class GemmSpec(KernelSpec):
     """Whether tiles' rows are read in pieces of 128 bytes, which lines of L2 are."""
     grouped: ClassVar[bool] = False
     """Whether they are products of groups of rows, or of sums over such."""
+    concludes: ClassVar[bool] = True
+    """Whether it may have an epilogue that is a formula, if it stores results."""
 
     @property
     def label(self) -> str:
@@ -250,7 +252,11 @@ class GemmSpec(KernelSpec):
         """
         if not isinstance(dtype, Epilogue):
             return super().of(dtype)
+        check(self.takes(dtype), self.name, "epilogue", "a formula", "none")
         return super().of(dtype.dtype) if self.split == "workspace" else concluded(self, dtype)
+
+    def takes(self, dtype: Hashable) -> bool:
+        return self.concludes or self.split == "workspace" or not isinstance(dtype, Epilogue)
 
     @property
     def batched(self) -> bool:

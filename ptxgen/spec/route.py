@@ -145,6 +145,10 @@ class Route:
         """Whether all its kernels take batches."""
         return all(kernel.batched for kernel in self.kernels)
 
+    def takes(self, dtype: Hashable) -> bool:
+        """Whether it has a twin for problems of a dtype that its table takes."""
+        return all(kernel.takes(dtype) for kernel in self.kernels)
+
     @cached_property
     def efforts(self) -> tuple[Effort, ...] | None:
         """What each kernel has to do; None if that of one is not known."""

@@ -15,7 +15,6 @@ from ptxgen.numerics.logits import FLCE, SEGMENT
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
-from ptxgen.spec.epilogue import Epilogue
 from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, SMS, GemmSpec, abi, matrix
 from ptxgen.spec.logits import WIDE_TARGET, caps, told
 
@@ -385,12 +384,12 @@ class WgmmaSpec(Ring, GemmSpec):
     dtype: str = "bf16"
     min_arch: str = "sm_90"
     contract: Contract = TC16
-    epilogue: Epilogue | None = None
 
     family: ClassVar[str] = "wgmma"
     template: ClassVar[str] = "wgmma/gemm.cu.j2"
     splits: ClassVar[tuple[str, ...]] = SPLITS
     in_pieces: ClassVar[bool] = True
+    concludes: ClassVar[bool] = False  # few warps would compute it while nothing is multiplied
     widens: ClassVar[bool] = False
     """Whether B comes narrow, and helping warps widen it."""
     segmented: ClassVar[bool] = False
@@ -521,15 +520,7 @@ class WgmmaSpec(Ring, GemmSpec):
         )
         counts = (Param("inner", "u32"), Param("batch", "u32")) if self.batched else ()
         more = (*counts, *maps)
-        return abi(
-            "Element",
-            "void",
-            "float",
-            more,
-            batched=self.batched,
-            aliased=True,
-            epilogue=self.epilogue,
-        )
+        return abi("Element", "void", "float", more, batched=self.batched, aliased=True)
 
     @property
     def requires(self) -> Expr:

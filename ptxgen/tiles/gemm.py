@@ -30,7 +30,7 @@ _MODULES = {
 
 def concludes(key: Key) -> bool:
     """Whether a table is one of products whose kernels take a formula as their epilogue
-    (:class:`ptxgen.spec.epilogue.Epilogue`): all kernels of its routes that store results do.
+    (:class:`ptxgen.spec.epilogue.Epilogue`): all that store results do, but those of wgmma.
     """
     return key in TABLES and key[1] != "chain" and key[2] != "f64"
 
@@ -44,7 +44,7 @@ def _table(module: str, key: Key) -> RouteTable:
 
 
 _PINNED: Mapping[Key, tuple[str, ...]] = {
-    ("NT", "rows", "half", "tc"): ("wgmma", "mma", "reduce"),
+    ("NT", "rows", "half", "tc"): ("mma", "reduce"),
     ("NT", "rows", "f32", "simt"): ("simt",),
 }
 """The families of which a table pins a kernel with a formula: the first that stores results."""

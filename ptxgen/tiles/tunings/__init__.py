@@ -55,10 +55,6 @@ UNMEASURED = (4.0, 1.2, 2.0)
 EMPTY = 4.0
 """µs that an empty kernel takes as times are measured, alone: steps of a program take so much less,
 each but one."""
-BEHIND: Mapping[str, tuple[float, float, float]] = {"wgmma": (3.0, 3.6, 2.0)}
-"""The constants of a formula behind a product, by the family of its last kernel, whose accumulators
-and few warps let it hide little: by hand, of 10 timings on an H100. One of a family that is not
-here takes what a pointwise step takes without its launch."""
 UNKNOWN = (4.0, 2.0, 1.0, 1.2, 1.0, 1.0, 1.0, 1.0)
 """The constants of a kernel that was never measured."""
 TIE = 1e-3
@@ -150,14 +146,6 @@ class Tuning:
         """
         quantities = self.quantities(launches, ctas, nbytes, unit, operations, sms=sms)
         return larger(self.families.get(family, UNMEASURED), quantities)
-
-    def behind(self, family: str, ctas: int, nbytes: int, operations: int, *, sms: int) -> float:
-        """The predicted µs of a formula behind a product (:data:`BEHIND`), beside the product's
-        own; as :meth:`bounds`.
-        """
-        constants = BEHIND.get(family) or (0.0, *self.families.get("pw", UNMEASURED)[1:])
-        quantities = self.quantities(1, ctas, nbytes, "fma", operations, sms=sms)
-        return sum(larger(constants, quantities).values())
 
     def quantities(
         self, launches: int, ctas: int, nbytes: int, unit: str, operations: int, *, sms: int

@@ -273,14 +273,10 @@ class AttentionSpec(Attends):
                 self.stages >= 2, type(self).__name__, "stages in the budget", self.stages, ">= 2"
             )
 
-    @property
-    def listed(self) -> tuple[int, int]:
-        """Head dimensions of the kernel that is listed."""
-        return LISTED
-
     def of(self, dtype: Hashable) -> AttentionSpec:
-        form = Form(dtype, *self.listed) if isinstance(dtype, str) else cast(Form, dtype)
-        return replace(self, **asdict(form))
+        if isinstance(dtype, str):
+            return replace(self, dtype=dtype, rounded=False)
+        return replace(self, **asdict(cast(Form, dtype)))
 
     @property
     def template(self) -> str:  # type: ignore[override]
@@ -574,10 +570,6 @@ class HopperSpec(Brought, AttentionSpec):
         return "attention/hopper.cu.j2"
 
     @property
-    def listed(self) -> tuple[int, int]:
-        return (PANEL, PANEL) if self.consumers == 3 else LISTED
-
-    @property
     def width(self) -> int:
         return max(self.head_v, PANEL)
 
@@ -624,9 +616,13 @@ class HopperSpec(Brought, AttentionSpec):
         return 16 * ROW if self.part == "whole" else 0
 
     @property
+    def fitting(self) -> int:
+        """The largest head dimension of values whose sums of splits fit beside the ring."""
+        return ALONE_MAX if self.consumers == 1 else TOTALS_MAX * 8 // self.warps
+
+    @property
     def kept(self) -> bool:  # type: ignore[override]
-        most = ALONE_MAX if self.consumers == 1 else TOTALS_MAX * 8 // self.warps
-        return self.part == "whole" and self.width > most
+        return self.part == "whole" and self.width > self.fitting
 
     @property
     def out(self) -> int:
@@ -685,7 +681,7 @@ class HopperSpec(Brought, AttentionSpec):
     def scratch(self) -> Mapping[str, Expr]:
         if self.part == "split":
             return super().scratch
-        several = SPLITS > 1 if self.kept else (WIDTH > TOTALS_MAX) & (SPLITS > 1)
+        several = (WIDTH > self.fitting) & (SPLITS > 1)
         of_sm = self.slots * self.rows * 4
         return MappingProxyType({"kept": select(several, SMS * of_sm * WIDTH, 0)})
 

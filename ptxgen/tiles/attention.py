@@ -33,8 +33,10 @@ from ptxgen.spec.attention_decode import FITS, ClusterSpec, DecodeSpec
 SMALL = 99
 """KiB of shared memory that a CTA has on any architecture."""
 
-THREE: Mapping[str, Any] = MappingProxyType({"warps": 12, "registers": 152})
-"""What makes Hopper's kernel one of three warpgroups."""
+THREE: Mapping[str, Any] = MappingProxyType(
+    {"warps": 12, "registers": 152, "head": 64, "head_v": 64}
+)
+"""What makes Hopper's kernel one of three warpgroups, listed where it has registers."""
 ONE: Mapping[str, Any] = MappingProxyType({"warps": 4, "registers": 216, "budget": 113})
 """One of a warpgroup, two CTAs an SM."""
 ONE_KEYS_MAX = 512

@@ -197,13 +197,13 @@ def candidates(
     if (
         arch in SOME_2 and paged == 0 and width <= 128
         and (-(-rows // 192) + extra) * pairs * 1 + sms * 1 <= 2147483647
-        and (sms * 768 * width if splits > 1 else 0) <= 268435456 and rows > 64 and rows > 96
-        and depth <= 96 and width <= 96 and sms < large
+        and (sms * 768 * width if width > 85 and splits > 1 else 0) <= 268435456 and rows > 64
+        and rows > 96 and depth <= 96 and width <= 96 and sms < large
     ):
         choice = Choice(
-            10, ("attention_wgmma_bf16_128_192_4a13be",),
+            10, ("attention_wgmma_bf16_64_192_044a15",),
             (min((-(-rows // 192) + extra) * pairs * 1, sms * 1),),
-            (sms * 768 * width if splits > 1 else 0,),
+            (sms * 768 * width if width > 85 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
@@ -211,13 +211,13 @@ def candidates(
     if (
         arch in SOME_2 and paged == 0 and width <= 192
         and (-(-rows // 64) + extra) * pairs * 1 + sms * 2 <= 2147483647
-        and (sms * 512 * width if splits > 1 else 0) <= 268435456 and rows > 64
+        and (sms * 512 * width if width > 96 and splits > 1 else 0) <= 268435456 and rows > 64
         and (keys <= 512 or (-(-rows // 64) + extra) * pairs <= sms)
     ):
         choice = Choice(
             11, ("attention_wgmma_bf16_128_64_090366",),
             (min((-(-rows // 64) + extra) * pairs * 1, sms * 2),),
-            (sms * 512 * width if splits > 1 else 0,),
+            (sms * 512 * width if width > 96 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
@@ -280,13 +280,13 @@ def candidates(
     if (
         arch in SOME_2 and paged >= 16 and width <= 128
         and (-(-rows // 192) + extra) * pairs * 1 + sms * 1 <= 2147483647
-        and (sms * 768 * width if splits > 1 else 0) <= 268435456 and rows > 64 and rows > 96
-        and depth <= 96 and width <= 96 and sms < large
+        and (sms * 768 * width if width > 85 and splits > 1 else 0) <= 268435456 and rows > 64
+        and rows > 96 and depth <= 96 and width <= 96 and sms < large
     ):
         choice = Choice(
-            15, ("attention_wgmma_paged_bf16_128_192_a4914d",),
+            15, ("attention_wgmma_paged_bf16_64_192_0c9d29",),
             (min((-(-rows // 192) + extra) * pairs * 1, sms * 1),),
-            (sms * 768 * width if splits > 1 else 0,),
+            (sms * 768 * width if width > 85 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
@@ -294,13 +294,13 @@ def candidates(
     if (
         arch in SOME_2 and paged >= 16 and width <= 192
         and (-(-rows // 64) + extra) * pairs * 1 + sms * 2 <= 2147483647
-        and (sms * 512 * width if splits > 1 else 0) <= 268435456 and rows > 64
+        and (sms * 512 * width if width > 96 and splits > 1 else 0) <= 268435456 and rows > 64
         and (keys <= 512 or (-(-rows // 64) + extra) * pairs <= sms)
     ):
         choice = Choice(
             16, ("attention_wgmma_paged_bf16_128_64_3a2f01",),
             (min((-(-rows // 64) + extra) * pairs * 1, sms * 2),),
-            (sms * 512 * width if splits > 1 else 0,),
+            (sms * 512 * width if width > 96 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return

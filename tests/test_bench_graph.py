@@ -134,7 +134,15 @@ def test_the_first_result_of_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
         graph, "_FIRST", "import os; print(len(os.environ['PTXGEN_CACHE_DIR']) > 9)"
     )
     monkeypatch.setattr(graph.json, "loads", lambda text: 7.5 if text == "True" else None)
-    assert [(r.cold_ms, r.warm_ms) for r in graph.Bench(None).host()] == [(7.5, 7.5)] * 2
+    monkeypatch.setattr(graph.Bench, "loaded", lambda self: ROWS[0])
+    *found, last = graph.Bench(None).host()
+    assert [(r.cold_ms, r.warm_ms) for r in found] == [(7.5, 7.5)] * 2 and last is ROWS[0]
+
+
+def test_a_deep_model_is_saved_and_loaded(torch: Any) -> None:
+    row = graph.Bench(torch, SMALL, device="cpu").loaded(hidden=64, layers=3)
+    assert (row.part, row.what, row.same) == ("host", "loaded, 3 layers", True)
+    assert row.ours_ms and row.ours_ms > 0
 
 
 @pytest.mark.gpu

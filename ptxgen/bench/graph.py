@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,6 +30,8 @@ FORWARDS = (1, 4096), (4, 512)
 """Sequences and tokens of each."""
 DECODED, KEYS = (1, 8, 32, 256), 2048
 """Sequences that get a token each, and keys of each with that."""
+DEEP = 32
+"""Layers of the model that is saved and loaded."""
 SMALL = 256, 512, 1024
 """Hidden sizes of small models."""
 SMALL_KEYS = 512
@@ -239,6 +242,29 @@ class Bench:
                 taken = [_first(backend, Path(home)) for _ in range(2)]
                 what = f"first result, hidden {SMALL[-1]}, {backend}"
                 yield Row("host", what, cold_ms=taken[0], warm_ms=taken[1])
+        yield self.loaded()
+
+    def loaded(self, hidden: int = SMALL[0], layers: int = DEEP) -> Row:
+        """What it takes to load a deep model that was saved, kernels among it, but not weights; and
+        whether it has the bits of what was saved.
+        """
+        import ptxgen
+        import ptxgen.torch as ours
+
+        torch, shape = self.torch, replace(self.of(hidden), layers=layers)
+        module = model.Llama(torch, shape, self.device).module()
+        tokens = self._drawn(shape, 1, 8)
+        with tempfile.TemporaryDirectory() as home, torch.no_grad():
+            path = Path(home) / "model.ptxgen"
+            saved = ours.export(module, (tokens,))
+            saved.save(path, arrays=False)
+            expected, weights, taken = saved(tokens), module.state_dict(), []
+            for _ in range(3):
+                start = time.perf_counter()
+                found = ptxgen.load(path, device=self.device, arrays=weights)
+                taken.append(1e3 * (time.perf_counter() - start))
+            same = bool(torch.equal(found(tokens), expected))
+        return Row("host", f"loaded, {layers} layers", ours_ms=statistics.median(taken), same=same)
 
     def sizes(self) -> Iterator[Row]:
         """A model whose sizes change: what the call with each set takes, with what is lowered and

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import copy
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -159,6 +160,31 @@ class Llama:
             first.append(logits[0])
             logits = self(token, cache)[:, -1]
         return self.torch.cat(found, 1), self.torch.stack(first)
+
+    def module(self) -> Any:
+        """The same as a module, whose weights are its buffers: what is exported."""
+        nn, whole = self.torch.nn, self
+
+        class Module(nn.Module):  # type: ignore[misc, name-defined]
+            def __init__(self) -> None:
+                super().__init__()
+                for name in ("embedding", "head", "norm", "frequencies"):
+                    self.register_buffer(name, getattr(whole, name))
+                self.layers = nn.ModuleList(nn.Module() for _ in whole.layers)
+                for layer, weights in zip(self.layers, whole.layers, strict=True):
+                    for name, weight in weights.items():
+                        layer.register_buffer(name, weight)
+
+            def forward(self, tokens: Any) -> Any:
+                own = copy.copy(whole)
+                for name in ("embedding", "head", "norm", "frequencies"):
+                    setattr(own, name, getattr(self, name))
+                own.layers = [
+                    dict(layer.named_buffers(remove_duplicate=False)) for layer in self.layers
+                ]
+                return own(tokens)
+
+        return Module()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ptxgen.expr import Expr
@@ -91,12 +91,23 @@ def least(space: Space, requires: Expr) -> Values | None:
         else:
             most = [domain.high] if domain.high <= FEW else []
             choices.append([v for v in (1, 2, 3, 4, 8, 16, 32, *most) if v in domain])
-    few = sorted(itertools.product(*(range(len(c)) for c in choices)), key=sum)
-    for picked in few:
-        values = {n: c[i] for n, c, i in zip(domains, choices, picked, strict=True)}
-        if admits(values):
-            return values
+    for total in range(sum(map(len, choices))):
+        for picked in _picked([len(c) for c in choices], total):
+            values = {n: c[i] for n, c, i in zip(domains, choices, picked, strict=True)}
+            if admits(values):
+                return values
     return None
+
+
+def _picked(counts: Sequence[int], total: int) -> Iterator[tuple[int, ...]]:
+    """Indices below ``counts`` whose sum is ``total``, in lexicographic order."""
+    if not counts:
+        yield from [()] if total == 0 else []
+        return
+    rest = sum(counts[1:]) - len(counts[1:])
+    for first in range(max(0, total - rest), min(counts[0] - 1, total) + 1):
+        for others in _picked(counts[1:], total - first):
+            yield first, *others
 
 
 @functools.cache

@@ -163,12 +163,12 @@ class Llama:
 
     def module(self) -> Any:
         """The same as a module, whose weights are its buffers: what is exported."""
-        nn, whole = self.torch.nn, self
+        nn, whole, names = self.torch.nn, self, ("embedding", "head", "norm", "frequencies")
 
         class Module(nn.Module):  # type: ignore[misc, name-defined]
             def __init__(self) -> None:
                 super().__init__()
-                for name in ("embedding", "head", "norm", "frequencies"):
+                for name in names:
                     self.register_buffer(name, getattr(whole, name))
                 self.layers = nn.ModuleList(nn.Module() for _ in whole.layers)
                 for layer, weights in zip(self.layers, whole.layers, strict=True):
@@ -177,7 +177,7 @@ class Llama:
 
             def forward(self, tokens: Any) -> Any:
                 own = copy.copy(whole)
-                for name in ("embedding", "head", "norm", "frequencies"):
+                for name in names:
                     setattr(own, name, getattr(self, name))
                 own.layers = [
                     dict(layer.named_buffers(remove_duplicate=False)) for layer in self.layers

@@ -94,14 +94,9 @@ def multiply(
         return False
     if not all(map(_fits, along, x.shape[1:-1])) or not _written(out):
         return False
+    if _turned(w) and spread(b, x, [[Way(a)] for a in along], w, bias, out, activation, kernel):
+        return True
     lies = x if _as_read(x) else _copy(x)
-    if _turned(w):
-        ways = [[Way(a)] for a in along]
-        problem = _phases(lies, ways, w, bias, out, activation)
-        if _covered(b, problem):
-            x = x if x is lies else b.copied(x)
-            b.launch(lambda: problem, {"x": x, "w": w, "bias": bias, "c": out}, kernel)
-            return True
     length = w.shape[0], prod(a.taps for a in along) * w.shape[-1]
     rows = w.reshaped(length)
     if rows is None or rows.strides[1] != 1:

@@ -24,7 +24,7 @@ import sys
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 from ptxgen.expr import Expr, all_of, ceil_div, maximum, minimum, select, var
 from ptxgen.numerics import activation, attention, rows
@@ -178,6 +178,11 @@ class Attends(KernelSpec):
         tier = AUTO_TIER[self.dtype]
         check(tier == self.contract.tier, name, "tier of the contract", self.contract.tier, tier)
 
+    def of(self, dtype: Hashable) -> Self:
+        if isinstance(dtype, Form):
+            return cast(Self, replace(cast(Any, self), **asdict(dtype)))
+        return super().of(dtype)
+
     @property
     def form(self) -> Form:
         """What it is made for."""
@@ -272,11 +277,6 @@ class AttentionSpec(Attends):
             check(
                 self.stages >= 2, type(self).__name__, "stages in the budget", self.stages, ">= 2"
             )
-
-    def of(self, dtype: Hashable) -> AttentionSpec:
-        if isinstance(dtype, str):
-            return replace(self, dtype=dtype, rounded=False)
-        return replace(self, **asdict(cast(Form, dtype)))
 
     @property
     def template(self) -> str:  # type: ignore[override]

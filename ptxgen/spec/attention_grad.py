@@ -21,8 +21,8 @@ Arrays begin at multiples of 16 bytes, and so do their rows.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, cast
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from ptxgen.expr import Expr, all_of, var
 from ptxgen.numerics import attention
@@ -41,7 +41,6 @@ from ptxgen.spec.attention import (
     WIDTH,
     Attends,
     Brought,
-    Form,
     context,
     keys_map,
     strides,
@@ -119,11 +118,6 @@ class AttentionGradSpec(Attends):
         self.check_form()
         what = "shared memory, bytes"
         check(self.tile > 0, type(self).__name__, what, self.budget << 10, "of a tile of 8")
-
-    def of(self, dtype: Hashable) -> AttentionGradSpec:
-        if isinstance(dtype, str):
-            return replace(self, dtype=dtype)
-        return replace(self, **asdict(cast(Form, dtype)))
 
     @property
     def label(self) -> str:

@@ -182,14 +182,19 @@ class ConvSpec(WgmmaSpec):
         return found & (FLAT >= 1) if self.split == "workspace" and self.placed else found
 
     @property
+    def summed(self) -> bool:
+        """Whether windows are what is summed over."""
+        return self.layout == "TN"
+
+    @property
     def stages_of_k(self) -> Expr:
         """Stages that the whole reduction takes."""
-        return TAPS * ceil_div(K // TAPS, self.bk)
+        return TAPS * ceil_div(K // TAPS, self.bk) if self.windowed else ceil_div(K, self.bk)
 
     @property
     def read(self) -> Expr:
         """Elements of operands, each once: of images about as many pixels as windows."""
-        return M * (K // TAPS) + N * K
+        return M * K + N // TAPS * K if self.summed else M * (K // TAPS) + N * K
 
     @property
     def effort(self) -> Effort:
@@ -235,7 +240,6 @@ class ConvSumSpec(ConvSpec):
     windowed: ClassVar[bool] = False
     paneled: ClassVar[bool] = True
     placed: ClassVar[bool] = False
-    summed: ClassVar[bool] = True
     unit: ClassVar[int] = 8
 
     def __post_init__(self) -> None:
@@ -252,14 +256,6 @@ class ConvSumSpec(ConvSpec):
     @property
     def tiles(self) -> Expr:
         return ceil_div(M, self.bm) * ceil_div(PANELS, self.b.panels)
-
-    @property
-    def stages_of_k(self) -> Expr:
-        return ceil_div(K, self.bk)
-
-    @property
-    def read(self) -> Expr:
-        return M * K + N // TAPS * K
 
     @property
     def asked_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
@@ -310,11 +306,6 @@ class ConvGatherSpec(ConvSpec):
         check(self.layout != "NN" or split != "none", name, "split of phases", split, "some")
         wide = (64, 128, 256)
         check(not self.summed or self.bn in wide, name, "bn of windows", self.bn, wide)
-
-    @property
-    def summed(self) -> bool:
-        """Whether windows are what is summed over."""
-        return self.layout == "TN"
 
     @property
     def turned(self) -> bool:
@@ -390,14 +381,6 @@ class ConvGatherSpec(ConvSpec):
             rows: int | Expr = var("RUN") * 8 if self.turned else self.b.box[1]
             return replace(found, box=replace(found.box, box=(self.b.box[0], rows)))
         return _gradient(self)
-
-    @property
-    def stages_of_k(self) -> Expr:
-        return ceil_div(K, self.bk)
-
-    @property
-    def read(self) -> Expr:
-        return M * K + N // TAPS * K if self.summed else super().read
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:

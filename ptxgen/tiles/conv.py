@@ -7,6 +7,7 @@ do not serve, columns and a product do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from ptxgen.numerics.contract import TC16, TC_BATCH, TC_ROWS
 from ptxgen.spec import Key, Route, RouteTable, Step, depthwise
@@ -21,6 +22,16 @@ TURNED: Key = ("conv", "turned", "half")
 SUMMED: Key = ("conv", "summed", "half")
 DEPTHWISE: Key = ("conv", "depthwise", "half")
 
+Spec = TypeVar("Spec", bound=ConvSpec)
+
+
+def _of(
+    kind: type[Spec], layout: str, bm: int, bn: int, stages: int, split: str, **how: Any
+) -> Spec:
+    """A kernel with 64 rows of a tile a consumer."""
+    how |= {"bm": bm, "bn": bn, "bk": 64, "consumers": bm // 64, "stages": stages}
+    return kind(layout=layout, split=split, **how)
+
 
 def _kernel(
     bm: int,
@@ -32,49 +43,24 @@ def _kernel(
     raster: int = 8,
     layout: str = "NT",
 ) -> ConvSpec:
-    return ConvSpec(
-        layout=layout,
-        bm=bm,
-        bn=bn,
-        bk=64,
-        consumers=bm // 64,
-        stages=stages,
-        split=split,
-        registers=registers,
-        raster=raster,
-    )
+    return _of(ConvSpec, layout, bm, bn, stages, split, registers=registers, raster=raster)
 
 
 def _gather(
     bm: int, bn: int, stages: int, split: str = "serial", *, layout: str = "NT"
 ) -> ConvGatherSpec:
     """Small tiles share an SM, so that one's products hide what another's threads find."""
-    return ConvGatherSpec(
-        layout=layout,
-        bm=bm,
-        bn=bn,
-        bk=64,
-        consumers=bm // 64,
-        stages=stages,
-        split=split,
-        registers=208 if bm * bn * (1 + (split == "serial")) > 128 * 128 else 0,
-        ctas_per_sm=2 if bm == 64 and bn <= 64 else 1,
-    )
+    registers = 208 if bm * bn * (1 + (split == "serial")) > 128 * 128 else 0
+    ctas = 2 if bm == 64 and bn <= 64 else 1
+    how = {"registers": registers, "ctas_per_sm": ctas}
+    return _of(ConvGatherSpec, layout, bm, bn, stages, split, **how)
 
 
 def _sum(bm: int, bn: int, stages: int, split: str = "none") -> ConvSumSpec:
     """Small tiles share an SM: a reduction has few chunks, so CTAs are few, and each is long."""
-    return ConvSumSpec(
-        layout="TN",
-        bm=bm,
-        bn=bn,
-        bk=64,
-        consumers=bm // 64,
-        stages=stages,
-        split=split,
-        registers=208 if bm * bn > 128 * 128 else 0,
-        ctas_per_sm=2 if bm == 64 and bn <= 128 else 1,
-    )
+    how = {"registers": 208 if bm * bn > 128 * 128 else 0}
+    ctas = 2 if bm == 64 and bn <= 128 else 1
+    return _of(ConvSumSpec, "TN", bm, bn, stages, split, ctas_per_sm=ctas, **how)
 
 
 def _reduced(kernels: Iterable[ConvSpec], second: str, reason: str) -> tuple[Route, ...]:

@@ -4,6 +4,10 @@
 tokens and load (even, or Zipf's law): medians of 7 replayed graphs each, ways in turns, L2 written
 over before each. The least time is that of the bytes that active experts have at 3 TB/s, or of the
 products at 800 TFLOP/s.
+
+``--random 60 --seed 1`` draws problems instead, of 4 to 128 experts of 512 to 7168 by as many, with
+1 to 16384 rows, and times the product and both its gradients. It prints, by load, the geometric
+mean, the tenth percentile and the least of torch's time over ours.
 """
 
 from __future__ import annotations
@@ -11,12 +15,17 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from random import Random
 from typing import Any
 
 import torch
 
 import ptxgen
+from ptxgen.bench.bands import quantile
+from ptxgen.bench.draw import log_uniform
+from ptxgen.bench.results import geomean
 
 MODELS = {  # experts, K, N, experts of a token, storage of weights
     "Mixtral, up": (8, 4096, 28672, 2, "nk"),
@@ -26,6 +35,9 @@ MODELS = {  # experts, K, N, experts of a token, storage of weights
     "DeepSeek-V3, up": (256, 7168, 4096, 8, "nk"),
 }
 TOKENS = (1, 16, 128, 1024, 8192)
+TURNS = 7
+MOST_WEIGHTS = 1 << 31
+"""Of all experts of a random problem."""
 
 
 class Timed:
@@ -58,6 +70,13 @@ def ends(rows: int, experts: int, load: str) -> Any:
     return torch.bincount(drawn, minlength=experts).cumsum(0).int().cuda()
 
 
+def weights(experts: int, k: int, n: int, storage: str) -> Any:
+    """Of all experts, ``[E, K, N]``, stored so or ("nk") ``[E, N, K]``."""
+    shape = (experts, n, k) if storage == "nk" else (experts, k, n)
+    w = torch.empty(shape, dtype=torch.bfloat16, device="cuda").normal_(std=0.05)
+    return w.transpose(1, 2) if storage == "nk" else w
+
+
 def same(y: Any, x: Any, w: Any, offsets: Any) -> bool:
     """Whether all rows are those of ``linear``."""
     begin = 0
@@ -76,7 +95,7 @@ def line(name: str, tokens: int, load: str, w: Any, flush: Any) -> str:
     offsets = ends(rows, experts, load)
     ours = Timed(lambda: ptxgen.grouped_linear(x, w, offsets))
     stock = Timed(lambda: torch._grouped_mm(x, w, offs=offsets))
-    times: list[tuple[float, float]] = [(ours.us(flush), stock.us(flush)) for _ in range(7)]
+    times: list[tuple[float, float]] = [(ours.us(flush), stock.us(flush)) for _ in range(TURNS)]
     own, other = (statistics.median(column) for column in zip(*times, strict=True))
     active = int((offsets.diff(prepend=offsets[:1] * 0) > 0).sum())
     nbytes = 2 * (active * k * n + rows * (k + n))
@@ -88,19 +107,70 @@ def line(name: str, tokens: int, load: str, w: Any, flush: Any) -> str:
     )
 
 
+def timed(ours: Callable[[], Any], stock: Callable[[], Any], flush: Any) -> tuple[float, float]:
+    """Medians of both, in turns. Raises ValueError where results are not alike."""
+    mine, other = Timed(ours), Timed(stock)
+    times = [(mine.us(flush), other.us(flush)) for _ in range(TURNS)]
+    off = (mine.result.float() - other.result.float()).abs().max()
+    if not off <= 2**-4 * other.result.float().abs().max():
+        raise ValueError(f"results are off by {off.item():.3g}")
+    return statistics.median(t for t, _ in times), statistics.median(t for _, t in times)
+
+
+def drawn(random: Random, flush: Any) -> Iterator[tuple[str, str, float]]:
+    """A problem's kinds: kind, load, torch's time over ours."""
+    experts = random.choice((4, 8, 16, 32, 64, 128))
+    k, n = (64 * round(log_uniform(random, 8, 112)) for _ in range(2))
+    while experts * k * n > MOST_WEIGHTS:
+        experts //= 2
+    rows, load = round(log_uniform(random, 1, 16384)), random.choice(("even", "Zipf"))
+    storage = random.choice(("nk", "kn"))
+    w = weights(experts, k, n, storage)
+    x, dy = (torch.randn(rows, i, device="cuda", dtype=w.dtype) for i in (k, n))
+    offs, wt = ends(rows, experts, load), w.transpose(1, 2)
+    grouped, dtype = torch._grouped_mm, "bfloat16"
+    kinds = {
+        "forward": (lambda: ptxgen.grouped_linear(x, w, offs), lambda: grouped(x, w, offs=offs)),
+        "dgrad": (lambda: ptxgen.grouped_linear(dy, wt, offs), lambda: grouped(dy, wt, offs=offs)),
+        "wgrad": (
+            lambda: ptxgen.grouped_linear_wgrad(x, dy, offs, out_dtype=dtype),
+            lambda: grouped(x.t(), dy, offs=offs),
+        ),
+    }
+    for kind, (ours, stock) in kinds.items():
+        own, other = timed(ours, stock, flush)
+        print(f"{kind} {rows} rows, {experts} of {k} x {n} {storage}, {load}: ", end="")
+        print(f"{own:.1f} {other:.1f} {other / own:.2f}", flush=True)
+        yield kind, load, other / own
+
+
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=60, help="no new line after these")
-    begin, limit = time.monotonic(), parser.parse_args().seconds
-    torch.manual_seed(0)
+    parser.add_argument("--random", type=int, metavar="COUNT", help="problems that --seed draws")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    begin, limit = time.monotonic(), options.seconds
+    torch.manual_seed(options.seed)
     flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
     print(torch.cuda.get_device_name(), torch.__version__)
+    if options.random:
+        random, found = Random(options.seed), defaultdict(list)
+        for _ in range(options.random):
+            if time.monotonic() - begin < limit:
+                for kind, load, ratio in drawn(random, flush):
+                    found[kind, load].append(ratio)
+        for (kind, load), ratios in sorted(found.items()):
+            tail = quantile(ratios, 0.1)
+            print(
+                f"{kind}, {load}: {len(ratios)} problems, geometric mean {geomean(ratios):.3f}, "
+                f"tenth percentile {tail:.3f}, least {min(ratios):.3f}"
+            )
+        return
     print("| experts | tokens | load | active | least, µs | torch | ptxgen | times |")
     for name, (experts, k, n, _, storage) in MODELS.items():
-        shape = (experts, n, k) if storage == "nk" else (experts, k, n)
-        w = torch.empty(shape, dtype=torch.bfloat16, device="cuda").normal_(std=0.05)
-        w = w.transpose(1, 2) if storage == "nk" else w
+        w = weights(experts, k, n, storage)
         for tokens in TOKENS:
             for load in ("even", "Zipf"):
                 if time.monotonic() - begin < limit:

@@ -1,4 +1,4 @@
-"""``ptxgen bench delta``: recurrences of a matrix, beside their formulas by chunks in PyTorch.
+"""``ptxgen bench delta``: recurrences of a matrix, beside PyTorch and flash-linear-attention.
 
 In a chunk all tokens are computed at once, by products: within it by a triangle of decays (of the
 delta rule behind a triangular solve), and of the state that came before it.
@@ -7,9 +7,10 @@ delta rule behind a triangular solve), and of the state that came before it.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import ptxgen
 from ptxgen.bench import measure, ops, results
@@ -98,30 +99,98 @@ def ssd_inputs(torch: Any, batch: int, tokens: int, sizes: tuple[int, ...], dtyp
     return x, dt, a, b, c
 
 
+def rule_step(q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any) -> Any:
+    """``gated_delta_rule`` of one token from a state."""
+    each = v.shape[2] // q.shape[2]
+    q, k = (x[:, 0].float().repeat_interleave(each, 1)[..., None] for x in (q, k))
+    old = g[:, 0].exp()[..., None, None] * state
+    d = beta[:, 0, :, None].float() * (v[:, 0].float() - (k * old).sum(-2))
+    new = old + k * d[..., None, :]
+    return (q * new).sum(-2)[:, None].mul(q.shape[-2] ** -0.5).to(v.dtype), new
+
+
+def ssd_step(x: Any, dt: Any, a: Any, b: Any, c: Any, state: Any) -> Any:
+    """``ssd`` of one token from a state."""
+    each = x.shape[2] // b.shape[2]
+    b, c = (y[:, 0].float().repeat_interleave(each, 1)[..., None, :] for y in (b, c))
+    term = (dt[:, 0, :, None] * x[:, 0].float())[..., None] * b
+    new = (dt[:, 0] * a).exp()[..., None, None] * state + term
+    return (new * c).sum(-1)[:, None].to(x.dtype), new
+
+
+def fla_rule(fla: Any, q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any = None) -> Any:
+    """The same by flash-linear-attention's kernels, of a prompt or of a token."""
+    if state is None:
+        return fla.chunk_gated_delta_rule(q, k, v, g, beta)[0]
+    how = {"initial_state": state, "output_final_state": True}
+    return fla.fused_recurrent_gated_delta_rule(q, k, v, g=g, beta=beta, **how)
+
+
+def fla_ssd(fla: Any, x: Any, dt: Any, a: Any, b: Any, c: Any, state: Any = None) -> Any:
+    """The same as gated linear attention with one decay a head.
+
+    ``dt x`` and ``dt a`` are made of what is given; each head has its queries and keys.
+    """
+    b, c = (y.expand(-1, -1, x.shape[2], -1) for y in (b, c))
+    given = c, b, (dt[..., None] * x).to(x.dtype), dt * a
+    if state is None:
+        return fla.chunk_simple_gla(*given, scale=1.0)[0]
+    how = {"initial_state": state, "output_final_state": True, "state_v_first": True}
+    return fla.fused_recurrent_simple_gla(*given, scale=1.0, **how)
+
+
+class Kind(NamedTuple):
+    """An operation: what is given, PyTorch's prompt and token, the peer, sizes of a model."""
+
+    inputs: Callable[..., tuple[Any, ...]]
+    chunked: Callable[..., Any]
+    step: Callable[..., Any]
+    peer: Callable[..., Any]
+    sizes: tuple[int, int, int, int]
+    state: tuple[int, int]
+
+
 QWEN = (16, 32, 128, 128)
 """Heads of keys and of values, rows and columns of Qwen3-Next's."""
 MAMBA = (1, 80, 128, 64)
 """The same of Mamba-2 2.7b."""
 KINDS = {
-    "gated_delta_rule": (rule_inputs, chunked_rule, QWEN),
-    "ssd": (ssd_inputs, chunked_ssd, MAMBA),
+    "gated_delta_rule": Kind(rule_inputs, chunked_rule, rule_step, fla_rule, QWEN, (128, 128)),
+    "ssd": Kind(ssd_inputs, chunked_ssd, ssd_step, fla_ssd, MAMBA, (64, 128)),
 }
+SHAPES = (1, 512), (1, 4096), (4, 2048), (1, 1), (16, 1), (64, 1)
+"""Sequences, and tokens of each; one token goes on from a state."""
 
 
-def _case(name: str, batch: int, tokens: int) -> OpCase:
-    inputs, chunked, sizes = KINDS[name]
-    groups, heads, rows, cols = sizes
+def peers() -> Any:
+    """flash-linear-attention's functions, or None where it is not installed."""
+    try:
+        from fla.ops import gated_delta_rule, simple_gla
+    except ImportError:
+        return None
+    return SimpleNamespace(**vars(gated_delta_rule) | vars(simple_gla))
+
+
+def _went_on(of: Callable[..., Any], *given: Any) -> Any:
+    return of(*given[:-1], state=given[-1], return_state=True)
+
+
+def _case(name: str, batch: int, tokens: int, fla: Any) -> OpCase:
+    kind, step = KINDS[name], tokens == 1
+    groups, heads, rows, cols = kind.sizes
 
     def make(torch: Any) -> Work:
-        given = inputs(torch, batch, tokens, sizes, torch.bfloat16)
-        return Work(given, getattr(ptxgen, name), partial(chunked, torch), compiled=False)
+        given = kind.inputs(torch, batch, tokens, kind.sizes, torch.bfloat16)
+        ours, stock = getattr(ptxgen, name), partial(kind.chunked, torch)
+        if step:
+            given += (torch.randn(batch, heads, *kind.state, device="cuda"),)
+            ours, stock = partial(_went_on, ours), kind.step
+        peer = None if fla is None else partial(kind.peer, fla)
+        return Work(given, ours, stock, compiled=False, peer=peer)
 
     nbytes = 4 * batch * tokens * (groups * rows + heads * cols)
+    nbytes += 8 * batch * heads * rows * cols * step
     return OpCase(name, f"{batch}x{tokens}", nbytes, make)
-
-
-SHAPES = (1, 512), (1, 4096), (4, 2048)
-"""Sequences, and tokens of each."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -129,15 +198,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="ptxgen bench delta",
         description="Times gated_delta_rule and ssd, bf16, of Qwen3-Next's and Mamba-2's sizes, "
-        "beside their formulas by chunks in plain PyTorch; medians in µs. "
+        "beside plain PyTorch (prompts: their formulas by chunks) and the Triton kernels of "
+        "flash-linear-attention, where fla is installed; medians in µs. "
         "Sizes are sequences x tokens; limit = bytes / 4.3 TB/s.",
     )
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     options = parser.parse_args(argv)
     torch = measure.require_torch()
     measure.warm_up(torch)
-    selected = [_case(name, *shape) for name in KINDS for shape in SHAPES]
+    fla = peers()
+    selected = [_case(name, *shape, fla) for name in KINDS for shape in SHAPES]
     found = list(ops.run(torch, selected, quick=options.quick))
     emit(results.heading(measure.environment(torch, measure.limits(torch), 0)))
-    emit(ops.timing_table(found))
+    emit(ops.timing_table(found, third="fla"))
     return 0

@@ -18,6 +18,8 @@ class Work(NamedTuple):
     stock: Callable[..., Any]
     compiled: bool = True
     """Whether ``stock`` is also timed as torch.compile makes it."""
+    peer: Callable[..., Any] | None = None
+    """What is timed in place of that: another library's."""
     agree: Callable[[Any, Any], bool] | None = None
     """Whether results agree, ours and PyTorch's, where they are not the same numbers."""
 

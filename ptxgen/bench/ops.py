@@ -24,7 +24,10 @@ LARGE = 64 << 20
 
 @dataclass(frozen=True)
 class Timing:
-    """A case's times, µs; ``compiled_us`` is None where PyTorch was not asked to compile."""
+    """A case's times, µs; ``compiled_us`` is None where PyTorch was not asked to compile.
+
+    It is another library's time where a case has a peer.
+    """
 
     name: str
     sizes: str
@@ -270,10 +273,13 @@ def run(torch: Any, selected: Sequence[OpCase], *, quick: bool = False) -> Itera
     timer = measure.Timer(torch)
     budget, least, most = (8.0, 3, 9) if quick else (60.0, 7, 51)
     for case in selected:
-        inputs, ours, stock, compiles, agree = case.make(torch)
+        inputs, ours, stock, compiles, peer, agree = case.make(torch)
         work: list[Callable[[], Any]] = [partial(ours, *inputs), partial(stock, *inputs)]
         _compare(case, work[0](), work[1](), agree)
-        if compiles:
+        if peer is not None:
+            work.append(partial(peer, *inputs))
+            _compare(case, work[0](), work[2](), agree)
+        elif compiles:
             torch._dynamo.reset()
             compiled = partial(torch.compile(stock, dynamic=False), *inputs)
             try:
@@ -332,9 +338,9 @@ def summary(found: Sequence[Timing]) -> list[str]:
     return lines
 
 
-def timing_table(found: Sequence[Timing]) -> str:
-    """For people."""
-    head = ["operation", "sizes", "ours", "eager", "compile", "limit", "of limit", "peer / ours"]
+def timing_table(found: Sequence[Timing], third: str = "compile") -> str:
+    """For people. ``third``: what ``compiled_us`` are times of."""
+    head = ["operation", "sizes", "ours", "eager", third, "limit", "of limit", "peer / ours"]
     body = [
         [
             t.name,

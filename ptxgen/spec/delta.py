@@ -135,7 +135,7 @@ class DeltaSpec(KernelSpec):
     @property
     def stage(self) -> int:
         """Tokens that are brought to shared memory at a time."""
-        return STAGE
+        return STAGE if self.groups <= STAGE else STAGE // 2
 
     @property
     def shared_bytes(self) -> int:

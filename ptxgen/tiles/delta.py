@@ -7,17 +7,13 @@ from functools import partial
 
 from ptxgen.expr import TRUE
 from ptxgen.spec import Key, Route, RouteTable
-from ptxgen.spec.delta import PARTS, SMS, SPACE, DeltaGradSpec, DeltaSpec
+from ptxgen.spec.delta import PARTS, SPACE, DeltaGradSpec, DeltaSpec
 
 
 def _table() -> RouteTable:
-    wide, narrow = DeltaSpec(4), DeltaSpec(2)
     return RouteTable(
         SPACE,
-        (
-            Route((wide,), wide.grid >= SMS * 2, "many heads: a thread has four columns"),
-            Route((narrow,), TRUE, "few heads: on more threads"),
-        ),
+        (Route((DeltaSpec(2),), TRUE, "there is no other"),),
         ("bf16",),
         opened=True,
         pinned=lambda: (DeltaSpec(2, delta=False, groups=4, dtype="f32"),),

@@ -12,15 +12,9 @@ def candidates(
     table: str, arch: str, pairs: int, cols: int, tokens: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    pieces_pairs_cols64 = pairs * -(-cols // 64)
-    # 0: many heads: a thread has four columns
-    if pieces_pairs_cols64 <= 2147483647 and sms * 2 <= pieces_pairs_cols64:
-        choice = Choice(0, ("delta_rule_bf16_128_64_e38908",), (pieces_pairs_cols64,), ())
-        yield Candidate(0.0, choice)
-        return
     pieces_pairs_cols32 = pairs * -(-cols // 32)
-    # 1: few heads: on more threads
+    # 0: there is no other
     if pieces_pairs_cols32 <= 2147483647:
-        choice = Choice(1, ("delta_rule_bf16_128_32_30e261",), (pieces_pairs_cols32,), ())
+        choice = Choice(0, ("delta_rule_bf16_128_32_30e261",), (pieces_pairs_cols32,), ())
         yield Candidate(0.0, choice)
         return

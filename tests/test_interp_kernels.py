@@ -75,14 +75,14 @@ def check(name, case, where=None):
 def routes():
     """Every route, of which some are long: of twins, which differ from their originals in what
     :func:`test_twins_differ_in_one_way` says, all but one of each family, layout and split; of
-    products that differ in their tiles all but one.
+    products, and of attention, that differ in their tiles all but one.
     """
-    products = [n for n in ROUTED if hasattr(SPECS[n], "bm")]
+    tiled = [n for n in ROUTED if hasattr(SPECS[n], "bm") or hasattr(SPECS[n], "head_v")]
     shown = representatives(ROUTED, "family", "layout", "split", twins=True)
     told = ("family", "part", "capped", "result", "layout", "split", "dtype")
-    shown += representatives(products, *told)
+    shown += representatives(tiled, *told)
     for name in sorted(ROUTED):
-        more = name not in shown and (twin(name) or name in products)
+        more = name not in shown and (twin(name) or name in tiled)
         yield pytest.param(name, marks=pytest.mark.long if more else ())
 
 

@@ -181,7 +181,8 @@ def _case(name: str, batch: int, tokens: int, fla: Any) -> OpCase:
 
     def make(torch: Any) -> Work:
         given = kind.inputs(torch, batch, tokens, kind.sizes, torch.bfloat16)
-        ours, stock = getattr(ptxgen, name), partial(kind.chunked, torch)
+        ours: Callable[..., Any] = getattr(ptxgen, name)
+        stock: Callable[..., Any] = partial(kind.chunked, torch)
         if step:
             given += (torch.randn(batch, heads, *kind.state, device="cuda"),)
             ours, stock = partial(_went_on, ours), kind.step

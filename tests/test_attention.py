@@ -138,7 +138,7 @@ def test_features_of_many_rows(what, kind, warps):
 WIDTHS = [(128, 128), (192, 128), (80, 80), (40, 24), (256, 256), (136, 176)]
 
 
-@pytest.mark.parametrize("warps", [None, 8])
+@pytest.mark.parametrize("warps", [None, pytest.param(8, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("head", "head_v"), WIDTHS)
 def test_head_dimensions_on_hopper(head, head_v, warps):
     shapes = (1, 2, 70, head), (1, 1, 300, head), (1, 1, 300, head_v)
@@ -146,7 +146,10 @@ def test_head_dimensions_on_hopper(head, head_v, warps):
     check(*draw(head, *shapes), causal=True, kernel=kernel)
 
 
-@pytest.mark.parametrize(("head", "warps"), [(192, 8), (192, 4), (128, 4), (128, 8)])
+@pytest.mark.parametrize(
+    ("head", "warps"),
+    [(192, 8), (128, 4), *(pytest.param(*c, marks=pytest.mark.long) for c in ((192, 4), (128, 8)))],
+)
 def test_sums_of_several_splits_on_hopper(head, warps):
     shapes = (1, 1, 70, head), (1, 1, 1100, head), (1, 1, 1100, head)
     kernel = kernel_of(HopperSpec, "bf16", head, head, warps=warps)
@@ -254,8 +257,11 @@ WALKS = [pytest.param({}, 2), pytest.param({"seed": 2, "early": True}, 3, marks=
 @pytest.mark.parametrize(
     ("warps", "part"),
     [
-        *((4, "whole"), (8, "whole"), (4, "split")),
-        *(pytest.param(*c, marks=pytest.mark.long) for c in ((12, "whole"), (8, "split"))),
+        *((8, "whole"), (4, "split")),
+        *(
+            pytest.param(*c, marks=pytest.mark.long)
+            for c in ((4, "whole"), (12, "whole"), (8, "split"))
+        ),
     ],
 )
 @pytest.mark.parametrize(("settings", "sms"), WALKS)

@@ -624,6 +624,23 @@ def test_gradients_of_images_gather_where_they_lie(stride, layout):
     same_bits(ptxgen.conv_dgrad(**given), expected("conv_dgrad", given))
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize(("outs", "channels"), [(13, 16), (24, 5), (3, 13)])
+def test_gradients_of_images_of_any_channels(monkeypatch, outs, channels, stride):
+    """One launch, behind a copy of the filters where their rows are off 16 bytes. Columns where
+    numbers that are loaded one by one would be too many.
+    """
+    rng = np.random.default_rng(outs)
+    count = (7 + 2 - 3) // stride + 1
+    dy = operand(rng, (2, count, count, outs), "wide", "bf16")
+    w = operand(rng, (outs, 3, 3, channels), "wide", "bf16")
+    given = {"dy": dy, "w": w, "image": (7, 7), "stride": stride, "padding": 1, "layout": LAST}
+    assert steps("conv_dgrad", given) == [("pointwise",)] * (channels % 8 > 0) + [TURNED]
+    same_bits(ptxgen.conv_dgrad(**given), expected("conv_dgrad", given))
+    monkeypatch.setattr("ptxgen.ops.windows.LOOSE_MAX", 0)
+    assert (TURNED in steps("conv_dgrad", given)) == (outs % 8 == 0)
+
+
 @pytest.mark.parametrize("outs", [24, 12])
 def test_gradients_of_filters_need_no_columns(outs):
     """Of channels and outputs that are multiples of 8: one launch, or two where sums are cut."""

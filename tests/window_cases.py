@@ -180,19 +180,20 @@ def gradients(name):
             Case((2, half, 8), (3,), 8, dilation=2, kind="special", wide=True),
         )
         return [functools.partial(check_gradient, name, case) for case in (wide, long)]
-    rows = -(-(spec.bm + 1) // 9) * 2 - 1
+    rows, odd = -(-(spec.bm + 1) // 9) * 2 - 1, int(spec.loose)
     wide = Case(
         (2, rows, 9, spec.bn + 8),
         (3, 2),
-        24,
+        24 + odd,
         stride=2,
         padding=1,
         bias=("", "f32", "own")[turn % 3],
         activation=("silu", None)[turn % 2],
         wide=turn % 4 == 1,
     )
-    none = Case((1, 9, 16), (1,), 64 * spec.stages + 8, stride=2, bias="own", kind="special")
-    cut = Case((1, 5, 4, 16), (4, 3), 1032, stride=2, kind="cancelling")
+    long = 64 * spec.stages + 8 + odd
+    none = Case((1, 9, 16), (1,), long, stride=2, bias="own", kind="special")
+    cut = Case((1, 5, 4, 16), (4, 3), 1032 + odd, stride=2, kind="cancelling")
     return [functools.partial(check_gradient, name, case) for case in (wide, none, cut)]
 
 
@@ -228,7 +229,8 @@ def products(name):
         ),
     ]
     if spec.split != "none":
-        found.append(Case((1, 4, 5, 128), (3, 3), 16, padding=1, kind="cancelling", bias="own"))
+        image = (1, 4, 5, 128 + spec.loose)
+        found.append(Case(image, (3, 3), 16, padding=1, kind="cancelling", bias="own"))
     few = found if spec.dtype == "bf16" else found[turn % len(found) :][:1]
     more = gradients(name) if spec.phased else []
     return [*(functools.partial(check, name, case) for case in few), *more]
@@ -268,11 +270,12 @@ def at_edge(name, key, route, edge):
     taps, and images are copied to where they are aligned.
     """
     at, variable = edge.inside, edge.variable
-    count, outs = (at[n] if variable == n else least for n, least in (("M", 3), ("N", 8)))
-    taps = (at["K"] // 256, 16) if variable == "K" else (1, 2)
+    count, outs = (at[n] if variable == n else few for n, few in (("M", 3), ("N", 8)))
+    least = 4 if SPECS[name].loose else 16
+    taps = (at["K"] // (least * 16), 16) if variable == "K" else (1, 2)
     if variable.startswith("ALIGN") or variable in ("PHASES", "FLAT"):
         return None
-    channels = at["UNIT"] if variable == "UNIT" else 16
+    channels = at["UNIT"] if variable == "UNIT" else least
     if SPECS[name].layout == "TN":
         outs, length, count = (at[n] if variable == n else 16 for n in "MNK")
         case = Case((1, count + length // 16 - 1, 16), (length // 16,), outs // 8 * 8)

@@ -351,6 +351,20 @@ MISTAKES = (
         kernel("conv_gather_nt_bf16_64x32"),
     ),
     Mistake(
+        "filters that threads copy, each row of the tap before",
+        TEMPLATE + "wgmma/gather.cuh.j2",
+        "__shfl_sync(~0u, filter, (b_row + i) / 8)",
+        "__shfl_sync(~0u, filter, (b_row + i) / 16)",
+        kernel("conv_carried_nn_bf16_64x64"),
+    ),
+    Mistake(
+        "windows that are loaded number by number, whose tap ends unseen",
+        TEMPLATE + "wgmma/gather.cuh.j2",
+        "if (e == 0 || c == 0) {",
+        "if (e == 0) {",
+        kernel("conv_loose_nn_bf16_64x64"),
+    ),
+    Mistake(
         "panels of windows whose rest is the next tap's",
         TEMPLATE + "wgmma/gemm.cu.j2",
         "column < columns ? min(channels - channel, 64u) : 0",
@@ -362,7 +376,7 @@ MISTAKES = (
         TEMPLATE + "wgmma/gemm.cu.j2",
         "(at.phase % 2) * right_c + (at.phase / 2) * below_c",
         "(at.phase / 2) * right_c + (at.phase % 2) * below_c",
-        kernel("conv_gather_nn_bf16_64x32"),
+        kernel("conv_carried_nn_bf16_64x32"),
     ),
     Mistake(
         "depthwise windows of the next channel's filter",

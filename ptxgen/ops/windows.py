@@ -23,6 +23,11 @@ from ptxgen.spec.depthwise import CHANNELS, SHARED, VECTOR, WINDOWS, DepthwiseSp
 from ptxgen.spec.depthwise import UNITS as COPIED
 from ptxgen.tiles.conv import DEPTHWISE, KEY, SUMMED, TURNED
 
+LOOSE, LOOSE_MAX = 64, 1 << 24
+"""Columns of a tile whose windows are loaded number by number, and how many numbers at most: of
+more, columns are faster.
+"""
+
 
 @dataclass(frozen=True)
 class Along:
@@ -123,26 +128,41 @@ def spread(
 ) -> bool:
     """The same of windows that lie in one or two ways along each dimension, as those of a gradient
     by the image with a stride of 2: results of the first and of the second take turns. ``w``: all
-    taps, of which each way has its own.
+    taps, of which each way has its own. Filters may lie anyhow, and channels be any number, but of
+    those that are no multiple of 8 there may not be too many windows.
     """
     if not _some(x, [_most(each) for each in ways]) or max(map(len, ways)) > 2:
         return False
     sides = zip(x.shape[1:-1], ways, strict=True)
     if not all(_near(way.along, size) for size, each in sides for way in each):
         return False
-    lies = x if _as_read(x) else _copy(x)
-    turned = w if _turned(w) else _copy(w.permuted(_back(w))).permuted(_back(w))
-    made = out if _written(out) else _copy(out)
-    problem = _phases(lies, ways, turned, bias, made, activation)
+    loose = x.shape[-1] % 8 != 0
+    if loose and _numbers(x, ways) * -(-out.shape[-1] // LOOSE) > LOOSE_MAX:
+        return False
+    lies = x if _as_read(x, x.itemsize if loose else 16) else _copy(x)
+    steps = [step for step, size in zip(w.strides[1:], w.shape[1:], strict=True) if size > 1]
+    whole = _turned(w) and alignment("w", w, *steps) == 16
+    turned = w if whole else _rows(imagined(_even(w), w.dtype), w)
+    target = out if _written(out) else _copy(out)
+    problem = _phases(lies, ways, turned, bias, target, activation)
     if not _covered(b, problem):
         return False
     x = x if x is lies else b.copied(x)
-    w = w if w is turned else b.permute(b.copied(b.permute(w, _back(w))), _back(w))
-    made = out if made is out else b.empty(out.shape, out.dtype)
-    b.launch(lambda: problem, {"x": x, "w": w, "bias": bias, "c": made}, kernel)
-    if made is not out:
-        b.copied(made, out)
+    if w is not turned:
+        made = _rows(b.empty(_even(w), w.dtype), w)
+        b.copied(b.permute(w, _back(w)), b.permute(made, _back(w)))
+        w = made
+    target = out if target is out else b.empty(out.shape, out.dtype)
+    b.launch(lambda: problem, {"x": x, "w": w, "bias": bias, "c": target}, kernel)
+    if target is not out:
+        b.copied(target, out)
     return True
+
+
+def _numbers(x: Buffer, ways: Sequence[Sequence[Way]]) -> int:
+    """The numbers of all windows."""
+    along = [sum(way.along.count * way.along.taps for way in each) for each in ways]
+    return x.shape[0] * x.shape[-1] * prod(along)
 
 
 def _most(ways: Sequence[Way]) -> Along:
@@ -154,6 +174,17 @@ def _back(w: Buffer) -> tuple[int, ...]:
     """Outputs and channels of filters in each other's place."""
     last = len(w.shape) - 1
     return (last, *range(1, last), 0)
+
+
+def _even(w: Buffer) -> tuple[int, ...]:
+    """Filters whose outputs lie side by side, in rows of whole 16 bytes."""
+    last = len(w.shape) - 1
+    return (w.shape[last], *w.shape[1:last], -(-w.shape[0] // 8) * 8)
+
+
+def _rows(x: Buffer, w: Buffer) -> Buffer:
+    """The part of ``x``, as :func:`_even` says, that is ``w``."""
+    return replace(x, shape=(*x.shape[:-1], w.shape[0])).permuted(_back(w))
 
 
 def add_up(
@@ -288,12 +319,14 @@ def _near(along: Along, size: int) -> bool:
     return max(abs(low), abs(high), size) <= SIDE_MAX
 
 
-def _as_read(x: Buffer) -> bool:
-    """Whether pixels lie as the copy engine takes them: channels side by side, pitches positive."""
+def _as_read(x: Buffer, least: int = 16) -> bool:
+    """Whether pixels lie as the copy engine takes them: channels side by side, pitches positive.
+    ``least``: bytes that pitches are a multiple of.
+    """
     pairs = zip(x.strides[:-1], x.shape, strict=False)
     pitches = [step for step, size in pairs if size > 1]
     positive = all(step > 0 for step in pitches)
-    return x.strides[-1] == 1 and positive and alignment("x", x, *pitches) == 16
+    return x.strides[-1] == 1 and positive and alignment("x", x, *pitches) >= least
 
 
 def _flags(x: Buffer, bias: Buffer | None, out: Buffer, activation: str | None) -> int:

@@ -49,9 +49,9 @@ from typing import ClassVar
 from ptxgen.expr import Expr, ceil_div, maximum, minimum, var
 from ptxgen.numerics.contract import ITEMSIZE, K, M, N, Plan
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
-from ptxgen.spec.base import INDEX_MAX, check
+from ptxgen.spec.base import INDEX_MAX, WARP, check
 from ptxgen.spec.effort import Effort
-from ptxgen.spec.gemm import CHUNK, CHUNKS, STRIDES, matrix
+from ptxgen.spec.gemm import CHUNK, CHUNKS, SMS, STRIDES, matrix
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
 from ptxgen.spec.wgmma import STEP, WARPGROUP, Operand, WgmmaSpec
 
@@ -197,6 +197,15 @@ class ConvSpec(WgmmaSpec):
         return M * K + N // TAPS * K if self.summed else M * (K // TAPS) + N * K
 
     @property
+    def together(self) -> Expr:
+        """Elements of operands that L2 should hold at a time: of gradients by the image those of
+        the windows that CTAs have then, as each tap finds most of what the one before did.
+        """
+        if self.layout != "NN":
+            return self.read
+        return minimum(self.read, SMS * self.slots * self.bm * (K // TAPS) + N * K)
+
+    @property
     def effort(self) -> Effort:
         plain, item = super().effort, ITEMSIZE[self.dtype]
         (phase,) = plain.phases
@@ -205,7 +214,7 @@ class ConvSpec(WgmmaSpec):
             plain,
             phases=(replace(phase, steps=ceil_div(self.stages_of_k * length, K)),),
             loads=self.tiles * self.stages_of_k * ((self.bm + self.bn) * self.bk * item),
-            operands=self.read * item,
+            operands=self.together * item,
         )
 
 
@@ -334,13 +343,22 @@ class ConvGatherSpec(ConvSpec):
         return (held - self.consumers * self.registers) // 8 * 8
 
     @property
+    def arrivals(self) -> int:
+        """How often threads arrive at a stage's mbarrier: once for what each copies, once for what
+        it stores, and the one that asks the copy engine.
+        """
+        if self.carried:
+            return WARPGROUP * (1 + self.loose)
+        return 1 + (WARP if self.summed else WARPGROUP)
+
+    @property
     def rows_offset(self) -> int:
         """Where the table of windows lies in shared memory."""
         return self.barriers_offset + 2 * 8 * self.stages
 
     @property
     def shared_bytes(self) -> int:
-        rows = 2 * self.bk if self.summed else self.bm
+        rows = WARPGROUP // WARP * self.bk if self.summed else self.bm
         return self.rows_offset + 16 * rows
 
     @property
@@ -362,13 +380,14 @@ class ConvGatherSpec(ConvSpec):
             result = (*result, "first_c", "right_c", "below_c")
         else:
             own, starts = ("m", "k", "chunk", "across", "down", "taps_x"), ("start_x", "start_y")
-        own = (*own, "run") if self.turned else own
+        own = (*own, "run") if self.turned and not self.carried else own
+        filters = ("w_channel", "w_tap", "w_row") if self.carried else ()
         return Abi(
             (
                 *_pointers(second),
-                *(Param(n, "i64") for n in (*image, "ldc", *result, *starts)),
+                *(Param(n, "i64") for n in (*image, "ldc", *result, *starts, *filters)),
                 *(Param(n, "u32") for n in (*names, *own)),
-                self.copied,
+                *(() if self.carried else (self.copied,)),
             )
         )
 
@@ -387,3 +406,34 @@ class ConvGatherSpec(ConvSpec):
         band = ("GROUP * tiles_n", ceil_div(N, self.bn) * self.raster, INDEX_MAX)
         rows = ("the rows of the last tile", M + self.bm * 4, INDEX_MAX)
         return (*self.asked_bounds, band, rows, ("begin + chunk", K + CHUNK, INDEX_MAX))
+
+
+@dataclass(frozen=True)
+class ConvCarriedSpec(ConvGatherSpec):
+    """The same where the warpgroup copies the filters as well, whose outputs lie side by side.
+
+    A box of the copy engine has rows of one tap, of 8 channels where that is what divides them; so
+    many small boxes take longer than all else.
+    """
+
+    family: ClassVar[str] = "conv_carried"
+    carried: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check(self.turned, self.name, "layout", self.layout, "NN")
+
+
+@dataclass(frozen=True)
+class ConvLooseSpec(ConvCarriedSpec):
+    """The same of any number of channels, whose numbers are loaded one by one: chains have no gaps,
+    so what 16 bytes hold may be of two taps, or begin anywhere.
+    """
+
+    family: ClassVar[str] = "conv_loose"
+    loose: ClassVar[bool] = True
+    unit: ClassVar[int] = 1
+
+    @property
+    def requires(self) -> Expr:
+        return super().requires & (UNIT < ConvCarriedSpec.unit)

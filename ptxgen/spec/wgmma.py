@@ -400,6 +400,10 @@ class WgmmaSpec(Ring, GemmSpec):
     """Whether B is, and a panel of it has channels of one tap."""
     gathered: ClassVar[bool] = False
     """Whether an operand is windows of images that threads copy."""
+    carried: ClassVar[bool] = False
+    """Whether threads copy the other operand, too."""
+    loose: ClassVar[bool] = False
+    """Whether they load windows one number at a time, wherever these lie."""
     phased: ClassVar[bool] = False
     """Whether those windows lie in several ways."""
     placed: ClassVar[bool] = False
@@ -524,7 +528,7 @@ class WgmmaSpec(Ring, GemmSpec):
 
     @property
     def requires(self) -> Expr:
-        terms = [ALIGN_A >= 16, ALIGN_B >= 16]
+        terms = [ALIGN_A >= (ITEMSIZE[self.dtype] if self.loose else 16), ALIGN_B >= 16]
         if self.split in ("none", "onto"):
             terms.append(CHUNKS <= 1)
         elif not self.windowed:

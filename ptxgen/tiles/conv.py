@@ -11,7 +11,14 @@ from typing import Any, TypeVar
 
 from ptxgen.numerics.contract import TC16, TC_BATCH, TC_ROWS
 from ptxgen.spec import Key, Route, RouteTable, Step, depthwise
-from ptxgen.spec.conv import ConvGatherSpec, ConvSpec, ConvSumSpec, space
+from ptxgen.spec.conv import (
+    ConvCarriedSpec,
+    ConvGatherSpec,
+    ConvLooseSpec,
+    ConvSpec,
+    ConvSumSpec,
+    space,
+)
 from ptxgen.spec.depthwise import DepthwiseSpec
 from ptxgen.spec.simt import ReduceSpec
 from ptxgen.tiles.gemm import WIDTHS
@@ -28,8 +35,8 @@ Spec = TypeVar("Spec", bound=ConvSpec)
 def _of(
     kind: type[Spec], layout: str, bm: int, bn: int, stages: int, split: str, **how: Any
 ) -> Spec:
-    """A kernel with 64 rows of a tile a consumer."""
-    how |= {"bm": bm, "bn": bn, "bk": 64, "consumers": bm // 64, "stages": stages}
+    """A kernel with 64 rows of a tile a consumer, unless ``how`` says how many there are."""
+    how = {"bm": bm, "bn": bn, "bk": 64, "consumers": bm // 64, "stages": stages} | how
     return kind(layout=layout, split=split, **how)
 
 
@@ -47,13 +54,28 @@ def _kernel(
 
 
 def _gather(
-    bm: int, bn: int, stages: int, split: str = "serial", *, layout: str = "NT"
+    bm: int,
+    bn: int,
+    stages: int,
+    split: str = "serial",
+    *,
+    layout: str = "NT",
+    kind: type[ConvGatherSpec] = ConvGatherSpec,
 ) -> ConvGatherSpec:
-    """Small tiles share an SM, so that one's products hide what another's threads find."""
+    """Small tiles have one consumer, and share an SM: one's products hide what another's threads
+    find.
+    """
+    small = bm * bn <= 64 * 64
     registers = 208 if bm * bn * (1 + (split == "serial")) > 128 * 128 else 0
-    ctas = 2 if bm == 64 and bn <= 64 else 1
-    how = {"registers": registers, "ctas_per_sm": ctas}
-    return _of(ConvGatherSpec, layout, bm, bn, stages, split, **how)
+    how = {"registers": registers, "ctas_per_sm": 2 if small else 1}
+    how |= {"consumers": 1} if small else {}
+    return _of(kind, layout, bm, bn, stages, split, **how)
+
+
+def _carried(
+    bm: int, bn: int, stages: int, kind: type[ConvGatherSpec] = ConvCarriedSpec
+) -> ConvGatherSpec:
+    return _gather(bm, bn, stages, layout="NN", kind=kind)
 
 
 def _sum(bm: int, bn: int, stages: int, split: str = "none") -> ConvSumSpec:
@@ -110,9 +132,12 @@ def _turned() -> RouteTable:
     )
     some = (
         _gather(128, 128, 6, layout="NN"),
-        _gather(128, 64, 8, layout="NN"),
-        _gather(64, 64, 6, layout="NN"),
-        _gather(64, 32, 8, layout="NN"),
+        _carried(128, 128, 6),
+        _carried(128, 64, 8),
+        _carried(128, 32, 5),
+        _carried(64, 64, 6),
+        _carried(64, 32, 8),
+        _carried(64, 64, 6, ConvLooseSpec),
     )
     parts = (_gather(64, 64, 6, "workspace", layout="NN"),)
     made = (
@@ -124,7 +149,7 @@ def _turned() -> RouteTable:
 
 
 def _summed() -> RouteTable:
-    whole = (_sum(128, 256, 4), _sum(128, 192, 5), _sum(64, 128, 4))
+    whole = (_sum(128, 192, 5), _sum(64, 128, 4))
     sizes = (128, 64, 8), (64, 192, 6)
     parts = tuple(_sum(*size, "workspace") for size in sizes)
     few = tuple(_gather(*size, "workspace", layout="TN") for size in ((128, 128, 6), (64, 64, 6)))

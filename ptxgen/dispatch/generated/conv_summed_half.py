@@ -12,26 +12,19 @@ SOME_0 = frozenset(("sm_90",))
 ROUTES = Routes({
     "conv_summed_half": (
         # sums over windows of an image as it lies
-        (0, 8, 16, 16, (0,)), (1, 8, 16, 16, (1,)), (2, 8, 16, 16, (2,)),
+        (0, 8, 16, 16, (0,)), (1, 8, 16, 16, (1,)),
         # the same, of few channels
-        (3, 8, 16, 16, (3,)),
+        (2, 8, 16, 16, (2,)),
         # a CTA per tile and chunk
-        (4, 8, 16, 16, (4, "reduce")), (5, 8, 16, 16, (5, "reduce")), (6, 8, 16, 16, (6, "reduce")),
-        (7, 8, 16, 16, (7, "reduce")),
+        (3, 8, 16, 16, (3, "reduce")), (4, 8, 16, 16, (4, "reduce")), (5, 8, 16, 16, (5, "reduce")),
+        (6, 8, 16, 16, (6, "reduce")),
     ),
 })
-# CONV_SUM: launch, kernel, bn, panels_each, c0, c1
+# CONV_SUM: launch, kernel, bm, bn, panels_each, c0, c1
 CONV_SUM = {
     "conv_summed_half": (
-        (0, "conv_sum_tn_bf16_128x256x64_00ee1c", 256, 4, 32768, 49152),
-        (1, "conv_sum_tn_bf16_128x192x64_7f374d", 192, 3, 24576, 40960),
-    ),
-}
-# CONV_SUM1: launch, kernel, bm, bn, panels_each, c0, c1
-CONV_SUM1 = {
-    "conv_summed_half": (
-        (4, "conv_sum_tn_bf16_128x64x64_841a42", 128, 64, 1, 8192, 24576),
-        (5, "conv_sum_tn_bf16_64x192x64_4afa35", 64, 192, 3, 12288, 32768),
+        (3, "conv_sum_tn_bf16_128x64x64_841a42", 128, 64, 1, 8192, 24576),
+        (4, "conv_sum_tn_bf16_64x192x64_4afa35", 64, 192, 3, 12288, 32768),
     ),
 }
 
@@ -49,21 +42,22 @@ def candidates(
     launches: Launches = {}
     operands = (m * k + n // taps * k) * 2
     stores = m * n * 2
-    for launch, kernel, bn, panels_each, c0, c1 in fitting.rows(CONV_SUM) if arch in SOME_0 else ():
-        tiles = -(-m // 128) * -(-panels // panels_each)
-        if (
-            chunks <= 1 and sms >= 1 and m + 128 <= 2147483647 and n + bn <= 2147483647
-            and k + 64 <= 2147483647 and tiles + sms <= 4294967295
-            and panels * 64 + bn <= 4294967295 and phases <= 1
-        ):
-            us = time(
-                kernel, "wgmma", 1, sms, tiles, -(-(-(-k // 64) * k) // k), k * c0,
-                tiles * -(-k // 64) * c1, operands, stores,
-            )
-            launches[launch] = us, kernel, min(tiles, sms) * 1, {}
+    tiles_m128_panels3 = -(-m // 128) * -(-panels // 3)
+    if (
+        arch in SOME_0 and 0 in fitting and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 192 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_m128_panels3 + sms <= 4294967295 and panels * 64 + 192 <= 4294967295
+        and phases <= 1
+    ):
+        us = time(
+            "conv_sum_tn_bf16_128x192x64_7f374d", "wgmma", 1, sms, tiles_m128_panels3,
+            -(-(-(-k // 64) * k) // k), k * 24576, tiles_m128_panels3 * -(-k // 64) * 40960,
+            operands, stores,
+        )
+        launches[0] = us, "conv_sum_tn_bf16_128x192x64_7f374d", min(tiles_m128_panels3, sms) * 1, {}
     tiles_m64_panels2 = -(-m // 64) * -(-panels // 2)
     if (
-        arch in SOME_0 and 2 in fitting and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        arch in SOME_0 and 1 in fitting and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647
         and tiles_m64_panels2 + sms * 2 <= 4294967295 and panels * 64 + 128 <= 4294967295
         and phases <= 1
@@ -73,12 +67,12 @@ def candidates(
             -(-(-(-k // 64) * k) // k), k * 8192, tiles_m64_panels2 * -(-k // 64) * 24576, operands,
             stores,
         )
-        launches[2] = (
+        launches[1] = (
             us, "conv_sum_tn_bf16_64x128x64_a86c83", min(tiles_m64_panels2, sms * 2) * 1, {},
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     if (
-        arch in SOME_0 and 3 in fitting and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        arch in SOME_0 and 2 in fitting and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms * 2 <= 4294967295
         and phases <= 1
     ):
@@ -87,9 +81,9 @@ def candidates(
             -(-(-(-k // 64) * k) // k), k * 4096, tiles_64x64 * -(-k // 64) * 16384, operands,
             stores,
         )
-        launches[3] = us, "conv_gather_tn_bf16_64x64x64_d9ce0b", min(tiles_64x64, sms * 2) * 1, {}
+        launches[2] = us, "conv_gather_tn_bf16_64x64x64_d9ce0b", min(tiles_64x64, sms * 2) * 1, {}
     stores1 = chunks * m * n * 4
-    for launch, kernel, bm, bn, panels_each, c0, c1 in fitting.rows(CONV_SUM1):
+    for launch, kernel, bm, bn, panels_each, c0, c1 in fitting.rows(CONV_SUM):
         tiles = -(-m // bm) * -(-panels // panels_each)
         if (
             arch in SOME_0 and (chunk % 64 == 0 or chunks <= 1) and stores1 <= 268435456
@@ -111,7 +105,7 @@ def candidates(
         launches["reduce"] = us, "reduce_bf16_128x4_9cc9ba", ctas, {"workspace": stores1}
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     if (
-        arch in SOME_0 and 6 in fitting and (chunk % 64 == 0 or chunks <= 1)
+        arch in SOME_0 and 5 in fitting and (chunk % 64 == 0 or chunks <= 1)
         and stores1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295 and phases <= 1
     ):
@@ -120,12 +114,12 @@ def candidates(
             -(-(-(-k // 64) * chunk) // k), chunk * 16384, tiles_128x128 * -(-k // 64) * 32768,
             operands, stores1,
         )
-        launches[6] = (
+        launches[5] = (
             us, "conv_gather_tn_bf16_128x128x64_b98dcd", min(tiles_128x128 * chunks, sms) * 1,
             {"workspace": stores1},
         )
     if (
-        arch in SOME_0 and 7 in fitting and (chunk % 64 == 0 or chunks <= 1)
+        arch in SOME_0 and 6 in fitting and (chunk % 64 == 0 or chunks <= 1)
         and stores1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms * 2 <= 4294967295 and phases <= 1
     ):
@@ -134,7 +128,7 @@ def candidates(
             -(-(-(-k // 64) * chunk) // k), chunk * 4096, tiles_64x64 * -(-k // 64) * 16384,
             operands, stores1,
         )
-        launches[7] = (
+        launches[6] = (
             us, "conv_gather_tn_bf16_64x64x64_b762b6", min(tiles_64x64 * chunks, sms * 2) * 1,
             {"workspace": stores1},
         )

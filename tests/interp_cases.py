@@ -272,14 +272,18 @@ def check_rows(name: str, shape: tuple[int, int], kind: str, out: str | None, de
 
 def rows(name: str) -> list[Check]:
     """Rows around a segment's end, several segments, and more rows than warps: of f32 many, as few
-    logarithms show in which order they are added.
+    logarithms show in which order they are added. Rows with infinities and NaN.
     """
-    segment, warps = numerics.SEGMENT, SPECS[name].warps
-    many = 25 if SPECS[name].dtype == "f32" else 1
+    spec, segment = SPECS[name], numerics.SEGMENT
+    assert isinstance(spec, LogSumExpSpec)
+    warps, capacity = spec.warps, spec.capacity
+    many = 25 if spec.dtype == "f32" else 1
     shapes = [(many * warps + 1, 5), (3, segment), (2, 2 * segment + 3), (1, warps * segment + 1)]
+    if spec.part == "short":
+        shapes = [(many * warps + 1, 5), (3, capacity), (warps * spec.several + 1, capacity - 3)]
     return [
-        functools.partial(check_rows, name, shape, KINDS[i], ("float32", None)[i % 2])
-        for i, shape in enumerate(shapes)
+        functools.partial(check_rows, name, shape, kind, ("float32", None)[i % 2])
+        for i, (shape, kind) in enumerate([*zip(shapes, KINDS, strict=False), ((64, 9), "special")])
     ]
 
 

@@ -252,6 +252,13 @@ MISTAKES = (
         kernel("lse_whole_f32"),
     ),
     Mistake(
+        "a NaN that an exponential makes a number",
+        TEMPLATE + "include/exp.cuh.j2",
+        "    return __fmul_rn(__fmul_rn(power, ptxgen_power_of_two(n + 64)), ",
+        "    return __fmul_rn(__int_as_float(__float_as_int(power) + (n + 64) * (1 << 23)), ",
+        kernel("lse_whole_f32"),
+    ),
+    Mistake(
         "columns joined in another order",
         TEMPLATE + "rows/columns.cu.j2",
         "if (leaf % BRANCH == BRANCH - 1 || leaf + 1 == leaves) {",

@@ -158,6 +158,16 @@ class Stage:
     values: dict[Node, str]
 
     @property
+    def alone(self) -> list[Reduction]:
+        """Reductions of one element, which can be read where it lies."""
+        return [r for r in self.reductions if r.at is not None and not self.held]
+
+    @property
+    def joined(self) -> list[Reduction]:
+        """The others."""
+        return [r for r in self.reductions if r not in self.alone]
+
+    @property
     def loaded(self) -> list[Array]:
         """The arrays of elements that are read."""
         return [i for i in self.reads if i.kind == "element"]

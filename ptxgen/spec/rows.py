@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from ptxgen.expr import TRUE, Expr, all_of, ceil_div, minimum, var
+from ptxgen.expr import TRUE, Expr, all_of, ceil_div, var
 from ptxgen.numerics import activation, rows
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.dtype import DTYPES
@@ -45,7 +45,9 @@ SPACE = Space(
 
 OUT_F32 = 1
 """The flag: the result is f32 where operands have 16 bits."""
-PARTS = ("whole", "segments", "combine")
+PARTS = ("short", "whole", "segments", "combine")
+PIECES = rows.SEGMENT // (rows.LANES * rows.GROUP)
+"""Groups of a segment that a lane has."""
 PARTIAL_BYTES = 8
 """Of a segment: its largest element and its sum, f32."""
 OPERATIONS = 17
@@ -56,14 +58,16 @@ OPERATIONS = 17
 class LogSumExpSpec(KernelSpec):
     """A kernel of ``logsumexp``, in CTAs of ``warps`` warps, each of which sums segments.
 
-    ``part``: "whole" (a CTA sums a row and walks on to others), "segments" (a warp leaves a
-    segment's maximum and sum in memory, which fills a GPU with few long rows) or "combine" (a warp
-    joins those of a row). ``held``: segments whose sums a CTA of "whole" holds; the elements of
-    longer rows it reads twice.
+    ``part``: "short" (a warp has ``several`` rows of one segment, and a lane ``pieces`` groups of
+    each), "whole" (a CTA sums a row), "segments" (a warp leaves a segment's maximum and sum in
+    memory, which fills a GPU with few long rows) or "combine" (a warp joins those of a row).
+    ``held``: segments whose sums a CTA of "whole" holds; elements of longer rows it reads twice.
     """
 
     part: str
     warps: int = 8
+    several: int = 1
+    pieces: int = PIECES
     held: int = 1024
     dtype: str = "f32"
     min_arch: str = "sm_80"
@@ -76,6 +80,8 @@ class LogSumExpSpec(KernelSpec):
         **KernelSpec.meanings,
         "part": "what of a row it does",
         "warps": "warps of a CTA",
+        "several": "rows of a warp",
+        "pieces": "groups of a segment that a lane has",
         "held": "segments whose sums are held at a time",
     }
 
@@ -85,11 +91,24 @@ class LogSumExpSpec(KernelSpec):
         check(self.dtype in ("f32", "bf16", "f16"), name, "dtype", self.dtype, [*DTYPES.values()])
         check(1 <= self.warps <= WARP, name, "warps", self.warps, f"1 .. {WARP}")
         check(self.held >= WARP, name, "segments held, a warp's at least", self.held, WARP)
+        short = self.several > 1 or self.capacity < rows.SEGMENT
+        check(self.part == "short" or not short, name, "rows of a warp", self.several, 1)
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
 
     @property
     def label(self) -> str:
-        return f"{self.part}_{self.dtype}_{self.warps}"
+        shape = f"{self.capacity}x{self.several}" if self.part == "short" else f"{self.warps}"
+        return f"{self.part}_{self.dtype}_{shape}"
+
+    @property
+    def capacity(self) -> int:
+        """Elements that a warp has of a row at a time."""
+        return self.pieces * rows.LANES * rows.GROUP
+
+    @property
+    def per_sm(self) -> int:
+        """CTAs of an SM that registers are left for: 64 of a thread."""
+        return 1024 // self.threads
 
     @property
     def threads(self) -> int:
@@ -114,6 +133,7 @@ class LogSumExpSpec(KernelSpec):
         y = ptr("y", "void*" if typed else "float*")
         partial = "const float2* __restrict__" if self.part == "combine" else "float2*"
         pointers = {
+            "short": (x, y),
             "whole": (x, y),
             "segments": (x, ptr("partial", partial)),
             "combine": (ptr("partial", partial), y),
@@ -123,12 +143,15 @@ class LogSumExpSpec(KernelSpec):
 
     @property
     def scratch(self) -> Mapping[str, Expr]:
-        return {} if self.part == "whole" else {"partial": ROWS * SEGMENTS * PARTIAL_BYTES}
+        alone = self.part in ("short", "whole")
+        return {} if alone else {"partial": ROWS * SEGMENTS * PARTIAL_BYTES}
 
     @property
     def grid(self) -> Expr:
         if self.part == "whole":
-            return minimum(ROWS, SMS * 8)
+            return ROWS
+        if self.part == "short":
+            return ceil_div(ROWS, self.warps * self.several)
         if self.part == "segments":
             return ROWS * ceil_div(SEGMENTS, self.warps)
         return ceil_div(ROWS, self.warps)
@@ -140,20 +163,26 @@ class LogSumExpSpec(KernelSpec):
     def requires(self) -> Expr:
         if self.part == "whole":
             return TRUE
+        if self.part == "short":
+            return COLS <= self.capacity
         return all_of((self.scratch["partial"] <= WORKSPACE_MAX, self.grid <= GRID_MAX))
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        if self.part == "whole":
+        if self.part == "short":
             found = [
-                ("row + gridDim.x", ROWS + self.grid),
-                ("(first + i) * SEGMENT, and s + WARPS", COLS + rows.SEGMENT * self.warps),
+                ("first + ROWS of the last warp", ROWS + self.warps * self.several),
+                ("first + i * STRIDE", COLS + rows.SEGMENT),
+            ]
+        elif self.part == "whole":
+            found = [
+                ("(first + i) * SEGMENT, and s + WARPS", COLS + rows.SEGMENT * (self.warps + 1)),
                 ("first + HELD", SEGMENTS + self.held),
             ]
         elif self.part == "segments":
             found = [
                 ("segments + WARPS - 1", SEGMENTS + (self.warps - 1)),
-                ("s * SEGMENT of the last warp", COLS + rows.SEGMENT * self.warps),
+                ("s * SEGMENT of the last warp", COLS + rows.SEGMENT * (self.warps + 1)),
             ]
         else:
             found = [

@@ -49,7 +49,7 @@ from ptxgen.spec.base import (
     check,
 )
 from ptxgen.spec.effort import NOTHING, Effort, Phase, Workload
-from ptxgen.spec.rowplan import HOLDS, Plan, Stage, plan
+from ptxgen.spec.rowplan import HOLDS, Array, Plan, Stage, plan
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 
 ROWS, COLS, VECTOR, HELD = var("ROWS"), var("COLS"), var("VECTOR"), var("HELD")
@@ -61,6 +61,10 @@ DOWNS = 2
 """Sums down rows, at most, of 8 bytes each."""
 HANDED = 4
 """Reductions of a stage, at most, that kernels of several launches hand on: 8 bytes each."""
+REGISTERS = 1 << 16
+"""Of an SM."""
+AT_ONCE = 48
+"""Registers, at most, that columns' numbers take at a time."""
 READ_MAX = 64
 """What READ may be, at most."""
 
@@ -297,6 +301,31 @@ class RowSpec(KernelSpec):
         """Whether a warp's first leaf keeps values where its elements were."""
         return self.part == "staged" and self.leaves == 2 and bool(self.plan.kept)
 
+    def _words(self, arrays: list[Array]) -> int:
+        """Registers of a lane's group of ``arrays``, on its way."""
+        return sum(i.words + (0 if self.vector else 4) for i in arrays)
+
+    @property
+    def at_once(self) -> bool:
+        """Whether columns' numbers are fetched for all groups of a row at once."""
+        words = self._words(self.plan.columns)
+        short = self.warps <= 2 and self.leaves == 1 and self.pieces > 1
+        return short and 0 < words * self.pieces <= AT_ONCE
+
+    @property
+    def fused(self) -> bool:
+        """Whether elements are fetched group by group, as registers have no room for all."""
+        share = REGISTERS // (self.threads * self.per_sm)
+        words = max(self._words(stage.loaded) for stage in self.plan.all_stages)
+        return words * self.pieces * self.leaves > share * 3 // 4
+
+    @property
+    def resident(self) -> int:
+        """CTAs of an SM that registers are left for: one where a group takes many."""
+        share = REGISTERS // (self.threads * self.per_sm)
+        words = max(self._words(stage.loaded) for stage in self.plan.all_stages)
+        return self.per_sm if words <= share // 2 else 1
+
     @property
     def earlier(self) -> list[Stage]:
         """The stages whose sums are known already, of a kernel of several launches."""
@@ -370,7 +399,8 @@ class RowSpec(KernelSpec):
         elements = self.leaves * self.pieces * GROUP  # of a lane
         if self.part == "staged":
             return 4
-        return min(512 // elements, 16) if self.warps == 1 else 256 // elements
+        alone = self.threads * self.per_sm <= 256
+        return min(512 // elements, 16) if alone else 256 // elements
 
     @property
     def effort(self) -> Effort | None:

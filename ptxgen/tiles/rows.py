@@ -10,16 +10,19 @@ from ptxgen.spec.rows import ROWS, SEGMENTS, SMS, SPACE, LogSumExpSpec
 
 
 def _logsumexp() -> RouteTable:
+    tiny, short = LogSumExpSpec("short", several=4, pieces=1), LogSumExpSpec("short")
     split = LogSumExpSpec("segments"), LogSumExpSpec("combine")
-    few = (ROWS < SMS * 2) & (SEGMENTS >= 12)
+    narrow, wide = LogSumExpSpec("whole", 4, held=32), LogSumExpSpec("whole")
     many = ROWS > SMS * 8
+    few = (ROWS < SMS * 2) & (SEGMENTS >= 12)
     return RouteTable(
         SPACE,
         (
-            Route(
-                split, few | many, "few long rows, or more than CTAs at a time: a warp a segment"
-            ),
-            Route((LogSumExpSpec("whole"),), TRUE, "a CTA a row"),
+            Route((tiny,), many, "many rows of an eighth of a segment: four a warp"),
+            Route((short,), TRUE, "rows of one segment: a warp a row"),
+            Route(split, few, "few long rows: a warp a segment"),
+            Route((narrow,), (SEGMENTS <= 4) | many & (SEGMENTS <= 32), "four warps a row"),
+            Route((wide,), TRUE, "eight warps a row"),
         ),
         ("f32", "bf16", "f16"),
     )

@@ -60,9 +60,9 @@ ROWS = {
 # ROWS1: launch, kernel, slots, most_cols, most_held
 ROWS1 = {
     "rows": (
-        (4, "rows_softmax_bf16_held_64x32_6610e8", 16, 2048, 8),
-        (5, "rows_softmax_bf16_held_128x32_1e3b21", 8, 4096, 8),
-        (6, "rows_softmax_bf16_held_256x32_ae3406", 4, 8192, 8),
+        (4, "rows_softmax_bf16_held_64x32_6610e8", 16, 2048, 16),
+        (5, "rows_softmax_bf16_held_128x32_1e3b21", 8, 4096, 16),
+        (6, "rows_softmax_bf16_held_256x32_ae3406", 4, 8192, 16),
         (7, "rows_softmax_bf16_held_512x32_4cca29", 2, 16384, 8),
         (8, "rows_softmax_bf16_held_256x64_b22c81", 3, 16384, 4),
         (9, "rows_softmax_bf16_held_512x64_1faee7", 2, 32768, 4),
@@ -225,7 +225,7 @@ def candidates(
             )
             launches[launch] = us, kernel, ctas, {}
     for launch, kernel, slots, most_cols in fitting.rows(ROWS7):
-        if vector <= 0 and cols <= most_cols and held <= 8:
+        if vector <= 0 and cols <= most_cols and held <= 16:
             us = time(kernel, "fma", slots, sms, rows, 1, cols * work, operands, operands, 0)
             launches[launch] = us, kernel, rows, {}
     for launch, kernel, slots, most_cols in fitting.rows(ROWS8):

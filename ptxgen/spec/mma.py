@@ -270,6 +270,13 @@ class MmaSpec(MmaLoop):
         return "plain" in (self.copy_a, self.copy_b)
 
     @property
+    def ragged(self) -> bool:
+        """Whether rows of results that start anywhere are stored by vectors, too: not where B's,
+        which are as long, are copied by vectors.
+        """
+        return self.layout[1] == "T" or self.copy_b != "vector"
+
+    @property
     def stage(self) -> int:
         """Bytes of a stage."""
         return self.side("a").nbytes + self.side("b").nbytes

@@ -237,6 +237,13 @@ class SimtSpec(GemmSpec):
         return 4 if copy in ("staged", "packed") else 1
 
     @property
+    def ragged(self) -> bool:
+        """Whether rows of results that start anywhere are stored by vectors, too: not where B's,
+        which are as long, are copied by vectors; nor by several slices, which have few outputs.
+        """
+        return self.slices == 1 and (self.layout[1] == "T" or self.width("b") == 1)
+
+    @property
     def k_vector(self) -> int:
         """k's that a thread fetches from shared memory at a time."""
         return 16 // ITEMSIZE[self.dtype] if "kvector" in (self.copy_a, self.copy_b) else 1

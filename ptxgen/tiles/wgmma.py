@@ -50,6 +50,7 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
         gemm((128, 256, 64), 2, 4, serial=False, share=(2, 1), registers=232),
         gemm((128, 192, 64), 2, 5, serial=False, share=(2, 1)),
         gemm((192, 192, 64), 3, 4, serial=False, registers=160),
+        *((gemm((128, 192, 64), 2, 5, share=(2, 1), registers=240),) if layout != "TN" else ()),
     )
     # A few tiles for each SM, or one: the tile that leaves the fewest SMs idle.
     medium = (
@@ -59,6 +60,7 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
         gemm((128, 176, 64), 2, 5, registers=240),
         *((gemm((128, 160, 64), 2, 5, share=(2, 1), registers=240),) if layout != "TN" else ()),
         gemm((128, 128, 64), 2, 6, registers=232),
+        *((gemm((128, 128, 64), 2, 6, share=(2, 1), registers=232),) if layout == "NN" else ()),
         gemm((128, 112, 64), 2, 6),
     )
     # At most one tile for each SM: bytes under way count.

@@ -41,13 +41,14 @@ ROUTES = Routes({
         (11, 16, ("nf4_datascales", 11)), (12, 16, ("nf4_datascales", 12)),
         (13, 16, ("nf4_datascales", 13)), (14, 16, ("nf4_datascales", 14)),
         (15, 16, ("nf4_datascales", 15)), (16, 16, ("nf4_datascales", 16)),
+        (17, 16, ("nf4_datascales", 17)),
         # the weight dequantised; many rows, by mma
-        (17, 16, ("nf4_datascales", 17)), (18, 16, ("nf4_datascales", 18)),
+        (18, 16, ("nf4_datascales", 18)), (19, 16, ("nf4_datascales", 19)),
         # the weight dequantised; A off 16 bytes: copied first
-        (19, 0, ("nf4_datascales", "realign_a", 11)), (20, 0, ("nf4_datascales", "realign_a", 15)),
-        (21, 0, ("nf4_datascales", "realign_a", 16)),
+        (20, 0, ("nf4_datascales", "realign_a", 11)), (21, 0, ("nf4_datascales", "realign_a", 15)),
+        (22, 0, ("nf4_datascales", "realign_a", 17)),
         # the weight dequantised; everything else: any size, alignment and plan
-        (22, 0, ("nf4_datascales", 22)),
+        (23, 0, ("nf4_datascales", 23)),
     ),
 })
 # NF4_MMA: launch, kernel, bm, bn
@@ -112,10 +113,13 @@ WGMMA1 = {
     "nf4_nt_rows_half_tc": ((15, "wgmma_nt_bf16_128x256x64_362a60"),),
     "nf4_nn_rows_half_tc": ((12, "wgmma_nn_bf16_128x256x64_74d273"),),
 }
-# WGMMA2: launch, kernel
+# WGMMA2: launch, kernel, bn, c0, c1
 WGMMA2 = {
-    "nf4_nt_rows_half_tc": ((17, "wgmma_nt_bf16_128x160x64_732859"),),
-    "nf4_nn_rows_half_tc": ((14, "wgmma_nn_bf16_128x160x64_20a7b2"),),
+    "nf4_nt_rows_half_tc": ((17, "wgmma_nt_bf16_128x160x64_732859", 160, 20480, 832),),
+    "nf4_nn_rows_half_tc": (
+        (14, "wgmma_nn_bf16_128x160x64_20a7b2", 160, 20480, 832),
+        (16, "wgmma_nn_bf16_128x128x64_68c5f8", 128, 16384, 768),
+    ),
 }
 # WGMMA3: launch, kernel, bm, c0, c1
 WGMMA3 = {
@@ -125,23 +129,23 @@ WGMMA3 = {
     ),
     "nf4_nn_rows_half_tc": (
         (15, "wgmma_nn_bf16_128x128x64_f67370", 128, 16384, 512),
-        (16, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 4096, 256),
+        (17, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 4096, 256),
     ),
 }
 # MMA: launch, kernel
 MMA = {
     "nf4_nt_rows_half_tc": ((20, "mma_nt_bf16_64x64x64_93d7f2"),),
-    "nf4_nn_rows_half_tc": ((17, "mma_nn_bf16_64x64x64_42490e"),),
+    "nf4_nn_rows_half_tc": ((18, "mma_nn_bf16_64x64x64_42490e"),),
 }
 # MMA1: launch, kernel
 MMA1 = {
     "nf4_nt_rows_half_tc": ((21, "mma_nt_bf16_128x128x64_beb296"),),
-    "nf4_nn_rows_half_tc": ((18, "mma_nn_bf16_128x128x64_cd5bbc"),),
+    "nf4_nn_rows_half_tc": ((19, "mma_nn_bf16_128x128x64_cd5bbc"),),
 }
-# MMA2: kernel
+# MMA2: launch, kernel
 MMA2 = {
-    "nf4_nt_rows_half_tc": ("mma_nt_bf16_64x64x32_d497a1",),
-    "nf4_nn_rows_half_tc": ("mma_nn_bf16_64x64x32_782949",),
+    "nf4_nt_rows_half_tc": ((22, "mma_nt_bf16_64x64x32_d497a1"),),
+    "nf4_nn_rows_half_tc": ((23, "mma_nn_bf16_64x64x32_782949"),),
 }
 
 
@@ -219,19 +223,18 @@ def candidates(
                 operands2, stores,
             )
             launches[launch] = us, kernel, min(tiles_256x256, sms // 2) * 2, {}
-    tiles_256x160 = -(-m // 256) * -(-n // 160)
-    for launch, kernel in fitting.rows(WGMMA2) if arch in SOME_2 else ():
+    for launch, kernel, bn, c0, c1 in fitting.rows(WGMMA2) if arch in SOME_2 else ():
+        tiles = -(-m // 256) * -(-n // bn)
         if (
             (chunk % 64 == 0 or chunks <= 1) and sms >= 2 and m + 256 <= 2147483647
-            and n + 160 <= 2147483647 and k + 64 <= 2147483647
-            and tiles_256x160 + sms // 2 <= 4294967295
+            and n + bn <= 2147483647 and k + 64 <= 2147483647 and tiles + sms // 2 <= 4294967295
         ):
             us = time(
-                kernel, "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64), k * 20480,
-                tiles_256x160 * k * (832 + (min(k % 16, 1) * 256 + min(v % 16, 1) * 160) * 6),
-                operands2, stores,
+                kernel, "wgmma", 1, sms, tiles * 2, -(-k // 64), k * c0,
+                tiles * k * (c1 + (min(k % 16, 1) * 256 + min(v % 16, 1) * bn) * 6), operands2,
+                stores,
             )
-            launches[launch] = us, kernel, min(tiles_256x160, sms // 2) * 2, {}
+            launches[launch] = us, kernel, min(tiles, sms // 2) * 2, {}
     for launch, kernel, bm, c0, c1 in fitting.rows(WGMMA3) if arch in SOME_2 else ():
         tiles = -(-m // bm) * -(-n // bm)
         if (
@@ -262,14 +265,14 @@ def candidates(
                 operands2, stores,
             )
             launches[launch] = us, kernel, tiles_128x128, {}
-    for kernel in MMA2[table] if 22 in fitting else ():
+    for launch, kernel in fitting.rows(MMA2):
         if chunk % 32 == 0 or chunks <= 1:
             us = time(
                 kernel, "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
                 tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(v % 16, 1) * 64) * 6),
                 operands2, stores,
             )
-            launches[22] = us, kernel, min(tiles_64x64, 2147483647), {}
+            launches[launch] = us, kernel, min(tiles_64x64, 2147483647), {}
     operands3 = 0 + m * -(-k // 8) * 16
     pieces_m_k8 = m * -(-k // 8)
     ctas = -(-pieces_m_k8 // 512)

@@ -38,25 +38,25 @@ ROUTES = Routes({
         (24, 16, 16, (24,)), (25, 16, 16, (25,)), (26, 16, 16, (26,)), (27, 16, 16, (27,)),
         (28, 16, 16, (28,)), (29, 16, 16, (29,)), (30, 16, 16, (30,)), (31, 16, 16, (31,)),
         (32, 16, 16, (32,)), (33, 16, 16, (33,)), (34, 16, 16, (34,)), (35, 16, 16, (35,)),
-        (36, 16, 16, (36,)),
+        (36, 16, 16, (36,)), (37, 16, 16, (37,)), (38, 16, 16, (38,)),
         # many rows, by mma
-        (37, 16, 16, (37,)), (38, 16, 16, (38,)),
+        (39, 16, 16, (39,)), (40, 16, 16, (40,)),
         # A off 16 bytes: copied first
-        (39, 0, 16, ("realign_a", 20)),
+        (41, 0, 16, ("realign_a", 20)),
         # A and B off 16 bytes: copied first
-        (40, 0, 0, ("realign_ab", 20)),
+        (42, 0, 0, ("realign_ab", 20)),
         # A off 16 bytes: copied first
-        (41, 0, 16, ("realign_a", 28)),
+        (43, 0, 16, ("realign_a", 29)),
         # A and B off 16 bytes: copied first
-        (42, 0, 0, ("realign_ab", 28)),
+        (44, 0, 0, ("realign_ab", 29)),
         # A off 16 bytes: copied first
-        (43, 0, 16, ("realign_a", 34)),
+        (45, 0, 16, ("realign_a", 36)),
         # A and B off 16 bytes: copied first
-        (44, 0, 0, ("realign_ab", 34)), (45, 0, 0, ("realign_ab", 38)),
+        (46, 0, 0, ("realign_ab", 36)), (47, 0, 0, ("realign_ab", 40)),
         # operands off 16 bytes
-        (46, 4, 4, (46,)), (47, 0, 0, (47,)),
+        (48, 4, 4, (48,)), (49, 0, 0, (49,)),
         # everything else: any size, alignment and plan
-        (48, 0, 0, (48,)),
+        (50, 0, 0, (50,)),
     ),
     "nt_rows_half_tc": (
         # few rows of few outputs
@@ -75,16 +75,16 @@ ROUTES = Routes({
         (20, 16, 16, (20,)), (21, 16, 16, (21,)), (22, 16, 16, (22,)), (23, 16, 16, (23,)),
         (24, 16, 16, (24,)), (25, 16, 16, (25,)), (26, 16, 16, (26,)), (27, 16, 16, (27,)),
         (28, 16, 16, (28,)), (29, 16, 16, (29,)), (30, 16, 16, (30,)), (31, 16, 16, (31,)),
-        (32, 16, 16, (32,)), (33, 16, 16, (33,)),
+        (32, 16, 16, (32,)), (33, 16, 16, (33,)), (34, 16, 16, (34,)),
         # many rows, by mma
-        (34, 16, 16, (34,)), (35, 16, 16, (35,)),
+        (35, 16, 16, (35,)), (36, 16, 16, (36,)),
         # A and B off 16 bytes: copied first
-        (36, 0, 0, ("realign_ab", 16)), (37, 0, 0, ("realign_ab", 24)),
-        (38, 0, 0, ("realign_ab", 31)), (39, 0, 0, ("realign_ab", 35)),
+        (37, 0, 0, ("realign_ab", 16)), (38, 0, 0, ("realign_ab", 25)),
+        (39, 0, 0, ("realign_ab", 32)), (40, 0, 0, ("realign_ab", 36)),
         # operands off 16 bytes
-        (40, 4, 4, (40,)), (41, 0, 0, (41,)),
+        (41, 4, 4, (41,)), (42, 0, 0, (42,)),
         # everything else: any size, alignment and plan
-        (42, 0, 0, (42,)),
+        (43, 0, 0, (43,)),
     ),
     "tn_rows_half_tc": (
         # few rows of few outputs
@@ -210,18 +210,18 @@ MMA2 = {
         (15, "mma_nn_bf16_16x32x128_d40c24", 1, 128, 16, 32, 128),
         (16, "mma_nn_bf16_16x64x128_4f47f4", 1, 128, 16, 64, 128),
         (17, "mma_nn_bf16_32x32x128_5486ce", 1, 128, 32, 32, 128),
-        (37, "mma_nn_bf16_64x64x64_42490e", 3, 64, 64, 64, 64),
-        (46, "mma_nn_bf16_16x32x128_0f657a", 1, 128, 16, 32, 128),
-        (47, "mma_nn_bf16_16x32x128_f8dcb3", 1, 128, 16, 32, 128),
+        (39, "mma_nn_bf16_64x64x64_42490e", 3, 64, 64, 64, 64),
+        (48, "mma_nn_bf16_16x32x128_0f657a", 1, 128, 16, 32, 128),
+        (49, "mma_nn_bf16_16x32x128_f8dcb3", 1, 128, 16, 32, 128),
     ),
     "nt_rows_half_tc": (
         (10, "mma_nt_bf16_8x16x512_f13405", 1, 128, 8, 16, 512),
         (11, "mma_nt_bf16_16x32x128_bee8dd", 1, 128, 16, 32, 128),
         (12, "mma_nt_bf16_16x64x128_c1d35c", 1, 128, 16, 64, 128),
         (13, "mma_nt_bf16_32x32x128_15f4e3", 1, 128, 32, 32, 128),
-        (34, "mma_nt_bf16_64x64x64_93d7f2", 3, 64, 64, 64, 64),
-        (40, "mma_nt_bf16_16x32x128_23017e", 1, 128, 16, 32, 128),
-        (41, "mma_nt_bf16_16x32x128_a132ec", 1, 128, 16, 32, 128),
+        (35, "mma_nt_bf16_64x64x64_93d7f2", 3, 64, 64, 64, 64),
+        (41, "mma_nt_bf16_16x32x128_23017e", 1, 128, 16, 32, 128),
+        (42, "mma_nt_bf16_16x32x128_a132ec", 1, 128, 16, 32, 128),
     ),
     "tn_rows_half_tc": (
         (15, "mma_tn_bf16_8x32x128_7c493a", 1, 128, 8, 32, 128),
@@ -243,14 +243,14 @@ WGMMA1 = {
     "nn_rows_half_tc": (
         (20, "wgmma_nn_bf16_128x256x64_86d2ac", 128, 256),
         (23, "wgmma_nn_bf16_192x192x64_0577ba", 192, 192),
-        (25, "wgmma_nn_bf16_128x224x64_21d9d3", 128, 224),
-        (30, "wgmma_nn_bf16_64x256x64_8f2f4a", 64, 256),
+        (26, "wgmma_nn_bf16_128x224x64_21d9d3", 128, 224),
+        (32, "wgmma_nn_bf16_64x256x64_8f2f4a", 64, 256),
     ),
     "nt_rows_half_tc": (
         (16, "wgmma_nt_bf16_128x256x64_b35b38", 128, 256),
         (19, "wgmma_nt_bf16_192x192x64_f483cd", 192, 192),
-        (21, "wgmma_nt_bf16_128x224x64_18067c", 128, 224),
-        (26, "wgmma_nt_bf16_64x256x64_7ed76b", 64, 256),
+        (22, "wgmma_nt_bf16_128x224x64_18067c", 128, 224),
+        (27, "wgmma_nt_bf16_64x256x64_7ed76b", 64, 256),
     ),
     "tn_rows_half_tc": (
         (20, "wgmma_tn_bf16_128x256x64_db9343", 128, 256),
@@ -265,12 +265,12 @@ WGMMA2 = {
     "nn_rows_half_tc": (
         (21, "wgmma_nn_bf16_128x256x64_74d273", 256, 256, 32768),
         (22, "wgmma_nn_bf16_128x192x64_abc7eb", 256, 192, 24576),
-        (24, "wgmma_nn_bf16_192x128x64_8014f7", 192, 256, 24576),
+        (25, "wgmma_nn_bf16_192x128x64_8014f7", 192, 256, 24576),
     ),
     "nt_rows_half_tc": (
         (17, "wgmma_nt_bf16_128x256x64_362a60", 256, 256, 32768),
         (18, "wgmma_nt_bf16_128x192x64_cf3d87", 256, 192, 24576),
-        (20, "wgmma_nt_bf16_192x128x64_481d7f", 192, 256, 24576),
+        (21, "wgmma_nt_bf16_192x128x64_481d7f", 192, 256, 24576),
     ),
     "tn_rows_half_tc": (
         (21, "wgmma_tn_bf16_128x256x64_d699cb", 256, 256, 32768),
@@ -278,28 +278,43 @@ WGMMA2 = {
         (25, "wgmma_tn_bf16_192x128x64_534c0d", 192, 256, 24576),
     ),
 }
-# WGMMA3: launch, kernel, bk, bm, bn
+# WGMMA3: launch, kernel, bm, bn, c0
 WGMMA3 = {
     "nn_rows_half_tc": (
-        (26, "wgmma_nn_bf16_128x176x64_5c5403", 64, 128, 176),
-        (28, "wgmma_nn_bf16_128x128x64_f67370", 64, 128, 128),
-        (29, "wgmma_nn_bf16_128x112x64_6ae37f", 64, 128, 112),
-        (31, "wgmma_nn_bf16_128x64x64_0dad98", 64, 128, 64),
-        (32, "wgmma_nn_bf16_64x128x64_53820a", 64, 64, 128),
-        (34, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 64, 64),
-        (35, "wgmma_nn_bf16_64x32x128_13bd40", 128, 64, 32),
-        (36, "wgmma_nn_bf16_64x16x128_a58e3f", 128, 64, 16),
+        (24, "wgmma_nn_bf16_128x192x64_05a037", 256, 192, 24576),
+        (28, "wgmma_nn_bf16_128x160x64_20a7b2", 256, 160, 20480),
+        (30, "wgmma_nn_bf16_128x128x64_68c5f8", 256, 128, 16384),
+        (35, "wgmma_nn_bf16_64x128x64_f0b5aa", 128, 128, 8192),
     ),
     "nt_rows_half_tc": (
-        (22, "wgmma_nt_bf16_128x176x64_218ab3", 64, 128, 176),
-        (24, "wgmma_nt_bf16_128x128x64_96a12d", 64, 128, 128),
-        (25, "wgmma_nt_bf16_128x112x64_18e25a", 64, 128, 112),
-        (27, "wgmma_nt_bf16_64x160x64_3d3368", 64, 64, 160),
-        (28, "wgmma_nt_bf16_128x64x64_885da7", 64, 128, 64),
-        (29, "wgmma_nt_bf16_64x128x64_deac4e", 64, 64, 128),
-        (31, "wgmma_nt_bf16_64x64x64_595f63", 64, 64, 64),
-        (32, "wgmma_nt_bf16_64x32x128_6d7237", 128, 64, 32),
-        (33, "wgmma_nt_bf16_64x16x128_b79a3a", 128, 64, 16),
+        (20, "wgmma_nt_bf16_128x192x64_eb3cc9", 256, 192, 24576),
+        (24, "wgmma_nt_bf16_128x160x64_732859", 256, 160, 20480),
+        (31, "wgmma_nt_bf16_64x128x64_6a500d", 128, 128, 8192),
+    ),
+    "tn_rows_half_tc": ((33, "wgmma_tn_bf16_64x128x64_bf5324", 128, 128, 8192),),
+}
+# WGMMA4: launch, kernel, bk, bm, bn
+WGMMA4 = {
+    "nn_rows_half_tc": (
+        (27, "wgmma_nn_bf16_128x176x64_5c5403", 64, 128, 176),
+        (29, "wgmma_nn_bf16_128x128x64_f67370", 64, 128, 128),
+        (31, "wgmma_nn_bf16_128x112x64_6ae37f", 64, 128, 112),
+        (33, "wgmma_nn_bf16_128x64x64_0dad98", 64, 128, 64),
+        (34, "wgmma_nn_bf16_64x128x64_53820a", 64, 64, 128),
+        (36, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 64, 64),
+        (37, "wgmma_nn_bf16_64x32x128_13bd40", 128, 64, 32),
+        (38, "wgmma_nn_bf16_64x16x128_a58e3f", 128, 64, 16),
+    ),
+    "nt_rows_half_tc": (
+        (23, "wgmma_nt_bf16_128x176x64_218ab3", 64, 128, 176),
+        (25, "wgmma_nt_bf16_128x128x64_96a12d", 64, 128, 128),
+        (26, "wgmma_nt_bf16_128x112x64_18e25a", 64, 128, 112),
+        (28, "wgmma_nt_bf16_64x160x64_3d3368", 64, 64, 160),
+        (29, "wgmma_nt_bf16_128x64x64_885da7", 64, 128, 64),
+        (30, "wgmma_nt_bf16_64x128x64_deac4e", 64, 64, 128),
+        (32, "wgmma_nt_bf16_64x64x64_595f63", 64, 64, 64),
+        (33, "wgmma_nt_bf16_64x32x128_6d7237", 128, 64, 32),
+        (34, "wgmma_nt_bf16_64x16x128_b79a3a", 128, 64, 16),
     ),
     "tn_rows_half_tc": (
         (27, "wgmma_tn_bf16_128x176x64_7a44c4", 64, 128, 176),
@@ -316,29 +331,17 @@ WGMMA3 = {
         (2, "wgmma_tt_bf16_64x64x64_2ab748", 64, 64, 64),
     ),
 }
-# WGMMA4: launch, kernel, bm, bn, c0, c1
-WGMMA4 = {
-    "nn_rows_half_tc": (
-        (27, "wgmma_nn_bf16_128x160x64_20a7b2", 256, 160, 20480, 832),
-        (33, "wgmma_nn_bf16_64x128x64_f0b5aa", 128, 128, 8192, 512),
-    ),
-    "nt_rows_half_tc": (
-        (23, "wgmma_nt_bf16_128x160x64_732859", 256, 160, 20480, 832),
-        (30, "wgmma_nt_bf16_64x128x64_6a500d", 128, 128, 8192, 512),
-    ),
-    "tn_rows_half_tc": ((33, "wgmma_tn_bf16_64x128x64_bf5324", 128, 128, 8192, 512),),
-}
 # MMA3: launch, kernel
 MMA3 = {
-    "nn_rows_half_tc": ((38, "mma_nn_bf16_128x128x64_cd5bbc"),),
-    "nt_rows_half_tc": ((35, "mma_nt_bf16_128x128x64_beb296"),),
+    "nn_rows_half_tc": ((40, "mma_nn_bf16_128x128x64_cd5bbc"),),
+    "nt_rows_half_tc": ((36, "mma_nt_bf16_128x128x64_beb296"),),
     "tn_rows_half_tc": ((38, "mma_tn_bf16_128x128x64_0ec456"),),
     "tt_rows_half_tc": ((3, "mma_tt_bf16_128x128x64_6e031d"),),
 }
 # MMA4: launch, kernel
 MMA4 = {
-    "nn_rows_half_tc": ((48, "mma_nn_bf16_64x64x32_782949"),),
-    "nt_rows_half_tc": ((42, "mma_nt_bf16_64x64x32_d497a1"),),
+    "nn_rows_half_tc": ((50, "mma_nn_bf16_64x64x32_782949"),),
+    "nt_rows_half_tc": ((43, "mma_nt_bf16_64x64x32_d497a1"),),
     "tn_rows_half_tc": ((49, "mma_tn_bf16_64x64x32_0acf03"),),
     "tt_rows_half_tc": ((6, "mma_tt_bf16_64x64x32_80086b"),),
 }
@@ -463,7 +466,19 @@ def candidates(
                 operands, stores1,
             )
             launches[launch] = us, kernel, min(tiles, sms // 2) * 2, {}
-    for launch, kernel, bk, bm, bn in fitting.rows(WGMMA3) if arch in SOME_0 else ():
+    for launch, kernel, bm, bn, c0 in fitting.rows(WGMMA3) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bn)
+        if (
+            (chunk % 64 == 0 or chunks <= 1) and sms >= 2 and m + bm <= 2147483647
+            and n + bn <= 2147483647 and k + 64 <= 2147483647 and tiles + sms // 2 <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles * 2, -(-k // 64), k * c0,
+                tiles * k * ((bm + bn) * 2 + (min(u % 16, 1) * bm + min(v % 16, 1) * bn) * 6),
+                operands, stores1,
+            )
+            launches[launch] = us, kernel, min(tiles, sms // 2) * 2, {}
+    for launch, kernel, bk, bm, bn in fitting.rows(WGMMA4) if arch in SOME_0 else ():
         tiles = -(-m // bm) * -(-n // bn)
         if (
             (chunk % bk == 0 or chunks <= 1) and sms >= 1 and m + bm <= 2147483647
@@ -475,18 +490,6 @@ def candidates(
                 operands, stores1,
             )
             launches[launch] = us, kernel, min(tiles, sms) * 1, {}
-    for launch, kernel, bm, bn, c0, c1 in fitting.rows(WGMMA4) if arch in SOME_0 else ():
-        tiles = -(-m // bm) * -(-n // bn)
-        if (
-            (chunk % 64 == 0 or chunks <= 1) and sms >= 2 and m + bm <= 2147483647
-            and n + bn <= 2147483647 and k + 64 <= 2147483647 and tiles + sms // 2 <= 4294967295
-        ):
-            us = time(
-                kernel, "wgmma", 1, sms, tiles * 2, -(-k // 64), k * c0,
-                tiles * k * (c1 + (min(u % 16, 1) * bm + min(v % 16, 1) * bn) * 6), operands,
-                stores1,
-            )
-            launches[launch] = us, kernel, min(tiles, sms // 2) * 2, {}
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     for launch, kernel in fitting.rows(MMA3):
         if chunks <= 1 and tiles_128x128 <= 2147483647:

@@ -125,7 +125,7 @@ def products(name: str) -> list[Any]:
         case(1, 3, 5, (spec.stages + 1) * spec.bk + 1, apart=turn % 2),
         case(2, spec.bm, spec.bn, 1, activation=activation, bias=forward),
     ]
-    if spec.split == "serial" and spec.bm * spec.bn <= SMALL:
+    if spec.partial or (spec.split == "serial" and spec.bm * spec.bn <= SMALL):
         found.append(case(3, 2, 12, LONG))
     if spec.dtype != "bf16":  # a twin
         found = [found[turn % 2]]

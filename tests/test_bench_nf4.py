@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ptxgen.bench import cases, measure, nf4, results
+from ptxgen.bench import cases, measure, nf4, results, tune
 from ptxgen.bench.cases import Shape
+from ptxgen.bench.journal import Header, Journal, Record
 from ptxgen.bench.results import Environment, Limits, Sample
 from ptxgen.dispatch import choose
 from ptxgen.errors import OptionError
 from ptxgen.spec import SCRATCH_MAX
+from ptxgen.spec.effort import TYPICAL
+from ptxgen.tiles import ROUTES
+from ptxgen.tiles.tunings import FOLDER, read, write
 
 ENVIRONMENT = Environment(
     "2026-01-01T00:00:00+00:00", "abc", "0", "GPU", "1", 132, 1980, None, "13.0", "2.11",
@@ -121,3 +126,36 @@ def test_the_command_runs(kind: list[str], tmp_path: Path) -> None:
     assert nf4.main([*kind, *shapes, "--peers", "torch"]) == 0
     found, _ = results.read_json(path)
     assert len(found) == 4 and all(r.ours_us > 0 and r.peer_us > 0 and r.checked for r in found)
+
+
+KEYS = [("nf4", layout, "rows", "half", "tc") for layout in ("NT", "NN")]
+
+
+def test_tuning_takes_the_tables_of_nf4() -> None:
+    assert tune.tables(["nf4"], "auto", tune.LAYOUTS, tune.PLANS) == KEYS
+    assert tune.tables(["nf4"], "tc", ["NN"], ["rows"]) == KEYS[1:]
+    tasks = tune.tasks(KEYS, 8, 1, "sm_90", 132)
+    assert len(tasks) == 16 and {len(task.align) for task in tasks} == {1}
+    for task in tasks:
+        assert task.kernels and set(task.kernels) <= {r.name for r in ROUTES[task.case.table]}
+        assert task.align == (16,) or task.case.layout == "NN"
+
+
+def test_what_is_learnt_of_nf4_leaves_dense_kernels_as_they_are(tmp_path: Path) -> None:
+    """Also in the tuning of another GPU than that which the journal is of."""
+    there = replace(TYPICAL["sm_90"], memory=3.35e6)
+    header = Header("NVIDIA H100", 132, "sm_90", "2026-01-01", "abc", "1", "13.0", there)
+    journal = Journal.begin(tmp_path / "j", header)
+    for task in tune.tasks(KEYS, 6, 1, "sm_90", 132):
+        times = {name: 20.0 + number for number, name in enumerate(task.kernels)}
+        journal.add(Record(task.problem, times, {}))
+    again = Journal.load(tmp_path / "j")
+    assert again.records == journal.records and again.header == header and not again.damaged
+    path, before = tmp_path / "h200_132.json", read(FOLDER / "h200_132.json")
+    write(before, path)
+    command = ["--learn", str(tmp_path / "j"), "--dtype", "nf4", "--output", str(path)]
+    assert tune.main(command) == 0
+    after = read(path)
+    changed = {n for n in after.kernels if after.kernels[n] != before.kernels[n]}
+    assert changed and all(name.startswith("nf4_") for name in changed)
+    assert replace(after, kernels=before.kernels) == before

@@ -163,6 +163,7 @@ def test_the_best_is_found_beside_the_chosen() -> None:
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
 def test_kernels_that_serve_are_of_the_dtype(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "target", lambda: ("sm_90", 132, "NVIDIA H200"))
+    monkeypatch.setattr(measure, "rates", lambda: None)
     for case in draw.select(4, 2, dtype=dtype):
         align = measure.natural_alignment(case)
         found = regret.serving(case, align)

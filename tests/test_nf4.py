@@ -18,7 +18,9 @@ from ptxgen.dispatch import choose
 from ptxgen.errors import DtypeError, OptionError, ShapeError, SpecError
 from ptxgen.golden import targets
 from ptxgen.numerics.nf4 import BLOCK
-from ptxgen.program.launch import parameters
+from ptxgen.ops.explaining import problem_of
+from ptxgen.program.launch import launch, parameters
+from ptxgen.runtime import get_device
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec import Step
@@ -290,7 +292,20 @@ def test_rows_of_gradients_off_16_bytes_are_copied():
     """Copied by single elements, 32 rows of 14722 take 30 times as long."""
     odd = {"M": 32, "N": 64, "K": 14722, "ALIGN_A": 4}
     choice = choose(("nf4", "NN", "rows", "half", "tc"), odd, arch="sm_90", sms=132)
-    assert [name.split("_")[0] for name in choice.kernels] == ["nf4", "realign", "wgmma"]
+    kinds = [name.split("_")[0] for name in choice.kernels]
+    assert kinds == ["nf4", "realign", "wgmma", "reduce"]
+
+
+def test_what_loads_much_is_launched_in_order():
+    """CTAs that come while others leave have SMs in no order, which costs more than it saves."""
+    pointers, device = ("a", "data", "scales", "bias", "c"), get_device("cpu")
+
+    def early(m: int) -> list[bool]:
+        problem = problem_of("nf4_linear_dgrad", (m, 4096, 2304), "bf16", 16)
+        kernel = "nf4_datascales+wgmma_nn_bf16_128x128x64_f67370"
+        return [each.programmatic for each in launch(problem, pointers, device, kernel).prepared]
+
+    assert early(256) == [False, True] and early(4096) == [False, False]
 
 
 def test_the_fastest_route_is_taken_of_those_whose_scratch_there_is():

@@ -18,8 +18,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import attrgetter, mul
 from statistics import geometric_mean
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -61,17 +62,25 @@ class Posed(Protocol):
 
 @dataclass(frozen=True)
 class Point:
-    """A measured route: its kernels' terms, its time, and that of the problem's fastest route."""
+    """A measured route: its kernels' terms, its time, and that of the problem's fastest route.
+
+    ``held``: the µs of other kernels of it, whose constants are known.
+    """
 
     problem: Posed
     route: str
     terms: Mapping[str, tuple[float, ...]]
     us: float
     best: float
+    held: float = 0.0
 
 
-def points(records: Sequence[Record], tuning: Tuning) -> list[Point]:
-    """What was measured of the routes that the tables still have."""
+def points(
+    records: Sequence[Record], tuning: Tuning, held: Mapping[str, Constants] = MappingProxyType({})
+) -> list[Point]:
+    """What was measured of the routes that the tables still have. ``held``: constants of kernels
+    that are not to be fitted.
+    """
     routes = {
         key: {r.name: r for r in TABLES[key].routes} for key in {r.problem.table for r in records}
     }
@@ -84,7 +93,8 @@ def points(records: Sequence[Record], tuning: Tuning) -> list[Point]:
         times = {name: us for name, us in record.times.items() if name in routes[key]}
         for name, us in times.items():
             terms = route_terms(routes[key][name], env, tuning, batch)
-            found.append(Point(record.problem, name, terms, us, min(times.values())))
+            known = sum(sum(map(mul, held[k], terms.pop(k))) for k in [*terms] if k in held)
+            found.append(Point(record.problem, name, terms, us, min(times.values()), known))
     return found
 
 
@@ -138,6 +148,7 @@ class _System:
         shape = len(of), len(self.names) * len(TERMS)
         self.matrix = csr_array((values, (rows, columns)), shape=shape)
         self.us = np.array([point.us for point in of])
+        self.held = np.array([point.held for point in of])
         self.behind = self.us / np.array([point.best for point in of])
 
     def timed(self, predicted: Floats) -> NDArray[np.bool_]:
@@ -187,11 +198,11 @@ def _solved(system: _System, matrix: Floats, *more: Floats) -> Floats:
     constants: Floats = np.zeros(matrix.shape[1])
     for number in range(ROUNDS):
         weight = kept / np.sqrt(system.behind**BEHIND * predicted * us)
-        left, right = matrix * weight[:, None], us * weight
+        left, right = matrix * weight[:, None], (us - system.held) * weight
         if more:
             left, right = np.vstack((left, more[0])), np.concatenate((right, more[1]))
         constants = _least_squares(left, right)
-        predicted = np.maximum(matrix @ constants, 0.3 * us)
+        predicted = np.maximum(matrix @ constants + system.held, 0.3 * us)
         if number == ROUNDS // 2:
             kept = system.timed(predicted)
     return constants
@@ -208,12 +219,12 @@ def sharpened(first: Mapping[str, Constants], of: Sequence[Point]) -> dict[str, 
     scale = np.sqrt(np.maximum((system.matrix**2).mean(axis=0), 1e-18))
     matrix = (system.matrix / scale).tocsr()  # a single row of SciPy's coo_array gives a scalar
     start = np.concatenate([first[name] for name in system.names]) * scale
-    weight = system.timed(matrix @ start) / system.behind**BEHIND
+    weight = system.timed(matrix @ start + system.held) / system.behind**BEHIND
     weight *= LIKENESS / weight.sum()
 
     def loss(constants: Floats) -> tuple[float, Floats]:
         """And its derivative."""
-        predicted = np.maximum(matrix @ constants, 1e-3)
+        predicted = np.maximum(matrix @ constants + system.held, 1e-3)
         off = np.log(predicted / system.us)
         score = -np.log(predicted) / SPREAD
         score -= np.repeat(np.maximum.reduceat(score, starts), lengths)
@@ -280,7 +291,7 @@ def regrets(of: Iterable[Point], constants: Mapping[str, Constants]) -> dict[Any
     """Chosen over fastest, by problem."""
     chosen: dict[Any, tuple[float, float]] = {}
     for point in of:
-        predicted = sum(
+        predicted = point.held + sum(
             sum(c * t for c, t in zip(constants.get(name, UNKNOWN), terms, strict=True))
             for name, terms in point.terms.items()
         )

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from ptxgen.errors import PtxgenError
 from ptxgen.spec import Key
+from ptxgen.spec.effort import Rates
 
 FORMAT = 1
 PACKED = ".xz"
@@ -60,6 +61,8 @@ class Header:
     commit: str
     driver: str
     cuda: str
+    rates: Rates | None = None
+    """The GPU's, which constants are relative to."""
 
     def __str__(self) -> str:
         return (
@@ -130,7 +133,7 @@ class Record:
         times = {str(name): float(us) for name, us in found["times"].items()}
         if not all(0 < us < math.inf for us in times.values()) or min(m, n, k, batch) < 1:
             raise ValueError("a time or a size that cannot be")
-        if len(table) < 3 or len(align) < 2:
+        if len(table) < 3 or not align:
             raise ValueError("a table that cannot be")
         return cls(Problem(table, (m, n, k), align, batch), times, dict(found["wrong"]))
 
@@ -159,6 +162,8 @@ class Journal:
             found = json.loads(first)
             if found.pop("ptxgen tune") != FORMAT:
                 raise ValueError("another format")
+            if rates := found.get("rates"):
+                found["rates"] = Rates(**{**rates, "products": tuple(rates["products"])})
             journal = cls(path, Header(**found))
         except (*UNREADABLE, ValueError, LookupError, TypeError, AttributeError) as error:
             raise PtxgenError(

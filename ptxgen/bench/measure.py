@@ -23,6 +23,7 @@ from ptxgen.bench.cases import Case
 from ptxgen.bench.results import LIMITS, Environment, Limits, Sample
 from ptxgen.errors import DeviceError, PtxgenError
 from ptxgen.numerics.contract import DTYPES, ITEMSIZE, OPERATIONS, TENSOR_CORES
+from ptxgen.spec.effort import Rates
 from ptxgen.ui import note, plural
 
 if TYPE_CHECKING:
@@ -148,6 +149,13 @@ def target() -> tuple[str, int, str]:
     return architecture(device), device.sms, device.gpu
 
 
+def rates() -> Rates | None:
+    """What the driver says of the current device, which predicted times are of."""
+    from ptxgen.runtime import get_device
+
+    return get_device("cuda").rates
+
+
 def chosen(case: Case, align: tuple[int, int]) -> Route:
     """The route that the dispatcher chooses for ``case``."""
     from ptxgen.dispatch import choose
@@ -155,9 +163,15 @@ def chosen(case: Case, align: tuple[int, int]) -> Route:
 
     arch, sms, gpu = target()
     problem = case.problem(align)
-    values = dict(problem.values)
     choice = choose(
-        problem.table, values, arch=arch, sms=sms, dtype=case.dtype, gpu=gpu, what=str(problem)
+        problem.table,
+        dict(problem.values),
+        arch=arch,
+        sms=sms,
+        dtype=case.dtype,
+        gpu=gpu,
+        rates=rates(),
+        what=str(problem),
     )
     return TABLES[problem.table].routes[choice.route].of(case.dtype)
 

@@ -131,10 +131,15 @@ class Weights:
             for op, size in (("linear", k), ("linear_dgrad", n))
         }
 
-    def ours(self, op: str, out: Any, accumulate: str) -> Work:
-        """The library's call."""
+    def empty(self, case: Nf4Case) -> Any:
+        """Memory for a case's result, NaN everywhere."""
+        return self.dense.new_full(case.product[:2], float("nan"))
+
+    def ours(self, op: str, out: Any, accumulate: str, kernel: str | None = None) -> Work:
+        """The library's call; ``kernel`` forces one."""
         call = getattr(ptxgen.nf4, op)
-        return partial(call, self.x[op], self.q, out=out, accumulate=accumulate)
+        how = {"accumulate": accumulate, "kernel": kernel}
+        return partial(call, self.x[op], self.q, out=out, **how)
 
 
 def _torch(torch: Any, weights: Weights, op: str, out: Any) -> Work:
@@ -226,7 +231,7 @@ def _checked(torch: Any, case: Nf4Case, weights: Weights, what: str) -> tuple[An
     """Our result, all bits those of the dense product (of f64: some, the oracle's); how many."""
     x, q = weights.x[case.op], weights.q
     m, n, _ = case.product
-    out = torch.full((m, n), float("nan"), dtype=weights.kind, device="cuda")
+    out = weights.empty(case)
     weights.ours(case.op, out, case.tier)()
     if case.tier == "f64":
         return out, _sampled(case, q, x, out, what)

@@ -34,7 +34,7 @@ class Problem:
         return f"{self.name} {self.rows}x{self.cols}, {self.lies}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Measured(Point):
     """A measured route of a table."""
 
@@ -76,5 +76,5 @@ def points(records: Iterable[Mapping[str, Any]]) -> list[Measured]:
         for name, us in times.items():
             route = twins[name]
             terms = route_terms(route, env, tuning)
-            found.append(Measured(problem, route.name, terms, us, best, key))
+            found.append(Measured(problem, route.name, terms, us, best, table=key))
     return found

@@ -14,18 +14,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from ptxgen.bench import bmm, cases, draw, int4, measure, rowfit
+from ptxgen.bench import bmm, cases, draw, int4, measure, nf4, rowfit
 from ptxgen.bench.bands import ALL, NAMES, band_of
 from ptxgen.bench.cases import Case, Shape, case_of
 from ptxgen.bench.fit import FAR, Point, Regret, fit, held_out, near, points
 from ptxgen.bench.journal import CLOSE, Header, Journal, Problem, Record
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics import contract
-from ptxgen.numerics.contract import DTYPES, ITEMSIZE, TIERS
+from ptxgen.numerics.contract import AUTO_TIER, DTYPES, ITEMSIZE, OPERATIONS, TIERS
 from ptxgen.numerics.int4 import ELEMENTS
 from ptxgen.numerics.int4 import LAYOUTS as INT4_LAYOUTS
 from ptxgen.spec import ALIGNMENT, Key, Route, of_result
@@ -47,7 +47,10 @@ PROBLEMS = 300
 """As many are drawn unless somebody asks for another number."""
 BATCHES = 60
 """As many batches."""
+WEIGHTS, WEIGHTED = "nf4", "bf16"
+"""A weight's dtype, and that of what is multiplied with it unless the tier says otherwise."""
 LAYOUTS = ("NN", "NT", "TN", "TT", *INT4_LAYOUTS)
+KINDS = (*DTYPES.values(), *ELEMENTS, WEIGHTS)
 PLANS = tuple(dict.fromkeys(name for plans in contract.PLANS.values() for name in plans))
 Tuned = Case | int4.Int4Case | bmm.BatchCase
 """What kernels are timed on."""
@@ -83,13 +86,15 @@ def tables(
 ) -> list[Key]:
     """The route tables of these dtypes, layouts and plans. Raises OptionError for none."""
     dtypes, layouts, plans = tuple(dtypes), tuple(layouts), tuple(plans)
-    dense = (d for d in dtypes if d not in ELEMENTS)
+    dense = (d for d in dtypes if d in ITEMSIZE)
     wanted = [(WIDTH_OF.get(d, d), cases.tier_of(d, tier)) for d in dense]
     products = (key for key in ROUTES if len(key) == 4)
     found: list[Key] = [
         k for k in products if k[0] in layouts and k[1] in plans and k[2:] in wanted
     ]
     found += [k for k in ROUTES if k[0] == "int4" and k[1] in layouts and k[2] in dtypes]
+    weights = tier if tier != "auto" else AUTO_TIER[WEIGHTED]
+    found += [k for k in ROUTES if k[0] in dtypes and k[1] in layouts and k[-1] == weights]
     if not found:
         raise OptionError(
             f"there is no route table of {', '.join(layouts)}, {', '.join(plans)}, "
@@ -138,6 +143,11 @@ def _drawn(key: Key, count: int, seed: int) -> list[Tuned | None]:
     dtype = TABLES[key].dtypes[0]
     if key[0] == "int4":
         return [int4.Int4Case(key[1], dtype, shape) for shape in int4.drawn(count, seed)]
+    if key[0] == WEIGHTS:
+        op = next(
+            op for op, name in nf4.OPS.items() if OPERATIONS[name].products["nk"].layout == key[1]
+        )
+        return [*nf4.drawn(count, seed, [op], dtype, key[-1])]
     found: list[Tuned | None] = []
     results = ("", "f32") if "ITEM_C" in TABLES[key].space.names and ITEMSIZE[dtype] == 2 else ("",)
     for number, shape in enumerate(draw.shapes(count, seed, dtype)):
@@ -151,8 +161,10 @@ def lies(case: Case) -> tuple[int, ...]:
     """What problem variables say of how a case lies in memory, behind its dimensions and SMS."""
     (m, n, _), item = case.product, ITEMSIZE[case.result or case.dtype]
     align = next(x for x in ALIGNMENT.values[::-1] if m == 1 or not n * item % x)
-    result = of_result(TABLES[case.table].space, align, item)
-    return (*measure.natural_alignment(case), *(value for _, value in result))
+    space = TABLES[case.table].space
+    pairs = zip(("ALIGN_A", "ALIGN_B"), measure.natural_alignment(case), strict=True)
+    operands = (value for name, value in pairs if name in space.arguments)
+    return (*operands, *(value for _, value in of_result(space, align, item)))
 
 
 def admissible(case: Tuned, align: tuple[int, ...], arch: str, sms: int) -> tuple[str, ...]:
@@ -244,6 +256,10 @@ class GpuMeter:
             out, ours = kept.empty(), partial(kept.ours, case.layout)
             self._operands = key, kept
             return out, partial(ours, out)
+        if isinstance(case, nf4.Nf4Case):
+            weights = nf4.Weights(self._torch, case.shape, case.dtype, self._seed)
+            out = weights.empty(case)
+            return out, partial(weights.ours, case.op, out, case.tier)
         if not isinstance(kept, measure.Operands):
             kept = measure.Operands(self._torch, case.product, self._seed, case.dtype)
         out = kept.empty(dtype=case.result)
@@ -280,20 +296,24 @@ class Report:
 
 
 def learn(
-    journal: Journal, keys: Iterable[Key], rates: Rates
+    journal: Journal, keys: Iterable[Key], rates: Rates, before: Mapping[str, Constants]
 ) -> tuple[dict[str, Constants], list[Report]]:
-    """The constants of the kernels of the tables ``keys``, and how well they choose."""
+    """The constants of the kernels of the tables ``keys``, and how well they choose. Kernels that
+    these tables have from others keep theirs, which are in ``before``.
+    """
     h = journal.header
     tuning = Tuning(h.gpu, h.sms, h.arch, str(h), rates)
     known: list[Point] = []
     reports = []
+    keys = tuple(keys)
+    held = {name: c for name, c in before.items() if _homes().get(name) not in keys}
     for key in keys:
         records = [r for r in journal.records.values() if r.problem.table == key and r.times]
         name = " ".join(key)
         if not records:
             note(f"{name}: not measured, left as it is")
             continue
-        measured = points(records, tuning)
+        measured = points(records, tuning, held)
         lost = held_out(measured)
         for band in (*NAMES, "batches", ALL):
             inside = {at: ratio for at, ratio in lost.items() if band in (_band(at), ALL)}
@@ -312,22 +332,37 @@ def write_tuning(
     """Fits the constants of the tables ``keys`` and enters them into the tuning in ``path``.
 
     What the tuning has of other kernels and of families stays, as do its rates unless ``rates`` are
-    given; what it has of kernels that no table has any more goes.
+    given; what it has of kernels that no table has any more goes. One of another GPU stays that
+    one's: constants are relative to the rates of the GPU that they were measured on.
     """
     h = journal.header
     before = read(path) if path.exists() else None
-    rates = rates or (before.rates if before else TYPICAL[h.arch])
-    constants, reports = learn(journal, keys, rates)
-    kernels = _current({**before.kernels, **constants} if before else constants)
+    rates = rates or h.rates or (before.rates if before else TYPICAL[h.arch])
+    known = before.kernels if before else {}
+    constants, reports = learn(journal, keys, rates, known)
+    kernels = _current({**known, **constants})
+    if before and path.stem != tuning_name(h.gpu, h.sms):
+        write(replace(before, kernels=kernels), path)
+        return reports
     families = before.families if before else {}
     write(Tuning(h.gpu, h.sms, h.arch, str(h), rates, kernels, families), path)
     return reports
 
 
+@cache
+def _homes() -> dict[str, Key]:
+    """The first table that has a kernel, by the kernel's name."""
+    found: dict[str, Key] = {}
+    for key, kind in TABLES.items():
+        for route in kind.routes:
+            for kernel in route.kernels:
+                found.setdefault(kernel.name, key)
+    return found
+
+
 def _current(kernels: Mapping[str, Constants]) -> dict[str, Constants]:
     """The constants of kernels that some table still has."""
-    firsts = {kernel.name for t in TABLES.values() for r in t.routes for kernel in r.kernels}
-    return {name: c for name, c in kernels.items() if name in firsts}
+    return {name: c for name, c in kernels.items() if name in _homes()}
 
 
 def write_rows(files: Iterable[Path], output: Path | None) -> list[Report]:
@@ -397,8 +432,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     for line in sorted(wrong):
         emit(f"WRONG {line}")
     header = journal.header
-    path = _tuning_path(options, header.gpu, header.sms)
-    reports = write_tuning(journal, _keys(options), path, None if options.learn else _rates())
+    path = _tuning_path(options, header)
+    rates = None if options.learn else measure.rates()
+    reports = write_tuning(journal, _keys(options), path, rates)
     emit(f"{path.stem}: time of the chosen kernel / of the fastest, where K and N were not learnt")
     emit(report_table(reports))
     emit(f"wrote {path}")
@@ -407,18 +443,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if wrong else 0
 
 
-def _tuning_path(options: argparse.Namespace, gpu: str, sms: int) -> Path:
-    name = tuning_name(gpu, sms)
+def _tuning_path(options: argparse.Namespace, header: Header) -> Path:
+    name = tuning_name(header.gpu, header.sms)
     path: Path = options.output or FOLDER / f"{name}.json"
-    if path.stem != name:
-        raise OptionError(f"--output is {path}; a tuning's name is its file's: takes {name}.json")
-    return path
-
-
-def _rates() -> Rates | None:
-    from ptxgen.runtime import get_device
-
-    return get_device("cuda").rates
+    if path.stem == name or (header.rates and path.exists() and read(path).arch == header.arch):
+        return path
+    raise OptionError(f"--output is {path}; a tuning's name is its file's: takes {name}.json")
 
 
 def _keys(options: argparse.Namespace) -> list[Key]:
@@ -429,10 +459,10 @@ def _measured(options: argparse.Namespace) -> tuple[Journal, int]:
     torch = measure.require_torch()
     start = time.monotonic()
     arch, sms, gpu = measure.target()
-    _tuning_path(options, gpu, sms)  # now, not after the measuring
-    surroundings = measure.environment(torch, measure.limits(torch), SEED)
-    s = surroundings
-    header = Header(gpu, sms, arch, s.date, s.commit, s.driver, s.cuda)
+    header = Header(gpu, sms, arch, "", "", "", "", measure.rates())
+    _tuning_path(options, header)  # now, not after the measuring
+    s = measure.environment(torch, measure.limits(torch), SEED)
+    header = replace(header, date=s.date, commit=s.commit, driver=s.driver, cuda=s.cuda)
     path = options.journal or Path(f"tune-{tuning_name(gpu, sms)}.jsonl")
     journal = Journal.begin(path, header) if options.fresh else Journal.resume(path, header)
     if journal.header.commit != header.commit:
@@ -475,10 +505,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--dtype",
-        type=_choices((*DTYPES.values(), *ELEMENTS)),
+        type=_choices(KINDS),
         default=["bf16"],
         metavar="LIST",
-        help=f"of {', '.join((*DTYPES.values(), *ELEMENTS))} (bf16)",
+        help=f"of {', '.join(KINDS)} (bf16); nf4: of weights",
     )
     parser.add_argument("--tier", choices=("auto", *TIERS), default="auto", help="(%(default)s)")
     parser.add_argument(

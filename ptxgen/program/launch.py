@@ -135,6 +135,9 @@ def _built(
         function = device.kernel(spec.name, partial(image, spec), spec.shared_bytes)
         # The first waits for nobody's end but by the stream; what waits by itself may come early.
         ahead = bool(steps) and spec.waits and device.compute >= (9, 0)
+        if ahead and spec.early_loads is not None and step.effort is not None:
+            loads = step.effort.loads.evaluate(environment) * problem.count
+            ahead = loads <= spec.early_loads
         steps.append(
             device.prepare(
                 function,

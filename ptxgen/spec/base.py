@@ -256,6 +256,10 @@ class KernelSpec(ABC):
         """
         return False
 
+    early_loads: ClassVar[int | None] = None
+    """Bytes that its CTAs together load, up to which it is launched ahead of the end of the kernel
+    before it; None: always. CTAs that come while others leave have their SMs in no order."""
+
     @property
     def batched(self) -> bool:
         """Whether one launch of it computes a batch of problems (:attr:`Problem.batch`)."""

@@ -12,7 +12,7 @@ from ptxgen.spec.gemm import MEANINGS
 from ptxgen.spec.mma import BLOCK, VECTOR, MmaLoop, MmaSide
 from ptxgen.spec.nf4_packed import HELPERS, Nf4SyncSpec
 
-SPLITS = ("serial",)
+SPLITS = ("serial", "workspace")
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,10 @@ class Nf4TensorSpec(MmaLoop, Nf4SyncSpec):
     rows, rows of A its 8 columns.
 
     ``stages``: those of what is copied (A, indices, scales); of widened B there are two.
-    ``split``: "serial", a CTA takes one chunk after another, and keeps a second set of sums.
-    ``ahead``: steps of 16 k by which fragments are
-    fetched ahead. ``stream``: "b" if L2 is told to evict the weight first.
+    ``split``: "serial", a CTA takes one chunk after another, and keeps a second set of sums, or
+    "workspace", a CTA for each tile and chunk, whose sums a reduce kernel adds. ``ahead``: steps
+    of 16 k by which fragments are fetched ahead. ``stream``: "b" if L2 is told to evict the weight
+    first.
     """
 
     layout: str

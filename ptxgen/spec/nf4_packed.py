@@ -12,7 +12,7 @@ from ptxgen.expr import Expr, all_of, ceil_div
 from ptxgen.numerics.contract import K, M, N
 from ptxgen.numerics.nf4 import BLOCK, CODE
 from ptxgen.spec.abi import Abi, Param, ptr
-from ptxgen.spec.base import GRID_MAX, INDEX_MAX, WARP, Expect, check
+from ptxgen.spec.base import GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
 from ptxgen.spec.effort import Effort
 from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, CONTEXT, GemmSpec
 from ptxgen.spec.mma import VECTOR
@@ -95,8 +95,28 @@ class Nf4GemmSpec(GemmSpec):
         return replace(super().effort, loads=loads, operands=operands)
 
     @property
-    def scratch(self) -> Mapping[str, Expr]:
-        return {}
+    def partial(self) -> bool:
+        """Whether each chunk's sums go to the workspace."""
+        return self.split == "workspace"
+
+    @property
+    def pointers(self) -> tuple[Param, ...]:
+        """Those of its parameters."""
+        alone = "" if self.multiplier == "wgmma" else " __restrict__"
+        sums = (ptr("workspace", "float*", optional=True),) if self.partial else ()
+        return (
+            ptr("a", f"const Element*{alone}"),
+            ptr("data", f"const unsigned char*{alone}"),
+            ptr("scales", f"const float*{alone}"),
+            ptr("bias", f"const void*{alone}", optional=True),
+            ptr("c", "void*"),
+            *sums,
+        )
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        mul = Expect("mul.rn.f32", ("mul.f32", "mul.ftz*"))
+        return (mul, *super().expects)
 
 
 class Nf4SyncSpec(Nf4GemmSpec):
@@ -117,7 +137,7 @@ class Nf4SyncSpec(Nf4GemmSpec):
 
     @property
     def grid(self) -> Expr:
-        return self.tiles
+        return self.work
 
     @property
     def multiplier(self) -> str:
@@ -127,11 +147,7 @@ class Nf4SyncSpec(Nf4GemmSpec):
     def abi(self) -> Abi:
         return Abi(
             (
-                ptr("a", "const Element* __restrict__"),
-                ptr("data", "const unsigned char* __restrict__"),
-                ptr("scales", "const float* __restrict__"),
-                ptr("bias", "const void* __restrict__", optional=True),
-                ptr("c", "void*"),
+                *self.pointers,
                 *(Param(name, "i64") for name in ("lda", "ldc")),
                 *(Param(name, "u32") for name in ("m", "n", "k", "chunk", "flags")),
             )
@@ -140,21 +156,25 @@ class Nf4SyncSpec(Nf4GemmSpec):
     @property
     def requires(self) -> Expr:
         terms = [ALIGN_A >= 2 * VECTOR, self.grid <= GRID_MAX]
-        if self.split == "none":
-            terms.append(CHUNKS <= 1)
-        else:
-            terms.append((CHUNK % self.block).eq(0) | (CHUNKS <= 1))
+        if self.partial:
+            terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)
+        terms.append((CHUNK % self.block).eq(0) | (CHUNKS <= 1))
         return all_of(terms)
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        bounds = (
+        bounds = [
             ("m + BM - 1", M + (self.bm - 1)),
             ("m0 + BM", ceil_div(M, self.bm) * self.bm),
             ("n0 + BN", ceil_div(N, self.bn) * self.bn),
             ("k + BK - 1", K + (self.bk - 1)),
             ("step * BK of a copy", K + self.stages * self.bk),
-        )
+        ]
+        if self.partial:
+            bounds += [
+                ("tiles_m * tiles_n", self.tiles),
+                ("chunk_index * chunk", (CHUNKS - 1) * CHUNK),
+            ]
         return tuple((text, value, INDEX_MAX) for text, value in bounds)
 
     @property
@@ -162,7 +182,6 @@ class Nf4SyncSpec(Nf4GemmSpec):
         shape = f"m16n8k16.row.col.f32.{self.dtype}.{self.dtype}.f32"
         return (
             Expect(f"mma.sync.aligned.{shape}", ("*mma.*",)),
-            Expect("mul.rn.f32", ("mul.f32", "mul.ftz*")),
             *super().expects,
         )
 

@@ -8,19 +8,22 @@ from typing import ClassVar
 
 from ptxgen.expr import Expr, all_of
 from ptxgen.numerics.contract import ITEMSIZE
-from ptxgen.spec.abi import Abi, Param, ptr
-from ptxgen.spec.base import WARP, Expect, check
-from ptxgen.spec.gemm import ALIGN_A, CHUNKS, MEANINGS, STRIDES, matrix
+from ptxgen.spec.abi import Abi, Param
+from ptxgen.spec.base import WARP, WORKSPACE_MAX, check
+from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, MEANINGS, STRIDES, matrix
 from ptxgen.spec.nf4_packed import HELPERS, Nf4GemmSpec
 from ptxgen.spec.wgmma import WARPGROUP, WgmmaSpec
+
+SPLITS = ("none", "workspace")
 
 
 @dataclass(frozen=True)
 class Nf4WgmmaSpec(Nf4GemmSpec, WgmmaSpec):
     """A wgmma kernel whose B is an NF4 weight, as it is stored: ``data`` and ``scales``.
 
-    ``helpers`` warps, whole warpgroups, copy ``copied`` stages of indices ahead and widen them into
-    B's part of a stage; the first of their threads has the copy engine bring A.
+    ``split``: "none" or "workspace", as there. ``helpers`` warps, whole warpgroups, copy
+    ``copied`` stages of indices ahead and widen them into B's part of a stage; the first of their
+    threads has the copy engine bring A.
     """
 
     helpers: int = 8
@@ -39,7 +42,7 @@ class Nf4WgmmaSpec(Nf4GemmSpec, WgmmaSpec):
         super().__post_init__()
         name = self.name
         check(self.ctas == 1, name, "CTAs of a cluster", self.ctas, 1)
-        check(self.split == "none", name, "split", self.split, "none")
+        check(self.split in SPLITS, name, "split", self.split, SPLITS)
         check(self.helpers % 4 == 0, name, "helpers, whole warpgroups", self.helpers, 4)
         check(self.copied >= 2, name, "copied", self.copied, ">= 2")
         check(self.b.swizzle >= 64, name, "swizzle of B, bytes", self.b.swizzle, ">= 64")
@@ -67,27 +70,23 @@ class Nf4WgmmaSpec(Nf4GemmSpec, WgmmaSpec):
     @property
     def abi(self) -> Abi:
         box, item = self.a.box, ITEMSIZE[self.dtype]
-        map_a = matrix("a", self.layout, box, item, self.a.swizzle, batched=True)
+        map_a = matrix("a", self.layout, box, item, self.a.swizzle, batched=not self.partial)
+        strides, counts = ((), ()) if self.partial else (STRIDES, ("inner", "batch"))
         return Abi(
             (
-                ptr("a", "const Element*"),
-                ptr("data", "const unsigned char*"),
-                ptr("scales", "const float*"),
-                ptr("bias", "const void*", optional=True),
-                ptr("c", "void*"),
-                *(Param(name, "i64") for name in ("lda", "ldc", *STRIDES)),
-                *(Param(name, "u32") for name in ("m", "n", "k", "chunk", "flags")),
-                *(Param(name, "u32") for name in ("inner", "batch")),
+                *self.pointers,
+                *(Param(name, "i64") for name in ("lda", "ldc", *strides)),
+                *(Param(name, "u32") for name in ("m", "n", "k", "chunk", "flags", *counts)),
                 map_a,
             )
         )
 
     @property
     def requires(self) -> Expr:
-        bounds = (value <= limit for _, value, limit in self.asked_bounds)
-        return all_of((ALIGN_A >= 16, CHUNKS <= 1, *bounds))
-
-    @property
-    def expects(self) -> tuple[Expect, ...]:
-        mul = Expect("mul.rn.f32", ("mul.f32", "mul.ftz*"))
-        return (mul, *super().expects)
+        terms = [ALIGN_A >= 16]
+        if self.partial:
+            whole = (CHUNK % self.bk).eq(0) | (CHUNKS <= 1)
+            terms += [whole, self.scratch["workspace"] <= WORKSPACE_MAX]
+        else:
+            terms.append(CHUNKS <= 1)
+        return all_of((*terms, *(value <= limit for _, value, limit in self.asked_bounds)))

@@ -389,6 +389,7 @@ class WgmmaSpec(Ring, GemmSpec):
     template: ClassVar[str] = "wgmma/gemm.cu.j2"
     splits: ClassVar[tuple[str, ...]] = SPLITS
     in_pieces: ClassVar[bool] = True
+    early_loads: ClassVar[int | None] = 400 << 20  # neighbours' SMs share what L2 sends them
     concludes: ClassVar[bool] = False  # few warps would compute it while nothing is multiplied
     widens: ClassVar[bool] = False
     """Whether B comes narrow, and helping warps widen it."""

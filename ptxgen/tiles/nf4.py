@@ -29,10 +29,12 @@ from ptxgen.tiles import gemm, nf4_mma, nf4_ptx
 WEIGHT = "b_dequantised"
 """The scratch memory that has the weight."""
 TILES = {
-    "tc": ((128, 256), (128, 224), (128, 160), (128, 128), (64, 64)),
+    "tc": ((128, 256), (128, 224), (128, 192), (128, 160), (128, 128), (128, 64), (64, 64)),
     "simt": ((128, 128), (64, 64), (32, 64)),
 }
 """Of the dense routes of a tier, those that go on with a dequantised weight: BM and BN."""
+SPLIT = "wgmma", "simt"
+"""The families of those that write partial sums. Where neither runs, CTAs take chunks in turns."""
 COPIED = (128, 256), (128, 128), (64, 64)
 """Of those that copy A, which only input gradients want: their rows of A are as long as outputs are
 many.
@@ -75,11 +77,9 @@ def _taken(dense: RouteTable, tier: str) -> Iterator[Route]:
         assert isinstance(main, GemmSpec), "of products"
         if main is not route.kernels[0]:
             copied = [route.steps[0].bind.get(f"x{i}") for i in (0, 1)]
-            alone = copied == ["a", None] and len(route.steps) == 2
-            if alone and (main.bm, main.bn) in COPIED:
+            if copied == ["a", None] and (main.bm, main.bn) in COPIED:
                 yield route
-        # The plan of f32 cuts so many reductions that split ones are worth their routes.
-        elif (main.bm, main.bn) in TILES[tier] and (len(route.steps) == 1 or tier == "simt"):
+        elif (main.bm, main.bn) in TILES[tier] and (len(route.steps) == 1 or main.family in SPLIT):
             yield route
     yield filler
 

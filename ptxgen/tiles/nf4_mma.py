@@ -2,20 +2,26 @@
 
 How to read a line of mma.sync: a CTA tile BM x BN x BK, the warps along m and n that multiply,
 those that help, and the stages that these copy ahead; of wgmma: the tile, consumer warpgroups,
-stages, and helpers. Two regimes (docs/performance-nf4.md has the measurements):
+stages, and helpers. Regimes (docs/performance-nf4.md has the measurements):
 
 - *few rows*: the weight streams past once. Where it has few columns, narrow tiles give more SMs
   one, and helping warps widen the weight; else the warps that multiply look it up themselves.
 - *more rows*, on Hopper: the tile that still gives nearly every SM one, up to where dequantising
-  the whole weight first takes less time than doing it again for every 256 rows.
+  the whole weight first takes less time than doing it again for every 256 rows;
+- *few outputs* of a long reduction: the same kernels, with a CTA for each chunk.
 """
 
 from __future__ import annotations
 
-from ptxgen.spec import Route
+from dataclasses import replace
+
+from ptxgen.numerics.contract import TC16
+from ptxgen.spec import Route, Step
 from ptxgen.spec.nf4_mma import Nf4TensorSpec
+from ptxgen.spec.nf4_packed import Nf4GemmSpec
 from ptxgen.spec.nf4_pairs import Nf4PairsSpec
 from ptxgen.spec.nf4_wgmma import Nf4WgmmaSpec
+from ptxgen.spec.simt import ReduceSpec
 from ptxgen.tiles.regimes import routes as made
 
 
@@ -76,9 +82,27 @@ def more_rows(layout: str, dtype: str) -> tuple[Nf4WgmmaSpec, ...]:
     )
 
 
+PARTIAL = {
+    "NT": ((8, 16), (64, 64), (128, 128), (256, 128)),
+    "NN": ((64, 64), (128, 128), (256, 128)),
+}
+"""Of these kernels, those that also write partial sums of a split reduction: BM and BN."""
+
+
+def partial(layout: str, dtype: str) -> tuple[Nf4GemmSpec, ...]:
+    """The kernels that write partial sums, for a reduce kernel to add."""
+    few, more = few_rows(layout, dtype), more_rows(layout, dtype)
+    return (
+        *(replace(s, split="workspace") for s in few if (s.bm, s.bn) in PARTIAL[layout]),
+        *(replace(s, split="workspace") for s in more if (s.bm, s.bn) in PARTIAL[layout]),
+    )
+
+
 def routes(layout: str, dtype: str = "bf16") -> tuple[Route, ...]:
     """Their routes."""
+    reduce = Step(ReduceSpec(dtype=dtype, contract=TC16), {"b": "data"})  # neither operand is read
     return (
+        *made(partial(layout, dtype), "few outputs: a CTA per tile and chunk", reduce),
         *made(few_rows(layout, dtype), "few rows: the weight streams once, as it is stored"),
         *made(more_columns(layout, dtype), "few rows, more columns: looked up as it is multiplied"),
         *made(more_rows(layout, dtype), "more rows: the weight as it is stored, by wgmma"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ptxgen.spec import KernelSpec, Route
+from ptxgen.spec import KernelSpec, Route, Step
 from ptxgen.spec.simt import SimtSpec
 
 Pair = tuple[int, int]
@@ -58,7 +58,9 @@ def gemm(
     )
 
 
-def routes(kernels: Iterable[KernelSpec], reason: str, *then: KernelSpec) -> tuple[Route, ...]:
+def routes(
+    kernels: Iterable[KernelSpec], reason: str, *then: KernelSpec | Step
+) -> tuple[Route, ...]:
     """A route for each kernel, followed by the kernels ``then``."""
     return tuple(Route((kernel, *then), reason=reason) for kernel in kernels)
 

@@ -8,144 +8,195 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Launches, Routes, Time
 
-SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
-SOME_1 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
-SOME_2 = frozenset(("sm_90",))
+SOME_0 = frozenset(("sm_90",))
+SOME_1 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
+SOME_2 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 # ROUTES: route, least align_a, launches
 ROUTES = Routes({
     "nf4_nt_rows_half_tc": (
+        # few outputs: a CTA per tile and chunk
+        (0, 16, (0, "reduce")), (1, 16, (1, "reduce")), (2, 16, (2, "reduce")),
+        (3, 16, (3, "reduce")),
         # few rows: the weight streams once, as it is stored
-        (0, 16, (0,)), (1, 16, (1,)),
+        (4, 16, (4,)), (5, 16, (5,)),
         # few rows, more columns: looked up as it is multiplied
-        (2, 16, (2,)), (3, 16, (3,)), (4, 16, (4,)), (5, 16, (5,)), (6, 16, (6,)), (7, 16, (7,)),
-        (8, 16, (8,)),
+        (6, 16, (6,)), (7, 16, (7,)), (8, 16, (8,)), (9, 16, (9,)), (10, 16, (10,)),
+        (11, 16, (11,)), (12, 16, (12,)),
         # more rows: the weight as it is stored, by wgmma
-        (9, 16, (9,)), (10, 16, (10,)), (11, 16, (11,)), (12, 16, (12,)), (13, 16, (13,)),
+        (13, 16, (13,)), (14, 16, (14,)), (15, 16, (15,)), (16, 16, (16,)), (17, 16, (17,)),
+        # the weight dequantised; a long reduction: a CTA per tile and chunk
+        (18, 16, ("nf4_datascales", 18, "reduce")), (19, 16, ("nf4_datascales", 19, "reduce")),
         # the weight dequantised; many rows, by wgmma
-        (14, 16, ("nf4_datascales", 14)), (15, 16, ("nf4_datascales", 15)),
-        (16, 16, ("nf4_datascales", 16)), (17, 16, ("nf4_datascales", 17)),
-        (18, 16, ("nf4_datascales", 18)), (19, 16, ("nf4_datascales", 19)),
-        # the weight dequantised; many rows, by mma
         (20, 16, ("nf4_datascales", 20)), (21, 16, ("nf4_datascales", 21)),
+        (22, 16, ("nf4_datascales", 22)), (23, 16, ("nf4_datascales", 23)),
+        (24, 16, ("nf4_datascales", 24)), (25, 16, ("nf4_datascales", 25)),
+        (26, 16, ("nf4_datascales", 26)), (27, 16, ("nf4_datascales", 27)),
+        (28, 16, ("nf4_datascales", 28)),
+        # the weight dequantised; many rows, by mma
+        (29, 16, ("nf4_datascales", 29)), (30, 16, ("nf4_datascales", 30)),
         # the weight dequantised; everything else: any size, alignment and plan
-        (22, 0, ("nf4_datascales", 22)),
+        (31, 0, ("nf4_datascales", 31)),
     ),
     "nf4_nn_rows_half_tc": (
+        # few outputs: a CTA per tile and chunk
+        (0, 16, (0, "reduce")), (1, 16, (1, "reduce")), (2, 16, (2, "reduce")),
         # few rows: the weight streams once, as it is stored
-        (0, 16, (0,)), (1, 16, (1,)), (2, 16, (2,)),
-        # few rows, more columns: looked up as it is multiplied
         (3, 16, (3,)), (4, 16, (4,)), (5, 16, (5,)),
+        # few rows, more columns: looked up as it is multiplied
+        (6, 16, (6,)), (7, 16, (7,)), (8, 16, (8,)),
         # more rows: the weight as it is stored, by wgmma
-        (6, 16, (6,)), (7, 16, (7,)), (8, 16, (8,)), (9, 16, (9,)), (10, 16, (10,)),
-        # the weight dequantised; many rows, by wgmma
-        (11, 16, ("nf4_datascales", 11)), (12, 16, ("nf4_datascales", 12)),
-        (13, 16, ("nf4_datascales", 13)), (14, 16, ("nf4_datascales", 14)),
-        (15, 16, ("nf4_datascales", 15)), (16, 16, ("nf4_datascales", 16)),
-        (17, 16, ("nf4_datascales", 17)),
-        # the weight dequantised; many rows, by mma
-        (18, 16, ("nf4_datascales", 18)), (19, 16, ("nf4_datascales", 19)),
+        (9, 16, (9,)), (10, 16, (10,)), (11, 16, (11,)), (12, 16, (12,)), (13, 16, (13,)),
+        # the weight dequantised; a long reduction: a CTA per tile and chunk
+        (14, 16, ("nf4_datascales", 14, "reduce")), (15, 16, ("nf4_datascales", 15, "reduce")),
         # the weight dequantised; A off 16 bytes: copied first
-        (20, 0, ("nf4_datascales", "realign_a", 11)), (21, 0, ("nf4_datascales", "realign_a", 15)),
-        (22, 0, ("nf4_datascales", "realign_a", 17)),
+        (16, 0, ("nf4_datascales", "realign_a", 14, "reduce")),
+        (17, 0, ("nf4_datascales", "realign_a", 15, "reduce")),
+        # the weight dequantised; many rows, by wgmma
+        (18, 16, ("nf4_datascales", 18)), (19, 16, ("nf4_datascales", 19)),
+        (20, 16, ("nf4_datascales", 20)), (21, 16, ("nf4_datascales", 21)),
+        (22, 16, ("nf4_datascales", 22)), (23, 16, ("nf4_datascales", 23)),
+        (24, 16, ("nf4_datascales", 24)), (25, 16, ("nf4_datascales", 25)),
+        (26, 16, ("nf4_datascales", 26)), (27, 16, ("nf4_datascales", 27)),
+        # the weight dequantised; many rows, by mma
+        (28, 16, ("nf4_datascales", 28)), (29, 16, ("nf4_datascales", 29)),
+        # the weight dequantised; A off 16 bytes: copied first
+        (30, 0, ("nf4_datascales", "realign_a", 18)), (31, 0, ("nf4_datascales", "realign_a", 24)),
+        (32, 0, ("nf4_datascales", "realign_a", 27)),
         # the weight dequantised; everything else: any size, alignment and plan
-        (23, 0, ("nf4_datascales", 23)),
+        (33, 0, ("nf4_datascales", 33)),
     ),
 })
+# NF4_WGMMA: launch, kernel, bk, bm, bn
+NF4_WGMMA = {
+    "nf4_nt_rows_half_tc": (
+        (1, "nf4_wgmma_nt_bf16_64x64x128_1a9d16", 128, 64, 64),
+        (2, "nf4_wgmma_nt_bf16_128x128x64_667de4", 64, 128, 128),
+        (3, "nf4_wgmma_nt_bf16_256x128x64_276273", 64, 256, 128),
+    ),
+    "nf4_nn_rows_half_tc": (
+        (0, "nf4_wgmma_nn_bf16_64x64x128_072a5f", 128, 64, 64),
+        (1, "nf4_wgmma_nn_bf16_128x128x64_c2d07b", 64, 128, 128),
+        (2, "nf4_wgmma_nn_bf16_256x128x64_9345e3", 64, 256, 128),
+    ),
+}
 # NF4_MMA: launch, kernel, bm, bn
 NF4_MMA = {
     "nf4_nt_rows_half_tc": (
-        (0, "nf4_mma_nt_bf16_8x16x256_da69e6", 8, 16),
-        (1, "nf4_mma_nt_bf16_16x16x256_ad3b9b", 16, 16),
+        (4, "nf4_mma_nt_bf16_8x16x256_da69e6", 8, 16),
+        (5, "nf4_mma_nt_bf16_16x16x256_ad3b9b", 16, 16),
     ),
     "nf4_nn_rows_half_tc": (
-        (0, "nf4_mma_nn_bf16_8x32x256_c33bcd", 8, 32),
-        (1, "nf4_mma_nn_bf16_16x32x256_5760d5", 16, 32),
+        (3, "nf4_mma_nn_bf16_8x32x256_c33bcd", 8, 32),
+        (4, "nf4_mma_nn_bf16_16x32x256_5760d5", 16, 32),
     ),
 }
 # NF4_PAIRS: launch, kernel, archs, bm, bn, c0, bk
 NF4_PAIRS = {
     "nf4_nt_rows_half_tc": (
-        (2, "nf4_pairs_nt_bf16_8x32x256_4c7975", SOME_0, 8, 32, 128, 256),
-        (3, "nf4_pairs_nt_bf16_8x64x256_90ede8", SOME_0, 8, 64, 128, 256),
-        (4, "nf4_pairs_nt_bf16_8x112x256_9f6401", SOME_0, 8, 112, 128, 256),
-        (5, "nf4_pairs_nt_bf16_16x32x256_fe7967", SOME_0, 16, 32, 128, 256),
-        (6, "nf4_pairs_nt_bf16_16x64x256_a0b32b", SOME_0, 16, 64, 128, 256),
-        (7, "nf4_pairs_nt_bf16_32x64x256_1b3cf0", SOME_0, 32, 64, 128, 256),
-        (8, "nf4_pairs_nt_bf16_32x128x256_7f57a6", SOME_0, 32, 128, 128, 256),
+        (6, "nf4_pairs_nt_bf16_8x32x256_4c7975", SOME_1, 8, 32, 128, 256),
+        (7, "nf4_pairs_nt_bf16_8x64x256_90ede8", SOME_1, 8, 64, 128, 256),
+        (8, "nf4_pairs_nt_bf16_8x112x256_9f6401", SOME_1, 8, 112, 128, 256),
+        (9, "nf4_pairs_nt_bf16_16x32x256_fe7967", SOME_1, 16, 32, 128, 256),
+        (10, "nf4_pairs_nt_bf16_16x64x256_a0b32b", SOME_1, 16, 64, 128, 256),
+        (11, "nf4_pairs_nt_bf16_32x64x256_1b3cf0", SOME_1, 32, 64, 128, 256),
+        (12, "nf4_pairs_nt_bf16_32x128x256_7f57a6", SOME_1, 32, 128, 128, 256),
     ),
     "nf4_nn_rows_half_tc": (
-        (2, "nf4_mma_nn_bf16_32x32x256_8e7dd0", SOME_1, 32, 32, 64, 256),
-        (3, "nf4_pairs_nn_bf16_8x64x256_496201", SOME_0, 8, 64, 128, 256),
-        (4, "nf4_pairs_nn_bf16_8x128x128_75601a", SOME_0, 8, 128, 128, 128),
-        (5, "nf4_pairs_nn_bf16_16x128x256_0693e9", SOME_0, 16, 128, 128, 256),
+        (5, "nf4_mma_nn_bf16_32x32x256_8e7dd0", SOME_2, 32, 32, 64, 256),
+        (6, "nf4_pairs_nn_bf16_8x64x256_496201", SOME_1, 8, 64, 128, 256),
+        (7, "nf4_pairs_nn_bf16_8x128x128_75601a", SOME_1, 8, 128, 128, 128),
+        (8, "nf4_pairs_nn_bf16_16x128x256_0693e9", SOME_1, 16, 128, 128, 256),
     ),
 }
-# NF4_WGMMA: launch, kernel, bm, bn, bk
-NF4_WGMMA = {
+# NF4_WGMMA1: launch, kernel, bm, bn, bk
+NF4_WGMMA1 = {
     "nf4_nt_rows_half_tc": (
-        (9, "nf4_wgmma_nt_bf16_64x32x128_0db1a4", 64, 32, 128),
-        (10, "nf4_wgmma_nt_bf16_64x64x128_475987", 64, 64, 128),
-        (11, "nf4_wgmma_nt_bf16_128x64x128_b197e8", 128, 64, 128),
-        (12, "nf4_wgmma_nt_bf16_128x128x64_33f264", 128, 128, 64),
-        (13, "nf4_wgmma_nt_bf16_256x128x64_5445ce", 256, 128, 64),
+        (13, "nf4_wgmma_nt_bf16_64x32x128_0db1a4", 64, 32, 128),
+        (14, "nf4_wgmma_nt_bf16_64x64x128_475987", 64, 64, 128),
+        (15, "nf4_wgmma_nt_bf16_128x64x128_b197e8", 128, 64, 128),
+        (16, "nf4_wgmma_nt_bf16_128x128x64_33f264", 128, 128, 64),
+        (17, "nf4_wgmma_nt_bf16_256x128x64_5445ce", 256, 128, 64),
     ),
     "nf4_nn_rows_half_tc": (
-        (6, "nf4_wgmma_nn_bf16_64x32x128_059fb2", 64, 32, 128),
-        (7, "nf4_wgmma_nn_bf16_64x64x128_7b65e9", 64, 64, 128),
-        (8, "nf4_wgmma_nn_bf16_128x64x128_d3865f", 128, 64, 128),
-        (9, "nf4_wgmma_nn_bf16_128x128x64_40b3f8", 128, 128, 64),
-        (10, "nf4_wgmma_nn_bf16_256x128x64_1a0d09", 256, 128, 64),
+        (9, "nf4_wgmma_nn_bf16_64x32x128_059fb2", 64, 32, 128),
+        (10, "nf4_wgmma_nn_bf16_64x64x128_7b65e9", 64, 64, 128),
+        (11, "nf4_wgmma_nn_bf16_128x64x128_d3865f", 128, 64, 128),
+        (12, "nf4_wgmma_nn_bf16_128x128x64_40b3f8", 128, 128, 64),
+        (13, "nf4_wgmma_nn_bf16_256x128x64_1a0d09", 256, 128, 64),
     ),
 }
-# WGMMA: launch, kernel, bn, c0, c1
+# WGMMA: launch, kernel, bm, c0, c1
 WGMMA = {
     "nf4_nt_rows_half_tc": (
-        (14, "wgmma_nt_bf16_128x256x64_b35b38", 256, 32768, 768),
-        (16, "wgmma_nt_bf16_128x224x64_18067c", 224, 28672, 704),
+        (18, "wgmma_nt_bf16_128x128x64_40a9ac", 128, 16384, 512),
+        (19, "wgmma_nt_bf16_64x64x64_15f6e1", 64, 4096, 256),
     ),
     "nf4_nn_rows_half_tc": (
-        (11, "wgmma_nn_bf16_128x256x64_86d2ac", 256, 32768, 768),
-        (13, "wgmma_nn_bf16_128x224x64_21d9d3", 224, 28672, 704),
+        (14, "wgmma_nn_bf16_128x128x64_f64026", 128, 16384, 512),
+        (15, "wgmma_nn_bf16_64x64x64_168fdf", 64, 4096, 256),
     ),
 }
-# WGMMA1: launch, kernel
+# WGMMA1: launch, kernel, bn, c0, c1
 WGMMA1 = {
-    "nf4_nt_rows_half_tc": ((15, "wgmma_nt_bf16_128x256x64_362a60"),),
-    "nf4_nn_rows_half_tc": ((12, "wgmma_nn_bf16_128x256x64_74d273"),),
+    "nf4_nt_rows_half_tc": (
+        (20, "wgmma_nt_bf16_128x256x64_b35b38", 256, 32768, 768),
+        (24, "wgmma_nt_bf16_128x224x64_18067c", 224, 28672, 704),
+    ),
+    "nf4_nn_rows_half_tc": (
+        (18, "wgmma_nn_bf16_128x256x64_86d2ac", 256, 32768, 768),
+        (22, "wgmma_nn_bf16_128x224x64_21d9d3", 224, 28672, 704),
+    ),
 }
 # WGMMA2: launch, kernel, bn, c0, c1
 WGMMA2 = {
-    "nf4_nt_rows_half_tc": ((17, "wgmma_nt_bf16_128x160x64_732859", 160, 20480, 832),),
+    "nf4_nt_rows_half_tc": (
+        (21, "wgmma_nt_bf16_128x256x64_362a60", 256, 32768, 1024),
+        (22, "wgmma_nt_bf16_128x192x64_cf3d87", 192, 24576, 896),
+    ),
     "nf4_nn_rows_half_tc": (
-        (14, "wgmma_nn_bf16_128x160x64_20a7b2", 160, 20480, 832),
-        (16, "wgmma_nn_bf16_128x128x64_68c5f8", 128, 16384, 768),
+        (19, "wgmma_nn_bf16_128x256x64_74d273", 256, 32768, 1024),
+        (20, "wgmma_nn_bf16_128x192x64_abc7eb", 192, 24576, 896),
     ),
 }
-# WGMMA3: launch, kernel, bm, c0, c1
+# WGMMA3: launch, kernel, bn, c0
 WGMMA3 = {
     "nf4_nt_rows_half_tc": (
-        (18, "wgmma_nt_bf16_128x128x64_96a12d", 128, 16384, 512),
-        (19, "wgmma_nt_bf16_64x64x64_595f63", 64, 4096, 256),
+        (23, "wgmma_nt_bf16_128x192x64_eb3cc9", 192, 896),
+        (25, "wgmma_nt_bf16_128x160x64_732859", 160, 832),
     ),
     "nf4_nn_rows_half_tc": (
-        (15, "wgmma_nn_bf16_128x128x64_f67370", 128, 16384, 512),
-        (17, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 4096, 256),
+        (21, "wgmma_nn_bf16_128x192x64_05a037", 192, 896),
+        (23, "wgmma_nn_bf16_128x160x64_20a7b2", 160, 832),
+        (25, "wgmma_nn_bf16_128x128x64_68c5f8", 128, 768),
+    ),
+}
+# WGMMA4: launch, kernel, bm, bn
+WGMMA4 = {
+    "nf4_nt_rows_half_tc": (
+        (26, "wgmma_nt_bf16_128x128x64_96a12d", 128, 128),
+        (27, "wgmma_nt_bf16_128x64x64_885da7", 128, 64),
+        (28, "wgmma_nt_bf16_64x64x64_595f63", 64, 64),
+    ),
+    "nf4_nn_rows_half_tc": (
+        (24, "wgmma_nn_bf16_128x128x64_f67370", 128, 128),
+        (26, "wgmma_nn_bf16_128x64x64_0dad98", 128, 64),
+        (27, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 64),
     ),
 }
 # MMA: launch, kernel
 MMA = {
-    "nf4_nt_rows_half_tc": ((20, "mma_nt_bf16_64x64x64_93d7f2"),),
-    "nf4_nn_rows_half_tc": ((18, "mma_nn_bf16_64x64x64_42490e"),),
+    "nf4_nt_rows_half_tc": ((29, "mma_nt_bf16_64x64x64_93d7f2"),),
+    "nf4_nn_rows_half_tc": ((28, "mma_nn_bf16_64x64x64_42490e"),),
 }
 # MMA1: launch, kernel
 MMA1 = {
-    "nf4_nt_rows_half_tc": ((21, "mma_nt_bf16_128x128x64_beb296"),),
-    "nf4_nn_rows_half_tc": ((19, "mma_nn_bf16_128x128x64_cd5bbc"),),
+    "nf4_nt_rows_half_tc": ((30, "mma_nt_bf16_128x128x64_beb296"),),
+    "nf4_nn_rows_half_tc": ((29, "mma_nn_bf16_128x128x64_cd5bbc"),),
 }
 # MMA2: launch, kernel
 MMA2 = {
-    "nf4_nt_rows_half_tc": ((22, "mma_nt_bf16_64x64x32_d497a1"),),
-    "nf4_nn_rows_half_tc": ((23, "mma_nn_bf16_64x64x32_782949"),),
+    "nf4_nt_rows_half_tc": ((31, "mma_nt_bf16_64x64x32_d497a1"),),
+    "nf4_nn_rows_half_tc": ((33, "mma_nn_bf16_64x64x32_782949"),),
 }
 
 
@@ -163,13 +214,43 @@ def candidates(
     fitting = ROUTES.fitting(table, align_a)
     launches: Launches = {}
     operands = m * k * 2 + n * k * 9 // 16
-    stores = m * n * 2
+    stores = chunks * m * n * 4
+    tiles_8x16 = -(-m // 8) * -(-n // 16)
+    ctas = tiles_8x16 * chunks
+    if (
+        table == "nf4_nt_rows_half_tc" and 0 in fitting and ctas <= 2147483647
+        and stores <= 268435456 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_mma_nt_bf16_8x16x256_292cf6", "mma", 1, sms, ctas, -(-chunk // 256), chunk * 128,
+            -(-n // 16) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
+        )
+        launches[0] = us, "nf4_mma_nt_bf16_8x16x256_292cf6", ctas, {"workspace": stores}
+    stores1 = m * n * 2
+    ctas = -(-(m * n) // 512)
+    if "reduce" in fitting and stores <= 268435456 and ctas <= 2147483647:
+        us = time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, ctas, -(-chunks // 8), 0, stores, stores,
+            stores1,
+        )
+        launches["reduce"] = us, "reduce_bf16_128x4_9cc9ba", ctas, {"workspace": stores}
+    for launch, kernel, bk, bm, bn in fitting.rows(NF4_WGMMA) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bn)
+        if (
+            (chunk % bk == 0 or chunks <= 1) and stores <= 268435456 and m + bm <= 2147483647
+            and n + bn <= 2147483647 and k + bk <= 2147483647 and tiles * chunks + sms <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles * chunks, -(-chunk // bk), chunk * (bm * bn),
+                -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores,
+            )
+            launches[launch] = us, kernel, min(tiles * chunks, sms) * 1, {"workspace": stores}
     for launch, kernel, bm, bn in fitting.rows(NF4_MMA):
         tiles = -(-m // bm) * -(-n // bn)
         if tiles <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
             us = time(
                 kernel, "mma", 1, sms, tiles, -(-k // 256), k * (bm * bn),
-                -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores,
+                -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores1,
             )
             launches[launch] = us, kernel, tiles, {}
     for launch, kernel, archs, bm, bn, c0, bk in fitting.rows(NF4_PAIRS):
@@ -177,10 +258,10 @@ def candidates(
         if arch in archs and tiles <= 2147483647 and (chunk % c0 == 0 or chunks <= 1):
             us = time(
                 kernel, "mma", 1, sms, tiles, -(-k // bk), k * (bm * bn),
-                -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores,
+                -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores1,
             )
             launches[launch] = us, kernel, tiles, {}
-    for launch, kernel, bm, bn, bk in fitting.rows(NF4_WGMMA) if arch in SOME_2 else ():
+    for launch, kernel, bm, bn, bk in fitting.rows(NF4_WGMMA1) if arch in SOME_0 else ():
         tiles = -(-m // bm) * -(-n // bn)
         if (
             chunks <= 1 and m + bm <= 2147483647 and n + bn <= 2147483647 and k + bk <= 2147483647
@@ -188,18 +269,31 @@ def candidates(
         ):
             us = time(
                 kernel, "wgmma", 1, sms, tiles, -(-k // bk), k * (bm * bn),
-                -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores,
+                -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores1,
             )
             launches[launch] = us, kernel, min(tiles, sms) * 1, {}
     operands1 = u * -(-v // 64) * 36
-    stores1 = u * -(-v // 64) * 128
+    stores2 = u * -(-v // 64) * 128
     pieces_u_v64 = u * -(-v // 64)
     ctas = -(-(pieces_u_v64 * 8) // 1024)
-    if "nf4_datascales" in fitting and stores1 <= 1073741824:
-        us = time("nf4_bf16_531262", "fma", 8, sms, ctas, 1, 0, operands1, operands1, stores1)
-        launches["nf4_datascales"] = us, "nf4_bf16_531262", ctas, {"b_dequantised": stores1}
+    if "nf4_datascales" in fitting and stores2 <= 1073741824:
+        us = time("nf4_bf16_531262", "fma", 8, sms, ctas, 1, 0, operands1, operands1, stores2)
+        launches["nf4_datascales"] = us, "nf4_bf16_531262", ctas, {"b_dequantised": stores2}
     operands2 = (m + n) * k * 2
-    for launch, kernel, bn, c0, c1 in fitting.rows(WGMMA) if arch in SOME_2 else ():
+    for launch, kernel, bm, c0, c1 in fitting.rows(WGMMA) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bm)
+        if (
+            (chunk % 64 == 0 or chunks <= 1) and stores <= 268435456 and sms >= 1
+            and m + bm <= 2147483647 and n + bm <= 2147483647 and k + 64 <= 2147483647
+            and tiles * chunks + sms <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles * chunks, -(-chunk // 64), chunk * c0,
+                tiles * k * (c1 + (min(k % 16, 1) * bm + min(v % 16, 1) * bm) * 6), operands2,
+                stores,
+            )
+            launches[launch] = us, kernel, min(tiles * chunks, sms) * 1, {"workspace": stores}
+    for launch, kernel, bn, c0, c1 in fitting.rows(WGMMA1) if arch in SOME_0 else ():
         tiles = -(-m // 128) * -(-n // bn)
         if (
             chunks <= 1 and sms >= 1 and m + 128 <= 2147483647 and n + bn <= 2147483647
@@ -208,43 +302,43 @@ def candidates(
             us = time(
                 kernel, "wgmma", 1, sms, tiles, -(-k // 64), k * c0,
                 tiles * k * (c1 + (min(k % 16, 1) * 128 + min(v % 16, 1) * bn) * 6), operands2,
-                stores,
+                stores1,
             )
             launches[launch] = us, kernel, min(tiles, sms) * 1, {}
-    tiles_256x256 = -(-m // 256) * -(-n // 256)
-    for launch, kernel in fitting.rows(WGMMA1) if arch in SOME_2 else ():
+    for launch, kernel, bn, c0, c1 in fitting.rows(WGMMA2) if arch in SOME_0 else ():
+        tiles = -(-m // 256) * -(-n // bn)
         if (
-            chunks <= 1 and sms >= 2 and m + 256 <= 2147483647 and n + 256 <= 2147483647
-            and k + 64 <= 2147483647 and tiles_256x256 + sms // 2 <= 4294967295
+            chunks <= 1 and sms >= 2 and m + 256 <= 2147483647 and n + bn <= 2147483647
+            and k + 64 <= 2147483647 and tiles + sms // 2 <= 4294967295
         ):
             us = time(
-                kernel, "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64), k * 32768,
-                tiles_256x256 * k * (1024 + (min(k % 16, 1) * 256 + min(v % 16, 1) * 256) * 6),
-                operands2, stores,
+                kernel, "wgmma", 1, sms, tiles * 2, -(-k // 64), k * c0,
+                tiles * k * (c1 + (min(k % 16, 1) * 256 + min(v % 16, 1) * bn) * 6), operands2,
+                stores1,
             )
-            launches[launch] = us, kernel, min(tiles_256x256, sms // 2) * 2, {}
-    for launch, kernel, bn, c0, c1 in fitting.rows(WGMMA2) if arch in SOME_2 else ():
+            launches[launch] = us, kernel, min(tiles, sms // 2) * 2, {}
+    for launch, kernel, bn, c0 in fitting.rows(WGMMA3) if arch in SOME_0 else ():
         tiles = -(-m // 256) * -(-n // bn)
         if (
             (chunk % 64 == 0 or chunks <= 1) and sms >= 2 and m + 256 <= 2147483647
             and n + bn <= 2147483647 and k + 64 <= 2147483647 and tiles + sms // 2 <= 4294967295
         ):
             us = time(
-                kernel, "wgmma", 1, sms, tiles * 2, -(-k // 64), k * c0,
-                tiles * k * (c1 + (min(k % 16, 1) * 256 + min(v % 16, 1) * bn) * 6), operands2,
-                stores,
+                kernel, "wgmma", 1, sms, tiles * 2, -(-k // 64), k * ((bn + bn) * 64),
+                tiles * k * (c0 + (min(k % 16, 1) * 256 + min(v % 16, 1) * bn) * 6), operands2,
+                stores1,
             )
             launches[launch] = us, kernel, min(tiles, sms // 2) * 2, {}
-    for launch, kernel, bm, c0, c1 in fitting.rows(WGMMA3) if arch in SOME_2 else ():
-        tiles = -(-m // bm) * -(-n // bm)
+    for launch, kernel, bm, bn in fitting.rows(WGMMA4) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bn)
         if (
             (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + bm <= 2147483647
-            and n + bm <= 2147483647 and k + 64 <= 2147483647 and tiles + sms <= 4294967295
+            and n + bn <= 2147483647 and k + 64 <= 2147483647 and tiles + sms <= 4294967295
         ):
             us = time(
-                kernel, "wgmma", 1, sms, tiles, -(-k // 64), k * c0,
-                tiles * k * (c1 + (min(k % 16, 1) * bm + min(v % 16, 1) * bm) * 6), operands2,
-                stores,
+                kernel, "wgmma", 1, sms, tiles, -(-k // 64), k * (bm * bn),
+                tiles * k * ((bm + bn) * 2 + (min(k % 16, 1) * bm + min(v % 16, 1) * bn) * 6),
+                operands2, stores1,
             )
             launches[launch] = us, kernel, min(tiles, sms) * 1, {}
     tiles_64x64 = -(-m // 64) * -(-n // 64)
@@ -253,7 +347,7 @@ def candidates(
             us = time(
                 kernel, "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
                 tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(v % 16, 1) * 64) * 6),
-                operands2, stores,
+                operands2, stores1,
             )
             launches[launch] = us, kernel, tiles_64x64, {}
     tiles_128x128 = -(-m // 128) * -(-n // 128)
@@ -262,7 +356,7 @@ def candidates(
             us = time(
                 kernel, "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
                 tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(v % 16, 1) * 128) * 6),
-                operands2, stores,
+                operands2, stores1,
             )
             launches[launch] = us, kernel, tiles_128x128, {}
     for launch, kernel in fitting.rows(MMA2):
@@ -270,7 +364,7 @@ def candidates(
             us = time(
                 kernel, "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
                 tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(v % 16, 1) * 64) * 6),
-                operands2, stores,
+                operands2, stores1,
             )
             launches[launch] = us, kernel, min(tiles_64x64, 2147483647), {}
     operands3 = 0 + m * -(-k // 8) * 16

@@ -75,8 +75,8 @@ def test_architectures_are_named_alike_everywhere() -> None:
 
 
 def generations():
-    """The first architecture of each generation; its others are long."""
-    known: set[int] = set()
+    """The first architecture of each generation that no golden has; its others are long."""
+    known = {ARCHITECTURES[name.rstrip("a")].compute // 10 for name in ARCHES}
     for arch in OTHERS:
         again = arch.compute // 10 in known
         known.add(arch.compute // 10)

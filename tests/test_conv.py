@@ -671,7 +671,13 @@ WALKED = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(WALKED.values()))
+@pytest.mark.parametrize(
+    "name",
+    [  # the one with the largest tile is long
+        pytest.param(n, marks=pytest.mark.long if n.startswith("conv_gather_nn") else ())
+        for n in sorted(WALKED.values())
+    ],
+)
 def test_a_cta_walks(name):
     """Over tiles, chunks and phases, with tables and stages that are used again."""
     for case in window_cases.products(name):

@@ -78,7 +78,8 @@ def routes():
     products, and of attention, that differ in their tiles all but one.
     """
     tiled = [n for n in ROUTED if hasattr(SPECS[n], "bm") or hasattr(SPECS[n], "head_v")]
-    shown = representatives(ROUTED, "family", "layout", "split", twins=True)
+    plain = [n for n in ROUTED if not n.startswith("conv")]  # whose twins differ as those do
+    shown = representatives(plain, "family", "layout", "split", twins=True)
     told = ("family", "part", "capped", "result", "layout", "split", "dtype")
     shown += representatives(tiled, *told)
     for name in sorted(ROUTED):

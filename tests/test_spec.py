@@ -38,6 +38,7 @@ from ptxgen.spec import (
 )
 from ptxgen.spec.abi import MapBox
 from ptxgen.spec.attention import Brought
+from ptxgen.spec.conv import ConvGatherSpec
 from ptxgen.spec.gemm import space
 from ptxgen.spec.mma import MmaSpec
 from ptxgen.spec.simt import SPLITS, ReduceSpec, SimtSpec
@@ -410,8 +411,9 @@ def test_formulas_read_problem_variables_only(name: str) -> None:
     for formula in (spec.requires, spec.grid, *spec.scratch.values()):
         assert formula.variables() <= known
     # Indices are unsigned; those that a tensor map takes, for M, N and K, are signed, and so are
-    # the accumulators of integers.
-    signed = spec.abi.maps or spec.contract.accumulator == "s32"
+    # the accumulators of integers, and where windows lie.
+    gathers = isinstance(spec, ConvGatherSpec)
+    signed = spec.abi.maps or spec.contract.accumulator == "s32" or gathers
     limits = {INDEX_MAX, COORDINATE_MAX} if signed else {INDEX_MAX}
     for text, largest, limit in spec.index_bounds:
         assert text and largest.variables() <= known and limit in limits

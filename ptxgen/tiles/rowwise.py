@@ -78,11 +78,15 @@ def _rows() -> RouteTable:
 
 
 def _pinned() -> Iterator[RowSpec]:
-    """Results of f32 and f64, of elements and of rows; one that a single element goes into."""
-    short = RowSpec("held", lanes=16, pieces=1, rows=16)
-    yield short.of("rms_norm_backward dy=f64 x=f64 weight=f64 eps=f64 > f64 f64")
-    yield short.of("prod_backward x=f32 dy=f32 > f32")
+    """Results of f32 and f64, of elements and of rows; columns, fetched one by one or at once; two
+    that a single element goes into.
+    """
+    short, at_once = RowSpec("held", lanes=16, pieces=1, rows=16), RowSpec("held", pieces=2, rows=8)
+    for each in (short, at_once):
+        yield each.of("rms_norm_backward dy=f64 x=f64 weight=f64 eps=f64 > f64 f64")
+    yield at_once.of("rms_norm x=f32 weight=f32 eps=f32 > f32")
     picked = "cross_entropy x=f32 target=i64 ignore_index=i64 softcap=f32 > f32"
+    yield short.of(picked)
     yield RowSpec("staged", 13, persistent=True, read=4, vector=False, variant=picked)
     yield RowSpec("combine", 16, stage=1, final=True, variant=picked)
 

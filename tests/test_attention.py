@@ -122,8 +122,8 @@ OFTEN = [pytest.param(w, marks=() if w in SHORT else pytest.mark.long) for w in 
 
 
 KINDS = [
-    *((AttentionSpec, None), (HopperSpec, 4), (HopperSpec, 8)),
-    pytest.param(HopperSpec, 12, marks=pytest.mark.long),
+    *((AttentionSpec, None), (HopperSpec, 8)),
+    *(pytest.param(HopperSpec, warps, marks=pytest.mark.long) for warps in (4, 12)),
 ]
 
 

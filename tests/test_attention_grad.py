@@ -259,7 +259,11 @@ def test_no_kernel_up_to_128_spills():
 
 @pytest.mark.parametrize(
     ("head", "part"),
-    [(n, part) for n in (64, 128, 192, 256) for part in kernels(n, n)],
+    [
+        pytest.param(n, part, marks=pytest.mark.long if n in (64, 192) else ())
+        for n in (64, 128, 192, 256)
+        for part in kernels(n, n)
+    ],
 )
 def test_products_on_hopper_overlap(head, part):
     """The compiler makes no product wait for another, and hardly spills: only in the way of blocks

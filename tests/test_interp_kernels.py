@@ -74,12 +74,12 @@ def check(name, case, where=None):
 
 def routes():
     """Every route, of which some are long: of twins, which differ from their originals in what
-    :func:`test_twins_differ_in_one_way` says, all but one of each family, layout and split; of
+    :func:`test_twins_differ_in_one_way` says, all but one of each family and split; of
     products, and of attention, that differ in their tiles all but one.
     """
     tiled = [n for n in ROUTED if hasattr(SPECS[n], "bm") or hasattr(SPECS[n], "head_v")]
     plain = [n for n in ROUTED if not n.startswith("conv")]  # whose twins differ as those do
-    shown = representatives(plain, "family", "layout", "split", twins=True)
+    shown = representatives(plain, "family", "split", twins=True)
     told = ("family", "part", "capped", "result", "layout", "split", "dtype")
     shown += representatives(tiled, *told)
     for name in sorted(ROUTED):

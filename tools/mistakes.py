@@ -221,7 +221,7 @@ MISTAKES = (
         TEMPLATE + "rows/group.cuh.j2",
         "w[q] = __float_as_uint(v[q]);",
         "w[q] = __float_as_uint(-v[q]);",
-        golden("rows_prod_backward_*"),
+        golden("rows_rms_norm_f32_held_*"),
     ),
     Mistake(
         "the picked logit negated",

@@ -341,7 +341,7 @@ MISTAKES = (
         TEMPLATE + "delta/forward.cu.j2",
         "__fmaf_rn(keys[i], d[c], __fmul_rn(a, s[i][c]))",
         "__fmaf_rn(keys[i], d[c], s[i][c])",
-        kernel("delta_rule_bf16_128_64"),
+        kernel("delta_rule_bf16_128_32"),
     ),
     Mistake(
         "a triangular system that adds what it should take away",
@@ -376,7 +376,7 @@ MISTAKES = (
         TEMPLATE + "wgmma/gemm.cu.j2",
         "column < columns ? min(channels - channel, 64u) : 0",
         "column < columns ? 64u : 0",
-        kernel("conv_sum_tn_bf16_64x64"),
+        kernel("conv_sum_tn_bf16_64x128"),
     ),
     Mistake(
         "the second phase of a gradient, written where the third is",

@@ -228,6 +228,13 @@ MISTAKES = (
         TEMPLATE + "rows/stage.cuh.j2",
         '{{ r.join(r.name ~ "_a[h]", r.value) }};',
         '{{ r.join(r.name ~ "_a[h]", "-" ~ r.value) }};',
+        tests("test_rowwise.py", "walk_over_rows and cross_entropy"),
+    ),
+    Mistake(
+        "the picked logit negated where it lies",
+        TEMPLATE + "rows/stage.cuh.j2",
+        "{{ r.name }} = {{ r.join(r.name, r.value) }};",
+        '{{ r.name }} = {{ r.join(r.name, "-" ~ r.value) }};',
         tests("test_rowwise.py", "oracle and cross_entropy"),
     ),
     Mistake(
@@ -602,7 +609,7 @@ MISTAKES = (
         TEMPLATE + "wgmma/gemm.cu.j2",
         "column < n ? ptxgen_bias(bias, column, flags) : 0.0f;",
         "column < n ? ptxgen_bias(bias, column / 2, flags) : 0.0f;",
-        kernel("wgmma_nn_bf16_128x128x64_f67370"),
+        tests("test_interp_kernels.py", "test_stores and wgmma_nn_bf16_64x256x64"),
     ),
     Mistake(
         "the CPU device's fma in f64 rounded twice",

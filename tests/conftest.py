@@ -49,8 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     # In a file, the tests of one kernel come one after the other, in one process (with --dist
     # loadgroup): it is decoded once, and let go. So do the cases of any other test, which share
-    # what is made once, and those of a file that ask for the fixture `whole`; and xdist takes long
-    # with thousands of groups.
+    # what is made once; and xdist takes long with thousands of groups. A group that a test names
+    # stays: of two names xdist makes one.
     files = {path: number for number, path in enumerate(dict.fromkeys(i.path for i in items))}
 
     def kernel(item: pytest.Item) -> str:
@@ -60,9 +60,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: (files[item.path], kernel(item)))
     for item in items:
         of = kernel(item) or getattr(item, "originalname", item.name)
-        if "whole" in getattr(item, "fixturenames", ()):
-            of = "whole"
-        item.add_marker(pytest.mark.xdist_group(f"{item.path.name} {of}"))
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.name} {of}"))
     if not config.getoption("--long"):
         for item in items:
             if item.get_closest_marker("long"):

@@ -468,6 +468,10 @@ LENGTH = SPLIT + 128 + 40
 """Across the borders of blocks and of a split."""
 
 
+PREFILL = pytest.mark.xdist_group("prefill")
+"""One process makes the whole."""
+
+
 @pytest.fixture(scope="module")
 def whole():
     q, k, v = draw(11, (1, 1, LENGTH, 64), (1, 1, LENGTH, 64), (1, 1, LENGTH, 64))
@@ -478,6 +482,7 @@ def whole():
 PLACES = (0, 1, 127, 128, SPLIT - 1, SPLIT, LENGTH - 1)
 
 
+@PREFILL
 @pytest.mark.parametrize("place", PLACES)
 def test_decoding_is_prefill(whole, place):
     q, k, v, expected = whole
@@ -487,6 +492,7 @@ def test_decoding_is_prefill(whole, place):
     same([found], [expected[:, :, one]])
 
 
+@PREFILL
 def test_chunks_are_prefill(whole):
     q, k, v, expected = whole
     for begin, end in ((0, 100), (100, 230), (SPLIT - 9, SPLIT + 1), (SPLIT + 1, LENGTH)):
@@ -494,6 +500,7 @@ def test_chunks_are_prefill(whole):
         same([found], [expected[:, :, begin:end]])
 
 
+@PREFILL
 def test_a_padded_cache_is_a_growing_one(whole):
     q, k, v, expected = whole
     counts = [1, 300, SPLIT + 5]
@@ -510,6 +517,7 @@ def test_a_padded_cache_is_a_growing_one(whole):
     same(list(found), [expected[0, :, n - 1 : n] for n in counts])
 
 
+@PREFILL
 @pytest.mark.parametrize("page", [16, 48, 256])
 def test_pages_are_a_cache(whole, page):
     q, k, v, expected = whole
@@ -531,6 +539,7 @@ def test_pages_are_a_cache(whole, page):
     same([found], [np.concatenate([expected[0, :, n - 2 : n].swapaxes(0, 1) for n in counts])])
 
 
+@PREFILL
 @pytest.mark.parametrize("page", [16, 128])
 def test_chunks_against_pages_are_prefill(whole, page):
     q, k, v, expected = whole
@@ -541,6 +550,7 @@ def test_chunks_against_pages_are_prefill(whole, page):
         same([found], [expected[:, :, begin:end]])
 
 
+@PREFILL
 def test_sequences_one_behind_the_other_are_sequences(whole):
     q, k, v, expected = whole
     ends = [0, 130, 130, 131, 400]

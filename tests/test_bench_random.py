@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ops_fakes import FakeGpu
 from test_bench import ENVIRONMENT, row
 
 from ptxgen.bench import bands, draw, gemm, measure, regret, results
@@ -163,7 +164,7 @@ def test_the_best_is_found_beside_the_chosen() -> None:
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
 def test_kernels_that_serve_are_of_the_dtype(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "target", lambda: ("sm_90", 132, "NVIDIA H200"))
-    monkeypatch.setattr(measure, "rates", lambda: None)
+    monkeypatch.setattr("ptxgen.runtime.get_device", lambda name: FakeGpu())
     for case in draw.select(4, 2, dtype=dtype):
         align = measure.natural_alignment(case)
         found = regret.serving(case, align)

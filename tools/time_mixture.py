@@ -12,6 +12,7 @@ import statistics
 from typing import Any
 
 import torch
+from time_grouped import Timed
 from transformers import MixtralConfig
 from transformers.models.mixtral import modeling_mixtral as mixtral
 
@@ -35,28 +36,12 @@ def layer() -> tuple[Any, Any]:
     return found, rotary
 
 
-def captured(run: Any, block: bool) -> Any:
-    """A graph of ``run``, in the block or not."""
+def captured(run: Any, block: bool) -> Timed:
+    """``run``, in the block or not."""
     way = ptxgen.torch.batch_invariant if block else contextlib.nullcontext
-    graph = torch.cuda.CUDAGraph()
     with torch.no_grad(), way():
         run()
-        run()
-        torch.cuda.synchronize()
-        with torch.cuda.graph(graph):
-            run()
-    return graph
-
-
-def us(graph: Any, flush: Any) -> float:
-    """A replay."""
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    flush.fill_(1)
-    begin.record()
-    graph.replay()
-    end.record()
-    torch.cuda.synchronize()
-    return float(begin.elapsed_time(end) * 1e3)
+        return Timed(run)
 
 
 def main() -> None:
@@ -71,7 +56,7 @@ def main() -> None:
         at = torch.arange(tokens, device="cuda")[None].expand(batch, -1)
         how = {"position_embeddings": rotary(x, at), "position_ids": at}
         graphs = [captured(lambda x=x, how=how: of(x, **how), block) for block in (False, True)]
-        turns = [[us(graph, flush) for graph in graphs] for _ in range(TURNS)]
+        turns = [[graph.us(flush) for graph in graphs] for _ in range(TURNS)]
         stock, own = (statistics.median(column) for column in zip(*turns, strict=True))
         print(f"| {batch} x {tokens} | {stock:.1f} | {own:.1f} | {own / stock:.3f} |", flush=True)
 

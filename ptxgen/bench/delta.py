@@ -147,7 +147,6 @@ class Kind(NamedTuple):
     step: Callable[..., Any]
     peer: Callable[..., Any]
     sizes: tuple[int, int, int, int]
-    state: tuple[int, int]
 
 
 QWEN = (16, 32, 128, 128)
@@ -155,8 +154,8 @@ QWEN = (16, 32, 128, 128)
 MAMBA = (1, 80, 128, 64)
 """The same of Mamba-2 2.7b."""
 KINDS = {
-    "gated_delta_rule": Kind(rule_inputs, chunked_rule, rule_step, fla_rule, QWEN, (128, 128)),
-    "ssd": Kind(ssd_inputs, chunked_ssd, ssd_step, fla_ssd, MAMBA, (64, 128)),
+    "gated_delta_rule": Kind(rule_inputs, chunked_rule, rule_step, fla_rule, QWEN),
+    "ssd": Kind(ssd_inputs, chunked_ssd, ssd_step, fla_ssd, MAMBA),
 }
 SHAPES = (1, 512), (1, 4096), (4, 2048), (1, 1), (16, 1), (64, 1)
 """Sequences, and tokens of each; one token goes on from a state."""
@@ -184,7 +183,8 @@ def _case(name: str, batch: int, tokens: int, fla: Any) -> OpCase:
         ours: Callable[..., Any] = getattr(ptxgen, name)
         stock: Callable[..., Any] = partial(kind.chunked, torch)
         if step:
-            given += (torch.randn(batch, heads, *kind.state, device="cuda"),)
+            across = (rows, cols) if name == "gated_delta_rule" else (cols, rows)
+            given += (torch.randn(batch, heads, *across, device="cuda"),)
             ours, stock = partial(_went_on, ours), kind.step
         peer = None if fla is None else partial(kind.peer, fla)
         return Work(given, ours, stock, compiled=False, peer=peer)

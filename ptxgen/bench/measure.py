@@ -159,20 +159,12 @@ def rates() -> Rates | None:
 def chosen(case: Case, align: tuple[int, int]) -> Route:
     """The route that the dispatcher chooses for ``case``."""
     from ptxgen.dispatch import choose
+    from ptxgen.program.launch import question
+    from ptxgen.runtime import get_device
     from ptxgen.tiles import TABLES
 
-    arch, sms, gpu = target()
     problem = case.problem(align)
-    choice = choose(
-        problem.table,
-        dict(problem.values),
-        arch=arch,
-        sms=sms,
-        dtype=case.dtype,
-        gpu=gpu,
-        rates=rates(),
-        what=str(problem),
-    )
+    choice = choose(problem.table, **question(problem, get_device("cuda")))
     return TABLES[problem.table].routes[choice.route].of(case.dtype)
 
 

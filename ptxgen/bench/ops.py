@@ -15,7 +15,6 @@ from ptxgen.bench import measure, pointwise, results, rows
 from ptxgen.bench.measure import WrongBitsError
 from ptxgen.bench.opcase import BANDWIDTH, OpCase, Work
 from ptxgen.errors import OptionError, PtxgenError
-from ptxgen.runtime import get_device
 from ptxgen.ui import emit, note, plural, table
 
 LARGE = 64 << 20
@@ -406,7 +405,7 @@ def _random_rows(options: argparse.Namespace) -> int:
         if found:
             surroundings = measure.environment(torch, measure.limits(torch), options.seed)
             if options.json:
-                rates = get_device("cuda").rates
+                rates = measure.rates()
                 assert rates is not None, "a GPU's driver states them"
                 known = {**asdict(surroundings), "rates": asdict(rates)}
                 results.write_records(options.json, ({**asdict(t), **known} for t in found))

@@ -61,8 +61,6 @@ DOWNS = 2
 """Sums down rows, at most, of 8 bytes each."""
 HANDED = 4
 """Reductions of a stage, at most, that kernels of several launches hand on: 8 bytes each."""
-REGISTERS = 1 << 16
-"""Of an SM."""
 AT_ONCE = 48
 """Registers, at most, that columns' numbers take at a time."""
 READ_MAX = 64
@@ -313,18 +311,28 @@ class RowSpec(KernelSpec):
         return short and 0 < words * self.pieces <= AT_ONCE
 
     @property
+    def _most_words(self) -> int:
+        """Of the stage that loads the most."""
+        return max(self._words(stage.loaded) for stage in self.plan.all_stages)
+
+    @property
+    def _sm_registers(self) -> int:
+        return ARCHITECTURES[self.min_arch].registers_per_sm
+
+    @property
+    def _share(self) -> int:
+        """Registers of a thread, where an SM has as many CTAs as it should."""
+        return self._sm_registers // (self.threads * self.per_sm)
+
+    @property
     def fused(self) -> bool:
         """Whether elements are fetched group by group, as registers have no room for all."""
-        share = REGISTERS // (self.threads * self.per_sm)
-        words = max(self._words(stage.loaded) for stage in self.plan.all_stages)
-        return words * self.pieces * self.leaves > share * 3 // 4
+        return self._most_words * self.pieces * self.leaves > self._share * 3 // 4
 
     @property
     def resident(self) -> int:
         """CTAs of an SM that registers are left for: one where a group takes many."""
-        share = REGISTERS // (self.threads * self.per_sm)
-        words = max(self._words(stage.loaded) for stage in self.plan.all_stages)
-        return self.per_sm if words <= share // 2 else 1
+        return self.per_sm if self._most_words <= self._share // 2 else 1
 
     @property
     def earlier(self) -> list[Stage]:
@@ -407,7 +415,7 @@ class RowSpec(KernelSpec):
         if self.part in DOWN:
             return None
         registers = 32 + self.leaves * self.pieces * GROUP  # of a thread, about
-        fitting = min(65536 // (self.threads * registers), 2048 // self.threads, 32)
+        fitting = min(self._sm_registers // (self.threads * registers), 2048 // self.threads, 32)
         slots = self.per_sm if self.persistent else max(fitting, self.per_sm)
         if self.part == "combine":
             step = Phase("fma", ceil_div(BRANCHES, BRANCH), NOTHING)

@@ -1,10 +1,11 @@
-"""GPU tests are skipped, visibly, on machines that cannot run them."""
+"""GPU tests, and long ones, are left out where they cannot or need not run: how many is said."""
 
 from __future__ import annotations
 
 import functools
 import gc
 import os
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -17,6 +18,9 @@ for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 # The same examples in every run: a failure is one that anybody can repeat.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+
+LEFT_OUT = pytest.StashKey[dict[str, int]]()
+"""Of each mark how many tests do not run here."""
 
 
 @functools.cache
@@ -62,15 +66,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         of = kernel(item) or getattr(item, "originalname", item.name)
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(f"{item.path.name} {of}"))
-    if not config.getoption("--long"):
-        for item in items:
-            if item.get_closest_marker("long"):
-                item.add_marker(pytest.mark.skip(reason="long: --long runs it"))
-    gpu = [item for item in items if item.get_closest_marker("gpu")]
-    if gpu and (reason := why_no_gpu()):
-        for item in gpu:
-            # First, so that this reason is the one that is told.
-            item.add_marker(pytest.mark.skip(reason=f"gpu: {reason}"), append=False)
+    # Thousands of tests that are skipped one by one take longer than many that run.
+    marks = [] if config.getoption("--long") else ["long"]
+    if any(item.get_closest_marker("gpu") for item in items) and why_no_gpu():
+        marks.insert(0, "gpu")  # first, so that this reason is the one that is told
+    left: dict[str, list[pytest.Item]] = {mark: [] for mark in marks}
+    kept = []
+    for item in items:
+        mark = next((mark for mark in marks if item.get_closest_marker(mark)), None)
+        (kept if mark is None else left[mark]).append(item)
+    config.hook.pytest_deselected(items=[item for those in left.values() for item in those])
+    items[:] = kept
+    config.stash[LEFT_OUT] = {mark: len(those) for mark, those in left.items()}
+    if hasattr(config, "workeroutput"):  # of pytest-xdist
+        config.workeroutput["left out"] = config.stash[LEFT_OUT]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Each of pytest-xdist's processes has collected the same."""
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left out", {})
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -89,18 +104,16 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         gc.freeze()
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    def skipped(mark: str) -> int:
-        reports = terminalreporter.stats.get("skipped", ())
-        return sum(mark in getattr(report, "keywords", ()) for report in reports)
-
-    if gpu := skipped("gpu"):
-        terminalreporter.write_line(
-            f"{gpu} GPU tests were skipped: {why_no_gpu() or 'see -rs'} "
-            "(make test-gpu runs them where there is a GPU)",
-            yellow=True,
-        )
-    if long := skipped("long"):
-        terminalreporter.write_line(
-            f"{long} long tests were skipped (make test-all runs them)", yellow=True
-        )
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    told = {
+        "gpu": f"{why_no_gpu()} (make test-gpu runs them where there is a GPU)",
+        "long": "make test-all runs them",
+    }
+    for mark, count in config.stash.get(LEFT_OUT, {}).items():
+        if count:
+            name = mark.upper() if mark == "gpu" else mark
+            terminalreporter.write_line(
+                f"{count} {name} tests were left out: {told[mark]}", yellow=True
+            )

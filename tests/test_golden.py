@@ -311,10 +311,11 @@ def test_nothing_is_compiled_but_a_sample_and_that_afresh(
         return set(compiled)
 
     assert sampled("--sample", "0") == set()
+    one = "--sample", "1", "--seed"
     for seed in "abc":
-        (kernel,) = {job.split()[0] for job in sampled("--seed", seed)}
-        assert sampled("--seed", seed) == {f"{kernel} {arch}" for arch in ARCHES}
-    assert {next(iter(sampled("--seed", seed))).split()[0] for seed in "abcdefgh"} == {
+        (kernel,) = {job.split()[0] for job in sampled(*one, seed)}
+        assert sampled(*one, seed) == {f"{kernel} {arch}" for arch in ARCHES}
+    assert {next(iter(sampled(*one, seed))).split()[0] for seed in "abcdefgh"} == {
         "scale_2", "scale_3",
     }  # fmt: skip
     everything = {f"{kernel} {arch}" for kernel in ("scale_2", "scale_3") for arch in ARCHES}

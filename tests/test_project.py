@@ -67,7 +67,9 @@ def test_long_tests_run_only_when_asked_and_are_counted(tmp_path: Path) -> None:
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True).stdout
 
     short = said()
-    assert "1 passed, 1 skipped" in short
-    assert "1 long tests were skipped (make test-all runs them)" in short
+    assert "1 passed, 1 deselected" in short
+    assert "1 long tests were left out: make test-all runs them" in short
+    both = said("-n", "1")
+    assert "1 passed" in both and "1 long tests were left out" in both
     long = said("--long")
-    assert "2 passed" in long and "were skipped" not in long
+    assert "2 passed" in long and "were left out" not in long

@@ -45,9 +45,9 @@ def add_commands(commands: Any) -> None:
     action.add_argument(
         "--sample",
         type=_count,
-        default=1,
+        default=32,
         metavar="N",
-        help="kernels from each file of records to compile afresh (default: %(default)s)",
+        help="kernels to compile afresh, of as many files of records (default: %(default)s)",
     )
     action.add_argument(
         "--seed", metavar="TEXT", help="which ones (default: the date, so every day others)"

@@ -119,15 +119,19 @@ def group(spec: KernelSpec) -> str:
 
 
 def sample(specs: Iterable[KernelSpec], count: int, seed: str) -> list[KernelSpec]:
-    """Up to ``count`` of ``specs`` from each file of records, at random: ``seed`` says which."""
+    """``count`` of ``specs`` at random, from as many files of records as can be: ``seed`` says
+    which.
+    """
     files: dict[str, list[KernelSpec]] = {}
     for spec in sorted(specs, key=lambda spec: spec.name):
         files.setdefault(group(spec), []).append(spec)
-    return [
-        spec
-        for name, those in sorted(files.items())
-        for spec in random.Random(f"{seed} {name}").sample(those, min(count, len(those)))
+    draw = random.Random(seed)
+    drawn = [
+        (turn, draw.random(), spec.name, spec)
+        for those in files.values()
+        for turn, spec in enumerate(draw.sample(those, len(those)))
     ]
+    return [spec for *_, spec in sorted(drawn, key=lambda each: each[:3])[:count]]
 
 
 def build(

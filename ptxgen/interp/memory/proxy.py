@@ -101,14 +101,15 @@ class ProxyHistory(SharedHistory):
     def _representatives(self, groups: Ints) -> Ints:
         """Lanes of each row such that a write is known to all of the row if it is to them.
 
-        Threads with equal knowledge share a row of it; two of those, as one may be the writer.
+        Threads with equal knowledge share a row of it: of a stretch of those in any of the groups
+        the first and the last, as one of them may be the writer.
         """
         if self._knows is None:
             return groups[:, [0, -1]]
         rows = self._row[groups]
-        if (rows == rows[:, :1]).all():
-            return groups[:, [0, -1]]
-        return groups
+        border = np.ones(rows.shape[1] + 1, np.bool_)
+        (rows[:, 1:] != rows[:, :-1]).any(axis=0, out=border[1:-1])
+        return groups[:, border[1:] | border[:-1]]
 
     def _begin(self, at: Ints, lanes: Ints, site: int) -> Reading:
         if self._reading is None:

@@ -21,6 +21,7 @@ JOBS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all check mutate test-gpu bench docs lint format golden generate clean
+.PHONY: generated goldens bits proofs
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,24 +35,35 @@ run: $(READY)  ## a first minute: some kernels compiled and compared, a layer ru
 	@$(PTXGEN) demo
 	@echo "== done; make test runs the tests, make help lists the rest"
 
-# What test and check have in common: $(1) is for golden check, $(2) for pytest.
+# What test and check have in common, each beside the others, and what each of them says in one
+# piece: $(1) is for golden check, $(2) for pytest.
+TOGETHER := --no-print-directory -j $(JOBS) $(if $(filter output-sync,$(.FEATURES)),-Otarget)
 define GATES
-@echo "== generated dispatcher"
-@$(PTXGEN) generate --check
-@echo "== goldens"
-@$(PTXGEN) golden check $(1)
-@echo "== bits of the oracles"
-@$(PTXGEN) golden bits
-@echo "== proofs"
-@$(PTXGEN) prove
+@$(MAKE) $(TOGETHER) lint generated goldens proofs bits GOLDENS=$(1)
 @echo "== tests"
 @$(PY) -m pytest -q -n $(JOBS) --dist loadgroup $(2)
 endef
 
-test: $(READY) lint  ## lint, types, generated code, goldens (a sample compiled), bits, proofs, tests
+generated: $(READY)
+	@echo "== generated dispatcher"
+	@$(PTXGEN) generate --check
+
+goldens: $(READY)
+	@echo "== goldens"
+	@$(PTXGEN) golden check $(GOLDENS)
+
+bits: $(READY)
+	@echo "== bits of the oracles"
+	@$(PTXGEN) golden bits
+
+proofs: $(READY)
+	@echo "== proofs"
+	@$(PTXGEN) prove
+
+test: $(READY)  ## lint, types, generated code, goldens (a sample compiled), bits, proofs, tests
 	$(call GATES,,)
 
-check: $(READY) lint  ## all a release needs: every kernel compiled, long tests, planted mistakes
+check: $(READY)  ## all a release needs: every kernel compiled, long tests, planted mistakes
 	$(call GATES,--all,--long)
 	@$(MAKE) --no-print-directory mutate
 

@@ -117,13 +117,14 @@ def kernel_of(kind, dtype, head, head_v, rounded=False, warps=None, part="whole"
 ROUNDED = ("softcap", "bias", "slopes")
 
 
+LONG = pytest.mark.long
 SHORT = ("causal window", "mask", "padding with holes", "sinks", "all")
-OFTEN = [pytest.param(w, marks=() if w in SHORT else pytest.mark.long) for w in FEATURES]
+OFTEN = [pytest.param(w, marks=() if w in SHORT else LONG) for w in FEATURES]
 
 
 KINDS = [
     *((AttentionSpec, None), (HopperSpec, 8)),
-    *(pytest.param(HopperSpec, warps, marks=pytest.mark.long) for warps in (4, 12)),
+    *(pytest.param(HopperSpec, warps, marks=LONG) for warps in (4, 12)),
 ]
 
 
@@ -135,7 +136,8 @@ def test_features_of_many_rows(what, kind, warps):
     check(*draw(1, *SHAPES), kernel=kernel, **FEATURES[what])
 
 
-WIDTHS = [(128, 128), (192, 128), (80, 80), (40, 24), (256, 256), (136, 176)]
+WIDTHS = [(128, 128), (192, 128), (256, 256), (136, 176)]
+WIDTHS += [pytest.param(*w, marks=LONG) for w in ((80, 80), (40, 24))]
 
 
 @pytest.mark.parametrize("warps", [None, pytest.param(8, marks=pytest.mark.long)])
@@ -301,7 +303,6 @@ def test_ctas_that_walk_over_tiles_of_pages_on_hopper(settings, sms):
         check_pages(q, k, v, 64, causal=True, **counts)
 
 
-LONG = pytest.mark.long
 ROUTES = [("half", i) for i in range(22)]
 ROUTES += [pytest.param("f32", i, marks=LONG) for i in range(2)]
 

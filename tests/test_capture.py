@@ -77,9 +77,9 @@ def with_arrays(given, places, arrays):
 
 def drawn_calls(name):
     """Of random calls of an operation, some of whose elements are given: the seed, the arguments,
-    and the arrays among these.
+    and the arrays among these. The first are those of test_calls.py, whose kernels are compiled.
     """
-    for seed in range(40):
+    for seed in range(1000, 1040):
         given = calls.valid(name, seed).given
         given = {n: v for n, v in given.items() if n not in ("out", "stream", "kernel")}
         arrays = arrays_of(given)

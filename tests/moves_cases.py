@@ -97,7 +97,7 @@ def check_gather(route, rows, width, device):
 
 
 def gather(name):
-    """A row shorter than a turn, and one of several; kernels of few bytes take any."""
+    """A row shorter than a turn, and one of several CTAs; kernels of few bytes take any."""
     shapes = (9, 3 * SPECS[name].width), (3, 6000)
     return [functools.partial(check_gather, name, *shape) for shape in shapes]
 

@@ -13,6 +13,7 @@ from ptxgen import reference
 from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
 from ptxgen.oracle.rowwise import reduce
 from ptxgen.runtime.cpu import CpuDevice
+from ptxgen.spec.moves import LANES_MAX, gather_lanes
 from ptxgen.tiles import TABLES
 
 DTYPES = ("bf16", "f32", "f64", "i64")
@@ -77,6 +78,14 @@ def test_what_moves_bytes_takes_any_alignment():
     for align, expected in ((1, [1]), (2, [2, 1]), (4, [4, 2, 1]), (16, [16, 4, 2, 1])):
         found = [r.main.width for r in routes if r.requires.evaluate({**problem, "ALIGN": align})]
         assert found == expected
+
+
+def test_few_rows_have_more_threads_than_many():
+    """A CTA's at most where rows are many, else as many as there are words, or as fill a GPU."""
+    shared = {(r, u): gather_lanes(r, u) for r in (1, 2, 4000, 1 << 31) for u in (1, 300, 1 << 20)}
+    assert [shared[r, 1] for r in (1, 1 << 31)] == [1, 1]
+    assert [shared[r, 300] for r in (1, 4000, 1 << 31)] == [512, 128, 128]
+    assert [shared[r, 1 << 20] for r in (1, 2, 4000, 1 << 31)] == [LANES_MAX, LANES_MAX, 256, 256]
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])

@@ -21,7 +21,7 @@ from ptxgen.program.operation import Backward, Gradients, op
 from ptxgen.program.parameters import Out, OverX
 from ptxgen.spec import Problem
 from ptxgen.spec.base import GRID_MAX
-from ptxgen.spec.moves import BYTES_MAX, COUNT_MAX, GATHER_THREADS, INDEX_64, OWNED, SHARED
+from ptxgen.spec.moves import BYTES_MAX, COUNT_MAX, INDEX_64, OWNED, SHARED, gather_lanes
 
 INDICES = ("int32", "int64")
 MOVED = (
@@ -101,14 +101,11 @@ def _gathered(
     along = x.strides[0] if outer > 1 else 0
     low = alignment(name, x, down, along, inner)
     units = -(-width // max(w for w in (16, 4, 2, 1) if w <= low))
-    lanes = 1
-    while lanes < GATHER_THREADS and lanes * 4 < units:
-        lanes *= 2
     values = (
         ("OUTER", outer),
         ("COUNT", count),
         ("BYTES", width),
-        ("LANES", lanes),
+        ("LANES", gather_lanes(outer * count, units)),
         ("ALIGN", min(low, alignment("out", y, 0))),
     )
     scalars = (

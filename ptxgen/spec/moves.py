@@ -5,7 +5,7 @@ Of gathers:
 =================  ==============================================================
 ``OUTER, COUNT``   matrices, and rows that are read of each
 ``BYTES``          of a row; 1 .. 2^32 - 1
-``LANES``          threads that share a row, a power of two
+``LANES``          threads that share a row, a power of two: some of a CTA's, or several CTAs
 ``ALIGN``          largest power of two, up to 16, that divides rows, pitches and addresses in bytes
 =================  ==============================================================
 
@@ -57,7 +57,11 @@ LEAVES, SHARES, SORTED = var("LEAVES"), var("SHARES"), var("SORTED")
 INDEX_64 = 1
 """The flag: indices are of 64 bits."""
 GATHER_THREADS, AHEAD = 256, 4
-BYTES_MAX = INDEX_MAX - AHEAD * GATHER_THREADS
+LANES_MAX = 1 << 15
+"""Threads, at most, that share a row."""
+FILLED = 1 << 18
+"""Threads that fill a GPU: of fewer, more share a row."""
+BYTES_MAX = INDEX_MAX - AHEAD * LANES_MAX
 """Most bytes of a row that is moved: threads count beyond its end."""
 GATHERS = Space(
     "gather",
@@ -65,12 +69,22 @@ GATHERS = Space(
         ("OUTER", SIZE),
         ("COUNT", SIZE),
         ("BYTES", Between(1, BYTES_MAX)),
-        ("LANES", OneOf(tuple(1 << i for i in range(9)))),
+        ("LANES", OneOf(tuple(1 << i for i in range(LANES_MAX.bit_length())))),
         ("ALIGN", ALIGNMENT),
         ("SMS", Between(1, SMS_MAX)),
     ),
-    within=OUTER * COUNT <= GRID_MAX,
+    within=all_of((OUTER * COUNT <= GRID_MAX, OUTER * COUNT * LANES <= GATHER_THREADS * GRID_MAX)),
 )
+
+
+def gather_lanes(rows: int, units: int) -> int:
+    """Threads that share each of ``rows`` rows of ``units`` words."""
+    lanes = 1
+    while lanes < GATHER_THREADS and lanes * AHEAD < units:
+        lanes *= 2
+    while lanes < min(LANES_MAX, units) and rows * lanes < FILLED:
+        lanes *= 2
+    return lanes
 
 
 @dataclass(frozen=True)
@@ -128,7 +142,7 @@ class GatherSpec(KernelSpec):
     @property
     def expects(self) -> tuple[Expect, ...]:
         kind = "v4.u32" if self.width == 16 else f"u{8 * self.width}"
-        return (*super().expects, Expect(f"ld.global.nc.{kind}"))
+        return (*super().expects, Expect(f"ld.global.cg.{kind}"))
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:

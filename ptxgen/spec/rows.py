@@ -93,6 +93,7 @@ class LogSumExpSpec(KernelSpec):
         check(self.held >= WARP, name, "segments held, a warp's at least", self.held, WARP)
         short = self.several > 1 or self.capacity < rows.SEGMENT
         check(self.part == "short" or not short, name, "rows of a warp", self.several, 1)
+        check(self.several in (1, 2, 4), name, "rows of a warp", self.several, (1, 2, 4))
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
 
     @property

@@ -7,35 +7,44 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
+# LSE: route, kernel, most_cols, c0, rows_each
+LSE = (
+    # many rows of an eighth of a segment: four a warp
+    (0, "lse_short_f32_128x4_278a06", 128, 8, 32),
+    # many rows of a part, several a warp
+    (1, "lse_short_f32_256x4_c9b709", 256, 128, 32),
+    (2, "lse_short_f32_512x2_e67019", 512, 128, 16),
+)
+
 
 def candidates(
     table: str, arch: str, rows: int, cols: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     segments = -(-cols // 1024)
-    # 0: many rows of an eighth of a segment: four a warp
-    if cols <= 128 and sms * 8 < rows:
-        yield Candidate(0.0, Choice(0, ("lse_short_f32_128x4_278a06",), (-(-rows // 32),), ()))
-        return
-    # 1: rows of one segment: a warp a row
+    for route, kernel, most_cols, c0, rows_each in LSE:
+        if cols <= most_cols and sms * c0 < rows:
+            yield Candidate(0.0, Choice(route, (kernel,), (-(-rows // rows_each),), ()))
+            return
+    # 3: rows of one segment: a warp a row
     if cols <= 1024:
-        yield Candidate(0.0, Choice(1, ("lse_short_f32_1024x1_0c4743",), (-(-rows // 8),), ()))
+        yield Candidate(0.0, Choice(3, ("lse_short_f32_1024x1_0c4743",), (-(-rows // 8),), ()))
         return
     pieces_rows_segments8 = rows * -(-segments // 8)
-    # 2: few long rows: a warp a segment
+    # 4: few long rows: a warp a segment
     if (
         rows * segments * 8 <= 268435456 and pieces_rows_segments8 <= 2147483647
         and -(-rows // 8) <= 2147483647 and rows < sms * 2 and segments >= 12
     ):
         choice = Choice(
-            2, ("lse_segments_f32_8_4683e0", "lse_combine_f32_8_1cccc9"),
+            4, ("lse_segments_f32_8_4683e0", "lse_combine_f32_8_1cccc9"),
             (pieces_rows_segments8, -(-rows // 8)), (rows * segments * 8,),
         )
         yield Candidate(0.0, choice)
         return
-    # 3: four warps a row
+    # 5: four warps a row
     if segments <= 4 or (sms * 8 < rows and segments <= 32):
-        yield Candidate(0.0, Choice(3, ("lse_whole_f32_4_3c7fda",), (rows,), ()))
+        yield Candidate(0.0, Choice(5, ("lse_whole_f32_4_3c7fda",), (rows,), ()))
         return
-    # 4: eight warps a row
-    yield Candidate(0.0, Choice(4, ("lse_whole_f32_8_adf9a7",), (rows,), ()))
+    # 6: eight warps a row
+    yield Candidate(0.0, Choice(6, ("lse_whole_f32_8_adf9a7",), (rows,), ()))

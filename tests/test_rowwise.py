@@ -25,7 +25,7 @@ from ptxgen.oracle.rowops import compute
 from ptxgen.oracle.rowwise import reduce
 from ptxgen.runtime.cpu import SMS, CpuDevice
 from ptxgen.spec.rowplan import Plan
-from ptxgen.spec.rowwise import READ_MAX, facts, held, reads, way
+from ptxgen.spec.rowwise import READ_MAX, RowSpec, facts, held, reads, way
 from ptxgen.tiles import TABLES
 
 SOFTMAX = "softmax x=bf16 > bf16"
@@ -108,6 +108,18 @@ def test_the_order_of_a_sum_is_the_contracts():
                 branch += lanes[0]
             total += branch
         assert reduce("sum", x[None])[0, 0] == total
+
+
+def test_a_weight_that_comes_with_the_row():
+    """All of it, where the last of four warps has a part of a group, and none of the next."""
+    variant = "rms_norm x=bf16 weight=bf16 eps=f32 > bf16"
+    kernels = [RowSpec("held", warps, variant=variant) for warps in (2, 4, 8)]
+    assert [kernel.early for kernel in kernels] == [False, True, False]
+    assert not RowSpec("held", 4, variant=variant.replace("weight=bf16", "weight=f32")).early
+    x, weight, *_ = arrays("rms_norm", (2, 3 * 1024 + 264), bfloat16)
+    with ptxgen.use_device(device()):
+        got = ptxgen.rms_norm(x, weight, kernel=kernels[1].name)
+    same_bits(got, reference.rms_norm(x, weight))
 
 
 def test_extremes_and_their_first_index():

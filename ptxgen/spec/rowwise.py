@@ -63,6 +63,8 @@ HANDED = 4
 """Reductions of a stage, at most, that kernels of several launches hand on: 8 bytes each."""
 AT_ONCE = 48
 """Registers, at most, that columns' numbers take at a time."""
+EARLY = 16
+"""Registers, at most, that they take while a row is reduced."""
 READ_MAX = 64
 """What READ may be, at most."""
 
@@ -306,9 +308,18 @@ class RowSpec(KernelSpec):
     @property
     def at_once(self) -> bool:
         """Whether columns' numbers are fetched for all groups of a row at once."""
-        words = self._words(self.plan.columns)
         short = self.warps <= 2 and self.leaves == 1 and self.pieces > 1
-        return short and 0 < words * self.pieces <= AT_ONCE
+        return short and 0 < self._columns <= AT_ONCE
+
+    @property
+    def early(self) -> bool:
+        """Whether they are fetched with the row, not when all sums are known."""
+        return self.part == "held" and self.warps == 4 and 0 < self._columns <= EARLY
+
+    @property
+    def _columns(self) -> int:
+        """Registers that a lane's columns' numbers take, all groups' of a leaf."""
+        return self._words(self.plan.columns) * self.pieces
 
     @property
     def _most_words(self) -> int:

@@ -42,6 +42,28 @@ def test_what_bad_input_gets(tmp_path: Path) -> None:
             flce._shapes(text)
 
 
+def test_problems_are_drawn_by_the_seed(capsys: pytest.CaptureFixture[str]) -> None:
+    found = flce.drawn(40, 5)
+    assert found[:7] == flce.drawn(7, 5) != flce.drawn(7, 6)
+    for m, k, n in found:
+        assert 512 <= m <= 16384 and k % 64 == 0 and 1024 <= k <= 8192 and 16384 <= n <= 262144
+        assert m * n <= flce.MOST[0] and m * k * n <= flce.MOST[1]
+    assert sum(m & (m - 1) == 0 for m, _, _ in found) in range(10, 35)
+    with pytest.raises(OptionError, match="--random has methods of its own"):
+        flce.main(["--random", "3", "--forward"])
+    with pytest.raises(OptionError, match="expected 1 or more"):
+        flce.main(["--random", "-1"])
+
+
+def test_ratios_are_of_what_did_not_fail() -> None:
+    of = {"ptxgen": (2.0, 10), flce.QUARTER: (3.0, 5), flce.COMPILED: (4.0, 40)}
+    lines = [flce.Line(8, 4, n, "bf16", name, *of[name]) for n in (16, 32) for name in of]
+    lines[-1] = flce.Line(8, 4, 32, "bf16", flce.COMPILED, 0.0, 0, "OutOfMemoryError")
+    shown = flce.ratio_table(lines).splitlines()
+    assert shown[1].split()[-4:] == ["0.500", "0.25", "0.750", "0.12"] and "0." not in shown[2]
+    assert shown[3].split() == ["geometric", "mean", "0.500", "0.750"]
+
+
 @pytest.mark.gpu
 def test_the_command_runs(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="timing needs torch")

@@ -2,21 +2,28 @@
 
 Time and memory of loss and both gradients, or with ``--forward`` of the loss alone, in one run.
 Memory is the peak above operands and results, as PyTorch's allocator counts it.
+
+``--random`` draws problems: rows log-uniform in 512 .. 16384, half of them powers of two, features
+a multiple of 64, log-uniform in 1024 .. 8192, and classes, any number, log-uniform in
+16384 .. 262144. What has more logits or takes more multiplications than :data:`MOST` is drawn
+again. A quarter of the rows at a time is timed besides the default, and other libraries are not.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import ptxgen
-from ptxgen.bench import measure, results
+from ptxgen.bench import draw, measure, results
 from ptxgen.bench.measure import WrongBitsError
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.ui import emit, note, table
@@ -34,6 +41,9 @@ SOFTCAPPED = {256000: 30.0}
 CHECKED = 48
 """Rows whose losses are compared with those of logits in memory."""
 IGNORED = -100
+MOST = 8192 * 128256, 8192 * 4096 * 128256
+"""The most logits, and multiplications of a product, of a problem that is drawn."""
+COMPILED, QUARTER = "torch.compile", "ptxgen, a quarter at a time"
 
 
 @dataclass(frozen=True)
@@ -97,6 +107,21 @@ class Head:
 Method = Callable[[], Any]
 
 
+def drawn(count: int, seed: int) -> list[tuple[int, int, int]]:
+    """``count`` problems, the first of those that ``seed`` draws. Raises OptionError."""
+    draw.check(count, seed)
+    random, found = Random(seed), list[tuple[int, int, int]]()
+    while len(found) < count:
+        m = round(draw.log_uniform(random, 512, 16384))
+        if random.random() < 0.5:
+            m = 1 << round(math.log2(m))
+        k = 64 * round(draw.log_uniform(random, 1024, 8192) / 64)
+        n = round(draw.log_uniform(random, 16384, 262144))
+        if m * n <= MOST[0] and m * k * n <= MOST[1]:
+            found.append((m, k, n))
+    return found
+
+
 def methods(head: Head, forward: bool, chunks: Sequence[int]) -> Iterator[tuple[str, Method]]:
     """What is timed, by name. One that is not installed is said to be, and left out."""
     torch = head.torch
@@ -124,7 +149,7 @@ def methods(head: Head, forward: bool, chunks: Sequence[int]) -> Iterator[tuple[
 
     yield "eager", run(head.stock)
     torch._dynamo.reset()
-    yield "torch.compile", run(torch.compile(head.stock, dynamic=False))
+    yield COMPILED, run(torch.compile(head.stock, dynamic=False))
     for name, made in (("Liger-Kernel", _liger), ("Apple's CCE", _cce)):
         try:
             loss = made(head)
@@ -132,6 +157,17 @@ def methods(head: Head, forward: bool, chunks: Sequence[int]) -> Iterator[tuple[
             note(f"{name} is left out: {error}")
             continue
         yield name, run(loss)
+
+
+def few_methods(head: Head) -> Iterator[tuple[str, Method]]:
+    """What is timed of a problem that was drawn."""
+    given: dict[str, Any] = {"softcap": head.softcap, "ignore_index": IGNORED}
+    ours = partial(ptxgen.linear_cross_entropy_grad, head.x, head.w, head.target, **given)
+    yield "ptxgen", ours
+    yield QUARTER, partial(ours, chunk=-(-head.x.shape[0] // 4))
+    yield "eager", partial(head.trained, head.stock)
+    head.torch._dynamo.reset()
+    yield COMPILED, partial(head.trained, head.torch.compile(head.stock, dynamic=False))
 
 
 def _main_grad(ours: Callable[..., Any], dw: Any, **given: Any) -> Any:
@@ -215,13 +251,15 @@ def run(
     chunks: Sequence[int] = (),
     repeats: int = 5,
     only: Sequence[str] = (),
+    seed: int = 0,
+    few: bool = False,
 ) -> Iterator[Line]:
-    """Every method at every shape; what fails, for want of memory or else, says so."""
+    """Every method at every shape, or a few; what fails, for want of memory or else, says so."""
     for shape in shapes:
-        head = Head.draw(torch, shape, dtype)
+        head = Head.draw(torch, shape, dtype, seed)
         check(head)
         kept = 0 if forward else (head.x.numel() + head.w.numel()) * head.x.element_size()
-        for name, method in methods(head, forward, chunks):
+        for name, method in few_methods(head) if few else methods(head, forward, chunks):
             if only and not any(name.startswith(each) for each in only):
                 continue
             own = kept - head.w.numel() * head.w.element_size() if "in f32" in name else kept
@@ -247,6 +285,28 @@ def line_table(lines: Sequence[Line]) -> str:
         ratio = f"{line.ms / ours[line.shape]:.2f}" if line.shape in ours else ""
         body.append([shape, line.method, f"{line.ms:.3f}", f"{line.extra / 1e6:.0f}", ratio])
     return table(body, ["rows x features x classes", "method", "ms", "extra MB", "/ ours"])
+
+
+def ratio_table(lines: Sequence[Line]) -> str:
+    """Ours over torch.compile's, time and memory, of each shape; for people."""
+    of = {(line.shape, line.method): line for line in lines if not line.failed}
+    names = [name for name in ("ptxgen", QUARTER) if any(method == name for _, method in of)]
+    body, times = [], {name: list[float]() for name in names}
+    for shape in dict.fromkeys(line.shape for line in lines):
+        peer = of.get((shape, COMPILED))
+        row = [" x ".join(map(str, shape))]
+        for name in names:
+            ours = of.get((shape, name))
+            if peer is None or ours is None:
+                row += ["", ""]
+                continue
+            times[name].append(ours.ms / peer.ms)
+            row += [f"{times[name][-1]:.3f}", f"{ours.extra / max(peer.extra, 1):.2f}"]
+        body.append(row)
+    means = (f"{results.geomean(t):.3f}" if t else "" for t in times.values())
+    body.append(["geometric mean", *(cell for mean in means for cell in (mean, ""))])
+    heads = [head for name in names for head in (name, "its memory")]
+    return table(body, ["ours / torch.compile's", *heads])
 
 
 def plot(lines: Sequence[Line], surroundings: results.Environment, folder: Path) -> list[Path]:
@@ -281,6 +341,8 @@ def read(path: Path) -> tuple[list[Line], results.Environment]:
 def _show(lines: Sequence[Line], surroundings: results.Environment, folder: Path | None) -> None:
     emit(results.heading(surroundings))
     emit(line_table(lines))
+    if any(line.method == QUARTER for line in lines):
+        emit(ratio_table(lines))
     for path in plot(lines, surroundings, folder) if folder else ():
         note(f"plot: {path}")
 
@@ -291,23 +353,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.rows:
         _show(*read(options.rows), options.plot)
         return 0
+    shapes = options.shapes
+    if options.random:
+        if options.forward or options.chunks or options.only:
+            raise OptionError("--random has methods of its own: no --forward, --chunks or --only")
+        shapes = [*(shapes if shapes is not SHAPES else ()), *drawn(options.random, options.seed)]
     torch = measure.require_torch()
     measure.warm_up(torch)
     lines: list[Line] = []
     try:
         for line in run(
             torch,
-            options.shapes,
+            shapes,
             options.dtype,
             forward=options.forward,
             chunks=options.chunks,
             repeats=3 if options.quick else 7,
             only=options.only.split(",") if options.only else (),
+            seed=options.seed,
+            few=bool(options.random),
         ):
             lines.append(line)
     finally:
         if lines:
-            surroundings = measure.environment(torch, measure.limits(torch, "tc"), 0)
+            surroundings = measure.environment(torch, measure.limits(torch, "tc"), options.seed)
             _show(lines, surroundings, options.plot)
             if options.json:
                 found = [{**asdict(line), **asdict(surroundings)} for line in lines]
@@ -333,6 +402,14 @@ def _parser() -> argparse.ArgumentParser:
         "memory each takes beyond operands and results.",
     )
     parser.add_argument("--shapes", type=_shapes, default=SHAPES, metavar="LIST")
+    parser.add_argument(
+        "--random",
+        type=int,
+        default=0,
+        metavar="COUNT",
+        help="instead of named shapes, or behind those of --shapes, as many that --seed draws",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of numbers and shapes (%(default)s)")
     parser.add_argument("--dtype", default="bf16", choices=("bf16", "f16", "f32", "f64"))
     parser.add_argument("--forward", action="store_true", help="the loss alone")
     parser.add_argument(

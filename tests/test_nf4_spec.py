@@ -53,6 +53,10 @@ def wgmma(**changes: Any) -> Nf4WgmmaSpec:
         (mma, {"helpers": 32}, 0, 256),  # more threads than vectors
         (mma, {"layout": "NN", "bn": 48, "warps_n": 1}, 32, 48),
         (mma, {"bk": 512, "helpers": 8, "stages": 9}, 231424, 166912),
+        (mma, {"copy_a": "words"}, "words", (None, "plain")),
+        (mma, {"teams": 2, "stages": 2}, 2, ">= 3"),
+        (mma, {"teams": 4}, 4, "1 .. 3"),  # named barriers
+        (mma, {"teams": 3}, 4, 3),  # helpers
         (pairs, {"layout": "TN"}, "TN", LAYOUTS),
         (pairs, {"split": "workspace"}, "workspace", ("serial",)),
         (pairs, {"stages": 2}, 2, ">= 3"),
@@ -76,6 +80,8 @@ def wgmma(**changes: Any) -> Nf4WgmmaSpec:
         (wgmma, {"split": "serial", "bn": 64}, "serial", ("none", "workspace")),
         (wgmma, {"helpers": 6}, 6, 4),
         (wgmma, {"copied": 1}, 1, ">= 2"),
+        (wgmma, {"teams": 2, "helpers": 4}, 4, 8),
+        (wgmma, {"bm": 64, "bn": 64, "consumers": 1, "teams": 3, "helpers": 12, "stages": 2}, 3, 2),
         (wgmma, {"layout": "NN", "bn": 16, "bm": 64, "consumers": 1}, 32, ">= 64"),
         (wgmma, {"bm": 256, "stages": 3}, 176, 128),
     ],
@@ -89,8 +95,23 @@ def test_violations_show_both_sides(make: Any, changes: Any, left: object, right
 CHANGES = [
     {"layout": "NN"}, {"bm": 16}, {"bn": 64}, {"bk": 512}, {"warps_m": 2, "bm": 16},
     {"warps_n": 1}, {"helpers": 8}, {"stages": 5}, {"ahead": 1}, {"stream": ""},
-    {"ctas_per_sm": 2}, {"dtype": "f16"},
+    {"ctas_per_sm": 2}, {"dtype": "f16"}, {"helpers": 8, "teams": 2}, {"copy_a": "plain"},
 ]  # fmt: skip
+
+
+def test_teams_have_stages_of_their_own() -> None:
+    one, two = wgmma(), wgmma(teams=2)
+    assert two.shared_bytes - one.shared_bytes == one.copied * one.packed.nbytes
+    assert two.packed.turns == 2 * one.packed.turns
+    one, two = mma(helpers=8), mma(helpers=8, teams=2)
+    assert one.widened == 2 and two.widened == 4
+    assert two.shared_bytes - one.shared_bytes == 4 * (8 * 512 + 5120) + 2 * 32 * 512
+
+
+def test_numbers_of_a_may_lie_anywhere() -> None:
+    for copy_a in (None, "plain"):
+        needs = "ALIGN_A" in str(mma(layout="NN", copy_a=copy_a).requires)
+        assert needs is (copy_a is None)
 
 
 PAIRS_CHANGES = [
@@ -109,7 +130,7 @@ def test_every_field_is_in_the_name_and_has_a_meaning() -> None:
         "min_arch",
         "contract",
     }
-    assert wgmma(helpers=4).name != wgmma().name != wgmma(copied=3).name
+    assert len({wgmma(**x).name for x in ({}, {"helpers": 4}, {"copied": 3}, {"teams": 2})}) == 4
     names = {pairs().name, *(pairs(**change).name for change in PAIRS_CHANGES)}
     assert len(names) == len(PAIRS_CHANGES) + 1
     fields = {field.name for field in dataclasses.fields(Nf4PairsSpec)}

@@ -10,7 +10,7 @@ from ptxgen.numerics.contract import TC16, TIERS, Contract
 from ptxgen.spec.base import ARCHITECTURES, WARP, check
 from ptxgen.spec.gemm import MEANINGS
 from ptxgen.spec.mma import BLOCK, VECTOR, MmaLoop, MmaSide
-from ptxgen.spec.nf4_packed import HELPERS, Nf4SyncSpec
+from ptxgen.spec.nf4_packed import HELPERS, TEAMS, Nf4SyncSpec
 
 SPLITS = ("serial", "workspace")
 
@@ -27,7 +27,8 @@ class Nf4TensorSpec(MmaLoop, Nf4SyncSpec):
     ``split``: "serial", a CTA takes one chunk after another, and keeps a second set of sums, or
     "workspace", a CTA for each tile and chunk, whose sums a reduce kernel adds. ``ahead``: steps
     of 16 k by which fragments are fetched ahead. ``stream``: "b" if L2 is told to evict the weight
-    first.
+    first. ``teams``: helpers are so many teams, each with ``stages`` and two widened tiles of B of
+    its own. ``copy_a``: "plain" if A comes number by number, wherever it lies, through registers.
     """
 
     layout: str
@@ -45,12 +46,16 @@ class Nf4TensorSpec(MmaLoop, Nf4SyncSpec):
     dtype: str = "bf16"
     min_arch: str = "sm_80"
     contract: Contract = TC16
+    teams: int | None = None
+    copy_a: str | None = None
 
     family: ClassVar[str] = "nf4_mma"
     template: ClassVar[str] = "nf4/gemm.cu.j2"
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,
         "helpers": HELPERS,
+        "teams": TEAMS,
+        "copy_a": "how A travels, plain: number by number (none: by vectors)",
     }
 
     def __post_init__(self) -> None:
@@ -61,14 +66,19 @@ class Nf4TensorSpec(MmaLoop, Nf4SyncSpec):
             split=SPLITS,
             stream=("", "b"),
             min_arch=[*ARCHITECTURES],
+            copy_a=(None, "plain"),
         )
-        check(self.stages >= 2, name, "stages", self.stages, ">= 2")
+        least = 3 if self.teams else 2
+        check(self.stages >= least, name, "stages", self.stages, f">= {least}")
+        unit = self.teams or 1
+        check(unit <= 3, name, "teams, of which each has four barriers", self.teams, "1 .. 3")
+        check(self.helpers % unit == 0, name, "helpers, in whole teams", self.helpers, unit)
         check(1 <= self.ahead <= 7, name, "ahead", self.ahead, "1 .. 7")
         for what, unit in (("bk", max(BLOCK, self.block)), ("bm", 8 * self.warps_m)):
             check(getattr(self, what) % unit == 0, name, f"{unit} divides {what}", unit, what)
         check(self.bn % (16 * self.warps_n) == 0, name, "16 * warps_n divides bn", self.bn, 16)
         self.check_packed()
-        a, threads = self.side("a"), self.helpers * WARP
+        a, threads = self.side("a"), self.packed.threads
         check(threads % a.vectors == 0, name, "rows of A at once", threads, a.vectors)
         wide, slim = self.side("b").fragments, self.side("a").fragments
         needed = 2 * 4 * wide * slim + 24
@@ -82,8 +92,13 @@ class Nf4TensorSpec(MmaLoop, Nf4SyncSpec):
 
     @property
     def copied(self) -> int:
-        """Stages of indices."""
+        """Stages of indices, of a team."""
         return self.stages
+
+    @property
+    def widened(self) -> int:
+        """Tiles of B: two, or two of each team."""
+        return 2 * (self.teams or 1)
 
     def side(self, x: str) -> MmaSide:
         """The operand "a" or "b", as it lies in shared memory: B as a dense one."""
@@ -96,7 +111,7 @@ class Nf4TensorSpec(MmaLoop, Nf4SyncSpec):
             extent=extent,
             rows=extent if k_contiguous else self.bk,
             vectors=(self.bk if k_contiguous else extent) // VECTOR,
-            threads=self.helpers * WARP,
+            threads=self.packed.threads,
             wide=not a,
             warp=extent // warps,
         )
@@ -104,5 +119,5 @@ class Nf4TensorSpec(MmaLoop, Nf4SyncSpec):
     @property
     def shared_bytes(self) -> int:
         copied = self.side("a").nbytes + self.packed.nbytes
-        ring = self.stages * copied + 2 * self.side("b").nbytes
+        ring = (self.teams or 1) * self.stages * copied + self.widened * self.side("b").nbytes
         return max(ring, 4 * self.bm * self.exchange_pitch)

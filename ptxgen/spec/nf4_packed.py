@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxgen.expr import Expr, all_of, ceil_div
 from ptxgen.numerics.contract import K, M, N
@@ -23,6 +23,8 @@ INDICES = 32
 """Indices of a vector of 16 bytes."""
 HELPERS = "warps that copy operands and widen the weight's indices"
 """What the field says."""
+TEAMS = "teams of helpers, which take stages in turns (none: all help at each)"
+"""The same."""
 ROWS = 8
 """Rows side by side in a warp that widens indices, of which each goes to banks of its own."""
 
@@ -51,6 +53,11 @@ class Nf4GemmSpec(GemmSpec):
 
     helpers: int
 
+    if TYPE_CHECKING:
+
+        @property
+        def teams(self) -> int | None: ...
+
     @property
     def along_k(self) -> bool:
         """Whether the weight's rows lie along K, not along N."""
@@ -65,7 +72,7 @@ class Nf4GemmSpec(GemmSpec):
     def packed(self) -> Packed:
         """The indices of a stage."""
         rows, columns = (self.bn, self.bk) if self.along_k else (self.bk, self.bn)
-        return Packed(rows, columns // INDICES, self.helpers * WARP)
+        return Packed(rows, columns // INDICES, self.helpers * WARP // (self.teams or 1))
 
     def check_packed(self) -> None:
         """SpecError if threads do not divide a stage's vectors."""
@@ -126,6 +133,11 @@ class Nf4SyncSpec(Nf4GemmSpec):
     split: str
     stages: int
 
+    if TYPE_CHECKING:
+
+        @property
+        def copy_a(self) -> str | None: ...
+
     @property
     @abstractmethod
     def block(self) -> int:
@@ -155,7 +167,9 @@ class Nf4SyncSpec(Nf4GemmSpec):
 
     @property
     def requires(self) -> Expr:
-        terms = [ALIGN_A >= 2 * VECTOR, self.grid <= GRID_MAX]
+        terms = [self.grid <= GRID_MAX]
+        if self.copy_a != "plain":
+            terms.insert(0, ALIGN_A >= 2 * VECTOR)
         if self.partial:
             terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)
         terms.append((CHUNK % self.block).eq(0) | (CHUNKS <= 1))
@@ -168,7 +182,7 @@ class Nf4SyncSpec(Nf4GemmSpec):
             ("m0 + BM", ceil_div(M, self.bm) * self.bm),
             ("n0 + BN", ceil_div(N, self.bn) * self.bn),
             ("k + BK - 1", K + (self.bk - 1)),
-            ("step * BK of a copy", K + self.stages * self.bk),
+            ("step * BK of a copy", K + (self.teams or 1) * self.stages * self.bk),
         ]
         if self.partial:
             bounds += [

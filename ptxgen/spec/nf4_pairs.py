@@ -46,6 +46,8 @@ class Nf4PairsSpec(Nf4SyncSpec):
     min_arch: str = "sm_80"
     contract: Contract = TC16
 
+    teams: ClassVar[int | None] = None
+    copy_a: ClassVar[str | None] = None
     family: ClassVar[str] = "nf4_pairs"
     template: ClassVar[str] = "nf4/pairs.cu.j2"
     block: ClassVar[int] = 128

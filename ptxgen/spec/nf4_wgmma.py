@@ -11,7 +11,7 @@ from ptxgen.numerics.contract import ITEMSIZE
 from ptxgen.spec.abi import Abi, Param
 from ptxgen.spec.base import WARP, WORKSPACE_MAX, check
 from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, MEANINGS, STRIDES, matrix
-from ptxgen.spec.nf4_packed import HELPERS, Nf4GemmSpec
+from ptxgen.spec.nf4_packed import HELPERS, TEAMS, Nf4GemmSpec
 from ptxgen.spec.wgmma import WARPGROUP, WgmmaSpec
 
 SPLITS = ("none", "workspace")
@@ -23,11 +23,14 @@ class Nf4WgmmaSpec(Nf4GemmSpec, WgmmaSpec):
 
     ``split``: "none" or "workspace", as there. ``helpers`` warps, whole warpgroups, copy
     ``copied`` stages of indices ahead and widen them into B's part of a stage; the first of their
-    threads has the copy engine bring A.
+    threads has the copy engine bring A. Of helpers in ``teams``, whole warpgroups, each takes one
+    stage in turns and has ``copied`` stages of its own: what a thread does between two stages then
+    has the time of as many stages.
     """
 
     helpers: int = 8
     copied: int = 4
+    teams: int | None = None
 
     family: ClassVar[str] = "nf4_wgmma"
     widens: ClassVar[bool] = True
@@ -36,6 +39,7 @@ class Nf4WgmmaSpec(Nf4GemmSpec, WgmmaSpec):
         **MEANINGS,
         "helpers": HELPERS,
         "copied": "stages of indices that are copied ahead",
+        "teams": TEAMS,
     }
 
     def __post_init__(self) -> None:
@@ -43,7 +47,11 @@ class Nf4WgmmaSpec(Nf4GemmSpec, WgmmaSpec):
         name = self.name
         check(self.ctas == 1, name, "CTAs of a cluster", self.ctas, 1)
         check(self.split in SPLITS, name, "split", self.split, SPLITS)
-        check(self.helpers % 4 == 0, name, "helpers, whole warpgroups", self.helpers, 4)
+        teams = self.teams or 1
+        # A team waits for a stage by the parity of its turns: it may not be two turns late.
+        check(teams <= self.stages, name, "teams, up to stages", teams, self.stages)
+        unit = 4 * teams
+        check(self.helpers % unit == 0, name, "helpers, whole warpgroups", self.helpers, unit)
         check(self.copied >= 2, name, "copied", self.copied, ">= 2")
         check(self.b.swizzle >= 64, name, "swizzle of B, bytes", self.b.swizzle, ">= 64")
         self.check_packed()
@@ -65,7 +73,8 @@ class Nf4WgmmaSpec(Nf4GemmSpec, WgmmaSpec):
 
     @property
     def shared_bytes(self) -> int:
-        return super().shared_bytes + self.copied * self.packed.nbytes
+        copied = self.copied * (self.teams or 1)
+        return super().shared_bytes + copied * self.packed.nbytes
 
     @property
     def abi(self) -> Abi:

@@ -2,10 +2,12 @@
 
 How to read a line of mma.sync: a CTA tile BM x BN x BK, the warps along m and n that multiply,
 those that help, and the stages that these copy ahead; of wgmma: the tile, consumer warpgroups,
-stages, and helpers. Regimes (docs/performance-nf4.md has the measurements):
+stages, helpers and their teams. Regimes (docs/performance-nf4.md has the measurements):
 
 - *few rows*: the weight streams past once. Where it has few columns, narrow tiles give more SMs
   one, and helping warps widen the weight; else the warps that multiply look it up themselves.
+- *short reductions*: tiles of more rows, several CTAs an SM; of gradients, whose rows of A may
+  begin anywhere, number by number, which saves a kernel that realigns them;
 - *more rows*, on Hopper: the tile that still gives nearly every SM one, up to where dequantising
   the whole weight first takes less time than doing it again for every 256 rows;
 - *few outputs* of a long reduction: the same kernels, with a CTA for each chunk.
@@ -14,6 +16,7 @@ stages, and helpers. Regimes (docs/performance-nf4.md has the measurements):
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from ptxgen.numerics.contract import TC16
 from ptxgen.spec import Route, Step
@@ -29,13 +32,36 @@ def few_rows(layout: str, dtype: str) -> tuple[Nf4TensorSpec, ...]:
     """The kernels of few rows and few columns, whose weight helping warps widen."""
 
     def kernel(
-        bm: int, bn: int, warps: int, helpers: int, stages: int, ahead: int = 7
+        bm: int, bn: int, warps: int, helpers: int, stages: int, ahead: int = 7, **more: Any
     ) -> Nf4TensorSpec:
-        return Nf4TensorSpec(layout, bm, bn, 256, 1, warps, helpers, stages, ahead, dtype=dtype)
+        tile = bm, bn, 256
+        return Nf4TensorSpec(layout, *tile, 1, warps, helpers, stages, ahead, dtype=dtype, **more)
 
     if layout == "NT":
         return kernel(8, 16, 1, 4, 6), kernel(16, 16, 1, 4, 5)
-    return kernel(8, 32, 2, 8, 5), kernel(16, 32, 2, 8, 5), kernel(32, 32, 2, 8, 4, 3)
+    return (
+        kernel(8, 32, 2, 8, 5),
+        kernel(8, 32, 2, 8, 4, teams=2),  # of long reductions
+        kernel(16, 32, 2, 8, 5),
+        kernel(32, 32, 2, 8, 4, 3),
+        kernel(16, 32, 2, 8, 5, copy_a="plain"),
+        kernel(8, 32, 2, 8, 4, teams=2, copy_a="plain"),  # of long reductions
+    )
+
+
+def short(layout: str, dtype: str) -> tuple[Nf4TensorSpec, ...]:
+    """The kernels of short reductions."""
+
+    def kernel(bm: int, ctas: int) -> Nf4TensorSpec:
+        copy_a = "plain" if layout == "NN" else None
+        return Nf4TensorSpec(
+            *(layout, bm, 64, 64, 2, 2, 4, 3, 1),
+            ctas_per_sm=ctas,
+            dtype=dtype,
+            copy_a=copy_a,
+        )
+
+    return kernel(32, 3), kernel(64, 2)
 
 
 def more_columns(layout: str, dtype: str) -> tuple[Nf4PairsSpec, ...]:
@@ -67,18 +93,29 @@ def more_rows(layout: str, dtype: str) -> tuple[Nf4WgmmaSpec, ...]:
     """The kernels of more rows, on Hopper."""
 
     def kernel(
-        tile: tuple[int, int, int], consumers: int, stages: int, helpers: int, registers: int = 0
+        tile: tuple[int, int, int],
+        consumers: int,
+        stages: int,
+        *,
+        registers: int = 0,
+        teams: int | None = None,
+        copied: int = 4,
     ) -> Nf4WgmmaSpec:
         return Nf4WgmmaSpec(
-            layout, *tile, consumers, stages, registers=registers, helpers=helpers, dtype=dtype
+            *(layout, *tile, consumers, stages),
+            registers=registers,
+            copied=copied,
+            teams=teams,
+            dtype=dtype,
         )
 
     return (
-        kernel((64, 32, 128), 1, 6, 4),
-        kernel((64, 64, 128), 1, 5, 8),
-        kernel((128, 64, 128), 2, 3, 8),
-        kernel((128, 128, 64), 2, 5, 8),
-        kernel((256, 128, 64), 2, 3, 4, 208),
+        kernel((64, 32, 128), 1, 6, teams=2),
+        kernel((64, 64, 128), 1, 5),
+        kernel((128, 64, 128), 2, 3),
+        kernel((128, 128, 64), 2, 5),
+        kernel((192, 128, 64), 3, 4, registers=112, teams=2, copied=2),
+        kernel((256, 128, 64), 2, 3, registers=208, teams=2, copied=3),
     )
 
 
@@ -104,6 +141,7 @@ def routes(layout: str, dtype: str = "bf16") -> tuple[Route, ...]:
     return (
         *made(partial(layout, dtype), "few outputs: a CTA per tile and chunk", reduce),
         *made(few_rows(layout, dtype), "few rows: the weight streams once, as it is stored"),
+        *made(short(layout, dtype), "short reductions: several tiles an SM"),
         *made(more_columns(layout, dtype), "few rows, more columns: looked up as it is multiplied"),
         *made(more_rows(layout, dtype), "more rows: the weight as it is stored, by wgmma"),
     )

@@ -19,51 +19,57 @@ ROUTES = Routes({
         (3, 16, (3, "reduce")),
         # few rows: the weight streams once, as it is stored
         (4, 16, (4,)), (5, 16, (5,)),
+        # short reductions: several tiles an SM
+        (6, 16, (6,)), (7, 16, (7,)),
         # few rows, more columns: looked up as it is multiplied
-        (6, 16, (6,)), (7, 16, (7,)), (8, 16, (8,)), (9, 16, (9,)), (10, 16, (10,)),
-        (11, 16, (11,)), (12, 16, (12,)),
+        (8, 16, (8,)), (9, 16, (9,)), (10, 16, (10,)), (11, 16, (11,)), (12, 16, (12,)),
+        (13, 16, (13,)), (14, 16, (14,)),
         # more rows: the weight as it is stored, by wgmma
-        (13, 16, (13,)), (14, 16, (14,)), (15, 16, (15,)), (16, 16, (16,)), (17, 16, (17,)),
+        (15, 16, (15,)), (16, 16, (16,)), (17, 16, (17,)), (18, 16, (18,)), (19, 16, (19,)),
+        (20, 16, (20,)),
         # the weight dequantised; a long reduction: a CTA per tile and chunk
-        (18, 16, ("nf4_datascales", 18, "reduce")), (19, 16, ("nf4_datascales", 19, "reduce")),
+        (21, 16, ("nf4_datascales", 21, "reduce")), (22, 16, ("nf4_datascales", 22, "reduce")),
         # the weight dequantised; many rows, by wgmma
-        (20, 16, ("nf4_datascales", 20)), (21, 16, ("nf4_datascales", 21)),
-        (22, 16, ("nf4_datascales", 22)), (23, 16, ("nf4_datascales", 23)),
-        (24, 16, ("nf4_datascales", 24)), (25, 16, ("nf4_datascales", 25)),
-        (26, 16, ("nf4_datascales", 26)), (27, 16, ("nf4_datascales", 27)),
-        (28, 16, ("nf4_datascales", 28)),
-        # the weight dequantised; many rows, by mma
+        (23, 16, ("nf4_datascales", 23)), (24, 16, ("nf4_datascales", 24)),
+        (25, 16, ("nf4_datascales", 25)), (26, 16, ("nf4_datascales", 26)),
+        (27, 16, ("nf4_datascales", 27)), (28, 16, ("nf4_datascales", 28)),
         (29, 16, ("nf4_datascales", 29)), (30, 16, ("nf4_datascales", 30)),
+        (31, 16, ("nf4_datascales", 31)),
+        # the weight dequantised; many rows, by mma
+        (32, 16, ("nf4_datascales", 32)), (33, 16, ("nf4_datascales", 33)),
         # the weight dequantised; everything else: any size, alignment and plan
-        (31, 0, ("nf4_datascales", 31)),
+        (34, 0, ("nf4_datascales", 34)),
     ),
     "nf4_nn_rows_half_tc": (
         # few outputs: a CTA per tile and chunk
         (0, 16, (0, "reduce")), (1, 16, (1, "reduce")), (2, 16, (2, "reduce")),
         # few rows: the weight streams once, as it is stored
-        (3, 16, (3,)), (4, 16, (4,)), (5, 16, (5,)),
+        (3, 16, (3,)), (4, 16, (4,)), (5, 16, (5,)), (6, 16, (6,)), (7, 0, (7,)), (8, 0, (8,)),
+        # short reductions: several tiles an SM
+        (9, 0, (9,)), (10, 0, (10,)),
         # few rows, more columns: looked up as it is multiplied
-        (6, 16, (6,)), (7, 16, (7,)), (8, 16, (8,)),
+        (11, 16, (11,)), (12, 16, (12,)), (13, 16, (13,)),
         # more rows: the weight as it is stored, by wgmma
-        (9, 16, (9,)), (10, 16, (10,)), (11, 16, (11,)), (12, 16, (12,)), (13, 16, (13,)),
+        (14, 16, (14,)), (15, 16, (15,)), (16, 16, (16,)), (17, 16, (17,)), (18, 16, (18,)),
+        (19, 16, (19,)),
         # the weight dequantised; a long reduction: a CTA per tile and chunk
-        (14, 16, ("nf4_datascales", 14, "reduce")), (15, 16, ("nf4_datascales", 15, "reduce")),
+        (20, 16, ("nf4_datascales", 20, "reduce")), (21, 16, ("nf4_datascales", 21, "reduce")),
         # the weight dequantised; A off 16 bytes: copied first
-        (16, 0, ("nf4_datascales", "realign_a", 14, "reduce")),
-        (17, 0, ("nf4_datascales", "realign_a", 15, "reduce")),
+        (22, 0, ("nf4_datascales", "realign_a", 20, "reduce")),
+        (23, 0, ("nf4_datascales", "realign_a", 21, "reduce")),
         # the weight dequantised; many rows, by wgmma
-        (18, 16, ("nf4_datascales", 18)), (19, 16, ("nf4_datascales", 19)),
-        (20, 16, ("nf4_datascales", 20)), (21, 16, ("nf4_datascales", 21)),
-        (22, 16, ("nf4_datascales", 22)), (23, 16, ("nf4_datascales", 23)),
         (24, 16, ("nf4_datascales", 24)), (25, 16, ("nf4_datascales", 25)),
         (26, 16, ("nf4_datascales", 26)), (27, 16, ("nf4_datascales", 27)),
-        # the weight dequantised; many rows, by mma
         (28, 16, ("nf4_datascales", 28)), (29, 16, ("nf4_datascales", 29)),
+        (30, 16, ("nf4_datascales", 30)), (31, 16, ("nf4_datascales", 31)),
+        (32, 16, ("nf4_datascales", 32)), (33, 16, ("nf4_datascales", 33)),
+        # the weight dequantised; many rows, by mma
+        (34, 16, ("nf4_datascales", 34)), (35, 16, ("nf4_datascales", 35)),
         # the weight dequantised; A off 16 bytes: copied first
-        (30, 0, ("nf4_datascales", "realign_a", 18)), (31, 0, ("nf4_datascales", "realign_a", 24)),
-        (32, 0, ("nf4_datascales", "realign_a", 27)),
+        (36, 0, ("nf4_datascales", "realign_a", 24)), (37, 0, ("nf4_datascales", "realign_a", 30)),
+        (38, 0, ("nf4_datascales", "realign_a", 33)),
         # the weight dequantised; everything else: any size, alignment and plan
-        (33, 0, ("nf4_datascales", 33)),
+        (39, 0, ("nf4_datascales", 39)),
     ),
 })
 # NF4_WGMMA: launch, kernel, bk, bm, bn
@@ -71,132 +77,141 @@ NF4_WGMMA = {
     "nf4_nt_rows_half_tc": (
         (1, "nf4_wgmma_nt_bf16_64x64x128_1a9d16", 128, 64, 64),
         (2, "nf4_wgmma_nt_bf16_128x128x64_667de4", 64, 128, 128),
-        (3, "nf4_wgmma_nt_bf16_256x128x64_276273", 64, 256, 128),
+        (3, "nf4_wgmma_nt_bf16_256x128x64_5f8aed", 64, 256, 128),
     ),
     "nf4_nn_rows_half_tc": (
         (0, "nf4_wgmma_nn_bf16_64x64x128_072a5f", 128, 64, 64),
         (1, "nf4_wgmma_nn_bf16_128x128x64_c2d07b", 64, 128, 128),
-        (2, "nf4_wgmma_nn_bf16_256x128x64_9345e3", 64, 256, 128),
+        (2, "nf4_wgmma_nn_bf16_256x128x64_f5677d", 64, 256, 128),
     ),
 }
-# NF4_MMA: launch, kernel, bm, bn
+# NF4_MMA: launch, kernel, slots, bm, bn, c0, bk
 NF4_MMA = {
     "nf4_nt_rows_half_tc": (
-        (4, "nf4_mma_nt_bf16_8x16x256_da69e6", 8, 16),
-        (5, "nf4_mma_nt_bf16_16x16x256_ad3b9b", 16, 16),
+        (4, "nf4_mma_nt_bf16_8x16x256_da69e6", 1, 8, 16, 128, 256),
+        (5, "nf4_mma_nt_bf16_16x16x256_ad3b9b", 1, 16, 16, 128, 256),
+        (6, "nf4_mma_nt_bf16_32x64x64_a09552", 3, 32, 64, 64, 64),
+        (7, "nf4_mma_nt_bf16_64x64x64_b491ed", 2, 64, 64, 64, 64),
     ),
     "nf4_nn_rows_half_tc": (
-        (3, "nf4_mma_nn_bf16_8x32x256_c33bcd", 8, 32),
-        (4, "nf4_mma_nn_bf16_16x32x256_5760d5", 16, 32),
+        (3, "nf4_mma_nn_bf16_8x32x256_c33bcd", 1, 8, 32, 128, 256),
+        (5, "nf4_mma_nn_bf16_16x32x256_5760d5", 1, 16, 32, 128, 256),
+        (7, "nf4_mma_nn_bf16_16x32x256_cc51c1", 1, 16, 32, 128, 256),
+        (9, "nf4_mma_nn_bf16_32x64x64_d94f77", 3, 32, 64, 64, 64),
+        (10, "nf4_mma_nn_bf16_64x64x64_356e98", 2, 64, 64, 64, 64),
     ),
 }
 # NF4_PAIRS: launch, kernel, archs, bm, bn, c0, bk
 NF4_PAIRS = {
     "nf4_nt_rows_half_tc": (
-        (6, "nf4_pairs_nt_bf16_8x32x256_4c7975", SOME_1, 8, 32, 128, 256),
-        (7, "nf4_pairs_nt_bf16_8x64x256_90ede8", SOME_1, 8, 64, 128, 256),
-        (8, "nf4_pairs_nt_bf16_8x112x256_9f6401", SOME_1, 8, 112, 128, 256),
-        (9, "nf4_pairs_nt_bf16_16x32x256_fe7967", SOME_1, 16, 32, 128, 256),
-        (10, "nf4_pairs_nt_bf16_16x64x256_a0b32b", SOME_1, 16, 64, 128, 256),
-        (11, "nf4_pairs_nt_bf16_32x64x256_1b3cf0", SOME_1, 32, 64, 128, 256),
-        (12, "nf4_pairs_nt_bf16_32x128x256_7f57a6", SOME_1, 32, 128, 128, 256),
+        (8, "nf4_pairs_nt_bf16_8x32x256_4c7975", SOME_1, 8, 32, 128, 256),
+        (9, "nf4_pairs_nt_bf16_8x64x256_90ede8", SOME_1, 8, 64, 128, 256),
+        (10, "nf4_pairs_nt_bf16_8x112x256_9f6401", SOME_1, 8, 112, 128, 256),
+        (11, "nf4_pairs_nt_bf16_16x32x256_fe7967", SOME_1, 16, 32, 128, 256),
+        (12, "nf4_pairs_nt_bf16_16x64x256_a0b32b", SOME_1, 16, 64, 128, 256),
+        (13, "nf4_pairs_nt_bf16_32x64x256_1b3cf0", SOME_1, 32, 64, 128, 256),
+        (14, "nf4_pairs_nt_bf16_32x128x256_7f57a6", SOME_1, 32, 128, 128, 256),
     ),
     "nf4_nn_rows_half_tc": (
-        (5, "nf4_mma_nn_bf16_32x32x256_8e7dd0", SOME_2, 32, 32, 64, 256),
-        (6, "nf4_pairs_nn_bf16_8x64x256_496201", SOME_1, 8, 64, 128, 256),
-        (7, "nf4_pairs_nn_bf16_8x128x128_75601a", SOME_1, 8, 128, 128, 128),
-        (8, "nf4_pairs_nn_bf16_16x128x256_0693e9", SOME_1, 16, 128, 128, 256),
+        (4, "nf4_mma_nn_bf16_8x32x256_5c126a", SOME_2, 8, 32, 128, 256),
+        (6, "nf4_mma_nn_bf16_32x32x256_8e7dd0", SOME_2, 32, 32, 64, 256),
+        (8, "nf4_mma_nn_bf16_8x32x256_ba6f77", SOME_2, 8, 32, 128, 256),
+        (11, "nf4_pairs_nn_bf16_8x64x256_496201", SOME_1, 8, 64, 128, 256),
+        (12, "nf4_pairs_nn_bf16_8x128x128_75601a", SOME_1, 8, 128, 128, 128),
+        (13, "nf4_pairs_nn_bf16_16x128x256_0693e9", SOME_1, 16, 128, 128, 256),
     ),
 }
 # NF4_WGMMA1: launch, kernel, bm, bn, bk
 NF4_WGMMA1 = {
     "nf4_nt_rows_half_tc": (
-        (13, "nf4_wgmma_nt_bf16_64x32x128_0db1a4", 64, 32, 128),
-        (14, "nf4_wgmma_nt_bf16_64x64x128_475987", 64, 64, 128),
-        (15, "nf4_wgmma_nt_bf16_128x64x128_b197e8", 128, 64, 128),
-        (16, "nf4_wgmma_nt_bf16_128x128x64_33f264", 128, 128, 64),
-        (17, "nf4_wgmma_nt_bf16_256x128x64_5445ce", 256, 128, 64),
+        (15, "nf4_wgmma_nt_bf16_64x32x128_043981", 64, 32, 128),
+        (16, "nf4_wgmma_nt_bf16_64x64x128_475987", 64, 64, 128),
+        (17, "nf4_wgmma_nt_bf16_128x64x128_b197e8", 128, 64, 128),
+        (18, "nf4_wgmma_nt_bf16_128x128x64_33f264", 128, 128, 64),
+        (19, "nf4_wgmma_nt_bf16_192x128x64_20d24a", 192, 128, 64),
+        (20, "nf4_wgmma_nt_bf16_256x128x64_fbaf91", 256, 128, 64),
     ),
     "nf4_nn_rows_half_tc": (
-        (9, "nf4_wgmma_nn_bf16_64x32x128_059fb2", 64, 32, 128),
-        (10, "nf4_wgmma_nn_bf16_64x64x128_7b65e9", 64, 64, 128),
-        (11, "nf4_wgmma_nn_bf16_128x64x128_d3865f", 128, 64, 128),
-        (12, "nf4_wgmma_nn_bf16_128x128x64_40b3f8", 128, 128, 64),
-        (13, "nf4_wgmma_nn_bf16_256x128x64_1a0d09", 256, 128, 64),
+        (14, "nf4_wgmma_nn_bf16_64x32x128_45d6b3", 64, 32, 128),
+        (15, "nf4_wgmma_nn_bf16_64x64x128_7b65e9", 64, 64, 128),
+        (16, "nf4_wgmma_nn_bf16_128x64x128_d3865f", 128, 64, 128),
+        (17, "nf4_wgmma_nn_bf16_128x128x64_40b3f8", 128, 128, 64),
+        (18, "nf4_wgmma_nn_bf16_192x128x64_70ddf1", 192, 128, 64),
+        (19, "nf4_wgmma_nn_bf16_256x128x64_d2ae0f", 256, 128, 64),
     ),
 }
 # WGMMA: launch, kernel, bm, c0, c1
 WGMMA = {
     "nf4_nt_rows_half_tc": (
-        (18, "wgmma_nt_bf16_128x128x64_40a9ac", 128, 16384, 512),
-        (19, "wgmma_nt_bf16_64x64x64_15f6e1", 64, 4096, 256),
+        (21, "wgmma_nt_bf16_128x128x64_40a9ac", 128, 16384, 512),
+        (22, "wgmma_nt_bf16_64x64x64_15f6e1", 64, 4096, 256),
     ),
     "nf4_nn_rows_half_tc": (
-        (14, "wgmma_nn_bf16_128x128x64_f64026", 128, 16384, 512),
-        (15, "wgmma_nn_bf16_64x64x64_168fdf", 64, 4096, 256),
+        (20, "wgmma_nn_bf16_128x128x64_f64026", 128, 16384, 512),
+        (21, "wgmma_nn_bf16_64x64x64_168fdf", 64, 4096, 256),
     ),
 }
 # WGMMA1: launch, kernel, bn, c0, c1
 WGMMA1 = {
     "nf4_nt_rows_half_tc": (
-        (20, "wgmma_nt_bf16_128x256x64_b35b38", 256, 32768, 768),
-        (24, "wgmma_nt_bf16_128x224x64_18067c", 224, 28672, 704),
+        (23, "wgmma_nt_bf16_128x256x64_b35b38", 256, 32768, 768),
+        (27, "wgmma_nt_bf16_128x224x64_18067c", 224, 28672, 704),
     ),
     "nf4_nn_rows_half_tc": (
-        (18, "wgmma_nn_bf16_128x256x64_86d2ac", 256, 32768, 768),
-        (22, "wgmma_nn_bf16_128x224x64_21d9d3", 224, 28672, 704),
+        (24, "wgmma_nn_bf16_128x256x64_86d2ac", 256, 32768, 768),
+        (28, "wgmma_nn_bf16_128x224x64_21d9d3", 224, 28672, 704),
     ),
 }
 # WGMMA2: launch, kernel, bn, c0, c1
 WGMMA2 = {
     "nf4_nt_rows_half_tc": (
-        (21, "wgmma_nt_bf16_128x256x64_362a60", 256, 32768, 1024),
-        (22, "wgmma_nt_bf16_128x192x64_cf3d87", 192, 24576, 896),
+        (24, "wgmma_nt_bf16_128x256x64_362a60", 256, 32768, 1024),
+        (25, "wgmma_nt_bf16_128x192x64_cf3d87", 192, 24576, 896),
     ),
     "nf4_nn_rows_half_tc": (
-        (19, "wgmma_nn_bf16_128x256x64_74d273", 256, 32768, 1024),
-        (20, "wgmma_nn_bf16_128x192x64_abc7eb", 192, 24576, 896),
+        (25, "wgmma_nn_bf16_128x256x64_74d273", 256, 32768, 1024),
+        (26, "wgmma_nn_bf16_128x192x64_abc7eb", 192, 24576, 896),
     ),
 }
 # WGMMA3: launch, kernel, bn, c0
 WGMMA3 = {
     "nf4_nt_rows_half_tc": (
-        (23, "wgmma_nt_bf16_128x192x64_eb3cc9", 192, 896),
-        (25, "wgmma_nt_bf16_128x160x64_732859", 160, 832),
+        (26, "wgmma_nt_bf16_128x192x64_eb3cc9", 192, 896),
+        (28, "wgmma_nt_bf16_128x160x64_732859", 160, 832),
     ),
     "nf4_nn_rows_half_tc": (
-        (21, "wgmma_nn_bf16_128x192x64_05a037", 192, 896),
-        (23, "wgmma_nn_bf16_128x160x64_20a7b2", 160, 832),
-        (25, "wgmma_nn_bf16_128x128x64_68c5f8", 128, 768),
+        (27, "wgmma_nn_bf16_128x192x64_05a037", 192, 896),
+        (29, "wgmma_nn_bf16_128x160x64_20a7b2", 160, 832),
+        (31, "wgmma_nn_bf16_128x128x64_68c5f8", 128, 768),
     ),
 }
 # WGMMA4: launch, kernel, bm, bn
 WGMMA4 = {
     "nf4_nt_rows_half_tc": (
-        (26, "wgmma_nt_bf16_128x128x64_96a12d", 128, 128),
-        (27, "wgmma_nt_bf16_128x64x64_885da7", 128, 64),
-        (28, "wgmma_nt_bf16_64x64x64_595f63", 64, 64),
+        (29, "wgmma_nt_bf16_128x128x64_96a12d", 128, 128),
+        (30, "wgmma_nt_bf16_128x64x64_885da7", 128, 64),
+        (31, "wgmma_nt_bf16_64x64x64_595f63", 64, 64),
     ),
     "nf4_nn_rows_half_tc": (
-        (24, "wgmma_nn_bf16_128x128x64_f67370", 128, 128),
-        (26, "wgmma_nn_bf16_128x64x64_0dad98", 128, 64),
-        (27, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 64),
+        (30, "wgmma_nn_bf16_128x128x64_f67370", 128, 128),
+        (32, "wgmma_nn_bf16_128x64x64_0dad98", 128, 64),
+        (33, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 64),
     ),
 }
 # MMA: launch, kernel
 MMA = {
-    "nf4_nt_rows_half_tc": ((29, "mma_nt_bf16_64x64x64_93d7f2"),),
-    "nf4_nn_rows_half_tc": ((28, "mma_nn_bf16_64x64x64_42490e"),),
+    "nf4_nt_rows_half_tc": ((32, "mma_nt_bf16_64x64x64_93d7f2"),),
+    "nf4_nn_rows_half_tc": ((34, "mma_nn_bf16_64x64x64_42490e"),),
 }
 # MMA1: launch, kernel
 MMA1 = {
-    "nf4_nt_rows_half_tc": ((30, "mma_nt_bf16_128x128x64_beb296"),),
-    "nf4_nn_rows_half_tc": ((29, "mma_nn_bf16_128x128x64_cd5bbc"),),
+    "nf4_nt_rows_half_tc": ((33, "mma_nt_bf16_128x128x64_beb296"),),
+    "nf4_nn_rows_half_tc": ((35, "mma_nn_bf16_128x128x64_cd5bbc"),),
 }
 # MMA2: launch, kernel
 MMA2 = {
-    "nf4_nt_rows_half_tc": ((31, "mma_nt_bf16_64x64x32_d497a1"),),
-    "nf4_nn_rows_half_tc": ((33, "mma_nn_bf16_64x64x32_782949"),),
+    "nf4_nt_rows_half_tc": ((34, "mma_nt_bf16_64x64x32_d497a1"),),
+    "nf4_nn_rows_half_tc": ((39, "mma_nn_bf16_64x64x32_782949"),),
 }
 
 
@@ -245,11 +260,11 @@ def candidates(
                 -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores,
             )
             launches[launch] = us, kernel, min(tiles * chunks, sms) * 1, {"workspace": stores}
-    for launch, kernel, bm, bn in fitting.rows(NF4_MMA):
+    for launch, kernel, slots, bm, bn, c0, bk in fitting.rows(NF4_MMA):
         tiles = -(-m // bm) * -(-n // bn)
-        if tiles <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
+        if tiles <= 2147483647 and (chunk % c0 == 0 or chunks <= 1):
             us = time(
-                kernel, "mma", 1, sms, tiles, -(-k // 256), k * (bm * bn),
+                kernel, "mma", slots, sms, tiles, -(-k // bk), k * (bm * bn),
                 -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores1,
             )
             launches[launch] = us, kernel, tiles, {}

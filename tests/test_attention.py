@@ -303,14 +303,14 @@ def test_ctas_that_walk_over_tiles_of_pages_on_hopper(settings, sms):
         check_pages(q, k, v, 64, causal=True, **counts)
 
 
-ROUTES = [("half", i) for i in range(22)]
+ROUTES = [("half", i) for i in range(24)]
 ROUTES += [pytest.param("f32", i, marks=LONG) for i in range(2)]
 
 
 @pytest.mark.parametrize(("table", "number"), ROUTES)
 def test_every_route(table, number):
     routes = TABLES["attention", table].routes
-    assert len(routes) == {"half": 22, "f32": 2}[table]
+    assert len(routes) == {"half": 24, "f32": 2}[table]
     dtype, form = (np.float32, "f32") if table == "f32" else (BF16, "bf16")
     main = routes[number].main
     keys = 1000 if isinstance(main, ClusterSpec) and main.part == "whole" else 1100
@@ -326,15 +326,16 @@ def test_every_route(table, number):
     ("rows", "pairs", "keys", "head", "cluster"),
     [
         *[
-            (4, 8, 4096, 128, 4),
-            (4, 8, 5000, 128, None),
-            (4, 33, 1024, 64, 4),
+            (4, 7, 4096, 128, 4),
+            (4, 8, 4096, 128, None),
+            (4, 30, 1024, 64, 4),
+            (4, 31, 1024, 64, None),
             (4, 8, 128, 64, None),
         ],
         *[
-            (4, 16, 129, 192, 8),
-            (4, 17, 1024, 192, None),
-            (16, 4, 4096, 256, 8),
+            (4, 15, 129, 192, 8),
+            (4, 16, 1024, 192, None),
+            (16, 3, 4096, 256, 8),
             (17, 2, 512, 64, None),
         ],
     ],
@@ -346,6 +347,24 @@ def test_fewest_rows_are_those_of_clusters(rows, pairs, keys, head, cluster):
     assert (spec.cluster if isinstance(spec, ClusterSpec) else None) == cluster
     older = SPECS[choose(("attention", "half"), values, arch="sm_89", sms=132).kernels[0]]
     assert not isinstance(older, ClusterSpec)
+
+
+@pytest.mark.parametrize(
+    ("rows", "pairs", "keys", "head", "kind", "warps", "part"),
+    [
+        *[(8, 66, 2048, 128, DecodeSpec, 16, "split"), (8, 67, 2048, 128, DecodeSpec, 8, "split")],
+        *[(8, 12, 9000, 64, DecodeSpec, 16, "split"), (8, 12, 9000, 192, DecodeSpec, 8, "split")],
+        *[(8, 132, 129, 96, DecodeSpec, 16, "whole"), (8, 132, 128, 96, DecodeSpec, 8, "whole")],
+        *[(1056, 2, 512, 128, DecodeSpec, 16, "whole"), (65, 2, 20, 256, DecodeSpec, 8, "whole")],
+        *[(2112, 2, 128, 64, DecodeSpec, 4, "whole"), (2113, 2, 128, 64, HopperSpec, 4, "whole")],
+        *[(1057, 2, 129, 64, HopperSpec, 4, "whole"), (1056, 2, 513, 64, HopperSpec, 4, "whole")],
+    ],
+)
+def test_tiles_that_have_an_sm_each_are_of_more_warps(rows, pairs, keys, head, kind, warps, part):
+    given = {"ROWS": rows, "EXTRA": 0, "PAIRS": pairs, "KEYS": keys, "PAGED": 0}
+    values = given | {"DEPTH": head, "WIDTH": head}
+    spec = SPECS[choose(("attention", "half"), values, arch="sm_90", sms=132).kernels[0]]
+    assert (type(spec), spec.warps, spec.part) == (kind, warps, part)
 
 
 def test_what_a_cluster_shares_is_of_one_tile():

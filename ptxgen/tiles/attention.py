@@ -42,7 +42,7 @@ ONE: Mapping[str, Any] = MappingProxyType({"warps": 4, "registers": 216, "budget
 ONE_KEYS_MAX = 512
 """The most keys for which it is chosen, if it has more tiles than there are SMs."""
 BRIEF_ROWS = 64
-"""The most rows that warps share by 16 where keys are that few."""
+"""The most rows that warps share by 16 where keys are that few, however many tiles there are."""
 FEWER_ROUNDS = 3, 4
 """Rounds of Hopper's CTAs that have a split, to those of CTAs that have all keys, below which they
 are done sooner: their sums have to be stored, read and joined."""
@@ -50,21 +50,29 @@ THREE_MAX = 96
 """The largest head dimension for which these have registers."""
 
 FEW_KEYS = 128
-"""More keys than these are worth a cluster of CTAs, or eight warps."""
+"""More keys than these are worth a cluster of CTAs, or more warps."""
 WHOLE_SPLITS = 4
 """The most splits that a CTA has one after the other, where it might have one."""
 SPLIT_TILES_MAX = 16
 """Tiles an SM beyond which it has enough warps for splits, however many a CTA has."""
+SIXTEEN: Mapping[str, Any] = MappingProxyType({"warps": 16, "budget": 227, "min_arch": "sm_90"})
 EIGHT: Mapping[str, Any] = MappingProxyType({"warps": 8, "budget": 227, "min_arch": "sm_90"})
 FOUR: Mapping[str, Any] = MappingProxyType({"warps": 4, "budget": SMALL})
-"""CTAs whose warps share 16 rows; the smaller are of any architecture."""
+"""CTAs whose warps share 16 rows; the smallest are of any architecture."""
+SIXTEEN_MAX = 128
+"""The largest head dimension for which the largest have registers."""
+CLUSTERED = 15, 16
+"""SMs that clusters have at once, of so many: those of a GPC are no multiple of a cluster. An H100
+of 132 has room for 30 clusters of four, or 15 of eight."""
 
 
 def _decode(dtype: str) -> list[Route]:
     """Of few rows of a sequence; where these are one behind the other, on average."""
     join = DecodeSpec(part="join", warps=16, dtype=dtype)
     fewest = (ROWS <= join.rows) | (ROWS < EXTRA * join.rows)
-    few = fewest | (ROWS <= BRIEF_ROWS) & (KEYS <= ONE_KEYS_MAX)
+    # Short prompts, where an SM has one tile, or two of fewest keys: their code is shorter.
+    brief = (FEWEST <= SMS) | (FEWEST <= SMS * 2) & (KEYS <= FEW_KEYS) | (ROWS <= BRIEF_ROWS)
+    few = fewest | brief & (KEYS <= ONE_KEYS_MAX)
     # CTAs that have all keys fill the SMs at once, or in rounds, the last nearly full; of many keys
     # those that have a split are faster all the same.
     filled = (FEWEST * 10 >= SMS * 9) & (FEWEST <= SMS * 2)
@@ -79,11 +87,15 @@ def _decode(dtype: str) -> list[Route]:
     for of in (ClusterSpec(part=p, dtype=dtype, cluster=c) for c, p in each):
         number, after = (SPLITS > 1, (join,)) if of.part == "split" else (SPLITS.eq(1), ())
         why = f"fewest rows: {of.cluster} CTAs share 16"
-        clusters.append(Route((of, *after), least & number & (of.grid <= SMS), why))
+        fits = of.grid * CLUSTERED[1] <= SMS * CLUSTERED[0]
+        clusters.append(Route((of, *after), least & number & fits, why))
     some = FEWEST <= SMS * SPLIT_TILES_MAX
     why = "few rows: {} warps share 16, a CTA has {}"
     splits, wholes = [], []
-    for shape, filling, enough in ((EIGHT, some, ~small), (FOUR, TRUE, TRUE)):
+    # CTAs that have an SM each.
+    held = (DEPTH <= SIXTEEN_MAX) & (WIDTH <= SIXTEEN_MAX)
+    apart = held & (FEWEST * SPLITS <= SMS), held & (FEWEST <= SMS) & (KEYS > FEW_KEYS)
+    for shape, filling, enough in ((SIXTEEN, *apart), (EIGHT, some, ~small), (FOUR, TRUE, TRUE)):
         split, whole = (DecodeSpec(part=p, dtype=dtype, **shape) for p in ("split", "whole"))
         splits.append(Route((split, join), several & filling, why.format(split.warps, "a split")))
         wholes.append(Route((whole,), few & enough, why.format(whole.warps, "all keys")))

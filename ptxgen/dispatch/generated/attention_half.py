@@ -26,7 +26,7 @@ def candidates(
         arch in SOME_0 and depth <= 128 and width <= 128 and splits == 1
         and (-(-rows // 16) + extra) * pairs * 1 * 4 <= 2147483647
         and (rows <= 16 or rows < extra * 16) and keys > 128
-        and (-(-rows // 16) + extra) * pairs * 1 * 4 <= sms
+        and (-(-rows // 16) + extra) * pairs * 1 * 4 * 16 <= sms * 15
     ):
         choice = Choice(
             0, ("attention_cluster_bf16_128_16_cc3909",),
@@ -40,7 +40,8 @@ def candidates(
         and (-(-rows // 16) + extra) * pairs * splits * 4 <= 2147483647
         and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
         and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16)
-        and keys > 128 and splits > 1 and (-(-rows // 16) + extra) * pairs * splits * 4 <= sms
+        and keys > 128 and splits > 1
+        and (-(-rows // 16) + extra) * pairs * splits * 4 * 16 <= sms * 15
     ):
         choice = Choice(
             1,
@@ -58,7 +59,7 @@ def candidates(
         arch in SOME_0 and depth <= 256 and width <= 256 and splits == 1
         and (-(-rows // 16) + extra) * pairs * 1 * 8 <= 2147483647
         and (rows <= 16 or rows < extra * 16) and keys > 128
-        and (-(-rows // 16) + extra) * pairs * 1 * 8 <= sms
+        and (-(-rows // 16) + extra) * pairs * 1 * 8 * 16 <= sms * 15
     ):
         choice = Choice(
             2, ("attention_cluster_bf16_128_16_18b0a9",),
@@ -72,7 +73,8 @@ def candidates(
         and (-(-rows // 16) + extra) * pairs * splits * 8 <= 2147483647
         and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
         and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16)
-        and keys > 128 and splits > 1 and (-(-rows // 16) + extra) * pairs * splits * 8 <= sms
+        and keys > 128 and splits > 1
+        and (-(-rows // 16) + extra) * pairs * splits * 8 * 16 <= sms * 15
     ):
         choice = Choice(
             3,
@@ -85,12 +87,46 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 4: few rows: 8 warps share 16, a CTA has a split
+    # 4: few rows: 16 warps share 16, a CTA has a split
+    if (
+        arch in SOME_0 and (-(-rows // 16) + extra) * pairs * splits <= 2147483647
+        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
+        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        and (
+            rows <= 16 or rows < extra * 16
+            or (
+                (fewest <= sms or (fewest <= sms * 2 and keys <= 128) or rows <= 64) and keys <= 512
+            )
+        ) and splits > 1
+        and (
+            splits > 4
+            or (
+                not (sms * 9 <= fewest * 10 and fewest <= sms * 2)
+                and -(-fewest // (sms * 2)) * sms * 16 > fewest * 9
+            )
+        ) and depth <= 128 and width <= 128 and fewest * splits <= sms
+    ):
+        choice = Choice(
+            4,
+            (
+                "attention_decode_split_bf16_128_16_2b2005",
+                "attention_decode_join_bf16_128_16_a180b1",
+            ), ((-(-rows // 16) + extra) * pairs * splits, (-(-rows // 16) + extra) * pairs * 1),
+            ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 5: few rows: 8 warps share 16, a CTA has a split
     if (
         arch in SOME_1 and (-(-rows // 16) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
         and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
-        and (rows <= 16 or rows < extra * 16 or (rows <= 64 and keys <= 512)) and splits > 1
+        and (
+            rows <= 16 or rows < extra * 16
+            or (
+                (fewest <= sms or (fewest <= sms * 2 and keys <= 128) or rows <= 64) and keys <= 512
+            )
+        ) and splits > 1
         and (
             splits > 4
             or (
@@ -100,7 +136,7 @@ def candidates(
         ) and fewest <= sms * 16
     ):
         choice = Choice(
-            4,
+            5,
             (
                 "attention_decode_split_bf16_128_16_e98659",
                 "attention_decode_join_bf16_128_16_a180b1",
@@ -109,12 +145,17 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 5: few rows: 4 warps share 16, a CTA has a split
+    # 6: few rows: 4 warps share 16, a CTA has a split
     if (
         (-(-rows // 16) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
         and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
-        and (rows <= 16 or rows < extra * 16 or (rows <= 64 and keys <= 512)) and splits > 1
+        and (
+            rows <= 16 or rows < extra * 16
+            or (
+                (fewest <= sms or (fewest <= sms * 2 and keys <= 128) or rows <= 64) and keys <= 512
+            )
+        ) and splits > 1
         and (
             splits > 4
             or (
@@ -124,7 +165,7 @@ def candidates(
         )
     ):
         choice = Choice(
-            5,
+            6,
             (
                 "attention_decode_split_bf16_128_16_81009f",
                 "attention_decode_join_bf16_128_16_a180b1",
@@ -133,30 +174,55 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 6: few rows: 8 warps share 16, a CTA has all keys
+    # 7: few rows: 16 warps share 16, a CTA has all keys
+    if (
+        arch in SOME_0 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        and (
+            rows <= 16 or rows < extra * 16
+            or (
+                (fewest <= sms or (fewest <= sms * 2 and keys <= 128) or rows <= 64) and keys <= 512
+            )
+        ) and depth <= 128 and width <= 128 and fewest <= sms and keys > 128
+    ):
+        choice = Choice(
+            7, ("attention_decode_bf16_128_16_187e66",), ((-(-rows // 16) + extra) * pairs * 1,),
+            (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 8: few rows: 8 warps share 16, a CTA has all keys
     if (
         arch in SOME_1 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
-        and (rows <= 16 or rows < extra * 16 or (rows <= 64 and keys <= 512))
-        and not (keys <= 128 and sms < fewest)
+        and (
+            rows <= 16 or rows < extra * 16
+            or (
+                (fewest <= sms or (fewest <= sms * 2 and keys <= 128) or rows <= 64) and keys <= 512
+            )
+        ) and not (keys <= 128 and sms < fewest)
     ):
         choice = Choice(
-            6, ("attention_decode_bf16_128_16_450091",), ((-(-rows // 16) + extra) * pairs * 1,),
+            8, ("attention_decode_bf16_128_16_450091",), ((-(-rows // 16) + extra) * pairs * 1,),
             (),
         )
         yield Candidate(0.0, choice)
         return
-    # 7: few rows: 4 warps share 16, a CTA has all keys
+    # 9: few rows: 4 warps share 16, a CTA has all keys
     if (
         (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
-        and (rows <= 16 or rows < extra * 16 or (rows <= 64 and keys <= 512))
+        and (
+            rows <= 16 or rows < extra * 16
+            or (
+                (fewest <= sms or (fewest <= sms * 2 and keys <= 128) or rows <= 64) and keys <= 512
+            )
+        )
     ):
         choice = Choice(
-            7, ("attention_decode_bf16_128_16_bc7ea2",), ((-(-rows // 16) + extra) * pairs * 1,),
+            9, ("attention_decode_bf16_128_16_bc7ea2",), ((-(-rows // 16) + extra) * pairs * 1,),
             (),
         )
         yield Candidate(0.0, choice)
         return
-    # 8: Hopper: wgmma, the copy engine, few rows, many keys: a CTA has a split
+    # 10: Hopper: wgmma, the copy engine, few rows, many keys: a CTA has a split
     if (
         arch in SOME_2 and paged == 0 and width <= 192
         and (-(-rows // 64) + extra) * pairs * splits + sms * 2 <= 2147483647
@@ -167,7 +233,7 @@ def candidates(
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs * splits <= sms)
     ):
         choice = Choice(
-            8, ("attention_wgmma_split_bf16_128_64_5add49", "attention_join_bf16_128_64_836a3b"),
+            10, ("attention_wgmma_split_bf16_128_64_5add49", "attention_join_bf16_128_64_836a3b"),
             (
                 min((-(-rows // 64) + extra) * pairs * splits, sms * 2),
                 (-(-rows // 64) + extra) * pairs * 4,
@@ -175,7 +241,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 9: Hopper: wgmma, the copy engine, few rows, many keys: a CTA has a split
+    # 11: Hopper: wgmma, the copy engine, few rows, many keys: a CTA has a split
     if (
         arch in SOME_2 and paged == 0
         and (-(-rows // 128) + extra) * pairs * splits + sms * 1 <= 2147483647
@@ -185,7 +251,7 @@ def candidates(
         and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
     ):
         choice = Choice(
-            9, ("attention_wgmma_split_bf16_128_128_e26329", "attention_join_bf16_128_128_113fa1"),
+            11, ("attention_wgmma_split_bf16_128_128_e26329", "attention_join_bf16_128_128_113fa1"),
             (
                 min((-(-rows // 128) + extra) * pairs * splits, sms * 1),
                 (-(-rows // 128) + extra) * pairs * 8,
@@ -193,7 +259,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 10: Hopper: wgmma, the copy engine: three warpgroups
+    # 12: Hopper: wgmma, the copy engine: three warpgroups
     if (
         arch in SOME_2 and paged == 0 and width <= 128
         and (-(-rows // 192) + extra) * pairs * 1 + sms * 1 <= 2147483647
@@ -201,13 +267,13 @@ def candidates(
         and rows > 96 and depth <= 96 and width <= 96 and sms < large
     ):
         choice = Choice(
-            10, ("attention_wgmma_bf16_64_192_044a15",),
+            12, ("attention_wgmma_bf16_64_192_044a15",),
             (min((-(-rows // 192) + extra) * pairs * 1, sms * 1),),
             (sms * 768 * width if width > 85 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 11: Hopper: wgmma, the copy engine: one warpgroup
+    # 13: Hopper: wgmma, the copy engine: one warpgroup
     if (
         arch in SOME_2 and paged == 0 and width <= 192
         and (-(-rows // 64) + extra) * pairs * 1 + sms * 2 <= 2147483647
@@ -215,26 +281,26 @@ def candidates(
         and (keys <= 512 or (-(-rows // 64) + extra) * pairs <= sms)
     ):
         choice = Choice(
-            11, ("attention_wgmma_bf16_128_64_090366",),
+            13, ("attention_wgmma_bf16_128_64_090366",),
             (min((-(-rows // 64) + extra) * pairs * 1, sms * 2),),
             (sms * 512 * width if width > 96 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 12: Hopper: wgmma, the copy engine
+    # 14: Hopper: wgmma, the copy engine
     if (
         arch in SOME_2 and paged == 0
         and (-(-rows // 128) + extra) * pairs * 1 + sms * 1 <= 2147483647
         and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
     ):
         choice = Choice(
-            12, ("attention_wgmma_bf16_128_128_f0cf1e",),
+            14, ("attention_wgmma_bf16_128_128_f0cf1e",),
             (min((-(-rows // 128) + extra) * pairs * 1, sms * 1),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 13: Hopper: wgmma, the copy engine, of pages, few rows, many keys: a CTA has a split
+    # 15: Hopper: wgmma, the copy engine, of pages, few rows, many keys: a CTA has a split
     if (
         arch in SOME_2 and paged >= 16 and width <= 192
         and (-(-rows // 64) + extra) * pairs * splits + sms * 2 <= 2147483647
@@ -245,7 +311,7 @@ def candidates(
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs * splits <= sms)
     ):
         choice = Choice(
-            13,
+            15,
             ("attention_wgmma_paged_split_bf16_128_64_7d701e", "attention_join_bf16_128_64_836a3b"),
             (
                 min((-(-rows // 64) + extra) * pairs * splits, sms * 2),
@@ -254,7 +320,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 14: Hopper: wgmma, the copy engine, of pages, few rows, many keys: a CTA has a split
+    # 16: Hopper: wgmma, the copy engine, of pages, few rows, many keys: a CTA has a split
     if (
         arch in SOME_2 and paged >= 16
         and (-(-rows // 128) + extra) * pairs * splits + sms * 1 <= 2147483647
@@ -264,7 +330,7 @@ def candidates(
         and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
     ):
         choice = Choice(
-            14,
+            16,
             (
                 "attention_wgmma_paged_split_bf16_128_128_b0d33e",
                 "attention_join_bf16_128_128_113fa1",
@@ -276,7 +342,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 15: Hopper: wgmma, the copy engine, of pages: three warpgroups
+    # 17: Hopper: wgmma, the copy engine, of pages: three warpgroups
     if (
         arch in SOME_2 and paged >= 16 and width <= 128
         and (-(-rows // 192) + extra) * pairs * 1 + sms * 1 <= 2147483647
@@ -284,13 +350,13 @@ def candidates(
         and rows > 96 and depth <= 96 and width <= 96 and sms < large
     ):
         choice = Choice(
-            15, ("attention_wgmma_paged_bf16_64_192_0c9d29",),
+            17, ("attention_wgmma_paged_bf16_64_192_0c9d29",),
             (min((-(-rows // 192) + extra) * pairs * 1, sms * 1),),
             (sms * 768 * width if width > 85 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 16: Hopper: wgmma, the copy engine, of pages: one warpgroup
+    # 18: Hopper: wgmma, the copy engine, of pages: one warpgroup
     if (
         arch in SOME_2 and paged >= 16 and width <= 192
         and (-(-rows // 64) + extra) * pairs * 1 + sms * 2 <= 2147483647
@@ -298,26 +364,26 @@ def candidates(
         and (keys <= 512 or (-(-rows // 64) + extra) * pairs <= sms)
     ):
         choice = Choice(
-            16, ("attention_wgmma_paged_bf16_128_64_3a2f01",),
+            18, ("attention_wgmma_paged_bf16_128_64_3a2f01",),
             (min((-(-rows // 64) + extra) * pairs * 1, sms * 2),),
             (sms * 512 * width if width > 96 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 17: Hopper: wgmma, the copy engine, of pages
+    # 19: Hopper: wgmma, the copy engine, of pages
     if (
         arch in SOME_2 and paged >= 16
         and (-(-rows // 128) + extra) * pairs * 1 + sms * 1 <= 2147483647
         and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
     ):
         choice = Choice(
-            17, ("attention_wgmma_paged_bf16_128_128_94cec6",),
+            19, ("attention_wgmma_paged_bf16_128_128_94cec6",),
             (min((-(-rows // 128) + extra) * pairs * 1, sms * 1),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 18: few rows, many keys: a CTA has a split
+    # 20: few rows, many keys: a CTA has a split
     if (
         (-(-rows // 64) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
@@ -325,20 +391,20 @@ def candidates(
         and (-(-rows // 64) + extra) * pairs * 1 < sms * 2
     ):
         choice = Choice(
-            18, ("attention_split_bf16_128_64_ef2e14", "attention_join_bf16_128_64_836a3b"),
+            20, ("attention_split_bf16_128_64_ef2e14", "attention_join_bf16_128_64_836a3b"),
             ((-(-rows // 64) + extra) * pairs * splits, (-(-rows // 64) + extra) * pairs * 4),
             ((-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
-    # 19: a CTA has all keys
+    # 21: a CTA has all keys
     if arch in SOME_3 and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647 and rows > 32:
         choice = Choice(
-            19, ("attention_bf16_128_64_79653b",), ((-(-rows // 64) + extra) * pairs * 1,), (),
+            21, ("attention_bf16_128_64_79653b",), ((-(-rows // 64) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 20: few rows, many keys: a CTA has a split
+    # 22: few rows, many keys: a CTA has a split
     if (
         (-(-rows // 32) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) <= 67108864
@@ -346,16 +412,16 @@ def candidates(
         and (-(-rows // 32) + extra) * pairs * 1 < sms * 2
     ):
         choice = Choice(
-            20, ("attention_split_bf16_128_32_daf63b", "attention_join_bf16_128_32_b970d3"),
+            22, ("attention_split_bf16_128_32_daf63b", "attention_join_bf16_128_32_b970d3"),
             ((-(-rows // 32) + extra) * pairs * splits, (-(-rows // 32) + extra) * pairs * 2),
             ((-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
-    # 21: a CTA has all keys
+    # 23: a CTA has all keys
     if (-(-rows // 32) + extra) * pairs * 1 <= 2147483647:
         choice = Choice(
-            21, ("attention_bf16_128_32_0f74e3",), ((-(-rows // 32) + extra) * pairs * 1,), (),
+            23, ("attention_bf16_128_32_0f74e3",), ((-(-rows // 32) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return

@@ -16,6 +16,7 @@ from bits import operand, same_bits
 import ptxgen
 from ptxgen import reference
 from ptxgen.errors import DtypeError, OptionError, ShapeError
+from ptxgen.numerics.contract import TC_BATCH
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops import conv as ops
 from ptxgen.ops import windows as tiles
@@ -641,34 +642,45 @@ def test_gradients_of_images_of_any_channels(monkeypatch, outs, channels, stride
     assert (TURNED in steps("conv_dgrad", given)) == (outs % 8 == 0)
 
 
-@pytest.mark.parametrize("outs", [24, 12])
-def test_gradients_of_filters_need_no_columns(outs):
-    """Of channels and outputs that are multiples of 8: one launch, or two where sums are cut."""
+@pytest.mark.parametrize(("outs", "channels"), [(24, 24), (12, 24), (8, 21), (5, 3)])
+def test_gradients_of_filters_need_no_columns(outs, channels):
+    """One launch, or two where sums are cut. What is no multiple of 8 is copied before, and filters
+    of as many channels behind.
+    """
     rng = np.random.default_rng(outs)
-    x = operand(rng, (3, 9, 7, 24), "wide", "bf16")
+    x = operand(rng, (3, 9, 7, channels), "wide", "bf16")
+    copies = 2 * (channels % 8 != 0) + (outs % 8 != 0), int(channels % 8 != 0)
     for way in ({"padding": 1}, {"stride": 2, "dilation": (1, 2)}):
-        count = by_hand(x, np.zeros((8, 3, 3, 24), x.dtype), layout=LAST, **way).shape[1:3]
+        count = by_hand(x, np.zeros((8, 3, 3, channels), x.dtype), layout=LAST, **way).shape[1:3]
         dy = operand(rng, (3, *count, outs), "wide", "bf16")
         given = {"x": x, "dy": dy, "taps": (3, 3), "layout": LAST, **way}
-        assert (steps("conv_wgrad", given) == [SUMMED]) == (outs == 24)
+        tables = [table == SUMMED for table in steps("conv_wgrad", given)]
+        assert tables == [False] * copies[0] + [True] + [False] * copies[1]
         same_bits(ptxgen.conv_wgrad(**given), expected("conv_wgrad", given))
         chain = {**given, "chain": True}
         assert SUMMED not in steps("conv_wgrad", chain)
 
 
+def test_channels_that_move_cuts_have_columns():
+    """The plan knows how many columns there are, and none may be added where it cuts by them."""
+    rng = np.random.default_rng(7)
+    x, dy = (operand(rng, (1, 64, 65, n), "normal", "bf16") for n in (65, 64))
+    given = {"x": x, "dy": dy, "taps": (3, 3), "padding": 1, "layout": LAST}
+    assert TC_BATCH.chunk_length(64, 9 * 65, 4160) != TC_BATCH.chunk_length(64, 9 * 72, 4160)
+    assert SUMMED not in steps("conv_wgrad", given)
+
+
 class OneCta(CpuDevice):
-    """A device on which one CTA walks over all of a kernel's work."""
+    """A device on which one CTA (or cluster) walks over all of a kernel's work."""
 
     def launch(self, function, grid, block, stream, params, what):
-        walks = function.symbol.startswith("conv_")
-        super().launch(function, (1, 1, 1) if walks else grid, block, stream, params, what)
+        if function.symbol.startswith("conv_"):
+            grid = (SPECS[function.symbol].ctas, 1, 1)
+        super().launch(function, grid, block, stream, params, what)
 
 
-WALKED = {
-    (spec.family, spec.layout, spec.split): name
-    for name, spec in SPECS.items()
-    if isinstance(spec, ConvSpec) and spec.dtype == "bf16"
-}
+HALVES = {n: s for n, s in SPECS.items() if isinstance(s, ConvSpec) and s.dtype == "bf16"}
+WALKED = {(spec.family, spec.layout, spec.split): name for name, spec in HALVES.items()}
 
 
 @pytest.mark.parametrize(
@@ -682,6 +694,16 @@ def test_a_cta_walks(name):
     """Over tiles, chunks and phases, with tables and stages that are used again."""
     for case in window_cases.products(name):
         case(OneCta())
+
+
+@pytest.mark.parametrize("fact", ["held", "cluster_m"])
+def test_sums_wait_and_pairs_share(fact):
+    """Kernels that differ in that from others of their kind, of which those are long."""
+    names = [n for n, spec in HALVES.items() if (getattr(spec, fact) or 1) > 1]
+    assert len(names) > 3 * (fact == "held")
+    name = min(names, key=lambda n: SPECS[n].bn)
+    for case in window_cases.products(name)[-2:]:
+        case(CpuDevice())
 
 
 def test_what_the_copy_engine_does_not_take_has_columns():

@@ -180,20 +180,20 @@ def gradients(name):
             Case((2, half, 8), (3,), 8, dilation=2, kind="special", wide=True),
         )
         return [functools.partial(check_gradient, name, case) for case in (wide, long)]
-    rows, odd = -(-(spec.bm + 1) // 9) * 2 - 1, int(spec.loose)
+    rows, odd, unit = -(-(spec.bm + 1) // 9) * 2 - 1, int(spec.loose), max(spec.unit, 8)
     wide = Case(
         (2, rows, 9, spec.bn + 8),
         (3, 2),
-        24 + odd,
+        16 + unit + odd,
         stride=2,
         padding=1,
         bias=("", "f32", "own")[turn % 3],
         activation=("silu", None)[turn % 2],
         wide=turn % 4 == 1,
     )
-    long = 64 * spec.stages + 8 + odd
+    long = 64 * spec.stages + unit + odd
     none = Case((1, 9, 16), (1,), long, stride=2, bias="own", kind="special")
-    cut = Case((1, 5, 4, 16), (4, 3), 1032 + odd, stride=2, kind="cancelling")
+    cut = Case((1, 5, 4, 16), (4, 3), 1024 + unit + odd, stride=2, kind="cancelling")
     return [functools.partial(check_gradient, name, case) for case in (wide, none, cut)]
 
 
@@ -231,6 +231,8 @@ def products(name):
     if spec.split != "none":
         image = (1, 4, 5, 128 + spec.loose)
         found.append(Case(image, (3, 3), 16, padding=1, kind="cancelling", bias="own"))
+    if spec.held or spec.split == "workspace":  # cut, and more pixels than filters
+        found.append(Case((1, 5, 4, 464), (3, 3), 2, padding=1, kind="cancelling"))
     few = found if spec.dtype == "bf16" else found[turn % len(found) :][:1]
     more = gradients(name) if spec.phased else []
     return [*(functools.partial(check, name, case) for case in few), *more]

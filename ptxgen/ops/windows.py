@@ -12,7 +12,7 @@ from math import gcd, prod
 
 from ptxgen.errors import UncoveredError
 from ptxgen.numerics.activation import CODES
-from ptxgen.numerics.contract import TC_ROWS
+from ptxgen.numerics.contract import TC_BATCH, TC_ROWS
 from ptxgen.numerics.dtype import DTYPES, ITEMSIZE
 from ptxgen.ops.views import alignment, leading
 from ptxgen.program.buffer import Buffer, imagined
@@ -197,11 +197,49 @@ def add_up(
 ) -> bool:
     """``dyᵀ · windows`` in ``out`` [O, taps * C], summed over the windows, with the plan "batch":
     ``dy`` [windows, O]. False, and nothing done, where no kernel does that in one launch.
+
+    Channels that are no multiple of 8 get zeros beside them, whose columns nobody keeps, unless the
+    plan would cut so many columns elsewhere; ``dy`` off 16 bytes is copied into rows of those.
     """
     if not _some(x, along) or not all(map(_fits, along, x.shape[1:-1])) or out.strides[1] != 1:
         return False
-    lies = x if _as_read(x) else _copy(x)
-    scalars, _, _ = _lies(lies, along)
+    (count, outs), channels = dy.shape, x.shape[-1]
+    taps, even = prod(a.taps for a in along), _whole(channels, 8)
+    padded = even != channels
+    chunks = {TC_BATCH.chunk_length(outs, taps * n, count) for n in (channels, even)}
+    if dy.strides[1] != 1 or len(chunks) > 1:
+        return False
+    lies = x if _as_read(x) and not padded else imagined((*x.shape[:-1], even), x.dtype)
+    rows = dy
+    if alignment("dy", dy, leading(count, outs, dy.strides[0], dy.itemsize)) < 16:
+        rows = _left(imagined((count, _whole(outs, 8)), dy.dtype), outs)
+    made = imagined((outs, taps * even), out.dtype) if padded else out
+    problem = _sums(lies, along, rows, made)
+    if not _covered(b, problem):
+        return False
+    if padded:
+        lies = b.pad(x, [*[(0, 0)] * (len(x.shape) - 1), (0, even - channels)])
+        made = b.empty(made.shape, made.dtype)
+    elif lies is not x:
+        lies = b.copied(x)
+    if rows is not dy:
+        rows = _left(b.empty((count, _whole(outs, 8)), dy.dtype), outs)
+        b.copied(dy, rows)
+    b.launch(lambda: problem, {"x": lies, "dy": rows, "bias": None, "c": made}, kernel)
+    if padded:
+        each = (_left(b.reshape(v, (outs, taps, -1)), channels) for v in (made, out))
+        b.copied(*each)
+    return True
+
+
+def _left(x: Buffer, count: int) -> Buffer:
+    """The first so many columns."""
+    return replace(x, shape=(*x.shape[:-1], count))
+
+
+def _sums(x: Buffer, along: Sequence[Along], dy: Buffer, out: Buffer) -> Problem:
+    """Of a gradient by filters."""
+    scalars, _, _ = _lies(x, along)
     count, outs = dy.shape
     lda = leading(count, outs, dy.strides[0], dy.itemsize)
     values = {
@@ -213,18 +251,12 @@ def add_up(
         "FLAT": 1,
         "PHASES": 1,
         "ALIGN_A": alignment("dy", dy, lda),
-        "ALIGN_B": alignment("x", lies, *_pitches(lies)),
+        "ALIGN_B": alignment("x", x, *_pitches(x)),
     }
     ldc = leading(outs, out.shape[1], out.strides[0], out.itemsize)
     scalars |= {**dict(ALONE), "LDA": lda, "LDC": ldc, "FLAGS": _flags(x, None, out, None)}
     what = f"conv_wgrad of {count} windows M={outs} N={out.shape[1]}"
-    short = DTYPES[x.dtype]
-    problem = Problem(SUMMED, short, tuple(values.items()), tuple(scalars.items()), what)
-    if dy.strides[1] != 1 or not _covered(b, problem):
-        return False
-    x = x if x is lies else b.copied(x)
-    b.launch(lambda: problem, {"x": x, "dy": dy, "bias": None, "c": out}, kernel)
-    return True
+    return Problem(SUMMED, DTYPES[x.dtype], tuple(values.items()), tuple(scalars.items()), what)
 
 
 def _covered(b: ProgramBuilder, problem: Problem) -> bool:

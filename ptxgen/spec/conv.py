@@ -198,22 +198,26 @@ class ConvSpec(WgmmaSpec):
 
     @property
     def together(self) -> Expr:
-        """Elements of operands that L2 should hold at a time: of gradients by the image those of
-        the windows that CTAs have then, as each tap finds most of what the one before did.
+        """Elements of operands that L2 should hold at a time: of windows those that CTAs have then,
+        as each tap finds most of what the one before did.
         """
-        if self.layout != "NN":
+        if self.summed:
             return self.read
-        return minimum(self.read, SMS * self.slots * self.bm * (K // TAPS) + N * K)
+        windows = SMS * self.slots * self.bm
+        if self.split == "workspace":  # a tile's chunks follow one another
+            windows = windows // CHUNKS
+        return minimum(self.read, windows * (K // TAPS) + N * K)
 
     @property
     def effort(self) -> Effort:
         plain, item = super().effort, ITEMSIZE[self.dtype]
         (phase,) = plain.phases
+        sides = self.bm * self.cluster_m + self.bn * self.cluster_n
         length = CHUNK if self.split == "workspace" else K
         return replace(
             plain,
             phases=(replace(phase, steps=ceil_div(self.stages_of_k * length, K)),),
-            loads=self.tiles * self.stages_of_k * ((self.bm + self.bn) * self.bk * item),
+            loads=self.tiles * self.stages_of_k * (sides * self.bk * item),
             operands=self.together * item,
         )
 
@@ -255,7 +259,9 @@ class ConvSumSpec(ConvSpec):
         WgmmaSpec.__post_init__(self)
         name = self.name
         check(self.layout == "TN", name, "layout", self.layout, "TN")
-        check(self.ctas == 1, name, "CTAs of a cluster", self.ctas, 1)
+        check(self.cluster_n == 1, name, "CTAs that share a tile of A", self.cluster_n, 1)
+        whole = not self.b.whole_panels or self.cluster_m == 1
+        check(whole, name, "CTAs that share windows divide those of a panel", self.cluster_m, "so")
         check(self.bn % PANEL == 0, name, "bn is a multiple of a panel", self.bn, PANEL)
 
     @property
@@ -264,7 +270,7 @@ class ConvSumSpec(ConvSpec):
 
     @property
     def tiles(self) -> Expr:
-        return ceil_div(M, self.bm) * ceil_div(PANELS, self.b.panels)
+        return ceil_div(M, self.bm * self.cluster_m) * ceil_div(PANELS, self.b.panels)
 
     @property
     def asked_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
@@ -305,7 +311,6 @@ class ConvGatherSpec(ConvSpec):
     family: ClassVar[str] = "conv_gather"
     windowed: ClassVar[bool] = False
     gathered: ClassVar[bool] = True
-    unit: ClassVar[int] = 8
 
     def __post_init__(self) -> None:
         WgmmaSpec.__post_init__(self)
@@ -315,6 +320,11 @@ class ConvGatherSpec(ConvSpec):
         check(self.layout != "NN" or split != "none", name, "split of phases", split, "some")
         wide = (64, 128, 256)
         check(not self.summed or self.bn in wide, name, "bn of windows", self.bn, wide)
+
+    @property
+    def unit(self) -> int:  # type: ignore[override]
+        """Of turned filters 16, as boxes of 8 rows take longer than copies by threads."""
+        return STEP if self.turned and not self.carried else 8
 
     @property
     def turned(self) -> bool:
@@ -402,6 +412,16 @@ class ConvGatherSpec(ConvSpec):
         return _gradient(self)
 
     @property
+    def asked_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        found = super().asked_bounds
+        if not self.phased:
+            return found
+        return (
+            *found,
+            ("the piece of a round to and fro", self.work + self.at_once * 2, INDEX_MAX),
+        )
+
+    @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         band = ("GROUP * tiles_n", ceil_div(N, self.bn) * self.raster, INDEX_MAX)
         rows = ("the rows of the last tile", M + self.bm * 4, INDEX_MAX)
@@ -436,4 +456,4 @@ class ConvLooseSpec(ConvCarriedSpec):
 
     @property
     def requires(self) -> Expr:
-        return super().requires & (UNIT < ConvCarriedSpec.unit)
+        return super().requires & (UNIT < 8)

@@ -176,6 +176,7 @@ MEANINGS: Mapping[str, str] = {
     "cta_threads": "threads of a CTA",
     "ctas_per_sm": "CTAs that share an SM, which bounds the registers",
     "epilogue": "a formula of the result, if one is computed before that is stored",
+    "held": "how many of a fragment's second set of sums a thread has in shared memory",
     "lanes": "lanes of a warp that a slice takes",
     "lanes_m": "lanes of a warp along m (of a slice's lanes; the others are along n)",
     "layout": "how A and B are stored, row-major: N is [M, K] or [K, N], T its transpose",

@@ -365,6 +365,8 @@ class WgmmaSpec(Ring, GemmSpec):
     and keeps a second set of sums) or "workspace" (work is a tile and a chunk; partial sums go to
     the workspace, and a reduce kernel adds them). ``ctas_per_sm``: CTAs that share an SM, which
     bounds registers and shared memory.
+    ``held``: how many of a fragment's second set a thread keeps in shared memory, where registers
+    have no room for all.
     ``registers``: those of a consumer's thread after reallocation, for which the producer is a
     warpgroup that gives up its own; 0: as launched.
     """
@@ -384,6 +386,7 @@ class WgmmaSpec(Ring, GemmSpec):
     dtype: str = "bf16"
     min_arch: str = "sm_90"
     contract: Contract = TC16
+    held: int | None = None
 
     family: ClassVar[str] = "wgmma"
     template: ClassVar[str] = "wgmma/gemm.cu.j2"
@@ -425,7 +428,12 @@ class WgmmaSpec(Ring, GemmSpec):
         )
         unit = PANEL // 2 if "N" in self.layout[0] or "T" in self.layout[1] else STEP
         check(self.bk % unit == 0, name, f"bk is a multiple of {unit}", self.bk, unit)
-        self.check_ring(self.accumulators * (2 if self.split == "serial" else 1))
+        held = self.held or 0
+        check(held == 0 or self.split == "serial", name, "split of held sums", self.split, "serial")
+        most = self.instruction.accumulators
+        check(held % 4 == 0 <= held <= most, name, "held is a multiple of 4 up to", held, most)
+        sets = 2 if self.split == "serial" else 1
+        self.check_ring(self.accumulators * sets - self.fragments * held)
 
     # -- derived --------------------------------------------------------------
     @property
@@ -468,9 +476,10 @@ class WgmmaSpec(Ring, GemmSpec):
     def exchange_bytes(self) -> int:
         """Shared memory through which a warp of a consumer brings its outputs into rows.
 
-        16 rows of 32 f32 or 64 16-bit numbers at a time.
+        16 rows of 32 f32 or 64 16-bit numbers at a time; the sums that it holds were there before.
         """
-        return 16 * max(self.pitch16, self.pitch32)
+        held = WARP * 4 * self.fragments * (self.held or 0)
+        return max(16 * max(self.pitch16, self.pitch32), held)
 
     @property
     def pitch16(self) -> int:

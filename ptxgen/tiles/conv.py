@@ -49,8 +49,10 @@ def _kernel(
     registers: int = 0,
     raster: int = 8,
     layout: str = "NT",
+    held: int | None = None,
 ) -> ConvSpec:
-    return _of(ConvSpec, layout, bm, bn, stages, split, registers=registers, raster=raster)
+    how = {"registers": registers, "raster": raster, "held": held}
+    return _of(ConvSpec, layout, bm, bn, stages, split, **how)
 
 
 def _gather(
@@ -61,26 +63,34 @@ def _gather(
     *,
     layout: str = "NT",
     kind: type[ConvGatherSpec] = ConvGatherSpec,
+    registers: int = 208,
+    held: int | None = None,
 ) -> ConvGatherSpec:
     """Small tiles have one consumer, and share an SM: one's products hide what another's threads
     find.
     """
     small = bm * bn <= 64 * 64
-    registers = 208 if bm * bn * (1 + (split == "serial")) > 128 * 128 else 0
-    how = {"registers": registers, "ctas_per_sm": 2 if small else 1}
+    registers = registers if bm * bn * (1 + (split == "serial")) > 128 * 128 else 0
+    how = {"registers": registers, "held": held, "ctas_per_sm": 2 if small else 1}
     how |= {"consumers": 1} if small else {}
     return _of(kind, layout, bm, bn, stages, split, **how)
 
 
 def _carried(
-    bm: int, bn: int, stages: int, kind: type[ConvGatherSpec] = ConvCarriedSpec
+    bm: int,
+    bn: int,
+    stages: int,
+    kind: type[ConvGatherSpec] = ConvCarriedSpec,
+    **how: Any,
 ) -> ConvGatherSpec:
-    return _gather(bm, bn, stages, layout="NN", kind=kind)
+    return _gather(bm, bn, stages, layout="NN", kind=kind, **how)
 
 
-def _sum(bm: int, bn: int, stages: int, split: str = "none") -> ConvSumSpec:
-    """Small tiles share an SM: a reduction has few chunks, so CTAs are few, and each is long."""
-    how = {"registers": 208 if bm * bn > 128 * 128 else 0}
+def _sum(bm: int, bn: int, stages: int, split: str = "none", share: int = 1) -> ConvSumSpec:
+    """Small tiles share an SM: a reduction has few chunks, so CTAs are few, and each is long.
+    ``share``: CTAs along m that share tiles of B.
+    """
+    how = {"registers": 208 if bm * bn > 128 * 128 else 0, "cluster_m": share}
     ctas = 2 if bm == 64 and bn <= 128 else 1
     return _of(ConvSumSpec, "TN", bm, bn, stages, split, ctas_per_sm=ctas, **how)
 
@@ -96,22 +106,20 @@ def _reduced(kernels: Iterable[ConvSpec], second: str, reason: str) -> tuple[Rou
 
 def _table() -> RouteTable:
     whole = (
-        _kernel(128, 256, 4, "none", registers=232, raster=16),
-        _kernel(128, 128, 6, registers=232),
         _kernel(128, 64, 8),
         _kernel(64, 128, 8),
         _kernel(64, 64, 12),
-        _kernel(64, 32, 12),
     )
     some = (
-        _gather(128, 256, 4, "none"),
+        _gather(128, 256, 3, registers=224, held=80),
+        _gather(128, 192, 4, registers=216, held=32),
         _gather(128, 128, 6),
         _gather(64, 64, 6),
         _gather(64, 32, 8),
     )
     parts = (
-        _kernel(64, 64, 12, "workspace"),
         _gather(128, 256, 4, "workspace"),
+        _gather(128, 128, 6, "workspace"),
         _gather(64, 32, 8, "workspace"),
     )
     made = (
@@ -124,14 +132,17 @@ def _table() -> RouteTable:
 
 def _turned() -> RouteTable:
     whole = (
-        _kernel(128, 256, 4, "none", registers=232, raster=16, layout="NN"),
         _kernel(128, 128, 6, registers=232, layout="NN"),
         _kernel(128, 64, 8, layout="NN"),
         _kernel(64, 128, 8, layout="NN"),
         _kernel(64, 64, 12, layout="NN"),
     )
     some = (
+        _gather(128, 256, 3, layout="NN", registers=224, held=80),
+        _gather(128, 192, 4, layout="NN", registers=216, held=32),
         _gather(128, 128, 6, layout="NN"),
+        _carried(128, 256, 3, registers=224, held=80),
+        _carried(128, 192, 4, registers=216, held=32),
         _carried(128, 128, 6),
         _carried(128, 64, 8),
         _carried(128, 32, 5),
@@ -149,10 +160,13 @@ def _turned() -> RouteTable:
 
 
 def _summed() -> RouteTable:
-    whole = (_sum(128, 192, 5), _sum(64, 128, 4))
+    whole = (_sum(128, 192, 5), _sum(128, 192, 5, share=2), _sum(64, 128, 4))
     sizes = (128, 64, 8), (64, 192, 6)
     parts = tuple(_sum(*size, "workspace") for size in sizes)
-    few = tuple(_gather(*size, "workspace", layout="TN") for size in ((128, 128, 6), (64, 64, 6)))
+    few = tuple(
+        _gather(*size, "workspace", layout="TN")
+        for size in ((128, 256, 4), (128, 128, 6), (64, 64, 6))
+    )
     made = (
         *routes(whole, "sums over windows of an image as it lies"),
         *routes((_gather(64, 64, 6, "none", layout="TN"),), "the same, of few channels"),

@@ -252,6 +252,8 @@ cp.async.bulk.tensor.3d.shared::(cluster|cta).global.im2col.<tx> \
     | [shared], [generic:3], [shared], {1:u16} | sm_90
 cp.async.bulk.tensor.4d.shared::(cluster|cta).global.im2col.<tx> \
     | [shared], [generic:4], [shared], {2:u16} | sm_90
+cp.async.bulk.tensor.4d.shared::cluster.global.im2col.<tx>.multicast::cluster \
+    | [shared], [generic:4], [shared], {2:u16}, u16 | sm_90
 cp.async.bulk.tensor.5d.shared::(cluster|cta).global.im2col.<tx> \
     | [shared], [generic:5], [shared], {3:u16} | sm_90
 cp.async.bulk.tensor.<n:dim>.global.shared::cta(.tile)?.bulk_group | [generic:n], [shared] | sm_90

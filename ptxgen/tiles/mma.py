@@ -87,6 +87,32 @@ def _tiles(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
     return (small, large)
 
 
+def _by_words(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
+    """Tiles of rows along k that start at multiples of four bytes, which no copy has to realign."""
+    if layout[0] == "T":
+        return ()
+
+    def kernel(
+        bm: int, bn: int, warps: tuple[int, int], stages: int, copiers: int, ctas: int
+    ) -> MmaSpec:
+        return MmaSpec(
+            layout,
+            bm,
+            bn,
+            64,
+            *warps,
+            stages,
+            "words",
+            "words",
+            split="serial",
+            ctas_per_sm=ctas,
+            copiers=copiers,
+            dtype=dtype,
+        )
+
+    return (kernel(32, 32, (2, 2), 8, 4, 3), kernel(128, 64, (4, 2), 6, 8, 1))
+
+
 def _unaligned(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
     def few_rows(copy: str) -> MmaSpec:
         return MmaSpec(
@@ -122,7 +148,7 @@ def _unaligned(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
         ctas_per_sm=3,
         dtype=dtype,
     )
-    thin: tuple[MmaSpec, ...] = ()
+    thin = _by_words(layout, dtype)
     if layout[0] == "T":  # the rows of A are M elements long, which may be 2, 4 or 6
         thin = (
             MmaSpec(
@@ -193,7 +219,8 @@ def partial(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
     return (
         kernel(64, 64, 128, 3, 2, copiers=4, stream="ab"),
         kernel(128, 128, 64, 3, 2),
-        *((kernel(64, 32, 64, 4, 4, copy="words"),) if layout[0] == "T" else ()),  # few columns
+        *((kernel(64, 64, 64, 4, 2, copy="words", copiers=4),) if layout[0] == "N" else ()),
+        kernel(64, 32, 64, 4, 4, copy="words"),  # few columns
         kernel(64, 64, 32, 4, 4, copy="plain"),
     )
 

@@ -67,7 +67,7 @@ def _serial(layout: str, dtype: str) -> tuple[Route, ...]:
 
 def _realigned(layout: str, dtype: str) -> Iterator[Route]:
     """Copies of operands off 16 bytes."""
-    for tile in (128, 256), (128, 128), (64, 64):
+    for tile in (128, 256), (128, 128), (64, 64), (64, 16):
         kernel = next(s for s in wgmma.specs(layout, dtype) if (s.bm, s.bn) == tile)
         yield from realign.routes(kernel, operands=_copied(layout))
     large = next(s for s in mma.specs(layout, dtype) if (s.bm, s.bn) == (128, 128))

@@ -55,6 +55,7 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
     # A few tiles for each SM, or one: the tile that leaves the fewest SMs idle.
     medium = (
         *((gemm((192, 128, 64), 3, 4, serial=False),) if layout == "TN" else ()),
+        *((gemm((192, 160, 64), 3, 4, serial=False, registers=160),) if layout != "TN" else ()),
         gemm((192, 128, 64), 3, 4, serial=False, share=(1, 2)),
         gemm((128, 224, 64), 2, 4, serial=False),
         gemm((128, 176, 64), 2, 5, registers=240),

@@ -37,8 +37,10 @@ ROUTES = Routes({
         (31, 16, ("nf4_datascales", 31)),
         # the weight dequantised; many rows, by mma
         (32, 16, ("nf4_datascales", 32)), (33, 16, ("nf4_datascales", 33)),
+        # the weight dequantised; operands off 16 bytes
+        (34, 4, ("nf4_datascales", 34)),
         # the weight dequantised; everything else: any size, alignment and plan
-        (34, 0, ("nf4_datascales", 34)),
+        (35, 0, ("nf4_datascales", 35)),
     ),
     "nf4_nn_rows_half_tc": (
         # few outputs: a CTA per tile and chunk
@@ -68,8 +70,10 @@ ROUTES = Routes({
         # the weight dequantised; A off 16 bytes: copied first
         (36, 0, ("nf4_datascales", "realign_a", 24)), (37, 0, ("nf4_datascales", "realign_a", 30)),
         (38, 0, ("nf4_datascales", "realign_a", 33)),
+        # the weight dequantised; operands off 16 bytes
+        (39, 4, ("nf4_datascales", 39)),
         # the weight dequantised; everything else: any size, alignment and plan
-        (39, 0, ("nf4_datascales", 39)),
+        (40, 0, ("nf4_datascales", 40)),
     ),
 })
 # NF4_WGMMA: launch, kernel, bk, bm, bn
@@ -210,8 +214,13 @@ MMA1 = {
 }
 # MMA2: launch, kernel
 MMA2 = {
-    "nf4_nt_rows_half_tc": ((34, "mma_nt_bf16_64x64x32_d497a1"),),
-    "nf4_nn_rows_half_tc": ((39, "mma_nn_bf16_64x64x32_782949"),),
+    "nf4_nt_rows_half_tc": ((34, "mma_nt_bf16_128x64x64_675ed6"),),
+    "nf4_nn_rows_half_tc": ((39, "mma_nn_bf16_128x64x64_c213a3"),),
+}
+# MMA3: launch, kernel
+MMA3 = {
+    "nf4_nt_rows_half_tc": ((35, "mma_nt_bf16_64x64x32_d497a1"),),
+    "nf4_nn_rows_half_tc": ((40, "mma_nn_bf16_64x64x32_782949"),),
 }
 
 
@@ -374,7 +383,16 @@ def candidates(
                 operands2, stores1,
             )
             launches[launch] = us, kernel, tiles_128x128, {}
-    for launch, kernel in fitting.rows(MMA2):
+    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    for launch, kernel in fitting.rows(MMA2) if arch in SOME_2 else ():
+        if (chunk % 64 == 0 or chunks <= 1) and tiles_128x64 <= 2147483647:
+            us = time(
+                kernel, "mma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
+                tiles_128x64 * k * (384 + (min(k % 16, 1) * 128 + min(v % 16, 1) * 64) * 6),
+                operands2, stores1,
+            )
+            launches[launch] = us, kernel, tiles_128x64, {}
+    for launch, kernel in fitting.rows(MMA3):
         if chunk % 32 == 0 or chunks <= 1:
             us = time(
                 kernel, "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,

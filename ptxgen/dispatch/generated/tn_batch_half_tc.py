@@ -50,11 +50,15 @@ ROUTES = Routes({
         # A off 16 bytes: copied first
         (42, 0, 16, ("realign_a", 33)),
         # A and B off 16 bytes: copied first
-        (43, 0, 0, ("realign_ab", 33)), (44, 0, 0, ("realign_ab", 37)),
+        (43, 0, 0, ("realign_ab", 33)),
+        # A off 16 bytes: copied first
+        (44, 0, 16, ("realign_a", 35)),
+        # A and B off 16 bytes: copied first
+        (45, 0, 0, ("realign_ab", 35)), (46, 0, 0, ("realign_ab", 37)),
         # operands off 16 bytes
-        (45, 4, 16, (45,)), (46, 4, 4, (46,)), (47, 0, 0, (47,)),
+        (47, 4, 16, (47,)), (48, 4, 4, (48,)), (49, 0, 0, (49,)),
         # everything else: any size, alignment and plan
-        (48, 0, 0, (48,)),
+        (50, 0, 0, (50,)),
     ),
 })
 # WGMMA: launch, kernel, bm
@@ -89,9 +93,9 @@ MMA2 = {
         (15, "mma_tn_bf16_16x32x128_967392", 1, 128, 16, 32, 128),
         (16, "mma_tn_bf16_32x32x128_e84b71", 1, 128, 32, 32, 128),
         (36, "mma_tn_bf16_64x64x64_f7c4fc", 3, 64, 64, 64, 64),
-        (45, "mma_tn_bf16_8x32x256_9756ff", 1, 128, 8, 32, 256),
-        (46, "mma_tn_bf16_16x32x128_c2d4c1", 1, 128, 16, 32, 128),
-        (47, "mma_tn_bf16_16x32x128_2dc9f7", 1, 128, 16, 32, 128),
+        (47, "mma_tn_bf16_8x32x256_9756ff", 1, 128, 8, 32, 256),
+        (48, "mma_tn_bf16_16x32x128_c2d4c1", 1, 128, 16, 32, 128),
+        (49, "mma_tn_bf16_16x32x128_2dc9f7", 1, 128, 16, 32, 128),
     ),
 }
 # WGMMA1: launch, kernel, bm, bn
@@ -265,11 +269,11 @@ def candidates(
         )
         launches[37] = us, "mma_tn_bf16_128x128x64_0ec456", tiles_128x128, {}
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    if 48 in fitting and (chunk % 32 == 0 or chunks <= 1):
+    if 50 in fitting and (chunk % 32 == 0 or chunks <= 1):
         us = time(
             "mma_tn_bf16_64x64x32_0acf03", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
             stores1,
         )
-        launches[48] = us, "mma_tn_bf16_64x64x32_0acf03", min(tiles_64x64, 2147483647), {}
+        launches[50] = us, "mma_tn_bf16_64x64x32_0acf03", min(tiles_64x64, 2147483647), {}
     yield from fitting.combined(launches)

@@ -89,8 +89,6 @@ def _tiles(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
 
 def _by_words(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
     """Tiles of rows along k that start at multiples of four bytes, which no copy has to realign."""
-    if layout[0] == "T":
-        return ()
 
     def kernel(
         bm: int, bn: int, warps: tuple[int, int], stages: int, copiers: int, ctas: int
@@ -110,7 +108,10 @@ def _by_words(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
             dtype=dtype,
         )
 
-    return (kernel(32, 32, (2, 2), 8, 4, 3), kernel(128, 64, (4, 2), 6, 8, 1))
+    if layout[0] == "T":
+        return ()
+    small = (kernel(32, 32, (2, 2), 8, 4, 3),) if layout == "NT" else ()
+    return (*small, kernel(128, 64, (4, 2), 6, 8, 1))
 
 
 def _unaligned(layout: str, dtype: str) -> tuple[MmaSpec, ...]:

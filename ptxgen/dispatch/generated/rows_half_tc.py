@@ -59,9 +59,9 @@ ROUTES = Routes({
         # A and B off 16 bytes: copied first
         (51, 0, 0, ("realign_ab", 41)), (52, 0, 0, ("realign_ab", 43)),
         # operands off 16 bytes
-        (53, 4, 4, (53,)), (54, 4, 4, (54,)), (55, 4, 4, (55,)), (56, 0, 0, (56,)),
+        (53, 4, 4, (53,)), (54, 4, 4, (54,)), (55, 0, 0, (55,)),
         # everything else: any size, alignment and plan
-        (57, 0, 0, (57,)),
+        (56, 0, 0, (56,)),
     ),
     "nt_rows_half_tc": (
         # few rows of few outputs
@@ -207,7 +207,7 @@ MMA1 = {
         (15, "mma_nn_bf16_8x64x128_0b0b35", 64, 8, 64, 128),
         (20, "mma_nn_bf16_32x64x128_868388", 128, 32, 64, 128),
         (21, "mma_nn_bf16_64x128x64_0a56ed", 64, 64, 128, 64),
-        (54, "mma_nn_bf16_128x64x64_c213a3", 64, 128, 64, 64),
+        (53, "mma_nn_bf16_128x64x64_c213a3", 64, 128, 64, 64),
     ),
     "nt_rows_half_tc": (
         (16, "mma_nt_bf16_32x64x128_9edc63", 128, 32, 64, 128),
@@ -228,9 +228,8 @@ MMA2 = {
         (18, "mma_nn_bf16_16x64x128_4f47f4", 1, 128, 16, 64, 128),
         (19, "mma_nn_bf16_32x32x128_5486ce", 1, 128, 32, 32, 128),
         (42, "mma_nn_bf16_64x64x64_42490e", 3, 64, 64, 64, 64),
-        (53, "mma_nn_bf16_32x32x64_8b92a3", 3, 64, 32, 32, 64),
-        (55, "mma_nn_bf16_16x32x128_0f657a", 1, 128, 16, 32, 128),
-        (56, "mma_nn_bf16_16x32x128_f8dcb3", 1, 128, 16, 32, 128),
+        (54, "mma_nn_bf16_16x32x128_0f657a", 1, 128, 16, 32, 128),
+        (55, "mma_nn_bf16_16x32x128_f8dcb3", 1, 128, 16, 32, 128),
     ),
     "nt_rows_half_tc": (
         (12, "mma_nt_bf16_8x16x512_f13405", 1, 128, 8, 16, 512),
@@ -361,7 +360,7 @@ MMA3 = {
 }
 # MMA4: launch, kernel
 MMA4 = {
-    "nn_rows_half_tc": ((57, "mma_nn_bf16_64x64x32_782949"),),
+    "nn_rows_half_tc": ((56, "mma_nn_bf16_64x64x32_782949"),),
     "nt_rows_half_tc": ((49, "mma_nt_bf16_64x64x32_d497a1"),),
     "tn_rows_half_tc": ((51, "mma_tn_bf16_64x64x32_0acf03"),),
     "tt_rows_half_tc": ((6, "mma_tt_bf16_64x64x32_80086b"),),

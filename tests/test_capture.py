@@ -89,7 +89,7 @@ def drawn_calls(name, first=0):
 
 @pytest.mark.parametrize("name", sorted(calls.operations()))
 def test_every_operation_has_its_bits_when_it_is_captured(name: str) -> None:
-    """As a call that is followed; twice, as the graph's memory is used again. The calls are those of
+    """As a call that is followed; twice, as the graph's memory is used again. Calls are drawn as in
     test_calls.py, whose kernels are compiled.
     """
     function, ran = calls.operations()[name].function, 0

@@ -64,7 +64,7 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
 }
 """The names of a configuration and of a model in transformers, and the sizes."""
-WITHOUT = {("gpt_oss", "sdpa")}
+WITHOUT = {("gpt_oss", "sdpa"), ("gemma2", "sdpa")}
 """What transformers has not."""
 
 

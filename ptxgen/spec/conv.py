@@ -323,8 +323,8 @@ class ConvGatherSpec(ConvSpec):
 
     @property
     def unit(self) -> int:  # type: ignore[override]
-        """Of turned filters 16, as boxes of 8 rows take longer than copies by threads."""
-        return STEP if self.turned and not self.carried else 8
+        """Of phases 16, as boxes of 8 rows take longer than the copies of :class:`ConvCarriedSpec`."""
+        return STEP if self.phased and not self.carried else 8
 
     @property
     def turned(self) -> bool:

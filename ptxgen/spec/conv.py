@@ -117,7 +117,7 @@ class ConvSpec(WgmmaSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         check(self.layout in ("NT", "NN"), self.name, "layout", self.layout, "NT or NN")
-        check(self.layout == "NT" or self.batched, self.name, "turned filters", self.split, "whole")
+        check(self.batched, self.name, "split of what a CTA has whole", self.split, "none or serial")
         check(self.ctas == 1, self.name, "CTAs of a cluster", self.ctas, 1)
         check(self.a.panels == 1, self.name, "panels of a stage of A", self.a.panels, 1)
 

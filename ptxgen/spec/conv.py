@@ -117,7 +117,7 @@ class ConvSpec(WgmmaSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         check(self.layout in ("NT", "NN"), self.name, "layout", self.layout, "NT or NN")
-        check(self.batched, self.name, "split of what a CTA has whole", self.split, "none or serial")
+        check(self.batched, self.name, "split of tiles", self.split, "none or serial")
         check(self.ctas == 1, self.name, "CTAs of a cluster", self.ctas, 1)
         check(self.a.panels == 1, self.name, "panels of a stage of A", self.a.panels, 1)
 
@@ -323,7 +323,7 @@ class ConvGatherSpec(ConvSpec):
 
     @property
     def unit(self) -> int:  # type: ignore[override]
-        """Of phases 16, as boxes of 8 rows take longer than the copies of :class:`ConvCarriedSpec`."""
+        """Of phases 16, as boxes of 8 rows take longer than copies by threads."""
         return STEP if self.phased and not self.carried else 8
 
     @property

@@ -89,7 +89,8 @@ def representatives(names, *fields: str, twins: bool = False) -> list[str]:
     """
 
     def work(name: str) -> int:
-        return math.prod(getattr(SPECS[name], extent, 1) for extent in ("bm", "bn", "bk"))
+        extents = "bm", "bn", "bk", "warps", "head_v"
+        return math.prod(getattr(SPECS[name], extent, 1) for extent in extents)
 
     found: dict[tuple[Any, ...], str] = {}
     for name in sorted(names, key=lambda n: (work(n), n)):

@@ -98,7 +98,9 @@ SINKS = np.array([0.5, 1, -1, 2], f32)
 SLOPES = np.array([0.5, 0.25, 0.1, 2], f32)
 
 
-@pytest.mark.parametrize("dtype", ["bf16", pytest.param("f16", marks=pytest.mark.long), "f32"])
+@pytest.mark.parametrize(
+    "dtype", ["bf16", *(pytest.param(x, marks=pytest.mark.long) for x in ("f16", "f32"))]
+)
 def test_bits_of_what_changes_logits(dtype):
     rng, size = np.random.default_rng(3), (2, 4, 2, 9, 70, 64)
     given, (batch, _, _, s, length, _) = draw(dtype, *shapes(*size)), size
@@ -260,7 +262,7 @@ def test_no_kernel_up_to_128_spills():
 @pytest.mark.parametrize(
     ("head", "part"),
     [
-        pytest.param(n, part, marks=pytest.mark.long if n in (64, 192) else ())
+        pytest.param(n, part, marks=pytest.mark.long if n != 128 else ())
         for n in (64, 128, 192, 256)
         for part in kernels(n, n)
     ],

@@ -40,7 +40,9 @@ def exact(x, dtype):
 
 # -- a bias of rms_norm ------------------------------------------------------------------------
 @pytest.mark.parametrize("shape", [(40,), (3, 1032), (2, 3, 7), (1, 2050), (0, 8), (3, 0)])
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "dtype", [pytest.param(x, marks=pytest.mark.long if x == "f16" else ()) for x in DTYPES]
+)
 def test_a_bias_is_added_last(dtype, shape):
     """To what is there without it, before that is rounded; with and without the others."""
     rng = np.random.default_rng([5, *shape])

@@ -390,7 +390,7 @@ def test_steps_touch_what_they_say(name: str) -> None:
     written is the same both times; one that is not stays poison.
     """
     function = calls.operations()[name].function
-    for _, call, arrays in drawn_calls(name):
+    for _, call, arrays in drawn_calls(name, 1000):  # those of test_calls.py
         with ptxgen.use_device("cpu"):
             captured = ptxgen.capture(
                 lambda *xs, call=call, places=list(arrays): several(

@@ -1214,6 +1214,12 @@ def test_scale_d_says_whether_sums_count() -> None:
         launch(small(zero=False), [], [np.ones(128, np.float32)], block=128)
 
 
+OUTER = "".join(f"setp.{of} %p3, %th, {n};\n@%p3 bar.sync 1, 64;\n" for of, n in (
+    ("lt.u32", 32), ("ge.u32", 96),
+))  # fmt: skip
+"""The first and the last warp of a warpgroup meet."""
+
+
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(
     ("before", "after", "kind", "said"),
@@ -1224,6 +1230,7 @@ def test_scale_d_says_whether_sums_count() -> None:
         ("", NARROW.replace("%f3", "%f5") + " %d0, %d0, %p1, 1, 1, 0, 0;", RaceFault, "access"),
         ("@%p0 st.shared.u32 [%r1], 1;\n", "", RaceFault, "race: read by wgmma"),
         ("@%p0 st.shared.u32 [%r1], 1;\nbar.sync 0;\n", "", RaceFault, "fence.proxy.async"),
+        (f"@%p0 st.shared.u32 [%r1], 1;\n{FENCE}{OUTER}", "", RaceFault, "race: read by wgmma"),
         ("setp.ge.u32 %p3, %th, 96;\n@%p3 exit;\n", "", BarrierFault, "no thread can go on"),
         ("setp.eq.u32 %p3, %th, 40;\n@%p3 exit;\n", "", BarrierFault, "whole warp"),
         ("@%p0 mov.u64 %d0, 0;\n", "", BarrierFault, "different values of a matrix descriptor"),

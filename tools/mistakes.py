@@ -618,6 +618,13 @@ MISTAKES = (
         "        exact = Fraction(float(exact)) + rest[1]\n",
         tests("test_interp_floats.py", "fma"),
     ),
+    Mistake(
+        "the CPU device asks a warpgroup's first and last thread alone what they know",
+        "ptxgen/interp/memory/proxy.py",
+        "        return groups[:, border[1:] | border[:-1]]\n",
+        "        return groups[:, [0, -1]]\n",
+        tests("test_interp_async.py", "wrong_uses_of_wgmma"),
+    ),
     # -- which bits are right -------------------------------------------------------------
     Mistake(
         "rows cut one k later",

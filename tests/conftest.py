@@ -84,8 +84,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Each of pytest-xdist's processes has collected the same."""
-    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left out", {})
+    """Each of pytest-xdist's processes has collected the same; one that crashed says nothing."""
+    if hasattr(node, "workeroutput"):
+        node.config.stash[LEFT_OUT] = node.workeroutput.get("left out", {})
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

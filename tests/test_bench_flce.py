@@ -42,7 +42,7 @@ def test_what_bad_input_gets(tmp_path: Path) -> None:
             flce._shapes(text)
 
 
-def test_problems_are_drawn_by_the_seed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_problems_are_drawn_by_the_seed() -> None:
     found = flce.drawn(40, 5)
     assert found[:7] == flce.drawn(7, 5) != flce.drawn(7, 6)
     for m, k, n in found:

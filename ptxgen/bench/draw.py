@@ -86,9 +86,7 @@ def batches(count: int, seed: int, dtype: str) -> list[tuple[int, Shape]]:
     found: list[tuple[int, Shape]] = []
     while len(found) < count:
         number = round(log_uniform(random, 2, MATRICES))
-        m = round(log_uniform(random, 1, BATCHED))
-        if random.random() < 0.5:
-            m = 1 << round(math.log2(m))
+        m = rows(random, 1, BATCHED)
         unit = 8 if random.random() < 0.75 else 1
         k, n = (unit * round(log_uniform(random, 32, BATCHED) / unit) for _ in "kn")
         largest = max(m * k, k * n, m * n) * itemsize
@@ -122,9 +120,7 @@ def admitted(shape: Shape, itemsize: int) -> bool:
 def _drawn(random: Random) -> Iterator[Shape]:
     # By random() alone: its numbers are the same in every version of Python.
     while True:
-        m = round(log_uniform(random, 1, ROWS))
-        if random.random() < 0.5:
-            m = 1 << round(math.log2(m))
+        m = rows(random, 1, ROWS)
         kind = random.random()
         if kind < 0.5:
             h = 64 * round(log_uniform(random, 512, 16384) / 64)
@@ -140,6 +136,12 @@ def _drawn(random: Random) -> Iterator[Shape]:
             pair = 1 + int(random.random() * 256), round(log_uniform(random, 1024, 131072))
         k, n = pair if random.random() < 0.5 else pair[::-1]
         yield Shape(m, k, n)
+
+
+def rows(random: Random, low: int, high: int) -> int:
+    """A log-uniform number, the nearest power of two in half of the draws."""
+    found = round(log_uniform(random, low, high))
+    return 1 << round(math.log2(found)) if random.random() < 0.5 else found
 
 
 def log_uniform(random: Random, low: float, high: float) -> float:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -112,9 +111,7 @@ def drawn(count: int, seed: int) -> list[tuple[int, int, int]]:
     draw.check(count, seed)
     random, found = Random(seed), list[tuple[int, int, int]]()
     while len(found) < count:
-        m = round(draw.log_uniform(random, 512, 16384))
-        if random.random() < 0.5:
-            m = 1 << round(math.log2(m))
+        m = draw.rows(random, 512, 16384)
         k = 64 * round(draw.log_uniform(random, 1024, 8192) / 64)
         n = round(draw.log_uniform(random, 16384, 262144))
         if m * n <= MOST[0] and m * k * n <= MOST[1]:
@@ -147,9 +144,7 @@ def methods(head: Head, forward: bool, chunks: Sequence[int]) -> Iterator[tuple[
             return partial(head.trained, loss)
         return partial(torch.no_grad()(loss), x, w)
 
-    yield "eager", run(head.stock)
-    torch._dynamo.reset()
-    yield COMPILED, run(torch.compile(head.stock, dynamic=False))
+    yield from stock_methods(head, run)
     for name, made in (("Liger-Kernel", _liger), ("Apple's CCE", _cce)):
         try:
             loss = made(head)
@@ -159,15 +154,22 @@ def methods(head: Head, forward: bool, chunks: Sequence[int]) -> Iterator[tuple[
         yield name, run(loss)
 
 
+def stock_methods(
+    head: Head, run: Callable[[Callable[[Any, Any], Any]], Method]
+) -> Iterator[tuple[str, Method]]:
+    """PyTorch's own, of whose loss ``run`` makes what is timed."""
+    yield "eager", run(head.stock)
+    head.torch._dynamo.reset()
+    yield COMPILED, run(head.torch.compile(head.stock, dynamic=False))
+
+
 def few_methods(head: Head) -> Iterator[tuple[str, Method]]:
     """What is timed of a problem that was drawn."""
     given: dict[str, Any] = {"softcap": head.softcap, "ignore_index": IGNORED}
     ours = partial(ptxgen.linear_cross_entropy_grad, head.x, head.w, head.target, **given)
     yield "ptxgen", ours
     yield QUARTER, partial(ours, chunk=-(-head.x.shape[0] // 4))
-    yield "eager", partial(head.trained, head.stock)
-    head.torch._dynamo.reset()
-    yield COMPILED, partial(head.trained, head.torch.compile(head.stock, dynamic=False))
+    yield from stock_methods(head, lambda loss: partial(head.trained, loss))
 
 
 def _main_grad(ours: Callable[..., Any], dw: Any, **given: Any) -> Any:
@@ -357,14 +359,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.random:
         if options.forward or options.chunks or options.only:
             raise OptionError("--random has methods of its own: no --forward, --chunks or --only")
-        shapes = [*(shapes if shapes is not SHAPES else ()), *drawn(options.random, options.seed)]
+        shapes = [*(shapes or ()), *drawn(options.random, options.seed)]
     torch = measure.require_torch()
     measure.warm_up(torch)
     lines: list[Line] = []
     try:
         for line in run(
             torch,
-            shapes,
+            SHAPES if shapes is None else shapes,
             options.dtype,
             forward=options.forward,
             chunks=options.chunks,
@@ -401,7 +403,7 @@ def _parser() -> argparse.ArgumentParser:
         "torch.compile), Liger-Kernel and cut-cross-entropy where these are installed; and what "
         "memory each takes beyond operands and results.",
     )
-    parser.add_argument("--shapes", type=_shapes, default=SHAPES, metavar="LIST")
+    parser.add_argument("--shapes", type=_shapes, metavar="LIST")
     parser.add_argument(
         "--random",
         type=int,

@@ -52,6 +52,7 @@ from ptxgen.spec.abi import Abi, MapBox, Param, ptr
 from ptxgen.spec.base import INDEX_MAX, WARP, check
 from ptxgen.spec.effort import Effort
 from ptxgen.spec.gemm import CHUNK, CHUNKS, SMS, STRIDES, matrix
+from ptxgen.spec.mma import VECTOR
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
 from ptxgen.spec.wgmma import STEP, WARPGROUP, Operand, WgmmaSpec
 
@@ -117,7 +118,7 @@ class ConvSpec(WgmmaSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         check(self.layout in ("NT", "NN"), self.name, "layout", self.layout, "NT or NN")
-        check(self.batched, self.name, "split of tiles", self.split, "none or serial")
+        check(self.split == "serial", self.name, "split", self.split, "serial")
         check(self.ctas == 1, self.name, "CTAs of a cluster", self.ctas, 1)
         check(self.a.panels == 1, self.name, "panels of a stage of A", self.a.panels, 1)
 
@@ -253,7 +254,7 @@ class ConvSumSpec(ConvSpec):
     windowed: ClassVar[bool] = False
     paneled: ClassVar[bool] = True
     placed: ClassVar[bool] = False
-    unit: ClassVar[int] = 8
+    unit: ClassVar[int] = VECTOR
 
     def __post_init__(self) -> None:
         WgmmaSpec.__post_init__(self)
@@ -324,7 +325,7 @@ class ConvGatherSpec(ConvSpec):
     @property
     def unit(self) -> int:  # type: ignore[override]
         """Of phases 16, as boxes of 8 rows take longer than copies by threads."""
-        return STEP if self.phased and not self.carried else 8
+        return STEP if self.phased and not self.carried else VECTOR
 
     @property
     def turned(self) -> bool:
@@ -456,4 +457,4 @@ class ConvLooseSpec(ConvCarriedSpec):
 
     @property
     def requires(self) -> Expr:
-        return super().requires & (UNIT < 8)
+        return super().requires & (UNIT < VECTOR)

@@ -70,9 +70,9 @@ class Nf4TensorSpec(MmaLoop, Nf4SyncSpec):
         )
         least = 3 if self.teams else 2
         check(self.stages >= least, name, "stages", self.stages, f">= {least}")
-        unit = self.teams or 1
-        check(unit <= 3, name, "teams, of which each has four barriers", self.teams, "1 .. 3")
-        check(self.helpers % unit == 0, name, "helpers, in whole teams", self.helpers, unit)
+        crews = self.crews
+        check(crews <= 3, name, "teams, of which each has four barriers", self.teams, "1 .. 3")
+        check(self.helpers % crews == 0, name, "helpers, in whole teams", self.helpers, crews)
         check(1 <= self.ahead <= 7, name, "ahead", self.ahead, "1 .. 7")
         for what, unit in (("bk", max(BLOCK, self.block)), ("bm", 8 * self.warps_m)):
             check(getattr(self, what) % unit == 0, name, f"{unit} divides {what}", unit, what)
@@ -98,7 +98,7 @@ class Nf4TensorSpec(MmaLoop, Nf4SyncSpec):
     @property
     def widened(self) -> int:
         """Tiles of B: two, or two of each team."""
-        return 2 * (self.teams or 1)
+        return 2 * self.crews
 
     def side(self, x: str) -> MmaSide:
         """The operand "a" or "b", as it lies in shared memory: B as a dense one."""
@@ -119,5 +119,5 @@ class Nf4TensorSpec(MmaLoop, Nf4SyncSpec):
     @property
     def shared_bytes(self) -> int:
         copied = self.side("a").nbytes + self.packed.nbytes
-        ring = (self.teams or 1) * self.stages * copied + self.widened * self.side("b").nbytes
+        ring = self.crews * self.stages * copied + self.widened * self.side("b").nbytes
         return max(ring, 4 * self.bm * self.exchange_pitch)

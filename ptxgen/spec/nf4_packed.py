@@ -59,6 +59,11 @@ class Nf4GemmSpec(GemmSpec):
         def teams(self) -> int | None: ...
 
     @property
+    def crews(self) -> int:
+        """Teams of helpers, or one of all."""
+        return self.teams or 1
+
+    @property
     def along_k(self) -> bool:
         """Whether the weight's rows lie along K, not along N."""
         return self.layout[1] == "T"
@@ -72,7 +77,7 @@ class Nf4GemmSpec(GemmSpec):
     def packed(self) -> Packed:
         """The indices of a stage."""
         rows, columns = (self.bn, self.bk) if self.along_k else (self.bk, self.bn)
-        return Packed(rows, columns // INDICES, self.helpers * WARP // (self.teams or 1))
+        return Packed(rows, columns // INDICES, self.helpers * WARP // self.crews)
 
     def check_packed(self) -> None:
         """SpecError if threads do not divide a stage's vectors."""
@@ -167,9 +172,8 @@ class Nf4SyncSpec(Nf4GemmSpec):
 
     @property
     def requires(self) -> Expr:
-        terms = [self.grid <= GRID_MAX]
-        if self.copy_a != "plain":
-            terms.insert(0, ALIGN_A >= 2 * VECTOR)
+        terms = [] if self.copy_a == "plain" else [ALIGN_A >= 2 * VECTOR]
+        terms.append(self.grid <= GRID_MAX)
         if self.partial:
             terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)
         terms.append((CHUNK % self.block).eq(0) | (CHUNKS <= 1))
@@ -182,7 +186,7 @@ class Nf4SyncSpec(Nf4GemmSpec):
             ("m0 + BM", ceil_div(M, self.bm) * self.bm),
             ("n0 + BN", ceil_div(N, self.bn) * self.bn),
             ("k + BK - 1", K + (self.bk - 1)),
-            ("step * BK of a copy", K + (self.teams or 1) * self.stages * self.bk),
+            ("step * BK of a copy", K + self.crews * self.stages * self.bk),
         ]
         if self.partial:
             bounds += [

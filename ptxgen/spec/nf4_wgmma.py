@@ -47,10 +47,9 @@ class Nf4WgmmaSpec(Nf4GemmSpec, WgmmaSpec):
         name = self.name
         check(self.ctas == 1, name, "CTAs of a cluster", self.ctas, 1)
         check(self.split in SPLITS, name, "split", self.split, SPLITS)
-        teams = self.teams or 1
         # A team waits for a stage by the parity of its turns: it may not be two turns late.
-        check(teams <= self.stages, name, "teams, up to stages", teams, self.stages)
-        unit = 4 * teams
+        check(self.crews <= self.stages, name, "teams, up to stages", self.crews, self.stages)
+        unit = 4 * self.crews
         check(self.helpers % unit == 0, name, "helpers, whole warpgroups", self.helpers, unit)
         check(self.copied >= 2, name, "copied", self.copied, ">= 2")
         check(self.b.swizzle >= 64, name, "swizzle of B, bytes", self.b.swizzle, ">= 64")
@@ -73,8 +72,7 @@ class Nf4WgmmaSpec(Nf4GemmSpec, WgmmaSpec):
 
     @property
     def shared_bytes(self) -> int:
-        copied = self.copied * (self.teams or 1)
-        return super().shared_bytes + copied * self.packed.nbytes
+        return super().shared_bytes + self.crews * self.copied * self.packed.nbytes
 
     @property
     def abi(self) -> Abi:

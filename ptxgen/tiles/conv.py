@@ -40,19 +40,8 @@ def _of(
     return kind(layout=layout, split=split, **how)
 
 
-def _kernel(
-    bm: int,
-    bn: int,
-    stages: int,
-    split: str = "serial",
-    *,
-    registers: int = 0,
-    raster: int = 8,
-    layout: str = "NT",
-    held: int | None = None,
-) -> ConvSpec:
-    how = {"registers": registers, "raster": raster, "held": held}
-    return _of(ConvSpec, layout, bm, bn, stages, split, **how)
+def _kernel(bm: int, bn: int, stages: int, *, registers: int = 0, layout: str = "NT") -> ConvSpec:
+    return _of(ConvSpec, layout, bm, bn, stages, "serial", registers=registers)
 
 
 def _gather(

@@ -75,8 +75,8 @@ def _realigned(layout: str, dtype: str) -> Iterator[Route]:
 
 
 def _copied(layout: str) -> tuple[str, ...]:
-    """Operands that are copied: both, or A alone, unless rows of both are K long."""
-    return ("ab",) if layout == "NT" else ("a", "ab")
+    """Operands that are copied: both, unless rows of both are K long also one alone."""
+    return ("ab",) if layout == "NT" else ("a", "b", "ab")
 
 
 def _continued(dtype: str) -> tuple[Route, ...]:

@@ -21,47 +21,61 @@ ROUTES = Routes({
         (7, 4, 4, (7, "reduce")), (8, 0, 0, (8, "reduce")),
         # A off 16 bytes: copied first
         (9, 0, 16, ("realign_a", 1, "reduce")),
+        # B off 16 bytes: copied first
+        (10, 16, 0, ("realign_b", 1, "reduce")),
         # A and B off 16 bytes: copied first
-        (10, 0, 0, ("realign_ab", 1, "reduce")),
+        (11, 0, 0, ("realign_ab", 1, "reduce")),
         # A off 16 bytes: copied first
-        (11, 0, 16, ("realign_a", 2, "reduce")),
+        (12, 0, 16, ("realign_a", 2, "reduce")),
+        # B off 16 bytes: copied first
+        (13, 16, 0, ("realign_b", 2, "reduce")),
         # A and B off 16 bytes: copied first
-        (12, 0, 0, ("realign_ab", 2, "reduce")),
+        (14, 0, 0, ("realign_ab", 2, "reduce")),
         # A off 16 bytes: copied first
-        (13, 0, 16, ("realign_a", 3, "reduce")),
+        (15, 0, 16, ("realign_a", 3, "reduce")),
+        # B off 16 bytes: copied first
+        (16, 16, 0, ("realign_b", 3, "reduce")),
         # A and B off 16 bytes: copied first
-        (14, 0, 0, ("realign_ab", 3, "reduce")),
+        (17, 0, 0, ("realign_ab", 3, "reduce")),
         # few rows: the weight streams once
-        (15, 16, 16, (15,)), (16, 16, 16, (16,)), (17, 16, 16, (17,)), (18, 16, 16, (18,)),
-        (19, 16, 16, (19,)), (20, 16, 16, (20,)), (21, 16, 16, (21,)),
+        (18, 16, 16, (18,)), (19, 16, 16, (19,)), (20, 16, 16, (20,)), (21, 16, 16, (21,)),
+        (22, 16, 16, (22,)), (23, 16, 16, (23,)), (24, 16, 16, (24,)),
         # many rows, by wgmma
-        (22, 16, 16, (22,)), (23, 16, 16, (23,)), (24, 16, 16, (24,)), (25, 16, 16, (25,)),
-        (26, 16, 16, (26,)), (27, 16, 16, (27,)), (28, 16, 16, (28,)), (29, 16, 16, (29,)),
-        (30, 16, 16, (30,)), (31, 16, 16, (31,)), (32, 16, 16, (32,)), (33, 16, 16, (33,)),
-        (34, 16, 16, (34,)), (35, 16, 16, (35,)), (36, 16, 16, (36,)), (37, 16, 16, (37,)),
-        (38, 16, 16, (38,)), (39, 16, 16, (39,)), (40, 16, 16, (40,)), (41, 16, 16, (41,)),
+        (25, 16, 16, (25,)), (26, 16, 16, (26,)), (27, 16, 16, (27,)), (28, 16, 16, (28,)),
+        (29, 16, 16, (29,)), (30, 16, 16, (30,)), (31, 16, 16, (31,)), (32, 16, 16, (32,)),
+        (33, 16, 16, (33,)), (34, 16, 16, (34,)), (35, 16, 16, (35,)), (36, 16, 16, (36,)),
+        (37, 16, 16, (37,)), (38, 16, 16, (38,)), (39, 16, 16, (39,)), (40, 16, 16, (40,)),
+        (41, 16, 16, (41,)), (42, 16, 16, (42,)), (43, 16, 16, (43,)), (44, 16, 16, (44,)),
         # many rows, by mma
-        (42, 16, 16, (42,)), (43, 16, 16, (43,)),
+        (45, 16, 16, (45,)), (46, 16, 16, (46,)),
         # A off 16 bytes: copied first
-        (44, 0, 16, ("realign_a", 22)),
+        (47, 0, 16, ("realign_a", 25)),
+        # B off 16 bytes: copied first
+        (48, 16, 0, ("realign_b", 25)),
         # A and B off 16 bytes: copied first
-        (45, 0, 0, ("realign_ab", 22)),
+        (49, 0, 0, ("realign_ab", 25)),
         # A off 16 bytes: copied first
-        (46, 0, 16, ("realign_a", 32)),
+        (50, 0, 16, ("realign_a", 35)),
+        # B off 16 bytes: copied first
+        (51, 16, 0, ("realign_b", 35)),
         # A and B off 16 bytes: copied first
-        (47, 0, 0, ("realign_ab", 32)),
+        (52, 0, 0, ("realign_ab", 35)),
         # A off 16 bytes: copied first
-        (48, 0, 16, ("realign_a", 39)),
+        (53, 0, 16, ("realign_a", 42)),
+        # B off 16 bytes: copied first
+        (54, 16, 0, ("realign_b", 42)),
         # A and B off 16 bytes: copied first
-        (49, 0, 0, ("realign_ab", 39)),
+        (55, 0, 0, ("realign_ab", 42)),
         # A off 16 bytes: copied first
-        (50, 0, 16, ("realign_a", 41)),
+        (56, 0, 16, ("realign_a", 44)),
+        # B off 16 bytes: copied first
+        (57, 16, 0, ("realign_b", 44)),
         # A and B off 16 bytes: copied first
-        (51, 0, 0, ("realign_ab", 41)), (52, 0, 0, ("realign_ab", 43)),
+        (58, 0, 0, ("realign_ab", 44)), (59, 0, 0, ("realign_ab", 46)),
         # operands off 16 bytes
-        (53, 4, 4, (53,)), (54, 4, 4, (54,)), (55, 0, 0, (55,)),
+        (60, 4, 4, (60,)), (61, 4, 4, (61,)), (62, 0, 0, (62,)),
         # everything else: any size, alignment and plan
-        (56, 0, 0, (56,)),
+        (63, 0, 0, (63,)),
     ),
     "nt_rows_half_tc": (
         # few rows of few outputs
@@ -102,47 +116,61 @@ ROUTES = Routes({
         (7, 0, 0, (7, "reduce")),
         # A off 16 bytes: copied first
         (8, 0, 16, ("realign_a", 1, "reduce")),
+        # B off 16 bytes: copied first
+        (9, 16, 0, ("realign_b", 1, "reduce")),
         # A and B off 16 bytes: copied first
-        (9, 0, 0, ("realign_ab", 1, "reduce")),
+        (10, 0, 0, ("realign_ab", 1, "reduce")),
         # A off 16 bytes: copied first
-        (10, 0, 16, ("realign_a", 2, "reduce")),
+        (11, 0, 16, ("realign_a", 2, "reduce")),
+        # B off 16 bytes: copied first
+        (12, 16, 0, ("realign_b", 2, "reduce")),
         # A and B off 16 bytes: copied first
-        (11, 0, 0, ("realign_ab", 2, "reduce")),
+        (13, 0, 0, ("realign_ab", 2, "reduce")),
         # A off 16 bytes: copied first
-        (12, 0, 16, ("realign_a", 3, "reduce")),
+        (14, 0, 16, ("realign_a", 3, "reduce")),
+        # B off 16 bytes: copied first
+        (15, 16, 0, ("realign_b", 3, "reduce")),
         # A and B off 16 bytes: copied first
-        (13, 0, 0, ("realign_ab", 3, "reduce")),
+        (16, 0, 0, ("realign_ab", 3, "reduce")),
         # few rows: the weight streams once
-        (14, 16, 16, (14,)), (15, 16, 16, (15,)), (16, 16, 16, (16,)), (17, 16, 16, (17,)),
-        (18, 16, 16, (18,)), (19, 16, 16, (19,)),
+        (17, 16, 16, (17,)), (18, 16, 16, (18,)), (19, 16, 16, (19,)), (20, 16, 16, (20,)),
+        (21, 16, 16, (21,)), (22, 16, 16, (22,)),
         # many rows, by wgmma
-        (20, 16, 16, (20,)), (21, 16, 16, (21,)), (22, 16, 16, (22,)), (23, 16, 16, (23,)),
-        (24, 16, 16, (24,)), (25, 16, 16, (25,)), (26, 16, 16, (26,)), (27, 16, 16, (27,)),
-        (28, 16, 16, (28,)), (29, 16, 16, (29,)), (30, 16, 16, (30,)), (31, 16, 16, (31,)),
-        (32, 16, 16, (32,)), (33, 16, 16, (33,)), (34, 16, 16, (34,)), (35, 16, 16, (35,)),
-        (36, 16, 16, (36,)),
+        (23, 16, 16, (23,)), (24, 16, 16, (24,)), (25, 16, 16, (25,)), (26, 16, 16, (26,)),
+        (27, 16, 16, (27,)), (28, 16, 16, (28,)), (29, 16, 16, (29,)), (30, 16, 16, (30,)),
+        (31, 16, 16, (31,)), (32, 16, 16, (32,)), (33, 16, 16, (33,)), (34, 16, 16, (34,)),
+        (35, 16, 16, (35,)), (36, 16, 16, (36,)), (37, 16, 16, (37,)), (38, 16, 16, (38,)),
+        (39, 16, 16, (39,)),
         # many rows, by mma
-        (37, 16, 16, (37,)), (38, 16, 16, (38,)),
+        (40, 16, 16, (40,)), (41, 16, 16, (41,)),
         # A off 16 bytes: copied first
-        (39, 0, 16, ("realign_a", 20)),
+        (42, 0, 16, ("realign_a", 23)),
+        # B off 16 bytes: copied first
+        (43, 16, 0, ("realign_b", 23)),
         # A and B off 16 bytes: copied first
-        (40, 0, 0, ("realign_ab", 20)),
+        (44, 0, 0, ("realign_ab", 23)),
         # A off 16 bytes: copied first
-        (41, 0, 16, ("realign_a", 28)),
+        (45, 0, 16, ("realign_a", 31)),
+        # B off 16 bytes: copied first
+        (46, 16, 0, ("realign_b", 31)),
         # A and B off 16 bytes: copied first
-        (42, 0, 0, ("realign_ab", 28)),
+        (47, 0, 0, ("realign_ab", 31)),
         # A off 16 bytes: copied first
-        (43, 0, 16, ("realign_a", 34)),
+        (48, 0, 16, ("realign_a", 37)),
+        # B off 16 bytes: copied first
+        (49, 16, 0, ("realign_b", 37)),
         # A and B off 16 bytes: copied first
-        (44, 0, 0, ("realign_ab", 34)),
+        (50, 0, 0, ("realign_ab", 37)),
         # A off 16 bytes: copied first
-        (45, 0, 16, ("realign_a", 36)),
+        (51, 0, 16, ("realign_a", 39)),
+        # B off 16 bytes: copied first
+        (52, 16, 0, ("realign_b", 39)),
         # A and B off 16 bytes: copied first
-        (46, 0, 0, ("realign_ab", 36)), (47, 0, 0, ("realign_ab", 38)),
+        (53, 0, 0, ("realign_ab", 39)), (54, 0, 0, ("realign_ab", 41)),
         # operands off 16 bytes
-        (48, 4, 16, (48,)), (49, 4, 4, (49,)), (50, 0, 0, (50,)),
+        (55, 4, 16, (55,)), (56, 4, 4, (56,)), (57, 0, 0, (57,)),
         # everything else: any size, alignment and plan
-        (51, 0, 0, (51,)),
+        (58, 0, 0, (58,)),
     ),
     "tt_rows_half_tc": (
         # few rows: the weight streams once
@@ -204,10 +232,10 @@ WGMMA = {
 # MMA1: launch, kernel, c0, bm, bn, bk
 MMA1 = {
     "nn_rows_half_tc": (
-        (15, "mma_nn_bf16_8x64x128_0b0b35", 64, 8, 64, 128),
-        (20, "mma_nn_bf16_32x64x128_868388", 128, 32, 64, 128),
-        (21, "mma_nn_bf16_64x128x64_0a56ed", 64, 64, 128, 64),
-        (53, "mma_nn_bf16_128x64x64_c213a3", 64, 128, 64, 64),
+        (18, "mma_nn_bf16_8x64x128_0b0b35", 64, 8, 64, 128),
+        (23, "mma_nn_bf16_32x64x128_868388", 128, 32, 64, 128),
+        (24, "mma_nn_bf16_64x128x64_0a56ed", 64, 64, 128, 64),
+        (60, "mma_nn_bf16_128x64x64_c213a3", 64, 128, 64, 64),
     ),
     "nt_rows_half_tc": (
         (16, "mma_nt_bf16_32x64x128_9edc63", 128, 32, 64, 128),
@@ -215,21 +243,21 @@ MMA1 = {
         (46, "mma_nt_bf16_128x64x64_675ed6", 64, 128, 64, 64),
     ),
     "tn_rows_half_tc": (
-        (14, "mma_tn_bf16_8x64x128_b577d1", 64, 8, 64, 128),
-        (18, "mma_tn_bf16_32x64x128_272387", 128, 32, 64, 128),
-        (19, "mma_tn_bf16_64x128x64_4765ee", 64, 64, 128, 64),
+        (17, "mma_tn_bf16_8x64x128_b577d1", 64, 8, 64, 128),
+        (21, "mma_tn_bf16_32x64x128_272387", 128, 32, 64, 128),
+        (22, "mma_tn_bf16_64x128x64_4765ee", 64, 64, 128, 64),
     ),
 }
 # MMA2: launch, kernel, slots, c0, bm, bn, bk
 MMA2 = {
     "nn_rows_half_tc": (
-        (16, "mma_nn_bf16_8x32x128_d6cffc", 1, 128, 8, 32, 128),
-        (17, "mma_nn_bf16_16x32x128_d40c24", 1, 128, 16, 32, 128),
-        (18, "mma_nn_bf16_16x64x128_4f47f4", 1, 128, 16, 64, 128),
-        (19, "mma_nn_bf16_32x32x128_5486ce", 1, 128, 32, 32, 128),
-        (42, "mma_nn_bf16_64x64x64_42490e", 3, 64, 64, 64, 64),
-        (54, "mma_nn_bf16_16x32x128_0f657a", 1, 128, 16, 32, 128),
-        (55, "mma_nn_bf16_16x32x128_f8dcb3", 1, 128, 16, 32, 128),
+        (19, "mma_nn_bf16_8x32x128_d6cffc", 1, 128, 8, 32, 128),
+        (20, "mma_nn_bf16_16x32x128_d40c24", 1, 128, 16, 32, 128),
+        (21, "mma_nn_bf16_16x64x128_4f47f4", 1, 128, 16, 64, 128),
+        (22, "mma_nn_bf16_32x32x128_5486ce", 1, 128, 32, 32, 128),
+        (45, "mma_nn_bf16_64x64x64_42490e", 3, 64, 64, 64, 64),
+        (61, "mma_nn_bf16_16x32x128_0f657a", 1, 128, 16, 32, 128),
+        (62, "mma_nn_bf16_16x32x128_f8dcb3", 1, 128, 16, 32, 128),
     ),
     "nt_rows_half_tc": (
         (12, "mma_nt_bf16_8x16x512_f13405", 1, 128, 8, 16, 512),
@@ -242,13 +270,13 @@ MMA2 = {
         (48, "mma_nt_bf16_16x32x128_a132ec", 1, 128, 16, 32, 128),
     ),
     "tn_rows_half_tc": (
-        (15, "mma_tn_bf16_8x32x128_7c493a", 1, 128, 8, 32, 128),
-        (16, "mma_tn_bf16_16x32x128_967392", 1, 128, 16, 32, 128),
-        (17, "mma_tn_bf16_32x32x128_e84b71", 1, 128, 32, 32, 128),
-        (37, "mma_tn_bf16_64x64x64_f7c4fc", 3, 64, 64, 64, 64),
-        (48, "mma_tn_bf16_8x32x256_9756ff", 1, 128, 8, 32, 256),
-        (49, "mma_tn_bf16_16x32x128_c2d4c1", 1, 128, 16, 32, 128),
-        (50, "mma_tn_bf16_16x32x128_2dc9f7", 1, 128, 16, 32, 128),
+        (18, "mma_tn_bf16_8x32x128_7c493a", 1, 128, 8, 32, 128),
+        (19, "mma_tn_bf16_16x32x128_967392", 1, 128, 16, 32, 128),
+        (20, "mma_tn_bf16_32x32x128_e84b71", 1, 128, 32, 32, 128),
+        (40, "mma_tn_bf16_64x64x64_f7c4fc", 3, 64, 64, 64, 64),
+        (55, "mma_tn_bf16_8x32x256_9756ff", 1, 128, 8, 32, 256),
+        (56, "mma_tn_bf16_16x32x128_c2d4c1", 1, 128, 16, 32, 128),
+        (57, "mma_tn_bf16_16x32x128_2dc9f7", 1, 128, 16, 32, 128),
     ),
     "tt_rows_half_tc": (
         (0, "mma_tt_bf16_32x32x128_c8a03e", 1, 128, 32, 32, 128),
@@ -259,11 +287,11 @@ MMA2 = {
 # WGMMA1: launch, kernel, bm, bn
 WGMMA1 = {
     "nn_rows_half_tc": (
-        (22, "wgmma_nn_bf16_128x256x64_86d2ac", 128, 256),
-        (25, "wgmma_nn_bf16_192x192x64_0577ba", 192, 192),
-        (27, "wgmma_nn_bf16_192x160x64_5c1b8b", 192, 160),
-        (29, "wgmma_nn_bf16_128x224x64_21d9d3", 128, 224),
-        (35, "wgmma_nn_bf16_64x256x64_8f2f4a", 64, 256),
+        (25, "wgmma_nn_bf16_128x256x64_86d2ac", 128, 256),
+        (28, "wgmma_nn_bf16_192x192x64_0577ba", 192, 192),
+        (30, "wgmma_nn_bf16_192x160x64_5c1b8b", 192, 160),
+        (32, "wgmma_nn_bf16_128x224x64_21d9d3", 128, 224),
+        (38, "wgmma_nn_bf16_64x256x64_8f2f4a", 64, 256),
     ),
     "nt_rows_half_tc": (
         (18, "wgmma_nt_bf16_128x256x64_b35b38", 128, 256),
@@ -273,19 +301,19 @@ WGMMA1 = {
         (30, "wgmma_nt_bf16_64x256x64_7ed76b", 64, 256),
     ),
     "tn_rows_half_tc": (
-        (20, "wgmma_tn_bf16_128x256x64_db9343", 128, 256),
-        (23, "wgmma_tn_bf16_192x192x64_747206", 192, 192),
-        (24, "wgmma_tn_bf16_192x128x64_7cc8a1", 192, 128),
-        (26, "wgmma_tn_bf16_128x224x64_d31d43", 128, 224),
-        (30, "wgmma_tn_bf16_64x256x64_91a39b", 64, 256),
+        (23, "wgmma_tn_bf16_128x256x64_db9343", 128, 256),
+        (26, "wgmma_tn_bf16_192x192x64_747206", 192, 192),
+        (27, "wgmma_tn_bf16_192x128x64_7cc8a1", 192, 128),
+        (29, "wgmma_tn_bf16_128x224x64_d31d43", 128, 224),
+        (33, "wgmma_tn_bf16_64x256x64_91a39b", 64, 256),
     ),
 }
 # WGMMA2: launch, kernel, bm, bn, c0
 WGMMA2 = {
     "nn_rows_half_tc": (
-        (23, "wgmma_nn_bf16_128x256x64_74d273", 256, 256, 32768),
-        (24, "wgmma_nn_bf16_128x192x64_abc7eb", 256, 192, 24576),
-        (28, "wgmma_nn_bf16_192x128x64_8014f7", 192, 256, 24576),
+        (26, "wgmma_nn_bf16_128x256x64_74d273", 256, 256, 32768),
+        (27, "wgmma_nn_bf16_128x192x64_abc7eb", 256, 192, 24576),
+        (31, "wgmma_nn_bf16_192x128x64_8014f7", 192, 256, 24576),
     ),
     "nt_rows_half_tc": (
         (19, "wgmma_nt_bf16_128x256x64_362a60", 256, 256, 32768),
@@ -293,37 +321,37 @@ WGMMA2 = {
         (24, "wgmma_nt_bf16_192x128x64_481d7f", 192, 256, 24576),
     ),
     "tn_rows_half_tc": (
-        (21, "wgmma_tn_bf16_128x256x64_d699cb", 256, 256, 32768),
-        (22, "wgmma_tn_bf16_128x192x64_23ffeb", 256, 192, 24576),
-        (25, "wgmma_tn_bf16_192x128x64_534c0d", 192, 256, 24576),
+        (24, "wgmma_tn_bf16_128x256x64_d699cb", 256, 256, 32768),
+        (25, "wgmma_tn_bf16_128x192x64_23ffeb", 256, 192, 24576),
+        (28, "wgmma_tn_bf16_192x128x64_534c0d", 192, 256, 24576),
     ),
 }
 # WGMMA3: launch, kernel, bm, bn, c0
 WGMMA3 = {
     "nn_rows_half_tc": (
-        (26, "wgmma_nn_bf16_128x192x64_05a037", 256, 192, 24576),
-        (31, "wgmma_nn_bf16_128x160x64_20a7b2", 256, 160, 20480),
-        (33, "wgmma_nn_bf16_128x128x64_68c5f8", 256, 128, 16384),
-        (38, "wgmma_nn_bf16_64x128x64_f0b5aa", 128, 128, 8192),
+        (29, "wgmma_nn_bf16_128x192x64_05a037", 256, 192, 24576),
+        (34, "wgmma_nn_bf16_128x160x64_20a7b2", 256, 160, 20480),
+        (36, "wgmma_nn_bf16_128x128x64_68c5f8", 256, 128, 16384),
+        (41, "wgmma_nn_bf16_64x128x64_f0b5aa", 128, 128, 8192),
     ),
     "nt_rows_half_tc": (
         (22, "wgmma_nt_bf16_128x192x64_eb3cc9", 256, 192, 24576),
         (27, "wgmma_nt_bf16_128x160x64_732859", 256, 160, 20480),
         (34, "wgmma_nt_bf16_64x128x64_6a500d", 128, 128, 8192),
     ),
-    "tn_rows_half_tc": ((33, "wgmma_tn_bf16_64x128x64_bf5324", 128, 128, 8192),),
+    "tn_rows_half_tc": ((36, "wgmma_tn_bf16_64x128x64_bf5324", 128, 128, 8192),),
 }
 # WGMMA4: launch, kernel, bk, bm, bn
 WGMMA4 = {
     "nn_rows_half_tc": (
-        (30, "wgmma_nn_bf16_128x176x64_5c5403", 64, 128, 176),
-        (32, "wgmma_nn_bf16_128x128x64_f67370", 64, 128, 128),
-        (34, "wgmma_nn_bf16_128x112x64_6ae37f", 64, 128, 112),
-        (36, "wgmma_nn_bf16_128x64x64_0dad98", 64, 128, 64),
-        (37, "wgmma_nn_bf16_64x128x64_53820a", 64, 64, 128),
-        (39, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 64, 64),
-        (40, "wgmma_nn_bf16_64x32x128_13bd40", 128, 64, 32),
-        (41, "wgmma_nn_bf16_64x16x128_a58e3f", 128, 64, 16),
+        (33, "wgmma_nn_bf16_128x176x64_5c5403", 64, 128, 176),
+        (35, "wgmma_nn_bf16_128x128x64_f67370", 64, 128, 128),
+        (37, "wgmma_nn_bf16_128x112x64_6ae37f", 64, 128, 112),
+        (39, "wgmma_nn_bf16_128x64x64_0dad98", 64, 128, 64),
+        (40, "wgmma_nn_bf16_64x128x64_53820a", 64, 64, 128),
+        (42, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 64, 64),
+        (43, "wgmma_nn_bf16_64x32x128_13bd40", 128, 64, 32),
+        (44, "wgmma_nn_bf16_64x16x128_a58e3f", 128, 64, 16),
     ),
     "nt_rows_half_tc": (
         (26, "wgmma_nt_bf16_128x176x64_218ab3", 64, 128, 176),
@@ -337,14 +365,14 @@ WGMMA4 = {
         (37, "wgmma_nt_bf16_64x16x128_b79a3a", 128, 64, 16),
     ),
     "tn_rows_half_tc": (
-        (27, "wgmma_tn_bf16_128x176x64_7a44c4", 64, 128, 176),
-        (28, "wgmma_tn_bf16_128x128x64_64c3c2", 64, 128, 128),
-        (29, "wgmma_tn_bf16_128x112x64_bcc2a2", 64, 128, 112),
-        (31, "wgmma_tn_bf16_128x64x64_0c609c", 64, 128, 64),
-        (32, "wgmma_tn_bf16_64x128x64_cc0e14", 64, 64, 128),
-        (34, "wgmma_tn_bf16_64x64x64_c86b5d", 64, 64, 64),
-        (35, "wgmma_tn_bf16_64x32x128_01ed5d", 128, 64, 32),
-        (36, "wgmma_tn_bf16_64x16x128_551c14", 128, 64, 16),
+        (30, "wgmma_tn_bf16_128x176x64_7a44c4", 64, 128, 176),
+        (31, "wgmma_tn_bf16_128x128x64_64c3c2", 64, 128, 128),
+        (32, "wgmma_tn_bf16_128x112x64_bcc2a2", 64, 128, 112),
+        (34, "wgmma_tn_bf16_128x64x64_0c609c", 64, 128, 64),
+        (35, "wgmma_tn_bf16_64x128x64_cc0e14", 64, 64, 128),
+        (37, "wgmma_tn_bf16_64x64x64_c86b5d", 64, 64, 64),
+        (38, "wgmma_tn_bf16_64x32x128_01ed5d", 128, 64, 32),
+        (39, "wgmma_tn_bf16_64x16x128_551c14", 128, 64, 16),
     ),
     "tt_rows_half_tc": (
         (1, "wgmma_tt_bf16_128x128x64_34ebd8", 64, 128, 128),
@@ -353,16 +381,16 @@ WGMMA4 = {
 }
 # MMA3: launch, kernel
 MMA3 = {
-    "nn_rows_half_tc": ((43, "mma_nn_bf16_128x128x64_cd5bbc"),),
+    "nn_rows_half_tc": ((46, "mma_nn_bf16_128x128x64_cd5bbc"),),
     "nt_rows_half_tc": ((39, "mma_nt_bf16_128x128x64_beb296"),),
-    "tn_rows_half_tc": ((38, "mma_tn_bf16_128x128x64_0ec456"),),
+    "tn_rows_half_tc": ((41, "mma_tn_bf16_128x128x64_0ec456"),),
     "tt_rows_half_tc": ((3, "mma_tt_bf16_128x128x64_6e031d"),),
 }
 # MMA4: launch, kernel
 MMA4 = {
-    "nn_rows_half_tc": ((56, "mma_nn_bf16_64x64x32_782949"),),
+    "nn_rows_half_tc": ((63, "mma_nn_bf16_64x64x32_782949"),),
     "nt_rows_half_tc": ((49, "mma_nt_bf16_64x64x32_d497a1"),),
-    "tn_rows_half_tc": ((51, "mma_tn_bf16_64x64x32_0acf03"),),
+    "tn_rows_half_tc": ((58, "mma_tn_bf16_64x64x32_0acf03"),),
     "tt_rows_half_tc": ((6, "mma_tt_bf16_64x64x32_80086b"),),
 }
 
@@ -429,7 +457,18 @@ def candidates(
             "realign_b16x1_7953b4", "fma", 8, sms, ctas, 1, 0, operands1, operands1, operands1,
         )
         launches["realign_a"] = us, "realign_b16x1_7953b4", ctas, {"a_realigned": pieces_w_u8 * 16}
-    operands2 = 0 + w * -(-u // 8) * 16 + x * -(-v // 8) * 16
+    operands2 = 0 + k * -(-n // 8) * 16
+    pieces_k_n8 = k * -(-n // 8)
+    ctas = -(-pieces_k_n8 // 512)
+    if (
+        table in ("nn_rows_half_tc", "tn_rows_half_tc") and "realign_b" in fitting
+        and pieces_k_n8 * 16 <= 1073741824
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, ctas, 1, 0, operands2, operands2, operands2,
+        )
+        launches["realign_b"] = us, "realign_b16x1_7953b4", ctas, {"b_realigned": pieces_k_n8 * 16}
+    operands3 = 0 + w * -(-u // 8) * 16 + x * -(-v // 8) * 16
     pieces_x_v8 = x * -(-v // 8)
     ctas = -(-pieces_w_u8 // 512) + -(-pieces_x_v8 // 512)
     if (
@@ -438,7 +477,7 @@ def candidates(
         and pieces_x_v8 * 16 <= 1073741824
     ):
         us = time(
-            "realign_b16x2_d789c8", "fma", 8, sms, ctas, 1, 0, operands2, operands2, operands2,
+            "realign_b16x2_d789c8", "fma", 8, sms, ctas, 1, 0, operands3, operands3, operands3,
         )
         launches["realign_ab"] = (
             us, "realign_b16x2_d789c8", ctas,

@@ -18,47 +18,61 @@ ROUTES = Routes({
         (6, 0, 0, (6, "reduce")),
         # A off 16 bytes: copied first
         (7, 0, 16, ("realign_a", 0, "reduce")),
+        # B off 16 bytes: copied first
+        (8, 16, 0, ("realign_b", 0, "reduce")),
         # A and B off 16 bytes: copied first
-        (8, 0, 0, ("realign_ab", 0, "reduce")),
+        (9, 0, 0, ("realign_ab", 0, "reduce")),
         # A off 16 bytes: copied first
-        (9, 0, 16, ("realign_a", 1, "reduce")),
+        (10, 0, 16, ("realign_a", 1, "reduce")),
+        # B off 16 bytes: copied first
+        (11, 16, 0, ("realign_b", 1, "reduce")),
         # A and B off 16 bytes: copied first
-        (10, 0, 0, ("realign_ab", 1, "reduce")),
+        (12, 0, 0, ("realign_ab", 1, "reduce")),
         # A off 16 bytes: copied first
-        (11, 0, 16, ("realign_a", 2, "reduce")),
+        (13, 0, 16, ("realign_a", 2, "reduce")),
+        # B off 16 bytes: copied first
+        (14, 16, 0, ("realign_b", 2, "reduce")),
         # A and B off 16 bytes: copied first
-        (12, 0, 0, ("realign_ab", 2, "reduce")),
+        (15, 0, 0, ("realign_ab", 2, "reduce")),
         # few rows: the weight streams once
-        (13, 16, 16, (13,)), (14, 16, 16, (14,)), (15, 16, 16, (15,)), (16, 16, 16, (16,)),
-        (17, 16, 16, (17,)), (18, 16, 16, (18,)),
+        (16, 16, 16, (16,)), (17, 16, 16, (17,)), (18, 16, 16, (18,)), (19, 16, 16, (19,)),
+        (20, 16, 16, (20,)), (21, 16, 16, (21,)),
         # many rows, by wgmma
-        (19, 16, 16, (19,)), (20, 16, 16, (20,)), (21, 16, 16, (21,)), (22, 16, 16, (22,)),
-        (23, 16, 16, (23,)), (24, 16, 16, (24,)), (25, 16, 16, (25,)), (26, 16, 16, (26,)),
-        (27, 16, 16, (27,)), (28, 16, 16, (28,)), (29, 16, 16, (29,)), (30, 16, 16, (30,)),
-        (31, 16, 16, (31,)), (32, 16, 16, (32,)), (33, 16, 16, (33,)), (34, 16, 16, (34,)),
-        (35, 16, 16, (35,)),
+        (22, 16, 16, (22,)), (23, 16, 16, (23,)), (24, 16, 16, (24,)), (25, 16, 16, (25,)),
+        (26, 16, 16, (26,)), (27, 16, 16, (27,)), (28, 16, 16, (28,)), (29, 16, 16, (29,)),
+        (30, 16, 16, (30,)), (31, 16, 16, (31,)), (32, 16, 16, (32,)), (33, 16, 16, (33,)),
+        (34, 16, 16, (34,)), (35, 16, 16, (35,)), (36, 16, 16, (36,)), (37, 16, 16, (37,)),
+        (38, 16, 16, (38,)),
         # many rows, by mma
-        (36, 16, 16, (36,)), (37, 16, 16, (37,)),
+        (39, 16, 16, (39,)), (40, 16, 16, (40,)),
         # A off 16 bytes: copied first
-        (38, 0, 16, ("realign_a", 19)),
+        (41, 0, 16, ("realign_a", 22)),
+        # B off 16 bytes: copied first
+        (42, 16, 0, ("realign_b", 22)),
         # A and B off 16 bytes: copied first
-        (39, 0, 0, ("realign_ab", 19)),
+        (43, 0, 0, ("realign_ab", 22)),
         # A off 16 bytes: copied first
-        (40, 0, 16, ("realign_a", 27)),
+        (44, 0, 16, ("realign_a", 30)),
+        # B off 16 bytes: copied first
+        (45, 16, 0, ("realign_b", 30)),
         # A and B off 16 bytes: copied first
-        (41, 0, 0, ("realign_ab", 27)),
+        (46, 0, 0, ("realign_ab", 30)),
         # A off 16 bytes: copied first
-        (42, 0, 16, ("realign_a", 33)),
+        (47, 0, 16, ("realign_a", 36)),
+        # B off 16 bytes: copied first
+        (48, 16, 0, ("realign_b", 36)),
         # A and B off 16 bytes: copied first
-        (43, 0, 0, ("realign_ab", 33)),
+        (49, 0, 0, ("realign_ab", 36)),
         # A off 16 bytes: copied first
-        (44, 0, 16, ("realign_a", 35)),
+        (50, 0, 16, ("realign_a", 38)),
+        # B off 16 bytes: copied first
+        (51, 16, 0, ("realign_b", 38)),
         # A and B off 16 bytes: copied first
-        (45, 0, 0, ("realign_ab", 35)), (46, 0, 0, ("realign_ab", 37)),
+        (52, 0, 0, ("realign_ab", 38)), (53, 0, 0, ("realign_ab", 40)),
         # operands off 16 bytes
-        (47, 4, 16, (47,)), (48, 4, 4, (48,)), (49, 0, 0, (49,)),
+        (54, 4, 16, (54,)), (55, 4, 4, (55,)), (56, 0, 0, (56,)),
         # everything else: any size, alignment and plan
-        (50, 0, 0, (50,)),
+        (57, 0, 0, (57,)),
     ),
 })
 # WGMMA: launch, kernel, bm
@@ -81,52 +95,52 @@ MMA = {
 # MMA1: launch, kernel, c0, bm, bn, bk
 MMA1 = {
     "tn_batch_half_tc": (
-        (13, "mma_tn_bf16_8x64x128_b577d1", 64, 8, 64, 128),
-        (17, "mma_tn_bf16_32x64x128_272387", 128, 32, 64, 128),
-        (18, "mma_tn_bf16_64x128x64_4765ee", 64, 64, 128, 64),
+        (16, "mma_tn_bf16_8x64x128_b577d1", 64, 8, 64, 128),
+        (20, "mma_tn_bf16_32x64x128_272387", 128, 32, 64, 128),
+        (21, "mma_tn_bf16_64x128x64_4765ee", 64, 64, 128, 64),
     ),
 }
 # MMA2: launch, kernel, slots, c0, bm, bn, bk
 MMA2 = {
     "tn_batch_half_tc": (
-        (14, "mma_tn_bf16_8x32x128_7c493a", 1, 128, 8, 32, 128),
-        (15, "mma_tn_bf16_16x32x128_967392", 1, 128, 16, 32, 128),
-        (16, "mma_tn_bf16_32x32x128_e84b71", 1, 128, 32, 32, 128),
-        (36, "mma_tn_bf16_64x64x64_f7c4fc", 3, 64, 64, 64, 64),
-        (47, "mma_tn_bf16_8x32x256_9756ff", 1, 128, 8, 32, 256),
-        (48, "mma_tn_bf16_16x32x128_c2d4c1", 1, 128, 16, 32, 128),
-        (49, "mma_tn_bf16_16x32x128_2dc9f7", 1, 128, 16, 32, 128),
+        (17, "mma_tn_bf16_8x32x128_7c493a", 1, 128, 8, 32, 128),
+        (18, "mma_tn_bf16_16x32x128_967392", 1, 128, 16, 32, 128),
+        (19, "mma_tn_bf16_32x32x128_e84b71", 1, 128, 32, 32, 128),
+        (39, "mma_tn_bf16_64x64x64_f7c4fc", 3, 64, 64, 64, 64),
+        (54, "mma_tn_bf16_8x32x256_9756ff", 1, 128, 8, 32, 256),
+        (55, "mma_tn_bf16_16x32x128_c2d4c1", 1, 128, 16, 32, 128),
+        (56, "mma_tn_bf16_16x32x128_2dc9f7", 1, 128, 16, 32, 128),
     ),
 }
 # WGMMA1: launch, kernel, bm, bn
 WGMMA1 = {
     "tn_batch_half_tc": (
-        (19, "wgmma_tn_bf16_128x256x64_db9343", 128, 256),
-        (22, "wgmma_tn_bf16_192x192x64_747206", 192, 192),
-        (23, "wgmma_tn_bf16_192x128x64_7cc8a1", 192, 128),
-        (25, "wgmma_tn_bf16_128x224x64_d31d43", 128, 224),
-        (29, "wgmma_tn_bf16_64x256x64_91a39b", 64, 256),
+        (22, "wgmma_tn_bf16_128x256x64_db9343", 128, 256),
+        (25, "wgmma_tn_bf16_192x192x64_747206", 192, 192),
+        (26, "wgmma_tn_bf16_192x128x64_7cc8a1", 192, 128),
+        (28, "wgmma_tn_bf16_128x224x64_d31d43", 128, 224),
+        (32, "wgmma_tn_bf16_64x256x64_91a39b", 64, 256),
     ),
 }
 # WGMMA2: launch, kernel, bm, bn, c0
 WGMMA2 = {
     "tn_batch_half_tc": (
-        (20, "wgmma_tn_bf16_128x256x64_d699cb", 256, 256, 32768),
-        (21, "wgmma_tn_bf16_128x192x64_23ffeb", 256, 192, 24576),
-        (24, "wgmma_tn_bf16_192x128x64_534c0d", 192, 256, 24576),
+        (23, "wgmma_tn_bf16_128x256x64_d699cb", 256, 256, 32768),
+        (24, "wgmma_tn_bf16_128x192x64_23ffeb", 256, 192, 24576),
+        (27, "wgmma_tn_bf16_192x128x64_534c0d", 192, 256, 24576),
     ),
 }
 # WGMMA3: launch, kernel, bk, bm, bn
 WGMMA3 = {
     "tn_batch_half_tc": (
-        (26, "wgmma_tn_bf16_128x176x64_7a44c4", 64, 128, 176),
-        (27, "wgmma_tn_bf16_128x128x64_64c3c2", 64, 128, 128),
-        (28, "wgmma_tn_bf16_128x112x64_bcc2a2", 64, 128, 112),
-        (30, "wgmma_tn_bf16_128x64x64_0c609c", 64, 128, 64),
-        (31, "wgmma_tn_bf16_64x128x64_cc0e14", 64, 64, 128),
-        (33, "wgmma_tn_bf16_64x64x64_c86b5d", 64, 64, 64),
-        (34, "wgmma_tn_bf16_64x32x128_01ed5d", 128, 64, 32),
-        (35, "wgmma_tn_bf16_64x16x128_551c14", 128, 64, 16),
+        (29, "wgmma_tn_bf16_128x176x64_7a44c4", 64, 128, 176),
+        (30, "wgmma_tn_bf16_128x128x64_64c3c2", 64, 128, 128),
+        (31, "wgmma_tn_bf16_128x112x64_bcc2a2", 64, 128, 112),
+        (33, "wgmma_tn_bf16_128x64x64_0c609c", 64, 128, 64),
+        (34, "wgmma_tn_bf16_64x128x64_cc0e14", 64, 64, 128),
+        (36, "wgmma_tn_bf16_64x64x64_c86b5d", 64, 64, 64),
+        (37, "wgmma_tn_bf16_64x32x128_01ed5d", 128, 64, 32),
+        (38, "wgmma_tn_bf16_64x16x128_551c14", 128, 64, 16),
     ),
 }
 
@@ -181,15 +195,22 @@ def candidates(
             "realign_b16x1_7953b4", "fma", 8, sms, ctas, 1, 0, operands1, operands1, operands1,
         )
         launches["realign_a"] = us, "realign_b16x1_7953b4", ctas, {"a_realigned": pieces_k_m8 * 16}
-    operands2 = 0 + k * -(-m // 8) * 16 + k * -(-n // 8) * 16
+    operands2 = 0 + k * -(-n // 8) * 16
     pieces_k_n8 = k * -(-n // 8)
+    ctas = -(-pieces_k_n8 // 512)
+    if "realign_b" in fitting and pieces_k_n8 * 16 <= 1073741824:
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, ctas, 1, 0, operands2, operands2, operands2,
+        )
+        launches["realign_b"] = us, "realign_b16x1_7953b4", ctas, {"b_realigned": pieces_k_n8 * 16}
+    operands3 = 0 + k * -(-m // 8) * 16 + k * -(-n // 8) * 16
     ctas = -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512)
     if (
         "realign_ab" in fitting and pieces_k_m8 * 16 <= 1073741824
         and pieces_k_n8 * 16 <= 1073741824
     ):
         us = time(
-            "realign_b16x2_d789c8", "fma", 8, sms, ctas, 1, 0, operands2, operands2, operands2,
+            "realign_b16x2_d789c8", "fma", 8, sms, ctas, 1, 0, operands3, operands3, operands3,
         )
         launches["realign_ab"] = (
             us, "realign_b16x2_d789c8", ctas,
@@ -251,7 +272,7 @@ def candidates(
             launches[launch] = us, kernel, min(tiles, sms) * 1, {}
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     if (
-        arch in SOME_0 and 32 in fitting and (chunk % 64 == 0 or chunks <= 1) and sms >= 2
+        arch in SOME_0 and 35 in fitting and (chunk % 64 == 0 or chunks <= 1) and sms >= 2
         and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x128 + sms // 2 <= 4294967295
     ):
@@ -260,20 +281,20 @@ def candidates(
             k * 8192, tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6),
             operands, stores1,
         )
-        launches[32] = us, "wgmma_tn_bf16_64x128x64_bf5324", min(tiles_128x128, sms // 2) * 2, {}
-    if 37 in fitting and chunks <= 1 and tiles_128x128 <= 2147483647:
+        launches[35] = us, "wgmma_tn_bf16_64x128x64_bf5324", min(tiles_128x128, sms // 2) * 2, {}
+    if 40 in fitting and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
             stores1,
         )
-        launches[37] = us, "mma_tn_bf16_128x128x64_0ec456", tiles_128x128, {}
+        launches[40] = us, "mma_tn_bf16_128x128x64_0ec456", tiles_128x128, {}
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    if 50 in fitting and (chunk % 32 == 0 or chunks <= 1):
+    if 57 in fitting and (chunk % 32 == 0 or chunks <= 1):
         us = time(
             "mma_tn_bf16_64x64x32_0acf03", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
             stores1,
         )
-        launches[50] = us, "mma_tn_bf16_64x64x32_0acf03", min(tiles_64x64, 2147483647), {}
+        launches[57] = us, "mma_tn_bf16_64x64x32_0acf03", min(tiles_64x64, 2147483647), {}
     yield from fitting.combined(launches)

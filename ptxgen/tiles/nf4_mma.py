@@ -120,7 +120,7 @@ def more_rows(layout: str, dtype: str) -> tuple[Nf4WgmmaSpec, ...]:
         kernel((128, 64, 128), 2, 3),
         *wide,
         kernel((128, 128, 64), 2, 5),
-        kernel((192, 128, 64), 3, 4, registers=112),
+        kernel((192, 128, 64), 3, 4, registers=112, teams=2, copied=2),
         kernel((256, 128, 64), 2, 3, registers=208, teams=2, copied=3),
     )
 

@@ -165,3 +165,11 @@ def test_registers_are_shared_out_among_warpgroups() -> None:
     assert spec.threads == 384 and spec.launch_registers == 168
     assert 2 * spec.registers + spec.producer_registers <= 3 * spec.launch_registers
     assert spec.producer_registers == 88
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_vectors_of_a_thread_share_a_scale_where_it_has_whole_blocks(layout: str) -> None:
+    assert wgmma(layout=layout).packed.shared == 1  # a vector a thread
+    assert wgmma(layout=layout, teams=2, stages=3).packed.shared == 2
+    one = Nf4TensorSpec("NN", 8, 32, 256, 1, 2, 4, 3).packed
+    assert (one.turns, one.parts, one.shared) == (2, 1, 1)  # half a block in a row

@@ -912,6 +912,13 @@ MISTAKES = (
         kernel("grouped_wgmma_tn_bf16"),
     ),
     Mistake(
+        "widened numbers of an NF4 weight that the tensor cores may not see",
+        TEMPLATE + "wgmma/gemm.cu.j2",
+        "stored=spec.gathered or widens)",
+        "stored=spec.gathered)",
+        kernel("nf4_wgmma_nt_bf16_64x64x128"),
+    ),
+    Mistake(
         "the chain of a convolution's filters is cut within a step of the tensor cores",
         "ptxgen/ops/conv.py",
         "unit = 16 // gcd(each, 16)",

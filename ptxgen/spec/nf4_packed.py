@@ -43,6 +43,12 @@ class Packed:
         return self.rows * self.parts // self.threads
 
     @property
+    def shared(self) -> int:
+        """Vectors of a thread's that lie one behind the other, and share a scale."""
+        block = BLOCK // INDICES
+        return block if self.turns % block == self.parts % block == 0 else 1
+
+    @property
     def nbytes(self) -> int:
         """Bytes of a stage, with a scale for each vector."""
         return self.rows * self.parts * (16 + 4)

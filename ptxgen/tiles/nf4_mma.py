@@ -98,21 +98,27 @@ def more_rows(layout: str, dtype: str) -> tuple[Nf4WgmmaSpec, ...]:
         stages: int,
         *,
         registers: int = 0,
+        helpers: int = 8,
         teams: int | None = None,
         copied: int = 4,
     ) -> Nf4WgmmaSpec:
         return Nf4WgmmaSpec(
             *(layout, *tile, consumers, stages),
             registers=registers,
+            helpers=helpers,
             copied=copied,
             teams=teams,
             dtype=dtype,
         )
 
+    # Along n, a tile of 96 columns takes the room of 128.
+    wide = (kernel((128, 96, 128), 2, 3, helpers=12, copied=3),) if layout == "NT" else ()
     return (
         kernel((64, 32, 128), 1, 6, teams=2),
         kernel((64, 64, 128), 1, 5),
+        kernel((64, 128, 128), 1, 3),
         kernel((128, 64, 128), 2, 3),
+        *wide,
         kernel((128, 128, 64), 2, 5),
         kernel((192, 128, 64), 3, 4, registers=112, teams=2, copied=2),
         kernel((256, 128, 64), 2, 3, registers=208, teams=2, copied=3),

@@ -26,21 +26,21 @@ ROUTES = Routes({
         (13, 16, (13,)), (14, 16, (14,)),
         # more rows: the weight as it is stored, by wgmma
         (15, 16, (15,)), (16, 16, (16,)), (17, 16, (17,)), (18, 16, (18,)), (19, 16, (19,)),
-        (20, 16, (20,)),
+        (20, 16, (20,)), (21, 16, (21,)), (22, 16, (22,)),
         # the weight dequantised; a long reduction: a CTA per tile and chunk
-        (21, 16, ("nf4_datascales", 21, "reduce")), (22, 16, ("nf4_datascales", 22, "reduce")),
+        (23, 16, ("nf4_datascales", 23, "reduce")), (24, 16, ("nf4_datascales", 24, "reduce")),
         # the weight dequantised; many rows, by wgmma
-        (23, 16, ("nf4_datascales", 23)), (24, 16, ("nf4_datascales", 24)),
         (25, 16, ("nf4_datascales", 25)), (26, 16, ("nf4_datascales", 26)),
         (27, 16, ("nf4_datascales", 27)), (28, 16, ("nf4_datascales", 28)),
         (29, 16, ("nf4_datascales", 29)), (30, 16, ("nf4_datascales", 30)),
-        (31, 16, ("nf4_datascales", 31)),
+        (31, 16, ("nf4_datascales", 31)), (32, 16, ("nf4_datascales", 32)),
+        (33, 16, ("nf4_datascales", 33)),
         # the weight dequantised; many rows, by mma
-        (32, 16, ("nf4_datascales", 32)), (33, 16, ("nf4_datascales", 33)),
+        (34, 16, ("nf4_datascales", 34)), (35, 16, ("nf4_datascales", 35)),
         # the weight dequantised; operands off 16 bytes
-        (34, 4, ("nf4_datascales", 34)),
+        (36, 4, ("nf4_datascales", 36)),
         # the weight dequantised; everything else: any size, alignment and plan
-        (35, 0, ("nf4_datascales", 35)),
+        (37, 0, ("nf4_datascales", 37)),
     ),
     "nf4_nn_rows_half_tc": (
         # few outputs: a CTA per tile and chunk
@@ -53,27 +53,27 @@ ROUTES = Routes({
         (11, 16, (11,)), (12, 16, (12,)), (13, 16, (13,)),
         # more rows: the weight as it is stored, by wgmma
         (14, 16, (14,)), (15, 16, (15,)), (16, 16, (16,)), (17, 16, (17,)), (18, 16, (18,)),
-        (19, 16, (19,)),
+        (19, 16, (19,)), (20, 16, (20,)),
         # the weight dequantised; a long reduction: a CTA per tile and chunk
-        (20, 16, ("nf4_datascales", 20, "reduce")), (21, 16, ("nf4_datascales", 21, "reduce")),
+        (21, 16, ("nf4_datascales", 21, "reduce")), (22, 16, ("nf4_datascales", 22, "reduce")),
         # the weight dequantised; A off 16 bytes: copied first
-        (22, 0, ("nf4_datascales", "realign_a", 20, "reduce")),
         (23, 0, ("nf4_datascales", "realign_a", 21, "reduce")),
+        (24, 0, ("nf4_datascales", "realign_a", 22, "reduce")),
         # the weight dequantised; many rows, by wgmma
-        (24, 16, ("nf4_datascales", 24)), (25, 16, ("nf4_datascales", 25)),
-        (26, 16, ("nf4_datascales", 26)), (27, 16, ("nf4_datascales", 27)),
-        (28, 16, ("nf4_datascales", 28)), (29, 16, ("nf4_datascales", 29)),
-        (30, 16, ("nf4_datascales", 30)), (31, 16, ("nf4_datascales", 31)),
-        (32, 16, ("nf4_datascales", 32)), (33, 16, ("nf4_datascales", 33)),
+        (25, 16, ("nf4_datascales", 25)), (26, 16, ("nf4_datascales", 26)),
+        (27, 16, ("nf4_datascales", 27)), (28, 16, ("nf4_datascales", 28)),
+        (29, 16, ("nf4_datascales", 29)), (30, 16, ("nf4_datascales", 30)),
+        (31, 16, ("nf4_datascales", 31)), (32, 16, ("nf4_datascales", 32)),
+        (33, 16, ("nf4_datascales", 33)), (34, 16, ("nf4_datascales", 34)),
         # the weight dequantised; many rows, by mma
-        (34, 16, ("nf4_datascales", 34)), (35, 16, ("nf4_datascales", 35)),
+        (35, 16, ("nf4_datascales", 35)), (36, 16, ("nf4_datascales", 36)),
         # the weight dequantised; A off 16 bytes: copied first
-        (36, 0, ("nf4_datascales", "realign_a", 24)), (37, 0, ("nf4_datascales", "realign_a", 30)),
-        (38, 0, ("nf4_datascales", "realign_a", 33)),
+        (37, 0, ("nf4_datascales", "realign_a", 25)), (38, 0, ("nf4_datascales", "realign_a", 31)),
+        (39, 0, ("nf4_datascales", "realign_a", 34)),
         # the weight dequantised; operands off 16 bytes
-        (39, 4, ("nf4_datascales", 39)),
+        (40, 4, ("nf4_datascales", 40)),
         # the weight dequantised; everything else: any size, alignment and plan
-        (40, 0, ("nf4_datascales", 40)),
+        (41, 0, ("nf4_datascales", 41)),
     ),
 })
 # NF4_WGMMA: launch, kernel, bk, bm, bn
@@ -130,97 +130,100 @@ NF4_WGMMA1 = {
     "nf4_nt_rows_half_tc": (
         (15, "nf4_wgmma_nt_bf16_64x32x128_043981", 64, 32, 128),
         (16, "nf4_wgmma_nt_bf16_64x64x128_475987", 64, 64, 128),
-        (17, "nf4_wgmma_nt_bf16_128x64x128_b197e8", 128, 64, 128),
-        (18, "nf4_wgmma_nt_bf16_128x128x64_33f264", 128, 128, 64),
-        (19, "nf4_wgmma_nt_bf16_192x128x64_20d24a", 192, 128, 64),
-        (20, "nf4_wgmma_nt_bf16_256x128x64_fbaf91", 256, 128, 64),
+        (17, "nf4_wgmma_nt_bf16_64x128x128_4001e6", 64, 128, 128),
+        (18, "nf4_wgmma_nt_bf16_128x64x128_b197e8", 128, 64, 128),
+        (19, "nf4_wgmma_nt_bf16_128x96x128_6a8bdc", 128, 96, 128),
+        (20, "nf4_wgmma_nt_bf16_128x128x64_33f264", 128, 128, 64),
+        (21, "nf4_wgmma_nt_bf16_192x128x64_20d24a", 192, 128, 64),
+        (22, "nf4_wgmma_nt_bf16_256x128x64_fbaf91", 256, 128, 64),
     ),
     "nf4_nn_rows_half_tc": (
         (14, "nf4_wgmma_nn_bf16_64x32x128_45d6b3", 64, 32, 128),
         (15, "nf4_wgmma_nn_bf16_64x64x128_7b65e9", 64, 64, 128),
-        (16, "nf4_wgmma_nn_bf16_128x64x128_d3865f", 128, 64, 128),
-        (17, "nf4_wgmma_nn_bf16_128x128x64_40b3f8", 128, 128, 64),
-        (18, "nf4_wgmma_nn_bf16_192x128x64_70ddf1", 192, 128, 64),
-        (19, "nf4_wgmma_nn_bf16_256x128x64_d2ae0f", 256, 128, 64),
+        (16, "nf4_wgmma_nn_bf16_64x128x128_f7f954", 64, 128, 128),
+        (17, "nf4_wgmma_nn_bf16_128x64x128_d3865f", 128, 64, 128),
+        (18, "nf4_wgmma_nn_bf16_128x128x64_40b3f8", 128, 128, 64),
+        (19, "nf4_wgmma_nn_bf16_192x128x64_70ddf1", 192, 128, 64),
+        (20, "nf4_wgmma_nn_bf16_256x128x64_d2ae0f", 256, 128, 64),
     ),
 }
 # WGMMA: launch, kernel, bm, c0, c1
 WGMMA = {
     "nf4_nt_rows_half_tc": (
-        (21, "wgmma_nt_bf16_128x128x64_40a9ac", 128, 16384, 512),
-        (22, "wgmma_nt_bf16_64x64x64_15f6e1", 64, 4096, 256),
+        (23, "wgmma_nt_bf16_128x128x64_40a9ac", 128, 16384, 512),
+        (24, "wgmma_nt_bf16_64x64x64_15f6e1", 64, 4096, 256),
     ),
     "nf4_nn_rows_half_tc": (
-        (20, "wgmma_nn_bf16_128x128x64_f64026", 128, 16384, 512),
-        (21, "wgmma_nn_bf16_64x64x64_168fdf", 64, 4096, 256),
+        (21, "wgmma_nn_bf16_128x128x64_f64026", 128, 16384, 512),
+        (22, "wgmma_nn_bf16_64x64x64_168fdf", 64, 4096, 256),
     ),
 }
 # WGMMA1: launch, kernel, bn, c0, c1
 WGMMA1 = {
     "nf4_nt_rows_half_tc": (
-        (23, "wgmma_nt_bf16_128x256x64_b35b38", 256, 32768, 768),
-        (27, "wgmma_nt_bf16_128x224x64_18067c", 224, 28672, 704),
+        (25, "wgmma_nt_bf16_128x256x64_b35b38", 256, 32768, 768),
+        (29, "wgmma_nt_bf16_128x224x64_18067c", 224, 28672, 704),
     ),
     "nf4_nn_rows_half_tc": (
-        (24, "wgmma_nn_bf16_128x256x64_86d2ac", 256, 32768, 768),
-        (28, "wgmma_nn_bf16_128x224x64_21d9d3", 224, 28672, 704),
+        (25, "wgmma_nn_bf16_128x256x64_86d2ac", 256, 32768, 768),
+        (29, "wgmma_nn_bf16_128x224x64_21d9d3", 224, 28672, 704),
     ),
 }
 # WGMMA2: launch, kernel, bn, c0, c1
 WGMMA2 = {
     "nf4_nt_rows_half_tc": (
-        (24, "wgmma_nt_bf16_128x256x64_362a60", 256, 32768, 1024),
-        (25, "wgmma_nt_bf16_128x192x64_cf3d87", 192, 24576, 896),
+        (26, "wgmma_nt_bf16_128x256x64_362a60", 256, 32768, 1024),
+        (27, "wgmma_nt_bf16_128x192x64_cf3d87", 192, 24576, 896),
     ),
     "nf4_nn_rows_half_tc": (
-        (25, "wgmma_nn_bf16_128x256x64_74d273", 256, 32768, 1024),
-        (26, "wgmma_nn_bf16_128x192x64_abc7eb", 192, 24576, 896),
+        (26, "wgmma_nn_bf16_128x256x64_74d273", 256, 32768, 1024),
+        (27, "wgmma_nn_bf16_128x192x64_abc7eb", 192, 24576, 896),
     ),
 }
 # WGMMA3: launch, kernel, bn, c0
 WGMMA3 = {
     "nf4_nt_rows_half_tc": (
-        (26, "wgmma_nt_bf16_128x192x64_eb3cc9", 192, 896),
-        (28, "wgmma_nt_bf16_128x160x64_732859", 160, 832),
+        (28, "wgmma_nt_bf16_128x192x64_eb3cc9", 192, 896),
+        (30, "wgmma_nt_bf16_128x160x64_732859", 160, 832),
     ),
     "nf4_nn_rows_half_tc": (
-        (27, "wgmma_nn_bf16_128x192x64_05a037", 192, 896),
-        (29, "wgmma_nn_bf16_128x160x64_20a7b2", 160, 832),
-        (31, "wgmma_nn_bf16_128x128x64_68c5f8", 128, 768),
+        (28, "wgmma_nn_bf16_128x192x64_05a037", 192, 896),
+        (30, "wgmma_nn_bf16_128x160x64_20a7b2", 160, 832),
+        (32, "wgmma_nn_bf16_128x128x64_68c5f8", 128, 768),
     ),
 }
 # WGMMA4: launch, kernel, bm, bn
 WGMMA4 = {
     "nf4_nt_rows_half_tc": (
-        (29, "wgmma_nt_bf16_128x128x64_96a12d", 128, 128),
-        (30, "wgmma_nt_bf16_128x64x64_885da7", 128, 64),
-        (31, "wgmma_nt_bf16_64x64x64_595f63", 64, 64),
+        (31, "wgmma_nt_bf16_128x128x64_96a12d", 128, 128),
+        (32, "wgmma_nt_bf16_128x64x64_885da7", 128, 64),
+        (33, "wgmma_nt_bf16_64x64x64_595f63", 64, 64),
     ),
     "nf4_nn_rows_half_tc": (
-        (30, "wgmma_nn_bf16_128x128x64_f67370", 128, 128),
-        (32, "wgmma_nn_bf16_128x64x64_0dad98", 128, 64),
-        (33, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 64),
+        (31, "wgmma_nn_bf16_128x128x64_f67370", 128, 128),
+        (33, "wgmma_nn_bf16_128x64x64_0dad98", 128, 64),
+        (34, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 64),
     ),
 }
 # MMA: launch, kernel
 MMA = {
-    "nf4_nt_rows_half_tc": ((32, "mma_nt_bf16_64x64x64_93d7f2"),),
-    "nf4_nn_rows_half_tc": ((34, "mma_nn_bf16_64x64x64_42490e"),),
+    "nf4_nt_rows_half_tc": ((34, "mma_nt_bf16_64x64x64_93d7f2"),),
+    "nf4_nn_rows_half_tc": ((35, "mma_nn_bf16_64x64x64_42490e"),),
 }
 # MMA1: launch, kernel
 MMA1 = {
-    "nf4_nt_rows_half_tc": ((33, "mma_nt_bf16_128x128x64_beb296"),),
-    "nf4_nn_rows_half_tc": ((35, "mma_nn_bf16_128x128x64_cd5bbc"),),
+    "nf4_nt_rows_half_tc": ((35, "mma_nt_bf16_128x128x64_beb296"),),
+    "nf4_nn_rows_half_tc": ((36, "mma_nn_bf16_128x128x64_cd5bbc"),),
 }
 # MMA2: launch, kernel
 MMA2 = {
-    "nf4_nt_rows_half_tc": ((34, "mma_nt_bf16_128x64x64_675ed6"),),
-    "nf4_nn_rows_half_tc": ((39, "mma_nn_bf16_128x64x64_c213a3"),),
+    "nf4_nt_rows_half_tc": ((36, "mma_nt_bf16_128x64x64_675ed6"),),
+    "nf4_nn_rows_half_tc": ((40, "mma_nn_bf16_128x64x64_c213a3"),),
 }
 # MMA3: launch, kernel
 MMA3 = {
-    "nf4_nt_rows_half_tc": ((35, "mma_nt_bf16_64x64x32_d497a1"),),
-    "nf4_nn_rows_half_tc": ((40, "mma_nn_bf16_64x64x32_782949"),),
+    "nf4_nt_rows_half_tc": ((37, "mma_nt_bf16_64x64x32_d497a1"),),
+    "nf4_nn_rows_half_tc": ((41, "mma_nn_bf16_64x64x32_782949"),),
 }
 
 

@@ -149,7 +149,11 @@ def cases(name: str) -> list[Case]:
         (17, bn + 10, 0),
         (3, 12, bk),
     ]
-    lies = [(16, 16)] if spec.copy == "vector" else [(1, 1), (16, 1), (2, 8), (4, 16)]
+    lies = {
+        "vector": [(16, 16)],
+        "words": [(4, 4), (16, 4), (4, 8), (8, 16)],
+        "bytes": [(1, 1), (16, 1), (2, 8), (4, 16)],
+    }[spec.copy]
     found = [
         Case(
             *shape,
@@ -164,8 +168,9 @@ def cases(name: str) -> list[Case]:
     ]
     plain = replace(found[0], epilogue="identity", with_c="", out="int32")
     ends = (replace(plain, kind=kind) for kind in ("low", "high"))
+    whole = Case(bm + 1, bn + 40, bk // 2 + 6, align=lies[0])  # words of 8 results
     wide = replace(found[1], out="float32", with_c="beside", epilogue=EPILOGUES[turn % 4 + 1])
-    return [*found, *ends, wide]
+    return [*found, *ends, wide, whole]
 
 
 def products(name: str) -> list[Any]:

@@ -280,6 +280,13 @@ MISTAKES = (
         kernel("int4_rcr_s4_32x32x512"),
     ),
     Mistake(
+        "scaled sums rounded towards zero",
+        TEMPLATE + "int4/epilogue.cuh.j2",
+        "__float_as_uint(__fadd_rn(v, 12582912.f - LOW));",
+        "__float_as_uint(__fadd_rz(v, 12582912.f - LOW));",
+        tests("test_int4_gemm.py", "scaled_sums"),
+    ),
+    Mistake(
         "equal elements by descending index",
         TEMPLATE + "select/lanes.cu.j2",
         "(Place)key << KEY_SHIFT | (INDICES - i) : 0;",
@@ -537,6 +544,13 @@ MISTAKES = (
         TEMPLATE + "int4/packed.cu.j2",
         "load_shared(x[4], x[5], x[6], x[7], from + 16);",
         "load_shared(x[4], x[5], x[6], x[7], from);",
+        tests("test_packed.py", "test_bits and 96"),
+    ),
+    Mistake(
+        "two lanes that store one row",
+        TEMPLATE + "int4/packed.cu.j2",
+        "lane & 4 ? 0x3276 : 0x5410",
+        "lane & 4 ? 0x5410 : 0x5410",
         tests("test_packed.py", "test_bits and 96"),
     ),
     Mistake(

@@ -54,10 +54,10 @@ def read_by_people(specs: Iterable[KernelSpec]) -> set[str]:
     A way to work is a family with a contract and all that a spec says in words (split, order,
     dtype, …) rather than in numbers, but for :data:`VARIED`. Small is what has little shared
     memory, then few threads; of several, the first by name. What is written in PTX has been read,
-    and so has a kernel of f16 where there is one of bf16: a few lines differ, alike in a family.
-    What continues chains differs from others where its sums begin, in many lines that are alike.
-    What is pinned (:data:`ptxgen.tiles.PINNED`) shows a few lines that others do not have: its
-    digest is enough.
+    and so has a kernel of f16 where there is one of bf16, and of u4, as there is one of s4: a few
+    lines differ, alike in a family. What continues chains differs from others where its sums begin,
+    in many lines that are alike. What is pinned (:data:`ptxgen.tiles.PINNED`) shows a few lines
+    that others do not have: its digest is enough.
     """
     given = {spec.name: spec for spec in specs}
     chosen: dict[tuple[object, ...], str] = {}
@@ -67,7 +67,8 @@ def read_by_people(specs: Iterable[KernelSpec]) -> set[str]:
         if spec.legible
         and not spec.continues
         and spec.name not in PINNED
-        and not (spec.ptx_since or (spec.dtype == "f16" and spec.of("bf16").name in given))
+        and not (spec.ptx_since or spec.dtype == "u4")
+        and not (spec.dtype == "f16" and spec.of("bf16").name in given)
     )
     for spec in sorted(compiled, key=lambda spec: (spec.shared_bytes, spec.threads, spec.name)):
         words = (

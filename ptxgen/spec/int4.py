@@ -33,9 +33,9 @@ BIAS_I32, OUT_I32, OUT_F32, ACTIVATION_SHIFT = 1, 2, 4, 8
 """The kernels' flags: what bias and result are, if not f32 and packed; from bit 8 on the
 activation's code."""
 
-COPIES = {"vector": 16, "bytes": 1}
-"""How operands reach shared memory, and the alignment that it takes, in bytes: 16 bytes at a time
-by cp.async, or by single ones through registers."""
+COPIES = {"vector": 16, "words": 4, "bytes": 1}
+"""How operands reach shared memory, and the alignment that it takes, in bytes: 16 or 4 bytes at a
+time by cp.async, or by single ones through registers."""
 WIDENINGS = {"shift": 16, "extend": 1}
 """What an element is multiplied by when it becomes 8 bits: it is moved to the upper half, or has
 its sign extended."""
@@ -174,8 +174,9 @@ class Int4Spec(Elements):
         clusters = self.cluster_k == 1 or ARCHITECTURES[self.min_arch].compute >= 90
         check(clusters, name, "min_arch of clusters", self.min_arch, "sm_90")
         for side in (self.a, self.b):
-            at_once = self.threads // side.vectors
-            even = self.threads % side.vectors == 0 and side.rows % max(at_once, 1) == 0
+            pieces = self.pieces(side)
+            at_once = self.threads // pieces
+            even = self.threads % pieces == 0 and side.rows % max(at_once, 1) == 0
             check(even, name, "rows copied at once divide a tile's", at_once, side.rows)
             check(_power(at_once), name, "rows copied at once", at_once, "a power of two")
             check(_power(side.vectors), name, "vectors of a row", side.vectors, "a power of two")
@@ -224,6 +225,15 @@ class Int4Spec(Elements):
             return Side(self.bn, self.bk // BLOCK, order)
         of_k = "place / 2 % 4 * 8 + place / 8 % 2 * 4 + place % 2 * 2 + place / 16 % 2"
         return Side(self.bk, self.bn // BLOCK, f"place / 32 * 32 + {of_k}")
+
+    @property
+    def piece(self) -> int:
+        """Bytes that a thread copies at a time."""
+        return 4 if self.copy == "words" else 16
+
+    def pieces(self, side: Side) -> int:
+        """Pieces of a row of a tile."""
+        return side.vectors * 16 // self.piece
 
     @property
     def stage(self) -> int:

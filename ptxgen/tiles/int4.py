@@ -4,9 +4,8 @@ Which kernel serves a problem is decided by predicted times (:mod:`ptxgen.tiles.
 
 - *few rows*, or few outputs: B streams past once; warps share the k's of narrow tiles, and CTAs of
   a cluster those of a tile, so that all SMs load;
-- *many*: large tiles; where they are fewer than SMs, clusters share each;
-- *many rows, on Hopper*: wgmma multiplies bytes, which A becomes first;
-- operands off 16 bytes: copied first, or byte by byte.
+- *many*: large tiles; on Hopper, wgmma multiplies bytes, which A becomes first;
+- *off 16 bytes*: by words of 4 bytes, where rows start at such; else copied first, or byte by byte.
 """
 
 from __future__ import annotations
@@ -27,15 +26,21 @@ TILES = (
     ((32, 32, 512, 1, 1, 4), 8, (1, 2), True, "few rows or few outputs"),
     ((32, 64, 512, 1, 1, 4), 8, (1,), False, "few rows"),
     ((64, 64, 256, 2, 2, 4), 1, (1, 2), False, "some rows"),
-    ((128, 128, 256, 2, 2, 3), 1, (1, 2), True, "many outputs"),
+    ((128, 128, 256, 2, 2, 3), 1, (1,), True, "many outputs"),
 )
-WIDE = ((32, 128, 256, 1, 2, 4), 4, (1, 2), False, "few rows, many columns")
-"""Where B's rows are along n, so that longer pieces of them are read."""
 RRR = (
     ((32, 32, 512, 1, 1, 4), 8, (1,), True, "few rows or few outputs"),
-    ((32, 64, 256, 1, 2, 6), 4, (2,), True, "few rows or few outputs"),
+    ((32, 64, 256, 1, 2, 6), 4, (4,), True, "few rows or few outputs"),
+    *TILES[1:],
+    ((32, 128, 256, 1, 2, 4), 4, (1,), False, "few rows, many columns"),
 )
-"""There two CTAs that share a tile's k's have twice as many columns: 32 bytes of a row of B."""
+"""Where B's rows are along n, wider tiles read longer pieces of them."""
+WORDS = (
+    ((32, 32, 512, 1, 1, 4), 8, (1, 4, 8), True, "few rows or few outputs"),
+    ((64, 64, 128, 2, 2, 3), 1, (1,), False, "short reductions"),
+    ((64, 64, 256, 2, 2, 4), 1, (1,), False, "some rows"),
+)
+"""Of operands off 16 bytes, as they lie."""
 
 
 def _table(layout: str, dtype: str) -> RouteTable:
@@ -45,46 +50,40 @@ def _table(layout: str, dtype: str) -> RouteTable:
 def _routes(layout: str, dtype: str) -> Iterator[Route]:
     # Without a sign, a factor is its value as soon as it stands alone.
     widen = "shift" if ELEMENTS[dtype].low < 0 else "extend"
-    alone = []
-    tiles = (*RRR, *TILES[1:], WIDE) if layout == "rrr" else TILES
-    for sizes, warps_k, clusters, ahead, reason in tiles:
-        for cluster_k in clusters:
-            kernel = Int4Spec(
-                layout,
-                *sizes,
-                warps_k=warps_k,
-                cluster_k=cluster_k,
-                ahead=ahead,
-                widen=widen,
-                ctas_per_sm=2,
-                dtype=dtype,
-                min_arch="sm_80" if cluster_k == 1 else "sm_90",
-            )
-            shared = f"; {cluster_k} CTAs share a tile's k's" if cluster_k > 1 else ""
-            yield Route((kernel,), reason=reason + shared)
-            if cluster_k == 1:
-                alone.append(kernel)
+    kernels: list[Int4Spec] = []
+    for copy, tiles in (("vector", RRR if layout == "rrr" else TILES), ("words", WORDS)):
+        for sizes, warps_k, clusters, ahead, reason in tiles:
+            for cluster_k in clusters:
+                kernel = Int4Spec(
+                    layout,
+                    *sizes,
+                    warps_k=warps_k,
+                    cluster_k=cluster_k,
+                    ahead=ahead,
+                    copy=copy,
+                    widen=widen,
+                    ctas_per_sm=2,
+                    dtype=dtype,
+                    min_arch="sm_80" if cluster_k == 1 else "sm_90",
+                )
+                words = "; by words" if copy == "words" else ""
+                shared = f"; {cluster_k} CTAs share a tile's k's" if cluster_k > 1 else ""
+                yield Route((kernel,), reason=reason + words + shared)
+                kernels.append(kernel)
     yield from _packed(layout, dtype)
-    for kernel in (alone[0], alone[3]):
-        yield from _realigned(kernel)
+    few, many = (next(k for k in kernels if k.bm == bm) for bm in (32, 128))
+    for kernel in (few, many):
+        copied = copying(_stored(layout), 1, kernel)
+        yield Route(copied, reason="A and B off 16 bytes: copied first")
     rest = Int4Spec(layout, 64, 64, 128, 2, 2, 2, copy="bytes", widen="extend", dtype=dtype)
     yield Route((rest,), reason="everything else: any alignment, the longest reductions")
 
 
 def _packed(layout: str, dtype: str) -> Iterator[Route]:
     """On Hopper: wgmma multiplies bytes, which A becomes in scratch memory, B in registers."""
-    for bm, stages, slots, registers in (
-        (128, 4, 2, 208),
-        (96, 4, 2, 208),
-        (64, 5, 2, 0),
-        (64, 10, 1, 0),
-    ):
+    for bm, stages, registers in ((128, 4, 208), (96, 4, 208), (64, 5, 0)):
         kernel = PackedSpec(
-            layout,
-            *(bm, 128, 128, 1, stages),
-            ctas_per_sm=slots,
-            registers=registers,
-            dtype=dtype,
+            layout, bm, 128, 128, 1, stages, ctas_per_sm=2, registers=registers, dtype=dtype
         )
         first = Step(UnpackSpec(dtype, layout == "rcr"), {"x": "a", "ldx": "lda", "y": "a_bytes"})
         then = Step(kernel, {"a": "a_bytes"}, {"LDA": pitch(K)})
@@ -99,14 +98,6 @@ def _stored(layout: str) -> dict[str, tuple[Expr, Expr]]:
     """Rows and bytes of the operands."""
     bytes_k, bytes_n = ceil_div(K, 2), ceil_div(N, 2)
     return {"a": (M, bytes_k), "b": (N, bytes_k) if layout == "rcr" else (K, bytes_n)}
-
-
-def _realigned(kernel: Int4Spec) -> Iterator[Route]:
-    stored = _stored(kernel.layout)
-    # Where both are along k, what is off in one is nearly always so in the other.
-    for copied in ("ab",) if kernel.layout == "rcr" else ("a", "ab"):
-        reason = f"{' and '.join(copied.upper())} off 16 bytes: copied first"
-        yield Route(copying({x: stored[x] for x in copied}, 1, kernel), reason=reason)
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {

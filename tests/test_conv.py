@@ -625,6 +625,20 @@ def test_gradients_of_images_gather_where_they_lie(stride, layout):
     same_bits(ptxgen.conv_dgrad(**given), expected("conv_dgrad", given))
 
 
+@pytest.mark.parametrize("outs", [16, 13])
+@pytest.mark.parametrize("stride", [(2, 1), 2, (3, 1)])
+def test_gradients_of_images_of_one_row_have_its_taps(stride, outs):
+    """It lies in one way, whose first tap need not be the filter's."""
+    rng = np.random.default_rng(outs)
+    for image in (1, 9), (1, 1):
+        count = [(n + 2 - 3) // s + 1 for n, s in zip(image, each(stride, 2), strict=True)]
+        dy = operand(rng, (2, *count, outs), "normal", "bf16")
+        w = operand(rng, (outs, 3, 3, 16), "normal", "bf16")
+        given = {"dy": dy, "w": w, "image": image, "stride": stride, "padding": 1, "layout": LAST}
+        assert steps("conv_dgrad", given) == [TURNED]
+        same_bits(ptxgen.conv_dgrad(**given), expected("conv_dgrad", given))
+
+
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize(("outs", "channels"), [(13, 16), (24, 5), (3, 13)])
 def test_gradients_of_images_of_any_channels(monkeypatch, outs, channels, stride):

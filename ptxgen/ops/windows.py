@@ -133,6 +133,10 @@ def spread(
     """
     if not _some(x, [_most(each) for each in ways]) or max(map(len, ways)) > 2:
         return False
+    for i, (way, *others) in enumerate(ways):
+        if not others:  # what lies in one way has filters of its own taps alone
+            w = b.narrow(w, i + 1, way.tap, way.along.taps, way.every)
+    ways = [each if each[1:] else [Way(each[0].along)] for each in ways]
     sides = zip(x.shape[1:-1], ways, strict=True)
     if not all(_near(way.along, size) for size, each in sides for way in each):
         return False

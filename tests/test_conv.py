@@ -27,7 +27,7 @@ from ptxgen.program.operation import lowering
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec.conv import ConvSpec
 from ptxgen.spec.depthwise import TAPS_MAX
-from ptxgen.tiles import SPECS
+from ptxgen.tiles import SPECS, TABLES
 from ptxgen.tiles.conv import DEPTHWISE, KEY, SUMMED, TURNED
 
 SEEDS = range(24)
@@ -310,8 +310,8 @@ def test_bits_do_not_depend_on_the_pieces(monkeypatch, groups, most):
     monkeypatch.setattr(ops, "COLUMNS_MAX", most)
     for one, other in zip(found(), whole, strict=True):
         same_bits(one, other)
-    steps = program_of("conv", (5, 4, 6, 5, 6, 3, 3), "bf16").steps
-    assert max(b.nbytes for s in steps for b in s.writes()) <= max(most, 5 * 6 * 12 * 2, 4 * 36 * 2)
+    steps = program_of("conv", (5, 4, 6, 5, 6, 3, 3), "f32").steps
+    assert max(b.nbytes for s in steps for b in s.writes()) <= max(most, 5 * 6 * 12 * 4, 4 * 36 * 4)
 
 
 def test_what_is_copied():
@@ -625,11 +625,25 @@ def test_gradients_of_images_gather_where_they_lie(stride, layout):
     same_bits(ptxgen.conv_dgrad(**given), expected("conv_dgrad", given))
 
 
+@pytest.mark.parametrize("outs", [16, 13])
+@pytest.mark.parametrize("stride", [(2, 1), 2, (3, 1)])
+def test_gradients_of_images_of_one_row_have_its_taps(stride, outs):
+    """It lies in one way, whose first tap need not be the filter's."""
+    rng = np.random.default_rng(outs)
+    for image in (1, 9), (1, 1):
+        count = [(n + 2 - 3) // s + 1 for n, s in zip(image, each(stride, 2), strict=True)]
+        dy = operand(rng, (2, *count, outs), "normal", "bf16")
+        w = operand(rng, (outs, 3, 3, 16), "normal", "bf16")
+        given = {"dy": dy, "w": w, "image": image, "stride": stride, "padding": 1, "layout": LAST}
+        assert steps("conv_dgrad", given) == [TURNED]
+        same_bits(ptxgen.conv_dgrad(**given), expected("conv_dgrad", given))
+
+
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize(("outs", "channels"), [(13, 16), (24, 5), (3, 13)])
 def test_gradients_of_images_of_any_channels(monkeypatch, outs, channels, stride):
-    """One launch, behind a copy of the filters where their rows are off 16 bytes. Columns where
-    numbers that are loaded one by one would be too many.
+    """One step, behind a copy of the filters where their rows are off 16 bytes. Columns where fewer
+    than 8 channels have too many numbers that are loaded one by one.
     """
     rng = np.random.default_rng(outs)
     count = (7 + 2 - 3) // stride + 1
@@ -639,7 +653,31 @@ def test_gradients_of_images_of_any_channels(monkeypatch, outs, channels, stride
     assert steps("conv_dgrad", given) == [("pointwise",)] * (channels % 8 > 0) + [TURNED]
     same_bits(ptxgen.conv_dgrad(**given), expected("conv_dgrad", given))
     monkeypatch.setattr("ptxgen.ops.windows.LOOSE_MAX", 0)
-    assert (TURNED in steps("conv_dgrad", given)) == (outs % 8 == 0)
+    assert (TURNED in steps("conv_dgrad", given)) == (outs >= 8)
+
+
+@pytest.mark.parametrize("channels", [3, 13])
+def test_windows_of_any_channels(channels):
+    """One step behind a copy of the filters, whose outputs are to lie side by side; of images that
+    are part of another, too.
+    """
+    rng = np.random.default_rng(channels)
+    x = operand(rng, (2, 9, 8, channels), "wide", "bf16")
+    w = operand(rng, (24, 3, 2, channels), "wide", "bf16")
+    for image in (x, x[:, 1:, 2:], x[:, :1, :1], x[..., 1:]):
+        given = {"x": image, "w": w[..., : image.shape[-1]], "padding": 1, "layout": LAST}
+        assert steps("conv", given)[-1] == TURNED
+        same_bits(ptxgen.conv(**given), expected("conv", given))
+
+
+ODD = [r for r in TABLES[TURNED].routes if r.main.whole]
+
+
+@pytest.mark.parametrize("name", [r.of(dtype).name for r in ODD for dtype in ("bf16", "f16")])
+def test_images_that_are_copied_with_zeros(name):
+    """Every kernel that reads one, on the problems that cross its edges, forced."""
+    for check in window_cases.products(name):
+        check(CpuDevice())
 
 
 @pytest.mark.parametrize(("outs", "channels"), [(24, 24), (12, 24), (8, 21), (5, 3)])
@@ -680,7 +718,8 @@ class OneCta(CpuDevice):
 
 
 HALVES = {n: s for n, s in SPECS.items() if isinstance(s, ConvSpec) and s.dtype == "bf16"}
-WALKED = {(spec.family, spec.layout, spec.split): name for name, spec in HALVES.items()}
+ROUTED = {r.main.name: r.name for key in (KEY, TURNED, SUMMED) for r in TABLES[key].routes}
+WALKED = {(spec.family, spec.layout, spec.split): ROUTED[name] for name, spec in HALVES.items()}
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from ptxgen.numerics.contract import ITEMSIZE
 from ptxgen.program.launch import parameters
 from ptxgen.runtime.cpu import SMS, CpuDevice
 from ptxgen.spec import Step
+from ptxgen.spec.conv import ConvSpec
 from ptxgen.spec.realign import RealignSpec
 from ptxgen.tiles import SPECS
 
@@ -28,8 +29,9 @@ REALIGNED = sorted(
     n
     for n, r in ROUTES.items()
     if isinstance(r.kernels[0], RealignSpec) and r.main.dtype in ITEMSIZE
+    if not isinstance(r.main, ConvSpec)
 )
-"""The dense ones; test_int4_gemm.py has those of 4-bit integers."""
+"""The dense ones; test_int4_gemm.py has those of 4-bit integers, test_conv.py those of images."""
 
 
 def image(spec):

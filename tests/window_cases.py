@@ -110,9 +110,19 @@ class Case:
     groups: int = 1
 
 
+def spec_of(name):
+    """The kernel of a route that reads windows, maybe of a copy."""
+    return SPECS[name.rpartition("+")[2]]
+
+
+def turn_of(name):
+    """Its number among all."""
+    return sorted(n for n in SPECS if n.startswith("conv_")).index(spec_of(name).name)
+
+
 def check(name, case, device):
     """Runs a case and compares it with the oracle, which knows columns only."""
-    dtype = SPECS[name].dtype
+    dtype = spec_of(name).dtype
     rng = np.random.default_rng([SEED, *case.image, *case.taps, case.outs])
     draw = functools.partial(operand, rng, kind=case.kind)
     given = [draw(case.image, dtype=dtype)]
@@ -121,7 +131,7 @@ def check(name, case, device):
         given.append(draw((case.outs,), dtype=case.bias if case.bias == "f32" else dtype))
     how = {n: getattr(case, n) for n in ("stride", "padding", "dilation", "activation", "groups")}
     how["out_dtype"] = "float32" if case.wide else NUMPY[dtype].name
-    turned = getattr(SPECS[name], "layout", "NT") == "NN"
+    turned = getattr(spec_of(name), "layout", "NT") == "NN"
     asked = list(given)
     if turned:
         asked[1] = np.ascontiguousarray(np.swapaxes(given[1], 0, -1))
@@ -135,7 +145,7 @@ def check_gradient(name, case, device):
     """The same of a gradient: by the filters of kernels that sum over windows, else by the image,
     with a bias as ``conv_transpose`` has one.
     """
-    spec, rank = SPECS[name], len(case.taps)
+    spec, rank = spec_of(name), len(case.taps)
     rng = np.random.default_rng([SEED, *case.image, *case.taps, case.outs])
     draw = functools.partial(operand, rng, kind=case.kind, dtype=spec.dtype)
     how = {n: getattr(case, n) for n in ("stride", "padding", "dilation")}
@@ -171,7 +181,7 @@ def gradients(name):
     taps, and of none; phases of which only one is cut into chunks; sums of more windows than the
     ring has, or a chunk, that end within a stage.
     """
-    spec, turn = SPECS[name], sorted(n for n in SPECS if n.startswith("conv_")).index(name)
+    spec, turn = spec_of(name), turn_of(name)
     if spec.summed:
         channels = 72 if spec.paneled else 24  # a panel, and 8 more
         half = 32 * (spec.stages if spec.split == "none" else max(spec.stages, 10)) + 5
@@ -201,7 +211,7 @@ def products(name):
     """More windows and outputs than a tile has, of several images; taps that end within a stage;
     more stages than the ring has; chunks that end within a tap.
     """
-    spec, turn = SPECS[name], sorted(n for n in SPECS if n.startswith("conv_")).index(name)
+    spec, turn = spec_of(name), turn_of(name)
     if spec.layout == "TN":
         return gradients(name)
     rows = -(-(spec.bm + 1) // (3 * 9)) * 2 + 1
@@ -228,11 +238,13 @@ def products(name):
             kind="special",
         ),
     ]
+    if spec.whole:  # of the fewest channels; of all remainders, in rows that begin anywhere
+        found += [Case((2, 5, 9, c), (2, 3), 24, padding=1) for c in (9, 12, 18, 31)]
     if spec.split != "none":
         image = (1, 4, 5, 128 + spec.loose)
         found.append(Case(image, (3, 3), 16, padding=1, kind="cancelling", bias="own"))
     if spec.held or spec.split == "workspace":  # cut, and more pixels than filters
-        found.append(Case((1, 5, 4, 464), (3, 3), 2, padding=1, kind="cancelling"))
+        found.append(Case((1, 5, 4, 464 + spec.loose), (3, 3), 2, padding=1, kind="cancelling"))
     few = found if spec.dtype == "bf16" else found[turn % len(found) :][:1]
     more = gradients(name) if spec.phased else []
     return [*(functools.partial(check, name, case) for case in few), *more]

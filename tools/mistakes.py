@@ -386,6 +386,13 @@ MISTAKES = (
         kernel("conv_loose_nn_bf16_64x64"),
     ),
     Mistake(
+        "windows put together of vectors, whose tap ends unseen",
+        TEMPLATE + "wgmma/gather.cuh.j2",
+        "if (left >= 8 ||",
+        "if (left >= 4 ||",
+        tests("test_conv.py", "copied_with_zeros and bf16_128x32"),
+    ),
+    Mistake(
         "panels of windows whose rest is the next tap's",
         TEMPLATE + "wgmma/gemm.cu.j2",
         "column < columns ? min(channels - channel, 64u) : 0",
@@ -931,6 +938,13 @@ MISTAKES = (
         "stored=spec.gathered or widens)",
         "stored=spec.gathered)",
         kernel("nf4_wgmma_nt_bf16_64x64x128"),
+    ),
+    Mistake(
+        "an image of one row has the filter's first taps, whichever reach it",
+        "ptxgen/ops/windows.py",
+        "w = b.narrow(w, i + 1, way.tap,",
+        "w = b.narrow(w, i + 1, 0,",
+        tests("test_conv.py", "images_of_one_row"),
     ),
     Mistake(
         "the chain of a convolution's filters is cut within a step of the tensor cores",

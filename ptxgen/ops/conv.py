@@ -529,7 +529,8 @@ def conv(
     Storage
         Any strides. Where no kernel reads windows as they lie, padding is one copy and windows are
         another, in pieces of at most 256 MiB. On Hopper kernels of 16 bits read those of sequences
-        and images whose channels are a multiple of 8, and lie last (else the image is turned).
+        and images whose channels lie last (else the image is turned). Where channels are no
+        multiple of 8 filters are copied, and of large problems the image is.
         Filters of one tap and stride 1 need no copy, nor do depthwise ones of 16 bits.
     Options
         ``stride``, ``padding``, ``dilation``: a number, or one for each dimension. ``tier``,

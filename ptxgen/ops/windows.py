@@ -23,9 +23,13 @@ from ptxgen.spec.depthwise import CHANNELS, SHARED, VECTOR, WINDOWS, DepthwiseSp
 from ptxgen.spec.depthwise import UNITS as COPIED
 from ptxgen.tiles.conv import DEPTHWISE, KEY, SUMMED, TURNED
 
-LOOSE, LOOSE_MAX = 64, 1 << 24
-"""Columns of a tile whose windows are loaded number by number, and how many numbers at most: of
-more, columns are faster.
+LOOSE, LOOSE_MAX, WHOLE = 64, 1 << 24, 8
+"""Columns of a tile whose windows are put together number by number, and how many numbers at most
+of fewer than so many channels, or of one tap: of more, columns are faster.
+"""
+OUTPUTS_MAX = 768
+"""Outputs, at most, of windows that are put together anew for each tile, forward: of more, columns
+are faster, as they are written once.
 """
 
 
@@ -99,7 +103,10 @@ def multiply(
         return False
     if not all(map(_fits, along, x.shape[1:-1])) or not _written(out):
         return False
-    if _turned(w) and spread(b, x, [[Way(a)] for a in along], w, bias, out, activation, kernel):
+    loose = x.shape[-1] % 8 != 0 and w.shape[0] <= OUTPUTS_MAX and prod(w.shape[1:-1]) > 1
+    if (loose or _turned(w)) and spread(
+        b, x, [[Way(a)] for a in along], w, bias, out, activation, kernel
+    ):
         return True
     lies = x if _as_read(x) else _copy(x)
     length = w.shape[0], prod(a.taps for a in along) * w.shape[-1]
@@ -129,17 +136,24 @@ def spread(
     """The same of windows that lie in one or two ways along each dimension, as those of a gradient
     by the image with a stride of 2: results of the first and of the second take turns. ``w``: all
     taps, of which each way has its own. Filters may lie anyhow, and channels be any number, but of
-    those that are no multiple of 8 there may not be too many windows.
+    few, no multiple of 8, there may not be too many windows.
     """
     if not _some(x, [_most(each) for each in ways]) or max(map(len, ways)) > 2:
         return False
+    for i, (way, *others) in enumerate(ways):
+        if not others:  # what lies in one way has filters of its own taps alone
+            w = b.narrow(w, i + 1, way.tap, way.along.taps, way.every)
+    ways = [each if each[1:] else [Way(each[0].along)] for each in ways]
     sides = zip(x.shape[1:-1], ways, strict=True)
     if not all(_near(way.along, size) for size, each in sides for way in each):
         return False
     loose = x.shape[-1] % 8 != 0
-    if loose and _numbers(x, ways) * -(-out.shape[-1] // LOOSE) > LOOSE_MAX:
+    taps = prod(_most(each).taps for each in ways)
+    few = x.shape[-1] < WHOLE or taps == 1
+    if loose and few and _numbers(x, ways) * -(-out.shape[-1] // LOOSE) > LOOSE_MAX:
         return False
     lies = x if _as_read(x, x.itemsize if loose else 16) else _copy(x)
+    lies = _copy(x) if loose and not _pixels(lies)["PIXELS"] else lies
     steps = [step for step, size in zip(w.strides[1:], w.shape[1:], strict=True) if size > 1]
     whole = _turned(w) and alignment("w", w, *steps) == 16
     turned = w if whole else _rows(imagined(_even(w), w.dtype), w)
@@ -250,6 +264,7 @@ def _sums(x: Buffer, along: Sequence[Along], dy: Buffer, out: Buffer) -> Problem
         "UNIT": gcd(x.shape[-1], UNITS.high),
         "FLAT": 1,
         "PHASES": 1,
+        "PIXELS": 0,  # nobody copies them
         "ALIGN_A": alignment("dy", dy, lda),
         "ALIGN_B": alignment("x", x, *_pitches(x)),
     }
@@ -465,11 +480,20 @@ def _product(
 ) -> Problem:
     channels = x.shape[-1]
     known = {"UNIT": gcd(channels, UNITS.high), "TAPS": max(sizes["K"] // channels, 1)}
-    known |= {"PHASES": 1, "ALIGN_A": alignment("x", x, *_pitches(x)), "ALIGN_B": align_b, **sizes}
-    scalars |= {**dict(ALONE), "FLAGS": _flags(x, bias, out, activation)}
+    pixels = _pixels(x)
+    known |= {"PHASES": 1, "PIXELS": pixels.pop("PIXELS")}
+    known |= {"ALIGN_A": alignment("x", x, *_pitches(x)), "ALIGN_B": align_b, **sizes}
+    scalars |= {**dict(ALONE), **pixels, "FLAGS": _flags(x, bias, out, activation)}
     m, n, k = (sizes[name] for name in "MNK")
     what = f"conv of {m} windows N={n} K={k}"
     return Problem(key, DTYPES[x.dtype], tuple(known.items()), tuple(scalars.items()), what)
+
+
+def _pixels(x: Buffer) -> dict[str, int]:
+    """How many all images have, and the pitch that leads from each to the next; 0 if none does."""
+    count = prod(x.shape[:-1])
+    rows = x.reshaped((count, x.shape[-1]))
+    return {"PIXELS": count if rows else 0, "LDX": rows.strides[0] if rows else 0}
 
 
 def _pitches(x: Buffer) -> tuple[int, int, int]:

@@ -10,6 +10,7 @@ threads do. Of a gradient by filters windows are B's rows, and columns are taps 
 ``TAPS``          taps of a window
 ``UNIT``          largest of 1, 2, 4, 8, 16 that divides the channels
 ``PHASES``        in how many ways windows lie: 1, 2 or 4 (see below)
+``PIXELS``        of all images, where one pitch (``LDX``) leads from each to the next; else 0
 ``CHUNK, CHUNKS`` as of other products
 ``PANELS``        of gradients by filters: panels of 64 channels, each of one tap
 ``ALIGN_A/B``     largest of 1, 2, 4, 8, 16 bytes that divides the address and the pitches of
@@ -57,6 +58,7 @@ from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
 from ptxgen.spec.wgmma import STEP, WARPGROUP, Operand, WgmmaSpec
 
 FLAT, PHASES, TAPS = var("FLAT"), var("PHASES"), var("TAPS")
+PIXELS = var("PIXELS")
 PANELS, PANEL = var("PANELS"), 64
 """Panels of windows that are summed over, and channels of one."""
 UNIT, UNITS = var("UNIT"), OneOf((1, 2, 4, 8, 16))
@@ -85,6 +87,7 @@ def space(plan: Plan) -> Space:
             ("UNIT", UNITS),
             ("FLAT", OneOf((0, 1))),
             ("PHASES", OneOf((1, 2, 4))),
+            ("PIXELS", Between(0, SIZE.high)),
             ("SMS", Between(1, SMS_MAX)),
             ("ALIGN_A", ALIGNMENT),
             ("ALIGN_B", ALIGNMENT),
@@ -458,3 +461,17 @@ class ConvLooseSpec(ConvCarriedSpec):
     @property
     def requires(self) -> Expr:
         return super().requires & (UNIT < VECTOR)
+
+
+@dataclass(frozen=True)
+class ConvWholeSpec(ConvLooseSpec):
+    """The same of a copy whose pixels are whole vectors, with zeros behind the last channel: what
+    16 bytes of a chain hold lies across two vectors, or at a tap's end three.
+    """
+
+    family: ClassVar[str] = "conv_whole"
+    whole: ClassVar[bool] = True
+
+    @property
+    def requires(self) -> Expr:
+        return super().requires & (K // TAPS >= VECTOR) & (PIXELS >= 1)

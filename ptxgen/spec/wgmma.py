@@ -408,6 +408,8 @@ class WgmmaSpec(Ring, GemmSpec):
     """Whether threads copy the other operand, too."""
     loose: ClassVar[bool] = False
     """Whether they load windows one number at a time, wherever these lie."""
+    whole: ClassVar[bool] = False
+    """Whether they load vectors instead, of a copy, and put windows together of these."""
     phased: ClassVar[bool] = False
     """Whether those windows lie in several ways."""
     placed: ClassVar[bool] = False
@@ -538,7 +540,10 @@ class WgmmaSpec(Ring, GemmSpec):
 
     @property
     def requires(self) -> Expr:
-        terms = [ALIGN_A >= (ITEMSIZE[self.dtype] if self.loose else 16), ALIGN_B >= 16]
+        terms = [
+            ALIGN_A >= (ITEMSIZE[self.dtype] if self.loose and not self.whole else 16),
+            ALIGN_B >= 16,
+        ]
         if self.split in ("none", "onto"):
             terms.append(CHUNKS <= 1)
         elif not self.windowed:

@@ -9,17 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from ptxgen.numerics.contract import TC16, TC_BATCH, TC_ROWS
+from ptxgen.expr import const, var
+from ptxgen.numerics.contract import ITEMSIZE, TC16, TC_BATCH, TC_ROWS, K
 from ptxgen.spec import Key, Route, RouteTable, Step, depthwise
 from ptxgen.spec.conv import (
+    PIXELS,
+    TAPS,
     ConvCarriedSpec,
     ConvGatherSpec,
     ConvLooseSpec,
     ConvSpec,
     ConvSumSpec,
+    ConvWholeSpec,
     space,
 )
 from ptxgen.spec.depthwise import DepthwiseSpec
+from ptxgen.spec.realign import RealignSpec, pitch
 from ptxgen.spec.simt import ReduceSpec
 from ptxgen.tiles.gemm import WIDTHS
 from ptxgen.tiles.regimes import routes
@@ -75,6 +80,11 @@ def _carried(
     return _gather(bm, bn, stages, layout="NN", kind=kind, **how)
 
 
+def _whole(bm: int, bn: int, stages: int, split: str = "serial", **how: Any) -> ConvWholeSpec:
+    """Threads that copy hold what they wait for, and so have more registers."""
+    return _of(ConvWholeSpec, "NN", bm, bn, stages, split, **how)
+
+
 def _sum(bm: int, bn: int, stages: int, split: str = "none", share: int = 1) -> ConvSumSpec:
     """Small tiles share an SM: a reduction has few chunks, so CTAs are few, and each is long.
     ``share``: CTAs along m that share tiles of B.
@@ -84,13 +94,29 @@ def _sum(bm: int, bn: int, stages: int, split: str = "none", share: int = 1) -> 
     return _of(ConvSumSpec, "TN", bm, bn, stages, split, ctas_per_sm=ctas, **how)
 
 
-def _reduced(kernels: Iterable[ConvSpec], second: str, reason: str) -> tuple[Route, ...]:
-    """Routes whose partial sums a kernel adds; it is told of A as all kernels of products are, and
-    reads partial sums alone.
+def _adds(second: str) -> Step:
+    """What adds partial sums; it is told of A as all kernels of products are, and reads these
+    alone.
     """
     bind = {"a": "x", "b": second, "lda": "pitch", "ldb": "ldc"}
-    reduce = Step(ReduceSpec(dtype="bf16", contract=TC16), bind)
-    return tuple(Route((kernel, reduce), reason=reason) for kernel in kernels)
+    return Step(ReduceSpec(dtype="bf16", contract=TC16), bind)
+
+
+def _reduced(kernels: Iterable[ConvSpec], second: str, reason: str) -> tuple[Route, ...]:
+    """Routes whose partial sums a kernel adds."""
+    return tuple(Route((kernel, _adds(second)), reason=reason) for kernel in kernels)
+
+
+def _padded(kernel: ConvWholeSpec, *then: Step) -> Route:
+    """A route whose kernel reads a copy of the image: pixels in whole vectors, zeros behind."""
+    size, copy = ITEMSIZE[kernel.dtype], "x_realigned"
+    bind = {"x0": "x", "ldx0": "ldx", "y0": copy}
+    each = pitch(K // TAPS, size)
+    lies = {"PITCH": each, "ROW": var("WIDE") * each, "IMAGE": var("HIGH") * var("WIDE") * each}
+    made = Step(RealignSpec(size, 1), bind, {"ROWS0": PIXELS, "COLS0": K // TAPS})
+    read = Step(kernel, {"x": copy}, {"ALIGN_A": const(16), **lies})
+    reason = "channels in no eights: pixels are copied, with zeros behind"
+    return Route((made, read, *then), reason=reason)
 
 
 def _table() -> RouteTable:
@@ -139,10 +165,17 @@ def _turned() -> RouteTable:
         _carried(64, 32, 8),
         _carried(64, 64, 6, ConvLooseSpec),
     )
+    odd = (
+        _whole(128, 128, 5, registers=176),
+        _whole(128, 32, 5, consumers=1, ctas_per_sm=2),
+        _whole(64, 64, 5, ctas_per_sm=2),
+    )
     parts = (_gather(64, 64, 6, "workspace", layout="NN"),)
     made = (
         *routes(whole, "windows of an image as it lies, and filters as they do"),
         *routes(some, "the same, of any channels, and of several phases"),
+        *map(_padded, odd),
+        _padded(_whole(64, 64, 5, "workspace", ctas_per_sm=2), _adds("w")),
         *_reduced(parts, "w", "few windows: a CTA per tile and chunk"),
     )
     return RouteTable(space(TC_ROWS), made, WIDTHS["half"], partial=True)

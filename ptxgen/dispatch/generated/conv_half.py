@@ -29,8 +29,11 @@ ROUTES = Routes({
         (7, 8, 0, 16, 16, (7,)), (8, 8, 0, 16, 16, (8,)), (9, 8, 0, 16, 16, (9,)),
         (10, 8, 0, 16, 16, (10,)), (11, 8, 0, 16, 16, (11,)), (12, 8, 0, 16, 16, (12,)),
         (13, 8, 0, 16, 16, (13,)), (14, 1, 0, 2, 16, (14,)),
+        # channels in no eights: pixels are copied, with zeros behind
+        (15, 1, 0, 0, 16, ("realign_x", 15)), (16, 1, 0, 0, 16, ("realign_x", 16)),
+        (17, 1, 0, 0, 16, ("realign_x", 17)), (18, 1, 1, 0, 16, ("realign_x", 18, "reduce")),
         # few windows: a CTA per tile and chunk
-        (15, 8, 1, 16, 16, (15, "reduce")),
+        (19, 8, 1, 16, 16, (19, "reduce")),
     ),
 })
 # CONV_WGMMA: launch, kernel, bm, bn
@@ -72,7 +75,7 @@ CONV_GATHER2 = {
 # CONV_GATHER3: launch, kernel, bn, c0, c1
 CONV_GATHER3 = {
     "conv_half": ((10, "conv_gather_nt_bf16_64x32x64_988d7f", 32, 2048, 12288),),
-    "conv_turned_half": ((15, "conv_gather_nn_bf16_64x64x64_c646fe", 64, 4096, 16384),),
+    "conv_turned_half": ((19, "conv_gather_nn_bf16_64x64x64_c646fe", 64, 4096, 16384),),
 }
 # CONV_GATHER4: launch, kernel, bn, c0
 CONV_GATHER4 = {
@@ -94,11 +97,18 @@ CONV_CARRIED = {
         (13, "conv_carried_nn_bf16_64x32x64_97de18", 64, 32),
     ),
 }
+# CONV_WHOLE: launch, kernel, bm, bn, c0
+CONV_WHOLE = {
+    "conv_turned_half": (
+        (16, "conv_whole_nn_bf16_128x32x64_6084f1", 128, 32, 20480),
+        (17, "conv_whole_nn_bf16_64x64x64_1c2262", 64, 64, 16384),
+    ),
+}
 
 
 def candidates(
     table: str, arch: str, m: int, n: int, k: int, taps: int, unit: int, flat: int, phases: int,
-    sms: int, align_a: int, align_b: int, time: Time,
+    pixels: int, sms: int, align_a: int, align_b: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     chunk_part_1 = -(-min(-(-k // 8), 2048) // 128) * 128
@@ -225,5 +235,68 @@ def candidates(
         launches[14] = (
             us, "conv_loose_nn_bf16_64x64x64_8d6b38",
             min((-(-m // 64) + (phases - 1)) * -(-n // 64), sms * 2) * 1, {},
+        )
+    operands4 = 0 + pixels * -(-(k // taps) // 8) * 16
+    ctas = -(-(pixels * -(-(k // taps) // 8)) // 512)
+    if (
+        table == "conv_turned_half" and "realign_x" in fitting
+        and pixels * -(-(k // taps) // 8) * 16 <= 1073741824
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, ctas, 1, 0, operands4, operands4, operands4,
+        )
+        launches["realign_x"] = (
+            us, "realign_b16x1_7953b4", ctas, {"x_realigned": pixels * -(-(k // taps) // 8) * 16},
+        )
+    if (
+        table == "conv_turned_half" and arch in SOME_0 and 15 in fitting
+        and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and (-(-m // 128) + (phases - 1)) * -(-n // 128) + sms <= 4294967295
+        and (-(-m // 128) + (phases - 1)) * -(-n // 128) + sms * 2 <= 4294967295 and unit < 8
+        and k // taps >= 8 and pixels >= 1
+    ):
+        us = time(
+            "conv_whole_nn_bf16_128x128x64_2b29ac", "wgmma", 1, sms,
+            (-(-m // 128) + (phases - 1)) * -(-n // 128), -(-(-(-k // 64) * k) // k), k * 16384,
+            (-(-m // 128) + (phases - 1)) * -(-n // 128) * -(-k // 64) * 32768, operands, stores,
+        )
+        launches[15] = (
+            us, "conv_whole_nn_bf16_128x128x64_2b29ac",
+            min((-(-m // 128) + (phases - 1)) * -(-n // 128), sms) * 1, {},
+        )
+    for launch, kernel, bm, bn, c0 in fitting.rows(CONV_WHOLE) if arch in SOME_0 else ():
+        if (
+            (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + bm <= 2147483647
+            and n + bn <= 2147483647 and k + 64 <= 2147483647
+            and (-(-m // bm) + (phases - 1)) * -(-n // bn) + sms * 2 <= 4294967295
+            and (-(-m // bm) + (phases - 1)) * -(-n // bn) + sms * 2 * 2 <= 4294967295 and unit < 8
+            and k // taps >= 8 and pixels >= 1
+        ):
+            us = time(
+                kernel, "wgmma", 2, sms, (-(-m // bm) + (phases - 1)) * -(-n // bn),
+                -(-(-(-k // 64) * k) // k), k * 4096,
+                (-(-m // bm) + (phases - 1)) * -(-n // bn) * -(-k // 64) * c0,
+                min(m * (k // taps) + n * k, sms * 2 * bm * (k // taps) + n * k) * 2, stores,
+            )
+            launches[launch] = (
+                us, kernel, min((-(-m // bm) + (phases - 1)) * -(-n // bn), sms * 2) * 1, {},
+            )
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    if (
+        table == "conv_turned_half" and arch in SOME_0 and 18 in fitting
+        and (chunk % 64 == 0 or chunks <= 1) and stores1 <= 268435456 and sms >= 1
+        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 * chunks + sms * 2 <= 4294967295 and phases <= 1 and unit < 8
+        and k // taps >= 8 and pixels >= 1
+    ):
+        us = time(
+            "conv_whole_nn_bf16_64x64x64_762c5b", "wgmma", 2, sms, tiles_64x64 * chunks,
+            -(-(-(-k // 64) * chunk) // k), chunk * 4096, tiles_64x64 * -(-k // 64) * 16384,
+            operands3, stores1,
+        )
+        launches[18] = (
+            us, "conv_whole_nn_bf16_64x64x64_762c5b", min(tiles_64x64 * chunks, sms * 2) * 1,
+            {"workspace": stores1},
         )
     yield from fitting.combined(launches)

@@ -38,7 +38,7 @@ CONV_GATHER = {
 
 def candidates(
     table: str, arch: str, m: int, n: int, k: int, taps: int, unit: int, flat: int, phases: int,
-    sms: int, align_a: int, align_b: int, time: Time,
+    pixels: int, sms: int, align_a: int, align_b: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     chunk_part_1 = -(-k // min(max(4718592 // (m * n), 1), 16))

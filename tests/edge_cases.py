@@ -189,12 +189,13 @@ def product(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
 
 
 def nf4(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
-    """A weight of whole blocks, along K or N."""
+    """A weight of whole blocks, along K or N; rows of ``x`` that lie at multiples of 16 bytes."""
     at, forward = edge.inside, route.main.layout == "NT"
     if at["ALIGN_A"] < ITEMSIZE[route.main.dtype]:
         return None
-    assert edge.variable == "K", f"{name} has not been run at {edge}"
-    n, k = (8, at["K"] // BLOCK * BLOCK) if forward else (BLOCK, at["K"])
+    assert edge.variable in ("K", "ALIGN_A"), f"{name} has not been run at {edge}"
+    longest = at["K"] if edge.variable == "K" else BLOCK
+    n, k = (8, longest // BLOCK * BLOCK) if forward else (BLOCK, longest)
     case = nf4_cases.Case(3, n, k, wide=True)
     return functools.partial(nf4_cases.check, name, case)
 

@@ -670,10 +670,22 @@ def test_windows_of_any_channels(channels):
         same_bits(ptxgen.conv(**given), expected("conv", given))
 
 
-ODD = [r for r in TABLES[TURNED].routes if r.main.whole]
+ODD = {
+    r.of(d).name: r.of(d).main
+    for r in TABLES[TURNED].routes
+    if r.main.whole
+    for d in ("bf16", "f16")
+}
 
 
-@pytest.mark.parametrize("name", [r.of(dtype).name for r in ODD for dtype in ("bf16", "f16")])
+@pytest.mark.parametrize(
+    "name",
+    [  # of the smallest tiles; of f16, which differs in nothing else, of one
+        pytest.param(n, marks=() if spec.bm * spec.bn == 64 * 64 and few else pytest.mark.long)
+        for n, spec in ODD.items()
+        for few in [spec.dtype == "bf16" or spec.split == "workspace"]
+    ],
+)
 def test_images_that_are_copied_with_zeros(name):
     """Every kernel that reads one, on the problems that cross its edges, forced."""
     for check in window_cases.products(name):
@@ -720,12 +732,17 @@ class OneCta(CpuDevice):
 HALVES = {n: s for n, s in SPECS.items() if isinstance(s, ConvSpec) and s.dtype == "bf16"}
 ROUTED = {r.main.name: r.name for key in (KEY, TURNED, SUMMED) for r in TABLES[key].routes}
 WALKED = {(spec.family, spec.layout, spec.split): ROUTED[name] for name, spec in HALVES.items()}
+LONGEST = {
+    n
+    for (family, layout, split), n in WALKED.items()
+    if (family, layout) == ("conv_gather", "NN") or (family, split) == ("conv_whole", "serial")
+}
 
 
 @pytest.mark.parametrize(
     "name",
-    [  # the one with the largest tile is long
-        pytest.param(n, marks=pytest.mark.long if n.startswith("conv_gather_nn") else ())
+    [  # the one with the largest tile is long, and one that puts windows together for each tile
+        pytest.param(n, marks=pytest.mark.long if n in LONGEST else ())
         for n in sorted(WALKED.values())
     ],
 )

@@ -390,7 +390,7 @@ MISTAKES = (
         TEMPLATE + "wgmma/gather.cuh.j2",
         "if (left >= 8 ||",
         "if (left >= 4 ||",
-        tests("test_conv.py", "copied_with_zeros and bf16_128x32"),
+        tests("test_conv.py", "copied_with_zeros and bf16"),
     ),
     Mistake(
         "panels of windows whose rest is the next tap's",

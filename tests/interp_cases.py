@@ -66,11 +66,11 @@ EPILOGUES = list(itertools.product(ACTIVATIONS, (True, False)))
 
 
 def checks(name: str) -> list[Check]:
-    """What the route ``name`` is run on, whose last kernel may read what others prepare.
+    """What the route ``name`` is run on.
 
     Fails for a kernel whose kind has no maker: every kernel is run.
     """
-    spec = SPECS[name.rpartition("+")[2]]
+    spec = SPECS[name]
     makers = [maker for kind, maker in MAKERS.items() if isinstance(spec, kind)]
     assert makers, f"{name}: tests/interp_cases.py has no maker for a {type(spec).__name__}"
     return makers[0](name)

@@ -671,7 +671,7 @@ def test_windows_of_any_channels(channels):
 
 
 ODD = {
-    r.of(d).name: r.of(d).main
+    r.of(d).main.name: r.of(d).main
     for r in TABLES[TURNED].routes
     if r.main.whole
     for d in ("bf16", "f16")
@@ -730,8 +730,7 @@ class OneCta(CpuDevice):
 
 
 HALVES = {n: s for n, s in SPECS.items() if isinstance(s, ConvSpec) and s.dtype == "bf16"}
-ROUTED = {r.main.name: r.name for key in (KEY, TURNED, SUMMED) for r in TABLES[key].routes}
-WALKED = {(spec.family, spec.layout, spec.split): ROUTED[name] for name, spec in HALVES.items()}
+WALKED = {(spec.family, spec.layout, spec.split): name for name, spec in HALVES.items()}
 LONGEST = {
     n
     for (family, layout, split), n in WALKED.items()

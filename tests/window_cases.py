@@ -17,7 +17,8 @@ from ptxgen.ops.windows import Way, add_up, multiply, spread, weigh
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.operation import op
 from ptxgen.spec.depthwise import TAPS_MAX
-from ptxgen.tiles import SPECS
+from ptxgen.tiles import SPECS, TABLES
+from ptxgen.tiles.conv import DEPTHWISE, KEY, SUMMED, TURNED
 
 
 @op(public=False)
@@ -110,19 +111,21 @@ class Case:
     groups: int = 1
 
 
-def spec_of(name):
-    """The kernel of a route that reads windows, maybe of a copy."""
-    return SPECS[name.rpartition("+")[2]]
+def route_of(name):
+    """The route whose kernel it is, maybe behind a copy."""
+    tables = [TABLES[key] for key in (KEY, TURNED, SUMMED, DEPTHWISE)]
+    routes = (r.of(dtype) for table in tables for r in table.routes for dtype in table.dtypes)
+    return next(r.name for r in routes if r.main.name == name)
 
 
 def turn_of(name):
     """Its number among all."""
-    return sorted(n for n in SPECS if n.startswith("conv_")).index(spec_of(name).name)
+    return sorted(n for n in SPECS if n.startswith("conv_")).index(name)
 
 
 def check(name, case, device):
     """Runs a case and compares it with the oracle, which knows columns only."""
-    dtype = spec_of(name).dtype
+    dtype = SPECS[name].dtype
     rng = np.random.default_rng([SEED, *case.image, *case.taps, case.outs])
     draw = functools.partial(operand, rng, kind=case.kind)
     given = [draw(case.image, dtype=dtype)]
@@ -131,12 +134,12 @@ def check(name, case, device):
         given.append(draw((case.outs,), dtype=case.bias if case.bias == "f32" else dtype))
     how = {n: getattr(case, n) for n in ("stride", "padding", "dilation", "activation", "groups")}
     how["out_dtype"] = "float32" if case.wide else NUMPY[dtype].name
-    turned = getattr(spec_of(name), "layout", "NT") == "NN"
+    turned = getattr(SPECS[name], "layout", "NT") == "NN"
     asked = list(given)
     if turned:
         asked[1] = np.ascontiguousarray(np.swapaxes(given[1], 0, -1))
     with ptxgen.use_device(device):
-        got = windows(*asked, **how, turned=turned, kernel=name)
+        got = windows(*asked, **how, turned=turned, kernel=route_of(name))
     expected = reference.conv(*given, **how, layout="channels_last")
     same_bits(got, expected, seed=SEED, spec=name, what=str(case))
 
@@ -145,7 +148,7 @@ def check_gradient(name, case, device):
     """The same of a gradient: by the filters of kernels that sum over windows, else by the image,
     with a bias as ``conv_transpose`` has one.
     """
-    spec, rank = spec_of(name), len(case.taps)
+    spec, rank = SPECS[name], len(case.taps)
     rng = np.random.default_rng([SEED, *case.image, *case.taps, case.outs])
     draw = functools.partial(operand, rng, kind=case.kind, dtype=spec.dtype)
     how = {n: getattr(case, n) for n in ("stride", "padding", "dilation")}
@@ -172,7 +175,7 @@ def check_gradient(name, case, device):
         ]
         expected = reference.conv_transpose(*given, **how, **last, output_padding=more)
     with ptxgen.use_device(device):
-        got = call(*given, **sizes, **how, kernel=name)
+        got = call(*given, **sizes, **how, kernel=route_of(name))
     same_bits(got, expected, seed=SEED, spec=name, what=str(case))
 
 
@@ -181,7 +184,7 @@ def gradients(name):
     taps, and of none; phases of which only one is cut into chunks; sums of more windows than the
     ring has, or a chunk, that end within a stage.
     """
-    spec, turn = spec_of(name), turn_of(name)
+    spec, turn = SPECS[name], turn_of(name)
     if spec.summed:
         channels = 72 if spec.paneled else 24  # a panel, and 8 more
         half = 32 * (spec.stages if spec.split == "none" else max(spec.stages, 10)) + 5
@@ -211,7 +214,7 @@ def products(name):
     """More windows and outputs than a tile has, of several images; taps that end within a stage;
     more stages than the ring has; chunks that end within a tap.
     """
-    spec, turn = spec_of(name), turn_of(name)
+    spec, turn = SPECS[name], turn_of(name)
     if spec.layout == "TN":
         return gradients(name)
     rows = -(-(spec.bm + 1) // (3 * 9)) * 2 + 1

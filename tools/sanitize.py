@@ -196,7 +196,7 @@ def run_cases(route: Route, key: Key, rng: Any) -> list[str | None]:
     if key[0] == "scatter":
         return [run_scatter(route.name, key, rng, shape) for shape in ((45, 3), (1500, 24))]
     found: list[str | None] = []
-    for check in interp_cases.checks(route.name if key[0] == "conv" else route.main.name):
+    for check in interp_cases.checks(route.main.name):
         try:
             check(DEVICE)
             found.append("same")

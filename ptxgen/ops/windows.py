@@ -21,9 +21,10 @@ from ptxgen.spec import ACTIVATION_SHIFT, ALONE, BIAS_F32, OUT_F32, Key, Problem
 from ptxgen.spec.conv import EDGE_MAX, REACH_MAX, SIDE_MAX, STEP_MAX, UNITS
 from ptxgen.spec.depthwise import CHANNELS, SHARED, VECTOR, WINDOWS, DepthwiseSpec, nbytes
 from ptxgen.spec.depthwise import UNITS as COPIED
+from ptxgen.spec.mma import VECTOR as WHOLE
 from ptxgen.tiles.conv import DEPTHWISE, KEY, SUMMED, TURNED
 
-LOOSE, LOOSE_MAX, WHOLE = 64, 1 << 24, 8
+LOOSE, LOOSE_MAX = 64, 1 << 24
 """Columns of a tile whose windows are put together number by number, and how many numbers at most
 of fewer than so many channels, or of one tap: of more, columns are faster.
 """

@@ -44,7 +44,7 @@ def test_kernels_that_read_windows(name):
     arch = architecture(device)
     if not all(kernel.runs_on(arch) for kernel in route.kernels):
         pytest.skip(f"not on {arch}")
-    for check in cases(name):
+    for check in cases(route.main.name):
         check(device)
 
 

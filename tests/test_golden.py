@@ -753,6 +753,14 @@ def test_what_is_forbidden(statement: str) -> None:
     assert len(forbidden(summary(PTX.replace("bar.sync \t0;", statement)))) >= 1
 
 
+def test_a_measured_approximation_is_allowed_where_a_spec_expects_it() -> None:
+    mix = summary(PTX.replace("bar.sync \t0;", "ex2.approx.ftz.f32 %f1, %f2;"))
+    assert len(forbidden(mix)) == 2
+    assert forbidden(mix, {"ex2.approx.ftz.f32"}) == []
+    mix = summary(PTX.replace("bar.sync \t0;", "ex2.approx.f32 %f1, %f2;"))
+    assert len(forbidden(mix, {"ex2.approx.f32"})) == 1
+
+
 def test_local_depots_are_measured() -> None:
     text = "{\n\t.local .align 16 .b8 \t__local_depot0[256];\n\t.reg .b64 %SP;\n"
     assert local_depot(text) == 256

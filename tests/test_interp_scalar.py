@@ -885,6 +885,7 @@ def test_other_opcodes_are_none(name: str) -> None:
         ("div.full.f32", 3, "approximation"),
         ("sqrt.approx.f32", 2, "approximation"),
         ("ex2.approx.f32", 2, "approximation"),
+        ("ex2.approx.ftz.f16", 2, "subnormals"),
         ("tanh.approx.f32", 2, "approximation"),
         ("add.f32", 3, "write .rn"),
         ("mul.f64", 3, "write .rn"),

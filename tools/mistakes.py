@@ -676,6 +676,20 @@ MISTAKES = (
         BITS,
     ),
     Mistake(
+        "powers of two whose square has a column more",
+        "ptxgen/oracle/ex2.py",
+        "if worth >= 0:",
+        "if worth >= -1:",
+        tests("test_conformance.py", "ex2"),
+    ),
+    Mistake(
+        "weights of attention half as large",
+        TEMPLATE + "attention/weights.cuh.j2",
+        "return __fadd_rn(1.0f, top",
+        "return __fadd_rn(0.0f, top",
+        tests("test_attention.py", "test_features and causal"),
+    ),
+    Mistake(
         "a tensor core that keeps a bit more",
         NUMBERS + "contract.py",
         '"sm_89": TensorCore(8, 24, -126, _MMA_SIM, measured=False)',

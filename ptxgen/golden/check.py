@@ -85,7 +85,8 @@ def rules(goldens: Goldens, specs: Iterable[KernelSpec]) -> Iterator[Finding]:
     """What can be said of a kernel by its record, and its text if it is there."""
     known = {spec.name: spec for spec in specs}
     for (arch, kernel), record in goldens.records.items():
-        for sentence in forbidden(record.mix):
+        expected = {e.opcode for e in known[kernel].expects} if kernel in known else ()
+        for sentence in forbidden(record.mix, expected):
             yield Finding(kernel, arch, "forbidden", sentence)
         if kernel in known:
             yield from _expected(known[kernel], arch, record)

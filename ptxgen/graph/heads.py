@@ -2,7 +2,7 @@
 
 Several heads of queries may share one of keys and values. Models that repeat keys and values as
 often, since the attention they call knows no such heads, or is written out in products, copy all of
-a cache for each token. Contract ``attention/1`` does not depend on where keys lie, and a row of a
+a cache for each token. Contract ``attention/2`` does not depend on where keys lie, and a row of a
 product does not depend on the other rows: queries that share keys may be rows of one product. So no
 bit moves.
 """

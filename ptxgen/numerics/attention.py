@@ -1,11 +1,11 @@
 """Attention: its contract, its constants, and which keys a query sees.
 
-The ``attention`` contract, version 1
+The ``attention`` contract, version 2
 -------------------------------------
 Of one query ``q`` of a head, and the keys ``k[j]`` and values ``v[j]`` of its sequence that it sees
 (:func:`span`, and a boolean mask), j counting from the first key of the sequence. All in f32, each
-step rounded once; ``dot16`` is a step of ``tc16``. In ``attention32``, of f32, it is 16 steps of
-``fma``.
+step rounded once; ``dot16`` is a step of ``tc16``, and ``ex2`` that of :mod:`ptxgen.numerics.ex2`.
+``attention32``, of f32, is at version 1, and ``dot16`` is 16 steps of ``fma`` there.
 
 1. Keys are taken in blocks of :func:`block` keys from key 0 on, blocks in splits of :data:`SPLIT`
    keys, ascending. A split begins with ``m = -inf``, ``M = -inf``, ``l[0..3] = +0``, ``o = +0``.
@@ -20,10 +20,12 @@ step rounded once; ``dot16`` is a step of ``tc16``. In ``attention32``, of f32, 
    one is. ``M' = ceil(m * c)`` (``ceil(m)``); 0 stands for it below where it is -inf. It is a whole
    number, so weights are brought from one maximum to another by a power of two:
    ``l`` and ``o`` are multiplied by ``power(M - M')``; then M is M'.
-4. *Weights*: ``w = saturate(fma(s, -c / 128, M / 128))`` (``fma(t, -1 / 128, M / 128)``), between 0
+4. *Weights*: ``p = ex2(fma(s, c, b))`` (``ex2(fma(t, 1, b))``) with ``b = 1 - M``:
+   ``p = 2 * 2**(t - M)``; a key that is not seen has +0. In ``attention32``
+   ``w = saturate(fma(s, -c / 128, M / 128))`` (``fma(t, -1 / 128, M / 128)``), between 0
    and 1, where NaN becomes 0; a key that is not seen has w = 1. ``n = rint(-128 w)``,
    ``f = -128 w - n``, ``p = 2 + f * EXP2(f)`` by Horner's rule, in fma, and n is added to the
-   exponent field of p: ``p = 2 * 2**(t - M)``, and +0 for w = 1.
+   exponent field of p, which is +0 for w = 1.
 5. *Sums*: ``l[j / 2 % 4] += p`` for j ascending. ``o = dot16(p16[j:j+16], v[j:j+16], o)`` for j
    ascending, where p16 is p in the dtype of v, rounded once. A value whose key is not seen counts
    as 0, whatever it is.
@@ -40,17 +42,18 @@ step rounded once; ``dot16`` is a step of ``tc16``. In ``attention32``, of f32, 
 bit, so kernels leave it out. Nothing but the query, its keys and values, and their places in the
 sequence is read: not the batch, nor the number of queries or heads, nor where keys lie in memory.
 
-The ``attention_grad`` contract, version 2
+The ``attention_grad`` contract, version 3
 ------------------------------------------
 Of a sequence and a head of keys. A row is a query of one of the heads that share it; ``do``,
-``o``, ``lse`` are its gradient, result and logarithm, and d is a gradient. In
-``attention_grad32``, of f32, ``dot16`` is 16 steps of ``fma``.
+``o``, ``lse`` are its gradient, result and logarithm, and d is a gradient. ``attention_grad32``,
+of f32, is at version 2, and ``dot16`` is 16 steps of ``fma`` there.
 
 1. ``D = sum(do * o)`` of a row, in the order of ``rows/1``.
-2. *Weights*: s and t as in step 2 above. ``w = saturate(fma(s, -c / 128, b))``, or
-   ``fma(t, -1 / 128, b)``, where ``b = fma(lse, LOG2_E / 128, 1 / 128)``, +inf where lse is -inf; p
-   of w as in step 4: ``p = 2**(t - lse LOG2_E)``, a share as the result has it. It is NaN where lse
-   is.
+2. *Weights*: s and t as in step 2 above. ``p = ex2(fma(s, c, b))``, or ``ex2(fma(t, 1, b))``,
+   where ``b = -lse * LOG2_E``, -inf where lse is: ``p = 2**(t - lse LOG2_E)``, a share as the
+   result has it. In ``attention_grad32`` p is that of ``w = saturate(fma(s, -c / 128, b))``, or
+   ``fma(t, -1 / 128, b)``, as in step 4, where ``b = fma(lse, LOG2_E / 128, 1 / 128)``, +inf where
+   lse is -inf. It is NaN where lse is.
 3. *Logits*: ``dp = dot16(do[c:c+16], v[j, c:c+16], dp)``, as scores are; ``ds = p * (dp - D)``, two
    roundings: the gradient of the bias. With a softcap it is then multiplied by ``fma(-h, h, 1)``,
    where h is the tanh of step 2.
@@ -81,7 +84,7 @@ from ptxgen.numerics.functions import EXP2
 _WORDS = "blocks of 128 keys (64): p = 2^(t - ceil(m)), o = {}(p, v, o); splits of 1024"
 ATTENTION: Mapping[str, Contract] = MappingProxyType(
     {
-        "tc": Contract("attention", 1, _WORDS.format("dot16"), "tc", activations=False),
+        "tc": Contract("attention", 2, _WORDS.format("dot16"), "tc", activations=False),
         "simt": Contract("attention32", 1, _WORDS.format("fma"), "simt", activations=False),
     }
 )
@@ -90,7 +93,7 @@ ATTENTION: Mapping[str, Contract] = MappingProxyType(
 _GRAD = "p = 2^(t - lse log2 e), ds = p (dp - D); sums over rows and over keys ascending, by {}"
 ATTENTION_GRAD: Mapping[str, Contract] = MappingProxyType(
     {
-        "tc": Contract("attention_grad", 2, _GRAD.format("dot16"), "tc", activations=False),
+        "tc": Contract("attention_grad", 3, _GRAD.format("dot16"), "tc", activations=False),
         "simt": Contract("attention_grad32", 2, _GRAD.format("fma"), "simt", activations=False),
     }
 )
@@ -105,23 +108,12 @@ PAIR = 2
 HEAD_MAX = 256
 """The largest head dimension."""
 RANGE = 128
-"""Powers of two, from the maximum downwards, that weights have."""
+"""Powers of two, from the maximum downwards, that weights of ``attention32`` have."""
 LN2 = float.fromhex("0x1.62e430p-1")
 
-_hex = float.fromhex
-WEIGHT: Mapping[str, tuple[float, ...]] = MappingProxyType(
-    {
-        "tc": (
-            _hex("0x1.62e0e2p+0"),
-            _hex("0x1.ec0174p-2"),
-            _hex("0x1.ca127cp-4"),
-            _hex("0x1.3a977ep-6"),
-        ),
-        "simt": tuple(2 * c for c in EXP2),
-    }
-)
-"""Ascending coefficients of ``2 (2**f - 1) / f``, |f| <= 1/2: weights to 2**-18.3, where they are
-rounded to 16 bits, and to 2**-28 (``tools/fit_functions.py``)."""
+WEIGHT = tuple(2 * c for c in EXP2)
+"""Ascending coefficients of ``2 (2**f - 1) / f``, |f| <= 1/2: weights of ``attention32`` to 2**-28
+(``tools/fit_functions.py``)."""
 
 
 def block(head: int, head_v: int) -> int:

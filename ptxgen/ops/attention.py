@@ -1,4 +1,4 @@
-"""``attention``: contract ``attention/1``."""
+"""``attention``: contract ``attention/2``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import e, log2, prod, sqrt
 from typing import Annotated, Any
 
 from ptxgen.errors import DtypeError, GradError, IndexRangeError, OptionError, ShapeError
-from ptxgen.numerics.attention import HEAD_MAX, RANGE
+from ptxgen.numerics.attention import HEAD_MAX
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.option import Bool, Choice, Integer, Kernel, Real
 from ptxgen.numerics.signature import broadcast
@@ -249,7 +249,6 @@ def told(
         *(("HEAD", of.head), ("HEAD_V", of.head_v), ("WINDOW", window or 0)),
         ("FLAGS", (CAUSAL if causal else 0) | (CAPPED if softcap else 0) | wide),
         ("FACTOR", factor),
-        ("PER", -factor / RANGE),
         ("INNER", 0.0 if softcap is None else scale / softcap),
         ("OUTER", (scale if softcap is None else softcap) * log2(e)),
     ]
@@ -334,7 +333,7 @@ def attention(
         device: nothing waits for them, unless ``check``. Counts that are out of range are read
         as the nearest that is not.
     Order
-        Contract ``attention/1`` (:mod:`ptxgen.numerics.attention`): blocks of 128 keys (64 where a
+        Contract ``attention/2`` (:mod:`ptxgen.numerics.attention`): blocks of 128 keys (64 where a
         head dimension exceeds 128) ascending, splits of 1024 joined ascending. A query's bits
         depend on it and on the keys and values that it sees, at their places in the sequence: not
         on the batch, on other queries or on where keys lie. :func:`ptxgen.reference.attention`

@@ -1,4 +1,4 @@
-"""``attention_grad``: contract ``attention_grad/2``, and the gradient of ``attention``."""
+"""``attention_grad``: contract ``attention_grad/3``, and the gradient of ``attention``."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def attention_grad(
         bfloat16, float16 or float32, as ``attention``, and so the gradients by q, k and v; those by
         bias and sinks are of their dtypes.
     Order
-        Contract ``attention_grad/2`` (:mod:`ptxgen.numerics.attention`): sums over rows, of at most
+        Contract ``attention_grad/3`` (:mod:`ptxgen.numerics.attention`): sums over rows, of at most
         four of the heads that share a key (blocks of 64 queries, of these heads, of these queries),
         and over keys ascend, sixteen at a time; the sums of such parts are added in order. No sum
         depends on the order in which blocks of threads run. The gradients of a sequence depend on

@@ -1,4 +1,4 @@
-"""The oracle of attention: contract ``attention/1``, step by step."""
+"""The oracle of attention: contract ``attention/2``, step by step."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from ptxgen.numerics.contract import AUTO_TIER, TensorCore
 from ptxgen.numerics.dtype import DTYPES, NAMES
 from ptxgen.numerics.softcap import tanh
 from ptxgen.oracle.dot16 import TERMS, Factors, accumulate, factors, tensor_core
+from ptxgen.oracle.ex2 import ex2
 from ptxgen.oracle.f32 import F32, add, fma, mul
 from ptxgen.oracle.formula import call, stored, widened
 from ptxgen.oracle.gemm import chain, chain16
@@ -73,18 +74,22 @@ def power(n: F32) -> F32:
 
 def weight(t: F32, factor: np.float32, top: F32, tier: str) -> F32:
     """``2 * 2**(t * factor - top)``; ``top``: whole numbers."""
-    return above(t, factor, mul(top, np.float32(1 / RANGE)), tier)
+    if tier == "simt":
+        return above(t, factor, mul(top, np.float32(1 / RANGE)), tier)
+    return above(t, factor, add(_ONE, -top), tier)
 
 
 def above(t: F32, factor: np.float32, base: F32, tier: str) -> F32:
-    """``2 * 2**(t * factor - 128 * base)``."""
+    """``2**(t * factor + base)``; ``2 * 2**(t * factor - 128 * base)`` of f32."""
     with np.errstate(all="ignore"):
+        if tier != "simt":
+            return ex2(fma(t, factor, base))
         w = fma(t, np.float32(-factor / RANGE), base)
     w = np.where(w > 0, np.minimum(w, _ONE), np.float32(0))  # NaN is 0
     rounded = fma(w, np.float32(-RANGE), np.float32(ROUNDER))
     f = fma(w, np.float32(-RANGE), -add(rounded, np.float32(-ROUNDER)))
-    p = np.full_like(f, WEIGHT[tier][-1])
-    for coefficient in (*WEIGHT[tier][-2::-1], 2.0):
+    p = np.full_like(f, WEIGHT[-1])
+    for coefficient in (*WEIGHT[-2::-1], 2.0):
         p = fma(p, f, np.float32(coefficient))
     return (p.view(np.int32) + (rounded.view(np.int32) << 23)).view(np.float32)
 

@@ -1,4 +1,4 @@
-"""The oracle of attention's gradients: contract ``attention_grad/2``, step by step."""
+"""The oracle of attention's gradients: contract ``attention_grad/3``, step by step."""
 
 from __future__ import annotations
 
@@ -57,6 +57,16 @@ def _over_rows(of: Rows, w: F32, x: Array, seen: NDArray[np.bool_], group: int) 
     return total
 
 
+def _base(lse: F32, tier: str) -> F32:
+    """What logits less ``lse`` are made with."""
+    empty = lse == -np.inf
+    with np.errstate(all="ignore"):
+        if tier != "simt":
+            return np.where(empty, lse, mul(lse, np.float32(-LOG2_E)))
+        base = fma(lse, np.float32(LOG2_E / RANGE), np.float32(1 / RANGE))
+    return np.where(empty, np.float32(np.inf), base)
+
+
 def gradients(
     of: Rows,
     k: Array,
@@ -74,10 +84,7 @@ def gradients(
     logits = of.logits
     s = of.scores(k)
     t = logits.of(s, bias, slope, away)
-    with np.errstate(all="ignore"):
-        base = fma(by.lse, np.float32(LOG2_E / RANGE), np.float32(1 / RANGE))
-    base = np.where(by.lse == -np.inf, np.float32(np.inf), base)[:, None]
-    p = above(t, logits.factor, base, of.tier)
+    p = above(t, logits.factor, _base(by.lse, of.tier)[:, None], of.tier)
     p = np.where(np.isnan(by.lse)[:, None], _NAN, p)
     dp = Rows(by.do, of.tier, of.dtype, of.core, logits).scores(v)
     ds = mul(p, add(dp, -by.delta[:, None]))

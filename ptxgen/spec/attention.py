@@ -1,4 +1,4 @@
-"""Attention, contract ``attention/1``: kernels that stream keys and values past rows of queries.
+"""Attention, contract ``attention/2``: kernels that stream keys and values past rows of queries.
 
 ================  ================================================================================
 ``ROWS``          queries times heads that share keys, of a sequence; where sequences are one behind
@@ -27,7 +27,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self, cast
 
 from ptxgen.expr import Expr, all_of, ceil_div, maximum, minimum, select, var
-from ptxgen.numerics import activation, attention, rows
+from ptxgen.numerics import activation, attention, ex2, rows
 from ptxgen.numerics.contract import AUTO_TIER, Contract
 from ptxgen.numerics.dtype import ITEMSIZE
 from ptxgen.numerics.formula import Formula, Output, read
@@ -240,11 +240,16 @@ class Attends(KernelSpec):
         return True
 
     @property
+    def multiplies(self) -> tuple[Expect, ...]:
+        """The instructions of tensor cores."""
+        shape = f"m16n8k16.row.col.f32.{self.dtype}.{self.dtype}.f32"
+        return (Expect(f"mma.sync.aligned.{shape}", ("*mma.*",)),)
+
+    @property
     def expects(self) -> tuple[Expect, ...]:
         if self.tier != "tc":
             return super().expects
-        shape = f"m16n8k16.row.col.f32.{self.dtype}.{self.dtype}.f32"
-        return (Expect(f"mma.sync.aligned.{shape}", ("*mma.*",)), *super().expects)
+        return (*self.multiplies, Expect(ex2.INSTRUCTION, ("ex2.*",)), *super().expects)
 
 
 @dataclass(frozen=True)
@@ -367,8 +372,8 @@ class AttentionSpec(Attends):
         return all_of((self.grid <= GRID_MAX, self.partial <= WORKSPACE_MAX // 4))
 
     @property
-    def expects(self) -> tuple[Expect, ...]:
-        return KernelSpec.expects.__get__(self) if self.part == "join" else super().expects
+    def multiplies(self) -> tuple[Expect, ...]:
+        return () if self.part == "join" else super().multiplies
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
@@ -404,7 +409,7 @@ class AttentionSpec(Attends):
             Param("table_row", "i64"),
         )
         words = tuple(Param(n, "u32") for n in SIZES)
-        numbers = tuple(Param(n, "f32") for n in ("factor", "per", "inner", "outer"))
+        numbers = tuple(Param(n, "f32") for n in ("factor", "inner", "outer"))
         if self.part == "join":
             return Abi((*integers, partial, *writes, *scalars, *words))
         if self.part == "split":
@@ -437,7 +442,7 @@ def context(tier: str, rounded: bool) -> Mapping[str, Any]:
             "attention": sys.modules[attention.__name__],
             "activation": sys.modules[activation.__name__],
             "rows": sys.modules[rows.__name__],
-            "coefficients": attention.WEIGHT[tier],
+            "tier": tier,
             "formula": capped if rounded else None,
             "functions": lambda f: () if f is None else cuda.functions(f),
         }
@@ -529,9 +534,8 @@ class Brought(Attends):
         return -(-self.head // PANEL) * PANEL
 
     @property
-    def expects(self) -> tuple[Expect, ...]:
-        found = (Expect(f"wgmma.mma_async.sync.aligned.{form}", ()) for form in self.products)
-        return (*found, *KernelSpec.expects.__get__(self))
+    def multiplies(self) -> tuple[Expect, ...]:
+        return tuple(Expect(f"wgmma.mma_async.sync.aligned.{form}", ()) for form in self.products)
 
     def runs_on(self, arch: str) -> bool:
         """Only on sm_90: later architectures have other instructions."""

@@ -1,4 +1,4 @@
-"""Attention of few rows, contract ``attention/1``: the warps of a CTA, or of a cluster of these,
+"""Attention of few rows, contract ``attention/2``: the warps of a CTA, or of a cluster of these,
 share 16 rows of a sequence.
 """
 

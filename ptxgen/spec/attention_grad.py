@@ -1,4 +1,4 @@
-"""Gradients of attention, contract ``attention_grad/2``: kernels that hold rows of queries, or
+"""Gradients of attention, contract ``attention_grad/3``: kernels that hold rows of queries, or
 keys, and stream the others past them.
 
 =========  =======================================================================================
@@ -233,7 +233,7 @@ class AttentionGradSpec(Attends):
             *(strides(made, "part") if over_rows else ()),
         )
         words = tuple(Param(n, "u32") for n in SIZES if over_rows or n != "part")
-        factors = tuple(Param(n, "f32") for n in ("per", "inner", "outer", "scale"))
+        factors = tuple(Param(n, "f32") for n in ("factor", "inner", "outer", "scale"))
         return Abi((*reads, *integers, *writes, *taken, *words, *factors))
 
     @property

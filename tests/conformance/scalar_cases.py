@@ -342,6 +342,27 @@ def floats() -> Iterator[Case]:
     )
 
 
+def special() -> Iterator[Case]:
+    """The special function unit: powers of two."""
+    name, lanes, each = "ex2.approx.ftz.f32", 1536, 4
+    yield elementwise("special", name, ("f32",), ("f32",), f"{name} {{d0}}, {{a0}};", lanes=1024)
+    yield elementwise(
+        *("special", f"{name}.inside", ("f32",) * each, ("f32",) * each),
+        "\n".join(f"{name} {{d{i}}}, {{a{i}}};" for i in range(each)),
+        lanes=lanes,
+        columns=lambda: [_inside(lanes, f"inside {i}") for i in range(each)],
+    )
+
+
+def _inside(lanes: int, key: str) -> np.ndarray:  # type: ignore[type-arg]
+    """Numbers of either sign from 2**-28 to 2**7, as bits; some of them whole."""
+    random, word = Random(key), np.uint32
+    sign, exponent = random.below(2, lanes).astype(word), random.below(35, lanes).astype(word)
+    fraction = random.words(lanes).astype(word) & word((1 << 23) - 1)
+    fraction[::16] = 0
+    return sign << word(31) | (exponent + word(127 - 28)) << word(23) | fraction
+
+
 def _cancelling(t: str, lanes: int, key: str) -> list[np.ndarray]:  # type: ignore[type-arg]
     """a, b, and c close to −a·b: the sum is as small as the rounding of the product."""
     _, fraction = FORMATS[t]
@@ -609,5 +630,5 @@ def beyond() -> Iterator[Case]:
 
 def cases() -> Iterator[Case]:
     """All of them."""
-    for source in (integers, bits, comparisons, floats, halves, conversions, beyond):
+    for source in (integers, bits, comparisons, floats, special, halves, conversions, beyond):
         yield from source()

@@ -23,7 +23,7 @@ def candidates(
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs <= sms)
     ):
         choice = Choice(
-            0, ("attention_grad_wgmma_dk_bf16_192_64_58f906",), ((-(-rows // 64) + extra) * pairs,),
+            0, ("attention_grad_wgmma_dk_bf16_192_64_f747a5",), ((-(-rows // 64) + extra) * pairs,),
             (),
         )
         yield Candidate(0.0, choice)
@@ -31,7 +31,7 @@ def candidates(
     # 1: Hopper: wgmma, the copy engine
     if arch in SOME_0 and plain == 1 and (-(-rows // 128) + extra) * pairs <= 2147483647:
         choice = Choice(
-            1, ("attention_grad_wgmma_dk_bf16_256_128_9432a1",),
+            1, ("attention_grad_wgmma_dk_bf16_256_128_a4fe4c",),
             ((-(-rows // 128) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
@@ -42,14 +42,14 @@ def candidates(
         and sms <= (-(-rows // 64) + extra) * pairs
     ):
         choice = Choice(
-            2, ("attention_grad_dk_bf16_256_64_607792",), ((-(-rows // 64) + extra) * pairs,), (),
+            2, ("attention_grad_dk_bf16_256_64_d4d96b",), ((-(-rows // 64) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return
     # 3: small tiles
     if (-(-rows // 32) + extra) * pairs <= 2147483647:
         choice = Choice(
-            3, ("attention_grad_dk_bf16_256_32_fb199b",), ((-(-rows // 32) + extra) * pairs,), (),
+            3, ("attention_grad_dk_bf16_256_32_8388f7",), ((-(-rows // 32) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return

@@ -23,7 +23,7 @@ def candidates(
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs <= sms)
     ):
         choice = Choice(
-            0, ("attention_grad_wgmma_dkdv_bf16_128_64_b9b4a1",),
+            0, ("attention_grad_wgmma_dkdv_bf16_128_64_764ce6",),
             ((-(-rows // 64) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
@@ -34,7 +34,7 @@ def candidates(
         and (-(-rows // 128) + extra) * pairs <= 2147483647
     ):
         choice = Choice(
-            1, ("attention_grad_wgmma_dkdv_bf16_128_128_b57bce",),
+            1, ("attention_grad_wgmma_dkdv_bf16_128_128_2914c6",),
             ((-(-rows // 128) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
@@ -45,7 +45,7 @@ def candidates(
         and sms <= (-(-rows // 128) + extra) * pairs
     ):
         choice = Choice(
-            2, ("attention_grad_dkdv_bf16_128_128_a57b0b",), ((-(-rows // 128) + extra) * pairs,),
+            2, ("attention_grad_dkdv_bf16_128_128_c7c40a",), ((-(-rows // 128) + extra) * pairs,),
             (),
         )
         yield Candidate(0.0, choice)
@@ -53,7 +53,7 @@ def candidates(
     # 3: small tiles
     if (-(-rows // 64) + extra) * pairs <= 2147483647:
         choice = Choice(
-            3, ("attention_grad_dkdv_bf16_128_64_ea70ec",), ((-(-rows // 64) + extra) * pairs,), (),
+            3, ("attention_grad_dkdv_bf16_128_64_f7339c",), ((-(-rows // 64) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return

@@ -23,7 +23,7 @@ def candidates(
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs <= sms)
     ):
         choice = Choice(
-            0, ("attention_grad_wgmma_dq_bf16_128_64_8f8f95",), ((-(-rows // 64) + extra) * pairs,),
+            0, ("attention_grad_wgmma_dq_bf16_128_64_6ae70b",), ((-(-rows // 64) + extra) * pairs,),
             (),
         )
         yield Candidate(0.0, choice)
@@ -34,7 +34,7 @@ def candidates(
         and (rows > 64 or past > 64)
     ):
         choice = Choice(
-            1, ("attention_grad_wgmma_dq_bf16_128_128_384da2",),
+            1, ("attention_grad_wgmma_dq_bf16_128_128_e562e6",),
             ((-(-rows // 128) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
@@ -45,14 +45,14 @@ def candidates(
         and sms <= (-(-rows // 64) + extra) * pairs
     ):
         choice = Choice(
-            2, ("attention_grad_dq_bf16_128_64_c13790",), ((-(-rows // 64) + extra) * pairs,), (),
+            2, ("attention_grad_dq_bf16_128_64_97c3fc",), ((-(-rows // 64) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return
     # 3: small tiles
     if (-(-rows // 32) + extra) * pairs <= 2147483647:
         choice = Choice(
-            3, ("attention_grad_dq_bf16_128_32_a4d96d",), ((-(-rows // 32) + extra) * pairs,), (),
+            3, ("attention_grad_dq_bf16_128_32_4ae7c5",), ((-(-rows // 32) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return

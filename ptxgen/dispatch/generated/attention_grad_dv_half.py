@@ -22,7 +22,7 @@ def candidates(
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs <= sms)
     ):
         choice = Choice(
-            0, ("attention_grad_wgmma_dv_bf16_192_64_280b70",), ((-(-rows // 64) + extra) * pairs,),
+            0, ("attention_grad_wgmma_dv_bf16_192_64_e044c2",), ((-(-rows // 64) + extra) * pairs,),
             (),
         )
         yield Candidate(0.0, choice)
@@ -30,7 +30,7 @@ def candidates(
     # 1: Hopper: wgmma, the copy engine
     if arch in SOME_0 and plain == 1 and (-(-rows // 128) + extra) * pairs <= 2147483647:
         choice = Choice(
-            1, ("attention_grad_wgmma_dv_bf16_256_128_9d6bff",),
+            1, ("attention_grad_wgmma_dv_bf16_256_128_2cb0be",),
             ((-(-rows // 128) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
@@ -38,14 +38,14 @@ def candidates(
     # 2: one for each SM
     if (-(-rows // 64) + extra) * pairs <= 2147483647 and sms <= (-(-rows // 64) + extra) * pairs:
         choice = Choice(
-            2, ("attention_grad_dv_bf16_256_64_9ebff0",), ((-(-rows // 64) + extra) * pairs,), (),
+            2, ("attention_grad_dv_bf16_256_64_e32cdd",), ((-(-rows // 64) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return
     # 3: small tiles
     if (-(-rows // 32) + extra) * pairs <= 2147483647:
         choice = Choice(
-            3, ("attention_grad_dv_bf16_256_32_ec28c6",), ((-(-rows // 32) + extra) * pairs,), (),
+            3, ("attention_grad_dv_bf16_256_32_20f60d",), ((-(-rows // 32) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return

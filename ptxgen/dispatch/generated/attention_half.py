@@ -29,7 +29,7 @@ def candidates(
         and (-(-rows // 16) + extra) * pairs * 1 * 4 * 16 <= sms * 15
     ):
         choice = Choice(
-            0, ("attention_cluster_bf16_128_16_cc3909",),
+            0, ("attention_cluster_bf16_128_16_5cad89",),
             ((-(-rows // 16) + extra) * pairs * 1 * 4,), (),
         )
         yield Candidate(0.0, choice)
@@ -46,8 +46,8 @@ def candidates(
         choice = Choice(
             1,
             (
-                "attention_cluster_split_bf16_128_16_95804e",
-                "attention_decode_join_bf16_128_16_a180b1",
+                "attention_cluster_split_bf16_128_16_cc6d2c",
+                "attention_decode_join_bf16_128_16_4610f3",
             ),
             ((-(-rows // 16) + extra) * pairs * splits * 4, (-(-rows // 16) + extra) * pairs * 1),
             ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
@@ -62,7 +62,7 @@ def candidates(
         and (-(-rows // 16) + extra) * pairs * 1 * 8 * 16 <= sms * 15
     ):
         choice = Choice(
-            2, ("attention_cluster_bf16_128_16_18b0a9",),
+            2, ("attention_cluster_bf16_128_16_10364f",),
             ((-(-rows // 16) + extra) * pairs * 1 * 8,), (),
         )
         yield Candidate(0.0, choice)
@@ -79,8 +79,8 @@ def candidates(
         choice = Choice(
             3,
             (
-                "attention_cluster_split_bf16_128_16_684e31",
-                "attention_decode_join_bf16_128_16_a180b1",
+                "attention_cluster_split_bf16_128_16_7b59b6",
+                "attention_decode_join_bf16_128_16_4610f3",
             ),
             ((-(-rows // 16) + extra) * pairs * splits * 8, (-(-rows // 16) + extra) * pairs * 1),
             ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
@@ -109,8 +109,8 @@ def candidates(
         choice = Choice(
             4,
             (
-                "attention_decode_split_bf16_128_16_2b2005",
-                "attention_decode_join_bf16_128_16_a180b1",
+                "attention_decode_split_bf16_128_16_469853",
+                "attention_decode_join_bf16_128_16_4610f3",
             ), ((-(-rows // 16) + extra) * pairs * splits, (-(-rows // 16) + extra) * pairs * 1),
             ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
         )
@@ -138,8 +138,8 @@ def candidates(
         choice = Choice(
             5,
             (
-                "attention_decode_split_bf16_128_16_e98659",
-                "attention_decode_join_bf16_128_16_a180b1",
+                "attention_decode_split_bf16_128_16_088831",
+                "attention_decode_join_bf16_128_16_4610f3",
             ), ((-(-rows // 16) + extra) * pairs * splits, (-(-rows // 16) + extra) * pairs * 1),
             ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
         )
@@ -167,8 +167,8 @@ def candidates(
         choice = Choice(
             6,
             (
-                "attention_decode_split_bf16_128_16_81009f",
-                "attention_decode_join_bf16_128_16_a180b1",
+                "attention_decode_split_bf16_128_16_269d3f",
+                "attention_decode_join_bf16_128_16_4610f3",
             ), ((-(-rows // 16) + extra) * pairs * splits, (-(-rows // 16) + extra) * pairs * 1),
             ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
         )
@@ -185,7 +185,7 @@ def candidates(
         ) and depth <= 128 and width <= 128 and fewest <= sms and keys > 128
     ):
         choice = Choice(
-            7, ("attention_decode_bf16_128_16_187e66",), ((-(-rows // 16) + extra) * pairs * 1,),
+            7, ("attention_decode_bf16_128_16_687f65",), ((-(-rows // 16) + extra) * pairs * 1,),
             (),
         )
         yield Candidate(0.0, choice)
@@ -201,7 +201,7 @@ def candidates(
         ) and not (keys <= 128 and sms < fewest)
     ):
         choice = Choice(
-            8, ("attention_decode_bf16_128_16_450091",), ((-(-rows // 16) + extra) * pairs * 1,),
+            8, ("attention_decode_bf16_128_16_e6c101",), ((-(-rows // 16) + extra) * pairs * 1,),
             (),
         )
         yield Candidate(0.0, choice)
@@ -217,7 +217,7 @@ def candidates(
         )
     ):
         choice = Choice(
-            9, ("attention_decode_bf16_128_16_bc7ea2",), ((-(-rows // 16) + extra) * pairs * 1,),
+            9, ("attention_decode_bf16_128_16_52429b",), ((-(-rows // 16) + extra) * pairs * 1,),
             (),
         )
         yield Candidate(0.0, choice)
@@ -233,7 +233,7 @@ def candidates(
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs * splits <= sms)
     ):
         choice = Choice(
-            10, ("attention_wgmma_split_bf16_128_64_5add49", "attention_join_bf16_128_64_836a3b"),
+            10, ("attention_wgmma_split_bf16_128_64_968ee3", "attention_join_bf16_128_64_b3eb7a"),
             (
                 min((-(-rows // 64) + extra) * pairs * splits, sms * 2),
                 (-(-rows // 64) + extra) * pairs * 4,
@@ -251,7 +251,7 @@ def candidates(
         and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
     ):
         choice = Choice(
-            11, ("attention_wgmma_split_bf16_128_128_e26329", "attention_join_bf16_128_128_113fa1"),
+            11, ("attention_wgmma_split_bf16_128_128_fcb049", "attention_join_bf16_128_128_853d7a"),
             (
                 min((-(-rows // 128) + extra) * pairs * splits, sms * 1),
                 (-(-rows // 128) + extra) * pairs * 8,
@@ -267,7 +267,7 @@ def candidates(
         and rows > 96 and depth <= 96 and width <= 96 and sms < large
     ):
         choice = Choice(
-            12, ("attention_wgmma_bf16_64_192_044a15",),
+            12, ("attention_wgmma_bf16_64_192_f356bf",),
             (min((-(-rows // 192) + extra) * pairs * 1, sms * 1),),
             (sms * 768 * width if width > 85 and splits > 1 else 0,),
         )
@@ -281,7 +281,7 @@ def candidates(
         and (keys <= 512 or (-(-rows // 64) + extra) * pairs <= sms)
     ):
         choice = Choice(
-            13, ("attention_wgmma_bf16_128_64_090366",),
+            13, ("attention_wgmma_bf16_128_64_fa5b5e",),
             (min((-(-rows // 64) + extra) * pairs * 1, sms * 2),),
             (sms * 512 * width if width > 96 and splits > 1 else 0,),
         )
@@ -294,7 +294,7 @@ def candidates(
         and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
     ):
         choice = Choice(
-            14, ("attention_wgmma_bf16_128_128_f0cf1e",),
+            14, ("attention_wgmma_bf16_128_128_27f0c2",),
             (min((-(-rows // 128) + extra) * pairs * 1, sms * 1),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
@@ -312,7 +312,7 @@ def candidates(
     ):
         choice = Choice(
             15,
-            ("attention_wgmma_paged_split_bf16_128_64_7d701e", "attention_join_bf16_128_64_836a3b"),
+            ("attention_wgmma_paged_split_bf16_128_64_618394", "attention_join_bf16_128_64_b3eb7a"),
             (
                 min((-(-rows // 64) + extra) * pairs * splits, sms * 2),
                 (-(-rows // 64) + extra) * pairs * 4,
@@ -332,8 +332,8 @@ def candidates(
         choice = Choice(
             16,
             (
-                "attention_wgmma_paged_split_bf16_128_128_b0d33e",
-                "attention_join_bf16_128_128_113fa1",
+                "attention_wgmma_paged_split_bf16_128_128_e9d88c",
+                "attention_join_bf16_128_128_853d7a",
             ),
             (
                 min((-(-rows // 128) + extra) * pairs * splits, sms * 1),
@@ -350,7 +350,7 @@ def candidates(
         and rows > 96 and depth <= 96 and width <= 96 and sms < large
     ):
         choice = Choice(
-            17, ("attention_wgmma_paged_bf16_64_192_0c9d29",),
+            17, ("attention_wgmma_paged_bf16_64_192_e49a2b",),
             (min((-(-rows // 192) + extra) * pairs * 1, sms * 1),),
             (sms * 768 * width if width > 85 and splits > 1 else 0,),
         )
@@ -364,7 +364,7 @@ def candidates(
         and (keys <= 512 or (-(-rows // 64) + extra) * pairs <= sms)
     ):
         choice = Choice(
-            18, ("attention_wgmma_paged_bf16_128_64_3a2f01",),
+            18, ("attention_wgmma_paged_bf16_128_64_46c278",),
             (min((-(-rows // 64) + extra) * pairs * 1, sms * 2),),
             (sms * 512 * width if width > 96 and splits > 1 else 0,),
         )
@@ -377,7 +377,7 @@ def candidates(
         and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
     ):
         choice = Choice(
-            19, ("attention_wgmma_paged_bf16_128_128_94cec6",),
+            19, ("attention_wgmma_paged_bf16_128_128_5f325d",),
             (min((-(-rows // 128) + extra) * pairs * 1, sms * 1),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
@@ -391,7 +391,7 @@ def candidates(
         and (-(-rows // 64) + extra) * pairs * 1 < sms * 2
     ):
         choice = Choice(
-            20, ("attention_split_bf16_128_64_ef2e14", "attention_join_bf16_128_64_836a3b"),
+            20, ("attention_split_bf16_128_64_3b2c68", "attention_join_bf16_128_64_b3eb7a"),
             ((-(-rows // 64) + extra) * pairs * splits, (-(-rows // 64) + extra) * pairs * 4),
             ((-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) * 4,),
         )
@@ -400,7 +400,7 @@ def candidates(
     # 21: a CTA has all keys
     if arch in SOME_3 and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647 and rows > 32:
         choice = Choice(
-            21, ("attention_bf16_128_64_79653b",), ((-(-rows // 64) + extra) * pairs * 1,), (),
+            21, ("attention_bf16_128_64_18de9e",), ((-(-rows // 64) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
@@ -412,7 +412,7 @@ def candidates(
         and (-(-rows // 32) + extra) * pairs * 1 < sms * 2
     ):
         choice = Choice(
-            22, ("attention_split_bf16_128_32_daf63b", "attention_join_bf16_128_32_b970d3"),
+            22, ("attention_split_bf16_128_32_2866f9", "attention_join_bf16_128_32_9b8400"),
             ((-(-rows // 32) + extra) * pairs * splits, (-(-rows // 32) + extra) * pairs * 2),
             ((-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) * 4,),
         )
@@ -421,7 +421,7 @@ def candidates(
     # 23: a CTA has all keys
     if (-(-rows // 32) + extra) * pairs * 1 <= 2147483647:
         choice = Choice(
-            23, ("attention_bf16_128_32_0f74e3",), ((-(-rows // 32) + extra) * pairs * 1,), (),
+            23, ("attention_bf16_128_32_05ff23",), ((-(-rows // 32) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return

@@ -108,6 +108,7 @@ fma(.<mode>)?.<t:brain>                        | =t, t, t, t
 (div|rem).<t:int>                              | =t, t, t
 div.<mode>.<t:f>                               | =t, t, t
 (rcp|sqrt).<mode>.<t:f>                        | =t, t
+ex2.approx.ftz.f32                             | =f32, f32
 sad.<t:int>                                    | =t, t, t, t
 (abs|neg).<t:signed>                           | =t, t
 (abs|neg).<t:f>                                | =t, t

@@ -16,7 +16,8 @@ Where PTX ISA 9.0 leaves a result open, this is what they do:
 
 Refused, because no document says which bits come out: ``.approx`` and ``.full``, and add, sub and
 mul of floats without a rounding mode, which the assembler may fuse. Refused, because subnormals
-count here: ``.ftz``.
+count here: ``.ftz``. Only the bits of ``ex2.approx.ftz.f32`` are known
+(:mod:`ptxgen.numerics.ex2`).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from numpy.typing import NDArray
 from ptxgen.errors import PtxError
 from ptxgen.interp.text.ptx import Immediate, Instruction, Pair
 from ptxgen.interp.values import floats
+from ptxgen.oracle.ex2 import ex2
 
 Array: TypeAlias = NDArray[Any]
 Function: TypeAlias = Callable[..., Any]
@@ -859,6 +861,13 @@ def _mov(form: _Form) -> Scalar:
     return Scalar((kind,), (kind,), _identity)
 
 
+def _ex2(form: _Form) -> Scalar:
+    if form.rest != ["approx", "ftz", "f32"]:
+        _approximate(form)
+    form.rest.clear()
+    return Scalar(("f32",), ("f32",), ex2)
+
+
 def _approximate(form: _Form) -> Scalar:
     form.refuse("the bits of an approximation are documented nowhere; use IEEE operations")
 
@@ -976,6 +985,7 @@ _BUILDERS: dict[str, Callable[[_Form], Scalar]] = {
     "div": _div,
     "dp2a": _dp,
     "dp4a": _dp,
+    "ex2": _ex2,
     "fma": _arithmetic,
     "lop3": _lop3,
     "mad": _mad,
@@ -1004,6 +1014,6 @@ _BUILDERS: dict[str, Callable[[_Form], Scalar]] = {
     "sub": _add,
     "testp": _testp,
     "xor": _bitwise,
-    **dict.fromkeys(("cos", "ex2", "lg2", "rsqrt", "sin", "tanh"), _approximate),
+    **dict.fromkeys(("cos", "lg2", "rsqrt", "sin", "tanh"), _approximate),
     **dict.fromkeys(("addc", "bmsk", "fns", "madc", "subc", "szext"), _unsupported),
 }

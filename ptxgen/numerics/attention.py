@@ -17,30 +17,30 @@ step rounded once; ``dot16`` is a step of ``tc16``, and ``ex2`` that of :mod:`pt
    ``t = fma(bias, LOG2_E, t)``; then ``t = fma(slope2, j - i, t)``, where ``slope2`` is
    ``slope * LOG2_E``, and i the query's own position.
 3. *Maximum*: ``m`` is the largest of m and the block's scores (where t is rounded: logits), NaN if
-   one is. ``M' = ceil(m * c)`` (``ceil(m)``); 0 stands for it below where it is -inf. It is a whole
-   number, so weights are brought from one maximum to another by a power of two:
-   ``l`` and ``o`` are multiplied by ``power(M - M')``; then M is M'.
-4. *Weights*: ``p = ex2(fma(s, c, b))`` (``ex2(fma(t, 1, b))``) with ``b = 1 - M``:
-   ``p = 2 * 2**(t - M)``; a key that is not seen has +0. In ``attention32``
-   ``w = saturate(fma(s, -c / 128, M / 128))`` (``fma(t, -1 / 128, M / 128)``), between 0
-   and 1, where NaN becomes 0; a key that is not seen has w = 1. ``n = rint(-128 w)``,
+   one is. ``M' = m * c`` (``m``); 0 stands for it below where it is -inf. ``l`` and ``o`` are
+   multiplied by ``power(M - M')``; then M is M'. In ``attention32`` ``M' = ceil(m * c)``
+   (``ceil(m)``), so that these factors are powers of two.
+4. *Weights*: ``p = ex2(fma(s, c, -M))`` (``ex2(t - M)``), +0 for a key that is not seen. In
+   ``attention32`` ``w = saturate(fma(s, -c / 128, M / 128))`` (``fma(t, -1 / 128, M / 128)``),
+   between 0 and 1, where NaN becomes 0; a key that is not seen has w = 1. ``n = rint(-128 w)``,
    ``f = -128 w - n``, ``p = 2 + f * EXP2(f)`` by Horner's rule, in fma, and n is added to the
-   exponent field of p, which is +0 for w = 1.
+   exponent field of p: ``p = 2 * 2**(t - M)``, and +0 for w = 1.
 5. *Sums*: ``l[j / 2 % 4] += p`` for j ascending. ``o = dot16(p16[j:j+16], v[j:j+16], o)`` for j
    ascending, where p16 is p in the dtype of v, rounded once. A value whose key is not seen counts
    as 0, whatever it is.
 6. *Merge*: at the end of a split ``l = (l[0] + l[1]) + (l[2] + l[3])``. Splits are joined
    ascending, from ``(-inf, -inf, 0, 0)``: ``m = max(m, m')``, ``M = max(M, M')``, and l and o are
    ``fma(x', power(M' - M), x * power(old M - M))``. With a sink, a logit of the head without a
-   value, ``t = sink * LOG2_E``, ``M = max(M, ceil(t))``, and l is ``fma(l, power(old M - M), p)``,
-   p being the weight of t; o is multiplied by the power.
-7. *Result*: ``(o + 0) / l`` rounded to f32, then to its dtype; ``lse = fma(M - 1, LN2, log(l))``,
-   by the logarithm of ``lse/1``. Where l is 0 (nothing is seen) they are 0 and -inf; where m is NaN
-   or +inf both are NaN.
+   value, ``t = sink * LOG2_E``, ``M = max(M, t)`` (``ceil(t)`` in ``attention32``), and l is
+   ``fma(l, power(old M - M), p)``, p being the weight of t; o is multiplied by the power.
+7. *Result*: ``(o + 0) / l`` rounded to f32, then to its dtype; ``lse = fma(M, LN2, log(l))``
+   (``M - 1`` in ``attention32``), by the logarithm of ``lse/1``. Where l is 0 (nothing is seen)
+   they are 0 and -inf; where m is NaN or +inf both are NaN.
 
-``power(n)`` is ``2**n`` for -127 < n <= 0, else 0. A block of which a query sees nothing changes no
-bit, so kernels leave it out. Nothing but the query, its keys and values, and their places in the
-sequence is read: not the batch, nor the number of queries or heads, nor where keys lie in memory.
+``power(n)`` is ``ex2(n)``, and 0 of NaN; in ``attention32`` ``2**n`` for -127 < n <= 0, else 0.
+A block of which a query sees nothing changes no bit, so kernels leave it out. Nothing but the
+query, its keys and values, and their places in the sequence is read: not the batch, nor the number
+of queries or heads, nor where keys lie in memory.
 
 The ``attention_grad`` contract, version 3
 ------------------------------------------
@@ -81,7 +81,7 @@ from ptxgen.numerics.activation import LOG2_E as LOG2_E
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.functions import EXP2
 
-_WORDS = "blocks of 128 keys (64): p = 2^(t - ceil(m)), o = {}(p, v, o); splits of 1024"
+_WORDS = "blocks of 128 keys (64): p = 2^(t - m), o = {}(p, v, o); splits of 1024"
 ATTENTION: Mapping[str, Contract] = MappingProxyType(
     {
         "tc": Contract("attention", 2, _WORDS.format("dot16"), "tc", activations=False),

@@ -24,6 +24,7 @@ from ptxgen.numerics.attention import (
 )
 from ptxgen.numerics.contract import AUTO_TIER, TensorCore
 from ptxgen.numerics.dtype import DTYPES, NAMES
+from ptxgen.numerics.ex2 import LOWEST
 from ptxgen.numerics.softcap import tanh
 from ptxgen.oracle.dot16 import TERMS, Factors, accumulate, factors, tensor_core
 from ptxgen.oracle.ex2 import ex2
@@ -66,17 +67,19 @@ class Logits:
         return t if slope is None else fma(mul(slope, np.float32(LOG2_E)), away, t)
 
 
-def power(n: F32) -> F32:
-    """``2**n`` of whole numbers up to 0; 0 from -127 downwards, and of NaN."""
+def power(n: F32, tier: str) -> F32:
+    """``2**n`` of numbers up to 0, of f32 whole ones; 0 from -127 downwards, and of NaN."""
+    if tier != "simt":
+        return ex2(np.fmax(n, np.float32(2 * LOWEST)))
     kept = np.where(n > -127, n, np.float32(-127)).astype(np.int32)
     return ((kept + 127) << 23).view(np.float32)
 
 
 def weight(t: F32, factor: np.float32, top: F32, tier: str) -> F32:
-    """``2 * 2**(t * factor - top)``; ``top``: whole numbers."""
+    """``2**(t * factor - top)``; twice that of f32, ``top`` being whole numbers."""
     if tier == "simt":
         return above(t, factor, mul(top, np.float32(1 / RANGE)), tier)
-    return above(t, factor, add(_ONE, -top), tier)
+    return above(t, factor, -top, tier)
 
 
 def above(t: F32, factor: np.float32, base: F32, tier: str) -> F32:
@@ -94,9 +97,11 @@ def above(t: F32, factor: np.float32, base: F32, tier: str) -> F32:
     return (p.view(np.int32) + (rounded.view(np.int32) << 23)).view(np.float32)
 
 
-def _top(m: F32, factor: np.float32) -> F32:
+def _top(m: F32, factor: np.float32, tier: str) -> F32:
+    """What weights are relative to."""
     with np.errstate(all="ignore"):
-        return np.asarray(np.ceil(m * factor), np.float32)
+        t = np.asarray(m * factor, np.float32)
+        return t if tier != "simt" else np.ceil(t)
 
 
 def _known(top: F32) -> F32:
@@ -105,8 +110,8 @@ def _known(top: F32) -> F32:
 
 @dataclass(frozen=True)
 class Sums:
-    """What rows of queries have of some of their keys: the largest score, the power of two that
-    weights are relative to, the sum of weights, and that of values.
+    """What rows of queries have of some of their keys: the largest score, what weights are
+    relative to, the sum of weights, and that of values.
     """
 
     m: F32
@@ -159,9 +164,9 @@ class Rows:
             t = self.logits.of(self.scores(k[part]), added, slope, away[:, part])
             t = np.where(there, t, np.float32(-np.inf))
             m = np.maximum(m, t.max(axis=1))  # NaN if one is
-            new = _top(m, factor)
+            new = _top(m, factor, self.tier)
             with np.errstate(all="ignore"):
-                change = power(top - new)
+                change = power(top - new, self.tier)
             top = new
             sums, values = mul(sums, change[:, None]), mul(values, change[:, None])
             p = weight(t, factor, _known(top)[:, None], self.tier)
@@ -206,7 +211,7 @@ def _whole(x: Array, fill: Any) -> Array:
     return np.concatenate([x, np.full((missing, *x.shape[1:]), fill, x.dtype)])
 
 
-def joined(parts: Sequence[Sums]) -> Sums:
+def joined(parts: Sequence[Sums], tier: str) -> Sums:
     """Splits, ascending."""
     count, width = parts[0].values.shape
     m = np.full(count, -np.inf, np.float32)
@@ -215,7 +220,7 @@ def joined(parts: Sequence[Sums]) -> Sums:
         m = np.maximum(m, one.m)
         with np.errstate(all="ignore"):
             new = np.maximum(top, one.top)
-            old, own = power(top - new), power(one.top - new)
+            old, own = power(top - new, tier), power(one.top - new, tier)
         total = fma(one.total, own, mul(total, old))
         values = fma(one.values, own[:, None], mul(values, old[:, None]))
         top = new
@@ -227,21 +232,20 @@ def with_sink(sums: Sums, sink: F32, tier: str) -> Sums:
     m, top, total, values = sums
     with np.errstate(all="ignore"):
         t = mul(sink, np.float32(LOG2_E))
-        new = np.maximum(top, np.ceil(t))
-        old = power(top - new)
+        new = np.maximum(top, _top(t, _ONE, tier))
+        old = power(top - new, tier)
     total = fma(total, old, weight(t, _ONE, _known(new), tier))
     return Sums(np.maximum(m, t), new, total, mul(values, old[:, None]))
 
 
-def finished(sums: Sums) -> tuple[F32, F32]:
+def finished(sums: Sums, tier: str) -> tuple[F32, F32]:
     """Results [R, E] in f32, and the logarithms of the sums of exponentials [R]."""
     m, top, total, values = sums
     empty, lost = total == 0, ~(m < np.inf)
     with np.errstate(all="ignore"):
         o = np.divide(add(values, np.float32(0)), total[:, None])
-        lse = fma(
-            add(top, np.float32(-1)), np.float32(LN2), log(np.where(empty | lost, _ONE, total))
-        )
+        base = top if tier != "simt" else add(top, np.float32(-1))
+        lse = fma(base, np.float32(LN2), log(np.where(empty | lost, _ONE, total)))
     o, lse = np.where(empty[:, None], np.float32(0), o), np.where(empty, np.float32(-np.inf), lse)
     nan = np.float32(np.nan)
     return np.where(lost[:, None], nan, o), np.where(lost, nan, lse)
@@ -293,10 +297,10 @@ def rows(
         none = np.full(count, -np.inf, np.float32)
         nothing = np.zeros(count, np.float32), np.zeros((count, v.shape[1]), np.float32)
         parts.append(Sums(none, none.copy(), *nothing))
-    sums = joined(parts)
+    sums = joined(parts, of.tier)
     if sinks is not None:
         sums = with_sink(sums, sinks, of.tier)
-    return finished(sums)
+    return finished(sums, of.tier)
 
 
 @dataclass(frozen=True)

@@ -441,6 +441,7 @@ def context(tier: str, rounded: bool) -> Mapping[str, Any]:
         {
             "attention": sys.modules[attention.__name__],
             "activation": sys.modules[activation.__name__],
+            "ex2": sys.modules[ex2.__name__],
             "rows": sys.modules[rows.__name__],
             "tier": tier,
             "formula": capped if rounded else None,

@@ -463,6 +463,13 @@ MISTAKES = (
         tests("test_attention.py", "test_features and causal"),
     ),
     Mistake(
+        "a tile of few rows that is read before it has come",
+        TEMPLATE + "attention/decode.cu.j2",
+        "barrier_wait(full_at(stage), parity);",
+        "barrier_wait(full_at(stage), parity ^ 1);",
+        tests("test_attention.py", "test_features and causal and CTA"),
+    ),
+    Mistake(
         "weights of a cluster by the largest logits of the blocks before",
         TEMPLATE + "attention/cluster.cu.j2",
         "u < (unit / (BLOCK / KEYS) + 1) * (BLOCK / KEYS)",

@@ -15,10 +15,16 @@ from ptxgen.spec.base import ARCHITECTURES, WARP, check
 
 RING_MAX = 6
 """The longest ring of tiles."""
+LOADERS = 4
+"""Warps that bring tiles to a CTA that has an SM."""
+KEYS_MAX = 128
+"""The most keys of a tile."""
 TILE_MAX = 52 << 10
 """Bytes of the largest tile of 16 keys a warp."""
 WIDE_MAX = 1 << 10
 """The largest head dimension, times warps, of two CTAs on an SM."""
+ALONE = 16
+"""Warps of a CTA that has an SM."""
 OF_WARP = 16, 32
 """Keys that a warp of a cluster may have scores of."""
 FITS = {4: 128, 8: HEAD_MAX}
@@ -63,9 +69,20 @@ class DecodeSpec(AttentionSpec):
         return max(self.depth, self.width)
 
     @property
+    def loaders(self) -> int:
+        """Warps that bring tiles: two of each CTA that shares an SM."""
+        return 2 if self.shares else LOADERS
+
+    @property
+    def threads(self) -> int:
+        loaders = 0 if self.part == "join" else self.loaders
+        return super().threads + loaders * WARP
+
+    @property
     def keys(self) -> int:
-        """Keys of a tile that a warp copies, and has scores of."""
-        return 16 if 16 * self.warps * self.pitch(self.wide) <= TILE_MAX else 8
+        """Keys of a tile that a warp has scores of."""
+        fits = 16 * self.warps <= KEYS_MAX and 16 * self.warps * self.pitch(self.wide) <= TILE_MAX
+        return 16 if fits else 8
 
     @property
     def tile(self) -> int:
@@ -97,9 +114,14 @@ class DecodeSpec(AttentionSpec):
         threads have registers for wide queries.
         """
         most = self.budget << 10
-        half = min(most, ARCHITECTURES["sm_90"].shared_for(2))
-        two = half - self.ring_at >= 2 * self.stage and self.wide * self.warps <= WIDE_MAX
-        return half if two else most
+        return min(most, ARCHITECTURES["sm_90"].shared_for(2)) if self.shares else most
+
+    @property
+    def shares(self) -> bool:
+        """Whether CTAs share an SM."""
+        few = self.warps < ALONE and self.wide * self.warps <= WIDE_MAX
+        half = ARCHITECTURES["sm_90"].shared_for(2)
+        return few and half - self.ring_at >= 2 * self.stage
 
     @property
     def rounded_at(self) -> int:
@@ -121,14 +143,19 @@ class DecodeSpec(AttentionSpec):
         return self.factors_at + self.rows * (self.span // self.block) * 4
 
     @property
-    def ring_at(self) -> int:
+    def barriers_at(self) -> int:
+        """Where the stages' barriers are, two each."""
         return self.tops_at + 3 * self.rows * 16
 
     @property
+    def ring_at(self) -> int:
+        return self.barriers_at + RING_MAX * 16
+
+    @property
     def ctas(self) -> int:
-        """CTAs that may share an SM: threads have 128 registers, or more."""
+        """CTAs that may share an SM: threads have 96 registers, or more."""
         fits = (n for n in (3, 2) if self.shared_bytes <= ARCHITECTURES["sm_90"].shared_for(n))
-        return min(next(fits, 1), 512 // self.threads)
+        return min(next(fits, 1), 512 // (self.warps * WARP))
 
 
 @dataclass(frozen=True)
@@ -167,6 +194,10 @@ class ClusterSpec(DecodeSpec):
         return "attention/cluster.cu.j2"
 
     # -- what a CTA has ---------------------------------------------------------------------
+    @property
+    def loaders(self) -> int:
+        return 0
+
     @property
     def unit(self) -> int:
         """Keys that a warp has scores of."""

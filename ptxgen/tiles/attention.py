@@ -50,7 +50,9 @@ THREE_MAX = 96
 """The largest head dimension for which these have registers."""
 
 FEW_KEYS = 128
-"""More keys than these are worth a cluster of CTAs, or more warps."""
+"""More keys than these are worth more warps."""
+SEVERAL_KEYS = 256
+"""More keys than these are worth a cluster of CTAs, or, of many tiles, as many warps."""
 WHOLE_SPLITS = 4
 """The most splits that a CTA has one after the other, where it might have one."""
 SPLIT_TILES_MAX = 16
@@ -79,9 +81,9 @@ def _decode(dtype: str) -> list[Route]:
     even = ceil_div(FEWEST, SMS * 2) * SMS * 16 <= FEWEST * 9
     several = few & (SPLITS > 1) & ((SPLITS > WHOLE_SPLITS) | (~filled & ~even))
     # Of many tiles of few keys an SM has as many CTAs as fit.
-    small = (KEYS <= FEW_KEYS) & (FEWEST > SMS)
+    small = (KEYS <= SEVERAL_KEYS) & (FEWEST > SMS)
     # So few that all CTAs of clusters run at once; fewer keys take no longer without.
-    least = fewest & (KEYS > FEW_KEYS)
+    least = fewest & (KEYS > SEVERAL_KEYS)
     clusters = []
     each = ((c, p) for c in FITS for p in ClusterSpec.parts)
     for of in (ClusterSpec(part=p, dtype=dtype, cluster=c) for c, p in each):

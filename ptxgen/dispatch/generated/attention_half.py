@@ -25,7 +25,7 @@ def candidates(
     if (
         arch in SOME_0 and depth <= 128 and width <= 128 and splits == 1
         and (-(-rows // 16) + extra) * pairs * 1 * 4 <= 2147483647
-        and (rows <= 16 or rows < extra * 16) and keys > 128
+        and (rows <= 16 or rows < extra * 16) and keys > 256
         and (-(-rows // 16) + extra) * pairs * 1 * 4 * 16 <= sms * 15
     ):
         choice = Choice(
@@ -40,7 +40,7 @@ def candidates(
         and (-(-rows // 16) + extra) * pairs * splits * 4 <= 2147483647
         and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
         and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16)
-        and keys > 128 and splits > 1
+        and keys > 256 and splits > 1
         and (-(-rows // 16) + extra) * pairs * splits * 4 * 16 <= sms * 15
     ):
         choice = Choice(
@@ -58,7 +58,7 @@ def candidates(
     if (
         arch in SOME_0 and depth <= 256 and width <= 256 and splits == 1
         and (-(-rows // 16) + extra) * pairs * 1 * 8 <= 2147483647
-        and (rows <= 16 or rows < extra * 16) and keys > 128
+        and (rows <= 16 or rows < extra * 16) and keys > 256
         and (-(-rows // 16) + extra) * pairs * 1 * 8 * 16 <= sms * 15
     ):
         choice = Choice(
@@ -73,7 +73,7 @@ def candidates(
         and (-(-rows // 16) + extra) * pairs * splits * 8 <= 2147483647
         and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
         and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16)
-        and keys > 128 and splits > 1
+        and keys > 256 and splits > 1
         and (-(-rows // 16) + extra) * pairs * splits * 8 * 16 <= sms * 15
     ):
         choice = Choice(
@@ -198,7 +198,7 @@ def candidates(
             or (
                 (fewest <= sms or (fewest <= sms * 2 and keys <= 128) or rows <= 64) and keys <= 512
             )
-        ) and not (keys <= 128 and sms < fewest)
+        ) and not (keys <= 256 and sms < fewest)
     ):
         choice = Choice(
             8, ("attention_decode_bf16_128_16_e6c101",), ((-(-rows // 16) + extra) * pairs * 1,),

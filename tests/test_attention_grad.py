@@ -19,7 +19,7 @@ from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec.attention import Form
 from ptxgen.spec.attention_grad import HopperGradSpec
 from ptxgen.tiles import TABLES
-from ptxgen.tiles.attention_grad import ONE, kernels, key
+from ptxgen.tiles.attention_grad import KERNELS, ONE, THREE, key
 
 f32 = np.float32
 
@@ -153,8 +153,9 @@ def on_hopper(do, q, k, v, shape=ONE, **how):
     form = Form(dtype, next(heads), next(heads))
     o, lse = reference.attention(q, k, v, return_lse=True, **how)
     expected = reference.attention_grad(do, q, k, v, o, lse, **how)
-    for part in kernels(form.head, form.head_v):
-        kernel = HopperGradSpec(part, **shape).of(form).name
+    for part in KERNELS:
+        of_part = {} if shape is THREE and part != "dq" else shape
+        kernel = HopperGradSpec(part, **of_part).of(form).name
         with ptxgen.use_device(device(HOPPER)):
             got = ptxgen.attention_grad(do, q, k, v, o, lse, kernel=kernel, **how)
         for name, one, other in zip(("dq", "dk", "dv"), got, expected, strict=True):
@@ -167,9 +168,12 @@ def on_hopper(do, q, k, v, shape=ONE, **how):
     ("dtype", "sizes", "shape"),
     [
         ("bf16", (1, 4, 2, 40, 300, 64), {}),
+        ("bf16", (1, 4, 2, 50, 300, 64), THREE),
+        pytest.param("f16", (1, 3, 1, 70, 400, 96, 80), THREE, marks=pytest.mark.long),
+        pytest.param("bf16", (1, 1, 1, 70, 140, 256), ONE, marks=pytest.mark.long),
         pytest.param("bf16", (1, 2, 2, 35, 200, 128), ONE, marks=pytest.mark.long),
         ("bf16", (1, 7, 1, 30, 100, 36, 20), {}),
-        pytest.param("bf16", (1, 2, 2, 35, 200, 128), {}, marks=pytest.mark.long),
+        pytest.param("bf16", (1, 2, 2, 35, 500, 128), {}, marks=pytest.mark.long),
         pytest.param("bf16", (1, 2, 1, 150, 270, 128, 64), {}, marks=pytest.mark.long),
         pytest.param("f16", (2, 6, 2, 70, 70, 96), {}, marks=pytest.mark.long),
         pytest.param("f16", (1, 40, 1, 20, 60, 80), ONE, marks=pytest.mark.long),
@@ -260,18 +264,26 @@ def test_no_kernel_up_to_128_spills():
 
 
 @pytest.mark.parametrize(
-    ("head", "part"),
+    ("head", "part", "shape"),
     [
-        pytest.param(n, part, marks=pytest.mark.long if n != 128 else ())
-        for n in (64, 128, 192, 256)
-        for part in kernels(n, n)
+        *(
+            pytest.param(n, part, {}, marks=pytest.mark.long if n != 128 else ())
+            for n in (64, 128, 192, 256)
+            for part in KERNELS
+        ),
+        *(pytest.param(n, "dq", THREE, marks=pytest.mark.long) for n in (64, 96)),
+        *(
+            pytest.param(n, part, ONE, marks=pytest.mark.long)
+            for n in (128, 256)
+            for part in KERNELS
+        ),
     ],
 )
-def test_products_on_hopper_overlap(head, part):
+def test_products_on_hopper_overlap(head, part, shape):
     """The compiler makes no product wait for another, and hardly spills: only in the way of blocks
     that some rows do not see.
     """
-    spec = HopperGradSpec(part, head, head)
+    spec = HopperGradSpec(part, head, head, **shape)
     made = compile_cubin(source(spec), name=spec.name, arch="sm_90a")
     assert "C751" not in made.log and "C752" not in made.log, made.log
     assert made.resources.spill_stores <= 72, made.resources

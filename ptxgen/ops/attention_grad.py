@@ -40,7 +40,7 @@ from ptxgen.program.parameters import Out
 from ptxgen.spec import Problem
 from ptxgen.spec.attention import ROWS_MAX, Form
 from ptxgen.spec.attention_grad import SPACE, SUMS
-from ptxgen.tiles.attention_grad import kernels, key
+from ptxgen.tiles.attention_grad import KERNELS, key
 
 _sunk = Pointwise(
     lambda sink, lse, delta: where(lse == -inf, 0, -functions.exp(sink - lse) * delta), "sunk"
@@ -161,14 +161,13 @@ def attention_backward(
     bind = {n: x for n, x in (arrays | sums).items() if x is not None}
     brought = _brought(arrays["q"]) and _brought(arrays["dout"])
     plain = mask is None and not form.rounded and brought
-    for which in kernels(form.head, form.head_v):
-        ours = {"dkdv": {"dk", "dv"}, "dq": {"dq", "dlogits", "o"}}.get(which, {which})
-        left = {*made, "dlogits", "o"} - ours | ({"v", "delta"} if which == "dv" else set())
+    for which in KERNELS:
+        left = {"dkdv": {"dq", "dlogits", "o"}, "dq": {"dk", "dv"}}[which]
         what = f"attention_grad {which} {form} {of}"
         sizes = _sizes(of, which, form, plain, what)
         problem = partial(Problem, key(which, form.dtype), form, sizes, tuple(scalars), what)
         own = {n: x for n, x in bind.items() if n not in left}
-        forced = kernel if kernel and f"_{which}_" in kernel else None
+        forced = kernel if kernel and ("_dq_" in kernel) == (which == "dq") else None
         b.launch(problem, own, forced)
     for name, x in sums.items():
         _add(b, x, scale if name == "dk" else 1.0, made[name])

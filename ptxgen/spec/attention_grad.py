@@ -21,8 +21,8 @@ Arrays begin at multiples of 16 bytes, and so do their rows.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 from ptxgen.expr import Expr, all_of, var
 from ptxgen.numerics import attention
@@ -75,6 +75,8 @@ SPACE = Space(
     within=tiles(TILE_MIN) <= GRID_MAX,
 )
 PARTS = ("dq", "dkdv", "dk", "dv")
+THREE_MAX = 96
+"""The widest heads of three warpgroups."""
 SUMS = 8
 """Flag: sums of parts of the heads are stored as they are, in f32, each part behind the last."""
 REGISTERS = {"dkdv": (160, 144)}
@@ -191,7 +193,8 @@ class AttentionGradSpec(Attends):
 
     @property
     def requires(self) -> Expr:
-        return self.grid <= GRID_MAX
+        fits = (DEPTH + WIDTH <= sum(LISTED),) if self.part == "dkdv" else ()
+        return all_of((self.grid <= GRID_MAX, *fits))
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
@@ -269,7 +272,6 @@ class HopperGradSpec(Brought, AttentionGradSpec):
 
     family: ClassVar[str] = "attention_grad_wgmma"
     parts: ClassVar[tuple[str, ...]] = PARTS
-    STAGES_MAX: ClassVar[int] = 4
     meanings: ClassVar[Mapping[str, str]] = {
         **AttentionGradSpec.meanings,
         **Brought.meanings,
@@ -280,14 +282,33 @@ class HopperGradSpec(Brought, AttentionGradSpec):
         name = type(self).__name__
         check(self.warps % 4 == 0, name, "warps of whole warpgroups", self.warps, 4)
         check(not self.rounded, name, "rounded", self.rounded, False)
-        stages = self.stages + self.ahead
-        check(stages >= 2, name, "stages in the budget", stages, ">= 2")
+        for one in self.each:
+            stages = one.stages + one.ahead
+            check(stages >= 2, name, "stages in the budget", stages, ">= 2")
 
     @property
     def template(self) -> str:  # type: ignore[override]
         return f"attention/hopper_{'dq' if self.part == 'dq' else 'dkdv'}.cu.j2"
 
     # -- what a CTA has ---------------------------------------------------------------------
+    @property
+    def slots(self) -> int:
+        """CTAs that may share an SM: two of one warpgroup, whose sums leave registers for that."""
+        sums = max(sum(mma.columns for mma in one.sums) for one in self.each)
+        return 2 if self.consumers == 1 and max(sums, self.head, self.head_v) <= WIDE_MAX else 1
+
+    @property
+    def producer_registers(self) -> int:
+        """See :attr:`Brought.producer_registers`; 0: nobody gives registers up."""
+        return super().producer_registers if self.consumers > 1 or self.slots > 1 else 0
+
+    @property
+    def each(self) -> tuple[Self, ...]:
+        """What CTAs are: where a lane has no registers for both sums, half of them make each."""
+        if self.part != "dkdv" or self.head + self.head_v <= sum(LISTED):
+            return (self,)
+        return replace(self, part="dk"), replace(self, part="dv")
+
     @property
     def width(self) -> int:
         return -(-self.head_v // PANEL) * PANEL
@@ -297,6 +318,8 @@ class HopperGradSpec(Brought, AttentionGradSpec):
         if self.part != "dq":
             return attention.QUERIES
         wide = self.depth + self.width
+        if self.consumers == 3 or self.early:
+            return 64
         return 128 if wide <= 128 else 96 if wide <= sum(LISTED) else 64
 
     @property
@@ -323,9 +346,19 @@ class HopperGradSpec(Brought, AttentionGradSpec):
         return first, second
 
     @property
+    def fixed(self) -> bool:
+        """Whether lanes hold keys and values in registers, not in shared memory."""
+        return self.part == "dkdv" and self.head + self.head_v <= 128
+
+    @property
+    def early(self) -> bool:
+        """Whether scores of the next keys are made beside gradients of the logits of these."""
+        return self.part == "dq" and self.consumers == 2 and max(self.head, self.head_v) <= 128
+
+    @property
     def scores(self) -> Instruction:
         """What scores are made by."""
-        return Instruction(self.tile, self.dtype)
+        return Instruction(self.tile, self.dtype, self.fixed)
 
     @property
     def sums(self) -> tuple[Instruction, ...]:
@@ -357,7 +390,10 @@ class HopperGradSpec(Brought, AttentionGradSpec):
     def stages(self) -> int:
         """Stages that the ring has room for; both rings, of queries and of gradients."""
         each = self.stage + self.known + (16 if self.part == "dq" else 32)
-        return min(self.STAGES_MAX + (self.part == "dq"), self._room // each)
+        most = 10 if self.consumers > 1 else 5
+        if self.part != "dq":
+            most = 3 if self.fixed else 4
+        return min(most, self._room // each)
 
     @property
     def ahead(self) -> int:
@@ -393,15 +429,27 @@ class HopperGradSpec(Brought, AttentionGradSpec):
 
     @property
     def shared_bytes(self) -> int:
+        if len(self.each) > 1:
+            return max(one.shared_bytes for one in self.each)
         rings = 1 if self.part == "dq" else 2
         return self.barriers_at + 16 * (rings * self.stages + self.ahead) + 8
 
     # -- where it is right ------------------------------------------------------------------
     @property
+    def grid(self) -> Expr:
+        return super().grid * len(self.each)
+
+    @property
+    def widths(self) -> Expr:
+        """See :attr:`AttentionGradSpec.widths`; scores for each sum where CTAs have one."""
+        return super().widths if len(self.each) == 1 else DEPTH * 3 + WIDTH * 2
+
+    @property
     def requires(self) -> Expr:
-        fits = [DEPTH + WIDTH <= sum(LISTED)] if self.part == "dkdv" else []
-        if self.consumers == 1:  # whose threads are launched with registers for no wider products
-            fits += [DEPTH <= WIDE_MAX, WIDTH <= WIDE_MAX]
+        both = DEPTH + WIDTH <= sum(LISTED)
+        fits = [both if len(self.each) == 1 else ~both] if self.part == "dkdv" else []
+        if self.consumers == 3:
+            fits += [DEPTH <= THREE_MAX, WIDTH <= THREE_MAX]
         return all_of((PLAIN.eq(1), *fits, self.grid <= GRID_MAX))
 
     @property

@@ -11,8 +11,8 @@ from ptxgen.expr import TRUE
 from ptxgen.numerics.attention import ATTENTION_GRAD
 from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.spec import Key, Route, RouteTable
-from ptxgen.spec.attention import LISTED, ROWS, SMS, WIDE_MAX
-from ptxgen.spec.attention_grad import PARTS, PAST, SPACE, AttentionGradSpec, HopperGradSpec
+from ptxgen.spec.attention import LISTED, ROWS, SMS
+from ptxgen.spec.attention_grad import PAST, SPACE, THREE_MAX, AttentionGradSpec, HopperGradSpec
 
 Ctas = tuple[tuple[int, int], ...]
 CTAS: dict[str, dict[str, Ctas]] = {
@@ -26,13 +26,17 @@ CTAS: dict[str, dict[str, Ctas]] = {
         "dq": ((2, 99),),
         "dkdv": ((2, 99),),
         "dk": ((2, 163), (1, 99)),
-        "dv": ((2, 99),),
+        "dv": ((2, 99), (2, 99)),
     },
 }
 """Warps, and KiB of shared memory, of CTAs, the larger first."""
 ONE: Mapping[str, Any] = MappingProxyType({"warps": 4, "registers": 224})
 """What makes Hopper's kernels those of one warpgroup: of few rows or keys, or for an SM alone."""
+THREE: Mapping[str, Any] = MappingProxyType({"warps": 12, "registers": 160})
+"""What makes them those of three, by queries alone: of heads up to THREE_MAX."""
 WIDE = 256
+KERNELS = "dq", "dkdv"
+"""The kernels that compute all gradients, in order: that by queries finds D for the other."""
 PINNED = {
     part: AttentionGradSpec(part, 64, 64, True, warps=warps, budget=99)
     for part, warps in (("dq", 2), ("dkdv", 4))
@@ -45,39 +49,39 @@ def key(part: str, dtype: str) -> Key:
     return "attention_grad", part, "f32" if dtype == "f32" else "half"
 
 
-def kernels(head: int, head_v: int) -> tuple[str, ...]:
-    """The kernels that compute all gradients, in order: that by queries finds D for the others;
-    sums for keys and values together, if a lane has registers for both.
-    """
-    return ("dq", "dkdv") if head + head_v <= sum(LISTED) else ("dq", "dk", "dv")
-
-
 def _table(part: str, kind: str) -> RouteTable:
-    dtype, ctas = "bf16" if kind == "half" else "f32", CTAS[kind][part]
+    dtype = "bf16" if kind == "half" else "f32"
     contract = ATTENTION_GRAD[AUTO_TIER[dtype]]
-    head = WIDE if part in ("dk", "dv") else LISTED[0]
     routes = []
-    if kind == "half" and part in HopperGradSpec.parts:
-        both = HopperGradSpec(part, head, head, dtype=dtype, contract=contract)
-        narrow = min(head, WIDE_MAX)
-        one = replace(both, head=narrow, head_v=narrow, **ONE)
-        alone = (ROWS <= one.rows) | (one.grid <= SMS)
-        why = "Hopper: wgmma, the copy engine"
-        # Of few rows and keys another has the gradient by queries sooner.
-        wanted = (ROWS > one.rows) | (PAST > one.rows) if part == "dq" else TRUE
-        routes += [
-            Route((one,), wanted & alone, f"{why}: one warpgroup"),
-            Route((both,), wanted, why),
-        ]
-    for warps, budget in ctas:
-        spec = AttentionGradSpec(
-            part, head, head, warps=warps, budget=budget, dtype=dtype, contract=contract
-        )
-        last = (warps, budget) == ctas[-1]
-        wanted, why = (TRUE, "small tiles") if last else (spec.grid >= SMS, "one for each SM")
-        routes.append(Route((spec,), wanted, why))
+    # Heads of LISTED, and wider ones, of which kernels by keys have sums for keys and values apart.
+    for head, parts in ((LISTED[0], (part,)), (WIDE, ("dk", "dv")))[: 2 if part == "dkdv" else 1]:
+        if kind == "half":
+            both = HopperGradSpec(part, head, head, dtype=dtype, contract=contract)
+            one = replace(both, **ONE)
+            alone = (ROWS <= one.rows) | (one.grid <= SMS)
+            why = "Hopper: wgmma, the copy engine"
+            # Of few rows and keys another has the gradient by queries sooner.
+            wanted = (ROWS > one.rows) | (PAST > one.rows) if part == "dq" else TRUE
+            routes.append(Route((one,), wanted & alone, f"{why}: one warpgroup"))
+            if part == "dq":
+                three = replace(both, head=THREE_MAX, head_v=THREE_MAX, **THREE)
+                routes.append(Route((three,), wanted, f"{why}: three warpgroups"))
+            routes.append(Route((both,), wanted, why))
+        given = [CTAS[kind][each] for each in parts]
+        for n, ctas in enumerate(zip(*given, strict=True), 1):
+            specs = [
+                AttentionGradSpec(
+                    each, head, head, warps=warps, budget=budget, dtype=dtype, contract=contract
+                )
+                for each, (warps, budget) in zip(parts, ctas, strict=True)
+            ]
+            last = n == len(given[0])
+            wanted, why = (
+                (TRUE, "small tiles") if last else (specs[0].grid >= SMS, "one for each SM")
+            )
+            routes.append(Route(specs, wanted, why))
 
-    pinned = (PINNED[part],) if kind == "half" and part in PINNED else ()
+    pinned = (PINNED[part],) if kind == "half" else ()
     return RouteTable(SPACE, tuple(routes), (dtype,), opened=True, pinned=lambda: pinned)
 
 
@@ -86,6 +90,6 @@ def _made(part: str, kind: str) -> Callable[[], RouteTable]:
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {
-    ("attention_grad", part, kind): _made(part, kind) for kind in CTAS for part in PARTS
+    ("attention_grad", part, kind): _made(part, kind) for kind in CTAS for part in KERNELS
 }
 """What makes the tables."""

@@ -11,7 +11,9 @@ from gpu_arrays import from_host, to_host
 import ptxgen
 from ptxgen import reference
 from ptxgen.spec.attention import PAGES, Form, PagedSpec
+from ptxgen.spec.attention_grad import THREE_MAX
 from ptxgen.tiles import TABLES
+from ptxgen.tiles.attention_grad import THREE
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.gpu
@@ -142,7 +144,10 @@ def test_gradients_by_every_kernel(head, layout, group):
     on = {name: on_gpu(x) for name, x in how.items()}
     for part in ("dkdv", "dq"):
         for route in TABLES["attention_grad", part, "half"].routes:
-            kernel = route.of(Form("bf16", head, head)).name
+            spec = route.of(Form("bf16", head, head)).main
+            if head > THREE_MAX and spec.warps == THREE["warps"]:
+                continue
+            kernel = spec.name
             found = ptxgen.attention_grad(*map(on_gpu, given), kernel=kernel, **on)
             for x, y in zip(found, expected, strict=True):
                 same_bits(to_host(torch, x), y, spec=kernel)

@@ -7,14 +7,10 @@ Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 
 TABLES: dict[tuple[str, ...], str] = {
     ("attention", "f32"): "attention_f32",
-    ("attention_grad", "dk", "f32"): "attention_grad_dk_f32",
-    ("attention_grad", "dk", "half"): "attention_grad_dk_half",
-    ("attention_grad", "dkdv", "f32"): "attention_grad_f32",
+    ("attention_grad", "dkdv", "f32"): "attention_grad_dkdv_f32",
     ("attention_grad", "dkdv", "half"): "attention_grad_dkdv_half",
-    ("attention_grad", "dq", "f32"): "attention_grad_f32",
+    ("attention_grad", "dq", "f32"): "attention_grad_dq_f32",
     ("attention_grad", "dq", "half"): "attention_grad_dq_half",
-    ("attention_grad", "dv", "f32"): "attention_grad_f32",
-    ("attention_grad", "dv", "half"): "attention_grad_dv_half",
     ("attention", "half"): "attention_half",
     ("columns",): "columns",
     ("conv", "depthwise", "half"): "conv_depthwise_half",

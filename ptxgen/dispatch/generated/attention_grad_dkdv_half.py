@@ -18,30 +18,30 @@ def candidates(
     """What can serve a problem, with predicted times."""
     # 0: Hopper: wgmma, the copy engine: one warpgroup
     if (
-        arch in SOME_0 and plain == 1 and depth + width <= 256 and depth <= 192 and width <= 192
-        and (-(-rows // 64) + extra) * pairs <= 2147483647
-        and (rows <= 64 or (-(-rows // 64) + extra) * pairs <= sms)
+        arch in SOME_0 and plain == 1 and depth + width <= 256
+        and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647
+        and (rows <= 64 or (-(-rows // 64) + extra) * pairs * 1 <= sms)
     ):
         choice = Choice(
             0, ("attention_grad_wgmma_dkdv_bf16_128_64_764ce6",),
-            ((-(-rows // 64) + extra) * pairs,), (),
+            ((-(-rows // 64) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
     # 1: Hopper: wgmma, the copy engine
     if (
         arch in SOME_0 and plain == 1 and depth + width <= 256
-        and (-(-rows // 128) + extra) * pairs <= 2147483647
+        and (-(-rows // 128) + extra) * pairs * 1 <= 2147483647
     ):
         choice = Choice(
             1, ("attention_grad_wgmma_dkdv_bf16_128_128_2914c6",),
-            ((-(-rows // 128) + extra) * pairs,), (),
+            ((-(-rows // 128) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
     # 2: one for each SM
     if (
-        arch in SOME_1 and (-(-rows // 128) + extra) * pairs <= 2147483647
+        arch in SOME_1 and (-(-rows // 128) + extra) * pairs <= 2147483647 and depth + width <= 256
         and sms <= (-(-rows // 128) + extra) * pairs
     ):
         choice = Choice(
@@ -51,9 +51,51 @@ def candidates(
         yield Candidate(0.0, choice)
         return
     # 3: small tiles
-    if (-(-rows // 64) + extra) * pairs <= 2147483647:
+    if (-(-rows // 64) + extra) * pairs <= 2147483647 and depth + width <= 256:
         choice = Choice(
             3, ("attention_grad_dkdv_bf16_128_64_f7339c",), ((-(-rows // 64) + extra) * pairs,), (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 4: Hopper: wgmma, the copy engine: one warpgroup
+    if (
+        arch in SOME_0 and plain == 1 and depth + width > 256
+        and (-(-rows // 64) + extra) * pairs * 2 <= 2147483647
+        and (rows <= 64 or (-(-rows // 64) + extra) * pairs * 2 <= sms)
+    ):
+        choice = Choice(
+            4, ("attention_grad_wgmma_dkdv_bf16_256_64_de01b8",),
+            ((-(-rows // 64) + extra) * pairs * 2,), (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 5: Hopper: wgmma, the copy engine
+    if (
+        arch in SOME_0 and plain == 1 and depth + width > 256
+        and (-(-rows // 128) + extra) * pairs * 2 <= 2147483647
+    ):
+        choice = Choice(
+            5, ("attention_grad_wgmma_dkdv_bf16_256_128_956ab0",),
+            ((-(-rows // 128) + extra) * pairs * 2,), (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 6: one for each SM
+    if (
+        arch in SOME_1 and (-(-rows // 64) + extra) * pairs <= 2147483647
+        and sms <= (-(-rows // 64) + extra) * pairs
+    ):
+        choice = Choice(
+            6, ("attention_grad_dk_bf16_256_64_d4d96b", "attention_grad_dv_bf16_256_64_e32cdd"),
+            ((-(-rows // 64) + extra) * pairs, (-(-rows // 64) + extra) * pairs), (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 7: small tiles
+    if (-(-rows // 32) + extra) * pairs <= 2147483647:
+        choice = Choice(
+            7, ("attention_grad_dk_bf16_256_32_8388f7", "attention_grad_dv_bf16_256_32_20f60d"),
+            ((-(-rows // 32) + extra) * pairs, (-(-rows // 32) + extra) * pairs), (),
         )
         yield Candidate(0.0, choice)
         return

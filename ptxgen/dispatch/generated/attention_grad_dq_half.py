@@ -18,41 +18,51 @@ def candidates(
     """What can serve a problem, with predicted times."""
     # 0: Hopper: wgmma, the copy engine: one warpgroup
     if (
-        arch in SOME_0 and plain == 1 and depth <= 192 and width <= 192
-        and (-(-rows // 64) + extra) * pairs <= 2147483647 and (rows > 64 or past > 64)
-        and (rows <= 64 or (-(-rows // 64) + extra) * pairs <= sms)
+        arch in SOME_0 and plain == 1 and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647
+        and (rows > 64 or past > 64) and (rows <= 64 or (-(-rows // 64) + extra) * pairs * 1 <= sms)
     ):
         choice = Choice(
-            0, ("attention_grad_wgmma_dq_bf16_128_64_6ae70b",), ((-(-rows // 64) + extra) * pairs,),
-            (),
+            0, ("attention_grad_wgmma_dq_bf16_128_64_6ae70b",),
+            ((-(-rows // 64) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 1: Hopper: wgmma, the copy engine
+    # 1: Hopper: wgmma, the copy engine: three warpgroups
     if (
-        arch in SOME_0 and plain == 1 and (-(-rows // 128) + extra) * pairs <= 2147483647
+        arch in SOME_0 and plain == 1 and depth <= 96 and width <= 96
+        and (-(-rows // 192) + extra) * pairs * 1 <= 2147483647 and (rows > 64 or past > 64)
+    ):
+        choice = Choice(
+            1, ("attention_grad_wgmma_dq_bf16_96_192_e7f595",),
+            ((-(-rows // 192) + extra) * pairs * 1,), (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 2: Hopper: wgmma, the copy engine
+    if (
+        arch in SOME_0 and plain == 1 and (-(-rows // 128) + extra) * pairs * 1 <= 2147483647
         and (rows > 64 or past > 64)
     ):
         choice = Choice(
-            1, ("attention_grad_wgmma_dq_bf16_128_128_e562e6",),
-            ((-(-rows // 128) + extra) * pairs,), (),
+            2, ("attention_grad_wgmma_dq_bf16_128_128_e562e6",),
+            ((-(-rows // 128) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 2: one for each SM
+    # 3: one for each SM
     if (
         arch in SOME_1 and (-(-rows // 64) + extra) * pairs <= 2147483647
         and sms <= (-(-rows // 64) + extra) * pairs
     ):
         choice = Choice(
-            2, ("attention_grad_dq_bf16_128_64_97c3fc",), ((-(-rows // 64) + extra) * pairs,), (),
+            3, ("attention_grad_dq_bf16_128_64_97c3fc",), ((-(-rows // 64) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 3: small tiles
+    # 4: small tiles
     if (-(-rows // 32) + extra) * pairs <= 2147483647:
         choice = Choice(
-            3, ("attention_grad_dq_bf16_128_32_4ae7c5",), ((-(-rows // 32) + extra) * pairs,), (),
+            4, ("attention_grad_dq_bf16_128_32_4ae7c5",), ((-(-rows // 32) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return

@@ -1,0 +1,46 @@
+"""Dispatch of attention_grad dkdv f32: attention_grad.
+
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
+"""
+
+from collections.abc import Iterator
+
+from ptxgen.dispatch.choice import Candidate, Choice, Time
+
+SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
+
+
+def candidates(
+    table: str, arch: str, rows: int, extra: int, pairs: int, past: int, depth: int, width: int,
+    plain: int, sms: int, time: Time,
+) -> Iterator[Candidate]:
+    """What can serve a problem, with predicted times."""
+    # 0: small tiles
+    if (-(-rows // 32) + extra) * pairs <= 2147483647 and depth + width <= 256:
+        choice = Choice(
+            0, ("attention_grad_dkdv_f32_128_32_37e422",), ((-(-rows // 32) + extra) * pairs,), (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 1: one for each SM
+    if (
+        arch in SOME_0 and (-(-rows // 32) + extra) * pairs <= 2147483647
+        and sms <= (-(-rows // 32) + extra) * pairs
+    ):
+        choice = Choice(
+            1, ("attention_grad_dk_f32_256_32_59cb61", "attention_grad_dv_f32_256_32_81dfa6"),
+            ((-(-rows // 32) + extra) * pairs, (-(-rows // 32) + extra) * pairs), (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 2: small tiles
+    if (
+        (-(-rows // 16) + extra) * pairs <= 2147483647
+        and (-(-rows // 32) + extra) * pairs <= 2147483647
+    ):
+        choice = Choice(
+            2, ("attention_grad_dk_f32_256_16_f59a54", "attention_grad_dv_f32_256_32_81dfa6"),
+            ((-(-rows // 16) + extra) * pairs, (-(-rows // 32) + extra) * pairs), (),
+        )
+        yield Candidate(0.0, choice)
+        return

@@ -1,0 +1,22 @@
+"""Dispatch of attention_grad dq f32: attention_grad.
+
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
+"""
+
+from collections.abc import Iterator
+
+from ptxgen.dispatch.choice import Candidate, Choice, Time
+
+
+def candidates(
+    table: str, arch: str, rows: int, extra: int, pairs: int, past: int, depth: int, width: int,
+    plain: int, sms: int, time: Time,
+) -> Iterator[Candidate]:
+    """What can serve a problem, with predicted times."""
+    # 0: small tiles
+    if (-(-rows // 32) + extra) * pairs <= 2147483647:
+        choice = Choice(
+            0, ("attention_grad_dq_f32_128_32_2d186b",), ((-(-rows // 32) + extra) * pairs,), (),
+        )
+        yield Candidate(0.0, choice)
+        return

@@ -41,8 +41,8 @@ ONE: Mapping[str, Any] = MappingProxyType({"warps": 4, "registers": 216, "budget
 """One of a warpgroup, two CTAs an SM."""
 ONE_KEYS_MAX = 512
 """The most keys for which it is chosen, if it has more tiles than there are SMs."""
-BRIEF_ROWS = 64
-"""The most rows that warps share by 16 where keys are that few, however many tiles there are."""
+LONGER = 4, 3
+"""How long a round of three warpgroups takes, to one of two."""
 FEWER_ROUNDS = 3, 4
 """Rounds of Hopper's CTAs that have a split, to those of CTAs that have all keys, below which they
 are done sooner: their sums have to be stored, read and joined."""
@@ -73,7 +73,7 @@ def _decode(dtype: str) -> list[Route]:
     join = DecodeSpec(part="join", warps=16, dtype=dtype)
     fewest = (ROWS <= join.rows) | (ROWS < EXTRA * join.rows)
     # Short prompts, where an SM has one tile, or two of fewest keys: their code is shorter.
-    brief = (FEWEST <= SMS) | (FEWEST <= SMS * 2) & (KEYS <= FEW_KEYS) | (ROWS <= BRIEF_ROWS)
+    brief = (FEWEST <= SMS) | (FEWEST <= SMS * 2) & (KEYS <= FEW_KEYS)
     few = fewest | brief & (KEYS <= ONE_KEYS_MAX)
     # CTAs that have all keys fill the SMs at once, or in rounds, the last nearly full; of many keys
     # those that have a split are faster all the same.
@@ -105,12 +105,15 @@ def _decode(dtype: str) -> list[Route]:
 
 
 def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
-    """Three warpgroups where a thread's sums of values leave them room, and SMs enough to do; one
-    where keys or tiles are few. Of few tiles and many keys a CTA has a split.
+    """Three warpgroups where a thread's sums of values leave them room, and rounds are so many
+    fewer; one where keys or tiles are few. Of few tiles and many keys a CTA has a split.
     """
     one, two, three = (kind(dtype=dtype, **how) for how in (ONE, {}, THREE))
     of_one, of_two = (replace(spec, part="split") for spec in (one, two))
-    several = (DEPTH <= THREE_MAX) & (WIDTH <= THREE_MAX) & (LARGE > SMS)
+    of_three, of_others = LONGER
+    held = (DEPTH <= THREE_MAX) & (WIDTH <= THREE_MAX)
+    rounds = ceil_div(tiles(three.rows), SMS), ceil_div(LARGE, SMS)
+    several = held & (rounds[0] * of_three <= rounds[1] * of_others)
     short = (WIDTH <= WIDE_MAX) & ((KEYS <= ONE_KEYS_MAX) | (tiles(one.rows) <= SMS))
     many = two.rows // 2 < ROWS
     # Rounds of CTAs, a split each; those that have all keys have one after the other.

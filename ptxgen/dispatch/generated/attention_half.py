@@ -94,9 +94,7 @@ def candidates(
         and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
         and (
             rows <= 16 or rows < extra * 16
-            or (
-                (fewest <= sms or (fewest <= sms * 2 and keys <= 128) or rows <= 64) and keys <= 512
-            )
+            or ((fewest <= sms or (fewest <= sms * 2 and keys <= 128)) and keys <= 512)
         ) and splits > 1
         and (
             splits > 4
@@ -123,9 +121,7 @@ def candidates(
         and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
         and (
             rows <= 16 or rows < extra * 16
-            or (
-                (fewest <= sms or (fewest <= sms * 2 and keys <= 128) or rows <= 64) and keys <= 512
-            )
+            or ((fewest <= sms or (fewest <= sms * 2 and keys <= 128)) and keys <= 512)
         ) and splits > 1
         and (
             splits > 4
@@ -152,9 +148,7 @@ def candidates(
         and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
         and (
             rows <= 16 or rows < extra * 16
-            or (
-                (fewest <= sms or (fewest <= sms * 2 and keys <= 128) or rows <= 64) and keys <= 512
-            )
+            or ((fewest <= sms or (fewest <= sms * 2 and keys <= 128)) and keys <= 512)
         ) and splits > 1
         and (
             splits > 4
@@ -179,9 +173,7 @@ def candidates(
         arch in SOME_0 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
         and (
             rows <= 16 or rows < extra * 16
-            or (
-                (fewest <= sms or (fewest <= sms * 2 and keys <= 128) or rows <= 64) and keys <= 512
-            )
+            or ((fewest <= sms or (fewest <= sms * 2 and keys <= 128)) and keys <= 512)
         ) and depth <= 128 and width <= 128 and fewest <= sms and keys > 128
     ):
         choice = Choice(
@@ -195,9 +187,7 @@ def candidates(
         arch in SOME_1 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
         and (
             rows <= 16 or rows < extra * 16
-            or (
-                (fewest <= sms or (fewest <= sms * 2 and keys <= 128) or rows <= 64) and keys <= 512
-            )
+            or ((fewest <= sms or (fewest <= sms * 2 and keys <= 128)) and keys <= 512)
         ) and not (keys <= 256 and sms < fewest)
     ):
         choice = Choice(
@@ -211,9 +201,7 @@ def candidates(
         (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
         and (
             rows <= 16 or rows < extra * 16
-            or (
-                (fewest <= sms or (fewest <= sms * 2 and keys <= 128) or rows <= 64) and keys <= 512
-            )
+            or ((fewest <= sms or (fewest <= sms * 2 and keys <= 128)) and keys <= 512)
         )
     ):
         choice = Choice(
@@ -228,7 +216,7 @@ def candidates(
         and (-(-rows // 64) + extra) * pairs * splits + sms * 2 <= 2147483647
         and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
         and (-(-rows // 64) + extra) * pairs * 4 <= 2147483647 and large < sms * 2
-        and not (depth <= 96 and width <= 96 and sms < large)
+        and not (depth <= 96 and width <= 96 and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3)
         and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs * splits <= sms)
     ):
@@ -247,7 +235,7 @@ def candidates(
         and (-(-rows // 128) + extra) * pairs * splits + sms * 1 <= 2147483647
         and (-(-rows // 128) + extra) * pairs * splits * min(rows, 128) * (width + 4) <= 67108864
         and (-(-rows // 128) + extra) * pairs * 8 <= 2147483647 and rows > 64 and large < sms * 2
-        and not (depth <= 96 and width <= 96 and sms < large)
+        and not (depth <= 96 and width <= 96 and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3)
         and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
     ):
         choice = Choice(
@@ -264,7 +252,8 @@ def candidates(
         arch in SOME_2 and paged == 0 and width <= 128
         and (-(-rows // 192) + extra) * pairs * 1 + sms * 1 <= 2147483647
         and (sms * 768 * width if width > 85 and splits > 1 else 0) <= 268435456 and rows > 64
-        and rows > 96 and depth <= 96 and width <= 96 and sms < large
+        and rows > 96 and depth <= 96 and width <= 96
+        and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
     ):
         choice = Choice(
             12, ("attention_wgmma_bf16_64_192_f356bf",),
@@ -306,7 +295,7 @@ def candidates(
         and (-(-rows // 64) + extra) * pairs * splits + sms * 2 <= 2147483647
         and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
         and (-(-rows // 64) + extra) * pairs * 4 <= 2147483647 and large < sms * 2
-        and not (depth <= 96 and width <= 96 and sms < large)
+        and not (depth <= 96 and width <= 96 and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3)
         and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs * splits <= sms)
     ):
@@ -326,7 +315,7 @@ def candidates(
         and (-(-rows // 128) + extra) * pairs * splits + sms * 1 <= 2147483647
         and (-(-rows // 128) + extra) * pairs * splits * min(rows, 128) * (width + 4) <= 67108864
         and (-(-rows // 128) + extra) * pairs * 8 <= 2147483647 and rows > 64 and large < sms * 2
-        and not (depth <= 96 and width <= 96 and sms < large)
+        and not (depth <= 96 and width <= 96 and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3)
         and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
     ):
         choice = Choice(
@@ -347,7 +336,8 @@ def candidates(
         arch in SOME_2 and paged >= 16 and width <= 128
         and (-(-rows // 192) + extra) * pairs * 1 + sms * 1 <= 2147483647
         and (sms * 768 * width if width > 85 and splits > 1 else 0) <= 268435456 and rows > 64
-        and rows > 96 and depth <= 96 and width <= 96 and sms < large
+        and rows > 96 and depth <= 96 and width <= 96
+        and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
     ):
         choice = Choice(
             17, ("attention_wgmma_paged_bf16_64_192_e49a2b",),

@@ -575,6 +575,14 @@ class HopperSpec(Brought, AttentionSpec):
         return "attention/hopper.cu.j2"
 
     @property
+    def beside(self) -> bool:
+        """Whether scores and weights of a block are made beside the values of the one before: where
+        a thread has registers, and a stage is left for the next values.
+        """
+        roomy = self.consumers == 2 and self.stages > 2 and not self.rounded
+        return roomy and self.part == "whole"
+
+    @property
     def width(self) -> int:
         return max(self.head_v, PANEL)
 

@@ -122,9 +122,10 @@ def _broken(terms: Iterable[str | Expr], operator: str, indent: str) -> Iterator
             yield line.rstrip()
             line, lead = indent, lead.lstrip()
             long = len(line) + len(lead) + len(text) > WIDTH
-        if long and isinstance(term, Expr) and term.op in ("and", "or"):
-            yield f"{line}{lead}("
-            yield from _broken(_terms(term, term.op), term.op, indent + "    ")
+        group = term.args[0] if isinstance(term, Expr) and term.op == "not" else term
+        if long and isinstance(group, Expr) and group.op in ("and", "or"):
+            yield f"{line}{lead}{'' if group is term else 'not '}("
+            yield from _broken(_terms(group, group.op), group.op, indent + "    ")
             line = f"{indent})"
         else:
             line += lead + text

@@ -216,8 +216,10 @@ def candidates(
         and (-(-rows // 64) + extra) * pairs * splits + sms * 2 <= 2147483647
         and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
         and (-(-rows // 64) + extra) * pairs * 4 <= 2147483647 and large < sms * 2
-        and not (depth <= 96 and width <= 96 and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3)
-        and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
+        and not (
+            depth <= 96 and width <= 96
+            and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
+        ) and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs * splits <= sms)
     ):
         choice = Choice(
@@ -235,8 +237,10 @@ def candidates(
         and (-(-rows // 128) + extra) * pairs * splits + sms * 1 <= 2147483647
         and (-(-rows // 128) + extra) * pairs * splits * min(rows, 128) * (width + 4) <= 67108864
         and (-(-rows // 128) + extra) * pairs * 8 <= 2147483647 and rows > 64 and large < sms * 2
-        and not (depth <= 96 and width <= 96 and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3)
-        and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
+        and not (
+            depth <= 96 and width <= 96
+            and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
+        ) and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
     ):
         choice = Choice(
             11, ("attention_wgmma_split_bf16_128_128_fcb049", "attention_join_bf16_128_128_853d7a"),
@@ -295,8 +299,10 @@ def candidates(
         and (-(-rows // 64) + extra) * pairs * splits + sms * 2 <= 2147483647
         and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
         and (-(-rows // 64) + extra) * pairs * 4 <= 2147483647 and large < sms * 2
-        and not (depth <= 96 and width <= 96 and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3)
-        and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
+        and not (
+            depth <= 96 and width <= 96
+            and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
+        ) and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs * splits <= sms)
     ):
         choice = Choice(
@@ -315,8 +321,10 @@ def candidates(
         and (-(-rows // 128) + extra) * pairs * splits + sms * 1 <= 2147483647
         and (-(-rows // 128) + extra) * pairs * splits * min(rows, 128) * (width + 4) <= 67108864
         and (-(-rows // 128) + extra) * pairs * 8 <= 2147483647 and rows > 64 and large < sms * 2
-        and not (depth <= 96 and width <= 96 and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3)
-        and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
+        and not (
+            depth <= 96 and width <= 96
+            and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
+        ) and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
     ):
         choice = Choice(
             16,

@@ -19,7 +19,7 @@ from ptxgen.tiles import TABLES
 from ptxgen.tiles.tunings import BOUNDS, FOLDER, UNMEASURED, read, write
 
 RESULTS = Path(__file__).parents[1] / "bench" / "results"
-ROWS = sorted((*RESULTS.glob("ops-h200-*.json"), *RESULTS.glob("attention-random-h200-*.json")))
+ROWS = sorted((*RESULTS.glob("ops-h200-*.json"), *RESULTS.glob("attention-random-h100-*.json")))
 TUNING = read(FOLDER / "h200_132.json")
 BAND, TAILS, FEW = 1.15, 1.6, 6
 """Of predicted over measured: the geometric mean's, the tails'; and so many results have tails."""

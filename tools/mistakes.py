@@ -432,7 +432,7 @@ MISTAKES = (
         TEMPLATE + "attention/weights.cuh.j2",
         "return ceilf(__fmul_rn(m, factor));",
         "return rintf(__fmul_rn(m, factor));",
-        tests("test_attention.py", "test_features and causal"),
+        tests("test_attention.py", "test_head_dimensions and f32"),
     ),
     Mistake(
         "values that are no numbers reach rows that do not see them",
@@ -690,10 +690,10 @@ MISTAKES = (
         tests("test_conformance.py", "ex2"),
     ),
     Mistake(
-        "weights of attention half as large",
+        "weights of attention relative to a power of two",
         TEMPLATE + "attention/weights.cuh.j2",
-        "return __fadd_rn(1.0f, top",
-        "return __fadd_rn(0.0f, top",
+        "{ return __fmul_rn(m, factor); }",
+        "{ return ceilf(__fmul_rn(m, factor)); }",
         tests("test_attention.py", "test_features and causal"),
     ),
     Mistake(

@@ -47,6 +47,10 @@ HOLD = 0.05
 """What the square of a constant's logarithm, over that of UNMEASURED, counts beside a result's."""
 LEAST = 1e-3
 """The least constant."""
+REACHED = 0.9
+"""What copies reach of a GPU's bandwidth: results of one that differs from the tuning's in that
+alone (an H100) are taken with its own.
+"""
 
 
 @dataclass(frozen=True)
@@ -190,14 +194,24 @@ def _part(step: Step, tuning: Tuning) -> Part:
     return Part(d.family, found, us)
 
 
+def _with_memory(tuning: Tuning, record: Mapping[str, Any]) -> Tuning:
+    """The tuning, with the bandwidth of the GPU that a result is of, in bytes a µs."""
+    if record["gpu"] == tuning.gpu:
+        return tuning
+    memory = record["bandwidth_limit"] / 1e6 / REACHED
+    return replace(tuning, rates=replace(tuning.rates, memory=memory))
+
+
 def points(files: Iterable[Path], tuning: Tuning) -> list[Point]:
-    """The results in files that are of the tuning's GPU. Raises PtxgenError for other files."""
+    """The results in files that are of the tuning's GPU, or of one that differs from it in its
+    memory. Raises PtxgenError for other files.
+    """
     found = []
     for path in files:
         try:
             records = json.loads(path.read_text(encoding="utf-8"))
-            own = [r for r in records if (r["gpu"], r["sms"]) == (tuning.gpu, tuning.sms)]
-            found += [point(r, tuning) for r in own if r["ours_us"]]
+            own = [r for r in records if r["sms"] == tuning.sms]
+            found += [point(r, _with_memory(tuning, r)) for r in own if r["ours_us"]]
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise PtxgenError(
                 f"{path} holds no rows of `ptxgen bench ops` or `attention`: {error!r}"
@@ -279,7 +293,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     tuning = read(options.tuning)
     of = points(options.rows, tuning)
     if not of:
-        raise PtxgenError(f"no result is of {tuning.gpu} with {tuning.sms} SMs")
+        raise PtxgenError(f"no result is of a GPU with {tuning.sms} SMs, as {tuning.gpu} has")
     body = [
         [q.family, str(q.results), f"{q.mean:.2f}", f"{q.p10:.2f}", f"{q.p90:.2f}"]
         for q in qualities(held_out(of))

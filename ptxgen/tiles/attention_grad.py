@@ -37,11 +37,16 @@ THREE: Mapping[str, Any] = MappingProxyType({"warps": 12, "registers": 160})
 WIDE = 256
 KERNELS = "dq", "dkdv"
 """The kernels that compute all gradients, in order: that by queries finds D for the other."""
-PINNED = {
-    part: AttentionGradSpec(part, 64, 64, True, warps=warps, budget=99)
-    for part, warps in (("dq", 2), ("dkdv", 4))
-}
-"""Kernels of rounded logits."""
+PINNED: Mapping[str, tuple[AttentionGradSpec, ...]] = MappingProxyType(
+    {
+        "dq": (AttentionGradSpec("dq", 64, 64, True, warps=2, budget=99),),
+        "dkdv": (
+            AttentionGradSpec("dkdv", 64, 64, True, warps=4, budget=99),
+            HopperGradSpec("dkdv", 64, 64),
+        ),
+    }
+)
+"""Kernels of rounded logits, and one that holds keys and values in registers."""
 
 
 def key(part: str, dtype: str) -> Key:
@@ -81,7 +86,7 @@ def _table(part: str, kind: str) -> RouteTable:
             )
             routes.append(Route(specs, wanted, why))
 
-    pinned = (PINNED[part],) if kind == "half" else ()
+    pinned = PINNED[part] if kind == "half" else ()
     return RouteTable(SPACE, tuple(routes), (dtype,), opened=True, pinned=lambda: pinned)
 
 

@@ -470,6 +470,13 @@ MISTAKES = (
         tests("test_attention.py", "test_features and causal and CTA"),
     ),
     Mistake(
+        "a tile of few rows that is passed back before all lanes have read it",
+        TEMPLATE + "attention/decode.cu.j2",
+        "__syncwarp();\n        if (lane == 0) barrier_arrive(free_at(stage));",
+        "if (lane == 0) barrier_arrive(free_at(stage));",
+        tests("test_attention.py", "test_every_route and half"),
+    ),
+    Mistake(
         "weights of a cluster by the largest logits of the blocks before",
         TEMPLATE + "attention/cluster.cu.j2",
         "u < (unit / (BLOCK / KEYS) + 1) * (BLOCK / KEYS)",

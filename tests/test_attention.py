@@ -29,7 +29,7 @@ from ptxgen.numerics.dtype import NAMES
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec.attention import PAGES, SPACE, AttentionSpec, Form, HopperSpec, PagedSpec
 from ptxgen.spec.attention import paged as page_of
-from ptxgen.spec.attention_decode import ClusterSpec, DecodeSpec
+from ptxgen.spec.attention_decode import FITS, ClusterSpec, DecodeSpec
 from ptxgen.tiles import SPECS, TABLES
 
 
@@ -58,10 +58,21 @@ CASES = [(BF16, *h) for h in HEADS] + [(np.float16, 96, 96), (np.float32, 64, 64
 
 
 def few_rows(sms):
-    """Few rows are a CTA's on a device of one SM, and a cluster's where there are many."""
+    """Few rows of many keys are a CTA's on a device of one SM, and a cluster's where there are
+    many.
+    """
     device = CpuDevice()
     device.sms = sms
     return ptxgen.use_device(device)
+
+
+def cluster(dtype, head, head_v, **how):
+    """The name of the kernel of clusters, which is not chosen for keys as few as here."""
+    rounded = how.get("scale", 1) <= 0 or any(n in how for n in ("softcap", "bias", "slopes"))
+    form = Form(dtype, -(-head // 16) * 16, -(-head_v // 16) * 16, rounded)
+    routes = (r for r in TABLES["attention", "half"].routes if type(r.main) is ClusterSpec)
+    found = (r for r in routes if r.main.part == "whole" and FITS[r.main.cluster] >= form.head)
+    return next(found).of(form).name
 
 
 def of_few(cases, usual):
@@ -79,8 +90,10 @@ OF_HEADS = [(NAMES[np.dtype(d).name], *h) for d, *h in CASES]
 @pytest.mark.parametrize(("dtype", "head", "head_v", "sms"), of_few(OF_HEADS, OF_HEADS[:1]))
 def test_head_dimensions(dtype, head, head_v, sms):
     shapes = (1, 2, 3, head), (1, 1, 150, head), (1, 1, 150, head_v)
+    clustered = sms > 1 and dtype != "f32"
+    kernel = cluster(dtype, head, head_v) if clustered else None
     with few_rows(sms):
-        check(*draw(head, *shapes, dtype=NUMPY[dtype]), causal=True)
+        check(*draw(head, *shapes, dtype=NUMPY[dtype]), kernel=kernel, causal=True)
 
 
 @pytest.mark.long
@@ -94,8 +107,10 @@ USUAL = [("causal",), ("mask",), ("all",)]
 
 @pytest.mark.parametrize(("what", "sms"), of_few([(what,) for what in FEATURES], USUAL))
 def test_features(what, sms):
+    how = FEATURES[what]
+    kernel = cluster("bf16", SHAPES[0][-1], SHAPES[2][-1], **how) if sms > 1 else None
     with few_rows(sms):
-        check(*draw(1, *SHAPES), **FEATURES[what])
+        check(*draw(1, *SHAPES), kernel=kernel, **how)
 
 
 def kernel_of(kind, dtype, head, head_v, rounded=False, warps=None, part="whole"):

@@ -30,7 +30,7 @@ from ptxgen.runtime.cpu import SMS
 from ptxgen.spec import GemmSpec, KernelSpec, Key, Route
 from ptxgen.spec.attention import Form, HopperSpec
 from ptxgen.spec.attention_decode import ClusterSpec
-from ptxgen.spec.attention_grad import HopperGradSpec
+from ptxgen.spec.attention_grad import AttentionGradSpec
 from ptxgen.spec.columns import ColumnsSpec
 from ptxgen.spec.conv import ConvSpec
 from ptxgen.spec.depthwise import DepthwiseSpec
@@ -281,7 +281,7 @@ def pointwise(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
 def gradients(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
     """Head dimensions that are as many in sum as registers take."""
     assert edge.variable in ("DEPTH", "WIDTH"), f"{name} has not been run at {edge}"
-    spec = route.of(Form("bf16", edge.inside["DEPTH"], edge.inside["WIDTH"])).main
+    spec = route.of(Form(route.main.dtype, edge.inside["DEPTH"], edge.inside["WIDTH"])).main
     return functools.partial(attention_cases.check_gradients, spec, attention_cases.PLAIN)
 
 
@@ -321,7 +321,7 @@ POSERS: dict[type[KernelSpec], Callable[..., Check | None]] = {
     SampleSpec: sample,
     SelectSpec: select,
     PointwiseSpec: pointwise,
-    HopperGradSpec: gradients,
+    AttentionGradSpec: gradients,
     ClusterSpec: cluster,
     HopperSpec: hopper,
 }

@@ -690,10 +690,10 @@ MISTAKES = (
         BITS,
     ),
     Mistake(
-        "powers of two whose square has a column more",
+        "powers of two whose square has a column less",
         "ptxgen/oracle/ex2.py",
         "if worth >= 0:",
-        "if worth >= -1:",
+        "if worth >= 1:",
         tests("test_conformance.py", "ex2"),
     ),
     Mistake(

@@ -66,13 +66,22 @@ def few_rows(sms):
     return ptxgen.use_device(device)
 
 
+def named(kind, dtype, head, head_v, rounded, part, wanted):
+    """The name of a kind's kernel that takes all keys, or a split, of the first wanted route."""
+    found = (r for r in TABLES["attention", "half"].routes if type(r.main) is kind)
+    route = next(r for r in found if r.main.part == part and wanted(r))
+    return route.of(Form(dtype, -(-head // 16) * 16, -(-head_v // 16) * 16, rounded)).name
+
+
+def rounds(how):
+    """Whether logits are numbers of their own."""
+    return bool(how.keys() & {"softcap", "bias", "slopes"}) or how.get("scale", 1) <= 0
+
+
 def cluster(dtype, head, head_v, **how):
     """The name of the kernel of clusters, which is not chosen for keys as few as here."""
-    rounded = how.get("scale", 1) <= 0 or any(n in how for n in ("softcap", "bias", "slopes"))
-    form = Form(dtype, -(-head // 16) * 16, -(-head_v // 16) * 16, rounded)
-    routes = (r for r in TABLES["attention", "half"].routes if type(r.main) is ClusterSpec)
-    found = (r for r in routes if r.main.part == "whole" and FITS[r.main.cluster] >= form.head)
-    return next(found).of(form).name
+    fits = lambda route: FITS[route.main.cluster] >= head  # noqa: E731
+    return named(ClusterSpec, dtype, head, head_v, rounds(how), "whole", fits)
 
 
 def of_few(cases, usual):
@@ -119,17 +128,10 @@ def kernel_of(kind, dtype, head, head_v, rounded=False, warps=None, part="whole"
     """
     sizes = {"ROWS": 1 << 16, "EXTRA": 0, "PAIRS": 1, "KEYS": 64, "PAGED": 0, "SMS": 132}
     env = SPACE.environment({**sizes, "DEPTH": head, "WIDTH": head_v})
-    routes = (r for r in TABLES["attention", "half"].routes if type(r.main) is kind)
-    found = (
-        r
-        for r in routes
-        if r.main.part == part
-        and (r.prefer.evaluate(env) if warps is None else warps == r.main.warps)
-    )
-    return next(found).of(Form(dtype, -(-head // 16) * 16, -(-head_v // 16) * 16, rounded)).name
-
-
-ROUNDED = ("softcap", "bias", "slopes")
+    chosen = lambda route: route.prefer.evaluate(env)  # noqa: E731
+    of_warps = lambda route: route.main.warps == warps  # noqa: E731
+    wanted = chosen if warps is None else of_warps
+    return named(kind, dtype, head, head_v, rounded, part, wanted)
 
 
 LONG = pytest.mark.long
@@ -146,7 +148,7 @@ KINDS = [
 @pytest.mark.parametrize(("kind", "warps"), KINDS)
 @pytest.mark.parametrize("what", OFTEN)
 def test_features_of_many_rows(what, kind, warps):
-    rounded = bool(FEATURES[what].keys() & set(ROUNDED)) or FEATURES[what].get("scale", 1) <= 0
+    rounded = rounds(FEATURES[what])
     kernel = kernel_of(kind, "bf16", 64, 64, rounded, warps)
     check(*draw(1, *SHAPES), kernel=kernel, **FEATURES[what])
 
@@ -182,7 +184,7 @@ def test_results_that_do_not_begin_at_16_bytes_on_hopper():
 
 def check_pages(q, k, v, page, **how):
     """Against the oracle, by Hopper's kernel of pages: keys and values that are put into some."""
-    rounded = bool(how.keys() & set(ROUNDED))
+    rounded = rounds(how)
     name = "f16" if q.dtype == np.float16 else "bf16"
     kernel = kernel_of(PagedSpec, name, k.shape[-1], v.shape[-1], rounded)
     k, v, table = in_pages(k, v, page)

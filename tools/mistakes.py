@@ -366,7 +366,7 @@ MISTAKES = (
     ),
     Mistake(
         "gathered windows that a stage is told full before",
-        TEMPLATE + "wgmma/gather.cuh.j2",
+        TEMPLATE + "include/mbarrier.cuh.j2",
         "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];",
         "mbarrier.arrive.shared::cta.b64 _, [%0];",
         kernel("conv_gather_nt_bf16_64x32"),

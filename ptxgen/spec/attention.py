@@ -419,7 +419,7 @@ class AttentionSpec(Attends):
     @property
     def context(self) -> Mapping[str, Any]:
         """See :attr:`KernelSpec.context`."""
-        return context(self.tier, self.rounded and self.part != "join")
+        return context(self.rounded and self.part != "join")
 
     def describe(self) -> tuple[str, ...]:
         head = (f"contract {self.contract}: {self.contract.step}",)
@@ -434,7 +434,7 @@ class AttentionSpec(Attends):
         )
 
 
-def context(tier: str, rounded: bool) -> Mapping[str, Any]:
+def context(rounded: bool) -> Mapping[str, Any]:
     """What templates of attention are given by name. ``rounded``: whether logits may be capped."""
     capped = Formula((Output("y", "f32", tanh(read("x", "f32"))),))
     return MappingProxyType(
@@ -443,7 +443,6 @@ def context(tier: str, rounded: bool) -> Mapping[str, Any]:
             "activation": sys.modules[activation.__name__],
             "ex2": sys.modules[ex2.__name__],
             "rows": sys.modules[rows.__name__],
-            "tier": tier,
             "formula": capped if rounded else None,
             "functions": lambda f: () if f is None else cuda.functions(f),
         }

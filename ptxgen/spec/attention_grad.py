@@ -242,7 +242,7 @@ class AttentionGradSpec(Attends):
     @property
     def context(self) -> Mapping[str, Any]:
         """See :attr:`KernelSpec.context`."""
-        return context(self.tier, self.rounded)
+        return context(self.rounded)
 
     def describe(self) -> tuple[str, ...]:
         held, past = ("rows", "keys") if self.part == "dq" else ("keys", "rows")

@@ -472,8 +472,8 @@ MISTAKES = (
     Mistake(
         "a tile of few rows that is passed back before all lanes have read it",
         TEMPLATE + "attention/decode.cu.j2",
-        "__syncwarp();\n        if (lane == 0) barrier_arrive(free_at(stage));",
-        "if (lane == 0) barrier_arrive(free_at(stage));",
+        "barrier_init(free_at(tid), THREADS);",
+        "barrier_init(free_at(tid), THREADS - 1);",
         tests("test_attention.py", "test_every_route and half"),
     ),
     Mistake(

@@ -52,7 +52,8 @@ class DecodeSpec(AttentionSpec):
         self.check_choices(tier=("tc",), warps=(4, 8, 16))
         if self.part != "join":
             name = type(self).__name__
-            check(self.stages >= 2, name, "stages in the budget", self.stages, ">= 2")
+            held = self.span // self.tile, 2
+            check(self.stages >= max(held), name, "stages in the budget", self.stages, max(held))
 
     @property
     def template(self) -> str:  # type: ignore[override]
@@ -80,7 +81,7 @@ class DecodeSpec(AttentionSpec):
 
     @property
     def keys(self) -> int:
-        """Keys of a tile that a warp has scores of."""
+        """Keys of a tile, to a warp of the CTA."""
         fits = 16 * self.warps <= KEYS_MAX and 16 * self.warps * self.pitch(self.wide) <= TILE_MAX
         return 16 if fits else 8
 
@@ -90,7 +91,7 @@ class DecodeSpec(AttentionSpec):
 
     @property
     def span(self) -> int:
-        """Keys whose weights are made at a time: a lane of a warp knows where one of its own is."""
+        """Keys whose weights are made at a time: a warp has 32, of one tile."""
         return self.warps * WARP
 
     @property
@@ -138,14 +139,24 @@ class DecodeSpec(AttentionSpec):
         return self.weights_at + self.rows * self.weights_pitch
 
     @property
-    def tops_at(self) -> int:
-        """Where it is what is known of rows: of a split, of what it is multiplied by, of all."""
+    def maxima_at(self) -> int:
+        """Where the largest scores of warps' keys are."""
         return self.factors_at + self.rows * (self.span // self.block) * 4
+
+    @property
+    def maxima_pitch(self) -> int:
+        """Numbers of a row of these: 8 rows' vectors lie in different banks."""
+        return self.warps + 4
+
+    @property
+    def totals_at(self) -> int:
+        """Where rows' sums of weights are."""
+        return self.maxima_at + self.rows * self.maxima_pitch * 4
 
     @property
     def barriers_at(self) -> int:
         """Where the stages' barriers are, two each."""
-        return self.tops_at + 3 * self.rows * 16
+        return self.totals_at + self.rows * 4
 
     @property
     def ring_at(self) -> int:

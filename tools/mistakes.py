@@ -477,6 +477,20 @@ MISTAKES = (
         tests("test_attention.py", "test_every_route and half"),
     ),
     Mistake(
+        "tiles of few rows that are passed back unread before those of the span before are",
+        TEMPLATE + "attention/decode.cu.j2",
+        "if (span != first_span) warps_sync();",
+        "",
+        tests("test_attention.py", "passed_back_in_turn"),
+    ),
+    Mistake(
+        "weights of few rows by the largest logits of the block before",
+        TEMPLATE + "attention/decode.cu.j2",
+        "if (b == warp / UNITS) {",
+        "if (b == max(warp / UNITS, 1u) - 1) {",
+        tests("test_attention.py", "test_every_route and half"),
+    ),
+    Mistake(
         "weights of a cluster by the largest logits of the blocks before",
         TEMPLATE + "attention/cluster.cu.j2",
         "u < (unit / (BLOCK / KEYS) + 1) * (BLOCK / KEYS)",

@@ -52,7 +52,7 @@ THREE_MAX = 96
 FEW_KEYS = 128
 """More keys than these are worth more warps."""
 SEVERAL_KEYS = 256
-"""More keys than these are worth a cluster of CTAs, or, of many tiles, as many warps."""
+"""More keys than these are worth a cluster of CTAs."""
 WHOLE_SPLITS = 4
 """The most splits that a CTA has one after the other, where it might have one."""
 SPLIT_TILES_MAX = 16
@@ -80,8 +80,6 @@ def _decode(dtype: str) -> list[Route]:
     filled = (FEWEST * 10 >= SMS * 9) & (FEWEST <= SMS * 2)
     even = ceil_div(FEWEST, SMS * 2) * SMS * 16 <= FEWEST * 9
     several = few & (SPLITS > 1) & ((SPLITS > WHOLE_SPLITS) | (~filled & ~even))
-    # Of many tiles of few keys an SM has as many CTAs as fit.
-    small = (KEYS <= SEVERAL_KEYS) & (FEWEST > SMS)
     # So few that all CTAs of clusters run at once; fewer keys take no longer without.
     least = fewest & (KEYS > SEVERAL_KEYS)
     clusters = []
@@ -94,10 +92,11 @@ def _decode(dtype: str) -> list[Route]:
     some = FEWEST <= SMS * SPLIT_TILES_MAX
     why = "few rows: {} warps share 16, a CTA has {}"
     splits, wholes = [], []
-    # CTAs that have an SM each.
+    # CTAs that have an SM each; of more tiles than SMs one has as many as fit.
     held = (DEPTH <= SIXTEEN_MAX) & (WIDTH <= SIXTEEN_MAX)
-    apart = held & (FEWEST * SPLITS <= SMS), held & (FEWEST <= SMS) & (KEYS > FEW_KEYS)
-    for shape, filling, enough in ((SIXTEEN, *apart), (EIGHT, some, ~small), (FOUR, TRUE, TRUE)):
+    alone = FEWEST <= SMS
+    apart = held & (FEWEST * SPLITS <= SMS), held & alone & (KEYS > FEW_KEYS)
+    for shape, filling, enough in ((SIXTEEN, *apart), (EIGHT, some, alone), (FOUR, TRUE, TRUE)):
         split, whole = (DecodeSpec(part=p, dtype=dtype, **shape) for p in ("split", "whole"))
         splits.append(Route((split, join), several & filling, why.format(split.warps, "a split")))
         wholes.append(Route((whole,), few & enough, why.format(whole.warps, "all keys")))

@@ -188,7 +188,7 @@ def candidates(
         and (
             rows <= 16 or rows < extra * 16
             or ((fewest <= sms or (fewest <= sms * 2 and keys <= 128)) and keys <= 512)
-        ) and not (keys <= 256 and sms < fewest)
+        ) and fewest <= sms
     ):
         choice = Choice(
             8, ("attention_decode_bf16_128_16_e6c101",), ((-(-rows // 16) + extra) * pairs * 1,),

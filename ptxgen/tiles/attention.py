@@ -164,7 +164,7 @@ TABLES: dict[Key, Callable[[], RouteTable]] = {
         (4, 163),
         (2, SMALL),
         half=True,
-        pinned=(AttentionSpec(64, 64, rounded=True), DecodeSpec(256, 256, **EIGHT)),
+        pinned=(AttentionSpec(64, 64, rounded=True),),
     ),
     ("attention", "f32"): lambda: _table("f32", (2, SMALL)),
 }

@@ -71,7 +71,7 @@ PANEL = 64
 TILE_MIN = 32
 """Rows of the smallest tile."""
 ROWS_MAX = 1 << 30
-TOLD = 80, 16
+TOLD = 96, 16
 """Bytes of what a kernel knows of a tile, and of a warpgroup's rows in it."""
 ROW = 16
 """Bytes of what it knows of a row's result."""

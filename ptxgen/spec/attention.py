@@ -625,7 +625,7 @@ class HopperSpec(Brought, AttentionSpec):
     @property
     def noted(self) -> int:
         """Bytes of that, of a warp."""
-        return 16 * ROW if self.part == "whole" else 0
+        return 16 * ROW
 
     @property
     def fitting(self) -> int:

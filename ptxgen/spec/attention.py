@@ -560,6 +560,8 @@ class HopperSpec(Brought, AttentionSpec):
     """Whether keys lie in pages."""
     AHEAD: ClassVar[int] = 2
     """Tiles that consumers are told of: the one that they have, and the next."""
+    LOOKING: ClassVar[int] = 2
+    """Warps that look for values that are no number."""
     meanings: ClassVar[Mapping[str, str]] = {
         **AttentionSpec.meanings,
         **Brought.meanings,
@@ -650,7 +652,7 @@ class HopperSpec(Brought, AttentionSpec):
     @property
     def stages(self) -> int:
         held = self.tiles[0].bytes + self.warps * (self.room + self.noted)
-        held += (16 + 4 * self.warps) * STAGES_MAX + self.AHEAD * (16 + self.told)
+        held += (24 + 4 * self.LOOKING) * STAGES_MAX + self.AHEAD * (16 + self.told)
         return min(STAGES_MAX, ((self.budget << 10) - held) // self.stage)
 
     @property
@@ -666,12 +668,12 @@ class HopperSpec(Brought, AttentionSpec):
     @property
     def told_at(self) -> int:
         """Where it is."""
-        return self.found_at + 4 * self.warps * self.stages
+        return self.found_at + 4 * self.LOOKING * self.stages
 
     @property
     def found_at(self) -> int:
         """Where warps note what they found in stages."""
-        return self.barriers_at + 16 * (self.stages + self.AHEAD)
+        return self.barriers_at + 16 * (self.stages + self.AHEAD) + 8 * self.stages
 
     @property
     def grid(self) -> Expr:

@@ -444,8 +444,22 @@ MISTAKES = (
     Mistake(
         "splits of attention joined a block late on Hopper",
         TEMPLATE + "attention/hopper.cu.j2",
-        "if (rare(block % (SPLIT / BLOCK) == 0 && block != own_first)) {",
-        "if (rare(block % (SPLIT / BLOCK) == 1 && block != own_first)) {",
+        "block / (SPLIT / BLOCK) * (SPLIT / BLOCK) + SPLIT / BLOCK);",
+        "block / (SPLIT / BLOCK) * (SPLIT / BLOCK) + SPLIT / BLOCK + 1);",
+        tests("test_attention.py", "test_every_route and half"),
+    ),
+    Mistake(
+        "what was found in values of attention read before they are looked through",
+        TEMPLATE + "attention/hopper.cu.j2",
+        "barrier_wait(looked + 8 * now, phase);",
+        "",
+        tests("test_attention.py", "not_seen_may_be_anything and float16"),
+    ),
+    Mistake(
+        "a query of attention that ends a row late on Hopper",
+        TEMPLATE + "attention/hopper.cu.j2",
+        "told[which].over = group < ROWS ? over :",
+        "told[which].over = group < ROWS ? over - 1 :",
         tests("test_attention.py", "test_every_route and half"),
     ),
     Mistake(

@@ -40,10 +40,12 @@ THREE: Mapping[str, Any] = MappingProxyType(
 ONE: Mapping[str, Any] = MappingProxyType({"warps": 4, "registers": 216, "budget": 113})
 """One of a warpgroup, two CTAs an SM."""
 ONE_KEYS_MAX = 512
-"""The most keys for which it is chosen, if it has more tiles than there are SMs."""
+"""The most keys for which it is chosen, however many tiles it has."""
+AT_ONCE_KEYS_MAX, AT_ONCE_MAX = 4096, 128
+"""The same where all of its tiles have a place at once, and up to which head dimension."""
 LONGER = 4, 3
 """How long a round of three warpgroups takes, to one of two."""
-FEWER_ROUNDS = 3, 4
+FEWER_ROUNDS = 3, 5
 """Rounds of Hopper's CTAs that have a split, to those of CTAs that have all keys, below which they
 are done sooner: their sums have to be stored, read and joined."""
 THREE_MAX = 96
@@ -68,13 +70,20 @@ CLUSTERED = 15, 16
 of 132 has room for 30 clusters of four, or 15 of eight."""
 
 
+FEWEST_ROWS = 16
+"""Rows of a sequence that are shared by warps; where these are one behind the other, on average."""
+FEW_ROWS = (ROWS <= FEWEST_ROWS) | (ROWS < EXTRA * FEWEST_ROWS)
+
+BRIEF = (KEYS <= ONE_KEYS_MAX) & ((FEWEST <= SMS) | (FEWEST <= SMS * 2) & (KEYS <= FEW_KEYS))
+"""Short prompts, where an SM has one tile of so many rows, or two of fewest keys: they share these,
+too, where Hopper's kernel of one warpgroup has no registers, and elsewhere than on Hopper."""
+
+
 def _decode(dtype: str) -> list[Route]:
-    """Of few rows of a sequence; where these are one behind the other, on average."""
+    """Of few rows of a sequence."""
     join = DecodeSpec(part="join", warps=16, dtype=dtype)
-    fewest = (ROWS <= join.rows) | (ROWS < EXTRA * join.rows)
-    # Short prompts, where an SM has one tile, or two of fewest keys: their code is shorter.
-    brief = (FEWEST <= SMS) | (FEWEST <= SMS * 2) & (KEYS <= FEW_KEYS)
-    few = fewest | brief & (KEYS <= ONE_KEYS_MAX)
+    fewest = FEW_ROWS
+    few = fewest | BRIEF
     # CTAs that have all keys fill the SMs at once, or in rounds, the last nearly full; of many keys
     # those that have a split are faster all the same.
     filled = (FEWEST * 10 >= SMS * 9) & (FEWEST <= SMS * 2)
@@ -105,16 +114,20 @@ def _decode(dtype: str) -> list[Route]:
 
 def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
     """Three warpgroups where a thread's sums of values leave them room, and rounds are so many
-    fewer; one where keys or tiles are few. Of few tiles and many keys a CTA has a split.
+    fewer; one where keys, rows or tiles are few. Of few tiles and many keys a CTA has a split.
     """
     one, two, three = (kind(dtype=dtype, **how) for how in (ONE, {}, THREE))
     of_one, of_two = (replace(spec, part="split") for spec in (one, two))
     of_three, of_others = LONGER
     held = (DEPTH <= THREE_MAX) & (WIDTH <= THREE_MAX)
+    wide = three.rows // 2 < ROWS
     rounds = ceil_div(tiles(three.rows), SMS), ceil_div(LARGE, SMS)
     several = held & (rounds[0] * of_three <= rounds[1] * of_others)
-    short = (WIDTH <= WIDE_MAX) & ((KEYS <= ONE_KEYS_MAX) | (tiles(one.rows) <= SMS))
-    many = two.rows // 2 < ROWS
+    narrow = (DEPTH <= AT_ONCE_MAX) & (WIDTH <= AT_ONCE_MAX) & (KEYS <= AT_ONCE_KEYS_MAX)
+    at_once = narrow & (tiles(one.rows) <= SMS * one.slots)
+    few = (KEYS <= ONE_KEYS_MAX) | (ROWS <= one.rows) | (tiles(one.rows) <= SMS)
+    short = at_once | (WIDTH <= WIDE_MAX) & few
+    many = (one.rows < ROWS) & ~FEW_ROWS
     # Rounds of CTAs, a split each; those that have all keys have one after the other.
     split, whole = ceil_div(LARGE * SPLITS, SMS), ceil_div(LARGE, SMS) * SPLITS
     fewer, than = FEWER_ROUNDS
@@ -127,11 +140,11 @@ def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
     }
     of_split = f"{why}, few rows, many keys: a CTA has a split"
     return [
-        Route((of_one, joins[of_one]), sooner & alone, of_split),
+        Route((of_one, joins[of_one]), ~FEW_ROWS & sooner & alone, of_split),
         Route((of_two, joins[of_two]), many & sooner, of_split),
-        Route((three,), many & (three.rows // 2 < ROWS) & several, f"{why}: three warpgroups"),
-        Route((one,), many & short, f"{why}: one warpgroup"),
-        Route((two,), many, why),
+        Route((three,), many & wide & several & ~at_once, f"{why}: three warpgroups"),
+        Route((one,), ~FEW_ROWS & short, f"{why}: one warpgroup"),
+        Route((two,), many & ((WIDTH <= WIDE_MAX) | ~BRIEF), why),
     ]
 
 
@@ -143,7 +156,11 @@ def _table(
 ) -> RouteTable:
     """``ctas``: warps, and KiB of shared memory, of CTAs, the larger first."""
     contract = ATTENTION[AUTO_TIER[dtype]]
-    routes = _decode(dtype) if half else []
+    routes = []
+    if half:
+        # Those of Hopper first: short prompts are theirs, where there are such.
+        routes = [r for kind in (HopperSpec, PagedSpec) for r in _hopper(kind, dtype)]
+        routes += _decode(dtype)
     for warps, budget in ctas:
         whole, split, join = (
             AttentionSpec(warps=warps, budget=kib, part=part, dtype=dtype, contract=contract)
@@ -151,8 +168,6 @@ def _table(
         )
         wanted = TRUE if (warps, budget) == ctas[-1] else whole.rows // 2 < ROWS
         few = wanted & (SPLITS > 1) & (whole.grid < SMS * 2)
-        if half and (warps, budget) == ctas[0]:
-            routes += [r for kind in (HopperSpec, PagedSpec) for r in _hopper(kind, dtype)]
         routes.append(Route((split, join), few, "few rows, many keys: a CTA has a split"))
         routes.append(Route((whole,), wanted, "a CTA has all keys"))
     return RouteTable(SPACE, tuple(routes), (dtype,), opened=True, pinned=lambda: pinned)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
-SOME_1 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"))
-SOME_2 = frozenset(("sm_90",))
+SOME_0 = frozenset(("sm_90",))
+SOME_1 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
+SOME_2 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"))
 SOME_3 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 
@@ -21,209 +21,21 @@ def candidates(
     splits = -(-keys // 1024)
     fewest = (-(-rows // 16) + extra) * pairs
     large = (-(-rows // 128) + extra) * pairs
-    # 0: fewest rows: 4 CTAs share 16
+    # 0: Hopper: wgmma, the copy engine, few rows, many keys: a CTA has a split
     if (
-        arch in SOME_0 and depth <= 128 and width <= 128 and splits == 1
-        and (-(-rows // 16) + extra) * pairs * 1 * 4 <= 2147483647
-        and (rows <= 16 or rows < extra * 16) and keys > 256
-        and (-(-rows // 16) + extra) * pairs * 1 * 4 * 16 <= sms * 15
-    ):
-        choice = Choice(
-            0, ("attention_cluster_bf16_128_16_5cad89",),
-            ((-(-rows // 16) + extra) * pairs * 1 * 4,), (),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 1: fewest rows: 4 CTAs share 16
-    if (
-        arch in SOME_0 and depth <= 128 and width <= 128
-        and (-(-rows // 16) + extra) * pairs * splits * 4 <= 2147483647
-        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
-        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16)
-        and keys > 256 and splits > 1
-        and (-(-rows // 16) + extra) * pairs * splits * 4 * 16 <= sms * 15
-    ):
-        choice = Choice(
-            1,
-            (
-                "attention_cluster_split_bf16_128_16_cc6d2c",
-                "attention_decode_join_bf16_128_16_4610f3",
-            ),
-            ((-(-rows // 16) + extra) * pairs * splits * 4, (-(-rows // 16) + extra) * pairs * 1),
-            ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 2: fewest rows: 8 CTAs share 16
-    if (
-        arch in SOME_0 and depth <= 256 and width <= 256 and splits == 1
-        and (-(-rows // 16) + extra) * pairs * 1 * 8 <= 2147483647
-        and (rows <= 16 or rows < extra * 16) and keys > 256
-        and (-(-rows // 16) + extra) * pairs * 1 * 8 * 16 <= sms * 15
-    ):
-        choice = Choice(
-            2, ("attention_cluster_bf16_128_16_10364f",),
-            ((-(-rows // 16) + extra) * pairs * 1 * 8,), (),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 3: fewest rows: 8 CTAs share 16
-    if (
-        arch in SOME_0 and depth <= 256 and width <= 256
-        and (-(-rows // 16) + extra) * pairs * splits * 8 <= 2147483647
-        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
-        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16)
-        and keys > 256 and splits > 1
-        and (-(-rows // 16) + extra) * pairs * splits * 8 * 16 <= sms * 15
-    ):
-        choice = Choice(
-            3,
-            (
-                "attention_cluster_split_bf16_128_16_7b59b6",
-                "attention_decode_join_bf16_128_16_4610f3",
-            ),
-            ((-(-rows // 16) + extra) * pairs * splits * 8, (-(-rows // 16) + extra) * pairs * 1),
-            ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 4: few rows: 16 warps share 16, a CTA has a split
-    if (
-        arch in SOME_0 and (-(-rows // 16) + extra) * pairs * splits <= 2147483647
-        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
-        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
-        and (
-            rows <= 16 or rows < extra * 16
-            or ((fewest <= sms or (fewest <= sms * 2 and keys <= 128)) and keys <= 512)
-        ) and splits > 1
-        and (
-            splits > 4
-            or (
-                not (sms * 9 <= fewest * 10 and fewest <= sms * 2)
-                and -(-fewest // (sms * 2)) * sms * 16 > fewest * 9
-            )
-        ) and depth <= 128 and width <= 128 and fewest * splits <= sms
-    ):
-        choice = Choice(
-            4,
-            (
-                "attention_decode_split_bf16_128_16_469853",
-                "attention_decode_join_bf16_128_16_4610f3",
-            ), ((-(-rows // 16) + extra) * pairs * splits, (-(-rows // 16) + extra) * pairs * 1),
-            ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 5: few rows: 8 warps share 16, a CTA has a split
-    if (
-        arch in SOME_1 and (-(-rows // 16) + extra) * pairs * splits <= 2147483647
-        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
-        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
-        and (
-            rows <= 16 or rows < extra * 16
-            or ((fewest <= sms or (fewest <= sms * 2 and keys <= 128)) and keys <= 512)
-        ) and splits > 1
-        and (
-            splits > 4
-            or (
-                not (sms * 9 <= fewest * 10 and fewest <= sms * 2)
-                and -(-fewest // (sms * 2)) * sms * 16 > fewest * 9
-            )
-        ) and fewest <= sms * 16
-    ):
-        choice = Choice(
-            5,
-            (
-                "attention_decode_split_bf16_128_16_088831",
-                "attention_decode_join_bf16_128_16_4610f3",
-            ), ((-(-rows // 16) + extra) * pairs * splits, (-(-rows // 16) + extra) * pairs * 1),
-            ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 6: few rows: 4 warps share 16, a CTA has a split
-    if (
-        (-(-rows // 16) + extra) * pairs * splits <= 2147483647
-        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
-        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
-        and (
-            rows <= 16 or rows < extra * 16
-            or ((fewest <= sms or (fewest <= sms * 2 and keys <= 128)) and keys <= 512)
-        ) and splits > 1
-        and (
-            splits > 4
-            or (
-                not (sms * 9 <= fewest * 10 and fewest <= sms * 2)
-                and -(-fewest // (sms * 2)) * sms * 16 > fewest * 9
-            )
-        )
-    ):
-        choice = Choice(
-            6,
-            (
-                "attention_decode_split_bf16_128_16_269d3f",
-                "attention_decode_join_bf16_128_16_4610f3",
-            ), ((-(-rows // 16) + extra) * pairs * splits, (-(-rows // 16) + extra) * pairs * 1),
-            ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 7: few rows: 16 warps share 16, a CTA has all keys
-    if (
-        arch in SOME_0 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
-        and (
-            rows <= 16 or rows < extra * 16
-            or ((fewest <= sms or (fewest <= sms * 2 and keys <= 128)) and keys <= 512)
-        ) and depth <= 128 and width <= 128 and fewest <= sms and keys > 128
-    ):
-        choice = Choice(
-            7, ("attention_decode_bf16_128_16_687f65",), ((-(-rows // 16) + extra) * pairs * 1,),
-            (),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 8: few rows: 8 warps share 16, a CTA has all keys
-    if (
-        arch in SOME_1 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
-        and (
-            rows <= 16 or rows < extra * 16
-            or ((fewest <= sms or (fewest <= sms * 2 and keys <= 128)) and keys <= 512)
-        ) and fewest <= sms
-    ):
-        choice = Choice(
-            8, ("attention_decode_bf16_128_16_e6c101",), ((-(-rows // 16) + extra) * pairs * 1,),
-            (),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 9: few rows: 4 warps share 16, a CTA has all keys
-    if (
-        (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
-        and (
-            rows <= 16 or rows < extra * 16
-            or ((fewest <= sms or (fewest <= sms * 2 and keys <= 128)) and keys <= 512)
-        )
-    ):
-        choice = Choice(
-            9, ("attention_decode_bf16_128_16_52429b",), ((-(-rows // 16) + extra) * pairs * 1,),
-            (),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 10: Hopper: wgmma, the copy engine, few rows, many keys: a CTA has a split
-    if (
-        arch in SOME_2 and paged == 0 and width <= 192
+        arch in SOME_0 and paged == 0 and width <= 192
         and (-(-rows // 64) + extra) * pairs * splits + sms * 2 <= 2147483647
         and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
-        and (-(-rows // 64) + extra) * pairs * 4 <= 2147483647 and large < sms * 2
+        and (-(-rows // 64) + extra) * pairs * 4 <= 2147483647
+        and not (rows <= 16 or rows < extra * 16) and large < sms * 2
         and not (
             depth <= 96 and width <= 96
             and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
-        ) and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
+        ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs * splits <= sms)
     ):
         choice = Choice(
-            10, ("attention_wgmma_split_bf16_128_64_968ee3", "attention_join_bf16_128_64_b3eb7a"),
+            0, ("attention_wgmma_split_bf16_128_64_968ee3", "attention_join_bf16_128_64_b3eb7a"),
             (
                 min((-(-rows // 64) + extra) * pairs * splits, sms * 2),
                 (-(-rows // 64) + extra) * pairs * 4,
@@ -231,19 +43,20 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 11: Hopper: wgmma, the copy engine, few rows, many keys: a CTA has a split
+    # 1: Hopper: wgmma, the copy engine, few rows, many keys: a CTA has a split
     if (
-        arch in SOME_2 and paged == 0
+        arch in SOME_0 and paged == 0
         and (-(-rows // 128) + extra) * pairs * splits + sms * 1 <= 2147483647
         and (-(-rows // 128) + extra) * pairs * splits * min(rows, 128) * (width + 4) <= 67108864
-        and (-(-rows // 128) + extra) * pairs * 8 <= 2147483647 and rows > 64 and large < sms * 2
+        and (-(-rows // 128) + extra) * pairs * 8 <= 2147483647 and rows > 64
+        and not (rows <= 16 or rows < extra * 16) and large < sms * 2
         and not (
             depth <= 96 and width <= 96
             and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
-        ) and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
+        ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
     ):
         choice = Choice(
-            11, ("attention_wgmma_split_bf16_128_128_fcb049", "attention_join_bf16_128_128_853d7a"),
+            1, ("attention_wgmma_split_bf16_128_128_fcb049", "attention_join_bf16_128_128_853d7a"),
             (
                 min((-(-rows // 128) + extra) * pairs * splits, sms * 1),
                 (-(-rows // 128) + extra) * pairs * 8,
@@ -251,62 +64,82 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 12: Hopper: wgmma, the copy engine: three warpgroups
+    # 2: Hopper: wgmma, the copy engine: three warpgroups
     if (
-        arch in SOME_2 and paged == 0 and width <= 128
+        arch in SOME_0 and paged == 0 and width <= 128
         and (-(-rows // 192) + extra) * pairs * 1 + sms * 1 <= 2147483647
         and (sms * 768 * width if width > 85 and splits > 1 else 0) <= 268435456 and rows > 64
-        and rows > 96 and depth <= 96 and width <= 96
+        and not (rows <= 16 or rows < extra * 16) and rows > 96 and depth <= 96 and width <= 96
         and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
+        and not (
+            depth <= 128 and width <= 128 and keys <= 4096
+            and (-(-rows // 64) + extra) * pairs <= sms * 2
+        )
     ):
         choice = Choice(
-            12, ("attention_wgmma_bf16_64_192_f356bf",),
+            2, ("attention_wgmma_bf16_64_192_f356bf",),
             (min((-(-rows // 192) + extra) * pairs * 1, sms * 1),),
             (sms * 768 * width if width > 85 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 13: Hopper: wgmma, the copy engine: one warpgroup
+    # 3: Hopper: wgmma, the copy engine: one warpgroup
     if (
-        arch in SOME_2 and paged == 0 and width <= 192
+        arch in SOME_0 and paged == 0 and width <= 192
         and (-(-rows // 64) + extra) * pairs * 1 + sms * 2 <= 2147483647
-        and (sms * 512 * width if width > 96 and splits > 1 else 0) <= 268435456 and rows > 64
-        and (keys <= 512 or (-(-rows // 64) + extra) * pairs <= sms)
+        and (sms * 512 * width if width > 96 and splits > 1 else 0) <= 268435456
+        and not (rows <= 16 or rows < extra * 16)
+        and (
+            (
+                depth <= 128 and width <= 128 and keys <= 4096
+                and (-(-rows // 64) + extra) * pairs <= sms * 2
+            )
+            or (
+                width <= 192
+                and (keys <= 512 or rows <= 64 or (-(-rows // 64) + extra) * pairs <= sms)
+            )
+        )
     ):
         choice = Choice(
-            13, ("attention_wgmma_bf16_128_64_fa5b5e",),
+            3, ("attention_wgmma_bf16_128_64_fa5b5e",),
             (min((-(-rows // 64) + extra) * pairs * 1, sms * 2),),
             (sms * 512 * width if width > 96 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 14: Hopper: wgmma, the copy engine
+    # 4: Hopper: wgmma, the copy engine
     if (
-        arch in SOME_2 and paged == 0
+        arch in SOME_0 and paged == 0
         and (-(-rows // 128) + extra) * pairs * 1 + sms * 1 <= 2147483647
         and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
+        and not (rows <= 16 or rows < extra * 16)
+        and (
+            width <= 192
+            or not (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
+        )
     ):
         choice = Choice(
-            14, ("attention_wgmma_bf16_128_128_27f0c2",),
+            4, ("attention_wgmma_bf16_128_128_27f0c2",),
             (min((-(-rows // 128) + extra) * pairs * 1, sms * 1),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 15: Hopper: wgmma, the copy engine, of pages, few rows, many keys: a CTA has a split
+    # 5: Hopper: wgmma, the copy engine, of pages, few rows, many keys: a CTA has a split
     if (
-        arch in SOME_2 and paged >= 16 and width <= 192
+        arch in SOME_0 and paged >= 16 and width <= 192
         and (-(-rows // 64) + extra) * pairs * splits + sms * 2 <= 2147483647
         and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
-        and (-(-rows // 64) + extra) * pairs * 4 <= 2147483647 and large < sms * 2
+        and (-(-rows // 64) + extra) * pairs * 4 <= 2147483647
+        and not (rows <= 16 or rows < extra * 16) and large < sms * 2
         and not (
             depth <= 96 and width <= 96
             and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
-        ) and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
+        ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs * splits <= sms)
     ):
         choice = Choice(
-            15,
+            5,
             ("attention_wgmma_paged_split_bf16_128_64_618394", "attention_join_bf16_128_64_b3eb7a"),
             (
                 min((-(-rows // 64) + extra) * pairs * splits, sms * 2),
@@ -315,19 +148,20 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 16: Hopper: wgmma, the copy engine, of pages, few rows, many keys: a CTA has a split
+    # 6: Hopper: wgmma, the copy engine, of pages, few rows, many keys: a CTA has a split
     if (
-        arch in SOME_2 and paged >= 16
+        arch in SOME_0 and paged >= 16
         and (-(-rows // 128) + extra) * pairs * splits + sms * 1 <= 2147483647
         and (-(-rows // 128) + extra) * pairs * splits * min(rows, 128) * (width + 4) <= 67108864
-        and (-(-rows // 128) + extra) * pairs * 8 <= 2147483647 and rows > 64 and large < sms * 2
+        and (-(-rows // 128) + extra) * pairs * 8 <= 2147483647 and rows > 64
+        and not (rows <= 16 or rows < extra * 16) and large < sms * 2
         and not (
             depth <= 96 and width <= 96
             and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
-        ) and -(-(large * splits) // sms) * 4 < -(-large // sms) * splits * 3
+        ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
     ):
         choice = Choice(
-            16,
+            6,
             (
                 "attention_wgmma_paged_split_bf16_128_128_e9d88c",
                 "attention_join_bf16_128_128_853d7a",
@@ -339,45 +173,253 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 17: Hopper: wgmma, the copy engine, of pages: three warpgroups
+    # 7: Hopper: wgmma, the copy engine, of pages: three warpgroups
     if (
-        arch in SOME_2 and paged >= 16 and width <= 128
+        arch in SOME_0 and paged >= 16 and width <= 128
         and (-(-rows // 192) + extra) * pairs * 1 + sms * 1 <= 2147483647
         and (sms * 768 * width if width > 85 and splits > 1 else 0) <= 268435456 and rows > 64
-        and rows > 96 and depth <= 96 and width <= 96
+        and not (rows <= 16 or rows < extra * 16) and rows > 96 and depth <= 96 and width <= 96
         and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
+        and not (
+            depth <= 128 and width <= 128 and keys <= 4096
+            and (-(-rows // 64) + extra) * pairs <= sms * 2
+        )
     ):
         choice = Choice(
-            17, ("attention_wgmma_paged_bf16_64_192_e49a2b",),
+            7, ("attention_wgmma_paged_bf16_64_192_e49a2b",),
             (min((-(-rows // 192) + extra) * pairs * 1, sms * 1),),
             (sms * 768 * width if width > 85 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 18: Hopper: wgmma, the copy engine, of pages: one warpgroup
+    # 8: Hopper: wgmma, the copy engine, of pages: one warpgroup
     if (
-        arch in SOME_2 and paged >= 16 and width <= 192
+        arch in SOME_0 and paged >= 16 and width <= 192
         and (-(-rows // 64) + extra) * pairs * 1 + sms * 2 <= 2147483647
-        and (sms * 512 * width if width > 96 and splits > 1 else 0) <= 268435456 and rows > 64
-        and (keys <= 512 or (-(-rows // 64) + extra) * pairs <= sms)
+        and (sms * 512 * width if width > 96 and splits > 1 else 0) <= 268435456
+        and not (rows <= 16 or rows < extra * 16)
+        and (
+            (
+                depth <= 128 and width <= 128 and keys <= 4096
+                and (-(-rows // 64) + extra) * pairs <= sms * 2
+            )
+            or (
+                width <= 192
+                and (keys <= 512 or rows <= 64 or (-(-rows // 64) + extra) * pairs <= sms)
+            )
+        )
     ):
         choice = Choice(
-            18, ("attention_wgmma_paged_bf16_128_64_46c278",),
+            8, ("attention_wgmma_paged_bf16_128_64_46c278",),
             (min((-(-rows // 64) + extra) * pairs * 1, sms * 2),),
             (sms * 512 * width if width > 96 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 19: Hopper: wgmma, the copy engine, of pages
+    # 9: Hopper: wgmma, the copy engine, of pages
     if (
-        arch in SOME_2 and paged >= 16
+        arch in SOME_0 and paged >= 16
         and (-(-rows // 128) + extra) * pairs * 1 + sms * 1 <= 2147483647
         and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
+        and not (rows <= 16 or rows < extra * 16)
+        and (
+            width <= 192
+            or not (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
+        )
     ):
         choice = Choice(
-            19, ("attention_wgmma_paged_bf16_128_128_5f325d",),
+            9, ("attention_wgmma_paged_bf16_128_128_5f325d",),
             (min((-(-rows // 128) + extra) * pairs * 1, sms * 1),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 10: fewest rows: 4 CTAs share 16
+    if (
+        arch in SOME_1 and depth <= 128 and width <= 128 and splits == 1
+        and (-(-rows // 16) + extra) * pairs * 1 * 4 <= 2147483647
+        and (rows <= 16 or rows < extra * 16) and keys > 256
+        and (-(-rows // 16) + extra) * pairs * 1 * 4 * 16 <= sms * 15
+    ):
+        choice = Choice(
+            10, ("attention_cluster_bf16_128_16_5cad89",),
+            ((-(-rows // 16) + extra) * pairs * 1 * 4,), (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 11: fewest rows: 4 CTAs share 16
+    if (
+        arch in SOME_1 and depth <= 128 and width <= 128
+        and (-(-rows // 16) + extra) * pairs * splits * 4 <= 2147483647
+        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
+        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16)
+        and keys > 256 and splits > 1
+        and (-(-rows // 16) + extra) * pairs * splits * 4 * 16 <= sms * 15
+    ):
+        choice = Choice(
+            11,
+            (
+                "attention_cluster_split_bf16_128_16_cc6d2c",
+                "attention_decode_join_bf16_128_16_4610f3",
+            ),
+            ((-(-rows // 16) + extra) * pairs * splits * 4, (-(-rows // 16) + extra) * pairs * 1),
+            ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 12: fewest rows: 8 CTAs share 16
+    if (
+        arch in SOME_1 and depth <= 256 and width <= 256 and splits == 1
+        and (-(-rows // 16) + extra) * pairs * 1 * 8 <= 2147483647
+        and (rows <= 16 or rows < extra * 16) and keys > 256
+        and (-(-rows // 16) + extra) * pairs * 1 * 8 * 16 <= sms * 15
+    ):
+        choice = Choice(
+            12, ("attention_cluster_bf16_128_16_10364f",),
+            ((-(-rows // 16) + extra) * pairs * 1 * 8,), (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 13: fewest rows: 8 CTAs share 16
+    if (
+        arch in SOME_1 and depth <= 256 and width <= 256
+        and (-(-rows // 16) + extra) * pairs * splits * 8 <= 2147483647
+        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
+        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16)
+        and keys > 256 and splits > 1
+        and (-(-rows // 16) + extra) * pairs * splits * 8 * 16 <= sms * 15
+    ):
+        choice = Choice(
+            13,
+            (
+                "attention_cluster_split_bf16_128_16_7b59b6",
+                "attention_decode_join_bf16_128_16_4610f3",
+            ),
+            ((-(-rows // 16) + extra) * pairs * splits * 8, (-(-rows // 16) + extra) * pairs * 1),
+            ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 14: few rows: 16 warps share 16, a CTA has a split
+    if (
+        arch in SOME_1 and (-(-rows // 16) + extra) * pairs * splits <= 2147483647
+        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
+        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        and (
+            rows <= 16 or rows < extra * 16
+            or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
+        ) and splits > 1
+        and (
+            splits > 4
+            or (
+                not (sms * 9 <= fewest * 10 and fewest <= sms * 2)
+                and -(-fewest // (sms * 2)) * sms * 16 > fewest * 9
+            )
+        ) and depth <= 128 and width <= 128 and fewest * splits <= sms
+    ):
+        choice = Choice(
+            14,
+            (
+                "attention_decode_split_bf16_128_16_469853",
+                "attention_decode_join_bf16_128_16_4610f3",
+            ), ((-(-rows // 16) + extra) * pairs * splits, (-(-rows // 16) + extra) * pairs * 1),
+            ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 15: few rows: 8 warps share 16, a CTA has a split
+    if (
+        arch in SOME_2 and (-(-rows // 16) + extra) * pairs * splits <= 2147483647
+        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
+        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        and (
+            rows <= 16 or rows < extra * 16
+            or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
+        ) and splits > 1
+        and (
+            splits > 4
+            or (
+                not (sms * 9 <= fewest * 10 and fewest <= sms * 2)
+                and -(-fewest // (sms * 2)) * sms * 16 > fewest * 9
+            )
+        ) and fewest <= sms * 16
+    ):
+        choice = Choice(
+            15,
+            (
+                "attention_decode_split_bf16_128_16_088831",
+                "attention_decode_join_bf16_128_16_4610f3",
+            ), ((-(-rows // 16) + extra) * pairs * splits, (-(-rows // 16) + extra) * pairs * 1),
+            ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 16: few rows: 4 warps share 16, a CTA has a split
+    if (
+        (-(-rows // 16) + extra) * pairs * splits <= 2147483647
+        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
+        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        and (
+            rows <= 16 or rows < extra * 16
+            or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
+        ) and splits > 1
+        and (
+            splits > 4
+            or (
+                not (sms * 9 <= fewest * 10 and fewest <= sms * 2)
+                and -(-fewest // (sms * 2)) * sms * 16 > fewest * 9
+            )
+        )
+    ):
+        choice = Choice(
+            16,
+            (
+                "attention_decode_split_bf16_128_16_269d3f",
+                "attention_decode_join_bf16_128_16_4610f3",
+            ), ((-(-rows // 16) + extra) * pairs * splits, (-(-rows // 16) + extra) * pairs * 1),
+            ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 17: few rows: 16 warps share 16, a CTA has all keys
+    if (
+        arch in SOME_1 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        and (
+            rows <= 16 or rows < extra * 16
+            or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
+        ) and depth <= 128 and width <= 128 and fewest <= sms and keys > 128
+    ):
+        choice = Choice(
+            17, ("attention_decode_bf16_128_16_687f65",), ((-(-rows // 16) + extra) * pairs * 1,),
+            (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 18: few rows: 8 warps share 16, a CTA has all keys
+    if (
+        arch in SOME_2 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        and (
+            rows <= 16 or rows < extra * 16
+            or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
+        ) and fewest <= sms
+    ):
+        choice = Choice(
+            18, ("attention_decode_bf16_128_16_e6c101",), ((-(-rows // 16) + extra) * pairs * 1,),
+            (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 19: few rows: 4 warps share 16, a CTA has all keys
+    if (
+        (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        and (
+            rows <= 16 or rows < extra * 16
+            or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
+        )
+    ):
+        choice = Choice(
+            19, ("attention_decode_bf16_128_16_52429b",), ((-(-rows // 16) + extra) * pairs * 1,),
+            (),
         )
         yield Candidate(0.0, choice)
         return

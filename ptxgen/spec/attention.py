@@ -621,7 +621,7 @@ class HopperSpec(Brought, AttentionSpec):
 
     @property
     def rows_at(self) -> int:
-        """Where warps note what is known of their rows' results."""
+        """Where warps note what their rows see, then what is known of results."""
         return self.totals_at + self.warps * self.room
 
     @property

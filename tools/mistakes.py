@@ -507,15 +507,15 @@ MISTAKES = (
     Mistake(
         "weights of a cluster by the largest logits of the blocks before",
         TEMPLATE + "attention/cluster.cu.j2",
-        "u < (unit / (BLOCK / KEYS) + 1) * (BLOCK / KEYS)",
-        "u < unit / (BLOCK / KEYS) * (BLOCK / KEYS)",
+        "of_block(top[h], lane / 4, unit / OF_BLOCK)",
+        "of_block(top[h], lane / 4, max(unit / OF_BLOCK, 1) - 1)",
         tests("test_attention.py", "test_features and causal and cluster"),
     ),
     Mistake(
-        "a cluster whose last CTA is not told the weights",
+        "weights of a cluster that are read before they have come",
         TEMPLATE + "attention/cluster.cu.j2",
-        "for (unsigned to = 0; to < CTAS; ++to) {",
-        "for (unsigned to = 0; to < CTAS - 1; ++to) {",
+        "barrier_wait(shared + B_AT + 8, 0);",
+        "",
         tests("test_attention.py", "test_features and causal and cluster"),
     ),
     Mistake(

@@ -220,28 +220,47 @@ class ClusterSpec(DecodeSpec):
         return -(-self.width // (STEP * self.cluster)) * STEP
 
     @property
-    def weights_pitch(self) -> int:
-        return SPLIT * 4 + 32
+    def units(self) -> int:
+        """Of a split."""
+        return self.cluster * self.warps
 
     @property
     def maxima_at(self) -> int:
         """Where the largest scores of units are."""
-        return self.rounded_at + self.rows * self.pitch(SPLIT)
+        return self.rounded_at + SPLIT * self.rows * self.itemsize
 
     @property
     def totals_at(self) -> int:
         """Where rows' sums of weights are."""
-        return self.maxima_at + self.rows * self.cluster * self.warps * 4
+        return self.maxima_at + self.rows * self.units * 4
 
     @property
-    def keys_at(self) -> int:
-        """Where keys are, and then weights of some rows."""
+    def barriers_at(self) -> int:
+        """Where the barriers are that maxima and others' weights are waited for at."""
         return self.totals_at + self.rows * 4
 
     @property
+    def lies_at(self) -> int:
+        """Where it is where keys of pages lie."""
+        return self.barriers_at + 16
+
+    @property
+    def weights_at(self) -> int:
+        """Where weights are, of some rows and all keys."""
+        return self.lies_at + SPLIT * 8
+
+    @property
+    def keys_at(self) -> int:
+        return self.weights_at + self.rows // self.cluster * SPLIT * 4
+
+    @property
+    def of_warp(self) -> int:
+        """Bytes of a warp's keys, and then of their weights."""
+        return self.unit * max(self.pitch(self.depth), self.rows * 4)
+
+    @property
     def values_at(self) -> int:
-        keys = self.unit * self.warps * self.pitch(self.depth)
-        return self.keys_at + max(keys, self.rows // self.cluster * self.weights_pitch)
+        return self.keys_at + self.warps * self.of_warp
 
     @property
     def shared_bytes(self) -> int:

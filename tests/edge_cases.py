@@ -29,7 +29,7 @@ from ptxgen.numerics.rowops import TABLE
 from ptxgen.runtime.cpu import SMS
 from ptxgen.spec import GemmSpec, KernelSpec, Key, Route
 from ptxgen.spec.attention import Form, HopperSpec
-from ptxgen.spec.attention_decode import ClusterSpec
+from ptxgen.spec.attention_decode import ClusterSpec, FewSpec
 from ptxgen.spec.attention_grad import AttentionGradSpec
 from ptxgen.spec.columns import ColumnsSpec
 from ptxgen.spec.conv import ConvSpec
@@ -294,10 +294,11 @@ def hopper(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
 
 
 def cluster(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
-    """Few rows of as many keys as a split has, or of heads that are as wide as memory takes."""
+    """Few rows of as many keys as it takes, or of heads that are as wide as memory takes."""
     at = edge.inside
     spec = route.of(Form("bf16", at["DEPTH"], at["WIDTH"])).main
-    keys = at["KEYS"] if edge.variable == "KEYS" else 1050 if spec.part == "split" else 140
+    fewer = 100 if isinstance(spec, FewSpec) else 140
+    keys = at["KEYS"] if edge.variable == "KEYS" else 1050 if spec.part == "split" else fewer
     return functools.partial(attention_cases.check_forward, spec, keys, {"causal": True})
 
 
@@ -323,6 +324,7 @@ POSERS: dict[type[KernelSpec], Callable[..., Check | None]] = {
     PointwiseSpec: pointwise,
     AttentionGradSpec: gradients,
     ClusterSpec: cluster,
+    FewSpec: cluster,
     HopperSpec: hopper,
 }
 """How each kind of kernels is run where its requirements end."""

@@ -29,7 +29,7 @@ from ptxgen.numerics.dtype import NAMES
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec.attention import PAGES, SPACE, AttentionSpec, Form, HopperSpec, PagedSpec
 from ptxgen.spec.attention import paged as page_of
-from ptxgen.spec.attention_decode import FITS, ClusterSpec, DecodeSpec
+from ptxgen.spec.attention_decode import FITS, ClusterSpec, DecodeSpec, FewSpec
 from ptxgen.tiles import SPECS, TABLES
 
 
@@ -120,6 +120,36 @@ def test_features(what, sms):
     kernel = cluster("bf16", SHAPES[0][-1], SHAPES[2][-1], **how) if sms > 1 else None
     with few_rows(sms):
         check(*draw(1, *SHAPES), kernel=kernel, **how)
+
+
+def few_keys(dtype, head, head_v, warps, **how):
+    """The name of the kernel that has few keys at once, by so many warps."""
+    wanted = lambda route: route.main.warps == warps  # noqa: E731
+    return named(FewSpec, dtype, head, head_v, rounds(how), "whole", wanted)
+
+
+@pytest.mark.parametrize("what", FEATURES)
+def test_features_of_few_keys(what):
+    kernel = few_keys("bf16", SHAPES[0][-1], SHAPES[2][-1], 16, **FEATURES[what])
+    check(*draw(1, *SHAPES), kernel=kernel, **FEATURES[what])
+
+
+@pytest.mark.parametrize(("dtype", "head", "head_v"), [c for c in OF_HEADS if c[0] != "f32"])
+def test_head_dimensions_of_few_keys(dtype, head, head_v):
+    shapes = (2, 6, 3, head), (2, 2, 90, head), (2, 2, 90, head_v)
+    kernel = few_keys(dtype, head, head_v, 8)
+    check(*draw(head, *shapes, dtype=NUMPY[dtype]), kernel=kernel, causal=True)
+
+
+def test_few_keys_of_pages():
+    """Rows that see other keys, and values that are no number where some do not see them."""
+    for page, warps, keys in ((48, 16, 180), (16, 8, 100)):
+        q, k, v = draw(8, (3, 6, 2, 144), (3, 2, keys, 144), (3, 2, keys, 144))
+        v[0, :, keys - 21], v[1, 0, 98, 60] = np.nan, np.inf
+        k, v, table = in_pages(k, v, page)
+        how = {"lengths": ints(keys - 20, 99, 0), "query_lengths": ints(2, 2, 1)}
+        how |= {"block_table": table, "window": keys - 30, "causal": True}
+        check(q, k, v, kernel=few_keys("bf16", 144, 144, warps), **how)
 
 
 def kernel_of(kind, dtype, head, head_v, rounded=False, warps=None, part="whole"):
@@ -320,17 +350,18 @@ def test_ctas_that_walk_over_tiles_of_pages_on_hopper(settings, sms):
         check_pages(q, k, v, 64, causal=True, **counts)
 
 
-ROUTES = [("half", i) for i in range(24)]
+ROUTES = [("half", i) for i in range(26)]
 ROUTES += [pytest.param("f32", i, marks=LONG) for i in range(2)]
 
 
 @pytest.mark.parametrize(("table", "number"), ROUTES)
 def test_every_route(table, number):
     routes = TABLES["attention", table].routes
-    assert len(routes) == {"half": 24, "f32": 2}[table]
+    assert len(routes) == {"half": 26, "f32": 2}[table]
     dtype, form = (np.float32, "f32") if table == "f32" else (BF16, "bf16")
     main = routes[number].main
     keys = 1000 if isinstance(main, ClusterSpec) and main.part == "whole" else 1100
+    keys = main.capacity - 7 if isinstance(main, FewSpec) else keys
     arrays = draw(2, (1, 3, 13, 64), (1, 1, keys, 64), (1, 1, keys, 64), dtype=dtype)
     how = {"causal": True, "sinks": numbers(3)}
     if isinstance(main, PagedSpec):
@@ -371,10 +402,11 @@ def test_fewest_rows_are_those_of_clusters(rows, pairs, keys, head, cluster):
     [
         *[(8, 66, 2048, 128, DecodeSpec, 16, "split"), (8, 67, 2048, 128, DecodeSpec, 8, "split")],
         *[(8, 12, 9000, 64, DecodeSpec, 16, "split"), (8, 12, 9000, 192, DecodeSpec, 8, "split")],
-        *[(8, 132, 129, 96, DecodeSpec, 16, "whole"), (8, 132, 128, 96, DecodeSpec, 8, "whole")],
-        *[(8, 133, 1000, 96, DecodeSpec, 4, "whole"), (65, 2, 20, 256, DecodeSpec, 8, "whole")],
-        *[(17, 2, 20, 128, HopperSpec, 4, "whole"), (2113, 2, 128, 64, HopperSpec, 4, "whole")],
-        *[(2112, 2, 128, 256, DecodeSpec, 4, "whole"), (2113, 2, 128, 256, HopperSpec, 8, "whole")],
+        *[(8, 132, 129, 96, FewSpec, 16, "whole"), (8, 132, 128, 96, FewSpec, 8, "whole")],
+        *[(8, 133, 129, 96, DecodeSpec, 4, "whole"), (8, 999, 128, 96, FewSpec, 8, "whole")],
+        *[(8, 132, 257, 96, DecodeSpec, 16, "whole"), (8, 132, 129, 256, DecodeSpec, 8, "whole")],
+        *[(17, 2, 20, 128, HopperSpec, 4, "whole"), (65, 2, 20, 256, FewSpec, 8, "whole")],
+        *[(2112, 2, 129, 256, HopperSpec, 8, "whole"), (2113, 2, 128, 64, HopperSpec, 4, "whole")],
         *[(1057, 2, 129, 64, HopperSpec, 4, "whole"), (1056, 2, 513, 64, HopperSpec, 4, "whole")],
     ],
 )

@@ -519,6 +519,13 @@ MISTAKES = (
         tests("test_attention.py", "test_features and causal and cluster"),
     ),
     Mistake(
+        "weights of few keys by the largest logits of the first block",
+        TEMPLATE + "attention/few.cu.j2",
+        "b <= key / BLOCK",
+        "b <= 0",
+        tests("test_attention.py", "test_features_of_few_keys and causal"),
+    ),
+    Mistake(
         "gradients that unseen rows reach, where these are no numbers",
         TEMPLATE + "attention/hopper_dkdv.cu.j2",
         "any_of_warpgroup(odd != odd,",

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from ptxgen.expr import Expr, all_of
 from ptxgen.numerics.attention import HEAD_MAX, SPLIT
-from ptxgen.spec.attention import DEPTH, SPLITS, STEP, WIDTH, AttentionSpec
+from ptxgen.spec.attention import DEPTH, KEYS, SPLITS, STEP, WIDTH, AttentionSpec
 from ptxgen.spec.base import ARCHITECTURES, WARP, check
 
 RING_MAX = 6
@@ -29,6 +29,10 @@ OF_WARP = 16, 32
 """Keys that a warp of a cluster may have scores of."""
 FITS = {4: 128, 8: HEAD_MAX}
 """The largest head dimension whose keys and values fit the shared memory of a cluster's CTAs."""
+
+
+HELD = {8: HEAD_MAX, 16: 192}
+"""The same of a CTA of so many warps, each of which has 16 keys."""
 
 
 @dataclass(frozen=True)
@@ -282,3 +286,92 @@ class ClusterSpec(DecodeSpec):
         what = f"{self.rows} rows and a split of keys a cluster of {self.cluster} CTAs"
         memory = f"{self.shared_bytes} bytes of shared memory"
         return (first, f"{self.form}: {what}, {self.columns} columns each, {memory}", *rest)
+
+
+@dataclass(frozen=True)
+class FewSpec(DecodeSpec):
+    """A CTA of ``warps`` warps has 16 rows and all keys, of which each warp has 16."""
+
+    warps: int = 8
+    budget: int = 227
+    part: str = "whole"
+    min_arch: str = "sm_90"
+
+    family: ClassVar[str] = "attention_few"
+    parts: ClassVar[tuple[str, ...]] = ("whole",)
+
+    def __post_init__(self) -> None:
+        self.check_form()
+        self.check_choices(tier=("tc",), warps=(8, 16))
+        if max(self.head, self.head_v) <= HELD[self.warps]:  # others are asked for, and refused
+            most = self.budget << 10
+            check(
+                self.shared_bytes <= most,
+                type(self).__name__,
+                "shared memory",
+                self.shared_bytes,
+                most,
+            )
+
+    @property
+    def template(self) -> str:  # type: ignore[override]
+        return "attention/few.cu.j2"
+
+    # -- what a CTA has ---------------------------------------------------------------------
+    @property
+    def loaders(self) -> int:
+        return 0
+
+    @property
+    def unit(self) -> int:
+        """Keys that a warp has scores of."""
+        return STEP
+
+    @property
+    def capacity(self) -> int:
+        """Keys of a CTA."""
+        return self.unit * self.warps
+
+    @property
+    def columns(self) -> int:
+        """Columns of values that a warp sums up."""
+        return -(-self.width // (STEP * self.warps)) * STEP
+
+    @property
+    def weights_pitch(self) -> int:
+        return self.capacity * 4 + 32
+
+    @property
+    def rounded_at(self) -> int:
+        return self.rows * self.pitch(self.depth)
+
+    @property
+    def maxima_at(self) -> int:
+        """Where the largest scores of warps are."""
+        return self.rounded_at + self.rows * self.pitch(self.capacity)
+
+    @property
+    def keys_at(self) -> int:
+        """Where keys are, and then weights."""
+        return self.maxima_at + self.rows * self.warps * 4
+
+    @property
+    def values_at(self) -> int:
+        keys = self.capacity * self.pitch(self.depth)
+        return self.keys_at + max(keys, self.rows * self.weights_pitch)
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.values_at + self.capacity * self.pitch(self.width)
+
+    # -- where it is right ------------------------------------------------------------------
+    @property
+    def requires(self) -> Expr:
+        most = HELD[self.warps]
+        fits = (KEYS <= self.capacity, DEPTH <= most, WIDTH <= most)
+        return all_of((*fits, super().requires))
+
+    def describe(self) -> tuple[str, ...]:
+        first, _, *rest = super().describe()
+        what = f"{self.rows} rows and all keys, up to {self.capacity}, a CTA"
+        return (first, f"{self.form}: {what}, {self.shared_bytes} bytes of shared memory", *rest)

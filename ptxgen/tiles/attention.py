@@ -28,7 +28,7 @@ from ptxgen.spec.attention import (
     PagedSpec,
     tiles,
 )
-from ptxgen.spec.attention_decode import FITS, ClusterSpec, DecodeSpec
+from ptxgen.spec.attention_decode import FITS, ClusterSpec, DecodeSpec, FewSpec
 
 SMALL = 99
 """KiB of shared memory that a CTA has on any architecture."""
@@ -53,6 +53,8 @@ THREE_MAX = 96
 
 FEW_KEYS = 128
 """More keys than these are worth more warps."""
+SHORT = 64
+"""Rows of a sequence that are no more than a warpgroup has: of few keys they go by tiles of 16."""
 SEVERAL_KEYS = 256
 """More keys than these are worth a cluster of CTAs."""
 WHOLE_SPLITS = 4
@@ -77,6 +79,17 @@ FEW_ROWS = (ROWS <= FEWEST_ROWS) | (ROWS < EXTRA * FEWEST_ROWS)
 BRIEF = (KEYS <= ONE_KEYS_MAX) & ((FEWEST <= SMS) | (FEWEST <= SMS * 2) & (KEYS <= FEW_KEYS))
 """Short prompts, where an SM has one tile of so many rows, or two of fewest keys: they share these,
 too, where Hopper's kernel of one warpgroup has no registers, and elsewhere than on Hopper."""
+
+
+def _few(dtype: str) -> list[Route]:
+    """Of so few keys that a CTA has all at once; of more, where it has an SM."""
+    few = FEW_ROWS | BRIEF
+    routes = []
+    for warps, where in (8, few | (ROWS <= SHORT)), (16, few & (FEWEST <= SMS)):
+        alone = FewSpec(warps=warps, dtype=dtype)
+        why = f"few rows and keys: {warps} warps have all at once"
+        routes.append(Route((alone,), where & (KEYS <= alone.capacity), why))
+    return routes
 
 
 def _decode(dtype: str) -> list[Route]:
@@ -158,8 +171,9 @@ def _table(
     contract = ATTENTION[AUTO_TIER[dtype]]
     routes = []
     if half:
-        # Those of Hopper first: short prompts are theirs, where there are such.
-        routes = [r for kind in (HopperSpec, PagedSpec) for r in _hopper(kind, dtype)]
+        # Short prompts of more keys are Hopper's before they are decode's.
+        routes = _few(dtype)
+        routes += [r for kind in (HopperSpec, PagedSpec) for r in _hopper(kind, dtype)]
         routes += _decode(dtype)
     for warps, budget in ctas:
         whole, split, join = (

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-SOME_0 = frozenset(("sm_90",))
+SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"))
 SOME_1 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
-SOME_2 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"))
+SOME_2 = frozenset(("sm_90",))
 SOME_3 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 
@@ -21,9 +21,38 @@ def candidates(
     splits = -(-keys // 1024)
     fewest = (-(-rows // 16) + extra) * pairs
     large = (-(-rows // 128) + extra) * pairs
-    # 0: Hopper: wgmma, the copy engine, few rows, many keys: a CTA has a split
+    # 0: few rows and keys: 8 warps have all at once
     if (
-        arch in SOME_0 and paged == 0 and width <= 192
+        arch in SOME_0 and keys <= 128 and depth <= 256 and width <= 256
+        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        and (
+            rows <= 16 or rows < extra * 16
+            or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
+            or rows <= 64
+        )
+    ):
+        choice = Choice(
+            0, ("attention_few_bf16_128_16_0d23f9",), ((-(-rows // 16) + extra) * pairs * 1,), (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 1: few rows and keys: 16 warps have all at once
+    if (
+        arch in SOME_1 and keys <= 256 and depth <= 192 and width <= 192
+        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        and (
+            rows <= 16 or rows < extra * 16
+            or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
+        ) and fewest <= sms
+    ):
+        choice = Choice(
+            1, ("attention_few_bf16_128_16_ff7e9e",), ((-(-rows // 16) + extra) * pairs * 1,), (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 2: Hopper: wgmma, the copy engine, few rows, many keys: a CTA has a split
+    if (
+        arch in SOME_2 and paged == 0 and width <= 192
         and (-(-rows // 64) + extra) * pairs * splits + sms * 2 <= 2147483647
         and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
         and (-(-rows // 64) + extra) * pairs * 4 <= 2147483647
@@ -35,7 +64,7 @@ def candidates(
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs * splits <= sms)
     ):
         choice = Choice(
-            0, ("attention_wgmma_split_bf16_128_64_968ee3", "attention_join_bf16_128_64_b3eb7a"),
+            2, ("attention_wgmma_split_bf16_128_64_968ee3", "attention_join_bf16_128_64_b3eb7a"),
             (
                 min((-(-rows // 64) + extra) * pairs * splits, sms * 2),
                 (-(-rows // 64) + extra) * pairs * 4,
@@ -43,9 +72,9 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 1: Hopper: wgmma, the copy engine, few rows, many keys: a CTA has a split
+    # 3: Hopper: wgmma, the copy engine, few rows, many keys: a CTA has a split
     if (
-        arch in SOME_0 and paged == 0
+        arch in SOME_2 and paged == 0
         and (-(-rows // 128) + extra) * pairs * splits + sms * 1 <= 2147483647
         and (-(-rows // 128) + extra) * pairs * splits * min(rows, 128) * (width + 4) <= 67108864
         and (-(-rows // 128) + extra) * pairs * 8 <= 2147483647 and rows > 64
@@ -56,7 +85,7 @@ def candidates(
         ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
     ):
         choice = Choice(
-            1, ("attention_wgmma_split_bf16_128_128_fcb049", "attention_join_bf16_128_128_853d7a"),
+            3, ("attention_wgmma_split_bf16_128_128_fcb049", "attention_join_bf16_128_128_853d7a"),
             (
                 min((-(-rows // 128) + extra) * pairs * splits, sms * 1),
                 (-(-rows // 128) + extra) * pairs * 8,
@@ -64,9 +93,9 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 2: Hopper: wgmma, the copy engine: three warpgroups
+    # 4: Hopper: wgmma, the copy engine: three warpgroups
     if (
-        arch in SOME_0 and paged == 0 and width <= 128
+        arch in SOME_2 and paged == 0 and width <= 128
         and (-(-rows // 192) + extra) * pairs * 1 + sms * 1 <= 2147483647
         and (sms * 768 * width if width > 85 and splits > 1 else 0) <= 268435456 and rows > 64
         and not (rows <= 16 or rows < extra * 16) and rows > 96 and depth <= 96 and width <= 96
@@ -77,15 +106,15 @@ def candidates(
         )
     ):
         choice = Choice(
-            2, ("attention_wgmma_bf16_64_192_f356bf",),
+            4, ("attention_wgmma_bf16_64_192_f356bf",),
             (min((-(-rows // 192) + extra) * pairs * 1, sms * 1),),
             (sms * 768 * width if width > 85 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 3: Hopper: wgmma, the copy engine: one warpgroup
+    # 5: Hopper: wgmma, the copy engine: one warpgroup
     if (
-        arch in SOME_0 and paged == 0 and width <= 192
+        arch in SOME_2 and paged == 0 and width <= 192
         and (-(-rows // 64) + extra) * pairs * 1 + sms * 2 <= 2147483647
         and (sms * 512 * width if width > 96 and splits > 1 else 0) <= 268435456
         and not (rows <= 16 or rows < extra * 16)
@@ -101,15 +130,15 @@ def candidates(
         )
     ):
         choice = Choice(
-            3, ("attention_wgmma_bf16_128_64_fa5b5e",),
+            5, ("attention_wgmma_bf16_128_64_fa5b5e",),
             (min((-(-rows // 64) + extra) * pairs * 1, sms * 2),),
             (sms * 512 * width if width > 96 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 4: Hopper: wgmma, the copy engine
+    # 6: Hopper: wgmma, the copy engine
     if (
-        arch in SOME_0 and paged == 0
+        arch in SOME_2 and paged == 0
         and (-(-rows // 128) + extra) * pairs * 1 + sms * 1 <= 2147483647
         and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
         and not (rows <= 16 or rows < extra * 16)
@@ -119,15 +148,15 @@ def candidates(
         )
     ):
         choice = Choice(
-            4, ("attention_wgmma_bf16_128_128_27f0c2",),
+            6, ("attention_wgmma_bf16_128_128_27f0c2",),
             (min((-(-rows // 128) + extra) * pairs * 1, sms * 1),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 5: Hopper: wgmma, the copy engine, of pages, few rows, many keys: a CTA has a split
+    # 7: Hopper: wgmma, the copy engine, of pages, few rows, many keys: a CTA has a split
     if (
-        arch in SOME_0 and paged >= 16 and width <= 192
+        arch in SOME_2 and paged >= 16 and width <= 192
         and (-(-rows // 64) + extra) * pairs * splits + sms * 2 <= 2147483647
         and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
         and (-(-rows // 64) + extra) * pairs * 4 <= 2147483647
@@ -139,7 +168,7 @@ def candidates(
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs * splits <= sms)
     ):
         choice = Choice(
-            5,
+            7,
             ("attention_wgmma_paged_split_bf16_128_64_618394", "attention_join_bf16_128_64_b3eb7a"),
             (
                 min((-(-rows // 64) + extra) * pairs * splits, sms * 2),
@@ -148,9 +177,9 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 6: Hopper: wgmma, the copy engine, of pages, few rows, many keys: a CTA has a split
+    # 8: Hopper: wgmma, the copy engine, of pages, few rows, many keys: a CTA has a split
     if (
-        arch in SOME_0 and paged >= 16
+        arch in SOME_2 and paged >= 16
         and (-(-rows // 128) + extra) * pairs * splits + sms * 1 <= 2147483647
         and (-(-rows // 128) + extra) * pairs * splits * min(rows, 128) * (width + 4) <= 67108864
         and (-(-rows // 128) + extra) * pairs * 8 <= 2147483647 and rows > 64
@@ -161,7 +190,7 @@ def candidates(
         ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
     ):
         choice = Choice(
-            6,
+            8,
             (
                 "attention_wgmma_paged_split_bf16_128_128_e9d88c",
                 "attention_join_bf16_128_128_853d7a",
@@ -173,9 +202,9 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 7: Hopper: wgmma, the copy engine, of pages: three warpgroups
+    # 9: Hopper: wgmma, the copy engine, of pages: three warpgroups
     if (
-        arch in SOME_0 and paged >= 16 and width <= 128
+        arch in SOME_2 and paged >= 16 and width <= 128
         and (-(-rows // 192) + extra) * pairs * 1 + sms * 1 <= 2147483647
         and (sms * 768 * width if width > 85 and splits > 1 else 0) <= 268435456 and rows > 64
         and not (rows <= 16 or rows < extra * 16) and rows > 96 and depth <= 96 and width <= 96
@@ -186,15 +215,15 @@ def candidates(
         )
     ):
         choice = Choice(
-            7, ("attention_wgmma_paged_bf16_64_192_e49a2b",),
+            9, ("attention_wgmma_paged_bf16_64_192_e49a2b",),
             (min((-(-rows // 192) + extra) * pairs * 1, sms * 1),),
             (sms * 768 * width if width > 85 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 8: Hopper: wgmma, the copy engine, of pages: one warpgroup
+    # 10: Hopper: wgmma, the copy engine, of pages: one warpgroup
     if (
-        arch in SOME_0 and paged >= 16 and width <= 192
+        arch in SOME_2 and paged >= 16 and width <= 192
         and (-(-rows // 64) + extra) * pairs * 1 + sms * 2 <= 2147483647
         and (sms * 512 * width if width > 96 and splits > 1 else 0) <= 268435456
         and not (rows <= 16 or rows < extra * 16)
@@ -210,15 +239,15 @@ def candidates(
         )
     ):
         choice = Choice(
-            8, ("attention_wgmma_paged_bf16_128_64_46c278",),
+            10, ("attention_wgmma_paged_bf16_128_64_46c278",),
             (min((-(-rows // 64) + extra) * pairs * 1, sms * 2),),
             (sms * 512 * width if width > 96 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 9: Hopper: wgmma, the copy engine, of pages
+    # 11: Hopper: wgmma, the copy engine, of pages
     if (
-        arch in SOME_0 and paged >= 16
+        arch in SOME_2 and paged >= 16
         and (-(-rows // 128) + extra) * pairs * 1 + sms * 1 <= 2147483647
         and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
         and not (rows <= 16 or rows < extra * 16)
@@ -228,13 +257,13 @@ def candidates(
         )
     ):
         choice = Choice(
-            9, ("attention_wgmma_paged_bf16_128_128_5f325d",),
+            11, ("attention_wgmma_paged_bf16_128_128_5f325d",),
             (min((-(-rows // 128) + extra) * pairs * 1, sms * 1),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 10: fewest rows: 4 CTAs share 16
+    # 12: fewest rows: 4 CTAs share 16
     if (
         arch in SOME_1 and depth <= 128 and width <= 128 and splits == 1
         and (-(-rows // 16) + extra) * pairs * 1 * 4 <= 2147483647
@@ -242,12 +271,12 @@ def candidates(
         and (-(-rows // 16) + extra) * pairs * 1 * 4 * 16 <= sms * 15
     ):
         choice = Choice(
-            10, ("attention_cluster_bf16_128_16_5cad89",),
+            12, ("attention_cluster_bf16_128_16_5cad89",),
             ((-(-rows // 16) + extra) * pairs * 1 * 4,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 11: fewest rows: 4 CTAs share 16
+    # 13: fewest rows: 4 CTAs share 16
     if (
         arch in SOME_1 and depth <= 128 and width <= 128
         and (-(-rows // 16) + extra) * pairs * splits * 4 <= 2147483647
@@ -257,7 +286,7 @@ def candidates(
         and (-(-rows // 16) + extra) * pairs * splits * 4 * 16 <= sms * 15
     ):
         choice = Choice(
-            11,
+            13,
             (
                 "attention_cluster_split_bf16_128_16_cc6d2c",
                 "attention_decode_join_bf16_128_16_4610f3",
@@ -267,7 +296,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 12: fewest rows: 8 CTAs share 16
+    # 14: fewest rows: 8 CTAs share 16
     if (
         arch in SOME_1 and depth <= 256 and width <= 256 and splits == 1
         and (-(-rows // 16) + extra) * pairs * 1 * 8 <= 2147483647
@@ -275,12 +304,12 @@ def candidates(
         and (-(-rows // 16) + extra) * pairs * 1 * 8 * 16 <= sms * 15
     ):
         choice = Choice(
-            12, ("attention_cluster_bf16_128_16_10364f",),
+            14, ("attention_cluster_bf16_128_16_10364f",),
             ((-(-rows // 16) + extra) * pairs * 1 * 8,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 13: fewest rows: 8 CTAs share 16
+    # 15: fewest rows: 8 CTAs share 16
     if (
         arch in SOME_1 and depth <= 256 and width <= 256
         and (-(-rows // 16) + extra) * pairs * splits * 8 <= 2147483647
@@ -290,7 +319,7 @@ def candidates(
         and (-(-rows // 16) + extra) * pairs * splits * 8 * 16 <= sms * 15
     ):
         choice = Choice(
-            13,
+            15,
             (
                 "attention_cluster_split_bf16_128_16_7b59b6",
                 "attention_decode_join_bf16_128_16_4610f3",
@@ -300,7 +329,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 14: few rows: 16 warps share 16, a CTA has a split
+    # 16: few rows: 16 warps share 16, a CTA has a split
     if (
         arch in SOME_1 and (-(-rows // 16) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
@@ -318,7 +347,7 @@ def candidates(
         ) and depth <= 128 and width <= 128 and fewest * splits <= sms
     ):
         choice = Choice(
-            14,
+            16,
             (
                 "attention_decode_split_bf16_128_16_469853",
                 "attention_decode_join_bf16_128_16_4610f3",
@@ -327,9 +356,9 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 15: few rows: 8 warps share 16, a CTA has a split
+    # 17: few rows: 8 warps share 16, a CTA has a split
     if (
-        arch in SOME_2 and (-(-rows // 16) + extra) * pairs * splits <= 2147483647
+        arch in SOME_0 and (-(-rows // 16) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
         and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
         and (
@@ -345,7 +374,7 @@ def candidates(
         ) and fewest <= sms * 16
     ):
         choice = Choice(
-            15,
+            17,
             (
                 "attention_decode_split_bf16_128_16_088831",
                 "attention_decode_join_bf16_128_16_4610f3",
@@ -354,7 +383,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 16: few rows: 4 warps share 16, a CTA has a split
+    # 18: few rows: 4 warps share 16, a CTA has a split
     if (
         (-(-rows // 16) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
@@ -372,7 +401,7 @@ def candidates(
         )
     ):
         choice = Choice(
-            16,
+            18,
             (
                 "attention_decode_split_bf16_128_16_269d3f",
                 "attention_decode_join_bf16_128_16_4610f3",
@@ -381,7 +410,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 17: few rows: 16 warps share 16, a CTA has all keys
+    # 19: few rows: 16 warps share 16, a CTA has all keys
     if (
         arch in SOME_1 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
         and (
@@ -390,26 +419,26 @@ def candidates(
         ) and depth <= 128 and width <= 128 and fewest <= sms and keys > 128
     ):
         choice = Choice(
-            17, ("attention_decode_bf16_128_16_687f65",), ((-(-rows // 16) + extra) * pairs * 1,),
+            19, ("attention_decode_bf16_128_16_687f65",), ((-(-rows // 16) + extra) * pairs * 1,),
             (),
         )
         yield Candidate(0.0, choice)
         return
-    # 18: few rows: 8 warps share 16, a CTA has all keys
+    # 20: few rows: 8 warps share 16, a CTA has all keys
     if (
-        arch in SOME_2 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        arch in SOME_0 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
         and (
             rows <= 16 or rows < extra * 16
             or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
         ) and fewest <= sms
     ):
         choice = Choice(
-            18, ("attention_decode_bf16_128_16_e6c101",), ((-(-rows // 16) + extra) * pairs * 1,),
+            20, ("attention_decode_bf16_128_16_e6c101",), ((-(-rows // 16) + extra) * pairs * 1,),
             (),
         )
         yield Candidate(0.0, choice)
         return
-    # 19: few rows: 4 warps share 16, a CTA has all keys
+    # 21: few rows: 4 warps share 16, a CTA has all keys
     if (
         (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
         and (
@@ -418,12 +447,12 @@ def candidates(
         )
     ):
         choice = Choice(
-            19, ("attention_decode_bf16_128_16_52429b",), ((-(-rows // 16) + extra) * pairs * 1,),
+            21, ("attention_decode_bf16_128_16_52429b",), ((-(-rows // 16) + extra) * pairs * 1,),
             (),
         )
         yield Candidate(0.0, choice)
         return
-    # 20: few rows, many keys: a CTA has a split
+    # 22: few rows, many keys: a CTA has a split
     if (
         (-(-rows // 64) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
@@ -431,20 +460,20 @@ def candidates(
         and (-(-rows // 64) + extra) * pairs * 1 < sms * 2
     ):
         choice = Choice(
-            20, ("attention_split_bf16_128_64_3b2c68", "attention_join_bf16_128_64_b3eb7a"),
+            22, ("attention_split_bf16_128_64_3b2c68", "attention_join_bf16_128_64_b3eb7a"),
             ((-(-rows // 64) + extra) * pairs * splits, (-(-rows // 64) + extra) * pairs * 4),
             ((-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
-    # 21: a CTA has all keys
+    # 23: a CTA has all keys
     if arch in SOME_3 and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647 and rows > 32:
         choice = Choice(
-            21, ("attention_bf16_128_64_18de9e",), ((-(-rows // 64) + extra) * pairs * 1,), (),
+            23, ("attention_bf16_128_64_18de9e",), ((-(-rows // 64) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 22: few rows, many keys: a CTA has a split
+    # 24: few rows, many keys: a CTA has a split
     if (
         (-(-rows // 32) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) <= 67108864
@@ -452,16 +481,16 @@ def candidates(
         and (-(-rows // 32) + extra) * pairs * 1 < sms * 2
     ):
         choice = Choice(
-            22, ("attention_split_bf16_128_32_2866f9", "attention_join_bf16_128_32_9b8400"),
+            24, ("attention_split_bf16_128_32_2866f9", "attention_join_bf16_128_32_9b8400"),
             ((-(-rows // 32) + extra) * pairs * splits, (-(-rows // 32) + extra) * pairs * 2),
             ((-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
-    # 23: a CTA has all keys
+    # 25: a CTA has all keys
     if (-(-rows // 32) + extra) * pairs * 1 <= 2147483647:
         choice = Choice(
-            23, ("attention_bf16_128_32_05ff23",), ((-(-rows // 32) + extra) * pairs * 1,), (),
+            25, ("attention_bf16_128_32_05ff23",), ((-(-rows // 32) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return

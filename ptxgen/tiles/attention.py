@@ -53,8 +53,6 @@ THREE_MAX = 96
 
 FEW_KEYS = 128
 """More keys than these are worth more warps."""
-SHORT = 64
-"""Rows of a sequence that are no more than a warpgroup has: of few keys they go by tiles of 16."""
 SEVERAL_KEYS = 256
 """More keys than these are worth a cluster of CTAs."""
 WHOLE_SPLITS = 4
@@ -83,12 +81,12 @@ too, where Hopper's kernel of one warpgroup has no registers, and elsewhere than
 
 def _few(dtype: str) -> list[Route]:
     """Of so few keys that a CTA has all at once; of more, where it has an SM."""
-    few = FEW_ROWS | BRIEF
+    alone = FEWEST <= SMS
     routes = []
-    for warps, where in (8, few | (ROWS <= SHORT)), (16, few & (FEWEST <= SMS)):
-        alone = FewSpec(warps=warps, dtype=dtype)
+    for warps, where in (8, FEW_ROWS | alone), (16, (FEW_ROWS | BRIEF) & alone):
+        spec = FewSpec(warps=warps, dtype=dtype)
         why = f"few rows and keys: {warps} warps have all at once"
-        routes.append(Route((alone,), where & (KEYS <= alone.capacity), why))
+        routes.append(Route((spec,), where & (KEYS <= spec.capacity), why))
     return routes
 
 

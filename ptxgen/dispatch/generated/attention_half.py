@@ -25,11 +25,7 @@ def candidates(
     if (
         arch in SOME_0 and keys <= 128 and depth <= 256 and width <= 256
         and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
-        and (
-            rows <= 16 or rows < extra * 16
-            or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
-            or rows <= 64
-        )
+        and (rows <= 16 or rows < extra * 16 or fewest <= sms)
     ):
         choice = Choice(
             0, ("attention_few_bf16_128_16_0d23f9",), ((-(-rows // 16) + extra) * pairs * 1,), (),

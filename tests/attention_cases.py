@@ -11,9 +11,10 @@ from bits import NUMPY, same_bits
 import ptxgen
 from ptxgen import reference
 from ptxgen.numerics.attention import SPLIT
-from ptxgen.spec.attention import SPACE, PagedSpec
+from ptxgen.spec.attention import SPACE, Form, PagedSpec
+from ptxgen.spec.attention_decode import FITS, ClusterSpec, FewSpec
 from ptxgen.spec.attention_grad import HopperGradSpec
-from ptxgen.tiles import SPECS
+from ptxgen.tiles import SPECS, TABLES
 
 BF16 = ml_dtypes.bfloat16
 DTYPES = (BF16, np.float16, np.float32)
@@ -95,6 +96,30 @@ OF_PAGES = (16, {"lengths": ints(40, 13)}), (256, {"lengths": ints(30, 3), "wind
 def _arrays(spec, keys, *more):
     shapes = (2, 2, 5, spec.head), (2, 1, keys, spec.head), (2, 1, keys, spec.head_v)
     return draw(2, *shapes, *more, dtype=NUMPY[spec.dtype])
+
+
+def named(kind, dtype, head, head_v, rounded, part, wanted):
+    """The name of a kind's kernel that takes all keys, or a split, of the first wanted route."""
+    found = (r for r in TABLES["attention", "half"].routes if type(r.main) is kind)
+    route = next(r for r in found if r.main.part == part and wanted(r))
+    return route.of(Form(dtype, -(-head // 16) * 16, -(-head_v // 16) * 16, rounded)).name
+
+
+def rounds(how):
+    """Whether logits are numbers of their own."""
+    return bool(how.keys() & {"softcap", "bias", "slopes"}) or how.get("scale", 1) <= 0
+
+
+def cluster(dtype, head, head_v, **how):
+    """The name of the kernel of clusters, which is not chosen for keys as few as here."""
+    fits = lambda route: FITS[route.main.cluster] >= head  # noqa: E731
+    return named(ClusterSpec, dtype, head, head_v, rounds(how), "whole", fits)
+
+
+def few_keys(dtype, head, head_v, warps, **how):
+    """The name of the kernel that has few keys at once, by so many warps."""
+    wanted = lambda route: route.main.warps == warps  # noqa: E731
+    return named(FewSpec, dtype, head, head_v, rounds(how), "whole", wanted)
 
 
 def serves(route, rows, pairs, keys, head, head_v, paged=0):

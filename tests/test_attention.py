@@ -12,11 +12,15 @@ from attention_cases import (
     FEATURES,
     HEADS,
     SHAPES,
+    cluster,
     draw,
+    few_keys,
     in_pages,
     ints,
     mask_of,
+    named,
     numbers,
+    rounds,
 )
 from bits import NUMPY, same_bits
 
@@ -29,7 +33,7 @@ from ptxgen.numerics.dtype import NAMES
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec.attention import PAGES, SPACE, AttentionSpec, Form, HopperSpec, PagedSpec
 from ptxgen.spec.attention import paged as page_of
-from ptxgen.spec.attention_decode import FITS, ClusterSpec, DecodeSpec, FewSpec
+from ptxgen.spec.attention_decode import ClusterSpec, DecodeSpec, FewSpec
 from ptxgen.tiles import SPECS, TABLES
 
 
@@ -64,24 +68,6 @@ def few_rows(sms):
     device = CpuDevice()
     device.sms = sms
     return ptxgen.use_device(device)
-
-
-def named(kind, dtype, head, head_v, rounded, part, wanted):
-    """The name of a kind's kernel that takes all keys, or a split, of the first wanted route."""
-    found = (r for r in TABLES["attention", "half"].routes if type(r.main) is kind)
-    route = next(r for r in found if r.main.part == part and wanted(r))
-    return route.of(Form(dtype, -(-head // 16) * 16, -(-head_v // 16) * 16, rounded)).name
-
-
-def rounds(how):
-    """Whether logits are numbers of their own."""
-    return bool(how.keys() & {"softcap", "bias", "slopes"}) or how.get("scale", 1) <= 0
-
-
-def cluster(dtype, head, head_v, **how):
-    """The name of the kernel of clusters, which is not chosen for keys as few as here."""
-    fits = lambda route: FITS[route.main.cluster] >= head  # noqa: E731
-    return named(ClusterSpec, dtype, head, head_v, rounds(how), "whole", fits)
 
 
 def of_few(cases, usual):
@@ -120,12 +106,6 @@ def test_features(what, sms):
     kernel = cluster("bf16", SHAPES[0][-1], SHAPES[2][-1], **how) if sms > 1 else None
     with few_rows(sms):
         check(*draw(1, *SHAPES), kernel=kernel, **how)
-
-
-def few_keys(dtype, head, head_v, warps, **how):
-    """The name of the kernel that has few keys at once, by so many warps."""
-    wanted = lambda route: route.main.warps == warps  # noqa: E731
-    return named(FewSpec, dtype, head, head_v, rounds(how), "whole", wanted)
 
 
 @pytest.mark.parametrize("what", FEATURES)
@@ -405,7 +385,8 @@ def test_fewest_rows_are_those_of_clusters(rows, pairs, keys, head, cluster):
         *[(8, 132, 129, 96, FewSpec, 16, "whole"), (8, 132, 128, 96, FewSpec, 8, "whole")],
         *[(8, 133, 129, 96, DecodeSpec, 4, "whole"), (8, 999, 128, 96, FewSpec, 8, "whole")],
         *[(8, 132, 257, 96, DecodeSpec, 16, "whole"), (8, 132, 129, 256, DecodeSpec, 8, "whole")],
-        *[(17, 2, 20, 128, HopperSpec, 4, "whole"), (65, 2, 20, 256, FewSpec, 8, "whole")],
+        *[(17, 2, 20, 128, FewSpec, 8, "whole"), (65, 2, 20, 256, FewSpec, 8, "whole")],
+        *[(64, 99, 128, 64, HopperSpec, 4, "whole"), (1056, 2, 128, 64, FewSpec, 8, "whole")],
         *[(2112, 2, 129, 256, HopperSpec, 8, "whole"), (2113, 2, 128, 64, HopperSpec, 4, "whole")],
         *[(1057, 2, 129, 64, HopperSpec, 4, "whole"), (1056, 2, 513, 64, HopperSpec, 4, "whole")],
     ],

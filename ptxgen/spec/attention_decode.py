@@ -25,6 +25,8 @@ WIDE_MAX = 1 << 10
 """The largest head dimension, times warps, of two CTAs on an SM."""
 ALONE = 16
 """Warps of a CTA that has an SM."""
+ALONE_MAX = 128
+"""The largest head dimension for which their threads have registers."""
 OF_WARP = 16, 32
 """Keys that a warp of a cluster may have scores of."""
 FITS = {4: 128, 8: HEAD_MAX}
@@ -54,7 +56,7 @@ class DecodeSpec(AttentionSpec):
     def __post_init__(self) -> None:
         self.check_form()
         self.check_choices(tier=("tc",), warps=(4, 8, 16))
-        if self.part != "join":
+        if self.part != "join" and self.wide <= self.wide_max:
             name = type(self).__name__
             held = self.span // self.tile, 2
             check(self.stages >= max(held), name, "stages in the budget", self.stages, max(held))
@@ -72,6 +74,11 @@ class DecodeSpec(AttentionSpec):
     def wide(self) -> int:
         """The larger head dimension, filled up: keys and values take turns in the ring."""
         return max(self.depth, self.width)
+
+    @property
+    def wide_max(self) -> int:
+        """The largest head dimension that it takes; a spec of a wider one tells so."""
+        return HEAD_MAX if self.part == "join" or self.warps < ALONE else ALONE_MAX
 
     @property
     def loaders(self) -> int:
@@ -167,6 +174,12 @@ class DecodeSpec(AttentionSpec):
         return self.barriers_at + RING_MAX * 16
 
     @property
+    def requires(self) -> Expr:
+        most = self.wide_max
+        held = () if most == HEAD_MAX else (DEPTH <= most, WIDTH <= most)
+        return all_of((*held, super().requires))
+
+    @property
     def ctas(self) -> int:
         """CTAs that may share an SM: threads have 96 registers, or more."""
         fits = (n for n in (3, 2) if self.shared_bytes <= ARCHITECTURES["sm_90"].shared_for(n))
@@ -200,7 +213,7 @@ class ClusterSpec(DecodeSpec):
         check(self.unit in OF_WARP, name, "keys of a warp", self.unit, OF_WARP)
         groups = self.columns // STEP
         check(groups < self.warps, name, "groups of columns", groups, f"< {self.warps}")
-        if max(self.head, self.head_v) <= FITS[self.cluster]:  # others are asked for, and refused
+        if self.wide <= self.wide_max:
             most = self.budget << 10
             check(self.shared_bytes <= most, name, "shared memory", self.shared_bytes, most)
 
@@ -276,10 +289,14 @@ class ClusterSpec(DecodeSpec):
         return super().grid * self.cluster
 
     @property
+    def wide_max(self) -> int:
+        return FITS[self.cluster]
+
+    @property
     def requires(self) -> Expr:
-        fits = DEPTH <= FITS[self.cluster], WIDTH <= FITS[self.cluster]
-        all_keys = () if self.part == "split" else (SPLITS.eq(1),)
-        return all_of((*fits, *all_keys, super().requires))
+        return (
+            super().requires if self.part == "split" else all_of((SPLITS.eq(1), super().requires))
+        )
 
     def describe(self) -> tuple[str, ...]:
         first, _, *rest = super().describe()
@@ -303,15 +320,9 @@ class FewSpec(DecodeSpec):
     def __post_init__(self) -> None:
         self.check_form()
         self.check_choices(tier=("tc",), warps=(8, 16))
-        if max(self.head, self.head_v) <= HELD[self.warps]:  # others are asked for, and refused
-            most = self.budget << 10
-            check(
-                self.shared_bytes <= most,
-                type(self).__name__,
-                "shared memory",
-                self.shared_bytes,
-                most,
-            )
+        if self.wide <= self.wide_max:
+            most, name = self.budget << 10, type(self).__name__
+            check(self.shared_bytes <= most, name, "shared memory", self.shared_bytes, most)
 
     @property
     def template(self) -> str:  # type: ignore[override]
@@ -366,10 +377,12 @@ class FewSpec(DecodeSpec):
 
     # -- where it is right ------------------------------------------------------------------
     @property
+    def wide_max(self) -> int:
+        return HELD[self.warps]
+
+    @property
     def requires(self) -> Expr:
-        most = HELD[self.warps]
-        fits = (KEYS <= self.capacity, DEPTH <= most, WIDTH <= most)
-        return all_of((*fits, super().requires))
+        return all_of((KEYS <= self.capacity, super().requires))
 
     def describe(self) -> tuple[str, ...]:
         first, _, *rest = super().describe()

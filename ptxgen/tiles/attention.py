@@ -63,8 +63,6 @@ SIXTEEN: Mapping[str, Any] = MappingProxyType({"warps": 16, "budget": 227, "min_
 EIGHT: Mapping[str, Any] = MappingProxyType({"warps": 8, "budget": 227, "min_arch": "sm_90"})
 FOUR: Mapping[str, Any] = MappingProxyType({"warps": 4, "budget": SMALL})
 """CTAs whose warps share 16 rows; the smallest are of any architecture."""
-SIXTEEN_MAX = 128
-"""The largest head dimension for which the largest have registers."""
 CLUSTERED = 15, 16
 """SMs that clusters have at once, of so many: those of a GPC are no multiple of a cluster. An H100
 of 132 has room for 30 clusters of four, or 15 of eight."""
@@ -113,9 +111,8 @@ def _decode(dtype: str) -> list[Route]:
     why = "few rows: {} warps share 16, a CTA has {}"
     splits, wholes = [], []
     # CTAs that have an SM each; of more tiles than SMs one has as many as fit.
-    held = (DEPTH <= SIXTEEN_MAX) & (WIDTH <= SIXTEEN_MAX)
     alone = FEWEST <= SMS
-    apart = held & (FEWEST * SPLITS <= SMS), held & alone & (KEYS > FEW_KEYS)
+    apart = FEWEST * SPLITS <= SMS, alone & (KEYS > FEW_KEYS)
     for shape, filling, enough in ((SIXTEEN, *apart), (EIGHT, some, alone), (FOUR, TRUE, TRUE)):
         split, whole = (DecodeSpec(part=p, dtype=dtype, **shape) for p in ("split", "whole"))
         splits.append(Route((split, join), several & filling, why.format(split.warps, "a split")))

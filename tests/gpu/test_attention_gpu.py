@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from attention_cases import BF16, FEATURES, HEADS, SHAPES, draw, in_pages, ints, numbers, serves
+from attention_cases import (
+    BF16,
+    FEATURES,
+    HEADS,
+    SHAPES,
+    cluster,
+    draw,
+    few_keys,
+    in_pages,
+    ints,
+    numbers,
+    serves,
+)
 from bits import same_bits
 from gpu_arrays import from_host, to_host
 
@@ -17,6 +29,10 @@ from ptxgen.tiles.attention_grad import THREE
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.gpu
+
+
+KEYS = 2300, 1000, 120
+"""More than a split has, no more, and as few as a CTA has at once."""
 
 
 def on_gpu(x):
@@ -43,7 +59,11 @@ def test_head_dimensions(dtype, head, head_v):
 
 @pytest.mark.parametrize("what", FEATURES)
 def test_features(what):
-    check(*draw(1, *SHAPES), **FEATURES[what])
+    """By the kernel that is chosen, and by those that are for other numbers of keys."""
+    arrays, how = draw(1, *SHAPES), FEATURES[what]
+    heads = SHAPES[0][-1], SHAPES[2][-1]
+    for kernel in (None, few_keys("bf16", *heads, 16, **how), cluster("bf16", *heads, **how)):
+        check(*arrays, kernel=kernel, **how)
 
 
 @pytest.mark.parametrize("table", ["half", "f32"])
@@ -58,8 +78,11 @@ def test_every_route(table):
             if isinstance(route.main, PagedSpec):
                 k, v, how["block_table"] = in_pages(k, v, 128)
                 how["lengths"] = ints(2300)
-            elif not serves(route, 210, 2, 2300, head, head):  # no more keys than a split has
-                k, v = k[:, :, :1000], v[:, :, :1000]
+            else:  # as many as it takes
+                keys = next((n for n in KEYS if serves(route, 210, 2, n, head, head)), 0)
+                if not keys:  # it has no registers for such heads
+                    continue
+                k, v = k[:, :, :keys], v[:, :, :keys]
             check(q, k, v, kernel=kernel, **how)
 
 

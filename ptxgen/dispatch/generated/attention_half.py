@@ -23,8 +23,7 @@ def candidates(
     large = (-(-rows // 128) + extra) * pairs
     # 0: few rows and keys: 8 warps have all at once
     if (
-        arch in SOME_0 and keys <= 128 and depth <= 256 and width <= 256
-        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        arch in SOME_0 and keys <= 128 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
         and (rows <= 16 or rows < extra * 16 or fewest <= sms)
     ):
         choice = Choice(
@@ -261,7 +260,7 @@ def candidates(
         return
     # 12: fewest rows: 4 CTAs share 16
     if (
-        arch in SOME_1 and depth <= 128 and width <= 128 and splits == 1
+        arch in SOME_1 and splits == 1 and depth <= 128 and width <= 128
         and (-(-rows // 16) + extra) * pairs * 1 * 4 <= 2147483647
         and (rows <= 16 or rows < extra * 16) and keys > 256
         and (-(-rows // 16) + extra) * pairs * 1 * 4 * 16 <= sms * 15
@@ -294,8 +293,7 @@ def candidates(
         return
     # 14: fewest rows: 8 CTAs share 16
     if (
-        arch in SOME_1 and depth <= 256 and width <= 256 and splits == 1
-        and (-(-rows // 16) + extra) * pairs * 1 * 8 <= 2147483647
+        arch in SOME_1 and splits == 1 and (-(-rows // 16) + extra) * pairs * 1 * 8 <= 2147483647
         and (rows <= 16 or rows < extra * 16) and keys > 256
         and (-(-rows // 16) + extra) * pairs * 1 * 8 * 16 <= sms * 15
     ):
@@ -307,8 +305,7 @@ def candidates(
         return
     # 15: fewest rows: 8 CTAs share 16
     if (
-        arch in SOME_1 and depth <= 256 and width <= 256
-        and (-(-rows // 16) + extra) * pairs * splits * 8 <= 2147483647
+        arch in SOME_1 and (-(-rows // 16) + extra) * pairs * splits * 8 <= 2147483647
         and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
         and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16)
         and keys > 256 and splits > 1
@@ -327,7 +324,8 @@ def candidates(
         return
     # 16: few rows: 16 warps share 16, a CTA has a split
     if (
-        arch in SOME_1 and (-(-rows // 16) + extra) * pairs * splits <= 2147483647
+        arch in SOME_1 and depth <= 128 and width <= 128
+        and (-(-rows // 16) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
         and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
         and (
@@ -340,7 +338,7 @@ def candidates(
                 not (sms * 9 <= fewest * 10 and fewest <= sms * 2)
                 and -(-fewest // (sms * 2)) * sms * 16 > fewest * 9
             )
-        ) and depth <= 128 and width <= 128 and fewest * splits <= sms
+        ) and fewest * splits <= sms
     ):
         choice = Choice(
             16,
@@ -408,11 +406,12 @@ def candidates(
         return
     # 19: few rows: 16 warps share 16, a CTA has all keys
     if (
-        arch in SOME_1 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        arch in SOME_1 and depth <= 128 and width <= 128
+        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
         and (
             rows <= 16 or rows < extra * 16
             or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
-        ) and depth <= 128 and width <= 128 and fewest <= sms and keys > 128
+        ) and fewest <= sms and keys > 128
     ):
         choice = Choice(
             19, ("attention_decode_bf16_128_16_687f65",), ((-(-rows // 16) + extra) * pairs * 1,),

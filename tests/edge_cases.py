@@ -28,7 +28,7 @@ from ptxgen.numerics.nf4 import BLOCK
 from ptxgen.numerics.rowops import TABLE
 from ptxgen.runtime.cpu import SMS
 from ptxgen.spec import GemmSpec, KernelSpec, Key, Route
-from ptxgen.spec.attention import Form, HopperSpec
+from ptxgen.spec.attention import STEP, Form, HopperSpec
 from ptxgen.spec.attention_decode import ClusterSpec, FewSpec
 from ptxgen.spec.attention_grad import AttentionGradSpec
 from ptxgen.spec.columns import ColumnsSpec
@@ -279,9 +279,10 @@ def pointwise(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
 
 
 def gradients(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
-    """Head dimensions that are as many in sum as registers take."""
+    """Head dimensions that are as many in sum as registers take, or that only this kernel takes."""
     assert edge.variable in ("DEPTH", "WIDTH"), f"{name} has not been run at {edge}"
-    spec = route.of(Form(route.main.dtype, edge.inside["DEPTH"], edge.inside["WIDTH"])).main
+    depth, width = (-(-edge.inside[n] // STEP) * STEP for n in ("DEPTH", "WIDTH"))
+    spec = route.of(Form(route.main.dtype, depth, width)).main
     return functools.partial(attention_cases.check_gradients, spec, attention_cases.PLAIN)
 
 

@@ -286,7 +286,8 @@ def test_products_on_hopper_overlap(head, part, shape):
     spec = HopperGradSpec(part, head, head, **shape)
     made = compile_cubin(source(spec), name=spec.name, arch="sm_90a")
     assert "C751" not in made.log and "C752" not in made.log, made.log
-    assert made.resources.spill_stores <= 88, made.resources
+    most = 88 if (head, part, shape) == (256, "dkdv", ONE) else 72
+    assert made.resources.spill_stores <= most, made.resources
 
 
 # -- what gradients depend on -------------------------------------------------------------------

@@ -31,8 +31,6 @@ OF_WARP = 16, 32
 """Keys that a warp of a cluster may have scores of."""
 FITS = {4: 128, 8: HEAD_MAX}
 """The largest head dimension whose keys and values fit the shared memory of a cluster's CTAs."""
-
-
 HELD = {8: HEAD_MAX, 16: 192}
 """The same of a CTA of so many warps, each of which has 16 keys."""
 
@@ -60,6 +58,12 @@ class DecodeSpec(AttentionSpec):
             name = type(self).__name__
             held = self.span // self.tile, 2
             check(self.stages >= max(held), name, "stages in the budget", self.stages, max(held))
+
+    def check_memory(self) -> None:
+        """Raises SpecError for more shared memory than the budget, with heads that it takes."""
+        if self.wide <= self.wide_max:
+            most, name = self.budget << 10, type(self).__name__
+            check(self.shared_bytes <= most, name, "shared memory", self.shared_bytes, most)
 
     @property
     def template(self) -> str:  # type: ignore[override]
@@ -213,9 +217,7 @@ class ClusterSpec(DecodeSpec):
         check(self.unit in OF_WARP, name, "keys of a warp", self.unit, OF_WARP)
         groups = self.columns // STEP
         check(groups < self.warps, name, "groups of columns", groups, f"< {self.warps}")
-        if self.wide <= self.wide_max:
-            most = self.budget << 10
-            check(self.shared_bytes <= most, name, "shared memory", self.shared_bytes, most)
+        self.check_memory()
 
     @property
     def template(self) -> str:  # type: ignore[override]
@@ -294,9 +296,8 @@ class ClusterSpec(DecodeSpec):
 
     @property
     def requires(self) -> Expr:
-        return (
-            super().requires if self.part == "split" else all_of((SPLITS.eq(1), super().requires))
-        )
+        all_keys = () if self.part == "split" else (SPLITS.eq(1),)
+        return all_of((*all_keys, super().requires))
 
     def describe(self) -> tuple[str, ...]:
         first, _, *rest = super().describe()
@@ -320,9 +321,7 @@ class FewSpec(DecodeSpec):
     def __post_init__(self) -> None:
         self.check_form()
         self.check_choices(tier=("tc",), warps=(8, 16))
-        if self.wide <= self.wide_max:
-            most, name = self.budget << 10, type(self).__name__
-            check(self.shared_bytes <= most, name, "shared memory", self.shared_bytes, most)
+        self.check_memory()
 
     @property
     def template(self) -> str:  # type: ignore[override]

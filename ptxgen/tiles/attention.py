@@ -81,7 +81,7 @@ def _few(dtype: str) -> list[Route]:
     """Of so few keys that a CTA has all at once; of more, where it has an SM."""
     alone = FEWEST <= SMS
     routes = []
-    for warps, where in (8, FEW_ROWS | alone), (16, (FEW_ROWS | BRIEF) & alone):
+    for warps, where in (8, FEW_ROWS | alone), (16, alone):
         spec = FewSpec(warps=warps, dtype=dtype)
         why = f"few rows and keys: {warps} warps have all at once"
         routes.append(Route((spec,), where & (KEYS <= spec.capacity), why))
@@ -91,15 +91,14 @@ def _few(dtype: str) -> list[Route]:
 def _decode(dtype: str) -> list[Route]:
     """Of few rows of a sequence."""
     join = DecodeSpec(part="join", warps=16, dtype=dtype)
-    fewest = FEW_ROWS
-    few = fewest | BRIEF
+    few = FEW_ROWS | BRIEF
     # CTAs that have all keys fill the SMs at once, or in rounds, the last nearly full; of many keys
     # those that have a split are faster all the same.
     filled = (FEWEST * 10 >= SMS * 9) & (FEWEST <= SMS * 2)
     even = ceil_div(FEWEST, SMS * 2) * SMS * 16 <= FEWEST * 9
     several = few & (SPLITS > 1) & ((SPLITS > WHOLE_SPLITS) | (~filled & ~even))
     # So few that all CTAs of clusters run at once; fewer keys take no longer without.
-    least = fewest & (KEYS > SEVERAL_KEYS)
+    least = FEW_ROWS & (KEYS > SEVERAL_KEYS)
     clusters = []
     each = ((c, p) for c in FITS for p in ClusterSpec.parts)
     for of in (ClusterSpec(part=p, dtype=dtype, cluster=c) for c, p in each):

@@ -34,11 +34,7 @@ def candidates(
     # 1: few rows and keys: 16 warps have all at once
     if (
         arch in SOME_1 and keys <= 256 and depth <= 192 and width <= 192
-        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
-        and (
-            rows <= 16 or rows < extra * 16
-            or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
-        ) and fewest <= sms
+        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and fewest <= sms
     ):
         choice = Choice(
             1, ("attention_few_bf16_128_16_ff7e9e",), ((-(-rows // 16) + extra) * pairs * 1,), (),

@@ -185,8 +185,14 @@ class Backend:
     def register(self, name: str = "ptxgen") -> None:
         """Makes it what ``backend=name`` is. Where ptxgen is installed, :data:`backend` is found as
         ``"ptxgen"`` without.
+
+        Raises OptionError if PyTorch has another backend of this name: it lets none go.
         """
-        torch._dynamo.register_backend(self, name=name)
+        try:
+            torch._dynamo.register_backend(self, name=name)
+        except AssertionError:  # the name is taken
+            if torch._dynamo.lookup_backend(name) is not self:
+                raise OptionError(f"torch.compile has another backend {name!r} already") from None
 
     def report(self) -> Report:
         """What became of the graphs so far; ``print`` shows it."""

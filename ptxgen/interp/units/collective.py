@@ -102,7 +102,7 @@ def gathered(wave: Wave, block: Block, members: Array, instruction: Instruction)
     rows = mask.reshape(-1, WARP)
     alive = wave.alive.reshape(-1, WARP)
     bits = np.uint32(1) << np.arange(WARP, dtype=np.uint32)
-    wanted = np.broadcast_to(members, wave.lanes.shape).reshape(-1, WARP)
+    wanted = rows_of(wave, members)
     stray = rows & alive & ((wanted & bits) == 0)
     if stray.any():
         lane = int(np.flatnonzero(stray)[0])
@@ -230,7 +230,9 @@ Made = tuple[Action, Any]
 
 def rows_of(wave: Wave, value: Array) -> Array:
     """A register as (warps, 32)."""
-    return np.broadcast_to(value, wave.lanes.shape).reshape(-1, WARP)
+    if value.shape != wave.lanes.shape:
+        value = np.broadcast_to(value, wave.lanes.shape)
+    return value.reshape(-1, WARP)
 
 
 def _put(wave: Wave, registers: list[Any], writer: Any, values: Array, go: Bools) -> None:

@@ -121,7 +121,7 @@ class Kernel:
         """Bytes of shared memory that are told apart."""
         self.decoding = Instruction("", (), ())
         self._sites: list[Instruction] = []
-        self._slots: dict[str, int] = {}
+        self._slots: dict[object, int] = {}
         self._count = 0
         self.origins = {name: self.new_slot() for name in sorted(self.flow.doubtful)}
         """By register that may be undefined, the slot of its origins; see :mod:`.undefined`."""
@@ -185,7 +185,7 @@ class Kernel:
 
     def constant(self, value: Array) -> int:
         """A slot that always holds ``value``."""
-        key = f"constant {value.dtype} {value.tobytes()!r}"
+        key = value.dtype, value.tobytes()
         found = self._slots.get(key)
         if found is None:
             found = self._slots[key] = self.new_slot()

@@ -681,7 +681,7 @@ ODD = {
 @pytest.mark.parametrize(
     "name",
     [  # of the smallest tiles; of f16, which differs in nothing else, of one
-        pytest.param(n, marks=() if spec.bm * spec.bn == 64 * 64 and few else pytest.mark.long)
+        pytest.param(n, marks=() if spec.bm == spec.bn == 64 and few else pytest.mark.long)
         for n, spec in ODD.items()
         for few in [spec.dtype == "bf16" or spec.split == "workspace"]
     ],

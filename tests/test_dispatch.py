@@ -33,7 +33,7 @@ from ptxgen.tiles import TABLES as ALL
 from ptxgen.tiles.tunings import serving, tunings
 
 SEED = 20_240_607
-EVALUATIONS = 12_000
+EVALUATIONS = 4_000
 FUNCTIONS = [(t, archs[0]) for t in emit.tables() for archs in t.classes]
 Problem = dict[str, int]
 

@@ -386,7 +386,7 @@ def choosing(sms):
 SOME = {"f32": 1, "f64": 4, "bf16": 2, "f16": 4}
 """Of how many problems of a list each dtype takes one; they take turns."""
 
-PARTS = 5
+PARTS = 8
 """Of how many of these one is always run; the others are long."""
 
 

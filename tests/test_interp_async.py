@@ -601,6 +601,9 @@ def test_bulk_copies_between_ctas(order: dict[str, Any]) -> None:
     wrong = text.replace(FENCE.encode(), b"")
     with pytest.raises(RaceFault, match=r"fence.proxy"):
         launch(wrong, [x], [zeros(256)], block=64, grid=4, **order)
+    own = text.replace(b"%r8, %r6;", b"%r8, %r5;").replace(b"%r1, %r6;", b"%r1, %r5;")
+    with pytest.raises(MemoryFault, match=r"the CTA that it comes from"):
+        launch(own, [x], [zeros(256)], block=64, grid=4, **order)
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -413,10 +413,18 @@ class _Copy:
     def _across(
         self, wave: Wave, lanes: Lanes, at: Lanes, bars: Array | None, source: Lanes
     ) -> None:
-        """From shared memory to that of a CTA of the cluster."""
+        """From shared memory to that of another CTA of the cluster."""
         assert bars is not None
         target = memory_access.shared_at(wave, self.bar_access, bars, 8, lanes)
         same_cta(wave, self.instruction, at, target, lanes)
+        here = at[:, 0] // wave.shared_bytes == source[:, 0] // wave.shared_bytes
+        if here.any():
+            raise wave.fault(
+                MemoryFault,
+                "a copy to the CTA that it comes from, which compute-sanitizer takes for an error",
+                self.instruction,
+                int(lanes[here.argmax()]),
+            )
         for i in range(len(lanes)):
             own = np.full(source.shape[1], lanes[i])
             try:

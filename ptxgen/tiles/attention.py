@@ -121,7 +121,8 @@ def _decode(dtype: str) -> list[Route]:
 
 def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
     """Three warpgroups where a thread's sums of values leave them room, and rounds are so many
-    fewer; one where keys, rows or tiles are few. Of few tiles and many keys a CTA has a split.
+    fewer; one where keys, rows or tiles are few; two of wide heads, however few rows. Of few tiles
+    and many keys a CTA has a split.
     """
     one, two, three = (kind(dtype=dtype, **how) for how in (ONE, {}, THREE))
     of_one, of_two = (replace(spec, part="split") for spec in (one, two))
@@ -151,7 +152,7 @@ def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
         Route((of_two, joins[of_two]), many & sooner, of_split),
         Route((three,), many & wide & several & ~at_once, f"{why}: three warpgroups"),
         Route((one,), ~FEW_ROWS & short, f"{why}: one warpgroup"),
-        Route((two,), many & ((WIDTH <= WIDE_MAX) | ~BRIEF), why),
+        Route((two,), ~FEW_ROWS & ((WIDTH <= WIDE_MAX) | ~BRIEF), why),
     ]
 
 

@@ -131,7 +131,7 @@ def candidates(
     if (
         arch in SOME_2 and paged == 0
         and (-(-rows // 128) + extra) * pairs * 1 + sms * 1 <= 2147483647
-        and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
+        and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456
         and not (rows <= 16 or rows < extra * 16)
         and (
             width <= 192
@@ -240,7 +240,7 @@ def candidates(
     if (
         arch in SOME_2 and paged >= 16
         and (-(-rows // 128) + extra) * pairs * 1 + sms * 1 <= 2147483647
-        and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456 and rows > 64
+        and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456
         and not (rows <= 16 or rows < extra * 16)
         and (
             width <= 192

@@ -140,6 +140,8 @@ def test_rows_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     for each in (path, *RESULTS):
         assert attention.main(["--rows", str(each)]) == 0
         assert "peers' time / ours" in capsys.readouterr().out
+    assert attention.main(["--rows", str(path), str(path)]) == 0
+    assert "8 named problems\n" in capsys.readouterr().out
     path.write_text(json.dumps([{"kind": "forward"}]))
     with pytest.raises(PtxgenError, match="holds no rows of `ptxgen bench attention`"):
         results.read_rows(attention.Row, path, "attention")

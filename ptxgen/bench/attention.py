@@ -385,13 +385,15 @@ def worst(rows: Sequence[Row]) -> list[Row]:
     return found
 
 
-def show(rows: Sequence[Row], surroundings: results.Environment) -> None:
-    """Prints a run: every named problem, and the worst of random ones."""
-    emit(results.heading(surroundings))
+def show(rows: Sequence[Row], *runs: results.Environment) -> None:
+    """Prints runs as one: every named problem, and the worst of random ones."""
+    for each in runs:
+        emit(results.heading(each))
+    seeds = f"{'seeds' if len(runs) > 1 else 'seed'} {', '.join(str(each.seed) for each in runs)}"
     for group in dict.fromkeys(r.group for r in rows):
         those = [r for r in rows if r.group == group]
         drawn = group != "named"
-        what = f", seed {surroundings.seed}; the worst of each kind" if drawn else ""
+        what = f", {seeds}; the worst of each kind" if drawn else ""
         emit(f"\n{plural(len(those), f'{group} problem')}{what}")
         emit(case_table(worst(those) if drawn else those))
         emit("\npeers' time / ours")
@@ -404,7 +406,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command. 0 if every result was right, whatever the times; 1 if not."""
     options = _parser().parse_args(argv)
     if options.rows:
-        show(*results.read_rows(Row, options.rows, "attention"))
+        runs = [results.read_rows(Row, path, "attention") for path in options.rows]
+        show([row for rows, _ in runs for row in rows], *(each for _, each in runs))
         return 0
     _check("--kinds", options.kinds, KINDS)
     _check("--peers", options.peers, PEERS)
@@ -492,7 +495,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here")
-    parser.add_argument("--rows", type=Path, metavar="FILE", help="print an earlier run's rows")
+    parser.add_argument(
+        "--rows", type=Path, nargs="+", metavar="FILE", help="print earlier runs' rows, as one run's"
+    )
     return parser
 
 

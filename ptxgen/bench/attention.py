@@ -496,7 +496,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here")
     parser.add_argument(
-        "--rows", type=Path, nargs="+", metavar="FILE", help="print earlier runs' rows, as one run's"
+        "--rows", type=Path, nargs="+", metavar="FILE", help="print earlier runs' rows together"
     )
     return parser
 

@@ -614,7 +614,8 @@ def test_refused_in_a_body(body: str, message: str) -> None:
         (".version 9.0\n.target sm_80\n.address_size 32\n", "only 64-bit addresses", 3),
         (HEAD + ".version 9.0\n", ".version stands twice", 4),
         (HEAD + ".reg .b32 %r1;\n", "inside a kernel", 4),
-        (HEAD + ".visible .func f() { ret; }\n", "functions (.func)", 4),
+        (HEAD + ".visible .func f() { ret; }\n", "no kernel", 4),
+        (HEAD + ".func f() { { ret; }\n", "ends inside a function (.func)", 4),
         (HEAD + ".wrong\n", "unknown or misplaced directive .wrong", 4),
         (HEAD + "ret;\n", "cannot read this statement", 4),
         (HEAD + ".entry", ".entry is malformed", 4),
@@ -652,6 +653,13 @@ def test_refused_outside_of_bodies(text: str, message: str, line: int) -> None:
         parse(text)
     assert message in str(caught.value)
     assert caught.value.line == line
+
+
+def test_functions_that_were_inlined_are_passed_over() -> None:
+    """NVRTC leaves some of their definitions behind the kernels."""
+    function = ".func (.param .b32 r) f(.param .b32 x)\n{ .reg .b32 %a<2>; { ret; } }\n\n"
+    for text in (EVERYTHING + function, EVERYTHING.replace(HEAD, HEAD + function)):
+        assert len(code(kernel(parse(text)))) == 23
 
 
 def test_cut_off_anywhere() -> None:

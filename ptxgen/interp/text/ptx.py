@@ -270,6 +270,7 @@ _INSTRUCTION = _compile(
 )
 _STOP = _compile(r"[;\n]")
 _LABEL = _compile(rf"({_NAME})\s*+:(?!:)\s*+")
+_BRACE = _compile(r"([{}])\s*+")
 _DIRECTIVE = _compile(rf"{_LINK}\.([A-Za-z_]\w*)\b")
 _VERSION = _compile(r"\.version\s++(\d{1,4})\.(\d{1,4})\s++")
 _TARGET = _compile(r"\.target\s++(sm_\d+[af]?)\b((?:\s*+,\s*+\w+)*)\s++")
@@ -608,7 +609,7 @@ class _Parser:
             elif kind in ("texref", "samplerref", "surfref", "tex"):
                 self.fail("textures are outside the subset")
             elif kind == "func":
-                self.fail("functions (.func) are outside the subset: inline them")
+                self.pass_over_function()
             elif not self.common(kind):
                 self.unreadable(found)
         if not entries:
@@ -624,6 +625,15 @@ class _Parser:
             text=self.original,
             file=self.file,
         )
+
+    def pass_over_function(self) -> None:
+        """Passes over a function. Its calls are refused; NVRTC leaves some that it has inlined."""
+        depth = 0
+        for match in _BRACE.finditer(self.text, self.pos):
+            depth += 1 if match[1] == "{" else -1
+            if depth == 0:
+                return self.advance(match.end())
+        self.fail("the text ends inside a function (.func)")
 
     def unreadable(self, directive: re.Match[str] | None) -> NoReturn:
         """There is nothing that starts like this statement."""

@@ -9,7 +9,6 @@ nobody else reads are not stored. A norm that is written as a mean, a root and p
 from __future__ import annotations
 
 import hashlib
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +17,8 @@ from math import prod
 from ptxgen.errors import FormulaError, ShapeError
 from ptxgen.graph.fuse import NODES_MAX, Region, as_stored, fact, merged, region
 from ptxgen.numerics.dtype import NAMES
-from ptxgen.numerics.formula import FLOATS, Formula, Input, Node, Output, const, substituted
+from ptxgen.numerics.formula import Formula, Input, Node, Output, const, substituted
+from ptxgen.numerics.pointwise import value_of
 from ptxgen.numerics.rowops import MADE, RowOp, formula
 from ptxgen.numerics.rowwise import LEAF
 from ptxgen.ops.rowwise import asked
@@ -248,11 +248,7 @@ def number(node: Node, operand: Operand) -> Node | None:
     """A number that is known, as a constant."""
     if not isinstance(operand, int):
         return None
-    word = operand.to_bytes(8, "little")
-    if node.type in FLOATS:
-        return const(struct.unpack("<d", word)[0], node.type)
-    value = struct.unpack("<q", word)[0]
-    return const(bool(value) if node.type == "bool" else value, node.type)
+    return const(value_of(node.type, operand.to_bytes(8, "little")), node.type)
 
 
 def _kind(x: Buffer, rows: Rows, level: str) -> tuple[str, Buffer | None]:

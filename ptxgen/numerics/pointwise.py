@@ -12,6 +12,7 @@ The dtype of a result is, unless the caller names another that can hold it,
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -105,15 +106,25 @@ def stored(position: int, node: Node, arrays: Sequence[str], wanted: str | None)
     return next(iter(same)) if len(same) == 1 else node.type
 
 
+def _word(type: str) -> str:
+    """The format of a number's 8 bytes, as the module ``struct`` has it."""
+    return "<d" if type in FLOATS else {"i32": "<i4x", "i64": "<q", "bool": "<?7x"}[type]
+
+
+def value_of(type: str, word: bytes) -> float | int | bool:
+    """The number that :func:`number` made these 8 bytes of, before it is rounded to ``type``."""
+    found: float | int | bool
+    (found,) = struct.unpack(_word(type), word)
+    return found
+
+
 def number(type: str, value: Any) -> bytes:
     """A Python number as kernels are given it: 8 bytes, of which they make a ``type``.
 
     Raises DtypeError for what is none.
     """
-    import struct
-
     assert type in TYPES
-    form = "<d" if type in FLOATS else {"i32": "<i4x", "i64": "<q", "bool": "<?7x"}[type]
+    form = _word(type)
     whole = isinstance(value, int) and (type != "bool" or isinstance(value, bool))
     if not (whole or (type in FLOATS and isinstance(value, float))):
         raise DtypeError(f"{value!r} is no {type}, which the arrays are computed in: cast them")

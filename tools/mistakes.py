@@ -47,6 +47,7 @@ def proofs(table: str) -> Command:
 BITS: Command = ("-m", "ptxgen", "golden", "bits")
 GENERATED: Command = ("-m", "ptxgen", "generate", "--check")
 PASSES = tests("test_passes.py", "")
+RANDOM = tests("test_random_programs.py", "not all and every")
 EPILOGUES = tests("test_epilogues.py", "not every_kernel_has")
 SAVED = tests("test_saved.py", "something_else")
 TEMPLATES = tests("test_templates.py", "every_line")
@@ -219,9 +220,37 @@ MISTAKES = (
     Mistake(
         "f32 results of elements negated",
         TEMPLATE + "rows/group.cuh.j2",
-        "w[q] = __float_as_uint(v[q]);",
-        "w[q] = __float_as_uint(-v[q]);",
+        "stash(w, q, v[q]);",
+        "stash(w, q, -v[q]);",
         golden("rows_rms_norm_f32_held_*"),
+    ),
+    Mistake(
+        "bools of elements stored as words",
+        TEMPLATE + "rows/group.cuh.j2",
+        """{% elif dtype == "bool" %}""",
+        """{% elif dtype == "int8" %}""",
+        RANDOM,
+    ),
+    Mistake(
+        "integers of elements stored as floats",
+        TEMPLATE + "rows/group.cuh.j2",
+        "stash(w, q, v[q]);",
+        "stash(w, q, (float)v[q]);",
+        RANDOM,
+    ),
+    Mistake(
+        "a saved condition read at the width of a word",
+        TEMPLATE + "rows/group.cuh.j2",
+        "(w[q / 4] >> q % 4 * 8 & 0xff) != 0",
+        "w[q / 4] != 0",
+        RANDOM,
+    ),
+    Mistake(
+        "bools written by 16 bytes, where rows begin at any 8",
+        SPEC + "rowwise.py",
+        "fits = fits and min((*sizes, *made)) > 1",
+        "fits = fits and min(sizes) > 1",
+        (*tests("test_random_programs.py", "store_every_dtype and bool and 520"), "--long"),
     ),
     Mistake(
         "the picked logit negated",
@@ -856,6 +885,20 @@ MISTAKES = (
         "places[node] = as_stored(value, own.dtype)",
         "places[node] = value",
         PASSES,
+    ),
+    Mistake(
+        "a negative number of a call read as an unsigned one",
+        "ptxgen/numerics/pointwise.py",
+        "(found,) = struct.unpack(_word(type), word)",
+        '(found,) = struct.unpack("<q" if type == "i32" else _word(type), word)',
+        tests("test_random_programs.py", "constants"),
+    ),
+    Mistake(
+        "a bool that is not converted as it was stored",
+        "ptxgen/graph/fuse.py",
+        'rounded = node.data if node.op == "round_to" else node.op == "input" and node.data.dtype',
+        'rounded = node.data if node.op == "round_to" else short',
+        RANDOM,
     ),
     Mistake(
         "a step over rows that drops what others read",

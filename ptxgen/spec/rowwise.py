@@ -128,7 +128,8 @@ def reads(variant: str) -> int:
     if found.downs:
         return sum(sizes)
     fits = len(made) <= len(sizes) and all(o <= i for i, o in zip(sizes, made, strict=False))
-    fits = fits and min(sizes) > 1  # a lane's eight neighbours are whole words of 16 bytes
+    # A lane's eight neighbours, read or written, are whole words of 16 bytes.
+    fits = fits and min((*sizes, *made)) > 1
     return sum(sizes) if fits else READ_MAX
 
 

@@ -9,6 +9,7 @@ from bits import difference
 
 import ptxgen
 from ptxgen import functions as f
+from ptxgen import graph
 from ptxgen.errors import DtypeError, GradError, PtxgenError, ShapeError, TraceError
 from ptxgen.program.arena import check, place
 
@@ -153,6 +154,14 @@ def test_other_arrays_are_refused_by_name(given, error, says: str) -> None:
 def test_errors_are_those_of_the_operations() -> None:
     with pytest.raises(ShapeError, match="w has shape"):
         ptxgen.capture(lambda x: ptxgen.linear(x, BIAS), drawn(8, 64))
+
+
+def test_a_trace_is_of_a_function_and_arrays() -> None:
+    for trace, name in ((ptxgen.capture, "capture"), (graph.trace, "trace")):
+        with pytest.raises(TraceError, match=f"{name} takes at least one array as an example"):
+            trace(f.neg)
+        with pytest.raises(TraceError, match=f"{name} takes a function; got a str"):
+            trace("neg", drawn(3))
 
 
 def test_what_needs_gradients_is_refused() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import ptxgen
 from ptxgen import functions as f
 from ptxgen import graph
+from ptxgen.errors import OptionError
 from ptxgen.ops import OPERATIONS
 from ptxgen.program.arena import ROOM, Piece, check, least, place
 from ptxgen.program.buffer import imagined
@@ -52,6 +53,26 @@ def test_each_pass_says_what_it_did():
     after, _ = graph.apply(before)
     assert steps(after) == ["add+mul+softmax"]
     assert "softmax" in str(after)
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        ("fuse", "names is 'fuse'; takes a list of inplace, common"),
+        (3, "names is 3; takes a list of"),
+        (["fuze"], "names has 'fuze'; takes inplace, common"),
+        ([["fuse"]], r"names has \['fuse'\]; takes"),
+    ],
+)
+def test_other_names_of_passes_are_refused(names, says):
+    with pytest.raises(OptionError, match=says):
+        graph.apply(program(f.exp, (3,)), names)
+
+
+def test_what_is_no_program_is_refused():
+    for passes in (graph.apply, graph.fewer):
+        with pytest.raises(OptionError, match="program is a str; takes a Program"):
+            passes("x")
 
 
 def test_fusion_keeps_what_others_read():

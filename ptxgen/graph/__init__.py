@@ -30,8 +30,9 @@ def trace(function: Callable[..., Any], *example: Any) -> Program:
     """The program of a function of arrays, which calls operations of the library and takes views,
     nothing else. Of ``example`` only shapes, dtypes and the device matter.
 
-    Raises TraceError, with the line, for a function that does anything else.
+    Raises TraceError, with the line, for a function that does anything else, and without arrays.
     """
+    tracing.refuse_untraceable("trace", function, example)
     call = Call({f"argument {i}": x for i, x in enumerate(example)})
     views = [seen.packed for seen in call.views.values()]
     return tracing.trace(function, views, call.device)[0]

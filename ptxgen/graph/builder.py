@@ -13,7 +13,7 @@ from typing import Any
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError, TraceError
 from ptxgen.numerics.dtype import BYTES, NAMES, name_of
-from ptxgen.numerics.option import whole
+from ptxgen.numerics.option import AxisNumber, Integers
 from ptxgen.ops import OPERATIONS
 from ptxgen.program.buffer import imagined
 from ptxgen.program.step import Program
@@ -38,6 +38,8 @@ class Builder:
     """
 
     def __init__(self, name: str = "program", *, device: str | Device | None = None) -> None:
+        if not isinstance(name, str):
+            raise OptionError(f"name is {name!r}; takes a string")
         where = default_device() if device is None else get_device(device)
         self._tracing = Tracing(name, None, where)
         self._outputs: list[Traced] = []
@@ -53,10 +55,8 @@ class Builder:
         builder = self._tracing.builder
         if not isinstance(name, str) or name in {m.name for m in builder.inputs}:
             raise TraceError(f"an input is named {name!r}; takes a name that no other has")
-        sizes = [whole(size) for size in shape]
-        if any(size is None or size < 0 for size in sizes):
-            raise ShapeError(f"{name} has shape {list(shape)!r}; takes sizes, 0 or more")
-        like = imagined([size or 0 for size in sizes], name_of(dtype, f"dtype of {name}", BYTES))
+        sizes = Integers().read(f"shape of {name}", shape)
+        like = imagined(sizes, name_of(dtype, f"dtype of {name}", BYTES))
         return Traced(self._tracing, builder.input(name, like))
 
     def output(self, *nodes: Traced) -> None:
@@ -87,14 +87,16 @@ class Builder:
         """A node of an operation, by its name; or of a function of arrays that calls some, such as
         one that :func:`ptxgen.pointwise` made. An operation of several results has several.
 
-        Raises OptionError for an unknown name, TraceError for arrays that are no nodes of this
-        program, and what the operation raises.
+        Raises OptionError for an unknown name or what is no function, TraceError for arrays that
+        are no nodes of this program, and what the operation raises.
         """
         if isinstance(operation, str):
             if operation not in OPERATIONS:
                 near = ", ".join(get_close_matches(operation, OPERATIONS, 3)) or "other names"
                 raise OptionError(f"there is no operation {operation!r}; takes for example {near}")
             name, function = operation, OPERATIONS[operation].function
+        elif not callable(operation):
+            raise OptionError(f"operation is {operation!r}; takes a name, or a function of arrays")
         else:
             name, function = getattr(operation, "__name__", "function"), operation
         given = [x for x in leaves((*args, *options.values())) if isinstance(x, Traced)]
@@ -115,21 +117,25 @@ class Builder:
         do. Raises ShapeError for another number of elements.
         """
         self._own("reshape", [x])
+        to = Integers(least=-1).read("shape", shape)
         with self._whole():
-            return x.reshape(tuple(shape))
+            return x.reshape(to)
 
     def permute(self, x: Traced, order: Sequence[int]) -> Traced:
         """A view with the dimensions in another order. Raises ShapeError where it is none."""
         self._own("permute", [x])
-        if sorted(order) != list(range(x.ndim)):
-            raise ShapeError(f"order is {list(order)}; takes each of the axes 0 to {x.ndim - 1}")
-        return x.permute(tuple(order))
+        axes = Integers().read("order", order)
+        if sorted(axes) != list(range(x.ndim)):
+            raise ShapeError(f"order is {list(axes)}; takes each of the axes 0 to {x.ndim - 1}")
+        return x.permute(axes)
 
     def slice(self, x: Traced, axis: int, start: int, stop: int, step: int = 1) -> Traced:
         """A view of the elements from ``start`` to before ``stop`` along ``axis``. Raises
         ShapeError for an axis that ``x`` lacks, and for what is beyond its end.
         """
         self._own("slice", [x])
+        given = {"axis": axis, "start": start, "stop": stop, "step": step}
+        axis, start, stop, step = (AxisNumber().read(n, value) for n, value in given.items())
         if not 0 <= axis < x.ndim:
             raise ShapeError(f"axis is {axis}; x has shape {list(x.shape)}")
         if not (0 <= start <= stop <= x.shape[axis] and step > 0):
@@ -142,7 +148,7 @@ class Builder:
     def expand(self, x: Traced, shape: Sequence[int]) -> Traced:
         """A view that is broadcast to a shape. Raises ShapeError where that cannot be."""
         self._own("expand", [x])
-        return x.expand(tuple(shape))
+        return x.expand(Integers().read("shape", shape))
 
     # -- what is refused ----------------------------------------------------------------------
     def _open(self) -> None:

@@ -237,17 +237,28 @@ class Done:
         return f"{self.name}: {a} -> {b} steps, {x:,} -> {y:,} bytes, {s:.1f} -> {t:.1f} µs"
 
 
-def chosen(names: Collection[str] | None) -> Iterator[tuple[str, Pass]]:
-    """The passes of these names, in their order; all for None. Raises OptionError."""
-    if unknown := [n for n in names or () if n not in PASSES]:
-        raise OptionError(f"passes has {unknown[0]!r}; takes {', '.join(PASSES)}")
-    return (pair for pair in PASSES.items() if names is None or pair[0] in names)
+def chosen(names: Collection[str] | None, what: str = "names") -> Iterator[tuple[str, Pass]]:
+    """The passes of these names, in their order; all for None. Raises OptionError, which calls the
+    argument ``what``.
+    """
+    if names is None:
+        return iter(PASSES.items())
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise OptionError(f"{what} is {names!r}; takes a list of {', '.join(PASSES)}, or None")
+    given = tuple(names)
+    if unknown := [n for n in given if not isinstance(n, str) or n not in PASSES]:
+        raise OptionError(f"{what} has {unknown[0]!r}; takes {', '.join(PASSES)}")
+    return (pair for pair in PASSES.items() if pair[0] in given)
 
 
 def apply(
     program: Program, names: Collection[str] | None = None
 ) -> tuple[Program, tuple[Done, ...]]:
-    """A program after the passes of these names (all for None), and what each did."""
+    """A program after the passes of these names (all for None), and what each did. Raises
+    OptionError for what is no program, and for other names.
+    """
+    if not isinstance(program, Program):
+        raise OptionError(f"program is a {type(program).__qualname__}; takes a Program")
     done, us = [], {step: microseconds([step]) for step in program.steps}
     for name, each in chosen(names):
         before, program = program, each(program)

@@ -261,9 +261,10 @@ class AxisNumbers(Option):
 
 @dataclass(frozen=True)
 class Integers(Option):
-    """Several whole numbers, not negative; ``pairs``: pairs of such."""
+    """Several whole numbers of ``least`` or more; ``pairs``: pairs of such, not negative."""
 
     pairs: bool = False
+    least: int = 0
     schema = "SymInt[]"
     shown = "Sequence[int]"
 
@@ -272,9 +273,10 @@ class Integers(Option):
         several = isinstance(value, Iterable) and not isinstance(value, str | bytes | dict)
         plain = several and getattr(value, "shape", (1,)) != ()
         found = [each(v) for v in value] if plain else [None]
-        if any(v is None or (not self.pairs and v < 0) for v in found):
+        if any(v is None or (not self.pairs and v < self.least) for v in found):
             takes = "pairs of integers" if self.pairs else "integers"
-            raise ShapeError(f"{name} is {_shown(value)}; takes {takes} that are not negative")
+            takes += " that are not negative" if self.least == 0 else f" of {self.least} or more"
+            raise ShapeError(f"{name} is {_shown(value)}; takes {takes}")
         return tuple(found)
 
     @staticmethod

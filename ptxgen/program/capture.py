@@ -19,7 +19,7 @@ from ptxgen.program.recorded import Recorded, recorded
 from ptxgen.program.replay import Made, Owned, Replayed
 from ptxgen.program.step import Operand, Program
 from ptxgen.program.streams import STREAMS, checked
-from ptxgen.program.trace import Tracing, trace
+from ptxgen.program.trace import Tracing, refuse_untraceable, trace
 from ptxgen.runtime import Call, default_device, resolve
 from ptxgen.runtime.arrays import ArrayView, empty, host_bits
 
@@ -72,10 +72,7 @@ def capture(
     checked(streams)
     if isinstance(function, Program):
         return _of_program(function, example, stream, passes, streams)
-    if not callable(function):
-        raise TraceError(f"capture takes a function; got a {type(function).__qualname__}")
-    if not example:
-        raise TraceError("capture takes at least one array as an example of the arguments")
+    refuse_untraceable("capture", function, example)
     named = {f"argument {i}": x for i, x in enumerate(example)}
     refuse_gradients(named)
     call = Call(named, stream)

@@ -258,6 +258,16 @@ def traced(op: Description, given: Mapping[str, Any]) -> Any:
     return Traced(tracing, made)
 
 
+def refuse_untraceable(name: str, function: Any, example: Sequence[Any]) -> None:
+    """Raises TraceError unless ``function`` can be called with arrays like those of ``example``,
+    of which there is at least one. ``name`` is that of the caller.
+    """
+    if not callable(function):
+        raise TraceError(f"{name} takes a function; got a {type(function).__qualname__}")
+    if not example:
+        raise TraceError(f"{name} takes at least one array as an example of the arguments")
+
+
 def leaves(values: Iterable[Any]) -> Iterator[Any]:
     """Some arguments, of sequences each array."""
     for value in values:

@@ -146,7 +146,7 @@ class Options:
             raise OptionError(f"there is no option {unknown[0]!r}; takes {', '.join(names)}")
         passes = given.get("passes")
         if passes is not None:
-            graph.chosen(passes)
+            graph.chosen(passes, "passes")
             passes = tuple(passes)
         read = {"passes": lambda _: passes, "tier": _checked, "streams": checked}
         told: dict[str, Any] = {name: read.get(name, bool)(x) for name, x in given.items()}

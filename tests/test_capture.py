@@ -156,6 +156,23 @@ def test_errors_are_those_of_the_operations() -> None:
         ptxgen.capture(lambda x: ptxgen.linear(x, BIAS), drawn(8, 64))
 
 
+@pytest.mark.parametrize("view", ["column", "rows", "turned"])
+@pytest.mark.parametrize("name", ["cumsum", "softmax", "topk"])
+def test_views_that_no_kernel_reads_are_captured_as_they_are_called(name: str, view: str) -> None:
+    """Expanded along rows, along leading dimensions, and transposed; of arrays in host memory."""
+    options = {"k": 2} if name == "topk" else {}
+
+    def function(x):
+        x = f.mul(x, 2.0)
+        seen = x.T if view == "turned" else ptxgen.layout.expand(x, (3, 4, 8))
+        return getattr(ptxgen, name)(seen, **options)
+
+    x = drawn(*{"column": (4, 1), "rows": (3, 1, 8), "turned": (4, 8)}[view])
+    captured = ptxgen.capture(function, x)
+    for got, wanted in zip(several(captured(x)), several(function(x)), strict=True):
+        assert not difference(got, wanted)
+
+
 def test_a_trace_is_of_a_function_and_arrays() -> None:
     for trace, name in ((ptxgen.capture, "capture"), (graph.trace, "trace")):
         with pytest.raises(TraceError, match=f"{name} takes at least one array as an example"):

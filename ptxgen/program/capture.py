@@ -53,7 +53,8 @@ def capture(
         where the caller has it, at each call (:class:`~ptxgen.program.replay.Replayed`). Arrays
         that ``function`` reads besides its arguments, such as weights, are read where they are,
         with what is in them when the graph is replayed. ``stream``: where memory for the graph is
-        made; the framework's current one by default.
+        made; the framework's current one by default. A view that no kernel reads as it lies is
+        copied where the arrays are in host memory, as calls copy those; on a device it is refused.
     Order
         That of each operation's contract.
     Errors

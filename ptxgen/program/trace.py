@@ -250,12 +250,39 @@ def traced(op: Description, given: Mapping[str, Any]) -> Any:
                 written.append(value.buffer.memory)
         else:
             named[name] = value if p.option is None else p.read(value)
-    made = op.lower(tracing.builder, **named)
+    made = _lowered(tracing, op, named)
     for memory in written:
         memory.written = True
     if isinstance(made, tuple | list):
         return tuple(None if b is None else Traced(tracing, b) for b in made)
     return Traced(tracing, made)
+
+
+def _lowered(tracing: Tracing, op: Description, named: dict[str, Any]) -> Any:
+    """The results of an operation, whose steps are noted.
+
+    A call of arrays in host memory takes any view, since it copies that to the device row by row.
+    What no kernel reads as it lies is therefore copied here, too. On a device both refuse it.
+    """
+    builder = tracing.builder
+    before = len(builder.steps)
+    try:
+        return op.lower(builder, **named)
+    except ShapeError:
+        written = {p.name for p in op.parameters if p.kind == WRITTEN}
+        views = [x for name, x in named.items() if name not in written]
+        strided = any(isinstance(x, Buffer) and not x.contiguous for x in leaves(views))
+        if not strided or tracing.lead is None or tracing.lead.kind != "host":
+            raise
+        del builder.steps[before:]
+
+        def packed(x: Any) -> Any:
+            return builder.contiguous(x) if isinstance(x, Buffer) else x
+
+        for name in named.keys() - written:
+            x = named[name]
+            named[name] = tuple(map(packed, x)) if isinstance(x, tuple) else packed(x)
+        return op.lower(builder, **named)
 
 
 def refuse_untraceable(name: str, function: Any, example: Sequence[Any]) -> None:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import importlib
-import itertools
 import tomllib
 from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from random_programs import TORCH, draw, subsets
 
 import ptxgen
-from ptxgen import graph
 from ptxgen.errors import OptionError, UnservedError
+from ptxgen.numerics.dtype import FULL
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 pt = pytest.importorskip("ptxgen.torch")
@@ -133,68 +131,66 @@ def test_elementwise_operators_have_pytorchs_bits(dtype):
 
 
 # -- random programs --------------------------------------------------------------------------
-UNARY = {
-    "neg": lambda x: -x,
-    "scale": lambda x: x * 0.3,
-    "halve": lambda x: x / 2,
-    "square": lambda x: x * x,
-    "relu": lambda x: x.relu(),
-    "abs": lambda x: x.abs(),
-    "silu": lambda x: functional.silu(x),
-    "cut": lambda x: x.asinh(),  # PyTorch's own
-    "softmax": lambda x: x.softmax(-1),
-    "norm": lambda x: functional.layer_norm(x, x.shape[-1:]),
-    "rms": lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1),
-    "mean": lambda x: x - x.mean(-1, keepdim=True),
-    "sum": lambda x: x + x.sum(0, keepdim=True),
-    "clone": lambda x: x.clone(),
-    "swap": lambda x: (x.transpose(0, 1).contiguous() + 1).transpose(0, 1),
-    "mix": lambda x: x.reshape(3, 2, 2, 4).transpose(1, 2).reshape(3, 4, 4) * 2,
-    "merge": lambda x: (x.reshape(12, 4) + 1).reshape(-1).view(3, 4, 4),
-    "halves": lambda x: torch.cat([-x[..., 2:], x[..., :2]], -1),
-    "row": lambda x: x + x[:, :1],
-    "stripes": lambda x: torch.stack([x[:, ::2], x[:, 1::2]], 2).reshape(3, 4, 4),
-    "into": lambda x: torch.cat([x[:1] * 0, x[1:] + 1]),
-    "set": lambda x: _set(x),
-    "half": lambda x: (x.to(torch.bfloat16) * 3).to(x.dtype),
-    "where": lambda x: torch.where(x > 0, x, x * 0.25),
-}
-BINARY = {
-    "add": lambda x, y: x + y,
-    "mul": lambda x, y: x * y,
-    "sub": lambda x, y: x - y,
-    "matmul": lambda x, y: x @ y.transpose(-1, -2),
-    "add_": lambda x, y: x.clone().add_(y),
-}
+COMPILED, CHUNK = 200, 25
+"""Seeds of programs that `make check` compiles, and how many of them a test has."""
 
 
-def _set(x):
-    y = x.clone()
-    y[:, 1] = y[:, 0] * 2
-    return y
+def tensors_of(drawn):
+    """Arrays of a program as tensors; those of floats require gradients."""
+    found = []
+    for x, of in zip(drawn.arrays(), drawn.types[: drawn.inputs], strict=True):
+        bits = torch.from_numpy(x.view("i2") if x.dtype.itemsize == 2 else x)
+        tensor = bits.view(getattr(torch, FULL[of.dtype]))
+        found.append(tensor.requires_grad_(tensor.is_floating_point()))
+    return found
 
 
-names = st.lists(st.sampled_from([*UNARY, *BINARY]), min_size=2, max_size=7)
-subsets = [s for n in range(5) for s in itertools.combinations(graph.PASSES, n)]
+def compiled(seeds):
+    """Compares random programs, and their gradients, with the block: with all passes, with none,
+    and with a random subset.
+    """
+    for seed in seeds:
+        drawn = draw(seed, rules=TORCH)
+        *_, (_, some) = subsets(seed)
+        for passes in (None, (), some):
+            try:
+                compared(drawn.torch, *tensors_of(drawn), how=traced, passes=passes)
+            except AssertionError as error:
+                again = f"reproduce: test_graph.compiled([{seed}])"
+                raise AssertionError(f"passes={passes!r}\n{drawn}\n{again}") from error
 
 
-@settings(max_examples=16, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.data(), names, st.sampled_from(["float32", "float32", "bfloat16"]))
-def test_random_programs_have_the_blocks_bits_with_any_passes(data, names, dtype):
-    places = [data.draw(st.tuples(st.integers(0, 20), st.integers(0, 20))) for _ in names]
-    returned = data.draw(st.sets(st.integers(0, len(names) + 1), max_size=2))
+def test_random_programs_have_the_blocks_bits_with_any_passes():
+    compiled(range(6))
 
-    def program(*given):
-        found = list(given)
-        for name, (i, j) in zip(names, places, strict=True):
-            x, y = found[i % len(found)], found[j % len(found)]
-            found.append(UNARY[name](x) if name in UNARY else BINARY[name](x, y))
-        return (found[-1], *(found[i] * 1 for i in sorted(returned)))
 
-    tensors = matrices((3, 4, 4), (3, 4, 4), dtype=getattr(torch, dtype))
-    for passes in (None, (), data.draw(st.sampled_from(subsets))):
-        report = compared(program, *tensors, how=traced, passes=passes)
-        assert not report.unknown
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(n, marks=pytest.mark.xdist_group(f"compiled {n}"))
+        for n in range(0, COMPILED, CHUNK)
+    ],
+)
+def test_all_random_programs_have_the_blocks_bits_with_any_passes(first):
+    compiled(range(first, first + CHUNK))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_programs_have_the_blocks_bits_by_torch_compile(seed):
+    drawn = draw(seed, rules=TORCH)
+    compared(drawn.torch, *tensors_of(drawn))
+
+
+def test_a_condition_that_gradients_read_is_stored_as_it_was():
+    """Beside a norm whose step makes it, in 16 bits and in f32."""
+
+    def function(x):
+        y = torch.where(x > 0, x, 0.1 * x)
+        return y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6), x > 0
+
+    for dtype in (torch.bfloat16, torch.float32):
+        compared(function, *matrices((6, 8), dtype=dtype), how=traced, passes=["rows"])
 
 
 # -- torch.compile ----------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import numpy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_programs import draw
 
 import ptxgen
 from ptxgen import functions as f
@@ -512,83 +513,15 @@ def test_elementwise_steps_write_over_what_ends():
     assert len(graph.apply(before, ["reuse"])[0].temporaries) == 2
 
 
-UNARY = {
-    "scale": lambda x: f.mul(x, 0.3),
-    "exp": lambda x: f.exp(x),
-    "half": lambda x: f.cast(f.mul(f.cast(x, "bf16"), 0.3), "f32"),
-    "shifted": lambda x: f.add(x.reshape(48)[1:25], x.reshape(48)[:24]),
-    "softmax": lambda x: ptxgen.softmax(x),
-    "sum": lambda x: f.add(x, ptxgen.sum(x, axis=0)),
-    "mean": lambda x: f.sub(x, ptxgen.mean(x, axis=-1, keepdims=True)),
-    "copy": lambda x: f.copy(x),
-    "turned": lambda x: ptxgen.layout.contiguous(f.copy(x.swapaxes(0, 2)).swapaxes(0, 2)),
-    "split": lambda x: f.add(x.reshape(4, 3, 2, 2), x.reshape(2, 2, 3, 2, 2)[0, :, :1][0, 0]),
-    "merged": lambda x: f.mul(x.reshape(12, 4), 2.0),
-    "folded": lambda x: f.add(x.reshape(48)[:24], x.reshape(48)[24:]),
-    "both": lambda x: f.add(x.reshape(4, 12), x.reshape(12, 4).T),
-    "strided": lambda x: f.mul(x.reshape(24, 2)[:, 1:], x.reshape(24, 2)[:, :1]),
-    "halves": lambda x: ptxgen.layout.concat((x[:, :1], x[:, 1:]), 1),
-    "row": lambda x: f.add(x, x[:1, :1]),
-    "product": lambda x: ptxgen.linear(x, x[:, 0]),
-}
-BINARY = {
-    "add": lambda x, y: f.add(x, y),
-    "mul": lambda x, y: f.mul(x, y),
-    "normed": lambda x, y: ptxgen.rms_norm(f.add(x, y)),
-}
-names = st.lists(st.sampled_from([*UNARY, *BINARY]), min_size=2, max_size=8)
-
-
-def full(x):
-    """As many elements as the others, in their shape."""
-    count = numpy.prod(x.shape)
-    if count == 24:
-        x = ptxgen.layout.concat((x.reshape(24), x.reshape(24)), 0)
-    return x.reshape(4, 3, 4)
-
-
-@settings(max_examples=40)
-@given(st.data(), names)
-def test_random_programs_keep_their_bits(data, names):
-    places = [data.draw(st.tuples(st.integers(0, 9), st.integers(0, 9))) for _ in names]
-    returned = data.draw(st.sets(st.integers(0, len(names)), max_size=2))
-
-    def function(x, y):
-        found = [x, y]
-        for name, (i, j) in zip(names, places, strict=True):
-            a, b = found[i % len(found)], found[j % len(found)]
-            found.append(full(UNARY[name](a)) if name in UNARY else BINARY[name](a, b))
-        return [f.mul(x, 1.0) for x in (found[-1], *(found[i] for i in sorted(returned)))]
-
-    rng = numpy.random.default_rng(0)
-    x, y = (rng.standard_normal((4, 3, 4)).astype("f4") for _ in range(2))
-    chosen = data.draw(st.sets(st.sampled_from(list(graph.PASSES))))
-    with ptxgen.use_device("cpu"):
-        expected = ptxgen.capture(function, x, y)(x, y)
-        for done in (graph.fewer, lambda p: graph.apply(p, chosen)[0]):
-            found = ptxgen.capture(function, x, y, passes=done)(x, y)
-            for a, b in zip(_all(expected), _all(found), strict=True):
-                assert a.tobytes() == b.tobytes()
-
-
 def _all(found):
     return found if isinstance(found, tuple) else (found,)
 
 
 def test_arenas_of_random_programs_are_next_to_what_lives_at_once():
-    rng, ratios = numpy.random.default_rng(1), []
-    for _ in range(25):
-        chosen = rng.choice([*UNARY, *BINARY, *BINARY], 24)
-        back = rng.integers(1, 9, (24, 2))
-
-        def function(x, y, chosen=chosen, back=back):
-            found = [x, y]
-            for name, (i, j) in zip(chosen, back, strict=True):
-                a, b = found[-min(i, len(found))], found[-min(j, len(found))]
-                found.append(full(UNARY[name](a)) if name in UNARY else BINARY[name](a, b))
-            return found[-1]
-
-        before = program(function, (4, 3, 4), (4, 3, 4))
+    ratios = []
+    for seed in range(25):
+        drawn = draw(seed, lines=24)
+        before = graph.trace(drawn, *drawn.arrays())
         for of in (before, graph.fewer(before)):
             pieces = [p._replace(nbytes=p.nbytes * 64) for p in lives(of)]
             offsets, nbytes = place(pieces)

@@ -14,9 +14,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 from bits import difference
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from test_passes import BINARY, UNARY, full, names
 
 import ptxgen
 from ptxgen import dispatch, graph
@@ -110,29 +107,6 @@ def test_what_is_loaded_has_the_bits_of_what_was_saved(name: str, tmp_path: Path
     assert str(loaded.program) == str(captured.program) and repr(loaded) == repr(captured)
     loaded.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "it").read_bytes()
-
-
-@settings(max_examples=25)
-@given(st.data(), names, st.booleans())
-def test_random_programs_are_loaded_with_their_bits(tmp_path_factory, data, names, fewer) -> None:
-    places = [data.draw(st.tuples(st.integers(0, 9), st.integers(0, 9))) for _ in names]
-
-    def function(x, y):
-        found = [x, y]
-        for name, (i, j) in zip(names, places, strict=True):
-            a, b = found[i % len(found)], found[j % len(found)]
-            found.append(full(UNARY[name](a)) if name in UNARY else BINARY[name](a, b))
-        return [f.mul(x, 1.0) for x in found[-2:]]
-
-    x, y = drawn(4, 3, 4), drawn(4, 3, 4)
-    path = tmp_path_factory.mktemp("saved") / "it"
-    with ptxgen.use_device("cpu"):
-        captured = ptxgen.capture(function, x, y, passes=graph.fewer if fewer else None)
-        captured.save(path)
-        loaded = ptxgen.load(path)
-        for _ in range(2):
-            x, y = y, x
-            same(loaded(x, y), captured(x, y))
 
 
 def test_arrays_from_outside_are_in_the_file_or_given(tmp_path: Path) -> None:

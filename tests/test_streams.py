@@ -8,11 +8,12 @@ from random import Random
 import calls
 import numpy as np
 import pytest
+import random_programs
 from bits import difference
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_programs import poisoned, regions
 from test_capture import drawn_calls, several, with_arrays
-from test_passes import BINARY, UNARY, full
 
 import ptxgen
 from ptxgen import functions as f
@@ -250,18 +251,9 @@ class Event:
 
 def poison(captured: Owned, arrays) -> None:
     """All memory is overwritten; then the arguments are there."""
-    device = captured._device
-    for address, nbytes in regions(captured):
-        device.memset(address, 0xA5, nbytes)
+    poisoned(captured)
     for own, x in zip(captured._own, arrays, strict=True):
-        device.copy_in(own.ptr, x.ctypes.data, x.nbytes)
-
-
-def regions(captured: Owned) -> list[tuple[int, int]]:
-    """The addresses and sizes of its arguments, results and arena."""
-    found = [(v.ptr, v.nbytes) for v in (*captured._own, *captured._found)]
-    arena = [(captured._where[-1], captured.nbytes)] if captured.nbytes else []
-    return [each for each in (*found, *arena) if each[1]]
+        captured._device.copy_in(own.ptr, x.ctypes.data, x.nbytes)
 
 
 def image(captured: Owned, part: slice = slice(None)) -> list[np.ndarray]:
@@ -282,36 +274,20 @@ def owned(program: Program, device, streams: int) -> Owned:
     return Owned(recorded(plan(program, device, streams)), program, device, (), 0, streams)
 
 
-names = st.lists(st.sampled_from([*UNARY, *BINARY, "product"]), min_size=3, max_size=10)
-
-
 @st.composite
-def programs(draw) -> Program:
-    """Random programs, wide ones, as each step may read whatever there is."""
-    chosen = draw(names)
-    places = [draw(st.tuples(st.integers(0, 4), st.integers(0, 4))) for _ in chosen]
-
-    def function(x, y):
-        found = [x, y]
-        for name, (i, j) in zip(chosen, places, strict=True):
-            a, b = found[-1 - i % len(found)], found[-1 - j % len(found)]
-            if name == "product":
-                made = ptxgen.matmul(a.reshape(12, 4), b.reshape(12, 4)[:4])
-                found.append(made.reshape(4, 3, 4))
-            else:
-                found.append(full(UNARY[name](a)) if name in UNARY else BINARY[name](a, b))
-        return [f.mul(each, 1.0) for each in found[-3:]]
-
-    made = graph.trace(function, np.zeros((4, 3, 4), "f4"), np.zeros((4, 3, 4), "f4"))
-    return graph.fewer(made) if draw(st.booleans()) else made
+def programs(draw) -> tuple[Program, list[np.ndarray]]:
+    """A random program, with passes done or without, and arrays that it reads."""
+    found = random_programs.draw(draw(st.integers(0, 19)))
+    program = graph.trace(found, *found.arrays())
+    return graph.fewer(program) if draw(st.booleans()) else program, found.arrays()
 
 
 @settings(max_examples=40, report_multiple_bugs=False)
 @given(programs(), st.integers(0, 99))
-def test_random_programs_have_their_bits_in_every_order(program: Program, seed: int) -> None:
+def test_random_programs_have_their_bits_in_every_order(drawn, seed: int) -> None:
     """Steps one after the other, in random orders that their memory allows; all else is poison."""
+    program, arrays = drawn
     captured, random = owned(program, get_device("cpu"), STREAMS), Random(seed)
-    arrays = [drawn(4, 3, 4) for _ in program.inputs]
     poison(captured, arrays)
     captured._last.all(0)
     expected, of = results(captured), captured._of
@@ -339,14 +315,14 @@ DEFERRED = Deferred()
 
 @settings(max_examples=40, report_multiple_bugs=False)
 @given(programs(), st.integers(0, 99), st.integers(1, 5))
-def test_random_programs_have_their_bits_on_streams(program: Program, seed: int, most: int) -> None:
+def test_random_programs_have_their_bits_on_streams(drawn, seed: int, most: int) -> None:
     """What is enqueued on several streams is done in any order that they and events allow."""
+    program, arrays = drawn
     DEFERRED.random = Random(seed)
     plain = owned(program, get_device("cpu"), 1)
     captured = owned(program, DEFERRED, most)
     assert plain.streams == 1 and captured.streams <= most
     for _ in range(2):
-        arrays = [drawn(4, 3, 4) for _ in program.inputs]
         for each in (plain, captured):
             poison(each, arrays)
             each._last.all(0)

@@ -94,14 +94,11 @@ def test_numbers_of_calls_are_constants_of_steps_over_rows(dtype: str, value) ->
         assert not mismatch(poisoned(captured)(*arrays), function(*arrays))
 
 
-@pytest.mark.parametrize("width", [8, 7, 520, pytest.param(3001, marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", STORED)
-def test_steps_over_rows_store_every_dtype(name: str, width: int, request) -> None:
-    """By the kernel that is chosen, and with --long by every other one that serves them."""
-    rng, (taken, dtypes) = np.random.default_rng(width), zip(*STORED[name], strict=True)
-    arrays = [(rng.standard_normal((3, width)) * 4).astype(NUMPY[dtype]) for dtype in taken]
+def same_by_every_kernel(function, arrays, request) -> None:
+    """A function whose passes leave one step has its bits by the kernel that is chosen, and with
+    --long by every other one that serves the step.
+    """
     with ptxgen.use_device("cpu"):
-        function = summed(dtypes)
         expected = several(function(*arrays))
         program = graph.fewer(graph.trace(function, *arrays))
         (step,) = program.steps
@@ -109,3 +106,43 @@ def test_steps_over_rows_store_every_dtype(name: str, width: int, request) -> No
         for kernel in kernels if request.config.getoption("--long") else [None]:
             by = replace(program, steps=(replace(step, kernel=kernel),))
             assert not mismatch(poisoned(ptxgen.capture(by))(*arrays), expected), kernel
+
+
+def numbers(rng, dtype, *shape):
+    return (rng.standard_normal(shape) * 4).astype(NUMPY[dtype])
+
+
+@pytest.mark.parametrize("width", [8, 7, 520, pytest.param(3001, marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", STORED)
+def test_steps_over_rows_store_every_dtype(name: str, width: int, request) -> None:
+    rng, (taken, dtypes) = np.random.default_rng(width), zip(*STORED[name], strict=True)
+    same_by_every_kernel(summed(dtypes), [numbers(rng, d, 3, width) for d in taken], request)
+
+
+@pytest.mark.parametrize("width", [7, pytest.param(520, marks=pytest.mark.long)])
+@pytest.mark.parametrize("dtype", random_programs.DTYPES)
+def test_steps_over_rows_read_every_dtype(dtype: str, width: int, request) -> None:
+    """A number for each element, row and column."""
+
+    def function(*arrays):
+        total = reduce(f.add, (f.cast(x, "f32") for x in arrays))
+        return ptxgen.softmax(total), f.gt(total, 0)
+
+    rng = np.random.default_rng(width)
+    shapes = (3, width), (3, 1), (width,)
+    same_by_every_kernel(function, [numbers(rng, dtype, *s) for s in shapes], request)
+
+
+@pytest.mark.parametrize("taken", ["f32", pytest.param("bf16", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("beside", "dtype"), [("bool", "i32"), ("i32", "bool"), ("f64", "i64"), ("i64", "f64")]
+)
+def test_epilogues_read_and_store_every_dtype(taken: str, beside: str, dtype: str, request) -> None:
+    def function(x, w, y):
+        wide = f.cast(ptxgen.linear(x, w, layout="kn"), "f32")
+        return f.cast(f.add(wide, f.cast(y, "f32")), dtype)
+
+    rng = np.random.default_rng(0)
+    for columns in (16, 7):
+        shapes = (taken, 5, 9), (taken, 9, columns), (beside, 5, columns)
+        same_by_every_kernel(function, [numbers(rng, *s) for s in shapes], request)

@@ -515,6 +515,15 @@ def test_nothing_to_do(shape):
     assert ptxgen.attention(q, k, k).shape == shape
 
 
+@pytest.mark.parametrize("kind", DTYPES)
+def test_sinks_of_any_float_are_their_values_in_f32(kind):
+    """In the dtype of a model's parameters, whatever the queries are."""
+    q, k, v = draw(26, (2, 4, 1, 64), (2, 2, 40, 64), (2, 2, 40, 64))
+    sinks = numbers(4, dtype=kind)
+    found = check(q, k, v, sinks=sinks)
+    same(found, check(q, k, v, sinks=sinks.astype(np.float32)))
+
+
 def test_no_keys():
     (q,) = draw(10, (1, 2, 3, 64))
     k = np.empty((1, 2, 0, 64), BF16)
@@ -701,6 +710,8 @@ BAD = [
     (DtypeError, "lengths", (Q, K, K), {"lengths": np.zeros(2, np.int64)}),
     (ShapeError, "lengths", (Q, K, K), {"lengths": np.zeros(3, np.int32)}),
     (ShapeError, "sinks", (Q, K, K), {"sinks": np.zeros(2, "f4")}),
+    (DtypeError, "sinks has dtype float64; takes bfloat16", (Q, K, K), {"sinks": np.zeros(4)}),
+    (DtypeError, "slopes has dtype bfloat16", (Q, K, K), {"slopes": np.zeros(4, BF16)}),
     (IndexRangeError, "lengths", (Q, K, K), {"lengths": ints(3, 11)}),
     (IndexRangeError, "starts", (Q, K, K), {"starts": ints(-1, 1)}),
     (OptionError, "cu_seqlens_k", (Q, K, K), {"cu_seqlens_k": ints(0, 1)}),

@@ -119,6 +119,17 @@ def test_bits_of_what_changes_logits(dtype):
         both(*given, **how)
 
 
+@pytest.mark.parametrize("kind", ["bf16", "f16"])
+def test_the_gradient_of_sinks_has_their_dtype(kind):
+    """Summed in f32, and rounded once."""
+    given, sinks = draw("bf16", *shapes(2, 4, 2, 9, 70, 64)), SINKS.astype(NUMPY[kind])
+    found = both(*given, sinks=sinks, sinks_grad=True)
+    wide = both(*given, sinks=sinks.astype(f32), sinks_grad=True)
+    for one, other in zip(found, wide, strict=True):
+        same_bits(one, other.astype(one.dtype))
+    assert found[3].dtype == NUMPY[kind]
+
+
 def test_bits_of_layouts_and_lengths():
     rng = np.random.default_rng(4)
 

@@ -104,6 +104,20 @@ def causal_at_end(queries, keys):
     return torch.ones(queries, keys).bool().tril(keys - queries)
 
 
+def test_sinks_of_a_model_in_bf16():
+    """Without a conversion of the caller's; the gradient has their dtype."""
+    q, k, v = operands(*QKV, dtype=torch.bfloat16)
+    (sinks,) = operands((4,), dtype=torch.bfloat16, grad=True)
+    wide = sinks.detach().float().requires_grad_()
+    narrow, other = (pt.attention(q, k, v, sinks=x) for x in (sinks, wide))
+    assert torch.equal(narrow, other)
+    dy = gradient_of(narrow)
+    found, expected = (
+        torch.autograd.grad(y, x, dy)[0] for y, x in ((narrow, sinks), (other, wide))
+    )
+    assert found.dtype == torch.bfloat16 and torch.equal(found, expected.bfloat16())
+
+
 def test_the_logarithms_have_no_gradient():
     q, k, v = operands(*QKV, grad=True)
     y, lse = pt.attention(q, k, v, return_lse=True)

@@ -139,17 +139,18 @@ def check_arrays(of: Sizes, arrays: Mapping[str, Any]) -> None:
     alone = {"mask", "bias", "query_lengths"} | (set() if of.paged else {"lengths", "starts"})
     if of.packed and given & alone:
         raise OptionError(f"cu_seqlens is given, and {min(given & alone)}; takes one of them")
-    expected = {
-        **dict.fromkeys(COUNTS, ("int32", (of.seqs,))),
-        **dict.fromkeys(PLACES, ("int32", (of.seqs + 1,))),
-        **dict.fromkeys(OF_HEADS, ("float32", (of.heads_q,))),
+    expected: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
+        **dict.fromkeys(COUNTS, (("int32",), (of.seqs,))),
+        **dict.fromkeys(PLACES, (("int32",), (of.seqs + 1,))),
+        "sinks": (TAKES, (of.heads_q,)),
+        "slopes": (("float32",), (of.heads_q,)),
     }
-    for name, (dtype, shape) in expected.items():
+    for name, (dtypes, shape) in expected.items():
         x = arrays[name]
         if x is None:
             continue
-        if x.dtype != dtype:
-            raise DtypeError(f"{name} has dtype {x.dtype}; takes {dtype}")
+        if x.dtype not in dtypes:
+            raise DtypeError(f"{name} has dtype {x.dtype}; takes {', '.join(dtypes)}")
         if tuple(x.shape) != shape:
             raise ShapeError(f"{name} has shape {list(x.shape)}; takes {list(shape)}")
     table, mask, bias = (arrays[n] for n in ("block_table", "mask", "bias"))
@@ -329,7 +330,8 @@ def attention(
         ``lengths`` of them.
     Dtypes
         bfloat16, float16 or float32, and so the result; ``mask`` bool, ``bias`` as ``q`` or
-        float32, ``sinks`` and ``slopes`` float32, the logarithms float32; counts int32, on the
+        float32, ``sinks`` bfloat16, float16 or float32, whatever ``q`` is (converted to float32,
+        which is exact), ``slopes`` float32, the logarithms float32; counts int32, on the
         device: nothing waits for them, unless ``check``. Counts that are out of range are read
         as the nearest that is not.
     Order
@@ -368,6 +370,8 @@ def attention(
         given["cu_seqlens_k" if of.packed else "lengths"] = none
         return b.attention(q, k, v, **given, layout=layout, return_lse=return_lse, out=out)
     check_vectors(arrays)
+    if sinks is not None:
+        arrays["sinks"] = b.cast(sinks, "float32")
     if y.strides[-1] != 1 and of.head_v > 1:
         raise apart("out", y)
     form, scale = form_of(of, q.dtype, scale, softcap, bias, slopes)

@@ -260,7 +260,7 @@ def attention_grad(
         the shapes of what they are by.
     Dtypes
         bfloat16, float16 or float32, as ``attention``, and so the gradients by q, k and v; those by
-        bias and sinks are of their dtypes.
+        bias and sinks are summed in float32 and rounded once to their dtypes.
     Order
         Contract ``attention_grad/3`` (:mod:`ptxgen.numerics.attention`): sums over rows, of at most
         four of the heads that share a key (blocks of 64 queries, of these heads, of these queries),
@@ -330,8 +330,10 @@ def attention_grad(
 
 
 def _by_sinks(b: ProgramBuilder, of: Sizes, sinks: Any, lse: Buffer, delta: Buffer) -> Any:
-    """The gradient by the sinks: weights without values, whose gradient is -D."""
+    """Gradient by the sinks, in their dtype: weights without values, whose gradient is -D."""
     axis = len(lse.shape) - (2 if of.turned else 1)
-    own = b.reshape(sinks, (*sinks.shape, *(1,) * (len(lse.shape) - 1 - axis)))
+    wide = b.cast(sinks, "float32")
+    own = b.reshape(wide, (*sinks.shape, *(1,) * (len(lse.shape) - 1 - axis)))
     each = b.call(_sunk, b.expand(own, lse.shape), lse, delta)
-    return b.sum(each, axis=tuple(i for i in range(len(lse.shape)) if i != axis))
+    total = b.sum(each, axis=tuple(i for i in range(len(lse.shape)) if i != axis))
+    return b.cast(total, sinks.dtype)

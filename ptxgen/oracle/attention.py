@@ -367,8 +367,8 @@ def attention(
                 name: None if x is None else np.asarray(x)[own].swapaxes(0, 1).reshape(shape)
                 for name, x in (("mask", one.mask), ("bias", one.bias))
             }
-            heads = {
-                name: None if x is None else np.tile(widened(x, "f32")[own], len(one.q))
+            heads: dict[str, Any] = {
+                name: None if x is None else np.tile(_of_heads(x)[own], len(one.q))
                 for name, x in (("sinks", sinks), ("slopes", slopes))
             }
             found, sums = rows(
@@ -385,6 +385,11 @@ def attention(
             one.out[:, own] = stored(found, dtype).reshape(len(one.q), group, -1)
             one.lse[:, own] = sums.reshape(len(one.q), group)
     return (out, lse) if return_lse else out
+
+
+def _of_heads(x: ArrayLike) -> F32:
+    """A number of each head in f32, which holds those of 16 bits exactly."""
+    return np.asarray(x).astype(np.float32)
 
 
 def kind_of(

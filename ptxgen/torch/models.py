@@ -107,7 +107,7 @@ def _attend(
         raise OptionError(f"dropout is {dropout}; takes 0: weights of attention are not dropped")
     how: dict[str, Any] = {"scale": scaling, "softcap": softcap, "bias": position_bias}
     if s_aux is not None:
-        how["sinks"] = s_aux.float()
+        how["sinks"] = s_aux
     if attention_mask is None:
         how["causal"] = getattr(module, "is_causal", True) if is_causal is None else is_causal
         how["window"] = sliding_window

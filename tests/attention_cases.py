@@ -11,7 +11,7 @@ from bits import NUMPY, same_bits
 import ptxgen
 from ptxgen import reference
 from ptxgen.numerics.attention import SPLIT
-from ptxgen.spec.attention import SPACE, Form, PagedSpec
+from ptxgen.spec.attention import SPACE, Form, HopperSpec, PagedSpec
 from ptxgen.spec.attention_decode import FITS, ClusterSpec, FewSpec
 from ptxgen.spec.attention_grad import HopperGradSpec
 from ptxgen.tiles import SPECS, TABLES
@@ -37,16 +37,16 @@ def mask_of(*shape, seed=5):
     return np.random.default_rng(seed).random(shape) < 0.5
 
 
-def in_pages(k, v, page, seed=7):
-    """Keys and values [B, HK, L, D] in pages at random, halves of one array that is NaN elsewhere,
-    and their table, whose last column nobody needs.
+def in_pages(k, v, page, seed=7, unwritten=np.nan):
+    """Keys and values [B, HK, L, D] in pages at random, halves of one array that is ``unwritten``
+    elsewhere, and their table, whose last column nobody needs.
     """
     seqs, heads, keys, _ = k.shape
     each = -(-keys // page) + 1
     found = np.random.default_rng(seed).permutation(seqs * each + 3)[: seqs * each]
     table = found.astype(np.int32).reshape(seqs, each)
     size = found.size + 3, 2, page, heads, max(k.shape[-1], v.shape[-1])
-    cache = np.full(size, np.nan, k.dtype)
+    cache = np.full(size, unwritten, k.dtype)
     halves = [cache[:, i, ..., : x.shape[-1]] for i, x in enumerate((k, v))]
     for half, x in zip(halves, (k, v), strict=True):
         for i, j in np.ndindex(seqs, each):
@@ -134,9 +134,14 @@ def check_forward(spec, keys, how, device, page=None):
     if page:
         k, v, table = in_pages(k, v, page)
         how = how | {"block_table": table}
+    compare(spec, (q, k, v), how, device)
+
+
+def compare(spec, arrays, how, device):
+    """Raises AssertionError where a kernel has other bits than the oracle."""
     with ptxgen.use_device(device):
-        got = ptxgen.attention(q, k, v, return_lse=True, kernel=spec.name, **how)
-    for x, y in zip(got, reference.attention(q, k, v, return_lse=True, **how), strict=True):
+        got = ptxgen.attention(*arrays, return_lse=True, kernel=spec.name, **how)
+    for x, y in zip(got, reference.attention(*arrays, return_lse=True, **how), strict=True):
         same_bits(x, y, spec=spec.name, what=str(sorted(how)))
 
 
@@ -150,9 +155,37 @@ def check_gradients(spec, how, device):
         same_bits(x, y, spec=spec.name, what=str(sorted(how)))
 
 
+def one_query(spec, device):
+    """Slopes for one query of heads that share keys, whose tile has more rows than heads."""
+    q, k, v = draw(3, (2, 6, 1, spec.head), (2, 2, 40, spec.head), (2, 2, 40, spec.head_v),
+                   dtype=NUMPY[spec.dtype])  # fmt: skip
+    how = {"slopes": numbers(6), "lengths": ints(40, 13)}
+    if isinstance(spec, PagedSpec):
+        k, v, how["block_table"] = in_pages(k, v, 16)
+    compare(spec, (q, k, v), how, device)
+
+
+def behind_the_last(spec, device):
+    """Packed queries against pages, with tokens behind the last sequence."""
+    q, k, v = draw(4, (5, 4, spec.head), (2, 2, 40, spec.head), (2, 2, 40, spec.head_v),
+                   dtype=NUMPY[spec.dtype])  # fmt: skip
+    k, v, table = in_pages(k, v, 16)
+    how = {"block_table": table, "lengths": ints(40, 13), "cu_seqlens": ints(0, 2, 3)}
+    if spec.rounded:
+        how["slopes"] = numbers(4)
+    compare(spec, (q, k, v), how, device)
+
+
 def forward(name):
-    """What a kernel is run on; one that has a split of the keys on more than a split."""
-    spec = SPECS[name]
+    """Cases of a listed kernel."""
+    return cases(SPECS[name])
+
+
+def cases(spec):
+    """Calls that a kernel is run on; one that has a split of the keys on more than a split."""
+    pages = not isinstance(spec, HopperSpec) or isinstance(spec, PagedSpec)
+    if spec.rounded:
+        return [partial(one_query, spec), *([partial(behind_the_last, spec)] if pages else ())]
     if spec.part == "split":
         run = partial(check_forward, spec, SPLIT + 40)
         if not isinstance(spec, PagedSpec):
@@ -161,7 +194,10 @@ def forward(name):
         return [partial(run, how, page=page) for page in (16, 256)]  # the least and the most
     if isinstance(spec, PagedSpec):
         return [partial(check_forward, spec, 40, how, page=page) for page, how in OF_PAGES]
-    return [partial(check_forward, spec, 40, how) for how in WAYS]
+    found = [partial(check_forward, spec, 40, how) for how in WAYS]
+    if isinstance(spec, (FewSpec, ClusterSpec)):  # they look pages up before they know their rows
+        found.append(partial(behind_the_last, spec))
+    return found
 
 
 def gradients(name):

@@ -17,11 +17,15 @@ from attention_cases import (
     numbers,
     serves,
 )
+from attention_draws import SEED, combinations, drawn, kernels
 from bits import same_bits
 from gpu_arrays import from_host, to_host
 
 import ptxgen
 from ptxgen import reference
+from ptxgen.build.compile import Job, compile_many
+from ptxgen.build.render import render
+from ptxgen.runtime import get_device
 from ptxgen.spec.attention import PAGES, Form, PagedSpec
 from ptxgen.spec.attention_grad import THREE_MAX
 from ptxgen.tiles import TABLES
@@ -64,6 +68,47 @@ def test_features(what):
     heads = SHAPES[0][-1], SHAPES[2][-1]
     for kernel in (None, few_keys("bf16", *heads, 16, **how), cluster("bf16", *heads, **how)):
         check(*arrays, kernel=kernel, **how)
+
+
+ALLOCATION = 32 << 20
+"""Bytes of an allocation that PyTorch divides among no others."""
+ALL = kernels() + kernels(backward=True)
+
+
+def at_the_end(x):
+    """A tensor with the bits of a NumPy array, whose last byte is the last of an allocation: what
+    reads on reads memory that is not there. NaN is before it. Other things as they are.
+    """
+    if not isinstance(x, np.ndarray):
+        return x
+    tensor = from_host(torch, x)
+    room = torch.full((ALLOCATION,), 0xFF, dtype=torch.uint8, device="cuda")
+    begin = ALLOCATION - x.nbytes
+    room[begin:] = tensor.reshape(-1).view(torch.uint8).cuda()
+    return room[begin:].view(tensor.dtype).view(x.shape)
+
+
+@pytest.fixture(scope="module")
+def _compiled():
+    """All kernels of the calls with options, compiled beside each other."""
+    arch = get_device("cuda").arch
+    specs = {spec.name: spec for kernel in ALL for spec in kernel.specs}
+    compile_many([Job(render(spec), name, arch) for name, spec in specs.items()])
+
+
+@pytest.mark.usefixtures("_compiled")
+@pytest.mark.parametrize("kernel", ALL, ids=str)
+def test_every_option(kernel):
+    """Each option, and random ones together, on 1 to 17 queries."""
+    function = ptxgen.attention_grad if kernel.backward else ptxgen.attention
+
+    def on_device(*given, **how):
+        moved = {name: at_the_end(x) for name, x in how.items()}
+        found = function(*map(at_the_end, given), **moved)
+        return [to_host(torch, x) for x in found]
+
+    for n, (queries, names) in enumerate(combinations(kernel, SEED, 2)):
+        drawn(kernel, n, queries, names).check(on_device, kernel)
 
 
 @pytest.mark.parametrize("table", ["half", "f32"])

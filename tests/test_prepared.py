@@ -265,7 +265,7 @@ CASES = {
     "bias": (lambda x, b: ptxgen.layer_norm(x, None, b), "x b", {}),
     "concat": (concat, "x y x", {}),
     "parts": (concat, "q k", {}),
-    "contiguous": (lambda x: layout.contiguous(x.mT), "x", {}),
+    "contiguous": (lambda x: layout.contiguous(x.swapaxes(-1, -2)), "x", {}),
     "group norm": (lambda h, g: ptxgen.group_norm(h, 3, g, g), "h g", {}),
     "rope": (layout.rope, "q cos cos", {}),
     "pairs": (layout.rope, "q cos cos", {"interleaved": True}),

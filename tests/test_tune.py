@@ -103,7 +103,7 @@ def test_batches_are_measured_too() -> None:
         turned = task.case.layout == "NT"
         a = np.zeros((task.problem.batch, m, k), np.float32)
         b = np.zeros((task.problem.batch, n, k) if turned else (task.problem.batch, k, n), a.dtype)
-        views = {"a": view(a, "a"), "b": view(b.mT if turned else b, "b")}
+        views = {"a": view(a, "a"), "b": view(b.swapaxes(1, 2) if turned else b, "b")}
         posed = problem("matmul", views)
         assert posed.table == task.case.table
         values = dict(posed.values)

@@ -72,7 +72,7 @@ def _text(dtype: Any) -> str:
     if isinstance(dtype, str):
         return dtype
     if isinstance(dtype, type):  # numpy.float32, ml_dtypes.bfloat16
-        return dtype.__name__
+        return dtype.__name__.removesuffix("_")  # numpy.bool is called bool_ before NumPy 2
     if type(dtype).__module__.partition(".")[0] == "torch":
         return str(dtype).removeprefix("torch.")
     inner = getattr(dtype, "dtype", dtype)  # jax.numpy.float32 has its numpy.dtype

@@ -259,6 +259,25 @@ class AxisNumbers(Option):
         return tuple(several)
 
 
+def axes_of(axis: Any, x: Any) -> tuple[int, ...]:
+    """Dimensions of ``x`` that ``axis`` (an integer, several, or None: all) names, ascending and
+    from 0. ShapeError for one that is not there or that is named twice.
+    """
+    rank = len(x.shape)
+    if axis is None:
+        return tuple(range(rank))
+    found = []
+    for each in (axis,) if isinstance(axis, int) else axis:
+        if not -rank <= each < rank:
+            raise ShapeError(
+                f"axis is {axis!r}; x has shape {list(x.shape)}, so {rank} axes (None: all)"
+            )
+        found.append(each % rank)
+    if len(set(found)) < len(found):
+        raise ShapeError(f"axis is {axis!r}; takes each dimension once")
+    return tuple(sorted(found))
+
+
 @dataclass(frozen=True)
 class Integers(Option):
     """Several whole numbers of ``least`` or more; ``pairs``: pairs of such, not negative."""

@@ -12,8 +12,8 @@ from math import inf, prod
 from typing import Any
 
 from ptxgen.numerics.formula import cast
+from ptxgen.numerics.option import axes_of
 from ptxgen.ops.pointwise import Pointwise
-from ptxgen.ops.views import axes_of
 from ptxgen.program.build import Builder
 from ptxgen.program.operation import Backward, Gradients
 

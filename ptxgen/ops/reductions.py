@@ -16,11 +16,11 @@ from typing import Any
 
 from ptxgen.errors import ShapeError
 from ptxgen.numerics.dtype import FULL
-from ptxgen.numerics.option import AxisNumber, AxisNumbers, Flag
+from ptxgen.numerics.option import AxisNumber, AxisNumbers, Flag, axes_of
 from ptxgen.numerics.rowops import TABLE, RowOp
 from ptxgen.ops.gradients import VJPS, of_each
 from ptxgen.ops.rowwise import CHOSEN
-from ptxgen.ops.views import axes_of, axis_of, single
+from ptxgen.ops.views import axis_of, single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.operation import Op

@@ -156,22 +156,3 @@ def axis_of(name: str, x: Strided, axis: int, what: str = "axis") -> int:
     if not -rank <= axis < rank:
         raise ShapeError(f"{what} is {axis}; {name} has shape {list(x.shape)}")
     return axis % rank
-
-
-def axes_of(axis: Any, x: Any) -> tuple[int, ...]:
-    """The dimensions of ``x`` that are meant, ascending, from 0. ShapeError for one that is not
-    there.
-    """
-    rank = len(x.shape)
-    if axis is None:
-        return tuple(range(rank))
-    found = []
-    for each in (axis,) if isinstance(axis, int) else axis:
-        if not -rank <= each < rank:
-            raise ShapeError(
-                f"axis is {axis!r}; x has shape {list(x.shape)}, so {rank} axes (None: all)"
-            )
-        found.append(each % rank)
-    if len(set(found)) < len(found):
-        raise ShapeError(f"axis is {axis!r}; takes each dimension once")
-    return tuple(sorted(found))

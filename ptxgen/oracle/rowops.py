@@ -7,11 +7,11 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_tuple
 from numpy.typing import ArrayLike, NDArray
 
 from ptxgen.errors import DtypeError, ShapeError
 from ptxgen.numerics.dtype import FULL, NAMES, name_of
+from ptxgen.numerics.option import AxisNumbers, axes_of
 from ptxgen.numerics.rowops import formula, known
 from ptxgen.oracle.formula import results, stored, widened
 from ptxgen.oracle.rowwise import reduce
@@ -75,9 +75,9 @@ def _reduction(name: str) -> Callable[..., Any]:
         **numbers: Any,
     ) -> Any:
         array = np.asarray(x)
-        axes = tuple(range(array.ndim)) if axis is None else normalize_axis_tuple(axis, array.ndim)
+        axes = axes_of(AxisNumbers().read("axis", axis), array)
         lead = [i for i in range(array.ndim) if i not in axes]
-        turned = array.transpose(*lead, *sorted(axes))
+        turned = array.transpose(*lead, *axes)
         width = prod(array.shape[i] for i in axes)
         rows = turned.reshape(*(array.shape[i] for i in lead), width)
         found = compute(name, rows, out_dtype=out_dtype, **numbers)

@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV   := .venv
 DOCS   := build/venv-docs
+OLDEST := build/venv-oldest
 
 ifdef NO_VENV
 PY    := $(PYTHON)
@@ -21,10 +22,11 @@ JOBS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all check mutate test-gpu bench docs lint format golden generate clean
+.PHONY: test-oldest
 .PHONY: generated goldens bits proofs
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(READY)  ## a first minute: some kernels compiled and compared, a layer run bit for bit
 	@echo "== 1/3 what is here"
@@ -63,9 +65,25 @@ proofs: $(READY)
 test: $(READY)  ## lint, types, generated code, goldens (a sample compiled), bits, proofs, tests
 	$(call GATES,,)
 
-check: $(READY)  ## all a release needs: every kernel compiled, long tests, planted mistakes
+check: $(READY)  ## every kernel, long tests, oldest packages, the site, planted mistakes
 	$(call GATES,--all,--long)
+	@$(MAKE) --no-print-directory test-oldest
+	@$(MAKE) --no-print-directory docs
 	@$(MAKE) --no-print-directory mutate
+
+# Bounds that no package of this Python has (NumPy 1.26 ends with 3.12) fail here in pip.
+OLDEST_PYTHON ?= $(PYTHON)
+# Between them they use every package of the run, and what differs between its versions.
+OLDEST_TESTS := test_dtype test_runtime_arrays test_reference_ops test_reference_f32 test_compile \
+	test_tune test_bench_int4 test_channels test_pointwise
+
+test-oldest:  ## some tests with the oldest packages that pyproject.toml allows
+	@echo "== oldest packages"
+	@test -x $(OLDEST)/bin/python || $(OLDEST_PYTHON) -m venv $(OLDEST)
+	@$(OLDEST_PYTHON) tools/oldest.py test bench profile > $(OLDEST)/requirements.txt
+	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: \
+		-r $(OLDEST)/requirements.txt
+	@$(OLDEST)/bin/python -m pytest -q -n $(JOBS) $(OLDEST_TESTS:%=tests/%.py)
 
 mutate: $(READY)  ## plant mistakes into a copy, one at a time: each must be caught by its gate
 	@echo "== planted mistakes"
@@ -81,7 +99,9 @@ bench: $(READY)  ## time the GEMM triad beside its peers (needs a GPU)
 	@$(PTXGEN) bench gemm
 
 # In an environment of its own: what builds the site decides nothing else. Warnings are errors.
+# Without what an earlier build left, so that what works here works in a fresh clone.
 docs:  ## the site in build/site: the documents, and a reference from the docstrings
+	@rm -rf build/api build/site
 ifdef NO_VENV
 	@$(PYTHON) -m mkdocs build --strict
 else

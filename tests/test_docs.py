@@ -443,7 +443,8 @@ def test_documents_are_rewritten_for_the_site() -> None:
     rewritten = pages().page_text
     text = "```python gpu\nx\n```\n```python from ptxgen/a.py\ny\n```\n[a](../b.md#c) [d](e.md)\n"
     assert rewritten(text, "p.md") == (
-        '```python\nx\n```\n```python title="ptxgen/a.py"\ny\n```\na (`b.md`) [d](e.md)\n'
+        '```python title="needs a GPU"\nx\n```\n'
+        '```python title="ptxgen/a.py"\ny\n```\na (`b.md`) [d](e.md)\n'
     )
     assert pages().markdown("It.\n\nShapes\n    ``x``\n    any.\n\n>>> f(\n...     1)\n2\n") == (
         "It.\n\n\nShapes\n:   `x`\n    any.\n\n\n```pycon\n>>> f(\n...     1)\n2\n```"

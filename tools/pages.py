@@ -24,13 +24,19 @@ CHECKOUT = Path(__file__).parents[1]
 STUBS = CHECKOUT / "build" / "api" / "ptxgen"
 MODULES = ("ptxgen", *(f"ptxgen.{m}" for m in ("functions", "layout", "int4", "nf4", "reference")))
 TORCH = CHECKOUT / "ptxgen" / "torch"
+NEEDS = {
+    "gpu": "needs a GPU",
+    "checkout": "in a checkout",
+    "test": "needs the packages of .[test]",
+}
+"""Words behind a fence for what a block needs (tools/doc_commands.py), as the site says them."""
 SECTION = re.compile(r"^(\w[\w ]*):?\n((?:[ ]{4}.*\n|\n(?=[ ]{4}))+)", re.MULTILINE)
 """A heading of a docstring, and what is indented below it."""
 
 
 # -- the reference ------------------------------------------------------------------------------
-def on_pre_build(config: Any) -> None:
-    """Writes the stubs."""
+def on_startup(command: str, dirty: bool) -> None:
+    """Writes the stubs. mkdocstrings looks for their folder as early as ``on_config``."""
     STUBS.mkdir(parents=True, exist_ok=True)
     for name, text in stubs().items():
         (STUBS / f"{name}.py").write_text(text, encoding="utf-8")
@@ -204,8 +210,13 @@ def page_text(text: str, page: str) -> str:
     """A document as mkdocs takes it: words behind a fence become a title, and links that lead out
     of docs/ the path that they lead to.
     """
+
+    def titled(found: re.Match[str]) -> str:
+        told = ", ".join(NEEDS[word] for word in found[2].split() if word in NEEDS)
+        return f'```{found[1]} title="{told}"' if told else f"```{found[1]}"
+
     text = re.sub(r"^```python from (\S+)$", r'```python title="\1"', text, flags=re.MULTILINE)
-    text = re.sub(r"^```(\w+) (?:gpu|edit)$", r"```\1", text, flags=re.MULTILINE)
+    text = re.sub(r"^```(\w+) ([a-z ]+)$", titled, text, flags=re.MULTILINE)
 
     def outside(found: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join(posixpath.dirname(page), found[2]))

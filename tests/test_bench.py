@@ -31,6 +31,7 @@ from ptxgen.bench import (
 )
 from ptxgen.bench.cases import GROUPS, Case, Shape
 from ptxgen.bench.results import Limits, Sample
+from ptxgen.cli import main
 from ptxgen.dispatch import choose
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics.contract import FMA, OPERATIONS, TIERS
@@ -338,6 +339,12 @@ def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(PtxgenError, match="holds no rows"):
         results.read_json(path)
+
+
+def test_a_missing_file_is_named_with_where_runs_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "gemm", "--rows", "nowhere.json"]) == 1
+    said = capsys.readouterr().err
+    assert "there is no file nowhere.json; recorded runs are in bench/results" in said
 
 
 def test_earlier_rows_are_printed_and_plotted_without_a_gpu(

@@ -12,7 +12,6 @@ again. A quarter of the rows at a time is timed besides the default, and other l
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -332,12 +331,7 @@ def plot(lines: Sequence[Line], surroundings: results.Environment, folder: Path)
 
 def read(path: Path) -> tuple[list[Line], results.Environment]:
     """The lines of an earlier run. Raises PtxgenError for a file that holds anything else."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        lines = [results.only(Line, record) for record in found]
-        return lines, results.only(results.Environment, found[0])
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise PtxgenError(f"{path} holds no rows of `ptxgen bench flce`: {error!r}") from error
+    return results.read_rows(Line, path, "flce")
 
 
 def _show(lines: Sequence[Line], surroundings: results.Environment, folder: Path | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from ptxgen.bench.cases import Shape, shapes_of
 from ptxgen.bench.measure import WrongBitsError
 from ptxgen.bench.results import Environment, geomean
 from ptxgen.dispatch import choose
-from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.errors import OptionError
 from ptxgen.numerics.int4 import ELEMENTS, LAYOUTS
 from ptxgen.ops import OPERATIONS
 from ptxgen.program.launch import question
@@ -305,11 +304,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def read(path: Path) -> tuple[list[Row], Environment]:
     """The rows in a file of ``--json``, and where they were measured. PtxgenError for another."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return [results.only(Row, r) for r in found], results.only(Environment, found[0])
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise PtxgenError(f"{path} holds no rows of `ptxgen bench int4`: {error!r}") from error
+    return results.read_rows(Row, path, "int4")
 
 
 def _timed(options: argparse.Namespace) -> tuple[list[Row], Environment]:

@@ -25,6 +25,7 @@ from ptxgen.bench.bands import quantile
 from ptxgen.bench.fit import FOLDS
 from ptxgen.bench.ops import TEMPERATURE
 from ptxgen.bench.pointwise import biased
+from ptxgen.bench.results import reading
 from ptxgen.dispatch.predict import demand
 from ptxgen.errors import PtxgenError
 from ptxgen.graph import Builder
@@ -208,14 +209,10 @@ def points(files: Iterable[Path], tuning: Tuning) -> list[Point]:
     """
     found = []
     for path in files:
-        try:
+        with reading(path, "ops|attention"):
             records = json.loads(path.read_text(encoding="utf-8"))
             own = [r for r in records if r["sms"] == tuning.sms]
             found += [point(r, _with_memory(tuning, r)) for r in own if r["ours_us"]]
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            raise PtxgenError(
-                f"{path} holds no rows of `ptxgen bench ops` or `attention`: {error!r}"
-            ) from error
     return found
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -371,13 +372,25 @@ def read_json(path: Path) -> tuple[list[Row], Environment]:
 
     Raises PtxgenError for a file that holds anything else.
     """
-    try:
+    with reading(path, "gemm"):
         found: list[Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
         first = {"dtype": "f32", "tier": "simt"}  # as files say that are older than the others
         rows = [only(Row, {**first, **record}) for record in found]
         return rows, only(Environment, found[0])
+
+
+@contextmanager
+def reading(path: Path, command: str) -> Iterator[None]:
+    """Raises PtxgenError for a file that is missing or has no rows of ``ptxgen bench command``."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise PtxgenError(
+            f"there is no file {path}; recorded runs are in bench/results of a checkout and of the "
+            "source distribution"
+        ) from error
     except (OSError, ValueError, LookupError, TypeError) as error:
-        raise PtxgenError(f"{path} holds no rows of `ptxgen bench gemm`: {error!r}") from error
+        raise PtxgenError(f"{path} holds no rows of `ptxgen bench {command}`: {error!r}") from error
 
 
 _Record = TypeVar("_Record")
@@ -394,8 +407,6 @@ def read_rows(kind: type[_Record], path: Path, command: str) -> tuple[list[_Reco
 
     Raises PtxgenError for a file that holds anything else.
     """
-    try:
+    with reading(path, command):
         found: list[Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
         return [only(kind, record) for record in found], only(Environment, found[0])
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise PtxgenError(f"{path} holds no rows of `ptxgen bench {command}`: {error!r}") from error

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ptxgen.bench import results
 from ptxgen.bench.fit import Point, route_terms
 from ptxgen.errors import PtxgenError
 from ptxgen.spec import Key
@@ -45,13 +46,9 @@ def read(files: Iterable[Path]) -> list[Mapping[str, Any]]:
     """What was written of timings, with regret. Raises PtxgenError for other files."""
     found: list[Mapping[str, Any]] = []
     for path in files:
-        try:
+        with results.reading(path, "ops --random --regret"):
             records = json.loads(path.read_text(encoding="utf-8"))
             found += [r for r in records if r["routes"] and r["steps"] and r["rates"]]
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            raise PtxgenError(
-                f"{path} holds no rows of `ptxgen bench ops --random --regret`: {error!r}"
-            ) from error
     if not found:
         raise PtxgenError("no kernel was timed but the chosen ones: --regret times all")
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -188,6 +189,50 @@ def test_choosing_does_no_work() -> None:
 def test_tools_of_dispatch_import_z3_only_to_prove() -> None:
     loaded = loaded_after("import ptxgen.dispatch.prove, ptxgen.dispatch.explain")
     assert not loaded & {*HEAVY, "numpy"}
+
+
+WITHOUT_CUDA = """
+import sys
+
+class Refused:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("cuda", "nvidia"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Refused())
+import numpy, ptxgen
+from ptxgen.cli import main
+
+x = numpy.arange(12, dtype="f4").reshape(3, 4)
+assert (ptxgen.reference.linear(x, x.T) == x @ x.T).all()
+assert (ptxgen.reference.softmax(x).sum(1) > 0.9).all()
+assert (ptxgen.reference.sum(x, 1) == x.sum(1)).all()
+from ptxgen.tiles import SPECS
+kernel = next(name for name in SPECS if name.startswith("simt_nn_f32_"))
+for words in (["list", "--layout", "NN"], ["show", kernel], ["render", kernel], ["env"],
+              ["explain", "linear", "16", "4096", "4096", "--arch", "sm_90", "--sms", "132"]):
+    assert main(words) == 0, words
+sys.platform = "darwin"
+try:
+    ptxgen.linear(x, x.T.copy())
+except ptxgen.PtxgenError as error:
+    print("refused:", error)
+assert "cuda.bindings" not in sys.modules
+"""
+
+
+def test_without_cuda_sources_are_rendered_and_oracles_computed(tmp_path: Path) -> None:
+    """macOS has neither cuda-bindings nor NVRTC. (Nor is a kernel taken from an earlier cache.)"""
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT_CUDA],
+        capture_output=True,
+        text=True,
+        cwd=ROOT.parent,
+        env={**os.environ, "PTXGEN_CACHE_DIR": str(tmp_path), "COLUMNS": "200"},
+    )
+    assert run.returncode == 0, run.stderr
+    assert "__global__" in run.stdout, "no source was rendered"
+    assert "refused: NVRTC cannot be loaded" in run.stdout, run.stdout[-500:]
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

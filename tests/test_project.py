@@ -14,7 +14,8 @@ import pytest
 from ptxgen.build.compile import TOOLCHAIN
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = PYPROJECT["project"]
 REQUIREMENTS = [
     *PROJECT["dependencies"],
     *(r for extra in PROJECT["optional-dependencies"].values() for r in extra),
@@ -23,7 +24,7 @@ REQUIREMENTS = [
 
 @pytest.mark.parametrize("requirement", sorted(set(REQUIREMENTS)))
 def test_every_dependency_is_justified(requirement: str) -> None:
-    found = re.fullmatch(r"([\w-]+)((?:>=|==)[\d.]+)(?:,<\d+)?", requirement)
+    found = re.fullmatch(r"([\w-]+)((?:>=|==)[\d.]+)(?:,<\d+)?(?:; .+)?", requirement)
     assert found, requirement
     rows = (ROOT / "docs/dependencies.md").read_text().splitlines()
     bound = found[2].replace(">=", "≥ ").replace("==", "= ")
@@ -32,13 +33,34 @@ def test_every_dependency_is_justified(requirement: str) -> None:
 
 def test_the_pinned_compiler_is_the_one_of_the_goldens() -> None:
     pinned = f"{TOOLCHAIN.distribution}=={TOOLCHAIN.nvrtc}"
-    assert pinned in PROJECT["optional-dependencies"]["test"]
+    assert pinned in {r.partition(";")[0] for r in PROJECT["optional-dependencies"]["test"]}
+
+
+def test_oldest_packages_are_the_lower_bounds_of_pyproject() -> None:
+    tool = [sys.executable, str(ROOT / "tools/oldest.py"), "test", "bench"]
+    found = subprocess.run(tool, capture_output=True, text=True, check=True).stdout.split()
+    ranged = {re.split("[,;]", r)[0] for r in REQUIREMENTS if ">=" in r}
+    assert {r.replace("==", ">=") for r in found} <= ranged
+    assert {"numpy", "jinja2", "ml-dtypes", "scipy"} <= {r.partition("==")[0] for r in found}
+
+
+def test_the_readme_of_package_indexes_has_no_link_to_a_file() -> None:
+    text = readme = (ROOT / "README.md").read_text()
+    hook = PYPROJECT["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
+    for each in hook["substitutions"]:
+        text = re.sub(each["pattern"], each["replacement"], text)
+    assert not re.findall(r"\]\((?!https?:)[^)]*\)", text)
+    linked = re.findall(r"(?<!!)\[([^\]]*)\]\((?!https?:)([^)#]+)", readme)
+    assert len(linked) > 20
+    for words, path in linked:
+        assert f"{words} (`{path}`)" in text
 
 
 def test_makefile_has_the_targets_of_the_project() -> None:
     makefile = (ROOT / "Makefile").read_text()
     documented = set(re.findall(r"^([\w-]+):.*## ", makefile, re.MULTILINE))
-    phony = set(re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split())
+    phony = set(" ".join(re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)).split())
+    phony -= {"generated", "goldens", "bits", "proofs"}  # parts of test and check
     assert documented == phony >= {"run", "test", "test-gpu", "bench", "lint", "golden", "clean"}
 
 

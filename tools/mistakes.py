@@ -54,6 +54,21 @@ TEMPLATES = tests("test_templates.py", "every_line")
 SPEC, TEMPLATE, NUMBERS = "ptxgen/spec/", "ptxgen/templates/", "ptxgen/numerics/"
 
 MISTAKES = (
+    # -- what an installation lacks -------------------------------------------------------
+    Mistake(
+        "an operation on macOS asks for a package that macOS cannot have",
+        "ptxgen/runtime/cuda.py",
+        'if sys.platform == "darwin":',
+        'if sys.platform == "win32":',
+        tests("test_imports.py", "without_cuda"),
+    ),
+    Mistake(
+        "a file of recorded runs that is missing is said to hold no rows",
+        "ptxgen/bench/results.py",
+        "except FileNotFoundError as error:",
+        "except FileExistsError as error:",
+        tests("test_bench.py", "missing_file"),
+    ),
     # -- where kernels are right ----------------------------------------------------------
     Mistake(
         "rows one longer than are held",

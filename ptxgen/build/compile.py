@@ -441,7 +441,7 @@ def _nvrtc() -> Any:
     except (ImportError, RuntimeError) as error:
         raise CompileError(
             f"NVRTC cannot be loaded ({error}); install cuda-bindings and "
-            f"{TOOLCHAIN.distribution}=={TOOLCHAIN.nvrtc}"
+            f"{TOOLCHAIN.distribution}=={TOOLCHAIN.nvrtc} (Linux and Windows have them)"
         ) from error
     return nvrtc
 

@@ -55,6 +55,8 @@ def driver() -> Any:
     try:
         from cuda.bindings import driver as cu
     except ImportError as error:
+        if sys.platform == "darwin":
+            raise NoGpuError(f"CUDA does not serve macOS; {_NO_GPU}") from error
         raise DeviceError(
             f"the package cuda-bindings is missing ({error}); pip install cuda-bindings. {_NO_GPU}"
         ) from error

@@ -115,7 +115,7 @@ lint: $(READY)  ## ruff and mypy
 	@$(PY) -m ruff check $(SOURCES)
 	@$(PY) -m ruff format --check --quiet $(SOURCES) || \
 		{ echo "some files are not formatted; make format does it"; exit 1; }
-	@$(PY) -m mypy --strict ptxgen
+	@$(PY) -m mypy --strict ptxgen tests/test_types.py
 
 format: $(READY)  ## format the sources
 	@$(PY) -m ruff check --fix-only --quiet $(SOURCES)

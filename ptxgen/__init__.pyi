@@ -37,21 +37,21 @@ from ptxgen.program.load import load as load
 from ptxgen.runtime import devices as devices
 from ptxgen.runtime import set_default_device as set_default_device
 from ptxgen.runtime import use_device as use_device
-from ptxgen.types import Array, DtypeLike, Stream
+from ptxgen.types import Array, ArrayT, DtypeLike, Stream
 from ptxgen.watch import pointwise as pointwise
-from typing import Any
+from typing import Any, Literal, overload
 
 __version__: str
 
-def adaptive_avg_pool(x: Array, size: Sequence[int], *, stream: Stream = None) -> Any: ...
+def adaptive_avg_pool(x: ArrayT, size: Sequence[int], *, stream: Stream = None) -> ArrayT: ...
 def adaptive_max_pool(
-    x: Array,
+    x: ArrayT,
     size: Sequence[int],
     *,
     stream: Stream = None,
-) -> tuple[Any, Any]: ...
+) -> tuple[ArrayT, Any]: ...
 def amax(
-    x: Array,
+    x: ArrayT,
     axis: int | Sequence[int] | None = None,
     *,
     keepdims: bool = False,
@@ -59,9 +59,9 @@ def amax(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
 def amin(
-    x: Array,
+    x: ArrayT,
     axis: int | Sequence[int] | None = None,
     *,
     keepdims: bool = False,
@@ -69,9 +69,9 @@ def amin(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
 def argmax(
-    x: Array,
+    x: ArrayT,
     axis: int | Sequence[int] | None = None,
     *,
     keepdims: bool = False,
@@ -80,7 +80,7 @@ def argmax(
     kernel: str | None = None,
 ) -> Any: ...
 def argmin(
-    x: Array,
+    x: ArrayT,
     axis: int | Sequence[int] | None = None,
     *,
     keepdims: bool = False,
@@ -88,8 +88,9 @@ def argmin(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Any: ...
+@overload
 def attention(
-    q: Array,
+    q: ArrayT,
     k: Array,
     v: Array,
     *,
@@ -108,14 +109,68 @@ def attention(
     scale: float | None = None,
     softcap: float | None = None,
     layout: str = 'bhsd',
-    return_lse: bool = False,
+    return_lse: Literal[False] = False,
     check: bool = False,
     out: Array | tuple[Array, ...] | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
+@overload
+def attention(
+    q: ArrayT,
+    k: Array,
+    v: Array,
+    *,
+    causal: bool = False,
+    window: int | None = None,
+    bias: Array | None = None,
+    mask: Array | None = None,
+    lengths: Array | None = None,
+    starts: Array | None = None,
+    query_lengths: Array | None = None,
+    cu_seqlens: Array | None = None,
+    cu_seqlens_k: Array | None = None,
+    block_table: Array | None = None,
+    sinks: Array | None = None,
+    slopes: Array | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    layout: str = 'bhsd',
+    return_lse: Literal[True],
+    check: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> tuple[ArrayT, ArrayT]: ...
+@overload
+def attention(
+    q: ArrayT,
+    k: Array,
+    v: Array,
+    *,
+    causal: bool = False,
+    window: int | None = None,
+    bias: Array | None = None,
+    mask: Array | None = None,
+    lengths: Array | None = None,
+    starts: Array | None = None,
+    query_lengths: Array | None = None,
+    cu_seqlens: Array | None = None,
+    cu_seqlens_k: Array | None = None,
+    block_table: Array | None = None,
+    sinks: Array | None = None,
+    slopes: Array | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    layout: str = 'bhsd',
+    return_lse: bool,
+    check: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> ArrayT | tuple[ArrayT, ArrayT]: ...
 def attention_grad(
-    do: Array,
+    do: ArrayT,
     q: Array,
     k: Array,
     v: Array,
@@ -143,9 +198,9 @@ def attention_grad(
     out: Array | tuple[Array, ...] | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> tuple[Any, Any, Any]: ...
+) -> tuple[ArrayT, ...]: ...
 def avg_pool(
-    x: Array,
+    x: ArrayT,
     window: Sequence[int],
     *,
     stride: int | Sequence[int] = (),
@@ -154,9 +209,9 @@ def avg_pool(
     count_padding: bool = True,
     divisor: int = 0,
     stream: Stream = None,
-) -> Any: ...
+) -> ArrayT: ...
 def batch_norm(
-    x: Array,
+    x: ArrayT,
     running_mean: Array,
     running_var: Array,
     weight: Array | None = None,
@@ -166,9 +221,9 @@ def batch_norm(
     out: Array | tuple[Array, ...] | None = None,
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
-) -> Any: ...
+) -> ArrayT: ...
 def batch_norm_train(
-    x: Array,
+    x: ArrayT,
     weight: Array | None = None,
     bias: Array | None = None,
     running_mean: Array | None = None,
@@ -177,9 +232,9 @@ def batch_norm_train(
     momentum: float = 0.1,
     eps: float = 1e-05,
     stream: Stream = None,
-) -> tuple[Any, Any, Any]: ...
+) -> tuple[ArrayT, ArrayT, ArrayT]: ...
 def conv(
-    x: Array,
+    x: ArrayT,
     w: Array,
     bias: Array | None = None,
     *,
@@ -193,9 +248,9 @@ def conv(
     out: Array | tuple[Array, ...] | None = None,
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
-) -> Any: ...
+) -> ArrayT: ...
 def conv_dgrad(
-    dy: Array,
+    dy: ArrayT,
     w: Array,
     image: int | Sequence[int],
     *,
@@ -208,9 +263,9 @@ def conv_dgrad(
     out: Array | tuple[Array, ...] | None = None,
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
-) -> Any: ...
+) -> ArrayT: ...
 def conv_transpose(
-    x: Array,
+    x: ArrayT,
     w: Array,
     bias: Array | None = None,
     *,
@@ -225,9 +280,9 @@ def conv_transpose(
     out: Array | tuple[Array, ...] | None = None,
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
-) -> Any: ...
+) -> ArrayT: ...
 def conv_wgrad(
-    x: Array,
+    x: ArrayT,
     dy: Array,
     taps: int | Sequence[int],
     *,
@@ -241,9 +296,9 @@ def conv_wgrad(
     out: Array | tuple[Array, ...] | None = None,
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
-) -> Any: ...
+) -> ArrayT: ...
 def cross_entropy(
-    x: Array,
+    x: ArrayT,
     target: Array,
     *,
     reduction: str = 'mean',
@@ -254,26 +309,26 @@ def cross_entropy(
     check: bool = False,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
 def cumsum(
-    x: Array,
+    x: ArrayT,
     *,
     exclusive: bool = False,
     reverse: bool = False,
     out: Array | tuple[Array, ...] | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
 def dropout(
-    x: Array,
+    x: ArrayT,
     seeds: Array,
     positions: Array,
     p: float = 0.5,
     *,
     stream: Stream = None,
-) -> Any: ...
+) -> ArrayT: ...
 def embedding(
-    weight: Array,
+    weight: ArrayT,
     indices: Array,
     *,
     padding_idx: int | None = None,
@@ -281,9 +336,9 @@ def embedding(
     out: Array | tuple[Array, ...] | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
 def embedding_backward(
-    dy: Array,
+    dy: ArrayT,
     indices: Array,
     rows: int,
     *,
@@ -292,9 +347,10 @@ def embedding_backward(
     out: Array | tuple[Array, ...] | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
+@overload
 def gated_delta_rule(
-    q: Array,
+    q: ArrayT,
     k: Array,
     v: Array,
     g: Array,
@@ -303,13 +359,45 @@ def gated_delta_rule(
     state: Array | None = None,
     scale: float | None = None,
     l2_norm: bool = False,
-    return_state: bool = False,
+    return_state: Literal[False] = False,
     out: Array | tuple[Array, ...] | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> tuple[Any, Any]: ...
+) -> ArrayT: ...
+@overload
+def gated_delta_rule(
+    q: ArrayT,
+    k: Array,
+    v: Array,
+    g: Array,
+    beta: Array,
+    *,
+    state: Array | None = None,
+    scale: float | None = None,
+    l2_norm: bool = False,
+    return_state: Literal[True],
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> tuple[ArrayT, ArrayT]: ...
+@overload
+def gated_delta_rule(
+    q: ArrayT,
+    k: Array,
+    v: Array,
+    g: Array,
+    beta: Array,
+    *,
+    state: Array | None = None,
+    scale: float | None = None,
+    l2_norm: bool = False,
+    return_state: bool,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> ArrayT | tuple[ArrayT, ArrayT]: ...
 def gather(
-    x: Array,
+    x: ArrayT,
     indices: Array,
     axis: int = 0,
     *,
@@ -317,9 +405,9 @@ def gather(
     out: Array | tuple[Array, ...] | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
 def group_norm(
-    x: Array,
+    x: ArrayT,
     groups: int,
     weight: Array | None = None,
     bias: Array | None = None,
@@ -328,9 +416,9 @@ def group_norm(
     out: Array | tuple[Array, ...] | None = None,
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
-) -> Any: ...
+) -> ArrayT: ...
 def grouped_linear(
-    x: Array,
+    x: ArrayT,
     w: Array,
     offsets: Array,
     bias: Array | None = None,
@@ -342,9 +430,9 @@ def grouped_linear(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
 def grouped_linear_wgrad(
-    x: Array,
+    x: ArrayT,
     dy: Array,
     offsets: Array,
     *,
@@ -354,9 +442,9 @@ def grouped_linear_wgrad(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
 def index_add(
-    x: Array,
+    x: ArrayT,
     indices: Array,
     source: Array,
     *,
@@ -364,31 +452,46 @@ def index_add(
     out: Array | tuple[Array, ...] | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
+@overload
 def layer_norm(
-    x: Array,
+    x: ArrayT,
     weight: Array | None = None,
     bias: Array | None = None,
     eps: float = 1e-05,
     *,
-    residual: Array | None = None,
+    residual: None = None,
     residual_bias: Array | None = None,
     out: Array | tuple[Array, ...] | None = None,
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> tuple[Any, Any]: ...
+) -> ArrayT: ...
+@overload
+def layer_norm(
+    x: ArrayT,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    eps: float = 1e-05,
+    *,
+    residual: Array,
+    residual_bias: Array | None = None,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> tuple[ArrayT, ArrayT]: ...
 def layer_norm2d(
-    x: Array,
+    x: ArrayT,
     weight: Array | None = None,
     bias: Array | None = None,
     eps: float = 1e-06,
     *,
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
-) -> Any: ...
+) -> ArrayT: ...
 def layer_norm_wgrad(
-    dy: Array,
+    dy: ArrayT,
     x: Array,
     mean: Array,
     rstd: Array,
@@ -397,9 +500,9 @@ def layer_norm_wgrad(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> tuple[Any, Any]: ...
+) -> tuple[ArrayT, ArrayT]: ...
 def linear(
-    x: Array,
+    x: ArrayT,
     w: Array,
     bias: Array | None = None,
     *,
@@ -410,9 +513,9 @@ def linear(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
 def linear_cross_entropy(
-    x: Array,
+    x: ArrayT,
     w: Array,
     target: Array,
     bias: Array | None = None,
@@ -427,9 +530,9 @@ def linear_cross_entropy(
     chunk: int | None = None,
     check: bool = False,
     stream: Stream = None,
-) -> Any: ...
+) -> ArrayT: ...
 def linear_cross_entropy_grad(
-    x: Array,
+    x: ArrayT,
     w: Array,
     target: Array,
     bias: Array | None = None,
@@ -449,9 +552,9 @@ def linear_cross_entropy_grad(
     chunk: int | None = None,
     check: bool = False,
     stream: Stream = None,
-) -> tuple[Any, Any, Any, Any]: ...
+) -> tuple[ArrayT, ArrayT | None, ArrayT | None, ArrayT | None]: ...
 def linear_dgrad(
-    dy: Array,
+    dy: ArrayT,
     w: Array,
     *,
     layout: str = 'kn',
@@ -460,20 +563,45 @@ def linear_dgrad(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
+@overload
 def linear_recurrence(
-    a: Array,
+    a: ArrayT,
     b: Array,
     state: Array | None = None,
     *,
-    return_state: bool = False,
+    return_state: Literal[False] = False,
     out: Array | tuple[Array, ...] | None = None,
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> tuple[Any, Any]: ...
+) -> ArrayT: ...
+@overload
+def linear_recurrence(
+    a: ArrayT,
+    b: Array,
+    state: Array | None = None,
+    *,
+    return_state: Literal[True],
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> tuple[ArrayT, ArrayT]: ...
+@overload
+def linear_recurrence(
+    a: ArrayT,
+    b: Array,
+    state: Array | None = None,
+    *,
+    return_state: bool,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> ArrayT | tuple[ArrayT, ArrayT]: ...
 def linear_wgrad(
-    x: Array,
+    x: ArrayT,
     dy: Array,
     *,
     layout: str = 'kn',
@@ -484,9 +612,9 @@ def linear_wgrad(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
 def log_softmax(
-    x: Array,
+    x: ArrayT,
     axis: int = -1,
     *,
     lengths: Array | None = None,
@@ -495,26 +623,26 @@ def log_softmax(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
 def logcumsumexp(
-    x: Array,
+    x: ArrayT,
     *,
     exclusive: bool = False,
     reverse: bool = False,
     out: Array | tuple[Array, ...] | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
 def logsumexp(
-    x: Array,
+    x: ArrayT,
     *,
     out: Array | tuple[Array, ...] | None = None,
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
 def matmul(
-    a: Array,
+    a: ArrayT,
     b: Array,
     *,
     transpose_a: bool = False,
@@ -524,9 +652,9 @@ def matmul(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
 def max_pool(
-    x: Array,
+    x: ArrayT,
     window: Sequence[int],
     *,
     stride: int | Sequence[int] = (),
@@ -534,9 +662,9 @@ def max_pool(
     dilation: int | Sequence[int] = (),
     ceil: bool = False,
     stream: Stream = None,
-) -> tuple[Any, Any]: ...
+) -> tuple[ArrayT, Any]: ...
 def mean(
-    x: Array,
+    x: ArrayT,
     axis: int | Sequence[int] | None = None,
     *,
     keepdims: bool = False,
@@ -544,17 +672,17 @@ def mean(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
-def moe_combine(y: Array, places: Array, weights: Array, *, stream: Stream = None) -> Any: ...
+) -> ArrayT: ...
+def moe_combine(y: ArrayT, places: Array, weights: Array, *, stream: Stream = None) -> ArrayT: ...
 def moe_dispatch(
-    x: Array,
+    x: ArrayT,
     experts: Array,
     count: int,
     *,
     stream: Stream = None,
-) -> tuple[Any, Any, Any]: ...
+) -> tuple[ArrayT, Any, Any]: ...
 def moe_router(
-    logits: Array,
+    logits: ArrayT,
     k: int,
     *,
     bias: Array | None = None,
@@ -564,9 +692,9 @@ def moe_router(
     normalize: bool = False,
     scale: float = 1.0,
     stream: Stream = None,
-) -> tuple[Any, Any]: ...
+) -> tuple[ArrayT, Any]: ...
 def prod(
-    x: Array,
+    x: ArrayT,
     axis: int | Sequence[int] | None = None,
     *,
     keepdims: bool = False,
@@ -574,31 +702,46 @@ def prod(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
 def resize(
-    x: Array,
+    x: ArrayT,
     size: Sequence[int],
     *,
     mode: str = 'nearest',
     align_corners: bool = False,
     stream: Stream = None,
-) -> Any: ...
-def resize_nearest_2x(x: Array, *, stream: Stream = None) -> Any: ...
+) -> ArrayT: ...
+def resize_nearest_2x(x: ArrayT, *, stream: Stream = None) -> ArrayT: ...
+@overload
 def rms_norm(
-    x: Array,
+    x: ArrayT,
     weight: Array | None = None,
     eps: float = 1e-06,
     *,
     bias: Array | None = None,
-    residual: Array | None = None,
+    residual: None = None,
     residual_bias: Array | None = None,
     out: Array | tuple[Array, ...] | None = None,
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> tuple[Any, Any]: ...
+) -> ArrayT: ...
+@overload
+def rms_norm(
+    x: ArrayT,
+    weight: Array | None = None,
+    eps: float = 1e-06,
+    *,
+    bias: Array | None = None,
+    residual: Array,
+    residual_bias: Array | None = None,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> tuple[ArrayT, ArrayT]: ...
 def rms_norm_wgrad(
-    dy: Array,
+    dy: ArrayT,
     x: Array,
     rstd: Array,
     *,
@@ -606,17 +749,17 @@ def rms_norm_wgrad(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
 def roll(
-    x: Array,
+    x: ArrayT,
     shifts: int,
     axis: int = 0,
     *,
     out: Array | tuple[Array, ...] | None = None,
     stream: Stream = None,
-) -> Any: ...
+) -> ArrayT: ...
 def sample(
-    logits: Array,
+    logits: ArrayT,
     *,
     temperature: float = 0.0,
     top_k: int = 0,
@@ -629,7 +772,7 @@ def sample(
     kernel: str | None = None,
 ) -> Any: ...
 def scatter_add(
-    x: Array,
+    x: ArrayT,
     indices: Array,
     source: Array,
     axis: int = 0,
@@ -638,9 +781,10 @@ def scatter_add(
     out: Array | tuple[Array, ...] | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
+@overload
 def selective_scan(
-    x: Array,
+    x: ArrayT,
     delta: Array,
     A: Array,
     B: Array,
@@ -651,13 +795,49 @@ def selective_scan(
     state: Array | None = None,
     *,
     softplus: bool = False,
-    return_state: bool = False,
+    return_state: Literal[False] = False,
     out: Array | tuple[Array, ...] | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> tuple[Any, Any]: ...
+) -> ArrayT: ...
+@overload
+def selective_scan(
+    x: ArrayT,
+    delta: Array,
+    A: Array,
+    B: Array,
+    C: Array,
+    D: Array | None = None,
+    z: Array | None = None,
+    delta_bias: Array | None = None,
+    state: Array | None = None,
+    *,
+    softplus: bool = False,
+    return_state: Literal[True],
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> tuple[ArrayT, ArrayT]: ...
+@overload
+def selective_scan(
+    x: ArrayT,
+    delta: Array,
+    A: Array,
+    B: Array,
+    C: Array,
+    D: Array | None = None,
+    z: Array | None = None,
+    delta_bias: Array | None = None,
+    state: Array | None = None,
+    *,
+    softplus: bool = False,
+    return_state: bool,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> ArrayT | tuple[ArrayT, ArrayT]: ...
 def softmax(
-    x: Array,
+    x: ArrayT,
     axis: int = -1,
     *,
     lengths: Array | None = None,
@@ -666,9 +846,9 @@ def softmax(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
 def solve_triangular(
-    a: Array,
+    a: ArrayT,
     b: Array,
     *,
     upper: bool = False,
@@ -676,9 +856,10 @@ def solve_triangular(
     out: Array | tuple[Array, ...] | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
+@overload
 def ssd(
-    x: Array,
+    x: ArrayT,
     dt: Array,
     a: Array,
     b: Array,
@@ -688,13 +869,47 @@ def ssd(
     dt_bias: Array | None = None,
     state: Array | None = None,
     softplus: bool = False,
-    return_state: bool = False,
+    return_state: Literal[False] = False,
     out: Array | tuple[Array, ...] | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> tuple[Any, Any]: ...
+) -> ArrayT: ...
+@overload
+def ssd(
+    x: ArrayT,
+    dt: Array,
+    a: Array,
+    b: Array,
+    c: Array,
+    d: Array | None = None,
+    *,
+    dt_bias: Array | None = None,
+    state: Array | None = None,
+    softplus: bool = False,
+    return_state: Literal[True],
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> tuple[ArrayT, ArrayT]: ...
+@overload
+def ssd(
+    x: ArrayT,
+    dt: Array,
+    a: Array,
+    b: Array,
+    c: Array,
+    d: Array | None = None,
+    *,
+    dt_bias: Array | None = None,
+    state: Array | None = None,
+    softplus: bool = False,
+    return_state: bool,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> ArrayT | tuple[ArrayT, ArrayT]: ...
 def std(
-    x: Array,
+    x: ArrayT,
     axis: int | Sequence[int] | None = None,
     *,
     correction: float = 1.0,
@@ -703,9 +918,9 @@ def std(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
 def sum(
-    x: Array,
+    x: ArrayT,
     axis: int | Sequence[int] | None = None,
     *,
     keepdims: bool = False,
@@ -713,19 +928,19 @@ def sum(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...
 def topk(
-    x: Array,
+    x: ArrayT,
     k: int,
     *,
     largest: bool = True,
     out: Array | tuple[Array, ...] | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> tuple[Any, Any]: ...
-def umap_knn(x: Array, k: int, *, stream: Stream = None) -> tuple[Any, Any]: ...
+) -> tuple[ArrayT, Any]: ...
+def umap_knn(x: ArrayT, k: int, *, stream: Stream = None) -> tuple[ArrayT, Any]: ...
 def var(
-    x: Array,
+    x: ArrayT,
     axis: int | Sequence[int] | None = None,
     *,
     correction: float = 1.0,
@@ -734,4 +949,4 @@ def var(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...

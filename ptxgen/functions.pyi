@@ -1,59 +1,66 @@
 # As `ptxgen generate` writes it.
 from ptxgen.ops.pointwise import Pointwise
-from typing import Any
+from ptxgen.types import ArrayT
+from typing import Any, overload
 
-abs: Pointwise
-add: Pointwise
-atan: Pointwise
-bitwise_and: Pointwise
-bitwise_not: Pointwise
-bitwise_or: Pointwise
-bitwise_xor: Pointwise
-def cast(x: Any, dtype: Any, *, out: Any = None, stream: Any = None) -> Any: ...
-ceil: Pointwise
-clamp: Pointwise
-copy: Pointwise
-cos: Pointwise
-div: Pointwise
-eq: Pointwise
-erf: Pointwise
-exp: Pointwise
-exp2: Pointwise
-expm1: Pointwise
-floor: Pointwise
-fma: Pointwise
-ge: Pointwise
-geglu: Pointwise
-gelu: Pointwise
-gelu_tanh: Pointwise
-gt: Pointwise
-isfinite: Pointwise
-isinf: Pointwise
-isnan: Pointwise
-le: Pointwise
-log: Pointwise
-log1p: Pointwise
-log2: Pointwise
-lt: Pointwise
-maximum: Pointwise
-minimum: Pointwise
-mul: Pointwise
-ne: Pointwise
-neg: Pointwise
-pow: Pointwise
-reglu: Pointwise
-relu: Pointwise
-round: Pointwise
-rsqrt: Pointwise
-sigmoid: Pointwise
-sign: Pointwise
-silu: Pointwise
-sin: Pointwise
-softplus: Pointwise
-sqrt: Pointwise
-sub: Pointwise
-swiglu: Pointwise
-tan: Pointwise
-tanh: Pointwise
-trunc: Pointwise
-where: Pointwise
+class _Elementwise(Pointwise):
+    @overload
+    def __call__(self, first: ArrayT, /, *args: Any, **named: Any) -> ArrayT: ...
+    @overload
+    def __call__(self, *args: Any, **named: Any) -> Any: ...
+
+abs: _Elementwise
+add: _Elementwise
+atan: _Elementwise
+bitwise_and: _Elementwise
+bitwise_not: _Elementwise
+bitwise_or: _Elementwise
+bitwise_xor: _Elementwise
+def cast(x: ArrayT, dtype: Any, *, out: Any = None, stream: Any = None) -> ArrayT: ...
+ceil: _Elementwise
+clamp: _Elementwise
+copy: _Elementwise
+cos: _Elementwise
+div: _Elementwise
+eq: _Elementwise
+erf: _Elementwise
+exp: _Elementwise
+exp2: _Elementwise
+expm1: _Elementwise
+floor: _Elementwise
+fma: _Elementwise
+ge: _Elementwise
+geglu: _Elementwise
+gelu: _Elementwise
+gelu_tanh: _Elementwise
+gt: _Elementwise
+isfinite: _Elementwise
+isinf: _Elementwise
+isnan: _Elementwise
+le: _Elementwise
+log: _Elementwise
+log1p: _Elementwise
+log2: _Elementwise
+lt: _Elementwise
+maximum: _Elementwise
+minimum: _Elementwise
+mul: _Elementwise
+ne: _Elementwise
+neg: _Elementwise
+pow: _Elementwise
+reglu: _Elementwise
+relu: _Elementwise
+round: _Elementwise
+rsqrt: _Elementwise
+sigmoid: _Elementwise
+sign: _Elementwise
+silu: _Elementwise
+sin: _Elementwise
+softplus: _Elementwise
+sqrt: _Elementwise
+sub: _Elementwise
+swiglu: _Elementwise
+tan: _Elementwise
+tanh: _Elementwise
+trunc: _Elementwise
+where: _Elementwise

@@ -1,11 +1,11 @@
 # As `ptxgen generate` writes it.
 from ptxgen.numerics.int4 import pack as pack
 from ptxgen.numerics.int4 import unpack as unpack
-from ptxgen.types import Array, Stream
+from ptxgen.types import Array, ArrayT, Stream
 from typing import Any
 
 def gemm(
-    a: Array,
+    a: ArrayT,
     b: Array,
     c: Array | None = None,
     bias: Array | None = None,
@@ -19,4 +19,4 @@ def gemm(
     out_dtype: Any | None = None,
     stream: Stream = None,
     kernel: str | None = None,
-) -> Any: ...
+) -> ArrayT: ...

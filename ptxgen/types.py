@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 
 @runtime_checkable
@@ -22,6 +22,10 @@ class Array(Protocol):
         """The type of the elements."""
 
 
+ArrayT = TypeVar("ArrayT", bound=Array)
+"""The type of the first array, which results have too: its framework's. (A dtype that NumPy's types
+may name beside it is the argument's own, not the result's.)
+"""
 DtypeLike: TypeAlias = Any
 """A dtype: its full name, such as "bfloat16", or a dtype of PyTorch, NumPy, CuPy or JAX."""
 Stream: TypeAlias = Any

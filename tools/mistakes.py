@@ -63,6 +63,13 @@ MISTAKES = (
         tests("test_imports.py", "without_cuda"),
     ),
     Mistake(
+        "stubs say one result where an argument asks for a second",
+        "ptxgen/cli/stubs.py",
+        'ASKING = {"residual": "Array", "return_lse"',
+        'ASKING = {"residuals": "Array", "return_lse"',
+        GENERATED,
+    ),
+    Mistake(
         "a file of recorded runs that is missing is said to hold no rows",
         "ptxgen/bench/results.py",
         "except FileNotFoundError as error:",

@@ -438,9 +438,9 @@ def attention_gradients() -> Found:
                 {"causal": True, "bias": bias, "softcap": 3.0, "slopes": one},
             )
             for how in many:
-                kept = reference.attention(q, k, v, **how, return_lse=True)
-                wanted = {f"{n}_grad": n in how for n in ("bias", "sinks")}
-                made += reference.attention_grad(do, q, k, v, *kept, **how, **wanted)
+                kept: tuple[Any, Any] = reference.attention(q, k, v, **how, return_lse=True)
+                wanted: dict[str, Any] = {f"{n}_grad": n in how for n in ("bias", "sinks")}
+                made += reference.attention_grad(do, q, k, v, kept[0], kept[1], **how, **wanted)
         q, do = (numbers(i, (5, 70, 16), dtype) for i in (8, 9))
         k, v = (numbers(i, (1, 20, 16), dtype) for i in (10, 11))
         kept = reference.attention(q, k, v, return_lse=True)

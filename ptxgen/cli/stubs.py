@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -13,12 +14,26 @@ from types import ModuleType
 from typing import Any
 
 import ptxgen
+from ptxgen import reference
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.program.description import Description
 from ptxgen.program.parameters import NEEDED, Parameter, shown
 
-STUBBED = ("ptxgen", "ptxgen.functions", "ptxgen.int4", "ptxgen.layout", "ptxgen.nf4")
+STUBBED = ("ptxgen", *(f"ptxgen.{m}" for m in ("functions", "int4", "layout", "nf4", "reference")))
 """The modules."""
+ASKING = {"residual": "Array", "return_lse": "bool", "return_state": "bool"}
+"""Arguments with which an operation returns a second result, and their types."""
+INTEGERS = ("argmax", "argmin", "sample", "experts", "indices", "offsets", "places")
+"""Operations and results whose dtype is an integer, whatever the first array's is."""
+ELEMENTWISE = """\
+class _Elementwise(Pointwise):
+    @overload
+    def __call__(self, first: ArrayT, /, *args: Any, **named: Any) -> ArrayT: ...
+    @overload
+    def __call__(self, *args: Any, **named: Any) -> Any: ...
+
+"""
+"""The type of a function with one result: its first argument's, if that is an array."""
 WIDTH = 100
 
 
@@ -41,7 +56,9 @@ def _text(module: ModuleType) -> str:
             imports.add(f"from ptxgen import {name} as {name}")
         elif isinstance(value, Pointwise):
             imports.add("from ptxgen.ops.pointwise import Pointwise")
-            lines.append(f"{name}: Pointwise")
+            lines.append(f"{name}: {'_Elementwise' if len(value.results) == 1 else 'Pointwise'}")
+        elif module is reference:
+            lines += _oracle(name, value)
         elif (op := _described(value)) is not None:
             lines += _operation(name, op)
         elif _home(module, name, value) == module.__name__:
@@ -49,11 +66,17 @@ def _text(module: ModuleType) -> str:
         else:
             imports.add(f"from {_home(module, name, value)} import {name} as {name}")
     body = "\n".join(lines)
+    if "_Elementwise" in body:
+        body = ELEMENTWISE + body
     if "Sequence[" in body:
         imports.add("from collections.abc import Sequence")
-    if "Any" in body:
-        imports.add("from typing import Any")
-    types = [name for name in ("Array", "DtypeLike", "Stream") if name in body]
+    if "NDArray[" in body:
+        imports.add("from numpy.typing import ArrayLike, NDArray")
+    typing = [n for n in ("Any", "Literal", "overload") if re.search(rf"\b{n}\b", body)]
+    if typing:
+        imports.add(f"from typing import {', '.join(typing)}")
+    names = ("Array", "ArrayT", "DtypeLike", "Stream")
+    types = [name for name in names if re.search(rf"\b{name}\b", body)]
     if types:
         imports.add(f"from ptxgen.types import {', '.join(types)}")
     version = "\n__version__: str\n" if module is ptxgen else ""
@@ -83,9 +106,69 @@ def _home(module: ModuleType, name: str, value: Any) -> str:
 def _operation(name: str, op: Description) -> Iterator[str]:
     plain = [_argument(p) for p in op.parameters if not p.keyword]
     named = [_argument(p) for p in op.parameters if p.keyword]
-    count = len(op.results)
-    returns = "Any" if count == 1 else f"tuple[{', '.join(['Any'] * count)}]"
-    return _defined(name, plain, named, returns)
+    plain[0] = plain[0].replace("Array", "ArrayT")
+    return _returning(name, op, plain, named, "ArrayT")
+
+
+def _oracle(name: str, function: Any) -> Iterator[str]:
+    """An oracle takes what NumPy takes for arrays, and returns arrays of NumPy's."""
+    from ptxgen.ops import OPERATIONS
+
+    plain: list[str] = []
+    named: list[str] = []
+    for p in inspect.signature(function).parameters.values():
+        if p.kind is p.VAR_POSITIONAL:
+            plain.append(f"*{p.name}: Any")
+            continue
+        if p.kind is p.VAR_KEYWORD:
+            named.append(f"**{p.name}: Any")
+            continue
+        default = "" if p.default is p.empty else f" = {p.default!r}"
+        text = f"{p.name}: {_read_by_numpy(str(p.annotation))}{default}"
+        (named if p.kind is p.KEYWORD_ONLY else plain).append(text)
+    if name in OPERATIONS:
+        return _returning(name, OPERATIONS[name], plain, named, "NDArray[Any]")
+    return _defined(name, plain, named, "NDArray[Any]")
+
+
+def _read_by_numpy(annotation: str) -> str:
+    """The type of an oracle's argument, with the names of its module in words of NumPy's."""
+    text = re.sub(r"\b(?:Array|F32|U16)\b", "ArrayLike", annotation)
+    text = re.sub(r"\bAxis\b", "int | Sequence[int] | None", text)
+    known = re.fullmatch(r"(?:ArrayLike|bool|float|int|str|None|Sequence|[\[\], |.])+", text)
+    return text if known else "Any"
+
+
+def _returning(
+    name: str, op: Description, plain: list[str], named: list[str], array: str
+) -> Iterator[str]:
+    """The definitions of an operation whose results are of type ``array``: one, or overloads where
+    an argument says whether there is a second result.
+    """
+    asking = [n for n in named if n.partition(":")[0] in ASKING]
+    if not asking:
+        yield from _defined(name, plain, named, _result(name, op, array))
+        return
+    (argument,) = asking
+    asks, both = argument.partition(":")[0], f"tuple[{array}, {array}]"
+    taken = {"Literal[False] = False": array, "Literal[True]": both, "bool": f"{array} | {both}"}
+    if ASKING[asks] == "Array":
+        given = argument.removeprefix(f"{asks}: ").partition(" |")[0]
+        taken = {"None = None": array, given: both}
+    for kind, returns in taken.items():
+        yield "@overload"
+        arguments = [f"{asks}: {kind}" if each is argument else each for each in named]
+        yield from _defined(name, plain, arguments, returns)
+
+
+def _result(name: str, op: Description, array: str) -> str:
+    if any(p.name.endswith("_grad") for p in op.parameters):  # asked for, behind the others
+        return f"tuple[{array}, ...]"
+    unwanted = {p.name for p in op.parameters if p.flag}
+    of_first = array == "ArrayT"
+    types = ["Any" if of_first and {name, r}.intersection(INTEGERS) else array for r in op.results]
+    types = [f"{t} | None" if r in unwanted else t for t, r in zip(types, op.results, strict=True)]
+    return types[0] if len(types) == 1 else f"tuple[{', '.join(types)}]"
 
 
 def _function(name: str, function: Any) -> Iterator[str]:
@@ -97,11 +180,16 @@ def _function(name: str, function: Any) -> Iterator[str]:
         default = "" if p.default is p.empty else f" = {p.default!r}"
         text = f"{p.name}: {p.annotation}{default}"
         (named if p.kind is p.KEYWORD_ONLY else plain).append(text)
-    return _defined(name, plain, named, str(of.return_annotation))
+    returns = str(of.return_annotation)
+    if plain[0] == "x: Any":  # an array, of any framework
+        plain[0], returns = "x: ArrayT", returns.replace("Any", "ArrayT")
+    return _defined(name, plain, named, returns)
 
 
 def _defined(name: str, plain: list[str], named: list[str], returns: str) -> Iterator[str]:
-    arguments = [*plain, *(["*"] if named else []), *named]
+    several = any(each.startswith("*") for each in plain)
+    bare = ["*"] if any(not each.startswith("**") for each in named) and not several else []
+    arguments = [*plain, *bare, *named]
     line = f"def {name}({', '.join(arguments)}) -> {returns}: ..."
     if len(line) <= WIDTH:
         yield line

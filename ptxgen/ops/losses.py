@@ -113,10 +113,11 @@ def cross_entropy(
         (float64 of float64).
     Options
         ``reduction``: "none" for the rows' losses; "sum"; "mean" divides that by the number of
-        targets that are not ``ignore_index`` (0 if there are none). ``label_smoothing``: 0 .. 1.
-        ``softcap``: above 0, or None. ``z_loss``: from 0 on. ``check``: waits for the targets, and
-        raises for one that is no class; in host memory they are always looked at. Without it, the
-        loss of such a row is 0, and it counts in the mean. ``kernel``: that of the losses.
+        targets that are not ``ignore_index``. The mean of no such target is 0.0, as are its
+        gradients; PyTorch returns NaN. ``label_smoothing``: 0 .. 1. ``softcap``: above 0, or None.
+        ``z_loss``: from 0 on. ``check``: waits for the targets, and raises for one that is no
+        class; in host memory they are always looked at. Without it, the loss of such a row is 0,
+        and it counts in the mean. ``kernel``: that of the losses.
     Order
         Contract ``rows/1``: each operation is rounded once in f32 (f64 of float64); rows are added
         in an order that N alone decides, and losses in one that their number decides.
@@ -182,9 +183,10 @@ def linear_cross_entropy(
         ``target`` int64 or int32. The loss is float32 (float64 of float64).
     Options
         ``reduction``, ``ignore_index``, ``label_smoothing``, ``softcap``, ``z_loss``, ``check``: as
-        of :func:`ptxgen.cross_entropy`. ``chunk``: rows at a time, rounded up to a multiple of 16
-        where logits are in memory; by default such that what is in memory takes less than 64 MB
-        (:mod:`ptxgen.numerics.flce`).
+        of :func:`ptxgen.cross_entropy`. A mean where every target is ``ignore_index`` is 0.0, as
+        are its gradients; PyTorch returns NaN. ``chunk``: rows at a time, rounded up to a multiple
+        of 16 where logits are in memory; by default such that what is in memory takes less than 64
+        MB (:mod:`ptxgen.numerics.flce`).
     Order
         Contract ``flce/2`` (:mod:`ptxgen.numerics.flce`): a row's loss depends on that row and on
         ``w`` alone; not on the batch, nor on the chunk.

@@ -5,6 +5,9 @@ PYTHON ?= python3
 VENV   := .venv
 DOCS   := build/venv-docs
 OLDEST := build/venv-oldest
+RELEASE := build/venv-release
+# Interpreters that make release tries the documents' commands with.
+PYTHONS ?= python3.11 python3.12 python3.13
 
 ifdef NO_VENV
 PY    := $(PYTHON)
@@ -22,7 +25,7 @@ JOBS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all check mutate test-gpu bench docs lint format golden generate clean
-.PHONY: test-oldest
+.PHONY: release test-oldest
 .PHONY: generated goldens bits proofs
 
 help:  ## this list
@@ -77,13 +80,27 @@ OLDEST_PYTHON ?= $(PYTHON)
 OLDEST_TESTS := test_dtype test_runtime_arrays test_reference_ops test_reference_f32 test_compile \
 	test_tune test_bench_int4 test_channels test_pointwise
 
-test-oldest:  ## some tests with the oldest packages that pyproject.toml allows
+test-oldest:  ## some tests, and the site, with the oldest packages that pyproject.toml allows
 	@echo "== oldest packages"
 	@test -x $(OLDEST)/bin/python || $(OLDEST_PYTHON) -m venv $(OLDEST)
-	@$(OLDEST_PYTHON) tools/oldest.py test bench profile > $(OLDEST)/requirements.txt
+	@$(OLDEST_PYTHON) tools/oldest.py test bench profile docs > $(OLDEST)/requirements.txt
 	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: \
 		-r $(OLDEST)/requirements.txt
 	@$(OLDEST)/bin/python -m pytest -q -n $(JOBS) $(OLDEST_TESTS:%=tests/%.py)
+	@$(MAKE) --no-print-directory docs NO_VENV=1 PYTHON=$(OLDEST)/bin/python
+
+release:  ## dist/: sdist and wheel of HEAD, and the documents' commands run from the wheel
+	@test -z "$$(git status --porcelain)" || { echo "commit first: dist/ is made of HEAD"; exit 1; }
+	@rm -rf dist build/release
+	@git clone --quiet . build/release
+	@test -x $(RELEASE)/bin/python || $(PYTHON) -m venv $(RELEASE)
+	@$(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check build twine
+	@$(RELEASE)/bin/python -m build --outdir dist build/release > build/release.log
+	@$(RELEASE)/bin/python -m twine check --strict dist/*
+	@for python in $(PYTHONS); do for numpy in oldest newest; do \
+		echo "== the documents' commands: $$python, $$numpy NumPy"; \
+		$(RELEASE)/bin/python tools/doc_commands.py dist/*.whl --python $$python --numpy $$numpy \
+			|| exit 1; done; done
 
 mutate: $(READY)  ## plant mistakes into a copy, one at a time: each must be caught by its gate
 	@echo "== planted mistakes"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import ptxgen
 from ptxgen.build.compile import TOOLCHAIN
 
 ROOT = Path(__file__).parents[1]
@@ -54,6 +55,33 @@ def test_the_readme_of_package_indexes_has_no_link_to_a_file() -> None:
     assert len(linked) > 20
     for words, path in linked:
         assert f"{words} (`{path}`)" in text
+
+
+def test_one_version_everywhere() -> None:
+    version = PROJECT["version"]
+    assert ptxgen.__version__ == version
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    heads = re.findall(r"^## \[(.+?)\] - (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert heads[0][0] == version
+    assert all(re.fullmatch(r"unreleased|\d{4}-\d\d-\d\d", date) for _, date in heads)
+
+
+def test_commands_of_the_documents_are_found_with_what_they_need() -> None:
+    sys.path.insert(0, str(ROOT / "tools"))
+    import doc_commands
+
+    items = list(doc_commands.collect())
+    assert len({item.place for item in items}) == len(items), "a place is a line"
+    found = {item.text: item for item in items}
+    recorded = next(
+        item for text, item in found.items() if "--rows bench/results/random-f32" in text
+    )
+    assert recorded.place.startswith("README.md:") and recorded.phase == "checkout"
+    assert found["make test"].left_out(checkout=True) == "has a gate of its own"
+    demo = found["ptxgen demo"]
+    assert demo.phase == "wheel" and not demo.left_out(checkout=False)
+    told = {word for item in found.values() for word in item.needs if item.kind == "sh"}
+    assert told <= {"gpu", "checkout", "test", "recipe"}
 
 
 def test_makefile_has_the_targets_of_the_project() -> None:

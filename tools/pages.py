@@ -28,6 +28,7 @@ NEEDS = {
     "gpu": "needs a GPU",
     "checkout": "in a checkout",
     "test": "needs the packages of .[test]",
+    "recipe": "after the edits above",
 }
 """Words behind a fence for what a block needs (tools/doc_commands.py), as the site says them."""
 SECTION = re.compile(r"^(\w[\w ]*):?\n((?:[ ]{4}.*\n|\n(?=[ ]{4}))+)", re.MULTILINE)

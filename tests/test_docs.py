@@ -34,6 +34,7 @@ from ptxgen.numerics.dtype import FULL
 from ptxgen.ops import OPERATIONS as ALL
 from ptxgen.ops.pointwise_table import ROWS, Row
 from ptxgen.runtime.cpu import CpuDevice
+from ptxgen.tiles import SPECS
 
 CHECKOUT = Path(__file__).parents[1]
 DOCUMENTS = sorted(
@@ -169,6 +170,14 @@ def test_shell_commands_are_understood(document: Path) -> None:
             parser().parse_args(words)
         except SystemExit:
             pytest.fail(f"{document}: ptxgen {shlex.join(words)}")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_kernels_of_commands_exist(document: Path) -> None:
+    """But for those of a recipe, which its edits make."""
+    for block in blocks(document, "sh"):
+        for name in re.findall(r"\b[a-z]\w*_[0-9a-f]{6}\b", block.text):
+            assert "recipe" in block.info or name in SPECS, f"{document}:{block.line}: {name}"
 
 
 def offered(*group: str) -> set[str]:

@@ -8,6 +8,10 @@ OLDEST := build/venv-oldest
 RELEASE := build/venv-release
 # Interpreters that make release tries the documents' commands with.
 PYTHONS ?= python3.11 python3.12 python3.13
+# test-torch has an environment of its own. TORCH='torch==2.13.0+cpu' takes that build of PyTorch
+# (pip's own settings say where from).
+TORCH      ?= torch
+TORCH_VENV := build/venv-torch
 
 ifdef NO_VENV
 PY    := $(PYTHON)
@@ -24,9 +28,8 @@ SOURCES := $(wildcard ptxgen tests tools bench examples)
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check mutate test-gpu bench docs lint format golden generate clean
-.PHONY: release test-oldest
-.PHONY: generated goldens bits proofs
+.PHONY: help run test test-all test-torch test-oldest test-gpu check mutate release bench docs
+.PHONY: lint format golden generate clean generated goldens bits proofs torch-tests
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +76,7 @@ check: $(READY)  ## every kernel, long tests, oldest packages, the site, planted
 	@$(MAKE) --no-print-directory test-oldest
 	@$(MAKE) --no-print-directory docs
 	@$(MAKE) --no-print-directory mutate
+	@$(MAKE) --no-print-directory test-torch
 
 # Bounds that no package of this Python has (NumPy 1.26 ends with 3.12) fail here in pip.
 OLDEST_PYTHON ?= $(PYTHON)
@@ -108,6 +112,25 @@ mutate: $(READY)  ## plant mistakes into a copy, one at a time: each must be cau
 
 test-all: $(READY)  ## the tests alone, with the long ones
 	@$(PY) -m pytest -q -n $(JOBS) --dist loadgroup --long
+
+# The files that mention PyTorch; tests of them that ask for it are marked so by conftest.py.
+TORCH_TESTS = $(shell grep -lE 'torch|transformers' tests/test_*.py)
+
+test-torch:  ## the tests that need PyTorch (a CPU build will do), and mistakes planted for them
+ifdef NO_VENV
+	@$(MAKE) --no-print-directory torch-tests TORCH_PY=$(PYTHON)
+else
+	@test -x $(TORCH_VENV)/bin/python || $(PYTHON) -m venv $(TORCH_VENV)
+	@$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+		-e '.[test]' '$(TORCH)' transformers
+	@$(MAKE) --no-print-directory torch-tests TORCH_PY=$(TORCH_VENV)/bin/python
+endif
+
+torch-tests:
+	@echo "== tests that need PyTorch"
+	@$(TORCH_PY) -m pytest -q -m torch --require-torch -n $(JOBS) --dist loadgroup $(TORCH_TESTS)
+	@echo "== planted mistakes that need PyTorch"
+	@$(TORCH_PY) tools/mutate.py --torch --jobs $(JOBS)
 
 test-gpu: $(READY)  ## the tests that need a GPU (fails if there is none)
 	@$(PY) -m pytest -q -m gpu --require-gpu -n $(JOBS) --dist loadgroup

@@ -15,13 +15,14 @@ Command = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Mistake:
-    """What is planted, and the gate that is to fail for it."""
+    """What is planted, and the gate that is to fail for it; ``torch``: whether it needs PyTorch."""
 
     what: str
     file: str
     old: str
     new: str
     gate: Command
+    torch: bool = False
 
 
 def tests(file: str, select: str) -> Command:

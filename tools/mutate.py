@@ -200,15 +200,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--only", nargs="*", default=[], metavar="WORD", help="those with all words"
     )
     parser.add_argument("--jobs", type=int, default=2, help="at a time (default: %(default)s)")
+    parser.add_argument(
+        "--torch", action="store_true", help="those whose gates need PyTorch, in place of others"
+    )
     parser.add_argument("--list", action="store_true", help="say what would be planted, and stop")
     arguments = parser.parse_args(argv)
-    mistakes = chosen(arguments.only)
+    mistakes = [m for m in chosen(arguments.only) if m.torch == arguments.torch]
     if arguments.list:
         for mistake in mistakes:
             note(f"{mistake.what}  [{mistake.file}]\n        {name_of(mistake.gate)}")
         return 0
     if not mistakes:
-        sys.exit("no mistake has these words")
+        others = "; others need PyTorch (--torch)" if not arguments.torch else ""
+        sys.exit(f"no mistake has these words{others}")
     began = time.perf_counter()
     outcomes = plant(mistakes, max(arguments.jobs, 1))
     survivors = [m.what for m, o in zip(mistakes, outcomes, strict=True) if not o.caught]

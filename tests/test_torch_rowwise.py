@@ -236,3 +236,29 @@ def test_spreads_may_be_as_wide_as_sums(name):
     assert torch.equal(y.detach(), getattr(ours, name)(x.detach().float(), 1))
     (dx,) = torch.autograd.grad(y.sum(), x)
     assert dx.dtype is torch.bfloat16 and dx.any()
+
+
+REDUCTIONS = ("sum", "mean", "amax", "amin", "prod", "var", "std", "argmax", "argmin")
+
+
+def test_an_axis_is_an_integer_or_a_sequence():
+    """In one compiled graph, in which nothing is left to PyTorch."""
+    (x,) = tensors((3, 4, 5))
+
+    def reduced(x):
+        found = [getattr(ours, name)(x, axis) for name in REDUCTIONS for axis in (-1, 0, (1,))]
+        return found + [getattr(ours, name)(x, (0, 2)) for name in REDUCTIONS[:7]]
+
+    backend = ours.Backend()
+    compiled = torch.compile(reduced, fullgraph=True, backend=backend)(x)
+    expected = reduced(x)
+    assert all(map(torch.equal, compiled, expected))
+    assert not backend.report().torch and not backend.report().unknown
+    sums = [sum(y.sum() for y in ys if y.requires_grad) for ys in (compiled, expected)]
+    assert torch.equal(*(torch.autograd.grad(s, x)[0] for s in sums))
+
+
+@pytest.mark.parametrize("axis", [(0, 1), (), "0", 1.5])
+def test_an_argument_of_the_largest_has_one_axis(axis):
+    with pytest.raises(ShapeError, match="takes an integer, or None for all"):
+        ours.argmax(torch.zeros(3, 4), axis)

@@ -35,6 +35,10 @@ class Option:
         """``value`` in one form. Raises an error of ptxgen that names the argument."""
         return value
 
+    def as_schema(self, value: Any) -> Any:
+        """``value`` as an argument of type :attr:`schema`."""
+        return value
+
 
 def _shown(value: Any) -> str:
     text = repr(value)
@@ -238,11 +242,15 @@ class AxisNumber(Option):
 
 @dataclass(frozen=True)
 class AxisNumbers(Option):
-    """Several axes, one, or None for all; ``single``: no sequence of them."""
+    """Several axes, one, or None for all; ``single``: one, which may stand in a sequence."""
 
     single: bool = False
-    schema = "int[]"
     shown = "int | Sequence[int] | None"
+
+    @property
+    def schema(self) -> str:  # type: ignore[override]
+        """See :class:`Option`."""
+        return "int" if self.single else "int[]"
 
     def read(self, name: str, value: Any) -> Any:
         if value is None:
@@ -250,13 +258,17 @@ class AxisNumbers(Option):
         found = whole(value)
         if found is not None:
             return found
-        takes = "an integer, or None for all" if self.single else "integers, or None for all"
-        if self.single or not isinstance(value, Sequence) or isinstance(value, str | bytes):
-            raise ShapeError(f"{name} is {_shown(value)}; takes {takes}")
-        several = [whole(each) for each in value]
-        if any(each is None for each in several):
-            raise ShapeError(f"{name} is {_shown(value)}; takes {takes}")
-        return tuple(several)
+        takes = "an integer" if self.single else "integers"
+        several = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+        axes = [whole(each) for each in value] if several else [None]
+        if None in axes or (self.single and len(axes) != 1):
+            raise ShapeError(f"{name} is {_shown(value)}; takes {takes}, or None for all")
+        return axes[0] if self.single else tuple(axes)
+
+    def as_schema(self, value: Any) -> Any:
+        """See :meth:`Option.as_schema`."""
+        axes = self.read("axis", value)
+        return [axes] if isinstance(axes, int) and not self.single else axes
 
 
 def axes_of(axis: Any, x: Any) -> tuple[int, ...]:
@@ -298,6 +310,10 @@ class Integers(Option):
             raise ShapeError(f"{name} is {_shown(value)}; takes {takes}")
         return tuple(found)
 
+    def as_schema(self, value: Any) -> Any:
+        """See :meth:`Option.as_schema`; pairs one behind the other."""
+        return [n for pair in value for n in pair] if self.pairs else value
+
     @staticmethod
     def _pair(value: Any) -> tuple[int, int] | None:
         if not isinstance(value, tuple | list) or len(value) != 2:
@@ -326,6 +342,10 @@ class PerAxis(Option):
             takes = f"an integer from {self.least} to {self.most}, or one for each dimension"
             raise OptionError(f"{name} is {_shown(value)}; takes {takes}")
         return tuple(v for v in found if v is not None)
+
+    def as_schema(self, value: Any) -> Any:
+        """See :meth:`Option.as_schema`."""
+        return [value] if isinstance(value, int) else value
 
 
 @dataclass(frozen=True)

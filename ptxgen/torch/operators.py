@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from ptxgen.numerics.option import DtypeName, Integers, PerAxis
+from ptxgen.numerics.option import DtypeName, Integers
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.program.buffer import Buffer, imagined
@@ -50,9 +50,8 @@ def shown(op: Op, given: Mapping[str, Any]) -> Any:
         if p.kind in READ:
             arrays.append(value)
         elif _is_option(p):
-            named[p.name] = [n for pair in value for n in pair] if _in_pairs(p) else value
-            if isinstance(p.option, PerAxis) and isinstance(value, int):
-                named[p.name] = [value]
+            assert p.option is not None, "an option"
+            named[p.name] = p.option.as_schema(value)
             if isinstance(p.option, DtypeName) and isinstance(value, str):
                 named[p.name] = getattr(torch, value)
     found = made(*arrays, **named)
@@ -309,8 +308,8 @@ def _option(p: Parameter, name: str = "") -> str:
         return f"{kind} {name}"
     if p.default is None:
         return f"{kind}? {name}=None"
-    default = list(p.default) if isinstance(p.default, tuple) else p.default
-    default = [default] if isinstance(p.option, PerAxis) and isinstance(default, int) else default
+    default = p.option.as_schema(p.default)
+    default = list(default) if isinstance(default, tuple) else default
     text = f'"{default}"' if isinstance(default, str) else str(default)
     return f"{kind} {name}={text}"
 

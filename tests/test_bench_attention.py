@@ -224,7 +224,6 @@ def test_all_kinds_run(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_step_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """On the CPU device, where a graph is the call again."""
     torch = pytest.importorskip("torch", reason="timing needs torch")
-    serve = pytest.importorskip("ptxgen.torch.serve")
     from torch.overrides import TorchFunctionMode
 
     class Here(TorchFunctionMode):
@@ -245,7 +244,6 @@ def test_a_step_runs(monkeypatch: pytest.MonkeyPatch) -> None:
             return original()
 
     monkeypatch.setattr(torch, "Generator", Generator)
-    monkeypatch.setattr(serve, "DEVICES", {"cpu"})
     monkeypatch.setattr(attention_step, "_captured", lambda torch, call: Graph(call))
     for name in ("synchronize", "reset_peak_memory_stats"):
         monkeypatch.setattr(torch.cuda, name, lambda: None)

@@ -60,7 +60,6 @@ def test_it_says_what_it_takes_and_needs(
 def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """On the CPU device; stock torch.compile compiles nothing."""
     torch = pytest.importorskip("torch", reason="timing needs torch")
-    serve = pytest.importorskip("ptxgen.torch.serve")
 
     def compiled(function: Any, backend: Any = "eager", mode: Any = None, **how: Any) -> Any:
         return compile(function, backend=backend, **how)
@@ -68,7 +67,6 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     compile = torch.compile
     monkeypatch.setattr(torch, "compile", compiled)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-    monkeypatch.setattr(serve, "DEVICES", {"cpu"})
     with ptxgen.use_device("cpu"):
         yield torch
     torch._dynamo.reset()

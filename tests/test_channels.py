@@ -186,11 +186,8 @@ def test_running_statistics_have_no_gradients():
 
 
 @pytest.fixture
-def served(monkeypatch):
+def served():
     pytest.importorskip("torch")
-    from ptxgen.torch import serve
-
-    monkeypatch.setattr(serve, "DEVICES", {"cpu"})
     return pytest.importorskip("ptxgen.torch").batch_invariant
 
 

@@ -23,8 +23,7 @@ BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 @pytest.fixture(autouse=True)
-def on_the_cpu_device(monkeypatch):
-    monkeypatch.setattr(serve, "DEVICES", {"cpu"})
+def on_the_cpu_device():
     with ptxgen.use_device("cpu"):
         yield
     torch._dynamo.reset()

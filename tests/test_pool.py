@@ -260,11 +260,10 @@ def modules(torch, kind):
 
 
 @pytest.mark.parametrize("kind", [1, 2, 3])
-def test_modules_in_the_block(monkeypatch, kind):
+def test_modules_in_the_block(kind):
     torch = pytest.importorskip("torch")
-    from ptxgen.torch import batch_invariant, serve
+    from ptxgen.torch import batch_invariant
 
-    monkeypatch.setattr(serve, "DEVICES", {"cpu"})
     x = torch.randn(3, 2, *[7] * kind, generator=torch.Generator().manual_seed(kind))
     for name, module in modules(torch, kind):
         given, same = x.clone().requires_grad_(), x.clone().requires_grad_()

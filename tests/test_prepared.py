@@ -180,7 +180,7 @@ NAMES = (
 def gpu(monkeypatch):
     """A GPU, and calls that nobody knows; what is learnt of it is forgotten at the end."""
     types, kept = prepared.TORCH.types, set(prepared.TORCH.types)
-    monkeypatch.setattr(serve, "DEVICES", {"cpu"})
+    monkeypatch.setattr(serve, "served_kinds", lambda: frozenset({"cpu"}))  # as the GPU's
     device = torch_fakes.gpu(monkeypatch)
     known_to_nobody(monkeypatch, *NAMES)
     ptxgen.logsumexp(torch.zeros(1, 8))  # so that the type of tensors is known

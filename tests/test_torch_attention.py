@@ -26,8 +26,7 @@ sdpa = functional.scaled_dot_product_attention
 
 
 @pytest.fixture(autouse=True)
-def on_the_cpu_device(monkeypatch):
-    monkeypatch.setattr(serve, "DEVICES", {"cpu"})
+def on_the_cpu_device():
     with ptxgen.use_device("cpu"):
         yield
 

@@ -25,7 +25,6 @@ _spec.loader.exec_module(families)
 def test_rows_do_not_depend_on_the_batch(name, monkeypatch):
     if name not in ("unet", "autoencoder"):
         pytest.importorskip("transformers", reason="needs transformers")
-    monkeypatch.setattr(serve, "DEVICES", {"cpu"})
     for what, less in (("BATCH", 4), ("PIECES", (1, 3)), ("LATENT", 4), ("TRAINED", 2)):
         monkeypatch.setattr(families, what, less)
     with ptxgen.use_device("cpu"):
@@ -35,7 +34,6 @@ def test_rows_do_not_depend_on_the_batch(name, monkeypatch):
 
 def test_what_depends_on_the_batch_is_found(monkeypatch):
     """And what is unknown, and gradients that differ."""
-    monkeypatch.setattr(serve, "DEVICES", {"cpu"})
 
     class Drawing(torch.nn.Linear):
         def forward(self, x):

@@ -54,8 +54,7 @@ MODELS = {
 
 
 @pytest.fixture(autouse=True)
-def on_the_cpu_device(monkeypatch):
-    monkeypatch.setattr(serve, "DEVICES", {"cpu"})
+def on_the_cpu_device():
     pt.register_attention()
     with ptxgen.use_device("cpu"), torch.no_grad():
         yield

@@ -1,9 +1,11 @@
-"""``ptxgen.torch.batch_invariant`` without a GPU: it is told to serve CPU tensors."""
+"""``ptxgen.torch.batch_invariant`` without a GPU: the CPU device serves CPU tensors."""
 
 from __future__ import annotations
 
 import os
 import threading
+import warnings
+from types import SimpleNamespace
 
 import pytest
 from bits import same_bits
@@ -24,8 +26,7 @@ functional = torch.nn.functional
 
 
 @pytest.fixture(autouse=True)
-def on_the_cpu_device(monkeypatch):
-    monkeypatch.setattr(serve, "DEVICES", {"cpu"})
+def on_the_cpu_device():
     with ptxgen.use_device("cpu"):
         yield
 
@@ -595,3 +596,39 @@ def test_compiled_functions_run_uncompiled_inside():
     with pt.batch_invariant() as block:
         same_bits(array(compiled(a, b)), array(product(a, b)))
     assert block.served == {"mm": 1} and runs == [1]
+
+
+# -- devices ----------------------------------------------------------------------------------
+def on_a_gpu(monkeypatch):
+    """Makes a GPU the default device, as far as blocks ask."""
+    monkeypatch.setattr(serve, "default_device", lambda: SimpleNamespace(kind="cuda"))
+
+
+def test_a_device_that_is_not_served_is_named_once(monkeypatch):
+    a, b = matrices((6, 40), (40, 9))
+    plain = a @ b
+    on_a_gpu(monkeypatch)
+    warned = pytest.warns(UserWarning, match="does not serve cpu tensors here")
+    with warned as told, pt.batch_invariant() as block:
+        assert torch.equal(a @ b, plain) and torch.equal(a @ b, plain)
+        torch.randn(3)
+    assert len(told) == 1 and told[0].filename == __file__
+    assert block.unknown == {"aten.mm.default": 2, "aten.normal_.default": 1} and not block.served
+    with pt.batch_invariant(strict=True):
+        with pytest.raises(UnservedError, match=r"mm.* on cpu tensors: .*use_device\(\"cpu\"\)"):
+            a @ b
+        with pytest.raises(UnservedError, match=r"normal_.* is not served; compute"):
+            torch.randn(3)
+
+
+def test_the_block_entered_last_says_which_devices_are_served(monkeypatch):
+    a, b = matrices((6, 40), (40, 9))
+    plain = a @ b
+    with warnings.catch_warnings(action="ignore"), pt.batch_invariant() as outer:
+        with monkeypatch.context() as patch:
+            on_a_gpu(patch)
+            with pt.batch_invariant() as inner:
+                assert torch.equal(a @ b, plain)
+        assert torch.equal(a @ b, product(a, b))
+    assert inner.unknown == {"aten.mm.default": 1} and outer.served == {"mm": 1}
+    assert not serve._overrides.seen and not serve._overrides.kinds

@@ -33,7 +33,6 @@ from ptxgen.program.parameters import ARRAY, Parameter
 from ptxgen.program.prepared import Hooks
 from ptxgen.program.step import Program
 from ptxgen.program.streams import STREAMS, Streams, checked
-from ptxgen.runtime import default_device
 from ptxgen.torch import serve
 from ptxgen.torch.aten import RECORDED
 from ptxgen.torch.lowering import MOVES, VIEWS, Asked, Like, lower
@@ -58,10 +57,8 @@ SIZES_MAX = 64
 
 
 def _ours(device: torch.device) -> bool:
-    """Whether kernels compute on tensors of a device."""
-    if device.type in serve.DEVICES:
-        return True
-    return device.type == "cpu" and default_device().kind == "cpu"
+    """Whether kernels compute on tensors of a device: those that a block would serve."""
+    return device.type in serve.served_kinds()
 
 
 # -- what is compiled -------------------------------------------------------------------------

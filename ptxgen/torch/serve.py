@@ -26,16 +26,27 @@ from ptxgen.program.invoke import Frame, invoke
 from ptxgen.program.launch import remember
 from ptxgen.program.parameters import ARRAY, NEEDED, OPTION, OPTIONAL, Parameter
 from ptxgen.program.prepared import Hooks, Memo
+from ptxgen.runtime import default_device
 from ptxgen.torch.aten import DIRECT, LOWERED, RECORDED, SERVED, WHOLE, operation
 from ptxgen.torch.functions import FUNCTIONS
 from ptxgen.torch.module import _checked
 from ptxgen.torch.record import PLAIN
 from ptxgen.torch.unserved import ALONE, PARTS, UNKNOWN, Left, Serve, overload, reason
 
-DEVICES = {"cuda"}
-"""The devices whose tensors are served."""
-OTHERS = ("cpu", "mps", "xpu")
-"""Devices whose tensors are not: operators on them that need serving are unknown to the block."""
+KINDS = ("cuda", "cpu", "mps", "xpu")
+"""Kinds of devices that tensors may be on. Operators that need serving, on a kind that is not
+served, are unknown to the block."""
+
+
+def served_kinds() -> frozenset[str]:
+    """Kinds of devices whose tensors are served now: GPUs, and the CPU where it is ptxgen's default
+    device.
+    """
+    try:
+        kind = default_device().kind
+    except DeviceError:  # a GPU that cannot be used says so when it is asked to compute
+        kind = "cuda"
+    return frozenset({"cuda", kind})
 
 
 @dataclass
@@ -69,8 +80,9 @@ def counted(*groups: tuple[str, Counter[str]]) -> list[str]:
 class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant():
     """Inside the block, a row of a result depends on that row, not on what else is in the batch.
 
-    Operators of ATen on CUDA tensors (float32, bfloat16, float16, float64) fall in one of three
-    lists:
+    Operators of ATen (float32, bfloat16, float16, float64) fall in one of three lists, on CUDA
+    tensors, and on CPU tensors where the CPU device is the default one when the block is entered
+    (``with ptxgen.use_device("cpu"):``, or no GPU):
 
     - **served**: products, sums, means, variances, softmax, norms, attention and their backward
       passes (:data:`ptxgen.torch.aten.SERVED` and ``RECORDED``) are computed by ptxgen, and, unless
@@ -90,7 +102,8 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
 
     The block is the process's: other threads are served too, autograd's among them. Blocks nest;
     the one entered last counts, and its ``tier`` is what products have. A block may be entered
-    again. What ``torch.compile`` made runs uncompiled inside. Entering takes some milliseconds.
+    again. What ``torch.compile`` made runs uncompiled inside. Entering takes some milliseconds. A
+    block that meets tensors of a device that is not served warns once for each kind of device.
 
     ``functions``: whether the elementwise functions of PyTorch's libraries of mathematics are
     replaced by those of :mod:`ptxgen.functions`. Rows do not depend on the batch either way; with
@@ -118,6 +131,7 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
         self.unknown = self._report.unknown
         self._watching = watch or strict
         self._modes: list[_Watch] = []
+        self._warned: set[str] = set()
 
     def report(self) -> Report:
         """The three lists; ``print`` shows them."""
@@ -142,15 +156,33 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
         finally:
             _overrides.close(self)
 
-    def _meet(self, name: str) -> None:
-        """Counts an unknown operator. Raises UnservedError."""
+    def _meet(self, name: str, unserved: str = "") -> None:
+        """Counts an unknown operator. ``unserved``: the kind of device, where the operator is
+        served on others. Raises UnservedError.
+        """
         self.unknown[name] += 1
         if self.strict and name not in self.allow:
+            where = f" on {unserved} tensors: {_REMEDIES[unserved]}" if unserved else ""
             raise UnservedError(
-                f"{name} may compute rows that depend on the batch, and is not served; compute it "
-                "another way or outside the block, pass "
+                f"{name} may compute rows that depend on the batch, and is not served{where}; "
+                "compute it another way or outside the block, pass "
                 f"allow={{{name!r}}} if it cannot matter here, or strict=False to count it only"
             )
+        if unserved and unserved not in self._warned:
+            self._warned.add(unserved)
+            warnings.warn(
+                f"batch_invariant does not serve {unserved} tensors here ({name} is computed by "
+                f"PyTorch, and rows may depend on the batch): {_REMEDIES[unserved]}",
+                stacklevel=4,  # the caller of the operator
+            )
+
+
+_REMEDIES = {
+    "cpu": "the CPU device serves them where it is the default one when the block is entered, as "
+    'within ptxgen.use_device("cpu")',
+    **dict.fromkeys(("mps", "xpu"), "move them to a CUDA device, or to the CPU"),
+}
+"""Advice on tensors of a kind of device that is not served."""
 
 
 class _Watch(TorchDispatchMode):
@@ -179,7 +211,7 @@ class _Watch(TorchDispatchMode):
                     return found
             self.block.free[func.overloadpacket.__name__] += 1
         elif space not in _KNOWN and any(
-            t.device.type in DEVICES for t in _tensors((args, kwargs))
+            t.device.type in _overrides.kinds for t in _tensors((args, kwargs))
         ):
             self.block._meet(str(func))
         return func(*args, **kwargs)
@@ -199,19 +231,23 @@ def _tensors(tree: Any) -> Iterator[torch.Tensor]:
         yield from _tensors(tuple(tree.values()))
 
 
-def _there(device: str) -> bool:
-    """Whether tensors may be on a device that is not served."""
-    backend = {"mps": torch.backends.mps, "xpu": torch.xpu}.get(device)
-    return device not in DEVICES and (backend is None or backend.is_available())
+def _is_available(kind: str) -> bool:
+    """Whether tensors may be on a kind of device."""
+    backend = {"mps": torch.backends.mps, "xpu": torch.xpu}.get(kind)
+    return backend is None or backend.is_available()
 
 
 # -- overriding -----------------------------------------------------------------------------
 class _Overrides:
-    """The kernels in PyTorch's dispatcher, there while any block is open."""
+    """The kernels in PyTorch's dispatcher, there while any block is open: those that the block
+    entered last needs, by the kinds of devices that were served when it was entered.
+    """
 
     def __init__(self) -> None:
         self.blocks: list[batch_invariant] = []
         self.seen: set[Any] = set()
+        self.kinds: frozenset[str] = frozenset()
+        self._entered: list[frozenset[str]] = []
         self._lock = threading.Lock()
         self._library: Any = None
         self._stance: Any = None
@@ -221,34 +257,41 @@ class _Overrides:
         if not self._forked:  # a child of fork has one thread: nobody else holds the lock
             self._forked = True
             os.register_at_fork(after_in_child=self._renew)
+        kinds = served_kinds()
         with self._lock:
-            if not self.blocks:
-                self._install()
+            self._install(kinds)
             self.blocks.append(block)
+            self._entered.append(kinds)
 
     def close(self, block: batch_invariant) -> None:
         with self._lock:
             last = len(self.blocks) - 1 - self.blocks[::-1].index(block)
-            del self.blocks[last]
-            if not self.blocks:
+            del self.blocks[last], self._entered[last]
+            if self.blocks:
+                self._install(self._entered[-1])
+            else:
                 self._remove()
 
     def _renew(self) -> None:
         self._lock = threading.Lock()
 
-    def _install(self) -> None:
+    def _install(self, kinds: frozenset[str]) -> None:
+        """Overrides kernels so that these kinds are served, unless that is so."""
+        if kinds == self.kinds:
+            return
         get = getattr(torch.library, "get_kernel", None)
         if get is None:
             raise PtxgenError(
                 f"batch_invariant needs torch.library.get_kernel, which PyTorch {torch.__version__}"
                 " does not have; use a newer one"
             )
+        self._remove()
         library = torch.library.Library("aten", "IMPL")
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message=r"[\s\S]*previously registered kernel")
-                for device in (*DEVICES, *filter(_there, OTHERS)):
-                    for op, key, made in _planned(device.upper(), device in DEVICES):
+                for kind in filter(_is_available, KINDS):
+                    for op, key, made in _planned(kind.upper(), kind in kinds):
                         kernel = made(self.blocks, _original(op, get(op, key), key))
                         library.impl(op, kernel, key)
                         self.seen.add(op)
@@ -257,11 +300,14 @@ class _Overrides:
             library._destroy()
             self.seen.clear()
             raise
-        self._library, self._stance = library, stance
+        self._library, self._stance, self.kinds = library, stance, kinds
 
     def _remove(self) -> None:
         library, self._library = self._library, None
         stance, self._stance = self._stance, None
+        self.kinds = frozenset()
+        if library is None:  # another device was to be served, which failed
+            return
         library._destroy()
         stance.__exit__(None, None, None)
         self.seen.clear()
@@ -369,7 +415,7 @@ def _counted(key: str, forms: Mapping[Any, Serve]) -> Iterator[tuple[Any, str, M
     for op in _operators():
         served = op in forms and op not in functions()
         if _has(op.name(), key) and (served or reason(op) is None):
-            yield op, key, _serving(op)
+            yield op, key, _serving(op, unserved=key.lower() if served else "")
 
 
 def _operators() -> Iterator[Any]:
@@ -558,9 +604,12 @@ def _split(frame: Frame, args: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str
     return tuple(x for p, x in pairs if not p.keyword), {p.name: x for p, x in pairs if p.keyword}
 
 
-def _serving(op: Any, lower: Serve | None = None, direct: Serve | None = None) -> Make:
+def _serving(
+    op: Any, lower: Serve | None = None, direct: Serve | None = None, unserved: str = ""
+) -> Make:
     """An operator below autograd: by its program, and by a function of tensors where there is none
-    or what that leaves is made of PARTS. Where there is neither, it is only counted.
+    or what that leaves is made of PARTS. Where there is neither, it is only counted; ``unserved``:
+    the kind of device, if the operator is served on others.
     """
     name, qualified, optional = op.overloadpacket.__name__, str(op), op in functions()
 
@@ -593,7 +642,7 @@ def _serving(op: Any, lower: Serve | None = None, direct: Serve | None = None) -
             if why == ALONE or optional or _exact(args, options):
                 block.free[name] += 1
             else:
-                block._meet(qualified)
+                block._meet(qualified, unserved)
             return original(*args, **options)
 
         def missed(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:

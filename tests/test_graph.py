@@ -18,6 +18,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 pt = pytest.importorskip("ptxgen.torch")
 serve = pytest.importorskip("ptxgen.torch.serve")
 graphs = pytest.importorskip("ptxgen.torch.graphs")
+tracing = pytest.importorskip("ptxgen.torch.tracing")
 functional = torch.nn.functional
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -45,7 +46,13 @@ def traced(function, backend):
 
     how = graphs.Options.of(backend._options)
     compiler = partial(graphs._compiled, how, backend.report())
-    return aot_function(function, compiler, compiler, partition_fn=default_partition)
+    made = aot_function(function, compiler, compiler, partition_fn=default_partition)
+
+    def called(*args):
+        with tracing.whole_resizing():
+            return made(*args)
+
+    return called
 
 
 def both(function, tensors):
@@ -473,3 +480,44 @@ def test_decoding_with_a_static_cache(name):
     assert mine.report().updated == {"in place": 4}
     repeated = 2 * SIZES["num_attention_heads"] * 16 * SIZES["head_dim"]
     assert all(b.size < repeated for p in programs for s in p.steps for b in s.writes())
+
+
+# -- operators that PyTorch's tracing would take apart ------------------------------------------
+MODES = {
+    **{f"nearest {rank}d": (rank, {"mode": "nearest"}) for rank in (1, 2, 3)},
+    "linear": (1, {"mode": "linear"}),
+    "bilinear": (2, {"mode": "bilinear"}),
+    "corners": (2, {"mode": "bilinear", "align_corners": True}),
+    "trilinear": (3, {"mode": "trilinear"}),
+    "area": (2, {"mode": "area"}),
+}
+
+
+@pytest.mark.parametrize("size", [{"scale_factor": 1.7}, {"size": 5}], ids=["scale", "size"])
+@pytest.mark.parametrize("mode", MODES)
+def test_resized_images_have_the_blocks_bits(mode, size):
+    rank, how = MODES[mode]
+    made = torch.compile if (mode, *size) == ("bilinear", "size") else traced
+    images = matrices((2, 2, *[4] * rank))
+    report = compared(lambda x: functional.interpolate(x, **size, **how), *images, how=made)
+    assert sum(report.lowered.values()) == 2 and not report.unknown and not report.torch
+
+
+def test_images_of_any_size_are_resized_by_one_graph():
+    backend = pt.Backend()
+    double = torch.nn.Upsample(scale_factor=2.0, mode="bilinear")
+    compiled = torch.compile(double, backend=backend, dynamic=True, fullgraph=True)
+    for size in (3, 5):
+        (x,) = matrices((1, 2, size, size + 1), grad=False)
+        with pt.batch_invariant():
+            expected = double(x)
+        assert same(compiled(x), expected)
+    assert backend.report().lowered == {"aten.upsample_bilinear2d.default": 2}
+
+
+def test_pytorchs_rules_are_back_behind_a_graph():
+    kernels = torch.ops.aten.upsample_bilinear2d.vec.py_kernels
+    before = dict(kernels)
+    with tracing.whole_resizing():
+        assert before and not kernels
+    assert kernels == before

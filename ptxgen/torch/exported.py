@@ -12,7 +12,7 @@ import operator
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -30,6 +30,7 @@ from ptxgen.program.trace import Tracing
 from ptxgen.runtime import Call
 from ptxgen.torch.graphs import Options, Report, Schedule, TorchCall, attending
 from ptxgen.torch.lowering import Asked, Like
+from ptxgen.torch.tracing import resizing, whole_resizing
 
 
 def export(
@@ -83,7 +84,7 @@ def export(
     refuse_gradients(named)
     call = Call(named, stream)
     example = torch.utils._pytree.tree_unflatten(given, spec)
-    with torch.no_grad():
+    with torch.no_grad(), whole_resizing():
         read = torch.export.export(model, *example, strict=False)
         read = read.run_decompositions(_decompositions(tier))
         whole = Whole(read, options)
@@ -98,6 +99,12 @@ def _decompositions(tier: str) -> dict[Any, Callable[..., Any]]:
     found = {
         op: rule
         for op, rule in torch.export.default_decompositions().items()
+        if implicit(op.name(), "CompositeImplicitAutograd")
+    }
+    composite = torch._C.DispatchKey.CompositeImplicitAutograd
+    found |= {  # their own kernels, as the default is a rule in Python
+        op: partial(op._op_dk, composite)
+        for op in resizing()
         if implicit(op.name(), "CompositeImplicitAutograd")
     }
     return {**found, torch.ops.aten.scaled_dot_product_attention.default: attending(tier)}

@@ -20,7 +20,7 @@ from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.runtime.strided import Ints, contiguous_strides, overlaps_itself
 from ptxgen.spec.order import BINS_MAX, COUNT_MAX
-from ptxgen.torch import elementwise
+from ptxgen.torch import elementwise, images
 from ptxgen.torch.aten import LOWERED, wrapped
 from ptxgen.torch.functions import FUNCTIONS, empty
 from ptxgen.torch.operators import known
@@ -231,6 +231,10 @@ def _embedding(b: Any, at: Asked, weight: Buffer, indices: Buffer, *_: Any, **__
     return b.embedding(weight, b.packed(indices))
 
 
+def _nearest(b: Any, at: Asked, x: Buffer, size: Any, *scales: Any) -> Any:
+    return images.nearest(b, x, size, scales)
+
+
 MOVES: Final[dict[str, Rule]] = {
     **dict.fromkeys(("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze"), _reshape),
     "permute": _permute,
@@ -253,6 +257,7 @@ MOVES: Final[dict[str, Rule]] = {
     "slice_backward": _slice_backward,
     "select_backward": _select_backward,
     "embedding": _embedding,
+    **{f"upsample_nearest{rank}d": _nearest for rank in (1, 2, 3)},
     **dict.fromkeys(("zero", "zeros", "zeros_like", "new_zeros"), _filled(0)),
     **dict.fromkeys(("empty_like", "new_empty", "new_empty_strided"), _filled(0)),
     **dict.fromkeys(("ones", "ones_like", "new_ones"), _filled(1)),

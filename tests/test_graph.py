@@ -49,7 +49,7 @@ def traced(function, backend):
     made = aot_function(function, compiler, compiler, partition_fn=default_partition)
 
     def called(*args):
-        with tracing.whole_resizing():
+        with tracing.as_served():
             return made(*args)
 
     return called
@@ -96,6 +96,8 @@ ELEMENTWISE = {
     "mul_number": lambda x, y: x * 0.1,
     "div": lambda x, y: x / y,
     "div_number": lambda x, y: x / 3,
+    "leaky_relu": lambda x, y: functional.leaky_relu(x, 0.25),
+    "leaky_relu_": lambda x, y: functional.leaky_relu_(x * 1, 0.01),
     "neg": lambda x, y: -x,
     "abs": lambda x, y: x.abs(),
     "sqrt": lambda x, y: x.sqrt(),
@@ -515,9 +517,26 @@ def test_images_of_any_size_are_resized_by_one_graph():
     assert backend.report().lowered == {"aten.upsample_bilinear2d.default": 2}
 
 
-def test_pytorchs_rules_are_back_behind_a_graph():
+def test_pytorchs_rules_are_back_after_a_graph():
     kernels = torch.ops.aten.upsample_bilinear2d.vec.py_kernels
     before = dict(kernels)
-    with tracing.whole_resizing():
+    with tracing.as_served():
         assert before and not kernels
     assert kernels == before
+
+
+SERVED = {
+    "fold": lambda x: functional.fold(
+        functional.unfold(x, 3, padding=1), x.shape[-2:], 3, padding=1
+    ),
+    "prod": lambda x: x.prod(),
+    "prod_dim": lambda x: x.prod(1),
+    "cumprod": lambda x: x.cumprod(-1),
+    "unsafe_index": lambda x: torch.ops.aten._unsafe_index(x, [None, torch.tensor([2, 0, 2])]),
+}
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_served_operators_have_the_blocks_bits(name):
+    report = compared(SERVED[name], *matrices((2, 3, 5, 4)), how=traced)
+    assert not report.unknown, report

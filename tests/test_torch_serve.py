@@ -632,3 +632,95 @@ def test_the_block_entered_last_says_which_devices_are_served(monkeypatch):
         assert torch.equal(a @ b, product(a, b))
     assert inner.unknown == {"aten.mm.default": 1} and outer.served == {"mm": 1}
     assert not serve._overrides.seen and not serve._overrides.kinds
+
+
+# -- operators that were unknown --------------------------------------------------------------
+FOLDS = {  # sizes of images, and how their windows lie
+    "patches": ((6, 8), {"kernel_size": 2, "stride": 2}),
+    "overlap": ((5, 6), {"kernel_size": 3}),
+    "all": ((7, 5), {"kernel_size": (3, 2), "stride": (2, 1), "padding": (1, 2), "dilation": 2}),
+    "gaps": ((7, 7), {"kernel_size": 2, "stride": 3, "padding": 1}),
+    "wide": ((9, 4), {"kernel_size": (8, 1), "dilation": (1, 3)}),
+}
+
+
+@pytest.mark.parametrize("name", FOLDS)
+def test_folded_windows(name):
+    """Of whole numbers sums are exact."""
+    size, how = FOLDS[name]
+    windows = functional.unfold(torch.ones(2, 3, *size), **how)
+    torch.manual_seed(0)
+    x = torch.randint(-8, 9, windows.shape).float()
+    plain = functional.fold(x, size, **how)
+    image = torch.randn(plain.shape)
+    given = x.clone().requires_grad_()
+    with pt.batch_invariant() as block:
+        y = functional.fold(given, size, **how)
+        assert torch.equal(y, plain)
+        assert torch.equal(functional.fold(x[1], size, **how), y[1])
+        y.backward(image)
+        again = image.requires_grad_()
+        functional.unfold(again, **how).backward(x)
+    assert torch.equal(given.grad, functional.unfold(image.detach(), **how))
+    assert torch.equal(again.grad, plain)
+    assert block.served == {"col2im": 3} and not block.unknown
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_products_of_elements(dtype):
+    """Of powers of two they are exact; one zero leaves its own gradient alone."""
+    torch.manual_seed(0)
+    x = (2.0 ** torch.randint(-1, 2, (3, 4, 5))).to(dtype)
+    x[1, 2, 3] = 0
+    how = ({}, {"dim": 1}, {"dim": 0, "keepdim": True}, {"dim": -1, "dtype": torch.float32})
+    for each in how:
+        given, plain = x.clone().requires_grad_(), x.clone().requires_grad_()
+        with pt.batch_invariant() as block:
+            y = given.prod(**each)
+            y.backward(torch.ones_like(y))
+        z = plain.prod(**each)
+        z.backward(torch.ones_like(z))
+        assert torch.equal(y, z) and y.dtype is z.dtype and torch.equal(given.grad, plain.grad)
+        assert block.served["prod"] == 1 and not block.unknown, block.report()
+    x[1, 2, 3] = 1
+    with pt.batch_invariant() as block:
+        for dim in (0, 1, -1):
+            assert torch.equal(x.cumprod(dim), torch.ops.aten.cumprod(x.double(), dim).to(dtype))
+    assert block.served["cumprod"] == 3
+
+
+def test_rows_of_products_do_not_depend_on_the_batch():
+    (x,) = matrices((6, 300), grad=True)
+    with pt.batch_invariant() as block:
+        y = x.prod(-1)
+        (dx,) = torch.autograd.grad(y.sum(), x)
+        one = x[2:3].detach().requires_grad_()
+        (alone,) = torch.autograd.grad(one.prod(-1).sum(), one)
+        assert torch.equal(x[2:3].prod(-1), y[2:3]) and torch.equal(alone, dx[2:3])
+        assert torch.equal(x[2:3].cumprod(-1), x.cumprod(-1)[2:3])
+    assert not block.unknown
+
+
+INDICES = {
+    "last": (None, None, torch.tensor([3, 0, 3, -1])),
+    "middle": (None, torch.tensor([[1, 1], [0, 2]])),
+    "two": (None, torch.tensor([1, 1, 0]), torch.tensor([-1, 4, 2])),
+    "apart": (torch.tensor([0, 0, 1]), None, torch.tensor([2, 2, 0])),
+    "broadcast": (torch.tensor([[0], [1]]), torch.tensor([2, 2, 0])),
+}
+
+
+@pytest.mark.parametrize("name", INDICES)
+@pytest.mark.parametrize(
+    ("op", "counted"), [("index", "_index_put_impl_"), ("_unsafe_index", "_unsafe_index_put")]
+)
+def test_gradients_of_indices_of_any_dimension(op, counted, name):
+    """Of whole numbers sums are exact."""
+    (x,) = matrices((2, 3, 5), grad=True)
+    call = getattr(torch.ops.aten, op)
+    (plain,) = torch.autograd.grad(call(x, INDICES[name]).sum(), x)
+    with pt.batch_invariant() as block:
+        y = call(x, INDICES[name])
+        (dx,) = torch.autograd.grad(y.sum(), x)
+    assert torch.equal(dx, plain) and torch.equal(y, torch.ops.aten.index(x, INDICES[name]))
+    assert block.served[counted] == 1 and not block.unknown

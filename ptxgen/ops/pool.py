@@ -510,6 +510,47 @@ def max_gradient(b: Builder, dy: Any, indices: Any, axes: Sequence[Axis], dtype:
     return _image(b, found, axes)
 
 
+def overlapped(b: Builder, windows: Any, axes: Sequence[Axis], dtype: str) -> Any:
+    """Images that add up their windows where these overlap (``fold``, ``col2im``).
+
+    ``windows`` is ``[..., *taps, *counts]``. An element of an image adds what each window that it
+    lies in has for it, in the order of the windows, and is rounded once.
+    """
+    rank = len(axes)
+    lead = len(windows.shape) - 2 * rank
+    x, reach, rows = windows, [], []
+    for i, a in enumerate(axes):
+        tap, window = lead + i, lead + rank + i
+        if a.dilation > 1:  # zeros between taps
+            x = _padded(b, b.unsqueeze(x, tap + 1), tap + 1, 0, a.dilation - 1)
+            x = b.reshape(x, (*x.shape[:tap], a.taps * a.dilation, *x.shape[tap + 2 :]))
+        reach.append(-(-x.shape[tap] // a.step))  # windows that an element may lie in
+        rows.append(max(a.rows, a.count))
+        x = _padded(b, x, tap, 0, reach[i] * a.step - x.shape[tap])
+        x = _padded(b, x, window, reach[i] - 1, rows[i] - a.count)
+    taps = []
+    for at in product(*map(range, reach)):
+        view = x
+        for i, (first, a) in enumerate(zip(at, axes, strict=True)):
+            view = b.narrow(view, lead + i, (reach[i] - 1 - first) * a.step, a.step)
+            view = b.narrow(view, lead + rank + i, first, rows[i])
+        taps.append([view])
+    total = _total(b, taps, None, dtype, b.wide(windows))
+    order = [*range(lead), *(d for i in range(rank) for d in (lead + rank + i, lead + i))]
+    sizes = (n * a.step for n, a in zip(rows, axes, strict=True))
+    image = b.reshape(b.permute(total, order), (*windows.shape[:lead], *sizes))
+    for i, a in enumerate(axes):
+        image = b.narrow(image, lead + i, a.before, a.size)
+    return image
+
+
+def _padded(b: Builder, x: Any, axis: int, low: int, high: int) -> Any:
+    """``x`` with zeros along one axis."""
+    if not low and not high:
+        return x
+    return b.pad(x, [(low, high) if i == axis else (0, 0) for i in range(len(x.shape))], 0)
+
+
 # -- operations ---------------------------------------------------------------------------------
 _HOW = ("window", "stride", "padding", "dilation", "ceil")
 

@@ -182,6 +182,38 @@ def _adding(name: str) -> Serve:
     return serve
 
 
+def _prod(
+    b: Any, tier: str, x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    x = x if dtype is None else b.cast(x, _name(dtype))
+    if b.dtype(x) not in DTYPES:
+        raise Left(UNKNOWN)
+    return b.prod(x, axis=_axes(dim), keepdims=keepdim)
+
+
+def _prod_recorded(tier: str, x: Any, *args: Any, **options: Any) -> Any:
+    """Tensors' product with a gradient of each row alone: PyTorch's is another where any row of the
+    batch has a zero.
+    """
+    if x.dtype not in NAMES or x.layout is not torch.strided:
+        raise Left(UNKNOWN)
+    return _prod(TorchBuilder(OPERATIONS), tier, x, *args, **options)
+
+
+def _cumprod(b: Any, tier: str, x: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Products by ``h[t] = x[t] * h[t - 1] + 0``, in f32, each rounded as it is written."""
+    x = x if dtype is None else b.cast(x, _name(dtype))
+    _real(x)
+    if not x.shape or not math.prod(x.shape) or x.dtype == "float64":
+        raise Left(UNKNOWN)
+    dim %= len(x.shape)
+    ahead, behind = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :])
+    rows = b.reshape(x, (ahead, x.shape[dim], behind))
+    nothing = b.expand(b.filled((1, 1, 1), x.dtype, 0.0, x), rows.shape)
+    first = b.filled((ahead, behind), "float32", 1.0, x)
+    return b.reshape(b.linear_recurrence(rows, nothing, first), x.shape)
+
+
 def _spread(name: str) -> Serve:
     """The variance or standard deviation."""
 
@@ -567,24 +599,30 @@ def _index_put_(
     """Values put in their places; those that share a place are added in their order."""
     if not accumulate:
         raise Left(ALONE)
-    given = [i for i in indices if i is not None]
+    at = [d for d, i in enumerate(indices) if i is not None]
+    given = [indices[d] for d in at]
     if (
         x.dtype not in NAMES
         or values.dtype is not x.dtype
         or not given
-        or any(i is None for i in indices[: len(given)])
         or any(i.dtype not in (torch.int64, torch.int32) for i in given)
     ):
         raise Left(UNKNOWN)
     place = torch.zeros((), dtype=torch.int64, device=x.device)
-    for size, at in zip(x.shape, given, strict=False):
-        place = place * size + torch.where(at < 0, at + size, at)
-    count, rest = math.prod(x.shape[: len(given)]), x.shape[len(given) :]
-    source, width = values.expand(*place.shape, *rest), math.prod(rest)
+    for d, index in zip(at, given, strict=True):
+        size = x.shape[d]
+        place = place * size + torch.where(index < 0, index + size, index)
+    rows = x.permute([*at, *(d for d in range(x.dim()) if d not in at)])
+    shape = rows.shape[len(at) :]
+    first = at[0] if at == list(range(at[0], at[0] + len(at))) else 0  # where places stand
+    source = values.expand(*shape[:first], *place.shape, *shape[first:])
+    source = source.movedim([*range(first, first + place.dim())], [*range(place.dim())])
+    count, width = math.prod(rows.shape[: len(at)]), math.prod(shape)
     y = torch.index_add(
-        x.reshape(count, width), 0, place.reshape(-1), source.reshape(place.numel(), width)
+        rows.reshape(count, width), 0, place.reshape(-1), source.reshape(place.numel(), width)
     )
-    return x.copy_(y.view(x.shape))
+    rows.copy_(y.view(rows.shape))
+    return x
 
 
 # -- attention ------------------------------------------------------------------------------
@@ -724,6 +762,8 @@ LOWERED: Final[dict[str, Serve]] = {
     "vdot": _dot,
     "sum": _adding("sum"),
     "sum.dim_IntList": _adding("sum"),
+    "prod": _prod,
+    "prod.dim_int": _prod,
     "mean": _adding("mean"),
     "mean.dim": _adding("mean"),
     "var.correction": _spread("var"),
@@ -755,6 +795,7 @@ LOWERED: Final[dict[str, Serve]] = {
     "linalg_solve_triangular": _solve_triangular,
     "topk": _topk,
     "cumsum": _cumsum,
+    "cumprod": _cumprod,
     "embedding_dense_backward": _embedding_backward,
     "index_add": _index_add,
     "scatter_add": _scatter_add,
@@ -794,7 +835,9 @@ WHOLE: Final[dict[str, tuple[str, Serve]]] = {
 """
 
 RECORDED: Final[dict[str, tuple[Serve, Serve]]] = {
-    "scaled_dot_product_attention": (_attention, _attention_recorded)
+    "scaled_dot_product_attention": (_attention, _attention_recorded),
+    "prod": (_prod, _prod_recorded),
+    "prod.dim_int": (_prod, _prod_recorded),
 }
 """Operators that are served above autograd: as programs, and by functions with gradients."""
 

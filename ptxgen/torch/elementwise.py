@@ -62,6 +62,8 @@ FORMULAS: Final[dict[str, tuple[str, Callable[..., Node]]]] = {
     # A GPU's maximum takes +0 for larger than -0; kernels for CPUs keep -0.
     "relu": (SAME, lambda x: primitive("max", x, const(0, x.type))),
     "relu_cpu": (SAME, lambda x: where(x < 0, 0, x)),
+    "leaky_relu": (SAME, lambda x, slope=0.01: where(x > 0, x, x * slope)),
+    "leaky_relu_backward": (SAME, lambda dy, x, slope, _: where(x > 0, dy, dy * slope)),
     "threshold_backward": (SAME, lambda dy, x, threshold: where(x <= threshold, 0, dy)),
     "bitwise_and": (SAME, lambda x, y: x & y),
     "bitwise_or": (SAME, lambda x, y: x | y),

@@ -30,7 +30,7 @@ from ptxgen.program.trace import Tracing
 from ptxgen.runtime import Call
 from ptxgen.torch.graphs import Options, Report, Schedule, TorchCall, attending
 from ptxgen.torch.lowering import Asked, Like
-from ptxgen.torch.tracing import resizing, whole_resizing
+from ptxgen.torch.tracing import as_served, resizing
 
 
 def export(
@@ -84,7 +84,7 @@ def export(
     refuse_gradients(named)
     call = Call(named, stream)
     example = torch.utils._pytree.tree_unflatten(given, spec)
-    with torch.no_grad(), whole_resizing():
+    with torch.no_grad(), as_served():
         read = torch.export.export(model, *example, strict=False)
         read = read.run_decompositions(_decompositions(tier))
         whole = Whole(read, options)

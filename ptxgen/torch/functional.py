@@ -127,11 +127,14 @@ def linear(
     activation: str | None = None,
     out_dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """``activation(x · W + bias)``: :func:`ptxgen.linear` with gradients.
+    """``activation(x · wᵀ + bias)`` with gradients: takes weights ``[N, K]``, as
+    ``torch.nn.functional.linear`` does.
+
+    :func:`ptxgen.linear` says the layout of its weights apart, and takes ``[K, N]`` as ``"kn"``. A
+    square weight fits either way, and gives other numbers.
 
     Shapes
-        ``x`` ``[..., K]``; ``w`` ``[N, K]``, as ``torch.nn.functional.linear`` has it, or
-        ``[K, N]`` with ``layout="kn"``; ``bias`` ``[N]``; the result ``[..., N]``. Any strides:
+        ``x`` ``[..., K]``; ``w`` ``[N, K]``, or ``[K, N]`` with ``layout="kn"``; ``bias`` ``[N]``; the result ``[..., N]``. Any strides:
         operands that no kernel reads are copied.
     Dtypes
         Those of :func:`ptxgen.linear`; ``out_dtype``: None for the operands' dtype, or
@@ -438,17 +441,18 @@ def main_grad_of(parameter: torch.Tensor | None) -> torch.Tensor | None:
     return found
 
 
-def _autocasting(name: str, weights: int) -> Any:
+def _autocasting(op: Op, weights: int) -> Any:
     """The operator of a linear layer under autocast; ``weights``: arguments between x and bias."""
+    rounds_weight = any(p.name == "dtype" for p in op.parameters)
 
     def operator(x: Any, *rest: Any, **named: Any) -> Any:
         bias = rest[weights] if len(rest) > weights else None
         x, bias, found = autocast(x, bias)
         given = (x, *rest[:weights], bias, *rest[weights + 1 :])
-        if name == "linear" and found is not None:
+        if rounds_weight and found is not None:
             named["dtype"] = found
         with torch.autocast(x.device.type, enabled=False):
-            return getattr(torch.ops.ptxgen, name)(*given, **named)
+            return getattr(torch.ops.ptxgen, op.name)(*given, **named)
 
     return operator
 
@@ -462,7 +466,7 @@ def register() -> None:
     for made, weights in ((LINEAR, 1), (NF4, 2)):
         operator(made)
         for key in ("AutocastCPU", "AutocastCUDA"):
-            LIBRARY.impl(made.name, _autocasting(made.name, weights), key)
+            LIBRARY.impl(made.name, _autocasting(made, weights), key)
     operator(BADDBMM)
     for name, op in OPERATIONS.items():
         if name != LINEAR.name and ((op.public and op.vjp is not None) or name in _NAMED):

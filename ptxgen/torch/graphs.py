@@ -39,7 +39,7 @@ from ptxgen.torch.lowering import MOVES, VIEWS, Asked, Like, lower
 from ptxgen.torch.module import _checked
 from ptxgen.torch.record import NAMES
 from ptxgen.torch.replay import Replay
-from ptxgen.torch.tracing import whole_resizing
+from ptxgen.torch.tracing import as_served
 from ptxgen.torch.unserved import Left, reason
 from ptxgen.torch.updates import (
     IN_PLACE,
@@ -211,7 +211,7 @@ class Backend:
             partition_fn=min_cut_rematerialization_partition,
             keep_inference_input_mutations=True,
         )
-        with whole_resizing():
+        with as_served():
             found: Callable[..., Any] = made(module, example)
         return found
 

@@ -14,7 +14,7 @@ import torch
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.channels import batch_norm_gradients, batch_norm_scale
-from ptxgen.ops.pool import adapted, fixed, max_gradient, mean_gradient
+from ptxgen.ops.pool import Axis, adapted, fixed, max_gradient, mean_gradient, overlapped
 from ptxgen.ops.resize import resize_by, resize_gradient, resized
 from ptxgen.program.buffer import imagined
 from ptxgen.program.invoke import Frame
@@ -265,6 +265,24 @@ _POOLING: Final[dict[str, Serve]] = {
 """PyTorch makes those of 1 dimension of those of 2."""
 
 
+def _col2im(
+    b: Any, tier: str, x: Any, size: Any, window: Any, dilation: Any, padding: Any, stride: Any
+) -> Any:
+    """Windows ``[..., C · taps, count]`` added up to images ``[..., C, *size]``."""
+    _real(x)
+    if len(x.shape) not in (2, 3) or not prod(x.shape):
+        raise Left(UNKNOWN)
+    axes = []
+    for n, k, d, p, s in zip(size, window, dilation, padding, stride, strict=True):
+        axes.append(Axis(n, (n + 2 * p - d * (k - 1) - 1) // s + 1, k, s, p, d))
+    taps, counts = prod(a.taps for a in axes), [a.count for a in axes]
+    if x.shape[-2] % taps or x.shape[-1] != prod(counts) or min(counts) < 1:
+        raise Left(UNKNOWN)  # PyTorch refuses it in its own words
+    lead = *x.shape[:-2], x.shape[-2] // taps
+    windows = b.reshape(x, (*lead, *(a.taps for a in axes), *counts))
+    return b.contiguous(overlapped(b, windows, axes, x.dtype))
+
+
 # -- resizing -------------------------------------------------------------------------------
 def _steps(scales: Sequence[Any]) -> tuple[float | None, ...]:
     """What PyTorch makes of scales, where they are given."""
@@ -321,6 +339,7 @@ LOWERED: Final[dict[str, Serve]] = {
     "native_batch_norm_backward": _native_backward,
     "batch_norm_backward": _native_backward,
     "cudnn_batch_norm_backward": _cudnn_backward,
+    "col2im": _col2im,
     **_POOLING,
     **_RESIZING,
 }

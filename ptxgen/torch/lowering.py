@@ -357,6 +357,7 @@ def _integers_summed(b: Any, at: Asked, x: Buffer, dim: int, **_: Any) -> Any:
 
 PLACES: Final[dict[str, Rule]] = {
     "index": _index,
+    "_unsafe_index": _index,
     "index_put": _index_put,
     "index_copy": _index_copy,
     "sort": _sort,

@@ -356,7 +356,9 @@ def functional() -> Mapping[Any, Serve]:
     """What serves operators, of a tier and tensors; ``out=`` and in-place forms among them, and
     operators of graphs that come to a block as others.
     """
-    put = {torch.ops.aten.index_put.default: _put}
+    put = dict.fromkeys(
+        (torch.ops.aten.index_put.default, torch.ops.aten._unsafe_index_put.default), _put
+    )
     return {**_rows(), **dict(_forms(_rows())), **put}
 
 
@@ -388,7 +390,9 @@ def _plan(
 
     above: dict[Any, tuple[str, Serve, Serve | None]] = {}
     for name, (lower, direct) in RECORDED.items():
-        above[overload(f"aten::{name}")] = name, lower, direct
+        op = overload(f"aten::{name}")
+        if runs(op.name(), key):  # PyTorch's builds for CPUs have no kernels of GPUs
+            above[op] = op.overloadpacket.__name__, lower, direct
     for name, (part, lower) in WHOLE.items():
         op = overload(f"aten::{name}")
         if op is not None and served(overload(f"aten::{part}")):
@@ -676,7 +680,9 @@ def _above(op: Any, name: str, lower: Serve, recorded: Serve | None) -> Make:
                     with _unrecorded():
                         found = _carried_out(frame, memo, key, args, block.tier)
             except left:
-                if recorded is not None:
+                if recorded is not None and _exact(placed, options):
+                    block.free[name] += 1
+                elif recorded is not None:
                     block._meet(str(op))
                 return original(*placed, **options)
             block.served[name] += 1

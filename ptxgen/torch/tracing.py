@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import torch
 
-from ptxgen.torch.unserved import overload
+from ptxgen.errors import DtypeError
+from ptxgen.torch import serve
+from ptxgen.torch.aten import RECORDED
+from ptxgen.torch.unserved import Left, overload
 
 _lock = threading.RLock()
+_AUTOGRAD = torch._C.DispatchKey.Autograd
+_PRODUCTS = ("prod", "prod.dim_int")
+"""Operators with gradients of their own. (Attention has them too: see ``graphs._attention``.)"""
 
 
 @cache
@@ -23,23 +29,47 @@ def resizing() -> tuple[Any, ...]:
     return tuple(op for name in own if (op := overload(name)) is not None)
 
 
-@contextmanager
-def whole_resizing() -> Iterator[None]:
-    """Keeps ``upsample_*`` operators and their gradients whole while autograd traces.
+def _recorded(op: Any, serve_recorded: Callable[..., Any]) -> Callable[..., Any]:
+    """An operator with the gradients that it has in the block."""
 
-    PyTorch has rules in Python (``OpOverload.py_kernels``) that take them apart above autograd,
-    into ``_unsafe_index`` and arithmetic: those graphs have other bits than the operators have.
-    Other threads that trace meanwhile see whole operators, too.
+    def call(x: Any, *args: Any, **options: Any) -> Any:
+        if x.device.type in serve.served_kinds():
+            try:
+                return serve_recorded("auto", x, *args, **options)
+            except (Left, DtypeError):
+                pass
+        key = getattr(torch._C.DispatchKey, f"Autograd{x.device.type.upper()}")
+        return op._op_dk(key, x, *args, **options)
+
+    return call
+
+
+@cache
+def _rules() -> dict[Any, dict[Any, Any]]:
+    """The rules in Python by which operators are traced, in place of PyTorch's."""
+    products = {overload(f"aten::{name}"): RECORDED[name][1] for name in _PRODUCTS}
+    recorded = {op: {_AUTOGRAD: _recorded(op, of)} for op, of in products.items()}
+    return {**{op: {} for op in resizing()}, **recorded}
+
+
+@contextmanager
+def as_served() -> Iterator[None]:
+    """Traces operators as the block serves them while it is open.
+
+    PyTorch has rules in Python (``OpOverload.py_kernels``) that take resizing apart above autograd,
+    into ``_unsafe_index`` and arithmetic: those graphs have other bits than the operators. The
+    gradient of a product is PyTorch's one for any number of zeros, which eager calls do not take.
+    Other threads that trace meanwhile see the same operators.
     """
     with _lock:
-        rules = [(op, dict(op.py_kernels)) for op in resizing() if op.py_kernels]
-        for op, _ in rules:
-            _set_rules(op, {})
+        before = {op: dict(op.py_kernels) for op in _rules()}
         try:
+            for op, rules in _rules().items():
+                _set_rules(op, rules)
             yield
         finally:
-            for op, own in rules:
-                _set_rules(op, own)
+            for op, rules in before.items():
+                _set_rules(op, rules)
 
 
 def _set_rules(op: Any, rules: dict[Any, Any]) -> None:

@@ -34,6 +34,7 @@ HOST = "says something about a tensor, computes nothing"
 REASONS: Final[dict[str, str]] = {
     MOVES: """
         _chunk_cat _foreach_copy_ _local_scalar_dense _pin_memory _resize_output_ _stack _to_copy
+        _unsafe_index
         arange cat channel_shuffle clone complex constant_pad_nd copy_ embedding eye fill_ flip
         gather im2col index index_copy index_copy_ index_fill_ index_select linspace logspace
         masked_fill_ masked_scatter_ masked_select max_unpool2d max_unpool3d narrow_copy

@@ -75,7 +75,7 @@ def __getattr__(name: str) -> Any:
         from importlib.util import find_spec
 
         if find_spec(f"ptxgen.{name}"):  # Python asks here first, and then imports it
-            raise AttributeError(f"module 'ptxgen' has not imported {name!r}")
+            raise AttributeError(f"ptxgen.{name} is loaded by itself: import ptxgen.{name}")
         from ptxgen.ops import OPERATIONS
 
         if name not in OPERATIONS or not OPERATIONS[name].public:

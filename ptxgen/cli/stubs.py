@@ -15,6 +15,7 @@ from typing import Any
 
 import ptxgen
 from ptxgen import reference
+from ptxgen.cli.torch_stubs import torch_stubs
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.program.description import Description
 from ptxgen.program.parameters import NEEDED, Parameter, shown
@@ -44,7 +45,7 @@ def stubs() -> dict[Path, str]:
     for name in STUBBED:
         path = root / "__init__.pyi" if name == "ptxgen" else root / f"{name.split('.')[1]}.pyi"
         found[path] = _text(import_module(name))
-    return found
+    return found | torch_stubs()
 
 
 def _text(module: ModuleType) -> str:

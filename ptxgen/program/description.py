@@ -147,6 +147,12 @@ class Description:
         return tuple(p.name for p in self.parameters if p.kind == WRITTEN)
 
     @property
+    def in_torch(self) -> bool:
+        """Whether :mod:`ptxgen.torch` has it, by its name."""
+        public = self.public or self.name == "int4_gemm"
+        return public and not any(p.flag for p in self.parameters)
+
+    @property
     def oracle(self) -> Callable[..., Any] | None:
         """See the class; None where it is that of the operations that this one is made of."""
         from ptxgen import oracle

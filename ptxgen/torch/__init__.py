@@ -70,18 +70,13 @@ def __getattr__(name: str) -> Any:
     from ptxgen.ops import OPERATIONS
     from ptxgen.torch.dims import named
 
-    if name.startswith("_") or name not in OPERATIONS or not _offered(OPERATIONS[name]):
+    if name.startswith("_") or name not in OPERATIONS or not OPERATIONS[name].in_torch:
         raise AttributeError(f"module 'ptxgen.torch' has no attribute {name!r}")
     found = globals()[name] = named(OPERATIONS[name])
     return found
 
 
-def _offered(op: Any) -> bool:
-    public = op.public or op.name == "int4_gemm"
-    return bool(public and not any(p.flag for p in op.parameters))
-
-
 def __dir__() -> list[str]:
     from ptxgen.ops import OPERATIONS
 
-    return sorted({*__all__, "sum", *(n for n, op in OPERATIONS.items() if _offered(op))})
+    return sorted({*__all__, "sum", *(n for n, op in OPERATIONS.items() if op.in_torch)})

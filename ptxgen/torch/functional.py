@@ -134,8 +134,8 @@ def linear(
     square weight fits either way, and gives other numbers.
 
     Shapes
-        ``x`` ``[..., K]``; ``w`` ``[N, K]``, or ``[K, N]`` with ``layout="kn"``; ``bias`` ``[N]``; the result ``[..., N]``. Any strides:
-        operands that no kernel reads are copied.
+        ``x`` ``[..., K]``; ``w`` ``[N, K]``, or ``[K, N]`` with ``layout="kn"``; ``bias`` ``[N]``;
+        the result ``[..., N]``. Any strides: operands that no kernel reads are copied.
     Dtypes
         Those of :func:`ptxgen.linear`; ``out_dtype``: None for the operands' dtype, or
         ``torch.float32``. Under ``torch.autocast`` x and w are rounded to its dtype, and so is the

@@ -1,0 +1,70 @@
+"""The stub of :mod:`ptxgen.torch`, written without PyTorch: from the operations' parameters and
+from what the module imports.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import ptxgen
+from ptxgen.program.description import Description
+
+WIDTH = 100
+ASKING = {"residual", "return_lse", "return_state"}
+"""Options with which an operation returns more results."""
+
+
+def torch_stubs() -> dict[Path, str]:
+    """The text of the stub."""
+    from ptxgen.ops import OPERATIONS
+
+    root = Path(ptxgen.__file__).parent / "torch"
+    own = dict(_imported(root / "__init__.py"))
+    lines = [f"from {home} import {name} as {name}" for name, home in sorted(own.items())]
+    body: list[str] = []
+    for name, op in sorted(OPERATIONS.items()):
+        if op.in_torch and name not in own:
+            body += _operation(name, op)
+    head = [
+        "# As `ptxgen generate` writes it.",
+        "from collections.abc import Sequence",
+        "from typing import Any",
+        "from torch import Tensor",
+        "from ptxgen.types import DtypeLike, Stream",
+    ]
+    return {root / "__init__.pyi": "\n".join([*head, *lines, "", *body, ""])}
+
+
+def _imported(module: Path) -> Iterator[tuple[str, str]]:
+    """The public names that a module imports from its own package, and where they are defined."""
+    for node in ast.parse(module.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ptxgen.torch."):
+            yield from ((a.name, str(node.module)) for a in node.names if a.asname is None)
+
+
+def _operation(name: str, op: Description) -> Iterator[str]:
+    """The definition of an operation, with the arguments that PyTorch's names have."""
+    signature = getattr(op, "as_torch", (op.signature,))[0]
+    plain: list[str] = []
+    named: list[str] = []
+    for p in signature.parameters.values():
+        default = "" if p.default is p.empty else f" = {p.default!r}"
+        annotation = re.sub(r"\bArray\b", "Tensor", str(p.annotation))
+        text = f"{p.name}: {annotation}{default}"
+        (named if p.kind is inspect.Parameter.KEYWORD_ONLY else plain).append(text)
+    arguments = [*plain, *(["*"] if named else []), *named]
+    count = len(op.results)
+    result = "Tensor" if count == 1 else f"tuple[{', '.join(['Tensor'] * count)}]"
+    if ASKING & signature.parameters.keys():
+        result = "Any"
+    line = f"def {name}({', '.join(arguments)}) -> {result}: ..."
+    if len(line) <= WIDTH:
+        yield line
+        return
+    yield f"def {name}("
+    yield from (f"    {argument}," for argument in arguments)
+    yield f") -> {result}: ..."

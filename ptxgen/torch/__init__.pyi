@@ -1,0 +1,599 @@
+# As `ptxgen generate` writes it.
+from collections.abc import Sequence
+from typing import Any
+from torch import Tensor
+from ptxgen.types import DtypeLike, Stream
+from ptxgen.torch.graphs import Backend as Backend
+from ptxgen.torch.module import Conversion as Conversion
+from ptxgen.torch.module import Linear as Linear
+from ptxgen.torch.losses import LinearCrossEntropy as LinearCrossEntropy
+from ptxgen.torch.module import NF4Linear as NF4Linear
+from ptxgen.torch.sdpa import attention as attention
+from ptxgen.torch.functional import baddbmm as baddbmm
+from ptxgen.torch.serve import batch_invariant as batch_invariant
+from ptxgen.torch.functional import bmm as bmm
+from ptxgen.torch.module import convert as convert
+from ptxgen.torch.exported import export as export
+from ptxgen.torch.functional import linear as linear
+from ptxgen.torch.losses import linear_cross_entropy as linear_cross_entropy
+from ptxgen.torch.functional import matmul as matmul
+from ptxgen.torch.functional import nf4_linear as nf4_linear
+from ptxgen.torch.models import paged_attention as paged_attention
+from ptxgen.torch.models import register_attention as register_attention
+from ptxgen.torch.models import register_experts as register_experts
+
+def adaptive_avg_pool(x: Tensor, size: Sequence[int], *, stream: Stream = None) -> Tensor: ...
+def adaptive_max_pool(
+    x: Tensor,
+    size: Sequence[int],
+    *,
+    stream: Stream = None,
+) -> tuple[Tensor, Tensor]: ...
+def amax(
+    x: Tensor,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    out_dtype: DtypeLike | None = None,
+) -> Tensor: ...
+def amin(
+    x: Tensor,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    out_dtype: DtypeLike | None = None,
+) -> Tensor: ...
+def argmax(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
+def argmin(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
+def attention_grad(
+    do: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    o: Tensor,
+    lse: Tensor,
+    *,
+    causal: bool = False,
+    window: int | None = None,
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    lengths: Tensor | None = None,
+    starts: Tensor | None = None,
+    query_lengths: Tensor | None = None,
+    cu_seqlens: Tensor | None = None,
+    cu_seqlens_k: Tensor | None = None,
+    block_table: Tensor | None = None,
+    sinks: Tensor | None = None,
+    slopes: Tensor | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    layout: str = 'bhsd',
+    bias_grad: bool = False,
+    sinks_grad: bool = False,
+    check: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> tuple[Tensor, Tensor, Tensor]: ...
+def avg_pool(
+    x: Tensor,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = (),
+    ceil: bool = False,
+    count_padding: bool = True,
+    divisor: int = 0,
+    stream: Stream = None,
+) -> Tensor: ...
+def batch_norm(
+    x: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    eps: float = 1e-05,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
+def batch_norm_train(
+    x: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    *,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+    stream: Stream = None,
+) -> tuple[Tensor, Tensor, Tensor]: ...
+def conv(
+    x: Tensor,
+    w: Tensor,
+    bias: Tensor | None = None,
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+    activation: str | None = None,
+    layout: str = 'channels_first',
+    tier: str = 'auto',
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
+def conv_dgrad(
+    dy: Tensor,
+    w: Tensor,
+    image: int | Sequence[int],
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+    layout: str = 'channels_first',
+    tier: str = 'auto',
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
+def conv_transpose(
+    x: Tensor,
+    w: Tensor,
+    bias: Tensor | None = None,
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+    activation: str | None = None,
+    layout: str = 'channels_first',
+    tier: str = 'auto',
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
+def conv_wgrad(
+    x: Tensor,
+    dy: Tensor,
+    taps: int | Sequence[int],
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+    layout: str = 'channels_first',
+    tier: str = 'auto',
+    chain: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
+def cross_entropy(
+    x: Tensor,
+    target: Tensor,
+    *,
+    reduction: str = 'mean',
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    softcap: float | None = None,
+    z_loss: float = 0.0,
+    check: bool = False,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Tensor: ...
+def cumsum(
+    x: Tensor,
+    *,
+    exclusive: bool = False,
+    reverse: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Tensor: ...
+def dropout(
+    x: Tensor,
+    seeds: Tensor,
+    positions: Tensor,
+    p: float = 0.5,
+    *,
+    stream: Stream = None,
+) -> Tensor: ...
+def embedding(
+    weight: Tensor,
+    indices: Tensor,
+    *,
+    padding_idx: int | None = None,
+    check: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Tensor: ...
+def embedding_backward(
+    dy: Tensor,
+    indices: Tensor,
+    rows: int,
+    *,
+    padding_idx: int | None = None,
+    check: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Tensor: ...
+def gated_delta_rule(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    g: Tensor,
+    beta: Tensor,
+    *,
+    state: Tensor | None = None,
+    scale: float | None = None,
+    l2_norm: bool = False,
+    return_state: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def gather(
+    x: Tensor,
+    indices: Tensor,
+    axis: int = 0,
+    *,
+    check: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Tensor: ...
+def group_norm(
+    x: Tensor,
+    groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    eps: float = 1e-05,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
+def grouped_linear(
+    x: Tensor,
+    w: Tensor,
+    offsets: Tensor,
+    bias: Tensor | None = None,
+    *,
+    layout: str = 'kn',
+    activation: str | None = None,
+    check: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Tensor: ...
+def grouped_linear_wgrad(
+    x: Tensor,
+    dy: Tensor,
+    offsets: Tensor,
+    *,
+    layout: str = 'kn',
+    check: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Tensor: ...
+def index_add(
+    x: Tensor,
+    indices: Tensor,
+    source: Tensor,
+    *,
+    check: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Tensor: ...
+def int4_gemm(
+    a: Tensor,
+    b: Tensor,
+    c: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    dtype: str = 's4',
+    layout: str = 'rcr',
+    activation: str | None = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    out_dtype: Any | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Tensor: ...
+def layer_norm(
+    x: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-05,
+    *,
+    residual: Tensor | None = None,
+    residual_bias: Tensor | None = None,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def layer_norm2d(
+    x: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-06,
+    *,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
+def layer_norm_wgrad(
+    dy: Tensor,
+    x: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
+    *,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> tuple[Tensor, Tensor]: ...
+def linear_dgrad(
+    dy: Tensor,
+    w: Tensor,
+    *,
+    layout: str = 'kn',
+    tier: str = 'auto',
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Tensor: ...
+def linear_recurrence(
+    a: Tensor,
+    b: Tensor,
+    state: Tensor | None = None,
+    *,
+    return_state: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def linear_wgrad(
+    x: Tensor,
+    dy: Tensor,
+    *,
+    layout: str = 'kn',
+    tier: str = 'auto',
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    accumulate: bool = False,
+    chain: bool = False,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Tensor: ...
+def log_softmax(
+    x: Tensor,
+    dim: int = -1,
+    *,
+    lengths: Tensor | None = None,
+    check: bool = False,
+    out_dtype: DtypeLike | None = None,
+) -> Tensor: ...
+def logcumsumexp(
+    x: Tensor,
+    *,
+    exclusive: bool = False,
+    reverse: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Tensor: ...
+def logsumexp(
+    x: Tensor,
+    *,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Tensor: ...
+def max_pool(
+    x: Tensor,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = (),
+    dilation: int | Sequence[int] = (),
+    ceil: bool = False,
+    stream: Stream = None,
+) -> tuple[Tensor, Tensor]: ...
+def mean(
+    x: Tensor,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    out_dtype: DtypeLike | None = None,
+) -> Tensor: ...
+def moe_combine(y: Tensor, places: Tensor, weights: Tensor, *, stream: Stream = None) -> Tensor: ...
+def moe_dispatch(
+    x: Tensor,
+    experts: Tensor,
+    count: int,
+    *,
+    stream: Stream = None,
+) -> tuple[Tensor, Tensor, Tensor]: ...
+def moe_router(
+    logits: Tensor,
+    k: int,
+    *,
+    bias: Tensor | None = None,
+    scoring: str = 'softmax',
+    groups: int = 1,
+    top_groups: int = 1,
+    normalize: bool = False,
+    scale: float = 1.0,
+    stream: Stream = None,
+) -> tuple[Tensor, Tensor]: ...
+def prod(
+    x: Tensor,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    out_dtype: DtypeLike | None = None,
+) -> Tensor: ...
+def resize(
+    x: Tensor,
+    size: Sequence[int],
+    *,
+    mode: str = 'nearest',
+    align_corners: bool = False,
+    stream: Stream = None,
+) -> Tensor: ...
+def resize_nearest_2x(x: Tensor, *, stream: Stream = None) -> Tensor: ...
+def rms_norm(
+    x: Tensor,
+    weight: Tensor | None = None,
+    eps: float = 1e-06,
+    *,
+    bias: Tensor | None = None,
+    residual: Tensor | None = None,
+    residual_bias: Tensor | None = None,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def rms_norm_wgrad(
+    dy: Tensor,
+    x: Tensor,
+    rstd: Tensor,
+    *,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Tensor: ...
+def roll(
+    x: Tensor,
+    shifts: int,
+    axis: int = 0,
+    *,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
+def sample(
+    logits: Tensor,
+    *,
+    temperature: float = 0.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    seed: Tensor | int = 0,
+    offset: Tensor | int = 0,
+    check: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Tensor: ...
+def scatter_add(
+    x: Tensor,
+    indices: Tensor,
+    source: Tensor,
+    axis: int = 0,
+    *,
+    check: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Tensor: ...
+def selective_scan(
+    x: Tensor,
+    delta: Tensor,
+    A: Tensor,
+    B: Tensor,
+    C: Tensor,
+    D: Tensor | None = None,
+    z: Tensor | None = None,
+    delta_bias: Tensor | None = None,
+    state: Tensor | None = None,
+    *,
+    softplus: bool = False,
+    return_state: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def softmax(
+    x: Tensor,
+    dim: int = -1,
+    *,
+    lengths: Tensor | None = None,
+    check: bool = False,
+    out_dtype: DtypeLike | None = None,
+) -> Tensor: ...
+def solve_triangular(
+    a: Tensor,
+    b: Tensor,
+    *,
+    upper: bool = False,
+    unitriangular: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Tensor: ...
+def ssd(
+    x: Tensor,
+    dt: Tensor,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    d: Tensor | None = None,
+    *,
+    dt_bias: Tensor | None = None,
+    state: Tensor | None = None,
+    softplus: bool = False,
+    return_state: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Any: ...
+def std(
+    x: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdim: bool = False,
+    out_dtype: DtypeLike | None = None,
+) -> Tensor: ...
+def sum(
+    x: Tensor,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    out_dtype: DtypeLike | None = None,
+) -> Tensor: ...
+def topk(
+    x: Tensor,
+    k: int,
+    *,
+    largest: bool = True,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> tuple[Tensor, Tensor]: ...
+def umap_knn(x: Tensor, k: int, *, stream: Stream = None) -> tuple[Tensor, Tensor]: ...
+def var(
+    x: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    correction: float = 1.0,
+    keepdim: bool = False,
+    out_dtype: DtypeLike | None = None,
+) -> Tensor: ...

@@ -97,7 +97,7 @@ ELEMENTWISE = {
     "div": lambda x, y: x / y,
     "div_number": lambda x, y: x / 3,
     "leaky_relu": lambda x, y: functional.leaky_relu(x, 0.25),
-    "leaky_relu_": lambda x, y: functional.leaky_relu_(x * 1, 0.01),
+    "leaky_relu_": lambda x, y: functional.leaky_relu_(x * 1, 0.5),
     "neg": lambda x, y: -x,
     "abs": lambda x, y: x.abs(),
     "sqrt": lambda x, y: x.sqrt(),
@@ -529,6 +529,7 @@ SERVED = {
     "fold": lambda x: functional.fold(
         functional.unfold(x, 3, padding=1), x.shape[-2:], 3, padding=1
     ),
+    "leaky_relu": lambda x: functional.leaky_relu(torch.cat([x, x - x.detach()]), 0.25),
     "prod": lambda x: x.prod(),
     "prod_dim": lambda x: x.prod(1),
     "cumprod": lambda x: x.cumprod(-1),

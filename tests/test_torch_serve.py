@@ -707,6 +707,7 @@ INDICES = {
     "two": (None, torch.tensor([1, 1, 0]), torch.tensor([-1, 4, 2])),
     "apart": (torch.tensor([0, 0, 1]), None, torch.tensor([2, 2, 0])),
     "broadcast": (torch.tensor([[0], [1]]), torch.tensor([2, 2, 0])),
+    "behind": (None, torch.tensor([0, 0, 1]), None, torch.tensor([[1], [3]])),
 }
 
 
@@ -716,7 +717,7 @@ INDICES = {
 )
 def test_gradients_of_indices_of_any_dimension(op, counted, name):
     """Of whole numbers sums are exact."""
-    (x,) = matrices((2, 3, 5), grad=True)
+    (x,) = matrices((2, 3, 5, 4), grad=True)
     call = getattr(torch.ops.aten, op)
     (plain,) = torch.autograd.grad(call(x, INDICES[name]).sum(), x)
     with pt.batch_invariant() as block:

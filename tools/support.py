@@ -25,6 +25,7 @@ from ptxgen.numerics.dtype import NAMES
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.pointwise_table import ROWS
+from ptxgen.ops.reductions import RowFunction
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.runtime.device import Function
 
@@ -202,6 +203,8 @@ def tensors(operation: Operation, dtype: str) -> tuple[Callable[..., Any], list[
 
     call = getattr(ptxgen.torch, operation.row, operation.call) if operation.row else operation.call
     optional = ("weight", "bias") if dtype.startswith("f") else ()
+    if isinstance(OPERATIONS.get(operation.row), RowFunction):
+        optional = ("axis", *optional)  # of graphs, too
     by_place = inspect.signature(call).parameters
     given = {
         n: tensor(v)

@@ -7,6 +7,20 @@ who does not know ptxgen would catch.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+
+def proposal(given: object, known: Iterable[object], cutoff: float = 0.6) -> str:
+    """``"; did you mean ...?"`` with the names in ``known`` that are close to ``given``, or ``""``.
+
+    Case does not count. ``cutoff``: likeness, from 0 to 1, that counts as close.
+    """
+    from difflib import get_close_matches
+
+    names = {str(name).lower(): str(name) for name in known}
+    close = get_close_matches(str(given).lower(), names, n=3, cutoff=cutoff)
+    return f"; did you mean {' or '.join(names[name] for name in close)}?" if close else ""
+
 
 class PtxgenError(Exception):
     """Base of everything that ptxgen raises on purpose."""

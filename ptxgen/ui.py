@@ -28,6 +28,11 @@ def note(text: object) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def warn(text: object) -> None:
+    """Prints a warning, to stderr."""
+    note(f"ptxgen: warning: {text}")
+
+
 def emit_json(value: Any) -> None:
     """Prints ``value`` as JSON."""
     print(json.dumps(value, indent=2))
@@ -63,7 +68,7 @@ def pairs(items: Iterable[tuple[str, object]], indent: str = "  ") -> str:
 
 def missing(what: str, error: ModuleNotFoundError) -> PtxgenError:
     """The error of a command that needs a package which is no dependency of this one."""
-    extra = {"z3": "test", "matplotlib": "bench"}.get(str(error.name))
+    extra = {"z3": "test", "matplotlib": "bench", "shtab": "completion"}.get(str(error.name))
     how = f"'ptxgen[{extra}]', or '.[{extra}]' in a checkout" if extra else str(error.name)
     return PtxgenError(
         f"{what} needs the package {error.name}, which `pip install ptxgen` leaves out; "

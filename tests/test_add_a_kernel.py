@@ -110,7 +110,7 @@ def test_one_edit_adds_a_kernel(copy: Copy) -> None:
     copy.ptxgen("generate", "--check")
     shown = json.loads(copy.ptxgen("show", new, "--json"))
     assert shown["resources"].keys() >= {"sm_90a"}
-    explained = json.loads(copy.ptxgen("explain", "linear", "54321", "64", "64", "--json"))
+    explained = json.loads(copy.ptxgen("explain", "linear", "54321x64x64", "--json"))
     (candidate,) = (c for c in explained["candidates"] if c["kernels"] == [new])
     assert candidate["correct"] and candidate["terms"]["launch"] > 0
     chosen = copy.python(

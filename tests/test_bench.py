@@ -596,7 +596,7 @@ def test_without_torch_the_commands_say_what_they_need(
     main: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    arguments = [] if main is gemm.main else ["linear", "kn", "4", "4", "4"]
+    arguments = [] if main is gemm.main else ["linear", "kn", "4x4x4"]
     with pytest.raises(PtxgenError, match="PyTorch"):
         main(arguments)
 
@@ -630,10 +630,11 @@ def test_host_times_every_pair_that_is_there(monkeypatch: pytest.MonkeyPatch) ->
 # -- kernels ----------------------------------------------------------------------
 def test_grid_files(tmp_path: Path) -> None:
     path = tmp_path / "grid"
-    path.write_text("# all\nlinear kn 1 2 3\n\n linear_wgrad nk 4 5 6  # one more\n")
+    path.write_text("# all\nlinear kn 1x3x2\n\n linear_wgrad nk 4 5 6  # the old spelling\n")
     assert kernels.read_grid(path) == [("linear", "kn", 1, 2, 3), ("linear_wgrad", "nk", 4, 5, 6)]
-    for line in ("linear kn 1 2", "linear nn 1 2 3", "conv kn 1 2 3", "linear kn 1 0 3"):
-        path.write_text(f"linear kn 1 2 3\n{line}\n")
+    assert kernels._text(("linear", "kn", 1, 2, 3)) == "linear kn 1x3x2"
+    for line in ("linear kn 1x2", "linear nn 1x3x2", "conv kn 1x3x2", "linear kn 1x3x0"):
+        path.write_text(f"linear kn 1x3x2\n{line}\n")
         with pytest.raises(OptionError, match=rf"grid:2: '{line}'"):
             kernels.read_grid(path)
     with pytest.raises(OptionError, match="absent"):
@@ -757,13 +758,13 @@ def test_commands_run(
     path = tmp_path / "rows.json"
     kind = ["--dtype", dtype, "--tier", tier]
     arguments = [*kind, "--shapes", "33x65x17,128x256x64", "--peers", "torch", "--quick"]
-    assert gemm.main([*arguments, "--json", str(path)]) == 0
+    assert gemm.main([*arguments, "--save", str(path)]) == 0
     rows, surroundings = results.read_json(path)
     assert len(rows) == 8 and surroundings.gpu
     assert {(r.dtype, r.tier) for r in rows} == {(dtype, tier)}
     assert all(r.ours_us > 0 and r.peer_us > 0 and r.checked > 0 for r in rows)
     assert "host cost of a call" in capsys.readouterr().out
-    assert kernels.main(["linear", "nk", "5", "32", "64", *kind, "--json", str(path)]) == 0
+    assert kernels.main(["linear", "nk", "5x64x32", *kind, "--save", str(path)]) == 0
     found = json.loads(path.read_text())
     assert sum(t["chosen"] for t in found) == 1 and not any(t["wrong"] for t in found)
 
@@ -772,7 +773,7 @@ def test_commands_run(
 def test_host_command_runs(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="timing needs torch")
     path = tmp_path / "host.json"
-    assert host.main(["--dtype", "f32", "--calls", "200", "--json", str(path)]) == 0
+    assert host.main(["--dtype", "f32", "--calls", "200", "--save", str(path)]) == 0
     assert all(cost["us"] > 0 for cost in json.loads(path.read_text()))
 
 
@@ -780,7 +781,7 @@ def test_host_command_runs(tmp_path: Path) -> None:
 def test_bmm_command_runs(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="timing needs torch")
     path = tmp_path / "bmm.json"
-    assert bmm.main(["--shapes", "3x33x65x17,2x1x64x64", "--json", str(path)]) == 0
+    assert bmm.main(["--shapes", "3x33x65x17,2x1x64x64", "--save", str(path)]) == 0
     found = json.loads(path.read_text())
     assert len(found) == 8 and all(row["us"] > 0 and row["torch_us"] > 0 for row in found)
 
@@ -797,7 +798,7 @@ def test_model_command_runs(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="timing needs torch")
     path = tmp_path / "model.json"
     sizes = ["--layers", "1", "--batch", "4", "--length", "20", "--new", "3"]
-    assert model.main([*sizes, "--json", str(path)]) == 0
+    assert model.main([*sizes, "--save", str(path)]) == 0
     stock, ours = json.loads(path.read_text())[:2]
     assert (stock["name"], ours["name"]) == ("stock", "ptxgen")
     assert ours["positions"] == ours["logits"] == ours["tokens"] == 0 < ours["token_ms"]

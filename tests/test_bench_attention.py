@@ -262,7 +262,7 @@ def test_the_command_runs(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="timing needs torch")
     path = tmp_path / "rows.json"
     some = ["--random", "2", "--quick"]
-    assert attention.main([*some, "--json", str(path)]) == 0
+    assert attention.main([*some, "--save", str(path)]) == 0
     rows, surroundings = results.read_rows(attention.Row, path, "attention")
     assert len(rows) == 8 and surroundings.gpu
     assert all(r.time_of(FASTER) for r in rows)

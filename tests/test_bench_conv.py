@@ -130,7 +130,7 @@ def test_options_are_checked() -> None:
 @pytest.mark.gpu
 def test_the_command_runs(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
-    asked = ["--shapes", "2x16x32x32r3s1", "--quick", "--json", str(path)]
+    asked = ["--shapes", "2x16x32x32r3s1", "--quick", "--save", str(path)]
     assert conv.main(asked) == 0
     rows, surroundings = results.read_rows(conv.Row, path, "conv")
     assert [r.kind for r in rows] == list(KINDS) and surroundings.gpu

@@ -69,7 +69,7 @@ def test_the_command_runs(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="timing needs torch")
     path = tmp_path / "rows.json"
     only = ["--shapes", "64x32x500", "--quick", "--only", "ptxgen,eager"]
-    assert flce.main([*only, "--json", str(path)]) == 0
+    assert flce.main([*only, "--save", str(path)]) == 0
     lines, surroundings = flce.read(path)
     assert isinstance(surroundings, results.Environment)
     assert all(line.ms > 0 and not line.failed for line in lines)

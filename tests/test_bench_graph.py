@@ -147,6 +147,6 @@ def test_a_deep_model_is_saved_and_loaded(torch: Any) -> None:
 def test_the_command_runs(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="timing needs torch")
     path = tmp_path / "rows.json"
-    assert graph.main(["--quick", "--only", "small", "--json", str(path)]) == 0
+    assert graph.main(["--quick", "--only", "small", "--save", str(path)]) == 0
     rows = json.loads(path.read_text())
     assert len(rows) == len(graph.SMALL) and all(r["same"] for r in rows)

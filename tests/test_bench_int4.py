@@ -134,7 +134,7 @@ def test_int4_command_runs(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="timing needs torch")
     path = tmp_path / "int4.json"
     shapes = "3x64x40,33x1024x512"
-    arguments = ["--dtype", "s4", "--dtype", "u4", "--json", str(path)]
+    arguments = ["--dtype", "s4", "--dtype", "u4", "--save", str(path)]
     assert int4.main(["--shapes", shapes, *arguments]) == 0
     assert len(found := json.loads(path.read_text())) == 8
     assert all(r["us"] > 0 and r["peer_us"] > 0 for r in found)

@@ -122,7 +122,7 @@ def test_an_earlier_run_is_plotted(tmp_path: Path) -> None:
 def test_the_command_runs(kind: list[str], tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="timing needs torch")
     path = tmp_path / "nf4.json"
-    shapes = ["--shapes", "5x128x70,33x192x64", "--quick", "--json", str(path)]
+    shapes = ["--shapes", "5x128x70,33x192x64", "--quick", "--save", str(path)]
     assert nf4.main([*kind, *shapes, "--peers", "torch"]) == 0
     found, _ = results.read_json(path)
     assert len(found) == 4 and all(r.ours_us > 0 and r.peer_us > 0 and r.checked for r in found)

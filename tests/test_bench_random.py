@@ -236,7 +236,7 @@ def test_random_problems_are_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     pytest.importorskip("torch", reason="timing needs torch")
     monkeypatch.setattr(draw, "_drawn", lambda random: iter([Shape(5, 64, 48), Shape(70, 33, 9)]))
     path = tmp_path / "rows.json"
-    assert gemm.main(["--random", "2", "--regret", "--quick", "--json", str(path)]) == 0
+    assert gemm.main(["--random", "2", "--regret", "--quick", "--save", str(path)]) == 0
     rows, _ = results.read_json(path)
     assert [r.layout for r in rows] == [*LAYOUTS, *LAYOUTS]
     assert all(r.best and r.best_us and r.regret for r in rows)

@@ -77,7 +77,7 @@ def process(*argv: str, **options: object) -> subprocess.CompletedProcess[str]:
 def test_the_commands_are_those_of_the_design() -> None:
     assert {path[0] for path in COMMANDS if path} == {
         "list", "show", "explain", "render", "generate", "build", "golden", "prove", "cache",
-        "env", "demo", "bench", "profile", "tune",
+        "env", "demo", "bench", "profile", "tune", "completion",
     }  # fmt: skip
     assert {p[1] for p in COMMANDS if p[:1] == ("golden",) and p[1:]} == {
         "check", "update", "diff", "bits",
@@ -93,11 +93,11 @@ def test_help(path: tuple[str, ...], run) -> None:
 
 
 def test_usage_errors_are_status_2(run) -> None:
-    for argv in ((), ("nothing",), ("show",), ("explain", "linear", "1", "x", "1"), ("golden",)):
+    for argv in ((), ("nothing",), ("show",), ("explain",), ("golden",)):
         status, out, err = run(*argv)
-        assert (status, out) == (2, "") and "usage: ptxgen" in err
-    assert run("explain", "linear", 1, 1, 1, "--align", 5)[0] == 2
-    assert "takes 1, 2, 4, 8 or 16" in run("explain", "linear", 1, 1, 1, "--align", "x")[2]
+        assert (status, out, err.count("\n")) == (2, "", 1) and "see ptxgen" in err
+    assert run("explain", "linear", "1x1x1", "--align", 5)[0] == 2
+    assert "takes 1, 2, 4, 8 or 16" in run("explain", "linear", "1x1x1", "--align", "x")[2]
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -143,7 +143,7 @@ def test_list_is_filtered(run) -> None:
     ]
     assert {r["layout"] for r in rows} == {"TN"}
     status, out, err = run("list", "--layout", "XY")
-    assert (status, out) == (1, "") and "--layout XY: no kernel has it; takes NT, NN, TN" in err
+    assert (status, out) == (2, "") and "--layout XY: no kernel has it; takes NT, NN, TN" in err
 
 
 def listed(run, *argv: str) -> list[str]:
@@ -175,14 +175,14 @@ def test_the_filters_of_list(run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_architectures_have_one_name_in_all_commands(run, cache: Path) -> None:
-    for command in (("list",), ("build", NAME), ("explain", "linear", "1", "1", "1")):
+    for command in (("list",), ("build", NAME), ("explain", "linear", "1x1x1")):
         plain = run(*command, "--arch", "sm_90")
         assert plain[0] == 0
         if command[0] != "build":  # which says how long it took
             assert run(*command, "--arch", "sm_90a") == plain
         status, out, err = run(*command, "--arch", "sm_99")
-        assert (status, out) == (1, "")
-        assert "unknown architecture 'sm_99'; takes sm_80, sm_86" in err and err.count("\n") == 1
+        assert (status, out) == (2, "")
+        assert "unknown architecture 'sm_99'; did you mean sm_90" in err and err.count("\n") == 1
 
 
 def test_a_full_disk_and_a_poor_encoding_are_one_line() -> None:
@@ -298,7 +298,7 @@ def test_build(run, cache: Path) -> None:
     for jobs in (-1, 0):
         status, out, err = run("build", NAME, "-j", jobs)
         assert (status, out) == (
-            1,
+            2,
             "",
         ) and err == f"ptxgen: {jobs} compilations at a time; takes 1 or more\n"
 
@@ -306,7 +306,7 @@ def test_build(run, cache: Path) -> None:
 def test_build_for_a_gpu_that_nothing_serves(run, monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = FakeGpu(compute=(13, 0), max_shared=227 << 10)
     monkeypatch.setattr("ptxgen.runtime.default_device", lambda: gpu)
-    for argv in ((NAME,), ("--for", "linear", "1", "2", "3")):
+    for argv in ((NAME,), ("--for", "linear", "1x3x2")):
         status, out, err = run("build", *argv)
         assert (status, out) == (1, "") and err.count("\n") == 1
         assert "compute capability 13.0" in err and "kernels for 8.0, 8.6" in err
@@ -327,7 +327,7 @@ def test_packages_that_are_missing_are_named(run, monkeypatch: pytest.MonkeyPatc
 
 
 def test_build_for_a_model(run, cache: Path) -> None:
-    status, out, err = run("build", "--for", "linear", "1..40", 4800, 66, "--dtype", "f16")
+    status, out, err = run("build", "--for", "linear", "1..40x66x4800", "--dtype", "f16")
     built = [line.split()[0] for line in out.splitlines()[1:-1]]
     expected = {}
     for m in range(1, 41):  # rows of 66 elements are 4 bytes off, and a row alone is not
@@ -335,38 +335,38 @@ def test_build_for_a_model(run, cache: Path) -> None:
         expected.update(dict.fromkeys(found.choice.kernels))
     assert status == 0 and built == list(expected) and len(built) > 1
     said = err.splitlines()[0]
-    assert said.startswith("linear 1..40 4800 66 kn float16 on NVIDIA H200 (sm_90, 132 SMs): ")
+    assert said.startswith("linear 1..40x66x4800 kn float16 on NVIDIA H200 (sm_90, 132 SMs): ")
     assert said.endswith(f"40 problems, served by {len(built)} kernels")
 
 
 def test_build_for_elements_that_no_array_has(run, cache: Path) -> None:
-    status, out, err = run("build", "--for", "int4_gemm", "1..3", 4096, 4098, "--layout", "rrr")
+    status, out, err = run("build", "--for", "int4_gemm", "1..3x4098x4096", "--layout", "rrr")
     expected = [  # rows of 4098 elements are 2049 bytes, and a row alone is aligned
         explain("int4_gemm", m, 4096, 4098, layout="rrr", align=(align, 16)).choice.kernels
         for m, align in ((1, 16), (2, 1))
     ]
     built = [line.split()[0] for line in out.splitlines()[1:-1]]
     assert status == 0 and built == list(dict.fromkeys(sum(expected, ()))) and len(built) > 1
-    assert err.startswith("int4_gemm 1..3 4096 4098 rrr s4 on NVIDIA H200")
+    assert err.startswith("int4_gemm 1..3x4098x4096 rrr s4 on NVIDIA H200")
 
 
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (("linear", "x", 1, 1), "'x' is no size"),
-        (("linear", "5..1", 1, 1), "'5..1' has no sizes"),
-        (("linear", "0..1", 1, 1), "'0..1' has no sizes"),
-        (("linear", "1..99999999999999999999", 1, 1), "takes up to 1000000"),
-        (("lineal", 1, 1, 1), "unknown operation 'lineal'"),
-        (("linear", 1, 1, 1, "--layout", "xx"), "layout is 'xx'; takes"),
-        (("linear", 1, 1, 1, "--dtype", "int4"), "--dtype is 'int4'; takes 'float32'"),
-        (("linear", 1, 1, 1, "--tier", "tc"), "(tier 'tc')"),
-        (("linear", 1, 1, 1, "--arch", "sm_80"), "takes no SPEC and no --arch"),
+        (("linear", "xx1x1"), "sizes are 'xx1x1'; takes MxKxN"),
+        (("linear", "5..1x1x1"), "sizes are '5..1x1x1'; takes"),
+        (("linear", "0..1x1x1"), "sizes are '0..1x1x1'; takes"),
+        (("linear", "1..999999999x1x1"), "takes up to 1000000"),
+        (("lineal", "1x1x1"), "unknown operation 'lineal'"),
+        (("linear", "1x1x1", "--layout", "xx"), "layout is 'xx'; takes"),
+        (("linear", "1x1x1", "--dtype", "int4"), "--dtype is 'int4'; takes 'float32'"),
+        (("linear", "1x1x1", "--tier", "tc"), "(tier 'tc')"),
+        (("linear", "1x1x1", "--arch", "sm_80"), "takes no SPEC and no --arch"),
     ],
 )  # fmt: skip
 def test_build_for_nothing_is_one_line(argv: tuple[object, ...], said: str, run) -> None:
     status, out, err = run("build", "--for", *argv)
-    assert (status, out) == (1, "") and said in err and err.count("\n") == 1
+    assert (status, out) == (2, "") and said in err and err.count("\n") == 1
 
 
 def test_a_compile_error_names_its_log(run, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -387,20 +387,20 @@ def test_a_compile_error_names_its_log(run, cache: Path, monkeypatch: pytest.Mon
 # -- routes --------------------------------------------------------------------------
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_explain(op: str, run) -> None:
-    status, out, _ = run("explain", op, 16, 128, 4096)
+    status, out, _ = run("explain", op, "16x4096x128")
     assert status == 0 and out.startswith(f"{op} M=16 N=128 K=4096")
-    assert len(out.splitlines()) <= 10 and "others correct as well" in out
-    assert "predicted" in out and "launch" in out
-    whole = run("explain", op, 16, 128, 4096, "--all")[1]
+    assert len(out.splitlines()) <= 20 and "others correct as well" in out
+    assert "predicted" in out and "\n  launch    one launch\n" in out
+    whole = run("explain", op, "16x4096x128", "--all")[1]
     assert "winner: route" in whole and "also correct:" in whole
-    found = json.loads(run("explain", op, 16, 128, 4096, "--align", "4,8", "--json")[1])
+    found = json.loads(run("explain", op, "16x4096x128", "--align", "4,8", "--json")[1])
     winner = found["candidates"][found["choice"]["route"]]
     assert winner["kernels"] == found["choice"]["kernels"] and not winner["failures"]
     assert (found["values"]["ALIGN_A"], found["values"]["ALIGN_B"]) == (4, 8)
 
 
 def test_explain_is_brief(run) -> None:
-    status, out, _ = run("explain", "linear_wgrad", 8192, 3072, 768)
+    status, out, _ = run("explain", "linear_wgrad", "8192x768x3072")
     assert status == 0
     found = explain("linear_wgrad", 8192, 3072, 768)
     for launch in found.launches:
@@ -412,38 +412,38 @@ def test_explain_is_brief(run) -> None:
 
 
 def test_explain_of_a_gpu_without_a_tuning(run) -> None:
-    status, out, err = run("explain", "linear", 1, 2, 3, "--gpu", "NVIDIA A100")
-    assert (status, out) == (1, "")
-    assert "no tuning of 'NVIDIA A100' (of: NVIDIA H200 with 132 SMs); give its arch" in err
+    status, out, err = run("explain", "linear", "1x3x2", "--gpu", "NVIDIA A100")
+    assert (status, out) == (2, "")
+    assert "no tuning of 'NVIDIA A100' (of: " in err and "NVIDIA H200 with 132 SMs" in err
     own = ("--arch", "sm_80", "--sms", 108)
-    status, out, _ = run("explain", "linear", 1, 2, 3, "--gpu", "NVIDIA A100", *own)
+    status, out, _ = run("explain", "linear", "1x3x2", "--gpu", "NVIDIA A100", *own)
     said = "no tuning of NVIDIA A100 with 108 SMs: routed by its architecture"
     assert status == 0 and said in out
-    assert said in run("explain", "linear", 1, 2, 3, "--gpu", "NVIDIA A100", *own, "--all")[1]
-    assert said not in run("explain", "linear", 1, 2, 3, *own)[1]
+    assert said in run("explain", "linear", "1x3x2", "--gpu", "NVIDIA A100", *own, "--all")[1]
+    assert said not in run("explain", "linear", "1x3x2", *own)[1]
 
 
 def test_explain_takes_operands_of_16_bits_off_4_bytes(run) -> None:
-    status, out, _ = run("explain", "linear", 8, 9, 11, "--dtype", "bf16", "--align", 2)
+    status, out, _ = run("explain", "linear", "8x11x9", "--dtype", "bf16", "--align", 2)
     assert status == 0 and "ALIGN_A 2, ALIGN_B 2" in out
 
 
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (("lineal", 1, 1, 1), "unknown operation 'lineal'"),
-        (("linear", 0, 1, 1), "M is 0; takes an integer, 1 or more"),
-        (("linear", 1, 1, 1, "--layout", "xx"), "layout is 'xx'"),
-        (("linear", 1, 1, 1, "--arch", "sm_1"), "unknown architecture"),
-        (("linear", 1, 1, 1, "--dtype", "int4"), "dtype is 'int4'; takes 'float32', "),
-        (("linear", 1, 1, 1, "--sms", 0), "sms is 0; takes an integer, 1 or more"),
-        (("linear", 1, 1, 1, "--sms", -5), "sms is -5; takes an integer, 1 or more"),
-        (("linear", 1, 1, 1, "--align", 2), "operands of float32 are aligned to 4, 8, 16"),
+        (("lineal", "1x1x1"), "unknown operation 'lineal'"),
+        (("linear", "0x1x1"), "sizes are '0x1x1'; takes MxKxN, numbers from 1 on"),
+        (("linear", "1x1x1", "--layout", "xx"), "layout is 'xx'"),
+        (("linear", "1x1x1", "--arch", "sm_1"), "unknown architecture"),
+        (("linear", "1x1x1", "--dtype", "int4"), "dtype is 'int4'; takes 'float32', "),
+        (("linear", "1x1x1", "--sms", 0), "sms is 0; takes an integer, 1 or more"),
+        (("linear", "1x1x1", "--sms", -5), "sms is -5; takes an integer, 1 or more"),
+        (("linear", "1x1x1", "--align", 2), "operands of float32 are aligned to 4, 8, 16"),
     ],
 )
 def test_explain_errors_are_one_line(argv: tuple[object, ...], said: str, run) -> None:
     status, out, err = run("explain", *argv)
-    assert (status, out) == (1, "") and said in err and err.count("\n") == 1
+    assert (status, out) == (2, "") and said in err and err.count("\n") == 1
 
 
 def test_generate(run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -499,7 +499,7 @@ def test_prove_some_tables(run) -> None:
     assert status == 0 and "goals proved" in out
     assert {line.split(" on ")[0] for line in err.splitlines()} == {"logsumexp", "gather"}
     status, _, err = run("prove", "nothing")
-    assert status == 1 and "no table matches nothing; there are" in err and "logsumexp" in err
+    assert status == 2 and "no table matches nothing; there are" in err and "logsumexp" in err
 
 
 # -- cache, env, demo, bench ---------------------------------------------------------
@@ -558,7 +558,7 @@ SMALL = ("--batch", 3, "--inputs", 5, "--outputs", 4)
 
 def test_demo_computes_on_the_cpu_device(run, monkeypatch) -> None:
     named, fresh = runtime.get_device, CpuDevice()  # of what others have loaded it tells nothing
-    monkeypatch.setattr(runtime, "get_device", lambda of: fresh if of == "cpu" else named(of))
+    monkeypatch.setattr(runtime, "get_device", lambda of, _: fresh if of == "cpu" else named(of))
     status, out, _ = run("demo", "--device", "cpu", *SMALL)
     assert status == 0
     assert re.findall("in (.+), forward", out) == ["float32", "float16"]
@@ -566,11 +566,11 @@ def test_demo_computes_on_the_cpu_device(run, monkeypatch) -> None:
     assert "device: cpu:0, PTX interpreter" in out
     assert out.count("against NumPy: all ") == 2 * 3
     assert "ran simt_" in out and re.search("ran (w?g?mma)_", out)
-    status, out, _ = run("demo", "--device", "cpu", "--dtype", "bfloat16", *SMALL)
+    status, out, _ = run("demo", "--device", "cpu", "--dtype", "bf16", *SMALL)
     assert status == 0 and re.findall("in (.+), forward", out) == ["bfloat16"]
     assert out.count("have the same bits") == 4
-    assert run("demo", "--batch", 0)[0] == 1
-    assert run("demo", "--device", "tpu")[0] == 1
+    assert run("demo", "--batch", 0)[0] == 2
+    assert run("demo", "--device", "tpu")[0] == 2
 
 
 def test_demo_says_how_far_it_is(run, monkeypatch: pytest.MonkeyPatch) -> None:

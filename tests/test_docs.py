@@ -26,15 +26,20 @@ from registries import registries_kept
 from test_imports import ROOMS, ROOT
 
 import ptxgen
+from ptxgen import arguments
 from ptxgen.cli import main, parser
+from ptxgen.cli.kernels import find
+from ptxgen.cli.routes import given_sizes
 from ptxgen.dispatch import prove
 from ptxgen.errors import PtxgenError
 from ptxgen.numerics.contract import OPERATIONS
 from ptxgen.numerics.dtype import FULL
 from ptxgen.ops import OPERATIONS as ALL
+from ptxgen.ops.explaining import operation, size_names
 from ptxgen.ops.pointwise_table import ROWS, Row
+from ptxgen.program.launch import routes_by_name
 from ptxgen.runtime.cpu import CpuDevice
-from ptxgen.tiles import SPECS
+from ptxgen.tiles import PINNED, SPECS
 
 CHECKOUT = Path(__file__).parents[1]
 DOCUMENTS = sorted(
@@ -160,16 +165,80 @@ def shell(document: Path) -> Iterator[list[str]]:
         for line in block.text.splitlines():
             words = shlex.split(line, comments=True)
             if words[:1] == ["ptxgen"]:
-                yield words[1:]
+                yield words[1 : words.index(">") if ">" in words else None]
+
+
+def spans(document: Path) -> Iterator[list[str]]:
+    """The ptxgen commands with options that a document has in prose, as words."""
+    for span in re.findall(r"`ptxgen ([^`\n]+ --[^`\n]+)`", read(document)):
+        words = shlex.split(span)
+        if not words[0].isupper():
+            yield words
+
+
+WHOLE = parser(deferred=False)
+"""The command line with the options of benchmarks."""
+
+
+def check_command(words: list[str]) -> None:
+    """Raises an error unless the words are a command whose options and names there are."""
+    try:
+        options = vars(WHOLE.parse_args([w for w in words if w not in ("[FILE", "...]")]))
+    except SystemExit:
+        if not words[-1].startswith("--"):
+            raise
+        return check_command([*words, "1"])  # prose that names an option alone
+    if words[1:] and words[1].isupper():
+        return
+    names = options.get("spec", [])
+    for name in [names] if isinstance(names, str) else names:
+        if words[0] != "profile" or name not in routes_by_name():
+            find(name)
+    op, sizes = options.get("op"), options.get("sizes")
+    if words[0] == "explain":
+        given_sizes(op, sizes)
+    if words[0] == "build" and (asked := options["problems"]):
+        arguments.ranges(asked[1], arguments.written(size_names(operation(asked[0]))))
+    rows = options.get("rows") or []
+    for path in [rows] if isinstance(rows, Path) else rows:
+        assert path.name in ("FILE", "1") or list(CHECKOUT.glob(str(path))), path
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)
-def test_shell_commands_are_understood(document: Path) -> None:
-    for words in shell(document):
+def test_commands_are_understood(document: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prose = () if document.name == "CHANGELOG.md" else spans(document)  # of older versions, too
+    for words in (*shell(document), *prose):
+        said = f"{document}: ptxgen {shlex.join(words)}"
         try:
-            parser().parse_args(words)
-        except SystemExit:
-            pytest.fail(f"{document}: ptxgen {shlex.join(words)}")
+            check_command(words)
+        except (SystemExit, PtxgenError) as error:
+            pytest.fail(f"{said}: {capsys.readouterr().err or error}")
+        assert "warning" not in capsys.readouterr().err, said
+
+
+def test_wrong_commands_are_seen() -> None:
+    for line in (
+        "explain lineal 1x2x3",
+        "explain linear 1x2",
+        "bench graph --json FILE",
+        "bench gemm --rows bench/results/none.json",
+        "show simt_nn_f32_64x64x16_bf213f",
+        "build --for linear 1..2x3",
+    ):
+        with pytest.raises((SystemExit, PtxgenError, AssertionError)):
+            check_command(shlex.split(line))
+
+
+KERNEL = re.compile(r"\b([a-z]\w*?)_\w+_[0-9a-f]{6}\b")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_kernels_exist(document: Path) -> None:
+    """But those that programs make as they run (pw)."""
+    made = {"pw"}
+    named = {found[0] for found in KERNEL.finditer(read(document)) if found[1] not in made}
+    for name in named - SPECS.keys() - PINNED.keys():
+        pytest.fail(f"{document}: there is no kernel {name}")
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)
@@ -417,6 +486,8 @@ EXAMPLES = [
 def test_examples_of_help_run(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = shlex.split(line)
     assert parser().parse_args(words)
+    if words[0] == "completion":
+        pytest.importorskip("shtab")
     if words[:2] != ["golden", "diff"]:  # which needs the commits before this one
         assert main(words) == 0
         assert capsys.readouterr().out

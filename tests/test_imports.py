@@ -44,6 +44,7 @@ ROOMS = (
     "nf4",
     "reference",
     "ui",
+    "arguments",
     "bench",
     "cli",
     "__init__",

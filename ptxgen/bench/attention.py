@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import ptxgen
+from ptxgen import arguments
 from ptxgen.bench import attention_cases, bands, measure, results
 from ptxgen.bench.attention_cases import KINDS, NAMED, TRAINING, Case
 from ptxgen.bench.measure import Work, WrongBitsError
@@ -404,13 +405,14 @@ def show(rows: Sequence[Row], *runs: results.Environment) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command. 0 if every result was right, whatever the times; 1 if not."""
-    options = _parser().parse_args(argv)
+    return arguments.run(_parser(), _work, argv)
+
+
+def _work(options: argparse.Namespace) -> int:
     if options.rows:
         runs = [results.read_rows(Row, path, "attention") for path in options.rows]
         show([row for rows, _ in runs for row in rows], *(each for _, each in runs))
         return 0
-    _check("--kinds", options.kinds, KINDS)
-    _check("--peers", options.peers, PEERS)
     group = "named" if options.random is None else "random"
     if options.random is None:
         cases = attention_cases.select(options.shapes or NAMED, options.kinds)
@@ -422,7 +424,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.step:
         from ptxgen.bench import attention_step
 
-        return attention_step.command(torch, options.dtype, options.json)
+        return attention_step.command(torch, options)
     bench = Bench(torch, options.dtype, options.peers, options.seed, quick=options.quick)
     bench.prepare(cases)
     measure.warm_up(torch)
@@ -432,13 +434,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         for row in bench.rows(cases, group, options.budget):
             rows.append(row)
-            if options.json and time.monotonic() - saved > SAVE_S:
-                results.write_records(options.json, results.records(rows, surroundings))
+            if options.save and time.monotonic() - saved > SAVE_S:
+                results.write_records(options.save, results.records(rows, surroundings))
                 saved = time.monotonic()
     finally:
         if rows:
-            if options.json:
-                results.write_records(options.json, results.records(rows, surroundings))
+            results.keep(options, results.records(rows, surroundings))
             show(rows, surroundings)
     for line in bench.wrong:
         emit(f"WRONG {line}")
@@ -446,15 +447,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = arguments.Parser(
         prog="ptxgen bench attention",
         description="Times attention beside cuDNN, FlashAttention-2 (both PyTorch's) and compiled "
         "flex_attention, in one run, with a cold L2, after comparing results. ratio = peer time / "
         "our time; faster: of cuDNN and FlashAttention-2.",
     )
-    parser.add_argument("--dtype", choices=("bf16", "f16"), default="bf16", help="(%(default)s)")
     parser.add_argument(
-        "--kinds", type=_list, default=KINDS, metavar="LIST", help=f"({','.join(KINDS)})"
+        "--dtype",
+        type=arguments.dtype,
+        choices=("bf16", "f16"),
+        default="bf16",
+        help="(%(default)s)",
+    )
+    parser.add_argument(
+        "--kinds",
+        type=arguments.words(*KINDS),
+        default=KINDS,
+        metavar="LIST",
+        help=f"({','.join(KINDS)})",
     )
     parser.add_argument(
         "--shapes",
@@ -475,7 +486,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--peers",
-        type=_list,
+        type=arguments.words(*PEERS),
         default=PEERS,
         metavar="LIST",
         help=f"({','.join(PEERS)}; {FLEX} is not timed with --random)",
@@ -494,7 +505,7 @@ def _parser() -> argparse.ArgumentParser:
         "the forward pass, a token in a CUDA graph",
     )
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here")
+    arguments.add_rows(parser)
     parser.add_argument(
         "--rows", type=Path, nargs="+", metavar="FILE", help="print earlier runs' rows together"
     )
@@ -503,13 +514,6 @@ def _parser() -> argparse.ArgumentParser:
 
 def _list(text: str) -> list[str]:
     return [part for part in text.split(",") if part]
-
-
-def _check(option: str, given: Sequence[str], names: Sequence[str]) -> None:
-    """Raises OptionError unless all of ``given`` are ``names``."""
-    for name in given:
-        if name not in names:
-            raise OptionError(f"{option} {name!r}: expected some of {', '.join(names)}")
 
 
 if __name__ == "__main__":

@@ -9,12 +9,12 @@ long (:data:`MOST_FLOPS`) or too much memory (:data:`MOST_BYTES`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from random import Random
 
+from ptxgen.arguments import attention_sizes
 from ptxgen.bench import draw
 from ptxgen.bench.opcase import BANDWIDTH
 from ptxgen.errors import OptionError
@@ -40,7 +40,6 @@ NAMED = (
     "256x32/8x1x2048x128p256",
 )
 """As :attr:`Case.shape` writes them."""
-_SHAPE = re.compile(r"(\d+)x(\d+)/(\d+)x(\d+)x(\d+)x(\d+)(c?)(?:p(\d+))?")
 
 
 @dataclass(frozen=True)
@@ -137,15 +136,10 @@ def select(shapes: Sequence[str], kinds: Sequence[str]) -> list[Case]:
 
 def _read(shape: str) -> list[Case]:
     """The kinds of a problem."""
-    read = _SHAPE.fullmatch(shape)
-    sizes = [int(n) for n in read.groups()[:6]] if read else []
-    if not read or min(sizes) < 1 or sizes[1] % sizes[2] or read[8] == "0":
-        raise OptionError(
-            f"the shape is {shape!r}; takes SEQUENCESxHEADS/KV_HEADSxQUERIESxKEYSxDEPTH, then c if "
-            f"causal or pKEYS of pages, such as {NAMED[0]}"
-        )
-    causal, page = bool(read[7]), int(read[8] or 0)
+    sizes, causal, page = attention_sizes(shape)
     sequences, heads, kv_heads, queries, keys, depth = sizes
+    if heads % kv_heads:
+        raise OptionError(f"the shape is {shape!r}; takes heads that are a multiple of KV_HEADS")
     if causal and queries != keys:
         raise OptionError(f"the shape is {shape!r}; causal takes as many queries as keys")
     if page and queries > 1:

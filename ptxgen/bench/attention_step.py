@@ -7,10 +7,10 @@ Stock PyTorch beside ``ptxgen.torch.batch_invariant()``, both with
 from __future__ import annotations
 
 import statistics
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from ptxgen.bench import measure, model, results
@@ -144,13 +144,12 @@ def row_table(found: Sequence[Row]) -> str:
     return table(lines, header)
 
 
-def command(torch: Any, dtype: str, path: Path | None) -> int:
-    """Times, prints, and writes the rows to ``path``."""
+def command(torch: Any, options: Namespace) -> int:
+    """Times, prints, and keeps the rows."""
     measure.warm_up(torch)
     surroundings = measure.environment(torch, measure.limits(torch, "tc"), 0)
-    found = list(rows(torch, replace(SHAPE, dtype=dtype)))
-    if path:
-        results.write_records(path, results.records(found, surroundings))
+    found = list(rows(torch, replace(SHAPE, dtype=options.dtype)))
+    results.keep(options, results.records(found, surroundings))
     emit(results.heading(surroundings))
     emit(row_table(found))
     return 0

@@ -7,15 +7,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import ptxgen
+from ptxgen import arguments
 from ptxgen.bench import measure, results
 from ptxgen.bench.cases import Shape
 from ptxgen.bench.measure import WrongBitsError
 from ptxgen.dispatch import choose
-from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.errors import PtxgenError
 from ptxgen.numerics.contract import DTYPES, ITEMSIZE
 from ptxgen.ops import OPERATIONS
 from ptxgen.program.launch import question
@@ -149,10 +149,7 @@ def rows(torch: Any, shapes: Sequence[str], dtypes: Sequence[str], layouts: Sequ
 
 
 def _sizes(shape: str) -> tuple[int, ...]:
-    sizes = shape.split("x")
-    if len(sizes) != 4 or not all(size.isdecimal() and int(size) for size in sizes):
-        raise OptionError(f"the shape is {shape!r}; takes BATCHxMxKxN, such as {SHAPES[0]}")
-    return tuple(map(int, sizes))
+    return arguments.sizes(shape, ("BATCH", *arguments.PRODUCT))
 
 
 def _kernel(a: Any, b: Any, out: Any) -> str:
@@ -164,21 +161,10 @@ def _kernel(a: Any, b: Any, out: Any) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(
-        prog="ptxgen bench bmm",
-        description="Times batches of products beside torch.bmm, in one run, with a cold L2, after "
-        "comparing bits with products alone. ratio = torch's time / our time.",
-    )
-    parser.add_argument(
-        "--dtype", choices=tuple(DTYPES.values()), action="append", help="(f32 and bf16)"
-    )
-    parser.add_argument(
-        "--shapes", metavar="LIST", default=",".join(SHAPES), help="BATCHxMxKxN,... (%(default)s)"
-    )
-    parser.add_argument("--layout", choices=LAYOUTS, action="append", help="(both)")
-    parser.add_argument("--kernel", metavar="NAME", help="forces a kernel")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write a row per batch here")
-    options = parser.parse_args(argv)
+    return arguments.run(_parser(), _work, argv)
+
+
+def _work(options: argparse.Namespace) -> int:
     shapes = options.shapes.split(",")
     for shape in shapes:
         _sizes(shape)
@@ -186,9 +172,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     measure.warm_up(torch)
     wanted = options.dtype or ["f32", "bf16"], options.layout or LAYOUTS
     found = list(rows(torch, shapes, *wanted, options.kernel))
-    if options.json:
+    if options.json or options.save:
         surroundings = measure.environment(torch, measure.limits(torch), seed=0)
-        results.write_records(options.json, results.records(found, surroundings))
+        results.keep(options, results.records(found, surroundings))
     lines = [
         (r.dtype, r.layout, r.shape, r.kernel, f"{r.us:.1f}", f"{r.torch_us:.1f}",
          f"{r.torch_us / r.us:.2f}", f"{r.tflops:.1f}")
@@ -197,6 +183,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     header = ("dtype", "layout", "B x M x K x N", "kernel", "µs", "torch.bmm", "ratio", "TFLOP/s")
     emit(table(lines, header))
     return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = arguments.Parser(
+        prog="ptxgen bench bmm",
+        description="Times batches of products beside torch.bmm, in one run, with a cold L2, after "
+        "comparing bits with products alone. ratio = torch's time / our time.",
+    )
+    parser.add_argument(
+        "--dtype",
+        type=arguments.dtype,
+        choices=tuple(DTYPES.values()),
+        action="append",
+        help="(f32 and bf16)",
+    )
+    parser.add_argument(
+        "--shapes", metavar="LIST", default=",".join(SHAPES), help="BATCHxMxKxN,... (%(default)s)"
+    )
+    parser.add_argument("--layout", choices=LAYOUTS, action="append", help="(both)")
+    parser.add_argument("--kernel", metavar="NAME", help="forces a kernel")
+    arguments.add_rows(parser)
+    return parser
 
 
 if __name__ == "__main__":

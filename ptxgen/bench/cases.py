@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from ptxgen.errors import OptionError
+from ptxgen import arguments
+from ptxgen.errors import OptionError, proposal
 from ptxgen.numerics.contract import AUTO_TIER, CONTRACTS, DTYPES, ITEMSIZE, OPERATIONS, TIERS, Plan
 from ptxgen.ops.explaining import problem_of
 from ptxgen.spec import Key, Problem
@@ -329,10 +329,12 @@ def _problems(
 
 def shape_of(text: str, names: Iterable[str] = ()) -> Shape:
     """The shape that ``text``, "MxKxN", names. Raises OptionError; ``names`` would do, too."""
-    found = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)x([1-9]\d*)", text)
-    if not found:
-        raise OptionError(f"shapes {text!r}: expected one of {', '.join([*names, 'MxKxN'])}")
-    return Shape(*map(int, found.groups()))
+    try:
+        return Shape(*arguments.sizes(text))
+    except OptionError as error:
+        close = proposal(text, names)
+        known = [*names, "MxKxN"]
+        raise OptionError(f"shapes {text!r}{close}; takes one of {', '.join(known)}") from error
 
 
 def _check(what: str, values: tuple[str, ...], known: tuple[str, ...]) -> None:

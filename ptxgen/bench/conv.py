@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import ptxgen
+from ptxgen import arguments
 from ptxgen.bench import bands, conv_cases, measure, results
 from ptxgen.bench.attention import compare
 from ptxgen.bench.conv_cases import DGRAD, GROUPED, KINDS, NAMED, WGRAD, Case
@@ -239,13 +240,13 @@ def show(rows: Sequence[Row], surroundings: results.Environment) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command. 0 if every result was right, whatever the times; 1 if not."""
-    options = _parser().parse_args(argv)
+    return arguments.run(_parser(), _work, argv)
+
+
+def _work(options: argparse.Namespace) -> int:
     if options.rows:
         show(*results.read_rows(Row, options.rows, "conv"))
         return 0
-    for kind in options.kinds:
-        if kind not in KINDS:
-            raise OptionError(f"--kinds {kind!r}: expected some of {', '.join(KINDS)}")
     if options.random is not None and options.shapes:
         raise OptionError("--random draws problems: no --shapes")
     group = "named" if options.random is None else "random"
@@ -264,8 +265,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         rows.extend(bench.rows(cases, group, options.budget))
     finally:
         if rows:
-            if options.json:
-                results.write_records(options.json, results.records(rows, surroundings))
+            results.keep(options, results.records(rows, surroundings))
             show(rows, surroundings)
     for line in bench.wrong:
         emit(f"WRONG {line}")
@@ -273,17 +273,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = arguments.Parser(
         prog="ptxgen bench conv",
         description="Times convolutions beside cuDNN (PyTorch's, channels last, benchmark=True, "
         "TF32 off), in one run, with a cold L2, after comparing results. ratio = cuDNN's time / "
         "our time.",
     )
     parser.add_argument(
-        "--dtype", choices=("bf16", "f16", "f32"), default="bf16", help="(%(default)s)"
+        "--dtype",
+        type=arguments.dtype,
+        choices=("bf16", "f16", "f32"),
+        default="bf16",
+        help="(%(default)s)",
     )
     parser.add_argument(
-        "--kinds", type=_list, default=KINDS, metavar="LIST", help=f"({','.join(KINDS)})"
+        "--kinds",
+        type=arguments.words(*KINDS),
+        default=KINDS,
+        metavar="LIST",
+        help=f"({','.join(KINDS)})",
     )
     parser.add_argument(
         "--shapes",
@@ -309,7 +317,7 @@ def _parser() -> argparse.ArgumentParser:
         help="begin no problem after so long; kinds take turns (%(default).0f)",
     )
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here")
+    arguments.add_rows(parser)
     parser.add_argument("--rows", type=Path, metavar="FILE", help="print an earlier run's rows")
     return parser
 

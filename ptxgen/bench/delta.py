@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import ptxgen
+from ptxgen import arguments
 from ptxgen.bench import measure, ops, results
 from ptxgen.bench.opcase import OpCase, Work
 from ptxgen.ui import emit
@@ -196,15 +197,10 @@ def _case(name: str, batch: int, tokens: int, fla: Any) -> OpCase:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(
-        prog="ptxgen bench delta",
-        description="Times gated_delta_rule and ssd, bf16, of Qwen3-Next's and Mamba-2's sizes, "
-        "beside plain PyTorch (prompts: their formulas by chunks) and the Triton kernels of "
-        "flash-linear-attention, where fla is installed; medians in µs. "
-        "Sizes are sequences x tokens; limit = bytes / 4.3 TB/s.",
-    )
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    options = parser.parse_args(argv)
+    return arguments.run(_parser(), _work, argv)
+
+
+def _work(options: argparse.Namespace) -> int:
     torch = measure.require_torch()
     measure.warm_up(torch)
     fla = peers()
@@ -213,3 +209,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     emit(results.heading(measure.environment(torch, measure.limits(torch), 0)))
     emit(ops.timing_table(found, third="fla"))
     return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = arguments.Parser(
+        prog="ptxgen bench delta",
+        description="Times gated_delta_rule and ssd, bf16, of Qwen3-Next's and Mamba-2's sizes, "
+        "beside plain PyTorch (prompts: their formulas by chunks) and the Triton kernels of "
+        "flash-linear-attention, where fla is installed; medians in µs. "
+        "Sizes are sequences x tokens; limit = bytes / 4.3 TB/s.",
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    return parser

@@ -14,13 +14,14 @@ from __future__ import annotations
 import argparse
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import ptxgen
+from ptxgen import arguments
 from ptxgen.bench import draw, measure, results
 from ptxgen.bench.measure import WrongBitsError
 from ptxgen.errors import OptionError, PtxgenError
@@ -345,7 +346,10 @@ def _show(lines: Sequence[Line], surroundings: results.Environment, folder: Path
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    options = _parser().parse_args(argv)
+    return arguments.run(_parser(), _work, argv)
+
+
+def _work(options: argparse.Namespace) -> int:
     if options.rows:
         _show(*read(options.rows), options.plot)
         return 0
@@ -374,24 +378,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         if lines:
             surroundings = measure.environment(torch, measure.limits(torch, "tc"), options.seed)
             _show(lines, surroundings, options.plot)
-            if options.json:
-                found = [{**asdict(line), **asdict(surroundings)} for line in lines]
-                results.write_records(options.json, found)
+            results.keep(options, results.records(lines, surroundings))
     return 0
 
 
 def _shapes(text: str) -> list[tuple[int, int, int]]:
-    try:
-        found = [tuple(int(n) for n in each.split("x")) for each in text.split(",")]
-    except ValueError:
-        found = [()]
-    if not all(len(each) == 3 and min(each) > 0 for each in found):
-        raise OptionError(f"--shapes {text}: takes rows x features x classes, as 8192x4096x32000")
-    return [(m, k, n) for m, k, n in found]
+    return [(m, k, n) for m, k, n in map(arguments.sizes, text.split(","))]
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = arguments.Parser(
         prog="ptxgen bench flce",
         description="Times fused linear cross-entropy, loss and gradients, beside PyTorch (eager, "
         "torch.compile), Liger-Kernel and cut-cross-entropy where these are installed; and what "
@@ -406,7 +402,9 @@ def _parser() -> argparse.ArgumentParser:
         help="instead of named shapes, or behind those of --shapes, as many that --seed draws",
     )
     parser.add_argument("--seed", type=int, default=0, help="of numbers and shapes (%(default)s)")
-    parser.add_argument("--dtype", default="bf16", choices=("bf16", "f16", "f32", "f64"))
+    parser.add_argument(
+        "--dtype", type=arguments.dtype, default="bf16", choices=("bf16", "f16", "f32", "f64")
+    )
     parser.add_argument("--forward", action="store_true", help="the loss alone")
     parser.add_argument(
         "--chunks",
@@ -417,7 +415,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--only", default="", metavar="LIST", help="methods whose names begin so")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the times here")
+    arguments.add_rows(parser)
     parser.add_argument("--rows", type=Path, metavar="FILE", help="print an earlier run's rows")
     parser.add_argument("--plot", type=Path, metavar="DIR", help="plot time over memory here")
     return parser

@@ -10,6 +10,7 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
+from ptxgen import arguments
 from ptxgen.bench import bands, cases, draw, host, measure, results
 from ptxgen.bench.cases import Case
 from ptxgen.bench.kernels import time_kernels
@@ -30,7 +31,10 @@ SAVE_S = 15.0
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command. 0 if every result was right, whatever the times; 1 if not."""
-    options = _parser().parse_args(argv)
+    return arguments.run(_parser(), _work, argv)
+
+
+def _work(options: argparse.Namespace) -> int:
     selected = _selected(options)
     few = options.quick or options.random is not None
     peers_wanted = options.peers or (["torch"] if few else ALL_PEERS.split(","))
@@ -69,15 +73,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             timed = list(members)
             for found in bench.rows(timed, wrong):
                 rows.append(found)
-                if options.json and time.monotonic() - saved > SAVE_S:
-                    results.write_json(options.json, rows, surroundings)
+                if options.save and time.monotonic() - saved > SAVE_S:
+                    results.write_json(options.save, rows, surroundings)
                     saved = time.monotonic()
-                    note(f"{plural(len(rows), 'row')} in {options.json}")
+                    note(f"{plural(len(rows), 'row')} in {options.save}")
             note(f"{group}: {plural(len(timed), 'case')} in {time.monotonic() - start:.1f} s")
     finally:
         if rows:
-            if options.json:
-                results.write_json(options.json, rows, surroundings)
+            results.keep(options, results.records(rows, surroundings))
             _print(rows, surroundings, brief=options.brief)
     if options.random is None:
         _print_host(torch, options.dtype)
@@ -120,7 +123,7 @@ def _kernels(case: Case, every: bool) -> Iterable[str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = arguments.Parser(
         prog="ptxgen bench gemm",
         description="Times linear (NN, NT), matmul (TN) and linear_wgrad beside their peers, in "
         "one run, with a cold L2, after checking bits. ratio = peer time / our time. Results have "
@@ -128,6 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--dtype",
+        type=arguments.dtype,
         choices=tuple(DTYPES.values()),
         default="f32",
         help="of operands and results (%(default)s)",
@@ -171,7 +175,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="LIST",
         help=f"({ALL_PEERS}; torch in a quick run, and with --random)",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here")
+    arguments.add_rows(parser)
     parser.add_argument(
         "--rows",
         type=Path,

@@ -20,8 +20,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ptxgen import arguments
 from ptxgen.bench import measure, model, results
-from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.errors import PtxgenError
 from ptxgen.program.streams import STREAMS, checked
 from ptxgen.ui import emit, table
 
@@ -426,33 +427,15 @@ def row_table(found: Sequence[Row]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command. 0 if all bits were the same, whatever the times; 1 if not."""
-    parser = argparse.ArgumentParser(
-        prog="ptxgen bench graph",
-        description="Times whole models: torch.compile stock (tokens: mode='reduce-overhead') and "
-        "with backend='ptxgen', replayed as CUDA graphs, after comparing bits with those of "
-        "batch_invariant().",
-    )
-    parser.add_argument("--only", default=",".join(PARTS), metavar="LIST", help="(%(default)s)")
-    parser.add_argument("--dtype", choices=("bf16", "f16", "f32"), default="bf16")
-    parser.add_argument(
-        "--streams",
-        type=int,
-        default=STREAMS,
-        metavar="N",
-        help="most streams that a program is replayed on (%(default)s)",
-    )
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here")
-    parser.add_argument("--rows", type=Path, metavar="FILE", help="print an earlier run's rows")
-    options = parser.parse_args(argv)
+    return arguments.run(_parser(), _work, argv)
+
+
+def _work(options: argparse.Namespace) -> int:
     if options.rows:
         rows, surroundings = results.read_rows(Row, options.rows, "graph")
         emit(results.heading(surroundings))
         emit(row_table(rows))
         return 0
-    chosen = [part for part in options.only.split(",") if part]
-    if unknown := [part for part in chosen if part not in PARTS]:
-        raise OptionError(f"--only {unknown[0]!r}: expected some of {', '.join(PARTS)}")
     streams = checked(options.streams)
     torch = measure.require_torch()
     measure.warm_up(torch)
@@ -461,14 +444,43 @@ def main(argv: Sequence[str] | None = None) -> int:
     shape, count = replace(SHAPE, dtype=options.dtype), 5 if options.quick else COUNT
     bench = Bench(torch, shape, count, streams=streams)
     found: list[Row] = []
-    for part in chosen:
+    for part in options.only:
         rows = list(getattr(bench, part)())
         found += rows
         if rows:
             emit(row_table(rows))
-        if options.json:
-            results.write_records(options.json, results.records(found, surroundings))
+        results.keep(options, results.records(found, surroundings))
     return int(any(r.same is False for r in found))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = arguments.Parser(
+        prog="ptxgen bench graph",
+        description="Times whole models: torch.compile stock (tokens: mode='reduce-overhead') and "
+        "with backend='ptxgen', replayed as CUDA graphs, after comparing bits with those of "
+        "batch_invariant().",
+    )
+    parser.add_argument(
+        "--only",
+        type=arguments.words(*PARTS),
+        default=[*PARTS],
+        metavar="LIST",
+        help=f"({','.join(PARTS)})",
+    )
+    parser.add_argument(
+        "--dtype", type=arguments.dtype, choices=("bf16", "f16", "f32"), default="bf16"
+    )
+    parser.add_argument(
+        "--streams",
+        type=int,
+        default=STREAMS,
+        metavar="N",
+        help="most streams that a program is replayed on (%(default)s)",
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    arguments.add_rows(parser)
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="print an earlier run's rows")
+    return parser
 
 
 if __name__ == "__main__":

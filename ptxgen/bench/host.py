@@ -16,9 +16,9 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from ptxgen import arguments
 from ptxgen.bench import measure, results
 from ptxgen.bench.cases import Case, Shape, tier_of
 from ptxgen.bench.measure import Work
@@ -241,16 +241,10 @@ def cost_table(found: Sequence[Cost]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(
-        prog="ptxgen bench host",
-        description="What a call on a small problem costs the host, µs, beside torch's own calls.",
-    )
-    parser.add_argument(
-        "--dtype", choices=tuple(DTYPES.values()), action="append", help="(all of them)"
-    )
-    parser.add_argument("--calls", type=int, default=CALLS, help="of each (%(default)s)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write a row per call here")
-    options = parser.parse_args(argv)
+    return arguments.run(_parser(), _work, argv)
+
+
+def _work(options: argparse.Namespace) -> int:
     torch = measure.require_torch()
     measure.warm_up(torch)
     surroundings = measure.environment(torch, measure.limits(torch), seed=0)
@@ -263,10 +257,26 @@ def main(argv: Sequence[str] | None = None) -> int:
             *(() if dtype == "f64" else block_costs(torch, dtype, options.calls)),
         )
     ]
-    if options.json:
-        results.write_records(options.json, results.records(found, surroundings))
+    results.keep(options, results.records(found, surroundings))
     emit(cost_table(found))
     return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = arguments.Parser(
+        prog="ptxgen bench host",
+        description="What a call on a small problem costs the host, µs, beside torch's own calls.",
+    )
+    parser.add_argument(
+        "--dtype",
+        type=arguments.dtype,
+        choices=tuple(DTYPES.values()),
+        action="append",
+        help="(all of them)",
+    )
+    parser.add_argument("--calls", type=int, default=CALLS, help="of each (%(default)s)")
+    arguments.add_rows(parser)
+    return parser
 
 
 if __name__ == "__main__":

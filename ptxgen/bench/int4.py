@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ptxgen import int4, reference
+from ptxgen import arguments, int4, reference
 from ptxgen.bench import draw, measure, plots, results
 from ptxgen.bench.bands import quantile
 from ptxgen.bench.cases import Shape, shapes_of
@@ -248,10 +248,7 @@ def _spread(ratios: dict[str, float]) -> tuple[object, ...]:
 
 
 def _shape(text: str) -> Shape:
-    sizes = text.split("x")
-    if len(sizes) != 3 or not all(size.isdecimal() and int(size) for size in sizes):
-        raise OptionError(f"the shape is {text!r}; takes MxKxN, such as 16x4096x14336")
-    shape = Shape(*map(int, sizes))
+    shape = Shape(*arguments.sizes(text))
     if shape.k % PEER_UNIT or shape.n % PEER_UNIT:
         raise OptionError(f"the shape is {text}; {PEER} takes multiples of {PEER_UNIT} as K and N")
     return shape
@@ -259,29 +256,10 @@ def _shape(text: str) -> Shape:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(
-        prog="ptxgen bench int4",
-        description=f"Times products of 4-bit integers beside {PEER} of the unpacked operands "
-        f"(padded to {PEER_ROWS} rows, as it demands), in one run, with a cold L2, after comparing "
-        "every output with its exact sums, and some with the oracle. ratio = its time / ours.",
-    )
-    parser.add_argument("--dtype", choices=tuple(ELEMENTS), action="append", help="(s4)")
-    parser.add_argument("--layout", choices=LAYOUTS, action="append", help="(both)")
-    parser.add_argument("--group", choices=tuple(GROUPS), action="append", help="(all)")
-    parser.add_argument("--shapes", metavar="LIST", help="MxKxN,..., in place of the groups")
-    parser.add_argument("--random", type=int, metavar="N", help="random problems, in their place")
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="S",
-        help="that draws them, and operands (%(default)s)",
-    )
-    parser.add_argument("--kernel", metavar="NAME", help="forces a kernel")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write a row per product here")
-    parser.add_argument("--rows", type=Path, metavar="FILE", help="time nothing, read these rows")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="a dot per product")
-    options = parser.parse_args(argv)
+    return arguments.run(_parser(), _work, argv)
+
+
+def _work(options: argparse.Namespace) -> int:
     if options.plot:
         plots.require()
     if options.rows:
@@ -302,6 +280,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _parser() -> argparse.ArgumentParser:
+    parser = arguments.Parser(
+        prog="ptxgen bench int4",
+        description=f"Times products of 4-bit integers beside {PEER} of the unpacked operands "
+        f"(padded to {PEER_ROWS} rows, as it demands), in one run, with a cold L2, after comparing "
+        "every output with its exact sums, and some with the oracle. ratio = its time / ours.",
+    )
+    parser.add_argument(
+        "--dtype", type=arguments.dtype, choices=tuple(ELEMENTS), action="append", help="(s4)"
+    )
+    parser.add_argument("--layout", choices=LAYOUTS, action="append", help="(both)")
+    parser.add_argument("--group", choices=tuple(GROUPS), action="append", help="(all)")
+    parser.add_argument("--shapes", metavar="LIST", help="MxKxN,..., in place of the groups")
+    parser.add_argument("--random", type=int, metavar="N", help="random problems, in their place")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="S",
+        help="that draws them, and operands (%(default)s)",
+    )
+    parser.add_argument("--kernel", metavar="NAME", help="forces a kernel")
+    arguments.add_rows(parser)
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="time nothing, read these rows")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="a dot per product")
+    return parser
+
+
 def read(path: Path) -> tuple[list[Row], Environment]:
     """The rows in a file of ``--json``, and where they were measured. PtxgenError for another."""
     return results.read_rows(Row, path, "int4")
@@ -320,6 +326,5 @@ def _timed(options: argparse.Namespace) -> tuple[list[Row], Environment]:
     surroundings = measure.environment(torch, measure.limits(torch), options.seed)
     wanted = options.dtype or ["s4"], options.layout or LAYOUTS
     found = list(rows(torch, groups, *wanted, options.kernel, options.seed))
-    if options.json:
-        results.write_records(options.json, results.records(found, surroundings))
+    results.keep(options, results.records(found, surroundings))
     return found, surroundings

@@ -8,10 +8,11 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ptxgen import arguments
 from ptxgen.bench import measure, results
 from ptxgen.bench.cases import CUSTOM, Case, Shape, select, tier_of
 from ptxgen.bench.results import Sample
@@ -199,7 +200,7 @@ def time_table(times: Sequence[KernelTime]) -> str:
 
 
 def read_grid(path: Path) -> list[Problem]:
-    """Problems from a file: ``OP LAYOUT M N K`` a line, # for comments. Raises OptionError."""
+    """Problems from a file: ``OP LAYOUT MxKxN`` a line, # for comments. Raises OptionError."""
     problems: list[Problem] = []
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -210,15 +211,26 @@ def read_grid(path: Path) -> list[Problem]:
         if not words:
             continue
         try:
-            op, layout, m, n, k = words
-            problem = (op, layout, int(m), int(n), int(k))
+            op, layout, *sizes = words
+            problem = _problem(op, layout, sizes)
             _case(problem)
         except ValueError as error:  # OptionError is one
             raise OptionError(
-                f"{path}:{number}: {line.strip()!r}: expected OP LAYOUT M N K ({error})"
+                f"{path}:{number}: {line.strip()!r}: expected OP LAYOUT MxKxN ({error})"
             ) from error
         problems.append(problem)
     return problems
+
+
+def _problem(op: str, layout: str, words: Sequence[str]) -> Problem:
+    m, k, n = arguments.sizes(arguments.numbers(words, ("M", "N", "K")))
+    return op, layout, m, n, k
+
+
+def _text(problem: Problem) -> str:
+    """A problem as a grid's line has it."""
+    op, layout, m, n, k = problem
+    return f"{op} {layout} {m}x{k}x{n}"
 
 
 def of_cases(cases: Iterable[Case]) -> list[Problem]:
@@ -228,47 +240,53 @@ def of_cases(cases: Iterable[Case]) -> list[Problem]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command. 0 if every kernel returned the same bits, 1 if not."""
-    parser = argparse.ArgumentParser(
-        prog="ptxgen bench kernels",
-        description="Times every kernel that a problem admits, each forced, fastest first; the "
-        "arrow marks the dispatcher's choice. ratio = torch.mm / kernel.",
-    )
-    parser.add_argument("op", nargs="?", metavar="OP", help=", ".join(OPERATIONS))
-    parser.add_argument("layout", nargs="?", metavar="LAYOUT", help="kn or nk; nn .. tt of matmul")
-    for name in "mnk":
-        parser.add_argument(name, nargs="?", type=int, metavar=name.upper())
-    parser.add_argument(
-        "--dtype", choices=tuple(DTYPES.values()), default="f32", help="(%(default)s)"
-    )
-    parser.add_argument("--tier", choices=("auto", *TIERS), default="auto", help="(%(default)s)")
-    parser.add_argument("--grid", type=Path, metavar="FILE", help="a problem a line, as above")
-    parser.add_argument(
-        "--shapes", metavar="SET", help="the cases of `ptxgen bench gemm --shapes SET`"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write a row per kernel here")
-    parser.add_argument(
-        "--top", type=int, metavar="COUNT", help="lines per problem (all; of several: 3)"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of the operands (%(default)s)")
-    options = parser.parse_args(argv)
-    given = (options.k, options.grid, options.shapes)
-    if sum(x is not None for x in given) != 1:
-        parser.error("one of OP LAYOUT M N K, --grid FILE and --shapes SET")
+    return arguments.run(_parser(), _work, argv)
+
+
+def _work(options: argparse.Namespace) -> int:
+    given = (options.op, options.grid, options.shapes)
+    if sum(x is not None for x in given) != 1 or (options.op and not options.sizes):
+        raise OptionError("takes one of OP LAYOUT MxKxN, --grid FILE and --shapes SET")
     if options.grid:
         problems = read_grid(options.grid)
     elif options.shapes:
         sets = options.shapes.split(",")
         problems = of_cases(select(sets, dtype=options.dtype, tier=options.tier))
     else:
-        problems = [(options.op, options.layout, options.m, options.n, options.k)]
-    return _run_all(
-        problems, options.json, options.top or (3 if options.k is None else None), options
+        problems = [_problem(options.op, options.layout, options.sizes)]
+    return _run_all(problems, options.top or (3 if options.op is None else None), options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = arguments.Parser(
+        prog="ptxgen bench kernels",
+        description="Times every kernel that a problem admits, each forced, fastest first; the "
+        "arrow marks the dispatcher's choice. ratio = torch.mm / kernel.",
     )
+    parser.add_argument("op", nargs="?", metavar="OP", help=", ".join(OPERATIONS))
+    parser.add_argument("layout", nargs="?", metavar="LAYOUT", help="kn or nk; nn .. tt of matmul")
+    parser.add_argument("sizes", nargs="*", metavar="MxKxN", help="such as 16x4096x4096")
+    parser.add_argument(
+        "--dtype",
+        type=arguments.dtype,
+        choices=tuple(DTYPES.values()),
+        default="f32",
+        help="(%(default)s)",
+    )
+    parser.add_argument("--tier", choices=("auto", *TIERS), default="auto", help="(%(default)s)")
+    parser.add_argument("--grid", type=Path, metavar="FILE", help="a problem a line, as above")
+    parser.add_argument(
+        "--shapes", metavar="SET", help="the cases of `ptxgen bench gemm --shapes SET`"
+    )
+    arguments.add_rows(parser)
+    parser.add_argument(
+        "--top", type=int, metavar="COUNT", help="lines per problem (all; of several: 3)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the operands (%(default)s)")
+    return parser
 
 
-def _run_all(
-    problems: Iterable[Problem], path: Path | None, top: int | None, options: argparse.Namespace
-) -> int:
+def _run_all(problems: Iterable[Problem], top: int | None, options: argparse.Namespace) -> int:
     from ptxgen.tiles import ROUTES
 
     problems = list(problems)
@@ -298,16 +316,15 @@ def _run_all(
             best = found[0]
             chosen = next((t for t in found if t.chosen), best)
             emit(
-                f"{' '.join(map(str, problem))} (OP LAYOUT M N K): torch.mm {best.peer_us:.1f} µs, "
+                f"{_text(problem)}: torch.mm {best.peer_us:.1f} µs, "
                 f"ratio of the best {best.ratio:.2f}, of the chosen {chosen.ratio:.2f}, floor "
                 f"{best.floor_us:.1f} µs"
             )
             keep = [t for i, t in enumerate(found) if top is None or i < top or t.chosen or t.wrong]
             emit(time_table(keep))
     finally:
-        if path and times:
-            shared = asdict(surroundings)
-            results.write_records(path, [asdict(t) | shared for t in times])
+        if times:
+            results.keep(options, results.records(times, surroundings))
     note(f"{plural(len(problems), 'problem')} in {time.monotonic() - start:.1f} s")
     return 1 if any(t.wrong for t in times) else 0
 

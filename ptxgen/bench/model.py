@@ -13,9 +13,9 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from ptxgen import arguments
 from ptxgen.bench import measure, results
 from ptxgen.errors import PtxgenError
 from ptxgen.ui import emit, table
@@ -279,26 +279,18 @@ def _differ(model: Llama, tokens: Any, count: int) -> tuple[int, int, int]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(
-        prog="ptxgen bench model",
-        description="Times a small Llama of random weights: stock PyTorch, in "
-        "ptxgen.torch.batch_invariant(), and in batch_invariant_ops' mode where it is installed.",
-    )
-    default = Shape()
-    for name in ("layers", "batch", "length", "new"):
-        parser.add_argument(f"--{name}", type=int, default=getattr(default, name))
-    parser.add_argument("--dtype", choices=("bf16", "f16", "f32"), default=default.dtype)
-    parser.add_argument("--attention", choices=("eager", "sdpa"), default=default.attention)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write a row per way here")
-    options = parser.parse_args(argv)
+    return arguments.run(_parser(), _work, argv)
+
+
+def _work(options: argparse.Namespace) -> int:
     torch = measure.require_torch()
     measure.warm_up(torch)
     names = ("layers", "batch", "length", "new", "dtype", "attention")
     shape = Shape(**{name: getattr(options, name) for name in names})
     found = rows(torch, shape)
-    if options.json:
+    if options.json or options.save:
         surroundings = measure.environment(torch, measure.limits(torch), seed=0)
-        results.write_records(options.json, results.records(found, surroundings))
+        results.keep(options, results.records(found, surroundings))
     stock = found[0]
     lines = [
         (r.name, f"{r.forward_ms:.2f}", f"{r.forward_ms / stock.forward_ms:.2f}",
@@ -312,6 +304,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     emit(table(lines, header))
     return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = arguments.Parser(
+        prog="ptxgen bench model",
+        description="Times a small Llama of random weights: stock PyTorch, in "
+        "ptxgen.torch.batch_invariant(), and in batch_invariant_ops' mode where it is installed.",
+    )
+    default = Shape()
+    for name in ("layers", "batch", "length", "new"):
+        parser.add_argument(f"--{name}", type=int, default=getattr(default, name))
+    parser.add_argument(
+        "--dtype", type=arguments.dtype, choices=("bf16", "f16", "f32"), default=default.dtype
+    )
+    parser.add_argument("--attention", choices=("eager", "sdpa"), default=default.attention)
+    arguments.add_rows(parser)
+    return parser
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import ptxgen
+from ptxgen import arguments
 from ptxgen.bench import bands, cases, draw, measure, results
 from ptxgen.bench.cases import Case, Shape
 from ptxgen.bench.measure import Work, WrongBitsError
@@ -290,7 +291,10 @@ def summarise(found: Sequence[Row]) -> list[Summary]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    options = _parser().parse_args(argv)
+    return arguments.run(_parser(), _work, argv)
+
+
+def _work(options: argparse.Namespace) -> int:
     if options.plot:
         from ptxgen.bench import plots
 
@@ -324,8 +328,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         found.extend(rows(torch, selected, peers, limits, **kind))
     finally:
         if found:
-            if options.json:
-                results.write_json(options.json, found, surroundings)
+            results.keep(options, results.records(found, surroundings))
             _show(found, surroundings, options)
     return 0
 
@@ -364,7 +367,7 @@ def _show(
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = arguments.Parser(
         prog="ptxgen bench nf4",
         description="Times nf4.linear and nf4.linear_dgrad beside cuBLAS with the dequantised "
         "weight and beside bitsandbytes, in one run, with a cold L2, after comparing all bits with "
@@ -376,6 +379,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--dtype",
+        type=arguments.dtype,
         choices=[d for d in DTYPES.values() if d != "f64"],
         help="of x and the result (bf16 for tc, f32 for simt and f64)",
     )
@@ -390,7 +394,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--peers", metavar="LIST", default=",".join(PEERS), help="(%(default)s)")
     parser.add_argument("--quick", action="store_true", help="fewer shapes and repetitions")
     parser.add_argument("--brief", action="store_true", help="no table of the cases")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here")
+    arguments.add_rows(parser)
     parser.add_argument("--rows", type=Path, metavar="FILE", help="print an earlier run's rows")
     parser.add_argument("--plot", type=Path, metavar="DIR", help="write a plot of ratios here")
     return parser

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import ptxgen
+from ptxgen import arguments
 from ptxgen.bench import measure, pointwise, results, rows
 from ptxgen.bench.measure import WrongBitsError
 from ptxgen.bench.opcase import BANDWIDTH, OpCase, Work
@@ -358,7 +359,10 @@ def timing_table(found: Sequence[Timing], third: str = "compile") -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    options = _parser().parse_args(argv)
+    return arguments.run(_parser(), _work, argv)
+
+
+def _work(options: argparse.Namespace) -> int:
     if options.rows:
         _show(*results.read_rows(rows.Timing, options.rows, "ops --random"))
         return 0
@@ -377,9 +381,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     finally:
         if found:
             surroundings = measure.environment(torch, measure.limits(torch), 0)
-            if options.json:
-                lines = ({**asdict(t), **asdict(surroundings)} for t in found)
-                results.write_records(options.json, lines)
+            results.keep(options, results.records(found, surroundings))
             emit(results.heading(surroundings))
             emit(timing_table(found))
             for line in summary(found):
@@ -404,11 +406,11 @@ def _random_rows(options: argparse.Namespace) -> int:
     finally:
         if found:
             surroundings = measure.environment(torch, measure.limits(torch), options.seed)
-            if options.json:
+            if options.json or options.save:
                 rates = measure.rates()
                 assert rates is not None, "a GPU's driver states them"
                 known = {**asdict(surroundings), "rates": asdict(rates)}
-                results.write_records(options.json, ({**asdict(t), **known} for t in found))
+                results.keep(options, [{**asdict(t), **known} for t in found])
             _show(found, surroundings)
     for line in bench.wrong:
         emit(f"WRONG {line}")
@@ -429,7 +431,7 @@ def _show(found: Sequence[rows.Timing], surroundings: results.Environment) -> No
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = arguments.Parser(
         prog="ptxgen bench ops",
         description="Times operations beside PyTorch's, eager and by torch.compile, in bf16, in "
         "one run, with a cold L2; medians in µs. limit = bytes / 4.3 TB/s.",
@@ -458,7 +460,7 @@ def _parser() -> argparse.ArgumentParser:
         help="with --random: leave torch.compile out, which takes seconds a problem",
     )
     parser.add_argument("--quick", action="store_true", help="fewer cases and repetitions")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the times here")
+    arguments.add_rows(parser)
     parser.add_argument(
         "--rows", type=Path, metavar="FILE", help="print an earlier run's of --random"
     )

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ptxgen import arguments
 from ptxgen.bench.attention_cases import TRAINING
 from ptxgen.bench.bands import quantile
 from ptxgen.bench.fit import FOLDS
@@ -286,7 +287,10 @@ def qualities(found: Iterable[tuple[Point, float]]) -> list[Quality]:
 # -- the command ----------------------------------------------------------------------------
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    options = _parser().parse_args(argv)
+    return arguments.run(_parser(), _work, argv)
+
+
+def _work(options: argparse.Namespace) -> int:
     tuning = read(options.tuning)
     of = points(options.rows, tuning)
     if not of:
@@ -303,7 +307,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = arguments.Parser(
         prog="ptxgen bench predict",
         description="Predicted over measured times of results that had no part in the fit, by "
         "family of kernels whose routes are taken in order. Needs no GPU.",

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from fnmatch import fnmatch
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Any
 
+from ptxgen import arguments
 from ptxgen.bench import measure, ops, results
 from ptxgen.bench.draw import log_uniform
 from ptxgen.bench.opcase import OpCase, Work
@@ -149,7 +148,10 @@ def cases(count: int, seed: int, patterns: Sequence[str] = ("*",)) -> list[OpCas
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    options = _parser().parse_args(argv)
+    return arguments.run(_parser(), _work, argv)
+
+
+def _work(options: argparse.Namespace) -> int:
     selected = cases(options.cases, options.seed, options.only.split(","))
     torch = measure.require_torch()
     measure.warm_up(torch)
@@ -161,9 +163,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     finally:
         if found:
             surroundings = measure.environment(torch, measure.limits(torch), options.seed)
-            if options.json:
-                lines = ({**asdict(t), **asdict(surroundings)} for t in found)
-                results.write_records(options.json, lines)
+            results.keep(options, results.records(found, surroundings))
             emit(results.heading(surroundings))
             emit(ops.timing_table(found))
             mean = results.geomean(t.eager_us / t.ours_us for t in found)
@@ -172,7 +172,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = arguments.Parser(
         prog="ptxgen bench recurrence",
         description="Times recurrences beside loops over tokens in PyTorch, in one run, with a "
         "cold L2; medians in µs. Sizes are batch x tokens x channels (x states). "
@@ -181,7 +181,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", metavar="LIST", default="*", help="names or patterns (all)")
     parser.add_argument("--cases", type=int, default=4, metavar="N", help="of each (4)")
     parser.add_argument("--seed", type=int, default=1, help="where the draw begins (1)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the times here")
+    arguments.add_rows(parser)
     return parser
 
 

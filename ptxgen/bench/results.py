@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
+from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, asdict, dataclass, fields, replace
@@ -362,9 +363,20 @@ def write_json(path: Path, rows: Iterable[Row], environment: Environment) -> Non
 def write_records(path: Path, found: Iterable[Mapping[str, Any]]) -> None:
     """Writes flat objects, one a line, in a list; NaN (not timed) as null."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    known = ({name: None if v != v else v for name, v in record.items()} for record in found)
-    lines = ",\n".join(json.dumps(record, ensure_ascii=False) for record in known)
+    lines = ",\n".join(json.dumps(json_row(record), ensure_ascii=False) for record in found)
     path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+
+
+def keep(options: Namespace, found: Sequence[Mapping[str, Any]]) -> None:
+    """Hands rows to ``--json``, and writes them to the file of ``--save``."""
+    options.records = [json_row(record) for record in found]
+    if options.save:
+        write_records(options.save, found)
+
+
+def json_row(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with null for what was not timed (NaN)."""
+    return {name: None if value != value else value for name, value in record.items()}
 
 
 def read_json(path: Path) -> tuple[list[Row], Environment]:

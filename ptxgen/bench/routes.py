@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from ptxgen import arguments
 from ptxgen.bench import plots
 from ptxgen.bench.cases import tier_of
 from ptxgen.bench.plots import RouteMap
@@ -16,6 +17,7 @@ from ptxgen.ops.explaining import problem_of
 from ptxgen.spec import KernelSpec, Problem, Route
 from ptxgen.spec.simt import SimtSpec
 from ptxgen.tiles import TABLES
+from ptxgen.tiles.tunings import driver_name
 from ptxgen.ui import emit
 
 CELLS = 168
@@ -106,7 +108,36 @@ def _label(kernel: KernelSpec) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(
+    return arguments.run(_parser(), _work, argv)
+
+
+def _work(options: argparse.Namespace) -> int:
+    if min(options.k, options.sms) < 1 or options.largest < 2:
+        raise OptionError("--k and --sms are at least 1, --largest at least 2")
+    layout = options.layout or next(iter(OPERATIONS[options.op].products))
+    found = route_map(
+        options.op,
+        layout,
+        options.k,
+        arch=options.arch,
+        sms=options.sms,
+        align=options.align,
+        dtype=options.dtype,
+        tier=options.tier,
+        gpu=None if options.gpu is None else driver_name(options.gpu),
+        largest=options.largest,
+        cells=CELLS if options.plot else 64,
+    )
+    if options.plot:
+        plots.route_map(found, options.plot)
+        emit(f"wrote {options.plot}")
+    else:
+        emit(text_map(found))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = arguments.Parser(
         prog="ptxgen bench routes",
         description="Draws which kernel owns which part of the (M, N) plane at a K.",
     )
@@ -116,7 +147,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--layout", metavar="LAYOUT", help="kn or nk; nn .. tt of matmul (the first)"
     )
     parser.add_argument(
-        "--dtype", choices=tuple(DTYPES.values()), default="f32", help="(%(default)s)"
+        "--dtype",
+        type=arguments.dtype,
+        choices=tuple(DTYPES.values()),
+        default="f32",
+        help="(%(default)s)",
     )
     parser.add_argument("--tier", choices=("auto", *TIERS), default="auto", help="(%(default)s)")
     parser.add_argument("--arch", default="sm_90", help="(%(default)s)")
@@ -129,29 +164,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--largest", type=int, default=1 << 14, help="largest M and N (%(default)s)"
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="a .png or .svg; without, text")
-    options = parser.parse_args(argv)
-    if min(options.k, options.sms) < 1 or options.largest < 2:
-        parser.error("--k and --sms are at least 1, --largest at least 2")
-    layout = options.layout or next(iter(OPERATIONS[options.op].products))
-    found = route_map(
-        options.op,
-        layout,
-        options.k,
-        arch=options.arch,
-        sms=options.sms,
-        align=options.align,
-        dtype=options.dtype,
-        tier=options.tier,
-        gpu=options.gpu,
-        largest=options.largest,
-        cells=CELLS if options.plot else 64,
-    )
-    if options.plot:
-        plots.route_map(found, options.plot)
-        emit(f"wrote {options.plot}")
-    else:
-        emit(text_map(found))
-    return 0
+    return parser
 
 
 def text_map(found: RouteMap) -> str:

@@ -18,6 +18,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from ptxgen import arguments
 from ptxgen.bench import bmm, cases, draw, int4, measure, nf4, rowfit
 from ptxgen.bench.bands import ALL, NAMES, band_of
 from ptxgen.bench.cases import Case, Shape, case_of
@@ -32,7 +33,15 @@ from ptxgen.spec import ALIGNMENT, Key, Route, of_result
 from ptxgen.spec.effort import TYPICAL, Rates
 from ptxgen.tiles import ROUTES, TABLES
 from ptxgen.tiles.gemm import WIDTH_OF
-from ptxgen.tiles.tunings import FOLDER, Constants, Tuning, read, tuning_name, write
+from ptxgen.tiles.tunings import (
+    FALLBACK,
+    FOLDER,
+    Constants,
+    Tuning,
+    read,
+    tuning_name,
+    write,
+)
 from ptxgen.ui import Progress, emit, note, plural, table
 
 STAGES = ((1, FAR), (3, CLOSE), (5, 1.08), (11, 0.0))
@@ -332,14 +341,16 @@ def write_tuning(
     """Fits the constants of the tables ``keys`` and enters them into the tuning in ``path``.
 
     What the tuning has of other kernels and of families stays, as do its rates unless ``rates`` are
-    given; what it has of kernels that no table has any more goes. One of another GPU stays that
-    one's: constants are relative to the rates of the GPU that they were measured on.
+    given; what it has of kernels that no table has any more goes. Constants of other tables'
+    kernels that it lacks are those of :data:`~ptxgen.tiles.tunings.FALLBACK`. A tuning of another
+    GPU stays that one's: constants are relative to the rates of the GPU that was measured.
     """
     h = journal.header
     before = read(path) if path.exists() else None
     rates = rates or h.rates or (before.rates if before else TYPICAL[h.arch])
     known = before.kernels if before else {}
-    constants, reports = learn(journal, keys, rates, known)
+    borrowed = read(FOLDER / f"{FALLBACK}.json").kernels
+    constants, reports = learn(journal, keys, rates, {**borrowed, **known})
     kernels = _current({**known, **constants})
     if before and path.stem != tuning_name(h.gpu, h.sms):
         write(replace(before, kernels=kernels), path)
@@ -409,7 +420,10 @@ def report_table(reports: Iterable[Report]) -> str:
 # -- the command -------------------------------------------------------------------------
 def main(argv: Sequence[str] | None = None) -> int:
     """The command. 1 if a kernel returned wrong bits, else 0."""
-    options = _parser().parse_args(argv)
+    return arguments.run(_parser(), _work, argv)
+
+
+def _work(options: argparse.Namespace) -> int:
     if options.rows:
         emit("time of the chosen kernel / of the fastest, where columns were not learnt")
         emit(report_table(write_rows(options.rows, options.output)))
@@ -495,7 +509,7 @@ def _measured(options: argparse.Namespace) -> tuple[Journal, int]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = arguments.Parser(
         prog="ptxgen tune",
         description="Times every kernel that serves a problem, on random problems, and fits the "
         "constants that times are predicted by: the tuning of this GPU. A run that was stopped "
@@ -505,7 +519,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--dtype",
-        type=_choices(KINDS),
+        type=arguments.words(*KINDS),
         default=["bf16"],
         metavar="LIST",
         help=f"of {', '.join(KINDS)} (bf16); nf4: of weights",
@@ -513,14 +527,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tier", choices=("auto", *TIERS), default="auto", help="(%(default)s)")
     parser.add_argument(
         "--layout",
-        type=_choices(LAYOUTS),
+        type=arguments.words(*LAYOUTS),
         default=list(LAYOUTS),
         metavar="LIST",
         help=f"of {', '.join(LAYOUTS)} (all)",
     )
     parser.add_argument(
         "--plan",
-        type=_choices(PLANS),
+        type=arguments.words(*PLANS),
         default=list(PLANS),
         metavar="LIST",
         help="of rows (forward, input gradient), batch and chain (weight gradient) (all)",
@@ -563,17 +577,6 @@ def _parser() -> argparse.ArgumentParser:
         "--output", type=Path, metavar="FILE", help="the tuning (tiles/tunings/<gpu>_<sms>.json)"
     )
     return parser
-
-
-def _choices(known: tuple[str, ...]) -> Callable[[str], list[str]]:
-    def parse(text: str) -> list[str]:
-        found = text.split(",")
-        for value in found:
-            if value not in known:
-                raise argparse.ArgumentTypeError(f"{value!r}: takes {', '.join(known)}")
-        return found
-
-    return parse
 
 
 if __name__ == "__main__":

@@ -11,24 +11,28 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from ptxgen.cli import cache, env, golden, kernels, profile, routes, work
-from ptxgen.errors import CompileError, PtxgenError
-from ptxgen.ui import note
+from ptxgen import arguments
+from ptxgen.cli import cache, completion, env, golden, kernels, profile, routes, work
+from ptxgen.errors import CompileError, DtypeError, OptionError, PtxgenError, ShapeError
+from ptxgen.ui import note, warn
 
 _EPILOG = """\
 exit status: 0 done; 1 an error, or a check that found something; 2 wrong usage
 
 examples:
   ptxgen list --layout NN                  the kernels of a layout, with their resources
-  ptxgen explain linear 16 4096 4096       which kernel runs M=16, N=4096, K=4096, and why
+  ptxgen explain linear 16x4096x11008      which kernel runs M=16, K=4096, N=11008, and why
   ptxgen golden diff --stat                what the working tree changes, in numbers
   ptxgen golden diff --against HEAD~1      what a commit changed in the generated code
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line. Importing and building it loads no compiler and no driver."""
-    top = argparse.ArgumentParser(
+def parser(*, deferred: bool = True) -> argparse.ArgumentParser:
+    """The command line. Importing and building it loads no compiler and no driver.
+
+    ``deferred``: options of benchmarks are left to their modules, which are imported when they run.
+    """
+    top = arguments.Parser(
         prog="ptxgen",
         description="A kernel compiler and a library of deterministic, batch-invariant GPU "
         "operations. All but timings (bench, tune) works without a GPU.",
@@ -37,8 +41,10 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"ptxgen {env.version('ptxgen')}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for module in (kernels, routes, profile, golden, cache, env, work):
+    for module in (kernels, routes, profile, golden, cache, env):
         module.add_commands(commands)
+    work.add_commands(commands, deferred=deferred)
+    completion.add_commands(commands, parser)
     return top
 
 
@@ -47,11 +53,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # where the encoding has not all we say
-    arguments = parser().parse_args(argv)
+    options = parser().parse_args(argv)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn
-            status = int(arguments.run(arguments) or 0)
+            status = int(options.run(options) or 0)
         sys.stdout.flush()  # so that a closed pipe shows here
         return status
     except BrokenPipeError:
@@ -60,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         note("ptxgen: interrupted")
         return 130
-    except kernels.UnknownSpecError as error:
+    except (OptionError, ShapeError, DtypeError) as error:
         note(f"ptxgen: {error}")
         return 2
     except PtxgenError as error:
@@ -82,7 +88,7 @@ def _silence() -> None:
 
 def _warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     """Says in one line what matters to a user: not where in the code it came up."""
-    note(f"ptxgen: warning: {message}")
+    warn(message)
 
 
 def _keep_log(error: CompileError) -> Path | None:

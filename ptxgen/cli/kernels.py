@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import itertools
 import json
 import math
@@ -13,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ptxgen.errors import OptionError
+from ptxgen import arguments as reading
+from ptxgen.errors import OptionError, PtxgenError, proposal
 from ptxgen.ui import Progress, emit, emit_json, note, pairs, plural, size, table
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def add_commands(commands: Any) -> None:
         ("layout", "only NN, NT, TN or TT"),
         ("match", "only kernels in whose name this regular expression is found"),
     ):
-        command.add_argument(f"--{what}", help=text)
+        command.add_argument(f"--{what}", type=reading.dtype if what == "dtype" else str, help=text)
     command.add_argument("--spills", action="store_true", help="only kernels that spill registers")
     command.add_argument(
         "--sort", choices=_SORTS, help="largest first; name: alphabetically (default: the tables')"
@@ -95,11 +95,14 @@ def add_commands(commands: Any) -> None:
         "--for",
         dest="problems",
         nargs="+",
-        metavar=("OP", "SIZE"),
-        help="just the kernels that serve an operation of these sizes, each a number or a range "
-        "such as 1..32, for contiguous operands on the GPU that there is, or an H200",
+        metavar=("OP", "SIZES"),
+        help="just the kernels that serve an operation of these sizes, such as MxKxN, each a "
+        "number or a range: 1..32x4096x4096; for contiguous operands on the GPU that there is, or "
+        "an H200",
     )
-    command.add_argument("--dtype", help="with --for (default: float32; of int4_gemm: s4)")
+    command.add_argument(
+        "--dtype", type=reading.dtype, help="with --for (default: f32; of int4_gemm: s4)"
+    )
     command.add_argument("--tier", default="auto", help="with --for (default: %(default)s)")
     command.add_argument("--layout", help="with --for: kn or nk (matmul: nn, nt, tn, tt)")
     command.set_defaults(run=_build)
@@ -113,10 +116,9 @@ def find(name: str) -> KernelSpec:
     for known in (SPECS, PINNED, NAMED):
         if name in known:
             return known[name]
-    close = difflib.get_close_matches(name, SPECS, n=3, cutoff=0.5)
-    close = close or [known for known in SPECS if name in known][:3]
-    hint = f"did you mean {' or '.join(close)}?" if close else "see ptxgen list"
-    raise UnknownSpecError(f"there is no kernel {name!r}; {hint}")
+    inside = [known for known in SPECS if name in known][:3]
+    hint = proposal(name, SPECS) or proposal(name, inside, cutoff=0.0) or "; see ptxgen list"
+    raise UnknownSpecError(f"there is no kernel {name!r}{hint}")
 
 
 def selected(names: list[str]) -> list[KernelSpec]:
@@ -217,7 +219,6 @@ def _list(arguments: argparse.Namespace) -> None:
 
 def _filtered(arguments: argparse.Namespace) -> list[KernelSpec]:
     """The kernels that --dtype, --tier, --family, --layout and --match admit."""
-    from ptxgen.numerics.dtype import SHORT
     from ptxgen.tiles import SPECS
 
     found = list(SPECS.values())
@@ -231,10 +232,11 @@ def _filtered(arguments: argparse.Namespace) -> list[KernelSpec]:
         wanted = getattr(arguments, what)
         if wanted is None:
             continue
-        wanted = wanted.upper() if what == "layout" else SHORT.get(wanted, wanted)
+        wanted = wanted.upper() if what == "layout" else wanted
         known = dict.fromkeys(value for spec in SPECS.values() if (value := value_of(spec)))
         if wanted not in known:
-            raise OptionError(f"--{what} {wanted}: no kernel has it; takes {', '.join(known)}")
+            close = proposal(wanted, known) or f"; takes {', '.join(known)}"
+            raise OptionError(f"--{what} {wanted}: no kernel has it{close}")
         found = [spec for spec in found if value_of(spec) == wanted]
     if arguments.match is not None:
         try:
@@ -356,7 +358,7 @@ def _render(arguments: argparse.Namespace) -> None:
     try:
         arguments.output.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise OptionError(f"--output {arguments.output}: {error.strerror}") from error
+        raise PtxgenError(f"--output {arguments.output}: {error.strerror}") from error
     note(f"wrote {arguments.output}")
 
 
@@ -431,16 +433,21 @@ def _build(arguments: argparse.Namespace) -> None:
 def _serving(arguments: argparse.Namespace) -> list[str]:
     """The names of the kernels that serve the problems of --for; says how many they are."""
     from ptxgen.dispatch import choose
-    from ptxgen.ops.explaining import operands, operation, program_of
+    from ptxgen.ops.explaining import operands, operation, program_of, size_names
     from ptxgen.program.launch import architecture, question
     from ptxgen.runtime import default_device
 
     if arguments.spec or arguments.arch:
         raise OptionError("--for says itself which kernels; it takes no SPEC and no --arch")
-    op, *sizes = arguments.problems
+    op, *words = arguments.problems
     row = operation(op)
-    ranges = [_sizes(text) for text in sizes]
-    problems = math.prod(each.stop - each.start for each in ranges)
+    names = size_names(row)
+    text = reading.numbers(words, names)
+    given = dict(
+        zip(reading.written(names), reading.ranges(text, reading.written(names)), strict=True)
+    )
+    asked = [given[name] for name in names]
+    problems = math.prod(each.stop - each.start for each in asked)
     if problems > _PROBLEMS_MAX:
         raise OptionError(f"--for: {problems} problems; takes up to {_PROBLEMS_MAX}")
     dtype, _ = operands(row, arguments.dtype, "--dtype")
@@ -453,27 +460,15 @@ def _serving(arguments: argparse.Namespace) -> list[str]:
     device = default_device()
     arch = architecture(device)
     found: dict[str, None] = {}
-    for each in itertools.product(*ranges):
+    for each in itertools.product(*asked):
         for step in program_of(op, each, dtype, None, options, arch, device.sms).steps:
             choice = choose(step.problem.table, **question(step.problem, device))
             found.update(dict.fromkeys(choice.kernels))
     note(
-        f"{op} {' '.join(sizes)} {layout} {dtype} on {device.gpu} ({arch}, {device.sms} "
+        f"{op} {text} {layout} {dtype} on {device.gpu} ({arch}, {device.sms} "
         f"SMs): {plural(problems, 'problem')}, served by {plural(len(found), 'kernel')}"
     )
     return list(found)
-
-
-def _sizes(text: str) -> range:
-    """``"16"`` or ``"1..32"``, both ends inside."""
-    low, dots, high = text.partition("..")
-    last = high if dots else low
-    if not (low.isascii() and low.isdigit() and last.isascii() and last.isdigit()):
-        raise OptionError(f"--for: {text!r} is no size; takes a number or a range such as 1..32")
-    found = range(int(low), int(last) + 1)
-    if not found or found[0] < 1:
-        raise OptionError(f"--for: {text!r} has no sizes; takes some of 1 and more")
-    return found
 
 
 def _targets(names: list[str] | None) -> dict[str, str]:

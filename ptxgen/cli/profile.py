@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ptxgen.arguments import numbers, sizes
 from ptxgen.cli.kernels import find
-from ptxgen.ui import emit, emit_json, note
+from ptxgen.ui import emit, emit_json, warn
 
 _SLOW = 1 << 26
 """Products from which on the interpreter takes minutes."""
 
 _EPILOG = """\
 examples:
-  ptxgen profile simt_nn_f32_64x64x32_93dc37 64 64 256
-  ptxgen profile simt_nt_f32_16x32x32_66e169 16 32 256 --lines --sites 20
+  ptxgen profile simt_nn_f32_64x64x32_93dc37 64x256x64
+  ptxgen profile simt_nt_f32_16x32x32_66e169 16x256x32 --lines --sites 20
 """
 
 
@@ -33,8 +34,7 @@ def add_commands(commands: Any) -> None:
     command.add_argument(
         "spec", metavar="SPEC", help="a kernel's or route's name (see ptxgen list, show)"
     )
-    for size in "mnk":
-        command.add_argument(size, metavar=size.upper(), type=int)
+    command.add_argument("sizes", metavar="MxKxN", nargs="+", help="such as 64x256x64")
     command.add_argument(
         "--op",
         help="whose plan cuts the reduction, such as linear_wgrad (default: the first that "
@@ -60,11 +60,11 @@ def _profile(arguments: argparse.Namespace) -> None:
     from ptxgen.ops.profiling import profile
     from ptxgen.program.launch import routes_by_name
 
-    m, n, k = arguments.m, arguments.n, arguments.k
+    m, k, n = sizes(numbers(arguments.sizes, ("M", "N", "K")))
     if arguments.spec not in routes_by_name():
         find(arguments.spec)  # says what is close
     if m * n * k > _SLOW:
-        note("this takes minutes or more: the interpreter does about a million products a second")
+        warn("this takes minutes or more: the interpreter does about a million products a second")
     found = profile(
         arguments.spec,
         m,

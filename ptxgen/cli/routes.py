@@ -6,11 +6,18 @@ import argparse
 import ast
 from typing import TYPE_CHECKING, Any
 
-from ptxgen.errors import OptionError
+from ptxgen.arguments import FORM, attention_sizes, dtype, numbers, sizes, written
+from ptxgen.errors import OptionError, proposal
 from ptxgen.ui import emit, emit_json, missing, note, plural
 
 if TYPE_CHECKING:
     from ptxgen.dispatch.prove import Result
+
+_EXAMPLES = """\
+examples:
+  ptxgen explain linear_dgrad 16x4096x4096 --layout nk --arch sm_80 --sms 108 --align 4
+  ptxgen explain attention 1x32/8x4096x4096x128c --dtype bf16 --gpu h100
+"""
 
 
 def add_commands(commands: Any) -> None:
@@ -20,17 +27,20 @@ def add_commands(commands: Any) -> None:
         help="which kernel serves a problem, and why",
         description="Says which kernels run an operation of these sizes, how they are launched "
         "and the measured reason; with --all, why each earlier candidate was passed over and which "
-        "later ones would return the same bits. Sizes are the operation's own: M, N, K of "
-        "products, whose x is [M, K] and whose weight K by N; M, N of rows.",
-        epilog="example: ptxgen explain linear_dgrad 16 4096 4096 --layout nk --arch sm_80 "
-        "--sms 108 --align 4",
+        "later ones would return the same bits. Sizes are the operation's own: MxKxN of "
+        "products, whose x is M by K and whose weight K by N; MxN of rows; of attention "
+        f"{FORM}.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument("op", metavar="OP", help="an operation, such as linear or logsumexp")
-    command.add_argument("sizes", metavar="SIZE", type=int, nargs="+", help="such as M N K")
+    command.add_argument("sizes", metavar="SIZES", nargs="+", help="such as MxKxN: 16x4096x11008")
     command.add_argument(
         "--layout", help="kn or nk (matmul: nn, nt, tn, tt); default: the first of these"
     )
-    command.add_argument("--dtype", help="(default: float32; of int4_gemm: s4)")
+    command.add_argument(
+        "--dtype", type=dtype, help="bf16 or bfloat16, ... (default: f32; of int4_gemm: s4)"
+    )
     command.add_argument("--tier", default="auto", help="simt, tc or auto (default: %(default)s)")
     command.add_argument(
         "--chain", action="store_const", const=True, help="of linear_wgrad: one chain"
@@ -42,8 +52,8 @@ def add_commands(commands: Any) -> None:
     command.add_argument(
         "--gpu",
         metavar="NAME",
-        help="whose measured tuning decides; without one, --arch and --sms say what it is "
-        "(default: NVIDIA H200, unless --arch or --sms is given)",
+        help="whose measured tuning decides, such as h100 or the driver's name; of a GPU without "
+        "one --arch and --sms say what it is (default: h200, unless --arch or --sms is given)",
     )
     command.add_argument(
         "--align",
@@ -111,34 +121,48 @@ def _setting(text: str) -> tuple[str, Any]:
         return name, value
 
 
+def given_sizes(op: str, words: list[str]) -> tuple[tuple[int, ...], dict[str, Any]]:
+    """Sizes of ``op`` in its own order, and the options that are written with them."""
+    from ptxgen.ops.attention_shapes import ATTENDING
+    from ptxgen.ops.explaining import operation, size_names
+
+    row = operation(op)
+    if row.name in ATTENDING:
+        found, causal, page = attention_sizes(" ".join(words))
+        written_too = {"causal": True} if causal else {}
+        return found, {**written_too, "page": page} if page else written_too
+    names = size_names(row)
+    text = numbers(words, names)
+    given = dict(zip(written(names), sizes(text, written(names)), strict=True))
+    return tuple(given[name] for name in names), {}
+
+
 def _explain(arguments: argparse.Namespace) -> None:
     from dataclasses import asdict
 
     from ptxgen.dispatch.explain import Explanation
     from ptxgen.ops.explaining import explain
 
-    found = explain(
-        arguments.op,
-        *arguments.sizes,
-        dtype=arguments.dtype,
-        tier=None if arguments.tier == "auto" else arguments.tier,
-        layout=arguments.layout,
-        chain=arguments.chain,
-        arch=arguments.arch,
-        sms=arguments.sms,
-        align=arguments.align,
-        gpu=arguments.gpu,
-        **dict(arguments.set),
-    )
+    given, options = given_sizes(arguments.op, arguments.sizes)
+    options |= {
+        name: getattr(arguments, name)
+        for name in ("dtype", "tier", "layout", "chain", "arch", "sms", "align", "gpu")
+    }
+    if options["tier"] == "auto":
+        options["tier"] = None
+    for name, value in arguments.set:
+        if name == "op" or options.get(name) is not None:
+            raise OptionError(f"--set {name}={value!r}: {name} is given already")
+        options[name] = value
+    found = explain(arguments.op, *given, **options)
     if arguments.json:
         if isinstance(found, Explanation):
             emit_json(asdict(found) | {"choice": found.choice._asdict()})
         else:
             emit_json(found.asdict())
-    elif arguments.all:
-        emit(found)
     else:
-        emit(found.brief())
+        emit(found if arguments.all else found.brief())
+        emit(found.legend())
 
 
 def _generate(arguments: argparse.Namespace) -> int:
@@ -174,7 +198,9 @@ def _prove(arguments: argparse.Namespace) -> int:
         chosen = [t for n, t in names.items() if any(fnmatchcase(n, m) for m in arguments.match)]
         if not chosen:
             known = ", ".join(names)
-            raise OptionError(f"no table matches {' '.join(arguments.match)}; there are {known}")
+            asked = " ".join(arguments.match)
+            close = proposal(asked, names) or f"; there are {known}"
+            raise OptionError(f"no table matches {asked}{close}")
     try:
         results = prove(chosen, report=report)
     except ModuleNotFoundError as error:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from ptxgen.arguments import dtype
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.ui import Progress, emit, missing
 
@@ -39,8 +40,8 @@ _BENCHES = {
 _TUNE = "ptxgen.bench.tune"
 
 
-def add_commands(commands: Any) -> None:
-    """Adds this module's commands to the parser."""
+def add_commands(commands: Any, *, deferred: bool = True) -> None:
+    """Adds this module's commands to the parser. As :func:`ptxgen.cli.parser`."""
     command = commands.add_parser(
         "demo",
         help="a linear layer, forward and backward, compared bit for bit with NumPy",
@@ -56,8 +57,9 @@ def add_commands(commands: Any) -> None:
     command.add_argument("--seed", type=int, default=0, help="(%(default)s)")
     command.add_argument(
         "--dtype",
-        choices=("float32", "float16", "bfloat16"),
-        help="of x, w, bias and dy (float32, then float16; bfloat16 needs the package ml_dtypes)",
+        type=dtype,
+        choices=("f32", "f16", "bf16"),
+        help="of x, w, bias and dy (f32, then f16; bf16 needs the package ml_dtypes)",
     )
     command.add_argument("--device", metavar="DEVICE", help="cuda, cuda:1, cpu (the best there is)")
     command.set_defaults(run=_demo)
@@ -67,12 +69,11 @@ def add_commands(commands: Any) -> None:
         help="time operations beside their peers (needs a GPU)",
         description="`ptxgen bench gemm --help` lists the options of a benchmark.",
     )
+    add = _deferred if deferred else _whole
     benches = group.add_subparsers(metavar="BENCH", required=True)
     for name, (module, text) in _BENCHES.items():
-        _deferred(benches, name, module, text)
-    _deferred(
-        commands, "tune", _TUNE, "measure which kernel is the fastest where, for this GPU's tuning"
-    )
+        add(benches, name, module, text)
+    add(commands, "tune", _TUNE, "measure which kernel is the fastest where, for this GPU's tuning")
 
 
 def _deferred(commands: Any, name: str, module: str, text: str) -> None:
@@ -81,6 +82,12 @@ def _deferred(commands: Any, name: str, module: str, text: str) -> None:
     command = commands.add_parser(name, help=text, add_help=False, prefix_chars="\0")
     command.add_argument("options", nargs="*")
     command.set_defaults(run=_bench, module=module)
+
+
+def _whole(commands: Any, name: str, module: str, text: str) -> None:
+    """A command with the options of its module."""
+    own = importlib.import_module(module)._parser()
+    commands.add_parser(name, help=text, add_help=False, parents=[own])
 
 
 def _bench(arguments: argparse.Namespace) -> int:
@@ -92,17 +99,20 @@ def _bench(arguments: argparse.Namespace) -> int:
 
 
 def _demo(arguments: argparse.Namespace) -> int:
+    from ptxgen.numerics.dtype import FULL
     from ptxgen.runtime import default_device, get_device, use_device
 
     for option in ("batch", "inputs", "outputs"):
         if getattr(arguments, option) < 1:
             raise OptionError(f"--{option} is at least 1, not {getattr(arguments, option)}")
-    device = default_device() if arguments.device is None else get_device(arguments.device)
+    device = (
+        default_device() if arguments.device is None else get_device(arguments.device, "--device")
+    )
     emit(f"device: {device}, {device.name}, {device.arch}, {device.sms} SMs")
     if device.kind == "cpu":
         emit("  (runs the PTX that a GPU would run, instruction by instruction, and checks it:")
         emit("  every address, every read of unwritten memory, every order of shared accesses)")
-    dtypes = [arguments.dtype] if arguments.dtype else ["float32", "float16"]
+    dtypes = [FULL[d] for d in ([arguments.dtype] if arguments.dtype else ("f32", "f16"))]
     with use_device(device):
         return max(_demo_on_device(arguments, device, dtype) for dtype in dtypes)
 
@@ -116,7 +126,7 @@ def _numpy_dtype(name: str) -> Any:
         return np.dtype(importlib.import_module("ml_dtypes").bfloat16)
     except ModuleNotFoundError as error:
         raise PtxgenError(
-            "NumPy has no bfloat16 of its own; pip install ml_dtypes, or take --dtype float16"
+            "NumPy has no bfloat16 of its own; pip install ml_dtypes, or take --dtype f16"
         ) from error
 
 

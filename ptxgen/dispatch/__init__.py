@@ -12,13 +12,16 @@ from functools import cache, partial
 from importlib import import_module
 
 from ptxgen.dispatch.choice import Candidate, Choice, Dispatch, best, by_architecture
-from ptxgen.errors import OptionError, UncoveredError
+from ptxgen.errors import OptionError, UncoveredError, proposal
 from ptxgen.spec import ARCHITECTURES, Key, RouteTable
 from ptxgen.spec.effort import Rates
 from ptxgen.tiles import TABLES
 from ptxgen.tiles.tunings import serving
 
 __all__ = ["Candidate", "Choice", "accepted", "candidates", "choose"]
+
+LISTED = 16
+"""Most options that an error lists beside a proposal."""
 
 _installed: dict[Key, dict[str, Dispatch]] = {}
 """Dispatch functions by architecture of tables that were registered while the program ran."""
@@ -105,8 +108,11 @@ def candidates(
 
 def accepted(what: str, value: object, options: Iterable[str]) -> OptionError:
     """The error of an unknown value of an option."""
-    known = ", ".join(sorted(repr(o) for o in options))
-    return OptionError(f"unknown {what} {value!r}; accepted: {known}")
+    known = sorted(options)
+    close = proposal(value, known)
+    if close and len(known) > LISTED:
+        return OptionError(f"unknown {what} {value!r}{close}")
+    return OptionError(f"unknown {what} {value!r}{close}; accepted: {', '.join(map(repr, known))}")
 
 
 def made(tables: Mapping[Key, RouteTable]) -> dict[Key, dict[str, Dispatch]]:

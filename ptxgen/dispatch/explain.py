@@ -6,7 +6,7 @@ predicted time is made of; the tests compare its winner with the generated code'
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ptxgen.dispatch import accepted, emit
@@ -17,7 +17,10 @@ from ptxgen.expr import Expr
 from ptxgen.spec import ARCHITECTURES, Key, Problem, Route, RouteTable
 from ptxgen.spec.effort import Rates
 from ptxgen.tiles import TABLES
-from ptxgen.tiles.tunings import TERMS, TIE, UNKNOWN, Tuning, serving
+from ptxgen.tiles.tunings import BOUNDS, LIMIT, TERMS, TIE, UNKNOWN, Tuning, serving
+
+SHOWN_US = 0.05
+"""The least µs of a term that is shown to people."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ class Candidate:
     def prediction(self) -> str:
         """It in words, the largest terms first; empty if there is none."""
         shown = sorted(self.terms.items(), key=lambda term: -term[1])
-        parts = ", ".join(f"{us:.1f} {name}" for name, us in shown if us >= 0.05)
+        parts = ", ".join(f"{us:.1f} {name}" for name, us in shown if us >= SHOWN_US)
         return f"predicted {self.time:.1f} µs: {parts}" if self.terms else ""
 
 
@@ -126,6 +129,10 @@ class Explanation:
         """Candidates that cannot serve the problem."""
         return tuple(c for c in self.candidates if not c.correct)
 
+    def legend(self) -> str:
+        """Meaning and unit of the terms in predicted times."""
+        return legend(name for name, us in self.winner.terms.items() if us >= SHOWN_US)
+
     def brief(self) -> str:
         """What most people ask: the winner, its launches, and why."""
         lines = [*self._head()]
@@ -164,6 +171,19 @@ class Explanation:
                     yield f"    {c.prediction}"
                 for failure in c.failures:
                     yield f"    fails {failure}"
+
+
+def legend(shown: Iterable[str]) -> str:
+    """Meaning of the terms of predicted times that are ``shown``; empty if there are none."""
+    known = {**BOUNDS, **TERMS, "limit": LIMIT}
+    named = [(name, known[name]) for name in dict.fromkeys(shown)]
+    if not named:
+        return ""
+    head = (
+        "terms, µs: a quantity by the GPU's rates, times a constant of the kernel (docs/tuning.md)"
+    )
+    width = max(len(name) for name, _ in named)
+    return "\n".join([head, *(f"  {name.ljust(width)}  {text}" for name, text in named)])
 
 
 def explain_problem(

@@ -40,7 +40,7 @@ class Builder:
     def __init__(self, name: str = "program", *, device: str | Device | None = None) -> None:
         if not isinstance(name, str):
             raise OptionError(f"name is {name!r}; takes a string")
-        where = default_device() if device is None else get_device(device)
+        where = default_device() if device is None else get_device(device, "device")
         self._tracing = Tracing(name, None, where)
         self._outputs: list[Traced] = []
         self._program: Program | None = None

@@ -45,6 +45,13 @@ def _shown(value: Any) -> str:
     return text if len(text) < 80 else f"{text[:77]}..."
 
 
+def name_text(name: str, value: Any) -> str:
+    """``value``, which is a text. Raises OptionError that names the argument for anything else."""
+    if isinstance(value, str):
+        return value
+    raise OptionError(f"{name} is {_shown(value)}; takes a name, as text")
+
+
 @dataclass(frozen=True)
 class Choice(Option):
     """One of a few words, or None where that is among them."""

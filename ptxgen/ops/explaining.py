@@ -7,12 +7,13 @@ from functools import cached_property, partial
 from typing import Any
 
 from ptxgen.dispatch import accepted, choose
-from ptxgen.dispatch.explain import Explanation, explain_problem
-from ptxgen.errors import OptionError, PtxgenError, ShapeError
+from ptxgen.dispatch.explain import SHOWN_US, Explanation, explain_problem, legend
+from ptxgen.errors import OptionError, PtxgenError, ShapeError, proposal
 from ptxgen.numerics.dtype import BYTES, FULL, NAMES, name_of
 from ptxgen.numerics.formula import STORED
-from ptxgen.numerics.option import Choice, whole
+from ptxgen.numerics.option import Choice, name_text, whole
 from ptxgen.numerics.signature import packed
+from ptxgen.ops import attention_shapes
 from ptxgen.program.arena import Piece, place
 from ptxgen.program.buffer import Buffer, Memory
 from ptxgen.program.build import ProgramBuilder
@@ -22,7 +23,7 @@ from ptxgen.program.registry import OPERATIONS
 from ptxgen.program.step import Program
 from ptxgen.runtime.strided import contiguous_strides
 from ptxgen.spec import ALIGNMENT, Problem, architecture_named
-from ptxgen.tiles.tunings import tunings
+from ptxgen.tiles.tunings import driver_name, tunings
 
 
 def explain(
@@ -55,11 +56,14 @@ def explain(
     if sms is not None:
         sms = _size("sms", sms, OptionError)
     note = ""
+    if arch is not None:
+        arch = architecture_named(arch).name
     if gpu is None and arch is None and sms is None:
         gpu = "NVIDIA H200"
     if gpu is not None:
+        gpu = driver_name(name_text("gpu", gpu))
         arch, sms, note = _gpu(gpu, arch, sms)
-    arch, sms = architecture_named("sm_90" if arch is None else arch).name, sms or 132
+    arch, sms = arch or "sm_90", sms or 132
     program = program_of(op, sizes, dtype, align, options, arch, sms)
     each = partial(explain_problem, arch=arch, sms=sms, gpu=gpu, note=note)
     if not program.steps:
@@ -90,6 +94,8 @@ def program_of(
     if "dtype" in row.options:
         given["dtype"] = of
     arrays = {p.name: p.kind for p in row.parameters if p.kind in (ARRAY, OPTIONAL, EITHER)}
+    attending = row.name in attention_shapes.ATTENDING
+    page = attention_shapes.read(given, op) if attending else None
     own = {n: name_of(given.pop(n), n, NAMES) for n in arrays if isinstance(given.get(n), str)}
     there = [n for n, k in arrays.items() if k == ARRAY or n in own or given.pop(n, None) is True]
     if "axis" in row.options and row.options["axis"] is None:
@@ -105,7 +111,13 @@ def program_of(
     if lacking := [name for name in needed if name not in given]:
         raise OptionError(f"{op} takes the option {lacking[0]}, which has no default")
     taken = row.check(given)
-    shapes = _shapes(row, named, _layout(row, taken), there)
+    dtypes: Mapping[str, str] = row.dtypes
+    if attending:
+        made = attention_shapes.arrays(named, of, taken["layout"], page)
+        shapes = {name: made[name][0] for name in there}
+        dtypes = {name: made[name][1] for name in there if made[name][1] != of}
+    else:
+        shapes = _shapes(row, named, _layout(row, taken), there)
     low = _alignments(16 if align is None else align, of, itemsize)
 
     def program(apart: bool) -> Program:
@@ -115,9 +127,9 @@ def program_of(
         free = iter(range(len(there)))
         buffers = {}
         for name in there:
-            kind = own.get(name) or row.dtypes.get(name, of)
+            kind = own.get(name) or dtypes.get(name, of)
             kind = _wide(of) if kind == "wide" else FULL.get(kind, kind)
-            fixed = name in row.dtypes and "dtype" not in row.options
+            fixed = name in dtypes and "dtype" not in row.options
             address = 16 if fixed else low[next(free) % len(low)]
             buffers[name] = builder.input(name, _lying(shapes[name], kind, address, apart))
         return builder.finish(row.lower(builder, **buffers, **taken))
@@ -144,13 +156,30 @@ def problem_of(
 
 def operation(op: str) -> Op:
     """An operation by its name, that sizes pose. Raises OptionError for an unknown one."""
-    if op not in OPERATIONS:
-        known = [n for n, each in OPERATIONS.items() if each.forms and not n.endswith("_rows")]
-        raise accepted("operation", op, known)
+    if name_text("op", op) not in OPERATIONS:
+        raise accepted("operation", op, posed_names())
     found: Op = OPERATIONS[op]
-    if found.forms is None:
+    if not _posed(found):
         raise OptionError(f"{op} is of any shapes, which sizes do not say; call {op}.kernels")
     return found
+
+
+def _posed(row: Op) -> bool:
+    """Whether sizes say the shapes of the operation's arrays."""
+    return row.forms is not None or row.name in attention_shapes.ATTENDING
+
+
+def posed_names() -> tuple[str, ...]:
+    """Operations that sizes pose, by name; those of rows alone are left out."""
+    return tuple(n for n, each in OPERATIONS.items() if _posed(each) and not n.endswith("_rows"))
+
+
+def size_names(row: Op) -> tuple[str, ...]:
+    """Names of an operation's sizes, in its own order."""
+    if row.forms is None:
+        return attention_shapes.SIZES
+    names: tuple[str, ...] = row.forms.sizes
+    return names
 
 
 def operands(row: Op, dtype: Any, what: str = "dtype") -> tuple[str, int]:
@@ -165,8 +194,7 @@ def operands(row: Op, dtype: Any, what: str = "dtype") -> tuple[str, int]:
 
 
 def _named(row: Op, sizes: Sequence[int]) -> dict[str, int]:
-    assert row.forms is not None, "operation has asked"
-    names = row.forms.sizes
+    names = size_names(row)
     if len(sizes) != len(names):
         raise ShapeError(f"{row.name} is given {len(sizes)} sizes; takes {', '.join(names)}")
     return {name: _size(name, size) for name, size in zip(names, sizes, strict=True)}
@@ -300,6 +328,11 @@ class Composition:
         facts = ("problem", "launches", "nbytes", "memory", "time", "scratch")
         return {name: getattr(self, name) for name in facts} | {"steps": steps}
 
+    def legend(self) -> str:
+        """Meaning and unit of the terms in predicted times."""
+        terms = (term for _, found in self.steps for term in found.winner.terms.items())
+        return legend(name for name, us in terms if us >= SHOWN_US)
+
     def brief(self) -> str:
         """The steps, their kernels and bytes."""
         return "\n".join(self._lines())
@@ -334,8 +367,9 @@ def _gpu(gpu: str, arch: str | None, sms: int | None) -> tuple[str, int, str]:
         arch = of_it[0].arch
     if arch is None or sms is None:
         there_are = ", ".join(f"{p.gpu} with {p.sms} SMs" for p in tunings()) or "none"
+        close = proposal(gpu, (name for p in tunings() for name in (p.gpu, p.short)))
         raise OptionError(
-            f"there is no tuning of {gpu!r}{f' with {sms} SMs' if sms else ''} (of: {there_are}); "
-            "give its architecture and its SMs, to have it routed by these"
+            f"there is no tuning of {gpu!r}{f' with {sms} SMs' if sms else ''} (of: {there_are})"
+            f"{close}; give its architecture and its SMs, to have it routed by these"
         )
     return arch, sms, f"no tuning of {gpu} with {sms} SMs: routed by its architecture"

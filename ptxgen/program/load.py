@@ -51,7 +51,7 @@ def load(
         ``ptxgen/program/load.py``.
     """
     checked(streams)
-    where = default_device() if device is None else get_device(device)
+    where = default_device() if device is None else get_device(device, "device")
     found = saved.read(path, where)
     of, names = found.of, [b.memory.name for b in found.of.outside]
     if arrays is not None and not isinstance(arrays, Mapping):

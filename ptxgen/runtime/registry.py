@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar, Token
 from types import TracebackType
 
 from ptxgen.errors import DeviceError, NoGpuError, OptionError
+from ptxgen.numerics.option import name_text
 from ptxgen.runtime.device import Device, watch_forks
 
 
@@ -75,17 +77,19 @@ def devices() -> tuple[Device, ...]:
     return tuple(found)
 
 
-def get_device(spec: str | Device) -> Device:
+def get_device(spec: str | Device, argument: str = "spec") -> Device:
     """The device that ``spec`` names: ``"cuda"``, ``"cuda:1"``, ``"cpu"`` or a Device.
+
+    ``argument``: its name in errors.
 
     Raises OptionError for an unknown name, DeviceError when there is no such device here.
     """
     if isinstance(spec, Device):
         return spec
-    kind, colon, number = spec.partition(":") if isinstance(spec, str) else (None, "", "")
-    if kind not in _kinds or (colon and not (number.isascii() and number.isdigit())):
+    kind, colon, number = name_text(argument, spec).partition(":")
+    if kind not in _kinds or (colon and not re.fullmatch("[0-9]{1,9}", number)):
         raise OptionError(
-            f"unknown device {spec!r}; takes a Device or one of "
+            f"{argument} is {spec!r}; takes a Device or one of "
             + ", ".join(f'"{k}", "{k}:<index>"' for k in _kinds)
         )
     found = _kinds[kind].devices()

@@ -12,9 +12,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, cast
 
-from ptxgen.errors import OptionError, SpecError
+from ptxgen.errors import OptionError, SpecError, proposal
 from ptxgen.expr import Expr
 from ptxgen.numerics.contract import Contract
+from ptxgen.numerics.option import name_text
 from ptxgen.spec.abi import Abi
 from ptxgen.spec.effort import Effort, Workload
 
@@ -98,10 +99,11 @@ def standing_for(compute: tuple[int, int], shared: int) -> Architecture | None:
 def architecture_named(name: str) -> Architecture:
     """The architecture of a name such as "sm_90" or "sm_90a". OptionError names those known."""
     for found in ARCHITECTURES.values():
-        if name in (found.name, found.target):
+        if name_text("arch", name) in (found.name, found.target):
             return found
     known = ", ".join(ARCHITECTURES)
-    raise OptionError(f"unknown architecture {name!r}; takes {known} (sm_90a is sm_90)")
+    close = proposal(name, ARCHITECTURES)
+    raise OptionError(f"unknown architecture {name!r}{close}; takes {known} (sm_90a is sm_90)")
 
 
 def check(holds: bool, name: str, what: str, left: object, right: object) -> None:

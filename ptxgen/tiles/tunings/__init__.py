@@ -45,11 +45,14 @@ TERMS = {
 }
 """The terms of a predicted time, µs. A launch counts 1 µs, all else by the GPU's rates."""
 BOUNDS = {
-    "launches": "µs of a launch",
-    "bytes": "over their time at the GPU's bandwidth",
-    "operations": "over their time at the unit's peak, on the busiest SM",
+    "launches": "launches of kernels",
+    "bytes": "what is read and written, at the GPU's bandwidth",
+    "operations": "operations of the busiest SM, at its unit's peak",
 }
-"""The constants of a family, whose routes are taken in order."""
+"""Terms of the predicted time of a family, whose routes are taken in order: µs, each with a
+constant of the family. The smaller of bytes and operations does not count."""
+LIMIT = "what memory and multipliers take at least, where the sum is less; 0.1 % of the sum"
+"""The term that a sum of :data:`TERMS` is raised by."""
 UNMEASURED = (4.0, 1.2, 2.0)
 """Those of a family that was never measured."""
 EMPTY = 4.0
@@ -59,6 +62,10 @@ UNKNOWN = (4.0, 2.0, 1.0, 1.2, 1.0, 1.0, 1.0, 1.0)
 """The constants of a kernel that was never measured."""
 TIE = 1e-3
 """Part of a sum that counts beside the limit, so that of two kernels there the better is taken."""
+FALLBACK = "h200_132"
+"""Name of the tuning that has constants of every measured kernel."""
+_MEMORY = re.compile(r"\d+gb|hbm\w*")
+"""Words of a driver's name that say a GPU's memory."""
 _L2_BYTES = 64
 _L2_USED = 0.8
 """The part of L2 that operands find to themselves."""
@@ -101,6 +108,11 @@ class Tuning:
     def name(self) -> str:
         """The file's name, such as "h200_132"."""
         return tuning_name(self.gpu, self.sms)
+
+    @property
+    def short(self) -> str:
+        """The GPU's short name, such as "h200"."""
+        return short_name(self.gpu)
 
     def time(
         self,
@@ -212,9 +224,23 @@ def larger(constants: Constants, quantities: tuple[float, ...]) -> dict[str, flo
 
 
 def tuning_name(gpu: str, sms: int) -> str:
-    """``"h200_132"`` for ``("NVIDIA H200", 132)``."""
+    """Name of a tuning: ``"h100_132"`` for ``("NVIDIA H100 80GB HBM3", 132)``."""
+    return f"{short_name(gpu)}_{sms}"
+
+
+def short_name(gpu: str) -> str:
+    """A GPU's name without its maker and its memory."""
     words = re.findall(r"[a-z0-9]+", gpu.lower())
-    return "_".join([word for word in words if word != "nvidia"] + [str(sms)])
+    return "_".join(w for w in words if w != "nvidia" and not _MEMORY.fullmatch(w))
+
+
+def driver_name(gpu: str) -> str:
+    """The driver's name of the GPU that people call ``gpu``: ``"NVIDIA H200"`` for ``"h200"``.
+
+    A name that no tuning has is returned as it is.
+    """
+    known = [t.gpu for t in tunings() if t.short == short_name(gpu)]
+    return gpu if gpu in known or not known else known[0]
 
 
 @cache
@@ -229,15 +255,25 @@ def serving(
 ) -> tuple[Tuning, bool]:
     """The constants for a GPU (name and SMs), and whether they were measured on one like it.
 
-    Elsewhere they are those of a GPU of the same architecture, or of the first there is, and
-    ``rates`` are what the driver says, or those of a typical GPU of the architecture.
+    A tuning takes the constants of kernels that it lacks from :data:`FALLBACK`. GPUs without a
+    tuning take all of them from there; their ``rates`` are what the driver says, or those of a
+    typical GPU of the architecture.
     """
-    known = tunings()
-    for tuning in known:
+    known = {t.name: t for t in tunings()}
+    base = known[FALLBACK]
+    for tuning in known.values():
         if (tuning.gpu, tuning.sms) == gpu and tuning.arch == arch:
-            return tuning, True
-    nearest = next((t for t in known if t.arch == arch), known[0])
-    return replace(nearest, rates=rates or TYPICAL[arch], scaled=True), False
+            return completed(tuning, base), True
+    return replace(base, rates=rates or TYPICAL[arch], scaled=True), False
+
+
+def completed(tuning: Tuning, base: Tuning) -> Tuning:
+    """``tuning``, with the constants of ``base`` for kernels and families that it lacks."""
+    return replace(
+        tuning,
+        kernels={**base.kernels, **tuning.kernels},
+        families={**base.families, **tuning.families},
+    )
 
 
 # -- files ------------------------------------------------------------------------

@@ -1,0 +1,222 @@
+"""Command-line arguments, read in one way by every command: sizes, dtypes, options for JSON.
+
+Sizes are written with an x between them. A product's are ``MxKxN``: x is M by K, its weight K by N.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ptxgen.errors import OptionError, proposal
+from ptxgen.ui import emit_json, warn
+
+SIZE_DIGITS = 18
+"""Digits of the largest size that is read; operations name their own limits."""
+PRODUCT = ("M", "K", "N")
+"""Sizes of a product, in the order in which they are written."""
+
+FORM = "SEQUENCESxHEADS/KV_HEADSxQUERIESxKEYSxDEPTH"
+"""Sizes of attention, in the order in which they are written."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line that names the closest known word; exit status 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Prints ``message`` on one line and exits."""
+        line = printable(" ".join(message.split()))
+        more = "" if line.endswith("?") else f"; see {self.prog} --help"
+        self.exit(2, f"{self.prog}: {line}{more}\n")
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """As argparse's, but refuses unknown arguments here, where their neighbours are known."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            flag = unknown[0].partition("=")[0]
+            close = proposal(flag, self._option_string_actions)
+            self.error(f"unknown argument {unknown[0]!r}{close}")
+        return found, []
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        known = [str(choice) for choice in action.choices]
+        both = dtype_names(known) if action.type is dtype else known
+        close = proposal(str(value), both) or f"; takes {', '.join(known)}"
+        raise argparse.ArgumentError(action, f"unknown value {value!r}{close}")
+
+
+def printable(text: str) -> str:
+    """``text`` on one line, whatever was typed: control characters are escaped."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+# -- sizes ----------------------------------------------------------------------------------
+def written(names: Sequence[str]) -> tuple[str, ...]:
+    """The order in which sizes of these names are written: K before N where both are there."""
+    if not {"N", "K"} <= {*names}:
+        return tuple(names)
+    order = [*names]
+    n, k = order.index("N"), order.index("K")
+    if n < k:
+        order[n], order[k] = "K", "N"
+    return tuple(order)
+
+
+def sizes(text: str, names: Sequence[str] = PRODUCT) -> tuple[int, ...]:
+    """The sizes in a text such as ``"16x4096x4096"``, as many as ``names``. Raises OptionError."""
+    found = text.split("x")
+    if len(found) != len(names) or not all(_is_size(each) for each in found):
+        raise no_sizes(text, names)
+    return tuple(map(int, found))
+
+
+def ranges(text: str, names: Sequence[str] = PRODUCT) -> tuple[range, ...]:
+    """As :func:`sizes`, of which each may be a range such as ``1..32``, both ends inside."""
+    found = []
+    for each in text.split("x"):
+        low, dots, high = each.partition("..")
+        if not _is_size(low) or (dots and not _is_size(high)):
+            raise no_sizes(text, names)
+        found.append(range(int(low), int(high if dots else low) + 1))
+    if len(found) != len(names) or not all(found):
+        raise no_sizes(text, names)
+    return tuple(found)
+
+
+def no_sizes(text: str, names: Sequence[str]) -> OptionError:
+    """The error of a text that is no sizes."""
+    example = "x".join(str(4 << 2 * i) for i in range(1, len(names) + 1))
+    return OptionError(
+        f"sizes are {printable(text)!r}; takes {'x'.join(names)}, numbers from 1 on, such as "
+        f"{example}"
+    )
+
+
+def _is_size(text: str) -> bool:
+    return re.fullmatch(rf"0*[1-9][0-9]{{0,{SIZE_DIGITS - 1}}}", text) is not None
+
+
+def attention_sizes(text: str) -> tuple[tuple[int, ...], bool, int]:
+    """Sizes of attention written as :data:`FORM`, whether it is causal, and the keys of a page (0:
+    no pages). Raises OptionError.
+    """
+    read = re.fullmatch(r"(\d+)x(\d+)/(\d+)x(\d+)x(\d+)x(\d+)(c?)(?:p(\d+))?", text, re.ASCII)
+    found = [read[i] for i in range(1, 7)] if read else []
+    page = read[8] if read else None
+    if not read or not all(map(_is_size, found)) or (page and not _is_size(page)):
+        raise OptionError(
+            f"the shape is {printable(text)!r}; takes {FORM}, then c if causal or pKEYS of pages, "
+            "such as 1x32/8x4096x4096x128c"
+        )
+    return tuple(map(int, found)), bool(read[7]), int(page or 0)
+
+
+def numbers(words: Sequence[str], names: Sequence[str]) -> str:
+    """Sizes as they are written, from those of one word, or from the old spelling: a word each, in
+    the operation's own order. The old one warns.
+    """
+    if len(words) == 1 or len(words) != len(names):
+        return "x".join(words) if len(words) == 1 else " ".join(words)
+    own = dict(zip(names, words, strict=True))
+    text = "x".join(own[name] for name in written(names))
+    warn(
+        f"sizes are written {'x'.join(written(names))}: {printable(text)}; the next version takes "
+        f"no {' '.join(names)}"
+    )
+    return text
+
+
+# -- dtypes ---------------------------------------------------------------------------------
+def dtype(text: str) -> str:
+    """Short name of a dtype that is given by either name: ``bf16`` for ``bfloat16`` or ``bf16``.
+
+    Other words stay as they are, for whoever knows the choices.
+    """
+    from ptxgen.numerics.dtype import NAMES
+
+    return NAMES.get(text, text)
+
+
+def dtype_names(known: Sequence[str]) -> list[str]:
+    """Both names of each dtype in ``known``."""
+    from ptxgen.numerics.dtype import FULL
+
+    return [name for short in known for name in dict.fromkeys((short, FULL.get(short, short)))]
+
+
+# -- choices in a list ----------------------------------------------------------------------
+def words(*known: str) -> Callable[[str], list[str]]:
+    """Reads some of the words ``known``, with commas between them. Dtypes go by either name."""
+
+    def read(text: str) -> list[str]:
+        found = [dtype(part) for part in text.split(",") if part]
+        for word in found:
+            if word not in known:
+                close = proposal(word, dtype_names(known)) or f"; takes {', '.join(known)}"
+                raise argparse.ArgumentTypeError(f"unknown value {word!r}{close}")
+        return found
+
+    return read
+
+
+# -- JSON -----------------------------------------------------------------------------------
+def add_rows(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that say where a benchmark's rows go."""
+    parser.add_argument(
+        "--json", action="store_true", help="print the rows as JSON; tables go to stderr"
+    )
+    parser.add_argument("--save", type=Path, metavar="FILE", help="write the rows to FILE")
+
+
+def run(
+    parser: argparse.ArgumentParser,
+    work: Callable[[argparse.Namespace], int],
+    argv: Sequence[str] | None = None,
+) -> int:
+    """Runs ``work`` with the options in ``argv``.
+
+    ``work`` leaves its rows in ``options.records``. With ``--json`` they are all that is printed.
+    """
+    given = sys.argv[1:] if argv is None else [*argv]
+    options = parser.parse_args(_renamed(given))
+    options.records = []
+    if not getattr(options, "json", False):
+        return work(options)
+    with redirect_stdout(sys.stderr):
+        status = work(options)
+    emit_json(options.records or _earlier(getattr(options, "rows", None)))
+    return status
+
+
+def _earlier(rows: Path | Sequence[Path] | None) -> list[Any]:
+    """Rows of the files that ``--rows`` names, which ``work`` has read and checked."""
+    paths = [rows] if isinstance(rows, Path) else rows or []
+    return [row for path in paths for row in json.loads(path.read_text(encoding="utf-8"))]
+
+
+def _renamed(argv: list[str]) -> list[str]:
+    """``argv`` with ``--save FILE`` in place of the old ``--json FILE``, which warns."""
+    found: list[str] = []
+    rest = iter(argv)
+    for word in rest:
+        flag, equals, path = word.partition("=")
+        if flag != "--json":
+            found.append(word)
+            continue
+        after = path if equals else next(rest, None)
+        if after is None or (not equals and not after.endswith(".json")):
+            found += [word] if after is None else [word, *_renamed([after])]
+            continue
+        warn("--json prints to stdout; a file is --save FILE, and --json FILE goes next version")
+        found += ["--save", after]
+    return found

@@ -136,6 +136,7 @@ def test_the_old_spelling_of_a_file_warns(capsys: pytest.CaptureFixture[str]) ->
         (("explian", "linear", "1x1x1"), "explain"),
         (("explain", "lineal", "1x1x1"), "linear"),
         (("explain", "linear", "1x1x1", "--lyout", "nk"), "--layout"),
+        (("explain", "linear", "1x1x1", "--gpu", "h10"), "h100"),
         (("bench", "attenton"), "attention"),
         (("bench", "gemm", "--dtype", "bfloat1"), "bfloat16"),
         (("bench", "conv", "--kinds", "foward"), "forward"),

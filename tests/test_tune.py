@@ -33,7 +33,18 @@ from ptxgen.runtime import get_device, view
 from ptxgen.spec import GemmSpec
 from ptxgen.spec.effort import TYPICAL, UNITS
 from ptxgen.tiles import ROUTES, TABLES
-from ptxgen.tiles.tunings import FOLDER, TERMS, Tuning, read, serving, tuning_name, tunings, write
+from ptxgen.tiles.tunings import (
+    FALLBACK,
+    FOLDER,
+    TERMS,
+    Tuning,
+    driver_name,
+    read,
+    serving,
+    tuning_name,
+    tunings,
+    write,
+)
 
 HEADER = Header("NVIDIA H200", 132, "sm_90", "2026-01-02T03:04:05", "0123abcd", "580.1", "13.0")
 NN = ("NN", "rows", "f32", "simt")
@@ -420,6 +431,12 @@ def test_learning_keeps_other_kernels_of_a_tuning(tmp_path: Path) -> None:
 def test_names_of_tunings() -> None:
     assert tuning_name("NVIDIA H200", 132) == "h200_132"
     assert tuning_name("NVIDIA GeForce RTX 4090", 128) == "geforce_rtx_4090_128"
+    assert tuning_name("NVIDIA H100 80GB HBM3", 132) == "h100_132"
+    assert tuning_name("NVIDIA H100 PCIe", 114) == "h100_pcie_114"
+    for name in ("h100", "H100", "NVIDIA H100", "NVIDIA H100 80GB HBM3"):
+        assert driver_name(name) == "NVIDIA H100 80GB HBM3"
+    assert driver_name("h200") == "NVIDIA H200"
+    assert driver_name("NVIDIA H100 PCIe") == "NVIDIA H100 PCIe"
 
 
 @pytest.mark.parametrize(
@@ -462,9 +479,27 @@ def test_committed_tunings_are_current() -> None:
     for tuning in tunings(FOLDER):
         unknown = tuning.kernels.keys() - firsts.keys()
         assert not unknown, f"{tuning.name} is of kernels that no table has: {sorted(unknown)}"
-    (h200,) = tunings(FOLDER)
+    h200 = read(FOLDER / f"{FALLBACK}.json")
     never = {name: " ".join(key) for name, key in firsts.items() if name not in h200.kernels}
     assert not never, f"never measured: {never}"
+
+
+def test_an_h100_has_a_tuning_of_its_own() -> None:
+    """As its driver names it; what it lacks is the fallback's, as it is."""
+    gpu = "NVIDIA H100 80GB HBM3", 132
+    own, found = serving("sm_90", gpu)
+    file, base = read(FOLDER / "h100_132.json"), read(FOLDER / f"{FALLBACK}.json")
+    assert found and (own.name, own.scaled, own.rates) == ("h100_132", False, file.rates)
+    assert own.kernels == {**base.kernels, **file.kernels} and file.kernels
+    assert own.families == {**base.families, **file.families} and file.families
+    assert file.rates.memory < 0.75 * base.rates.memory, "HBM3, not HBM3e"
+    for name in ("h100", gpu[0]):
+        explained = explain("linear", 4, 4096, 4096, dtype="bf16", gpu=name)
+        assert explained.tuned and explained.tuning == "h100_132"
+        problem = {"M": 4, "N": 4096, "K": 4096, "ALIGN_A": 16, "ALIGN_B": 16}
+        key = "NN", "rows", "half", "tc"
+        chosen = dispatch.choose(key, problem, arch="sm_90", sms=132, dtype="bf16", gpu=gpu[0])
+        assert chosen == explained.choice
 
 
 def test_a_tuning_decides_on_its_gpu_only() -> None:
@@ -472,6 +507,7 @@ def test_a_tuning_decides_on_its_gpu_only() -> None:
     assert found and own.name == "h200_132" and own.rates != TYPICAL["sm_80"]
     for arch, gpu, rates in (
         ("sm_90", ("NVIDIA H200", 78), None),
+        ("sm_90", ("NVIDIA H100 PCIe", 114), dataclasses.replace(RATES, memory=2.0e6)),
         ("sm_80", None, None),
         ("sm_80", ("NVIDIA A100", 108), dataclasses.replace(RATES, clock=1.0)),
     ):

@@ -1254,5 +1254,47 @@ MISTAKES = (
         "where(x >= 0, dy, dy * slope)",
         tests("test_graph.py", "served_operators and leaky"),
         torch=True,
+    # -- what is asked for on a command line, and a GPU's tuning -------------------------------
+    Mistake(
+        "sizes of a product written in the operation's own order",
+        "ptxgen/arguments.py",
+        'order[n], order[k] = "K", "N"',
+        'order[n], order[k] = "N", "K"',
+        tests("test_arguments.py", "m_k_n"),
+    ),
+    Mistake(
+        "sizes of a profiled product read in the old order",
+        "ptxgen/cli/profile.py",
+        "m, k, n = sizes(",
+        "m, n, k = sizes(",
+        tests("test_arguments.py", "m_k_n"),
+    ),
+    Mistake(
+        "dtypes go by their short names alone",
+        "ptxgen/arguments.py",
+        "return NAMES.get(text, text)",
+        "return text if NAMES else text",
+        tests("test_arguments.py", "either_name"),
+    ),
+    Mistake(
+        "a benchmark's tables among its JSON",
+        "ptxgen/arguments.py",
+        "redirect_stdout(sys.stderr)",
+        "redirect_stdout(sys.stdout)",
+        tests("test_arguments.py", "printed_as_json"),
+    ),
+    Mistake(
+        "a GPU whose driver names its memory does not get its tuning",
+        "ptxgen/tiles/tunings/__init__.py",
+        "if (tuning.gpu, tuning.sms) == gpu and",
+        'if (f"NVIDIA {tuning.short.upper()}", tuning.sms) == gpu and',
+        tests("test_tune.py", "h100_has"),
+    ),
+    Mistake(
+        "constants of the fallback in place of those measured on a GPU",
+        "ptxgen/tiles/tunings/__init__.py",
+        "kernels={**base.kernels, **tuning.kernels}",
+        "kernels={**tuning.kernels, **base.kernels}",
+        tests("test_tune.py", "h100_has"),
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import random
@@ -13,12 +14,13 @@ from test_docs import commands
 
 import ptxgen
 from ptxgen import arguments, cli
-from ptxgen.bench import gemm
+from ptxgen.bench import gemm, results
 from ptxgen.cli import main
 from ptxgen.errors import OptionError
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.explaining import posed_names, size_names
+from ptxgen.ui import emit
 
 PROJECT = Path(__file__).parents[1]
 ROWS = "bench/results/random-f32-h100-20261126-48faa5f.json"
@@ -117,6 +119,23 @@ def test_rows_of_a_benchmark_are_printed_as_json(run, monkeypatch: pytest.Monkey
     status, out, err = run("bench", "gemm", "--rows", ROWS, "--json")
     assert status == 0 and json.loads(out) == json.loads((PROJECT / ROWS).read_text())
     assert "all" in err, "the tables"
+
+
+def test_json_is_all_that_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = arguments.Parser(prog="x")
+    arguments.add_rows(parser)
+
+    def work(options: argparse.Namespace) -> int:
+        emit("a table")
+        results.keep(options, [{"us": float("nan"), "kernel": "k"}])
+        return 1
+
+    path, rows = tmp_path / "rows.json", [{"us": None, "kernel": "k"}]
+    assert arguments.run(parser, work, ["--json", "--save", str(path)]) == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out) == json.loads(path.read_text()) == rows and err == "a table\n"
+    assert arguments.run(parser, work, []) == 1
+    assert capsys.readouterr().out == "a table\n"
 
 
 def test_the_old_spelling_of_a_file_warns(capsys: pytest.CaptureFixture[str]) -> None:

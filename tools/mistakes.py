@@ -1281,7 +1281,7 @@ MISTAKES = (
         "ptxgen/arguments.py",
         "redirect_stdout(sys.stderr)",
         "redirect_stdout(sys.stdout)",
-        tests("test_arguments.py", "printed_as_json"),
+        tests("test_arguments.py", "all_that_is_printed"),
     ),
     Mistake(
         "a GPU whose driver names its memory does not get its tuning",

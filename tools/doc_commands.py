@@ -8,7 +8,7 @@ environment that has the wheel alone. Words behind the fence say what else a blo
 
     gpu        a GPU: left out
     checkout   a checkout with an editable install: runs in a clone of HEAD with --checkout
-    test       the packages of ``.[test]``: runs after those are installed
+    test       the packages of ``.[test]``: runs after those are installed (so with other extras)
     recipe     the edits that the page describes: left out
 
 Lines of make, pip and pytest are left out (they have gates of their own), and so are lines with
@@ -34,6 +34,8 @@ DOCUMENTS = ("*.md", "docs/*.md", "examples/*.md")
 FENCE = re.compile(r"^```(sh|python)( [^\n]+)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FIRST_NUMPY = {"3.13": "2.1.0", "3.14": "2.3.2"}
 """The first NumPy with wheels, for Pythons that the lower bound has none for."""
+EXTRAS = ("completion", "test")
+"""Extras that a block may ask for."""
 OWN_GATES = ("make", "pip", "pytest")
 LIMIT = 600
 """Seconds that one may take."""
@@ -52,7 +54,7 @@ class Item:
     @property
     def phase(self) -> str:
         """The environment that it runs in."""
-        return next((word for word in ("checkout", "test") if word in self.needs), "wheel")
+        return next((word for word in ("checkout", *EXTRAS) if word in self.needs), "wheel")
 
     @property
     def shown(self) -> str:
@@ -119,8 +121,8 @@ class Environment:
 
     def prepare(self, phase: str) -> None:
         """Installs what a phase needs beyond the one before it."""
-        if phase == "test":
-            self._install(f"{self.wheel}[test]")
+        if phase in EXTRAS:
+            self._install(f"{self.wheel}[{phase}]")
         if phase == "checkout":
             subprocess.run(["git", "clone", "--quiet", ROOT, self.clone], check=True)
             self._install("-e", f"{self.clone}[test,bench]")
@@ -160,7 +162,7 @@ def main() -> int:
     ran = failed = 0
     with tempfile.TemporaryDirectory() as folder:
         made = Environment(Path(folder), given.python, given.wheel.resolve(), given.numpy)
-        for phase in ("wheel", "test", "checkout"):
+        for phase in ("wheel", *EXTRAS, "checkout"):
             chosen = [item for item in items if item.phase == phase]
             todo = [i for i in chosen if not i.left_out(checkout=given.checkout)]
             for item in chosen:

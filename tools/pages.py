@@ -27,6 +27,7 @@ TORCH = CHECKOUT / "ptxgen" / "torch"
 NEEDS = {
     "gpu": "needs a GPU",
     "checkout": "in a checkout",
+    "completion": "needs the packages of .[completion]",
     "test": "needs the packages of .[test]",
     "recipe": "after the edits above",
 }

@@ -1254,6 +1254,7 @@ MISTAKES = (
         "where(x >= 0, dy, dy * slope)",
         tests("test_graph.py", "served_operators and leaky"),
         torch=True,
+    ),
     # -- what is asked for on a command line, and a GPU's tuning -------------------------------
     Mistake(
         "sizes of a product written in the operation's own order",

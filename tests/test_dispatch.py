@@ -14,6 +14,7 @@ from typing import Any
 import dispatch_fakes
 import pytest
 
+from ptxgen import spec
 from ptxgen.dispatch import choose, emit, functions_of
 from ptxgen.dispatch.choice import Choice, Dispatch, best, by_architecture
 from ptxgen.dispatch.emit import Table
@@ -328,11 +329,14 @@ def chosen(
     sms: int,
     dtype: str,
     tier: str,
-    gpu: str | None = None,
 ) -> Choice:
     """The kernels that serve an operation of these sizes."""
     of = {"layout": layout, "tier": tier}
-    problem = problem_of(op, sizes, dtype, align, of)
+    return serve(problem_of(op, sizes, dtype, align, of), arch, sms)
+
+
+def serve(problem: spec.Problem, arch: str, sms: int, gpu: str | None = None) -> Choice:
+    """The kernels that serve a problem on a GPU."""
     values = dict(problem.values)
     return choose(problem.table, values, arch=arch, sms=sms, dtype=problem.dtype, gpu=gpu)
 
@@ -442,12 +446,12 @@ def test_chunks_do_not_depend_on_the_batch(op: str, layout: str, dtype: str, tie
     for n, k in WEIGHTS:
         chunks, scratch = set(), set()
         for m in (1, 33, 4096, DIM_MAX):
-            for arch, sms, gpu in DEVICES:
-                for align in ((least, most), (most, least), (most, most)):
-                    problem = problem_of(op, (m, n, k), dtype, align, of)
+            for align in ((least, most), (most, least), (most, most)):
+                problem = problem_of(op, (m, n, k), dtype, align, of)
+                for arch, sms, gpu in DEVICES:
                     told = ALL[problem.table].space.environment(problem.given(sms))
                     chunks.add((told["CHUNK"], told["CHUNKS"]))
-                    choice = chosen(op, layout, (m, n, k), align, arch, sms, dtype, tier, gpu)
+                    choice = serve(problem, arch, sms, gpu)
                     rows = told["M"] * told["N"] * ACCUMULATOR_BYTES
                     sizes = ALL[problem.table].routes[choice.route].scratch
                     named = dict(zip(sizes, choice.scratch, strict=True))

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ptxgen.dispatch import accepted, emit
+from ptxgen.dispatch import accepted
 from ptxgen.dispatch.choice import Choice
 from ptxgen.dispatch.predict import bounds
+from ptxgen.dispatch.table import conjuncts, in_order
 from ptxgen.errors import SpecError, UncoveredError
 from ptxgen.expr import Expr
 from ptxgen.spec import ARCHITECTURES, Key, Problem, Route, RouteTable
@@ -210,9 +211,9 @@ def explain_problem(
         if given[name] not in domain:
             raise UncoveredError(str(problem), f"{name} is {given[name]}; takes {domain}")
     env = table.space.environment(given)
-    (emitted,) = emit.tables({problem.table: table})
+    ordered = in_order(table.routes)
     candidates = tuple(
-        _candidate(i, r, table, problem.dtype, arch, env, tuning, emitted.ordered)
+        _candidate(i, r, table, problem.dtype, arch, env, tuning, ordered)
         for i, r in enumerate(table.routes)
     )
     able = [c for c in candidates if not c.failures]
@@ -230,7 +231,7 @@ def explain_problem(
     grids = tuple(launch.grid for launch in launches)
     names = tuple(launch.kernel for launch in launches)
     choice = Choice(winner, names, grids, tuple(scratch.values()))
-    if emitted.ordered:
+    if ordered:
         us = bounds(problem, table.routes[winner], choice, nbytes, tuning, sms)
         candidates = tuple(replace(c, terms=us) if c.route == winner else c for c in candidates)
     return Explanation(
@@ -306,7 +307,7 @@ def _terms(route: Route, env: Mapping[str, int], tuning: Tuning) -> dict[str, fl
 
 
 def _failures(name: str, predicate: Expr, env: Mapping[str, int]) -> Iterator[Failure]:
-    for term in dict.fromkeys(emit.conjuncts(predicate)):
+    for term in dict.fromkeys(conjuncts(predicate)):
         if term.evaluate(env):
             continue
         left = right = None

@@ -45,8 +45,8 @@ class Table:
 
     @property
     def ordered(self) -> bool:
-        """Whether routes are taken in order: no time is predicted unless all have an effort."""
-        return any(route.efforts is None for route in self.routes)
+        """Whether routes are taken in order (see :func:`in_order`)."""
+        return in_order(self.routes)
 
     @property
     def classes(self) -> dict[tuple[str, ...], tuple[int, ...]]:
@@ -56,6 +56,11 @@ class Table:
             runs = tuple(i for i, r in enumerate(self.routes) if arch in running(r.kernels))
             by_routes.setdefault(runs, []).append(arch)
         return {tuple(archs): runs for runs, archs in by_routes.items()}
+
+
+def in_order(routes: Iterable[Route]) -> bool:
+    """Whether routes are taken in order: no time is predicted unless all have an effort."""
+    return any(route.efforts is None for route in routes)
 
 
 def tables(of: Mapping[Key, RouteTable] = TABLES) -> list[Table]:

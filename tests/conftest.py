@@ -119,6 +119,16 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("--require-torch: PyTorch is not installed")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """Collects without the garbage collector: nearly all of what is made then stays."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     # In a file, the tests of one kernel come one after the other, in one process (with --dist
     # loadgroup): it is decoded once, and let go. So do the cases of any other test, which share

@@ -776,6 +776,13 @@ MISTAKES = (
         tests("test_interp_floats.py", "fma"),
     ),
     Mistake(
+        "operands that are taken as those before",
+        "ptxgen/interp/text/forms.py",
+        "        return registers[operand.name]\n    if isinstance(operand, Address):",
+        "        return True\n    if isinstance(operand, Address):",
+        tests("test_interp_forms.py", ""),
+    ),
+    Mistake(
         "the CPU device asks a warpgroup's first and last thread alone what they know",
         "ptxgen/interp/memory/proxy.py",
         "        return groups[:, border[1:] | border[:-1]]\n",

@@ -16,6 +16,7 @@ from ptxgen.errors import PtxError
 from ptxgen.interp.text.ptx import (
     Address,
     Entry,
+    Immediate,
     Instruction,
     Label,
     Negated,
@@ -309,20 +310,26 @@ def destinations(instruction: Instruction) -> int:
     return 0 if opcode in _NO_DESTINATION else 1
 
 
-def writes(instruction: Instruction) -> Iterator[str]:
+def writes(instruction: Instruction) -> list[str]:
     """The registers that ``instruction`` writes."""
-    if destinations(instruction):
-        yield from named(instruction.operands[0])
+    if not destinations(instruction):
+        return []
+    target = instruction.operands[0]
+    return [target.name] if isinstance(target, Register) else list(named(target))
 
 
-def reads(instruction: Instruction) -> Iterator[str]:
+def reads(instruction: Instruction) -> list[str]:
     """The registers that ``instruction`` reads, its guard among them."""
-    if instruction.guard is not None:
-        yield instruction.guard.name
-    for operand in instruction.operands[destinations(instruction) :]:
-        yield from named(operand)
-    if instruction.opcode == "wgmma" and destinations(instruction):  # accumulates in place
-        yield from named(instruction.operands[0])
+    found = [] if instruction.guard is None else [instruction.guard.name]
+    written = destinations(instruction)
+    for operand in instruction.operands[written:]:
+        if isinstance(operand, Register):
+            found.append(operand.name)
+        elif not isinstance(operand, Immediate):
+            found += named(operand)
+    if instruction.opcode == "wgmma" and written:  # accumulates in place
+        found += named(instruction.operands[0])
+    return found
 
 
 def pure(instruction: Instruction) -> bool:

@@ -475,6 +475,13 @@ def fits(register: str, type: str, *, wider: bool = False) -> bool:
     return SIZES[register] == SIZES[type]
 
 
+_right: set[object] = set()
+"""Instructions that :func:`check` has passed, with the kinds of their operands."""
+_MOST_RIGHT = 1 << 14
+_ITSELF = (Immediate, Special, Sink)
+"""Operands that are their own kind."""
+
+
 class FormError(Exception):
     """What is wrong with an instruction's operands."""
 
@@ -487,6 +494,10 @@ def check(
     ``target`` is the module's, ``registers`` gives the type of each register, ``spaces`` the
     state space of each variable (``param`` of a parameter).
     """
+    kinds = tuple([_kind(operand, registers) for operand in instruction.operands])
+    key = (instruction.opcode, instruction.modifiers, target, kinds)
+    if key in _right:
+        return True
     said: list[str] = []
     for form, groups in named(instruction.name):
         wrong = _Check(instruction, groups, registers, spaces).wrong(form)
@@ -496,11 +507,31 @@ def check(
         if wrong is None and not _has(target, least):
             wrong = f"takes .target {least} or later, the module is for {target}"
         if wrong is None:
+            if None not in kinds:
+                if len(_right) >= _MOST_RIGHT:
+                    _right.clear()
+                _right.add(key)
             return True
         said.append(wrong)
     if said:
         raise FormError(f"{instruction.name} {said[0]}")
     return False
+
+
+def _kind(operand: Operand, registers: Mapping[str, str]) -> object:
+    """All that :class:`_Check` reads of an operand; None where that depends on variables."""
+    if isinstance(operand, Register):
+        return registers[operand.name]
+    if isinstance(operand, Address):
+        if operand.coordinates or not isinstance(operand.base, Register):
+            return None
+        return Address, registers[operand.base.name]
+    if isinstance(operand, Vector):
+        kinds = tuple([_kind(item, registers) for item in operand.items])
+        return None if None in kinds else kinds
+    if isinstance(operand, Negated):
+        return Negated
+    return operand if isinstance(operand, _ITSELF) else None
 
 
 def _has(target: str, least: str) -> bool:

@@ -16,7 +16,7 @@ from ptxgen import tiles
 from ptxgen.errors import DeviceError, MemoryFault, OptionError, PtxError, StepLimitFault
 from ptxgen.interp import GlobalMemory
 from ptxgen.interp.memory import allocations
-from ptxgen.interp.run import machine
+from ptxgen.interp.run import machine, program
 from ptxgen.runtime import device as forks
 from ptxgen.runtime.cpu import CpuDevice
 
@@ -212,3 +212,28 @@ def test_profile_counts_wgmma_once_and_the_copy_engine() -> None:
     assert traffic.loaded == 2 * (128 * 128 + 128 * 128) * 2  # A once for each tile of 128 columns
     assert traffic.sectors * 32 == traffic.loaded + traffic.stored >= found.minimum_bytes
     assert kernel.copies.bytes == traffic.loaded
+
+
+# -- decoded kernels ------------------------------------------------------------------
+def test_devices_share_a_kernel_that_is_decoded_once(monkeypatch) -> None:
+    """A variable that the kernel does not read makes no difference."""
+    made: list[str] = []
+    decoded = program.Program
+    monkeypatch.setattr(program, "Program", lambda *of: made.append(of[1]) or decoded(*of))
+    program.forget()
+    head = ".global .align 4 .u32 unread = 3;\n"
+    body = "    st.global.u32 [%rd0], 5;\n"
+    for _ in range(3):
+        assert run(body, head=head)[0] == 5
+    assert made == ["main"]
+    monkeypatch.setattr(program, "KEPT", 0)  # the latest stays, whatever its size
+    for text in (body, body, body.replace("5", "6"), body):
+        run(text, head=head)
+    assert len(made) == 3
+
+
+def test_a_table_in_global_memory_is_of_one_device() -> None:
+    head = ".global .align 4 .u32 table[2] = {7, 9};\n"
+    body = "    ld.global.u32 %r1, [table+4];\n    st.global.u32 [%rd0], %r1;\n"
+    for size in (1, 5000, 1):  # what is allocated before moves the table
+        assert run(body, out=np.zeros(size, np.uint32), head=head)[0] == 9

@@ -776,6 +776,13 @@ MISTAKES = (
         tests("test_interp_floats.py", "fma"),
     ),
     Mistake(
+        "a program with another device's addresses",
+        "ptxgen/interp/units/kernel.py",
+        "self.is_bound |= found >= GLOBAL_BASE",
+        "self.is_bound |= found < 0",
+        tests("test_interp_limits.py", "table_in_global_memory"),
+    ),
+    Mistake(
         "operands that are taken as those before",
         "ptxgen/interp/text/forms.py",
         "        return registers[operand.name]\n    if isinstance(operand, Address):",

@@ -59,7 +59,7 @@ class CpuDevice(Device):
 
     # -- kernels ------------------------------------------------------------------
     def _load(self, image: bytes, symbol: str) -> int:
-        from ptxgen.interp import Program, parse
+        from ptxgen.interp import decode
 
         try:
             text = image.rstrip(b"\0").decode()
@@ -68,7 +68,7 @@ class CpuDevice(Device):
                 f"{symbol}: {self} takes PTX text, got {len(image)} bytes of something else"
             ) from error
         compute = 10 * self.compute[0] + self.compute[1]
-        program = Program(parse(text, f"{symbol}.ptx"), symbol, self.memory, compute)
+        program = decode(text, symbol, self.memory, compute)
         with self._lock:
             self._programs.append(program)
             return len(self._programs) - 1

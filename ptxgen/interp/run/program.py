@@ -11,11 +11,44 @@ from numpy.typing import NDArray
 from ptxgen.errors import DeviceError
 from ptxgen.interp.memory.allocations import GlobalMemory
 from ptxgen.interp.run import instructions
-from ptxgen.interp.text.ptx import Module
+from ptxgen.interp.text.ptx import Module, parse
 from ptxgen.interp.units.kernel import DEFINED, WARP, Block, Kernel, extend
 from ptxgen.interp.units.sync import Wave
 
 Array = NDArray[Any]
+KEPT = 1 << 16
+"""Statements of the programs that :func:`decode` keeps, together. They take about 3 KB each."""
+
+_kept: dict[tuple[str, str, int], Program] = {}
+"""Programs that run on every device, the latest last."""
+
+
+def decode(text: str, name: str, memory: GlobalMemory, compute: int) -> Program:
+    """Decodes the kernel ``name`` of a PTX text for a device with ``memory``.
+
+    Devices share programs: a program holds no state of a launch. One that holds the address of a
+    variable in global memory is decoded for each device. Threads may call this at once; there is no
+    lock, which a fork could leave taken.
+    """
+    key = text, name, compute
+    found = _kept.pop(key, None)
+    if found is None:
+        found = Program(parse(text, f"{name}.ptx"), name, memory, compute)
+        if found.is_bound:
+            return found
+    _kept[key] = found
+    size = sum(len(program.entry.body) for program in list(_kept.values()))
+    for old in list(_kept)[:-1]:
+        if size <= KEPT:
+            break
+        dropped = _kept.pop(old, None)
+        size -= len(dropped.entry.body) if dropped else 0
+    return found
+
+
+def forget() -> None:
+    """Drops the programs that :func:`decode` keeps."""
+    _kept.clear()
 
 
 class Program(Kernel):

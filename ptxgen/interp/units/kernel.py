@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ptxgen.errors import PtxError
 from ptxgen.interp.memory.allocations import (
+    GLOBAL_BASE,
     LOCAL_WINDOW,
     PARAM_WINDOW,
     SHARED_WINDOW,
@@ -107,11 +108,13 @@ class Kernel:
     """A kernel on its way from instructions to operations: its variables, slots and operands."""
 
     def __init__(self, module: Module, entry: Entry, memory: GlobalMemory, compute: int) -> None:
-        self.module, self.entry, self.name, self.memory = module, entry, entry.name, memory
+        self.module, self.entry, self.name = module, entry, entry.name
         self.compute = compute
         self._check_forms()
         layout = place(module, entry, memory)
         self.symbols, self.local_bytes = layout.symbols, layout.local
+        self.is_bound = False
+        """Whether it holds an address in ``memory``, which is no other device's."""
         self.static_shared = layout.shared
         self.shared_init = layout.filled
         self.parameter_bytes = max((p.offset + p.nbytes for p in entry.parameters), default=0)
@@ -219,7 +222,9 @@ class Kernel:
                 return parameter.offset + symbol.offset
         if symbol.name not in self.symbols:
             raise self.error(f"{symbol.name} is no variable", instruction)
-        return self.symbols[symbol.name] + symbol.offset
+        found = self.symbols[symbol.name]
+        self.is_bound |= found >= GLOBAL_BASE
+        return found + symbol.offset
 
     # -- operands ---------------------------------------------------------------------
     def source(self, operand: Operand, type: str, instruction: Instruction) -> tuple[int, Any]:

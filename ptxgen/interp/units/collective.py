@@ -94,9 +94,11 @@ def gathered(wave: Wave, block: Block, members: Array, instruction: Instruction)
     Returns the lanes that go on as (warps, 32); None if there are none. A lane that its own
     mask does not name is an error.
     """
-    mask = np.ones(len(wave.lanes), np.bool_) if wave.mask is None else wave.mask
     # Lanes that came earlier and wait here for the others of their warp.
     before = wave.parked.pop(block.order, None)
+    mask = np.ones(len(wave.lanes), np.bool_) if wave.mask is None else wave.mask
+    if before is None and wave.mask is None and wave.all_alive and _names_all(members):
+        return mask.reshape(-1, WARP)
     if before is not None:
         mask = mask | before
     rows = mask.reshape(-1, WARP)
@@ -119,6 +121,11 @@ def gathered(wave: Wave, block: Block, members: Array, instruction: Instruction)
         return None
     result: Bools = go
     return result
+
+
+def _names_all(members: Array) -> bool:
+    """Whether a member mask is one for all lanes and names each."""
+    return members.size == 1 and bool(members.flat[0] == 0xFFFFFFFF)
 
 
 def _send(wave: Wave, block: Block, go: Bools) -> None:
@@ -214,6 +221,8 @@ def _collective(kernel: Kernel, block: Block, instruction: Instruction) -> Opera
 
 def check_whole(wave: Wave, go: Bools, instruction: Instruction) -> None:
     """Raises BarrierFault where a part of a warp carries out what all of it must."""
+    if go.all():
+        return
     torn = go.any(axis=1) & ~go.all(axis=1)
     if torn.any():
         row = int(np.flatnonzero(torn)[0])
@@ -339,8 +348,11 @@ def _mma(kernel: Kernel, instruction: Instruction) -> Made:
 
     def action(wave: Wave, registers: list[Any], go: Bools) -> None:
         warps = np.flatnonzero(go[:, 0])
-        a, b, c = ([rows_of(wave, v(wave, registers))[warps] for v in group] for group in values)
-        lanes = None if len(warps) == len(go) else wave.lanes.reshape(-1, WARP)[warps].reshape(-1)
+        a, b, c = ([rows_of(wave, v(wave, registers)) for v in group] for group in values)
+        lanes = None
+        if len(warps) < len(go):
+            a, b, c = ([register[warps] for register in group] for group in (a, b, c))
+            lanes = wave.lanes.reshape(-1, WARP)[warps].reshape(-1)
         for writer, result in zip(writers, mma.run(a, b, c, arch), strict=True):
             writer(wave, registers, np.ascontiguousarray(result).reshape(-1), lanes)
 

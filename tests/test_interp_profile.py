@@ -467,9 +467,14 @@ def halves_sectors(spec) -> bool:
 
 
 def some(*families: str):
-    """Of kernels of one family, split and ways to copy one always; the others are long."""
-    shown = representatives(firsts(*families), "family", "dtype", "split", "copy_a", "copy_b")
-    rest = [pytest.param(n, marks=pytest.mark.long) for n in firsts(*families) if n not in shown]
+    """Of kernels of one family, dtype and ways to copy one always, with slices and without; the
+    others are long. Splits of another kind differ behind the main loop alone.
+    """
+    names, told = firsts(*families), ("family", "dtype", "copy_a", "copy_b")
+    sliced = [n for n in names if SPECS[n].split == "slices"]
+    shown = representatives(sliced, *told)
+    shown += representatives([n for n in names if n not in sliced], *told)
+    rest = [pytest.param(n, marks=pytest.mark.long) for n in names if n not in shown]
     return pytest.mark.parametrize("name", [*shown, *rest])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from bits import NUMPY, operand, same_bits
@@ -39,9 +41,17 @@ def exact(x, dtype):
 
 
 # -- a bias of rms_norm ------------------------------------------------------------------------
-@pytest.mark.parametrize("shape", [(40,), (3, 1032), (2, 3, 7), (1, 2050), (0, 8), (3, 0)])
+SHAPES = [(40,), (3, 1032), (2, 3, 7), (1, 2050), (0, 8), (3, 0)]
+SHOWN = [("bf16", shape) for shape in SHAPES] + [("f32", SHAPES[0]), ("f64", SHAPES[0])]
+"""All shapes in one dtype, one shape in the others, but for f16, which is rounded as bf16 is."""
+
+
 @pytest.mark.parametrize(
-    "dtype", [pytest.param(x, marks=pytest.mark.long if x == "f16" else ()) for x in DTYPES]
+    ("dtype", "shape"),
+    [
+        pytest.param(*case, marks=() if case in SHOWN else pytest.mark.long)
+        for case in itertools.product(DTYPES, SHAPES)
+    ],
 )
 def test_a_bias_is_added_last(dtype, shape):
     """To what is there without it, before that is rounded; with and without the others."""

@@ -278,8 +278,9 @@ def scatter(rows: Sequence[Row], environment: Environment | None, path: Path) ->
         Line2D([], [], marker=_MARKS[name][0], color=_MARKS[name][1], linestyle="", label=name)
         for name in layouts
     ]
-    hollow = {"marker": "o", "color": "none", "markeredgecolor": MUTED}
-    handles.append(Line2D([], [], **hollow, label="rows not aligned to 16 bytes"))
+    hollow = Line2D([], [], marker="o", color="none", markeredgecolor=MUTED)
+    hollow.set_label("rows not aligned to 16 bytes")
+    handles.append(hollow)
     handles.append(Line2D([], [], color=INK, linewidth=1.6, label="geometric mean of a band of M"))
     _key(figure, handles)
     figure.subplots_adjust(left=0.075, right=0.985, top=0.81, bottom=0.2, wspace=0.06)

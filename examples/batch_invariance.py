@@ -29,7 +29,9 @@ def main() -> int:
     device = ptxgen.devices()[0]  # a GPU if there is one, else the interpreter
     batches = BATCHES if device.kind == "cuda" else (1, 2, 17)
     with ptxgen.use_device(device):
-        return show(f"ptxgen on {device}", lambda rows: ptxgen.linear(rows, w), x, batches)
+        return show(
+            f"ptxgen on {device}", lambda rows: ptxgen.linear(rows, w, layout="kn"), x, batches
+        )
 
 
 def show(

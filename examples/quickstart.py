@@ -22,15 +22,15 @@ def main() -> int:
     dy = random.standard_normal((64, 96), dtype=np.float32)
 
     oracle = {
-        "y  = gelu(x w + bias)": reference.linear(x, w, bias, activation="gelu"),
-        "dx = dy w'": reference.linear_dgrad(dy, w),
-        "dw = x' dy": reference.linear_wgrad(x, dy),
+        "y  = gelu(x w + bias)": reference.linear(x, w, bias, activation="gelu", layout="kn"),
+        "dx = dy w'": reference.linear_dgrad(dy, w, layout="kn"),
+        "dw = x' dy": reference.linear_wgrad(x, dy, layout="kn"),
     }
     print(f"on {ptxgen.devices()[0]}")  # a GPU if there is one, else the PTX interpreter
     y, dx, dw = on_torch(x, w, bias, dy) or (
-        ptxgen.linear(x, w, bias, activation="gelu"),
-        ptxgen.linear_dgrad(dy, w),
-        ptxgen.linear_wgrad(x, dy),
+        ptxgen.linear(x, w, bias, activation="gelu", layout="kn"),
+        ptxgen.linear_dgrad(dy, w, layout="kn"),
+        ptxgen.linear_wgrad(x, dy, layout="kn"),
     )
     for (name, expected), got in zip(oracle.items(), (y, dx, dw), strict=True):
         same = np.array_equal(got.view(np.uint32), expected.view(np.uint32))
@@ -50,9 +50,11 @@ def on_torch(*arrays: np.ndarray) -> tuple[np.ndarray, ...] | None:
         return None
     x, w, bias, dy = (torch.from_numpy(array).cuda() for array in arrays)
     y = torch.empty((64, 96), device="cuda")
-    ptxgen.linear(x, w, bias, activation="gelu", out=y)  # on the current stream, no wait
-    dx = ptxgen.linear_dgrad(dy, w)
-    dw = ptxgen.linear_wgrad(x, dy)
+    ptxgen.linear(
+        x, w, bias, activation="gelu", out=y, layout="kn"
+    )  # on the current stream, no wait
+    dx = ptxgen.linear_dgrad(dy, w, layout="kn")
+    dw = ptxgen.linear_wgrad(x, dy, layout="kn")
     print("on torch tensors:", y.device)
     return tuple(t.cpu().numpy() for t in (y, dx, dw))
 

@@ -36,7 +36,7 @@ def main() -> int:
     gain = rng.standard_normal(WIDTH, dtype=np.float32)
 
     def layer(x):
-        y = ptxgen.linear(ptxgen.rms_norm(x, gain), w, activation="silu")
+        y = ptxgen.linear(ptxgen.rms_norm(x, gain), w, activation="silu", layout="kn")
         return ptxgen.softmax(f.mul(f.add(x, y), 0.5))
 
     captured = ptxgen.capture(layer, x, passes=graph.fewer)

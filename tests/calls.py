@@ -150,7 +150,7 @@ def _dgrad(d: Draw) -> dict[str, Any]:
 def _wgrad(d: Draw) -> dict[str, Any]:
     dtype, m, n, k = _product(d)
     given = {"x": d.array((m, k), dtype), "dy": d.array((m, n), dtype)}
-    return given | d.some("chain", True) | d.some("layout", d.one("kn", "nk"))
+    return given | d.some("chain", True) | {"layout": d.one("kn", "nk")}
 
 
 def _matmul(d: Draw) -> dict[str, Any]:

@@ -202,6 +202,7 @@ def expected(m, n, k, op, kind, activation, bias, old, out, dtype, tier, chain):
     """The result of the contract; ``bias``, ``old``, ``out``: dtypes, None without."""
     x, w, biases, olds = factors(m, n, k, kind, dtype)
     how = {"tier": tier, "out_dtype": NUMPY[out].name, "out_old": olds[old] if old else None}
+    how["layout"] = "kn"
     if op == "linear_wgrad":
         return reference.linear_wgrad(x.T, w, chain=chain, **how)
     return reference.linear(x, w, biases[bias] if bias else None, activation=activation, **how)

@@ -82,26 +82,26 @@ def test_the_fastest_of_a_few_serves_and_is_remembered(
     clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     x, w = operands()
-    expected = reference.linear(x, w)
+    expected = reference.linear(x, w, layout="kn")
     problem = problem_of("linear", (M, N, K), "float32", 16, {})
     device = get_device("cpu")
     asked = {"arch": "sm_90", "sms": device.sms, "gpu": device.gpu}
     found = sorted(candidates(problem.table, dict(problem.values), **asked), key=lambda c: c.time)
     with ptxgen.autotune(most=3):
-        assert (ptxgen.linear(x, w) == expected).all()
+        assert (ptxgen.linear(x, w, layout="kn") == expected).all()
         assert clock.asked == [3] and fired() == found[2].choice.kernels[0]
         said = capsys.readouterr().err
         assert f"linear M={M} N={N} K={K} f32: {fired()} 8.0 µs, of 3" in said and "10.0 µs" in said
-        assert (ptxgen.linear(x, w) == expected).all()
+        assert (ptxgen.linear(x, w, layout="kn") == expected).all()
         forget()
-        assert (ptxgen.linear(x, w) == expected).all()
+        assert (ptxgen.linear(x, w, layout="kn") == expected).all()
         assert clock.asked == [3], "it is on disk"
         assert fired() == found[2].choice.kernels[0] and not capsys.readouterr().err
     assert default_cache().info().tuned == 1
     assert main(["cache", "info"]) == 0 and "1 problem" in capsys.readouterr().out
     forget()
     with ptxgen.autotune(most=2, show=False):
-        ptxgen.linear(x, w)
+        ptxgen.linear(x, w, layout="kn")
     assert clock.asked == [3, 2] and not capsys.readouterr().err, "of two it was not known"
 
 
@@ -125,15 +125,15 @@ def test_batches_are_problems_of_their_own(clock: Clock) -> None:
 
 def test_it_is_off_unless_turned_on(clock: Clock) -> None:
     x, w = operands()
-    ptxgen.linear(x, w)
+    ptxgen.linear(x, w, layout="kn")
     with ptxgen.autotune(), ptxgen.autotune(False):
-        ptxgen.linear(x, w)
+        ptxgen.linear(x, w, layout="kn")
     with ptxgen.autotune(), ptxgen.autotune(most=1):
-        ptxgen.linear(x, w)
-    ptxgen.linear(x, w)
+        ptxgen.linear(x, w, layout="kn")
+    ptxgen.linear(x, w, layout="kn")
     name = ptxgen.explain("linear", M, N, K).winner.kernels[0]
     with ptxgen.autotune():
-        ptxgen.linear(x, w, kernel=name)
+        ptxgen.linear(x, w, kernel=name, layout="kn")
     assert clock.asked == [] and default_cache().info().tuned == 0
 
 
@@ -141,10 +141,10 @@ def test_nothing_is_timed_while_a_stream_captures(clock: Clock) -> None:
     x, w = operands()
     with ptxgen.autotune(show=False):
         clock.capturing = True
-        ptxgen.linear(x, w)
+        ptxgen.linear(x, w, layout="kn")
         assert clock.asked == []
         clock.capturing = False
-        ptxgen.linear(x, w)
+        ptxgen.linear(x, w, layout="kn")
         assert len(clock.asked) == 1, "what was captured is still to be timed"
 
 
@@ -152,9 +152,9 @@ def test_results_are_added_to_once(clock: Clock) -> None:
     x, _ = operands()
     dy = np.ones((M, N), np.float32)
     dw = np.full((K, N), 0.5, np.float32)
-    expected = reference.linear_wgrad(x, dy, out=dw.copy(), accumulate=True)
+    expected = reference.linear_wgrad(x, dy, out=dw.copy(), accumulate=True, layout="kn")
     with ptxgen.autotune(show=False):
-        ptxgen.linear_wgrad(x, dy, out=dw, accumulate=True)
+        ptxgen.linear_wgrad(x, dy, out=dw, accumulate=True, layout="kn")
     assert len(clock.asked) == 1 and (dw == expected).all()
 
 
@@ -162,7 +162,7 @@ def test_results_are_added_to_once(clock: Clock) -> None:
 def test_a_bad_entry_is_a_miss_with_a_warning(clock: Clock, damage: str) -> None:
     x, w = operands()
     with ptxgen.autotune(show=False):
-        ptxgen.linear(x, w)
+        ptxgen.linear(x, w, layout="kn")
         (entry,) = default_cache().root.glob("*.tuned")
         whole = entry.read_bytes()
         if damage == "cut":
@@ -172,20 +172,20 @@ def test_a_bad_entry_is_a_miss_with_a_warning(clock: Clock, damage: str) -> None
 
             _write(entry, entry.stem, Entry(b"", {"times": {"no_kernel": 1.0}}))
         else:  # another problem's, under this name
-            ptxgen.linear(*operands(9))
+            ptxgen.linear(*operands(9), layout="kn")
             (other,) = {*default_cache().root.glob("*.tuned")} - {entry}
             entry.write_bytes(other.read_bytes())
         default_cache()._memory.clear()
         forget()
         before = len(clock.asked)
         with pytest.warns(CacheWarning, match=f"{entry.name}.*it is made again"):
-            ptxgen.linear(x, w)
+            ptxgen.linear(x, w, layout="kn")
         assert len(clock.asked) == before + 1
         default_cache()._memory.clear()
         forget()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            ptxgen.linear(x, w)
+            ptxgen.linear(x, w, layout="kn")
         assert len(clock.asked) == before + 1, "it was made again"
 
 
@@ -206,22 +206,22 @@ def test_on_a_gpu_no_bit_moves(
         for m, k, n in ((3, 520, 264), (200, 4096, 1000), (33, 77, 1)):
             x = torch.randn(m, k, device="cuda").to(dtype)
             w = torch.randn(k, n, device="cuda").to(dtype)
-            expected = ptxgen.linear(x, w)
+            expected = ptxgen.linear(x, w, layout="kn")
             device.prepared.clear()
             with ptxgen.autotune():
                 for _ in range(3):
                     out = torch.full_like(expected, float("nan"))
-                    assert torch.equal(ptxgen.linear(x, w, out=out), expected)
+                    assert torch.equal(ptxgen.linear(x, w, out=out, layout="kn"), expected)
             said = capsys.readouterr().err
             assert said.count("ptxgen.autotune: linear") <= 1
             device.prepared.clear()
     stream = torch.cuda.Stream()
     x, w = torch.randn(7, 96, device="cuda"), torch.randn(96, 40, device="cuda")
-    expected = ptxgen.linear(x, w)
+    expected = ptxgen.linear(x, w, layout="kn")
     out, graph = torch.zeros_like(expected), torch.cuda.CUDAGraph()
     device.prepared.clear()
     with ptxgen.autotune(), torch.cuda.stream(stream), torch.cuda.graph(graph, stream=stream):
-        ptxgen.linear(x, w, out=out)
+        ptxgen.linear(x, w, out=out, layout="kn")
     assert not capsys.readouterr().err, "nothing is timed under capture"
     graph.replay()
     torch.cuda.synchronize()

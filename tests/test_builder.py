@@ -103,12 +103,16 @@ def test_what_does_not_fit_is_refused_when_it_is_added() -> None:
     x, w = b.input("x", (4, 8), "f32"), b.input("w", (6, 5), "f32")
     theirs = other.input("x", (4, 8), "f32")
     for asked, error, says in [
-        (lambda: b.linear(x, w), ShapeError, r"w has shape \[6, 5\]"),
+        (lambda: b.linear(x, w, layout="kn"), ShapeError, r"w has shape \[6, 5\]"),
         (lambda: b.add(x, w), ShapeError, r"\[4, 8\]"),
         (lambda: b.softmax(x, axis=3), ShapeError, "axis"),
         (lambda: b.softmax(x, axes=1), TypeError, "axes"),
         (lambda: b.softmax(x, stream=3), OptionError, "stream is given"),
-        (lambda: b.linear(x, np.ones((8, 5), "f4")), TraceError, "w is an array; takes nodes"),
+        (
+            lambda: b.linear(x, np.ones((8, 5), "f4"), layout="kn"),
+            TraceError,
+            "w is an array; takes nodes",
+        ),
         (lambda: b.softmax(drawn(3)), TraceError, "softmax is given no node"),
         (lambda: b.add(x, theirs), TraceError, "add is given .* a node of another program"),
         (lambda: b.output(3), DtypeError, "output is given a int"),

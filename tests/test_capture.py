@@ -22,7 +22,7 @@ def drawn(*shape: int) -> np.ndarray:
 
 
 def block(x):
-    y = ptxgen.linear(x, W, BIAS, activation="gelu")
+    y = ptxgen.linear(x, W, BIAS, activation="gelu", layout="kn")
     z = ptxgen.softmax(f.fma(y, 2.0, x[:, :32]))
     return z, ptxgen.sum(z.reshape(2, -1), axis=0), z.T
 
@@ -35,7 +35,7 @@ def test_a_block_of_operations_is_replayed() -> None:
     captured = ptxgen.capture(block, drawn(8, 64))
     for _ in range(3):
         x = drawn(8, 64)
-        y = ptxgen.linear(x, W, BIAS, activation="gelu")
+        y = ptxgen.linear(x, W, BIAS, activation="gelu", layout="kn")
         z = ptxgen.softmax(f.fma(y, 2.0, x[:, :32]))
         expected = z, ptxgen.sum(z.reshape(2, -1), axis=0), z.T
         for got, wanted in zip(captured(x[::-1][::-1]), expected, strict=True):
@@ -119,7 +119,10 @@ def test_every_operation_has_its_bits_when_it_is_captured(name: str) -> None:
         (lambda x: x.cumsum(), "asked for 'cumsum'"),
         (lambda x: 3, "returns a int as result 0"),
         (lambda x: None, "returns nothing"),
-        (lambda x: ptxgen.linear(x, np.ones((64, 3), "f4")), "something else each time"),
+        (
+            lambda x: ptxgen.linear(x, np.ones((64, 3), "f4"), layout="kn"),
+            "something else each time",
+        ),
         (lambda x: f.add(x, float(RNG.standard_normal())), "something else each time"),
         (3, "takes a function; got a int"),
     ],
@@ -153,7 +156,7 @@ def test_other_arrays_are_refused_by_name(given, error, says: str) -> None:
 
 def test_errors_are_those_of_the_operations() -> None:
     with pytest.raises(ShapeError, match="w has shape"):
-        ptxgen.capture(lambda x: ptxgen.linear(x, BIAS), drawn(8, 64))
+        ptxgen.capture(lambda x: ptxgen.linear(x, BIAS, layout="kn"), drawn(8, 64))
 
 
 @pytest.mark.parametrize("view", ["column", "rows", "turned"])

@@ -46,10 +46,12 @@ def in_calls(wgrad, x, dy, out, ends, accumulate, **how):
 def test_the_oracle_does_not_see_cuts(dtype: str, tier: str, kind: str) -> None:
     x, dy, old = operands(kind, dtype)
     for accumulate in (False, True):
-        how = {"tier": tier, "out_old": old if accumulate else None}
+        how = {"tier": tier, "layout": "kn", "out_old": old if accumulate else None}
         whole = reference.linear_wgrad(x, dy, chain=True, **how)
         for ends in cuts(tier):
-            got = in_calls(reference.linear_wgrad, x, dy, old.copy(), ends, accumulate, tier=tier)
+            got = in_calls(
+                reference.linear_wgrad, x, dy, old.copy(), ends, accumulate, tier=tier, layout="kn"
+            )
             same_bits(got, whole, seed=SEED, what=f"{ends} {accumulate}")
 
 
@@ -60,9 +62,9 @@ def test_what_chain_means() -> None:
         acc = begin.copy()
         for row in range(ROWS):
             acc = reference.fma(x[row, :, None], dy[row, None, :], acc)
-        got = reference.linear_wgrad(x, dy, chain=True, out_old=begin)
+        got = reference.linear_wgrad(x, dy, chain=True, out_old=begin, layout="kn")
         same_bits(got, acc + np.float32(0))
-    added = reference.linear_wgrad(x, dy, out_old=old)
+    added = reference.linear_wgrad(x, dy, out_old=old, layout="kn")
     assert (got != added).any()  # which rounds elsewhere
 
 
@@ -76,12 +78,12 @@ def test_the_sign_of_a_zero_does_not_matter() -> None:
     for row in range(len(x)):
         states[row + 1] = reference.fma(x[row, :, None], dy[row, None, :], states[row])
     assert (np.signbit(states) & (states == 0)).any()  # else this shows nothing
-    whole = reference.linear_wgrad(x, dy, chain=True)
+    whole = reference.linear_wgrad(x, dy, chain=True, layout="kn")
     assert not (np.signbit(whole) & (whole == 0)).any()
     for cut in range(len(x) + 1):
-        begin = reference.linear_wgrad(x[:cut], dy[:cut], chain=True)
+        begin = reference.linear_wgrad(x[:cut], dy[:cut], chain=True, layout="kn")
         for zero in (begin, np.where(begin == 0, np.float32(-0.0), begin)):
-            rest = reference.linear_wgrad(x[cut:], dy[cut:], chain=True, out_old=zero)
+            rest = reference.linear_wgrad(x[cut:], dy[cut:], chain=True, out_old=zero, layout="kn")
             same_bits(rest, whole, what=str(cut))
 
 
@@ -102,10 +104,10 @@ def test_kernels_do_not_see_cuts(dtype: str, tier: str, layout: str) -> None:
 def test_results_of_16_bits_are_rounded_once() -> None:
     x, dy, _ = operands("normal", "bf16")
     with ptxgen.use_device("cpu"):
-        got = ptxgen.linear_wgrad(x, dy, chain=True, out_dtype="bfloat16")
-    wide = reference.linear_wgrad(x, dy, chain=True)
+        got = ptxgen.linear_wgrad(x, dy, chain=True, out_dtype="bfloat16", layout="kn")
+    wide = reference.linear_wgrad(x, dy, chain=True, layout="kn")
     same_bits(got, wide.astype(NUMPY["bf16"]))
-    same_bits(got, reference.linear_wgrad(x, dy, chain=True, out_dtype="bfloat16"))
+    same_bits(got, reference.linear_wgrad(x, dy, chain=True, out_dtype="bfloat16", layout="kn"))
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "f16"])
@@ -113,8 +115,10 @@ def test_results_of_16_bits_are_rounded_once() -> None:
 def test_16_bits_are_continued_as_rounded(tier, dtype) -> None:
     x, dy, old = operands("normal", dtype)
     old = old.astype(NUMPY[dtype])
-    wide = reference.linear_wgrad(x, dy, chain=True, tier=tier, out_old=old.astype(np.float32))
-    how = {"tier": tier, "chain": True}
+    wide = reference.linear_wgrad(
+        x, dy, chain=True, tier=tier, out_old=old.astype(np.float32), layout="kn"
+    )
+    how = {"tier": tier, "chain": True, "layout": "kn"}
     same_bits(
         reference.linear_wgrad(x, dy, out_old=old, out_dtype=old.dtype, **how),
         wide.astype(old.dtype),
@@ -128,7 +132,7 @@ def test_16_bits_are_continued_as_rounded(tier, dtype) -> None:
 def test_what_is_continued_must_be_there(room) -> None:
     x, dy, _ = operands("normal", "bf16")
     with ptxgen.use_device("cpu"), pytest.raises(OptionError, match="out is None"):
-        room.linear_wgrad(x, dy, chain=True, accumulate=True)
+        room.linear_wgrad(x, dy, chain=True, accumulate=True, layout="kn")
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "f64"])
@@ -136,10 +140,10 @@ def test_no_rows_leave_what_is_there(dtype: str) -> None:
     x, dy, old = operands("normal", dtype)
     out = old.copy()
     with ptxgen.use_device("cpu"):
-        ptxgen.linear_wgrad(x[:0], dy[:0], out=out, chain=True, accumulate=True)
-        zeros = ptxgen.linear_wgrad(x[:0], dy[:0], chain=True)
+        ptxgen.linear_wgrad(x[:0], dy[:0], out=out, chain=True, accumulate=True, layout="kn")
+        zeros = ptxgen.linear_wgrad(x[:0], dy[:0], chain=True, layout="kn")
     same_bits(out, old + old.dtype.type(0))  # -0.0 never leaves a chain
-    same_bits(out, reference.linear_wgrad(x[:0], dy[:0], chain=True, out_old=old))
+    same_bits(out, reference.linear_wgrad(x[:0], dy[:0], chain=True, out_old=old, layout="kn"))
     same_bits(zeros, np.zeros_like(old))
 
 
@@ -152,7 +156,10 @@ def test_it_is_another_plan() -> None:
     found = str(ptxgen.explain("linear_wgrad", 4096, 64, 64, dtype="bfloat16", chain=True))
     assert "table TN chain half tc" in found and "one chain, from what is there" in found
     x, dy = (operand(np.random.default_rng(SEED), (4096, n), "normal", "f32") for n in (2, 3))
-    assert (reference.linear_wgrad(x, dy) != reference.linear_wgrad(x, dy, chain=True)).any()
+    assert (
+        reference.linear_wgrad(x, dy, layout="kn")
+        != reference.linear_wgrad(x, dy, chain=True, layout="kn")
+    ).any()
     with pytest.raises(TypeError, match="chain"):
         ptxgen.matmul(x.T, dy, chain=True)
 
@@ -164,4 +171,6 @@ def test_kernels_serve_no_other_plan() -> None:
     other = TABLES["TN", "batch", "f32", "simt"].routes[-1].name
     for kernel, chain in ((continued, False), (other, True)):
         with ptxgen.use_device("cpu"), pytest.raises(OptionError, match="begin with"):
-            ptxgen.linear_wgrad(x, dy, out=old, accumulate=True, chain=chain, kernel=kernel)
+            ptxgen.linear_wgrad(
+                x, dy, out=old, accumulate=True, chain=chain, kernel=kernel, layout="kn"
+            )

@@ -585,8 +585,8 @@ def test_demo_says_where_bits_differ(run, monkeypatch: pytest.MonkeyPatch) -> No
     import ptxgen
     from ptxgen import reference
 
-    def wrong(dy: np.ndarray, w: np.ndarray) -> np.ndarray:
-        result = reference.linear_dgrad(dy, w)
+    def wrong(dy: np.ndarray, w: np.ndarray, layout: str) -> np.ndarray:
+        result = reference.linear_dgrad(dy, w, layout=layout)
         result[1, 2] = np.nextafter(result[1, 2], np.float32(9))
         return result
 

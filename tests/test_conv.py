@@ -119,7 +119,7 @@ def transposed_by_hand(dy, w, bias, image, *, groups=1, activation=None, layout=
             b = np.concatenate([r[few] for r in reached] or [w.reshape(-1, c)[:0]])
             add = None if bias is None else bias[cut]
             found[(slice(None), *at, cut)] = reference.linear(
-                a, b, add, activation=activation, tier=tier_of(groups, c, outs)
+                a, b, add, activation=activation, tier=tier_of(groups, c, outs), layout="kn"
             )
     return back(found, layout)
 

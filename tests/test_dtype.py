@@ -51,11 +51,11 @@ def test_refused(wrong: object) -> None:
 def test_results_of_a_dtype_object(asked: object) -> None:
     rng = np.random.default_rng(5)
     x, w = (rng.standard_normal(s).astype(np.float16) for s in ((3, 20), (20, 4)))
-    expected = reference.linear(x, w, out_dtype="float32", tier="simt")
+    expected = reference.linear(x, w, out_dtype="float32", tier="simt", layout="kn")
     assert expected.dtype == np.float32
-    assert (reference.linear(x, w, out_dtype=asked, tier="simt") == expected).all()
+    assert (reference.linear(x, w, out_dtype=asked, tier="simt", layout="kn") == expected).all()
     with ptxgen.use_device("cpu"):
-        got = ptxgen.linear(x, w, out_dtype=asked, tier="simt")
+        got = ptxgen.linear(x, w, out_dtype=asked, tier="simt", layout="kn")
     assert got.dtype == np.float32 and (got == expected).all()
     assert ptxgen.explain("linear", 3, 4, 20, dtype=asked).dtype == "f32"
 
@@ -63,7 +63,7 @@ def test_results_of_a_dtype_object(asked: object) -> None:
 def test_a_dtype_that_no_tier_has_is_refused_without_a_tier() -> None:
     x = np.zeros((2, 3), np.int32)
     with pytest.raises(DtypeError) as caught, ptxgen.use_device("cpu"):
-        ptxgen.linear(x, x.T)
+        ptxgen.linear(x, x.T, layout="kn")
     said = str(caught.value)
     takes = " or ".join(DTYPES)
     assert said == f"x has dtype int32; takes {takes}; convert it first"
@@ -87,7 +87,7 @@ class Refusing:
 @pytest.mark.parametrize(("where", "said"), [("device", "no device"), ("data", "not today")])
 def test_operands_whose_producer_raises(where: str, said: str) -> None:
     with pytest.raises(ptxgen.DeviceError, match=f"^w is a .*Refusing whose __dlpack.*{said}") as e:
-        ptxgen.linear(np.zeros((2, 3), np.float32), Refusing(where))
+        ptxgen.linear(np.zeros((2, 3), np.float32), Refusing(where), layout="kn")
     assert isinstance(e.value.__cause__, (RuntimeError, BufferError))
 
 

@@ -229,8 +229,8 @@ def test_what_reads_a_product_as_it_lies(what):
 
 def test_a_result_that_others_read_is_stored_as_well():
     def function(x, w, r):
-        y = ptxgen.linear(x, w)
-        return ptxgen.linear(f.add(y, r), w), ptxgen.softmax(y)
+        y = ptxgen.linear(x, w, layout="kn")
+        return ptxgen.linear(f.add(y, r), w, layout="kn"), ptxgen.softmax(y)
 
     arrays = drawn("f16", 5, 16), drawn("f16", 16, 16), drawn("f16", 5, 16)
     after = epilogues(graph.trace(function, *arrays))
@@ -245,11 +245,11 @@ def test_a_sum_that_a_norm_reads_is_the_products():
     """
 
     def function(x, w, r, weight):
-        h = f.add(ptxgen.linear(x, w), r)
-        return ptxgen.linear(ptxgen.rms_norm(h, weight), w), h
+        h = f.add(ptxgen.linear(x, w, layout="kn"), r)
+        return ptxgen.linear(ptxgen.rms_norm(h, weight), w, layout="kn"), h
 
     def kept(x, w, r, weight):
-        y = ptxgen.linear(x, w)
+        y = ptxgen.linear(x, w, layout="kn")
         return ptxgen.rms_norm(f.add(y, r), weight), y
 
     arrays = drawn("bf16", 5, 16), drawn("bf16", 16, 16), drawn("bf16", 5, 16), drawn("bf16", 16)
@@ -263,7 +263,7 @@ def test_a_sum_that_a_norm_reads_is_the_products():
 
 def test_squares_are_left_to_the_norm_that_adds_them():
     def function(x, w, r):
-        y = f.add(ptxgen.linear(x, w), r)
+        y = f.add(ptxgen.linear(x, w, layout="kn"), r)
         h = f.cast(y, "f32")
         root = f.rsqrt(f.add(ptxgen.mean(f.mul(h, h), axis=-1, keepdims=True), 1e-5))
         return f.cast(f.mul(h, root), "bf16"), y
@@ -276,8 +276,8 @@ def test_squares_are_left_to_the_norm_that_adds_them():
 
 def test_a_gate_whose_argument_is_stored_is_of_the_second_product():
     def function(x, w):
-        y = ptxgen.linear(x, w)
-        return f.mul(f.silu(y), ptxgen.linear(x, w)), y
+        y = ptxgen.linear(x, w, layout="kn")
+        return f.mul(f.silu(y), ptxgen.linear(x, w, layout="kn")), y
 
     arrays = drawn("bf16", 5, 16), drawn("bf16", 16, 16)
     assert steps(epilogues(graph.trace(function, *arrays))) == ["linear", "linear+silu+mul"]
@@ -291,7 +291,7 @@ def test_what_need_not_be_stored_is_not_stored_for_a_product(waits):
     def function(x, w, r):
         twice = f.mul(r, 2.0)
         other = f.add(twice, 1.0)
-        return f.mul(ptxgen.linear(other if waits else x, w), twice), other
+        return f.mul(ptxgen.linear(other if waits else x, w, layout="kn"), twice), other
 
     arrays = drawn("bf16", 16, 16), drawn("bf16", 16, 16), drawn("bf16", 16, 16)
     after, _ = graph.apply(graph.trace(function, *arrays))
@@ -307,16 +307,20 @@ def refused():
         "a batch": lambda x, w, r: f.mul(
             ptxgen.matmul(x.reshape(2, 3, 8), x.reshape(2, 8, 3)), 2.0
         ),
-        "a wider result": lambda x, w, r: f.mul(linear(x, w, out_dtype="float32"), 2.0),
-        "a kernel by name": lambda x, w, r: f.mul(linear(x, w, kernel=KERNEL), 2.0),
-        "turned": lambda x, w, r: f.mul(linear(x, w).T, 2.0),
-        "a part": lambda x, w, r: f.mul(linear(x, w)[:, :4], 2.0),
-        "moved": lambda x, w, r: f.add(linear(x, w)[1:], linear(x, w)[:5]),
-        "broadcast": lambda x, w, r: f.add(linear(x, w)[:1], r),
-        "more bytes": lambda x, w, r: ptxgen.softmax(f.cast(linear(x, w), "f32")),
-        "strided": lambda x, w, r: f.add(linear(x, w[:, :4]), r[:, ::2]),
+        "a wider result": lambda x, w, r: f.mul(
+            linear(x, w, out_dtype="float32", layout="kn"), 2.0
+        ),
+        "a kernel by name": lambda x, w, r: f.mul(linear(x, w, kernel=KERNEL, layout="kn"), 2.0),
+        "turned": lambda x, w, r: f.mul(linear(x, w, layout="kn").T, 2.0),
+        "a part": lambda x, w, r: f.mul(linear(x, w, layout="kn")[:, :4], 2.0),
+        "moved": lambda x, w, r: f.add(
+            linear(x, w, layout="kn")[1:], linear(x, w, layout="kn")[:5]
+        ),
+        "broadcast": lambda x, w, r: f.add(linear(x, w, layout="kn")[:1], r),
+        "more bytes": lambda x, w, r: ptxgen.softmax(f.cast(linear(x, w, layout="kn"), "f32")),
+        "strided": lambda x, w, r: f.add(linear(x, w[:, :4], layout="kn"), r[:, ::2]),
         "many arrays": many,
-        "a row operation": lambda x, w, r: ptxgen.softmax(linear(x, w)),
+        "a row operation": lambda x, w, r: ptxgen.softmax(linear(x, w, layout="kn")),
     }
 
 
@@ -324,7 +328,7 @@ KERNEL = next(r.name for r in TABLES["NN", "rows", "half", "tc"].routes if r.mai
 
 
 def many(x, w, r):
-    y = ptxgen.linear(x, w)
+    y = ptxgen.linear(x, w, layout="kn")
     for i in range(6):
         y = f.add(y, ptxgen.softmax(f.mul(r, float(i))))
     return y
@@ -351,12 +355,12 @@ def test_what_builders_ask_for_is_left_a_step(what):
     dtype = "float64" if what == "f64" else "float32"
     x, w, out = (b.input(n, imagined((8, 8), dtype), written=n == "out") for n in ("x", "w", "out"))
     if what in ("accumulate", "chain"):
-        y = b.linear_wgrad(x, w, accumulate=what == "accumulate", chain=True, out=out)
+        y = b.linear_wgrad(x, w, accumulate=what == "accumulate", chain=True, out=out, layout="kn")
         b.copied(b.mul(y, 2.0), out)
     elif what == "written":  # where A is, which other tiles still read
-        b.add(b.linear(out, w), 1.0, out=out)
+        b.add(b.linear(out, w, layout="kn"), 1.0, out=out)
     else:
-        b.mul(b.linear(x, w), 2.0, out=out)
+        b.mul(b.linear(x, w, layout="kn"), 2.0, out=out)
     before = b.finish(None)
     expected = 1 if what == "number" else len(before.steps)
     assert len(epilogues(before).steps) == expected
@@ -369,7 +373,7 @@ def test_time_decides(m, expected):
     b = ProgramBuilder(OPERATIONS)
     sizes = {"x": (m, 4096), "w": (4096, 14336), "r": (m, 14336)}
     x, w, r = (b.input(n, imagined(s, "bfloat16"), written=False) for n, s in sizes.items())
-    b.mul(b.linear(x, w), r)
+    b.mul(b.linear(x, w, layout="kn"), r)
     assert steps(graph.apply(b.finish(None), ["epilogues"])[0]) == expected
 
 
@@ -378,7 +382,7 @@ def test_a_formula_takes_the_time_of_what_it_moves_and_computes():
     b = ProgramBuilder(OPERATIONS)
     x, r = (b.input(n, imagined((8, 4096), "bfloat16"), written=False) for n in "xr")
     w = b.input("w", imagined((4096, 4096), "bfloat16"), written=False)
-    b.add(b.linear(x, w), r)
+    b.add(b.linear(x, w, layout="kn"), r)
     before, device = b.finish(None), default_device()
     tuning, _ = tunings.serving("sm_90", (device.gpu, device.sms))
     _, cost, _ = tuning.families["pw"]

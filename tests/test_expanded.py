@@ -52,7 +52,11 @@ def test_rows_of_stride_0(m, maps, expanded, device):
     try:
         pointers = {"a": a.ptr, "b": b.ptr, "bias": 0, "c": out.ptr}
         fire(problem, pointers, device, with_maps() if maps else None)
-        same_bits(out.values.copy(), reference.linear(seen["x"], seen["w"]), what=f"{m} {expanded}")
+        same_bits(
+            out.values.copy(),
+            reference.linear(seen["x"], seen["w"], layout="kn"),
+            what=f"{m} {expanded}",
+        )
     finally:
         for matrix in (a, b, out):
             matrix.free()

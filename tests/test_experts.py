@@ -32,7 +32,7 @@ def drawn(dtype="f32", seed=0):
 
 def mixture(x, w, experts, weights, of=ptxgen):
     rows, places, offsets = of.moe_dispatch(x, experts, EXPERTS)
-    return of.moe_combine(of.grouped_linear(rows, w, offsets), places, weights)
+    return of.moe_combine(of.grouped_linear(rows, w, offsets, layout="kn"), places, weights)
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
@@ -43,7 +43,7 @@ def test_a_token_does_not_know_the_others(dtype):
     some = np.array([7, 2, 11])
     same_bits(mixture(x[some], w, experts[some], weights[some]), y[some], what="elsewhere")
     for t in (0, 5):
-        each = [ptxgen.linear(x[t : t + 1], w[e])[0].astype("f4") for e in experts[t]]
+        each = [ptxgen.linear(x[t : t + 1], w[e], layout="kn")[0].astype("f4") for e in experts[t]]
         total = each[0] * weights[t, 0] + each[1] * weights[t, 1]
         same_bits(y[t], total.astype(y.dtype), what="in the order of the slots")
 
@@ -64,7 +64,7 @@ def test_slots_without_an_expert_give_zeros():
     experts[4, 0] = EXPERTS
     y = mixture(x, w, experts, weights)
     assert not y[3].any()
-    one = ptxgen.linear(x[4:5], w[experts[4, 1]])[0] * weights[4, 1]
+    one = ptxgen.linear(x[4:5], w[experts[4, 1]], layout="kn")[0] * weights[4, 1]
     same_bits(y[4], one, what="the slot that has one")
 
 

@@ -33,9 +33,9 @@ def cpu():
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
 def test_a_row_has_the_bits_of_linear_with_its_groups_weight(dtype):
     x, w, bias = drawn(dtype)
-    y = ptxgen.grouped_linear(x, w, ENDS, bias, activation="silu")
+    y = ptxgen.grouped_linear(x, w, ENDS, bias, activation="silu", layout="kn")
     for g, (begin, end) in spans():
-        one = ptxgen.linear(x[begin:end], w[g], bias[g], activation="silu")
+        one = ptxgen.linear(x[begin:end], w[g], bias[g], activation="silu", layout="kn")
         same_bits(y[begin:end], one, what=f"group {g}")
     assert not y[ENDS[-1] :].astype("f4").any(), "rows of no group are zeros"
     turned = np.ascontiguousarray(w.transpose(0, 2, 1))
@@ -46,18 +46,20 @@ def test_a_row_has_the_bits_of_linear_with_its_groups_weight(dtype):
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 def test_a_row_does_not_know_the_others(dtype):
     x, w, _ = drawn(dtype)
-    y = ptxgen.grouped_linear(x, w, ENDS)
+    y = ptxgen.grouped_linear(x, w, ENDS, layout="kn")
     alone = np.array([0, 0, 0, 1, 1], np.int32)
-    same_bits(ptxgen.grouped_linear(x[5:6], w, alone), y[5:6], what="alone in its group")
+    same_bits(
+        ptxgen.grouped_linear(x[5:6], w, alone, layout="kn"), y[5:6], what="alone in its group"
+    )
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 def test_a_groups_weight_gradient_is_one_chain_over_its_rows(dtype):
     x, dy = drawn(dtype)[0], operand(np.random.default_rng(7), (M, N), "normal", dtype)
-    dw = ptxgen.grouped_linear_wgrad(x, dy, ENDS)
+    dw = ptxgen.grouped_linear_wgrad(x, dy, ENDS, layout="kn")
     assert dw.dtype == np.float32
     for g, (begin, end) in spans():
-        one = ptxgen.linear_wgrad(x[begin:end], dy[begin:end], chain=True)
+        one = ptxgen.linear_wgrad(x[begin:end], dy[begin:end], chain=True, layout="kn")
         same_bits(dw[g], one, what=f"group {g}")
     turned = ptxgen.grouped_linear_wgrad(x, dy, ENDS, layout="nk")
     same_bits(turned, dw.transpose(0, 2, 1).copy(), what="stored the other way")
@@ -68,7 +70,7 @@ def test_rows_of_no_group_are_zeros_whatever_they_hold():
     x[ENDS[-1] :] = np.nan
     w[:] = np.inf
     for kernel in (None, *(n for n in ptxgen.tiles.SPECS if "grouped_" in n and "_nn_bf16" in n)):
-        y = ptxgen.grouped_linear(x, w, ENDS, kernel=kernel)
+        y = ptxgen.grouped_linear(x, w, ENDS, kernel=kernel, layout="kn")
         assert (y[ENDS[-1] :].astype("f4") == 0).all(), kernel
 
 
@@ -78,36 +80,38 @@ def test_offsets_that_are_no_ends_are_refused_where_they_are_seen(ends):
     x, w, _ = drawn("f32")
     offsets = np.array(ends, np.int32)
     with pytest.raises(IndexRangeError, match=r"offsets\[\d\] is .*ascending, of 19 rows"):
-        ptxgen.grouped_linear(x, w, offsets)
+        ptxgen.grouped_linear(x, w, offsets, layout="kn")
     with pytest.raises(IndexRangeError, match="offsets"):
-        ptxgen.grouped_linear_wgrad(x, x, offsets, check=True)
+        ptxgen.grouped_linear_wgrad(x, x, offsets, check=True, layout="kn")
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
 def test_what_is_empty(dtype):
     x, w, _ = drawn(dtype)
     none = np.zeros(0, np.int32)
-    assert ptxgen.grouped_linear(x[:0], w, ENDS * 0).shape == (0, N)
-    assert not ptxgen.grouped_linear(x, w[:0], none).any()
-    assert ptxgen.grouped_linear_wgrad(x, x, none).shape == (0, K, K)
-    assert not ptxgen.grouped_linear(x[:, :0], w[:, :0], ENDS).any()
-    assert not ptxgen.grouped_linear_wgrad(x[:0], x[:0], ENDS * 0).any()
+    assert ptxgen.grouped_linear(x[:0], w, ENDS * 0, layout="kn").shape == (0, N)
+    assert not ptxgen.grouped_linear(x, w[:0], none, layout="kn").any()
+    assert ptxgen.grouped_linear_wgrad(x, x, none, layout="kn").shape == (0, K, K)
+    assert not ptxgen.grouped_linear(x[:, :0], w[:, :0], ENDS, layout="kn").any()
+    assert not ptxgen.grouped_linear_wgrad(x[:0], x[:0], ENDS * 0, layout="kn").any()
 
 
 def test_what_is_refused():
     x, w, bias = drawn("f32")
     with pytest.raises(DtypeError, match="offsets has dtype int64; takes int32"):
-        ptxgen.grouped_linear(x, w, ENDS.astype("i8"))
+        ptxgen.grouped_linear(x, w, ENDS.astype("i8"), layout="kn")
     with pytest.raises(DtypeError, match="w has dtype float16; takes float32, that of x"):
-        ptxgen.grouped_linear(x, w.astype("f2"), ENDS)
+        ptxgen.grouped_linear(x, w.astype("f2"), ENDS, layout="kn")
     with pytest.raises(DtypeError, match="x has dtype float64"):
-        ptxgen.grouped_linear(x.astype("f8"), w.astype("f8"), ENDS)
+        ptxgen.grouped_linear(x.astype("f8"), w.astype("f8"), ENDS, layout="kn")
     with pytest.raises(ShapeError, match="offsets"):
-        ptxgen.grouped_linear(x, w, ENDS[:-1])
+        ptxgen.grouped_linear(x, w, ENDS[:-1], layout="kn")
     with pytest.raises(ShapeError, match="bias"):
-        ptxgen.grouped_linear(x, w, ENDS, bias[0])
+        ptxgen.grouped_linear(x, w, ENDS, bias[0], layout="kn")
     with pytest.raises(ShapeError, match="1025 groups; takes at most 1024"):
-        ptxgen.grouped_linear(x, np.zeros((1025, K, 1), "f4"), np.zeros(1025, np.int32))
+        ptxgen.grouped_linear(
+            x, np.zeros((1025, K, 1), "f4"), np.zeros(1025, np.int32), layout="kn"
+        )
     with pytest.raises(OptionError, match="layout"):
         ptxgen.grouped_linear(x, w, ENDS, layout="km")
 
@@ -117,7 +121,7 @@ def test_views_of_tensors_are_read_as_they_lie():
     x, w, _ = (torch.from_numpy(v) for v in drawn("f32"))
     offsets, y = (
         torch.from_numpy(ENDS),
-        ptxgen.grouped_linear(*map(torch.from_numpy, (*drawn("f32")[:2], ENDS))),
+        ptxgen.grouped_linear(*map(torch.from_numpy, (*drawn("f32")[:2], ENDS)), layout="kn"),
     )
     wide = torch.zeros(M, 2 * K)
     wide[:, :K] = x
@@ -125,10 +129,11 @@ def test_views_of_tensors_are_read_as_they_lie():
     steps = torch.zeros(len(ENDS), K, N, 2)
     steps[..., 0] = w
     for rows, weights in ((wide[:, :K], w), (x, turned), (x, steps[..., 0])):
-        assert torch.equal(ptxgen.grouped_linear(rows, weights, offsets), y)
+        assert torch.equal(ptxgen.grouped_linear(rows, weights, offsets, layout="kn"), y)
     one = w[:1].expand(len(ENDS), K, N)
     assert torch.equal(
-        ptxgen.grouped_linear(x, one, offsets)[: ENDS[-1]], ptxgen.linear(x, w[0])[: ENDS[-1]]
+        ptxgen.grouped_linear(x, one, offsets, layout="kn")[: ENDS[-1]],
+        ptxgen.linear(x, w[0], layout="kn")[: ENDS[-1]],
     )
 
 

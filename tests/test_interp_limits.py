@@ -57,7 +57,7 @@ def test_a_huge_view_is_refused_before_it_is_copied() -> None:
     """10**9 elements behind a few bytes: a packed copy would take 4 GB."""
     x = as_strided(np.ones(1, np.float32), (1_000_000, 1000), (0, 0))
     with ptxgen.use_device("cpu"), pytest.raises(DeviceError, match="4000000000 bytes"):
-        ptxgen.linear(x, np.ones((1000, 4), np.float32))
+        ptxgen.linear(x, np.ones((1000, 4), np.float32), layout="kn")
 
 
 def test_what_has_been_freed_is_not_remembered_for_ever() -> None:
@@ -156,7 +156,7 @@ def test_a_long_launch_says_so(
 def test_a_child_computes_though_a_thread_held_the_locks() -> None:
     x, w = np.ones((3, 8), np.float32), np.ones((8, 4), np.float32)
     with ptxgen.use_device("cpu") as device:
-        expected = ptxgen.linear(x, w)
+        expected = ptxgen.linear(x, w, layout="kn")
         held, done = threading.Event(), threading.Event()
 
         def hold() -> None:
@@ -171,7 +171,7 @@ def test_a_child_computes_though_a_thread_held_the_locks() -> None:
         if not child:
             try:
                 signal_alarm()
-                os._exit(0 if (ptxgen.linear(x, w) == expected).all() else 1)
+                os._exit(0 if (ptxgen.linear(x, w, layout="kn") == expected).all() else 1)
             finally:
                 os._exit(2)
         done.set()

@@ -16,7 +16,7 @@ X, W = np.zeros((8, 64), "f4"), np.zeros((64, 32), "f4")
 
 
 def layer(x, w):
-    y = ptxgen.linear(x, w)
+    y = ptxgen.linear(x, w, layout="kn")
     z = f.exp(y)
     return ptxgen.softmax(f.mul(z, 0.5)), f.add(y, z)
 
@@ -45,7 +45,9 @@ def test_a_kernel_that_is_asked_for_is_shown() -> None:
     names = [c.name for c in ptxgen.explain("linear", 8, 32, 64).also_correct][:2]
     with ptxgen.use_device("cpu"):
         for name in names:
-            program = graph.trace(lambda x, w, name=name: ptxgen.linear(x, w, kernel=name), X, W)
+            program = graph.trace(
+                lambda x, w, name=name: ptxgen.linear(x, w, kernel=name, layout="kn"), X, W
+            )
             assert f" {name} " in str(program)
 
 

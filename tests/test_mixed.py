@@ -36,39 +36,40 @@ def wide(*arrays):
 @pytest.mark.parametrize("name", SHAPES)
 def test_bits_are_those_of_float32(name, pair):
     a, b = (numbers(*of, dtype=dtype) for of, dtype in zip(SHAPES[name], pair, strict=True))
-    expected = getattr(reference, name)(*wide(a, b))
-    got = getattr(ptxgen, name)(a, b)
+    how = {} if name == "matmul" else {"layout": "kn"}
+    expected = getattr(reference, name)(*wide(a, b), **how)
+    got = getattr(ptxgen, name)(a, b, **how)
     assert got.dtype == np.float32
     same_bits(got, expected)
-    same_bits(getattr(reference, name)(a, b), expected)
+    same_bits(getattr(reference, name)(a, b, **how), expected)
 
 
 @pytest.mark.parametrize("pair", PAIRS[:2], ids="-".join)
 def test_every_way_to_lie(pair):
     """Transposed, strided, at any address, a batch, an empty reduction; no copy by the caller."""
     x, w = numbers(5, 37, dtype=pair[0]), numbers(37, 9, dtype=pair[1])
-    expected = reference.linear(*wide(x, w))
+    expected = reference.linear(*wide(x, w), layout="kn")
     turned = np.ascontiguousarray(w.T)
-    same_bits(ptxgen.linear(x, turned.T), expected)
+    same_bits(ptxgen.linear(x, turned.T, layout="kn"), expected)
     same_bits(ptxgen.linear(x, turned, layout="nk"), expected)
     odd = np.zeros((37, 11), w.dtype)[:, 1:10]
     odd[...] = w
-    same_bits(ptxgen.linear(x, odd), expected)
+    same_bits(ptxgen.linear(x, odd, layout="kn"), expected)
     same_bits(ptxgen.matmul(x, turned, transpose_b=True), expected)
     a, b = numbers(2, 3, 5, 16, dtype=pair[0]), numbers(3, 16, 8, dtype=pair[1])
     same_bits(ptxgen.matmul(a, b), reference.matmul(*wide(a, b)))
-    assert not ptxgen.linear(x[:, :0], w[:0]).any()
+    assert not ptxgen.linear(x[:, :0], w[:0], layout="kn").any()
 
 
 @pytest.mark.parametrize("of_bias", ["f32", "bf16"])
 def test_bias_activation_and_what_is_added_to(of_bias):
     x, w, bias = numbers(5, 37), numbers(37, 9, dtype="bf16"), numbers(9, dtype=of_bias)
-    got = ptxgen.linear(x, w, bias, activation="gelu")
-    same_bits(got, reference.linear(*wide(x, w, bias), activation="gelu"))
-    same_bits(reference.linear(x, w, bias, activation="gelu"), got)
+    got = ptxgen.linear(x, w, bias, activation="gelu", layout="kn")
+    same_bits(got, reference.linear(*wide(x, w, bias), activation="gelu", layout="kn"))
+    same_bits(reference.linear(x, w, bias, activation="gelu", layout="kn"), got)
     dy, old = numbers(5, 9, dtype="bf16"), numbers(37, 9)
-    expected = reference.linear_wgrad(*wide(x, dy), out_old=old)
-    same_bits(ptxgen.linear_wgrad(x, dy, out=old.copy(), accumulate=True), expected)
+    expected = reference.linear_wgrad(*wide(x, dy), out_old=old, layout="kn")
+    same_bits(ptxgen.linear_wgrad(x, dy, out=old.copy(), accumulate=True, layout="kn"), expected)
 
 
 def test_other_pairs_are_refused():
@@ -89,7 +90,7 @@ def test_other_pairs_are_refused():
         with pytest.raises(DtypeError):
             reference.matmul(x[a], x[b])
     with pytest.raises(DtypeError, match="bias has dtype float64"):
-        ptxgen.linear(x["f32"], x["bf16"], x["f64"][0])
+        ptxgen.linear(x["f32"], x["bf16"], x["f64"][0], layout="kn")
 
 
 def test_the_program_says_so():

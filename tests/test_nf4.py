@@ -264,7 +264,7 @@ def test_a_dense_kernel_is_no_route_of_them():
     with ptxgen.use_device(CpuDevice()), pytest.raises(OptionError, match="it serves products"):
         nf4.linear(x, q, kernel=dense)
     with ptxgen.use_device(CpuDevice()), pytest.raises(OptionError, match="it serves products"):
-        ptxgen.linear(x, x[:, :64].T, kernel=f"nf4_datascales+{dense}")
+        ptxgen.linear(x, x[:, :64].T, kernel=f"nf4_datascales+{dense}", layout="kn")
 
 
 # -- tables -----------------------------------------------------------------------------

@@ -213,8 +213,8 @@ def test_matmul_storages_and_transposed_views(gpu, torch, letters, transposed):
 @pytest.mark.parametrize("op", ["linear", "linear_dgrad"])
 def test_a_transposed_weight_is_the_other_layout(gpu, torch, op):
     call, (x, w), _ = op_case(op, "kn")
-    one = call(torch.Tensor(put(x)), torch.Tensor(put(w)))
-    other = call(torch.Tensor(put(x)), torch.Tensor(put(w.T).T))
+    one = call(torch.Tensor(put(x)), torch.Tensor(put(w)), layout="kn")
+    other = call(torch.Tensor(put(x)), torch.Tensor(put(w.T).T), layout="kn")
     same_bits(one.array, other.array)
     (first, *_), (second, *_) = gpu.launches()
     assert {SPECS[first].layout, SPECS[second].layout} == {"NN", "NT"}
@@ -223,8 +223,8 @@ def test_a_transposed_weight_is_the_other_layout(gpu, torch, op):
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_epilogue(gpu, torch, name):
     x, w, bias = numbers(4, 7), numbers(7, 6), numbers(6)
-    got = ptxgen.linear(*map(torch.Tensor, (x, w, bias)), activation=name)
-    same_bits(got.array, reference.linear(x, w, bias, activation=name))
+    got = ptxgen.linear(*map(torch.Tensor, (x, w, bias)), activation=name, layout="kn")
+    same_bits(got.array, reference.linear(x, w, bias, activation=name, layout="kn"))
     ((*_, p, _),) = gpu.launches()
     assert p["flags"] == ACTIVATIONS.index(name) << 8
     assert p["bias"] == bias.ctypes.data
@@ -232,16 +232,16 @@ def test_epilogue(gpu, torch, name):
 
 def test_leading_dimensions_are_flattened(gpu, torch):
     x, w = numbers(2, 3, 4, 7), numbers(7, 6)
-    y = ptxgen.linear(torch.Tensor(x), torch.Tensor(w))
+    y = ptxgen.linear(torch.Tensor(x), torch.Tensor(w), layout="kn")
     assert y.shape == (2, 3, 4, 6)
-    same_bits(y.array, reference.linear(x, w))
-    dw = ptxgen.linear_wgrad(torch.Tensor(x), torch.Tensor(y.array))
-    same_bits(dw.array, reference.linear_wgrad(x, y.array))
-    row = ptxgen.linear(torch.Tensor(x[0, 0, 0]), torch.Tensor(w))
+    same_bits(y.array, reference.linear(x, w, layout="kn"))
+    dw = ptxgen.linear_wgrad(torch.Tensor(x), torch.Tensor(y.array), layout="kn")
+    same_bits(dw.array, reference.linear_wgrad(x, y.array, layout="kn"))
+    row = ptxgen.linear(torch.Tensor(x[0, 0, 0]), torch.Tensor(w), layout="kn")
     assert row.shape == (6,)
-    same_bits(row.array, reference.linear(x[0, 0, 0], w))
+    same_bits(row.array, reference.linear(x[0, 0, 0], w, layout="kn"))
     out = torch.Tensor(np.full((2, 3, 4, 10), np.nan, F4)[..., :6])
-    assert ptxgen.linear(torch.Tensor(x), torch.Tensor(w), out=out) is out
+    assert ptxgen.linear(torch.Tensor(x), torch.Tensor(w), out=out, layout="kn") is out
     same_bits(out.array, y.array)
     assert np.isnan(out.array.base[..., 6:]).all()
 
@@ -259,8 +259,8 @@ def test_alignment_is_that_of_pointer_and_rows(gpu, torch, monkeypatch, offset, 
         ),
     )
     x, w = numbers(4, 8), numbers(8, 8)
-    y = ptxgen.linear(torch.Tensor(put(x, offset, pitch)), torch.Tensor(put(w)))
-    same_bits(y.array, reference.linear(x, w))
+    y = ptxgen.linear(torch.Tensor(put(x, offset, pitch)), torch.Tensor(put(w)), layout="kn")
+    same_bits(y.array, reference.linear(x, w, layout="kn"))
     low = (offset | pitch * 4) & 15
     assert seen == [({0: 16, 8: 8}.get(low, 4), 16)]
 
@@ -282,15 +282,20 @@ def test_the_pitch_of_a_single_row_does_not_count(gpu, torch, monkeypatch):
 
 def test_rows_may_repeat_or_lie_apart(gpu, torch):
     x, w = numbers(1, 7), numbers(7, 6)
-    y = ptxgen.linear(torch.Tensor(np.broadcast_to(x, (4, 7))), torch.Tensor(w[:, :5]))
-    same_bits(y.array, reference.linear(np.repeat(x, 4, 0), w[:, :5]))
+    y = ptxgen.linear(torch.Tensor(np.broadcast_to(x, (4, 7))), torch.Tensor(w[:, :5]), layout="kn")
+    same_bits(y.array, reference.linear(np.repeat(x, 4, 0), w[:, :5], layout="kn"))
 
 
 def test_accumulate_adds_to_out(gpu, torch):
     x, dy, old = numbers(5, 4), numbers(5, 3), numbers(4, 3)
     out = torch.Tensor(put(old, pitch=7))
-    assert ptxgen.linear_wgrad(torch.Tensor(x), torch.Tensor(dy), out=out, accumulate=True) is out
-    same_bits(out.array, reference.linear_wgrad(x, dy, out_old=old))
+    assert (
+        ptxgen.linear_wgrad(
+            torch.Tensor(x), torch.Tensor(dy), out=out, accumulate=True, layout="kn"
+        )
+        is out
+    )
+    same_bits(out.array, reference.linear_wgrad(x, dy, out_old=old, layout="kn"))
     ((*_, p, _),) = gpu.launches()
     assert (p["flags"], p["ldc"]) == (1, 7)
 
@@ -312,15 +317,15 @@ def test_numpy_in_and_out(gpu, layout):
     call(x, dy, layout=layout, out=total, accumulate=True)
     same_bits(total, oracle(x, dy, layout=layout, out_old=old))
     same_bits(
-        ptxgen.linear(x[::-1, ::-1], numbers(7, 2)),
-        reference.linear(np.ascontiguousarray(x[::-1, ::-1]), numbers(7, 2)),
+        ptxgen.linear(x[::-1, ::-1], numbers(7, 2), layout="kn"),
+        reference.linear(np.ascontiguousarray(x[::-1, ::-1]), numbers(7, 2), layout="kn"),
     )
 
 
 def test_use_device_is_where_numpy_goes(gpus):
     x, w = numbers(2, 3), numbers(3, 4)
     with ptxgen.use_device("cuda:1"):
-        same_bits(ptxgen.linear(x, w), reference.linear(x, w))
+        same_bits(ptxgen.linear(x, w, layout="kn"), reference.linear(x, w, layout="kn"))
     assert not gpus[0].launches()
     assert gpus[1].launches()
 
@@ -369,9 +374,10 @@ def test_chunks_are_the_plans(gpu, torch, op):
         op
     ]
     call, operands, oracle = op_case(op, "kn", m, n, k)
-    got = call(*(torch.Tensor(put(o)) for o in operands))
-    same_bits(got.array, oracle(*operands))
-    rows, columns = oracle(*operands).shape
+    got = call(*(torch.Tensor(put(o)) for o in operands), layout="kn")
+    expected = oracle(*operands, layout="kn")
+    same_bits(got.array, expected)
+    rows, columns = expected.shape
     chunk = OPERATIONS[op].plan(FMA).chunk_length(rows, columns, long)
     assert {p["chunk"] for *_, p, _ in gpu.launches()} == {chunk}
 
@@ -395,13 +401,13 @@ def test_zero_sizes(gpu, torch, op, layout, kind, m, n, k):
 
 def test_an_empty_reduction_still_has_an_epilogue(gpu, torch):
     x, w, bias = numbers(3, 0), numbers(0, 5), numbers(5)
-    y = ptxgen.linear(*map(torch.Tensor, (x, w, bias)), activation="gelu")
-    same_bits(y.array, reference.linear(x, w, bias, activation="gelu"))
+    y = ptxgen.linear(*map(torch.Tensor, (x, w, bias)), activation="gelu", layout="kn")
+    same_bits(y.array, reference.linear(x, w, bias, activation="gelu", layout="kn"))
     old = np.array([[-0.0, 1.0, np.nan, -np.inf, 1e-45]], F4)
     out = torch.Tensor(old.copy())
     x, dy = torch.Tensor(numbers(0, 1)), torch.Tensor(numbers(0, 5))
-    ptxgen.linear_wgrad(x, dy, out=out, accumulate=True)
-    same_bits(out.array, reference.linear_wgrad(x.array, dy.array, out_old=old))
+    ptxgen.linear_wgrad(x, dy, out=out, accumulate=True, layout="kn")
+    same_bits(out.array, reference.linear_wgrad(x.array, dy.array, out_old=old, layout="kn"))
     assert not np.signbit(out.array[0, 0])
 
 
@@ -454,7 +460,7 @@ def test_the_second_kernel_may_start_ahead_where_it_can_wait(gpu, compute, ahead
     monkeypatch.setattr(FakeGpu, "prepare", prepare)
     device.register("cuda", lambda: (FakeGpu(compute=compute),))
     route = next(r for r in ROUTES["TN", "batch", "f32", "simt"] if len(r.kernels) == 2)
-    ptxgen.linear_wgrad(numbers(300, 8), numbers(300, 12), kernel=route.name)
+    ptxgen.linear_wgrad(numbers(300, 8), numbers(300, 12), kernel=route.name, layout="kn")
     assert prepared == [(route.name, False), (route.kernels[1].name, ahead)]
 
 
@@ -480,13 +486,13 @@ def test_a_forced_kernel_that_does_not_fit_is_refused(gpu, torch):
     )
     x, w = torch.Tensor(put(numbers(4, 8))), torch.Tensor(put(numbers(8, 9)))
     with pytest.raises(OptionError, match=r"does not serve linear .* 16 <= ALIGN_B .*ALIGN_B = 4"):
-        ptxgen.linear(x, w, kernel=name)
+        ptxgen.linear(x, w, kernel=name, layout="kn")
     with pytest.raises(OptionError, match="takes operands stored NN, got NT"):
         ptxgen.linear(x, torch.Tensor(put(numbers(9, 8))), layout="nk", kernel=name)
     with pytest.raises(OptionError, match="unknown; takes for example"):
-        ptxgen.linear(x, w, kernel="simt_none")
+        ptxgen.linear(x, w, kernel="simt_none", layout="kn")
     with pytest.raises(OptionError, match="kernel is 3; takes None or the name"):
-        ptxgen.linear(x, w, kernel=3)
+        ptxgen.linear(x, w, kernel=3, layout="kn")
     assert not gpu.launches()
 
 
@@ -496,7 +502,7 @@ def test_a_kernel_too_big_for_the_architecture_is_refused(gpu, monkeypatch):
     name = next(iter(r.name for r in ROUTES["NN", "rows", "f32", "simt"]))
     monkeypatch.setattr(type(SPECS[name]), "runs_on", lambda spec, arch: arch != "sm_86")
     with pytest.raises(OptionError, match=f"{name} does not serve .* on sm_86: .* not run there"):
-        ptxgen.linear(numbers(2, 3), numbers(3, 4), kernel=name)
+        ptxgen.linear(numbers(2, 3), numbers(3, 4), kernel=name, layout="kn")
 
 
 @pytest.mark.parametrize(
@@ -781,9 +787,11 @@ def test_bad_input_is_refused_before_anything_happens(gpus, torch, case, warm):
     op, operands, options, error, message = REFUSALS[case]
     if warm:  # the hot path has been there before
         for _ in range(3):
-            ptxgen.linear(X(torch), W(torch), out=a(5, 9)(torch))
+            ptxgen.linear(X(torch), W(torch), out=a(5, 9)(torch), layout="kn")
     arguments = [o(torch) for o in operands]
     options = {n: v(torch) if callable(v) else v for n, v in options.items()}
+    if op.startswith("linear"):
+        options = {"layout": "kn", **options}
     out = options.get("out")
     before = None if out is None else out.array.tobytes()
     counts = [len(g.launches()) for g in gpus]
@@ -804,14 +812,14 @@ def test_overlap_of_out_and_operands_is_refused(gpu, torch, hot):
 
     if hot:
         for _ in range(3):
-            ptxgen.linear(x, w, bias, out=out_at(300))
+            ptxgen.linear(x, w, bias, out=out_at(300), layout="kn")
     before = memory.copy()
     for start, name in ((0, "x"), (34, "x"), (56, "w"), (162, "w"), (156, "w"), (208, "bias")):
         with pytest.raises(ShapeError, match=f"out shares memory with {name}"):
-            ptxgen.linear(x, w, bias, out=out_at(start))
+            ptxgen.linear(x, w, bias, out=out_at(start), layout="kn")
         assert memory.tobytes() == before.tobytes()
     for start in (36, 209):  # right beside
-        ptxgen.linear(x, w, bias, out=out_at(start))
+        ptxgen.linear(x, w, bias, out=out_at(start), layout="kn")
 
 
 def test_columns_of_one_buffer_do_not_overlap(gpu, torch, careful):
@@ -819,8 +827,8 @@ def test_columns_of_one_buffer_do_not_overlap(gpu, torch, careful):
     memory[:, :8], w = numbers(8, 8), numbers(8, 16)
     x, out = torch.Tensor(memory[:, :8]), torch.Tensor(memory[:, 8:24])
     for _ in range(3):
-        ptxgen.linear(x, torch.Tensor(w), out=out)
-        same_bits(out.array, reference.linear(x.array, w))
+        ptxgen.linear(x, torch.Tensor(w), out=out, layout="kn")
+        same_bits(out.array, reference.linear(x.array, w, layout="kn"))
     assert len(careful) == 3  # the hot path sees extents only and asks
 
 
@@ -828,7 +836,7 @@ def test_read_only_out_is_refused(gpu):
     out = np.zeros((5, 9), F4)
     out.flags.writeable = False
     with pytest.raises(ShapeError, match="out is read-only"):
-        ptxgen.linear(numbers(5, 7), numbers(7, 9), out=out)
+        ptxgen.linear(numbers(5, 7), numbers(7, 9), out=out, layout="kn")
     assert not out.any()
 
 
@@ -878,13 +886,14 @@ def test_a_failing_launch_names_kernel_and_shape(gpu, torch, monkeypatch):
 
     monkeypatch.setattr(gpu, "launch", fail)
     with pytest.raises(DeviceError, match=r"launching simt_\w+ for linear M=5 N=9 K=7 on cuda:0"):
-        ptxgen.linear(X(torch), W(torch))
+        ptxgen.linear(X(torch), W(torch), layout="kn")
 
 
 @pytest.mark.parametrize("warm", [False, True])
 @pytest.mark.parametrize("which", ["x", "w", "bias", "out"])
 def test_gradients_are_refused_unless_grad_mode_is_off(gpu, torch, which, warm):
     given = {"x": X(torch), "w": W(torch), "bias": torch.Tensor(numbers(9)), "out": a(5, 9)(torch)}
+    given["layout"] = "kn"
     if warm:
         for _ in range(3):
             ptxgen.linear(**given)
@@ -904,10 +913,10 @@ def test_gradients_are_refused_unless_grad_mode_is_off(gpu, torch, which, warm):
 def test_a_known_call_is_not_prepared_again(gpu, torch, careful, monkeypatch):
     x, w, out = numbers(5, 8), numbers(8, 12), np.zeros((5, 12), F4)
     bias = numbers(12)
-    expected = reference.linear(x, w, bias, activation="silu")
+    expected = reference.linear(x, w, bias, activation="silu", layout="kn")
     call = lambda: ptxgen.linear(  # noqa: E731
         torch.Tensor(put(x)), torch.Parameter(put(w)), torch.Tensor(put(bias[None])[0]),
-        activation="silu", out=torch.Tensor(put(out)),
+        activation="silu", out=torch.Tensor(put(out)), layout="kn",
     )  # fmt: skip
     for _ in range(3):
         call()
@@ -920,10 +929,10 @@ def test_a_known_call_is_not_prepared_again(gpu, torch, careful, monkeypatch):
 
 def test_results_are_allocated_on_the_hot_path(gpu, torch, careful):
     x, w = put(numbers(6, 8)), put(numbers(8, 12))
-    results = [ptxgen.linear(torch.Tensor(x), torch.Tensor(w)) for _ in range(5)]
+    results = [ptxgen.linear(torch.Tensor(x), torch.Tensor(w), layout="kn") for _ in range(5)]
     assert len(careful) == 2  # the first call learns the types, the second the problem
     for y in results:
-        same_bits(y.array, reference.linear(x, w))
+        same_bits(y.array, reference.linear(x, w, layout="kn"))
     assert len({y.data_ptr() for y in results}) == 5
 
 
@@ -934,9 +943,9 @@ def test_what_the_launch_depends_on_is_in_the_key(gpus, torch, other):
     x, w = numbers(8, 8), numbers(8, 8)
     for _ in range(3):
         out = torch.Tensor(at((8, 8)))
-        ptxgen.linear(torch.Tensor(put(x)), torch.Tensor(put(w)), out=out)
-        same_bits(out.array, reference.linear(x, w))
-    options, oracle, where, offset = {}, {}, "cuda:0", 0
+        ptxgen.linear(torch.Tensor(put(x)), torch.Tensor(put(w)), out=out, layout="kn")
+        same_bits(out.array, reference.linear(x, w, layout="kn"))
+    options, oracle, where, offset = {"layout": "kn"}, {"layout": "kn"}, "cuda:0", 0
     if other == "shape":
         x = numbers(7, 8)
     if other == "options":
@@ -966,9 +975,9 @@ def test_what_the_launch_depends_on_is_in_the_key(gpus, torch, other):
 def test_hot_calls_go_to_the_current_stream(gpu, torch):
     for stream in (77, 77, 77, 88, 99):
         torch.raw_stream = stream
-        ptxgen.linear(X(torch), W(torch), out=a(5, 9)(torch))
+        ptxgen.linear(X(torch), W(torch), out=a(5, 9)(torch), layout="kn")
         assert gpu.launches()[-1][3] == stream
-    ptxgen.linear(X(torch), W(torch), out=a(5, 9)(torch), stream=5)
+    ptxgen.linear(X(torch), W(torch), out=a(5, 9)(torch), stream=5, layout="kn")
     assert gpu.launches()[-1][3] == 5
 
 
@@ -985,11 +994,11 @@ def test_parameters_without_grad_mode_are_hot(gpu, torch, careful):
     w.requires_grad = True
     torch.grad_enabled = False
     for _ in range(5):
-        ptxgen.linear(torch.Tensor(put(numbers(5, 8))), w)
+        ptxgen.linear(torch.Tensor(put(numbers(5, 8))), w, layout="kn")
     assert len(careful) == 2
     torch.grad_enabled = True
     with pytest.raises(GradError):
-        ptxgen.linear(torch.Tensor(put(numbers(5, 8))), w)
+        ptxgen.linear(torch.Tensor(put(numbers(5, 8))), w, layout="kn")
 
 
 def test_subclasses_take_the_careful_way(gpu, torch, careful):
@@ -997,7 +1006,7 @@ def test_subclasses_take_the_careful_way(gpu, torch, careful):
         pass
 
     for _ in range(3):
-        ptxgen.linear(Mine(put(numbers(5, 8))), torch.Tensor(put(numbers(8, 12))))
+        ptxgen.linear(Mine(put(numbers(5, 8))), torch.Tensor(put(numbers(8, 12))), layout="kn")
     assert len(careful) == 3
 
 
@@ -1008,8 +1017,8 @@ def test_memos_are_bounded(gpu, torch, monkeypatch):
         for _ in range(3):
             x, w = numbers(m, 8), numbers(8, 4)
             same_bits(
-                ptxgen.linear(torch.Tensor(put(x)), torch.Tensor(put(w))).array,
-                reference.linear(x, w),
+                ptxgen.linear(torch.Tensor(put(x)), torch.Tensor(put(w)), layout="kn").array,
+                reference.linear(x, w, layout="kn"),
             )
             assert len(memo) <= 4
             assert len(gpu.prepared) <= 4
@@ -1022,8 +1031,8 @@ def test_threads(gpu, torch):
         try:
             for i in range(60):
                 x, w = numbers(1 + i % 5, 8, seed=seed), numbers(8, 4, seed=seed)
-                y = ptxgen.linear(torch.Tensor(put(x)), torch.Tensor(put(w)))
-                same_bits(y.array, reference.linear(x, w), seed=seed)
+                y = ptxgen.linear(torch.Tensor(put(x)), torch.Tensor(put(w)), layout="kn")
+                same_bits(y.array, reference.linear(x, w, layout="kn"), seed=seed)
         except BaseException as error:  # anything, to be told outside
             failures.append(error)
 
@@ -1045,9 +1054,9 @@ def test_dlpack_and_cuda_array_interface_operands(gpu):
             }  # fmt: skip
 
     x, w = put(numbers(5, 7)), put(numbers(9, 7)).T
-    result = ptxgen.linear(Cai(x), Cai(w))
+    result = ptxgen.linear(Cai(x), Cai(w), layout="kn")
     assert type(result) is arrays.DeviceArray
     got = np.frombuffer((ctypes.c_float * 45).from_address(result.ptr), F4).reshape(5, 9)
-    same_bits(got, reference.linear(x, w))
+    same_bits(got, reference.linear(x, w, layout="kn"))
     with pytest.raises(ShapeError, match=r"x has negative strides \[-7, 1\]; pass a contiguous"):
-        ptxgen.linear(Cai(x[::-1]), Cai(w))
+        ptxgen.linear(Cai(x[::-1]), Cai(w), layout="kn")

@@ -100,7 +100,7 @@ def experts(b, m, n):
     x, w = matrix(b, m, n), b.input("w", (8, n, 256), "bfloat16")
     weights, of = b.moe_router(matrix(b, m, 8, name="logits"), 2)
     rows, places, ends = b.moe_dispatch(x, of, 8)
-    return b.moe_combine(b.grouped_linear(rows, w, ends), places, weights)
+    return b.moe_combine(b.grouped_linear(rows, w, ends, layout="kn"), places, weights)
 
 
 def attended(b, m, n):
@@ -142,7 +142,7 @@ def walked(b, m, n):
 
 
 def products(b, m, n):
-    return b.linear(matrix(b, m, n), b.input("w", (n, 256), "bfloat16"))
+    return b.linear(matrix(b, m, n), b.input("w", (n, 256), "bfloat16"), layout="kn")
 
 
 FAMILIES = (

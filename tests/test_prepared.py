@@ -152,10 +152,10 @@ def test_results_are_written_where_it_is_said():
     for _ in range(3):
         x, w = (rng.standard_normal(s).astype("f4") for s in ((5, 7), (7, 4)))
         out = np.full((5, 8), np.nan, np.float32)[:, ::2]
-        assert ptxgen.linear(x, w, out=out) is out
-        same_bits(np.ascontiguousarray(out), reference.linear(x, w))
+        assert ptxgen.linear(x, w, out=out, layout="kn") is out
+        same_bits(np.ascontiguousarray(out), reference.linear(x, w, layout="kn"))
         with pytest.raises(ShapeError, match="out shares memory with x"):
-            ptxgen.linear(x, w, out=x[:, :4])
+            ptxgen.linear(x, w, out=x[:, :4], layout="kn")
 
 
 # -- tensors of a GPU ---------------------------------------------------------------------------

@@ -18,7 +18,7 @@ X, W = np.ones((16, 64), "f4"), np.ones((64, 32), "f4")
 
 
 def layer(x):
-    return ptxgen.softmax(f.mul(ptxgen.linear(x, W), 2.0))
+    return ptxgen.softmax(f.mul(ptxgen.linear(x, W, layout="kn"), 2.0))
 
 
 def test_steps_are_counted_on_the_cpu_device(tmp_path) -> None:

@@ -183,8 +183,12 @@ def test_through_the_library():
     first = ROUTES[both].kernels[0].name
     with ptxgen.use_device(CpuDevice()):
         for rows in (x, x[:1]):
-            same_bits(ptxgen.linear(rows, w, kernel=both), reference.linear(rows, w), spec=both)
+            same_bits(
+                ptxgen.linear(rows, w, kernel=both, layout="kn"),
+                reference.linear(rows, w, layout="kn"),
+                spec=both,
+            )
         with pytest.raises(OptionError, match=r"only serves with others.*realign_ab"):
-            ptxgen.linear(x, w, kernel=first)
+            ptxgen.linear(x, w, kernel=first, layout="kn")
         with pytest.raises(OptionError, match="it requires 16 <= ALIGN_B"):
-            ptxgen.linear(x, w, kernel=both.replace("realign_ab", "realign_a"))
+            ptxgen.linear(x, w, kernel=both.replace("realign_ab", "realign_a"), layout="kn")

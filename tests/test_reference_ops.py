@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def random(rng: np.random.Generator, *shape: int) -> F32:
 def test_linear_is_the_product_in_both_layouts(rng: np.random.Generator) -> None:
     x, w = random(rng, 6, 300), random(rng, 300, 7)
     expected = chain(x, w, ROWS.chunk_length(6, 7, 300))
-    assert_same(reference.linear(x, w), expected)
+    assert_same(reference.linear(x, w, layout="kn"), expected)
     assert_same(reference.linear(x, w.T.copy(), layout="nk"), expected)
     assert_same(reference.linear(x, w.T, layout="nk"), expected)
 
@@ -55,13 +56,13 @@ def test_linear_is_the_product_in_both_layouts(rng: np.random.Generator) -> None
 def test_dgrad_reduces_over_n(rng: np.random.Generator) -> None:
     dy, w = random(rng, 5, 40), random(rng, 9, 40)
     expected = chain(dy, w.T, ROWS.chunk_length(5, 9, 40))
-    assert_same(reference.linear_dgrad(dy, w), expected)
+    assert_same(reference.linear_dgrad(dy, w, layout="kn"), expected)
     assert_same(reference.linear_dgrad(dy, w.T.copy(), layout="nk"), expected)
 
 
 def test_wgrad_reduces_over_the_batch(rng: np.random.Generator) -> None:
     x, dy = random(rng, 50, 4), random(rng, 50, 6)
-    kn = reference.linear_wgrad(x, dy)
+    kn = reference.linear_wgrad(x, dy, layout="kn")
     nk = reference.linear_wgrad(x, dy, layout="nk")
     assert_same(kn, chain(x.T, dy, BATCH.chunk_length(4, 6, 50)))
     assert_same(nk, chain(dy.T, x, BATCH.chunk_length(6, 4, 50)))
@@ -99,16 +100,16 @@ def test_plans_are_obeyed(rng: np.random.Generator, monkeypatch: pytest.MonkeyPa
     batch = Plan("batch", M * 2 + N + K // 50, batch_invariant=False)
     monkeypatch.setitem(PLANS, "fma", {"rows": rows, "batch": batch})
     x, w, dy = random(rng, 51, 70), random(rng, 70, 3), random(rng, 51, 3)
-    assert_same(reference.linear(x, w), chain(x, w, 3 + 10))
+    assert_same(reference.linear(x, w, layout="kn"), chain(x, w, 3 + 10))
     assert_same(reference.matmul(x, w), chain(x, w, 3 + 10))
-    assert_same(reference.linear_dgrad(dy, w), chain(dy, w.T, 70 + 0))
+    assert_same(reference.linear_dgrad(dy, w, layout="kn"), chain(dy, w.T, 70 + 0))
     wide = random(rng, 2, 700)
     assert_same(
-        reference.linear_dgrad(wide, random(rng, 5, 700) * 0 + 1),
+        reference.linear_dgrad(wide, random(rng, 5, 700) * 0 + 1, layout="kn"),
         chain(wide, np.ones((700, 5), np.float32), 5 + 100),
     )
     x, dy = x[:, :4], dy[:, :2]
-    assert_same(reference.linear_wgrad(x, dy), chain(x.T, dy, 8 + 2 + 1))
+    assert_same(reference.linear_wgrad(x, dy, layout="kn"), chain(x.T, dy, 8 + 2 + 1))
     assert_same(reference.linear_wgrad(x, dy, layout="nk"), chain(dy.T, x, 4 + 4 + 1))
     # These lengths matter: one unsplit chain gives other bits.
     assert (chain(x.T, dy, 8 + 2 + 1) != chain(x.T, dy, 51)).any()
@@ -117,15 +118,17 @@ def test_plans_are_obeyed(rng: np.random.Generator, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("activation", [None, *ACTIVATIONS])
 def test_epilogue_order(rng: np.random.Generator, activation: str | None) -> None:
     x, w, bias, old = (random(rng, *s) for s in ((8, 20), (20, 6), (6,), (8, 6)))
-    product = reference.linear(x, w)
+    product = reference.linear(x, w, layout="kn")
     expected = f32.add(activate(activation, f32.add(product, bias)), old)
-    assert_same(reference.linear(x, w, bias, activation=activation, out_old=old), expected)
+    assert_same(
+        reference.linear(x, w, bias, activation=activation, out_old=old, layout="kn"), expected
+    )
 
 
 def test_wgrad_accumulates(rng: np.random.Generator) -> None:
     x, dy, old = random(rng, 20, 3), random(rng, 20, 4), random(rng, 3, 4)
-    expected = f32.add(reference.linear_wgrad(x, dy), old)
-    assert_same(reference.linear_wgrad(x, dy, out_old=old), expected)
+    expected = f32.add(reference.linear_wgrad(x, dy, layout="kn"), old)
+    assert_same(reference.linear_wgrad(x, dy, out_old=old, layout="kn"), expected)
     assert_same(reference.linear_wgrad(x, dy, layout="nk", out_old=old.T).T.copy(), expected)
 
 
@@ -135,20 +138,20 @@ def test_operands_are_untouched(rng: np.random.Generator) -> None:
     for array in arrays:
         array.flags.writeable = False
     x, w, bias, old = arrays
-    reference.linear(x, w, bias, activation="gelu", out_old=old)
+    reference.linear(x, w, bias, activation="gelu", out_old=old, layout="kn")
     for array, copy in zip(arrays, before, strict=True):
         assert_same(array, copy)
 
 
 def test_leading_dimensions(rng: np.random.Generator) -> None:
     x, w = random(rng, 2, 3, 10), random(rng, 10, 4)
-    y = reference.linear(x, w)
+    y = reference.linear(x, w, layout="kn")
     assert y.shape == (2, 3, 4)
-    assert_same(y.reshape(6, 4), reference.linear(x.reshape(6, 10), w))
-    assert_same(reference.linear(x[1, 2], w), y[1, 2])
-    assert reference.linear_dgrad(y, w).shape == (2, 3, 10)
-    flat = reference.linear_wgrad(x.reshape(6, 10), y.reshape(6, 4))
-    assert_same(reference.linear_wgrad(x, y), flat)
+    assert_same(y.reshape(6, 4), reference.linear(x.reshape(6, 10), w, layout="kn"))
+    assert_same(reference.linear(x[1, 2], w, layout="kn"), y[1, 2])
+    assert reference.linear_dgrad(y, w, layout="kn").shape == (2, 3, 10)
+    flat = reference.linear_wgrad(x.reshape(6, 10), y.reshape(6, 4), layout="kn")
+    assert_same(reference.linear_wgrad(x, y, layout="kn"), flat)
 
 
 @pytest.mark.parametrize("layout", ("kn", "nk"))
@@ -205,21 +208,24 @@ def test_all_operations_in_16_bits(rng: np.random.Generator, tier: str, dtype: s
     def check(got: NDArray[Any], expected: F32) -> None:
         same_bits(got, half.downcast(expected, dtype).view(kind))
 
-    check(reference.linear(x, w, tier=tier), products(x, w, tier))
+    check(reference.linear(x, w, tier=tier, layout="kn"), products(x, w, tier))
     check(reference.linear(x, w.T.copy(), layout="nk", tier=tier), products(x, w, tier))
     check(reference.matmul(x, w, tier=tier), products(x, w, tier))
     turned = reference.matmul(x.T, w.T, transpose_a=True, transpose_b=True, tier=tier)
     check(turned, products(x, w, tier))
-    check(reference.linear_dgrad(dy, w, tier=tier), products(dy, w.T, tier))
+    check(reference.linear_dgrad(dy, w, tier=tier, layout="kn"), products(dy, w.T, tier))
     dw = products(x.T, dy, tier, batch=True)
-    same_bits(reference.linear_wgrad(x, dy, tier=tier), dw)
-    same_bits(reference.linear_wgrad(x, dy, tier=tier, out_dtype="float32"), dw)
-    check(reference.linear_wgrad(x, dy, tier=tier, out_dtype=kind.name), dw)
-    same_bits(reference.linear(x, w, tier=tier, out_dtype="float32"), products(x, w, tier))
-    same_bits(reference.matmul(x, w, tier=tier, out_dtype="float32"), products(x, w, tier))
-    check(reference.linear(x, w, tier=tier, out_dtype=kind.name), products(x, w, tier))
+    same_bits(reference.linear_wgrad(x, dy, tier=tier, layout="kn"), dw)
+    same_bits(reference.linear_wgrad(x, dy, tier=tier, out_dtype="float32", layout="kn"), dw)
+    check(reference.linear_wgrad(x, dy, tier=tier, out_dtype=kind.name, layout="kn"), dw)
     same_bits(
-        reference.linear_dgrad(dy, w, tier=tier, out_dtype="float32"), products(dy, w.T, tier)
+        reference.linear(x, w, tier=tier, out_dtype="float32", layout="kn"), products(x, w, tier)
+    )
+    same_bits(reference.matmul(x, w, tier=tier, out_dtype="float32"), products(x, w, tier))
+    check(reference.linear(x, w, tier=tier, out_dtype=kind.name, layout="kn"), products(x, w, tier))
+    same_bits(
+        reference.linear_dgrad(dy, w, tier=tier, out_dtype="float32", layout="kn"),
+        products(dy, w.T, tier),
     )
 
 
@@ -237,7 +243,7 @@ def test_epilogue_of_16_bits(
         with_bias = activate(activation, f32.add(product, wide(b)))
         expected = f32.add(with_bias, wide(before))
         got = reference.linear(
-            x, w, b, activation=activation, out_old=before, out_dtype=out, tier=tier
+            x, w, b, activation=activation, out_old=before, out_dtype=out, tier=tier, layout="kn"
         )
         if out is None:
             same_bits(got, half.downcast(expected, dtype).view(x.dtype))
@@ -249,8 +255,8 @@ def test_epilogue_of_16_bits(
 def test_wgrad_accumulates_in_16_bits(rng: np.random.Generator, dtype: str) -> None:
     x, dy, old = (operand(rng, s, "normal", dtype) for s in ((20, 3), (20, 4), (3, 4)))
     total = f32.add(products(x.T, dy, "tc", batch=True), wide(old))
-    same_bits(reference.linear_wgrad(x, dy, out_old=wide(old)), total)
-    got = reference.linear_wgrad(x, dy, out_old=old, out_dtype=old.dtype.name)
+    same_bits(reference.linear_wgrad(x, dy, out_old=wide(old), layout="kn"), total)
+    got = reference.linear_wgrad(x, dy, out_old=old, out_dtype=old.dtype.name, layout="kn")
     same_bits(got, half.downcast(total, dtype).view(x.dtype))
 
 
@@ -258,14 +264,17 @@ def test_wgrad_accumulates_in_16_bits(rng: np.random.Generator, dtype: str) -> N
 def test_auto_is_the_tensor_cores(rng: np.random.Generator, dtype: str) -> None:
     """Which wide numbers tell from the other tier, and one architecture from another."""
     x, w = operand(rng, (30, 100), "wide", dtype), operand(rng, (100, 30), "wide", dtype)
-    auto = reference.linear(x, w, out_dtype="float32")
-    same_bits(auto, reference.linear(x, w, out_dtype="float32", tier="tc", arch="sm_90a"))
-    assert (auto != reference.linear(x, w, out_dtype="float32", tier="simt")).any()
-    ampere = reference.linear(x, w, out_dtype="float32", arch="sm_80")
+    auto = reference.linear(x, w, out_dtype="float32", layout="kn")
+    same_bits(
+        auto, reference.linear(x, w, out_dtype="float32", tier="tc", arch="sm_90a", layout="kn")
+    )
+    assert (auto != reference.linear(x, w, out_dtype="float32", tier="simt", layout="kn")).any()
+    ampere = reference.linear(x, w, out_dtype="float32", arch="sm_80", layout="kn")
     same_bits(ampere, products(x, w, "tc", arch="sm_80"))
     assert (auto != ampere).any()
     same_bits(
-        reference.linear(x, w, tier="simt", arch="sm_70"), reference.linear(x, w, tier="simt")
+        reference.linear(x, w, tier="simt", arch="sm_70", layout="kn"),
+        reference.linear(x, w, tier="simt", layout="kn"),
     )
 
 
@@ -275,9 +284,9 @@ def test_rows_of_16_bits_do_not_depend_on_m(
     rng: np.random.Generator, tier: str, dtype: str
 ) -> None:
     x, w = operand(rng, (33, 2050), "wide", dtype), operand(rng, (2050, 40), "wide", dtype)
-    whole = reference.linear(x, w, tier=tier)
+    whole = reference.linear(x, w, tier=tier, layout="kn")
     for m in (1, 2, 32):
-        same_bits(reference.linear(x[:m], w, tier=tier), whole[:m])
+        same_bits(reference.linear(x[:m], w, tier=tier, layout="kn"), whole[:m])
 
 
 @SIXTEEN
@@ -285,7 +294,7 @@ def test_rows_of_16_bits_do_not_depend_on_m(
 def test_wgrad_chunks_of_16_bits(rng: np.random.Generator, tier: str, dtype: str) -> None:
     x, dy = operand(rng, (1100, 3), "normal", dtype), operand(rng, (1100, 4), "normal", dtype)
     assert (TC_BATCH if tier == "tc" else BATCH).chunks(3, 4, 1100) > 1
-    got = reference.linear_wgrad(x, dy, tier=tier)
+    got = reference.linear_wgrad(x, dy, tier=tier, layout="kn")
     same_bits(got, products(x.T, dy, tier, batch=True))
     assert (got != products(x.T, dy, tier)).any()
 
@@ -317,13 +326,19 @@ def test_results_are_rounded_once() -> None:
     for dtype, step, top in (("bf16", 2.0**-7, 2.0**127), ("f16", 2.0**-10, 2.0**15)):
         kind = NUMPY[dtype]
         half_step = np.array([[1.0], [step / 2]])
-        assert reference.linear(one.astype(kind), half_step.astype(kind)).item() == 1
+        assert reference.linear(one.astype(kind), half_step.astype(kind), layout="kn").item() == 1
         odd = np.array([[1 + step], [step / 2]])
-        assert reference.linear(one.astype(kind), odd.astype(kind)).item() == 1 + 2 * step
+        assert (
+            reference.linear(one.astype(kind), odd.astype(kind), layout="kn").item() == 1 + 2 * step
+        )
         big = np.array([[top * (2 - step)], [top * step / 2]]).astype(kind)
-        assert reference.linear(one.astype(kind), big).item() == np.inf
-        assert np.isfinite(reference.linear(one.astype(kind), big, out_dtype="float32")).all()
-        largest = reference.linear(one.astype(kind), np.array([[top], [0]]).astype(kind))
+        assert reference.linear(one.astype(kind), big, layout="kn").item() == np.inf
+        assert np.isfinite(
+            reference.linear(one.astype(kind), big, out_dtype="float32", layout="kn")
+        ).all()
+        largest = reference.linear(
+            one.astype(kind), np.array([[top], [0]]).astype(kind), layout="kn"
+        )
         assert largest.item() == top
 
 
@@ -359,11 +374,16 @@ REFUSED: list[tuple[str, dict[str, Any], type[PtxgenError], list[str]]] = [
     ("linear", {"x": X, "w": W, "out_old": W}, ShapeError, ["out_old has shape [3, 4]", "[2, 4]"]),
     ("linear_dgrad", {"dy": X, "w": W}, ShapeError, ["w has shape [3, 4]", "N = 3"]),
     ("linear_wgrad", {"x": X, "dy": W}, ShapeError, ["dy has shape [3, 4]", "[2]"]),
-    ("linear_wgrad", {"x": X, "dy": X, "layout": ""}, OptionError, ["layout=''"]),
+    ("linear_wgrad", {"x": X, "dy": X, "layout": ""}, OptionError, ["layout is ''"]),
     ("matmul", {"a": X, "b": X}, ShapeError, ["b has shape [2, 3]", "K = 3"]),
     ("matmul", {"a": X[0], "b": W}, ShapeError, ["a has shape [3]", "[..., M, K]"]),
     ("matmul", {"a": X, "b": W, "transpose_a": True}, ShapeError, ["b has shape [3, 4]", "K = 2"]),
 ]
+
+
+def layouts(op: str) -> dict[str, Any]:
+    """The layout of operations that are to be told it."""
+    return {} if op == "matmul" else {"layout": "kn"}
 
 
 @pytest.mark.parametrize(("op", "arguments", "error", "parts"), REFUSED)
@@ -371,7 +391,7 @@ def test_refusals_name_the_argument(
     op: str, arguments: dict[str, Any], error: type[PtxgenError], parts: list[str]
 ) -> None:
     with pytest.raises(error) as caught:
-        getattr(reference, op)(**arguments)
+        getattr(reference, op)(**{**layouts(op), **arguments})
     for part in parts:
         assert part in str(caught.value)
 
@@ -389,37 +409,38 @@ def test_takes_the_arguments_of_the_library(op):
     assert theirs.keys() <= ours.keys()
     assert {n: p.default for n, p in theirs.items()} == {n: ours[n].default for n in theirs}
     rng = np.random.default_rng(8)
+    call = partial(getattr(reference, op), **layouts(op))
     operands = [rng.standard_normal(shape).astype(np.float16) for shape in OPERANDS[op]]
     for kind in (np.float16, np.float32):
-        expected = getattr(reference, op)(*operands, out_dtype=kind)
+        expected = call(*operands, out_dtype=kind)
         out = np.full(expected.shape, 7, kind)
-        got = getattr(reference, op)(*operands, out=out, kernel="any", stream=3)
+        got = call(*operands, out=out, kernel="any", stream=3)
         assert got is out
         same_bits(out, expected)
     with pytest.raises(ShapeError, match=r"out is float32 of shape \[9, 9\]; expected float32 of"):
-        getattr(reference, op)(*operands, out=np.zeros((9, 9), np.float32))
+        call(*operands, out=np.zeros((9, 9), np.float32))
     with pytest.raises(DtypeError, match="out is a list; takes a NumPy array"):
-        getattr(reference, op)(*operands, out=[])
+        call(*operands, out=[])
     frozen = np.zeros(expected.shape, np.float32)
     frozen.flags.writeable = False
     with pytest.raises(ShapeError, match="out is read-only"):
-        getattr(reference, op)(*operands, out=frozen)
+        call(*operands, out=frozen)
     if op != "linear_wgrad":
         with pytest.raises(TypeError, match="accumulate"):
-            getattr(reference, op)(*operands, out=out, accumulate=True)
+            call(*operands, out=out, accumulate=True)
 
 
 def test_accumulates_as_the_library_does():
     rng = np.random.default_rng(9)
     x, dy, old = (rng.standard_normal(s, dtype=np.float32) for s in ((3, 4), (3, 5), (4, 5)))
     out = old.copy()
-    assert reference.linear_wgrad(x, dy, out=out, accumulate=True) is out
-    same_bits(out, reference.linear_wgrad(x, dy, out_old=old))
-    assert (out != reference.linear_wgrad(x, dy)).any()
+    assert reference.linear_wgrad(x, dy, out=out, accumulate=True, layout="kn") is out
+    same_bits(out, reference.linear_wgrad(x, dy, out_old=old, layout="kn"))
+    assert (out != reference.linear_wgrad(x, dy, layout="kn")).any()
     with pytest.raises(OptionError, match="accumulate=True adds to out, but out is None"):
-        reference.linear_wgrad(x, dy, accumulate=True)
+        reference.linear_wgrad(x, dy, accumulate=True, layout="kn")
     with pytest.raises(OptionError, match="pass one"):
-        reference.linear_wgrad(x, dy, out=out, out_old=old, accumulate=True)
+        reference.linear_wgrad(x, dy, out=out, out_old=old, accumulate=True, layout="kn")
 
 
 # -- how far from the exact sums ---------------------------------------------------------------
@@ -439,7 +460,7 @@ def test_the_bound_of_the_sums(dtype, tier, op, arch):
     # Two f64 sums: each off by K * 2**-53 * sum(|a b|), about 2500 * 1.1e-16 * 1600 = 4.5e-10.
     assert np.allclose(exact, wide[0] @ wide[1], rtol=0, atol=1e-9)
     first = np.ascontiguousarray(left.T) if op == "linear_wgrad" else left
-    how = {"tier": tier, "arch": arch, "out_dtype": "float32"}
+    how = {"tier": tier, "arch": arch, "out_dtype": "float32", "layout": "kn"}
     got = getattr(reference, op)(first, right, **how)
     assert (abs(got - exact) <= bound).all()
     lost = left.astype(np.float32).view(np.uint32) & {"f32": 0xFFFF_F000}.get(dtype, 0xFFF0_0000)

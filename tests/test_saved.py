@@ -50,7 +50,7 @@ W, BIAS, GAIN = drawn(64, 32), drawn(32), drawn(32)
 
 
 def layer(x):
-    y = ptxgen.layer_norm(ptxgen.linear(x, W, BIAS, activation="gelu"), GAIN, BIAS)
+    y = ptxgen.layer_norm(ptxgen.linear(x, W, BIAS, activation="gelu", layout="kn"), GAIN, BIAS)
     return ptxgen.softmax(f.mul(y, 2.0)), f.add(y, x[:, :32]), None, y.T
 
 
@@ -72,13 +72,13 @@ def by_tensor_maps(x, w):
     """A product whose kernel copies by tensor maps."""
     found = ptxgen.explain("linear", 64, 64, 64, dtype="bf16", tier="tc", layout="kn")
     (name, *_) = (c.name for c in found.also_correct if c.name.startswith("wgmma"))
-    return ptxgen.linear(x, w, tier="tc", kernel=name)
+    return ptxgen.linear(x, w, tier="tc", kernel=name, layout="kn")
 
 
 COMPOSED = {
     "softmax": (lambda x: ptxgen.softmax(x), drawn(5, 300)),
     "linear": (by_tensor_maps, half(64, 64), half(64, 64)),
-    "split": (lambda x, w: ptxgen.linear(x, w), drawn(1, 4096), drawn(4096, 32)),
+    "split": (lambda x, w: ptxgen.linear(x, w, layout="kn"), drawn(1, 4096), drawn(4096, 32)),
     "layer_norm": (lambda x, g: ptxgen.layer_norm(x, g, g), drawn(3, 77), drawn(77)),
     "attention": (
         lambda q, k, v: ptxgen.attention(q, k, v, causal=True),
@@ -301,13 +301,15 @@ def test_arrays_from_outside_lie_as_they_did(tmp_path: Path) -> None:
         b = ProgramBuilder(OPERATIONS, "it", rows=True)
         own = b.input("x", imagined((4, 8), "float32"))
         lies = b.input("w", Buffer(Memory("w", INPUT, low=low), (8, 16), strides, "float32"))
-        program = b.finish(b.linear(own, lies if strides[0] in (1, 16) else b.packed(lies)))
+        program = b.finish(
+            b.linear(own, lies if strides[0] in (1, 16) else b.packed(lies), layout="kn")
+        )
         bits = np.broadcast_to(w[:1], w.shape) if strides[0] == 0 else w
         where, kept = put(lies, bits.view("u4"), cpu, 0)
         assert where % 16 == low and (elements(lies, cpu, where, 0) == bits.view("u4")).all()
         made = Owned(recorded(plan(program, cpu), 1), program, cpu, [(where, kept)])
         made.save(tmp_path / "it")
-        expected = ptxgen.linear(x, np.ascontiguousarray(bits))
+        expected = ptxgen.linear(x, np.ascontiguousarray(bits), layout="kn")
         same(made(x), expected)
         same(ptxgen.load(tmp_path / "it")(x), expected)
         same(ptxgen.load(tmp_path / "it", arrays=[bits])(x), expected)

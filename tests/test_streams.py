@@ -333,8 +333,13 @@ def test_random_programs_have_their_bits_on_streams(drawn, seed: int, most: int)
 def attention(x, q, k, v, gate, up):
     """Products of one input, with scratch memory; and two that are multiplied."""
     x = ptxgen.rms_norm(x)
-    mixed = f.mul(f.add(ptxgen.linear(x, q), ptxgen.linear(x, k)), ptxgen.linear(x, v))
-    return mixed, f.mul(ptxgen.linear(x, gate, activation="silu"), ptxgen.linear(x, up))
+    mixed = f.mul(
+        f.add(ptxgen.linear(x, q, layout="kn"), ptxgen.linear(x, k, layout="kn")),
+        ptxgen.linear(x, v, layout="kn"),
+    )
+    return mixed, f.mul(
+        ptxgen.linear(x, gate, activation="silu", layout="kn"), ptxgen.linear(x, up, layout="kn")
+    )
 
 
 def test_products_of_one_input_are_on_several_streams(tmp_path) -> None:

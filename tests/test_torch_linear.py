@@ -74,7 +74,9 @@ def test_the_bits_are_the_contracts(layout):
     y, dx, dw, db = grads(lambda *t: pt.linear(*t, layout=layout), x, stored, b, dy=dy)
     same_bits(array(dx), reference.linear_dgrad(array(dy), array(stored), layout=layout))
     same_bits(array(dw), reference.linear_wgrad(array(x), array(dy), layout=layout))
-    same_bits(array(db), reference.linear_wgrad(np.ones((M, 1), np.float32), array(dy))[0])
+    same_bits(
+        array(db), reference.linear_wgrad(np.ones((M, 1), np.float32), array(dy), layout="kn")[0]
+    )
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -199,7 +201,7 @@ def test_matmul_of_batches_and_its_gradients(case):
     of_b = torch.from_numpy(reference.matmul(left, array(g), transpose_a=True))
     assert torch.equal(da, of_a.sum_to_size(a.shape))
     if case == "one b":
-        same_bits(array(db), reference.linear_wgrad(array(a), array(g)))
+        same_bits(array(db), reference.linear_wgrad(array(a), array(g), layout="kn"))
     else:
         assert torch.equal(db, of_b.sum_to_size(b.shape))
     operator = grads(torch.ops.ptxgen.matmul, a, b, dy=g)
@@ -521,7 +523,8 @@ def test_main_grad(compiled):
     same_bits(array(w.main_grad), reference.linear_wgrad(
         array(x), array(dy), layout="nk", out_old=array(old_w)))  # fmt: skip
     same_bits(array(b.main_grad)[None], reference.linear_wgrad(
-        np.ones((M, 1), np.float32), array(dy), out_old=array(old_b)[None]))  # fmt: skip
+        np.ones((M, 1), np.float32), array(dy), layout="kn",
+        out_old=array(old_b)[None]))  # fmt: skip
 
 
 def test_a_main_grad_is_checked():
@@ -678,7 +681,7 @@ def test_sixteen_bits(dtype, bias_dtype):
     assert torch.equal(y, ptxgen.linear(x, w, b, layout="nk"))
     assert torch.equal(dx, ptxgen.linear_dgrad(dy, w, layout="nk"))
     assert torch.equal(dw, ptxgen.linear_wgrad(x, dy, layout="nk", out_dtype=name))
-    sums = ptxgen.linear_wgrad(torch.ones(M, 1, dtype=dtype), dy, tier="simt")[0]
+    sums = ptxgen.linear_wgrad(torch.ones(M, 1, dtype=dtype), dy, tier="simt", layout="kn")[0]
     assert (dx.dtype, dw.dtype, db.dtype) == (dtype, dtype, b.dtype)
     assert torch.equal(db, sums.to(b.dtype))
     assert torch.equal(pt.linear(x, w, out_dtype=torch.float32),

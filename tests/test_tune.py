@@ -543,9 +543,9 @@ def test_other_gpus_are_chosen_for_sensibly(arch: str, sms: int, tflops: float, 
 # -- no bit hangs on it -----------------------------------------------------------------
 def results(x: Any, w: Any, dy: Any, tier: str) -> Iterator[tuple[str, np.ndarray]]:
     for module in (ptxgen, reference):
-        yield "linear", module.linear(x, w, tier=tier)
-        yield "linear_dgrad", module.linear_dgrad(dy, w, tier=tier)
-        yield "linear_wgrad", module.linear_wgrad(x, dy, tier=tier)
+        yield "linear", module.linear(x, w, tier=tier, layout="kn")
+        yield "linear_dgrad", module.linear_dgrad(dy, w, tier=tier, layout="kn")
+        yield "linear_wgrad", module.linear_wgrad(x, dy, tier=tier, layout="kn")
 
 
 def operands(dtype: str, *shapes: tuple[int, int]) -> list[np.ndarray]:

@@ -152,6 +152,7 @@ def run(name: str, first: Any, m: int, n: int, k: int, aligned: bool, rng: Any) 
     nothing = np.full((m, n), np.nan, np.float32).astype(kind_out)
     held = [a, b, Buffer(bias), result(nothing)]
     how: dict[str, Any] = {"tier": tier, "out_dtype": kind_out.name, "arch": DEVICE.arch}
+    how["layout"] = "kn"
     try:
         flags = ACTIVATIONS.index(activation) << ACTIVATION_SHIFT
         flags |= BIAS_F32 if kind_bias != kind else 0

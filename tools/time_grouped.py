@@ -81,7 +81,9 @@ def same(y: Any, x: Any, w: Any, offsets: Any) -> bool:
     """Whether all rows are those of ``linear``."""
     begin = 0
     for group, end in enumerate(offsets.tolist()):
-        if end > begin and not torch.equal(y[begin:end], ptxgen.linear(x[begin:end], w[group])):
+        if end > begin and not torch.equal(
+            y[begin:end], ptxgen.linear(x[begin:end], w[group], layout="kn")
+        ):
             return False
         begin = end
     return True
@@ -93,7 +95,7 @@ def line(name: str, tokens: int, load: str, w: Any, flush: Any) -> str:
     rows = tokens * each
     x = torch.randn(rows, k, device="cuda", dtype=torch.bfloat16)
     offsets = ends(rows, experts, load)
-    ours = Timed(lambda: ptxgen.grouped_linear(x, w, offsets))
+    ours = Timed(lambda: ptxgen.grouped_linear(x, w, offsets, layout="kn"))
     stock = Timed(lambda: torch._grouped_mm(x, w, offs=offsets))
     times: list[tuple[float, float]] = [(ours.us(flush), stock.us(flush)) for _ in range(TURNS)]
     own, other = (statistics.median(column) for column in zip(*times, strict=True))
@@ -130,10 +132,16 @@ def drawn(random: Random, flush: Any) -> Iterator[tuple[str, str, float]]:
     offs, wt = ends(rows, experts, load), w.transpose(1, 2)
     grouped, dtype = torch._grouped_mm, "bfloat16"
     kinds = {
-        "forward": (lambda: ptxgen.grouped_linear(x, w, offs), lambda: grouped(x, w, offs=offs)),
-        "dgrad": (lambda: ptxgen.grouped_linear(dy, wt, offs), lambda: grouped(dy, wt, offs=offs)),
+        "forward": (
+            lambda: ptxgen.grouped_linear(x, w, offs, layout="kn"),
+            lambda: grouped(x, w, offs=offs),
+        ),
+        "dgrad": (
+            lambda: ptxgen.grouped_linear(dy, wt, offs, layout="kn"),
+            lambda: grouped(dy, wt, offs=offs),
+        ),
         "wgrad": (
-            lambda: ptxgen.grouped_linear_wgrad(x, dy, offs, out_dtype=dtype),
+            lambda: ptxgen.grouped_linear_wgrad(x, dy, offs, out_dtype=dtype, layout="kn"),
             lambda: grouped(x.t(), dy, offs=offs),
         ),
     }

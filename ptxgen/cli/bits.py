@@ -143,7 +143,7 @@ def products() -> Found:
     odd = numbers(3, (9, 96), "bf16", special=True)
     for arch in TENSOR_CORES:
         of = ((x, w), (x[:, :8], w[:8]), (odd, w))
-        made = [reference.linear(*pair, arch=arch, out_dtype="float32") for pair in of]
+        made = [reference.linear(*pair, arch=arch, out_dtype="float32", layout="kn") for pair in of]
         yield CONTRACTS["tc"]["bf16"], "dot16", arch, made
 
 
@@ -151,21 +151,22 @@ def products_of(tier: str, dtype: str) -> Found:
     """Every operation and layout, sums that are cut and that are not, and every epilogue."""
     contract = CONTRACTS[tier][dtype]
     how: dict[str, Any] = {"tier": tier}
+    plain: dict[str, Any] = {**how, "layout": "kn"}
 
     def factors(m: int, n: int, k: int) -> tuple[Array, Array]:
         return numbers(1, (m, k), dtype), numbers(2, (k, n), dtype)
 
-    wide = {**how, "out_dtype": "float64" if dtype == "f64" else "float32"}
+    wide = {**plain, "out_dtype": "float64" if dtype == "f64" else "float32"}
     made = [reference.linear(*factors(*size), **wide) for size in SPLITS[contract.name]]
     odd = numbers(5, (20, 37), dtype, special=True)
-    made.append(reference.linear(odd, numbers(6, (37, 5), dtype), **how))
+    made.append(reference.linear(odd, numbers(6, (37, 5), dtype), **plain))
     yield contract, "sums of rows", dtype, made
     batches = [factors(*size) for size in BATCHES[contract.name]]
-    made = [reference.linear_wgrad(x.T, dy, **how) for x, dy in batches]
-    made += [reference.linear_wgrad(x.T, dy, chain=True, **how) for x, dy in batches]
+    made = [reference.linear_wgrad(x.T, dy, **plain) for x, dy in batches]
+    made += [reference.linear_wgrad(x.T, dy, chain=True, **plain) for x, dy in batches]
     old = numbers(3, (3, 2), dtype)
     made += [
-        reference.linear_wgrad(x.T, dy, out_old=old, chain=c, out_dtype=FULL[dtype], **how)
+        reference.linear_wgrad(x.T, dy, out_old=old, chain=c, out_dtype=FULL[dtype], **plain)
         for x, dy in batches[:2]
         for c in (False, True)
     ]
@@ -186,7 +187,7 @@ def products_of(tier: str, dtype: str) -> Found:
         bias = numbers(4, (5,), "f32" if full and dtype != "f64" else dtype)
         out = None if full or dtype == "f64" else "float32"
         named = None if activation == "none" else activation
-        made.append(reference.linear(a, b, bias, activation=named, out_dtype=out, **how))
+        made.append(reference.linear(a, b, bias, activation=named, out_dtype=out, **plain))
     yield contract, "epilogues", dtype, made
     sizes = list(product((1, 300), NEAR, NEAR))
     made = [

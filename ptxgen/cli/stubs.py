@@ -201,6 +201,6 @@ def _defined(name: str, plain: list[str], named: list[str], returns: str) -> Ite
 
 
 def _argument(p: Parameter) -> str:
-    if p.default is NEEDED:
+    if p.default is NEEDED or p.stated:
         return f"{p.name}: {shown(p)}"
     return f"{p.name}: {shown(p)} = {p.default!r}"

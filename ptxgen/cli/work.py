@@ -147,9 +147,11 @@ def _demo_on_device(arguments: argparse.Namespace, device: Any, dtype: str) -> i
     operands["w"] /= np.float32(k**0.5)  # as a layer is initialised
     x, w, bias, dy = (values.astype(_numpy_dtype(dtype)) for values in operands.values())
     steps: dict[str, Callable[[Any], Any]] = {
-        "y = gelu(x w + bias)": lambda room: room.linear(x, w, bias, activation="gelu"),
-        "dx = dy w'": lambda room: room.linear_dgrad(dy, w),
-        "dw = x' dy": lambda room: room.linear_wgrad(x, dy),
+        "y = gelu(x w + bias)": lambda room: room.linear(
+            x, w, bias, activation="gelu", layout="kn"
+        ),
+        "dx = dy w'": lambda room: room.linear_dgrad(dy, w, layout="kn"),
+        "dw = x' dy": lambda room: room.linear_wgrad(x, dy, layout="kn"),
     }
     failed, results = False, []
     for name, step in steps.items():
@@ -164,7 +166,7 @@ def _demo_on_device(arguments: argparse.Namespace, device: Any, dtype: str) -> i
     alone = []
     with Progress("  each row of y, computed alone") as progress:
         for i in range(m):
-            alone.append(ptxgen.linear(x[i : i + 1], w, bias, activation="gelu"))
+            alone.append(ptxgen.linear(x[i : i + 1], w, bias, activation="gelu", layout="kn"))
             progress(i + 1, m, SimpleNamespace(name=f"row {i}"))
     failed |= _compare("each row of y, computed alone", np.concatenate(alone), results[0])
     return 1 if failed else 0

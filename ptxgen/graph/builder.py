@@ -32,7 +32,7 @@ class Builder:
     >>> from ptxgen import graph
     >>> b = graph.Builder("layer", device="cpu")
     >>> x, w = b.input("x", (8, 64), "float32"), b.input("w", (64, 32), "float32")
-    >>> b.output(b.softmax(b.linear(x, w, activation="gelu")))
+    >>> b.output(b.softmax(b.linear(x, w, activation="gelu", layout="kn")))
     >>> [step.problem.what for step in b.program().steps]
     ['linear M=8 N=32 K=64 gelu', 'softmax M=8 N=32']
     """

@@ -16,7 +16,7 @@ from math import prod
 from types import MappingProxyType
 from typing import Any
 
-from ptxgen.errors import IndexRangeError, ShapeError, SpecError
+from ptxgen.errors import IndexRangeError, OptionError, ShapeError, SpecError
 from ptxgen.expr import Expr
 
 DIM_MAX = (1 << 31) - 1
@@ -85,9 +85,12 @@ class Signature:
 
         ``given``: sizes that no argument has.
 
-        Raises ShapeError for shapes that do not fit their form or one another, and for sizes
-        beyond :data:`DIM_MAX`.
+        Raises OptionError for an unknown layout, and ShapeError for shapes that do not fit their
+        form or one another, and for sizes beyond :data:`DIM_MAX`.
         """
+        if not isinstance(layout, str) or layout not in self.forms:
+            takes = ", ".join(map(repr, self.forms))
+            raise OptionError(f"layout is {layout!r}; takes {takes}")
         forms = self.forms[layout]
         packing = packed(forms)
         sizes = dict(given)

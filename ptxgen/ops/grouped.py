@@ -127,7 +127,7 @@ def _linear_vjp(b: Builder, at: Backward) -> Gradients:
         found["w"] = b.grouped_linear_wgrad(x, dy, offsets, layout=layout, out_dtype=b.dtype(w))
     if "bias" in at.needs:
         ones = b.filled((x.shape[0], 1), "float32", 1.0, dy)
-        total = b.grouped_linear_wgrad(ones, b.cast(dy, "float32"), offsets)
+        total = b.grouped_linear_wgrad(ones, b.cast(dy, "float32"), offsets, layout="kn")
         found["bias"] = b.cast(b.squeeze(total, 1), b.dtype(bias))
     return found
 
@@ -140,7 +140,7 @@ def grouped_linear(
     offsets: Buffer,
     bias: Buffer | None = None,
     *,
-    layout: Layout = "kn",
+    layout: Layout,
     activation: Activation = None,
     check: Bool = False,
     out: Out = None,
@@ -148,6 +148,8 @@ def grouped_linear(
     kernel: Kernel = None,
 ) -> Buffer:
     """``y[i] = activation(x[i] · w[g] + bias[g])`` for each row i of group g, batch-invariant.
+
+    State ``layout``, that of each matrix of ``w``, as for :func:`ptxgen.linear`.
 
     Group g has the rows from ``offsets[g - 1]`` (the first: 0) to below ``offsets[g]``. That is how
     experts are applied to rows that are sorted by expert. Only the device reads ``offsets``:
@@ -183,7 +185,7 @@ def grouped_linear(
 
     >>> import numpy, ptxgen
     >>> x, w = numpy.ones((3, 2), "f4"), numpy.array([1, 10], "f4").repeat(2).reshape(2, 2, 1)
-    >>> ptxgen.reference.grouped_linear(x, w, numpy.array([1, 3], "i4"))
+    >>> ptxgen.reference.grouped_linear(x, w, numpy.array([1, 3], "i4"), layout="kn")
     array([[ 2.],
            [20.],
            [20.]], dtype=float32)
@@ -244,13 +246,15 @@ def grouped_linear_wgrad(
     dy: Buffer,
     offsets: Buffer,
     *,
-    layout: Layout = "kn",
+    layout: Layout,
     check: Bool = False,
     out: Out = None,
     out_dtype: Dtype = None,
     kernel: Kernel = None,
 ) -> Buffer:
     """``dW[g] = x[rows of g]ᵀ · dy[rows of g]``: the gradient of ``grouped_linear``'s weights.
+
+    State ``layout``, that of each matrix of the result, as for :func:`ptxgen.linear`.
 
     Shapes
         ``x`` ``[M, K]``; ``dy`` ``[M, N]``; ``offsets`` ``[E]``, as of
@@ -273,7 +277,8 @@ def grouped_linear_wgrad(
 
     >>> import numpy, ptxgen
     >>> x, dy = numpy.ones((3, 1), "f4"), numpy.arange(3, dtype="f4").reshape(3, 1)
-    >>> ptxgen.reference.grouped_linear_wgrad(x, dy, numpy.array([1, 1, 3], "i4")).ravel()
+    >>> ends = numpy.array([1, 1, 3], "i4")
+    >>> ptxgen.reference.grouped_linear_wgrad(x, dy, ends, layout="kn").ravel()
     array([0., 0., 3.], dtype=float32)
     """
     dtype = _dtypes("grouped_linear_wgrad", {"x": x, "dy": dy})

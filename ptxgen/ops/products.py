@@ -66,7 +66,7 @@ def linear(
     w: Buffer,
     bias: Buffer | None = None,
     *,
-    layout: Layout = "kn",
+    layout: Layout,
     tier: Tier = "auto",
     activation: Activation = None,
     out: Out = None,
@@ -74,6 +74,11 @@ def linear(
     kernel: Kernel = None,
 ) -> Buffer:
     """``y = activation(x · W + bias)``, strictly batch-invariant.
+
+    ``layout`` says how ``w`` is stored: ``"kn"`` is ``[K, N]``, ``"nk"`` is ``[N, K]``, as in
+    ``torch.nn.Linear.weight``. State it: a square ``w`` fits both, with other numbers. Leaving it
+    out is deprecated; this version then takes ``"kn"`` with a FutureWarning, the next refuses.
+    :func:`ptxgen.torch.linear` takes ``"nk"`` by default, as PyTorch does.
 
     Shapes
         ``x`` ``[..., K]``; ``w`` ``[K, N]`` (``layout="kn"``) or ``[N, K]`` (``"nk"``, that of
@@ -122,7 +127,7 @@ def linear(
 
     >>> import numpy, ptxgen
     >>> x = numpy.array([[1, 2], [3, 4]], "f4")
-    >>> ptxgen.reference.linear(x, x, numpy.array([-10, 0], "f4"), activation="relu")
+    >>> ptxgen.reference.linear(x, x, numpy.array([-10, 0], "f4"), activation="relu", layout="kn")
     array([[ 0., 10.],
            [ 5., 22.]], dtype=float32)
     >>> ptxgen.linear(x, x, layout="km")
@@ -158,13 +163,13 @@ def linear_dgrad(
     dy: Buffer,
     w: Buffer,
     *,
-    layout: Layout = "kn",
+    layout: Layout,
     tier: Tier = "auto",
     out: Out = None,
     out_dtype: Dtype = None,
     kernel: Kernel = None,
 ) -> Buffer:
-    """``dx = dy · Wᵀ``, strictly batch-invariant.
+    """``dx = dy · Wᵀ``, strictly batch-invariant. State ``layout``, as for :func:`ptxgen.linear`.
 
     Shapes
         ``dy`` ``[..., N]``; ``w`` ``[K, N]`` (``layout="kn"``) or ``[N, K]`` (``"nk"``); the result
@@ -185,7 +190,7 @@ def linear_dgrad(
 
     >>> import numpy, ptxgen
     >>> dy, w = numpy.ones((1, 3), "f4"), numpy.arange(6, dtype="f4").reshape(2, 3)
-    >>> ptxgen.reference.linear_dgrad(dy, w)
+    >>> ptxgen.reference.linear_dgrad(dy, w, layout="kn")
     array([[ 3., 12.]], dtype=float32)
     """
     of = {"dy": dy, "w": w}
@@ -210,7 +215,7 @@ def linear_wgrad(
     x: Buffer,
     dy: Buffer,
     *,
-    layout: Layout = "kn",
+    layout: Layout,
     tier: Tier = "auto",
     out: Out = None,
     accumulate: Bool = False,
@@ -218,7 +223,8 @@ def linear_wgrad(
     out_dtype: Dtype = None,
     kernel: Kernel = None,
 ) -> Buffer:
-    """``dW = xᵀ · dy (+ out)``, summed over the batch.
+    """``dW = xᵀ · dy (+ out)``, summed over the batch. State ``layout``, that of the result, as for
+    :func:`ptxgen.linear`.
 
     Shapes
         ``x`` ``[..., K]``, ``dy`` ``[..., N]`` with the same leading dimensions; the result is
@@ -254,7 +260,7 @@ def linear_wgrad(
     >>> x, dy = numpy.ones((4, 2), "f4"), numpy.arange(4, dtype="f4").reshape(4, 1)
     >>> ptxgen.reference.linear_wgrad(x, dy, layout="nk")
     array([[6., 6.]], dtype=float32)
-    >>> ptxgen.linear_wgrad(x, dy, accumulate=True)
+    >>> ptxgen.linear_wgrad(x, dy, accumulate=True, layout="kn")
     Traceback (most recent call last):
     ptxgen.errors.OptionError: accumulate=True adds to out, but out is None; pass out=
     """

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
+from ptxgen.numerics.option import assumed_layout
 
 Array = NDArray[Any]
 
@@ -20,13 +21,19 @@ def as_called(oracle: Callable[..., Array], *, accumulates: bool = False) -> Cal
 
     ``out``: a NumPy array to write to, which is returned; it gives the dtype of the result unless
     ``out_dtype`` does. ``accumulate`` (where the operation has it): adds to ``out``. ``kernel``
-    and ``stream`` change no bit, and nothing here.
+    and ``stream`` change no bit, and nothing here. A layout that callers are to state is warned
+    about where it is left out.
     """
+    named = inspect.signature(oracle)
+    layout = named.parameters.get("layout")
+    stated = layout is not None and layout.default is layout.empty
 
     @functools.wraps(oracle)
     def call(
         *operands: Any, out: Any = None, kernel: Any = None, stream: Any = None, **options: Any
     ) -> Array:
+        if stated and "layout" not in options:
+            options["layout"] = assumed_layout(oracle.__name__)
         accumulate = options.pop("accumulate", False) if accumulates else False
         if out is None:
             if accumulate:
@@ -51,7 +58,6 @@ def as_called(oracle: Callable[..., Array], *, accumulates: bool = False) -> Cal
         out[...] = result
         return out
 
-    named = inspect.signature(oracle)
     kinds = dict.fromkeys(("out", "kernel", "stream")) | (
         {"accumulate": False} if accumulates else {}
     )

@@ -25,7 +25,7 @@ def grouped_linear(
     offsets: ArrayLike,
     bias: ArrayLike | None = None,
     *,
-    layout: str = "kn",
+    layout: str,
     activation: str | None = None,
     out_dtype: Any = None,
     arch: str = "sm_90",
@@ -60,7 +60,7 @@ def grouped_linear_wgrad(
     dy: ArrayLike,
     offsets: ArrayLike,
     *,
-    layout: str = "kn",
+    layout: str,
     out_dtype: Any = None,
     arch: str = "sm_90",
 ) -> Array:

@@ -44,7 +44,7 @@ def linear(
     w: ArrayLike,
     bias: ArrayLike | None = None,
     *,
-    layout: str = "kn",
+    layout: str,
     tier: str = "auto",
     activation: str | None = None,
     out_old: ArrayLike | None = None,
@@ -80,7 +80,7 @@ def linear_dgrad(
     dy: ArrayLike,
     w: ArrayLike,
     *,
-    layout: str = "kn",
+    layout: str,
     tier: str = "auto",
     out_dtype: Any = None,
     arch: str = "sm_90",
@@ -95,7 +95,7 @@ def linear_wgrad(
     x: ArrayLike,
     dy: ArrayLike,
     *,
-    layout: str = "kn",
+    layout: str,
     tier: str = "auto",
     chain: bool = False,
     out_old: ArrayLike | None = None,
@@ -169,8 +169,6 @@ def _read(
 
     ``wide``: the result is as wide as its sums, unless ``out_dtype`` says otherwise.
     """
-    if layout not in signature.forms:
-        raise OptionError(f"layout={layout!r}: expected one of {list(signature.forms)}")
     given = {name: _operand(name, v) for name, v in arrays.items() if v is not None}
     one, other, *_ = (v.dtype.name for v in given.values())
     if one != other and tier != "tc" and joint(one, other):

@@ -66,7 +66,7 @@ def capture(
 
     >>> import numpy, ptxgen
     >>> w = numpy.eye(4, dtype="f4")
-    >>> layer = ptxgen.capture(lambda x: ptxgen.softmax(ptxgen.linear(x, w)), w)
+    >>> layer = ptxgen.capture(lambda x: ptxgen.softmax(ptxgen.linear(x, w, layout="kn")), w)
     >>> layer(numpy.zeros((4, 4), "f4"))[0]
     array([0.25, 0.25, 0.25, 0.25], dtype=float32)
     """

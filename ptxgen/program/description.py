@@ -186,7 +186,10 @@ class Description:
         if wrong := [n for n in named if n not in known or n in given]:
             raise TypeError(f"{self.name} takes {', '.join(known)}; got {wrong[0]}")
         given |= named
-        found = {p.name: given.get(p.name, p.default) for p in self.parameters}
+        found = {
+            p.name: given[p.name] if p.name in given else p.absent(self.name)
+            for p in self.parameters
+        }
         if missing := [n for n, v in found.items() if v is NEEDED]:
             raise TypeError(f"{self.name} takes {', '.join(missing)} besides")
         return found

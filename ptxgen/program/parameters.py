@@ -11,11 +11,11 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from ptxgen.errors import SpecError
-from ptxgen.numerics.option import KernelName, Option
+from ptxgen.numerics.option import KernelName, Option, StatedLayout, assumed_layout
 from ptxgen.program.buffer import Buffer
 
 ARRAY, OPTIONAL, ARRAYS, OPERAND = "array", "optional", "arrays", "operand"
@@ -52,7 +52,8 @@ OverX = Annotated[Any, Written(over=("x",))]
 @dataclass(frozen=True)
 class Parameter:
     """One parameter. ``kind``: what it takes; ``option``: of OPTION, and of EITHER where it is no
-    array; ``keyword``: whether it is given by name alone; ``over``, ``flag``: of :class:`Written`.
+    array; ``keyword``: whether it is given by name alone; ``over``, ``flag``: of :class:`Written`;
+    ``stated``: callers are to give it, and ``default`` is what sizes alone and schemas take.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Parameter:
     option: Option | None = None
     over: tuple[str, ...] = ()
     flag: bool = False
+    stated: bool = False
 
     @property
     def needed(self) -> bool:
@@ -74,6 +76,10 @@ class Parameter:
         if value is None and self.default is None:
             return None
         return self.option.read(self.name, value)
+
+    def absent(self, operation: str) -> Any:
+        """Value of an argument that a call of ``operation`` left out; NEEDED if there is none."""
+        return assumed_layout(operation) if self.stated else self.default
 
 
 def outward(dtype: Option | None = None, over: tuple[str, ...] = ()) -> tuple[Parameter, ...]:
@@ -96,7 +102,10 @@ def parameters(function: Callable[..., Any]) -> tuple[Parameter, ...]:
     for p in named:
         kind = _kind(p.name, hints.get(p.name), function)
         keyword = p.kind is p.KEYWORD_ONLY
-        found.append(Parameter(p.name, kind[0], p.default, keyword, *kind[1:]))
+        parameter = Parameter(p.name, kind[0], p.default, keyword, *kind[1:])
+        if parameter.needed and isinstance(parameter.option, StatedLayout):
+            parameter = replace(parameter, default=parameter.option.values[0], stated=True)
+        found.append(parameter)
     at = next((i for i, p in enumerate(found) if p.name == "kernel"), len(found))
     found.insert(at, Parameter("stream", STREAM, None, True))
     return tuple(found)
@@ -131,7 +140,8 @@ def signature(of: Sequence[Parameter], returns: Any = NEEDED) -> inspect.Signatu
     found = []
     for p in of:
         kind = inspect.Parameter.KEYWORD_ONLY if p.keyword else p_kind
-        found.append(inspect.Parameter(p.name, kind, default=p.default, annotation=_shown(p)))
+        default = NEEDED if p.stated else p.default
+        found.append(inspect.Parameter(p.name, kind, default=default, annotation=_shown(p)))
     return inspect.Signature(found, return_annotation=returns)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ptxgen.numerics.option import Flag
+from ptxgen.numerics.option import UNSTATED, Flag
 from ptxgen.program.buffer import INPUT, Buffer, Memory
 from ptxgen.program.execute import Enqueue, Place, Plan, Source
 from ptxgen.program.parameters import (
@@ -313,7 +313,7 @@ def front(
     for i, p in enumerate(parameters):
         if p.keyword and "*" not in heads:
             heads.append("*")
-        namespace[f"_default{i}"] = p.default
+        namespace[f"_default{i}"] = UNSTATED if p.stated else p.default
         heads.append(p.name if p.default is NEEDED else f"{p.name}=_default{i}")
         passed.append(p.name)
     body = _Body(parameters, dialect)
@@ -351,7 +351,29 @@ def front(
         f"        return {none}_missed(_key, {arguments})",
         f"    return {none}_missed(None, {arguments})",
     ]
+    if any(p.stated for p in parameters):
+        for slow in {"_into", "_missed", "_recorded", "_shown"} & namespace.keys():
+            namespace[slow] = _stating(name, parameters, namespace, namespace[slow])
     return _made(name, lines, f"<prepared {name}>", namespace)
+
+
+def _stating(
+    name: str, parameters: Sequence[Parameter], namespace: Mapping[str, Any], slow: Any
+) -> Any:
+    """``slow``, or the front once more where an argument that callers are to state is left out.
+
+    No code is kept for such calls, so all of them arrive here and warn, and calls that state the
+    argument pay nothing.
+    """
+
+    def stating(*args: Any) -> Any:
+        if all(x is not UNSTATED for x in args):
+            return slow(*args)
+        found = zip(parameters, args[-len(parameters) :], strict=True)
+        named = {p.name: p.absent(name) if x is UNSTATED else x for p, x in found}
+        return namespace["call"](**named)
+
+    return None if slow is None else stating
 
 
 def _made(name: str, lines: Sequence[str], file: str, namespace: dict[str, Any]) -> Code:

@@ -114,9 +114,9 @@ def _grouped(
         raise Left(PARTS)
     offs = b.packed(offs)
     if ranks == (2, 3):
-        return b.grouped_linear(rows_apart(b, x), y, offs, out_dtype=wanted)
+        return b.grouped_linear(rows_apart(b, x), y, offs, out_dtype=wanted, layout="kn")
     rows = rows_apart(b, b.transpose(x))
-    return b.grouped_linear_wgrad(rows, rows_apart(b, y), offs, out_dtype=wanted)
+    return b.grouped_linear_wgrad(rows, rows_apart(b, y), offs, out_dtype=wanted, layout="kn")
 
 
 def _grouped_mm(

@@ -140,6 +140,7 @@ def oracle(m, n, k, kind, activation, bias, dtype, tier, out, arch):
         tier=tier,
         out_dtype=NAMES[out],
         arch=arch,
+        layout="kn",
     )
 
 
@@ -147,7 +148,7 @@ def oracle(m, n, k, kind, activation, bias, dtype, tier, out, arch):
 def oracle_wgrad(m, n, k, kind, dtype, tier, out, arch):
     """Product dimensions: [m, n], summed over k."""
     x, dy, _, olds = case(m, n, k, kind, dtype)
-    how = {"tier": tier, "out_dtype": NAMES[out], "arch": arch}
+    how = {"tier": tier, "out_dtype": NAMES[out], "arch": arch, "layout": "kn"}
     return reference.linear_wgrad(np.ascontiguousarray(x.T), dy, out_old=olds[out], **how)
 
 
@@ -456,7 +457,7 @@ def test_large_products(m, k, n, dtype, tier):
         got = ptxgen.linear_dgrad(dy, w, layout=layout, **how)
         compare(got, expected, f"linear_dgrad {m, n, k} {layout}")
     expected = naive(torch, x.T, dy, chunk_of("linear_wgrad", k, n, m, tier, dtype), **summed)
-    compare(ptxgen.linear_wgrad(x, dy, **how), expected, f"linear_wgrad {m, n, k} kn")
+    compare(ptxgen.linear_wgrad(x, dy, layout="kn", **how), expected, f"linear_wgrad {m, n, k} kn")
     # The other layout is another product: A and B swapped, so a plan of its own.
     expected = naive(torch, dy.T, x, chunk_of("linear_wgrad", n, k, m, tier, dtype), **plain)
     got = ptxgen.linear_wgrad(x, dy, layout="nk", out_dtype=NAMES[dtype], **how)
@@ -493,7 +494,7 @@ def test_more_than_two_to_the_31_elements(m, k, n, dtype, tier):
     x, w = random(m, k, dtype=dtype), random(k, n, dtype=dtype)
     chunk = chunk_of("linear", m, n, k, tier, dtype)
     expected = naive(torch, x, w, chunk, tier=tier, out_dtype=dtype)
-    assert torch.equal(ptxgen.linear(x, w, tier=tier), expected)
+    assert torch.equal(ptxgen.linear(x, w, tier=tier, layout="kn"), expected)
     del x, w, expected
     torch.cuda.empty_cache()
 
@@ -566,9 +567,11 @@ def test_repeats_streams_and_graphs(m, k, n, dtype, tier):
     x, w, dy = (random(*s, dtype=dtype) for s in ((m, k), (k, n), (m, n)))
 
     def everything(outs):
-        ptxgen.linear(x, w, activation=activated(2, dtype, tier), out=outs[0], tier=tier)
-        ptxgen.linear_dgrad(dy, w, out=outs[1], tier=tier)
-        ptxgen.linear_wgrad(x, dy, out=outs[2], tier=tier)
+        ptxgen.linear(
+            x, w, activation=activated(2, dtype, tier), out=outs[0], tier=tier, layout="kn"
+        )
+        ptxgen.linear_dgrad(dy, w, out=outs[1], tier=tier, layout="kn")
+        ptxgen.linear_wgrad(x, dy, out=outs[2], tier=tier, layout="kn")
 
     def fresh():
         kinds = ((m, n), dtype), ((m, k), dtype), ((k, n), beside(dtype, 1))

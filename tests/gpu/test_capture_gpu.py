@@ -23,7 +23,7 @@ def block():
     w, scale = drawn(64, 96), drawn(96)
 
     def function(x):
-        y = ptxgen.rms_norm(ptxgen.linear(x, w, activation="silu"), scale)
+        y = ptxgen.rms_norm(ptxgen.linear(x, w, activation="silu", layout="kn"), scale)
         return y, ptxgen.sum(f.mul(y, 2.0), axis=0), ptxgen.softmax(y[:, :32]).T
 
     function.outside = w, scale

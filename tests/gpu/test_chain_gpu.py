@@ -54,7 +54,7 @@ def test_a_kernel_continues_a_chain(name):
         (a, _), (b, _) = (operand_on_gpu(torch, v, dtype=spec.dtype) for v in (x, dy))
         out = Guarded(torch, m, n, dtype=wide, pitch=n + extra, offset=0 if result else i % 3)
         out.view.copy_(from_host(torch, old))
-        how = {"tier": spec.tier, "chain": True}
+        how = {"tier": spec.tier, "chain": True, "layout": "kn"}
         cut, expected = k // 2 // 16 * 16, old
         for rows in slice(0, cut), slice(cut, k):
             ptxgen.linear_wgrad(a[rows], b[rows], out=out.view, accumulate=True, kernel=name, **how)

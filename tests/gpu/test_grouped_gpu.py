@@ -52,9 +52,9 @@ def test_every_route_has_the_bits_of_linear(name):
         x, offsets = drawn((m, k), dtype, 0), torch.tensor(ends, dtype=torch.int32, device="cuda")
         if over == "sums":
             dy, out = drawn((m, n), dtype, 1), torch.full((len(ends), k, n), torch.nan).cuda()
-            ptxgen.grouped_linear_wgrad(x, dy, offsets, out=out, kernel=name)
+            ptxgen.grouped_linear_wgrad(x, dy, offsets, out=out, kernel=name, layout="kn")
             for g, rows in spans(ends):
-                one = ptxgen.linear_wgrad(x[rows], dy[rows], chain=True)
+                one = ptxgen.linear_wgrad(x[rows], dy[rows], chain=True, layout="kn")
                 assert torch.equal(out[g], one), (name, m, n, k, g)
             continue
         how = "nk" if layout[1] == "T" else "kn"
@@ -130,7 +130,7 @@ def test_a_mixture_has_the_bits_of_the_oracle(tokens):
         x_, logits_, w_, bias_ = given
         weights, experts = of.moe_router(logits_, 8, bias=bias_, **how)
         rows, places, offsets = of.moe_dispatch(x_, experts, 128)
-        y = of.moe_combine(of.grouped_linear(rows, w_, offsets), places, weights)
+        y = of.moe_combine(of.grouped_linear(rows, w_, offsets, layout="kn"), places, weights)
         results.append([weights, experts, rows, places, offsets, y])
     for got, expected in zip(*results, strict=True):
         assert torch.equal(got.cpu(), torch.from_numpy(expected))

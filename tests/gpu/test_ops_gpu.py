@@ -47,16 +47,16 @@ def cuda(values):
 
 
 def test_torch_in_and_out():
-    y = ptxgen.linear(cuda(X), cuda(W), cuda(BIAS), activation="gelu_tanh")
+    y = ptxgen.linear(cuda(X), cuda(W), cuda(BIAS), activation="gelu_tanh", layout="kn")
     assert type(y) is torch.Tensor and y.is_cuda and not y.requires_grad
-    same_bits(y.cpu(), reference.linear(X, W, BIAS, activation="gelu_tanh"))
+    same_bits(y.cpu(), reference.linear(X, W, BIAS, activation="gelu_tanh", layout="kn"))
     dx = ptxgen.linear_dgrad(cuda(DY), cuda(W.T), layout="nk")
-    same_bits(dx.cpu(), reference.linear_dgrad(DY, W))
-    dw = ptxgen.linear_wgrad(cuda(X), cuda(DY))
-    same_bits(dw.cpu(), reference.linear_wgrad(X, DY))
+    same_bits(dx.cpu(), reference.linear_dgrad(DY, W, layout="kn"))
+    dw = ptxgen.linear_wgrad(cuda(X), cuda(DY), layout="kn")
+    same_bits(dw.cpu(), reference.linear_wgrad(X, DY, layout="kn"))
     old = dw.clone()
-    assert ptxgen.linear_wgrad(cuda(X), cuda(DY), out=dw, accumulate=True) is dw
-    same_bits(dw.cpu(), reference.linear_wgrad(X, DY, out_old=old.cpu().numpy()))
+    assert ptxgen.linear_wgrad(cuda(X), cuda(DY), out=dw, accumulate=True, layout="kn") is dw
+    same_bits(dw.cpu(), reference.linear_wgrad(X, DY, out_old=old.cpu().numpy(), layout="kn"))
 
 
 def test_torch_leading_dimensions_views_and_parameters():
@@ -68,7 +68,7 @@ def test_torch_leading_dimensions_views_and_parameters():
         for _ in range(3):
             y = ptxgen.linear(x, layer.weight, layer.bias, layout="nk")
             same_bits(y.cpu(), expected)
-            same_bits(ptxgen.linear(x, layer.weight.T, layer.bias).cpu(), expected)
+            same_bits(ptxgen.linear(x, layer.weight.T, layer.bias, layout="kn").cpu(), expected)
     wide = torch.full((2, 3, 5, N + 6), float("nan"), device="cuda")
     ptxgen.linear(x, layer.weight.detach(), layer.bias.detach(), layout="nk", out=wide[..., 2:-4])
     same_bits(wide[..., 2:-4].cpu(), expected)
@@ -76,33 +76,36 @@ def test_torch_leading_dimensions_views_and_parameters():
 
 
 def test_numpy_in_and_out():
-    same_bits(ptxgen.linear(X, W, BIAS, activation="silu"),
-              reference.linear(X, W, BIAS, activation="silu"))  # fmt: skip
-    same_bits(ptxgen.linear_dgrad(DY[::-1], W), reference.linear_dgrad(DY[::-1].copy(), W))
+    same_bits(ptxgen.linear(X, W, BIAS, activation="silu", layout="kn"),
+              reference.linear(X, W, BIAS, activation="silu", layout="kn"))  # fmt: skip
+    same_bits(
+        ptxgen.linear_dgrad(DY[::-1], W, layout="kn"),
+        reference.linear_dgrad(DY[::-1].copy(), W, layout="kn"),
+    )
     out = np.full((2 * N, K), np.nan, np.float32)
     assert ptxgen.linear_wgrad(X, DY, layout="nk", out=out[::2]).base is out
     same_bits(out[::2].copy(), reference.linear_wgrad(X, DY, layout="nk"))
     assert np.isnan(out[1::2]).all()
     total = host(K, N, seed=5)
-    expected = reference.linear_wgrad(X, DY, out_old=total.copy())
-    ptxgen.linear_wgrad(X, DY, out=total, accumulate=True)
+    expected = reference.linear_wgrad(X, DY, out_old=total.copy(), layout="kn")
+    ptxgen.linear_wgrad(X, DY, out=total, accumulate=True, layout="kn")
     same_bits(total, expected)
 
 
 def test_cupy_in_and_out():
     cupy = pytest.importorskip("cupy")
-    y = ptxgen.linear(cupy.asarray(X), cupy.asarray(W.T.copy()).T, cupy.asarray(BIAS))
+    y = ptxgen.linear(cupy.asarray(X), cupy.asarray(W.T.copy()).T, cupy.asarray(BIAS), layout="kn")
     assert type(y) is cupy.ndarray
-    same_bits(y.get(), reference.linear(X, W, BIAS))
+    same_bits(y.get(), reference.linear(X, W, BIAS, layout="kn"))
 
 
 def test_jax_in_and_out():
     jax = pytest.importorskip("jax")
     if jax.default_backend() not in ("gpu", "cuda"):
         pytest.skip("this JAX has no GPU backend")
-    y = ptxgen.linear(*map(jax.numpy.asarray, (X, W, BIAS)))
+    y = ptxgen.linear(*map(jax.numpy.asarray, (X, W, BIAS)), layout="kn")
     assert isinstance(y, jax.Array)
-    same_bits(y, reference.linear(X, W, BIAS))
+    same_bits(y, reference.linear(X, W, BIAS, layout="kn"))
 
 
 def test_dlpack_and_cuda_array_interface():
@@ -121,22 +124,24 @@ def test_dlpack_and_cuda_array_interface():
             self.tensor = tensor
             self.__cuda_array_interface__ = tensor.__cuda_array_interface__
 
-    expected = reference.linear(X, W, BIAS)
+    expected = reference.linear(X, W, BIAS, layout="kn")
     for kind in (Dlpack, Cai):
-        y = ptxgen.linear(kind(cuda(X)), kind(cuda(W)), kind(cuda(BIAS)))
+        y = ptxgen.linear(kind(cuda(X)), kind(cuda(W)), kind(cuda(BIAS)), layout="kn")
         assert type(y) is DeviceArray
         same_bits(torch.from_dlpack(y).cpu(), expected, what=kind.__name__)
         out = torch.empty(M, N, device="cuda")
-        ptxgen.linear(kind(cuda(X)), kind(cuda(W)), kind(cuda(BIAS)), out=kind(out))
+        ptxgen.linear(kind(cuda(X)), kind(cuda(W)), kind(cuda(BIAS)), out=kind(out), layout="kn")
         torch.cuda.synchronize()
         same_bits(out.cpu(), expected, what=kind.__name__)
 
 
 def test_the_framework_of_the_first_operand_decides():
-    y = ptxgen.linear(cuda(X), torch.nn.Parameter(cuda(W), requires_grad=False), cuda(BIAS))
+    y = ptxgen.linear(
+        cuda(X), torch.nn.Parameter(cuda(W), requires_grad=False), cuda(BIAS), layout="kn"
+    )
     assert type(y) is torch.Tensor
     with pytest.raises(DeviceError, match="x is in host memory, w in cuda:0; move x to cuda:0"):
-        ptxgen.linear(X, cuda(W))
+        ptxgen.linear(X, cuda(W), layout="kn")
 
 
 # -- sizes ------------------------------------------------------------------------------
@@ -169,8 +174,12 @@ def test_misaligned_pointers_and_strided_rows(offset):
         w = Guarded(torch, K, N, pitch=N + 3, offset=3 - offset, values=W)
         out = Guarded(torch, M, N, pitch=N + offset, offset=offset)
         for _ in range(3):
-            ptxgen.linear(x.view, w.view, cuda(BIAS), out=out.view)
-            same_bits(out.view.cpu(), reference.linear(X, W, BIAS), what=f"{offset=} {pitch=}")
+            ptxgen.linear(x.view, w.view, cuda(BIAS), out=out.view, layout="kn")
+            same_bits(
+                out.view.cpu(),
+                reference.linear(X, W, BIAS, layout="kn"),
+                what=f"{offset=} {pitch=}",
+            )
             assert out.intact() and x.intact() and w.intact()
 
 
@@ -215,20 +224,22 @@ def test_a_graph_may_allocate_results_and_meet_kernels_for_the_first_time():
     x, w = torch.randn(51, 333, device="cuda"), torch.randn(333, 77, device="cuda")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        y = ptxgen.linear(x, w, activation="silu")
-        dx = ptxgen.linear_dgrad(y, w)
+        y = ptxgen.linear(x, w, activation="silu", layout="kn")
+        dx = ptxgen.linear_dgrad(y, w, layout="kn")
     for _ in range(3):
         x.normal_()
         graph.replay()
-        expected = reference.linear(x.cpu().numpy(), w.cpu().numpy(), activation="silu")
+        expected = reference.linear(
+            x.cpu().numpy(), w.cpu().numpy(), activation="silu", layout="kn"
+        )
         same_bits(y.cpu(), expected)
-        same_bits(dx.cpu(), reference.linear_dgrad(expected, w.cpu().numpy()))
+        same_bits(dx.cpu(), reference.linear_dgrad(expected, w.cpu().numpy(), layout="kn"))
 
 
 def test_work_is_ordered_on_the_current_stream_and_on_one_passed():
     side = torch.cuda.Stream()
     source, w = cuda(X), cuda(W)
-    expected = reference.linear(X, W)
+    expected = reference.linear(X, W, layout="kn")
     for passed in (False, True, False, True):
         x, y = torch.zeros_like(source), torch.empty(M, N, device="cuda")
         torch.cuda.synchronize()
@@ -236,9 +247,9 @@ def test_work_is_ordered_on_the_current_stream_and_on_one_passed():
             torch.cuda._sleep(50_000_000)
             x.copy_(source)
             if not passed:
-                ptxgen.linear(x, w, out=y)
+                ptxgen.linear(x, w, out=y, layout="kn")
         if passed:
-            ptxgen.linear(x, w, out=y, stream=side)
+            ptxgen.linear(x, w, out=y, stream=side, layout="kn")
         side.synchronize()
         same_bits(y.cpu(), expected)
 
@@ -246,14 +257,16 @@ def test_work_is_ordered_on_the_current_stream_and_on_one_passed():
 def test_threads():
     failures = []
     cases = [(host(m, K, seed=m), m) for m in (1, 5, 33, 130)]
-    expected = {m: reference.linear(x, W) for x, m in cases}
+    expected = {m: reference.linear(x, W, layout="kn") for x, m in cases}
 
     def work():
         try:
             with torch.cuda.stream(torch.cuda.Stream()):
                 w = cuda(W)
                 for x, m in cases * 20:
-                    same_bits(ptxgen.linear(cuda(x), w).cpu(), expected[m], what=f"M={m}")
+                    same_bits(
+                        ptxgen.linear(cuda(x), w, layout="kn").cpu(), expected[m], what=f"M={m}"
+                    )
         except BaseException as error:  # anything, to be told outside
             failures.append(error)
 
@@ -271,13 +284,15 @@ def test_several_gpus():
     for index in (1, 0, 1):
         x, w = (torch.from_numpy(v).to(f"cuda:{index}") for v in (X, W))
         for _ in range(3):
-            y = ptxgen.linear(x, w)
+            y = ptxgen.linear(x, w, layout="kn")
             assert y.device.index == index
-            same_bits(y.cpu(), reference.linear(X, W))
+            same_bits(y.cpu(), reference.linear(X, W, layout="kn"))
     with ptxgen.use_device("cuda:1"):
-        same_bits(ptxgen.linear(X, W), reference.linear(X, W))
+        same_bits(ptxgen.linear(X, W, layout="kn"), reference.linear(X, W, layout="kn"))
     with pytest.raises(DeviceError, match="x is in cuda:0, w in cuda:1"):
-        ptxgen.linear(torch.from_numpy(X).to("cuda:0"), torch.from_numpy(W).to("cuda:1"))
+        ptxgen.linear(
+            torch.from_numpy(X).to("cuda:0"), torch.from_numpy(W).to("cuda:1"), layout="kn"
+        )
 
 
 # -- refusals ---------------------------------------------------------------------------
@@ -289,7 +304,7 @@ def test_refusals_leave_everything_as_it_was(warm):
     out = Guarded(torch, M, N)
     if warm:
         for _ in range(3):
-            ptxgen.linear(x, w, bias, out=torch.empty(M, N, device="cuda"))
+            ptxgen.linear(x, w, bias, out=torch.empty(M, N, device="cuda"), layout="kn")
     cases = (
         (DtypeError, "w has dtype float64; takes float32, that of x", (x, w.double(), bias), {}),
         (
@@ -317,7 +332,7 @@ def test_refusals_leave_everything_as_it_was(warm):
     )
     for error, message, arguments, options in cases:
         with pytest.raises(error, match=message):
-            ptxgen.linear(*arguments, **{"out": out.view, **options})
+            ptxgen.linear(*arguments, **{"out": out.view, "layout": "kn", **options})
     torch.cuda.synchronize()
     assert out.intact() and (out.rows == out.bits[0]).all()
     assert torch.equal(x, cuda(X)) and torch.equal(w, cuda(W))
@@ -325,7 +340,7 @@ def test_refusals_leave_everything_as_it_was(warm):
 
 def test_vmap_is_refused():
     with pytest.raises(DeviceError, match="x is a torch tensor without memory"):
-        torch.vmap(lambda row: ptxgen.linear(row[None], cuda(W)))(cuda(X))
+        torch.vmap(lambda row: ptxgen.linear(row[None], cuda(W), layout="kn"))(cuda(X))
 
 
 def test_gradients_with_an_autograd_function():
@@ -333,19 +348,19 @@ def test_gradients_with_an_autograd_function():
         @staticmethod
         def forward(ctx, x, w):
             ctx.save_for_backward(x, w)
-            return ptxgen.linear(x, w)
+            return ptxgen.linear(x, w, layout="kn")
 
         @staticmethod
         def backward(ctx, dy):
             x, w = ctx.saved_tensors
-            return ptxgen.linear_dgrad(dy, w), ptxgen.linear_wgrad(x, dy)
+            return ptxgen.linear_dgrad(dy, w, layout="kn"), ptxgen.linear_wgrad(x, dy, layout="kn")
 
     x, w = cuda(X).requires_grad_(), cuda(W).requires_grad_()
     y = Linear.apply(x, w)
     y.backward(cuda(DY))
-    same_bits(y.detach().cpu(), reference.linear(X, W))
-    same_bits(x.grad.cpu(), reference.linear_dgrad(DY, W))
-    same_bits(w.grad.cpu(), reference.linear_wgrad(X, DY))
+    same_bits(y.detach().cpu(), reference.linear(X, W, layout="kn"))
+    same_bits(x.grad.cpu(), reference.linear_dgrad(DY, W, layout="kn"))
+    same_bits(w.grad.cpu(), reference.linear_wgrad(X, DY, layout="kn"))
 
 
 # -- calls like earlier ones -----------------------------------------------------------------
@@ -356,10 +371,12 @@ def test_repeated_calls_return_the_bits_of_the_first():
     x, w, b = (torch.randn(s, device="cuda") for s in ((16, 64), (64, 64), (64,)))
     out = torch.empty(16, 64, device="cuda")
     calls = {
-        "linear(out=)": lambda: ptxgen.linear(x, w, out=out),
-        "linear": lambda: ptxgen.linear(x, w),
-        "linear(bias, gelu, out=)": lambda: ptxgen.linear(x, w, b, activation="gelu", out=out),
-        "linear_wgrad": lambda: ptxgen.linear_wgrad(x, x),
+        "linear(out=)": lambda: ptxgen.linear(x, w, out=out, layout="kn"),
+        "linear": lambda: ptxgen.linear(x, w, layout="kn"),
+        "linear(bias, gelu, out=)": lambda: ptxgen.linear(
+            x, w, b, activation="gelu", out=out, layout="kn"
+        ),
+        "linear_wgrad": lambda: ptxgen.linear_wgrad(x, x, layout="kn"),
         "matmul(out=)": lambda: ptxgen.matmul(x, w, out=out),
     }
     for name, call in calls.items():
@@ -367,7 +384,7 @@ def test_repeated_calls_return_the_bits_of_the_first():
         for _ in range(3):
             out.fill_(float("nan"))
             assert same_on_gpu(torch, call(), first), name
-    ptxgen.linear(x, w, out=out)
+    ptxgen.linear(x, w, out=out, layout="kn")
     assert same_on_gpu(torch, out, naive(torch, x, w, chunk_of("linear", 16, 64, 64)))
 
 
@@ -388,10 +405,18 @@ def test_expanded_rows(m, dtype):
     x, v = row.expand(m, k), w[:1].expand(k, n)
     assert m == 1 or x.stride() == (0, 1)
     one = oracle("linear", row, w)
-    same_bits(to_host(torch, ptxgen.linear(x, w)), one.repeat(m, 0), what=f"x expanded to {m}")
+    same_bits(
+        to_host(torch, ptxgen.linear(x, w, layout="kn")),
+        one.repeat(m, 0),
+        what=f"x expanded to {m}",
+    )
     if m <= 333:  # for the oracle's sake
         y = torch.randn(m, k, device="cuda").to(kind)
-        same_bits(to_host(torch, ptxgen.linear(y, v)), oracle("linear", y, v), what="w expanded")
+        same_bits(
+            to_host(torch, ptxgen.linear(y, v, layout="kn")),
+            oracle("linear", y, v),
+            what="w expanded",
+        )
     dy = torch.randn(m, n, device="cuda").to(kind)
     dw = oracle("linear_wgrad", x, dy)
-    same_bits(to_host(torch, ptxgen.linear_wgrad(x, dy)), dw, what="x expanded, wgrad")
+    same_bits(to_host(torch, ptxgen.linear_wgrad(x, dy, layout="kn")), dw, what="x expanded, wgrad")

@@ -28,7 +28,7 @@ def block():
     w = held[:, 128:384].T  # strides, and a beginning of its own
 
     def function(x):
-        y = ptxgen.rms_norm(ptxgen.linear(x, w, activation="silu"), scale)
+        y = ptxgen.rms_norm(ptxgen.linear(x, w, activation="silu", layout="kn"), scale)
         z = y.reshape(1, -1, 4, 64).swapaxes(1, 2)
         return ptxgen.attention(z, z, z, causal=True), None, ptxgen.sum(f.mul(y, 2.0), axis=0)
 
@@ -96,11 +96,11 @@ def test_arrays_in_host_memory_are_taken(tmp_path) -> None:
 def test_a_program_of_nodes_is_captured() -> None:
     b = graph.Builder(device="cuda")
     x, w = b.input("x", (64, 256), "bf16"), b.input("w", (256, 128), "bf16")
-    b.output(b.softmax(b.linear(x, w)))
+    b.output(b.softmax(b.linear(x, w, layout="kn")))
     with ptxgen.use_device("cuda"):
         captured = ptxgen.capture(b.program())
     x, w = drawn(64, 256), drawn(256, 128)
-    assert torch.equal(captured(x, w), ptxgen.softmax(ptxgen.linear(x, w)))
+    assert torch.equal(captured(x, w), ptxgen.softmax(ptxgen.linear(x, w, layout="kn")))
 
 
 def test_steps_are_timed(block, tmp_path) -> None:

@@ -40,12 +40,14 @@ def layer(x, q, k, v, gate, up, down):
     so that the first stream waits for one of the others through another one.
     """
     y = ptxgen.rms_norm(x)
-    queries, keys, values = (ptxgen.linear(y, w) for w in (q, k, v))
+    queries, keys, values = (ptxgen.linear(y, w, layout="kn") for w in (q, k, v))
     both = f.mul(keys, f.exp(values))
     mixed = f.add(queries.reshape(-1, HIDDEN // KV, KV), both.reshape(-1, 1, KV))
     y = ptxgen.rms_norm(f.add(x, mixed.reshape(-1, HIDDEN)))
-    hidden = f.mul(ptxgen.linear(y, gate, activation="silu"), ptxgen.linear(y, up))
-    return f.add(x, ptxgen.linear(hidden, down)), keys, values
+    hidden = f.mul(
+        ptxgen.linear(y, gate, activation="silu", layout="kn"), ptxgen.linear(y, up, layout="kn")
+    )
+    return f.add(x, ptxgen.linear(hidden, down, layout="kn")), keys, values
 
 
 @pytest.mark.parametrize("rows", [1, 8, 512])

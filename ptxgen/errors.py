@@ -22,6 +22,17 @@ def proposal(given: object, known: Iterable[object], cutoff: float = 0.6) -> str
     return f"; did you mean {' or '.join(names[name] for name in close)}?" if close else ""
 
 
+def described(value: object) -> str:
+    """A value for a message: its text, shortened, or its kind where it has none."""
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"an integer of {value.bit_length()} bits"
+    try:
+        text = repr(value)
+    except Exception:  # whatever it raises, the message is about the argument
+        return f"a {type(value).__qualname__} without a text"
+    return text if len(text) < 80 else f"{text[:77]}..."
+
+
 class PtxgenError(Exception):
     """Base of everything that ptxgen raises on purpose."""
 

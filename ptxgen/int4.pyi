@@ -1,6 +1,4 @@
 # As `ptxgen generate` writes it.
-from ptxgen.numerics.int4 import pack as pack
-from ptxgen.numerics.int4 import unpack as unpack
 from ptxgen.types import Array, ArrayT, Stream
 from typing import Any
 
@@ -20,3 +18,5 @@ def gemm(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> ArrayT: ...
+def pack(x: Any, dtype: str = 's4') -> Any: ...
+def unpack(x: Any, dtype: str = 's4') -> Any: ...

@@ -126,7 +126,8 @@ def split_qkv(x: Any, heads: int, kv_heads: int) -> tuple[Any, Any, Any]:
     >>> [y.shape for y in ptxgen.layout.split_qkv(numpy.zeros((2, 5, 64)), 4, 2)]
     [(2, 5, 4, 8), (2, 5, 2, 8), (2, 5, 2, 8)]
     """
-    width = x.shape[_axis("axis", x, -1)]
+    last = _axis("axis", x, -1)
+    width = x.shape[last]
     counts = [whole(n) for n in (heads, kv_heads, kv_heads)]
     if None in counts or min(counts) < 1 or width % sum(counts):
         raise ShapeError(

@@ -95,7 +95,9 @@ def test_refused_by_name():
     w = weight(2, BLOCK)
     q = nf4.quantize(w)
     for bad in (weight(2, 63), weight(2, 100), weight(2, 0)):
-        with pytest.raises(ShapeError, match=f"K is {bad.shape[1]}; takes a multiple of 64"):
+        with pytest.raises(
+            ShapeError, match=rf"w has shape .*, so K = {bad.shape[1]}; takes a multiple of 64"
+        ):
             nf4.quantize(bad)
     with pytest.raises(ShapeError, match=r"w has shape \[64\]; takes \[N, K\]"):
         nf4.quantize(w[0])
@@ -117,7 +119,7 @@ def test_refused_by_name():
         replace(q, scales=np.zeros(4, np.float32)[::2])
     with pytest.raises(DtypeError, match="data has dtype int8"):
         replace(q, data=q.data.view(np.int8))
-    with pytest.raises(ShapeError, match="K is 32"):
+    with pytest.raises(ShapeError, match="k is 32"):
         nf4.Weight(q.data, q.scales, 4, 32)
 
 

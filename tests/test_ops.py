@@ -777,7 +777,7 @@ REFUSALS = {
         OptionError,
         "accumulate=True adds to out",
     ),
-    "stream": ("linear", (X, W), {"stream": "main"}, OptionError, "stream='main' is no stream"),
+    "stream": ("linear", (X, W), {"stream": "main"}, OptionError, "stream is 'main'; takes"),
 }
 
 

@@ -121,7 +121,7 @@ def test_numpy_dtype_names_and_sizes(dtype):
         (np.zeros(2, complex), "x: dtype complex128 is not supported"),
         (np.zeros(2, ">f4"), "x: dtype >f4 is not in native byte order"),
         (np.ma.zeros(2), "x is a NumPy MaskedArray; takes a plain array"),
-        (np.dtype("f4"), "x is a NumPy Float32DType; takes a plain array"),
+        (np.dtype("f4"), "x is a numpy.dtypes.Float32DType; takes an array"),
         ([1.0, 2.0], "x is a builtins.list; takes an array"),
         (3.0, "x is a builtins.float; takes an array"),
         (None, "x is a builtins.NoneType; takes an array"),

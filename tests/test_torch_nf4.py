@@ -173,7 +173,7 @@ def test_refused_by_name():
         (ShapeError, "bias has shape", lambda: pt.nf4_linear(x, q, b[1:])),
         (DtypeError, "x has dtype float64", lambda: pt.nf4_linear(x.double(), q)),
         (OptionError, "accumulate is 'tc'", lambda: pt.nf4_linear(x, q, accumulate="tc")),
-        (ShapeError, "K is 96; takes a multiple of 64", lambda: pt.NF4Linear(96, N)),
+        (ShapeError, "in_features is 96; takes a multiple of 64", lambda: pt.NF4Linear(96, N)),
         (ShapeError, "K is 96", lambda: pt.NF4Linear.from_linear(nn.Linear(96, N))),
         (OptionError, "accumulate is 'f16'", lambda: pt.NF4Linear(K, N, accumulate="f16")),
         (ShapeError, r"bias has shape \[5\]; takes \[6\]",

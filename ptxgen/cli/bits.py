@@ -201,10 +201,10 @@ def quantised() -> Found:
     """Products of integers of 4 bits with every epilogue, and with NF4 weights."""
     for dtype, layout in product(int4.ELEMENTS, int4.LAYOUTS):
         low, high = int4.ELEMENTS[dtype].low, int4.ELEMENTS[dtype].high
-        a, b = (int4.pack(indices(i, (6, 70), low, high + 1), dtype) for i in (1, 2))
+        a, b = (int4.pack(indices(i, (6, 70), low, high + 1)) for i in (1, 2))
         if layout == "rrr":
-            b = int4.pack(indices(2, (70, 6), low, high + 1), dtype)
-        c = int4.pack(indices(3, (6, 6), low, high + 1), dtype)
+            b = int4.pack(indices(2, (70, 6), low, high + 1))
+        c = int4.pack(indices(3, (6, 6), low, high + 1))
         made = [reference.int4_gemm(a, b, dtype=dtype, layout=layout, out_dtype="int32")]
         for epilogue, kind, out in product(int4.EPILOGUES[1:], int4.BIASES, ("float32", None)):
             bias = numbers(4, (6,), "f32").astype(kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ptxgen.errors import DtypeError
+from ptxgen.errors import DtypeError, described
 
 BYTES = {
     "float16": 2,
@@ -63,8 +63,8 @@ def name_of(dtype: Any, what: str = "dtype", known: Iterable[str] = DTYPES) -> s
         if text in (long, NAMES.get(long)):
             return long
     raise DtypeError(
-        f"{what} is {dtype!r}; takes {', '.join(map(repr, known))}, or the dtype of that name of "
-        "NumPy, ml_dtypes, PyTorch, CuPy or JAX"
+        f"{what} is {described(dtype)}; takes {', '.join(map(repr, known))}, or the dtype of that "
+        "name of NumPy, ml_dtypes, PyTorch, CuPy or JAX"
     )
 
 
@@ -76,4 +76,4 @@ def _text(dtype: Any) -> str:
     if type(dtype).__module__.partition(".")[0] == "torch":
         return str(dtype).removeprefix("torch.")
     inner = getattr(dtype, "dtype", dtype)  # jax.numpy.float32 has its numpy.dtype
-    return str(inner.name) if getattr(inner, "isnative", False) else ""
+    return str(inner.name) if getattr(inner, "isnative", False) is True else ""

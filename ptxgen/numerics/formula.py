@@ -39,7 +39,7 @@ from functools import cache, cached_property
 from typing import Any
 from weakref import WeakValueDictionary
 
-from ptxgen.errors import DtypeError, FormulaError
+from ptxgen.errors import DtypeError, FormulaError, described
 
 FLOATS = ("f32", "f64")
 INTEGERS = ("i32", "i64")
@@ -332,16 +332,19 @@ _bodies: dict[tuple[Function, str], tuple[tuple[Node, ...], Node]] = {}
 def const(value: float | int | bool, type: str) -> Node:
     """A constant. Floats are rounded to the type, once; FormulaError for what it has not."""
     if type in FLOATS:
-        value = float(value)
+        try:
+            value = float(value)
+        except OverflowError:
+            raise FormulaError(f"{described(value)} is no {type}") from None
         if type == "f32":
             value = _f32(value)
     elif type == "bool" or isinstance(value, bool):
         if type != "bool" or not isinstance(value, bool):
-            raise FormulaError(f"{value!r} is no {type}")
+            raise FormulaError(f"a {_kind(value)} is no {type}")
     else:
         bound = 1 << (31 if type == "i32" else 63)
         if not isinstance(value, int) or not -bound <= value < bound:
-            raise FormulaError(f"{value!r} is no {type}: cast the other operand")
+            raise FormulaError(f"{described(value)} is no {type}: cast the other operand")
     return Node("const", (), type, value)
 
 
@@ -595,7 +598,7 @@ def trace(function: Callable[..., Any], arguments: Mapping[str, Node]) -> tuple[
         result = function(**arguments)
     except FormulaError as error:
         raise FormulaError(f"{error}{_place(function)}") from error
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise FormulaError(
             f"{_name(function)} cannot be traced: {error}{_place(function)}"
         ) from error

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from ptxgen.errors import OptionError, PtxgenError, ShapeError
+from ptxgen.errors import OptionError, PtxgenError, ShapeError, described
 from ptxgen.numerics.contract import ACTIVATIONS, TIERS
 from ptxgen.numerics.dtype import DTYPES, name_of
 
@@ -43,16 +43,11 @@ class Option:
         return value
 
 
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) < 80 else f"{text[:77]}..."
-
-
 def name_text(name: str, value: Any) -> str:
     """``value``, which is a text. Raises OptionError that names the argument for anything else."""
     if isinstance(value, str):
         return value
-    raise OptionError(f"{name} is {_shown(value)}; takes a name, as text")
+    raise OptionError(f"{name} is {described(value)}; takes a name, as text")
 
 
 @dataclass(frozen=True)
@@ -73,7 +68,9 @@ class Choice(Option):
     def read(self, name: str, value: Any) -> Any:
         if (value is None or isinstance(value, str)) and value in self.values:
             return value
-        raise OptionError(f"{name} is {_shown(value)}; takes {', '.join(map(repr, self.values))}")
+        raise OptionError(
+            f"{name} is {described(value)}; takes {', '.join(map(repr, self.values))}"
+        )
 
 
 class _Unstated:
@@ -131,7 +128,7 @@ class Flag(Option):
             return bool(value)
         if type(value).__name__ in ("bool", "bool_") and not getattr(value, "shape", ()):  # NumPy's
             return bool(value)
-        raise OptionError(f"{name} is {_shown(value)}; takes True or False")
+        raise OptionError(f"{name} is {described(value)}; takes True or False")
 
 
 @dataclass(frozen=True)
@@ -147,25 +144,27 @@ class Integer(Option):
     def read(self, name: str, value: Any) -> int:
         found = whole(value)
         if found is None:
-            raise self.error(f"{name} is {_shown(value)}; takes an integer")
+            raise self.error(f"{name} is {described(value)}; takes an integer")
         low, high = self.least, self.most
         if (low is not None and found < low) or (high is not None and found > high):
             takes = f"{low} or more" if high is None else f"{low} .. {high}"
-            raise self.error(f"{name} is {_shown(value)}; takes {takes}")
+            raise self.error(f"{name} is {described(value)}; takes {takes}")
         return found
 
 
 def whole(value: Any) -> int | None:
-    """An integer of Python, NumPy or another framework's; None for what is none."""
+    """An integer of Python, NumPy or another framework's; None for what is none, or has more than
+    64 bits.
+    """
     if type(value) is int:
-        return value
+        return value if value.bit_length() <= 64 else None
     if isinstance(value, bool) or getattr(value, "shape", ()) != () or hasattr(value, "is_cuda"):
         return None  # what lies on a GPU would have to be waited for
     if hasattr(value, "dtype") and "int" not in str(value.dtype):
         return None
     try:
         return operator.index(value)
-    except TypeError:
+    except Exception:  # whatever __index__ raises, it gave no integer
         return None
 
 
@@ -189,7 +188,7 @@ class Real(Option):
                 and (self.above is None or found > self.above)
             )
         if not fits or found is None:
-            raise OptionError(f"{name} is {_shown(value)}; takes {self._takes()}")
+            raise OptionError(f"{name} is {described(value)}; takes {self._takes()}")
         return found
 
     def _takes(self) -> str:
@@ -219,7 +218,7 @@ def real(value: Any) -> float | None:
         return None
     try:
         return float(value)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # whatever __float__ raises, it gave no number
         return None
 
 
@@ -233,7 +232,7 @@ class AnyReal(Option):
     def read(self, name: str, value: Any) -> float:
         found = real(value)
         if found is None:
-            raise OptionError(f"{name} is {_shown(value)}; takes a number")
+            raise OptionError(f"{name} is {described(value)}; takes a number")
         return math.nan if math.isnan(found) else found
 
 
@@ -250,7 +249,7 @@ class Value(Option):
         found = whole(value)
         exact: int | float | None = real(value) if found is None else found
         if exact is None:
-            raise OptionError(f"{name} is {_shown(value)}; takes a number")
+            raise OptionError(f"{name} is {described(value)}; takes a number")
         return exact
 
 
@@ -289,7 +288,7 @@ class AxisNumber(Option):
     def read(self, name: str, value: Any) -> int:
         found = whole(value)
         if found is None:
-            raise ShapeError(f"{name} is {_shown(value)}; takes an integer")
+            raise ShapeError(f"{name} is {described(value)}; takes an integer")
         return found
 
 
@@ -315,7 +314,7 @@ class AxisNumbers(Option):
         several = isinstance(value, Sequence) and not isinstance(value, str | bytes)
         axes = [whole(each) for each in value] if several else [None]
         if None in axes or (self.single and len(axes) != 1):
-            raise ShapeError(f"{name} is {_shown(value)}; takes {takes}, or None for all")
+            raise ShapeError(f"{name} is {described(value)}; takes {takes}, or None for all")
         return axes[0] if self.single else tuple(axes)
 
     def as_schema(self, value: Any) -> Any:
@@ -360,7 +359,7 @@ class Integers(Option):
         if any(v is None or (not self.pairs and v < self.least) for v in found):
             takes = "pairs of integers" if self.pairs else "integers"
             takes += " that are not negative" if self.least == 0 else f" of {self.least} or more"
-            raise ShapeError(f"{name} is {_shown(value)}; takes {takes}")
+            raise ShapeError(f"{name} is {described(value)}; takes {takes}")
         return tuple(found)
 
     def as_schema(self, value: Any) -> Any:
@@ -393,7 +392,7 @@ class PerAxis(Option):
         few = not found and not self.empty
         if few or any(v is None or not self.least <= v <= self.most for v in found):
             takes = f"an integer from {self.least} to {self.most}, or one for each dimension"
-            raise OptionError(f"{name} is {_shown(value)}; takes {takes}")
+            raise OptionError(f"{name} is {described(value)}; takes {takes}")
         return tuple(v for v in found if v is not None)
 
     def as_schema(self, value: Any) -> Any:
@@ -415,7 +414,7 @@ class KernelName(Option):
     def read(self, name: str, value: Any) -> str | None:
         if value is None or isinstance(value, str):
             return value
-        raise OptionError(f"{name} is {_shown(value)}; takes None or the name of a kernel")
+        raise OptionError(f"{name} is {described(value)}; takes None or the name of a kernel")
 
 
 # The types of arguments that many operations have.

@@ -16,7 +16,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ptxgen.errors import DtypeError, FormulaError, OptionError
+from ptxgen.errors import DtypeError, FormulaError, OptionError, described
 from ptxgen.numerics import functions  # noqa: F401 - which gives values their powers
 from ptxgen.numerics.dtype import FULL
 from ptxgen.numerics.formula import FLOATS, STORED, TYPES, Formula, Input, Node, Output, trace
@@ -127,8 +127,12 @@ def number(type: str, value: Any) -> bytes:
     form = _word(type)
     whole = isinstance(value, int) and (type != "bool" or isinstance(value, bool))
     if not (whole or (type in FLOATS and isinstance(value, float))):
-        raise DtypeError(f"{value!r} is no {type}, which the arrays are computed in: cast them")
+        raise DtypeError(
+            f"{described(value)} is no {type}, which the arrays are computed in: cast them"
+        )
     try:
         return struct.pack(form, value)
     except (struct.error, OverflowError) as error:
-        raise DtypeError(f"{value!r} is beyond {type}, which the arrays are computed in") from error
+        raise DtypeError(
+            f"{described(value)} is beyond {type}, which the arrays are computed in"
+        ) from error

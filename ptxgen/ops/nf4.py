@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
-from ptxgen.errors import DtypeError, OptionError, ShapeError
+from ptxgen.errors import OptionError, ShapeError
 from ptxgen.numerics import gemm as dense
 from ptxgen.numerics.contract import OPERATIONS
 from ptxgen.numerics.dtype import BYTES
@@ -21,7 +21,7 @@ from ptxgen.numerics.signature import Signature
 from ptxgen.ops import gemm
 from ptxgen.ops.gradients import through_activation
 from ptxgen.ops.nf4_weight import DTYPES as WEIGHTS
-from ptxgen.ops.nf4_weight import Weight, whole_blocks
+from ptxgen.ops.nf4_weight import Weight, checked, whole_blocks
 from ptxgen.ops.products import bias_gradient
 from ptxgen.ops.views import alignment, check_contiguous, check_dtype, single
 from ptxgen.program.buffer import Buffer, imagined
@@ -63,7 +63,7 @@ def _lowered(
     sizes, first = inferred.sizes, signature.arguments[0]
     dtype = given[first].dtype
     check_dtype(first, dtype, WEIGHTS)
-    whole_blocks(sizes["K"])
+    whole_blocks(first, sizes["K"], given[first].shape)
     tier = _tier(dtype, accumulate)
     w = imagined((sizes["N"], sizes["K"]), dtype)
     factors = {name: v for name, v in given.items() if name in like.arguments} | {"w": w}
@@ -184,12 +184,7 @@ def nf4_linear_dgrad(
 # -- of weights -------------------------------------------------------------------------------
 def operands(q: Any) -> tuple[Any, Any]:
     """The arrays of a weight, as operations take them. Raises DtypeError for what is none."""
-    if not isinstance(q, Weight):
-        raise DtypeError(
-            f"q is a {type(q).__name__}; takes a ptxgen.nf4.Weight, as quantize and "
-            "from_bitsandbytes of ptxgen.nf4 make it"
-        )
-    return q.operands
+    return checked(q).operands
 
 
 def linear(

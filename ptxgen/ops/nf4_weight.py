@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from ptxgen.errors import DtypeError, OptionError, ShapeError
+from ptxgen.errors import DtypeError, OptionError, PtxgenError, ShapeError
 from ptxgen.numerics.dtype import name_of
 from ptxgen.numerics.nf4 import BLOCK, CODE
+from ptxgen.numerics.option import Choice, Integer
+from ptxgen.numerics.signature import DIM_MAX
 from ptxgen.runtime.arrays import ArrayView, framework_of, view
 
 DTYPES = ("float32", "bfloat16", "float16")
 """What weights are made from, and into."""
-_LAYOUTS = ("nk", "kn")
+_LAYOUT = Choice("nk", "kn")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +44,10 @@ class Weight:
     k: int
 
     def __post_init__(self) -> None:
-        whole_blocks(self.k)
+        for name in ("n", "k"):
+            size = Integer(0, DIM_MAX, ShapeError).read(name, getattr(self, name))
+            object.__setattr__(self, name, size)
+        whole_blocks("k", self.k)
         numbers = self.n * self.k
         for name, dtype, size in ("data", "uint8", numbers // 2), ("scales", "float32", numbers):
             size = size // BLOCK if name == "scales" else size
@@ -64,10 +70,21 @@ class Weight:
         return rows, self.scales.reshape(self.n, self.k // BLOCK)
 
 
-def whole_blocks(k: int) -> None:
-    """Raises ShapeError unless K = ``k`` is a multiple of 64."""
+def whole_blocks(name: str, k: int, shape: Sequence[int] | None = None) -> None:
+    """Raises ShapeError, naming an argument of ``shape``, unless K = ``k`` is a multiple of 64."""
     if k < BLOCK or k % BLOCK:
-        raise ShapeError(f"K is {k}; takes a multiple of {BLOCK}: so many share a scale")
+        said = f"is {k}" if shape is None else f"has shape {list(shape)}, so K = {k}"
+        raise ShapeError(f"{name} {said}; takes a multiple of {BLOCK}: so many share a scale")
+
+
+def checked(q: Any) -> Weight:
+    """``q``, a weight. Raises DtypeError for anything else."""
+    if not isinstance(q, Weight):
+        raise DtypeError(
+            f"q is a {type(q).__name__}; takes a ptxgen.nf4.Weight, as quantize and "
+            "from_bitsandbytes of ptxgen.nf4 make it"
+        )
+    return q
 
 
 def quantize(w: Any, layout: str = "nk") -> Weight:
@@ -90,14 +107,14 @@ def quantize(w: Any, layout: str = "nk") -> Weight:
     >>> q, q.scales, q.data[-2:]
     (<nf4.Weight [1, 64] of numpy>, array([2.], dtype=float32), array([255, 255], dtype=uint8))
     """
-    _known(layout)
+    _LAYOUT.read("layout", layout)
     seen = _seen("w", w, DTYPES)
     if len(seen.shape) != 2:
         raise ShapeError(f"w has shape {list(seen.shape)}; takes [{', '.join(layout.upper())}]")
     xp = sys.modules[seen.framework]
     rows = (w.detach() if seen.framework == "torch" else w) if layout == "nk" else w.T
     n, k = rows.shape
-    whole_blocks(k)
+    whole_blocks("w", k, seen.shape)
     wide = _as(rows, "float32").reshape(-1, BLOCK)
     scales = xp.abs(wide).max(1) if seen.framework == "numpy" else xp.amax(xp.abs(wide), 1)
     # Exact in f64: the sum of neighbours has 27 bits at most, a scale has 24.
@@ -123,11 +140,8 @@ def dequantize(q: Weight, dtype: Any = "float32", layout: str = "nk") -> Any:
     Source
         ``ptxgen/ops/nf4_weight.py``.
     """
-    _known(layout)
-    wanted = name_of(dtype)
-    if wanted not in DTYPES:
-        raise DtypeError(f"dtype is {wanted!r}; takes {', '.join(map(repr, DTYPES))}")
-    framework = framework_of(q.data)
+    _LAYOUT.read("layout", layout)
+    wanted, framework = name_of(dtype, "dtype", DTYPES), framework_of(checked(q).data)
     pairs = [(CODE[byte & 15], CODE[byte >> 4]) for byte in range(256)]
     if framework == "torch":
         codes = sys.modules["torch"].tensor(pairs, device=q.data.device)[q.data.long()]
@@ -156,9 +170,22 @@ def from_bitsandbytes(param: Any) -> Weight:
     Source
         ``ptxgen/ops/nf4_weight.py``.
     """
-    state = getattr(param, "quant_state", None)
-    if state is None:
+    if getattr(param, "quant_state", None) is None:
         raise OptionError("param has no quant_state; takes a Params4bit that has been quantised")
+    try:
+        return _converted(param)
+    except PtxgenError:
+        raise
+    except Exception as error:  # of an object that only looks like one
+        raise OptionError(
+            f"param has a quant_state that cannot be read: {type(error).__name__}: {error}; takes "
+            "a Params4bit that has been quantised"
+        ) from error
+
+
+def _converted(param: Any) -> Weight:
+    """The weight of a parameter whose ``quant_state`` is one of bitsandbytes."""
+    state = param.quant_state
     plain = not getattr(state, "packing_format_for_cpu", False)
     for what, value, taken in (
         ("quant_type", state.quant_type, "nf4"),
@@ -169,7 +196,7 @@ def from_bitsandbytes(param: Any) -> Weight:
         if value != taken:
             raise OptionError(f"param has {what} {value!r}; takes {taken!r}")
     n, k = state.shape
-    whole_blocks(k)
+    whole_blocks("param", k, state.shape)
     torch, scales = sys.modules["torch"], state.absmax
     if state.state2 is not None:
         outer = state.state2
@@ -193,9 +220,9 @@ def to_bitsandbytes(q: Weight, dtype: Any = "float32") -> Any:
     Source
         ``ptxgen/ops/nf4_weight.py``.
     """
-    if framework_of(q.data) != "torch":
+    if framework_of(checked(q).data) != "torch":
         raise DtypeError(f"q is of {framework_of(q.data)} arrays; takes PyTorch tensors")
-    torch = sys.modules["torch"]
+    torch, numbers = sys.modules["torch"], name_of(dtype)
     functional = importlib.import_module("bitsandbytes.functional")
     state = functional.QuantState(
         absmax=q.scales,
@@ -203,7 +230,7 @@ def to_bitsandbytes(q: Weight, dtype: Any = "float32") -> Any:
         code=torch.tensor(CODE, device=q.data.device),
         blocksize=BLOCK,
         quant_type="nf4",
-        dtype=getattr(torch, name_of(dtype)),
+        dtype=getattr(torch, numbers),
     )
     return importlib.import_module("bitsandbytes.nn").Params4bit(
         _swapped(q.data).reshape(-1, 1),
@@ -230,11 +257,6 @@ def _seen(name: str, array: Any, dtypes: tuple[str, ...]) -> ArrayView:
     if seen.dtype not in dtypes:
         raise DtypeError(f"{name} has dtype {seen.dtype}; takes {' or '.join(dtypes)}")
     return seen
-
-
-def _known(layout: str) -> None:
-    if layout not in _LAYOUTS:
-        raise OptionError(f"layout is {layout!r}; takes {', '.join(map(repr, _LAYOUTS))}")
 
 
 def _as(array: Any, dtype: str) -> Any:

@@ -64,7 +64,7 @@ def int4_gemm(
         value = activate(epilogue, value)
     if wanted == "float32":
         return value
-    packed: Array = int4.pack(quantise(value, dtype), dtype)
+    packed: Array = int4.pack(quantise(value, dtype))
     return packed
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from ptxgen.dispatch import Candidate, candidates
 from ptxgen.dispatch.choice import Choice
-from ptxgen.errors import OptionError
+from ptxgen.errors import OptionError, described
 from ptxgen.program.launch import architecture, question, ready, remember
 from ptxgen.runtime import Device, Launch
 from ptxgen.spec import Problem
@@ -46,7 +46,7 @@ class autotune:  # noqa: N801 - reads like a function
 
     def __init__(self, on: bool = True, *, most: int = MOST, show: bool = True) -> None:
         if type(most) is not int or most < 1:
-            raise OptionError(f"most is {most!r}; takes a whole number from 1 on")
+            raise OptionError(f"most is {described(most)}; takes a whole number from 1 on")
         global _on
         self.most, self.show = most, show
         self._before, _on = _on, self if on else None

@@ -73,7 +73,9 @@ def read(op: Description, given: Mapping[str, Any]) -> Arguments:
         elif p.kind == WRITTEN:
             _written(p, value, found)
         elif p.kind == ARRAYS:
-            _several(p, value, found)
+            several = p.items(value)
+            found.arrays |= several
+            found.several[name] = list(several)
         elif p in numbers:
             found.numbers[name] = value
         elif value is None and p.kind == OPTIONAL:
@@ -126,18 +128,6 @@ def _written(p: Parameter, value: Any, found: Arguments) -> None:
         found.groups[p.name] = names
     else:
         found.written[p.name] = value
-
-
-def _several(p: Parameter, value: Any, found: Arguments) -> None:
-    if not isinstance(value, tuple | list) or not len(value):
-        got = "none" if isinstance(value, tuple | list) else f"a {type(value).__qualname__}"
-        raise OptionError(f"{p.name}: takes a sequence of at least one array; got {got}")
-    names = [f"{p.name}[{i}]" for i in range(len(value))]
-    for name, each in zip(names, value, strict=True):
-        if each is None:
-            raise DtypeError(f"{name} is None; takes an array")
-        found.arrays[name] = each
-    found.several[p.name] = names
 
 
 # -- lowering -------------------------------------------------------------------------------------

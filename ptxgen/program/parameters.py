@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from ptxgen.errors import SpecError
+from ptxgen.errors import DtypeError, OptionError, PtxgenError, SpecError
 from ptxgen.numerics.option import KernelName, Option, StatedLayout, assumed_layout
 from ptxgen.program.buffer import Buffer
 
@@ -75,7 +75,26 @@ class Parameter:
         assert self.option is not None, self.name
         if value is None and self.default is None:
             return None
-        return self.option.read(self.name, value)
+        try:
+            return self.option.read(self.name, value)
+        except PtxgenError:
+            raise
+        except Exception as error:  # of an object whose protocols fail
+            raise OptionError(
+                f"{self.name} is a {type(value).__qualname__} that cannot be read: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    def items(self, value: Any) -> dict[str, Any]:
+        """Arrays of a sequence, by the names ``name[i]``. Raises for what is no such sequence."""
+        if not isinstance(value, tuple | list) or not len(value):
+            got = "none" if isinstance(value, tuple | list) else f"a {type(value).__qualname__}"
+            raise OptionError(f"{self.name}: takes a sequence of at least one array; got {got}")
+        found = {f"{self.name}[{i}]": each for i, each in enumerate(value)}
+        for name, each in found.items():
+            if each is None:
+                raise DtypeError(f"{name} is None; takes an array")
+        return found
 
     def absent(self, operation: str) -> Any:
         """Value of an argument that a call of ``operation`` left out; NEEDED if there is none."""

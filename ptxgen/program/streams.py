@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from ptxgen.errors import OptionError
+from ptxgen.errors import OptionError, described
 from ptxgen.program.depends import before
 from ptxgen.program.execute import Enqueue, Fired, Plan, fire
 from ptxgen.runtime import Device
@@ -51,7 +51,9 @@ class Schedule:
 def checked(streams: Any) -> int:
     """``streams`` as an option. Raises OptionError."""
     if type(streams) is not int or not 1 <= streams <= STREAMS_MAX:
-        raise OptionError(f"streams is {streams!r}; takes an integer from 1 to {STREAMS_MAX}")
+        raise OptionError(
+            f"streams is {described(streams)}; takes an integer from 1 to {STREAMS_MAX}"
+        )
     return streams
 
 

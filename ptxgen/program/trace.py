@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
-from ptxgen.errors import OptionError, ShapeError, TraceError
+from ptxgen.errors import DtypeError, OptionError, ShapeError, TraceError
 from ptxgen.program.buffer import Buffer, Memory
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.description import Description
 from ptxgen.program.launch import covered
-from ptxgen.program.parameters import ARRAYS, OPTION, STREAM, WRITTEN
+from ptxgen.program.parameters import ARRAY, ARRAYS, OPERAND, OPTION, STREAM, WRITTEN
 from ptxgen.program.registry import OPERATIONS
 from ptxgen.program.step import Program
 from ptxgen.runtime import Call, Device, framework_of
@@ -240,16 +240,24 @@ def traced(op: Description, given: Mapping[str, Any]) -> Any:
         elif p.kind == STREAM:
             if value is not None:
                 raise OptionError("stream is given, but a traced call has none; leave it away")
-        elif p.kind == ARRAYS or isinstance(value, tuple | list):
+        elif p.kind == ARRAYS:
+            named[name] = tuple(tracing.buffer(n, x) for n, x in p.items(value).items())
+        elif p.kind == WRITTEN and isinstance(value, tuple | list) and not p.flag:
             named[name] = tuple(tracing.buffer(f"{name}[{i}]", x) for i, x in enumerate(value))
+        elif value is None and p.kind in (ARRAY, OPERAND):
+            raise DtypeError(f"{name} is None; takes an array")
         elif value is None or (p.kind == WRITTEN and isinstance(value, bool)):
             named[name] = value
         elif isinstance(value, Traced) or framework_of(value) != "other":
             named[name] = tracing.buffer(name, value)
             if p.kind == WRITTEN and isinstance(value, Traced):
                 written.append(value.buffer.memory)
+        elif p.option is not None:
+            named[name] = p.read(value)
+        elif p.kind == OPERAND:
+            named[name] = value
         else:
-            named[name] = value if p.option is None else p.read(value)
+            raise DtypeError(f"{name} is a {type(value).__qualname__}; takes an array")
     made = _lowered(tracing, op, named)
     for memory in written:
         memory.written = True

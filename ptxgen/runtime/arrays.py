@@ -134,8 +134,8 @@ _ROOTS = {"torch": "torch", "cupy": "cupy", "jax": "jax", "jaxlib": "jax", "nump
 @functools.lru_cache(maxsize=256)
 def _framework_of_type(kind: type) -> str:
     for base in kind.__mro__:
-        root = _ROOTS.get(base.__module__.partition(".")[0])
-        if root and (root != "torch" or issubclass(kind, sys.modules["torch"].Tensor)):
+        root = _ROOTS.get(str(base.__module__).partition(".")[0])
+        if root and issubclass(kind, _arrays_of(root)):
             return root
     if issubclass(kind, DeviceArray):
         return "ptxgen"
@@ -144,12 +144,30 @@ def _framework_of_type(kind: type) -> str:
     return "dlpack" if hasattr(kind, "__dlpack__") else "other"
 
 
+def _arrays_of(root: str) -> tuple[type, ...]:
+    """Types of a framework's arrays: not its dtypes, generators and the like."""
+    if root == "torch":
+        return (sys.modules["torch"].Tensor,)
+    if root == "numpy":
+        numpy = sys.modules["numpy"]
+        return numpy.ndarray, numpy.generic
+    return (object,)
+
+
 def framework_of(obj: object) -> str:
     """The framework that ``obj`` belongs to, as in :class:`ArrayView`, or ``"other"``."""
     framework = _framework_of_type(type(obj))  # type: ignore[arg-type]  # types do hash
-    if framework == "other" and hasattr(obj, "__cuda_array_interface__"):
+    if framework == "other" and _claims(obj, "__cuda_array_interface__"):
         return "cai"  # set on the instance
     return framework
+
+
+def _claims(obj: object, protocol: str) -> bool:
+    """Whether an instance has a protocol, if only as an attribute that raises."""
+    try:
+        return hasattr(obj, protocol)
+    except Exception:
+        return True
 
 
 def scalar(obj: object) -> bool:
@@ -166,15 +184,34 @@ def view(obj: Any, name: str, stream: int = 0) -> ArrayView:
 
     Raises DtypeError for what is no array, and for complex and unknown dtypes;
     ShapeError for layouts without strides; DeviceError for memory that is neither on a GPU nor in
-    the host.
+    the host, and for a producer that fails or describes no memory.
     """
     reader = _READERS.get(framework_of(obj))
     if reader is None:
         raise DtypeError(
-            f"{name} is a {type(obj).__module__}.{type(obj).__qualname__}; takes an array: "
+            f"{name} is a {_typed(obj)}; takes an array: "
             "PyTorch, CuPy, JAX, NumPy, or anything with __dlpack__ or __cuda_array_interface__"
         )
-    return reader(obj, name, stream)
+    try:
+        found = reader(obj, name, stream)
+    except PtxgenError:
+        raise
+    except Exception as error:  # of a producer: whatever it raises, it is no array
+        raise DeviceError(
+            f"{name} is a {_typed(obj)} that cannot be read: {type(error).__name__}: {error}"
+        ) from error
+    if len(found.strides) != len(found.shape) or any(size < 0 for size in found.shape):
+        raise DeviceError(
+            f"{name} is a {_typed(obj)} of shape {list(found.shape)} and strides "
+            f"{list(found.strides)}, which describe no memory"
+        )
+    if not found.ptr and found.size and found.framework in ("cai", "dlpack"):
+        raise DeviceError(f"{name} is a {_typed(obj)} whose address is 0; takes memory")
+    return found
+
+
+def _typed(obj: object) -> str:
+    return f"{type(obj).__module__}.{type(obj).__qualname__}"
 
 
 def _known_dtype(dtype: str, name: str) -> str:
@@ -201,8 +238,8 @@ def _asked(x: Any, name: str, what: str, ask: Callable[[], _T]) -> _T:
         raise
     except Exception as error:
         raise DeviceError(
-            f"{name} is a {type(x).__module__}.{type(x).__qualname__} whose {what} raised "
-            f"{type(error).__name__}: {error}; pass an array that can be exported, such as a copy"
+            f"{name} is a {_typed(x)} whose {what} raised {type(error).__name__}: "
+            f"{error}; pass an array that can be exported, such as a copy"
         ) from error
 
 
@@ -258,7 +295,10 @@ def _view_numpy(x: Any, name: str, stream: int) -> ArrayView:
 def _view_cai(x: Any, name: str, stream: int) -> ArrayView:
     what = "__cuda_array_interface__"
     interface = _asked(x, name, what, lambda: x.__cuda_array_interface__)
-    typestr = interface["typestr"]
+    lacking = [key for key in ("shape", "typestr", "data") if key not in dict(interface)]
+    if lacking:
+        raise DeviceError(f"{name}: its {what} has no {lacking[0]!r}; pass an array")
+    typestr = str(interface["typestr"])
     dtype = _TYPESTR.get(typestr[1:])
     if dtype is None or typestr[0] == ">":
         if hasattr(x, "__dlpack__"):  # which can say bfloat16

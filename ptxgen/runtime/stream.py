@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from ptxgen.errors import DeviceError, OptionError
+from ptxgen.errors import DeviceError, OptionError, PtxgenError, described
 from ptxgen.runtime.arrays import framework_of
 
 _LEGACY = 1  # CU_STREAM_LEGACY: another name of stream 0
@@ -31,6 +31,19 @@ def resolve(stream: Any, operands: Iterable[Any]) -> int:
             if framework == "cupy":
                 return cupy_current(int(operand.device.id))
         return 0
+    try:
+        return _given(stream, operands)
+    except PtxgenError:
+        raise
+    except Exception as error:  # of an object whose attributes fail
+        raise OptionError(
+            f"stream is a {type(stream).__qualname__} that cannot be read: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _given(stream: Any, operands: Iterable[Any]) -> int:
+    """The handle of a stream that a caller passes."""
     index = getattr(stream, "device_index", None)  # torch.cuda.Stream
     if index is None:
         index = getattr(stream, "device_id", None)  # cupy.cuda.Stream; -1: any
@@ -65,7 +78,7 @@ def _handle(stream: Any) -> int:
             if isinstance(handle, int):
                 return handle
     raise OptionError(
-        f"stream={stream!r} is no stream; takes None, a handle (int >= 0), an object with "
+        f"stream is {described(stream)}; takes None, a handle (int >= 0), an object with "
         "__cuda_stream__, a torch.cuda.Stream or a cupy.cuda.Stream"
     )
 

@@ -78,7 +78,7 @@ class NF4Linear(torch.nn.Module):
         accumulate: str = "auto",
     ) -> None:
         super().__init__()
-        whole_blocks(in_features)
+        whole_blocks("in_features", in_features)
         zero, on = CODE.index(0.0) * 0x11, {"device": device}
         data = torch.full((out_features, in_features // 2), zero, dtype=torch.uint8, **on)
         scales = torch.zeros(out_features, in_features // BLOCK, dtype=torch.float32, **on)

@@ -73,7 +73,7 @@ def unpack(x: Any, dtype: str = "s4") -> Any:
 
 
 def _seen(x: Any) -> ArrayView:
-    """Where an array of NumPy, PyTorch or CuPy lies. Raises DtypeError for anything else."""
+    """View of an array of NumPy, PyTorch or CuPy. Raises DtypeError for anything else."""
     if framework_of(x) not in ("numpy", "torch", "cupy"):
         raise DtypeError(f"x is a {type(x).__qualname__}; takes an array of NumPy, PyTorch or CuPy")
     return view(x, "x")

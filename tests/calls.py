@@ -1,4 +1,4 @@
-"""Random calls of every public operation: valid ones with their oracle, and bad ones.
+"""Random calls of every public operation: valid ones with oracle and formula, and bad ones.
 
 A call is an operation's name and its arguments by name. :func:`valid` draws one that the operation
 takes, with NumPy scalars, 0-d arrays, Python numbers, strided, negative, offset and read-only
@@ -13,17 +13,20 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, partial, wraps
 from random import Random
 from typing import Any
 
+import formulas
 import numpy as np
 from bits import NUMPY, difference, operand
 
 import ptxgen
-from ptxgen import functions, layout, reference
-from ptxgen.errors import DtypeError, FormulaError, PtxgenError
-from ptxgen.ops.pointwise import Pointwise
+from ptxgen import functions, graph, layout, reference
+from ptxgen.errors import DtypeError, FormulaError, PtxgenError, TraceError
+from ptxgen.ops.pointwise import Pointwise, short_name
+from ptxgen.program.trace import Traced
+from ptxgen.watch import operation as watched_operation
 
 FLOATS = ("f32", "bf16", "f16", "f64")
 KINDS = {**NUMPY, "i32": np.dtype("i4"), "i64": np.dtype("i8"), "bool": np.dtype("?")}
@@ -58,6 +61,8 @@ class Draw:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.numpy = np.random.default_rng(seed)
+        self.calm = self.random.random() < 0.6
+        """Whether all numbers are ordinary ones."""
 
     def size(self, most: int = 40, least: int = 0) -> int:
         """Small sizes mostly, odd ones and round ones, now and then none."""
@@ -84,7 +89,7 @@ class Draw:
         elif dtype.startswith("i"):
             found = self.numpy.integers(-9, 10, shape).astype(KINDS[dtype])
         else:
-            kind = self.one("normal", "normal", "wide", "special") if shape else "normal"
+            kind = self.one("normal", "wide", "special") if shape and not self.calm else "normal"
             found = np.asarray(operand(self.numpy, shape or (1,), kind, dtype)).reshape(shape)
         return self.placed(np.asarray(found, KINDS[dtype]), scalars)
 
@@ -620,6 +625,61 @@ def _nf4(argument: str) -> Callable[[Draw], dict[str, Any]]:
     return draw
 
 
+def _packing(d: Draw) -> dict[str, Any]:
+    kind = d.one("s4", "u4")
+    low, high = (-8, 8) if kind == "s4" else (0, 16)
+    x = d.numpy.integers(low, high, (*d.shape(d.one(0, 1, 2)), 2 * d.size(9)))
+    return {"x": d.placed(x.astype(d.one("i1", "i4", "i8"))), "dtype": kind}
+
+
+def _unpacking(d: Draw) -> dict[str, Any]:
+    x = d.numpy.integers(0, 256, (*d.shape(d.one(0, 1, 2)), d.size(9))).astype(np.uint8)
+    return {"x": d.placed(x)} | d.some("dtype", d.one("s4", "u4"))
+
+
+def _weights(d: Draw) -> dict[str, Any]:
+    layout = d.one("nk", "kn")
+    w = d.array((d.size(9), 64 * d.one(1, 2)), d.one("f32", "bf16", "f16"))
+    return {"w": w if layout == "nk" else w.T, "layout": layout}
+
+
+def _quantized(quantize: Any) -> Any:
+    """``quantize``, whose results are the arrays of a weight."""
+
+    @wraps(quantize)
+    def function(*args: Any, **named: Any) -> Any:
+        q = quantize(*args, **named)
+        return q.data, q.scales
+
+    return function
+
+
+def _quantized_oracle(w: Any, layout: str = "nk") -> Any:
+    """Quantised weights: of two codes equally near the lower, by the middles of neighbours."""
+    blocks = np.asarray(w if layout == "nk" else w.T).astype(np.float64).reshape(-1, 64)
+    scales = abs(blocks).max(-1)[:, None]
+    codes = np.array(ptxgen.nf4.CODE)
+    middles = (scales * (codes[1:] + codes[:-1]))[:, None]
+    index = (2 * blocks[..., None] > middles).sum(-1)
+    index = np.where(scales == 0, list(codes).index(0), index).astype(np.uint8)
+    return (index[:, ::2] | index[:, 1::2] << 4).reshape(-1), scales[:, 0].astype(np.float32)
+
+
+def _dequantizing(d: Draw) -> dict[str, Any]:
+    q = ptxgen.nf4.quantize(d.array((d.size(9), 64 * d.one(1, 2)), "f32"))
+    dtype = d.one("float32", "bfloat16", "float16")
+    return {"q": q} | d.some("dtype", dtype) | d.some("layout", d.one("nk", "kn"))
+
+
+def _cast_of(d: Draw) -> dict[str, Any]:
+    x = d.array(d.shape(d.one(0, 1, 2)), d.one(*FLOATS), scalars=False)
+    return {"x": x, "dtype": d.one("float32", "bfloat16", "float16")}
+
+
+def _cast(x: Any, dtype: Any) -> Any:
+    return watched_operation(f"cast_{short_name(dtype)}").reference(x)
+
+
 def _narrow(d: Draw) -> dict[str, Any]:
     shape = tuple(d.size(9, 1) for _ in range(d.one(1, 2, 3)))
     axis = d.axis(len(shape))
@@ -645,8 +705,10 @@ def _qkv(d: Draw) -> dict[str, Any]:
 
 
 def _parts(x: Any, heads: int, kv_heads: int) -> Any:
-    parts = np.split(x, [heads * 3, (heads + kv_heads) * 3], -1)
-    return tuple(p.reshape(*x.shape[:-1], p.shape[-1] // 3, 3) for p in parts)
+    size = x.shape[-1] // (heads + 2 * kv_heads)
+    parts = np.split(x, [heads * size, (heads + kv_heads) * size], -1)
+    counts = zip(parts, (heads, kv_heads, kv_heads), strict=True)
+    return tuple(p.reshape(*x.shape[:-1], count, size) for p, count in counts)
 
 
 def _contiguous(d: Draw) -> dict[str, Any]:
@@ -797,6 +859,15 @@ def operations() -> dict[str, Operation]:
             function = getattr(functions, name)
             draw = _pointwise(name, len(function.arguments))
             found[f"functions.{name}"] = Operation(function, function.reference, draw)
+    cast = Operation(functions.cast, lambda x, dtype: _cast(x, dtype), _cast_of)
+    found["functions.cast"] = cast
+    packing = Operation(ptxgen.int4.pack, formulas.int4_pack, _packing)
+    found["int4.pack"] = packing
+    found["int4.unpack"] = Operation(ptxgen.int4.unpack, formulas.int4_unpack, _unpacking)
+    found["nf4.quantize"] = Operation(_quantized(ptxgen.nf4.quantize), _quantized_oracle, _weights)
+    found["nf4.dequantize"] = Operation(
+        ptxgen.nf4.dequantize, formulas.nf4_dequantize, _dequantizing
+    )
     found["int4.gemm"] = Operation(ptxgen.int4.gemm, reference.int4_gemm, _int4)
     found["nf4.linear"] = Operation(ptxgen.nf4.linear, reference.nf4_linear, _nf4("x"))
     found["nf4.linear_dgrad"] = Operation(
@@ -830,6 +901,64 @@ class _Odd:
         return "<odd>"
 
 
+def failing(interface: Any) -> Any:
+    """An object whose ``__cuda_array_interface__`` is this, or raises this."""
+    return _producer(__cuda_array_interface__=interface)
+
+
+def _producer(**members: Any) -> Any:
+    """An object whose ``members`` are these; exceptions are raised when they are asked for."""
+
+    def asked(value: Any) -> Any:
+        def get(self: Any) -> Any:
+            if isinstance(value, Exception):
+                raise value
+            return value
+
+        return property(get)
+
+    made = {n: asked(v) for n, v in members.items()}
+    return type("Producer", (), {**made, "__repr__": lambda self: f"<producer {members}>"})()
+
+
+def raising(*protocols: str) -> Any:
+    """An object whose methods of these names raise."""
+
+    def fail(*_: Any) -> Any:
+        raise RuntimeError("this protocol is broken")
+
+    named = dict.fromkeys(protocols, fail)
+    return type("Raising", (), {**named, "__repr__": lambda self: f"<{protocols} raise>"})()
+
+
+class _Unreadable(np.ndarray):
+    """An array of NumPy that does not tell where it lies."""
+
+    @property
+    def __array_interface__(self) -> Any:
+        raise RuntimeError("this protocol is broken")
+
+
+def _producers() -> tuple[Any, ...]:
+    """Objects that claim to be arrays of other frameworks, and are none."""
+    plain = {"version": 3, "shape": (0,), "typestr": "<f4", "data": (0, False)}
+    wrong: list[dict[str, Any]] = [
+        {"shape": "abc"}, {"shape": (-1,)}, {"shape": None}, {"shape": (2, 3)}, {"typestr": 7},
+        {"typestr": ""}, {"typestr": "<f4,<f4"}, {"data": None}, {"data": ("x", 1)}, {"data": 3},
+        {"strides": (4, 4)}, {"strides": "x"}, {"stream": 0}, {"mask": 1},
+    ]  # fmt: skip
+    interfaces = [{}, None, 3, RuntimeError("broken"), *({**plain, **each} for each in wrong)]
+    cai = [failing(x) for x in interfaces]
+    answers = [lambda **_: None, lambda **_: object(), RuntimeError("broken"), 3]
+    devices = [lambda: (1, 0), lambda: (99, 0), lambda: None, lambda: ("x", 0), RuntimeError("no")]
+    dlpack = [
+        _producer(__dlpack__=answer, __dlpack_device__=device)
+        for answer in answers
+        for device in devices
+    ]
+    return (*cai, *dlpack, np.zeros(3, "f4").view(_Unreadable), np.dtype("f4"), np.add)
+
+
 def _spoilt_arrays(d: Draw, value: Any) -> list[tuple[str, Any]]:
     found: list[tuple[str, Any]] = [
         ("None", None), ("text", "x"), ("odd", _Odd()), ("list", [1.0, 2.0]), ("dict", {}),
@@ -844,6 +973,8 @@ def _spoilt_arrays(d: Draw, value: Any) -> list[tuple[str, Any]]:
         found += [("a dimension more", value[None]), ("other dtype", value.astype("u2"))]
         if value.ndim:
             found += [("shorter", value[..., :-1]), ("flat", value.reshape(-1))]
+    if d.maybe(0.3):
+        return [("a producer of no array", d.one(*_producers()))]
     how, spoilt = d.one(*found)
     return [(how, spoilt)]
 
@@ -852,7 +983,10 @@ _VALUES: tuple[Any, ...] = (
     None, "x", "", b"x", -1, -7, 2, 10**6, 2**31, 2**63, 2**70, -(2**70), 1.5, 1e300, -1e300, 0.0,
     float("nan"), float("inf"), True, False, (), [], {}, (0,), (0, 0), [0, 5], ("x",), "0", 1 + 2j,
     np.float32(0.5), np.int64(1), np.array(1), np.array([1, 2]), np.float64("nan"), _Odd(), object,
-    [[1]], (1, 2, 3), range(2), lambda: 0,
+    [[1]], (1, 2, 3), range(2), lambda: 0, 10**5000, -(10**400), (10**5000,), {1: 2}, ..., slice(1),
+    raising("__index__", "__float__", "__int__"), raising("__len__", "__getitem__", "__iter__"),
+    raising("__len__"), raising("__bool__", "__eq__"), [raising("__index__")], np.dtype("f4"),
+    np.array(["a"]), np.datetime64("2020"), memoryview(b"ab"), frozenset((1,)), "kn\0", "é" * 300,
 )  # fmt: skip
 
 _ALSO = (
@@ -884,8 +1018,31 @@ def bad(name: str, seed: int) -> Call:
         ((how, spoilt),) = _spoilt_arrays(d, value)
     else:
         spoilt = d.one(*_VALUES)
-        how = repr(spoilt)
+        how = _shown(spoilt)
     return Call(name, {**given, spoiled: spoilt}, spoiled, how)
+
+
+def traced(call: Call) -> str:
+    """Fault of the error that a call raises whose other arrays are nodes of a program; empty for
+    none, and where it is taken: values are not known then.
+    """
+    b = graph.Builder("bad", device="cpu")
+    given = dict(call.given)
+    for name, value in call.given.items():
+        if name != call.spoiled and isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+            given[name] = b.input(name, value.shape, value.dtype)
+    if not any(isinstance(x, Traced) for x in given.values()):
+        return ""
+    try:
+        b.call(operations()[call.name].function, **given)
+    except PtxgenError as error:
+        related = call.given if _plain(call.given[call.spoiled]) else (call.spoiled,)
+        if isinstance(error, TraceError) or any(_names(name, str(error)) for name in related):
+            return ""
+        return f"{type(error).__name__} does not name {call.spoiled}: {error}"
+    except Exception as error:
+        return f"traced: bare {type(error).__name__}: {error}"
+    return ""
 
 
 def _accepted(function: Any) -> list[str]:
@@ -945,6 +1102,11 @@ def judge(call: Call) -> str:
             expected = of.oracle(**given)
     except Exception as error:
         return f"taken, where the oracle raises {type(error).__name__}: {error}"
+    if not call.spoiled:
+        with np.errstate(all="ignore"):
+            found = formulas.judge(call.name, given, got)
+        if found:
+            return found
     for mine, theirs in zip(_several(got), _several(expected), strict=True):
         if theirs is None or mine is None:
             unasked = any(v is None for v in call.given.values())  # dw=None: no gradient
@@ -994,6 +1156,10 @@ def _names(argument: str, text: str) -> bool:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, int) and abs(value) > 2**80:
+        return f"<an integer of {value.bit_length()} bits>"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_shown, value))},)"
     if isinstance(value, np.ndarray):
         strides = [s // value.itemsize for s in value.strides]
         return f"<{value.dtype} {list(value.shape)} {strides}>"

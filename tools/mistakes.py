@@ -45,6 +45,11 @@ def proofs(table: str) -> Command:
     return ("-m", "ptxgen", "prove", table)
 
 
+def drawn(kind: str, name: str) -> Command:
+    """Random calls of an operation, valid or bad ones."""
+    return *tests("test_calls.py", f"many and {kind} and {name}"), "--long"
+
+
 BITS: Command = ("-m", "ptxgen", "golden", "bits")
 GENERATED: Command = ("-m", "ptxgen", "generate", "--check")
 PASSES = (*tests("test_passes.py", ""), "tests/test_random_programs.py")
@@ -1180,6 +1185,63 @@ MISTAKES = (
         "    for each in of.ends:",
         "    for each in of.ends[:0]:",
         tests("test_streams.py", "bits_on_streams"),
+    ),
+    # -- calls: what oracles share with operations, formulas see; what errors name ------------
+    Mistake(
+        "places between neighbours begin at the edge of the first",
+        "ptxgen/ops/resize.py",
+        "        shift = 0.5 if linear and not align_corners else 0.0",
+        "        shift = 0.0",
+        drawn("valid", "resize"),
+    ),
+    Mistake(
+        "a router ignores its scale",
+        "ptxgen/ops/moe.py",
+        "lambda w, total, scale: w / (total + 1e-20) * scale",
+        "lambda w, total, scale: w / (total + 1e-20) * scale / scale",
+        drawn("valid", "moe_router"),
+    ),
+    Mistake(
+        "an average counts the padding whatever is asked for",
+        "ptxgen/ops/pool.py",
+        "    return _mean(b, x, axes, count_padding, divisor)",
+        "    return _mean(b, x, axes, True, divisor)",
+        drawn("valid", "avg_pool"),
+    ),
+    Mistake(
+        "a bound that says nothing",
+        "tests/exact64.py",
+        "    gamma = n / (1 - n)",
+        "    gamma = 4096 * n / (1 - n)",
+        tests("test_calls.py", "tight"),
+    ),
+    Mistake(
+        "a weight to be quantised is called K in its error",
+        "ptxgen/ops/nf4_weight.py",
+        '    whole_blocks("w", k, seen.shape)',
+        '    whole_blocks("K", k)',
+        tests("test_calls.py", "typed"),
+    ),
+    Mistake(
+        "what a producer of arrays raises goes through",
+        "ptxgen/runtime/arrays.py",
+        "    except Exception as error:  # of a producer: whatever it raises, it is no array",
+        "    except ZeroDivisionError as error:",
+        drawn("bad", "softmax"),
+    ),
+    Mistake(
+        "an argument beside nodes of a program is not looked at",
+        "ptxgen/program/trace.py",
+        '            raise DtypeError(f"{name} is a {type(value).__qualname__}; takes an array")',
+        "            named[name] = value",
+        tests("test_calls.py", "typed"),
+    ),
+    Mistake(
+        "a layout that is left out is not warned about",
+        "ptxgen/program/prepared.py",
+        "            namespace[slow] = _stating(name, parameters, namespace, namespace[slow])",
+        '            namespace["_default3"] = "kn"',
+        tests("test_stated_layout.py", "told or warns"),
     ),
     Mistake(
         "a room that asks for an operation by name",

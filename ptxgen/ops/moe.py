@@ -223,7 +223,8 @@ def moe_router(
     """``topk(scores + bias, k)`` of each token's logits: its experts, and their weights.
 
     Scores are ``softmax(logits)``, or ``sigmoid(logits)``. A weight is the expert's score without
-    the bias; ``normalize`` divides it by the sum of the token's, and it is multiplied by ``scale``.
+    the bias; ``normalize`` divides it by ``1e-20`` plus the sum of the token's, and it is
+    multiplied by ``scale``.
 
     With ``groups`` the experts are as many groups of neighbours, and only those of ``top_groups``
     of them are taken: of the groups whose largest ``scores + bias`` is the largest; if there is a

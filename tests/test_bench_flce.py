@@ -38,7 +38,7 @@ def test_what_bad_input_gets(tmp_path: Path) -> None:
     with pytest.raises(PtxgenError, match="holds no rows of `ptxgen bench flce`"):
         flce.read(path)
     for text in ("8x4", "8x4x-1", "8xax4"):
-        with pytest.raises(OptionError, match="takes rows x features x classes"):
+        with pytest.raises(OptionError, match="takes MxKxN"):
             flce._shapes(text)
 
 

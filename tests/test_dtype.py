@@ -24,6 +24,10 @@ def test_the_table() -> None:
                 assert name_of(each, known=NAMES) == long
 
 
+def test_of_numpys_bool_before_its_version_2() -> None:
+    assert name_of(type("bool_", (), {}), known=NAMES) == "bool"
+
+
 def test_of_ml_dtypes_and_jax() -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     assert name_of(ml_dtypes.bfloat16) == name_of(np.dtype(ml_dtypes.bfloat16)) == "bfloat16"

@@ -422,15 +422,15 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profile", SMALL, "16", "32", "32", "--sites", "1"]) == 0
     out = capsys.readouterr().out
     assert "C[16, 32] = A[16, 32] . B[32, 32], stored NN" in out and SMALL in out
-    assert main(["profile", SMALL, "16", "32", "32", "--json"]) == 0
+    assert main(["profile", SMALL, "16x32x32", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == profiled(SMALL, 16, 32, 32).json()
 
 
 def test_the_command_refuses(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["profile", SMALL[:-1], "16", "32", "32"]) == 2
+    assert main(["profile", SMALL[:-1], "16x32x32"]) == 2
     assert "did you mean" in capsys.readouterr().err
-    assert main(["profile", SMALL, "0", "32", "32"]) == 1
-    assert "m is 0" in capsys.readouterr().err
+    assert main(["profile", SMALL, "0x32x32"]) == 2
+    assert "sizes are '0x32x32'" in capsys.readouterr().err
 
 
 # -- every kernel, on one inner tile -------------------------------------------------

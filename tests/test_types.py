@@ -19,9 +19,9 @@ W: F32 = np.ones((4, 2), np.float32)
 
 def test_results_have_the_type_of_the_first_array() -> None:
     with ptxgen.use_device("cpu"):
-        assert_type(ptxgen.linear(X, W), F32)
+        assert_type(ptxgen.linear(X, W, layout="kn"), F32)
         found: tuple[object, ...] = (
-            ptxgen.linear(X, W),
+            ptxgen.linear(X, W, layout="kn"),
             assert_type(ptxgen.softmax(X), F32),
             assert_type(functions.add(X, 1.0), F32),
             assert_type(layout.transpose(X), F32),
@@ -45,7 +45,7 @@ def test_oracles_take_what_numpy_takes_and_return_its_arrays() -> None:
     found = assert_type(reference.softmax(X), NDArray[Any])
     both = assert_type(reference.rms_norm(X, residual=X), tuple[NDArray[Any], NDArray[Any]])
     assert isinstance(found, np.ndarray) and isinstance(both, tuple)
-    assert (assert_type(reference.linear(X, W), NDArray[Any]) == 4.0).all()
+    assert (assert_type(reference.linear(X, W, layout="kn"), NDArray[Any]) == 4.0).all()
 
 
 if TYPE_CHECKING:
@@ -57,13 +57,13 @@ if TYPE_CHECKING:
         dtype: object
 
     def _of_another_framework(x: Tensor, some: Tensor | None, state: bool) -> None:
-        assert_type(ptxgen.linear(x, x), Tensor)
+        assert_type(ptxgen.linear(x, x, layout="kn"), Tensor)
         assert_type(functions.exp(x), Tensor)
         assert_type(functions.mul(2.0, x), Any)
         assert_type(ptxgen.rms_norm(x, residual=some), Tensor | tuple[Tensor, Tensor])
         assert_type(
             ptxgen.linear_recurrence(x, x, return_state=state), Tensor | tuple[Tensor, Tensor]
         )
-        ptxgen.linear(3, x)  # type: ignore[type-var]
+        ptxgen.linear(3, x, layout="kn")  # type: ignore[type-var]
         made: Pointwise = ptxgen.pointwise(lambda a: a)
         assert_type(made(x), Any)

@@ -62,6 +62,13 @@ SPEC, TEMPLATE, NUMBERS = "ptxgen/spec/", "ptxgen/templates/", "ptxgen/numerics/
 MISTAKES = (
     # -- what an installation lacks -------------------------------------------------------
     Mistake(
+        "numpy.bool_ of NumPy 1 is an unknown dtype",
+        NUMBERS + "dtype.py",
+        'dtype.__name__.removesuffix("_")',
+        "dtype.__name__",
+        tests("test_dtype.py", "numpys_bool"),
+    ),
+    Mistake(
         "an operation on macOS asks for a package that macOS cannot have",
         "ptxgen/runtime/cuda.py",
         'if sys.platform == "darwin":',
@@ -969,13 +976,6 @@ MISTAKES = (
         "(found,) = struct.unpack(_word(type), word)",
         '(found,) = struct.unpack("<q" if type == "i32" else _word(type), word)',
         tests("test_random_programs.py", "constants"),
-    ),
-    Mistake(
-        "a bool that is not converted as it was stored",
-        "ptxgen/graph/fuse.py",
-        'rounded = node.data if node.op == "round_to" else node.op == "input" and node.data.dtype',
-        'rounded = node.data if node.op == "round_to" else short',
-        RANDOM,
     ),
     Mistake(
         "a step over rows that drops what others read",

@@ -9,7 +9,6 @@ from contextvars import ContextVar, Token
 from types import TracebackType
 
 from ptxgen.errors import DeviceError, NoGpuError, OptionError
-from ptxgen.numerics.option import name_text
 from ptxgen.runtime.device import Device, watch_forks
 
 
@@ -86,7 +85,7 @@ def get_device(spec: str | Device, argument: str = "spec") -> Device:
     """
     if isinstance(spec, Device):
         return spec
-    kind, colon, number = name_text(argument, spec).partition(":")
+    kind, colon, number = spec.partition(":") if isinstance(spec, str) else (None, "", "")
     if kind not in _kinds or (colon and not re.fullmatch("[0-9]{1,9}", number)):
         raise OptionError(
             f"{argument} is {spec!r}; takes a Device or one of "

@@ -5,8 +5,8 @@
 ``VECTOR``         1 if all rows begin at multiples of 16 bytes and have whole
                    groups of 8 elements
 ``HELD``           bytes of an element that a kernel which holds rows keeps
-``READ``           bytes of an element that are read, of all arrays; 64 if some are of a byte,
-                   or results do not fit where arrays were
+``READ``           bytes of an element that are read, of all arrays; 64 if an array or a result is
+                   of a byte, or results do not fit where arrays were
 ``MOVED``          bytes of an element that are read and written, of all arrays and results
 ``WORK``           operations of an element
 ``PASSES``         stages, that which writes results among them

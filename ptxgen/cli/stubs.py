@@ -20,7 +20,10 @@ from ptxgen.ops.pointwise import Pointwise
 from ptxgen.program.description import Description
 from ptxgen.program.parameters import NEEDED, Parameter, shown
 
-STUBBED = ("ptxgen", *(f"ptxgen.{m}" for m in ("functions", "int4", "layout", "nf4", "reference")))
+STUBBED = (
+    *("ptxgen", "ptxgen.functions", "ptxgen.int4", "ptxgen.layout", "ptxgen.nf4"),
+    "ptxgen.reference",
+)
 """The modules."""
 ASKING = {"residual": "Array", "return_lse": "bool", "return_state": "bool"}
 """Arguments with which an operation returns a second result, and their types."""

@@ -20,6 +20,7 @@ ROOT = Path(ptxgen.__file__).parent
 # The flow of docs/architecture: a room may import the rooms above it, and itself.
 ROOMS = (
     "later",
+    "locks",
     "errors",
     "types",
     "expr",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import threading
 
 import numpy as np
 import pytest
@@ -17,7 +15,6 @@ from ptxgen.errors import DeviceError, MemoryFault, OptionError, PtxError, StepL
 from ptxgen.interp import GlobalMemory
 from ptxgen.interp.memory import allocations
 from ptxgen.interp.run import machine, program
-from ptxgen.runtime import device as forks
 from ptxgen.runtime.cpu import CpuDevice
 
 # -- sizes ----------------------------------------------------------------------------
@@ -146,52 +143,6 @@ def test_a_long_launch_says_so(
         run(text, grid=8, wave_lanes=32)
     (record,) = caplog.records
     assert "main will take about" in record.getMessage() and "interprets" in record.getMessage()
-
-
-# -- forks ----------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_child_computes_though_a_thread_held_the_locks() -> None:
-    x, w = np.ones((3, 8), np.float32), np.ones((8, 4), np.float32)
-    with ptxgen.use_device("cpu") as device:
-        expected = ptxgen.linear(x, w, layout="kn")
-        held, done = threading.Event(), threading.Event()
-
-        def hold() -> None:
-            with device._lock, device.memory._lock, device.workspace._lock:
-                held.set()
-                done.wait(60)
-
-        thread = threading.Thread(target=hold)
-        thread.start()
-        held.wait(60)
-        child = os.fork()
-        if not child:
-            try:
-                signal_alarm()
-                os._exit(0 if (ptxgen.linear(x, w, layout="kn") == expected).all() else 1)
-            finally:
-                os._exit(2)
-        done.set()
-        thread.join()
-        _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
-
-
-def test_forks_meet_no_device_that_is_half_made() -> None:
-    with pytest.raises(OptionError) as failed:
-        CpuDevice(seed="x")
-    forks._forked()
-    assert failed.traceback, "what failed is still there"
-
-
-def signal_alarm() -> None:
-    """A child that hangs ends itself."""
-    import signal
-
-    signal.alarm(30)
 
 
 # -- a profile of Hopper's units ----------------------------------------------------------

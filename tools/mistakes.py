@@ -1069,6 +1069,27 @@ MISTAKES = (
         SAVED,
     ),
     Mistake(
+        "locks stay as other threads had them in a forked child",
+        "ptxgen/locks.py",
+        "    for lock in list(_made):\n        lock.forked()",
+        "    list(_made)",
+        tests("test_forks.py", "though_a_thread_held_the_locks"),
+    ),
+    Mistake(
+        "a forked child frees the lock that its own thread holds",
+        "ptxgen/locks.py",
+        "if self._owner != threading.get_ident():",
+        "if self._owner != -1:",
+        tests("test_forks.py", "keeps_its_locks"),
+    ),
+    Mistake(
+        "a replay has a lock that no fork renews",
+        "ptxgen/program/replay.py",
+        "self._lock = Lock()",
+        'self._lock = __import__("threading").Lock()',
+        tests("test_forks.py", "all_locks_of_the_package"),
+    ),
+    Mistake(
         "a graph that writes another argument is replayed",
         "ptxgen/program/replay.py",
         "found = self._runs.get(places)",

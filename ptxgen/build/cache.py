@@ -28,7 +28,6 @@ import os
 import stat
 import sys
 import tempfile
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -37,6 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from ptxgen.errors import CacheWarning
+from ptxgen.locks import Lock
 
 if sys.platform != "win32":
     import fcntl
@@ -117,7 +117,7 @@ class Cache:
         self.root = default_root() if root is None else Path(root)
         self._memory: dict[str, Entry] = {}
         self._warned: set[str] = set()
-        self._warning = threading.Lock()
+        self._warning = Lock()
 
     def get(self, key: Key, check: Check | None = None) -> Entry | None:
         """The entry of ``key``, or None. A bad one on disk is removed, with a warning.

@@ -8,7 +8,6 @@ carried out instead.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,6 +15,7 @@ from os import PathLike
 from typing import Any, NamedTuple, TypeGuard
 
 from ptxgen.errors import DeviceError, DtypeError, ShapeError, TraceError
+from ptxgen.locks import Lock
 from ptxgen.numerics.dtype import NAMES
 from ptxgen.program import saved
 from ptxgen.program.execute import fire
@@ -68,7 +68,7 @@ class Replayed:
         streams: int,
     ) -> None:
         self._of, self._device, self._stream = of, device, stream
-        self._lock = threading.Lock()
+        self._lock = Lock()
         made = iter(arrays)
         given = [None if b.memory.written else next(made) for b in of.arguments]
         self._own = [None if one is None else one[0] for one in given]

@@ -8,12 +8,12 @@ an H200: the same architecture, limits and number of SMs, so the same routes.
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ptxgen.errors import DeviceError, MemoryFault
+from ptxgen.locks import Lock
 from ptxgen.runtime.device import Device
 from ptxgen.runtime.launch import Dim3, Function, TensorBox
 
@@ -38,11 +38,10 @@ class CpuDevice(Device):
     def __init__(self, index: int = 0, **settings: Any) -> None:
         from ptxgen.interp import GlobalMemory, Settings
 
-        # Before the device is told of forks, which meet none that is half made.
         self.settings = Settings(**settings)
         self.memory = GlobalMemory()
         self._programs: list[Program] = []
-        self._lock = threading.RLock()
+        self._lock = Lock()
         super().__init__(
             "cpu",
             index,
@@ -79,11 +78,6 @@ class CpuDevice(Device):
 
     def _allow_shared(self, handle: int, symbol: str, nbytes: int) -> None:
         pass  # Device.load has checked it against max_shared
-
-    def forked(self) -> None:
-        super().forked()
-        self._lock = threading.RLock()
-        self.memory.forked()
 
     def launch(
         self, function: Function, grid: Dim3, block: Dim3, stream: int, params: bytes, what: str

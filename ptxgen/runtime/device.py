@@ -8,16 +8,14 @@ primitives. A CUDA device implements the primitives through the driver
 
 from __future__ import annotations
 
-import os
-import threading
-import weakref
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from ptxgen.errors import DeviceError
+from ptxgen.locks import Lock
 from ptxgen.runtime.launch import Dim3, Function, GenericLaunch, Launch, Parameters, TensorBox
 from ptxgen.runtime.workspace import Workspace
 from ptxgen.spec import ARCHITECTURES
@@ -64,14 +62,8 @@ class Device(ABC):
         self.prepared: dict[Any, Launch] = {}
         self.calls: dict[Any, Any] = {}
         self._functions: dict[str, Function] = {}
-        self._building: dict[str, threading.Lock] = {}
+        self._building: dict[str, Lock] = {}
         self._in_use: deque[tuple[Any, Any]] = deque()
-        watch_forks(self)
-
-    def forked(self) -> None:
-        """In a forked child, where no other thread goes on: gives up the locks of those."""
-        self._building = {}
-        self.workspace.forked()
 
     def __repr__(self) -> str:
         return f"<Device {self} {self.name!r} {self.arch} sms={self.sms}>"
@@ -142,7 +134,7 @@ class Device(ABC):
         """
         function = self._functions.get(symbol)
         if function is None:
-            with self._building.setdefault(symbol, threading.Lock()):
+            with self._building.setdefault(symbol, Lock()):
                 function = self._functions.get(symbol)
                 if function is None:
                     function = self.load(image(self.arch), symbol, shared_bytes)
@@ -282,29 +274,3 @@ class Device(ABC):
         carries it out each time, on one stream.
         """
         return work if streams == 1 else lambda stream: work(*[stream] * streams)
-
-
-# -- forks ----------------------------------------------------------------------------
-class Forked(Protocol):
-    """What holds locks, and gets new ones in a forked child."""
-
-    def forked(self) -> None:
-        """Called in the child, before anything else."""
-
-
-_made: weakref.WeakSet[Any] = weakref.WeakSet()
-_watching = False
-
-
-def watch_forks(holder: Forked) -> None:
-    """Sees to it that a forked child is not left waiting for locks that nobody there holds."""
-    global _watching
-    _made.add(holder)
-    if not _watching and hasattr(os, "register_at_fork"):
-        _watching = True
-        os.register_at_fork(after_in_child=_forked)
-
-
-def _forked() -> None:
-    for holder in list(_made):
-        holder.forked()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar, Token
 from types import TracebackType
 
 from ptxgen.errors import DeviceError, NoGpuError, OptionError
-from ptxgen.runtime.device import Device, watch_forks
+from ptxgen.locks import Lock
+from ptxgen.runtime.device import Device
 
 
 class _Kind:
@@ -18,18 +18,14 @@ class _Kind:
     def __init__(self, factory: Callable[[], Sequence[Device]]) -> None:
         self.factory = factory
         self.opened: Sequence[Device] | None = None
-        self.lock = threading.RLock()
+        self.lock = Lock()
 
     def devices(self) -> Sequence[Device]:
         if self.opened is None:
-            watch_forks(self)
             with self.lock:
                 if self.opened is None:
                     self.opened = tuple(self.factory())
         return self.opened
-
-    def forked(self) -> None:
-        self.lock = threading.RLock()
 
 
 _kinds: dict[str, _Kind] = {}

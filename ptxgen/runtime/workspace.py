@@ -13,10 +13,11 @@ when the caller knows that nothing will use them.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Protocol
+
+from ptxgen.locks import Lock
 
 SMALLEST = 1 << 20
 """The first buffer of a lane, in bytes."""
@@ -53,11 +54,7 @@ class Workspace:
         self._device = device
         self._idle: dict[Hashable, list[Scratch]] = {}
         self._all: list[Scratch] = []
-        self._lock = threading.Lock()
-
-    def forked(self) -> None:
-        """In a forked child: nobody else holds the lock any more."""
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     @property
     def nbytes(self) -> int:

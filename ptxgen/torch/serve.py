@@ -7,8 +7,6 @@ is not touched and costs nothing. The overrides are the process's: one set for a
 from __future__ import annotations
 
 import functools
-import os
-import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +19,7 @@ from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ptxgen.errors import DeviceError, DtypeError, PtxgenError, UnservedError
+from ptxgen.locks import Lock
 from ptxgen.numerics.option import Option
 from ptxgen.program.invoke import Frame, invoke
 from ptxgen.program.launch import remember
@@ -248,15 +247,11 @@ class _Overrides:
         self.seen: set[Any] = set()
         self.kinds: frozenset[str] = frozenset()
         self._entered: list[frozenset[str]] = []
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._library: Any = None
         self._stance: Any = None
-        self._forked = False
 
     def open(self, block: batch_invariant) -> None:
-        if not self._forked:  # a child of fork has one thread: nobody else holds the lock
-            self._forked = True
-            os.register_at_fork(after_in_child=self._renew)
         kinds = served_kinds()
         with self._lock:
             self._install(kinds)
@@ -271,9 +266,6 @@ class _Overrides:
                 self._install(self._entered[-1])
             else:
                 self._remove()
-
-    def _renew(self) -> None:
-        self._lock = threading.Lock()
 
     def _install(self, kinds: frozenset[str]) -> None:
         """Overrides kernels so that these kinds are served, unless that is so."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import bisect
 import ctypes
-import threading
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.errors import DeviceError
+from ptxgen.locks import Lock
 
 Array = NDArray[Any]
 
@@ -106,7 +106,7 @@ class GlobalMemory:
         self._limit, self._held = limit, 0
         self._next = GLOBAL_BASE
         # Reentrant: the garbage collector may free an array in the middle of either method.
-        self._lock = threading.RLock()
+        self._lock = Lock()
 
     def alloc(self, nbytes: int, name: str = "", *, written: bool = False) -> Allocation:
         """A new range of ``nbytes`` bytes, never written unless ``written`` (then zero).
@@ -172,10 +172,6 @@ class GlobalMemory:
         if address < SHARED_WINDOW or not near or min(near)[0] > _GAP:
             return f"{address:#x} belongs to no allocation"
         return min(near)[1]
-
-    def forked(self) -> None:
-        """In a forked child: nobody else holds the lock any more."""
-        self._lock = threading.RLock()
 
     # Host access, by Device.copy_in and the like. All raise LookupError with the reason.
     def _range(self, address: int, nbytes: int) -> tuple[Allocation, int]:

@@ -69,7 +69,7 @@ def until(holds) -> None:
 def children_beside_a_call(count: int) -> None:
     x, w = np.random.default_rng(0).standard_normal((2, 32, 32)).astype("f4")
     with ptxgen.use_device("cpu"):
-        captured = ptxgen.capture(lambda x: ptxgen.softmax(ptxgen.linear(x, w)), x)
+        captured = ptxgen.capture(lambda x: ptxgen.softmax(ptxgen.linear(x, w, layout="kn")), x)
         expected = captured(x)
 
         def right() -> bool:
@@ -93,7 +93,7 @@ def test_many_children_replay_what_another_thread_was_inside_of() -> None:
 def test_a_child_computes_though_a_thread_held_the_locks() -> None:
     x, w = np.ones((3, 8), np.float32), np.ones((8, 4), np.float32)
     with ptxgen.use_device("cpu") as device, contextlib.ExitStack() as held:
-        expected = ptxgen.linear(x, w)
+        expected = ptxgen.linear(x, w, layout="kn")
 
         def hold() -> None:
             for lock in locks._made:
@@ -103,7 +103,7 @@ def test_a_child_computes_though_a_thread_held_the_locks() -> None:
         thread.start()
         thread.join()
         assert device._lock._owner == thread.ident
-        assert forked(lambda: not difference(ptxgen.linear(x, w), expected)) == 0
+        assert forked(lambda: not difference(ptxgen.linear(x, w, layout="kn"), expected)) == 0
         for lock in list(locks._made):  # their thread has gone
             lock._renew()
         held.pop_all()

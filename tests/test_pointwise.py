@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import itertools
+import keyword
 
 import numpy as np
 import pytest
@@ -396,3 +398,39 @@ def test_a_number_that_is_wrong_is_named_in_later_calls_too():
             assert f.ne(x, 1).tolist() == [True, False, True]
         with pytest.raises(DtypeError, match=r"^y: 1180591620717411303424 is beyond i64"):
             f.ne(x, 2**70)
+
+
+# -- names of arguments -------------------------------------------------------------------
+def spoken(op) -> list[str]:
+    """The names in the generated code of its calls."""
+    code = op.frame.function.__code__
+    return [n for n in (*code.co_names, *code.co_varnames) if n.isidentifier()]
+
+
+def test_names_of_arguments_meet_no_name_of_generated_code() -> None:
+    """Builtins, words that are keywords in places, and the names of generated code itself."""
+
+    def summed(names):
+        source = f"lambda {', '.join(names)}: {' + '.join(names)}"
+        return ptxgen.pointwise(eval(source, {"__builtins__": {}}))
+
+    internal = set(spoken(ptxgen.pointwise(lambda a, b: a + b)))
+    internal |= set(spoken(summed(sorted(internal - {"out", "out_dtype", "stream", "kernel"}))))
+    names = {*dir(builtins), *keyword.softkwlist, *internal, "self", "args", "named", "b", "call"}
+    names |= {"_missed", "_tensors", "_numbers", "_UNKNOWN", "_code", "_key", "__", "gradient_1"}
+    names = {n for n in names if n.isidentifier() and not keyword.iskeyword(n)}
+    names = sorted(names - {"out", "out_dtype", "stream", "kernel", "__debug__"})
+    assert len(names) > 150
+    x = np.random.default_rng(0).standard_normal((8, 3, 5)).astype("f4")
+    size = len(x)
+    for chunk in (names[i : i + size] for i in range(0, len(names), size)):
+        chunk += [f"other{i}" for i in range(size - len(chunk))]
+        function = summed(chunk)
+        expected = function.reference(*x)
+        for _ in range(2):  # the second is prepared
+            same_bits(function(*x), expected)
+            same_bits(function(**dict(zip(chunk, x, strict=True))), expected)
+        same_bits(function(*x, out=np.empty_like(x[0])), expected)
+        made = function.gradient((True,) * size)
+        assert len(set(made.arguments)) == size + 1
+        same_bits(made(*x, x[0])[size - 1], x[0])

@@ -1069,6 +1069,20 @@ MISTAKES = (
         SAVED,
     ),
     Mistake(
+        "an argument may have the name of something in generated code",
+        "ptxgen/program/prepared.py",
+        'return "_" * (1 + max((len(n) - len(n.lstrip("_")) for n in names), default=0))',
+        'return "_" * bool(names)',
+        tests("test_pointwise.py", "meet_no_name_of_generated_code"),
+    ),
+    Mistake(
+        "a builtin of generated code by its plain name",
+        "ptxgen/program/prepared.py",
+        'self.lines.append(f"if $type({n}) in $tensors:")\n                where',
+        'self.lines.append(f"if type({n}) in $tensors:")\n                where',
+        tests("test_pointwise.py", "meet_no_name_of_generated_code"),
+    ),
+    Mistake(
         "locks stay as other threads had them in a forked child",
         "ptxgen/locks.py",
         "    for lock in list(_made):\n        lock.forked()",

@@ -31,7 +31,9 @@ class Option:
 
     @property
     def key(self) -> str | None:
-        """What tells values apart, as an expression of ``{0}``, where all are of one type."""
+        """What tells values apart, as an expression of ``{0}``, where all are of one type. Builtins
+        are written with a ``$`` (:mod:`ptxgen.program.prepared`).
+        """
         return None
 
     def read(self, name: str, value: Any) -> Any:

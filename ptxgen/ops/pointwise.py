@@ -114,7 +114,7 @@ class Pointwise(Op):
             return NotImplemented
         return self.formulated(*values)
 
-    def reference(self, *args: Any, out_dtype: Any = None, **named: Any) -> Any:
+    def reference(self, /, *args: Any, out_dtype: Any = None, **named: Any) -> Any:
         """The same bits, with NumPy."""
         import numpy as np
 
@@ -188,7 +188,7 @@ class Pointwise(Op):
             found = self._gradients[needs, count] = _gradient(self, needs, count)
         return found
 
-    def kernels(self, *args: Any, **named: Any) -> tuple[str, ...]:
+    def kernels(self, /, *args: Any, **named: Any) -> tuple[str, ...]:
         """The kernels that compute this of such arguments, the one that is taken first: what
         ``kernel=`` may be. They differ in speed alone.
         """
@@ -535,7 +535,10 @@ def _gradient(of: Pointwise, needs: tuple[bool, ...], count: int) -> Pointwise:
         pairs = zip(made, wanted, strict=True)
         return tuple(const(0.0, w.type) if g is None else g for g, w in pairs)
 
-    names = (*of.arguments, *(f"gradient_{arguments + i}" for i in range(count)))
+    head = "gradient_"
+    while any(n.startswith(head) for n in of.arguments):
+        head = f"_{head}"
+    names = (*of.arguments, *(f"{head}{arguments + i}" for i in range(count)))
     return Pointwise(function, f"{of.name}_gradient", names, watched=of.watched)
 
 

@@ -40,7 +40,7 @@ class Op(Description):
         made.__signature__ = self.signature  # type: ignore[attr-defined]
         return made
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         """As users call it."""
         if self.watched is not None and compiling():
             return self.watched(self, self.bound(args, named))

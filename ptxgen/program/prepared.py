@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -262,12 +263,14 @@ def _compiled(text: str, name: str) -> Any:
 # -- the function that is called ------------------------------------------------------------------
 @dataclass
 class Hooks:
-    """What else a front does. ``before``: lines at its beginning; ``checks``: expressions without
-    which no code is looked up; ``keyed``: expressions that decide, too; ``hit``: lines before a
-    code is carried out; ``names``: what these speak of. ``watched``: whether calls with tensors
-    that need gradients are told apart; ``recorded``: what those go to, of all arguments in order.
-    ``arrays``: whether codes are given the arrays, too. ``told``: whether the code is returned
-    beside the results, None where the call was followed.
+    """Additions to a front.
+
+    ``before``: lines at its beginning; ``checks``: expressions without which no code is looked up;
+    ``keyed``: expressions that decide, too; ``hit``: lines before a code is carried out; ``names``:
+    the names in all these, each with a ``$`` (see :func:`_made`). ``watched``: whether calls with
+    tensors that need gradients are told apart; ``recorded``: the function that those go to, of all
+    arguments in order. ``arrays``: whether codes are given the arrays, too. ``told``: whether the
+    code is returned beside the results, None where the call was followed.
     """
 
     before: Sequence[str] = ()
@@ -302,59 +305,60 @@ def front(
     """
     namespace: dict[str, Any] = {
         **_SPOKEN_OF,
-        "_tensors": dialect.types,
-        "_find": find,
-        "_missed": missed,
-        "_into": into,
-        "_recorded": hooks.recorded or watched or functools.partial(missed, None),
+        "$tensors": dialect.types,
+        "$find": find,
+        "$missed": missed,
+        "$into": into,
+        "$recorded": hooks.recorded or watched or functools.partial(missed, None),
         **hooks.names,
     }
     heads, passed = [], []
     for i, p in enumerate(parameters):
         if p.keyword and "*" not in heads:
             heads.append("*")
-        namespace[f"_default{i}"] = UNSTATED if p.stated else p.default
-        heads.append(p.name if p.default is NEEDED else f"{p.name}=_default{i}")
+        namespace[f"$default{i}"] = UNSTATED if p.stated else p.default
+        heads.append(p.name if p.default is NEEDED else f"{p.name}=$default{i}")
         passed.append(p.name)
     body = _Body(parameters, dialect)
     arguments = ", ".join(passed)
-    lines = [f"def call({', '.join(heads)}):"]
+    lines = [f"def $call({', '.join(heads)}):"]
     lines += [f"    {line}" for line in hooks.before]
     elsewhere = [p.name for p in parameters if p.kind == STREAM or (p.kind == WRITTEN)]
     if into is not None and elsewhere:
         plain = [
-            f"type({p.name}) in _flags" if p.flag else f"{p.name} is None"
+            f"$type({p.name}) in $flags" if p.flag else f"{p.name} is None"
             for p in parameters
             if p.kind in (STREAM, WRITTEN)
         ]
-        lines += [f"    if not ({' and '.join(plain)}):", f"        return _into({arguments})"]
+        lines += [f"    if not ({' and '.join(plain)}):", f"        return $into({arguments})"]
     checks = [*hooks.checks, *body.checks] or ["True"]
     key = ", ".join((*body.keys, *hooks.keyed))
     lines.append(f"    if {' and '.join(checks)}:")
     if hooks.watched and dialect is TORCH and body.grads:
-        lines.append(f"        if ({' or '.join(body.grads)}) and _recording():")
-        lines.append(f"            return _recorded({arguments})")
+        lines.append(f"        if ({' or '.join(body.grads)}) and $recording():")
+        lines.append(f"            return $recorded({arguments})")
     handed = [*body.pointers, *(body.arrays if hooks.arrays else ())]
-    code, none = ("_code, ", "None, ") if hooks.told else ("", "")
+    code, none = ("$code, ", "None, ") if hooks.told else ("", "")
     lines += [
         "        try:",
         *(f"            {line}" for line in body.lines),
-        f"            _key = ({key},)",
-        "            _code = _find(_key)",
-        "        except _UNKNOWN:  # no memory, no hash, no number",
-        "            _key = _code = None",
-        "        if type(_code) is _careful:",
-        f"            _code = _code.of({', '.join(body.arrays)})",
-        "        if _code is not None:",
+        f"            $key = ({key},)",
+        "            $code = $find($key)",
+        "        except $UNKNOWN:  # no memory, no hash, no number",
+        "            $key = $code = None",
+        "        if $type($code) is $careful:",
+        f"            $code = $code.of({', '.join(body.arrays)})",
+        "        if $code is not None:",
         *(f"            {line}" for line in hooks.hit),
-        f"            return {code}_code({', '.join(handed)})",
-        f"        return {none}_missed(_key, {arguments})",
-        f"    return {none}_missed(None, {arguments})",
+        f"            return {code}$code({', '.join(handed)})",
+        f"        return {none}$missed($key, {arguments})",
+        f"    return {none}$missed(None, {arguments})",
     ]
     if any(p.stated for p in parameters):
-        for slow in {"_into", "_missed", "_recorded", "_shown"} & namespace.keys():
+        for slow in {"$into", "$missed", "$recorded", "$shown"} & namespace.keys():
             namespace[slow] = _stating(name, parameters, namespace, namespace[slow])
-    return _made(name, lines, f"<prepared {name}>", namespace)
+    made = namespace["$call"] = _made(name, parameters, lines, f"<prepared {name}>", namespace)
+    return made
 
 
 def _stating(
@@ -371,17 +375,36 @@ def _stating(
             return slow(*args)
         found = zip(parameters, args[-len(parameters) :], strict=True)
         named = {p.name: p.absent(name) if x is UNSTATED else x for p, x in found}
-        return namespace["call"](**named)
+        return namespace["$call"](**named)
 
     return None if slow is None else stating
 
 
-def _made(name: str, lines: Sequence[str], file: str, namespace: dict[str, Any]) -> Code:
-    """The function ``call`` of these lines, by its name, which may be none of Python's."""
-    exec(_compiled("\n".join(lines) + "\n", file), namespace)
-    made: Code = namespace["call"]
+def _made(
+    name: str,
+    parameters: Sequence[Parameter],
+    lines: Sequence[str],
+    file: str,
+    namespace: Mapping[str, Any],
+) -> Code:
+    """The function ``$call`` of these lines, called ``name``, which Python need not take as one.
+
+    Users choose the names of parameters, so no other name of the lines may be one. They are all
+    written with a ``$``, and so are those of the namespace. It stands for a prefix that no
+    parameter begins with.
+    """
+    prefix = _prefix(parameters)
+    scope = {n.replace("$", prefix): x for n, x in namespace.items()}
+    exec(_compiled("\n".join(lines).replace("$", prefix) + "\n", file), scope)
+    made: Code = scope[f"{prefix}call"]
     made.__name__ = made.__qualname__ = name
     return made
+
+
+def _prefix(parameters: Sequence[Parameter]) -> str:
+    """One underscore more than any parameter begins with."""
+    names = (unicodedata.normalize("NFKC", p.name) for p in parameters)  # as Python reads them
+    return "_" * (1 + max((len(n) - len(n.lstrip("_")) for n in names), default=0))
 
 
 def writing_front(
@@ -400,7 +423,7 @@ def writing_front(
     stream = next((p.name for p in parameters if p.kind == STREAM), None)
     apart = []
     of = [p for p in parameters if p.kind in (ARRAY, OPTIONAL, EITHER, OPERAND, WRITTEN)]
-    at = {p.name: ("_l_" if p.kind == OPERAND else "_p_") + p.name for p in of}
+    at = {p.name: ("$l_" if p.kind == OPERAND else "$p_") + p.name for p in of}
     for i, p in enumerate(of):
         if p.kind != WRITTEN:
             continue
@@ -408,39 +431,39 @@ def writing_front(
             if other.kind == WRITTEN and j >= i:
                 continue
             a, b = at[p.name], at[other.name]
-            ways = [f"{a} + _reach[{i}] <= {b}", f"{b} + _reach[{j}] <= {a}", f"not {a}"]
+            ways = [f"{a} + $reach[{i}] <= {b}", f"{b} + $reach[{j}] <= {a}", f"not {a}"]
             ways += [f"{a} == {b}"] if other.name in p.over else []
             apart.append(f"({' or '.join([*ways, f'not {b}'])})")
     arrays = f"{', '.join(body.arrays)},"
     lines = [
-        f"def call({arguments}):",
-        "    _key = None",
+        f"def $call({arguments}):",
+        "    $key = None",
         f"    if {' and '.join(body.checks or ['True'])}:",
         "        try:",
         *(f"            {line}" for line in body.lines),
-        f"            _key = ({', '.join(body.keys)},)",
-        "            _found = _find(_key)",
-        "        except _UNKNOWN:",
-        "            _key = _found = None",
-        f"        if _found is not None and not (({' or '.join(body.grads)}) and _recording()):",
-        "            _code, _reach, _allocates, _index, _negated = _found",
-        f"            if _negated and any([x is not None and x.is_neg() for x in ({arrays})]):",
-        f"                return _missed(None, {arguments})",
-        f"            if ({stream} is None or not _allocates) and {' and '.join(apart) or 'True'}:",
-        f"                _at = _current(_index) if {stream} is None else "
-        f"_resolve({stream}, ({arrays}))",
-        f"                return _code({', '.join(('_at', *body.pointers, *body.written))})",
-        f"    return _missed(_key, {arguments})",
+        f"            $key = ({', '.join(body.keys)},)",
+        "            $found = $find($key)",
+        "        except $UNKNOWN:",
+        "            $key = $found = None",
+        f"        if $found is not None and not (({' or '.join(body.grads)}) and $recording()):",
+        "            $code, $reach, $allocates, $index, $negated = $found",
+        f"            if $negated and $any([$x is not None and $x.is_neg() for $x in ({arrays})]):",
+        f"                return $missed(None, {arguments})",
+        f"            if ({stream} is None or not $allocates) and {' and '.join(apart) or 'True'}:",
+        f"                $at = $current($index) if {stream} is None else "
+        f"$resolve({stream}, ({arrays}))",
+        f"                return $code({', '.join(('$at', *body.pointers, *body.written))})",
+        f"    return $missed($key, {arguments})",
     ]
     namespace: dict[str, Any] = {
         **_SPOKEN_OF,
-        "_tensors": TORCH.types,
-        "_find": memo.get,
-        "_missed": missed,
-        "_current": current,
-        "_resolve": resolve,
+        "$tensors": TORCH.types,
+        "$find": memo.get,
+        "$missed": missed,
+        "$current": current,
+        "$resolve": resolve,
     }
-    return _made(name, lines, f"<prepared {name}, into memory>", namespace)
+    return _made(name, parameters, lines, f"<prepared {name}, into memory>", namespace)
 
 
 class _Body:
@@ -462,77 +485,77 @@ class _Body:
             n = p.name
             pointer, whole = dialect.pointer.format(n), key.format(n)
             if p.kind == ARRAY:
-                self.checks.append(f"type({n}) in _tensors")
-                self.lines.append(f"_p_{n} = {pointer}")
+                self.checks.append(f"$type({n}) in $tensors")
+                self.lines.append(f"$p_{n} = {pointer}")
                 self.keys.append(lies.format(n))
                 self.grads.append(f"{n}.requires_grad")
                 low.append(n)
             elif p.kind in (OPTIONAL, EITHER):
                 none = "None" if dialect.by_array else "0"
-                self.lines.append(f"if {n} is None: _p_{n} = {none}; _k_{n} = None")
-                self.lines.append(f"elif type({n}) in _tensors:")
-                self.lines.append(f"    _p_{n} = {pointer}; _k_{n} = {whole}")
+                self.lines.append(f"if {n} is None: $p_{n} = {none}; $k_{n} = None")
+                self.lines.append(f"elif $type({n}) in $tensors:")
+                self.lines.append(f"    $p_{n} = {pointer}; $k_{n} = {whole}")
                 self.lines.append(
-                    f"else: _p_{n} = {none}; _k_{n} = _numbers[type({n})], {_NUMBER.format(n)}"
+                    f"else: $p_{n} = {none}; $k_{n} = $numbers[$type({n})], {_NUMBER.format(n)}"
                 )
-                self.keys.append(f"_k_{n}")
-                asked = f"{n} is not None and type({n}) in _tensors"
+                self.keys.append(f"$k_{n}")
+                asked = f"{n} is not None and $type({n}) in $tensors"
                 self.grads.append(f"({asked} and {n}.requires_grad)")
                 low.append(n)
             elif p.kind == OPERAND:
-                self.lines.append(f"if type({n}) in _tensors:")
-                where = "1" if dialect.by_array else f"_p_{n}"
-                self.lines.append(f"    _p_{n} = {pointer}; _l_{n} = {where}; _k_{n} = {whole}")
-                self.lines.append(f"else: _p_{n} = {n}; _l_{n} = 0; _k_{n} = _numbers[type({n})]")
-                self.keys.append(f"_k_{n}")
-                self.grads.append(f"(type({n}) in _tensors and {n}.requires_grad)")
+                self.lines.append(f"if $type({n}) in $tensors:")
+                where = "1" if dialect.by_array else f"$p_{n}"
+                self.lines.append(f"    $p_{n} = {pointer}; $l_{n} = {where}; $k_{n} = {whole}")
+                self.lines.append(f"else: $p_{n} = {n}; $l_{n} = 0; $k_{n} = $numbers[$type({n})]")
+                self.keys.append(f"$k_{n}")
+                self.grads.append(f"($type({n}) in $tensors and {n}.requires_grad)")
                 low.append(n)
             elif p.kind == ARRAYS:
-                each = dialect.pointer.format("_x")
-                self.checks.append(f"type({n}) in (tuple, list)")
-                self.checks.append(f"all([type(_x) in _tensors for _x in {n}])")
-                self.lines.append(f"_p_{n} = [{each} for _x in {n}]")
-                bits = f", *[_x & 15 for _x in _p_{n}]" if not dialect.by_array else ""
-                lists = f"*[{key.format('_x')} for _x in {n}]"
-                self.lines.append(f"_k_{n} = ({lists}{bits},)")
-                self.keys.append(f"_k_{n}")
-                self.grads.append(f"any([_x.requires_grad for _x in {n}])")
+                each = dialect.pointer.format("$x")
+                self.checks.append(f"$type({n}) in ($tuple, $list)")
+                self.checks.append(f"$all([$type($x) in $tensors for $x in {n}])")
+                self.lines.append(f"$p_{n} = [{each} for $x in {n}]")
+                bits = f", *[$x & 15 for $x in $p_{n}]" if not dialect.by_array else ""
+                lists = f"*[{key.format('$x')} for $x in {n}]"
+                self.lines.append(f"$k_{n} = ({lists}{bits},)")
+                self.keys.append(f"$k_{n}")
+                self.grads.append(f"$any([$x.requires_grad for $x in {n}])")
             elif p.kind == OPTION:
                 self.keys.append(_option(p).format(n))
             elif p.kind == WRITTEN and into:
-                self.lines.append(f"if type({n}) in _tensors:")
-                self.lines.append(f"    _p_{n} = _l_{n} = {pointer}; _k_{n} = {whole}")
-                self.lines.append(f"else: _p_{n} = _l_{n} = 0; _k_{n} = _numbers[type({n})], {n}")
-                self.keys.append(f"_k_{n}")
-                self.keys += [f"_p_{n} == _p_{other}" for other in p.over]
-                self.grads.append(f"(type({n}) in _tensors and {n}.requires_grad)")
+                self.lines.append(f"if $type({n}) in $tensors:")
+                self.lines.append(f"    $p_{n} = $l_{n} = {pointer}; $k_{n} = {whole}")
+                self.lines.append(f"else: $p_{n} = $l_{n} = 0; $k_{n} = $numbers[$type({n})], {n}")
+                self.keys.append(f"$k_{n}")
+                self.keys += [f"$p_{n} == $p_{other}" for other in p.over]
+                self.grads.append(f"($type({n}) in $tensors and {n}.requires_grad)")
                 low.append(n)
                 self.written.append(n)
             elif p.kind == WRITTEN:
-                self.checks.append(f"type({n}) in _flags" if p.flag else f"{n} is None")
+                self.checks.append(f"$type({n}) in $flags" if p.flag else f"{n} is None")
                 self.keys += [n] if p.flag else []
             elif not into:
                 self.checks.append(f"{n} is None")
             if p.kind in (ARRAY, OPTIONAL, EITHER, OPERAND) or (p.kind == WRITTEN and into):
-                self.pointers.append(f"_p_{n}")
-                self.arrays.append(n if p.kind == ARRAY else f"({n} if _p_{n} else None)")
+                self.pointers.append(f"$p_{n}")
+                self.arrays.append(n if p.kind == ARRAY else f"({n} if $p_{n} else None)")
             elif p.kind == ARRAYS:
-                self.pointers.append(f"*_p_{n}")
+                self.pointers.append(f"*$p_{n}")
                 self.arrays.append(f"*{n}")
         operands = any(p.kind == OPERAND for p in parameters)
         if operands:
-            self.arrays = [f"({n} if _l_{n} else None)" for n in low]
+            self.arrays = [f"({n} if $l_{n} else None)" for n in low]
         if low and not dialect.by_array:
-            mine = [f"_l_{n}" if operands else f"_p_{n}" for n in low]
-            self.lines.append(f"_low = ({' | '.join(mine)}) & 15")
+            mine = [f"$l_{n}" if operands else f"$p_{n}" for n in low]
+            self.lines.append(f"$low = ({' | '.join(mine)}) & 15")
             if len(low) > 1:
-                self.lines.append(f"_low = _low and ({', '.join(f'{m} & 15' for m in mine)})")
-            self.keys.append("_low")
+                self.lines.append(f"$low = $low and ({', '.join(f'{m} & 15' for m in mine)})")
+            self.keys.append("$low")
         if operands:
-            self.lines.append(f"if not ({' or '.join(f'_l_{n}' for n in low)}): raise KeyError")
+            self.lines.append(f"if not ({' or '.join(f'$l_{n}' for n in low)}): raise $KeyError")
 
 
-_NUMBER = "{0} or str({0})"
+_NUMBER = "{0} or $str({0})"
 """What tells numbers of one type apart: 0.0 and -0.0 are equal."""
 
 
@@ -541,9 +564,9 @@ def _option(p: Parameter) -> str:
     if p.option is not None and p.option.key:
         return p.option.key
     if isinstance(p.option, Flag):
-        return "({0} if {0} is True or {0} is False else _exact({0}))"
-    number = f"(type({{0}}), {_NUMBER})"
-    return f"({{0}} if {{0}} is None else _exact({{0}}) if type({{0}}) in _several else {number})"
+        return "({0} if {0} is True or {0} is False else $exact({0}))"
+    number = f"($type({{0}}), {_NUMBER})"
+    return f"({{0}} if {{0}} is None else $exact({{0}}) if $type({{0}}) in $several else {number})"
 
 
 def exact(value: Any) -> Any:
@@ -564,12 +587,13 @@ def _recording() -> bool:
 
 
 _SPOKEN_OF: Mapping[str, Any] = {
-    "_numbers": _NUMBERS,
-    "_UNKNOWN": (RuntimeError, TypeError, KeyError, ValueError),
-    "_exact": exact,
-    "_several": _SEVERAL,
-    "_flags": _FLAGS,
-    "_careful": Careful,
-    "_recording": _recording,
+    **{f"${x.__name__}": x for x in (type, any, all, str, tuple, list, KeyError)},
+    "$numbers": _NUMBERS,
+    "$UNKNOWN": (RuntimeError, TypeError, KeyError, ValueError),
+    "$exact": exact,
+    "$several": _SEVERAL,
+    "$flags": _FLAGS,
+    "$careful": Careful,
+    "$recording": _recording,
 }
 """What the lines of every front speak of."""

@@ -130,8 +130,8 @@ def _shown(op: Op, aside: Iterable[str], given: Mapping[str, Any]) -> Any:
 
 _recorders: dict[Op, Recorder] = {}
 BEFORE = (
-    "if _is_compiling() or _dispatch_modes() or _transforms() or _tracing(): return _shown({})",
-    "if forward_ad._current_level >= 0: return _shown({})",
+    "if $is_compiling() or $dispatch_modes() or $transforms() or $tracing(): return $shown({})",
+    "if $forward_ad._current_level >= 0: return $shown({})",
 )
 
 
@@ -161,12 +161,12 @@ class Recorder:
         """The operation as users call it."""
         arguments = ", ".join(self.names)
         names = {
-            "_is_compiling": _is_compiling,
-            "_dispatch_modes": _dispatch_modes,
-            "_transforms": _transforms,
-            "_tracing": _tracing,
-            "forward_ad": forward_ad,
-            "_shown": self._watching(),
+            "$is_compiling": _is_compiling,
+            "$dispatch_modes": _dispatch_modes,
+            "$transforms": _transforms,
+            "$tracing": _tracing,
+            "$forward_ad": forward_ad,
+            "$shown": self._watching(),
         }
         before = [line.format(arguments) for line in BEFORE]
         alone = self.recorded if self.watched is recorded else None

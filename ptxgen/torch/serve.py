@@ -488,7 +488,7 @@ def _exact(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
 _KINDS = {"Tensor": ARRAY, "Optional[Tensor]": OPTIONAL}
 _PLAIN = {
     **dict.fromkeys(("int", "bool", "str"), "{0}"),
-    **dict.fromkeys(("List[int]", "List[bool]"), "tuple({0})"),
+    **dict.fromkeys(("List[int]", "List[bool]"), "$tuple({0})"),
     **dict.fromkeys(("float", "number"), None),
 }
 """The types of arguments that programs take, besides tensors: what tells their values apart."""
@@ -505,14 +505,14 @@ class _Plain(Option):
         """See :attr:`Option.key`."""
         optional = self.text.startswith("Optional[")
         found = _PLAIN[self.text[len("Optional[") : -1] if optional else self.text]
-        lists = optional and found == "tuple({0})"
+        lists = optional and found == "$tuple({0})"
         return f"(None if {{0}} is None else {found})" if lists else found
 
 
 _TIER = Parameter("tier", OPTION, "auto", True, Option())
-_TOLD = ("_default_dtype()",)
+_TOLD = ("$default_dtype()",)
 """What else decides a function: what integers become."""
-_TELLING = {"_default_dtype": torch.get_default_dtype}
+_TELLING = {"$default_dtype": torch.get_default_dtype}
 _memos: dict[tuple[str, bool], Memo] = {}
 """Codes of each operator, by name; they outlive blocks."""
 
@@ -537,16 +537,16 @@ def _frame(
     """The calls of an operator by its program, in the block entered last. ``above``: autograd,
     whose calls go to ``missed`` if it is to record them.
     """
-    checks = ("block is not None", *(("forward_ad._current_level < 0",) if above else ()))
-    keyed: tuple[str, ...] = ("block.tier",)
+    checks = ("$block is not None", *(("$forward_ad._current_level < 0",) if above else ()))
+    keyed: tuple[str, ...] = ("$block.tier",)
     if op in functions():
-        checks, keyed = (*checks, "block.functions"), (*keyed, *_TOLD)
+        checks, keyed = (*checks, "$block.functions"), (*keyed, *_TOLD)
     hooks = Hooks(
-        before=("block = blocks[-1] if blocks else None",),
+        before=("$block = $blocks[-1] if $blocks else None",),
         checks=checks,
         keyed=keyed,
-        hit=("counts = block.served", "counts[name] = counts.get(name, 0) + 1"),
-        names={"blocks": blocks, "name": name, "forward_ad": forward_ad, **_TELLING},
+        hit=("$counts = $block.served", "$counts[$name] = $counts.get($name, 0) + 1"),
+        names={"$blocks": blocks, "$name": name, "$forward_ad": forward_ad, **_TELLING},
         watched=above,
     )
     takes = _parameters(op)

@@ -505,7 +505,7 @@ def test_full_disk_degrades(root: Path, monkeypatch: pytest.MonkeyPatch) -> None
     check_degrades(Cache(root), "No space left")
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="/dev/full is no device")
 def test_disk_that_fills_while_writing_degrades(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

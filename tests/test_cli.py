@@ -185,6 +185,7 @@ def test_architectures_have_one_name_in_all_commands(run, cache: Path) -> None:
         assert "unknown architecture 'sm_99'; did you mean sm_90" in err and err.count("\n") == 1
 
 
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="/dev/full is no device")
 def test_a_full_disk_and_a_poor_encoding_are_one_line() -> None:
     with open("/dev/full", "w") as full:
         done = process("-m", "ptxgen", "list", stdout=full, stderr=subprocess.PIPE)

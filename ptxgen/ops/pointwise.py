@@ -35,11 +35,10 @@ from ptxgen.program.parameters import OPERAND, Parameter, outward
 from ptxgen.program.step import Operand
 from ptxgen.runtime.strided import spread
 from ptxgen.spec import Problem
+from ptxgen.spec.abi import PARAMETERS_MAX
 from ptxgen.spec.pointwise import BESIDE, RANK_MAX, Form, PointwiseSpec, vectors, walked
 
 TABLE = ("pointwise",)
-PARAMETERS_MAX = 4096
-"""Bytes of parameters that CUDA gives every kernel."""
 NODES_MAX = 20_000
 """Most operations of one formula. Compiling takes longer than its length, and as many as these take
 some seconds."""

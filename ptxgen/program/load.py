@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
-from ptxgen.errors import SavedError
+from ptxgen.errors import DeviceError, SavedError
 from ptxgen.program import saved
 from ptxgen.program.place import placed, put
 from ptxgen.program.replay import Owned
@@ -24,7 +24,8 @@ def load(
 ) -> Owned:
     """A callable that does what the one did that was saved to ``path``
     (:meth:`~ptxgen.program.replay.Replayed.save`), with the same bits. Nothing is traced, chosen,
-    rendered or compiled.
+    rendered or compiled. A cubin in the file is code, and digests do not say who wrote it: load
+    only what you trust.
 
     ``arrays``: those that are read besides the arguments, in the place of those in the file: in the
     order of ``captured.outside``, or some of them by name, such as a module's ``state_dict()`` for
@@ -43,31 +44,39 @@ def load(
     Order
         That of each operation's contract.
     Errors
-        SavedError, which names what is wrong, for a file that was cut or altered, that is for
-        another architecture, or of another format or version of a contract; ShapeError, DtypeError
-        and DeviceError, with the name, for arrays that do not fit; OptionError for
-        another number of ``streams`` than 1 to 128.
+        SavedError, which names what is wrong and where, for a file that was cut or altered, that
+        says what no program can, that is for another architecture, or of another format or version
+        of a contract, or that the device refuses; ShapeError, DtypeError and DeviceError, with the
+        name, for arrays that do not fit; OptionError for another number of ``streams`` than 1 to
+        128.
     Source
         ``ptxgen/program/load.py``.
     """
     checked(streams)
     where = default_device() if device is None else get_device(device, "device")
-    found = saved.read(path, where)
-    of, names = found.of, [b.memory.name for b in found.of.outside]
-    if arrays is not None and not isinstance(arrays, Mapping):
-        if len(arrays) != len(names):
-            raise SavedError(f"{path} reads {len(names)} arrays; got arrays= of {len(arrays)}")
-        arrays = dict(zip(names, arrays, strict=True))
-    given = {name: arrays[name] for name in names if name in arrays} if arrays else {}
-    handle = resolve(stream, given.values())
-    if missing := [name for name in names if name not in given and name not in found.there]:
-        wanted = ", ".join(missing)
-        raise SavedError(f"{path} was saved without its arrays; pass arrays= for {wanted}")
-    bits = found.arrays(given)
-    outside = [
-        placed(b, given[name], where, handle)
-        if name in given
-        else put(b, next(bits), where, handle)
-        for name, b in zip(names, of.outside, strict=True)
-    ]
-    return Owned(of, found.listing, where, outside, handle, streams)
+    with saved.opened(path, where) as found:
+        buffers = found.contents.outside
+        names = [b.memory.name for b in buffers]
+        if arrays is not None and not isinstance(arrays, Mapping):
+            if len(arrays) != len(names):
+                raise SavedError(f"{path} reads {len(names)} arrays; got arrays= of {len(arrays)}")
+            arrays = dict(zip(names, arrays, strict=True))
+        given = {name: arrays[name] for name in names if name in arrays} if arrays else {}
+        handle = resolve(stream, given.values())
+        if missing := [name for name in names if name not in given and name not in found.there]:
+            wanted = ", ".join(missing)
+            raise SavedError(f"{path} was saved without its arrays; pass arrays= for {wanted}")
+        laid = [
+            placed(b, given[name], where, handle) if name in given else None
+            for name, b in zip(names, buffers, strict=True)
+        ]
+        bits = found.arrays(given)
+        try:
+            outside = [
+                put(b, next(bits), where, handle) if one is None else one
+                for one, b in zip(laid, buffers, strict=True)
+            ]
+            of = found.recorded(where)
+            return Owned(of, found.listing(), where, outside, handle, streams)
+        except DeviceError as error:  # no room for its arrays, or a launch that is refused
+            raise SavedError(f"{path} cannot be loaded on {where}: {error}") from error

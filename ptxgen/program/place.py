@@ -32,9 +32,13 @@ def put(buffer: Buffer, bits: Any, device: Device, stream: int) -> tuple[int, De
     import numpy
 
     low, high = extent(buffer.shape, buffer.strides, buffer.itemsize)
-    raw = numpy.zeros(high - low, numpy.uint8)
     ahead = (buffer.address + low) % ALIGN
-    ours = DeviceArray(device, (ahead + raw.size,), "uint8", stream)
+    ours = DeviceArray(device, (ahead + high - low,), "uint8", stream)
+    try:
+        raw = numpy.zeros(high - low, numpy.uint8)
+    except MemoryError:
+        name = buffer.memory.name
+        raise DeviceError(f"{name}: this machine has no memory for {high - low} bytes") from None
     if raw.size:
         _within(raw, buffer, -low)[...] = bits
         device.copy_in(ours.ptr + ahead, raw.ctypes.data, raw.size, stream)

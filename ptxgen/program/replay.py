@@ -265,7 +265,8 @@ class Replayed:
         those that are read from outside, such as weights; without it they are given to ``load``
         (constants of the program are in the file always).
 
-        Raises SavedError where the file cannot be written.
+        An older file is replaced as a whole; what is no regular file is refused. Raises SavedError
+        where the file cannot be written.
         """
         with self._lock:
             found = self._contents(arrays)

@@ -21,15 +21,16 @@ from typing import Any
 from ptxgen.errors import DeviceError, NoGpuError
 from ptxgen.runtime.device import Device
 from ptxgen.runtime.launch import (
-    MAP_BYTES,
     Dim3,
     Function,
     Launch,
     Parameters,
     Prepared,
     TensorBox,
+    check_parameters,
 )
 from ptxgen.spec import standing_for
+from ptxgen.spec.abi import MAP_BYTES
 from ptxgen.spec.effort import TYPICAL, Rates
 
 _NO_GPU = 'ptxgen.use_device("cpu") runs the same kernels without one, slowly'
@@ -528,6 +529,7 @@ class CudaLaunch:
         what: str,
         programmatic: bool = False,
     ) -> None:
+        check_parameters(params, pointers, what)
         self._of = Prepared(function, grid, block, params, pointers, what, programmatic)
         self._device, self._symbol, self._what = device, function.symbol, what
         self._function = ctypes.c_void_p(function.handle)
@@ -607,11 +609,14 @@ class CudaLaunch:
 def _firing(
     pointers: int, order: tuple[int | None, ...], attributes: tuple[int, int], maps: bool
 ) -> Callable[..., Callable[..., None]]:
-    """Makes :attr:`CudaLaunch.fire` for so many pointers, of which the parameters are these."""
-    given = "".join(f", p{i}" for i in range(pointers))
-    written = "".join(", 0" if which is None else f", p{which}" for which in order)
+    """Makes :attr:`CudaLaunch.fire` for so many pointers, of which the parameters are these.
+
+    Only integers go into the source: the format ``d`` takes nothing else.
+    """
+    given = "".join(f", p{i:d}" for i in range(pointers))
+    written = "".join(", 0" if which is None else f", p{which:d}" for which in order)
     if attributes[1]:
-        written = f", {attributes[0]}, {attributes[1]}{written}"
+        written = f", {attributes[0]:d}, {attributes[1]:d}{written}"
     placed = f"""
         pointers = ({given.removeprefix(", ")},)
         for found in maps:

@@ -7,16 +7,16 @@ packs everything; firing rewrites the pointers, and the tensor maps that start a
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import itemgetter
 from typing import Any, Protocol
 
+from ptxgen.errors import DeviceError
 from ptxgen.runtime.workspace import Workspace
+from ptxgen.spec.abi import MAP_BYTES
 
-MAP_BYTES = 128
-"""``sizeof(CUtensorMap)``; 64 is its alignment."""
 Dim3 = tuple[int, int, int]
 """Sizes of a grid or a block."""
 SCRATCH_UNIT = 256
@@ -61,6 +61,32 @@ class Parameters:
     offsets: tuple[int, ...] = ()
     maps: tuple[TensorBox, ...] = ()
 
+    def faults(self, fired: int) -> Iterator[tuple[str, str, str]]:
+        """Finds what no launch with ``fired`` pointers can take: where, what is there, and what is
+        taken. Launches write to the block at these offsets, and generate code with these indices.
+        """
+        room = len(self.packed)
+        if 8 * len(self.order) > room:
+            yield "order", f"of {len(self.order)} pointers", f"at most {room // 8}, of 8 bytes each"
+        for i, which in enumerate(self.order):
+            if which is not None and not _within(which, fired):
+                yield f"order[{i}]", ascii(which), f"null or one of {fired} pointers"
+        end = 0
+        for i, at in enumerate(self.offsets):
+            if not _within(at, room - 3) or at % 4 or at < end:
+                takes = f"a multiple of 4 from {end} to {room - 4}"
+                yield f"offsets[{i}]", ascii(at), takes
+                return
+            end = at + 4
+        for i, box in enumerate(self.maps):
+            if not _within(box.pointer, fired):
+                yield f"maps[{i}].pointer", ascii(box.pointer), f"one of {fired} pointers"
+            if not _within(box.at, room - MAP_BYTES + 1) or box.at % 64 or box.at < end:
+                takes = f"a multiple of 64 from {end} to {room - MAP_BYTES}"
+                yield f"maps[{i}].at", ascii(box.at), takes
+                return
+            end = box.at + MAP_BYTES
+
     @property
     def writes(self) -> int:
         """Pointers that firing writes: those up to the last that is not null."""
@@ -79,6 +105,18 @@ class Parameters:
             return lambda pointers: (take((*pointers, 0)),) if one else take((*pointers, 0))
         take = itemgetter(*order)
         return take if len(order) > 1 else lambda pointers: (take(pointers),)
+
+
+def _within(number: Any, count: int) -> bool:
+    return type(number) is int and 0 <= number < count
+
+
+def check_parameters(params: Parameters, fired: int, what: str) -> None:
+    """Raises DeviceError unless a launch with ``fired`` pointers can take ``params``."""
+    if not _within(fired, 1 << 31):
+        raise DeviceError(f"launching {what}: pointers is {fired!r}; takes how many there are")
+    for at, got, takes in params.faults(fired):
+        raise DeviceError(f"launching {what}: {at} is {got}; takes {takes}")
 
 
 class Runner(Protocol):
@@ -151,6 +189,7 @@ class GenericLaunch:
         what: str,
         programmatic: bool = False,
     ) -> None:
+        check_parameters(params, pointers, what)
         self._of = Prepared(function, grid, block, params, pointers, what, programmatic)
         self._leading = struct.Struct(f"<{params.writes}Q")
         self._pick = params.pick(pointers)

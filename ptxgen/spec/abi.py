@@ -15,7 +15,9 @@ from ptxgen.errors import SpecError
 from ptxgen.expr import Expr
 
 MAP_BYTES = 128
-"""``sizeof(CUtensorMap)``."""
+"""``sizeof(CUtensorMap)``; 64 is its alignment."""
+PARAMETERS_MAX = 4096
+"""Bytes of parameters that CUDA gives every kernel."""
 _KINDS = {  # kind: (size, alignment, struct format)
     "ptr": (8, 8, "Q"),
     "i64": (8, 8, "q"),

@@ -21,6 +21,10 @@ from ptxgen.spec.effort import Effort, Workload
 
 GRID_MAX = (1 << 31) - 1
 """Largest grid.x (CUDA programming guide, compute capabilities)."""
+GRID_LIMIT = GRID_MAX, 65535, 65535
+BLOCK_LIMIT = 1024, 1024, 64
+THREADS_MAX = 1024
+"""Largest sizes of a grid and of a block, and most threads of a block (the same table)."""
 WORKSPACE_MAX = 1 << 28
 """Cap on partial sums, bytes."""
 SCRATCH_MAX = 1 << 30

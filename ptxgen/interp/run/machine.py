@@ -38,6 +38,7 @@ from ptxgen.interp.text.ptx import Instruction
 from ptxgen.interp.units import bulk, sync
 from ptxgen.interp.units.kernel import Block
 from ptxgen.interp.units.sync import Arrivals, ClusterBarrier, Copies, Mbarriers
+from ptxgen.spec.base import BLOCK_LIMIT, GRID_LIMIT, THREADS_MAX
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_] | None
@@ -62,10 +63,7 @@ POLLS = 8
 """How often a wait that may give up does so in vain before it is taken to wait forever."""
 LOCAL_BYTES = 256 << 20
 """Local memory that the lanes of a wave have together, if that is more than one cluster."""
-MAX_THREADS = 1024
 MAX_SHARED = 227 << 10
-GRID_LIMIT = (2**31 - 1, 65535, 65535)
-BLOCK_LIMIT = (1024, 1024, 64)
 
 
 class Observer(Protocol):
@@ -542,8 +540,8 @@ def _check(
         if not all(1 <= g <= most for g, most in zip(got, limit, strict=True)):
             raise DeviceError(f"{name}: {what} {got} is illegal; takes 1 to {limit}")
     size = block[0] * block[1] * block[2]
-    if size > MAX_THREADS:
-        raise DeviceError(f"{name}: a block of {size} threads; takes at most {MAX_THREADS}")
+    if size > THREADS_MAX:
+        raise DeviceError(f"{name}: a block of {size} threads; takes at most {THREADS_MAX}")
     program.check_block(block)
     if grid[0] * grid[1] * grid[2] % program.cluster:
         raise DeviceError(f"{name}: grid {grid} is no multiple of its cluster {program.cluster}")

@@ -49,6 +49,7 @@ def check(name, case, device):
     how = {"out_dtype": "float32" if case.wide else NUMPY[spec.dtype].name}
     if spec.over == "sums":
         function, oracle = ptxgen.grouped_linear_wgrad, reference.grouped_linear_wgrad
+        how["layout"] = "kn"
         given = [x, draw((case.m, case.n)), offsets]
     else:
         function, oracle = ptxgen.grouped_linear, reference.grouped_linear

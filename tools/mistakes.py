@@ -260,10 +260,10 @@ MISTAKES = (
         golden("rows_rms_norm_f32_held_*"),
     ),
     Mistake(
-        "bools of elements stored as words",
+        "bools of elements stored as one of four",
         TEMPLATE + "rows/group.cuh.j2",
-        """{% elif dtype == "bool" %}""",
-        """{% elif dtype == "int8" %}""",
+        "{ u[q / 4] = (q % 4 ? u[q / 4] : 0u) | (unsigned)x << q % 4 * 8; }",
+        "{ u[q / 4] = (unsigned)x << q % 4 * 8; }",
         RANDOM,
     ),
     Mistake(
@@ -1155,8 +1155,8 @@ MISTAKES = (
     Mistake(
         "a builtin of generated code by its plain name",
         "ptxgen/program/prepared.py",
-        'self.lines.append(f"if $type({n}) in $tensors:")\n                where',
-        'self.lines.append(f"if type({n}) in $tensors:")\n                where',
+        "if $type($code) is $careful:",
+        "if type($code) is $careful:",
         tests("test_pointwise.py", "meet_no_name_of_generated_code"),
     ),
     Mistake(

@@ -83,7 +83,7 @@ def _calls(torch: Any, dtype: str) -> dict[str, Work]:
     found: dict[str, Work] = {
         "ptxgen.linear, out=": measure.ours(cases[0], operands, out),
         "ptxgen.linear, nk, out=": measure.ours(cases[1], operands, out),
-        "ptxgen.linear": functools.partial(ptxgen.linear, a, b),
+        "ptxgen.linear": functools.partial(ptxgen.linear, a, b, layout="kn"),
         "torch.mm, out=": functools.partial(torch.mm, a, b, out=out),
         "torch.mm, nk, out=": functools.partial(torch.mm, a, turned, out=out),
         "torch.mm": functools.partial(torch.mm, a, b),

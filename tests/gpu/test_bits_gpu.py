@@ -237,7 +237,9 @@ def test_forced_kernel_equals_the_oracle(name, device):
             b, guard_b = operand_on_gpu(torch, w, turned=layout[1] == "T", **how)
             out = Guarded(torch, m, n, dtype=kind_out, pitch=n + 3, offset=i % 3)
             vector = cuda(biases[bias])
-            run = partial(ptxgen.linear, a, b, vector, activation=activation, out=out.view)
+            run = partial(
+                ptxgen.linear, a, b, vector, layout="kn", activation=activation, out=out.view
+            )
             if not forced(run, name, "linear", m, n, k, align, device):
                 continue
             what = f"linear {m, n, k} {kind} {activation} align={align} {bias} {kind_out}"
@@ -263,7 +265,7 @@ def test_forced_kernel_at_the_edges_of_its_tile(name, device):
             kind_out = beside(dtype, i // 2)
             out = Guarded(torch, m, n, dtype=kind_out, pitch=n + m % 4)
             some_bias = cuda(biases[beside(dtype, i // 4)]) if m % 2 else None
-            run = partial(ptxgen.linear, a, b, some_bias, out=out.view)
+            run = partial(ptxgen.linear, a, b, some_bias, layout="kn", out=out.view)
             if not forced(run, name, "linear", m, n, k, align, device):
                 continue
             what = f"linear {m, n, k} align={align}"
@@ -295,7 +297,7 @@ def test_forced_kernel_accumulates(name, device):
             kind_out = beside(dtype, i + i // 5)
             old = olds[kind_out]
             out = Guarded(torch, m, n, dtype=kind_out, pitch=n + 1, values=old)
-            run = partial(ptxgen.linear_wgrad, a, b, out=out.view, accumulate=True)
+            run = partial(ptxgen.linear_wgrad, a, b, layout="kn", out=out.view, accumulate=True)
             if not forced(run, name, "linear_wgrad", m, n, k, align, device):
                 continue
             what = f"linear_wgrad {m, n, k} {kind} align={align} {kind_out}"
@@ -402,11 +404,11 @@ def test_close_to_float64(dtype, tier, device):
         x = random(rows, inner, dtype=dtype)
         y = random(inner if op == "linear" else rows, columns, dtype=dtype)
         left = x if op == "linear" else x.T
-        got = getattr(ptxgen, op)(x, y, tier=tier, out_dtype="float32")
+        got = getattr(ptxgen, op)(x, y, layout="kn", tier=tier, out_dtype="float32")
         chunk = chunk_of(op, *left.shape[:1], y.shape[1], left.shape[1], tier, dtype)
         exact, bound = sums_and_bound(torch, left.double(), y.double(), chunk, core)
         assert bool(((got.double() - exact).abs() <= bound).all())
-        rounded = getattr(ptxgen, op)(x, y, tier=tier, out_dtype=NAMES[dtype])
+        rounded = getattr(ptxgen, op)(x, y, layout="kn", tier=tier, out_dtype=NAMES[dtype])
         compare(rounded, got.to(torch_type(dtype)), f"{op} rounded once")
 
 
@@ -619,7 +621,7 @@ def test_every_kernel_in_a_graph_beside_eager_work(name, device):
     a, _ = operand_on_gpu(torch, x, dtype=dtype, turned=layout[0] == "T")
     b, _ = operand_on_gpu(torch, w, dtype=dtype, turned=layout[1] == "T")
     out = torch.empty(m, n, dtype=torch_type(dtype), device="cuda")
-    run = partial(ptxgen.linear, a, b, out=out)
+    run = partial(ptxgen.linear, a, b, layout="kn", out=out)
     if not forced(run, name, op, m, n, k, 16, device):
         pytest.skip(f"{name} does not serve {m, n, k}")
     expected = out.clone()

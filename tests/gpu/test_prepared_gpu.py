@@ -58,7 +58,10 @@ CASES = {
         lambda x, y: ptxgen.linear(x, y, layout="nk", activation="silu"),
         lambda x, y: reference.linear(x, y, layout="nk", activation="silu"),
     ),
-    "gradient": (lambda x, y: ptxgen.linear_wgrad(x, y, layout="kn"), reference.linear_wgrad),
+    "gradient": (
+        lambda x, y: ptxgen.linear_wgrad(x, y, layout="kn"),
+        lambda x, y: reference.linear_wgrad(x, y, layout="kn"),
+    ),
     "formula": (lambda x, y: functions.add(x, y), functions.add.reference),
 }
 

@@ -31,6 +31,9 @@ from ptxgen.watch import operation as watched_operation
 FLOATS = ("f32", "bf16", "f16", "f64")
 KINDS = {**NUMPY, "i32": np.dtype("i4"), "i64": np.dtype("i8"), "bool": np.dtype("?")}
 
+UNTRACED = {"int4.pack", "int4.unpack", "nf4.dequantize", "nf4.quantize"}
+"""Operations that a framework computes where its arrays are: they are no steps of programs."""
+
 
 @dataclass(frozen=True)
 class Call:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -11,11 +10,12 @@ from typing import Any
 import torch
 
 from ptxgen.errors import DtypeError
+from ptxgen.locks import Lock
 from ptxgen.torch import serve
 from ptxgen.torch.aten import RECORDED
 from ptxgen.torch.unserved import Left, overload
 
-_lock = threading.RLock()
+_lock = Lock()
 _AUTOGRAD = torch._C.DispatchKey.Autograd
 _PRODUCTS = ("prod", "prod.dim_int")
 """Operators with gradients of their own. (Attention has them too: see ``graphs._attention``.)"""

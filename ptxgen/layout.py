@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from ptxgen.errors import DtypeError, ShapeError
+from ptxgen.errors import DtypeError, ShapeError, described
 from ptxgen.numerics.option import AxisNumber, Integers, whole
 from ptxgen.ops.views import axis_of
 from ptxgen.program.trace import Traced
@@ -52,8 +52,8 @@ def narrow(x: Any, axis: int, start: int, length: int) -> Any:
     first, count = whole(start), whole(length)
     if first is None or count is None or not 0 <= first <= first + count <= x.shape[at]:
         raise ShapeError(
-            f"start is {start!r} and length {length!r}; x has {x.shape[at]} elements along axis "
-            f"{at}"
+            f"start is {described(start)} and length {described(length)}; x has "
+            f"{x.shape[at]} elements along axis {at}"
         )
     return x[(*[slice(None)] * at, slice(first, first + count))]
 
@@ -131,8 +131,8 @@ def split_qkv(x: Any, heads: int, kv_heads: int) -> tuple[Any, Any, Any]:
     counts = [whole(n) for n in (heads, kv_heads, kv_heads)]
     if None in counts or min(counts) < 1 or width % sum(counts):
         raise ShapeError(
-            f"heads is {heads!r} and kv_heads {kv_heads!r}; x has {width} elements a row, which "
-            "so many heads of queries, of keys and of values do not divide"
+            f"heads is {described(heads)} and kv_heads {described(kv_heads)}; x has {width} "
+            "elements a row, which so many heads of queries, of keys and of values do not divide"
         )
     size, found, start = width // sum(counts), [], 0
     for count in counts:

@@ -680,7 +680,8 @@ def _cast_of(d: Draw) -> dict[str, Any]:
 
 
 def _cast(x: Any, dtype: Any) -> Any:
-    return watched_operation(f"cast_{short_name(dtype)}").reference(x)
+    short = short_name(dtype)
+    return watched_operation(f"cast_{short}").reference(x, out_dtype=short)
 
 
 def _narrow(d: Draw) -> dict[str, Any]:
@@ -789,8 +790,10 @@ def _pool(d: Draw, *, mean: bool = False) -> dict[str, Any]:
     sizes = tuple(d.size(8, k) for k in window)
     given = {"x": d.array((d.size(3), *sizes), d.one(*FLOATS)), "window": window}
     given |= d.some("stride", d.one(1, 2, (1,) * rank))
-    given |= d.some("padding", tuple(k // 2 for k in window)) | d.some("ceil", True)
-    return given | (d.some("count_padding", False) | d.some("divisor", 3) if mean else {})
+    given |= d.some("padding", tuple(k // 2 for k in window), 0.7) | d.some("ceil", True)
+    if mean:
+        given |= {"count_padding": d.maybe()} | d.some("divisor", 3, 0.2)
+    return given
 
 
 def _adaptive(d: Draw) -> dict[str, Any]:

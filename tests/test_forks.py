@@ -92,21 +92,26 @@ def test_many_children_replay_what_another_thread_was_inside_of() -> None:
 
 def test_a_child_computes_though_a_thread_held_the_locks() -> None:
     x, w = np.ones((3, 8), np.float32), np.ones((8, 4), np.float32)
-    with ptxgen.use_device("cpu") as device, contextlib.ExitStack() as held:
+    with ptxgen.use_device("cpu") as device:
         expected = ptxgen.linear(x, w, layout="kn")
+        inside, done = threading.Event(), threading.Event()
 
         def hold() -> None:
-            for lock in locks._made:
-                held.enter_context(lock)
+            with contextlib.ExitStack() as held:
+                for lock in list(locks._made):
+                    held.enter_context(lock)
+                inside.set()
+                done.wait()
 
         thread = threading.Thread(target=hold)
         thread.start()
-        thread.join()
-        assert device._lock._owner == thread.ident
-        assert forked(lambda: not difference(ptxgen.linear(x, w, layout="kn"), expected)) == 0
-        for lock in list(locks._made):  # their thread has gone
-            lock._renew()
-        held.pop_all()
+        inside.wait()
+        try:
+            assert device._lock._owner == thread.ident
+            assert forked(lambda: not difference(ptxgen.linear(x, w, layout="kn"), expected)) == 0
+        finally:
+            done.set()
+            thread.join()
 
 
 def test_the_thread_that_forks_keeps_its_locks() -> None:

@@ -1339,7 +1339,7 @@ MISTAKES = (
         "ptxgen/runtime/arrays.py",
         "    except Exception as error:  # of a producer: whatever it raises, it is no array",
         "    except ZeroDivisionError as error:",
-        drawn("bad", "softmax"),
+        tests("test_calls.py", "typed"),
     ),
     Mistake(
         "an argument beside nodes of a program is not looked at",

@@ -197,7 +197,7 @@ def on_files(files: Any, config: Any) -> Any:
 
     text = (CHECKOUT / "README.md").read_text(encoding="utf-8")
     text = re.sub(r"\]\(docs/", "](", text)
-    for name in ("CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "examples/README.md"):
+    for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "LICENSE", "examples/README.md"):
         text = text.replace(f"]({name})", f"](../{name})")
     files.append(File.generated(config, "index.md", content=text))
     return files

@@ -93,6 +93,7 @@ NUMBERS = {
     "taps": 1,
     "shape": (4, 4, 4),
     "widths": [(1, 1), (0, 1)],
+    "layout": "kn",
 }
 """Arguments that are not arrays."""
 NAMED = ("k", "rows", "shifts", "count", "image", "taps")

@@ -250,11 +250,13 @@ def moe_router(
     tokens, experts = sizes["T"], sizes["E"]
     if experts % groups or top_groups > groups:
         raise OptionError(
-            f"groups is {groups}, top_groups {top_groups}; there are {experts} experts"
+            f"groups is {groups}, top_groups {top_groups}; logits has {experts} experts: takes "
+            "groups that divide them, and as many of these at most"
         )
     each = experts // groups
     if k > (each * top_groups if groups > 1 else experts):
-        raise OptionError(f"k is {k}; takes at most {each * top_groups if groups > 1 else experts}")
+        most = each * top_groups if groups > 1 else experts
+        raise OptionError(f"k is {k}; takes at most {most}, as logits has {experts} experts")
     scores = choice = _scores(b, logits, scoring)
     if bias is not None:
         check_dtype("bias", bias.dtype, ("float32",))

@@ -130,6 +130,17 @@ def test_the_gradient_of_sinks_has_their_dtype(kind):
     assert found[3].dtype == NUMPY[kind]
 
 
+def test_without_keys_sinks_have_the_gradient_of_any_result():
+    """D is what `do` and `o` say, also of a result that attention did not make."""
+    do, q, k, v, o = draw("bf16", *shapes(2, 4, 2, 9, 0, 64), (2, 4, 9, 64))
+    lse = np.random.default_rng(6).standard_normal((2, 4, 9)).astype(f32)
+    given = {"sinks": SINKS, "sinks_grad": True}
+    got, expected = (of.attention_grad(do, q, k, v, o, lse, **given) for of in (ptxgen, reference))
+    for one, other in zip(got, expected, strict=True):
+        same_bits(one, other)
+    assert np.count_nonzero(got[3]) == 4
+
+
 def test_bits_of_layouts_and_lengths():
     rng = np.random.default_rng(4)
 

@@ -131,6 +131,8 @@ def attention_backward(
         if x.size and (nothing or not kept[name]):
             b.fill(x, 0, out=x)
     if nothing:
+        if do.size:  # without keys D is what do and o say, as gradients by sinks read it
+            b.sum(b.mul(b.cast(do, "float32"), b.cast(o, "float32")), axis=-1, out=delta)
         return found
     check_vectors(arrays)
     for name, y in made.items():

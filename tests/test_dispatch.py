@@ -379,7 +379,7 @@ VALUES = {"M": 1, "N": 2, "K": 3, "ALIGN_A": 16, "ALIGN_B": 16}
     ("change", "message"),
     [
         ({"table": ("NN", "gemm")}, r"unknown table 'NN gemm'; accepted: .*'NN rows f32 simt'"),
-        ({"arch": "sm_70"}, "unknown architecture 'sm_70'; accepted: 'sm_100', 'sm_103'"),
+        ({"arch": "sm_70"}, "unknown architecture 'sm_70'; did .* accepted: 'sm_100', 'sm_103'"),
         ({"dtype": "f16"}, "unknown dtype of NN rows f32 simt 'f16'; accepted: 'f32'$"),
     ],
 )
@@ -550,7 +550,7 @@ def test_explain_lists_later_candidates_that_are_correct(monkeypatch: pytest.Mon
 
 def test_explain_names_unknown_options() -> None:
     for change, message in (
-        ({"op": "gemm"}, "unknown operation 'gemm'; accepted: .*'int4_gemm', .*'linear', "),
+        ({"op": "gemm"}, r"unknown operation 'gemm'; did you mean int4_gemm\?"),
         ({"layout": "nn"}, "layout is 'nn'; takes 'kn', 'nk'"),
         ({"arch": "sm_70"}, "unknown architecture 'sm_70'"),
         ({"dtype": "float8"}, "'float8'"),

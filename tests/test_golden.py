@@ -366,7 +366,7 @@ def test_another_compiler_is_stale_and_refused(
     assert status == 1 and "made with NVRTC 12.9.41, pinned is 13.0.88" in out
     assert "compiling" not in err
     status, _, err = run("golden", "update", "--golden", committed, "scale_2")
-    assert status == 1 and "update all kernels at once" in err
+    assert status == 2 and "update all kernels at once" in err
     # Another pin is in the digest of every record.
     pinned = replace(compile_module.TOOLCHAIN, nvrtc="12.9.41")
     monkeypatch.setattr(fresh_module, "TOOLCHAIN", pinned)
@@ -574,7 +574,7 @@ def test_diff_between_revisions(
     assert run(*diff, "HEAD~1")[1] == ""
     assert compiled == []
     status, _, err = run(*diff, "nowhere")
-    assert status == 1 and "no golden/ in revision 'nowhere'" in err
+    assert status == 2 and "no golden/ in revision 'nowhere'" in err
 
 
 @needs_git
@@ -799,7 +799,7 @@ def test_outside_of_a_checkout(
     assert golden.recorded().usage == load(committed).usage != {}
     for action in ("check", "update", "diff"):
         status, out, err = run("golden", action)
-        assert (status, out) == (1, "") and "this wants a checkout" in err, action
+        assert (status, out) == (2, "") and "this wants a checkout" in err, action
 
 
 @pytest.mark.skipif(find_spec("hatchling") is None, reason="needs the build backend, hatchling")

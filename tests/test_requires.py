@@ -217,7 +217,7 @@ def test_products_of_every_length(dtype, op):
         x, w = operand(rng, (3, k), "normal", dtype), operand(rng, (k, 8), "normal", dtype)
         if op == "linear_wgrad":
             x = np.ascontiguousarray(x.T)
-        how = {} if dtype == "f64" else {"out_dtype": "float32"}
+        how = {"layout": "kn"} | ({} if dtype == "f64" else {"out_dtype": "float32"})
         both(lambda lib, x=x, w=w, how=how: getattr(lib, op)(x, w, **how), f"{op} {k} {dtype}")
 
 

@@ -58,7 +58,13 @@ def _refused(b: Builder, at: Backward) -> Gradients:
     )
 
 
-@op(forms=GEMM, vjp=_refused, public=False, dtypes=dict.fromkeys(("a", "b", "c"), PACKED))
+@op(
+    forms=GEMM,
+    vjp=_refused,
+    public=False,
+    of_tensors=True,
+    dtypes=dict.fromkeys(("a", "b", "c"), PACKED),
+)
 def int4_gemm(
     to: ProgramBuilder,
     a: Buffer,

@@ -65,7 +65,7 @@ class Description:
     ``checks``: called with the arrays and the options, of calls in host memory and of those with
     the option ``check``, it raises for values that cannot be; by default for lengths that are none
     (:attr:`Signature.lengths`). ``public``: whether it is one of the
-    names of the package. ``dtypes``: of arguments that have another dtype than the first: its name,
+    names of the package; ``of_tensors``: of :mod:`ptxgen.torch` although it is not. ``dtypes``: of arguments that have another dtype than the first: its name,
     or "wide" for what is computed in. ``sizes``: options that are sizes of ``forms``, and which.
     ``keeping``: what is computed where gradients will be asked for: the same results, and others
     that these are made of. ``updates``: arguments that gradients of others are added to.
@@ -90,6 +90,7 @@ class Description:
         watched: Callable[..., Any] | None = None,
         checks: Callable[[Mapping[str, Any], Mapping[str, Any]], None] | None = None,
         public: bool = True,
+        of_tensors: bool = False,
         dtypes: Mapping[str, str] = MappingProxyType({}),
         sizes: Mapping[str, str] = MappingProxyType({}),
         keeping: Description | None = None,
@@ -103,6 +104,7 @@ class Description:
         self.name = name or lower.__name__
         self.forms, self.vjp, self._oracle = forms, vjp, oracle
         self.backwards, self.watched, self.public = backwards, watched, public
+        self.of_tensors = of_tensors
         self.checks = self._counted if checks is None and forms and forms.lengths else checks
         self.dtypes, self.sizes = dtypes, sizes
         self.keeping, self.updates, self.layouts = keeping, updates, layouts
@@ -149,8 +151,7 @@ class Description:
     @property
     def in_torch(self) -> bool:
         """Whether :mod:`ptxgen.torch` has it, by its name."""
-        public = self.public or self.name == "int4_gemm"
-        return public and not any(p.flag for p in self.parameters)
+        return (self.public or self.of_tensors) and not any(p.flag for p in self.parameters)
 
     @property
     def oracle(self) -> Callable[..., Any] | None:

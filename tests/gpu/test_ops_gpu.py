@@ -397,7 +397,7 @@ def test_expanded_rows(m, dtype):
     """One row seen as many, whose pitch is 0 in tensor maps too: the oracle's bits in each."""
     k, n, kind = 256, 128, getattr(torch, dtype)
     row, w = torch.randn(1, k, device="cuda").to(kind), torch.randn(k, n, device="cuda").to(kind)
-    how = {"arch": architecture(get_device("cuda"))}
+    how = {"arch": architecture(get_device("cuda")), "layout": "kn"}
 
     def oracle(op, *operands):
         return getattr(reference, op)(*(to_host(torch, each) for each in operands), **how)

@@ -64,14 +64,14 @@ class Description:
     kernels, with tensors that autograd or a compiler watches; without it such are refused.
     ``checks``: called with the arrays and the options, of calls in host memory and of those with
     the option ``check``, it raises for values that cannot be; by default for lengths that are none
-    (:attr:`Signature.lengths`). ``public``: whether it is one of the
-    names of the package; ``of_tensors``: of :mod:`ptxgen.torch` although it is not. ``dtypes``: of arguments that have another dtype than the first: its name,
-    or "wide" for what is computed in. ``sizes``: options that are sizes of ``forms``, and which.
-    ``keeping``: what is computed where gradients will be asked for: the same results, and others
-    that these are made of. ``updates``: arguments that gradients of others are added to.
-    ``passes``: what is done to its program before that is carried out.
-    ``layouts``: where no option ``layout`` says which of those of ``forms`` it is, the options that
-    do.
+    (:attr:`Signature.lengths`). ``public``: whether it is one of the names of the package;
+    ``of_tensors``: of :mod:`ptxgen.torch` although it is not. ``dtypes``: of arguments that have
+    another dtype than the first: its name, or "wide" for what is computed in. ``sizes``: options
+    that are sizes of ``forms``, and which. ``keeping``: what is computed where gradients will be
+    asked for: the same results, and others that these are made of. ``updates``: arguments that
+    gradients of others are added to. ``passes``: what is done to its program before that is carried
+    out. ``layouts``: where no option ``layout`` says which of those of ``forms`` it is, the options
+    that do.
     """
 
     watched: Callable[..., Any] | None

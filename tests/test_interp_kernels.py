@@ -75,13 +75,17 @@ def check(name, case, where=None):
 def routes():
     """Every route, of which some are long: of twins, which differ from their originals in what
     :func:`test_twins_differ_in_one_way` says, all but one of each family and split; of
-    products, and of attention, that differ in their tiles all but one.
+    products, and of attention, that differ in their tiles all but one. Attention in f32 is long,
+    too: tests of attention and of its gradients run these kernels.
     """
-    tiled = [n for n in ROUTED if hasattr(SPECS[n], "bm") or hasattr(SPECS[n], "head_v")]
+    products = [n for n in ROUTED if hasattr(SPECS[n], "bm")]
+    attention = [n for n in ROUTED if hasattr(SPECS[n], "head_v")]
+    tiled = products + attention
     plain = [n for n in ROUTED if not n.startswith("conv")]  # whose twins differ as those do
     shown = representatives(plain, "family", "split", twins=True)
     told = ("family", "part", "capped", "result", "layout", "split", "dtype")
-    shown += representatives(tiled, *told)
+    shown += representatives(products, *told)
+    shown += representatives([n for n in attention if SPECS[n].dtype != "f32"], *told)
     for name in sorted(ROUTED):
         more = name not in shown and (twin(name) or name in tiled)
         yield pytest.param(name, marks=pytest.mark.long if more else ())

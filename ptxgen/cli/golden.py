@@ -45,7 +45,7 @@ def add_commands(commands: Any) -> None:
     action.add_argument(
         "--sample",
         type=_count,
-        default=32,
+        default=16,
         metavar="N",
         help="kernels to compile afresh, of as many files of records (default: %(default)s)",
     )

@@ -7,7 +7,6 @@ import functools
 import gc
 import os
 import re
-import sys
 from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -183,11 +182,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """So does what a file leaves behind, but for decoded kernels that no device has any more."""
+    """So does what a file leaves behind."""
     if nextitem is not None and nextitem.path != item.path:
-        if interp := sys.modules.get("ptxgen.interp"):
-            interp.forget()
-            gc.collect()
         gc.freeze()
 
 

@@ -7,7 +7,7 @@ the device on top, ``ptxgen.use_device("cpu")``.
 
 from ptxgen.interp.memory.allocations import GlobalMemory
 from ptxgen.interp.run.machine import Observer, Settings, launch
-from ptxgen.interp.run.program import Program, decode, forget
+from ptxgen.interp.run.program import Program, decode
 from ptxgen.interp.text.ptx import Module, parse
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "Program",
     "Settings",
     "decode",
-    "forget",
     "launch",
     "parse",
 ]

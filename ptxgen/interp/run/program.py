@@ -46,11 +46,6 @@ def decode(text: str, name: str, memory: GlobalMemory, compute: int) -> Program:
     return found
 
 
-def forget() -> None:
-    """Drops the programs that :func:`decode` keeps."""
-    _kept.clear()
-
-
 class Program(Kernel):
     """The kernel ``name`` of a module, for a GPU of capability ``compute`` (90 for 9.0)."""
 

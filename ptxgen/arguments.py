@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """As argparse's, but refuses unknown arguments here, where their neighbours are known."""
+        """Parses like argparse; refuses unknown arguments here, where neighbours are known."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             flag = unknown[0].partition("=")[0]
@@ -81,7 +81,7 @@ def sizes(text: str, names: Sequence[str] = PRODUCT) -> tuple[int, ...]:
 
 
 def ranges(text: str, names: Sequence[str] = PRODUCT) -> tuple[range, ...]:
-    """As :func:`sizes`, of which each may be a range such as ``1..32``, both ends inside."""
+    """Parses sizes like :func:`sizes`; each may be a range such as ``1..32``, both ends inside."""
     found = []
     for each in text.split("x"):
         low, dots, high = each.partition("..")

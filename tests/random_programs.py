@@ -644,7 +644,7 @@ def mismatch(got: Any, expected: Any) -> str:
 
 
 def compare(drawn: Drawn, path: Path) -> Iterator[str]:
-    """What differs from eager calls: captured, with every subset of passes, and from a file at
+    """Yields differences from eager calls: captured, with every subset of passes, and loaded from
     ``path``.
     """
     arrays = drawn.arrays()

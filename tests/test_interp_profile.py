@@ -467,8 +467,8 @@ def halves_sectors(spec) -> bool:
 
 
 def some(*families: str):
-    """Of kernels of one family, dtype and ways to copy one always, with slices and without; the
-    others are long. Splits of another kind differ behind the main loop alone.
+    """Marks one kernel of each family, dtype and way to copy as always run, with slices and
+    without; the others are long. Splits of another kind differ behind the main loop alone.
     """
     names, told = firsts(*families), ("family", "dtype", "copy_a", "copy_b")
     sliced = [n for n in names if SPECS[n].split == "slices"]

@@ -19,7 +19,7 @@ from ptxgen.runtime import get_device
 SHARE = (22, 26, 37, 71, 101, 103, 140, 155)
 """Seeds of `make test`: a few that make most kinds of fused steps, of most dtypes."""
 ALL, CHUNK = 2000, 50
-"""How many seeds `make check` has, and how many of them a test has."""
+"""Number of seeds in `make check`, and number of seeds a test."""
 
 
 def test_random_programs_have_their_bits_in_every_way() -> None:

@@ -35,7 +35,7 @@ from ptxgen.runtime import Parameters, TensorBox, cuda
 from ptxgen.runtime.cpu import CpuDevice
 
 EXECUTED: list[str] = []
-"""What code in a file has appended to."""
+"""List that code in a file would append to."""
 _CALL = f"__import__('sys').modules[{__name__!r}].EXECUTED.append('it')"
 CODE = (
     _CALL,
@@ -152,7 +152,7 @@ def change(rng: random.Random, text) -> list[str | int]:
 
 
 def outcome(path: Path, file: File, way) -> str:
-    """What becomes of a file: refused, same bits, or another program."""
+    """Outcome of loading a file: refused, same bits, or another program."""
     try:
         loaded = ptxgen.load(path)
     except SavedError as error:
@@ -179,7 +179,7 @@ def outcome(path: Path, file: File, way) -> str:
 
 
 def crafted(files, path: Path, seeds: range) -> Counter[str]:
-    """What becomes of files with one change each."""
+    """Loads files with one change each."""
     found: Counter[str] = Counter()
     for seed in seeds:
         rng = random.Random(seed)
@@ -213,7 +213,7 @@ def test_many_crafted_files_are_refused_or_what_they_were(files, tmp_path, cuda_
 # -- the generated code of CUDA launches ---------------------------------------------------------
 @pytest.fixture
 def cuda_fakes(monkeypatch):
-    """What a launch needs of the driver."""
+    """Stands for the driver's calls that a launch makes."""
 
     def replace(where, pointer):
         ctypes.memset(where, pointer & 0xFF, 128)

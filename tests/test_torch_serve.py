@@ -649,7 +649,7 @@ FOLDS = {  # sizes of images, and how their windows lie
 
 @pytest.mark.parametrize("name", FOLDS)
 def test_folded_windows(name):
-    """Of whole numbers sums are exact."""
+    """Sums of whole numbers are exact."""
     size, how = FOLDS[name]
     windows = functional.unfold(torch.ones(2, 3, *size), **how)
     torch.manual_seed(0)
@@ -671,7 +671,7 @@ def test_folded_windows(name):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_products_of_elements(dtype):
-    """Of powers of two they are exact; one zero leaves its own gradient alone."""
+    """Products of powers of two are exact; one zero leaves its own gradient alone."""
     torch.manual_seed(0)
     x = (2.0 ** torch.randint(-1, 2, (3, 4, 5))).to(dtype)
     x[1, 2, 3] = 0
@@ -719,7 +719,7 @@ INDICES = {
     ("op", "counted"), [("index", "_index_put_impl_"), ("_unsafe_index", "_unsafe_index_put")]
 )
 def test_gradients_of_indices_of_any_dimension(op, counted, name):
-    """Of whole numbers sums are exact."""
+    """Sums of whole numbers are exact."""
     (x,) = matrices((2, 3, 5, 4), grad=True)
     call = getattr(torch.ops.aten, op)
     (plain,) = torch.autograd.grad(call(x, INDICES[name]).sum(), x)

@@ -485,7 +485,7 @@ def test_committed_tunings_are_current() -> None:
 
 
 def test_an_h100_has_a_tuning_of_its_own() -> None:
-    """As its driver names it; what it lacks is the fallback's, as it is."""
+    """The name is the driver's; constants that it lacks are the fallback's."""
     gpu = "NVIDIA H100 80GB HBM3", 132
     own, found = serving("sm_90", gpu)
     file, base = read(FOLDER / "h100_132.json"), read(FOLDER / f"{FALLBACK}.json")

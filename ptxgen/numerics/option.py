@@ -31,7 +31,7 @@ class Option:
 
     @property
     def key(self) -> str | None:
-        """What tells values apart, as an expression of ``{0}``, where all are of one type. Builtins
+        """Expression of ``{0}`` that tells values apart, where all are of one type. Builtins
         are written with a ``$`` (:mod:`ptxgen.program.prepared`).
         """
         return None

@@ -178,7 +178,7 @@ class Record:
         return dict(zip(self._fields, values, strict=True))
 
     def parse(self, value: Any, at: str) -> Any:
-        """What ``make`` makes of the values, in the order of the keys."""
+        """Calls ``make`` with the values, in the order of the keys."""
         if not isinstance(value, dict):
             raise wrong(at, _shown(value), "an object")
         takes = f"the keys {', '.join(self._fields)}"

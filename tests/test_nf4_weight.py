@@ -229,7 +229,7 @@ def test_from_what_bitsandbytes_documents(nested):
         nf4.from_bitsandbytes(fake_param(torch, nested, blocksize=128)[0])
     with pytest.raises(OptionError, match="param has no quant_state"):
         nf4.from_bitsandbytes(param.data)
-    with pytest.raises(ShapeError, match="K is 96"):
+    with pytest.raises(ShapeError, match="K = 96"):
         nf4.from_bitsandbytes(fake_param(torch, nested, shape=torch.Size((12, 96)))[0])
 
 

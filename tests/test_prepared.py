@@ -63,7 +63,7 @@ def arrays_of(given):
 
 
 # -- arrays in host memory --------------------------------------------------------------------
-@pytest.mark.parametrize("name", sorted(calls.operations()))
+@pytest.mark.parametrize("name", sorted(calls.operations().keys() - calls.UNTRACED))
 def test_every_way_has_the_oracles_bits(name, monkeypatch, followed):
     """What is prepared of other numbers than those that it was prepared with."""
     ran = 0
@@ -74,14 +74,14 @@ def test_every_way_has_the_oracles_bits(name, monkeypatch, followed):
             continue
         with monkeypatch.context() as patch:
             patch.setattr(autotune, "enabled", lambda: True)  # nothing can be timed here
-            assert not calls.judge(call), f"step by step: {call}"
+            assert not calls.judge(call, by_formula=False), f"step by step: {call}"
         for _ in range(2):  # the first of all makes types known
-            assert not calls.judge(call), f"planned: {call}"
+            assert not calls.judge(call, by_formula=False), f"planned: {call}"
         for x in arrays:
             x.flags.writeable = True
             x[...] = calls.Draw(seed).numpy.permutation(x.reshape(-1)).reshape(x.shape)
         followed.clear()
-        assert not calls.judge(call), f"prepared: {call}"
+        assert not calls.judge(call, by_formula=False), f"prepared: {call}"
         ran += not followed or looks(name)
         if ran == 2:
             return

@@ -174,7 +174,7 @@ def test_refused_by_name():
         (DtypeError, "x has dtype float64", lambda: pt.nf4_linear(x.double(), q)),
         (OptionError, "accumulate is 'tc'", lambda: pt.nf4_linear(x, q, accumulate="tc")),
         (ShapeError, "in_features is 96; takes a multiple of 64", lambda: pt.NF4Linear(96, N)),
-        (ShapeError, "K is 96", lambda: pt.NF4Linear.from_linear(nn.Linear(96, N))),
+        (ShapeError, "K = 96", lambda: pt.NF4Linear.from_linear(nn.Linear(96, N))),
         (OptionError, "accumulate is 'f16'", lambda: pt.NF4Linear(K, N, accumulate="f16")),
         (ShapeError, r"bias has shape \[5\]; takes \[6\]",
          lambda: pt.NF4Linear.from_weight(q, b[1:])),
@@ -267,7 +267,7 @@ def test_convert():
     assert done.converted == ["first", "tied", "ours"]
     assert done.skipped == {
         "head": "skip says so",
-        "narrow": "K is 96; takes a multiple of 64: so many share a scale",
+        "narrow": "w has shape [6, 96], so K = 96; takes a multiple of 64: so many share a scale",
         "own": done.skipped["own"],
         "patched": "has a forward of its own",
         "out": "its weight is also that of embedding",

@@ -96,6 +96,8 @@ NUMBERS = {
     "layout": "kn",
 }
 """Arguments that are not arrays."""
+STATED = ("layout",)
+"""Options that a call has to state."""
 NAMED = ("k", "rows", "shifts", "count", "image", "taps")
 """Those of functions of tensors."""
 
@@ -210,9 +212,9 @@ def tensors(operation: Operation, dtype: str) -> tuple[Callable[..., Any], list[
     given = {
         n: tensor(v)
         for n, v in operation.arguments(dtype, optional).items()
-        if n not in by_place or by_place[n].kind is not inspect.Parameter.KEYWORD_ONLY
+        if n in STATED or n not in by_place or by_place[n].kind is not by_place[n].KEYWORD_ONLY
     }
-    options = {n: v for n, v in given.items() if n in NAMED and type(v) is int}
+    options = {n: v for n, v in given.items() if n in STATED or (n in NAMED and type(v) is int)}
     return call, [v for n, v in given.items() if n not in options], options
 
 

@@ -15,7 +15,7 @@ Command = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Mistake:
-    """What is planted, and the gate that is to fail for it; ``torch``: whether it needs PyTorch."""
+    """A planted fault, and the gate that is to fail for it; ``torch``: whether it needs PyTorch."""
 
     what: str
     file: str

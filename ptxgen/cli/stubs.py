@@ -15,6 +15,7 @@ from typing import Any
 
 import ptxgen
 from ptxgen import reference
+from ptxgen.cli.definitions import defined
 from ptxgen.cli.torch_stubs import torch_stubs
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.program.description import Description
@@ -38,7 +39,6 @@ class _Elementwise(Pointwise):
 
 """
 """The type of a function with one result: its first argument's, if that is an array."""
-WIDTH = 100
 
 
 def stubs() -> dict[Path, str]:
@@ -132,7 +132,7 @@ def _oracle(name: str, function: Any) -> Iterator[str]:
         (named if p.kind is p.KEYWORD_ONLY else plain).append(text)
     if name in OPERATIONS:
         return _returning(name, OPERATIONS[name], plain, named, "NDArray[Any]")
-    return _defined(name, plain, named, "NDArray[Any]")
+    return defined(name, plain, named, "NDArray[Any]")
 
 
 def _read_by_numpy(annotation: str) -> str:
@@ -151,7 +151,7 @@ def _returning(
     """
     asking = [n for n in named if n.partition(":")[0] in ASKING]
     if not asking:
-        yield from _defined(name, plain, named, _result(name, op, array))
+        yield from defined(name, plain, named, _result(name, op, array))
         return
     (argument,) = asking
     asks, both = argument.partition(":")[0], f"tuple[{array}, {array}]"
@@ -162,7 +162,7 @@ def _returning(
     for kind, returns in taken.items():
         yield "@overload"
         arguments = [f"{asks}: {kind}" if each is argument else each for each in named]
-        yield from _defined(name, plain, arguments, returns)
+        yield from defined(name, plain, arguments, returns)
 
 
 def _result(name: str, op: Description, array: str) -> str:
@@ -187,20 +187,7 @@ def _function(name: str, function: Any) -> Iterator[str]:
     returns = str(of.return_annotation)
     if plain[0] == "x: Any":  # an array, of any framework
         plain[0], returns = "x: ArrayT", returns.replace("Any", "ArrayT")
-    return _defined(name, plain, named, returns)
-
-
-def _defined(name: str, plain: list[str], named: list[str], returns: str) -> Iterator[str]:
-    several = any(each.startswith("*") for each in plain)
-    bare = ["*"] if any(not each.startswith("**") for each in named) and not several else []
-    arguments = [*plain, *bare, *named]
-    line = f"def {name}({', '.join(arguments)}) -> {returns}: ..."
-    if len(line) <= WIDTH:
-        yield line
-        return
-    yield f"def {name}("
-    yield from (f"    {argument}," for argument in arguments)
-    yield f") -> {returns}: ..."
+    return defined(name, plain, named, returns)
 
 
 def _argument(p: Parameter) -> str:

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import ptxgen
+from ptxgen.cli.definitions import defined
 from ptxgen.program.description import Description
 
-WIDTH = 100
 ASKING = {"residual", "return_lse", "return_state"}
 """Options with which an operation returns more results."""
 
@@ -56,15 +56,8 @@ def _operation(name: str, op: Description) -> Iterator[str]:
         annotation = re.sub(r"\bArray\b", "Tensor", str(p.annotation))
         text = f"{p.name}: {annotation}{default}"
         (named if p.kind is inspect.Parameter.KEYWORD_ONLY else plain).append(text)
-    arguments = [*plain, *(["*"] if named else []), *named]
     count = len(op.results)
     result = "Tensor" if count == 1 else f"tuple[{', '.join(['Tensor'] * count)}]"
     if ASKING & signature.parameters.keys():
         result = "Any"
-    line = f"def {name}({', '.join(arguments)}) -> {result}: ..."
-    if len(line) <= WIDTH:
-        yield line
-        return
-    yield f"def {name}("
-    yield from (f"    {argument}," for argument in arguments)
-    yield f") -> {result}: ..."
+    yield from defined(name, plain, named, result)

@@ -126,12 +126,14 @@ def attention_backward(
     # Keys may be in no sequence; logits may be unseen.
     unkept = any(x is not None for x in (lengths, starts, cu_seqlens))
     kept = {"dq": True, "delta": True, "dk": not unkept, "dv": not unkept, "dlogits": False}
+    if nothing:
+        kept = {"delta": do.size > 0}  # without keys D is still what do and o say
     written = made | sums | {"delta": delta} | ({} if logits is None else {"dlogits": logits})
     for name, x in written.items():
-        if x.size and (nothing or not kept[name]):
+        if x.size and not kept.get(name):
             b.fill(x, 0, out=x)
     if nothing:
-        if do.size:  # without keys D is what do and o say, as gradients by sinks read it
+        if do.size:
             b.sum(b.mul(b.cast(do, "float32"), b.cast(o, "float32")), axis=-1, out=delta)
         return found
     check_vectors(arrays)

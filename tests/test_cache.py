@@ -510,15 +510,18 @@ def test_disk_that_fills_while_writing_degrades(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The write itself fails with a real ENOSPC; the temporary file goes."""
-    real = tempfile.mkstemp
+    real = os.open
 
-    def full(suffix: str, prefix: str, directory: Path) -> tuple[int, str]:
-        descriptor, path = real(suffix, prefix, directory)
-        os.close(descriptor)
-        return os.open("/dev/full", os.O_WRONLY), path
+    def full(path: str, flags: int, mode: int = 0o777) -> int:
+        if str(path).endswith(".tmp"):
+            os.close(real(path, flags, mode))
+            return real("/dev/full", os.O_WRONLY)
+        return real(path, flags, mode)
 
-    monkeypatch.setattr(tempfile, "mkstemp", full)
+    monkeypatch.setattr(os, "open", full)
     check_degrades(Cache(root), "No space left")
+    monkeypatch.undo()
+    assert not list(root.iterdir())
 
 
 def test_disk_that_recovers_is_used_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

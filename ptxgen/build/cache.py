@@ -164,7 +164,7 @@ class Cache:
                 return entry, True
             entry = build()
             self._memory[key.digest] = entry
-            self._store(key, entry, sweep=locked)
+            self._store(key, entry, locked=locked)
         return entry, False
 
     # -- housekeeping ---------------------------------------------------------
@@ -280,17 +280,13 @@ class Cache:
         if not known:
             warnings.warn(message, CacheWarning, stacklevel=2)
 
-    def _store(self, key: Key, entry: Entry, *, sweep: bool) -> None:
-        """Writes an entry; failing to is a warning. ``sweep`` removes dead writers' leftovers."""
+    def _store(self, key: Key, entry: Entry, *, locked: bool) -> None:
+        """Writes an entry; failing to is a warning. ``locked``: the caller holds its key's lock."""
         if not self._usable():
             return
         try:
             self._make()
-            if sweep:  # under the lock of this key its temporaries have no living writer
-                for path in self._files(_TEMPORARY):
-                    if path.name.startswith(key.digest):
-                        path.unlink(missing_ok=True)
-            _write(self._path(key), key.digest, entry)
+            _write(self._path(key), key.digest, entry, locked=locked)
         except OSError as error:
             self._degraded(error)
 
@@ -401,9 +397,20 @@ def _read(path: Path, digest: str) -> Entry:
         return _unpack(file.read(), digest)
 
 
-def _write(path: Path, digest: str, entry: Entry) -> None:
-    """Makes the entry visible as a whole or not at all; raises OSError."""
-    descriptor, temporary = tempfile.mkstemp(_TEMPORARY, digest + ".", path.parent)  # mode 0600
+def _write(path: Path, digest: str, entry: Entry, *, locked: bool) -> None:
+    """Makes the entry visible as a whole or not at all; raises OSError.
+
+    The holder of a key's lock always writes to one name, so that the next one replaces what a
+    killed writer left behind, without a search of the directory.
+    """
+    if locked:
+        temporary = str(path.with_suffix(_TEMPORARY))
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(temporary, flags, 0o600)
+    else:
+        descriptor, temporary = tempfile.mkstemp(_TEMPORARY, digest + ".", path.parent)
     try:
         with open(descriptor, "wb") as file:
             file.write(_pack(digest, entry))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 import os
 import re
@@ -49,7 +50,8 @@ def beside(work):
         while not done.is_set():
             work()
 
-    thread = threading.Thread(target=again)
+    context = contextvars.copy_context()  # the device that this thread uses
+    thread = threading.Thread(target=context.run, args=(again,))
     thread.start()
     try:
         yield

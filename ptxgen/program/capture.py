@@ -152,8 +152,11 @@ class Captured(Replayed):
 
     def _check_place(self, call: Call) -> None:
         if (call.host, call.device) != (self._call.host, self._call.device):
-            where = call.lead.where
-            raise TraceError(f"argument 0 is in {where}; captured in {self._call.lead.where}")
+            own = self._call
+            raise TraceError(
+                f"argument 0, in {call.lead.where}, is computed with on {call.device}; "
+                f"captured in {own.lead.where}, on {own.device}"
+            )
 
     # -- arrays from outside ------------------------------------------------------------------
     @property

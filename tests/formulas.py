@@ -15,10 +15,12 @@ from math import prod, sqrt
 from typing import Any
 
 import numpy as np
-from exact64 import F32, Num, _settled, _summed, dot, fault, rounded, where, working
+from exact64 import F32, F64, Num, _settled, _summed, dot, fault, rounded, where, working
 from scipy import special
 
 from ptxgen.numerics.contract import TENSOR_CORES
+from ptxgen.numerics.delta import GROUP
+from ptxgen.numerics.delta import groups as groups_of
 from ptxgen.numerics.nf4 import CODE
 
 Formula = Callable[..., Any]
@@ -71,6 +73,13 @@ def call(name: str, x: Num) -> Num:
     found = x.apply(FUNCTIONS[name], ULPS[name], STEEP.get(name))
     own = OWN.get(name, lambda x: 4.0)(x.v) * 2.0**-53 * abs(found.v)
     return Num(found.v, found.e + np.where(np.isfinite(own), own, 0.0), x.p)
+
+
+def decay(x: Num) -> Num:
+    """``exp(x)`` of rows, which is 0 where it is not a normal number."""
+    found = call("exp", x)
+    least = 2.0**-1022.4 if x.p is F64 else 2.0**-126.4
+    return Num(found.v, found.e + np.where(found.v < least, found.v, 0.0), found.p)
 
 
 def activated(name: str | None, x: Num) -> Num:
@@ -239,7 +248,7 @@ REDUCE: dict[str, Callable[..., Any]] = {
 def softmax(x: Any, axis: int = -1, log: bool = False) -> Num:
     rows = num(np.moveaxis(np.asarray(x), axis, -1))
     d = rows - rows.max(-1, True)
-    e = call("exp", d)
+    e = decay(d)
     s = e.sum(-1, True)
     found = d - call("log", s) if log else e * (1 / s)
     return found.each(lambda y: np.moveaxis(y, -1, axis))
@@ -248,7 +257,7 @@ def softmax(x: Any, axis: int = -1, log: bool = False) -> Num:
 def log_sum(z: Num) -> tuple[Num, Num]:
     """The maximum m of each row, and ``log(sum(exp(z - m)))``."""
     m = z.max(-1)
-    return m, call("log", call("exp", z - m[..., None]).sum(-1))
+    return m, call("log", decay(z - m[..., None]).sum(-1))
 
 
 def logsumexp(x: Any, **_: Any) -> Num:
@@ -286,7 +295,7 @@ def _log_prefix(z: Num) -> Num:
         return Num(np.full(z.shape[:-1], -np.inf), 0.0, z.p)
     m = z.max(-1)
     d = z - m[..., None]
-    e = call("exp", d)
+    e = decay(d)
     more = (n + 12) * z.p.u * (4 + 2 * np.where(np.isfinite(d.v), abs(d.v), 0)) * e.v
     terms = Num(e.v, np.where(np.isnan(e.v), e.e, e.e + more + 4 * z.p.tiny * n), z.p)
     found = call("log", terms.sum(-1, more=12)) + m
@@ -484,7 +493,7 @@ def linear_cross_entropy_grad(
     z = linear(x, w, bias, layout="nk").rounded(x.dtype)
     loss, (z, m, log, alive, at, slope, count) = _loss(z, target, **how)
     n, smooth = z.shape[-1], how["label_smoothing"]
-    p = call("exp", z - m[:, None]) * (1 / call("exp", log))[:, None]
+    p = decay(z - m[:, None]) * (1 / call("exp", log))[:, None]
     p = p * (1 + (log + m)[:, None] * (2 * how["z_loss"])) if how["z_loss"] else p
     wanted = np.full(z.shape, smooth / n)
     wanted[at] += 1 - smooth
@@ -1149,11 +1158,20 @@ def _delta(
     skip: Any,
     return_state: bool,
 ) -> Any:
-    """The recurrence of ``delta``: heads share keys; a state is [..., H, N, P]."""
-    heads, groups = v.shape[-2], k.shape[-2]
-    q, k = (x.each(lambda y: y.repeat(heads // groups, -2)) for x in (q, k))
+    """The recurrence of ``delta``: heads share keys; a state is [..., H, N, P].
+
+    Rows of zeros fill a state up, which are NaN where an infinity is multiplied by them.
+    """
+    rows, heads, shared = k.shape[-1], v.shape[-2], k.shape[-2]
+    fill = groups_of(rows) * GROUP - rows
+
+    def filled(x: Any) -> Any:
+        return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, fill)])
+
+    q, k = (x.each(lambda y: filled(y.repeat(heads // shared, -2))) for x in (q, k))
     lead, tokens = v.shape[:-3], v.shape[-3]
-    s = Num(np.zeros((*lead, heads, k.shape[-1], v.shape[-1]))) if state is None else state
+    s = Num(np.zeros((*lead, heads, rows, v.shape[-1]))) if state is None else state
+    s = s.each(lambda y: filled(y.swapaxes(-1, -2)).swapaxes(-1, -2))
     found = []
     for t in range(tokens):
         at = (..., t, slice(None), slice(None))
@@ -1166,7 +1184,7 @@ def _delta(
         o = (q[at][..., None] * s).sum(-2, more=2) * scale
         found.append(o if skip is None else skip[:, None] * v[at] + o)
     made = _stacked(found, v.shape, -3, F32)
-    return (made, s) if return_state else made
+    return (made, s[..., :rows, :]) if return_state else made
 
 
 def gated_delta_rule(

@@ -206,7 +206,9 @@ def _work(options: argparse.Namespace) -> int:
     fla = peers()
     selected = [_case(name, *shape, fla) for name in KINDS for shape in SHAPES]
     found = list(ops.run(torch, selected, quick=options.quick))
-    emit(results.heading(measure.environment(torch, measure.limits(torch), 0)))
+    surroundings = measure.environment(torch, measure.limits(torch), 0)
+    results.keep(options, results.records(found, surroundings))
+    emit(results.heading(surroundings))
     emit(ops.timing_table(found, third="fla"))
     return 0
 
@@ -220,4 +222,5 @@ def _parser() -> argparse.ArgumentParser:
         "Sizes are sequences x tokens; limit = bytes / 4.3 TB/s.",
     )
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    arguments.add_rows(parser)
     return parser

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptxgen.cli.kernels import UnknownSpecError, find
-from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.errors import DtypeError, OptionError, PtxgenError
 from ptxgen.ui import Progress, emit, note, paint, plural, size
 
 if TYPE_CHECKING:
@@ -238,8 +238,13 @@ def _update(arguments: argparse.Namespace) -> int:
 
 
 def _bits(arguments: argparse.Namespace) -> int:
-    from ptxgen.cli import bits
-
+    try:
+        from ptxgen.cli import bits
+    except ModuleNotFoundError as error:
+        raise DtypeError(
+            f"`ptxgen golden bits` makes arrays of bfloat16, and {error.name} is not installed: "
+            "pip install 'ptxgen[test]'"
+        ) from error
     path = _folder(arguments) / "bits.json"
     found = bits.digests()
     moved = bits.differences(bits.load(path), found)

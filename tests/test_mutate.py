@@ -48,6 +48,16 @@ def test_gates_have_names():
     assert mutate.name_of(mistakes.BITS) == "ptxgen golden bits"
 
 
+def test_gates_run_together_without_a_mistake():
+    one, two = mistakes.tests("x.py", "a and b"), mistakes.tests("x.py", "c")
+    every, long = mistakes.tests("y.py", ""), (*one, "--long")
+    found = mutate.together(
+        [one, mistakes.BITS, two, long, one, every, mistakes.tests("y.py", "d")]
+    )
+    assert found == [mistakes.tests("x.py", "(a and b) or (c)"), mistakes.BITS,
+                     (*mistakes.tests("x.py", "(a and b)"), "--long"), every]  # fmt: skip
+
+
 SAYS = "import sys; sys.path.insert(0, '.'); from sum import TWO; print({!r}); sys.exit(TWO != 2)"
 
 
@@ -99,6 +109,8 @@ def test_a_survivor_fails_the_run_and_the_tree_is_left_alone(monkeypatch, capsys
         SystemExit, match=r"without a mistake, this gate fails: -c 'raise(.|\n)*bad"
     ):
         mutate.main([])
+    assert mutate.main(["--passed"]) == 1  # nothing said what is wrong
+    assert "ended with 1: bad" in capsys.readouterr().out
 
 
 def test_a_gate_of_no_tests_is_no_gate(tmp_path):

@@ -71,12 +71,11 @@ proofs: $(READY)
 test: $(READY)  ## lint, types, generated code, goldens (a sample compiled), bits, proofs, tests
 	$(call GATES,,)
 
+# What is alone in check runs two at a time: each has parts that one process does.
 check: $(READY)  ## every kernel, long tests, oldest packages, the site, planted mistakes
 	$(call GATES,--all,--long)
-	@$(MAKE) --no-print-directory test-oldest
 	@$(MAKE) --no-print-directory docs
-	@$(MAKE) --no-print-directory mutate
-	@$(MAKE) --no-print-directory test-torch
+	@$(MAKE) $(TOGETHER) test-oldest mutate test-torch JOBS=1 PASSED=--passed LONG=--long
 
 # Bounds that no package of this Python has (NumPy 1.26 ends with 3.12) fail here in pip.
 OLDEST_PYTHON ?= $(PYTHON)
@@ -108,7 +107,7 @@ release:  ## dist/: sdist and wheel of HEAD, and the documents' commands run fro
 
 mutate: $(READY)  ## plant mistakes into a copy, one at a time: each must be caught by its gate
 	@echo "== planted mistakes"
-	@$(PY) tools/mutate.py --jobs $(JOBS)
+	@$(PY) tools/mutate.py --jobs $(JOBS) $(PASSED)
 
 test-all: $(READY)  ## the tests alone, with the long ones
 	@$(PY) -m pytest -q -n $(JOBS) --dist loadgroup --long
@@ -118,19 +117,20 @@ TORCH_TESTS = $(shell grep -lE 'torch|transformers' tests/test_*.py)
 
 test-torch:  ## the tests that need PyTorch (a CPU build will do), and mistakes planted for them
 ifdef NO_VENV
-	@$(MAKE) --no-print-directory torch-tests TORCH_PY=$(PYTHON)
+	@$(MAKE) --no-print-directory torch-tests TORCH_PY=$(PYTHON) LONG=$(LONG)
 else
 	@test -x $(TORCH_VENV)/bin/python || $(PYTHON) -m venv $(TORCH_VENV)
 	@$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
 		-e '.[test]' '$(TORCH)' transformers
-	@$(MAKE) --no-print-directory torch-tests TORCH_PY=$(TORCH_VENV)/bin/python
+	@$(MAKE) --no-print-directory torch-tests TORCH_PY=$(TORCH_VENV)/bin/python LONG=$(LONG)
 endif
 
 torch-tests:
 	@echo "== tests that need PyTorch"
-	@$(TORCH_PY) -m pytest -q -m torch --require-torch -n $(JOBS) --dist loadgroup $(TORCH_TESTS)
+	@$(TORCH_PY) -m pytest -q -m torch --require-torch -n $(JOBS) --dist loadgroup $(LONG) \
+		$(TORCH_TESTS)
 	@echo "== planted mistakes that need PyTorch"
-	@$(TORCH_PY) tools/mutate.py --torch --jobs $(JOBS)
+	@$(TORCH_PY) tools/mutate.py --torch --jobs $(JOBS) --passed
 
 test-gpu: $(READY)  ## the tests that need a GPU (fails if there is none)
 	@$(PY) -m pytest -q -m gpu --require-gpu -n $(JOBS) --dist loadgroup

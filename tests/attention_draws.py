@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import count, cycle, islice
 from random import Random
 from typing import Any
 
@@ -105,16 +105,20 @@ def together(names: Iterable[str]) -> frozenset[str]:
     return found
 
 
-def combinations(kernel: Kernel, seed: int, more: int) -> Iterator[tuple[int, frozenset[str]]]:
+def combinations(
+    kernel: Kernel, seed: int, more: int, some: int = len(QUERIES)
+) -> Iterator[tuple[int, frozenset[str]]]:
     """Numbers of queries and options: each option alone, and packed queries against pages, with
-    all of :data:`QUERIES`; then ``more`` random combinations for each of these.
+    all of :data:`QUERIES`, or ``some`` of them by turns; then ``more`` random combinations for
+    each of as many.
     """
     pick = Random(f"{seed} {kernel}")
+    turns = cycle(Random(f"{kernel}").sample(QUERIES, len(QUERIES)))
     always = {"paged"} if isinstance(kernel.spec, PagedSpec) else set()
     each = [together(always | {*x}) for x in (*((x,) for x in OPTIONS), ("packed", "paged"))]
     for names in dict.fromkeys(filter(kernel.takes, each)):
-        yield from ((n, names) for n in QUERIES)
-    for n in QUERIES:
+        yield from ((n, names) for n in sorted(islice(turns, some)))
+    for n in sorted(islice(turns, some)):
         drawn = (together(always | {x for x in OPTIONS if pick.random() < 0.3}) for _ in count(0))
         yield from ((n, names) for names in islice(filter(kernel.takes, drawn), more))
 

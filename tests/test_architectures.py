@@ -90,9 +90,3 @@ def test_one_kernel_of_each_family_compiles(arch) -> None:
 def _cost(kernel: KernelSpec) -> tuple[int, str]:
     tile = getattr(kernel, "bm", 1) * getattr(kernel, "bn", 1)
     return tile // kernel.threads, kernel.name
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("arch", OTHERS, ids=lambda a: a.name)
-def test_all_kernels_compile(arch) -> None:
-    compiled(routed(arch.name), arch.target)

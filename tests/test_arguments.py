@@ -233,7 +233,7 @@ def test_bad_command_lines_are_one_line_and_status_2(run) -> None:
 @pytest.mark.long
 def test_many_bad_command_lines(run) -> None:
     draw = random.Random(SEED + 1)
-    for _ in range(50 * DRAWS):
+    for _ in range(20 * DRAWS):
         refused(bad_line(draw), run)
 
 

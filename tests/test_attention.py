@@ -280,21 +280,20 @@ def test_few_tiles_of_many_keys_are_split_on_hopper_where_rounds_are_fewer(
         assert (type(spec), spec.part, spec.rows) == (kind, *kernel)
 
 
-WALKS = [pytest.param({}, 2), pytest.param({"seed": 2, "early": True}, 3, marks=pytest.mark.long)]
+EARLY = {"seed": 2, "early": True}
 
 
 @pytest.mark.parametrize(
-    ("warps", "part"),
+    ("warps", "part", "settings", "sms"),
     [
-        *((8, "whole"), (4, "split")),
+        *((8, "whole", {}, 2), (4, "split", {}, 2)),
         *(
             pytest.param(*c, marks=pytest.mark.long)
-            for c in ((4, "whole"), (12, "whole"), (8, "split"))
+            for c in ((4, "whole", EARLY, 3), (12, "whole", {}, 2), (8, "split", EARLY, 3))
         ),
     ],
 )
-@pytest.mark.parametrize(("settings", "sms"), WALKS)
-def test_ctas_that_walk_over_tiles_on_hopper(settings, sms, warps, part):
+def test_ctas_that_walk_over_tiles_on_hopper(warps, part, settings, sms):
     device = CpuDevice(**settings)
     device.sms = sms
     kernel = kernel_of(HopperSpec, "bf16", 64, 64, warps=warps, part=part)
@@ -319,10 +318,9 @@ def test_sums_that_are_no_longer_normal_of_ctas_that_walk_over_tiles_on_hopper()
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("settings", "sms"), WALKS)
-def test_ctas_that_walk_over_tiles_of_pages_on_hopper(settings, sms):
-    device = CpuDevice(**settings)
-    device.sms = sms
+def test_ctas_that_walk_over_tiles_of_pages_on_hopper():
+    device = CpuDevice(**EARLY)
+    device.sms = 3
     q, k, v = draw(24, (400, 2, 64), (4, 1, 1200, 64), (4, 1, 1200, 64))
     v[2, 0, 1150, 3] = np.nan
     counts = {"cu_seqlens": ints(0, 5, 5, 160, 380), "lengths": ints(300, 7, 1190, 250)}

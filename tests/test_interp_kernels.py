@@ -14,7 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -42,8 +42,11 @@ from ptxgen.runtime.cpu import SMS, CpuDevice
 from ptxgen.tiles import SPECS
 
 PROJECT = Path(__file__).parents[1]
-every_kernel = pytest.mark.parametrize("name", sorted(KERNELS))
-every_first = pytest.mark.parametrize("name", sorted(n for n in KERNELS if not twin(n)))
+
+
+def some(names, *fields):
+    """One of all kernels that are alike in ``fields``. (GPU tests run every kernel.)"""
+    return pytest.mark.parametrize("name", representatives(names, *fields))
 
 
 @functools.lru_cache(maxsize=1)
@@ -72,23 +75,34 @@ def check(name, case, where=None):
 # -- every kernel -----------------------------------------------------------------------
 
 
+def by_turns(names):
+    """Of products that differ in nothing but how operands lie, one: each layout in its turn."""
+    alike = {}
+    for name in sorted(names):
+        told = [f.name for f in fields(SPECS[name]) if f.name not in ("layout", "name")]
+        key = (type(SPECS[name]), *(str(getattr(SPECS[name], field)) for field in told))
+        alike.setdefault(key, []).append(name)
+    return {group[turn % len(group)] for turn, group in enumerate(alike.values())}
+
+
 def routes():
-    """Every route, of which some are long: of twins, which differ from their originals in what
-    :func:`test_twins_differ_in_one_way` says, all but one of each family and split; of
-    products, and of attention, that differ in their tiles all but one. Attention in f32 is long,
-    too: tests of attention and of its gradients run these kernels.
+    """Routes, of which some are long: of products that differ in their tiles all but one, and of
+    attention, whose kernels tests of attention and of its gradients run. Of products that differ
+    in their layouts alone there is one; of twins, which differ from their originals in what
+    :func:`test_twins_differ_in_one_way` says, one of each family and split.
     """
     products = [n for n in ROUTED if hasattr(SPECS[n], "bm")]
     attention = [n for n in ROUTED if hasattr(SPECS[n], "head_v")]
-    tiled = products + attention
     plain = [n for n in ROUTED if not n.startswith("conv")]  # whose twins differ as those do
     shown = representatives(plain, "family", "split", twins=True)
     told = ("family", "part", "capped", "result", "layout", "split", "dtype")
     shown += representatives(products, *told)
-    shown += representatives([n for n in attention if SPECS[n].dtype != "f32"], *told)
-    for name in sorted(ROUTED):
-        more = name not in shown and (twin(name) or name in tiled)
-        yield pytest.param(name, marks=pytest.mark.long if more else ())
+    shown += sorted({*ROUTED} - {*products, *attention})
+    more = by_turns(n for n in products if not twin(n)) | {*attention}
+    yield from sorted({*shown})
+    for name in sorted(more - {*shown}):
+        if not twin(name):
+            yield pytest.param(name, marks=pytest.mark.long)
 
 
 def difference(name):
@@ -218,18 +232,12 @@ def store_cases(name, sms):
 
 
 @pytest.mark.long
-@every_kernel
+@some(sorted(KERNELS), "family", "layout", "dtype")
 def test_edges(name):
     cases = edge_cases(name, SMS)
     layout, route = KERNELS[name]
-    if twin(name):
-        number = sorted(KERNELS).index(name)
-        cases = cases[number % 5 :: 5]
     for case in cases:
         check(name, case)
-    if twin(name):
-        assert len(cases) >= 2
-        return
     assert len(cases) >= 10
     plain = {(c.activation, c.bias) for c in cases if not c.accumulate}
     if admits(route, Case(1, 1, 1), SMS):
@@ -242,13 +250,6 @@ def test_edges(name):
 
 
 STORES = [n for n in sorted(KERNELS) if KERNELS[n][0] in ("NN", "TN")]
-
-
-def some(names, *fields):
-    """Of kernels that are alike in ``fields`` one always; the others are long."""
-    shown = representatives(names, *fields)
-    rest = [pytest.param(n, marks=pytest.mark.long) for n in names if n not in shown]
-    return pytest.mark.parametrize("name", [*shown, *(p for p in rest if not twin(p.values[0]))])
 
 
 @some(STORES, "family", "split", "dtype")
@@ -495,12 +496,10 @@ def test_many_schedules(name):
     cases = [Case(bm + 1, bn + 1, bk + 1), Case(1, 5, 2 * bk + 3, bias=False, activation="silu")]
     if layout == "TN":
         cases.append(Case(3, bn, 300, op="linear_wgrad", bias=False, accumulate=True))
-    for i, case in enumerate(c for c in cases if admits(route, c, SMS)):
-        for seed in range(2 * i, 2 * i + 2):
-            with settings(
-                name, seed=seed, early=seed % 2 == 0, wave_lanes=1 << 8 * (seed % 3)
-            ) as found:
-                check(name, case, found)
+    for seed, case in enumerate(c for c in cases if admits(route, c, SMS)):
+        how = {"seed": seed, "early": seed % 2 == 0, "wave_lanes": 1 << 8 * (seed % 3)}
+        with settings(name, **how) as found:
+            check(name, case, found)
 
 
 def walks(spec):
@@ -565,6 +564,3 @@ def test_a_new_spec_is_picked_up(tmp_path):
     done = python(*run_it, "-k", new)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"test_bits[{new}] PASSED" in done.stdout
-    every = python(*run_it, "-k", new, "--collect-only", "-q", "--long").stdout
-    for test in ("test_edges", "test_operations", "test_schedules"):
-        assert f"{test}[{new}]" in every, "no test of it, not even with --long"

@@ -115,7 +115,7 @@ def numbers(rng, dtype, *shape):
     return found > 0 if dtype == "bool" else found.astype(NUMPY[dtype])
 
 
-@pytest.mark.parametrize("width", [8, 7, 520, pytest.param(3001, marks=pytest.mark.long)])
+@pytest.mark.parametrize("width", [8, 7, 520, pytest.param(1001, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", STORED)
 def test_steps_over_rows_store_every_dtype(name: str, width: int, request) -> None:
     rng, (taken, dtypes) = np.random.default_rng(width), zip(*STORED[name], strict=True)

@@ -181,10 +181,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.set_threshold(100_000, 20, 20)
 
 
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """So does what a file leaves behind."""
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, Any, Any]:
+    """So does what a file leaves behind; long tests make more of what does not stay."""
+    done = yield
     if nextitem is not None and nextitem.path != item.path:
+        if item.config.getoption("--long"):
+            gc.collect()
         gc.freeze()
+    return done
 
 
 @pytest.hookimpl(wrapper=True)

@@ -31,6 +31,7 @@ from ptxgen.ops import OPERATIONS
 from ptxgen.program.buffer import Buffer, Memory
 from ptxgen.program.replay import Replayed
 from ptxgen.program.step import Operand, Program
+from ptxgen.runtime.cpu import CpuDevice
 
 REALS, INTEGERS = ("f32", "f64", "bf16", "f16"), ("i32", "i64")
 NUMBERS = (*REALS, *INTEGERS)
@@ -648,25 +649,26 @@ def compare(drawn: Drawn, path: Path) -> Iterator[str]:
     ``path``.
     """
     arrays = drawn.arrays()
-    with ptxgen.use_device("cpu"):
-        expected = several(drawn(*arrays))
-        saved = {"none", "all"} | {f"all but {Random(drawn.seed).choice([*PASSES])}"}
-        for title, program in distinct(graph.trace(drawn, *arrays), drawn.seed):
-            captured = ptxgen.capture(program)
-            if text := mismatch(poisoned(captured)(*arrays), expected):
-                yield f"passes: {title}: {text}"
-            elif title in saved:
-                captured.save(path)
-                if text := mismatch(poisoned(ptxgen.load(path))(*arrays), expected):
-                    yield f"saved, passes: {title}: {text}"
-        captured = ptxgen.capture(drawn, *arrays, passes=graph.fewer)
-        if text := mismatch(captured(*arrays), expected):
-            yield f"captured: {text}"
+    expected = several(drawn(*arrays))
+    saved = {"none", "all"} | {f"all but {Random(drawn.seed).choice([*PASSES])}"}
+    for title, program in distinct(graph.trace(drawn, *arrays), drawn.seed):
+        captured = ptxgen.capture(program)
+        if text := mismatch(poisoned(captured)(*arrays), expected):
+            yield f"passes: {title}: {text}"
+        elif title in saved:
+            captured.save(path)
+            if text := mismatch(poisoned(ptxgen.load(path))(*arrays), expected):
+                yield f"saved, passes: {title}: {text}"
+    captured = ptxgen.capture(drawn, *arrays, passes=graph.fewer)
+    if text := mismatch(captured(*arrays), expected):
+        yield f"captured: {text}"
 
 
 def check(seeds: Sequence[int]) -> None:
-    """Compares programs. Raises AssertionError with the first seed that differs, and its text."""
-    with TemporaryDirectory() as folder:
+    """Compares programs, on a device that forgets their kernels afterwards. Raises AssertionError
+    with the first seed that differs, and its text.
+    """
+    with TemporaryDirectory() as folder, ptxgen.use_device(CpuDevice()):
         for seed in seeds:
             drawn = draw(seed)
             for text in compare(drawn, Path(folder, "it")):

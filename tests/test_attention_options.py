@@ -4,7 +4,7 @@ the oracle's bits.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from random import Random
 
 import pytest
@@ -23,9 +23,9 @@ SHARE = [(PLAIN, 12), (FEW, 20), (SHARED, 8), (CLUSTER, 0)]
 """Kernels of ``make test``, with random calls of each besides those on one query."""
 
 
-@cache
-def device():
-    """A device of two SMs, so that CTAs have several tiles. It decodes each kernel once."""
+@lru_cache(maxsize=1)
+def device(kernel):
+    """A device of two SMs, so that CTAs have several tiles, for the calls of a kernel."""
     made = CpuDevice()
     made.sms = 2
     return made
@@ -34,7 +34,7 @@ def device():
 def check(kernel, calls):
     """Runs calls of a kernel, each by its number among all."""
     function = ptxgen.attention_grad if kernel.backward else ptxgen.attention
-    with ptxgen.use_device(device()):
+    with ptxgen.use_device(device(str(kernel))):
         for n, (queries, names) in calls:
             drawn(kernel, n, queries, names).check(function, kernel)
 

@@ -170,7 +170,7 @@ def test_a_bad_entry_is_a_miss_with_a_warning(clock: Clock, damage: str) -> None
         elif damage == "impossible":
             from ptxgen.build.cache import Entry, _write
 
-            _write(entry, entry.stem, Entry(b"", {"times": {"no_kernel": 1.0}}))
+            _write(entry, entry.stem, Entry(b"", {"times": {"no_kernel": 1.0}}), locked=False)
         else:  # another problem's, under this name
             ptxgen.linear(*operands(9), layout="kn")
             (other,) = {*default_cache().root.glob("*.tuned")} - {entry}

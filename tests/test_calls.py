@@ -15,6 +15,7 @@ import pytest
 import ptxgen
 from ptxgen import functions, graph, int4, layout, nf4
 from ptxgen.ops import OPERATIONS
+from ptxgen.runtime.cpu import CpuDevice
 
 VALID, BAD = 1, 3
 """Calls of each operation; the first seed is SEED."""
@@ -27,9 +28,10 @@ WITHOUT = {"nf4.from_bitsandbytes", "nf4.to_bitsandbytes"}
 """Operations of a package that is not there: of tests/test_nf4_weight.py."""
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def on_cpu():
-    with ptxgen.use_device("cpu"):
+    """A device that forgets its kernels afterwards."""
+    with ptxgen.use_device(CpuDevice()):
         yield
 
 

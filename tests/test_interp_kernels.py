@@ -76,7 +76,7 @@ def check(name, case, where=None):
 
 
 def by_turns(names):
-    """Of products that differ in nothing but how operands lie, one: each layout in its turn."""
+    """One of the products that differ in nothing but their layout: each layout in its turn."""
     alike = {}
     for name in sorted(names):
         told = [f.name for f in fields(SPECS[name]) if f.name not in ("layout", "name")]

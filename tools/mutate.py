@@ -60,7 +60,7 @@ class Outcome:
 
 
 def copy(tree: Path) -> None:
-    """What gates need of the tree, as it is now, and its bytecode.
+    """Copies the part of the tree that gates read, and compiles it to bytecode.
 
     Bytecode is found by a hash of its source, as a text of the same length may have the same time.
     """

@@ -209,7 +209,7 @@ MISTAKES = (
         TEMPLATE + "f64/gemm.cu.j2",
         "acc[i][j] = __fma_rn(a_held[buffer][0][i], b_held[buffer][0][j], acc[i][j]);",
         "acc[i][j] = __dadd_rn(__dmul_rn(a_held[buffer][0][i], b_held[buffer][0][j]), acc[i][j]);",
-        kernel("f64_tt_f64_64x32x16"),
+        kernel("f64_tn_f64_64x32x16"),
     ),
     Mistake(
         "chunks added from the last to the first",

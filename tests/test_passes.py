@@ -330,6 +330,16 @@ def test_a_part_is_not_read_where_what_it_is_of_changes():
     assert steps(graph.apply(before, ["parts"])[0]) == steps(before)
 
 
+def test_what_is_written_anew_is_no_part():
+    """Of two writes of the same elements the last one counts."""
+    b = ProgramBuilder(OPERATIONS)
+    x = b.input("x", imagined((4, 8), "float32"))
+    written = b.mul(x, 3.0)
+    b.neg(x, out=written)
+    before = b.finish((b.mul(written, 2.0),))
+    assert steps(graph.apply(before, ["parts"])[0]) == steps(before)
+
+
 @pytest.mark.parametrize("what", ["both", "kept", "turned", "tokens", "keys"])
 def test_attention_reads_repeated_heads_once(what):
     """Keys and values of 2 heads, each repeated for 3 of 6; what is repeated otherwise stays."""

@@ -1286,6 +1286,13 @@ MISTAKES = (
         tests("test_streams.py", "scratch_memory_is_touched"),
     ),
     Mistake(
+        "what is written anew is taken for a part",
+        "ptxgen/graph/parts.py",
+        "return alike and not rest and not overlaps_itself(shape, strides)",
+        "return True",
+        tests("test_passes.py", "written_anew"),
+    ),
+    Mistake(
         "a step of another stream is not waited for",
         "ptxgen/program/streams.py",
         "            device.wait(handle, events[each])",

@@ -15,6 +15,7 @@ from ptxgen.graph.fuse import Region, beside, joined, region
 from ptxgen.graph.worth import worth
 from ptxgen.program.buffer import INPUT, Buffer, Memory
 from ptxgen.program.step import Operand, Program, Step
+from ptxgen.runtime.strided import overlaps_itself
 
 PARTS_MAX = 4
 """Most parts: each is computed by the same threads."""
@@ -65,6 +66,8 @@ def _without(
     if not 1 < len(firsts) <= PARTS_MAX:
         return None
     firsts.sort(key=lambda r: r.results[0][1].offset)
+    if not _apart([r.results[0][1] for r in firsts]):
+        return None
     for axis in range(len(of.shape)):
         parts = _cut(of, axis, firsts)
         try:
@@ -76,6 +79,19 @@ def _without(
         except (ShapeError, FormulaError):
             return None
     return None
+
+
+def _apart(written: Sequence[Buffer]) -> bool:
+    """Whether buffers of one shape lie at even distances and share no element."""
+    first, second = written[:2]
+    step = second.offset - first.offset
+    alike = all(
+        (b.shape, b.strides, b.offset) == (first.shape, first.strides, first.offset + i * step)
+        for i, b in enumerate(written)
+    )
+    steps, rest = divmod(step, first.itemsize)
+    shape, strides = (len(written), *first.shape), (steps, *first.strides)
+    return alike and not rest and not overlaps_itself(shape, strides)
 
 
 def _cut(of: Region, axis: int, firsts: Sequence[Region]) -> list[Region] | None:

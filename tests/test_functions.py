@@ -35,8 +35,8 @@ from ptxgen.spec.pointwise import Form, PointwiseSpec
 
 CHECKOUT = Path(__file__).parents[1]
 SEED = 5
-STRIDE = 509
-"""The long tests try every 509th f32."""
+STRIDE = 127
+"""The long tests try every 127th f32."""
 F32 = NDArray[np.float32]
 PI = (
     "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534"
@@ -88,11 +88,11 @@ def test_error(name: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("name", measure.TRUTH)
 def test_error_of_many(name: str) -> None:
-    """Eight millions, all binades evenly (the tool takes every one, in hours)."""
+    """Tens of millions, all binades evenly (the tool takes every one, in hours)."""
     normal, small = documented()[name]
     found = measure.sweep(name, STRIDE)
-    assert 0.75 * normal <= found.normal <= normal, found
-    assert 0.75 * small <= found.subnormal <= small, found
+    assert 0.8 * normal <= found.normal <= normal, found
+    assert 0.8 * small <= found.subnormal <= small, found
 
 
 LONG = np.longdouble

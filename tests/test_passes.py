@@ -331,7 +331,7 @@ def test_a_part_is_not_read_where_what_it_is_of_changes():
 
 
 def test_what_is_written_anew_is_no_part():
-    """Of two writes of the same elements the last one counts."""
+    """Two writes of the same elements stay two, as the last one counts."""
     b = ProgramBuilder(OPERATIONS)
     x = b.input("x", imagined((4, 8), "float32"))
     written = b.mul(x, 3.0)

@@ -237,6 +237,18 @@ def test_norms_that_are_written_out_are_one_step(dtype):
     same(function, x, y, w, passes=["fuse", "rows"])
 
 
+def test_sums_of_rows_whose_elements_are_one_number():
+    """A gradient of a broadcast: the step reads a number a row, and no elements."""
+
+    def function(x):
+        return ptxgen.sum(ptxgen.layout.contiguous(ptxgen.layout.expand(x, (6, 8))), axis=-1)
+
+    x = numpy.random.default_rng(0).standard_normal((6, 1)).astype("f4")
+    after, _ = graph.apply(graph.trace(function, x), ["rows"])
+    assert len(after.steps) == 1
+    same(function, x, passes=["rows"])
+
+
 def same(function, *arrays, passes):
     """A function has the same bits with passes done."""
     with ptxgen.use_device("cpu"):

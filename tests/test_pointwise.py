@@ -291,6 +291,40 @@ def test_casts_to_every_dtype(kind) -> None:
     equal(found, casts.reference(x, out_dtype=tuple(FULL.values())), kind)
 
 
+NUMBERS = [kind for kind in KINDS if kind != "bool"]
+COMPARED = [("f32", "f32"), ("f16", "f64")]
+"""Pairs of dtypes of `make test`: without a cast that can be moved, and with one."""
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        pytest.param(*pair, marks=[] if pair in COMPARED else [pytest.mark.long])
+        for pair in itertools.product(NUMBERS, NUMBERS)
+    ],
+)
+def test_a_choice_by_a_comparison_keeps_the_sign_of_zero(source, target) -> None:
+    """Compilers like to make ``min`` of it, and ``max``, whose zeros have another sign."""
+    x = np.array((-0.0, 0.0, 1e-7, -1e-7, 0.5, 1, -1, 2.5, np.inf, -np.inf, np.nan, -3))
+    if source in ("i32", "i64"):
+        x = np.nan_to_num(x, nan=0, posinf=2**20, neginf=-(2**20))
+    x = np.tile(x.astype(KINDS[source]), 3)
+
+    def chosen(x, number):
+        made = f.cast(x, target)
+        one, other = (int(number) if kind[0] == "i" else number for kind in (source, target))
+        for compare in (f.lt, f.le, f.gt, f.ge, f.eq, f.ne):
+            for condition in (compare(x, one), compare(made, other)):
+                yield f.where(condition, made, other)
+                yield f.where(condition, other, made)
+
+    def of(number):
+        return ptxgen.pointwise(lambda x: tuple(chosen(x, number)))
+
+    for number in (0.0, -0.0, 1.0):
+        equal(of(number)(x), of(number).reference(x), f"{source} to {target}, {number}")
+
+
 def test_a_function_of_functions_is_one_formula() -> None:
     @ptxgen.pointwise
     def gated(x, y):

@@ -731,6 +731,20 @@ MISTAKES = (
         tests("test_rowwise.py", "oracle and rms_norm"),
     ),
     Mistake(
+        "a choice of x where x < 0, which is min of x and 0 to the compiler",
+        SPEC + "formula.py",
+        "if node.type in _LETTER and _compares_floats(node.args[0]):",
+        "if node.type not in _LETTER and _compares_floats(node.args[0]):",
+        tests("test_pointwise.py", "sign_of_zero"),
+    ),
+    Mistake(
+        "a step of rows that reads at least one array of elements",
+        SPEC + "rowwise.py",
+        "min((*sizes, *made), default=0) > 1",
+        "min((*sizes, *made)) > 1",
+        tests("test_passes.py", "elements_are_one_number"),
+    ),
+    Mistake(
         "floats cut to integers that are rounded",
         SPEC + "formula.py",
         '("f32", "i32"): "({0} == {0} ? __float2int_rz({0}) : 0)"',

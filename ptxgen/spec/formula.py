@@ -106,13 +106,43 @@ def literal(node: Node) -> str:
     return f"({text}{'f' if node.type == 'f32' else ''})"
 
 
+def _select(node: Node, condition: str, then: str, otherwise: str) -> str:
+    """``?:``, which gives the operand chosen, with its sign if it is zero.
+
+    The compiler takes ``x < 0.0f ? x : 0.0f`` for ``min.f32``, and moves a conversion to f64 behind
+    such a choice: -0.0 comes out where 0.0 is chosen, and the other way round. It does so where a
+    comparison of floats has the operands of the choice, so one of these is hidden from it.
+    """
+    first, second = node.args[1:]
+    if node.type in _LETTER and _compares_floats(node.args[0]):
+        if any(x.op == "call" and x.data.rare for x in (first, second)):  # a branch
+            if first.op != "const":
+                then = f"ptxgen_opaque({then})"
+            else:
+                otherwise = f"ptxgen_opaque({otherwise})"
+        elif first.op != "const":
+            return f"ptxgen_choose({condition}, {then}, {otherwise})"
+        elif second.op != "const":
+            return f"ptxgen_choose(!{condition}, {otherwise}, {then})"
+    return f"({condition} ? {then} : {otherwise})"
+
+
+def _compares_floats(condition: Node) -> bool:
+    """Whether the compiler can see a comparison of floats in a condition."""
+    if condition.op in _COMPARE:
+        return condition.args[0].type in _LETTER
+    return condition.op == "call" or any(
+        _compares_floats(x) for x in condition.args if x.type == "bool"
+    )
+
+
 def expression(node: Node, args: list[str]) -> str:
     """A node that is no leaf and no reduction, of its operands' names."""
     op, type = node.op, node.type
     if op in _COMPARE:
         return f"({args[0]} {_COMPARE[op]} {args[1]})"
     if op == "select":
-        return f"({args[0]} ? {args[1]} : {args[2]})"
+        return _select(node, *args)
     if op == "call":
         return f"ptxgen_{node.data}_{type}({', '.join(args)})"
     if op == "round_to":

@@ -129,7 +129,7 @@ def reads(variant: str) -> int:
         return sum(sizes)
     fits = len(made) <= len(sizes) and all(o <= i for i, o in zip(sizes, made, strict=False))
     # A lane's eight neighbours, read or written, are whole words of 16 bytes.
-    fits = fits and min((*sizes, *made)) > 1
+    fits = fits and min((*sizes, *made), default=0) > 1
     return sum(sizes) if fits else READ_MAX
 
 

@@ -103,6 +103,11 @@ def shown(tracer: Tracer) -> tuple[Counter[Line], dict[str, set[Line]], set[Line
     return counts, pinned, tracer.all
 
 
+SHOWN = pytest.mark.xdist_group("lines of templates")
+"""All kernels are rendered once, in one process."""
+
+
+@SHOWN
 def test_every_line_of_every_template_is_in_a_golden(shown: Any) -> None:
     counts, _, lines = shown
     assert len(lines) > 6000
@@ -114,6 +119,7 @@ def test_every_line_of_every_template_is_in_a_golden(shown: Any) -> None:
     assert not hidden, "lines that no listed or pinned kernel has:\n" + "\n".join(hidden)
 
 
+@SHOWN
 @pytest.mark.parametrize("name", sorted(PINNED))
 def test_every_pinned_kernel_shows_lines_that_no_other_does(shown: Any, name: str) -> None:
     counts, pinned, _ = shown

@@ -18,6 +18,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 pt = pytest.importorskip("ptxgen.torch")
 serve = pytest.importorskip("ptxgen.torch.serve")
 graphs = pytest.importorskip("ptxgen.torch.graphs")
+outputs = pytest.importorskip("ptxgen.torch.outputs")
 tracing = pytest.importorskip("ptxgen.torch.tracing")
 functional = torch.nn.functional
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -153,6 +154,14 @@ def tensors_of(drawn):
     return found
 
 
+def has_views(drawn):
+    """Whether results share memory with arguments or one another. ``traced`` leaves that alone."""
+    given = tensors_of(drawn)
+    found = drawn.torch(*given)
+    storages = [x.untyped_storage().data_ptr() for x in (*given, *found)]
+    return len({*storages}) < len(storages)
+
+
 def compiled(seeds):
     """Compares random programs, and their gradients, with the block: with all passes, with none,
     and with a random subset.
@@ -160,9 +169,11 @@ def compiled(seeds):
     for seed in seeds:
         drawn = draw(seed, rules=TORCH)
         *_, (_, some) = subsets(seed)
+        how = torch.compile if has_views(drawn) else traced
         for passes in (None, (), some):
+            torch._dynamo.reset()
             try:
-                compared(drawn.torch, *tensors_of(drawn), how=traced, passes=passes)
+                compared(drawn.torch, *tensors_of(drawn), how=how, passes=passes)
             except AssertionError as error:
                 again = f"reproduce: test_graph.compiled([{seed}])"
                 raise AssertionError(f"passes={passes!r}\n{drawn}\n{again}") from error
@@ -184,8 +195,9 @@ def test_all_random_programs_have_the_blocks_bits_with_any_passes(first):
     compiled(range(first, first + CHUNK))
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, 311, 684, 1600, 1856])
 def test_random_programs_have_the_blocks_bits_by_torch_compile(seed):
+    """The last four return views, whose gradients are added inside of the graph."""
     drawn = draw(seed, rules=TORCH)
     compared(drawn.torch, *tensors_of(drawn))
 
@@ -199,6 +211,143 @@ def test_a_condition_that_gradients_read_is_stored_as_it_was():
 
     for dtype in (torch.bfloat16, torch.float32):
         compared(function, *matrices((6, 8), dtype=dtype), how=traced, passes=["rows"])
+
+
+# -- outputs that are views -------------------------------------------------------------------
+def view_of_an_input(x, w):
+    return x.view(-1), functional.rms_norm(x, (4,)), (x * w).softmax(-1)
+
+
+def view_of_an_output(x, w):
+    z = (x * w).exp()
+    return z[0], z, z.softmax(-1) * z
+
+
+def views_of_a_value(x, w):
+    z = (x * w).exp()
+    return z[:1], z[1:], z.softmax(-1) * z
+
+
+def views_of_views(x, w):
+    z = x * w
+    y = z[0]
+    return y[:3].view(3, 1), y[1], y.exp() * y, y
+
+
+def views_that_overlap(x, w):
+    return x[None].expand(2, *x.shape), x.t(), x.reshape(-1), (x * w).exp() + x.softmax(-1)
+
+
+def input_that_was_contiguous(x, w):
+    z = x.contiguous()
+    return z, x.softmax(-1) * x + (x * w).exp()
+
+
+def view_of_a_clone(x, w):
+    z = x * w
+    c = z.clone()  # which programs compute as z
+    return z, c, c[0], c.softmax(-1) * c
+
+
+SHARING = [
+    view_of_an_input,
+    view_of_an_output,
+    views_of_a_value,
+    views_of_views,
+    views_that_overlap,
+    input_that_was_contiguous,
+    view_of_a_clone,
+]
+
+
+def memory(tensors):
+    """Of each pair of tensors, the distance in one memory, None in two; and all strides."""
+    storages = [x.untyped_storage().data_ptr() for x in tensors]
+    places = [(s, x.storage_offset()) for s, x in zip(storages, tensors, strict=True)]
+    apart = [[j - i if s == t else None for t, j in places] for s, i in places]
+    return apart, [x.stride() for x in tensors]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("function", SHARING)
+def test_outputs_that_are_views_have_the_blocks_gradients(function, dtype):
+    tensors = matrices((6, 4), (6, 4), dtype=dtype)
+    report = compared(function, *tensors)
+    assert not report.torch, "views are no calls"
+    found = torch.compile(function, backend=pt.Backend())(*tensors)
+    assert memory([*tensors, *found]) == memory([*tensors, *function(*tensors)])
+    assert all(x.requires_grad for x in found)
+
+
+@pytest.mark.parametrize("recorded", [torch.enable_grad, torch.no_grad])
+@pytest.mark.parametrize("function", SHARING[:4])
+def test_views_that_are_written_have_right_gradients_or_none(function, recorded):
+    """Each output, and the input, is written. PyTorch may refuse that, or the gradients after."""
+    outcomes = set()
+    for index in range(len(function(*matrices((6, 4), (6, 4)))) + 1):
+        with pt.batch_invariant():
+            values, gradients = after_a_write(function, index, recorded)
+        made = torch.compile(function, backend=pt.Backend())
+        own, mine = after_a_write(made, index, recorded)
+        torch._dynamo.reset()
+        assert own is None or all(map(same, own, values)), index
+        assert mine is None or all(map(same, mine, gradients)), index
+        outcomes.add((own is None, mine is None))
+    refused, refused_later, right = (True, True), (False, True), (False, False)
+    expected = (
+        {refused, refused_later, right} if recorded is torch.enable_grad else {refused_later, right}
+    )
+    assert outcomes == expected
+
+
+def after_a_write(function, index, recorded):
+    """The input and all outputs after one of them is doubled, and gradients; None if refused."""
+    values = None
+    tensors = matrices((6, 4), (6, 4))
+    x = tensors[0] * 1
+    outputs = function(x, tensors[1])
+    try:
+        with recorded():
+            [x, *outputs][index].mul_(2)
+        values = [y.detach().clone() for y in (x, *outputs)]
+        torch.manual_seed(1)
+        torch.autograd.backward(outputs, [torch.randn_like(y) for y in outputs])
+    except RuntimeError as error:
+        assert "modified" in str(error)
+        return values, None
+    return values, [t.grad for t in tensors]
+
+
+def hidden(function, *tensors):
+    """Counts the outputs of a function that are hidden from AOTAutograd."""
+    found = []
+
+    def backend(module, _):
+        outputs.separate(module)
+        found.extend(n for n in module.graph.nodes if "output_view" in str(n.target))
+        return module
+
+    torch.compile(function, backend=backend)(*tensors)
+    return len(found)
+
+
+def test_only_views_whose_gradients_have_an_order_are_hidden():
+    x, w = matrices((6, 4), (6, 4))
+    assert hidden(view_of_an_input, x, w) == 1
+    assert hidden(view_of_an_input, x.detach(), w) == 0
+    assert hidden(lambda x: x.view(-1), x) == 0
+    assert hidden(lambda x: (x.view(-1), x.detach() * 2), x) == 0
+    assert hidden(lambda x: (x.view(-1), x > 0), x) == 0
+    assert hidden(lambda x: (x.view(-1), x.t(), x[0]), x) == 3
+    assert hidden(lambda x, w: ((x * w)[0], x * w), x, w) == 0
+    with torch.no_grad():
+        assert hidden(view_of_an_input, x, w) == 0
+
+    def written(x, w):  # PyTorch writes it outside of the graph, and views it then
+        x.mul_(w)
+        return x[0], x.softmax(-1) * w
+
+    assert hidden(written, x * 1, w) == 0
 
 
 # -- torch.compile ----------------------------------------------------------------------------

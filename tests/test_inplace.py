@@ -340,3 +340,26 @@ def test_replayed_with_caches_that_move(monkeypatch):
         found = made(caches[which], ours, x, at)
         assert all(map(same, found, expected)), number
         assert same(ours, state) and all(map(same, caches, own)), number
+
+
+@pytest.mark.parametrize("function", test_graph.SHARING)
+def test_replayed_with_outputs_that_are_views(monkeypatch, function):
+    """Copies of results share memory as the results do."""
+
+    def captured(*given):
+        found = Recorded(*given)
+        return found, found.results
+
+    monkeypatch.setattr(replay, "captured", captured)
+    monkeypatch.setattr(graphs.Schedule, "_recordable", lambda self: True)
+    made = torch.compile(function, backend=pt.Backend(capture=True))
+    tensors = test_graph.matrices((6, 4), (6, 4))
+    with pt.batch_invariant():
+        expected = test_graph.both(function, tensors)
+    for _ in range(3):
+        assert all(map(same, test_graph.both(made, tensors), expected))
+    ours, theirs = made(*tensors), function(*tensors)
+    assert test_graph.memory([*tensors, *ours]) == test_graph.memory([*tensors, *theirs])
+    (view, *_) = (y for y in ours if y._base is not None)
+    with pytest.raises(RuntimeError, match="is a view and is being modified inplace"):
+        view.mul_(2)

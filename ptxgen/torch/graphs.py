@@ -37,6 +37,7 @@ from ptxgen.torch import serve
 from ptxgen.torch.aten import RECORDED
 from ptxgen.torch.lowering import MOVES, VIEWS, Asked, Like, lower
 from ptxgen.torch.module import _checked
+from ptxgen.torch.outputs import ALIAS, rejoin, separate
 from ptxgen.torch.record import NAMES
 from ptxgen.torch.replay import Replay
 from ptxgen.torch.tracing import as_served
@@ -204,6 +205,7 @@ class Backend:
 
         how = Options.of({**self._options, **(options or {})})
         compiler = partial(_compiled, how, self._report)
+        separate(module)
         _attention(module, how.tier)
         made = aot_autograd(
             fw_compiler=compiler,
@@ -263,6 +265,7 @@ def _compiled(
     options: Options, report: Report, module: fx.GraphModule, example: Sequence[Any]
 ) -> Callable[..., Any]:
     """A graph as a function of a list of its arguments."""
+    rejoin(module)
     found = Compiled(module, options, report)
 
     def call(args: list[Any]) -> Any:
@@ -400,7 +403,7 @@ class Schedule:
         for node in self.nodes:
             like = self.likes[node]
             values[node] = _imagined(b, like)
-            if node.op != "call_function":
+            if node.op != "call_function" or ALIAS in node.meta:
                 continue
             if node.target is operator.getitem:
                 if node.args[0] in known:
@@ -491,7 +494,7 @@ class Schedule:
     def _count(self) -> None:
         done = {u.copy for u in self.updates}
         for node in self.nodes:
-            if node in done:
+            if node in done or ALIAS in node.meta:
                 continue
             if node.op != "call_function" or node.target is operator.getitem:
                 continue

@@ -9,6 +9,7 @@ the others from then on.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any
@@ -71,7 +72,7 @@ class Replay:
                 own.copy_(x)
         self._graph.replay()
         self._back(given)
-        return [self._handed(x, given, new=False) for x in self._results]
+        return self._handed(self._results, given, new=False)
 
     def _back(self, given: Sequence[Any]) -> None:
         """What has been written elsewhere is copied to where it belongs."""
@@ -83,24 +84,55 @@ class Replay:
         """Carries out the schedule, so that what it needs is loaded, and records it."""
         pairs = zip(given, self._fixed, strict=True)
         self._own = [
-            x if fixed or not isinstance(x, torch.Tensor)
-            else torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device).copy_(x)
-            for x, fixed in pairs
-        ]  # fmt: skip
+            x if fixed or not isinstance(x, torch.Tensor) else _copied(x) for x, fixed in pairs
+        ]
         found = self._schedule.run(list(self._own))
         first = next(x for x in given if isinstance(x, torch.Tensor))
         self._graph, self._results = captured(self._schedule, self._own, first.get_device())
         self._back(given)
-        return [self._handed(x, given, new=True) for x in found]
+        return self._handed(found, given, new=True)
 
-    def _handed(self, x: Any, given: Sequence[Any], *, new: bool) -> Any:
-        """A result, which is copied unless it is new, or the view of an argument that it is."""
-        if not isinstance(x, torch.Tensor):
-            return x
-        for argument, own in zip(given, self._own, strict=True):
-            if isinstance(own, torch.Tensor):
-                storage = own.untyped_storage().data_ptr()
-                if storage and x.untyped_storage().data_ptr() == storage:
-                    offset = argument.storage_offset() + x.storage_offset() - own.storage_offset()
-                    return argument.as_strided(x.shape, x.stride(), offset)
-        return x if new else x.clone()
+    def _handed(self, results: Sequence[Any], given: Sequence[Any], *, new: bool) -> list[Any]:
+        """Returns results as the caller's: views of its arguments, or copies unless they are new.
+
+        Results that share memory share it in the copy, as autograd's views of one tensor.
+        """
+        tensors = [x for x in results if isinstance(x, torch.Tensor)]
+        sharing = Counter(_storage(x) for x in tensors if _storage(x))
+        pairs = list(zip(self._own, given, strict=True))
+        owned = {_storage(x): (x, y) for x, y in reversed(pairs) if isinstance(x, torch.Tensor)}
+        bases: dict[int, Any] = {}
+        for x in tensors:
+            base = x if x._base is None else x._base
+            bases[_storage(x)] = max(bases.get(_storage(x), base), base, key=torch.numel)
+        copies: dict[int, Any] = {}
+        found = []
+        for x in results:
+            storage = _storage(x) if isinstance(x, torch.Tensor) else 0
+            if storage and storage in owned:
+                x = _placed(x, *owned[storage])
+            elif not new and sharing[storage] > 1:
+                base = bases[storage]
+                if storage not in copies:
+                    copies[storage] = _copied(base)
+                x = copies[storage] if x is base else _placed(x, base, copies[storage])
+            elif not new and isinstance(x, torch.Tensor):
+                x = x.clone()
+            found.append(x)
+        return found
+
+
+def _storage(x: Any) -> int:
+    """Returns the address of a tensor's storage, 0 if it has none."""
+    return int(x.untyped_storage().data_ptr())
+
+
+def _copied(x: Any) -> Any:
+    """Returns a copy with the strides of ``x``."""
+    return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device).copy_(x)
+
+
+def _placed(x: Any, base: Any, to: Any) -> Any:
+    """Returns the view of ``to`` that lies in it as ``x`` lies in ``base``."""
+    offset = to.storage_offset() + x.storage_offset() - base.storage_offset()
+    return to.as_strided(x.shape, x.stride(), offset)

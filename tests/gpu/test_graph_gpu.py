@@ -94,6 +94,19 @@ def test_replayed_training_steps():
 
 
 @pytest.mark.parametrize("capture", [False, True])
+@pytest.mark.parametrize("function", test_graph.SHARING)
+def test_outputs_that_are_views_have_the_blocks_gradients(function, capture):
+    tensors = [t.detach().cuda().requires_grad_() for t in test_graph.matrices((6, 4), (6, 4))]
+    with pt.batch_invariant():
+        expected = test_graph.both(function, tensors)
+    made = torch.compile(function, backend=pt.Backend(capture=capture))
+    for _ in range(4):
+        assert all(map(test_graph.same, test_graph.both(made, tensors), expected))
+    found, own = ([*tensors, *f(*tensors)] for f in (made, function))
+    assert test_graph.memory(found) == test_graph.memory(own)
+
+
+@pytest.mark.parametrize("capture", [False, True])
 @pytest.mark.parametrize("function", test_inplace.IN_PLACE + test_inplace.OTHERS)
 def test_mutations_of_what_lies_still_and_of_what_moves(function, capture):
     """The first is at its place until the fifth call, the second moves with each."""

@@ -245,8 +245,10 @@ class Ring:
         @property
         def shared_bytes(self) -> int: ...
 
-    def check_ring(self, accumulators: int) -> None:
-        """Raises SpecError for what does not fit; a thread has so many ``accumulators``."""
+    def check_ring(self, accumulators: int, totals: int = 0) -> None:
+        """Raises SpecError for what does not fit; a thread has so many ``accumulators``, and
+        beside them ``totals`` while it multiplies.
+        """
         name = self.name
         check(self.stages >= 2, name, "stages", self.stages, ">= 2")
         check(self.consumers <= 3, name, "consumers", self.consumers, "<= 3")
@@ -277,7 +279,7 @@ class Ring:
             self.shared_bytes,
             shared,
         )
-        needed = accumulators + 48
+        needed = accumulators + max(48, totals + 16)  # a way out needs more addresses than a loop
         available = self.registers or self.launch_registers
         check(
             needed <= available,
@@ -434,8 +436,7 @@ class WgmmaSpec(Ring, GemmSpec):
         check(held == 0 or self.split == "serial", name, "split of held sums", self.split, "serial")
         most = self.instruction.accumulators
         check(held % 4 == 0 <= held <= most, name, "held is a multiple of 4 up to", held, most)
-        sets = 2 if self.split == "serial" else 1
-        self.check_ring(self.accumulators * sets - self.fragments * held)
+        self.check_ring(self.accumulators, self.totals)
 
     # -- derived --------------------------------------------------------------
     @property
@@ -463,10 +464,15 @@ class WgmmaSpec(Ring, GemmSpec):
         return self.fragments * self.instruction.accumulators
 
     @property
+    def totals(self) -> int:
+        """Registers of a consumer's thread for totals of chunks."""
+        held = self.fragments * (self.held or 0)
+        return self.accumulators - held if self.split == "serial" else 0
+
+    @property
     def ahead(self) -> int:
         """Parts by which what sums are added to is asked for ahead, if there are registers left."""
-        sets = 2 if self.split == "serial" else 1
-        return max(0, min(2, (self.registers - sets * self.accumulators - 72) // 16))
+        return max(0, min(2, (self.registers - self.accumulators - 72) // 16))
 
     @property
     def barriers_offset(self) -> int:

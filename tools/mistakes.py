@@ -458,6 +458,20 @@ MISTAKES = (
         tests("test_conv.py", "copied_with_zeros and bf16"),
     ),
     Mistake(
+        "totals of chunks that begin anew with each, on Hopper",
+        TEMPLATE + "wgmma/gemm.cu.j2",
+        "if (begin != at.k_begin) {",
+        "if (begin == at.k_end - {{ chunk }}) {",
+        tests("test_chunks.py", "wgmma_nn_bf16_64x256x64"),
+    ),
+    Mistake(
+        "totals in shared memory that two lanes share",
+        TEMPLATE + "wgmma/gemm.cu.j2",
+        "(f * HELD + q) * 128 + lane * 16",
+        "(f * HELD + q) * 128 + lane / 2 * 16",
+        tests("test_chunks.py", "wgmma_nn_bf16_64x256x64"),
+    ),
+    Mistake(
         "panels of windows whose rest is the next tap's",
         TEMPLATE + "wgmma/gemm.cu.j2",
         "column < columns ? min(channels - channel, 64u) : 0",

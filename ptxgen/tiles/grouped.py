@@ -31,19 +31,32 @@ def _tc_rows(layout: str) -> tuple[Route, ...]:
     def route(kernel: GroupedMmaSpec | GroupedWgmmaSpec, prefer: Expr, reason: str) -> Route:
         return Route((kernel,), prefer, reason)
 
+    many, some = M > GROUPS * 48, M > GROUPS * 2
     few = _mma(
         layout, 16, 64, 128, 1, 4, 4, swap=True, split="serial", copiers=4, ahead=7, stream="b"
     )
     return (
         route(
             GroupedWgmmaSpec(layout, 128, 256, 64, 2, 4, registers=232, raster=16),
-            M > GROUPS * 48,
+            many,
             "many rows a group, by wgmma",
         ),
         route(
+            GroupedWgmmaSpec(
+                layout, 128, 256, 64, 2, 3, registers=240, raster=16, split="serial", held=64
+            ),
+            many,
+            "many rows a group, in several chunks, by wgmma",
+        ),
+        route(
             GroupedWgmmaSpec(layout, 64, 128, 128, 1, 4),
-            M > GROUPS * 2,
+            some,
             "some rows a group, by wgmma",
+        ),
+        route(
+            GroupedWgmmaSpec(layout, 64, 128, 128, 1, 4, split="serial"),
+            some,
+            "some rows a group, in several chunks, by wgmma",
         ),
         route(few, M <= GROUPS * 16, "few rows a group: their weights stream once"),
         route(_mma(layout, 64, 64, 64, 2, 2, 4, split="serial", ctas_per_sm=2), TRUE, "by mma"),

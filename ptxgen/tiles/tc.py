@@ -68,8 +68,12 @@ def _serial(layout: str, dtype: str) -> tuple[Route, ...]:
 def _realigned(layout: str, dtype: str) -> Iterator[Route]:
     """Copies of operands off 16 bytes."""
     for tile in (128, 256), (128, 128), (64, 64), (64, 16):
-        kernel = next(s for s in wgmma.specs(layout, dtype) if (s.bm, s.bn) == tile)
-        yield from realign.routes(kernel, operands=_copied(layout))
+        for split in "none", "serial":  # of one chunk, and of several
+            fitting = (
+                s for s in wgmma.specs(layout, dtype) if (s.bm, s.bn, s.split) == (*tile, split)
+            )
+            if kernel := next(fitting, None):
+                yield from realign.routes(kernel, operands=_copied(layout))
     large = next(s for s in mma.specs(layout, dtype) if (s.bm, s.bn) == (128, 128))
     yield from realign.routes(large, operands=("ab",))
 

@@ -6,6 +6,8 @@ docs/performance-16bit.md has the measurements behind the choice.
 
 from __future__ import annotations
 
+import functools
+
 from ptxgen.spec.chain import ChainSpec
 from ptxgen.spec.wgmma import WgmmaSpec
 
@@ -18,14 +20,13 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
         consumers: int,
         stages: int,
         *,
-        serial: bool = True,
+        split: str = "serial",
+        held: int | None = None,
         share: tuple[int, int] = (1, 1),
         registers: int = 0,
         raster: int = 8,
     ) -> WgmmaSpec:
-        """``serial``: false where registers have no room for a second set of sums. ``share``: CTAs
-        along m that share tiles of B, and along n that share tiles of A.
-        """
+        """``share``: CTAs along m that share tiles of B, and along n that share tiles of A."""
         bm, bn, bk = tile
         return WgmmaSpec(
             layout=layout,
@@ -36,28 +37,43 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
             stages=stages,
             cluster_m=share[0],
             cluster_n=share[1],
-            split="serial" if serial else "none",
+            split=split,
             registers=registers,
             raster=raster,
             dtype=dtype,
+            held=held,
         )
 
+    one_chunk = functools.partial(gemm, split="none")
     if layout == "TT":  # nobody stores both like this; two sizes serve
         return (gemm((128, 128, 64), 2, 6, registers=232), gemm((64, 64, 64), 1, 12))
-    # Whatever M and N are, some tile divides them among the SMs with little left over.
+    # Whatever M and N are, some tile divides them among the SMs with little left over. Tiles of one
+    # chunk have a twin of several, until times say that it serves for both.
     large = (
-        gemm((128, 256, 64), 2, 4, serial=False, registers=232, raster=16),
-        gemm((128, 256, 64), 2, 4, serial=False, share=(2, 1), registers=232),
-        gemm((128, 192, 64), 2, 5, serial=False, share=(2, 1)),
-        gemm((192, 192, 64), 3, 4, serial=False, registers=160),
-        *((gemm((128, 192, 64), 2, 5, share=(2, 1), registers=240),) if layout != "TN" else ()),
+        one_chunk((128, 256, 64), 2, 4, registers=232, raster=16),
+        gemm((128, 256, 64), 2, 3, registers=240, held=56, raster=16),
+        one_chunk((128, 256, 64), 2, 4, share=(2, 1), registers=232),
+        gemm((128, 256, 64), 2, 3, registers=240, held=56, share=(2, 1)),
+        one_chunk((128, 192, 64), 2, 5, share=(2, 1)),
+        one_chunk((192, 192, 64), 3, 4, registers=160),
+        gemm((192, 192, 64), 3, 3, registers=160, held=52),
+        gemm((128, 192, 64), 2, 5, share=(2, 1), registers=240),
     )
     # A few tiles for each SM, or one: the tile that leaves the fewest SMs idle.
     medium = (
-        *((gemm((192, 128, 64), 3, 4, serial=False),) if layout == "TN" else ()),
-        *((gemm((192, 160, 64), 3, 4, serial=False, registers=160),) if layout != "TN" else ()),
-        gemm((192, 128, 64), 3, 4, serial=False, share=(1, 2)),
-        gemm((128, 224, 64), 2, 4, serial=False),
+        *((one_chunk((192, 128, 64), 3, 4),) if layout == "TN" else ()),
+        *(
+            (
+                one_chunk((192, 160, 64), 3, 4, registers=160),
+                gemm((192, 160, 64), 3, 4 if layout == "NT" else 3, registers=160, held=24),
+            )
+            if layout != "TN"
+            else ()
+        ),
+        one_chunk((192, 128, 64), 3, 4, share=(1, 2)),
+        gemm((192, 128, 64), 3, 4, share=(1, 2), registers=160),
+        one_chunk((128, 224, 64), 2, 4),
+        gemm((128, 224, 64), 2, 4, registers=240),
         gemm((128, 176, 64), 2, 5, registers=240),
         *((gemm((128, 160, 64), 2, 5, share=(2, 1), registers=240),) if layout != "TN" else ()),
         gemm((128, 128, 64), 2, 6, registers=232),
@@ -66,7 +82,8 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
     )
     # At most one tile for each SM: bytes under way count.
     small = (
-        gemm((64, 256, 64), 1, 5, serial=False),
+        one_chunk((64, 256, 64), 1, 5),
+        gemm((64, 256, 64), 1, 5, held=24),
         *((gemm((64, 160, 64), 1, 6),) if layout == "NT" else ()),
         gemm((128, 64, 64), 2, 8),
         gemm((64, 128, 64), 1, 8),

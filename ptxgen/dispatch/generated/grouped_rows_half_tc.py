@@ -9,20 +9,25 @@ from collections.abc import Iterator
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 SOME_0 = frozenset(("sm_90",))
-# GROUPED_WGMMA: route, kernel, bm, bn, bk, c0
+# GROUPED_WGMMA: kernel
 GROUPED_WGMMA = {
-    "grouped_nn_rows_half_tc": (
-        # many rows a group, by wgmma
-        (0, "grouped_wgmma_nn_bf16_128x256x64_7ad999", 128, 256, 64, 48),
-        # some rows a group, by wgmma
-        (1, "grouped_wgmma_nn_bf16_64x128x128_3418e5", 64, 128, 128, 2),
-    ),
-    "grouped_nt_rows_half_tc": (
-        # many rows a group, by wgmma
-        (0, "grouped_wgmma_nt_bf16_128x256x64_743c9d", 128, 256, 64, 48),
-        # some rows a group, by wgmma
-        (1, "grouped_wgmma_nt_bf16_64x128x128_71fb96", 64, 128, 128, 2),
-    ),
+    "grouped_nn_rows_half_tc": ("grouped_wgmma_nn_bf16_128x256x64_7ad999",),
+    "grouped_nt_rows_half_tc": ("grouped_wgmma_nt_bf16_128x256x64_743c9d",),
+}
+# GROUPED_WGMMA1: kernel
+GROUPED_WGMMA1 = {
+    "grouped_nn_rows_half_tc": ("grouped_wgmma_nn_bf16_128x256x64_85d5ed",),
+    "grouped_nt_rows_half_tc": ("grouped_wgmma_nt_bf16_128x256x64_8b6cc8",),
+}
+# GROUPED_WGMMA2: kernel
+GROUPED_WGMMA2 = {
+    "grouped_nn_rows_half_tc": ("grouped_wgmma_nn_bf16_64x128x128_3418e5",),
+    "grouped_nt_rows_half_tc": ("grouped_wgmma_nt_bf16_64x128x128_71fb96",),
+}
+# GROUPED_WGMMA3: kernel
+GROUPED_WGMMA3 = {
+    "grouped_nn_rows_half_tc": ("grouped_wgmma_nn_bf16_64x128x128_d95cb2",),
+    "grouped_nt_rows_half_tc": ("grouped_wgmma_nt_bf16_64x128x128_14e321",),
 }
 # GROUPED_MMA: kernel
 GROUPED_MMA = {
@@ -49,41 +54,80 @@ def candidates(
     chunk_part_1 = -(-min(-(-k // 8), 2048) // 128) * 128
     chunk = max(1, min(k, chunk_part_1 if n <= 2048 and max(6 * n, 4096) <= k else k))
     chunks = -(-k // chunk)
-    for route, kernel, bm, bn, bk, c0 in GROUPED_WGMMA[table] if arch in SOME_0 else ():
+    # 0: many rows a group, by wgmma
+    for kernel in GROUPED_WGMMA[table] if arch in SOME_0 else ():
         if (
-            align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + bm <= 2147483647
-            and n + bn <= 2147483647 and k + bk <= 2147483647
-            and (m // bm + min(groups + 1, m)) * -(-n // bn) + sms <= 4294967295 and groups * c0 < m
+            align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+            and n + 256 <= 2147483647 and k + 64 <= 2147483647
+            and (m // 128 + min(groups + 1, m)) * -(-n // 256) + sms <= 4294967295
+            and groups * 48 < m
         ):
             choice = Choice(
-                route, (kernel,), (min((m // bm + min(groups + 1, m)) * -(-n // bn), sms),), (),
+                0, (kernel,), (min((m // 128 + min(groups + 1, m)) * -(-n // 256), sms),), (),
             )
             yield Candidate(0.0, choice)
             return
-    # 2: few rows a group: their weights stream once
+    # 1: many rows a group, in several chunks, by wgmma
+    for kernel in GROUPED_WGMMA1[table] if arch in SOME_0 else ():
+        if (
+            align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+            and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+            and (m // 128 + min(groups + 1, m)) * -(-n // 256) + sms <= 4294967295
+            and groups * 48 < m
+        ):
+            choice = Choice(
+                1, (kernel,), (min((m // 128 + min(groups + 1, m)) * -(-n // 256), sms),), (),
+            )
+            yield Candidate(0.0, choice)
+            return
+    # 2: some rows a group, by wgmma
+    for kernel in GROUPED_WGMMA2[table] if arch in SOME_0 else ():
+        if (
+            align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+            and n + 128 <= 2147483647 and k + 128 <= 2147483647
+            and (m // 64 + min(groups + 1, m)) * -(-n // 128) + sms <= 4294967295 and groups * 2 < m
+        ):
+            choice = Choice(
+                2, (kernel,), (min((m // 64 + min(groups + 1, m)) * -(-n // 128), sms),), (),
+            )
+            yield Candidate(0.0, choice)
+            return
+    # 3: some rows a group, in several chunks, by wgmma
+    for kernel in GROUPED_WGMMA3[table] if arch in SOME_0 else ():
+        if (
+            align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
+            and m + 64 <= 2147483647 and n + 128 <= 2147483647 and k + 128 <= 2147483647
+            and (m // 64 + min(groups + 1, m)) * -(-n // 128) + sms <= 4294967295 and groups * 2 < m
+        ):
+            choice = Choice(
+                3, (kernel,), (min((m // 64 + min(groups + 1, m)) * -(-n // 128), sms),), (),
+            )
+            yield Candidate(0.0, choice)
+            return
+    # 4: few rows a group: their weights stream once
     for kernel in GROUPED_MMA[table]:
         if (
             align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
             and m <= groups * 16
         ):
             choice = Choice(
-                2, (kernel,), (min((m // 16 + min(groups + 1, m)) * -(-n // 64), 2147483647),), (),
+                4, (kernel,), (min((m // 16 + min(groups + 1, m)) * -(-n // 64), 2147483647),), (),
             )
             yield Candidate(0.0, choice)
             return
-    # 3: by mma
+    # 5: by mma
     for kernel in GROUPED_MMA1[table]:
         if align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1):
             choice = Choice(
-                3, (kernel,), (min((m // 64 + min(groups + 1, m)) * -(-n // 64), 2147483647),), (),
+                5, (kernel,), (min((m // 64 + min(groups + 1, m)) * -(-n // 64), 2147483647),), (),
             )
             yield Candidate(0.0, choice)
             return
-    # 4: everything else: any size, alignment and plan
+    # 6: everything else: any size, alignment and plan
     for kernel in GROUPED_MMA2[table]:
         if chunk % 32 == 0 or chunks <= 1:
             choice = Choice(
-                4, (kernel,), (min((m // 64 + min(groups + 1, m)) * -(-n // 64), 2147483647),), (),
+                6, (kernel,), (min((m // 64 + min(groups + 1, m)) * -(-n // 64), 2147483647),), (),
             )
             yield Candidate(0.0, choice)
             return

@@ -34,13 +34,14 @@ ROUTES = Routes({
         (27, 16, ("nf4_datascales", 27)), (28, 16, ("nf4_datascales", 28)),
         (29, 16, ("nf4_datascales", 29)), (30, 16, ("nf4_datascales", 30)),
         (31, 16, ("nf4_datascales", 31)), (32, 16, ("nf4_datascales", 32)),
-        (33, 16, ("nf4_datascales", 33)),
+        (33, 16, ("nf4_datascales", 33)), (34, 16, ("nf4_datascales", 34)),
+        (35, 16, ("nf4_datascales", 35)), (36, 16, ("nf4_datascales", 36)),
         # the weight dequantised; many rows, by mma
-        (34, 16, ("nf4_datascales", 34)), (35, 16, ("nf4_datascales", 35)),
+        (37, 16, ("nf4_datascales", 37)), (38, 16, ("nf4_datascales", 38)),
         # the weight dequantised; operands off 16 bytes
-        (36, 4, ("nf4_datascales", 36)),
+        (39, 4, ("nf4_datascales", 39)),
         # the weight dequantised; everything else: any size, alignment and plan
-        (37, 0, ("nf4_datascales", 37)),
+        (40, 0, ("nf4_datascales", 40)),
     ),
     "nf4_nn_rows_half_tc": (
         # few outputs: a CTA per tile and chunk
@@ -65,15 +66,17 @@ ROUTES = Routes({
         (29, 16, ("nf4_datascales", 29)), (30, 16, ("nf4_datascales", 30)),
         (31, 16, ("nf4_datascales", 31)), (32, 16, ("nf4_datascales", 32)),
         (33, 16, ("nf4_datascales", 33)), (34, 16, ("nf4_datascales", 34)),
-        # the weight dequantised; many rows, by mma
         (35, 16, ("nf4_datascales", 35)), (36, 16, ("nf4_datascales", 36)),
+        (37, 16, ("nf4_datascales", 37)),
+        # the weight dequantised; many rows, by mma
+        (38, 16, ("nf4_datascales", 38)), (39, 16, ("nf4_datascales", 39)),
         # the weight dequantised; A off 16 bytes: copied first
-        (37, 0, ("nf4_datascales", "realign_a", 25)), (38, 0, ("nf4_datascales", "realign_a", 31)),
-        (39, 0, ("nf4_datascales", "realign_a", 34)),
+        (40, 0, ("nf4_datascales", "realign_a", 25)), (41, 0, ("nf4_datascales", "realign_a", 26)),
+        (42, 0, ("nf4_datascales", "realign_a", 34)), (43, 0, ("nf4_datascales", "realign_a", 37)),
         # the weight dequantised; operands off 16 bytes
-        (40, 4, ("nf4_datascales", 40)),
+        (44, 4, ("nf4_datascales", 44)),
         # the weight dequantised; everything else: any size, alignment and plan
-        (41, 0, ("nf4_datascales", 41)),
+        (45, 0, ("nf4_datascales", 45)),
     ),
 })
 # NF4_WGMMA: launch, kernel, bk, bm, bn
@@ -162,68 +165,74 @@ WGMMA = {
 WGMMA1 = {
     "nf4_nt_rows_half_tc": (
         (25, "wgmma_nt_bf16_128x256x64_b35b38", 256, 32768, 768),
-        (29, "wgmma_nt_bf16_128x224x64_18067c", 224, 28672, 704),
+        (31, "wgmma_nt_bf16_128x224x64_18067c", 224, 28672, 704),
     ),
     "nf4_nn_rows_half_tc": (
         (25, "wgmma_nn_bf16_128x256x64_86d2ac", 256, 32768, 768),
-        (29, "wgmma_nn_bf16_128x224x64_21d9d3", 224, 28672, 704),
+        (31, "wgmma_nn_bf16_128x224x64_21d9d3", 224, 28672, 704),
     ),
 }
-# WGMMA2: launch, kernel, bn, c0, c1
+# WGMMA2: launch, kernel, bm, bn
 WGMMA2 = {
     "nf4_nt_rows_half_tc": (
-        (26, "wgmma_nt_bf16_128x256x64_362a60", 256, 32768, 1024),
-        (27, "wgmma_nt_bf16_128x192x64_cf3d87", 192, 24576, 896),
+        (26, "wgmma_nt_bf16_128x256x64_4bc648", 128, 256),
+        (32, "wgmma_nt_bf16_128x224x64_ad8f66", 128, 224),
+        (34, "wgmma_nt_bf16_128x128x64_96a12d", 128, 128),
+        (35, "wgmma_nt_bf16_128x64x64_885da7", 128, 64),
+        (36, "wgmma_nt_bf16_64x64x64_595f63", 64, 64),
     ),
     "nf4_nn_rows_half_tc": (
-        (26, "wgmma_nn_bf16_128x256x64_74d273", 256, 32768, 1024),
-        (27, "wgmma_nn_bf16_128x192x64_abc7eb", 192, 24576, 896),
+        (26, "wgmma_nn_bf16_128x256x64_2c5b0f", 128, 256),
+        (32, "wgmma_nn_bf16_128x224x64_337f7e", 128, 224),
+        (34, "wgmma_nn_bf16_128x128x64_f67370", 128, 128),
+        (36, "wgmma_nn_bf16_128x64x64_0dad98", 128, 64),
+        (37, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 64),
     ),
 }
-# WGMMA3: launch, kernel, bn, c0
+# WGMMA3: launch, kernel, bn, c0, c1
 WGMMA3 = {
     "nf4_nt_rows_half_tc": (
-        (28, "wgmma_nt_bf16_128x192x64_eb3cc9", 192, 896),
-        (30, "wgmma_nt_bf16_128x160x64_732859", 160, 832),
+        (27, "wgmma_nt_bf16_128x256x64_362a60", 256, 32768, 1024),
+        (29, "wgmma_nt_bf16_128x192x64_cf3d87", 192, 24576, 896),
     ),
     "nf4_nn_rows_half_tc": (
-        (28, "wgmma_nn_bf16_128x192x64_05a037", 192, 896),
-        (30, "wgmma_nn_bf16_128x160x64_20a7b2", 160, 832),
-        (32, "wgmma_nn_bf16_128x128x64_68c5f8", 128, 768),
+        (27, "wgmma_nn_bf16_128x256x64_74d273", 256, 32768, 1024),
+        (29, "wgmma_nn_bf16_128x192x64_abc7eb", 192, 24576, 896),
     ),
 }
-# WGMMA4: launch, kernel, bm, bn
+# WGMMA4: launch, kernel, bn, c0
 WGMMA4 = {
     "nf4_nt_rows_half_tc": (
-        (31, "wgmma_nt_bf16_128x128x64_96a12d", 128, 128),
-        (32, "wgmma_nt_bf16_128x64x64_885da7", 128, 64),
-        (33, "wgmma_nt_bf16_64x64x64_595f63", 64, 64),
+        (28, "wgmma_nt_bf16_128x256x64_63dcfc", 256, 1024),
+        (30, "wgmma_nt_bf16_128x192x64_eb3cc9", 192, 896),
+        (33, "wgmma_nt_bf16_128x160x64_732859", 160, 832),
     ),
     "nf4_nn_rows_half_tc": (
-        (31, "wgmma_nn_bf16_128x128x64_f67370", 128, 128),
-        (33, "wgmma_nn_bf16_128x64x64_0dad98", 128, 64),
-        (34, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 64),
+        (28, "wgmma_nn_bf16_128x256x64_74f96d", 256, 1024),
+        (30, "wgmma_nn_bf16_128x192x64_05a037", 192, 896),
+        (33, "wgmma_nn_bf16_128x160x64_20a7b2", 160, 832),
+        (35, "wgmma_nn_bf16_128x128x64_68c5f8", 128, 768),
     ),
 }
 # MMA: launch, kernel
 MMA = {
-    "nf4_nt_rows_half_tc": ((34, "mma_nt_bf16_64x64x64_93d7f2"),),
-    "nf4_nn_rows_half_tc": ((35, "mma_nn_bf16_64x64x64_42490e"),),
+    "nf4_nt_rows_half_tc": ((37, "mma_nt_bf16_64x64x64_93d7f2"),),
+    "nf4_nn_rows_half_tc": ((38, "mma_nn_bf16_64x64x64_42490e"),),
 }
 # MMA1: launch, kernel
 MMA1 = {
-    "nf4_nt_rows_half_tc": ((35, "mma_nt_bf16_128x128x64_beb296"),),
-    "nf4_nn_rows_half_tc": ((36, "mma_nn_bf16_128x128x64_cd5bbc"),),
+    "nf4_nt_rows_half_tc": ((38, "mma_nt_bf16_128x128x64_beb296"),),
+    "nf4_nn_rows_half_tc": ((39, "mma_nn_bf16_128x128x64_cd5bbc"),),
 }
 # MMA2: launch, kernel
 MMA2 = {
-    "nf4_nt_rows_half_tc": ((36, "mma_nt_bf16_128x64x64_675ed6"),),
-    "nf4_nn_rows_half_tc": ((40, "mma_nn_bf16_128x64x64_c213a3"),),
+    "nf4_nt_rows_half_tc": ((39, "mma_nt_bf16_128x64x64_675ed6"),),
+    "nf4_nn_rows_half_tc": ((44, "mma_nn_bf16_128x64x64_c213a3"),),
 }
 # MMA3: launch, kernel
 MMA3 = {
-    "nf4_nt_rows_half_tc": ((37, "mma_nt_bf16_64x64x32_d497a1"),),
-    "nf4_nn_rows_half_tc": ((41, "mma_nn_bf16_64x64x32_782949"),),
+    "nf4_nt_rows_half_tc": ((40, "mma_nt_bf16_64x64x32_d497a1"),),
+    "nf4_nn_rows_half_tc": ((45, "mma_nn_bf16_64x64x32_782949"),),
 }
 
 
@@ -332,31 +341,7 @@ def candidates(
                 stores1,
             )
             launches[launch] = us, kernel, min(tiles, sms) * 1, {}
-    for launch, kernel, bn, c0, c1 in fitting.rows(WGMMA2) if arch in SOME_0 else ():
-        tiles = -(-m // 256) * -(-n // bn)
-        if (
-            chunks <= 1 and sms >= 2 and m + 256 <= 2147483647 and n + bn <= 2147483647
-            and k + 64 <= 2147483647 and tiles + sms // 2 <= 4294967295
-        ):
-            us = time(
-                kernel, "wgmma", 1, sms, tiles * 2, -(-k // 64), k * c0,
-                tiles * k * (c1 + (min(k % 16, 1) * 256 + min(v % 16, 1) * bn) * 6), operands2,
-                stores1,
-            )
-            launches[launch] = us, kernel, min(tiles, sms // 2) * 2, {}
-    for launch, kernel, bn, c0 in fitting.rows(WGMMA3) if arch in SOME_0 else ():
-        tiles = -(-m // 256) * -(-n // bn)
-        if (
-            (chunk % 64 == 0 or chunks <= 1) and sms >= 2 and m + 256 <= 2147483647
-            and n + bn <= 2147483647 and k + 64 <= 2147483647 and tiles + sms // 2 <= 4294967295
-        ):
-            us = time(
-                kernel, "wgmma", 1, sms, tiles * 2, -(-k // 64), k * ((bn + bn) * 64),
-                tiles * k * (c0 + (min(k % 16, 1) * 256 + min(v % 16, 1) * bn) * 6), operands2,
-                stores1,
-            )
-            launches[launch] = us, kernel, min(tiles, sms // 2) * 2, {}
-    for launch, kernel, bm, bn in fitting.rows(WGMMA4) if arch in SOME_0 else ():
+    for launch, kernel, bm, bn in fitting.rows(WGMMA2) if arch in SOME_0 else ():
         tiles = -(-m // bm) * -(-n // bn)
         if (
             (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + bm <= 2147483647
@@ -368,6 +353,30 @@ def candidates(
                 operands2, stores1,
             )
             launches[launch] = us, kernel, min(tiles, sms) * 1, {}
+    for launch, kernel, bn, c0, c1 in fitting.rows(WGMMA3) if arch in SOME_0 else ():
+        tiles = -(-m // 256) * -(-n // bn)
+        if (
+            chunks <= 1 and sms >= 2 and m + 256 <= 2147483647 and n + bn <= 2147483647
+            and k + 64 <= 2147483647 and tiles + sms // 2 <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles * 2, -(-k // 64), k * c0,
+                tiles * k * (c1 + (min(k % 16, 1) * 256 + min(v % 16, 1) * bn) * 6), operands2,
+                stores1,
+            )
+            launches[launch] = us, kernel, min(tiles, sms // 2) * 2, {}
+    for launch, kernel, bn, c0 in fitting.rows(WGMMA4) if arch in SOME_0 else ():
+        tiles = -(-m // 256) * -(-n // bn)
+        if (
+            (chunk % 64 == 0 or chunks <= 1) and sms >= 2 and m + 256 <= 2147483647
+            and n + bn <= 2147483647 and k + 64 <= 2147483647 and tiles + sms // 2 <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles * 2, -(-k // 64), k * ((bn + bn) * 64),
+                tiles * k * (c0 + (min(k % 16, 1) * 256 + min(v % 16, 1) * bn) * 6), operands2,
+                stores1,
+            )
+            launches[launch] = us, kernel, min(tiles, sms // 2) * 2, {}
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     for launch, kernel in fitting.rows(MMA):
         if (chunk % 64 == 0 or chunks <= 1) and tiles_64x64 <= 2147483647:

@@ -42,37 +42,44 @@ ROUTES = Routes({
         (26, 16, 16, (26,)), (27, 16, 16, (27,)), (28, 16, 16, (28,)), (29, 16, 16, (29,)),
         (30, 16, 16, (30,)), (31, 16, 16, (31,)), (32, 16, 16, (32,)), (33, 16, 16, (33,)),
         (34, 16, 16, (34,)), (35, 16, 16, (35,)), (36, 16, 16, (36,)), (37, 16, 16, (37,)),
-        (38, 16, 16, (38,)),
+        (38, 16, 16, (38,)), (39, 16, 16, (39,)), (40, 16, 16, (40,)), (41, 16, 16, (41,)),
+        (42, 16, 16, (42,)), (43, 16, 16, (43,)), (44, 16, 16, (44,)), (45, 16, 16, (45,)),
         # many rows, by mma
-        (39, 16, 16, (39,)), (40, 16, 16, (40,)),
+        (46, 16, 16, (46,)), (47, 16, 16, (47,)),
         # A off 16 bytes: copied first
-        (41, 0, 16, ("realign_a", 22)),
+        (48, 0, 16, ("realign_a", 22)),
         # B off 16 bytes: copied first
-        (42, 16, 0, ("realign_b", 22)),
+        (49, 16, 0, ("realign_b", 22)),
         # A and B off 16 bytes: copied first
-        (43, 0, 0, ("realign_ab", 22)),
+        (50, 0, 0, ("realign_ab", 22)),
         # A off 16 bytes: copied first
-        (44, 0, 16, ("realign_a", 30)),
+        (51, 0, 16, ("realign_a", 23)),
         # B off 16 bytes: copied first
-        (45, 16, 0, ("realign_b", 30)),
+        (52, 16, 0, ("realign_b", 23)),
         # A and B off 16 bytes: copied first
-        (46, 0, 0, ("realign_ab", 30)),
+        (53, 0, 0, ("realign_ab", 23)),
         # A off 16 bytes: copied first
-        (47, 0, 16, ("realign_a", 36)),
+        (54, 0, 16, ("realign_a", 36)),
         # B off 16 bytes: copied first
-        (48, 16, 0, ("realign_b", 36)),
+        (55, 16, 0, ("realign_b", 36)),
         # A and B off 16 bytes: copied first
-        (49, 0, 0, ("realign_ab", 36)),
+        (56, 0, 0, ("realign_ab", 36)),
         # A off 16 bytes: copied first
-        (50, 0, 16, ("realign_a", 38)),
+        (57, 0, 16, ("realign_a", 43)),
         # B off 16 bytes: copied first
-        (51, 16, 0, ("realign_b", 38)),
+        (58, 16, 0, ("realign_b", 43)),
         # A and B off 16 bytes: copied first
-        (52, 0, 0, ("realign_ab", 38)), (53, 0, 0, ("realign_ab", 40)),
+        (59, 0, 0, ("realign_ab", 43)),
+        # A off 16 bytes: copied first
+        (60, 0, 16, ("realign_a", 45)),
+        # B off 16 bytes: copied first
+        (61, 16, 0, ("realign_b", 45)),
+        # A and B off 16 bytes: copied first
+        (62, 0, 0, ("realign_ab", 45)), (63, 0, 0, ("realign_ab", 47)),
         # operands off 16 bytes
-        (54, 4, 16, (54,)), (55, 4, 4, (55,)), (56, 0, 0, (56,)),
+        (64, 4, 16, (64,)), (65, 4, 4, (65,)), (66, 0, 0, (66,)),
         # everything else: any size, alignment and plan
-        (57, 0, 0, (57,)),
+        (67, 0, 0, (67,)),
     ),
 })
 # WGMMA: launch, kernel, bm
@@ -106,41 +113,54 @@ MMA2 = {
         (17, "mma_tn_bf16_8x32x128_7c493a", 1, 128, 8, 32, 128),
         (18, "mma_tn_bf16_16x32x128_967392", 1, 128, 16, 32, 128),
         (19, "mma_tn_bf16_32x32x128_e84b71", 1, 128, 32, 32, 128),
-        (39, "mma_tn_bf16_64x64x64_f7c4fc", 3, 64, 64, 64, 64),
-        (54, "mma_tn_bf16_8x32x256_9756ff", 1, 128, 8, 32, 256),
-        (55, "mma_tn_bf16_16x32x128_c2d4c1", 1, 128, 16, 32, 128),
-        (56, "mma_tn_bf16_16x32x128_2dc9f7", 1, 128, 16, 32, 128),
+        (46, "mma_tn_bf16_64x64x64_f7c4fc", 3, 64, 64, 64, 64),
+        (64, "mma_tn_bf16_8x32x256_9756ff", 1, 128, 8, 32, 256),
+        (65, "mma_tn_bf16_16x32x128_c2d4c1", 1, 128, 16, 32, 128),
+        (66, "mma_tn_bf16_16x32x128_2dc9f7", 1, 128, 16, 32, 128),
     ),
 }
 # WGMMA1: launch, kernel, bm, bn
 WGMMA1 = {
     "tn_batch_half_tc": (
         (22, "wgmma_tn_bf16_128x256x64_db9343", 128, 256),
-        (25, "wgmma_tn_bf16_192x192x64_747206", 192, 192),
-        (26, "wgmma_tn_bf16_192x128x64_7cc8a1", 192, 128),
-        (28, "wgmma_tn_bf16_128x224x64_d31d43", 128, 224),
-        (32, "wgmma_tn_bf16_64x256x64_91a39b", 64, 256),
+        (27, "wgmma_tn_bf16_192x192x64_747206", 192, 192),
+        (30, "wgmma_tn_bf16_192x128x64_7cc8a1", 192, 128),
+        (33, "wgmma_tn_bf16_128x224x64_d31d43", 128, 224),
+        (38, "wgmma_tn_bf16_64x256x64_91a39b", 64, 256),
     ),
 }
-# WGMMA2: launch, kernel, bm, bn, c0
+# WGMMA2: launch, kernel, bk, bm, bn
 WGMMA2 = {
     "tn_batch_half_tc": (
-        (23, "wgmma_tn_bf16_128x256x64_d699cb", 256, 256, 32768),
-        (24, "wgmma_tn_bf16_128x192x64_23ffeb", 256, 192, 24576),
-        (27, "wgmma_tn_bf16_192x128x64_534c0d", 192, 256, 24576),
+        (23, "wgmma_tn_bf16_128x256x64_6884e0", 64, 128, 256),
+        (28, "wgmma_tn_bf16_192x192x64_7ddbb0", 64, 192, 192),
+        (34, "wgmma_tn_bf16_128x224x64_a75d05", 64, 128, 224),
+        (35, "wgmma_tn_bf16_128x176x64_7a44c4", 64, 128, 176),
+        (36, "wgmma_tn_bf16_128x128x64_64c3c2", 64, 128, 128),
+        (37, "wgmma_tn_bf16_128x112x64_bcc2a2", 64, 128, 112),
+        (39, "wgmma_tn_bf16_64x256x64_79ee06", 64, 64, 256),
+        (40, "wgmma_tn_bf16_128x64x64_0c609c", 64, 128, 64),
+        (41, "wgmma_tn_bf16_64x128x64_cc0e14", 64, 64, 128),
+        (43, "wgmma_tn_bf16_64x64x64_c86b5d", 64, 64, 64),
+        (44, "wgmma_tn_bf16_64x32x128_01ed5d", 128, 64, 32),
+        (45, "wgmma_tn_bf16_64x16x128_551c14", 128, 64, 16),
     ),
 }
-# WGMMA3: launch, kernel, bk, bm, bn
+# WGMMA3: launch, kernel, bm, bn, c0
 WGMMA3 = {
     "tn_batch_half_tc": (
-        (29, "wgmma_tn_bf16_128x176x64_7a44c4", 64, 128, 176),
-        (30, "wgmma_tn_bf16_128x128x64_64c3c2", 64, 128, 128),
-        (31, "wgmma_tn_bf16_128x112x64_bcc2a2", 64, 128, 112),
-        (33, "wgmma_tn_bf16_128x64x64_0c609c", 64, 128, 64),
-        (34, "wgmma_tn_bf16_64x128x64_cc0e14", 64, 64, 128),
-        (36, "wgmma_tn_bf16_64x64x64_c86b5d", 64, 64, 64),
-        (37, "wgmma_tn_bf16_64x32x128_01ed5d", 128, 64, 32),
-        (38, "wgmma_tn_bf16_64x16x128_551c14", 128, 64, 16),
+        (24, "wgmma_tn_bf16_128x256x64_d699cb", 256, 256, 32768),
+        (26, "wgmma_tn_bf16_128x192x64_23ffeb", 256, 192, 24576),
+        (31, "wgmma_tn_bf16_192x128x64_534c0d", 192, 256, 24576),
+    ),
+}
+# WGMMA4: launch, kernel, bm, bn, c0
+WGMMA4 = {
+    "tn_batch_half_tc": (
+        (25, "wgmma_tn_bf16_128x256x64_61a00f", 256, 256, 32768),
+        (29, "wgmma_tn_bf16_128x192x64_5b5c7f", 256, 192, 24576),
+        (32, "wgmma_tn_bf16_192x128x64_0d6f38", 192, 256, 24576),
+        (42, "wgmma_tn_bf16_64x128x64_bf5324", 128, 128, 8192),
     ),
 }
 
@@ -246,19 +266,7 @@ def candidates(
                 operands, stores1,
             )
             launches[launch] = us, kernel, min(tiles, sms) * 1, {}
-    for launch, kernel, bm, bn, c0 in fitting.rows(WGMMA2) if arch in SOME_0 else ():
-        tiles = -(-m // bm) * -(-n // bn)
-        if (
-            chunks <= 1 and sms >= 2 and m + bm <= 2147483647 and n + bn <= 2147483647
-            and k + 64 <= 2147483647 and tiles + sms // 2 <= 4294967295
-        ):
-            us = time(
-                kernel, "wgmma", 1, sms, tiles * 2, -(-k // 64), k * c0,
-                tiles * k * ((bm + bn) * 2 + (min(m % 16, 1) * bm + min(n % 16, 1) * bn) * 6),
-                operands, stores1,
-            )
-            launches[launch] = us, kernel, min(tiles, sms // 2) * 2, {}
-    for launch, kernel, bk, bm, bn in fitting.rows(WGMMA3) if arch in SOME_0 else ():
+    for launch, kernel, bk, bm, bn in fitting.rows(WGMMA2) if arch in SOME_0 else ():
         tiles = -(-m // bm) * -(-n // bn)
         if (
             (chunk % bk == 0 or chunks <= 1) and sms >= 1 and m + bm <= 2147483647
@@ -270,31 +278,44 @@ def candidates(
                 operands, stores1,
             )
             launches[launch] = us, kernel, min(tiles, sms) * 1, {}
+    for launch, kernel, bm, bn, c0 in fitting.rows(WGMMA3) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bn)
+        if (
+            chunks <= 1 and sms >= 2 and m + bm <= 2147483647 and n + bn <= 2147483647
+            and k + 64 <= 2147483647 and tiles + sms // 2 <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles * 2, -(-k // 64), k * c0,
+                tiles * k * ((bm + bn) * 2 + (min(m % 16, 1) * bm + min(n % 16, 1) * bn) * 6),
+                operands, stores1,
+            )
+            launches[launch] = us, kernel, min(tiles, sms // 2) * 2, {}
+    for launch, kernel, bm, bn, c0 in fitting.rows(WGMMA4) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bn)
+        if (
+            (chunk % 64 == 0 or chunks <= 1) and sms >= 2 and m + bm <= 2147483647
+            and n + bn <= 2147483647 and k + 64 <= 2147483647 and tiles + sms // 2 <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles * 2, -(-k // 64), k * c0,
+                tiles * k * ((bm + bn) * 2 + (min(m % 16, 1) * bm + min(n % 16, 1) * bn) * 6),
+                operands, stores1,
+            )
+            launches[launch] = us, kernel, min(tiles, sms // 2) * 2, {}
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    if (
-        arch in SOME_0 and 35 in fitting and (chunk % 64 == 0 or chunks <= 1) and sms >= 2
-        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms // 2 <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_64x128x64_bf5324", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
-            k * 8192, tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6),
-            operands, stores1,
-        )
-        launches[35] = us, "wgmma_tn_bf16_64x128x64_bf5324", min(tiles_128x128, sms // 2) * 2, {}
-    if 40 in fitting and chunks <= 1 and tiles_128x128 <= 2147483647:
+    if 47 in fitting and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
             stores1,
         )
-        launches[40] = us, "mma_tn_bf16_128x128x64_0ec456", tiles_128x128, {}
+        launches[47] = us, "mma_tn_bf16_128x128x64_0ec456", tiles_128x128, {}
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    if 57 in fitting and (chunk % 32 == 0 or chunks <= 1):
+    if 67 in fitting and (chunk % 32 == 0 or chunks <= 1):
         us = time(
             "mma_tn_bf16_64x64x32_0acf03", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
             stores1,
         )
-        launches[57] = us, "mma_tn_bf16_64x64x32_0acf03", min(tiles_64x64, 2147483647), {}
+        launches[67] = us, "mma_tn_bf16_64x64x32_0acf03", min(tiles_64x64, 2147483647), {}
     yield from fitting.combined(launches)

@@ -1,0 +1,43 @@
+"""Plans that cut short reductions, so that kernels of several chunks run on small problems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from interp_launch import expected
+
+from ptxgen.expr import const
+from ptxgen.numerics.contract import PLANS, Plan
+from ptxgen.runtime.cpu import CpuDevice
+from ptxgen.spec import gemm, grouped
+from ptxgen.tiles import TABLES
+from ptxgen.tiles import gemm as products
+from ptxgen.tiles import grouped as groups
+
+
+@contextmanager
+def chunks_of(length: int, device: CpuDevice) -> Iterator[None]:
+    """Lets the plan "rows" of every contract of products cut reductions into chunks of ``length``:
+    in the spaces that launches are prepared from, and in the oracle.
+
+    The dispatcher's generated code keeps the real plans, so kernels have to be forced.
+    """
+    cut = Plan("rows", const(length), batch_invariant=True)
+    spaces = {key: gemm.space(cut) for key in products.TABLES if key[1] == cut.name}
+    spaces |= {key: grouped.space(cut) for key in groups.TABLES if key[2] == cut.name}
+
+    def forget() -> None:
+        expected.cache_clear()
+        device.prepared.clear()
+
+    with pytest.MonkeyPatch.context() as patch:
+        for known in PLANS.values():
+            patch.setitem(known, cut.name, cut)
+        for key, space in spaces.items():
+            patch.setitem(TABLES, key, replace(TABLES[key], space=space))
+        forget()
+        yield
+    forget()

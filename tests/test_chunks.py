@@ -1,0 +1,93 @@
+"""Kernels of products under plans of short chunks, bit for bit the oracle."""
+
+from __future__ import annotations
+
+import functools
+
+import grouped_cases
+import pytest
+from interp_cases import check_product, representatives, twin
+from interp_launch import KERNELS, Case, admits, oracle
+from plans import chunks_of
+
+from ptxgen.runtime.cpu import SMS, CpuDevice
+from ptxgen.tiles import SPECS
+
+SERIAL = sorted(n for n in KERNELS if SPECS[n].family == "wgmma" and SPECS[n].split == "serial")
+"""Kernels of wgmma whose CTAs take the chunks of a tile one after the other."""
+HELD = [name for name in SERIAL if SPECS[name].held]
+SHOWN = representatives(HELD, "layout") + representatives(SERIAL, "layout")
+
+
+GROUPED = sorted(n for n, s in SPECS.items() if s.family == "grouped_wgmma" and s.split == "serial")
+
+
+def runs(names, shown):
+    """Kernels, and lengths of chunks that their stages divide; of those that are not ``shown``,
+    which differ from these in their tiles, long.
+    """
+    for name in names:
+        for chunk in 64, 128:
+            if chunk % SPECS[name].bk == 0:
+                marks = () if name in shown else pytest.mark.long
+                yield pytest.param(name, chunk, marks=marks)
+
+
+@functools.lru_cache(maxsize=1)
+def device(name):
+    return CpuDevice()
+
+
+def cases(spec, chunk):
+    """Each way out of a kernel: rows of 16 bits without and with a bias, off 16 bytes, and added to
+    what is there; rows of f32, and added; and an activation. Tiles that are cut, and one that is
+    whole; reductions of one chunk, of two, of whole chunks and of a short last one.
+    """
+    bm, bn = spec.bm, spec.bn
+    columns = -(-bn // 8) * 8
+    last = 4 * chunk + chunk // 2 + 3
+    return (
+        Case(bm - 1, columns, 2 * chunk, bias=False, kind="special"),
+        Case(bm, columns, last, kind="wide", bias_f32=True),
+        Case(3, bn + 1, last, bias=chunk == 64, extra=2, offset=1),
+        Case(5, columns, 2 * chunk + 1, bias=False, accumulate=True),
+        Case(bm + 1, columns, 3 * chunk, bias=False, out_f32=True),
+        Case(9, columns, last, bias=False, accumulate=True, out_f32=True, kind="wide"),
+        Case(7, 11, last, activation="gelu", accumulate=True, bias_f32=True),
+        Case(2, columns, chunk, activation="silu"),
+    )
+
+
+@pytest.mark.parametrize(("name", "chunk"), list(runs(SERIAL, SHOWN)))
+def test_chunks(name, chunk):
+    """Totals are added chunk by chunk, in order, whatever becomes of them."""
+    spec, (_, route) = SPECS[name], KERNELS[name]
+    found = cases(spec, chunk)
+    turn = SERIAL.index(name)
+    with chunks_of(chunk, device(name)):
+        for case in found if not twin(name) else (found[turn % len(found)],):
+            assert admits(route, case, SMS), case
+            check_product(name, case, device(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "chunk"), list(runs(GROUPED, [n for n in GROUPED if not twin(n)]))
+)
+def test_chunks_of_groups(name, chunk):
+    """So are those of groups: none, one of a row, one of more than a tile, and rows of no group."""
+    spec, ends = SPECS[name], (0, 1, SPECS[name].bm + 3)
+    wide = grouped_cases.Case(ends, ends[-1] + 2, spec.bn, 4 * chunk + 40, wide=True)
+    found = [wide, grouped_cases.Case((2, 5), 6, 24, 2 * chunk, bias=True, activation="silu")]
+    with chunks_of(chunk, device(name)):
+        for case in found[twin(name) :]:
+            grouped_cases.check(name, case, device(name))
+
+
+def test_plans_of_tests_cut():
+    """Bits under a plan of short chunks are others than those of one chain, in the oracle too."""
+    spec = SPECS[SHOWN[0]]
+    case = Case(3, 8, 600, bias=False, out_f32=True, kind="wide").of(spec)
+    whole = oracle(case).copy()
+    with chunks_of(64, device(spec.name)):
+        assert (oracle(case) != whole).any()
+    assert (oracle(case) == whole).all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 import grouped_cases
+import logits_cases
 import pytest
 from interp_cases import check_product, representatives, twin
 from interp_launch import KERNELS, Case, admits, oracle
@@ -81,6 +82,20 @@ def test_chunks_of_groups(name, chunk):
     with chunks_of(chunk, device(name)):
         for case in found[twin(name) :]:
             grouped_cases.check(name, case, device(name))
+
+
+SEGMENTED = sorted(
+    n for n, s in SPECS.items() if s.family == "wgmma_segments" and s.split == "serial"
+)
+
+
+@pytest.mark.parametrize(("name", "chunk"), list(runs(SEGMENTED, SEGMENTED[:1])))
+def test_chunks_of_logits(name, chunk):
+    """And those of logits of which segments are kept, with and without a softcap."""
+    spec = SPECS[name]
+    sizes = (spec.bm + 3, spec.bn + 40, 3 * chunk + 24)
+    with chunks_of(chunk, device(name)):
+        logits_cases.check_product(name, sizes, "wide", 30.0, chunk == 64, device(name))
 
 
 def test_plans_of_tests_cut():

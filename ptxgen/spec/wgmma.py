@@ -486,8 +486,12 @@ class WgmmaSpec(Ring, GemmSpec):
 
         16 rows of 32 f32 or 64 16-bit numbers at a time; the sums that it holds were there before.
         """
-        held = WARP * 4 * self.fragments * (self.held or 0)
-        return max(16 * max(self.pitch16, self.pitch32), held)
+        return max(16 * max(self.pitch16, self.pitch32), self.held_bytes)
+
+    @property
+    def held_bytes(self) -> int:
+        """Shared memory of a consumer's warp for totals that registers have no room for."""
+        return WARP * 4 * self.fragments * (self.held or 0)
 
     @property
     def pitch16(self) -> int:
@@ -625,7 +629,7 @@ class WgmmaSegmentsSpec(WgmmaSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         check(self.bn == SEGMENT, self.name, "bn is a segment", self.bn, SEGMENT)
-        check(self.split == "none", self.name, "split", self.split, "none")
+        check(self.split != "workspace", self.name, "split", self.split, "none or serial")
 
     @property
     def context(self) -> Mapping[str, Any]:
@@ -637,7 +641,7 @@ class WgmmaSegmentsSpec(WgmmaSpec):
 
     @property
     def exchange_bytes(self) -> int:
-        return 0
+        return self.held_bytes
 
     @property
     def multiplier(self) -> str:
@@ -646,7 +650,8 @@ class WgmmaSegmentsSpec(WgmmaSpec):
     @property
     def abi(self) -> Abi:
         plain = super().abi.params
-        kept = [p for p in plain if p.name not in ("c", "workspace", "ldc", "chunk")]
+        unused = {"c", "workspace", "ldc"} | ({"chunk"} if self.split == "none" else set())
+        kept = [p for p in plain if p.name not in unused]
         at = next(i for i, p in enumerate(kept) if p.kind != "ptr")
         own = (
             ptr("target", "const void*"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from ptxgen.expr import TRUE
@@ -29,7 +30,7 @@ def product_key(storage: str, capped: bool) -> Key:
 
 
 def _products(storage: str, capped: bool) -> RouteTable:
-    kernel = WgmmaSegmentsSpec(
+    one_chunk = WgmmaSegmentsSpec(
         layout=storage,
         bm=128,
         bn=256,
@@ -40,8 +41,11 @@ def _products(storage: str, capped: bool) -> RouteTable:
         raster=16,
         capped=capped,
     )
-    route = Route((kernel,), TRUE, "no logit reaches memory")
-    return RouteTable(space(TC_ROWS), (route,), ("bf16", "f16"), partial=True)
+    several = replace(one_chunk, stages=3, split="serial", held=80)
+    routes = tuple(
+        Route((kernel,), TRUE, "no logit reaches memory") for kernel in (one_chunk, several)
+    )
+    return RouteTable(space(TC_ROWS), routes, ("bf16", "f16"), partial=True)
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {

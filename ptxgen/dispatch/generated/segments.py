@@ -13,7 +13,7 @@ SOME_0 = frozenset(("sm_90",))
 ROUTES = Routes({
     "segments_nt": (
         # no logit reaches memory
-        (0, 16, 16, (0,)),
+        (0, 16, 16, (0,)), (1, 16, 16, (1,)),
     ),
 })
 ROUTES["segments_nt_capped"] = ROUTES["segments_nt"]
@@ -25,6 +25,13 @@ WGMMA_SEGMENTS = {
     "segments_nt_capped": ("wgmma_segments_capped_nt_bf16_128x256x64_c92f7d",),
     "segments_nn": ("wgmma_segments_nn_bf16_128x256x64_c60fc7",),
     "segments_nn_capped": ("wgmma_segments_capped_nn_bf16_128x256x64_29fcb4",),
+}
+# WGMMA_SEGMENTS1: kernel
+WGMMA_SEGMENTS1 = {
+    "segments_nt": ("wgmma_segments_nt_bf16_128x256x64_d5a3a4",),
+    "segments_nt_capped": ("wgmma_segments_capped_nt_bf16_128x256x64_140b0e",),
+    "segments_nn": ("wgmma_segments_nn_bf16_128x256x64_888f6e",),
+    "segments_nn_capped": ("wgmma_segments_capped_nn_bf16_128x256x64_008cad",),
 }
 
 
@@ -57,4 +64,15 @@ def candidates(
                 operands, stores,
             )
             launches[0] = us, kernel, min(tiles_128x256, sms) * 1, {}
+    for kernel in WGMMA_SEGMENTS1[table] if arch in SOME_0 and 1 in fitting else ():
+        if (
+            (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
+            and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles_128x256, -(-k // 64), k * 32768,
+                tiles_128x256 * k * (768 + (min(k % 16, 1) * 128 + min(u % 16, 1) * 256) * 6),
+                operands, stores,
+            )
+            launches[1] = us, kernel, min(tiles_128x256, sms) * 1, {}
     yield from fitting.combined(launches)

@@ -13,7 +13,7 @@ from ptxgen.expr import const
 from ptxgen.numerics.contract import PLANS, Plan
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec import gemm, grouped
-from ptxgen.tiles import TABLES, logits
+from ptxgen.tiles import TABLES, logits, nf4
 from ptxgen.tiles import gemm as products
 from ptxgen.tiles import grouped as groups
 
@@ -29,6 +29,9 @@ def chunks_of(length: int, device: CpuDevice) -> Iterator[None]:
     spaces = {key: gemm.space(cut) for key in products.TABLES if key[1] == cut.name}
     spaces |= {key: gemm.space(cut) for key in logits.TABLES if key[0] == "segments"}
     spaces |= {key: grouped.space(cut) for key in groups.TABLES if key[2] == cut.name}
+
+    derived = gemm.space(cut).derived
+    spaces |= {key: replace(TABLES[key].space, derived=derived) for key in nf4.TABLES}
 
     def forget() -> None:
         expected.cache_clear()

@@ -6,6 +6,7 @@ import functools
 
 import grouped_cases
 import logits_cases
+import nf4_cases
 import pytest
 from interp_cases import check_product, representatives, twin
 from interp_launch import KERNELS, Case, admits, oracle
@@ -96,6 +97,21 @@ def test_chunks_of_logits(name, chunk):
     sizes = (spec.bm + 3, spec.bn + 40, 3 * chunk + 24)
     with chunks_of(chunk, device(name)):
         logits_cases.check_product(name, sizes, "wide", 30.0, chunk == 64, device(name))
+
+
+WIDENED = sorted(n for n, s in SPECS.items() if s.family == "nf4_wgmma" and s.split == "serial")
+
+
+@pytest.mark.parametrize(("name", "chunk"), list(runs(WIDENED, WIDENED[:1])))
+def test_chunks_of_nf4(name, chunk):
+    """And those of products with NF4 weights, which helping warps widen."""
+    spec = SPECS[name]
+    block = nf4_cases.BLOCK
+    columns, k = -(-spec.bn // block) * block + block, 5 * chunk - (chunk > block) * block
+    with chunks_of(chunk, device(name)):
+        for m, wide in ((spec.bm + 1, True), (7, False)):
+            case = nf4_cases.Case(m, columns, k, "wide", wide=wide)
+            nf4_cases.check(name, case, device(name))
 
 
 def test_plans_of_tests_cut():

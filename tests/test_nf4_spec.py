@@ -77,7 +77,7 @@ def wgmma(**changes: Any) -> Nf4WgmmaSpec:
         ),
         (wgmma, {"layout": "TT"}, "TT", LAYOUTS),
         (wgmma, {"cluster_n": 2}, 2, 1),
-        (wgmma, {"split": "serial", "bn": 64}, "serial", ("none", "workspace")),
+        (wgmma, {"split": "onto"}, "onto", ("none", "serial", "workspace")),
         (wgmma, {"helpers": 6}, 6, 4),
         (wgmma, {"copied": 1}, 1, ">= 2"),
         (wgmma, {"teams": 2, "helpers": 4}, 4, 8),

@@ -14,18 +14,15 @@ from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, MEANINGS, STRIDES, matrix
 from ptxgen.spec.nf4_packed import HELPERS, TEAMS, Nf4GemmSpec
 from ptxgen.spec.wgmma import WARPGROUP, WgmmaSpec
 
-SPLITS = ("none", "workspace")
-
 
 @dataclass(frozen=True)
 class Nf4WgmmaSpec(Nf4GemmSpec, WgmmaSpec):
     """A wgmma kernel whose B is an NF4 weight, as it is stored: ``data`` and ``scales``.
 
-    ``split``: "none" or "workspace", as there. ``helpers`` warps, whole warpgroups, copy
-    ``copied`` stages of indices ahead and widen them into B's part of a stage; the first of their
-    threads has the copy engine bring A. Of helpers in ``teams``, whole warpgroups, each takes one
-    stage in turns and has ``copied`` stages of its own: what a thread does between two stages then
-    has the time of as many stages.
+    ``helpers`` warps, whole warpgroups, copy ``copied`` stages of indices ahead and widen them into
+    B's part of a stage; the first of their threads has the copy engine bring A. Of helpers in
+    ``teams``, whole warpgroups, each takes one stage in turns and has ``copied`` stages of its own:
+    what a thread does between two stages then has the time of as many stages.
     """
 
     helpers: int = 8
@@ -46,7 +43,6 @@ class Nf4WgmmaSpec(Nf4GemmSpec, WgmmaSpec):
         super().__post_init__()
         name = self.name
         check(self.ctas == 1, name, "CTAs of a cluster", self.ctas, 1)
-        check(self.split in SPLITS, name, "split", self.split, SPLITS)
         # A team waits for a stage by the parity of its turns: it may not be two turns late.
         check(self.crews <= self.stages, name, "teams, up to stages", self.crews, self.stages)
         unit = 4 * self.crews
@@ -90,10 +86,9 @@ class Nf4WgmmaSpec(Nf4GemmSpec, WgmmaSpec):
 
     @property
     def requires(self) -> Expr:
-        terms = [ALIGN_A >= 16]
+        terms = [ALIGN_A >= 16, CHUNKS <= 1]
+        if self.split != "none":
+            terms[1] |= (CHUNK % self.bk).eq(0)
         if self.partial:
-            whole = (CHUNK % self.bk).eq(0) | (CHUNKS <= 1)
-            terms += [whole, self.scratch["workspace"] <= WORKSPACE_MAX]
-        else:
-            terms.append(CHUNKS <= 1)
+            terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)
         return all_of((*terms, *(value <= limit for _, value, limit in self.asked_bounds)))

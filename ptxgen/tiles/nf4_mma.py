@@ -125,6 +125,25 @@ def more_rows(layout: str, dtype: str) -> tuple[Nf4WgmmaSpec, ...]:
     )
 
 
+TOTALS: dict[tuple[int, int], dict[str, int]] = {
+    (128, 128): {"held": 16},
+    (192, 128): {"held": 48, "stages": 3, "registers": 120},
+    (256, 128): {"held": 40, "stages": 2},
+}
+"""What makes room for totals of several chunks, by BM and BN."""
+
+
+def in_turns(layout: str, dtype: str) -> tuple[Nf4WgmmaSpec, ...]:
+    """The twins of these kernels whose CTAs take the chunks of a tile in turns; that of 96 columns
+    would spill.
+    """
+    fitting = (s for s in more_rows(layout, dtype) if s.bn != 96)
+    return tuple(
+        replace(s, split="serial", **TOTALS.get((s.bm, s.bn), {}))  # type: ignore[arg-type]
+        for s in fitting
+    )
+
+
 PARTIAL = {
     "NT": ((8, 16), (64, 64), (128, 128), (256, 128)),
     "NN": ((64, 64), (128, 128), (256, 128)),
@@ -150,4 +169,5 @@ def routes(layout: str, dtype: str = "bf16") -> tuple[Route, ...]:
         *made(short(layout, dtype), "short reductions: several tiles an SM"),
         *made(more_columns(layout, dtype), "few rows, more columns: looked up as it is multiplied"),
         *made(more_rows(layout, dtype), "more rows: the weight as it is stored, by wgmma"),
+        *made(in_turns(layout, dtype), "more rows, in several chunks, by wgmma"),
     )

@@ -27,21 +27,24 @@ ROUTES = Routes({
         # more rows: the weight as it is stored, by wgmma
         (15, 16, (15,)), (16, 16, (16,)), (17, 16, (17,)), (18, 16, (18,)), (19, 16, (19,)),
         (20, 16, (20,)), (21, 16, (21,)), (22, 16, (22,)),
+        # more rows, in several chunks, by wgmma
+        (23, 16, (23,)), (24, 16, (24,)), (25, 16, (25,)), (26, 16, (26,)), (27, 16, (27,)),
+        (28, 16, (28,)), (29, 16, (29,)),
         # the weight dequantised; a long reduction: a CTA per tile and chunk
-        (23, 16, ("nf4_datascales", 23, "reduce")), (24, 16, ("nf4_datascales", 24, "reduce")),
+        (30, 16, ("nf4_datascales", 30, "reduce")), (31, 16, ("nf4_datascales", 31, "reduce")),
         # the weight dequantised; many rows, by wgmma
-        (25, 16, ("nf4_datascales", 25)), (26, 16, ("nf4_datascales", 26)),
-        (27, 16, ("nf4_datascales", 27)), (28, 16, ("nf4_datascales", 28)),
-        (29, 16, ("nf4_datascales", 29)), (30, 16, ("nf4_datascales", 30)),
-        (31, 16, ("nf4_datascales", 31)), (32, 16, ("nf4_datascales", 32)),
-        (33, 16, ("nf4_datascales", 33)), (34, 16, ("nf4_datascales", 34)),
-        (35, 16, ("nf4_datascales", 35)), (36, 16, ("nf4_datascales", 36)),
+        (32, 16, ("nf4_datascales", 32)), (33, 16, ("nf4_datascales", 33)),
+        (34, 16, ("nf4_datascales", 34)), (35, 16, ("nf4_datascales", 35)),
+        (36, 16, ("nf4_datascales", 36)), (37, 16, ("nf4_datascales", 37)),
+        (38, 16, ("nf4_datascales", 38)), (39, 16, ("nf4_datascales", 39)),
+        (40, 16, ("nf4_datascales", 40)), (41, 16, ("nf4_datascales", 41)),
+        (42, 16, ("nf4_datascales", 42)), (43, 16, ("nf4_datascales", 43)),
         # the weight dequantised; many rows, by mma
-        (37, 16, ("nf4_datascales", 37)), (38, 16, ("nf4_datascales", 38)),
+        (44, 16, ("nf4_datascales", 44)), (45, 16, ("nf4_datascales", 45)),
         # the weight dequantised; operands off 16 bytes
-        (39, 4, ("nf4_datascales", 39)),
+        (46, 4, ("nf4_datascales", 46)),
         # the weight dequantised; everything else: any size, alignment and plan
-        (40, 0, ("nf4_datascales", 40)),
+        (47, 0, ("nf4_datascales", 47)),
     ),
     "nf4_nn_rows_half_tc": (
         # few outputs: a CTA per tile and chunk
@@ -55,28 +58,31 @@ ROUTES = Routes({
         # more rows: the weight as it is stored, by wgmma
         (14, 16, (14,)), (15, 16, (15,)), (16, 16, (16,)), (17, 16, (17,)), (18, 16, (18,)),
         (19, 16, (19,)), (20, 16, (20,)),
+        # more rows, in several chunks, by wgmma
+        (21, 16, (21,)), (22, 16, (22,)), (23, 16, (23,)), (24, 16, (24,)), (25, 16, (25,)),
+        (26, 16, (26,)), (27, 16, (27,)),
         # the weight dequantised; a long reduction: a CTA per tile and chunk
-        (21, 16, ("nf4_datascales", 21, "reduce")), (22, 16, ("nf4_datascales", 22, "reduce")),
+        (28, 16, ("nf4_datascales", 28, "reduce")), (29, 16, ("nf4_datascales", 29, "reduce")),
         # the weight dequantised; A off 16 bytes: copied first
-        (23, 0, ("nf4_datascales", "realign_a", 21, "reduce")),
-        (24, 0, ("nf4_datascales", "realign_a", 22, "reduce")),
+        (30, 0, ("nf4_datascales", "realign_a", 28, "reduce")),
+        (31, 0, ("nf4_datascales", "realign_a", 29, "reduce")),
         # the weight dequantised; many rows, by wgmma
-        (25, 16, ("nf4_datascales", 25)), (26, 16, ("nf4_datascales", 26)),
-        (27, 16, ("nf4_datascales", 27)), (28, 16, ("nf4_datascales", 28)),
-        (29, 16, ("nf4_datascales", 29)), (30, 16, ("nf4_datascales", 30)),
-        (31, 16, ("nf4_datascales", 31)), (32, 16, ("nf4_datascales", 32)),
-        (33, 16, ("nf4_datascales", 33)), (34, 16, ("nf4_datascales", 34)),
-        (35, 16, ("nf4_datascales", 35)), (36, 16, ("nf4_datascales", 36)),
-        (37, 16, ("nf4_datascales", 37)),
-        # the weight dequantised; many rows, by mma
+        (32, 16, ("nf4_datascales", 32)), (33, 16, ("nf4_datascales", 33)),
+        (34, 16, ("nf4_datascales", 34)), (35, 16, ("nf4_datascales", 35)),
+        (36, 16, ("nf4_datascales", 36)), (37, 16, ("nf4_datascales", 37)),
         (38, 16, ("nf4_datascales", 38)), (39, 16, ("nf4_datascales", 39)),
+        (40, 16, ("nf4_datascales", 40)), (41, 16, ("nf4_datascales", 41)),
+        (42, 16, ("nf4_datascales", 42)), (43, 16, ("nf4_datascales", 43)),
+        (44, 16, ("nf4_datascales", 44)),
+        # the weight dequantised; many rows, by mma
+        (45, 16, ("nf4_datascales", 45)), (46, 16, ("nf4_datascales", 46)),
         # the weight dequantised; A off 16 bytes: copied first
-        (40, 0, ("nf4_datascales", "realign_a", 25)), (41, 0, ("nf4_datascales", "realign_a", 26)),
-        (42, 0, ("nf4_datascales", "realign_a", 34)), (43, 0, ("nf4_datascales", "realign_a", 37)),
+        (47, 0, ("nf4_datascales", "realign_a", 32)), (48, 0, ("nf4_datascales", "realign_a", 33)),
+        (49, 0, ("nf4_datascales", "realign_a", 41)), (50, 0, ("nf4_datascales", "realign_a", 44)),
         # the weight dequantised; operands off 16 bytes
-        (44, 4, ("nf4_datascales", 44)),
+        (51, 4, ("nf4_datascales", 51)),
         # the weight dequantised; everything else: any size, alignment and plan
-        (45, 0, ("nf4_datascales", 45)),
+        (52, 0, ("nf4_datascales", 52)),
     ),
 })
 # NF4_WGMMA: launch, kernel, bk, bm, bn
@@ -150,89 +156,110 @@ NF4_WGMMA1 = {
         (20, "nf4_wgmma_nn_bf16_256x128x64_d2ae0f", 256, 128, 64),
     ),
 }
+# NF4_WGMMA2: launch, kernel, bk, bm, bn
+NF4_WGMMA2 = {
+    "nf4_nt_rows_half_tc": (
+        (23, "nf4_wgmma_nt_bf16_64x32x128_b8101d", 128, 64, 32),
+        (24, "nf4_wgmma_nt_bf16_64x64x128_d6e62d", 128, 64, 64),
+        (25, "nf4_wgmma_nt_bf16_64x128x128_d51619", 128, 64, 128),
+        (26, "nf4_wgmma_nt_bf16_128x64x128_6b6b81", 128, 128, 64),
+        (27, "nf4_wgmma_nt_bf16_128x128x64_8a4c21", 64, 128, 128),
+        (28, "nf4_wgmma_nt_bf16_192x128x64_b42fb6", 64, 192, 128),
+        (29, "nf4_wgmma_nt_bf16_256x128x64_d1e335", 64, 256, 128),
+    ),
+    "nf4_nn_rows_half_tc": (
+        (21, "nf4_wgmma_nn_bf16_64x32x128_80d085", 128, 64, 32),
+        (22, "nf4_wgmma_nn_bf16_64x64x128_14cc97", 128, 64, 64),
+        (23, "nf4_wgmma_nn_bf16_64x128x128_39a8ed", 128, 64, 128),
+        (24, "nf4_wgmma_nn_bf16_128x64x128_da51c8", 128, 128, 64),
+        (25, "nf4_wgmma_nn_bf16_128x128x64_5ce028", 64, 128, 128),
+        (26, "nf4_wgmma_nn_bf16_192x128x64_a23795", 64, 192, 128),
+        (27, "nf4_wgmma_nn_bf16_256x128x64_53aa29", 64, 256, 128),
+    ),
+}
 # WGMMA: launch, kernel, bm, c0, c1
 WGMMA = {
     "nf4_nt_rows_half_tc": (
-        (23, "wgmma_nt_bf16_128x128x64_40a9ac", 128, 16384, 512),
-        (24, "wgmma_nt_bf16_64x64x64_15f6e1", 64, 4096, 256),
+        (30, "wgmma_nt_bf16_128x128x64_40a9ac", 128, 16384, 512),
+        (31, "wgmma_nt_bf16_64x64x64_15f6e1", 64, 4096, 256),
     ),
     "nf4_nn_rows_half_tc": (
-        (21, "wgmma_nn_bf16_128x128x64_f64026", 128, 16384, 512),
-        (22, "wgmma_nn_bf16_64x64x64_168fdf", 64, 4096, 256),
+        (28, "wgmma_nn_bf16_128x128x64_f64026", 128, 16384, 512),
+        (29, "wgmma_nn_bf16_64x64x64_168fdf", 64, 4096, 256),
     ),
 }
 # WGMMA1: launch, kernel, bn, c0, c1
 WGMMA1 = {
     "nf4_nt_rows_half_tc": (
-        (25, "wgmma_nt_bf16_128x256x64_b35b38", 256, 32768, 768),
-        (31, "wgmma_nt_bf16_128x224x64_18067c", 224, 28672, 704),
+        (32, "wgmma_nt_bf16_128x256x64_b35b38", 256, 32768, 768),
+        (38, "wgmma_nt_bf16_128x224x64_18067c", 224, 28672, 704),
     ),
     "nf4_nn_rows_half_tc": (
-        (25, "wgmma_nn_bf16_128x256x64_86d2ac", 256, 32768, 768),
-        (31, "wgmma_nn_bf16_128x224x64_21d9d3", 224, 28672, 704),
+        (32, "wgmma_nn_bf16_128x256x64_86d2ac", 256, 32768, 768),
+        (38, "wgmma_nn_bf16_128x224x64_21d9d3", 224, 28672, 704),
     ),
 }
 # WGMMA2: launch, kernel, bm, bn
 WGMMA2 = {
     "nf4_nt_rows_half_tc": (
-        (26, "wgmma_nt_bf16_128x256x64_4bc648", 128, 256),
-        (32, "wgmma_nt_bf16_128x224x64_ad8f66", 128, 224),
-        (34, "wgmma_nt_bf16_128x128x64_96a12d", 128, 128),
-        (35, "wgmma_nt_bf16_128x64x64_885da7", 128, 64),
-        (36, "wgmma_nt_bf16_64x64x64_595f63", 64, 64),
+        (33, "wgmma_nt_bf16_128x256x64_4bc648", 128, 256),
+        (39, "wgmma_nt_bf16_128x224x64_ad8f66", 128, 224),
+        (41, "wgmma_nt_bf16_128x128x64_96a12d", 128, 128),
+        (42, "wgmma_nt_bf16_128x64x64_885da7", 128, 64),
+        (43, "wgmma_nt_bf16_64x64x64_595f63", 64, 64),
     ),
     "nf4_nn_rows_half_tc": (
-        (26, "wgmma_nn_bf16_128x256x64_2c5b0f", 128, 256),
-        (32, "wgmma_nn_bf16_128x224x64_337f7e", 128, 224),
-        (34, "wgmma_nn_bf16_128x128x64_f67370", 128, 128),
-        (36, "wgmma_nn_bf16_128x64x64_0dad98", 128, 64),
-        (37, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 64),
+        (33, "wgmma_nn_bf16_128x256x64_2c5b0f", 128, 256),
+        (39, "wgmma_nn_bf16_128x224x64_337f7e", 128, 224),
+        (41, "wgmma_nn_bf16_128x128x64_f67370", 128, 128),
+        (43, "wgmma_nn_bf16_128x64x64_0dad98", 128, 64),
+        (44, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 64),
     ),
 }
 # WGMMA3: launch, kernel, bn, c0, c1
 WGMMA3 = {
     "nf4_nt_rows_half_tc": (
-        (27, "wgmma_nt_bf16_128x256x64_362a60", 256, 32768, 1024),
-        (29, "wgmma_nt_bf16_128x192x64_cf3d87", 192, 24576, 896),
+        (34, "wgmma_nt_bf16_128x256x64_362a60", 256, 32768, 1024),
+        (36, "wgmma_nt_bf16_128x192x64_cf3d87", 192, 24576, 896),
     ),
     "nf4_nn_rows_half_tc": (
-        (27, "wgmma_nn_bf16_128x256x64_74d273", 256, 32768, 1024),
-        (29, "wgmma_nn_bf16_128x192x64_abc7eb", 192, 24576, 896),
+        (34, "wgmma_nn_bf16_128x256x64_74d273", 256, 32768, 1024),
+        (36, "wgmma_nn_bf16_128x192x64_abc7eb", 192, 24576, 896),
     ),
 }
 # WGMMA4: launch, kernel, bn, c0
 WGMMA4 = {
     "nf4_nt_rows_half_tc": (
-        (28, "wgmma_nt_bf16_128x256x64_63dcfc", 256, 1024),
-        (30, "wgmma_nt_bf16_128x192x64_eb3cc9", 192, 896),
-        (33, "wgmma_nt_bf16_128x160x64_732859", 160, 832),
+        (35, "wgmma_nt_bf16_128x256x64_63dcfc", 256, 1024),
+        (37, "wgmma_nt_bf16_128x192x64_eb3cc9", 192, 896),
+        (40, "wgmma_nt_bf16_128x160x64_732859", 160, 832),
     ),
     "nf4_nn_rows_half_tc": (
-        (28, "wgmma_nn_bf16_128x256x64_74f96d", 256, 1024),
-        (30, "wgmma_nn_bf16_128x192x64_05a037", 192, 896),
-        (33, "wgmma_nn_bf16_128x160x64_20a7b2", 160, 832),
-        (35, "wgmma_nn_bf16_128x128x64_68c5f8", 128, 768),
+        (35, "wgmma_nn_bf16_128x256x64_74f96d", 256, 1024),
+        (37, "wgmma_nn_bf16_128x192x64_05a037", 192, 896),
+        (40, "wgmma_nn_bf16_128x160x64_20a7b2", 160, 832),
+        (42, "wgmma_nn_bf16_128x128x64_68c5f8", 128, 768),
     ),
 }
 # MMA: launch, kernel
 MMA = {
-    "nf4_nt_rows_half_tc": ((37, "mma_nt_bf16_64x64x64_93d7f2"),),
-    "nf4_nn_rows_half_tc": ((38, "mma_nn_bf16_64x64x64_42490e"),),
+    "nf4_nt_rows_half_tc": ((44, "mma_nt_bf16_64x64x64_93d7f2"),),
+    "nf4_nn_rows_half_tc": ((45, "mma_nn_bf16_64x64x64_42490e"),),
 }
 # MMA1: launch, kernel
 MMA1 = {
-    "nf4_nt_rows_half_tc": ((38, "mma_nt_bf16_128x128x64_beb296"),),
-    "nf4_nn_rows_half_tc": ((39, "mma_nn_bf16_128x128x64_cd5bbc"),),
+    "nf4_nt_rows_half_tc": ((45, "mma_nt_bf16_128x128x64_beb296"),),
+    "nf4_nn_rows_half_tc": ((46, "mma_nn_bf16_128x128x64_cd5bbc"),),
 }
 # MMA2: launch, kernel
 MMA2 = {
-    "nf4_nt_rows_half_tc": ((39, "mma_nt_bf16_128x64x64_675ed6"),),
-    "nf4_nn_rows_half_tc": ((44, "mma_nn_bf16_128x64x64_c213a3"),),
+    "nf4_nt_rows_half_tc": ((46, "mma_nt_bf16_128x64x64_675ed6"),),
+    "nf4_nn_rows_half_tc": ((51, "mma_nn_bf16_128x64x64_c213a3"),),
 }
 # MMA3: launch, kernel
 MMA3 = {
-    "nf4_nt_rows_half_tc": ((40, "mma_nt_bf16_64x64x32_d497a1"),),
-    "nf4_nn_rows_half_tc": ((45, "mma_nn_bf16_64x64x32_782949"),),
+    "nf4_nt_rows_half_tc": ((47, "mma_nt_bf16_64x64x32_d497a1"),),
+    "nf4_nn_rows_half_tc": ((52, "mma_nn_bf16_64x64x32_782949"),),
 }
 
 
@@ -273,7 +300,7 @@ def candidates(
     for launch, kernel, bk, bm, bn in fitting.rows(NF4_WGMMA) if arch in SOME_0 else ():
         tiles = -(-m // bm) * -(-n // bn)
         if (
-            (chunk % bk == 0 or chunks <= 1) and stores <= 268435456 and m + bm <= 2147483647
+            (chunks <= 1 or chunk % bk == 0) and stores <= 268435456 and m + bm <= 2147483647
             and n + bn <= 2147483647 and k + bk <= 2147483647 and tiles * chunks + sms <= 4294967295
         ):
             us = time(
@@ -302,6 +329,17 @@ def candidates(
         if (
             chunks <= 1 and m + bm <= 2147483647 and n + bn <= 2147483647 and k + bk <= 2147483647
             and tiles + sms <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles, -(-k // bk), k * (bm * bn),
+                -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores1,
+            )
+            launches[launch] = us, kernel, min(tiles, sms) * 1, {}
+    for launch, kernel, bk, bm, bn in fitting.rows(NF4_WGMMA2) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bn)
+        if (
+            (chunks <= 1 or chunk % bk == 0) and m + bm <= 2147483647 and n + bn <= 2147483647
+            and k + bk <= 2147483647 and tiles + sms <= 4294967295
         ):
             us = time(
                 kernel, "wgmma", 1, sms, tiles, -(-k // bk), k * (bm * bn),

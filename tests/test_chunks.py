@@ -25,14 +25,13 @@ GROUPED = sorted(n for n, s in SPECS.items() if s.family == "grouped_wgmma" and 
 
 
 def runs(names, shown):
-    """Kernels, and lengths of chunks that their stages divide; of those that are not ``shown``,
-    which differ from these in their tiles, long.
+    """Kernels, each with a length of chunks that its stages divide: 64 and 128 by turns. Those that
+    are not ``shown``, which differ from these in their tiles, are long.
     """
-    for name in names:
-        for chunk in 64, 128:
-            if chunk % SPECS[name].bk == 0:
-                marks = () if name in shown else pytest.mark.long
-                yield pytest.param(name, chunk, marks=marks)
+    for turn, name in enumerate(names):
+        chunk = 64 if turn % 2 == 0 and SPECS[name].bk <= 64 else 128
+        marks = () if name in shown else pytest.mark.long
+        yield pytest.param(name, chunk, marks=marks)
 
 
 @functools.lru_cache(maxsize=1)
@@ -76,7 +75,7 @@ def test_chunks(name, chunk):
     ("name", "chunk"), list(runs(GROUPED, [n for n in GROUPED if not twin(n)]))
 )
 def test_chunks_of_groups(name, chunk):
-    """So are those of groups: none, one of a row, one of more than a tile, and rows of no group."""
+    """Groups of no row, of one, and of more than a tile; and rows that belong to no group."""
     spec, ends = SPECS[name], (0, 1, SPECS[name].bm + 3)
     wide = grouped_cases.Case(ends, ends[-1] + 2, spec.bn, 4 * chunk + 40, wide=True)
     found = [wide, grouped_cases.Case((2, 5), 6, 24, 2 * chunk, bias=True, activation="silu")]
@@ -92,7 +91,7 @@ SEGMENTED = sorted(
 
 @pytest.mark.parametrize(("name", "chunk"), list(runs(SEGMENTED, SEGMENTED[:1])))
 def test_chunks_of_logits(name, chunk):
-    """And those of logits of which segments are kept, with and without a softcap."""
+    """Logits of which segments are kept, with a softcap and without."""
     spec = SPECS[name]
     sizes = (spec.bm + 3, spec.bn + 40, 3 * chunk + 24)
     with chunks_of(chunk, device(name)):
@@ -104,7 +103,7 @@ WIDENED = sorted(n for n, s in SPECS.items() if s.family == "nf4_wgmma" and s.sp
 
 @pytest.mark.parametrize(("name", "chunk"), list(runs(WIDENED, WIDENED[:1])))
 def test_chunks_of_nf4(name, chunk):
-    """And those of products with NF4 weights, which helping warps widen."""
+    """Products with NF4 weights, which helping warps widen."""
     spec = SPECS[name]
     block = nf4_cases.BLOCK
     columns, k = -(-spec.bn // block) * block + block, 5 * chunk - (chunk > block) * block

@@ -102,7 +102,7 @@ def shapes(spec: Any) -> Iterator[tuple[int, int, int]]:
     yield bm + 9, bn + 8, bk
     yield 1, 1, 1
     yield 2, 3, 0
-    yield 3, 7, 2085
+    yield 3, 7, 4229  # every contract cuts it
 
 
 def run(name: str, first: Any, m: int, n: int, k: int, aligned: bool, rng: Any) -> str | None:

@@ -223,7 +223,7 @@ MISTAKES = (
         TEMPLATE + "mma/fragments.cuh.j2",
         "sum[i][j][q] = __fadd_rn(sum[i][j][q], acc[i][j][q]);",
         "sum[i][j][q] = acc[i][j][q];",
-        kernel("mma_nn_bf16_16x32x128_0f657a"),
+        kernel("mma_nt_bf16_16x32x128_bee8dd"),
     ),
     Mistake(
         "an addition of +0.0 that is left out",

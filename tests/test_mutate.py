@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from test_interp_kernels import routes
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -21,6 +22,19 @@ def test_every_mistake_has_a_place(mistake):
     text = mutate.planted(mistake, ROOT)
     assert text is not None, f"{mistake.what}: its text is not in {mistake.file}, or not once"
     assert text != (ROOT / mistake.file).read_text()
+
+
+def test_kernels_that_gates_name_are_among_those_that_run():
+    known = [run if isinstance(run, str) else str(run.values[0]) for run in routes()]
+
+    def fits(word, name):
+        return word[4:] not in name if word.startswith("not ") else word in name
+
+    for mistake in MISTAKES:
+        if any(part.endswith("test_interp_kernels.py") for part in mistake.gate):
+            first, *words = mistake.gate[mistake.gate.index("-k") + 1].split(" and ")
+            named = [name for name in known if all(fits(word, name) for word in words)]
+            assert named or first != "test_bits", mistake.what
 
 
 def test_mistakes_are_of_all_rooms_that_decide_bits_and_of_all_gates():

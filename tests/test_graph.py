@@ -261,7 +261,7 @@ SHARING = [
 
 
 def memory(tensors):
-    """Of each pair of tensors, the distance in one memory, None in two; and all strides."""
+    """Distances of all pairs of tensors, None of two that share no memory; and all strides."""
     storages = [x.untyped_storage().data_ptr() for x in tensors]
     places = [(s, x.storage_offset()) for s, x in zip(storages, tensors, strict=True)]
     apart = [[j - i if s == t else None for t, j in places] for s, i in places]

@@ -130,7 +130,7 @@ TOTALS: dict[tuple[int, int], dict[str, int]] = {
     (192, 128): {"held": 48, "stages": 3, "registers": 120},
     (256, 128): {"held": 40, "stages": 2},
 }
-"""What makes room for totals of several chunks, by BM and BN."""
+"""Options that make room for totals of several chunks, by BM and BN."""
 
 
 def in_turns(layout: str, dtype: str) -> tuple[Nf4WgmmaSpec, ...]:

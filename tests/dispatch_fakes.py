@@ -86,7 +86,7 @@ class Fake(KernelSpec):
         return ()
 
 
-SPLIT_PLAN = Plan("rows", maximum(256, ceil_div(K, 16)), batch_invariant=True)
+SPLIT_PLAN = Plan("chunks", maximum(256, ceil_div(K, 16)))
 
 
 def tiles(bm: int, bn: int) -> Expr:
@@ -134,7 +134,7 @@ def table(
         **(prefer or {}),
     }
     return Table(
-        ("NN", "rows", "f32", "simt"),
+        ("NN", "chunks", "f32", "simt"),
         space(plan),
         (
             Route((k["big"],), p["big"], "fills the GPU"),

@@ -81,7 +81,7 @@ def kind(key: Key, route: Route, edge: Edge) -> tuple[Any, ...]:
     """What edges are alike in that the same lines of a spec say."""
     facts = (getattr(route.main, fact, None) for fact in ("dtype", "split", "unit", "capped"))
     terms = " ".join(re.sub(r"\d+", "#", str(term)) for term in edge.unmet)
-    return (type(route.main), *facts, "batch" in key, edge.variable, terms)
+    return (type(route.main), *facts, edge.variable, terms)
 
 
 def tile(name: str) -> int:
@@ -177,7 +177,7 @@ def product(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
         max(at["M"], 3),
         at["N"] if chain else max(at["N"], 8),
         at["K"],
-        op="linear_wgrad" if chain or "batch" in key else "linear",
+        op="linear_wgrad" if chain else "linear",
         bias=False,
         accumulate=chain,
         chain=chain,

@@ -9,7 +9,7 @@ import numpy as np
 from bits import NUMPY
 
 from ptxgen.build.compile import compile_cubin
-from ptxgen.numerics.contract import CONTRACTS, ITEMSIZE, OPERATIONS
+from ptxgen.numerics.contract import CONTRACTS, ITEMSIZE, OPERATIONS, PLANS
 from ptxgen.oracle.dot16 import tensor_core
 from ptxgen.runtime import Parameters, get_device, torch_current
 from ptxgen.spec import GemmSpec
@@ -273,13 +273,12 @@ def naive(
     return total.to(getattr(torch, NAMES[out_dtype]))
 
 
-def chunk_of(op, rows, columns, length, tier="simt", dtype=None):
-    """The contract's chunk length for the product [rows, length] x [length, columns] of ``op``.
+def chunk_of(length, tier="simt", dtype=None):
+    """The contract's chunk length for products of reductions of ``length``.
 
     ``dtype`` may be left away where all of the tier have the same contract, but for f64.
     """
-    plan = OPERATIONS[op].plan(CONTRACTS[tier][dtype or "bf16"])
-    return plan.chunk_length(max(rows, 1), max(columns, 1), max(length, 1))
+    return PLANS[CONTRACTS[tier][dtype or "bf16"].name]["chunks"].chunk_length(length)
 
 
 def same_on_gpu(torch, got, expected):

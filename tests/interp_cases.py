@@ -123,7 +123,7 @@ def alignments(dtype: str) -> list[tuple[int, int]]:
 
 
 def chunked(name: str) -> list[Case]:
-    """Problems whose reduction is split: evenly and not, also in more chunks than slices."""
+    """Problems whose reduction is split: evenly and not."""
     layout, route = KERNELS[name]
     spec = route.kernels[0]
     bm, bn, _, _ = sizes(spec)
@@ -135,13 +135,11 @@ def chunked(name: str) -> list[Case]:
         found.append(Case(2, bn + 3, 2085, kind="cancelling", activation="silu", extra=2))
         if getattr(spec, "slices", 1) > 1:
             low = ITEMSIZE[spec.dtype]
-            some_rows = Case(min(bm, 32) + 1, 5, 2048, bias=False)
+            some_rows = Case(min(bm, 32) + 1, 5, 2064, bias=False)
             found += [replace(found[0], kind="wide", align=(low, low)), some_rows]
-    if layout == "TN":
-        many = 1100 if getattr(spec, "slices", 1) > 1 else 270
-        uneven, even = (many, 256) if spec.tier == "simt" else (700, 512)
-        batch = Case(3, bn + 3, uneven, op="linear_wgrad", bias=False, accumulate=True)
-        found += [batch, replace(batch, m=bm + 1, n=4, k=even, accumulate=False)]
+    if layout == "TN":  # a weight's gradient, added to what is there
+        how = {"op": "linear_wgrad", "activation": "none", "bias": False, "accumulate": True}
+        found[0] = replace(found[0], **how)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Problems of kernels of contract ``flce/2``: rows of logits, products that keep segments."""
+"""Problems of kernels of contract ``flce/3``: rows of logits, products that keep segments."""
 
 from __future__ import annotations
 

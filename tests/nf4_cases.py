@@ -20,7 +20,7 @@ from ptxgen.spec.nf4_packed import Nf4GemmSpec
 from ptxgen.tiles import SPECS
 
 LONG = 4160
-"""A reduction that the plan cuts, where outputs are few."""
+"""A reduction that the plans cut."""
 SMALL = 512
 """Outputs of a tile, up to which so long a one is run: what takes chunks in turns is the same."""
 FUSED = sorted(n for n, r in ROUTED.items() if isinstance(r.kernels[0], Nf4GemmSpec))

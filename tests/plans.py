@@ -10,9 +10,10 @@ import pytest
 from interp_launch import expected
 
 from ptxgen.expr import const
-from ptxgen.numerics.contract import PLANS, Plan
+from ptxgen.numerics.contract import DEFAULT_PLAN, PLANS, Plan
+from ptxgen.ops import windows
 from ptxgen.runtime.cpu import CpuDevice
-from ptxgen.spec import gemm, grouped
+from ptxgen.spec import conv, gemm, grouped
 from ptxgen.tiles import TABLES, logits, nf4
 from ptxgen.tiles import gemm as products
 from ptxgen.tiles import grouped as groups
@@ -20,15 +21,16 @@ from ptxgen.tiles import grouped as groups
 
 @contextmanager
 def chunks_of(length: int, device: CpuDevice) -> Iterator[None]:
-    """Lets the plan "rows" of every contract of products cut reductions into chunks of ``length``:
-    in the spaces that launches are prepared from, and in the oracle.
+    """Lets the plan of every contract of products cut reductions into chunks of ``length``: in the
+    spaces that launches are prepared from, and in the oracle.
 
     The dispatcher's generated code keeps the real plans, so kernels have to be forced.
     """
-    cut = Plan("rows", const(length), batch_invariant=True)
+    cut = Plan(DEFAULT_PLAN, const(length))
     spaces = {key: gemm.space(cut) for key in products.TABLES if key[1] == cut.name}
     spaces |= {key: gemm.space(cut) for key in logits.TABLES if key[0] == "segments"}
-    spaces |= {key: grouped.space(cut) for key in groups.TABLES if key[2] == cut.name}
+    spaces |= {key: conv.space(cut) for key in (windows.KEY, windows.TURNED, windows.SUMMED)}
+    spaces |= {key: grouped.space(cut) for key in groups.TABLES if groups.PLAN[key[2]] == cut.name}
 
     derived = gemm.space(cut).derived
     spaces |= {key: replace(TABLES[key].space, derived=derived) for key in nf4.TABLES}
@@ -40,6 +42,7 @@ def chunks_of(length: int, device: CpuDevice) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for known in PLANS.values():
             patch.setitem(known, cut.name, cut)
+        patch.setattr(windows, "TC16_CHUNKS", cut)
         for key, space in spaces.items():
             patch.setitem(TABLES, key, replace(TABLES[key], space=space))
         forget()

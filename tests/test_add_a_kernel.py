@@ -26,10 +26,11 @@ import dataclasses
 
 from ptxgen.spec import M as _ROWS
 
-_OLD = next(r.kernels[0] for r in ROUTES["NN", "rows", "f32", "simt"] if len(r.kernels) == 1)
+_OLD = next(r.kernels[0] for r in ROUTES["NN", "chunks", "f32", "simt"] if len(r.kernels) == 1)
 _NEW = dataclasses.replace(_OLD, raster=_OLD.raster + 3)
 _ROUTE = Route((_NEW,), _ROWS.eq(54321), "a test wants it")
-ROUTES = {**ROUTES, ("NN", "rows", "f32", "simt"): (_ROUTE, *ROUTES["NN", "rows", "f32", "simt"])}
+_KEY = ("NN", "chunks", "f32", "simt")
+ROUTES = {**ROUTES, _KEY: (_ROUTE, *ROUTES[_KEY])}
 """
 
 
@@ -93,7 +94,7 @@ def test_one_edit_adds_a_kernel(copy: Copy) -> None:
     (new,) = names() - registry
     shown = json.loads(copy.ptxgen("show", new, "--json"))
     assert [(r["table"], r["route"]) for r in shown["routes"]] == [
-        (["NN", "rows", "f32", "simt"], 0)
+        (["NN", "chunks", "f32", "simt"], 0)
     ]
     assert shown["resources"] == {}
     assert new in copy.ptxgen("render", new)
@@ -102,7 +103,7 @@ def test_one_edit_adds_a_kernel(copy: Copy) -> None:
     problems = copy.ptxgen("golden", "check", new, status=1).splitlines()[1:]
     assert {tuple(line.split()[:2]) for line in problems} >= {("missing", "sm_90a")}
     assert all(new in line for line in problems)
-    assert "rows_simt" in copy.ptxgen("generate", "--check", status=1)
+    assert "chunks_simt" in copy.ptxgen("generate", "--check", status=1)
 
     copy.ptxgen("golden", "update", new)
     copy.ptxgen("golden", "check", new)
@@ -116,7 +117,7 @@ def test_one_edit_adds_a_kernel(copy: Copy) -> None:
     chosen = copy.python(
         "-c",
         "from ptxgen.dispatch import candidates; print(*(c.choice.kernels[0] for c in "
-        "candidates(('NN', 'rows', 'f32', 'simt'), dict(M=54321, N=64, K=64, ALIGN_A=16, "
+        "candidates(('NN', 'chunks', 'f32', 'simt'), dict(M=54321, N=64, K=64, ALIGN_A=16, "
         "ALIGN_B=16), arch='sm_90', sms=132)))",
     )
     assert new in chosen.stdout.split(), chosen.stderr
@@ -126,6 +127,6 @@ def test_one_edit_adds_a_kernel(copy: Copy) -> None:
     changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     assert changed == {
         "ptxgen/tiles/simt.py",
-        "ptxgen/dispatch/generated/rows_simt.py",
+        "ptxgen/dispatch/generated/chunks_simt.py",
         "golden/records/simt_f32.jsonl",
     }

@@ -170,7 +170,10 @@ def test_select() -> None:
 
 def test_a_table_names_the_case_that_measures_it() -> None:
     for key in (key for key in ROUTES if len(key) == 4):  # products; the rest have one name
-        assert cases.case_of(key, Shape(3, 5, 7)).table == key
+        for turn in (0, 1):
+            assert cases.case_of(key, Shape(3, 5, 7), turn).table == key
+    weights = {cases.case_of(("TN", "chunks", "f32", "simt"), Shape(3, 5, 7), i).op for i in (0, 1)}
+    assert weights == {"matmul", "linear_wgrad"}
 
 
 @pytest.mark.parametrize(
@@ -409,7 +412,7 @@ def product(m: int, n: int, k: int, seed: int = 0) -> tuple[Any, FakeArray, int]
     a = generator.standard_normal((m, k), dtype=np.float32)
     b = generator.standard_normal((k, n), dtype=np.float32)
     operands = SimpleNamespace(stored=lambda layout: (FakeArray(a), FakeArray(b)))
-    chunk = OPERATIONS["linear"].plan(FMA).chunk_length(m, n, k)
+    chunk = OPERATIONS["linear"].plan(FMA).chunk_length(k)
     return operands, FakeArray(reference.matmul(a, b)), chunk
 
 
@@ -706,7 +709,7 @@ def test_plots_are_the_same_for_the_same_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("op", "layout"), [("linear", "kn"), ("linear_wgrad", "kn")])
 def test_route_map_is_the_dispatchers(op: str, layout: str) -> None:
     found = routes.route_map(op, layout, 4096, cells=24)
-    table = ROUTES[OPERATIONS[op].products[layout].layout, OPERATIONS[op].plan_name, "f32", "simt"]
+    table = ROUTES[OPERATIONS[op].products[layout].layout, "chunks", "f32", "simt"]
     assert len(set(found.labels)) == len(found.labels) == len(found.routes)
     for i, n in enumerate(found.centres_n):
         for j, m in enumerate(found.centres_m):

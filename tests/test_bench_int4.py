@@ -102,11 +102,11 @@ def test_alignments_are_those_of_fresh_operands() -> None:
 
 
 def test_tuning_takes_the_tables_of_int4() -> None:
-    assert tune.tables(["s4", "u4"], "auto", tune.LAYOUTS, ["rows"]) == KEYS
-    both = tune.tables(["u4", "bf16"], "auto", ["NN", "rrr"], ["rows"])
-    assert both == [("NN", "rows", "half", "tc"), ("int4", "rrr", "u4")]
-    with pytest.raises(OptionError, match="no route table of NN, rows, s4, tier auto"):
-        tune.tables(["s4"], "auto", ["NN"], ["rows"])
+    assert tune.tables(["s4", "u4"], "auto", tune.LAYOUTS, ["chunks"]) == KEYS
+    both = tune.tables(["u4", "bf16"], "auto", ["NN", "rrr"], ["chunks"])
+    assert both == [("NN", "chunks", "half", "tc"), ("int4", "rrr", "u4")]
+    with pytest.raises(OptionError, match="no route table of NN, chunks, s4, tier auto"):
+        tune.tables(["s4"], "auto", ["NN"], ["chunks"])
     tasks = tune.tasks(KEYS, 12, 1, "sm_90", 132)
     assert len({task.problem for task in tasks}) == len(tasks) >= 40
     for task in tasks:

@@ -128,12 +128,12 @@ def test_the_command_runs(kind: list[str], tmp_path: Path) -> None:
     assert len(found) == 4 and all(r.ours_us > 0 and r.peer_us > 0 and r.checked for r in found)
 
 
-KEYS = [("nf4", layout, "rows", "half", "tc") for layout in ("NT", "NN")]
+KEYS = [("nf4", layout, "chunks", "half", "tc") for layout in ("NT", "NN")]
 
 
 def test_tuning_takes_the_tables_of_nf4() -> None:
     assert tune.tables(["nf4"], "auto", tune.LAYOUTS, tune.PLANS) == KEYS
-    assert tune.tables(["nf4"], "tc", ["NN"], ["rows"]) == KEYS[1:]
+    assert tune.tables(["nf4"], "tc", ["NN"], ["chunks"]) == KEYS[1:]
     tasks = tune.tasks(KEYS, 8, 1, "sm_90", 132)
     assert len(tasks) == 16 and {len(task.align) for task in tasks} == {1}
     for task in tasks:

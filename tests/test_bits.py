@@ -51,7 +51,7 @@ def test_every_contract_is_pinned_for_every_dtype_and_operation():
         taken = {dtype for dtype, type in STORED.items() if type in function.types}
         assert taken <= functions[name].keys()
     assert all(functions[f"cast to {to}"].keys() == FULL.keys() for to in FULL)
-    assert COMMITTED["tc16/2"]["dot16"].keys() == TENSOR_CORES.keys()
+    assert COMMITTED["tc16/3"]["dot16"].keys() == TENSOR_CORES.keys()
     assert {s for c in COMMITTED["int4/1"].values() for s in c} == {"s4", "u4"}
 
 
@@ -69,11 +69,12 @@ def test_results_cross_every_rule_that_cuts_a_sum(monkeypatch, tier, dtype, plan
     contract = CONTRACTS[tier][dtype]
     whole = replace(PLANS[contract.name][plan], chunk=K)
     monkeypatch.setitem(PLANS[contract.name], plan, whole)
-    operation = {"rows": "sums of rows", "batch": "sums of batches"}[plan]
+    assert plan == "chunks"
     found = bits.digests([lambda: bits.products_of(tier, dtype)])
     moved = bits.differences(COMMITTED, found)
     others = (name for name in moved if not name.endswith("is gone"))
-    assert list(others) == [f"{contract} {what} {dtype} has moved" for what in ("plans", operation)]
+    what = "plans", "sums of batches", "sums of rows"
+    assert list(others) == [f"{contract} {each} {dtype} has moved" for each in what]
 
 
 def test_a_moved_bit_is_named(tmp_path, monkeypatch, capsys):

@@ -152,7 +152,7 @@ def test_it_is_another_plan() -> None:
     assert all(PLANS[c.name]["chain"] is CHAIN for of in CONTRACTS.values() for c in of.values())
     key = "TN", "chain", "half", "tc"
     assert problem_of("linear_wgrad", (4096, 64, 64), "bfloat16", 16, {"chain": True}).table == key
-    assert problem_of("linear_wgrad", (4096, 64, 64), "bfloat16", 16, {}).table[1] == "batch"
+    assert problem_of("linear_wgrad", (4096, 64, 64), "bfloat16", 16, {}).table[1] == "chunks"
     found = str(ptxgen.explain("linear_wgrad", 4096, 64, 64, dtype="bfloat16", chain=True))
     assert "table TN chain half tc" in found and "one chain, from what is there" in found
     x, dy = (operand(np.random.default_rng(SEED), (4096, n), "normal", "f32") for n in (2, 3))
@@ -168,7 +168,7 @@ def test_kernels_serve_no_other_plan() -> None:
     """One that is told to continue would add nothing at the end; another would not begin there."""
     x, dy, old = operands("normal", "f32")
     continued = next(n for n, r in CONTINUED.items() if r.main.dtype == "f32")
-    other = TABLES["TN", "batch", "f32", "simt"].routes[-1].name
+    other = TABLES["TN", "chunks", "f32", "simt"].routes[-1].name
     for kernel, chain in ((continued, False), (other, True)):
         with ptxgen.use_device("cpu"), pytest.raises(OptionError, match="begin with"):
             ptxgen.linear_wgrad(

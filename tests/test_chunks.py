@@ -8,11 +8,13 @@ import grouped_cases
 import logits_cases
 import nf4_cases
 import pytest
+import window_cases
 from interp_cases import check_product, representatives, twin
 from interp_launch import KERNELS, Case, admits, oracle
 from plans import chunks_of
 
 from ptxgen.runtime.cpu import SMS, CpuDevice
+from ptxgen.spec.conv import ConvSpec
 from ptxgen.tiles import SPECS
 
 SERIAL = sorted(n for n in KERNELS if SPECS[n].family == "wgmma" and SPECS[n].split == "serial")
@@ -96,6 +98,20 @@ def test_chunks_of_logits(name, chunk):
     sizes = (spec.bm + 3, spec.bn + 40, 3 * chunk + 24)
     with chunks_of(chunk, device(name)):
         logits_cases.check_product(name, sizes, "wide", 30.0, chunk == 64, device(name))
+
+
+SUMMED = sorted(n for n, s in SPECS.items() if isinstance(s, ConvSpec) and s.summed)
+
+
+SUMS_SHOWN = representatives(SUMMED, "family", "split")
+
+
+@pytest.mark.parametrize(("name", "chunk"), list(runs(SUMMED, SUMS_SHOWN)))
+def test_chunks_of_windows(name, chunk):
+    """Sums over windows, in chunks that end within an image."""
+    with chunks_of(chunk, device(name)):
+        for check in window_cases.gradients(name):
+            check(device(name))
 
 
 WIDENED = sorted(n for n, s in SPECS.items() if s.family == "nf4_wgmma" and s.split == "serial")

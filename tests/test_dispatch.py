@@ -27,7 +27,7 @@ from ptxgen.numerics.contract import CONTRACTS, ITEMSIZE, OPERATIONS, PLANS, Pla
 from ptxgen.ops.explaining import explain, problem_of
 from ptxgen.ops.gemm import table_of
 from ptxgen.program.step import _accesses
-from ptxgen.spec import ARCHITECTURES, DIM_MAX, SMS, K, M, N, Route, RouteTable
+from ptxgen.spec import ARCHITECTURES, DIM_MAX, K, M, N, Route, RouteTable
 from ptxgen.spec.effort import Effort, Phase
 from ptxgen.tiles import SPECS
 from ptxgen.tiles import TABLES as ALL
@@ -186,11 +186,11 @@ def test_emitted_code_interprets_nothing() -> None:
 def test_tables_that_differ_in_names_share_a_module() -> None:
     one = dispatch_fakes.table()
     names = {part: {"called": f"other_{part}"} for part in dispatch_fakes.kernels()}
-    other = replace(dispatch_fakes.table(**names), key=("NT", "rows", "f32", "simt"))
-    third = replace(dispatch_fakes.table({"thin": M <= 77}), key=("TN", "rows", "f32", "simt"))
+    other = replace(dispatch_fakes.table(**names), key=("NT", "chunks", "f32", "simt"))
+    third = replace(dispatch_fakes.table({"thin": M <= 77}), key=("TN", "chunks", "f32", "simt"))
     shared, alone = modules([one, other, third])
-    assert (shared.name, shared.tables) == ("rows_f32_simt", (one, other))
-    assert (alone.name, alone.tables) == ("tn_rows_f32_simt", (third,))
+    assert (shared.name, shared.tables) == ("chunks_f32_simt", (one, other))
+    assert (alone.name, alone.tables) == ("tn_chunks_f32_simt", (third,))
     namespace: dict[str, Any] = {}
     exec(shared.text, namespace)
     for table in (one, other):
@@ -201,7 +201,7 @@ def test_tables_that_differ_in_names_share_a_module() -> None:
 
 def test_a_route_of_a_known_form_is_two_lines() -> None:
     """A row of its kernel's constants, and a row of what it asks and launches."""
-    (table,) = (t for t in emit.tables() if t.name == "nt_rows_half_tc")
+    (table,) = (t for t in emit.tables() if t.name == "nt_chunks_half_tc")
     lines = emit.source(table).count("\n")
     names = [route.name for route in table.routes]
     tiles = [index for index, name in enumerate(names) if name.startswith("wgmma_nt_bf16_64x")]
@@ -241,7 +241,7 @@ def test_emitted_code_says_where_it_comes_from_and_why() -> None:
     table = dispatch_fakes.table()
     source = emit.source(table)
     assert "do not edit" in source and "ptxgen generate" in source
-    assert "Dispatch of NN rows f32 simt" in source and "ptxgen.tiles.TABLES" in source
+    assert "Dispatch of NN chunks f32 simt" in source and "ptxgen.tiles.TABLES" in source
     for index, route in enumerate(table.routes):
         assert f"# {index}: {route.reason}" in source
 
@@ -294,16 +294,16 @@ def test_missing_and_orphan_files_are_found(tmp_path: Path) -> None:
 # -- choose ---------------------------------------------------------------------------
 # From the definition of the triad: op, layout -> table, and where m, n, k go.
 PRODUCTS = {
-    ("linear", "kn"): ("NN", "rows", "mnk"),
-    ("linear", "nk"): ("NT", "rows", "mnk"),
-    ("linear_dgrad", "kn"): ("NT", "rows", "mkn"),
-    ("linear_dgrad", "nk"): ("NN", "rows", "mkn"),
-    ("linear_wgrad", "kn"): ("TN", "batch", "knm"),
-    ("linear_wgrad", "nk"): ("TN", "batch", "nkm"),
-    ("matmul", "nn"): ("NN", "rows", "mnk"),
-    ("matmul", "nt"): ("NT", "rows", "mnk"),
-    ("matmul", "tn"): ("TN", "rows", "mnk"),
-    ("matmul", "tt"): ("TT", "rows", "mnk"),
+    ("linear", "kn"): ("NN", "chunks", "mnk"),
+    ("linear", "nk"): ("NT", "chunks", "mnk"),
+    ("linear_dgrad", "kn"): ("NT", "chunks", "mkn"),
+    ("linear_dgrad", "nk"): ("NN", "chunks", "mkn"),
+    ("linear_wgrad", "kn"): ("TN", "chunks", "knm"),
+    ("linear_wgrad", "nk"): ("TN", "chunks", "nkm"),
+    ("matmul", "nn"): ("NN", "chunks", "mnk"),
+    ("matmul", "nt"): ("NT", "chunks", "mnk"),
+    ("matmul", "tn"): ("TN", "chunks", "mnk"),
+    ("matmul", "tt"): ("TT", "chunks", "mnk"),
 }
 
 
@@ -371,16 +371,16 @@ def test_every_operation_is_in_the_test_above() -> None:
     }
 
 
-KEY = ("NN", "rows", "f32", "simt")
+KEY = ("NN", "chunks", "f32", "simt")
 VALUES = {"M": 1, "N": 2, "K": 3, "ALIGN_A": 16, "ALIGN_B": 16}
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"table": ("NN", "gemm")}, r"unknown table 'NN gemm'; accepted: .*'NN rows f32 simt'"),
+        ({"table": ("NN", "gemm")}, r"unknown table 'NN gemm'; accepted: .*'NN chunks f32 simt'"),
         ({"arch": "sm_70"}, "unknown architecture 'sm_70'; did .* accepted: 'sm_100', 'sm_103'"),
-        ({"dtype": "f16"}, "unknown dtype of NN rows f32 simt 'f16'; accepted: 'f32'$"),
+        ({"dtype": "f16"}, "unknown dtype of NN chunks f32 simt 'f16'; accepted: 'f32'$"),
     ],
 )
 def test_unknown_options_are_named(change: dict[str, Any], message: str) -> None:
@@ -391,7 +391,7 @@ def test_unknown_options_are_named(change: dict[str, Any], message: str) -> None
 
 
 def test_a_table_of_two_dtypes_names_the_kernels_of_the_one_asked_for() -> None:
-    key = ("NN", "rows", "half", "tc")
+    key = ("NN", "chunks", "half", "tc")
     one, other = (
         choose(key, VALUES, arch="sm_90", sms=132, dtype=dtype) for dtype in ("bf16", "f16")
     )
@@ -427,7 +427,6 @@ def test_a_gap_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # -- batch invariance -------------------------------------------------------------------
-ACCUMULATOR_BYTES = 4
 WEIGHTS = [(1, 1), (1, 7919), (2, 3), (64, 64), (127, 4096), (512, 2048), (641, 257), (768, 3072)]
 WEIGHTS += [(1000, 1000), (1024, 4096), (4096, 14336), (4099, 65537), (3, DIM_MAX), (DIM_MAX, 5)]
 DEVICES = [("sm_90", 132, None), ("sm_80", 108, None), ("sm_120", 1, None)]
@@ -436,13 +435,13 @@ DEVICES += [(p.arch, p.sms, p.gpu) for p in tunings()]
 
 
 @pytest.mark.parametrize(("dtype", "tier"), SHOWN)
-@pytest.mark.parametrize(("op", "layout"), [key for key, p in PRODUCTS.items() if p[1] == "rows"])
+@pytest.mark.parametrize(("op", "layout"), [key for key in PRODUCTS if key[0] != "linear_wgrad"])
 def test_chunks_do_not_depend_on_the_batch(op: str, layout: str, dtype: str, tier: str) -> None:
     """How a reduction is cut follows from the space alone, which routes and devices cannot change:
     whatever was chosen, the kernels are told the same, and have room for as many chunks.
     """
     least, most = min(alignments(dtype)), max(alignments(dtype))
-    of = {"layout": layout, "tier": tier}
+    of, item = {"layout": layout, "tier": tier}, ITEMSIZE[CONTRACTS[tier][dtype].accumulator]
     for n, k in WEIGHTS:
         chunks, scratch = set(), set()
         for m in (1, 33, 4096, DIM_MAX):
@@ -452,7 +451,7 @@ def test_chunks_do_not_depend_on_the_batch(op: str, layout: str, dtype: str, tie
                     told = ALL[problem.table].space.environment(problem.given(sms))
                     chunks.add((told["CHUNK"], told["CHUNKS"]))
                     choice = serve(problem, arch, sms, gpu)
-                    rows = told["M"] * told["N"] * ACCUMULATOR_BYTES
+                    rows = told["M"] * told["N"] * item
                     sizes = ALL[problem.table].routes[choice.route].scratch
                     named = dict(zip(sizes, choice.scratch, strict=True))
                     scratch |= {named[name] / rows for name in named.keys() & {"workspace"}}
@@ -460,26 +459,47 @@ def test_chunks_do_not_depend_on_the_batch(op: str, layout: str, dtype: str, tie
         assert scratch <= {count for _, count in chunks}, (op, layout, n, k, scratch)
 
 
-def test_the_first_dimension_of_rows_products_is_the_batch() -> None:
+def test_products_have_one_plan_and_weight_gradients_a_chain() -> None:
+    assert {op.name for op in OPERATIONS.values() if op.asked_plans} == {"linear_wgrad"}
     for op in OPERATIONS.values():
-        assert op.plan_name in ("rows", "batch")
+        assert op.plan_names == ("chunks", *op.asked_plans) and op.asked({}) == "chunks"
+        assert op.asked({"chain": True}) == op.plan_names[-1]
         assert set(op.asked_plans) <= {"chain"}
-        if op.plan_name == "rows":
-            assert all(product.dims[0] == "M" for product in op.products.values()), op.name
     contracts = [contract for by_dtype in CONTRACTS.values() for contract in by_dtype.values()]
     assert PLANS.keys() == {contract.name for contract in contracts}
     for contract in contracts:
-        assert PLANS[contract.name]["rows"].batch_invariant
-        assert PLANS[contract.name]["chain"].chunks(1, 1, (1 << 31) - 1) == 1
-        assert OPERATIONS["linear"].plan(contract) is PLANS[contract.name]["rows"]
+        assert PLANS[contract.name]["chain"].chunks((1 << 31) - 1) == 1
+        assert OPERATIONS["linear"].plan(contract) is PLANS[contract.name]["chunks"]
 
 
-def test_a_plan_that_reads_the_batch_is_refused() -> None:
-    with pytest.raises(SpecError, match=r"plan 'x' reads \['M'\], but may read only \['K', 'N'\]"):
-        Plan("x", maximum(64, ceil_div(M * K, 1 << 20)), batch_invariant=True)
-    with pytest.raises(SpecError, match=r"reads \['SMS'\]"):
-        Plan("x", const(64) + SMS, batch_invariant=False)
-    assert Plan("x", K + M, batch_invariant=False).chunk_length(2, 9, 3) == 3
+@pytest.mark.parametrize("read", ["M", "N", "SMS"])
+def test_a_plan_that_reads_more_than_k_is_refused(read: str) -> None:
+    with pytest.raises(SpecError, match=rf"plan 'x' reads \['{read}'\], but may read K alone"):
+        Plan("x", maximum(64, ceil_div(K, var(read))))
+
+
+def _up(n: int, unit: int) -> int:
+    return -(-n // unit) * unit
+
+
+RULES = {
+    "fma": (16, lambda k: k if k <= 2048 else _up(-(-k // -(-k // 1024)), 16)),
+    "fma64": (16, lambda k: k if k < 2048 else _up(-(-k // 4), 16)),
+    "tc16": (128, lambda k: k if k <= 4096 else _up(-(-k // -(-k // 3072)), 128)),
+}
+"""Chunk lengths as the documents state them, and their unit."""
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_chunks_are_equal_but_for_their_unit(name: str) -> None:
+    (unit, rule), plan, rng = RULES[name], PLANS[name]["chunks"], random.Random(SEED)
+    edges = (n * length + d for n in range(12) for length in (1024, 2048, 3072) for d in (-1, 0, 1))
+    drawn = [rng.randint(1, DIM_MAX) >> rng.randrange(31) for _ in range(500)]
+    for k in (*filter(lambda k: k >= 0, edges), *drawn, DIM_MAX):
+        length, chunks = plan.chunk_length(k), plan.chunks(k)
+        assert length == max(1, min(k, rule(k))), k
+        assert chunks == -(-k // length)
+        assert chunks <= 1 or length % unit == 0, k
 
 
 # -- explain ------------------------------------------------------------------------------
@@ -575,7 +595,7 @@ def test_explain_refuses_a_layout_beside_other_storage() -> None:
 def test_unknown_variables_are_refused() -> None:
     route = dispatch_fakes.table().routes[3]
     bad = Route(route.kernels, var("BATCH") > 3, "no such variable")
-    with pytest.raises(SpecError, match=r"nn_rows_f32_simt, route 1 .*prefer reads \['BATCH'\]"):
+    with pytest.raises(SpecError, match=r"nn_chunks_f32_simt, route 1 .*prefer reads \['BATCH'\]"):
         Table(KEY, dispatch_fakes.table().space, (route, bad))
 
 

@@ -324,7 +324,7 @@ def refused():
     }
 
 
-KERNEL = next(r.name for r in TABLES["NN", "rows", "half", "tc"].routes if r.main.family == "mma")
+KERNEL = next(r.name for r in TABLES["NN", "chunks", "half", "tc"].routes if r.main.family == "mma")
 
 
 def many(x, w, r):

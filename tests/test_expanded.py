@@ -43,7 +43,7 @@ def test_rows_of_stride_0(m, maps, expanded, device):
     out = Matrix(device.memory, "out", (m, N), dtype="f16")
     lda, ldb = 0 if expanded == "x" else a.pitch, 0 if expanded == "w" else b.pitch
     problem = Problem(
-        table=("NN", "rows", "half", "tc"),
+        table=("NN", "chunks", "half", "tc"),
         dtype="f16",
         values=(("M", m), ("N", N), ("K", K), ("ALIGN_A", 16), ("ALIGN_B", 16)),
         scalars=(*ALONE, ("LDA", lda), ("LDB", ldb), ("LDC", out.pitch), ("FLAGS", 0)),

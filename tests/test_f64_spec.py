@@ -10,7 +10,7 @@ import pytest
 
 from ptxgen.errors import SpecError
 from ptxgen.expr import Expr
-from ptxgen.numerics.contract import BATCH64, CHAIN, FMA64, ROWS64, Plan
+from ptxgen.numerics.contract import CHAIN, FMA64, FMA64_CHUNKS, Plan
 from ptxgen.spec import ARCHITECTURES, LAYOUTS
 from ptxgen.spec.f64 import F64_SPLITS, UNITS, F64ReduceSpec, F64Spec
 from ptxgen.tiles import f64
@@ -177,7 +177,7 @@ def _first(key: Key, arch: str, plan: Plan, **values: int) -> F64Spec | None:
 
 
 def _plan(key: Key) -> Plan:
-    return {"rows": ROWS64, "batch": BATCH64, "chain": CHAIN}[key[1]]
+    return {"chunks": FMA64_CHUNKS, "chain": CHAIN}[key[1]]
 
 
 @pytest.mark.parametrize("key", f64.ROUTES, ids="-".join)
@@ -200,28 +200,11 @@ def test_the_kernels_have_names_of_their_own() -> None:
     assert {kernel.contract for kernel in kernels} == {FMA64}
 
 
-@pytest.mark.parametrize(
-    ("m", "n", "k", "chunk"),
-    [
-        (64, 64, 65536, 2048),
-        (64, 64, 2048, 128),
-        (512, 512, 8192, 2048),
-        (768, 3072, 65536, 65536),
-        (1, 1, 100, 100),
-    ],
-)
-def test_chunks_of_weight_gradients(m: int, n: int, k: int, chunk: int) -> None:
-    assert BATCH64.chunk_length(m, n, k) == chunk
-
-
-@pytest.mark.parametrize(
-    ("n", "k", "chunk"),
-    [(2048, 2048, 512), (1, 2049, 528), (2049, 4096, 4096), (2048, 2047, 2047)],
-)
-def test_chunks_of_rows(n: int, k: int, chunk: int) -> None:
-    """A function of K and N alone, and of at most as many chunks as a cluster has CTAs."""
-    assert {ROWS64.chunk_length(m, n, k) for m in (1, 7, 1 << 20)} == {chunk}
-    assert ROWS64.chunks(1, n, k) <= f64.CLUSTER
+@pytest.mark.parametrize(("k", "chunk"), [(2047, 2047), (2048, 512), (2049, 528), (65536, 16384)])
+def test_chunks(k: int, chunk: int) -> None:
+    """Reductions have at most as many chunks as a cluster has CTAs."""
+    assert FMA64_CHUNKS.chunk_length(k) == chunk
+    assert FMA64_CHUNKS.chunks(k) <= f64.CLUSTER
 
 
 @pytest.mark.parametrize("batch", [0, -1])

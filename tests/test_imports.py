@@ -182,7 +182,7 @@ def test_choosing_does_no_work() -> None:
     """Dispatch is plain Python: neither the solver nor the compiler nor arrays."""
     loaded = loaded_after(
         "from ptxgen.dispatch import choose\n"
-        "choose(('NN', 'rows', 'f32', 'simt'), dict(M=1, N=2, K=3, ALIGN_A=16, ALIGN_B=16), "
+        "choose(('NN', 'chunks', 'f32', 'simt'), dict(M=1, N=2, K=3, ALIGN_A=16, ALIGN_B=16), "
         "arch='sm_90', sms=132)"
     )
     assert not loaded & {*HEAVY, "numpy"}

@@ -43,9 +43,7 @@ def test_global_memory_has_a_limit_that_freeing_gives_back() -> None:
 
 
 def test_a_product_beyond_the_limit_is_refused_by_size() -> None:
-    name = next(
-        spec.name for spec in tiles.SPECS.values() if spec.family == "simt" and spec.split == "none"
-    )
+    name = next(n for n, s in tiles.SPECS.items() if s.family == "simt" and s.persistent)
     with pytest.raises(DeviceError, match="40000000000 bytes do not fit"):
         ptxgen.profile(name, 100_000, 100_000, 100_000)
 

@@ -78,7 +78,7 @@ SAYS = "import sys; sys.path.insert(0, '.'); from sum import TWO; print({!r}); s
 def test_caught_by_what_a_gate_says(tmp_path):
     found = outcome(tmp_path, SAYS.format("E   assert 3 == 2"))
     assert found.caught and found.said == "assert 3 == 2"
-    assert outcome(tmp_path, SAYS.format("fma/2 linear f32 has moved")).caught
+    assert outcome(tmp_path, SAYS.format("fma/3 linear f32 has moved")).caught
     assert outcome(tmp_path, SAYS.format("stale     sm_80   a kernel")).caught
 
 

@@ -226,7 +226,7 @@ def test_storage_that_is_read_and_that_is_not():
     out = seen((3, 5), "bfloat16", (5, 1))
     made = step("nf4_linear", {**good, "out": out})
     found = made.problem
-    assert found.table == ("nf4", "NT", "rows", "half", "tc")
+    assert found.table == ("nf4", "NT", "chunks", "half", "tc")
     assert dict(found.values) == {"M": 3, "N": 5, "K": 128, "ALIGN_A": 2}
     assert tuple(made.bind) == ("a", "data", "scales", "bias", "c")
     assert dict(found.scalars)["LDA"] == 130
@@ -248,19 +248,19 @@ def test_storage_that_is_read_and_that_is_not():
         "scales": seen((1, 2), "float32", (2, 1)),
     }
     made = step("nf4_linear_dgrad", {**one, "out": seen((3, 128), "float32", (128, 1))})
-    assert made.problem.table == ("nf4", "NN", "rows", "f32", "simt")
+    assert made.problem.table == ("nf4", "NN", "chunks", "f32", "simt")
     assert tuple(made.bind) == ("a", "data", "scales", "c")
 
 
 def test_only_dense_products_are_profiled():
-    route = QUANTISED["nf4", "NT", "rows", "half", "tc"].routes[-1]
+    route = QUANTISED["nf4", "NT", "chunks", "half", "tc"].routes[-1]
     with pytest.raises(OptionError, match="is no route of dense products"):
         ptxgen.profile(route.name, 1, 64, 64)
 
 
 def test_a_dense_kernel_is_no_route_of_them():
     x, _, _, q, _ = problem(3, 5, 64, "bf16")
-    dense = QUANTISED["nf4", "NT", "rows", "half", "tc"].routes[-1].main.name
+    dense = QUANTISED["nf4", "NT", "chunks", "half", "tc"].routes[-1].main.name
     with ptxgen.use_device(CpuDevice()), pytest.raises(OptionError, match="it serves products"):
         nf4.linear(x, q, kernel=dense)
     with ptxgen.use_device(CpuDevice()), pytest.raises(OptionError, match="it serves products"):
@@ -291,7 +291,7 @@ def test_what_a_kernel_is_told_of_the_weight_is_so():
 def test_rows_of_gradients_off_16_bytes_are_copied():
     """Copied by single elements, 32 rows of 14722 take 30 times as long."""
     odd = {"M": 32, "N": 64, "K": 14722, "ALIGN_A": 4}
-    choice = choose(("nf4", "NN", "rows", "half", "tc"), odd, arch="sm_90", sms=132)
+    choice = choose(("nf4", "NN", "chunks", "half", "tc"), odd, arch="sm_90", sms=132)
     kinds = [name.split("_")[0] for name in choice.kernels]
     assert kinds == ["nf4", "realign", "wgmma", "reduce"]
 
@@ -309,7 +309,7 @@ def test_what_loads_much_is_launched_in_order():
 
 
 def test_the_fastest_route_is_taken_of_those_whose_scratch_there_is():
-    key = "nf4", "NT", "rows", "half", "tc"
+    key = "nf4", "NT", "chunks", "half", "tc"
     large = {"M": 4096, "N": 14336, "K": 4096, "ALIGN_A": 16}
     choice = choose(key, large, arch="sm_90", sms=132, gpu="NVIDIA H200")
     assert choice.kernels[0] == DequantiseSpec("bf16").name

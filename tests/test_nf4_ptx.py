@@ -109,7 +109,7 @@ def test_sums_in_f64_from_and_into_any_rows():
 
 def test_a_kernel_of_f64_sums_serves_no_others():
     x, _, _, q = problem(3, 5, 64)
-    name = TABLES["nf4", "NT", "rows", "f32", "f64"].routes[0].name
+    name = TABLES["nf4", "NT", "chunks", "f32", "f64"].routes[0].name
     message = "of tier 'f64', which tier= .of nf4: accumulate=. asks for; got 'simt'"
     with ptxgen.use_device(CpuDevice()), pytest.raises(OptionError, match=message):
         nf4.linear(x, q, kernel=name)
@@ -225,7 +225,7 @@ def test_a_spec_refuses_what_it_cannot_be():
         (Nf4PtxSpec, {"tn": 3}, "tn: 3 vs"),
         (Nf4PtxSpec, {"layout": "NN", "tn": 2}, r"tn: 2 vs \(4, 8\)"),
         (Nf4PtxSpec, {"min_arch": "sm_70"}, "min_arch: sm_70 vs"),
-        (Nf4MmaSpec, {"contract": FMA}, "contract: fma/2 vs wide/1"),
+        (Nf4MmaSpec, {"contract": FMA}, "contract: fma/3 vs wide/1"),
         (Nf4MmaSpec, {"tm": 1, "bm": 32}, "tm: 1 vs"),
         (Nf4MmaSpec, {"tn": 1}, "tn: 1 vs"),
         (Nf4MmaSpec, {"align_a": 16}, "ahead: 1 vs >= 2"),
@@ -239,5 +239,5 @@ def test_tensor_cores_only_where_they_were_measured():
     spec = Nf4MmaSpec("NT")
     assert [arch for arch in ARCHITECTURES if spec.runs_on(arch)] == ["sm_90"]
     for layout in ("NT", "NN"):
-        filler = TABLES["nf4", layout, "rows", "f32", "f64"].routes[-1].main
+        filler = TABLES["nf4", layout, "chunks", "f32", "f64"].routes[-1].main
         assert all(filler.runs_on(arch) for arch in ARCHITECTURES)

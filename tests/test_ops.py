@@ -180,7 +180,7 @@ def test_launch_is_what_the_dispatcher_chose(gpu, torch, op, layout):
     product = OPERATIONS[op].products[layout]
     a, b = (first, second) if product.operands == (0, 1) else (second, first)
     m, n, k = ({"M": 5, "N": 9, "K": 7}[d] for d in product.dims)
-    chunk = OPERATIONS[op].plan(FMA).chunk_length(m, n, k)
+    chunk = OPERATIONS[op].plan(FMA).chunk_length(k)
     for (symbol, grid, block, stream, p, what), ctas in zip(launches, choice.grids, strict=True):
         spec = SPECS[symbol]
         assert (grid, block, stream) == ((ctas, 1, 1), (spec.threads, 1, 1), torch.raw_stream)
@@ -341,7 +341,7 @@ def test_random_calls_return_the_oracles_bits(gpu, torch):
         given = []
         for o in operands:
             offset, slack = 4 * int(rng.integers(4)), int(rng.integers(5))
-            turned = op != "linear_wgrad" and rng.random() < 0.3
+            turned = rng.random() < 0.3
             source = o.T if turned else o
             stored = put(source, offset, source.shape[1] + slack)
             given.append(torch.Tensor(stored.T if turned else stored))
@@ -377,8 +377,7 @@ def test_chunks_are_the_plans(gpu, torch, op):
     got = call(*(torch.Tensor(put(o)) for o in operands), layout="kn")
     expected = oracle(*operands, layout="kn")
     same_bits(got.array, expected)
-    rows, columns = expected.shape
-    chunk = OPERATIONS[op].plan(FMA).chunk_length(rows, columns, long)
+    chunk = OPERATIONS[op].plan(FMA).chunk_length(long)
     assert {p["chunk"] for *_, p, _ in gpu.launches()} == {chunk}
 
 
@@ -459,7 +458,7 @@ def test_the_second_kernel_may_start_ahead_where_it_can_wait(gpu, compute, ahead
 
     monkeypatch.setattr(FakeGpu, "prepare", prepare)
     device.register("cuda", lambda: (FakeGpu(compute=compute),))
-    route = next(r for r in ROUTES["TN", "batch", "f32", "simt"] if len(r.kernels) == 2)
+    route = next(r for r in ROUTES["TN", "chunks", "f32", "simt"] if len(r.kernels) == 2)
     ptxgen.linear_wgrad(numbers(300, 8), numbers(300, 12), kernel=route.name, layout="kn")
     assert prepared == [(route.name, False), (route.kernels[1].name, ahead)]
 
@@ -499,7 +498,7 @@ def test_a_forced_kernel_that_does_not_fit_is_refused(gpu, torch):
 def test_a_kernel_too_big_for_the_architecture_is_refused(gpu, monkeypatch):
     small = FakeGpu(compute=(8, 6), max_shared=99 << 10)
     device.register("cuda", lambda: (small,))
-    name = next(iter(r.name for r in ROUTES["NN", "rows", "f32", "simt"]))
+    name = next(iter(r.name for r in ROUTES["NN", "chunks", "f32", "simt"]))
     monkeypatch.setattr(type(SPECS[name]), "runs_on", lambda spec, arch: arch != "sm_86")
     with pytest.raises(OptionError, match=f"{name} does not serve .* on sm_86: .* not run there"):
         ptxgen.linear(numbers(2, 3), numbers(3, 4), kernel=name, layout="kn")
@@ -661,7 +660,7 @@ REFUSALS = {
     "wgrad view": (
         "linear_wgrad",
         (view_of(lambda z: z[:7, :5].T), a(5, 9)),
-        {},
+        {"chain": True},
         ShapeError,
         "x has .*takes stride 1 along the last dimension; pass a contiguous copy of x",
     ),
@@ -954,7 +953,7 @@ def test_what_the_launch_depends_on_is_in_the_key(gpus, torch, other):
         oracle["bias"] = numbers(8)
         options["bias"] = torch.Tensor(oracle["bias"])
     if other == "kernel":
-        options["kernel"] = ROUTES["NN", "rows", "f32", "simt"][-1].name
+        options["kernel"] = ROUTES["NN", "chunks", "f32", "simt"][-1].name
     if other == "alignment":
         offset = 4
     if other == "device":

@@ -31,7 +31,6 @@ from ptxgen.dispatch.prove import (
 from ptxgen.dispatch.solver import Linear
 from ptxgen.errors import SpecError
 from ptxgen.expr import TRUE, Expr, ceil_div, const, maximum, minimum, select, var
-from ptxgen.numerics.contract import OPERATIONS
 from ptxgen.spec import (
     ALIGN_A,
     CHUNK,
@@ -85,7 +84,7 @@ def in_domain(shape: dict[str, int]) -> bool:
 
 # -- what holds ---------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "module", ["nt_rows_f32_simt", pytest.param("tn_batch_half_tc", marks=pytest.mark.long)]
+    "module", ["nt_chunks_f32_simt", pytest.param("tn_chunks_half_tc", marks=pytest.mark.long)]
 )
 def test_a_table_of_the_library_is_proved(module: str) -> None:
     """``make test`` proves them all, by ``ptxgen prove``; these have the most to prove."""
@@ -98,7 +97,7 @@ def test_a_table_of_the_library_is_proved(module: str) -> None:
 
 @pytest.mark.parametrize(
     "of",
-    [of for of in emit.tables() if of.key[1:2] == (OPERATIONS["matmul"].plan_name,)],
+    [of for of in emit.tables() if of.key[1:2] == ("chunks",)],
     ids=lambda of: of.name,
 )
 def test_a_batch_is_always_served(of: Table) -> None:
@@ -111,8 +110,9 @@ def test_a_batch_is_always_served(of: Table) -> None:
 def test_lemmas_belong_to_plans() -> None:
     """They are proved once for all tables of products under a plan, those of NF4 weights too."""
     of = {table.name: bare(table.space) for table in emit.tables()}
-    assert of["nn_rows_half_tc"] == of["nf4_nn_rows_half_tc"] != of["tn_batch_half_tc"]
-    assert lemmas(of["nn_rows_half_tc"], EFFORT_PER_GOAL).facts
+    assert of["nn_chunks_half_tc"] == of["nf4_nn_chunks_half_tc"] != of["tn_chain_half_tc"]
+    (low, high) = lemmas(of["nn_chunks_half_tc"], EFFORT_PER_GOAL)["CHUNKS"]
+    assert low == 1 < high < DIM_MAX
 
 
 EFFORTS = """
@@ -132,7 +132,7 @@ def told(search, facts, effort):
     return found
 
 prove._Search.check = told
-(of,) = (t for t in emit.tables() if t.name == "tn_batch_f32_simt")
+(of,) = (t for t in emit.tables() if t.name == "tn_chunks_f32_simt")
 print(len(prove.prove([of])))
 """
 

@@ -17,17 +17,13 @@ from ptxgen import reference
 from ptxgen.errors import DtypeError, OptionError, PtxgenError, ShapeError
 from ptxgen.numerics.contract import (
     ACTIVATIONS,
-    BATCH,
     CONTRACTS,
+    FMA_CHUNKS,
     PLANS,
-    ROWS,
-    TC_BATCH,
-    TC_ROWS,
+    TC16_CHUNKS,
     TENSOR_CORES,
     TIERS,
     K,
-    M,
-    N,
     Plan,
 )
 from ptxgen.oracle import activate, chain, chain16, f32, half
@@ -47,7 +43,7 @@ def random(rng: np.random.Generator, *shape: int) -> F32:
 
 def test_linear_is_the_product_in_both_layouts(rng: np.random.Generator) -> None:
     x, w = random(rng, 6, 300), random(rng, 300, 7)
-    expected = chain(x, w, ROWS.chunk_length(6, 7, 300))
+    expected = chain(x, w, FMA_CHUNKS.chunk_length(300))
     assert_same(reference.linear(x, w, layout="kn"), expected)
     assert_same(reference.linear(x, w.T.copy(), layout="nk"), expected)
     assert_same(reference.linear(x, w.T, layout="nk"), expected)
@@ -55,7 +51,7 @@ def test_linear_is_the_product_in_both_layouts(rng: np.random.Generator) -> None
 
 def test_dgrad_reduces_over_n(rng: np.random.Generator) -> None:
     dy, w = random(rng, 5, 40), random(rng, 9, 40)
-    expected = chain(dy, w.T, ROWS.chunk_length(5, 9, 40))
+    expected = chain(dy, w.T, FMA_CHUNKS.chunk_length(40))
     assert_same(reference.linear_dgrad(dy, w, layout="kn"), expected)
     assert_same(reference.linear_dgrad(dy, w.T.copy(), layout="nk"), expected)
 
@@ -64,8 +60,8 @@ def test_wgrad_reduces_over_the_batch(rng: np.random.Generator) -> None:
     x, dy = random(rng, 50, 4), random(rng, 50, 6)
     kn = reference.linear_wgrad(x, dy, layout="kn")
     nk = reference.linear_wgrad(x, dy, layout="nk")
-    assert_same(kn, chain(x.T, dy, BATCH.chunk_length(4, 6, 50)))
-    assert_same(nk, chain(dy.T, x, BATCH.chunk_length(6, 4, 50)))
+    assert_same(kn, chain(x.T, dy, FMA_CHUNKS.chunk_length(50)))
+    assert_same(nk, chain(dy.T, x, FMA_CHUNKS.chunk_length(50)))
 
 
 @pytest.mark.parametrize("transpose_a", [False, True])
@@ -78,12 +74,12 @@ def test_matmul(rng: np.random.Generator, transpose_a: bool, transpose_b: bool) 
         transpose_a=transpose_a,
         transpose_b=transpose_b,
     )
-    assert_same(result, chain(a, b, ROWS.chunk_length(4, 5, 30)))
+    assert_same(result, chain(a, b, FMA_CHUNKS.chunk_length(30)))
 
 
 def test_matmul_of_batches(rng: np.random.Generator) -> None:
     a, b = random(rng, 2, 1, 4, 30), random(rng, 3, 30, 5)
-    chunk = ROWS.chunk_length(4, 5, 30)
+    chunk = FMA_CHUNKS.chunk_length(30)
     expected = np.array([[chain(x[0], y, chunk) for y in b] for x in a])
     assert_same(reference.matmul(a, b), expected)
     assert_same(
@@ -95,24 +91,17 @@ def test_matmul_of_batches(rng: np.random.Generator) -> None:
 
 
 def test_plans_are_obeyed(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The chunk length comes from the plan, which sees the dimensions of the product."""
-    rows = Plan("rows", N + K // 7, batch_invariant=True)
-    batch = Plan("batch", M * 2 + N + K // 50, batch_invariant=False)
-    monkeypatch.setitem(PLANS, "fma", {"rows": rows, "batch": batch})
+    """The chunk length comes from the plan, which sees the length of the product's reduction."""
+    monkeypatch.setitem(PLANS, "fma", {"chunks": Plan("chunks", 3 + K // 7)})
     x, w, dy = random(rng, 51, 70), random(rng, 70, 3), random(rng, 51, 3)
     assert_same(reference.linear(x, w, layout="kn"), chain(x, w, 3 + 10))
     assert_same(reference.matmul(x, w), chain(x, w, 3 + 10))
-    assert_same(reference.linear_dgrad(dy, w, layout="kn"), chain(dy, w.T, 70 + 0))
-    wide = random(rng, 2, 700)
-    assert_same(
-        reference.linear_dgrad(wide, random(rng, 5, 700) * 0 + 1, layout="kn"),
-        chain(wide, np.ones((700, 5), np.float32), 5 + 100),
-    )
-    x, dy = x[:, :4], dy[:, :2]
-    assert_same(reference.linear_wgrad(x, dy, layout="kn"), chain(x.T, dy, 8 + 2 + 1))
-    assert_same(reference.linear_wgrad(x, dy, layout="nk"), chain(dy.T, x, 4 + 4 + 1))
-    # These lengths matter: one unsplit chain gives other bits.
-    assert (chain(x.T, dy, 8 + 2 + 1) != chain(x.T, dy, 51)).any()
+    wide, weight = random(rng, 2, 700), random(rng, 5, 700)
+    assert_same(reference.linear_dgrad(wide, weight, layout="kn"), chain(wide, weight.T, 3 + 100))
+    assert_same(reference.linear_wgrad(x, dy, layout="kn"), chain(x.T, dy, 3 + 7))
+    assert_same(reference.linear_wgrad(x, dy, layout="nk"), chain(dy.T, x, 3 + 7))
+    # These lengths matter: one chain gives other bits.
+    assert (chain(x.T, dy, 3 + 7) != chain(x.T, dy, 51)).any()
 
 
 @pytest.mark.parametrize("activation", [None, *ACTIVATIONS])
@@ -186,17 +175,14 @@ def wide(array: NDArray[Any]) -> F32:
     return array.astype(np.float32)
 
 
-def products(
-    x: NDArray[Any], w: NDArray[Any], tier: str, batch: bool = False, arch: str = "sm_90"
-) -> F32:
+def products(x: NDArray[Any], w: NDArray[Any], tier: str, arch: str = "sm_90") -> F32:
     """The product in f32, from the contract's chain and plan."""
-    (m, k), n = x.shape, w.shape[1]
+    k = x.shape[1]
     if tier == "simt":
-        return chain(wide(x), wide(w), (BATCH if batch else ROWS).chunk_length(m, n, k))
-    plan = TC_BATCH if batch else TC_ROWS
+        return chain(wide(x), wide(w), FMA_CHUNKS.chunk_length(k))
     dtype = "bf16" if x.dtype == NUMPY["bf16"] else "f16"
     bits = [v.view(np.uint16) for v in (x, w)]
-    return chain16(*bits, plan.chunk_length(m, n, k), dtype, TENSOR_CORES[arch])
+    return chain16(*bits, TC16_CHUNKS.chunk_length(k), dtype, TENSOR_CORES[arch])
 
 
 @SIXTEEN
@@ -214,7 +200,7 @@ def test_all_operations_in_16_bits(rng: np.random.Generator, tier: str, dtype: s
     turned = reference.matmul(x.T, w.T, transpose_a=True, transpose_b=True, tier=tier)
     check(turned, products(x, w, tier))
     check(reference.linear_dgrad(dy, w, tier=tier, layout="kn"), products(dy, w.T, tier))
-    dw = products(x.T, dy, tier, batch=True)
+    dw = products(x.T, dy, tier)
     same_bits(reference.linear_wgrad(x, dy, tier=tier, layout="kn"), dw)
     same_bits(reference.linear_wgrad(x, dy, tier=tier, out_dtype="float32", layout="kn"), dw)
     check(reference.linear_wgrad(x, dy, tier=tier, out_dtype=kind.name, layout="kn"), dw)
@@ -254,7 +240,7 @@ def test_epilogue_of_16_bits(
 @SIXTEEN
 def test_wgrad_accumulates_in_16_bits(rng: np.random.Generator, dtype: str) -> None:
     x, dy, old = (operand(rng, s, "normal", dtype) for s in ((20, 3), (20, 4), (3, 4)))
-    total = f32.add(products(x.T, dy, "tc", batch=True), wide(old))
+    total = f32.add(products(x.T, dy, "tc"), wide(old))
     same_bits(reference.linear_wgrad(x, dy, out_old=wide(old), layout="kn"), total)
     got = reference.linear_wgrad(x, dy, out_old=old, out_dtype=old.dtype.name, layout="kn")
     same_bits(got, half.downcast(total, dtype).view(x.dtype))
@@ -292,11 +278,12 @@ def test_rows_of_16_bits_do_not_depend_on_m(
 @SIXTEEN
 @pytest.mark.parametrize("tier", ["simt", "tc"])
 def test_wgrad_chunks_of_16_bits(rng: np.random.Generator, tier: str, dtype: str) -> None:
-    x, dy = operand(rng, (1100, 3), "normal", dtype), operand(rng, (1100, 4), "normal", dtype)
-    assert (TC_BATCH if tier == "tc" else BATCH).chunks(3, 4, 1100) > 1
+    rows = 4100 if tier == "tc" else 2100
+    x, dy = operand(rng, (rows, 3), "normal", dtype), operand(rng, (rows, 4), "normal", dtype)
+    assert (TC16_CHUNKS if tier == "tc" else FMA_CHUNKS).chunks(rows) > 1
     got = reference.linear_wgrad(x, dy, tier=tier, layout="kn")
-    same_bits(got, products(x.T, dy, tier, batch=True))
-    assert (got != products(x.T, dy, tier)).any()
+    same_bits(got, products(x.T, dy, tier))
+    assert (got != reference.linear_wgrad(x, dy, tier=tier, layout="kn", chain=True)).any()
 
 
 @SIXTEEN
@@ -453,8 +440,7 @@ def test_the_bound_of_the_sums(dtype, tier, op, arch):
     m, n, k = 20, 30, 2500
     left, right = (operand(rng, shape, "normal", dtype) for shape in ((m, k), (k, n)))
     wide = [each.astype(np.float64) for each in (left, right)]
-    plan = "batch" if op == "linear_wgrad" else "rows"
-    chunk = PLANS[CONTRACTS[tier][dtype].name][plan].chunk_length(m, n, k)
+    chunk = PLANS[CONTRACTS[tier][dtype].name]["chunks"].chunk_length(k)
     core = TENSOR_CORES[arch] if tier == "tc" else None
     exact, bound = sums_and_bound(np, *wide, chunk, core)
     # Two f64 sums: each off by K * 2**-53 * sum(|a b|), about 2500 * 1.1e-16 * 1600 = 4.5e-10.

@@ -200,11 +200,11 @@ def test_long_rows_of_every_size():
 
 
 PRODUCTS = {
-    ("f32", "linear"): (("NN", "rows", "f32", "simt"), (1023, 1024, 1025)),
-    ("bf16", "linear"): (("NT", "rows", "half", "tc"), (4095, 4096, 4097)),
-    ("f64", "linear"): (("NN", "rows", "f64", "simt"), (2047, 2048, 2049)),
-    ("f32", "linear_wgrad"): (("TN", "batch", "f32", "simt"), (127, 128, 129)),
-    ("f16", "linear_wgrad"): (("TN", "batch", "half", "tc"), (511, 512, 513)),
+    ("f32", "linear"): (("NN", "chunks", "f32", "simt"), (2047, 2048, 2049)),
+    ("bf16", "linear"): (("NT", "chunks", "half", "tc"), (4095, 4096, 4097)),
+    ("f64", "linear"): (("NN", "chunks", "f64", "simt"), (2047, 2048, 2049)),
+    ("f32", "linear_wgrad"): (("TN", "chunks", "f32", "simt"), (2048, 2049, 3073)),
+    ("f16", "linear_wgrad"): (("TN", "chunks", "half", "tc"), (4096, 4097)),
 }
 
 

@@ -215,7 +215,7 @@ def test_a_file_for_something_else_is_refused_by_name(file: Path, tmp_path: Path
     unsigned = f"ptxgen program {saved.FORMAT} {'0' * 64}"
     refused("program.json is not what was saved", comment=unsigned)
     old = lambda text: text.update(contracts=["fma/1", *text["contracts"][1:]])  # noqa: E731
-    refused("has the bits of contract fma/1; here is fma/2", old)
+    refused("has the bits of contract fma/1; here is fma/3", old)
     refused("contract fmb/1; here is none", lambda text: text.update(contracts=["fmb/1"]))
     refused("kernels/1 is not what was saved", parts={"kernels/1": b".version 8.0"}.items())
     refused("arrays/outside0 is not what was", parts={"arrays/outside0": bytes(8192)}.items())

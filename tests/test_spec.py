@@ -16,7 +16,7 @@ import pytest
 from ptxgen.build.render import render
 from ptxgen.errors import SpecError
 from ptxgen.expr import TRUE, ceil_div, const
-from ptxgen.numerics.contract import FMA, ITEMSIZE, ROWS, TC16
+from ptxgen.numerics.contract import FMA, FMA_CHUNKS, ITEMSIZE, TC16
 from ptxgen.spec import (
     ARCHITECTURES,
     CHUNKS,
@@ -487,7 +487,7 @@ def test_a_step_says_what_variables_are_for_its_kernel() -> None:
     assert step.parameters(values) == {**values, "m": 9, "ldb": 10, "align_b": 16}
     routes = tuple(Route((each,), TRUE, "") for each in (kernel, step))
     with pytest.raises(SpecError, match="one name, other steps"):
-        _ = RouteTable(space(ROWS), routes).named
+        _ = RouteTable(space(FMA_CHUNKS), routes).named
 
 
 def test_pointers_come_first() -> None:

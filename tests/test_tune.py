@@ -47,8 +47,8 @@ from ptxgen.tiles.tunings import (
 )
 
 HEADER = Header("NVIDIA H200", 132, "sm_90", "2026-01-02T03:04:05", "0123abcd", "580.1", "13.0")
-NN = ("NN", "rows", "f32", "simt")
-BATCH = ("TN", "batch", "f32", "simt")
+NN = ("NN", "chunks", "f32", "simt")
+TN = ("TN", "chunks", "f32", "simt")
 ALIGNED = (16, 16)
 PRODUCTS = [
     key
@@ -90,19 +90,26 @@ def test_tasks_are_the_kernels_that_serve(key: tune.Key) -> None:
 
 
 def test_tables_and_problems_are_chosen() -> None:
-    assert tune.tables(["f32"], "auto", ["NN"], ["rows", "batch"]) == [NN]
-    assert set(tune.tables(["f32"], "simt", ["NN", "TN"], ["batch"])) == {BATCH}
-    both = some_tasks([NN, BATCH])
+    assert tune.tables(["f32"], "auto", ["NN"], ["chunks", "chain"]) == [NN]
+    assert set(tune.tables(["f32"], "simt", ["NN", "TN"], ["chunks"])) == {NN, TN}
+    both = some_tasks([NN, TN])
     assert [t.case.shape for t in both[::2]] == draw.shapes(3, 5, "f32")
-    assert [t.case.op for t in both] == ["linear", "linear_wgrad"] * 3  # they share operands
+    assert [t.case.op for t in both] == [
+        "linear",
+        "matmul",
+        "linear",
+        "linear_wgrad",
+        "linear",
+        "matmul",
+    ]
     assert [t.case.shape for t in some_tasks(count=2)] == draw.shapes(2, 5, "f32")
     with pytest.raises(OptionError, match="no route table"):
-        tune.tables(["f32"], "auto", ["NN"], ["batch"])
+        tune.tables(["f32"], "auto", ["NN"], ["chain"])
 
 
 def test_batches_are_measured_too() -> None:
     """As the library reads them, by the kernels that take batches."""
-    found = tune.batches([NN, BATCH, ("NT", *NN[1:])], 25, 5, "sm_90", 132)
+    found = tune.batches([NN, TN, ("NT", *NN[1:])], 25, 5, "sm_90", 132)
     drawn = draw.batches(25, 5, "f32")
     assert drawn == draw.batches(40, 5, "f32")[:25] and 1 < min(drawn)[0] < max(drawn)[0] <= 1024
     assert {t.case.table for t in found} == {NN, ("NT", *NN[1:])}
@@ -238,7 +245,7 @@ def test_a_journal_of_another_gpu_is_refused(tmp_path: Path) -> None:
 def test_journals_of_one_gpu_are_merged(tmp_path: Path) -> None:
     """As runs leave them on machines that keep nothing."""
     first, second, other = (tmp_path / name for name in "abc")
-    one, two = some_tasks(), some_tasks([BATCH])
+    one, two = some_tasks(), some_tasks([TN])
     tune.measure_all(one, Journal.begin(first, HEADER), meter_of(hashed))
     tune.measure_all([one[0], *two], Journal.begin(second, HEADER), meter_of(lambda *_: 7.0))
     journal = Journal.merged([first, second])
@@ -301,7 +308,7 @@ def measured(key: tune.Key, count: int, noise: float = 0.0) -> list[Record]:
     return found
 
 
-@pytest.mark.parametrize("key", [NN, BATCH], ids=" ".join)
+@pytest.mark.parametrize("key", [NN, TN], ids=" ".join)
 def test_planted_constants_are_found(key: tune.Key) -> None:
     """By what they predict: two terms that grow alike cannot be told apart."""
     records = measured(key, 120)
@@ -320,7 +327,7 @@ def test_noise_and_hiccups_cost_little() -> None:
     lost = fit.held_out(fit.points(measured(NN, 150, noise=0.03), BARE))
     regret = fit.Regret.of(lost)
     assert regret.problems == 150 and regret.mean < 1.03 and regret.p90 < 1.1
-    assert regret.worst_at.startswith("NN rows f32 simt M=")
+    assert regret.worst_at.startswith("NN chunks f32 simt M=")
 
 
 def test_one_problem_can_be_learnt_from() -> None:
@@ -410,13 +417,13 @@ def test_tunings_come_back_from_their_files(tmp_path: Path) -> None:
 
 def test_learning_keeps_other_kernels_of_a_tuning(tmp_path: Path) -> None:
     path = tmp_path / "h200_132.json"
-    (kernel, *_) = (r.name for r in ROUTES[BATCH])
+    (kernel, *_) = (r.name for r in ROUTES[TN])
     kept = dict.fromkeys((kernel, "of_no_table"), (1.0,) * 8)
     families = {"rows": (1.0, 2.0, 3.0)}
     write(dataclasses.replace(BARE, kernels=kept, families=families), path)
     journal = Journal.begin(tmp_path / "j", HEADER)
     tune.measure_all(some_tasks(count=9), journal, meter_of(hashed))
-    reports = tune.write_tuning(journal, [NN, BATCH], path)
+    reports = tune.write_tuning(journal, [NN, TN], path)
     found = read(path).kernels
     assert read(path).families == families
     assert found[kernel] == (1.0,) * 8 and "of_no_table" not in found
@@ -497,7 +504,7 @@ def test_an_h100_has_a_tuning_of_its_own() -> None:
         explained = explain("linear", 4, 4096, 4096, dtype="bf16", gpu=name)
         assert explained.tuned and explained.tuning == "h100_132"
         problem = {"M": 4, "N": 4096, "K": 4096, "ALIGN_A": 16, "ALIGN_B": 16}
-        key = "NN", "rows", "half", "tc"
+        key = "NN", "chunks", "half", "tc"
         chosen = dispatch.choose(key, problem, arch="sm_90", sms=132, dtype="bf16", gpu=gpu[0])
         assert chosen == explained.choice
 

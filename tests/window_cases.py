@@ -182,12 +182,12 @@ def check_gradient(name, case, device):
 def gradients(name):
     """More outputs and columns, or windows of each phase, than a tile has; phases of 1, 2 and 4
     taps, and of none; phases of which only one is cut into chunks; sums of more windows than the
-    ring has, or a chunk, that end within a stage.
+    ring has, that end within a stage.
     """
     spec, turn = SPECS[name], turn_of(name)
     if spec.summed:
         channels = 72 if spec.paneled else 24  # a panel, and 8 more
-        half = 32 * (spec.stages if spec.split == "none" else max(spec.stages, 10)) + 5
+        half = 32 * spec.stages + 5
         wide, long = (
             Case((3, 9, 8, channels), (spec.bn // 64, 3), spec.bm + 8, stride=(2, 1), padding=1),
             Case((2, half, 8), (3,), 8, dilation=2, kind="special", wide=True),

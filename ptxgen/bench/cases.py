@@ -129,11 +129,18 @@ class Case:
         return self.itemsize * (m * k + k * n + m * n)
 
 
-def case_of(table: Key, shape: Shape) -> Case:
-    """The case of a route table's products that the library serves in this ``shape``."""
+def case_of(table: Key, shape: Shape, turn: int = 0) -> Case:
+    """The case of a route table's products that the library serves in this ``shape``; ``turn``:
+    which of the operations, where several have the table.
+    """
     layout, plan, _, tier = table
     dtype = TABLES[table].dtypes[0]
-    op, stored = _SERVED_BY["linear" if plan == "rows" else "wgrad"][layout]
+    serving = [
+        of[layout]
+        for of in _SERVED_BY.values()
+        if layout in of and plan in OPERATIONS[of[layout][0]].plan_names
+    ]
+    op, stored = serving[turn % len(serving)]
     asked = plan if plan in OPERATIONS[op].asked_plans else ""
     return Case(CUSTOM, op, stored, shape, dtype, tier, asked)
 

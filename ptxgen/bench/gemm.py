@@ -225,11 +225,10 @@ class _Bench:
         """Rows of ``selected``; wrong results go to ``wrong``, or are raised where it is None."""
         for (product, plan), members in groupby(selected, key=lambda c: (c.product, c.plan)):
             same = list(members)
-            m, n, k = product
             seed = self._seed + zlib.crc32(f"{plan.name} {product}".encode())
             dtype, tier = same[0].dtype, same[0].tier
             operands = measure.Operands(self._torch, product, seed, dtype)
-            chunk = plan.chunk_length(m, n, k)
+            chunk = plan.chunk_length(product[2])
             oracle = measure.Oracle(operands, chunk, seed, dtype, tier, measure.target()[0])
             first: Any = None
             for case in same:

@@ -63,7 +63,7 @@ KINDS = (*DTYPES.values(), *ELEMENTS, WEIGHTS)
 PLANS = tuple(dict.fromkeys(name for plans in contract.PLANS.values() for name in plans))
 Tuned = Case | int4.Int4Case | bmm.BatchCase
 """What kernels are timed on."""
-BATCHED = (("NN", "rows"), ("NT", "rows"))
+BATCHED = (("NN", contract.DEFAULT_PLAN), ("NT", contract.DEFAULT_PLAN))
 """The tables whose batches are measured."""
 Meter = Callable[[Tuned, Sequence[str]], tuple[dict[str, float], dict[str, str]]]
 """Times kernels, forced on a case: µs by kernel, and of others what was wrong."""
@@ -160,7 +160,7 @@ def _drawn(key: Key, count: int, seed: int) -> list[Tuned | None]:
     found: list[Tuned | None] = []
     results = ("", "f32") if "ITEM_C" in TABLES[key].space.names and ITEMSIZE[dtype] == 2 else ("",)
     for number, shape in enumerate(draw.shapes(count, seed, dtype)):
-        case = replace(case_of(key, shape), result=results[number % len(results)])
+        case = replace(case_of(key, shape, number), result=results[number % len(results)])
         m, n, k = case.product
         found.append(case if draw.admitted(Shape(m, k, n), ITEMSIZE[dtype]) else None)
     return found
@@ -537,7 +537,7 @@ def _parser() -> argparse.ArgumentParser:
         type=arguments.words(*PLANS),
         default=list(PLANS),
         metavar="LIST",
-        help="of rows (forward, input gradient), batch and chain (weight gradient) (all)",
+        help="of chunks and chain (weight gradients that are continued) (all)",
     )
     parser.add_argument(
         "--random", type=int, default=PROBLEMS, metavar="N", help="problems a table (%(default)s)"

@@ -122,17 +122,13 @@ def digest(results: Any) -> str:
 
 # -- what is computed ---------------------------------------------------------------------
 SPLITS = {
-    "fma": ((2, 3, 1023), (2, 3, 1024), (1, 2, 8193), (1, 513, 1024), (1, 513, 2048)),
-    "fma64": ((2, 3, 2047), (2, 3, 2048), (1, 2, 4097)),
-    "tc16": ((2, 3, 4095), (2, 3, 4096), (1, 2, 16500), (1, 683, 4097), (1, 683, 4098)),
+    "fma": ((2, 3, 2048), (3, 2, 2049), (1, 513, 3073), (2, 1, 8193)),
+    "fma64": ((2, 3, 2047), (3, 2, 2048), (2, 1, 4097)),
+    "tc16": ((2, 3, 4096), (3, 2, 4097), (1, 513, 6145), (2, 1, 16500)),
 }
-"""M, N, K of products, on both sides of what plans cut by."""
-BATCHES = {
-    "fma": ((3, 2, 128), (3, 2, 129), (2, 2, 16400)),
-    "fma64": ((3, 2, 128), (3, 2, 129), (2, 1, 4100)),
-    "tc16": ((3, 2, 512), (3, 2, 513), (2, 2, 8200)),
-}
-NEAR = sorted({max((1 << i) + d, 1) for i in range(17) for d in (-1, 0, 1)})
+"""M, N, K of products, on both sides of where plans cut."""
+NEAR = sorted({max((n << i) + d, 1) for n in (1, 3) for i in range(17) for d in (-1, 0, 1)})
+"""Lengths on both sides of where plans have a chunk more."""
 
 
 def products() -> Found:
@@ -161,13 +157,13 @@ def products_of(tier: str, dtype: str) -> Found:
     odd = numbers(5, (20, 37), dtype, special=True)
     made.append(reference.linear(odd, numbers(6, (37, 5), dtype), **plain))
     yield contract, "sums of rows", dtype, made
-    batches = [factors(*size) for size in BATCHES[contract.name]]
+    batches = [factors(*size) for size in SPLITS[contract.name]]
     made = [reference.linear_wgrad(x.T, dy, **plain) for x, dy in batches]
     made += [reference.linear_wgrad(x.T, dy, chain=True, **plain) for x, dy in batches]
+    x, dy = batches[1]
     old = numbers(3, (3, 2), dtype)
     made += [
         reference.linear_wgrad(x.T, dy, out_old=old, chain=c, out_dtype=FULL[dtype], **plain)
-        for x, dy in batches[:2]
         for c in (False, True)
     ]
     yield contract, "sums of batches", dtype, made
@@ -189,10 +185,8 @@ def products_of(tier: str, dtype: str) -> Found:
         named = None if activation == "none" else activation
         made.append(reference.linear(a, b, bias, activation=named, out_dtype=out, **plain))
     yield contract, "epilogues", dtype, made
-    sizes = list(product((1, 300), NEAR, NEAR))
     made = [
-        np.array([plan.chunk_length(*size) for size in sizes])
-        for plan in PLANS[contract.name].values()
+        np.array([plan.chunk_length(k) for k in NEAR]) for plan in PLANS[contract.name].values()
     ]
     yield contract, "plans", dtype, made
 

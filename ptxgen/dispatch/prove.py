@@ -394,15 +394,15 @@ class Prover:
         return None
 
     @functools.cached_property
-    def _lemmas(self) -> Lemmas:
+    def _lemmas(self) -> Mapping[str, Interval]:
         return lemmas(bare(self.table.space), self._effort)
 
     def _implies(self, premises: tuple[Expr, ...], goal: Expr) -> Verdict:
-        known = self._lemmas
-        domain = tightened(self.table.space, {**self.domain, **known.bounds}, (*premises, ~goal))
+        domain = {**self.domain, **self._lemmas}
+        domain = tightened(self.table.space, domain, (*premises, ~goal))
         if any(low > high for low, high in domain.values()):
             return Verdict(True, None, "")
-        return self.decide((*premises, *known.facts), goal, domain, self._effort)
+        return self.decide(premises, goal, domain, self._effort)
 
     def decide(
         self, premises: tuple[Expr, ...], goal: Expr, domain: Mapping[str, Interval], effort: int
@@ -444,27 +444,18 @@ def computed(e: Expr) -> Callable[[Mapping[str, int]], Any]:
 _BUILTINS = {"__builtins__": {"min": min, "max": max}}
 
 
-@dataclass(frozen=True)
-class Lemmas:
-    """What is proved of a space first: ``bounds`` on its ``bounded`` variables, the best if all
-    goes well, and its ``facts``, each with a bound, as far as one is found.
-    """
-
-    bounds: Mapping[str, Interval]
-    facts: tuple[Expr, ...]
-
-
 def bare(space: Space) -> Space:
     """What a space's lemmas are about, which it may share with others."""
-    formulas = [e for _, e in space.derived] + [e for pair in space.facts for e in pair]
-    read = frozenset(("SMS",)).union(*(e.variables() for e in formulas))
+    read = frozenset(("SMS",)).union(*(e.variables() for _, e in space.derived))
     variables = tuple(pair for pair in space.variables if pair[0] in read)
     return replace(space, name="", variables=variables, within=TRUE)
 
 
 @functools.cache
-def lemmas(space: Space, effort_per_goal: int) -> Lemmas:
-    """Those of a :func:`bare` space, whose problems say which bounds to try."""
+def lemmas(space: Space, effort_per_goal: int) -> Mapping[str, Interval]:
+    """Bounds on the ``bounded`` variables of a :func:`bare` space, whose problems say which to try:
+    the best if all goes well.
+    """
     prover = Prover(Table((), space, ()), effort_per_goal)
     effort = int(LEMMA * effort_per_goal)
     problems = [prover.environment(shape) for shape in islice(prover.shapes(3), FIRST_SAMPLES)]
@@ -476,18 +467,7 @@ def lemmas(space: Space, effort_per_goal: int) -> Lemmas:
                 return bound
         return DIM_MAX
 
-    bounds = {name: (1, bound(name)) for name in space.bounded}
-
-    def fact(where: Expr, quantity: Expr) -> Expr | None:
-        held, value = computed(where), computed(quantity)
-        seen = [value(env) for env in problems if held(env)]
-        for power in range(max(seen, default=1).bit_length(), 62, 2):
-            found = ~where | (quantity <= 1 << power)
-            if prover.decide((), found, {**prover.domain, **bounds}, effort).proved:
-                return found
-        return None
-
-    return Lemmas(bounds, tuple(f for pair in space.facts if (f := fact(*pair)) is not None))
+    return {name: (1, bound(name)) for name in space.bounded}
 
 
 class Attempt:

@@ -4,7 +4,7 @@ A contract is a pure function of the operands' bits and of the problem. Every ke
 states the contract that it implements, and all kernels of one contract return
 identical bits; tile, kernel, grid, device, stream and alignment never matter.
 
-The ``fma`` contract, version 2
+The ``fma`` contract, version 3
 -------------------------------
 For one output element with the operand vectors ``a`` and ``b`` of length K:
 
@@ -18,24 +18,24 @@ For one output element with the operand vectors ``a`` and ``b`` of length K:
 Inf and subnormals are inside the contract (no flush to zero); any NaN equals any NaN.
 An empty reduction (K = 0) gives a total of +0.0. Operands of 16 bits are brought to f32 exactly.
 
-The ``fma64`` contract, version 1
+The ``fma64`` contract, version 2
 ---------------------------------
 The same for operands of f64, with f64 wherever ``fma`` says f32; it has no activations yet. On
 sm_90, where this was measured, a step of ``mma.sync`` in f64 is such an fma, k's ascending, so that
 tensor cores return these bits, too.
 
-The ``tc16`` contract, version 2
+The ``tc16`` contract, version 3
 --------------------------------
 The same for operands of 16 bits on tensor cores, with another chain: a chunk is taken in groups
 of 16 (the last filled up with zeros), ``acc = dot16(a[k:k+16], b[k:k+16], acc)`` for each group,
 ascending, from +0.0; then ``acc = acc + 0.0``. ``dot16`` is the hardware's own arithmetic
 (:data:`TENSOR_CORES`); the order of the 16 products in it does not matter.
 
-A *plan* is the rule that picks the chunk length. It reads the dimensions of the product
-``C[M, N] = A[M, K] @ B[K, N]``. :data:`ROWS` serves forward, input gradient and ``matmul``
-and must not look at M, from which strict batch invariance follows. :data:`BATCH` serves
-the weight gradient, whose reduction index is the batch itself. :data:`ROWS64` and
-:data:`BATCH64` do so for ``fma64``, :data:`TC_ROWS` and :data:`TC_BATCH` for ``tc16``.
+A *plan* is the rule that picks the chunk length. It reads K, the length of the reduction, and
+nothing else. So an element of ``C[M, N] = A[M, K] @ B[K, N]`` is a function of its row of A, its
+column of B and K: rows and columns may be cut, joined and turned without a change of bits. Each
+contract has one plan for all its products, :data:`FMA_CHUNKS`, :data:`FMA64_CHUNKS` and
+:data:`TC16_CHUNKS`.
 
 :data:`CHAIN`, in all three, cuts nothing, and its chain may begin with what the result holds
 instead of +0.0, rather than add it at the end. It may so be continued: the chain over k's up to
@@ -52,7 +52,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxgen.errors import SpecError
-from ptxgen.expr import Expr, ceil_div, const, maximum, minimum, select, var
+from ptxgen.expr import Expr, ceil_div, const, select, var
 from ptxgen.numerics.dtype import DTYPES as DTYPES  # re-exported: most users want both
 from ptxgen.numerics.dtype import ITEMSIZE as ITEMSIZE
 
@@ -79,21 +79,30 @@ class Contract:
     """The dtype of chains and partial sums."""
     activations: bool = True
     """Whether an epilogue may have one."""
+    kernels: int = 0
+    """The version that kernels are made for, where later ones changed plans alone, whose chunks a
+    launch tells them; 0: its own."""
+
+    @property
+    def implemented(self) -> str:
+        """Its name and the version that kernels are made for."""
+        return f"{self.name}/{self.kernels or self.version}"
 
     def __str__(self) -> str:
         return f"{self.name}/{self.version}"
 
 
-FMA = Contract("fma", 2, "acc = fma_rn(a[k], b[k], acc), k ascending", "simt")
+FMA = Contract("fma", 3, "acc = fma_rn(a[k], b[k], acc), k ascending", "simt", kernels=2)
 FMA64 = Contract(
     "fma64",
-    1,
+    2,
     "acc = fma_rn(a[k], b[k], acc) in f64, k ascending",
     "simt",
     accumulator="f64",
     activations=False,
+    kernels=1,
 )
-TC16 = Contract("tc16", 2, "acc = dot16(a[k:k+16], b[k:k+16], acc), k ascending", "tc")
+TC16 = Contract("tc16", 3, "acc = dot16(a[k:k+16], b[k:k+16], acc), k ascending", "tc", kernels=2)
 COPY = Contract("copy", 1, "every bit as it is", "any")
 """The contract of kernels that only move numbers: they serve beside those of any other."""
 CONTRACTS = {
@@ -145,116 +154,62 @@ TENSOR_CORES = {
 class Plan:
     """How a reduction is cut into chunks.
 
-    ``chunk`` is the chunk length as an expression over ``M``, ``N``, ``K``; a value of at
-    least K means one unsplit chain. ``batch_invariant`` promises that ``chunk`` does not
-    read M, which is checked here. ``continued``: what is accumulated to is where its (only) chain
+    ``chunk`` is the chunk length as an expression over ``K`` alone, which is checked here; a value
+    of at least K means one chain. ``continued``: what is accumulated to is where its (only) chain
     begins.
     """
 
     name: str
     chunk: Expr
-    batch_invariant: bool
     continued: bool = False
 
     def __post_init__(self) -> None:
-        allowed = {"N", "K"} if self.batch_invariant else {"M", "N", "K"}
-        extra = self.chunk.variables() - allowed
+        extra = self.chunk.variables() - {"K"}
         if extra:
-            raise SpecError(
-                f"plan {self.name!r} reads {sorted(extra)}, but may read only {sorted(allowed)}"
-            )
+            raise SpecError(f"plan {self.name!r} reads {sorted(extra)}, but may read K alone")
 
-    def chunk_length(self, m: int, n: int, k: int) -> int:
-        """The chunk length of the product ``[m, k] @ [k, n]``, between 1 and max(k, 1)."""
-        env = {"M": max(m, 1), "N": max(n, 1), "K": k}  # empty outputs have a plan, too
-        chunk: int = self.chunk.evaluate(env)
+    def chunk_length(self, k: int) -> int:
+        """The chunk length of a reduction of ``k``, between 1 and max(k, 1)."""
+        chunk: int = self.chunk.evaluate({"K": max(k, 1)})
         return max(1, min(k, chunk))
 
-    def chunks(self, m: int, n: int, k: int) -> int:
+    def chunks(self, k: int) -> int:
         """The number of chunks (0 for an empty reduction)."""
-        return -(-k // self.chunk_length(m, n, k))
+        return -(-k // self.chunk_length(k))
 
     def environment(self, values: Mapping[str, int]) -> dict[str, int]:
-        """``values`` of problem variables, among them M, N, K, with their CHUNK and CHUNKS."""
-        m, n, k = values["M"], values["N"], values["K"]
-        return {**values, "CHUNK": self.chunk_length(m, n, k), "CHUNKS": self.chunks(m, n, k)}
+        """``values`` of problem variables, among them K, with their CHUNK and CHUNKS."""
+        k = values["K"]
+        return {**values, "CHUNK": self.chunk_length(k), "CHUNKS": self.chunks(k)}
 
 
-def _granular(length: Expr, unit: int = 16) -> Expr:
-    """``length`` rounded up to a multiple of ``unit``, so that chunks start on aligned vectors."""
-    return ceil_div(length, unit) * unit
+DEFAULT_PLAN = "chunks"
+"""The name of the plan of products that ask for no other."""
 
 
-ROWS = Plan(
-    "rows",
-    select(
-        (N <= 4096) & (K >= select(N <= 512, 1024, 2048)),
-        _granular(minimum(ceil_div(K, 8), 1024)),
-        K,
-    ),
-    batch_invariant=True,
-)
-"""Eight chunks, or more so that none is longer than 1024, where a row has few outputs and a long
-reduction; else one chain."""
+def _equal(count: Expr, unit: int) -> Expr:
+    """The length of ``count`` equal chunks, rounded up to a multiple of ``unit``, so that chunks
+    start on aligned vectors.
+    """
+    return ceil_div(ceil_div(K, count), unit) * unit
 
-BATCH = Plan(
-    "batch",
-    _granular(
-        maximum(
-            ceil_div(K, minimum(maximum(const(1 << 24) // (M * N), 1), 128)),
-            minimum(maximum(M * N // 512, 128), 1024),
-        )
-    ),
-    batch_invariant=False,
-)
-"""About 2^24 partial sums in all, in at most 128 chunks of at least 128 to 1024."""
 
-ROWS64 = Plan(
-    "rows",
-    select((N <= 2048) & (K >= 2048), _granular(ceil_div(K, 4)), K),
-    batch_invariant=True,
-)
-"""Four chunks where a row has few outputs and a long reduction, else one chain."""
+FMA_CHUNKS = Plan(DEFAULT_PLAN, select(K <= 2048, K, _equal(ceil_div(K, 1024), 16)))
+"""Equal chunks of at most 1024; one of up to 2048."""
 
-BATCH64 = Plan(
-    "batch",
-    _granular(maximum(ceil_div(K, minimum(maximum(const(1 << 20) // (M * N), 1), 32)), const(128))),
-    batch_invariant=False,
-)
-"""About 2^20 partial sums in all, in at most 32 chunks of at least 128."""
+FMA64_CHUNKS = Plan(DEFAULT_PLAN, select(K < 2048, K, _equal(const(4), 16)))
+"""Four chunks from 2048 on, which the CTAs of a cluster have one each; else one."""
 
-TC_ROWS = Plan(
-    "rows",
-    select(
-        (N <= 2048) & (K >= maximum(6 * N, 4096)),
-        _granular(minimum(ceil_div(K, 8), 2048), 128),
-        K,
-    ),
-    batch_invariant=True,
-)
-"""Chunks of an eighth, but of at most 2048, rounded up to 128, where a row has few outputs and a
-long reduction; else one chain."""
+TC16_CHUNKS = Plan(DEFAULT_PLAN, select(K <= 4096, K, _equal(ceil_div(K, 3072), 128)))
+"""Equal chunks of at most 3072, rounded up to 128; one of up to 4096."""
 
-TC_BATCH = Plan(
-    "batch",
-    _granular(
-        maximum(
-            ceil_div(K, minimum(maximum(const(128 * 192 * 192) // (M * N), 1), 16)),
-            minimum(maximum(M * N // 32, 512), 4096),
-        ),
-        64,
-    ),
-    batch_invariant=False,
-)
-"""About 128 tiles of 192 x 192 partial sums, in at most 16 chunks of at least 512 to 4096."""
-
-CHAIN = Plan("chain", K, batch_invariant=True, continued=True)
+CHAIN = Plan("chain", K, continued=True)
 """One chain, whatever the sizes; it may continue that of an earlier call."""
 
 PLANS = {
-    FMA.name: {plan.name: plan for plan in (ROWS, BATCH, CHAIN)},
-    FMA64.name: {plan.name: plan for plan in (ROWS64, BATCH64, CHAIN)},
-    TC16.name: {plan.name: plan for plan in (TC_ROWS, TC_BATCH, CHAIN)},
+    FMA.name: {plan.name: plan for plan in (FMA_CHUNKS, CHAIN)},
+    FMA64.name: {plan.name: plan for plan in (FMA64_CHUNKS, CHAIN)},
+    TC16.name: {plan.name: plan for plan in (TC16_CHUNKS, CHAIN)},
 }
 """The plans of each contract by name."""
 
@@ -275,29 +230,29 @@ class Product:
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation of the GEMM triad: its plan's name and its product per weight layout.
+    """An operation of the GEMM triad, and its product per weight layout.
 
-    ``asked_plans``: plans that a call asks for instead, by an option of the same name.
+    ``asked_plans``: plans that a call asks for instead of :data:`DEFAULT_PLAN`, by an option of the
+    same name.
     """
 
     name: str
     arguments: tuple[str, str]
-    plan_name: str
     products: Mapping[str, Product]
     asked_plans: tuple[str, ...] = ()
 
     @property
     def plan_names(self) -> tuple[str, ...]:
         """All plans that it may have."""
-        return (self.plan_name, *self.asked_plans)
+        return (DEFAULT_PLAN, *self.asked_plans)
 
     def plan(self, contract: Contract, name: str | None = None) -> Plan:
-        """Its plan under a contract; ``name``: another than its own."""
-        return PLANS[contract.name][name or self.plan_name]
+        """Its plan under a contract; ``name``: another than the default."""
+        return PLANS[contract.name][name or DEFAULT_PLAN]
 
     def asked(self, options: Mapping[str, Any]) -> str:
         """The name of the plan of a call with these options."""
-        return next((name for name in self.asked_plans if options.get(name)), self.plan_name)
+        return next((name for name in self.asked_plans if options.get(name)), DEFAULT_PLAN)
 
 
 OPERATIONS = {
@@ -306,19 +261,16 @@ OPERATIONS = {
         Operation(
             "linear",
             ("x", "w"),
-            "rows",
             {"kn": Product("NN", ("M", "N", "K")), "nk": Product("NT", ("M", "N", "K"))},
         ),
         Operation(
             "linear_dgrad",
             ("dy", "w"),
-            "rows",
             {"kn": Product("NT", ("M", "K", "N")), "nk": Product("NN", ("M", "K", "N"))},
         ),
         Operation(
             "linear_wgrad",
             ("x", "dy"),
-            "batch",
             {
                 "kn": Product("TN", ("K", "N", "M")),
                 "nk": Product("TN", ("N", "K", "M"), operands=(1, 0)),
@@ -328,7 +280,6 @@ OPERATIONS = {
         Operation(
             "matmul",
             ("a", "b"),
-            "rows",
             {name: Product(name.upper(), ("M", "N", "K")) for name in ("nn", "nt", "tn", "tt")},
         ),
     )

@@ -1,6 +1,6 @@
 """Fused linear cross-entropy: the contract of ``linear_cross_entropy``, its signature, its chunks.
 
-The ``flce`` contract, version 2
+The ``flce`` contract, version 3
 --------------------------------
 For rows ``x`` [M, K], a weight of N classes, and targets, each step by the contract it names:
 

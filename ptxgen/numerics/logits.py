@@ -1,6 +1,6 @@
 """A row of logits: its maxima and sums in segments, what they make, and its gradient.
 
-The steps of contract ``flce/2`` (:mod:`ptxgen.numerics.flce`) between the products:
+The steps of contract ``flce/3`` (:mod:`ptxgen.numerics.flce`) between the products:
 
 1. ``logit_segments``: a row is cut into segments of :data:`SEGMENT` classes, ascending; the last
    may be short. ``m`` is a segment's largest logit (a NaN if there is one), capped where there is a
@@ -41,7 +41,11 @@ from ptxgen.numerics.softcap import capped as capped_by
 SEGMENT = 256
 """Classes of a segment: columns of the widest tile of tensor cores."""
 FLCE = Contract(
-    "flce", 2, "segments of 256: s = sum exp(z - m), pairs, then halves onto halves", "simt"
+    "flce",
+    3,
+    "segments of 256: s = sum exp(z - m), pairs, then halves onto halves",
+    "simt",
+    kernels=2,
 )
 LEAST = -86.0
 """What smaller exponents of a weight are taken for: no weight is subnormal."""

@@ -58,7 +58,7 @@ WIDE = Contract(
     accumulator="f64",
 )
 """That of ``accumulate="f64"``, whose plan is :data:`WHOLE`."""
-WHOLE = Plan("rows", K, batch_invariant=True)
+WHOLE = Plan("whole", K)
 """One chain."""
 
 DEQUANTISE = Contract("nf4", 1, "w = round(scale * CODE[index]), in f32; then to its dtype", "any")

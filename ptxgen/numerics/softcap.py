@@ -1,4 +1,4 @@
-"""The softcap of contract ``flce/2``: ``c * tanh(z / c)``, with a short way for small arguments.
+"""The softcap of contract ``flce/3``: ``c * tanh(z / c)``, with a short way for small arguments.
 
 Logits are mostly well below the cap. There a polynomial gives tanh in a third of the operations;
 kernels take it for a run of logits that are all so small, which is what each of them would take.

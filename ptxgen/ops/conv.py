@@ -881,9 +881,8 @@ def conv_wgrad(
         everything).
     Order
         That of :func:`ptxgen.linear_wgrad` of the windows as rows and dy's rows: images ascending,
-        of each its windows ascending, the last dimension fastest. With several groups that of
-        :func:`ptxgen.matmul` of each group's, with K all rows, so that they are one launch;
-        ``chain``: of either one chain, never cut, as ``linear_wgrad(chain=True)``.
+        of each its windows ascending, the last dimension fastest; of each of several groups alike.
+        ``chain``: one chain, never cut, as ``linear_wgrad(chain=True)``.
         :func:`ptxgen.reference.conv_wgrad` returns the same bits.
     Storage
         All windows are copied at once where no kernel reads them as they lie; with ``chain``, of

@@ -169,7 +169,7 @@ def grouped_linear(
         lies. Any alignment of whole elements is served; 16 bytes are fastest.
     Order
         A row has the bits that :func:`ptxgen.linear` gives it with ``w[g]`` and ``bias[g]``: the
-        contract ``fma/2`` for float32, ``tc16/2`` for 16 bits. They depend on no other row, and not
+        contract ``fma/3`` for float32, ``tc16/3`` for 16 bits. They depend on no other row, and not
         on how many a group has. :func:`ptxgen.reference.grouped_linear` returns the same bits.
         Rows behind the last offset, of no group, are zeros.
     Options

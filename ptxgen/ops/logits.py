@@ -1,4 +1,4 @@
-"""Rows of logits: their segments' maxima and sums, and their gradient (contract ``flce/2``)."""
+"""Rows of logits: their segments' maxima and sums, and their gradient (contract ``flce/3``)."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def linear_cross_entropy(
         of 16 where logits are in memory; by default such that what is in memory takes less than 64
         MB (:mod:`ptxgen.numerics.flce`).
     Order
-        Contract ``flce/2`` (:mod:`ptxgen.numerics.flce`): a row's loss depends on that row and on
+        Contract ``flce/3`` (:mod:`ptxgen.numerics.flce`): a row's loss depends on that row and on
         ``w`` alone; not on the batch, nor on the chunk.
         :func:`ptxgen.reference.linear_cross_entropy` returns the same bits.
     Memory
@@ -249,7 +249,7 @@ def linear_cross_entropy_grad(
     Options
         The others are those of :func:`ptxgen.linear_cross_entropy`.
     Order
-        Contract ``flce/2``. dx depends on neither chunk nor other rows; dw and dbias as wide as
+        Contract ``flce/3``. dx depends on neither chunk nor other rows; dw and dbias as wide as
         sums are one chain over all rows, whatever the chunk. A dw of 16 bits is rounded after each
         chunk, so it depends on that: pass float32 memory if it must not.
         :func:`ptxgen.reference.linear_cross_entropy_grad` returns the same bits.

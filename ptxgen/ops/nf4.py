@@ -207,8 +207,8 @@ def linear(
     Dtypes
         ``x`` float32, bfloat16 or float16; ``bias`` and the result as in :func:`ptxgen.linear`.
     Accumulation
-        ``"tc"``: tensor cores, contract ``tc16/2``, for bfloat16 and float16. ``"simt"``: FMA
-        units, contract ``fma/2``, for float32. ``"f64"``: sums in f64, rounded once, contract
+        ``"tc"``: tensor cores, contract ``tc16/3``, for bfloat16 and float16. ``"simt"``: FMA
+        units, contract ``fma/3``, for float32. ``"f64"``: sums in f64, rounded once, contract
         ``wide/1``, for float32. ``"auto"``: the first for x's dtype.
     Order
         The bits are those of :func:`ptxgen.linear` on ``ptxgen.nf4.dequantize(q, x.dtype)`` with

@@ -91,21 +91,21 @@ def linear(
         bits, the product is that of float32, to which the other (and a bias of 16 bits) is brought,
         exactly, in a step of its own.
     Tiers
-        ``"simt"``: FMA units, contract ``fma/2`` (``fma64/1`` of float64); all dtypes. ``"tc"``:
-        tensor cores, contract ``tc16/2``; 16-bit dtypes. ``"auto"``: tc for 16 bits, else simt.
+        ``"simt"``: FMA units, contract ``fma/3`` (``fma64/2`` of float64); all dtypes. ``"tc"``:
+        tensor cores, contract ``tc16/3``; 16-bit dtypes. ``"auto"``: tc for 16 bits, else simt.
     Storage
         Rows may be strided. Transposed views (``x.T``, ``w.T``) are recognised and cost nothing.
         Any alignment of whole elements is served; 16 bytes are fastest. All bits are the same.
     Order
-        ``fma/2``: for each output ``acc = fma(x[k], w[k], acc)`` in f32 from +0.0, k ascending, in
-        chunks whose length depends on (N, K) only (:data:`ptxgen.numerics.contract.ROWS`), chunks
-        added ascending. ``tc16/2``: ``acc = dot16(x[k:k+16], w[k:k+16], acc)``, k ascending, in
-        chunks likewise (:data:`ptxgen.numerics.contract.TC_ROWS`); its bits depend on the GPU's
+        ``fma/3``: for each output ``acc = fma(x[k], w[k], acc)`` in f32 from +0.0, k ascending, in
+        chunks whose length depends on K only (:data:`ptxgen.numerics.contract.FMA_CHUNKS`), chunks
+        added ascending. ``tc16/3``: ``acc = dot16(x[k:k+16], w[k:k+16], acc)``, k ascending, in
+        chunks likewise (:data:`ptxgen.numerics.contract.TC16_CHUNKS`); its bits depend on the GPU's
         architecture (:data:`ptxgen.numerics.contract.TENSOR_CORES`). Both:
         then ``+ bias``, one rounding in f32; then the activation, a fixed sequence of f32 steps
         (relu is exact; docs/contracts.md has the largest errors of the others); then one rounding
-        to the result's dtype. A row of the result depends on its row of x, and on no other row nor
-        their number.
+        to the result's dtype. An element of the result depends on its row of x, its column of W
+        (and of bias) and K, and on nothing else: not on other rows or columns, nor their numbers.
         :func:`ptxgen.reference.linear` returns the same bits.
     Options
         ``activation``: None, ``"relu"``, ``"gelu"`` (erf), ``"gelu_tanh"`` or ``"silu"``; none in
@@ -179,9 +179,8 @@ def linear_dgrad(
         16 bits, if ``out`` or ``out_dtype`` say so. float32 beside 16 bits is served as by
         :func:`ptxgen.linear`.
     Order
-        The contracts of :func:`ptxgen.linear`, summed over n ascending: ``fma/2`` in chunks whose
-        length depends on (N, K) only (:data:`ptxgen.numerics.contract.ROWS`), ``tc16/2`` likewise
-        (:data:`ptxgen.numerics.contract.TC_ROWS`).
+        The contracts of :func:`ptxgen.linear`, summed over n ascending, in chunks whose length
+        depends on N only.
         :func:`ptxgen.reference.linear_dgrad` returns the same bits.
     Errors
         Those of :func:`ptxgen.linear`; storage and the other arguments are as there.
@@ -235,11 +234,10 @@ def linear_wgrad(
         float64) unless ``out`` or ``out_dtype`` give the operands' dtype (one rounding, after
         everything). float32 beside 16 bits is served as by :func:`ptxgen.linear`.
     Order
-        The contracts of :func:`ptxgen.linear`, summed over m ascending in chunks whose length
-        depends on the shape only (:data:`ptxgen.numerics.contract.BATCH` and ``TC_BATCH``), chunks
-        added ascending in f32; with ``accumulate`` then ``+ out`` in f32 (so an old -0.0 plus
-        nothing becomes +0.0). :func:`ptxgen.reference.linear_wgrad` returns the same bits
-        (``out_old=``).
+        The contracts of :func:`ptxgen.linear`, summed over m ascending, in chunks whose length
+        depends on M only, so that columns of x or dy have the same bits alone; with ``accumulate``
+        then ``+ out`` in f32 (so an old -0.0 plus nothing becomes +0.0).
+        :func:`ptxgen.reference.linear_wgrad` returns the same bits (``out_old=``).
     Options
         ``accumulate`` adds to ``out``, which must be given then.
 
@@ -251,8 +249,8 @@ def linear_wgrad(
         otherwise anything. An ``out`` of 16 bits is rounded to at the end of each call, with which
         the next one begins.
     Errors
-        Those of :func:`ptxgen.linear`. x and dy are read in rows of stride 1; transposed views are
-        refused. Everything else is as there.
+        Those of :func:`ptxgen.linear`. With ``chain`` x and dy are read in rows of stride 1, and
+        transposed views are refused. Everything else is as there.
     Source
         ``ptxgen/ops/products.py``, ``ptxgen/tiles``.
 
@@ -331,8 +329,9 @@ def matmul(
         16 bits, if ``out`` or ``out_dtype`` say so. float32 beside 16 bits is served as by
         :func:`ptxgen.linear`.
     Order
-        That of :func:`ptxgen.linear`: ``matmul(a, b)`` and ``linear(a, b)`` are one contract,
-        strictly batch-invariant. Each product of a batch has the bits that it has alone.
+        That of :func:`ptxgen.linear`: ``matmul(a, b)`` and ``linear(a, b)`` are one contract. Each
+        product of a batch has the bits that it has alone, and so has each slice of its rows and
+        columns.
         :func:`ptxgen.reference.matmul` returns the same bits.
     Storage
         Matrices may be any strides apart, also none, and nothing is copied. A launch walks over

@@ -12,7 +12,7 @@ from math import gcd, prod
 
 from ptxgen.errors import UncoveredError
 from ptxgen.numerics.activation import CODES
-from ptxgen.numerics.contract import TC_BATCH, TC_ROWS
+from ptxgen.numerics.contract import TC16_CHUNKS
 from ptxgen.numerics.dtype import DTYPES, ITEMSIZE
 from ptxgen.ops.views import alignment, leading
 from ptxgen.program.buffer import Buffer, imagined
@@ -210,19 +210,18 @@ def add_up(
     out: Buffer,
     kernel: str | None = None,
 ) -> bool:
-    """``dyᵀ · windows`` in ``out`` [O, taps * C], summed over the windows, with the plan "batch":
-    ``dy`` [windows, O]. False, and nothing done, where no kernel does that in one launch.
+    """``dyᵀ · windows`` in ``out`` [O, taps * C], summed over the windows: ``dy`` [windows, O].
+    False, and nothing done, where no kernel does that in one launch.
 
-    Channels that are no multiple of 8 get zeros beside them, whose columns nobody keeps, unless the
-    plan would cut so many columns elsewhere; ``dy`` off 16 bytes is copied into rows of those.
+    Channels that are no multiple of 8 get zeros beside them, whose columns nobody keeps; ``dy`` off
+    16 bytes is copied into rows of those.
     """
     if not _some(x, along) or not all(map(_fits, along, x.shape[1:-1])) or out.strides[1] != 1:
         return False
     (count, outs), channels = dy.shape, x.shape[-1]
     taps, even = prod(a.taps for a in along), _whole(channels, 8)
     padded = even != channels
-    chunks = {TC_BATCH.chunk_length(outs, taps * n, count) for n in (channels, even)}
-    if dy.strides[1] != 1 or len(chunks) > 1:
+    if dy.strides[1] != 1:
         return False
     lies = x if _as_read(x) and not padded else imagined((*x.shape[:-1], even), x.dtype)
     rows = dy
@@ -450,7 +449,7 @@ def _phases(
     lengths = []
     for i, (low, right) in enumerate(product((0, 1), (0, 1))):
         lengths.append(int(scalars[f"TAPS_Y_{low}"]) * int(scalars[f"TAPS_X_{right}"]) * channels)
-        scalars[f"CHUNK_{i}"] = TC_ROWS.chunk_length(1, n, max(lengths[-1], 1))
+        scalars[f"CHUNK_{i}"] = TC16_CHUNKS.chunk_length(lengths[-1])
     *steps, channel = w.strides[1:]
     pairs = zip(steps, taps, strict=True)
     row, tap = (

@@ -1,4 +1,4 @@
-"""The oracle of fused linear cross-entropy: contract ``flce/2``, of the oracles of its steps."""
+"""The oracle of fused linear cross-entropy: contract ``flce/3``, of the oracles of its steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The oracle of rows of logits: the steps of contract ``flce/2`` between the products."""
+"""The oracle of rows of logits: the steps of contract ``flce/3`` between the products."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Arguments and results are those of the library functions of the same names, on NumPy arrays.
 Plans and activations come from :mod:`ptxgen.numerics.contract`; the steps of an operation are
 
-    total = chain(a, b, plan.chunk_length(m, n, k))
+    total = chain(a, b, plan.chunk_length(k))
     result = total [+ bias] [activation] [+ out_old], each one f32 rounding,
 
 and, where the result has 16 bits, one rounding more. The chain is that of the tier's contract:
@@ -26,7 +26,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
-from ptxgen.numerics.contract import AUTO_TIER, CONTRACTS, PLANS, TIERS, Contract, TensorCore
+from ptxgen.numerics.contract import (
+    AUTO_TIER,
+    CONTRACTS,
+    DEFAULT_PLAN,
+    PLANS,
+    TIERS,
+    Contract,
+    TensorCore,
+)
 from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, joint, name_of
 from ptxgen.numerics.gemm import DGRAD, LINEAR, MATMUL, WGRAD
 from ptxgen.numerics.signature import Signature
@@ -70,7 +78,7 @@ def linear(
     if activation != "none" and not kind.contract.activations:
         raise OptionError(f"activation={activation!r}: {kind.contract} has none")
     weight = given["w"] if layout == "kn" else given["w"].T
-    total = _product(rows(given["x"]), weight, "rows", kind).reshape(shape)
+    total = _product(rows(given["x"]), weight, kind).reshape(shape)
     if "bias" in given:
         total = _add(total, _wide(given["bias"]))
     return _finish(activate(activation, total) if activation != "none" else total, out_old, kind)
@@ -88,7 +96,7 @@ def linear_dgrad(
     """``dx = dy @ W.T``: ``[..., N]`` and the weight as in :func:`linear` to ``[..., K]``."""
     given, shape, kind = _read(DGRAD, {"dy": dy, "w": w}, layout, tier, arch, out_dtype)
     weight = given["w"].T if layout == "kn" else given["w"]
-    return _finish(_product(rows(given["dy"]), weight, "rows", kind).reshape(shape), None, kind)
+    return _finish(_product(rows(given["dy"]), weight, kind).reshape(shape), None, kind)
 
 
 def linear_wgrad(
@@ -113,9 +121,9 @@ def linear_wgrad(
     if layout == "nk":
         a, b = b, a
     if not chain:
-        return _finish(_product(a.T, b, "batch", kind), out_old, kind)
+        return _finish(_product(a.T, b, kind), out_old, kind)
     begin = None if out_old is None else _wide(_old(out_old, shape, kind))
-    return _finish(_product(a.T, b, "chain", kind, begin), None, kind)
+    return _finish(_product(a.T, b, kind, "chain", begin), None, kind)
 
 
 def matmul(
@@ -140,7 +148,7 @@ def matmul(
     right = np.broadcast_to(right, batch + right.shape[-2:])
     total = np.empty(shape, np.float64 if kind.contract.accumulator == "f64" else np.float32)
     for each in np.ndindex(*batch):
-        total[each] = _product(left[each], right[each], "rows", kind)
+        total[each] = _product(left[each], right[each], kind)
     return _finish(total, None, kind)
 
 
@@ -205,9 +213,10 @@ def _kind(operands: Mapping[str, Array], tier: str, arch: str, out_dtype: Any, w
     return _Kind(dtype, CONTRACTS[tier][short], core, out)
 
 
-def _product(a: Array, b: Array, plan: str, kind: _Kind, begin: Array | None = None) -> Array:
-    (m, k), n = a.shape, b.shape[1]
-    chunk = PLANS[kind.contract.name][plan].chunk_length(m, n, k)
+def _product(
+    a: Array, b: Array, kind: _Kind, plan: str = DEFAULT_PLAN, begin: Array | None = None
+) -> Array:
+    chunk = PLANS[kind.contract.name][plan].chunk_length(a.shape[1])
     if kind.core is not None:
         return chain16(_bits(a), _bits(b), chunk, DTYPES[kind.operands.name], kind.core, begin)
     if kind.contract.accumulator == "f64":

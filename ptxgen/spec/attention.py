@@ -422,7 +422,7 @@ class AttentionSpec(Attends):
         return context(self.rounded and self.part != "join")
 
     def describe(self) -> tuple[str, ...]:
-        head = (f"contract {self.contract}: {self.contract.step}",)
+        head = (f"contract {self.contract.implemented}: {self.contract.step}",)
         if self.part == "join":
             return (*head, f"joins splits of {attention.SPLIT} keys; CTAs {self.grid}")
         return (

@@ -247,7 +247,7 @@ class AttentionGradSpec(Attends):
     def describe(self) -> tuple[str, ...]:
         held, past = ("rows", "keys") if self.part == "dq" else ("keys", "rows")
         return (
-            f"contract {self.contract}: {self.contract.step}",
+            f"contract {self.contract.implemented}: {self.contract.step}",
             f"{self.form}: {self.part}; {self.rows} {held}, {past} in tiles of {self.tile}, "
             f"{self.stages} stages, {self.shared_bytes} bytes of shared memory",
             f"requires {self.requires}",

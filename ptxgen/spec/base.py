@@ -129,6 +129,11 @@ class Expect:
     since: str = "sm_80"
 
 
+def _named(field: object) -> str:
+    """A field that JSON has no form for, as digests read it."""
+    return field.implemented if isinstance(field, Contract) else str(field)
+
+
 @dataclass(frozen=True)
 class KernelSpec(ABC):
     """What every generated kernel has, whatever its family."""
@@ -326,4 +331,4 @@ class KernelSpec(ABC):
         given = ((each.name, getattr(self, each.name)) for each in fields(self))
         found: dict[str, Any] = {name: value for name, value in given if value is not None}
         found["kind"] = type(self).__name__
-        return json.dumps(found, sort_keys=True, separators=(",", ":"), default=str)
+        return json.dumps(found, sort_keys=True, separators=(",", ":"), default=_named)

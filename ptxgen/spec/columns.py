@@ -341,7 +341,7 @@ class ColumnsSpec(KernelSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract}: {self.contract.step}",
+            f"contract {self.contract.implemented}: {self.contract.step}",
             f"{self.dtype}; {self.part}: CTAs {self.grid} of {self.threads} threads",
             *(f"  {line}" for line in self.formula.text.splitlines()),
         )

@@ -98,7 +98,6 @@ def space(plan: Plan) -> Space:
             ("PANELS", TAPS * ceil_div(N, TAPS * PANEL)),
         ),
         bounded=("CHUNKS",),
-        facts=((CHUNKS > 1, M * N),),
     )
 
 

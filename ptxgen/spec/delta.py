@@ -219,7 +219,7 @@ class DeltaSpec(KernelSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract}: {self.contract.step}",
+            f"contract {self.contract.implemented}: {self.contract.step}",
             f"{self.form}: {self.width} columns of a head, {self.cols} of a thread; "
             f"stages of {self.stage} tokens; CTAs {self.grid}",
         )

@@ -1,4 +1,4 @@
-"""Depthwise convolutions: each channel's windows times its own filter (contract ``fma/2``).
+"""Depthwise convolutions: each channel's windows times its own filter (contract ``fma``).
 
 A CTA has a tile: some channels of some rows of windows, with the pixels that these see and the
 filters in shared memory. The problem says how tiles are cut. A kernel takes any cut of at most
@@ -44,7 +44,7 @@ GAP = 4
 CHANNELS = 64
 """Most channels of a tile: 128 bytes of a pixel."""
 TAPS_MAX = 256
-"""Taps of a filter, at most: one chain (of 1024 they are several), which a tile has room for."""
+"""Taps of a filter, at most: one chain (more than 2048 are several), which a tile has room for."""
 UNITS = (8, 2, 1)
 """Channels that are copied together: 16 bytes, 4 bytes, or one by one."""
 
@@ -144,4 +144,7 @@ class DepthwiseSpec(KernelSpec):
         )
 
     def describe(self) -> tuple[str, ...]:
-        return (f"contract {self.contract}: {self.contract.step}", f"requires {self.requires}")
+        return (
+            f"contract {self.contract.implemented}: {self.contract.step}",
+            f"requires {self.requires}",
+        )

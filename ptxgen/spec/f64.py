@@ -1,4 +1,4 @@
-"""The f64 family: GEMM kernels of f64 on tensor cores or FMA units, contract fma64/1.
+"""The f64 family: GEMM kernels of f64 on tensor cores or FMA units, contract fma64.
 
 Both units take the same chain, ``acc = fma_rn(a[k], b[k], acc)``: the FMA units by definition, the
 tensor cores where that was measured.
@@ -337,7 +337,7 @@ class F64Spec(GemmSpec):
     def describe(self) -> tuple[str, ...]:
         unit = "tensor cores" if self.unit == "mma" else "FMA units"
         return (
-            f"contract {self.contract}: {self.contract.step}",
+            f"contract {self.contract.implemented}: {self.contract.step}",
             f"C[M, N] = A . B, layout {self.layout}, f64 on {unit}; CTA tile "
             f"{self.bm} x {self.bn} x {self.bk}, {self.threads} threads, "
             f"{self.shared_bytes} bytes of shared memory",
@@ -423,4 +423,7 @@ class F64ReduceSpec(KernelSpec):
         )
 
     def describe(self) -> tuple[str, ...]:
-        return (f"contract {self.contract}", f"CTAs {self.grid} of {self.threads} threads")
+        return (
+            f"contract {self.contract.implemented}",
+            f"CTAs {self.grid} of {self.threads} threads",
+        )

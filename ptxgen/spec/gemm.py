@@ -79,7 +79,6 @@ def space(plan: Plan) -> Space:
             ("CHUNKS", ceil_div(K, CHUNK)),
         ),
         bounded=("CHUNKS",),
-        facts=((CHUNKS > 1, M * N),),
     )
 
 

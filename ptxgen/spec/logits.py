@@ -1,4 +1,4 @@
-"""Rows of logits: problem variables, and the kernels that read them once (contract ``flce/2``).
+"""Rows of logits: problem variables, and the kernels that read them once (contract ``flce/3``).
 
 =================  ==============================================================
 ``ROWS, COLS``     rows, and classes; 1 .. 2^31 - 1
@@ -159,7 +159,7 @@ class LogitsSpec(KernelSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract}: {self.contract.step}",
+            f"contract {self.contract.implemented}: {self.contract.step}",
             f"{self.part}: CTAs {self.grid} of {self.threads} threads",
         )
 

@@ -96,6 +96,6 @@ class DequantiseSpec(PreparingSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract}: {self.contract.step}",
+            f"contract {self.contract.implemented}: {self.contract.step}",
             f"CTAs {self.grid} of {self.threads} threads",
         )

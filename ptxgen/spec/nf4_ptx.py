@@ -232,7 +232,7 @@ class Nf4PtxSpec(KernelSpec):
     def describe(self) -> tuple[str, ...]:
         what = "C = A . W^T" if self.layout == "NT" else "C = A . W"
         return (
-            f"contract {self.contract}: {self.contract.step}",
+            f"contract {self.contract.implemented}: {self.contract.step}",
             f"{what} of an NF4 weight W, chunk by chunk; CTA tile {self.bm} x {self.bn}, "
             f"{self.threads} threads of {self.tm} x {self.tn}, no shared memory",
             f"requires {self.requires}",
@@ -373,7 +373,10 @@ class FinishSpec(KernelSpec):
         )
 
     def describe(self) -> tuple[str, ...]:
-        return (f"contract {self.contract}", f"CTAs {self.grid} of {self.threads} threads")
+        return (
+            f"contract {self.contract.implemented}",
+            f"CTAs {self.grid} of {self.threads} threads",
+        )
 
 
 def _bits(value: float) -> str:

@@ -123,7 +123,7 @@ class UnpackSpec(PreparingSpec, problems.Elements):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract}: {self.contract.step}",
+            f"contract {self.contract.implemented}: {self.contract.step}",
             f"elements of {self.dtype} as bytes" + ("; even k's, then odd ones" * self.apart),
             f"CTAs {self.grid} of {self.threads} threads",
         )
@@ -337,7 +337,7 @@ class PackedSpec(Ring, problems.Elements):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract}: {self.contract.step}",
+            f"contract {self.contract.implemented}: {self.contract.step}",
             f"D[M, N] = epilogue(A . B), layout {self.layout}, {self.dtype}, A's as bytes; CTA "
             f"tile {self.bm} x {self.bn} x {self.bk}, {self.threads} threads, {self.shared_bytes} "
             "bytes of shared memory",

@@ -366,7 +366,7 @@ class PointwiseSpec(KernelSpec):
     def describe(self) -> tuple[str, ...]:
         lines = self.form.formula.text.splitlines()
         return (
-            f"contract {self.contract}: {self.contract.step}",
+            f"contract {self.contract.implemented}: {self.contract.step}",
             f"{self.way}: {self.form.rank} dimensions, vectors of {self.vector}",
             *(lines if len(lines) <= 60 else [*lines[:20], "...", *lines[-40:]]),
         )

@@ -134,7 +134,7 @@ class RealignSpec(PreparingSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract}: {self.contract.step}",
+            f"contract {self.contract.implemented}: {self.contract.step}",
             f"{self.matrices} matrices of elements of {self.size} bytes, into rows at multiples of "
             f"{VECTOR} bytes",
             f"CTAs {self.grid} of {self.threads} threads",

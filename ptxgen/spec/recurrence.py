@@ -98,7 +98,7 @@ class RecurrenceSpec(KernelSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract}: {self.contract.step}",
+            f"contract {self.contract.implemented}: {self.contract.step}",
             f"{self.part}: a CTA walks along the tokens of {self.channels} channels",
         )
 

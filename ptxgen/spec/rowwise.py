@@ -490,6 +490,6 @@ class RowSpec(KernelSpec):
     def describe(self) -> tuple[str, ...]:
         return (
             self.variant,
-            f"contract {self.contract}: {self.contract.step}",
+            f"contract {self.contract.implemented}: {self.contract.step}",
             f"{self.part}: {self.threads} threads",
         )

@@ -210,7 +210,7 @@ class ScanSpec(KernelSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract}: {self.contract.step}",
+            f"contract {self.contract.implemented}: {self.contract.step}",
             f"{self.part}: {self.share} of {self.warps} warps have a row; CTAs {self.grid}",
         )
 

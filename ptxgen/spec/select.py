@@ -172,7 +172,7 @@ class SelectSpec(KernelSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract}: {self.contract.step}",
+            f"contract {self.contract.implemented}: {self.contract.step}",
             f"CTAs {self.grid}, {self.together} of a row",
         )
 
@@ -209,7 +209,7 @@ class LanesSpec(SelectSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract}: {self.contract.step}",
+            f"contract {self.contract.implemented}: {self.contract.step}",
             f"CTAs {self.grid}, a warp a row",
         )
 
@@ -312,7 +312,7 @@ class SiftSpec(SelectSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract}: {self.contract.step}",
+            f"contract {self.contract.implemented}: {self.contract.step}",
             f"{self.part}: CTAs {self.grid}, {self.held} elements of a thread",
         )
 

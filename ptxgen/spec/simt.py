@@ -363,7 +363,7 @@ class SimtSpec(GemmSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract}: {self.contract.step}",
+            f"contract {self.contract.implemented}: {self.contract.step}",
             f"C[M, N] = A . B, layout {self.layout}; CTA tile {self.bm} x {self.bn} x {self.bk}, "
             f"{self.threads} threads, {self.shared_bytes} bytes of shared memory",
             f"A: {self.copy_a}, B: {self.copy_b}; {self.stages} stages, {self.slices} slice(s), "
@@ -470,7 +470,10 @@ class ReduceSpec(KernelSpec):
         )
 
     def describe(self) -> tuple[str, ...]:
-        return (f"contract {self.contract}", f"CTAs {self.grid} of {self.threads} threads")
+        return (
+            f"contract {self.contract.implemented}",
+            f"CTAs {self.grid} of {self.threads} threads",
+        )
 
 
 def _pitch(extent: int, bk: int, copy: str, width: int) -> int:

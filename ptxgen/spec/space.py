@@ -7,7 +7,7 @@ dispatch function), the prover (for which problems a statement must hold), ``exp
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ptxgen.errors import SpecError
 from ptxgen.expr import TRUE, Expr
@@ -69,8 +69,7 @@ class Space:
     ``variables``: what a problem is given by, in order, each with what it may be; ``SMS``, the
     streaming multiprocessors, is one of them. ``derived``: what follows from these, in order, each
     a formula over those before it. ``bounded``: derived variables for which the prover finds a
-    constant bound first, and ``facts`` pairs (where, quantity) for whose quantity it finds one
-    where ``where`` holds: lemmas that other proofs need. ``within``: what also holds of every
+    constant bound first, a lemma that other proofs need. ``within``: what also holds of every
     problem that is served.
     """
 
@@ -78,7 +77,6 @@ class Space:
     variables: tuple[tuple[str, Domain], ...]
     derived: tuple[tuple[str, Expr], ...] = ()
     bounded: tuple[str, ...] = ()
-    facts: tuple[tuple[Expr, Expr], ...] = field(default=(), repr=False)
     within: Expr = TRUE
 
     def __post_init__(self) -> None:

@@ -104,6 +104,6 @@ class TriangularSpec(KernelSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract}: {self.contract.step}",
+            f"contract {self.contract.implemented}: {self.contract.step}",
             f"CTAs {self.grid} of a warp, a column a lane, {self.rows} rows at a time",
         )

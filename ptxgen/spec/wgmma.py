@@ -596,7 +596,7 @@ class WgmmaSpec(Ring, GemmSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract}: {self.contract.step}",
+            f"contract {self.contract.implemented}: {self.contract.step}",
             f"C[M, N] = A . B in {self.dtype}, layout {self.layout}; CTA tile {self.bm} x {self.bn}"
             f" x {self.bk}, {self.threads} threads, {self.shared_bytes} bytes of shared memory",
             f"{self.consumers} consumer warpgroup(s) of {self.fragments} x m64n{self.bn}k16, "
@@ -610,7 +610,7 @@ class WgmmaSpec(Ring, GemmSpec):
 @dataclass(frozen=True)
 class WgmmaSegmentsSpec(WgmmaSpec):
     """A product of logits that keeps none of them: of each row's segments it stores maximum and sum
-    as contract ``flce/2`` has them, and the target's logit. A tile is as wide as a segment.
+    as contract ``flce/3`` has them, and the target's logit. A tile is as wide as a segment.
     ``capped``: whether there is a softcap.
     """
 

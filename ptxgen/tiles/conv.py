@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from ptxgen.expr import const, var
-from ptxgen.numerics.contract import ITEMSIZE, TC16, TC_BATCH, TC_ROWS, K
+from ptxgen.numerics.contract import ITEMSIZE, TC16, TC16_CHUNKS, K
 from ptxgen.spec import Key, Route, RouteTable, Step, depthwise
 from ptxgen.spec.conv import (
     PIXELS,
@@ -85,12 +85,15 @@ def _whole(bm: int, bn: int, stages: int, split: str = "serial", **how: Any) -> 
     return _of(ConvWholeSpec, "NN", bm, bn, stages, split, **how)
 
 
-def _sum(bm: int, bn: int, stages: int, split: str = "none", share: int = 1) -> ConvSumSpec:
-    """Small tiles share an SM: a reduction has few chunks, so CTAs are few, and each is long.
-    ``share``: CTAs along m that share tiles of B.
+def _sum(bm: int, bn: int, stages: int, split: str = "serial", share: int = 1) -> ConvSumSpec:
+    """Small tiles share an SM: CTAs are few, and each is long. ``share``: CTAs along m that share
+    tiles of B.
     """
-    how = {"registers": 208 if bm * bn > 128 * 128 else 0, "cluster_m": share}
     ctas = 2 if bm == 64 and bn <= 128 else 1
+    registers = 208 if bm * bn > 128 * 128 else 0
+    if split == "serial":  # a second set of sums
+        registers = 168 if ctas == 2 else 232
+    how = {"registers": registers, "cluster_m": share}
     return _of(ConvSumSpec, "TN", bm, bn, stages, split, ctas_per_sm=ctas, **how)
 
 
@@ -142,7 +145,7 @@ def _table() -> RouteTable:
         *routes(some, "the same, of few channels, or of an odd multiple of 8"),
         *_reduced(parts, "w", "few windows: a CTA per tile and chunk"),
     )
-    return RouteTable(space(TC_ROWS), made, WIDTHS["half"], partial=True)
+    return RouteTable(space(TC16_CHUNKS), made, WIDTHS["half"], partial=True)
 
 
 def _turned() -> RouteTable:
@@ -178,7 +181,7 @@ def _turned() -> RouteTable:
         _padded(_whole(64, 64, 5, "workspace", ctas_per_sm=2), _adds("w")),
         *_reduced(parts, "w", "few windows: a CTA per tile and chunk"),
     )
-    return RouteTable(space(TC_ROWS), made, WIDTHS["half"], partial=True)
+    return RouteTable(space(TC16_CHUNKS), made, WIDTHS["half"], partial=True)
 
 
 def _summed() -> RouteTable:
@@ -191,10 +194,10 @@ def _summed() -> RouteTable:
     )
     made = (
         *routes(whole, "sums over windows of an image as it lies"),
-        *routes((_gather(64, 64, 6, "none", layout="TN"),), "the same, of few channels"),
+        *routes((_gather(64, 64, 6, layout="TN"),), "the same, of few channels"),
         *_reduced((*parts, *few), "dy", "a CTA per tile and chunk"),
     )
-    return RouteTable(space(TC_BATCH), made, WIDTHS["half"], partial=True)
+    return RouteTable(space(TC16_CHUNKS), made, WIDTHS["half"], partial=True)
 
 
 def _depthwise() -> RouteTable:

@@ -1,4 +1,4 @@
-"""The f64 kernels and their routes, contract fma64/1.
+"""The f64 kernels and their routes, contract fma64.
 
 How to read a line: a CTA tile BM x BN x BK, the warps along m and n, the stages of the ring.
 
@@ -8,8 +8,8 @@ predicted times (:mod:`ptxgen.tiles.tunings`). Regimes:
 - *few rows* (M <= 16): the weight streams once; one tile in flight per SM is enough;
 - *one chain*: the largest tile of which most SMs get two, and the largest of all where there are
   several rounds of it;
-- *a split reduction* (few columns): many rows fill the GPU, so that a CTA takes all chunks; else
-  the CTAs of a cluster have one each;
+- *a split reduction*: many outputs fill the GPU, so that a CTA takes all chunks; else the
+  CTAs of a cluster have one each;
 - *weight gradients of few outputs*: a CTA per tile and chunk, and a second kernel that adds.
 """
 
@@ -18,13 +18,14 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from ptxgen.numerics.contract import DEFAULT_PLAN
 from ptxgen.spec import LAYOUTS, Key, Route
 from ptxgen.spec.f64 import F64ReduceSpec, F64Spec
 from ptxgen.tiles.lazy import Lazy
 from ptxgen.tiles.regimes import last, routes
 
 CLUSTER = 4
-"""CTAs of a cluster, as many as the rows plan has chunks."""
+"""CTAs of a cluster, as many as the plan has chunks."""
 
 
 def _chain(layout: str) -> tuple[F64Spec, ...]:
@@ -54,11 +55,8 @@ def _side_by_side(layout: str) -> tuple[F64Spec, ...]:
     )
 
 
-def _unaligned(layout: str, split: bool) -> tuple[F64Spec, ...]:
-    """Operands off 16 bytes, on tensor cores; a CTA takes all chunks unless rows are few.
-
-    ``split``: whether split reductions come here.
-    """
+def _unaligned(layout: str) -> tuple[F64Spec, ...]:
+    """Operands off 16 bytes, on tensor cores; a CTA takes all chunks unless rows are few."""
 
     def kernel(tile: int, bk: int) -> F64Spec:
         return F64Spec(
@@ -69,7 +67,7 @@ def _unaligned(layout: str, split: bool) -> tuple[F64Spec, ...]:
     if layout[0] == "T":  # the rows of A are M elements long, which may be one
         chain = F64Spec(layout, 16, 32, 32, 1, 2, 8, align_a=8, ctas_per_sm=2)
         apart = replace(chain, stages=5, split="cluster", cluster=CLUSTER, ctas_per_sm=3)
-        thin = (chain, apart) if split else (chain,)
+        thin = (chain, apart)
     return (*thin, kernel(64, 16), kernel(32, 32))
 
 
@@ -95,11 +93,11 @@ def _portable(layout: str) -> tuple[Route, ...]:
     return (*routes((large,), "FMA units, one chain"), last(filler))
 
 
-def _rows(layout: str) -> tuple[Route, ...]:
+def _chunks(layout: str) -> tuple[Route, ...]:
     parts = {
         "chunks side by side, or one after another": _side_by_side(layout),
         "one chain": _chain(layout),
-        "operands off 16 bytes": _unaligned(layout, split=True),
+        "operands off 16 bytes": _unaligned(layout),
     }
     if layout == "TT":  # nobody stores both like this; two sizes serve
         parts = {
@@ -107,11 +105,11 @@ def _rows(layout: str) -> tuple[Route, ...]:
             for reason, specs in parts.items()
         }
     tensor = (route for reason, specs in parts.items() for route in routes(specs, reason))
-    return (*tensor, *_portable(layout))
+    return (*(_parts() if layout == "TN" else ()), *tensor, *_portable(layout))
 
 
-def _batch() -> tuple[Route, ...]:
-    """Weight gradients: A and B are batches, row by row; the reduction runs over the batch."""
+def _parts() -> tuple[Route, ...]:
+    """A CTA for each tile and chunk: weight gradients are few outputs of a long reduction."""
 
     def kernel(
         bm: int, bn: int, bk: int, stages: int, unit: str = "mma", align: int = 16
@@ -133,12 +131,7 @@ def _batch() -> tuple[Route, ...]:
         )
 
     parts = kernel(64, 64, 16, 4), kernel(32, 32, 32, 6), kernel(32, 32, 32, 4, "fma", align=8)
-    return (
-        *routes(parts, "a long batch: a CTA per tile and chunk", F64ReduceSpec()),
-        *routes(_chain("TN"), "one chain"),
-        *routes(_unaligned("TN", split=False), "operands off 16 bytes"),
-        *_portable("TN"),
-    )
+    return routes(parts, "a long reduction: a CTA per tile and chunk", F64ReduceSpec())
 
 
 def _continued() -> tuple[Route, ...]:
@@ -161,8 +154,7 @@ def _continued() -> tuple[Route, ...]:
 
 ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy(
     {
-        **{(layout, "rows", "f64", "simt"): partial(_rows, layout) for layout in LAYOUTS},
-        ("TN", "batch", "f64", "simt"): _batch,
+        **{(layout, DEFAULT_PLAN, "f64", "simt"): partial(_chunks, layout) for layout in LAYOUTS},
         ("TN", "chain", "f64", "simt"): _continued,
     }
 )

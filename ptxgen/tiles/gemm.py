@@ -1,4 +1,4 @@
-"""The tables of products: for each operand layout ("NN" .. "TT"), plan ("rows", "batch", "chain"),
+"""The tables of products: for each operand layout ("NN" .. "TT"), plan ("chunks" or "chain"),
 width of operands ("f32", "f64", "half") and tier.
 """
 
@@ -8,7 +8,7 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from ptxgen.numerics.contract import PLANS
+from ptxgen.numerics.contract import DEFAULT_PLAN, PLANS
 from ptxgen.numerics.formula import Formula, Output, cast, read
 from ptxgen.spec import LAYOUTS, KernelSpec, Key, Route, RouteTable
 from ptxgen.spec.epilogue import PRODUCT, Epilogue
@@ -44,8 +44,8 @@ def _table(module: str, key: Key) -> RouteTable:
 
 
 _PINNED: Mapping[Key, tuple[str, ...]] = {
-    ("NT", "rows", "half", "tc"): ("mma", "reduce"),
-    ("NT", "rows", "f32", "simt"): ("simt",),
+    ("NT", DEFAULT_PLAN, "half", "tc"): ("mma", "reduce"),
+    ("NT", DEFAULT_PLAN, "f32", "simt"): ("simt",),
 }
 """The families of which a table pins a kernel with a formula: the first that stores results."""
 
@@ -66,8 +66,8 @@ TABLES: dict[Key, Callable[[], RouteTable]] = {
     key: partial(_table, module, key)
     for (width, tier), module in _MODULES.items()
     for key in (
-        *((layout, "rows", width, tier) for layout in LAYOUTS),
-        *(("TN", plan, width, tier) for plan in ("batch", "chain")),
+        *((layout, DEFAULT_PLAN, width, tier) for layout in LAYOUTS),
+        ("TN", "chain", width, tier),
     )
 }
 """What makes each table."""

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from functools import partial
 
 from ptxgen.expr import TRUE, Expr
-from ptxgen.numerics.contract import PLANS, M
+from ptxgen.numerics.contract import DEFAULT_PLAN, PLANS, M
 from ptxgen.spec import Key, Route, RouteTable
 from ptxgen.spec.grouped import GROUPS, GroupedMmaSpec, GroupedSimtSpec, GroupedWgmmaSpec, space
 from ptxgen.tiles.gemm import WIDTHS
 from ptxgen.tiles.regimes import last
 
-PLAN = {"rows": "rows", "sums": "chain"}
+PLAN = {"rows": DEFAULT_PLAN, "sums": "chain"}
 """The plan of products, by what groups cut."""
 LAYOUTS = {"rows": ("NN", "NT"), "sums": ("TN",)}
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from ptxgen.expr import TRUE
-from ptxgen.numerics.contract import TC_ROWS
+from ptxgen.numerics.contract import TC16_CHUNKS
 from ptxgen.spec import Key, Route, RouteTable
 from ptxgen.spec.gemm import space
 from ptxgen.spec.logits import PARTS, SPACE, LogitsSpec
@@ -45,7 +45,7 @@ def _products(storage: str, capped: bool) -> RouteTable:
     routes = tuple(
         Route((kernel,), TRUE, "no logit reaches memory") for kernel in (one_chunk, several)
     )
-    return RouteTable(space(TC_ROWS), routes, ("bf16", "f16"), partial=True)
+    return RouteTable(space(TC16_CHUNKS), routes, ("bf16", "f16"), partial=True)
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {

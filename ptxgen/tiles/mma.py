@@ -1,4 +1,4 @@
-"""The mma family: kernels of bf16 and f16 on the tensor cores of sm_80 and later, contract tc16/2.
+"""The mma family: kernels of bf16 and f16 on the tensor cores of sm_80 and later, contract tc16.
 
 How to read a line: a CTA tile BM x BN x BK, the warps along m and n, the stages of the ring, and
 ``copiers``, warps that only copy.
@@ -84,7 +84,8 @@ def _tiles(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
     if layout == "TT":
         return (large,)
     small = MmaSpec(layout, 64, 64, 64, 2, 2, 4, split="serial", ctas_per_sm=3, dtype=dtype)
-    return (small, large)
+    several = MmaSpec(layout, 128, 128, 64, 2, 4, 3, split="serial", dtype=dtype)
+    return (small, large, several)
 
 
 def _by_words(layout: str, dtype: str) -> tuple[MmaSpec, ...]:

@@ -19,7 +19,7 @@ from functools import partial, reduce
 from operator import or_
 
 from ptxgen.expr import Expr, ceil_div, const
-from ptxgen.numerics.contract import K, N
+from ptxgen.numerics.contract import DEFAULT_PLAN, K, N
 from ptxgen.numerics.nf4 import BLOCK, WHOLE
 from ptxgen.spec import ARCHITECTURES, GemmSpec, Key, Route, RouteTable, Step
 from ptxgen.spec.gemm import space
@@ -30,7 +30,7 @@ WEIGHT = "b_dequantised"
 """The scratch memory that has the weight."""
 TILES = {
     "tc": ((128, 256), (128, 224), (128, 192), (128, 160), (128, 128), (128, 64), (64, 64)),
-    "simt": ((128, 128), (64, 64), (32, 64)),
+    "simt": ((128, 128), (64, 256), (64, 64), (32, 64)),
 }
 """Of the dense routes of a tier, those that go on with a dequantised weight: BM and BN."""
 SPLIT = "wgmma", "simt"
@@ -113,9 +113,9 @@ def _within(dequantise: Step, fused: tuple[Route, ...]) -> Expr:
 
 def _keys() -> Iterator[Key]:
     for layout in ("NT", "NN"):
-        yield layout, "rows", "half", "tc"
-        yield layout, "rows", "f32", "simt"
-        yield layout, "rows", "f32", "f64"
+        yield layout, DEFAULT_PLAN, "half", "tc"
+        yield layout, DEFAULT_PLAN, "f32", "simt"
+        yield layout, DEFAULT_PLAN, "f32", "f64"
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {

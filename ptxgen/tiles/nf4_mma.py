@@ -1,4 +1,4 @@
-"""The kernels that read NF4 weights as they are stored, of mma.sync and of wgmma, contract tc16/2.
+"""The kernels that read NF4 weights as they are stored, of mma.sync and of wgmma, contract tc16.
 
 How to read a line of mma.sync: a CTA tile BM x BN x BK, the warps along m and n that multiply,
 those that help, and the stages that these copy ahead; of wgmma: the tile, consumer warpgroups,

@@ -1,4 +1,4 @@
-"""The f32 kernels on the FMA units, contract fma/2.
+"""The f32 kernels on the FMA units, contract fma.
 
 How to read a line: ``_gemm(layout, tile, thread, lanes, warps, stages, copies)`` is a CTA tile
 BM x BN x BK, the outputs per thread, the lanes of a warp, the warps of a slice, the stages
@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from ptxgen.numerics.contract import DEFAULT_PLAN
 from ptxgen.spec import Key, Route
 from ptxgen.spec.simt import ReduceSpec, SimtSpec
 from ptxgen.tiles import realign
@@ -103,7 +104,10 @@ MEDIUM_SPLIT: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
         "NT": lambda: (
             _gemm("NT", (128, 128, 8), (8, 16), (4, 8), (4, 1), 4, "floats", slices=1, ctas=2),
         ),
-        "TN": lambda: (),
+        "TN": lambda: (
+            _gemm("TN", (128, 128, 8), (8, 16), (4, 8), (4, 1), 4, "wide", slices=1, ctas=2),
+            _gemm("TN", (64, 64, 32), (8, 4), (4, 8), (2, 2), 2, "wide", slices=1, ctas=4),
+        ),
     }
 )
 
@@ -132,6 +136,13 @@ def _unsplit(layout: str) -> tuple[SimtSpec, ...]:
         _gemm(layout, (32, 64, 16), (4, 4), (4, 8), (2, 2), 5, copies, ctas=4),
         _gemm(layout, (16, 32, 32), (2, 2), (4, 8), (2, 2), 4, copies, ctas=4),
     )
+
+
+def _flat(layout: str) -> tuple[SimtSpec, ...]:
+    """Weight gradients of few rows."""
+    if layout != "TN":
+        return ()
+    return (_gemm(layout, (64, 128, 16), (8, 8), (4, 8), (2, 2), 2, "wide", ctas=4),)
 
 
 def _plain_large(layout: str) -> SimtSpec:
@@ -198,12 +209,13 @@ def _parts(layout: str) -> tuple[Route, ...]:
     )
 
 
-def _rows(layout: str) -> tuple[Route, ...]:
+def _chunks(layout: str) -> tuple[Route, ...]:
     return (
         *_parts(layout),
         *routes(THIN_SPLIT[layout], "few rows, chunks side by side"),
         *routes(MEDIUM_SPLIT[layout], "more rows, chunks side by side or in turns"),
         *routes(THIN[layout], "few rows: the weight streams once"),
+        *routes(_flat(layout), "one short chain: stores decide"),
         *routes(_unsplit(layout), "one chain"),
         *routes(_plain(layout), "operands off 16 bytes"),
         last(_filler(layout)),
@@ -221,18 +233,6 @@ def _both_turned() -> tuple[Route, ...]:
         *routes((replace(low, copy_a="scalar"), split), "chunks side by side"),
         *routes((large, middle, small), "one chain"),
         last(_filler("TT")),
-    )
-
-
-def _batch() -> tuple[Route, ...]:
-    """Weight gradients: A and B are batches, row by row; the reduction runs over the batch."""
-    flat = _gemm("TN", (64, 128, 16), (8, 8), (4, 8), (2, 2), 2, "wide", ctas=4)
-    return (
-        *routes(_partial("TN"), "a long batch: a CTA per tile and chunk", REDUCE),
-        *routes((flat,), "a short batch: stores decide"),
-        *routes(_unsplit("TN"), "one chain"),
-        *routes(_plain("TN"), "operands off 16 bytes"),
-        last(_filler("TN")),
     )
 
 
@@ -257,10 +257,10 @@ def _continued() -> tuple[Route, ...]:
 ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy(
     {
         **{
-            (layout, "rows", "f32", "simt"): partial(_rows, layout) for layout in ("NN", "NT", "TN")
+            (layout, DEFAULT_PLAN, "f32", "simt"): partial(_chunks, layout)
+            for layout in ("NN", "NT", "TN")
         },
-        ("TT", "rows", "f32", "simt"): _both_turned,
-        ("TN", "batch", "f32", "simt"): _batch,
+        ("TT", DEFAULT_PLAN, "f32", "simt"): _both_turned,
         ("TN", "chain", "f32", "simt"): _continued,
     }
 )

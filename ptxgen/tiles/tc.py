@@ -1,4 +1,4 @@
-"""The routes of the tc tier: kernels of the wgmma and mma families, contract tc16/2.
+"""The routes of the tc tier: kernels of the wgmma and mma families, contract tc16.
 
 Which of them serves a problem is decided by predicted times (:mod:`ptxgen.tiles.tunings`); the
 order here says nothing. Regimes:
@@ -14,15 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from ptxgen.numerics.contract import TC16
-from ptxgen.spec import Key, Route
+from ptxgen.numerics.contract import DEFAULT_PLAN, TC16
+from ptxgen.spec import LAYOUTS, Key, Route
 from ptxgen.spec.simt import ReduceSpec
 from ptxgen.tiles import mma, realign, wgmma
 from ptxgen.tiles.lazy import Lazy
 from ptxgen.tiles.regimes import last, routes
 
 
-def _rows(layout: str, dtype: str) -> tuple[Route, ...]:
+def _chunks(layout: str, dtype: str) -> tuple[Route, ...]:
     if layout == "TT":
         return _serial(layout, dtype)
     few = (mma.few_rows_partial(layout, dtype),)
@@ -31,11 +31,6 @@ def _rows(layout: str, dtype: str) -> tuple[Route, ...]:
         *_parts(layout, dtype),
         *_serial(layout, dtype),
     )
-
-
-def _batch(dtype: str) -> tuple[Route, ...]:
-    """Weight gradients: A and B are batches, row by row; the reduction runs over the batch."""
-    return (*_parts("TN", dtype), *_serial("TN", dtype))
 
 
 def _reduce(dtype: str) -> ReduceSpec:
@@ -74,8 +69,8 @@ def _realigned(layout: str, dtype: str) -> Iterator[Route]:
             )
             if kernel := next(fitting, None):
                 yield from realign.routes(kernel, operands=_copied(layout))
-    large = next(s for s in mma.specs(layout, dtype) if (s.bm, s.bn) == (128, 128))
-    yield from realign.routes(large, operands=("ab",))
+    for large in (s for s in mma.specs(layout, dtype) if (s.bm, s.bn) == (128, 128)):
+        yield from realign.routes(large, operands=("ab",))
 
 
 def _copied(layout: str) -> tuple[str, ...]:
@@ -98,10 +93,9 @@ def _continued(dtype: str) -> tuple[Route, ...]:
 ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy(
     {
         **{
-            (layout, "rows", "half", "tc"): partial(_rows, layout, "bf16")
-            for layout in ("NN", "NT", "TN", "TT")
+            (layout, DEFAULT_PLAN, "half", "tc"): partial(_chunks, layout, "bf16")
+            for layout in LAYOUTS
         },
-        ("TN", "batch", "half", "tc"): partial(_batch, "bf16"),
         ("TN", "chain", "half", "tc"): partial(_continued, "bf16"),
     }
 )

@@ -1,4 +1,4 @@
-"""The bf16 and f16 kernels on the FMA units, contract fma/2 on exactly upcast operands.
+"""The bf16 and f16 kernels on the FMA units, contract fma on exactly upcast operands.
 
 ``auto`` never takes this tier: it is for debugging, and for bits in which no tensor core has a
 say. So a layout has one kernel a regime, and operands off 16 bytes are the filler's
@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from ptxgen.spec import Key, Route
+from ptxgen.numerics.contract import DEFAULT_PLAN
+from ptxgen.spec import LAYOUTS, Key, Route
 from ptxgen.spec.simt import ReduceSpec, SimtSpec
 from ptxgen.tiles.lazy import Lazy
 from ptxgen.tiles.regimes import gemm, last, routes
@@ -29,8 +30,9 @@ COPIES = {  # name: (of A if k is contiguous, if m is; of B if k is contiguous, 
 _gemm = partial(gemm, COPIES)
 
 
-def _rows(dtype: str, layout: str) -> tuple[Route, ...]:
+def _chunks(dtype: str, layout: str) -> tuple[Route, ...]:
     return (
+        *(_parts(dtype) if layout == "TN" else ()),
         *routes(_split(dtype, layout), "chunks side by side"),
         *routes(_unsplit(dtype, layout), "one chain"),
         last(_filler(dtype, layout)),
@@ -73,8 +75,8 @@ def _filler(dtype: str, layout: str) -> SimtSpec:
     )
 
 
-def _batch(dtype: str) -> tuple[Route, ...]:
-    """Weight gradients: A and B are batches, row by row; the reduction runs over the batch."""
+def _parts(dtype: str) -> tuple[Route, ...]:
+    """A CTA for each tile and chunk: weight gradients are few outputs of a long reduction."""
 
     def partial_sums(tile: tuple[int, int, int], thread: tuple[int, int], copies: str) -> SimtSpec:
         return _gemm(
@@ -83,12 +85,8 @@ def _batch(dtype: str) -> tuple[Route, ...]:
 
     vector = partial_sums((64, 64, 16), (8, 4), "held")
     plain = partial_sums((32, 64, 16), (4, 4), "plain")
-    reduce = ReduceSpec(dtype=dtype)
-    return (
-        *routes((vector, plain), "a long batch: a CTA per tile and chunk", reduce),
-        *routes(_unsplit(dtype, "TN"), "one chain"),
-        last(_filler(dtype, "TN")),
-    )
+    reason = "a long reduction: a CTA per tile and chunk"
+    return routes((vector, plain), reason, ReduceSpec(dtype=dtype))
 
 
 def _continued(dtype: str) -> tuple[Route, ...]:
@@ -100,10 +98,9 @@ def _continued(dtype: str) -> tuple[Route, ...]:
 ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy(
     {
         **{
-            (layout, "rows", "half", "simt"): partial(_rows, "bf16", layout)
-            for layout in ("NN", "NT", "TN", "TT")
+            (layout, DEFAULT_PLAN, "half", "simt"): partial(_chunks, "bf16", layout)
+            for layout in LAYOUTS
         },
-        ("TN", "batch", "half", "simt"): partial(_batch, "bf16"),
         ("TN", "chain", "half", "simt"): partial(_continued, "bf16"),
     }
 )

@@ -1,4 +1,4 @@
-"""The wgmma kernels: Hopper's tensor cores and its copy engine, contract tc16/2.
+"""The wgmma kernels: Hopper's tensor cores and its copy engine, contract tc16.
 
 A line of the tables is ``tile BM x BN x BK, consumer warpgroups, stages``.
 docs/performance-16bit.md has the measurements behind the choice.

@@ -144,7 +144,7 @@ def linear(
         The result's is that of :func:`ptxgen.linear`. Every gradient is summed in f32 and rounded
         once, to the dtype of what it belongs to (of w, not of what autocast made of it). dx is
         ``linear_dgrad``; dW is ``linear_wgrad``; the bias's is the sum of dy's rows, in the order
-        of ``linear_wgrad`` with a column of ones for x (contract ``fma/2``).
+        of ``linear_wgrad`` with a column of ones for x (contract ``fma/3``).
     Gradients
         Activations other than relu are differentiated at ``x · W + bias`` in f32, which the
         backward pass computes again. Gradients can be differentiated again. If w or bias requires

@@ -167,7 +167,7 @@ def test_the_plain_kernel_is_the_oracle(kind, dtype, tier, device):
             torch,
             cuda(x),
             cuda(w.T).T,
-            chunk_of("linear", m, n, k, tier, dtype),
+            chunk_of(k, tier, dtype),
             bias=cuda(biases[bias]),
             tier=tier,
             out_dtype=out,
@@ -210,7 +210,7 @@ def forced(run, name, op, m, n, k, align, device):
         run()
         return True
     dtype = route.main.dtype
-    assert align < 16 or chunk_of(op, m, n, k, tier, dtype) < k, f"{name} refuses {m, n, k}"
+    assert align < 16 or chunk_of(k, tier, dtype) < k, f"{name} refuses {m, n, k}"
     with pytest.raises(OptionError, match="it requires"):
         run()
     return False
@@ -269,7 +269,7 @@ def test_forced_kernel_at_the_edges_of_its_tile(name, device):
             if not forced(run, name, "linear", m, n, k, align, device):
                 continue
             what = f"linear {m, n, k} align={align}"
-            chunk = chunk_of("linear", m, n, k, tier, dtype)
+            chunk = chunk_of(k, tier, dtype)
             expected = naive(torch, a, b, chunk, bias=some_bias, tier=tier, out_dtype=kind_out)
             if not same_on_gpu(torch, out.view, expected):
                 got, wanted = to_host(torch, out.view), to_host(torch, expected)
@@ -304,7 +304,7 @@ def test_forced_kernel_accumulates(name, device):
             if m * n * k < 10**6:
                 expected = oracle_wgrad(m, n, k, kind, dtype, tier, kind_out, architecture(device))
             else:
-                chunk = chunk_of("linear_wgrad", m, n, k, tier, dtype)
+                chunk = chunk_of(k, tier, dtype)
                 how = {"out": cuda(old), "accumulate": True, "tier": tier, "out_dtype": kind_out}
                 expected = to_host(torch, naive(torch, a.T, b, chunk, **how))
             same_bits(to_host(torch, out.view), expected, seed=SEED, spec=name, what=what)
@@ -365,7 +365,7 @@ def test_tensor_core_kernels_agree_on_millions_of_hard_numbers(dtype, kind, layo
     a, b = hard(kind, dtype, size, length), hard(kind, dtype, size, length).T
     if kind == "cancelling":
         b[length // 2 :] = b[: length // 2]
-    chunk = chunk_of("matmul", size, size, length, "tc")
+    chunk = chunk_of(length, "tc")
     expected = naive(torch, a, b, chunk, tier="tc")
     if kind == "special":
         assert expected.isnan().any()
@@ -405,7 +405,7 @@ def test_close_to_float64(dtype, tier, device):
         y = random(inner if op == "linear" else rows, columns, dtype=dtype)
         left = x if op == "linear" else x.T
         got = getattr(ptxgen, op)(x, y, layout="kn", tier=tier, out_dtype="float32")
-        chunk = chunk_of(op, *left.shape[:1], y.shape[1], left.shape[1], tier, dtype)
+        chunk = chunk_of(left.shape[1], tier, dtype)
         exact, bound = sums_and_bound(torch, left.double(), y.double(), chunk, core)
         assert bool(((got.double() - exact).abs() <= bound).all())
         rounded = getattr(ptxgen, op)(x, y, layout="kn", tier=tier, out_dtype=NAMES[dtype])
@@ -450,18 +450,16 @@ def test_large_products(m, k, n, dtype, tier):
     for layout in ("kn", "nk"):
         w = random(*((k, n) if layout == "kn" else (n, k)), dtype=dtype)
         matrix = w if layout == "kn" else w.T
-        expected = naive(torch, x, matrix, chunk_of("linear", m, n, k, tier, dtype), **plain)
+        expected = naive(torch, x, matrix, chunk_of(k, tier, dtype), **plain)
         got = ptxgen.linear(x, w, layout=layout, **how)
         compare(got, expected, f"linear {m, n, k} {layout}")
-        expected = naive(
-            torch, dy, matrix.T, chunk_of("linear_dgrad", m, k, n, tier, dtype), **plain
-        )
+        expected = naive(torch, dy, matrix.T, chunk_of(n, tier, dtype), **plain)
         got = ptxgen.linear_dgrad(dy, w, layout=layout, **how)
         compare(got, expected, f"linear_dgrad {m, n, k} {layout}")
-    expected = naive(torch, x.T, dy, chunk_of("linear_wgrad", k, n, m, tier, dtype), **summed)
+    expected = naive(torch, x.T, dy, chunk_of(m, tier, dtype), **summed)
     compare(ptxgen.linear_wgrad(x, dy, layout="kn", **how), expected, f"linear_wgrad {m, n, k} kn")
     # The other layout is another product: A and B swapped, so a plan of its own.
-    expected = naive(torch, dy.T, x, chunk_of("linear_wgrad", n, k, m, tier, dtype), **plain)
+    expected = naive(torch, dy.T, x, chunk_of(m, tier, dtype), **plain)
     got = ptxgen.linear_wgrad(x, dy, layout="nk", out_dtype=NAMES[dtype], **how)
     compare(got, expected, f"linear_wgrad {m, n, k} nk")
 
@@ -474,7 +472,7 @@ def test_products_of_all_storages(m, k, n, transpose_a, transpose_b, dtype, tier
     a = random(*((k, m) if transpose_a else (m, k)), dtype=dtype)
     b = random(*((n, k) if transpose_b else (k, n)), dtype=dtype)
     left, right = a.T if transpose_a else a, b.T if transpose_b else b
-    chunk = chunk_of("matmul", m, n, k, tier, dtype)
+    chunk = chunk_of(k, tier, dtype)
     expected = naive(torch, left, right, chunk, tier=tier, out_dtype=dtype)
     options = {"transpose_a": transpose_a, "transpose_b": transpose_b}
     got = ptxgen.matmul(a, b, tier=tier, **options)
@@ -494,7 +492,7 @@ def test_more_than_two_to_the_31_elements(m, k, n, dtype, tier):
     if torch.cuda.mem_get_info()[0] < needed:
         pytest.skip(f"needs {needed >> 30} GiB of free GPU memory")
     x, w = random(m, k, dtype=dtype), random(k, n, dtype=dtype)
-    chunk = chunk_of("linear", m, n, k, tier, dtype)
+    chunk = chunk_of(k, tier, dtype)
     expected = naive(torch, x, w, chunk, tier=tier, out_dtype=dtype)
     assert torch.equal(ptxgen.linear(x, w, tier=tier, layout="kn"), expected)
     del x, w, expected
@@ -540,13 +538,13 @@ def test_rows_do_not_depend_on_the_batch(op, layout, k, n, dtype, tier, device):
     if dtype == "f16" and WEIGHTS.index((k, n)) % 3:
         pytest.skip("as bf16, of which all are tested")
     call = partial(getattr(ptxgen, op), layout=layout, tier=tier)
-    inner, outer = (k, n) if op == "linear" else (n, k)
+    inner = k if op == "linear" else n
     x = random(ROWS_MAX, inner, dtype=dtype)
     w = random(*((k, n) if layout == "kn" else (n, k)), dtype=dtype)
     whole = call(x, w)
     matrix = w if layout == "kn" else w.T
     matrix = matrix if op == "linear" else matrix.T
-    chunk = chunk_of(op, 1, outer, inner, tier, dtype)
+    chunk = chunk_of(inner, tier, dtype)
     compare(whole, naive(torch, x, matrix, chunk, tier=tier, out_dtype=dtype), f"{op} {k, n}")
     rng = np.random.default_rng(SEED)
     bits, wrong = integers(torch, whole), []
@@ -625,7 +623,7 @@ def test_every_kernel_in_a_graph_beside_eager_work(name, device):
     if not forced(run, name, op, m, n, k, 16, device):
         pytest.skip(f"{name} does not serve {m, n, k}")
     expected = out.clone()
-    plain = naive(torch, a, b, chunk_of(op, m, n, k, tier, dtype), tier=tier, out_dtype=dtype)
+    plain = naive(torch, a, b, chunk_of(k, tier, dtype), tier=tier, out_dtype=dtype)
     compare(expected, plain, name)
     run, graph = partial(run, kernel=name, tier=tier), torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):

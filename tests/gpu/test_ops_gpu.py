@@ -385,7 +385,7 @@ def test_repeated_calls_return_the_bits_of_the_first():
             out.fill_(float("nan"))
             assert same_on_gpu(torch, call(), first), name
     ptxgen.linear(x, w, out=out, layout="kn")
-    assert same_on_gpu(torch, out, naive(torch, x, w, chunk_of("linear", 16, 64, 64)))
+    assert same_on_gpu(torch, out, naive(torch, x, w, chunk_of(64)))
 
 
 # -- rows of stride 0 --------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Dispatch of conv half, conv turned half: windows under the plan 'rows'.
+"""Dispatch of conv half, conv turned half, conv summed half: windows under the plan 'chunks'.
 
 Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
@@ -34,6 +34,16 @@ ROUTES = Routes({
         (17, 1, 0, 0, 16, ("realign_x", 17)), (18, 1, 1, 0, 16, ("realign_x", 18, "reduce")),
         # few windows: a CTA per tile and chunk
         (19, 8, 1, 16, 16, (19, "reduce")),
+    ),
+    "conv_summed_half": (
+        # sums over windows of an image as it lies
+        (0, 8, 0, 16, 16, (0,)), (1, 8, 0, 16, 16, (1,)), (2, 8, 0, 16, 16, (2,)),
+        # the same, of few channels
+        (3, 8, 0, 16, 16, (3,)),
+        # a CTA per tile and chunk
+        (4, 8, 0, 16, 16, (4, "reduce")), (5, 8, 0, 16, 16, (5, "reduce")),
+        (6, 8, 0, 16, 16, (6, "reduce")), (7, 8, 0, 16, 16, (7, "reduce")),
+        (8, 8, 0, 16, 16, (8, "reduce")),
     ),
 })
 # CONV_WGMMA: launch, kernel, bm, bn
@@ -104,6 +114,20 @@ CONV_WHOLE = {
         (17, "conv_whole_nn_bf16_64x64x64_1c2262", 64, 64, 16384),
     ),
 }
+# CONV_SUM: launch, kernel, bm, bn, panels_each, c0, c1
+CONV_SUM = {
+    "conv_summed_half": (
+        (4, "conv_sum_tn_bf16_128x64x64_841a42", 128, 64, 1, 8192, 24576),
+        (5, "conv_sum_tn_bf16_64x192x64_4afa35", 64, 192, 3, 12288, 32768),
+    ),
+}
+# CONV_GATHER5: launch, kernel, bn, c0, c1
+CONV_GATHER5 = {
+    "conv_summed_half": (
+        (6, "conv_gather_tn_bf16_128x256x64_73e0a3", 256, 32768, 49152),
+        (7, "conv_gather_tn_bf16_128x128x64_b98dcd", 128, 16384, 32768),
+    ),
+}
 
 
 def candidates(
@@ -111,9 +135,9 @@ def candidates(
     pixels: int, sms: int, align_a: int, align_b: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    chunk_part_1 = -(-min(-(-k // 8), 2048) // 128) * 128
-    chunk = max(1, min(k, chunk_part_1 if n <= 2048 and max(6 * n, 4096) <= k else k))
+    chunk = max(1, min(k, k if k <= 4096 else -(-k // -(-k // 3072) // 128) * 128))
     chunks = -(-k // chunk)
+    panels = taps * -(-n // (taps * 64))
     fitting = ROUTES.fitting(table, unit, flat, align_a, align_b)
     launches: Launches = {}
     stores = m * n * 2
@@ -297,6 +321,105 @@ def candidates(
         )
         launches[18] = (
             us, "conv_whole_nn_bf16_64x64x64_762c5b", min(tiles_64x64 * chunks, sms * 2) * 1,
+            {"workspace": stores1},
+        )
+    operands5 = (m * k + n // taps * k) * 2
+    tiles_m128_panels3 = -(-m // 128) * -(-panels // 3)
+    if (
+        table == "conv_summed_half" and arch in SOME_0 and 0 in fitting
+        and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
+        and n + 192 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_m128_panels3 + sms <= 4294967295 and panels * 64 + 192 <= 4294967295
+        and phases <= 1
+    ):
+        us = time(
+            "conv_sum_tn_bf16_128x192x64_7d36b4", "wgmma", 1, sms, tiles_m128_panels3,
+            -(-(-(-k // 64) * k) // k), k * 24576, tiles_m128_panels3 * -(-k // 64) * 40960,
+            operands5, stores,
+        )
+        launches[0] = us, "conv_sum_tn_bf16_128x192x64_7d36b4", min(tiles_m128_panels3, sms) * 1, {}
+    tiles_m256_panels3 = -(-m // 256) * -(-panels // 3)
+    if (
+        table == "conv_summed_half" and arch in SOME_0 and 1 in fitting
+        and (chunk % 64 == 0 or chunks <= 1) and sms >= 2 and m + 256 <= 2147483647
+        and n + 192 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_m256_panels3 + sms // 2 <= 4294967295 and panels * 64 + 192 <= 4294967295
+        and phases <= 1
+    ):
+        us = time(
+            "conv_sum_tn_bf16_128x192x64_06a872", "wgmma", 1, sms, tiles_m256_panels3 * 2,
+            -(-(-(-k // 64) * k) // k), k * 24576, tiles_m256_panels3 * -(-k // 64) * 57344,
+            operands5, stores,
+        )
+        launches[1] = (
+            us, "conv_sum_tn_bf16_128x192x64_06a872", min(tiles_m256_panels3, sms // 2) * 2, {},
+        )
+    tiles_m64_panels2 = -(-m // 64) * -(-panels // 2)
+    if (
+        table == "conv_summed_half" and arch in SOME_0 and 2 in fitting
+        and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_m64_panels2 + sms * 2 <= 4294967295 and panels * 64 + 128 <= 4294967295
+        and phases <= 1
+    ):
+        us = time(
+            "conv_sum_tn_bf16_64x128x64_ea7f2c", "wgmma", 2, sms, tiles_m64_panels2,
+            -(-(-(-k // 64) * k) // k), k * 8192, tiles_m64_panels2 * -(-k // 64) * 24576,
+            operands5, stores,
+        )
+        launches[2] = (
+            us, "conv_sum_tn_bf16_64x128x64_ea7f2c", min(tiles_m64_panels2, sms * 2) * 1, {},
+        )
+    if (
+        table == "conv_summed_half" and arch in SOME_0 and 3 in fitting
+        and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms * 2 <= 4294967295
+        and phases <= 1
+    ):
+        us = time(
+            "conv_gather_tn_bf16_64x64x64_74b503", "wgmma", 2, sms, tiles_64x64,
+            -(-(-(-k // 64) * k) // k), k * 4096, tiles_64x64 * -(-k // 64) * 16384, operands5,
+            stores,
+        )
+        launches[3] = us, "conv_gather_tn_bf16_64x64x64_74b503", min(tiles_64x64, sms * 2) * 1, {}
+    for launch, kernel, bm, bn, panels_each, c0, c1 in fitting.rows(CONV_SUM):
+        tiles = -(-m // bm) * -(-panels // panels_each)
+        if (
+            arch in SOME_0 and (chunk % 64 == 0 or chunks <= 1) and stores1 <= 268435456
+            and sms >= 1 and m + bm <= 2147483647 and n + bn <= 2147483647 and k + 64 <= 2147483647
+            and tiles * chunks + sms <= 4294967295 and panels * 64 + bn <= 4294967295
+            and phases <= 1
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles * chunks, -(-(-(-k // 64) * chunk) // k), chunk * c0,
+                tiles * -(-k // 64) * c1, operands5, stores1,
+            )
+            launches[launch] = us, kernel, min(tiles * chunks, sms) * 1, {"workspace": stores1}
+    for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER5) if arch in SOME_0 else ():
+        tiles = -(-m // 128) * -(-n // bn)
+        if (
+            (chunk % 64 == 0 or chunks <= 1) and stores1 <= 268435456 and sms >= 1
+            and m + 128 <= 2147483647 and n + bn <= 2147483647 and k + 64 <= 2147483647
+            and tiles * chunks + sms <= 4294967295 and phases <= 1
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles * chunks, -(-(-(-k // 64) * chunk) // k), chunk * c0,
+                tiles * -(-k // 64) * c1, operands5, stores1,
+            )
+            launches[launch] = us, kernel, min(tiles * chunks, sms) * 1, {"workspace": stores1}
+    if (
+        table == "conv_summed_half" and arch in SOME_0 and 8 in fitting
+        and (chunk % 64 == 0 or chunks <= 1) and stores1 <= 268435456 and sms >= 1
+        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 * chunks + sms * 2 <= 4294967295 and phases <= 1
+    ):
+        us = time(
+            "conv_gather_tn_bf16_64x64x64_b762b6", "wgmma", 2, sms, tiles_64x64 * chunks,
+            -(-(-(-k // 64) * chunk) // k), chunk * 4096, tiles_64x64 * -(-k // 64) * 16384,
+            operands5, stores1,
+        )
+        launches[8] = (
+            us, "conv_gather_tn_bf16_64x64x64_b762b6", min(tiles_64x64 * chunks, sms * 2) * 1,
             {"workspace": stores1},
         )
     yield from fitting.combined(launches)

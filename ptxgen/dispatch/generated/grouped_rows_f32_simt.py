@@ -1,5 +1,5 @@
 """Dispatch of grouped NN rows f32 simt, grouped NT rows f32 simt: grouped products under the plan
-'rows'.
+'chunks'.
 
 Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """

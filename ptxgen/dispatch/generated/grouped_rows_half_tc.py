@@ -1,5 +1,5 @@
 """Dispatch of grouped NN rows half tc, grouped NT rows half tc: grouped products under the plan
-'rows'.
+'chunks'.
 
 Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
@@ -51,8 +51,7 @@ def candidates(
     align_b: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    chunk_part_1 = -(-min(-(-k // 8), 2048) // 128) * 128
-    chunk = max(1, min(k, chunk_part_1 if n <= 2048 and max(6 * n, 4096) <= k else k))
+    chunk = max(1, min(k, k if k <= 4096 else -(-k // -(-k // 3072) // 128) * 128))
     chunks = -(-k // chunk)
     # 0: many rows a group, by wgmma
     for kernel in GROUPED_WGMMA[table] if arch in SOME_0 else ():

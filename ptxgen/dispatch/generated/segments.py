@@ -1,5 +1,5 @@
 """Dispatch of segments NT, segments NT capped, segments NN, segments NN capped: products under the
-plan 'rows'.
+plan 'chunks'.
 
 Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
@@ -45,8 +45,7 @@ def candidates(
         "segments_nn": n,
         "segments_nn_capped": n,
     }[table]
-    chunk_part_1 = -(-min(-(-k // 8), 2048) // 128) * 128
-    chunk = max(1, min(k, chunk_part_1 if n <= 2048 and max(6 * n, 4096) <= k else k))
+    chunk = max(1, min(k, k if k <= 4096 else -(-k // -(-k // 3072) // 128) * 128))
     chunks = -(-k // chunk)
     fitting = ROUTES.fitting(table, align_a, align_b)
     launches: Launches = {}

@@ -1,5 +1,6 @@
-"""Dispatch of NN rows f32 simt, NT rows f32 simt, TN rows f32 simt, TT rows f32 simt, NN rows half
-simt, NT rows half simt, TN rows half simt, TT rows half simt: products under the plan 'rows'.
+"""Dispatch of NN chunks f32 simt, NT chunks f32 simt, TN chunks f32 simt, TT chunks f32 simt, NN
+chunks half simt, NT chunks half simt, TN chunks half simt, TT chunks half simt: products under the
+plan 'chunks'.
 
 Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
@@ -11,7 +12,7 @@ from ptxgen.dispatch.choice import Candidate, Launches, Routes, Time
 SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 # ROUTES: route, least align_a, least align_b, launches
 ROUTES = Routes({
-    "nn_rows_f32_simt": (
+    "nn_chunks_f32_simt": (
         # chunks apart, by a CTA each
         (0, 0, 16, (0, "reduce")), (1, 0, 0, (1, "reduce")), (2, 0, 0, (2, "reduce")),
         (3, 0, 16, (3, "reduce")), (4, 16, 16, (4, "reduce")), (5, 0, 16, (5, "reduce")),
@@ -31,7 +32,7 @@ ROUTES = Routes({
         # everything else: any size, alignment and plan
         (20, 0, 0, (20,)),
     ),
-    "nt_rows_f32_simt": (
+    "nt_chunks_f32_simt": (
         # chunks apart, by a CTA each
         (0, 0, 0, (0, "reduce")), (1, 0, 0, (1, "reduce")), (2, 16, 16, (2, "reduce")),
         (3, 0, 0, (3, "reduce")),
@@ -51,7 +52,7 @@ ROUTES = Routes({
         # everything else: any size, alignment and plan
         (24, 0, 0, (24,)),
     ),
-    "tn_rows_f32_simt": (
+    "tn_chunks_f32_simt": (
         # chunks apart, by a CTA each
         (0, 16, 16, (0, "reduce")), (1, 0, 0, (1, "reduce")), (2, 0, 0, (2, "reduce")),
         (3, 16, 16, (3, "reduce")), (4, 16, 16, (4, "reduce")), (5, 0, 0, (5, "reduce")),
@@ -61,16 +62,20 @@ ROUTES = Routes({
         (8, 0, 16, ("realign_a", 3, "reduce")),
         # few rows, chunks side by side
         (9, 0, 16, (9,)), (10, 0, 16, (10,)), (11, 0, 16, (11,)),
+        # more rows, chunks side by side or in turns
+        (12, 16, 16, (12,)), (13, 16, 16, (13,)),
         # few rows: the weight streams once
-        (12, 0, 16, (12,)),
+        (14, 0, 16, (14,)),
+        # one short chain: stores decide
+        (15, 16, 16, (15,)),
         # one chain
-        (13, 16, 16, (13,)), (14, 16, 16, (14,)), (15, 16, 16, (15,)), (16, 16, 16, (16,)),
+        (16, 16, 16, (16,)), (17, 16, 16, (17,)), (18, 16, 16, (18,)), (19, 16, 16, (19,)),
         # operands off 16 bytes
-        (17, 0, 0, (17,)), (18, 0, 0, (18,)),
+        (20, 0, 0, (20,)), (21, 0, 0, (21,)),
         # everything else: any size, alignment and plan
-        (19, 0, 0, (19,)),
+        (22, 0, 0, (22,)),
     ),
-    "tt_rows_f32_simt": (
+    "tt_chunks_f32_simt": (
         # chunks side by side
         (0, 0, 16, (0,)), (1, 16, 0, (1,)),
         # one chain
@@ -78,7 +83,7 @@ ROUTES = Routes({
         # everything else: any size, alignment and plan
         (5, 0, 0, (5,)),
     ),
-    "nn_rows_half_simt": (
+    "nn_chunks_half_simt": (
         # chunks side by side
         (0, 16, 16, (0,)), (1, 8, 8, (1,)),
         # one chain
@@ -86,15 +91,17 @@ ROUTES = Routes({
         # everything else: any size, alignment and plan
         (5, 0, 0, (5,)),
     ),
-    "tn_rows_half_simt": (
+    "tn_chunks_half_simt": (
+        # a long reduction: a CTA per tile and chunk
+        (0, 8, 8, (0, "reduce")), (1, 0, 0, (1, "reduce")),
         # chunks side by side
-        (0, 0, 16, (0,)), (1, 8, 8, (1,)),
+        (2, 0, 16, (2,)), (3, 8, 8, (3,)),
         # one chain
-        (2, 8, 8, (2,)), (3, 8, 8, (3,)), (4, 16, 16, (4,)),
+        (4, 8, 8, (4,)), (5, 8, 8, (5,)), (6, 16, 16, (6,)),
         # everything else: any size, alignment and plan
-        (5, 0, 0, (5,)),
+        (7, 0, 0, (7,)),
     ),
-    "tt_rows_half_simt": (
+    "tt_chunks_half_simt": (
         # chunks side by side
         (0, 0, 16, (0,)), (1, 8, 8, (1,)),
         # one chain
@@ -103,10 +110,10 @@ ROUTES = Routes({
         (3, 0, 0, (3,)),
     ),
 })
-ROUTES["nt_rows_half_simt"] = ROUTES["nn_rows_half_simt"]
+ROUTES["nt_chunks_half_simt"] = ROUTES["nn_chunks_half_simt"]
 # SIMT: launch, kernel, slots, bm, bn, bk
 SIMT = {
-    "nn_rows_f32_simt": (
+    "nn_chunks_f32_simt": (
         (0, "simt_nn_f32_8x64x32_427bfb", 1, 8, 64, 32),
         (1, "simt_nn_f32_8x64x32_0ceaef", 1, 8, 64, 32),
         (2, "simt_nn_f32_8x16x64_7100c8", 6, 8, 16, 64),
@@ -117,7 +124,7 @@ SIMT = {
         (7, "simt_nn_f32_128x32x32_9757b9", 3, 128, 32, 32),
         (8, "simt_nn_f32_128x64x16_f9a1a8", 3, 128, 64, 16),
     ),
-    "nt_rows_f32_simt": (
+    "nt_chunks_f32_simt": (
         (0, "simt_nt_f32_8x16x64_d6077c", 6, 8, 16, 64),
         (1, "simt_nt_f32_64x64x32_c92b6b", 2, 64, 64, 32),
         (2, "simt_nt_f32_64x128x16_fce8ad", 3, 64, 128, 16),
@@ -125,7 +132,7 @@ SIMT = {
         (4, "simt_nt_f32_128x32x32_047ab5", 3, 128, 32, 32),
         (5, "simt_nt_f32_128x64x16_04a5e7", 3, 128, 64, 16),
     ),
-    "tn_rows_f32_simt": (
+    "tn_chunks_f32_simt": (
         (0, "simt_tn_f32_8x64x32_e06e06", 1, 8, 64, 32),
         (1, "simt_tn_f32_8x64x32_09a6cf", 1, 8, 64, 32),
         (2, "simt_tn_f32_8x16x64_658f7a", 6, 8, 16, 64),
@@ -135,35 +142,46 @@ SIMT = {
         (6, "simt_tn_f32_128x32x32_2b2e7f", 3, 128, 32, 32),
         (7, "simt_tn_f32_128x64x16_9abd34", 3, 128, 64, 16),
     ),
+    "tn_chunks_half_simt": (
+        (0, "simt_tn_bf16_64x64x16_5d3438", 4, 64, 64, 16),
+        (1, "simt_tn_bf16_32x64x16_c7020c", 4, 32, 64, 16),
+    ),
 }
+# REDUCE: kernel
+REDUCE = {
+    "nn_chunks_f32_simt": ("reduce_f32_128x4_ab14e2",),
+    "tn_chunks_half_simt": ("reduce_bf16_128x4_2b7d74",),
+}
+REDUCE["nt_chunks_f32_simt"] = REDUCE["nn_chunks_f32_simt"]
+REDUCE["tn_chunks_f32_simt"] = REDUCE["nn_chunks_f32_simt"]
 # SIMT1: launch, kernel, slots, bm, bn, bk, chunks_each
 SIMT1 = {
-    "nn_rows_f32_simt": (
+    "nn_chunks_f32_simt": (
         (9, "simt_nn_f32_2x32x32_8087d5", 1, 2, 32, 32, 8),
         (10, "simt_nn_f32_8x16x32_b8868e", 1, 8, 16, 32, 8),
         (11, "simt_nn_f32_64x256x8_8967fc", 2, 64, 256, 8, 1),
     ),
-    "nt_rows_f32_simt": (
+    "nt_chunks_f32_simt": (
         (6, "simt_nt_f32_2x16x64_23e470", 1, 2, 16, 64, 8),
         (7, "simt_nt_f32_2x32x32_1b437a", 1, 2, 32, 32, 8),
         (10, "simt_nt_f32_16x16x32_b53432", 1, 16, 16, 32, 8),
     ),
-    "tn_rows_f32_simt": ((9, "simt_tn_f32_2x32x32_51c42a", 1, 2, 32, 32, 8),),
-    "tt_rows_f32_simt": ((1, "simt_tt_f32_32x32x16_207fb8", 1, 32, 32, 16, 8),),
-    "nn_rows_half_simt": ((1, "simt_nn_bf16_32x64x16_dfea74", 1, 32, 64, 16, 8),),
-    "nt_rows_half_simt": (
+    "tn_chunks_f32_simt": ((9, "simt_tn_f32_2x32x32_51c42a", 1, 2, 32, 32, 8),),
+    "tt_chunks_f32_simt": ((1, "simt_tt_f32_32x32x16_207fb8", 1, 32, 32, 16, 8),),
+    "nn_chunks_half_simt": ((1, "simt_nn_bf16_32x64x16_dfea74", 1, 32, 64, 16, 8),),
+    "nt_chunks_half_simt": (
         (0, "simt_nt_bf16_8x32x64_f397ca", 1, 8, 32, 64, 8),
         (1, "simt_nt_bf16_32x64x16_9038a7", 1, 32, 64, 16, 8),
     ),
-    "tn_rows_half_simt": ((1, "simt_tn_bf16_32x64x16_6a3b0e", 1, 32, 64, 16, 8),),
-    "tt_rows_half_simt": (
+    "tn_chunks_half_simt": ((3, "simt_tn_bf16_32x64x16_6a3b0e", 1, 32, 64, 16, 8),),
+    "tt_chunks_half_simt": (
         (0, "simt_tt_bf16_8x32x64_8362de", 1, 8, 32, 64, 8),
         (1, "simt_tt_bf16_32x64x16_48ee86", 1, 32, 64, 16, 8),
     ),
 }
 # SIMT2: launch, kernel, slots, bm, bn, bk
 SIMT2 = {
-    "nn_rows_f32_simt": (
+    "nn_chunks_f32_simt": (
         (12, "simt_nn_f32_8x64x64_eac7c4", 1, 8, 64, 64),
         (13, "simt_nn_f32_8x16x64_79f51f", 3, 8, 16, 64),
         (14, "simt_nn_f32_128x128x16_7dd998", 2, 128, 128, 16),
@@ -173,7 +191,7 @@ SIMT2 = {
         (18, "simt_nn_f32_128x128x8_f8719a", 2, 128, 128, 8),
         (19, "simt_nn_f32_16x32x32_bb4ed4", 4, 16, 32, 32),
     ),
-    "nt_rows_f32_simt": (
+    "nt_chunks_f32_simt": (
         (12, "simt_nt_f32_1x64x64_16bf33", 1, 1, 64, 64),
         (16, "simt_nt_f32_32x64x32_fe55c6", 4, 32, 64, 32),
         (17, "simt_nt_f32_16x16x64_25268a", 3, 16, 16, 64),
@@ -184,66 +202,69 @@ SIMT2 = {
         (22, "simt_nt_f32_32x64x16_2f350c", 4, 32, 64, 16),
         (23, "simt_nt_f32_16x32x32_66e169", 4, 16, 32, 32),
     ),
-    "tn_rows_f32_simt": (
-        (12, "simt_tn_f32_8x64x64_afe49d", 1, 8, 64, 64),
-        (13, "simt_tn_f32_128x128x32_8712aa", 2, 128, 128, 32),
-        (14, "simt_tn_f32_64x64x32_67642f", 4, 64, 64, 32),
-        (15, "simt_tn_f32_32x64x16_bd82b3", 4, 32, 64, 16),
-        (16, "simt_tn_f32_16x32x32_c3e0e2", 4, 16, 32, 32),
-        (17, "simt_tn_f32_128x128x8_099abb", 2, 128, 128, 8),
-        (18, "simt_tn_f32_16x32x32_65cffe", 4, 16, 32, 32),
+    "tn_chunks_f32_simt": (
+        (14, "simt_tn_f32_8x64x64_afe49d", 1, 8, 64, 64),
+        (15, "simt_tn_f32_64x128x16_6468d5", 4, 64, 128, 16),
+        (16, "simt_tn_f32_128x128x32_8712aa", 2, 128, 128, 32),
+        (17, "simt_tn_f32_64x64x32_67642f", 4, 64, 64, 32),
+        (18, "simt_tn_f32_32x64x16_bd82b3", 4, 32, 64, 16),
+        (19, "simt_tn_f32_16x32x32_c3e0e2", 4, 16, 32, 32),
+        (20, "simt_tn_f32_128x128x8_099abb", 2, 128, 128, 8),
+        (21, "simt_tn_f32_16x32x32_65cffe", 4, 16, 32, 32),
     ),
-    "tt_rows_f32_simt": (
+    "tt_chunks_f32_simt": (
         (2, "simt_tt_f32_128x128x16_297dfb", 2, 128, 128, 16),
         (3, "simt_tt_f32_64x64x32_3eb814", 4, 64, 64, 32),
         (4, "simt_tt_f32_16x32x32_11780e", 4, 16, 32, 32),
     ),
-    "nn_rows_half_simt": (
+    "nn_chunks_half_simt": (
         (2, "simt_nn_bf16_128x128x16_7803b3", 2, 128, 128, 16),
         (3, "simt_nn_bf16_64x64x16_d43bd0", 4, 64, 64, 16),
         (4, "simt_nn_bf16_16x32x64_c7fd1e", 4, 16, 32, 64),
     ),
-    "nt_rows_half_simt": (
+    "nt_chunks_half_simt": (
         (2, "simt_nt_bf16_128x128x16_d0e018", 2, 128, 128, 16),
         (3, "simt_nt_bf16_64x64x16_3cc865", 4, 64, 64, 16),
         (4, "simt_nt_bf16_16x32x64_29b7aa", 4, 16, 32, 64),
     ),
-    "tn_rows_half_simt": (
-        (2, "simt_tn_bf16_128x128x16_ad45da", 2, 128, 128, 16),
-        (3, "simt_tn_bf16_64x64x16_bb15ba", 4, 64, 64, 16),
-        (4, "simt_tn_bf16_16x32x64_98ba99", 4, 16, 32, 64),
+    "tn_chunks_half_simt": (
+        (4, "simt_tn_bf16_128x128x16_ad45da", 2, 128, 128, 16),
+        (5, "simt_tn_bf16_64x64x16_bb15ba", 4, 64, 64, 16),
+        (6, "simt_tn_bf16_16x32x64_98ba99", 4, 16, 32, 64),
     ),
-    "tt_rows_half_simt": ((2, "simt_tt_bf16_128x128x16_6ef81d", 2, 128, 128, 16),),
+    "tt_chunks_half_simt": ((2, "simt_tt_bf16_128x128x16_6ef81d", 2, 128, 128, 16),),
 }
 # SIMT3: launch, kernel, c1
 SIMT3 = {
-    "nn_rows_f32_simt": ((20, "simt_nn_f32_64x64x16_ae662c", 512),),
-    "nt_rows_f32_simt": ((24, "simt_nt_f32_64x64x16_d651fe", 512),),
-    "tn_rows_f32_simt": ((19, "simt_tn_f32_64x64x16_285df9", 512),),
-    "tt_rows_f32_simt": ((5, "simt_tt_f32_64x64x16_e1268b", 512),),
-    "nn_rows_half_simt": ((5, "simt_nn_bf16_64x64x16_85b9eb", 256),),
-    "nt_rows_half_simt": ((5, "simt_nt_bf16_64x64x16_7e63e3", 256),),
-    "tn_rows_half_simt": ((5, "simt_tn_bf16_64x64x16_03e953", 256),),
-    "tt_rows_half_simt": ((3, "simt_tt_bf16_64x64x16_54a60c", 256),),
+    "nn_chunks_f32_simt": ((20, "simt_nn_f32_64x64x16_ae662c", 512),),
+    "nt_chunks_f32_simt": ((24, "simt_nt_f32_64x64x16_d651fe", 512),),
+    "tn_chunks_f32_simt": ((22, "simt_tn_f32_64x64x16_285df9", 512),),
+    "tt_chunks_f32_simt": ((5, "simt_tt_f32_64x64x16_e1268b", 512),),
+    "nn_chunks_half_simt": ((5, "simt_nn_bf16_64x64x16_85b9eb", 256),),
+    "nt_chunks_half_simt": ((5, "simt_nt_bf16_64x64x16_7e63e3", 256),),
+    "tn_chunks_half_simt": ((7, "simt_tn_bf16_64x64x16_03e953", 256),),
+    "tt_chunks_half_simt": ((3, "simt_tt_bf16_64x64x16_54a60c", 256),),
 }
 # SIMT4: launch, kernel, slots, bm, bn, bk, chunks_each
 SIMT4 = {
-    "nt_rows_f32_simt": (
+    "nt_chunks_f32_simt": (
         (8, "simt_nt_f32_4x16x32_57a2ed", 1, 4, 16, 32, 8),
         (9, "simt_nt_f32_8x16x32_e280c2", 1, 8, 16, 32, 8),
         (11, "simt_nt_f32_128x128x8_53a33f", 2, 128, 128, 8, 1),
     ),
-    "tn_rows_f32_simt": (
+    "tn_chunks_f32_simt": (
         (10, "simt_tn_f32_8x16x32_e823ca", 1, 8, 16, 32, 8),
         (11, "simt_tn_f32_8x32x16_98349a", 1, 8, 32, 16, 8),
+        (12, "simt_tn_f32_128x128x8_72227f", 2, 128, 128, 8, 1),
+        (13, "simt_tn_f32_64x64x32_94eb09", 4, 64, 64, 32, 1),
     ),
-    "tt_rows_f32_simt": ((0, "simt_tt_f32_8x16x32_73a553", 1, 8, 16, 32, 8),),
-    "nn_rows_half_simt": ((0, "simt_nn_bf16_8x32x32_d114a6", 1, 8, 32, 32, 8),),
-    "tn_rows_half_simt": ((0, "simt_tn_bf16_4x32x32_d502bc", 1, 4, 32, 32, 8),),
+    "tt_chunks_f32_simt": ((0, "simt_tt_f32_8x16x32_73a553", 1, 8, 16, 32, 8),),
+    "nn_chunks_half_simt": ((0, "simt_nn_bf16_8x32x32_d114a6", 1, 8, 32, 32, 8),),
+    "tn_chunks_half_simt": ((2, "simt_tn_bf16_4x32x32_d502bc", 1, 4, 32, 32, 8),),
 }
 # SIMT5: launch, kernel, bm, c1
 SIMT5 = {
-    "nt_rows_f32_simt": (
+    "nt_chunks_f32_simt": (
         (13, "simt_nt_f32_4x128x64_65f94d", 4, 528),
         (14, "simt_nt_f32_8x128x64_6569b4", 8, 544),
         (15, "simt_nt_f32_16x128x64_cb1c94", 16, 576),
@@ -256,21 +277,20 @@ def candidates(
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     c0 = {
-        "nn_rows_f32_simt": 4,
-        "nt_rows_f32_simt": 4,
-        "tn_rows_f32_simt": 4,
-        "tt_rows_f32_simt": 4,
-        "nn_rows_half_simt": 2,
-        "nt_rows_half_simt": 2,
-        "tn_rows_half_simt": 2,
-        "tt_rows_half_simt": 2,
+        "nn_chunks_f32_simt": 4,
+        "nt_chunks_f32_simt": 4,
+        "tn_chunks_f32_simt": 4,
+        "tt_chunks_f32_simt": 4,
+        "nn_chunks_half_simt": 2,
+        "nt_chunks_half_simt": 2,
+        "tn_chunks_half_simt": 2,
+        "tt_chunks_half_simt": 2,
     }[table]
-    chunk_part_1 = -(-min(-(-k // 8), 1024) // 16) * 16
-    chunk = max(1, min(k, chunk_part_1 if n <= 4096 and (1024 if n <= 512 else 2048) <= k else k))
+    chunk = max(1, min(k, k if k <= 2048 else -(-k // -(-k // 1024) // 16) * 16))
     chunks = -(-k // chunk)
     fitting = ROUTES.fitting(table, align_a, align_b)
     launches: Launches = {}
-    operands = (m + n) * k * 4
+    operands = (m + n) * k * c0
     stores = chunks * m * n * 4
     for launch, kernel, slots, bm, bn, bk in fitting.rows(SIMT):
         tiles = -(-m // bm) * -(-n // bn)
@@ -278,29 +298,22 @@ def candidates(
         if stores <= 268435456 and ctas <= 2147483647:
             us = time(
                 kernel, "fma", slots, sms, ctas, -(-chunk // bk), chunk * (bm * bn),
-                tiles * k * ((bm + bn) * 4), operands, stores,
+                tiles * k * ((bm + bn) * c0), operands, stores,
             )
             launches[launch] = us, kernel, ctas, {"workspace": stores}
-    stores1 = m * n * 4
-    ctas = -(-(m * n) // 512)
-    if (
-        table in ("nn_rows_f32_simt", "nt_rows_f32_simt", "tn_rows_f32_simt")
-        and "reduce" in fitting and stores <= 268435456 and ctas <= 2147483647
-    ):
-        us = time(
-            "reduce_f32_128x4_ab14e2", "fma", 8, sms, ctas, -(-chunks // 8), 0, stores, stores,
-            stores1,
-        )
-        launches["reduce"] = us, "reduce_f32_128x4_ab14e2", ctas, {"workspace": stores}
-    operands1 = (m + n) * k * c0
-    stores2 = m * n * c0
+    stores1 = m * n * c0
+    for kernel in REDUCE.get(table, ()) if "reduce" in fitting else ():
+        ctas = -(-(m * n) // 512)
+        if stores <= 268435456 and ctas <= 2147483647:
+            us = time(kernel, "fma", 8, sms, ctas, -(-chunks // 8), 0, stores, stores, stores1)
+            launches["reduce"] = us, kernel, ctas, {"workspace": stores}
     for launch, kernel, slots, bm, bn, bk, chunks_each in fitting.rows(SIMT1):
         tiles = -(-m // bm) * -(-n // bn)
         tiles1 = -(-chunk // bk) * -(-chunks // chunks_each)
         if arch in SOME_0 and tiles <= 2147483647:
             us = time(
                 kernel, "fma", slots, sms, tiles, tiles1, k * (bm * bn),
-                tiles * k * ((bm + bn) * c0), operands1, stores2,
+                tiles * k * ((bm + bn) * c0), operands, stores1,
             )
             launches[launch] = us, kernel, tiles, {}
     for launch, kernel, slots, bm, bn, bk in fitting.rows(SIMT2):
@@ -308,7 +321,7 @@ def candidates(
         if chunks <= 1 and tiles <= 2147483647:
             us = time(
                 kernel, "fma", slots, sms, tiles, -(-k // bk), k * (bm * bn),
-                tiles * k * ((bm + bn) * c0), operands1, stores2,
+                tiles * k * ((bm + bn) * c0), operands, stores1,
             )
             launches[launch] = us, kernel, tiles, {}
     tiles_64x64 = -(-m // 64) * -(-n // 64)
@@ -316,7 +329,7 @@ def candidates(
     for launch, kernel, c1 in fitting.rows(SIMT3):
         us = time(
             kernel, "fma", 1, sms, tiles_64x64, tiles_chunk16_chunks1, k * 4096,
-            tiles_64x64 * k * c1, operands1, stores2,
+            tiles_64x64 * k * c1, operands, stores1,
         )
         launches[launch] = us, kernel, min(tiles_64x64, 2147483647), {}
     for launch, kernel, slots, bm, bn, bk, chunks_each in fitting.rows(SIMT4):
@@ -325,21 +338,23 @@ def candidates(
         if tiles <= 2147483647:
             us = time(
                 kernel, "fma", slots, sms, tiles, tiles1, k * (bm * bn),
-                tiles * k * ((bm + bn) * c0), operands1, stores2,
+                tiles * k * ((bm + bn) * c0), operands, stores1,
             )
             launches[launch] = us, kernel, tiles, {}
+    operands1 = (m + n) * k * 4
+    stores2 = m * n * 4
     for launch, kernel, bm, c1 in fitting.rows(SIMT5) if arch in SOME_0 else ():
         tiles = -(-m // bm) * -(-n // 128)
         if chunks <= 1 and tiles <= 2147483647:
             us = time(
                 kernel, "fma", 1, sms, tiles, -(-k // 64), k * ((bm + bm) * 64), tiles * k * c1,
-                operands, stores1,
+                operands1, stores2,
             )
             launches[launch] = us, kernel, tiles, {}
     operands2 = 0 + k * -(-m // 4) * 16
     pieces_k_m4 = k * -(-m // 4)
     ctas = -(-pieces_k_m4 // 512)
-    if table == "tn_rows_f32_simt" and "realign_a" in fitting and pieces_k_m4 * 16 <= 1073741824:
+    if table == "tn_chunks_f32_simt" and "realign_a" in fitting and pieces_k_m4 * 16 <= 1073741824:
         us = time(
             "realign_b32x1_92a718", "fma", 8, sms, ctas, 1, 0, operands2, operands2, operands2,
         )

@@ -1,5 +1,5 @@
-"""Dispatch of NN rows half tc, NT rows half tc, TN rows half tc, TT rows half tc: products under
-the plan 'rows'.
+"""Dispatch of NN chunks half tc, NT chunks half tc, TN chunks half tc, TT chunks half tc: products
+under the plan 'chunks'.
 
 Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
@@ -12,7 +12,7 @@ SOME_0 = frozenset(("sm_90",))
 SOME_1 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 # ROUTES: route, least align_a, least align_b, launches
 ROUTES = Routes({
-    "nn_rows_half_tc": (
+    "nn_chunks_half_tc": (
         # few rows of few outputs
         (0, 16, 16, (0, "reduce")),
         # a long reduction: a CTA per tile and chunk
@@ -49,43 +49,44 @@ ROUTES = Routes({
         (45, 16, 16, (45,)), (46, 16, 16, (46,)), (47, 16, 16, (47,)), (48, 16, 16, (48,)),
         (49, 16, 16, (49,)), (50, 16, 16, (50,)), (51, 16, 16, (51,)),
         # many rows, by mma
-        (52, 16, 16, (52,)), (53, 16, 16, (53,)),
+        (52, 16, 16, (52,)), (53, 16, 16, (53,)), (54, 16, 16, (54,)),
         # A off 16 bytes: copied first
-        (54, 0, 16, ("realign_a", 25)),
+        (55, 0, 16, ("realign_a", 25)),
         # B off 16 bytes: copied first
-        (55, 16, 0, ("realign_b", 25)),
+        (56, 16, 0, ("realign_b", 25)),
         # A and B off 16 bytes: copied first
-        (56, 0, 0, ("realign_ab", 25)),
+        (57, 0, 0, ("realign_ab", 25)),
         # A off 16 bytes: copied first
-        (57, 0, 16, ("realign_a", 26)),
+        (58, 0, 16, ("realign_a", 26)),
         # B off 16 bytes: copied first
-        (58, 16, 0, ("realign_b", 26)),
+        (59, 16, 0, ("realign_b", 26)),
         # A and B off 16 bytes: copied first
-        (59, 0, 0, ("realign_ab", 26)),
+        (60, 0, 0, ("realign_ab", 26)),
         # A off 16 bytes: copied first
-        (60, 0, 16, ("realign_a", 41)),
+        (61, 0, 16, ("realign_a", 41)),
         # B off 16 bytes: copied first
-        (61, 16, 0, ("realign_b", 41)),
+        (62, 16, 0, ("realign_b", 41)),
         # A and B off 16 bytes: copied first
-        (62, 0, 0, ("realign_ab", 41)),
+        (63, 0, 0, ("realign_ab", 41)),
         # A off 16 bytes: copied first
-        (63, 0, 16, ("realign_a", 49)),
+        (64, 0, 16, ("realign_a", 49)),
         # B off 16 bytes: copied first
-        (64, 16, 0, ("realign_b", 49)),
+        (65, 16, 0, ("realign_b", 49)),
         # A and B off 16 bytes: copied first
-        (65, 0, 0, ("realign_ab", 49)),
+        (66, 0, 0, ("realign_ab", 49)),
         # A off 16 bytes: copied first
-        (66, 0, 16, ("realign_a", 51)),
+        (67, 0, 16, ("realign_a", 51)),
         # B off 16 bytes: copied first
-        (67, 16, 0, ("realign_b", 51)),
+        (68, 16, 0, ("realign_b", 51)),
         # A and B off 16 bytes: copied first
-        (68, 0, 0, ("realign_ab", 51)), (69, 0, 0, ("realign_ab", 53)),
+        (69, 0, 0, ("realign_ab", 51)), (70, 0, 0, ("realign_ab", 53)),
+        (71, 0, 0, ("realign_ab", 54)),
         # operands off 16 bytes
-        (70, 4, 4, (70,)), (71, 4, 4, (71,)), (72, 0, 0, (72,)),
+        (72, 4, 4, (72,)), (73, 4, 4, (73,)), (74, 0, 0, (74,)),
         # everything else: any size, alignment and plan
-        (73, 0, 0, (73,)),
+        (75, 0, 0, (75,)),
     ),
-    "nt_rows_half_tc": (
+    "nt_chunks_half_tc": (
         # few rows of few outputs
         (0, 16, 16, (0, "reduce")),
         # a long reduction: a CTA per tile and chunk
@@ -107,17 +108,18 @@ ROUTES = Routes({
         (38, 16, 16, (38,)), (39, 16, 16, (39,)), (40, 16, 16, (40,)), (41, 16, 16, (41,)),
         (42, 16, 16, (42,)), (43, 16, 16, (43,)), (44, 16, 16, (44,)),
         # many rows, by mma
-        (45, 16, 16, (45,)), (46, 16, 16, (46,)),
+        (45, 16, 16, (45,)), (46, 16, 16, (46,)), (47, 16, 16, (47,)),
         # A and B off 16 bytes: copied first
-        (47, 0, 0, ("realign_ab", 18)), (48, 0, 0, ("realign_ab", 19)),
-        (49, 0, 0, ("realign_ab", 34)), (50, 0, 0, ("realign_ab", 42)),
-        (51, 0, 0, ("realign_ab", 44)), (52, 0, 0, ("realign_ab", 46)),
+        (48, 0, 0, ("realign_ab", 18)), (49, 0, 0, ("realign_ab", 19)),
+        (50, 0, 0, ("realign_ab", 34)), (51, 0, 0, ("realign_ab", 42)),
+        (52, 0, 0, ("realign_ab", 44)), (53, 0, 0, ("realign_ab", 46)),
+        (54, 0, 0, ("realign_ab", 47)),
         # operands off 16 bytes
-        (53, 4, 4, (53,)), (54, 4, 4, (54,)), (55, 4, 4, (55,)), (56, 0, 0, (56,)),
+        (55, 4, 4, (55,)), (56, 4, 4, (56,)), (57, 4, 4, (57,)), (58, 0, 0, (58,)),
         # everything else: any size, alignment and plan
-        (57, 0, 0, (57,)),
+        (59, 0, 0, (59,)),
     ),
-    "tn_rows_half_tc": (
+    "tn_chunks_half_tc": (
         # few rows of few outputs
         (0, 16, 16, (0, "reduce")),
         # a long reduction: a CTA per tile and chunk
@@ -153,43 +155,44 @@ ROUTES = Routes({
         (39, 16, 16, (39,)), (40, 16, 16, (40,)), (41, 16, 16, (41,)), (42, 16, 16, (42,)),
         (43, 16, 16, (43,)), (44, 16, 16, (44,)), (45, 16, 16, (45,)), (46, 16, 16, (46,)),
         # many rows, by mma
-        (47, 16, 16, (47,)), (48, 16, 16, (48,)),
+        (47, 16, 16, (47,)), (48, 16, 16, (48,)), (49, 16, 16, (49,)),
         # A off 16 bytes: copied first
-        (49, 0, 16, ("realign_a", 23)),
+        (50, 0, 16, ("realign_a", 23)),
         # B off 16 bytes: copied first
-        (50, 16, 0, ("realign_b", 23)),
+        (51, 16, 0, ("realign_b", 23)),
         # A and B off 16 bytes: copied first
-        (51, 0, 0, ("realign_ab", 23)),
+        (52, 0, 0, ("realign_ab", 23)),
         # A off 16 bytes: copied first
-        (52, 0, 16, ("realign_a", 24)),
+        (53, 0, 16, ("realign_a", 24)),
         # B off 16 bytes: copied first
-        (53, 16, 0, ("realign_b", 24)),
+        (54, 16, 0, ("realign_b", 24)),
         # A and B off 16 bytes: copied first
-        (54, 0, 0, ("realign_ab", 24)),
+        (55, 0, 0, ("realign_ab", 24)),
         # A off 16 bytes: copied first
-        (55, 0, 16, ("realign_a", 37)),
+        (56, 0, 16, ("realign_a", 37)),
         # B off 16 bytes: copied first
-        (56, 16, 0, ("realign_b", 37)),
+        (57, 16, 0, ("realign_b", 37)),
         # A and B off 16 bytes: copied first
-        (57, 0, 0, ("realign_ab", 37)),
+        (58, 0, 0, ("realign_ab", 37)),
         # A off 16 bytes: copied first
-        (58, 0, 16, ("realign_a", 44)),
+        (59, 0, 16, ("realign_a", 44)),
         # B off 16 bytes: copied first
-        (59, 16, 0, ("realign_b", 44)),
+        (60, 16, 0, ("realign_b", 44)),
         # A and B off 16 bytes: copied first
-        (60, 0, 0, ("realign_ab", 44)),
+        (61, 0, 0, ("realign_ab", 44)),
         # A off 16 bytes: copied first
-        (61, 0, 16, ("realign_a", 46)),
+        (62, 0, 16, ("realign_a", 46)),
         # B off 16 bytes: copied first
-        (62, 16, 0, ("realign_b", 46)),
+        (63, 16, 0, ("realign_b", 46)),
         # A and B off 16 bytes: copied first
-        (63, 0, 0, ("realign_ab", 46)), (64, 0, 0, ("realign_ab", 48)),
+        (64, 0, 0, ("realign_ab", 46)), (65, 0, 0, ("realign_ab", 48)),
+        (66, 0, 0, ("realign_ab", 49)),
         # operands off 16 bytes
-        (65, 4, 16, (65,)), (66, 4, 4, (66,)), (67, 0, 0, (67,)),
+        (67, 4, 16, (67,)), (68, 4, 4, (68,)), (69, 0, 0, (69,)),
         # everything else: any size, alignment and plan
-        (68, 0, 0, (68,)),
+        (70, 0, 0, (70,)),
     ),
-    "tt_rows_half_tc": (
+    "tt_chunks_half_tc": (
         # few rows: the weight streams once
         (0, 16, 16, (0,)),
         # many rows, by wgmma
@@ -204,7 +207,7 @@ ROUTES = Routes({
 })
 # MMA: launch, kernel, slots, bm, bn, bk
 MMA = {
-    "nn_rows_half_tc": (
+    "nn_chunks_half_tc": (
         (0, "mma_nn_bf16_16x32x128_45c9e9", 1, 16, 32, 128),
         (4, "mma_nn_bf16_64x64x128_1f5afd", 2, 64, 64, 128),
         (5, "mma_nn_bf16_128x128x64_d74e2e", 2, 128, 128, 64),
@@ -212,7 +215,7 @@ MMA = {
         (7, "mma_nn_bf16_64x32x64_ca7871", 4, 64, 32, 64),
         (8, "mma_nn_bf16_64x64x32_721827", 4, 64, 64, 32),
     ),
-    "nt_rows_half_tc": (
+    "nt_chunks_half_tc": (
         (0, "mma_nt_bf16_16x32x128_20a9c5", 1, 16, 32, 128),
         (4, "mma_nt_bf16_64x64x128_1d04c7", 2, 64, 64, 128),
         (5, "mma_nt_bf16_128x128x64_59583c", 2, 128, 128, 64),
@@ -220,7 +223,7 @@ MMA = {
         (7, "mma_nt_bf16_64x32x64_63418f", 4, 64, 32, 64),
         (8, "mma_nt_bf16_64x64x32_81c2b9", 4, 64, 64, 32),
     ),
-    "tn_rows_half_tc": (
+    "tn_chunks_half_tc": (
         (0, "mma_tn_bf16_16x32x128_46a2ec", 1, 16, 32, 128),
         (4, "mma_tn_bf16_64x64x128_e2c752", 2, 64, 64, 128),
         (5, "mma_tn_bf16_128x128x64_f6b43c", 2, 128, 128, 64),
@@ -230,17 +233,17 @@ MMA = {
 }
 # WGMMA: launch, kernel, bm
 WGMMA = {
-    "nn_rows_half_tc": (
+    "nn_chunks_half_tc": (
         (1, "wgmma_nn_bf16_192x192x64_a0d89a", 192),
         (2, "wgmma_nn_bf16_128x128x64_f64026", 128),
         (3, "wgmma_nn_bf16_64x64x64_168fdf", 64),
     ),
-    "nt_rows_half_tc": (
+    "nt_chunks_half_tc": (
         (1, "wgmma_nt_bf16_192x192x64_3adde2", 192),
         (2, "wgmma_nt_bf16_128x128x64_40a9ac", 128),
         (3, "wgmma_nt_bf16_64x64x64_15f6e1", 64),
     ),
-    "tn_rows_half_tc": (
+    "tn_chunks_half_tc": (
         (1, "wgmma_tn_bf16_192x192x64_c93747", 192),
         (2, "wgmma_tn_bf16_128x128x64_6d9ab7", 128),
         (3, "wgmma_tn_bf16_64x64x64_151bd5", 64),
@@ -248,18 +251,18 @@ WGMMA = {
 }
 # MMA1: launch, kernel, c0, bm, bn, bk
 MMA1 = {
-    "nn_rows_half_tc": (
+    "nn_chunks_half_tc": (
         (18, "mma_nn_bf16_8x64x128_0b0b35", 64, 8, 64, 128),
         (23, "mma_nn_bf16_32x64x128_868388", 128, 32, 64, 128),
         (24, "mma_nn_bf16_64x128x64_0a56ed", 64, 64, 128, 64),
-        (70, "mma_nn_bf16_128x64x64_c213a3", 64, 128, 64, 64),
+        (72, "mma_nn_bf16_128x64x64_c213a3", 64, 128, 64, 64),
     ),
-    "nt_rows_half_tc": (
+    "nt_chunks_half_tc": (
         (16, "mma_nt_bf16_32x64x128_9edc63", 128, 32, 64, 128),
         (17, "mma_nt_bf16_64x128x64_4da3e2", 64, 64, 128, 64),
-        (54, "mma_nt_bf16_128x64x64_675ed6", 64, 128, 64, 64),
+        (56, "mma_nt_bf16_128x64x64_675ed6", 64, 128, 64, 64),
     ),
-    "tn_rows_half_tc": (
+    "tn_chunks_half_tc": (
         (17, "mma_tn_bf16_8x64x128_b577d1", 64, 8, 64, 128),
         (21, "mma_tn_bf16_32x64x128_272387", 128, 32, 64, 128),
         (22, "mma_tn_bf16_64x128x64_4765ee", 64, 64, 128, 64),
@@ -267,35 +270,38 @@ MMA1 = {
 }
 # MMA2: launch, kernel, slots, c0, bm, bn, bk
 MMA2 = {
-    "nn_rows_half_tc": (
+    "nn_chunks_half_tc": (
         (19, "mma_nn_bf16_8x32x128_d6cffc", 1, 128, 8, 32, 128),
         (20, "mma_nn_bf16_16x32x128_d40c24", 1, 128, 16, 32, 128),
         (21, "mma_nn_bf16_16x64x128_4f47f4", 1, 128, 16, 64, 128),
         (22, "mma_nn_bf16_32x32x128_5486ce", 1, 128, 32, 32, 128),
         (52, "mma_nn_bf16_64x64x64_42490e", 3, 64, 64, 64, 64),
-        (71, "mma_nn_bf16_16x32x128_0f657a", 1, 128, 16, 32, 128),
-        (72, "mma_nn_bf16_16x32x128_f8dcb3", 1, 128, 16, 32, 128),
+        (54, "mma_nn_bf16_128x128x64_e43a98", 1, 64, 128, 128, 64),
+        (73, "mma_nn_bf16_16x32x128_0f657a", 1, 128, 16, 32, 128),
+        (74, "mma_nn_bf16_16x32x128_f8dcb3", 1, 128, 16, 32, 128),
     ),
-    "nt_rows_half_tc": (
+    "nt_chunks_half_tc": (
         (12, "mma_nt_bf16_8x16x512_f13405", 1, 128, 8, 16, 512),
         (13, "mma_nt_bf16_16x32x128_bee8dd", 1, 128, 16, 32, 128),
         (14, "mma_nt_bf16_16x64x128_c1d35c", 1, 128, 16, 64, 128),
         (15, "mma_nt_bf16_32x32x128_15f4e3", 1, 128, 32, 32, 128),
         (45, "mma_nt_bf16_64x64x64_93d7f2", 3, 64, 64, 64, 64),
-        (53, "mma_nt_bf16_32x32x64_fd42f0", 3, 64, 32, 32, 64),
-        (55, "mma_nt_bf16_16x32x128_23017e", 1, 128, 16, 32, 128),
-        (56, "mma_nt_bf16_16x32x128_a132ec", 1, 128, 16, 32, 128),
+        (47, "mma_nt_bf16_128x128x64_848ada", 1, 64, 128, 128, 64),
+        (55, "mma_nt_bf16_32x32x64_fd42f0", 3, 64, 32, 32, 64),
+        (57, "mma_nt_bf16_16x32x128_23017e", 1, 128, 16, 32, 128),
+        (58, "mma_nt_bf16_16x32x128_a132ec", 1, 128, 16, 32, 128),
     ),
-    "tn_rows_half_tc": (
+    "tn_chunks_half_tc": (
         (18, "mma_tn_bf16_8x32x128_7c493a", 1, 128, 8, 32, 128),
         (19, "mma_tn_bf16_16x32x128_967392", 1, 128, 16, 32, 128),
         (20, "mma_tn_bf16_32x32x128_e84b71", 1, 128, 32, 32, 128),
         (47, "mma_tn_bf16_64x64x64_f7c4fc", 3, 64, 64, 64, 64),
-        (65, "mma_tn_bf16_8x32x256_9756ff", 1, 128, 8, 32, 256),
-        (66, "mma_tn_bf16_16x32x128_c2d4c1", 1, 128, 16, 32, 128),
-        (67, "mma_tn_bf16_16x32x128_2dc9f7", 1, 128, 16, 32, 128),
+        (49, "mma_tn_bf16_128x128x64_9e1b2c", 1, 64, 128, 128, 64),
+        (67, "mma_tn_bf16_8x32x256_9756ff", 1, 128, 8, 32, 256),
+        (68, "mma_tn_bf16_16x32x128_c2d4c1", 1, 128, 16, 32, 128),
+        (69, "mma_tn_bf16_16x32x128_2dc9f7", 1, 128, 16, 32, 128),
     ),
-    "tt_rows_half_tc": (
+    "tt_chunks_half_tc": (
         (0, "mma_tt_bf16_32x32x128_c8a03e", 1, 128, 32, 32, 128),
         (4, "mma_tt_bf16_8x32x256_3b9a3e", 1, 128, 8, 32, 256),
         (5, "mma_tt_bf16_16x32x128_6726d1", 1, 128, 16, 32, 128),
@@ -303,21 +309,21 @@ MMA2 = {
 }
 # WGMMA1: launch, kernel, bm, bn
 WGMMA1 = {
-    "nn_rows_half_tc": (
+    "nn_chunks_half_tc": (
         (25, "wgmma_nn_bf16_128x256x64_86d2ac", 128, 256),
         (30, "wgmma_nn_bf16_192x192x64_0577ba", 192, 192),
         (33, "wgmma_nn_bf16_192x160x64_5c1b8b", 192, 160),
         (37, "wgmma_nn_bf16_128x224x64_21d9d3", 128, 224),
         (44, "wgmma_nn_bf16_64x256x64_8f2f4a", 64, 256),
     ),
-    "nt_rows_half_tc": (
+    "nt_chunks_half_tc": (
         (18, "wgmma_nt_bf16_128x256x64_b35b38", 128, 256),
         (23, "wgmma_nt_bf16_192x192x64_f483cd", 192, 192),
         (26, "wgmma_nt_bf16_192x160x64_f20a7b", 192, 160),
         (30, "wgmma_nt_bf16_128x224x64_18067c", 128, 224),
         (36, "wgmma_nt_bf16_64x256x64_7ed76b", 64, 256),
     ),
-    "tn_rows_half_tc": (
+    "tn_chunks_half_tc": (
         (23, "wgmma_tn_bf16_128x256x64_db9343", 128, 256),
         (28, "wgmma_tn_bf16_192x192x64_747206", 192, 192),
         (31, "wgmma_tn_bf16_192x128x64_7cc8a1", 192, 128),
@@ -327,7 +333,7 @@ WGMMA1 = {
 }
 # WGMMA2: launch, kernel, bk, bm, bn
 WGMMA2 = {
-    "nn_rows_half_tc": (
+    "nn_chunks_half_tc": (
         (26, "wgmma_nn_bf16_128x256x64_2c5b0f", 64, 128, 256),
         (31, "wgmma_nn_bf16_192x192x64_b5a214", 64, 192, 192),
         (34, "wgmma_nn_bf16_192x160x64_6c54d8", 64, 192, 160),
@@ -342,7 +348,7 @@ WGMMA2 = {
         (50, "wgmma_nn_bf16_64x32x128_13bd40", 128, 64, 32),
         (51, "wgmma_nn_bf16_64x16x128_a58e3f", 128, 64, 16),
     ),
-    "nt_rows_half_tc": (
+    "nt_chunks_half_tc": (
         (19, "wgmma_nt_bf16_128x256x64_4bc648", 64, 128, 256),
         (24, "wgmma_nt_bf16_192x192x64_0ee3ea", 64, 192, 192),
         (27, "wgmma_nt_bf16_192x160x64_3104b8", 64, 192, 160),
@@ -358,7 +364,7 @@ WGMMA2 = {
         (43, "wgmma_nt_bf16_64x32x128_6d7237", 128, 64, 32),
         (44, "wgmma_nt_bf16_64x16x128_b79a3a", 128, 64, 16),
     ),
-    "tn_rows_half_tc": (
+    "tn_chunks_half_tc": (
         (24, "wgmma_tn_bf16_128x256x64_6884e0", 64, 128, 256),
         (29, "wgmma_tn_bf16_192x192x64_7ddbb0", 64, 192, 192),
         (35, "wgmma_tn_bf16_128x224x64_a75d05", 64, 128, 224),
@@ -372,24 +378,24 @@ WGMMA2 = {
         (45, "wgmma_tn_bf16_64x32x128_01ed5d", 128, 64, 32),
         (46, "wgmma_tn_bf16_64x16x128_551c14", 128, 64, 16),
     ),
-    "tt_rows_half_tc": (
+    "tt_chunks_half_tc": (
         (1, "wgmma_tt_bf16_128x128x64_34ebd8", 64, 128, 128),
         (2, "wgmma_tt_bf16_64x64x64_2ab748", 64, 64, 64),
     ),
 }
 # WGMMA3: launch, kernel, bm, bn, c0
 WGMMA3 = {
-    "nn_rows_half_tc": (
+    "nn_chunks_half_tc": (
         (27, "wgmma_nn_bf16_128x256x64_74d273", 256, 256, 32768),
         (29, "wgmma_nn_bf16_128x192x64_abc7eb", 256, 192, 24576),
         (35, "wgmma_nn_bf16_192x128x64_8014f7", 192, 256, 24576),
     ),
-    "nt_rows_half_tc": (
+    "nt_chunks_half_tc": (
         (20, "wgmma_nt_bf16_128x256x64_362a60", 256, 256, 32768),
         (22, "wgmma_nt_bf16_128x192x64_cf3d87", 256, 192, 24576),
         (28, "wgmma_nt_bf16_192x128x64_481d7f", 192, 256, 24576),
     ),
-    "tn_rows_half_tc": (
+    "tn_chunks_half_tc": (
         (25, "wgmma_tn_bf16_128x256x64_d699cb", 256, 256, 32768),
         (27, "wgmma_tn_bf16_128x192x64_23ffeb", 256, 192, 24576),
         (32, "wgmma_tn_bf16_192x128x64_534c0d", 192, 256, 24576),
@@ -397,7 +403,7 @@ WGMMA3 = {
 }
 # WGMMA4: launch, kernel, bm, bn, c0
 WGMMA4 = {
-    "nn_rows_half_tc": (
+    "nn_chunks_half_tc": (
         (28, "wgmma_nn_bf16_128x256x64_74f96d", 256, 256, 32768),
         (32, "wgmma_nn_bf16_128x192x64_05a037", 256, 192, 24576),
         (36, "wgmma_nn_bf16_192x128x64_90fdea", 192, 256, 24576),
@@ -405,14 +411,14 @@ WGMMA4 = {
         (42, "wgmma_nn_bf16_128x128x64_68c5f8", 256, 128, 16384),
         (48, "wgmma_nn_bf16_64x128x64_f0b5aa", 128, 128, 8192),
     ),
-    "nt_rows_half_tc": (
+    "nt_chunks_half_tc": (
         (21, "wgmma_nt_bf16_128x256x64_63dcfc", 256, 256, 32768),
         (25, "wgmma_nt_bf16_128x192x64_eb3cc9", 256, 192, 24576),
         (29, "wgmma_nt_bf16_192x128x64_f4af65", 192, 256, 24576),
         (33, "wgmma_nt_bf16_128x160x64_732859", 256, 160, 20480),
         (41, "wgmma_nt_bf16_64x128x64_6a500d", 128, 128, 8192),
     ),
-    "tn_rows_half_tc": (
+    "tn_chunks_half_tc": (
         (26, "wgmma_tn_bf16_128x256x64_61a00f", 256, 256, 32768),
         (30, "wgmma_tn_bf16_128x192x64_5b5c7f", 256, 192, 24576),
         (33, "wgmma_tn_bf16_192x128x64_0d6f38", 192, 256, 24576),
@@ -421,17 +427,17 @@ WGMMA4 = {
 }
 # MMA3: launch, kernel
 MMA3 = {
-    "nn_rows_half_tc": ((53, "mma_nn_bf16_128x128x64_cd5bbc"),),
-    "nt_rows_half_tc": ((46, "mma_nt_bf16_128x128x64_beb296"),),
-    "tn_rows_half_tc": ((48, "mma_tn_bf16_128x128x64_0ec456"),),
-    "tt_rows_half_tc": ((3, "mma_tt_bf16_128x128x64_6e031d"),),
+    "nn_chunks_half_tc": ((53, "mma_nn_bf16_128x128x64_cd5bbc"),),
+    "nt_chunks_half_tc": ((46, "mma_nt_bf16_128x128x64_beb296"),),
+    "tn_chunks_half_tc": ((48, "mma_tn_bf16_128x128x64_0ec456"),),
+    "tt_chunks_half_tc": ((3, "mma_tt_bf16_128x128x64_6e031d"),),
 }
 # MMA4: launch, kernel
 MMA4 = {
-    "nn_rows_half_tc": ((73, "mma_nn_bf16_64x64x32_782949"),),
-    "nt_rows_half_tc": ((57, "mma_nt_bf16_64x64x32_d497a1"),),
-    "tn_rows_half_tc": ((68, "mma_tn_bf16_64x64x32_0acf03"),),
-    "tt_rows_half_tc": ((6, "mma_tt_bf16_64x64x32_80086b"),),
+    "nn_chunks_half_tc": ((75, "mma_nn_bf16_64x64x32_782949"),),
+    "nt_chunks_half_tc": ((59, "mma_nt_bf16_64x64x32_d497a1"),),
+    "tn_chunks_half_tc": ((70, "mma_tn_bf16_64x64x32_0acf03"),),
+    "tt_chunks_half_tc": ((6, "mma_tt_bf16_64x64x32_80086b"),),
 }
 
 
@@ -440,13 +446,12 @@ def candidates(
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     u, v, w, x = {
-        "nn_rows_half_tc": (k, n, m, k),
-        "nt_rows_half_tc": (k, k, m, n),
-        "tn_rows_half_tc": (m, n, k, k),
-        "tt_rows_half_tc": (m, k, 0, 0),
+        "nn_chunks_half_tc": (k, n, m, k),
+        "nt_chunks_half_tc": (k, k, m, n),
+        "tn_chunks_half_tc": (m, n, k, k),
+        "tt_chunks_half_tc": (m, k, 0, 0),
     }[table]
-    chunk_part_1 = -(-min(-(-k // 8), 2048) // 128) * 128
-    chunk = max(1, min(k, chunk_part_1 if n <= 2048 and max(6 * n, 4096) <= k else k))
+    chunk = max(1, min(k, k if k <= 4096 else -(-k // -(-k // 3072) // 128) * 128))
     chunks = -(-k // chunk)
     fitting = ROUTES.fitting(table, align_a, align_b)
     launches: Launches = {}
@@ -465,8 +470,8 @@ def candidates(
     stores1 = m * n * 2
     ctas = -(-(m * n) // 512)
     if (
-        table in ("nn_rows_half_tc", "nt_rows_half_tc", "tn_rows_half_tc") and "reduce" in fitting
-        and stores <= 268435456 and ctas <= 2147483647
+        table in ("nn_chunks_half_tc", "nt_chunks_half_tc", "tn_chunks_half_tc")
+        and "reduce" in fitting and stores <= 268435456 and ctas <= 2147483647
     ):
         us = time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, ctas, -(-chunks // 8), 0, stores, stores,
@@ -490,7 +495,7 @@ def candidates(
     pieces_w_u8 = w * -(-u // 8)
     ctas = -(-pieces_w_u8 // 512)
     if (
-        table in ("nn_rows_half_tc", "tn_rows_half_tc") and "realign_a" in fitting
+        table in ("nn_chunks_half_tc", "tn_chunks_half_tc") and "realign_a" in fitting
         and pieces_w_u8 * 16 <= 1073741824
     ):
         us = time(
@@ -501,7 +506,7 @@ def candidates(
     pieces_k_n8 = k * -(-n // 8)
     ctas = -(-pieces_k_n8 // 512)
     if (
-        table in ("nn_rows_half_tc", "tn_rows_half_tc") and "realign_b" in fitting
+        table in ("nn_chunks_half_tc", "tn_chunks_half_tc") and "realign_b" in fitting
         and pieces_k_n8 * 16 <= 1073741824
     ):
         us = time(
@@ -512,7 +517,7 @@ def candidates(
     pieces_x_v8 = x * -(-v // 8)
     ctas = -(-pieces_w_u8 // 512) + -(-pieces_x_v8 // 512)
     if (
-        table in ("nn_rows_half_tc", "nt_rows_half_tc", "tn_rows_half_tc")
+        table in ("nn_chunks_half_tc", "nt_chunks_half_tc", "tn_chunks_half_tc")
         and "realign_ab" in fitting and pieces_w_u8 * 16 <= 1073741824
         and pieces_x_v8 * 16 <= 1073741824
     ):

@@ -1,5 +1,5 @@
-"""Dispatch of NN rows f64 simt, NT rows f64 simt, TN rows f64 simt, TT rows f64 simt: products
-under the plan 'rows'.
+"""Dispatch of NN chunks f64 simt, NT chunks f64 simt, TN chunks f64 simt, TT chunks f64 simt:
+products under the plan 'chunks'.
 
 Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
@@ -11,7 +11,7 @@ from ptxgen.dispatch.choice import Candidate, Launches, Routes, Time
 SOME_0 = frozenset(("sm_90",))
 # ROUTES: route, least align_a, least align_b, launches
 ROUTES = Routes({
-    "nn_rows_f64_simt": (
+    "nn_chunks_f64_simt": (
         # chunks side by side, or one after another
         (0, 16, 16, (0,)), (1, 16, 16, (1,)), (2, 16, 16, (2,)), (3, 16, 16, (3,)),
         # one chain
@@ -24,20 +24,22 @@ ROUTES = Routes({
         # everything else: any size, alignment and plan
         (12, 0, 0, (12,)),
     ),
-    "tn_rows_f64_simt": (
+    "tn_chunks_f64_simt": (
+        # a long reduction: a CTA per tile and chunk
+        (0, 16, 16, (0, "reduce")), (1, 16, 16, (1, "reduce")), (2, 0, 0, (2, "reduce")),
         # chunks side by side, or one after another
-        (0, 16, 16, (0,)), (1, 16, 16, (1,)), (2, 16, 16, (2,)), (3, 16, 16, (3,)),
+        (3, 16, 16, (3,)), (4, 16, 16, (4,)), (5, 16, 16, (5,)), (6, 16, 16, (6,)),
         # one chain
-        (4, 16, 16, (4,)), (5, 16, 16, (5,)), (6, 16, 16, (6,)), (7, 16, 16, (7,)),
-        (8, 16, 16, (8,)),
+        (7, 16, 16, (7,)), (8, 16, 16, (8,)), (9, 16, 16, (9,)), (10, 16, 16, (10,)),
+        (11, 16, 16, (11,)),
         # operands off 16 bytes
-        (9, 0, 16, (9,)), (10, 0, 16, (10,)), (11, 0, 0, (11,)), (12, 0, 0, (12,)),
+        (12, 0, 16, (12,)), (13, 0, 16, (13,)), (14, 0, 0, (14,)), (15, 0, 0, (15,)),
         # FMA units, one chain
-        (13, 16, 16, (13,)),
+        (16, 16, 16, (16,)),
         # everything else: any size, alignment and plan
-        (14, 0, 0, (14,)),
+        (17, 0, 0, (17,)),
     ),
-    "tt_rows_f64_simt": (
+    "tt_chunks_f64_simt": (
         # chunks side by side, or one after another
         (0, 16, 16, (0,)), (1, 16, 16, (1,)),
         # one chain
@@ -50,45 +52,45 @@ ROUTES = Routes({
         (7, 0, 0, (7,)),
     ),
 })
-ROUTES["nt_rows_f64_simt"] = ROUTES["nn_rows_f64_simt"]
+ROUTES["nt_chunks_f64_simt"] = ROUTES["nn_chunks_f64_simt"]
 # F64: launch, kernel, slots, bm, bn, bk
 F64 = {
-    "nn_rows_f64_simt": (
+    "nn_chunks_f64_simt": (
         (0, "f64_nn_f64_16x32x32_4e9b81", 3, 16, 32, 32),
         (2, "f64_nn_f64_32x64x16_c16cd6", 3, 32, 64, 16),
         (3, "f64_nn_f64_32x32x32_a1ce4a", 2, 32, 32, 32),
     ),
-    "nt_rows_f64_simt": (
+    "nt_chunks_f64_simt": (
         (0, "f64_nt_f64_16x32x32_3f597b", 3, 16, 32, 32),
         (2, "f64_nt_f64_32x64x16_0705b8", 3, 32, 64, 16),
         (3, "f64_nt_f64_32x32x32_7de77c", 2, 32, 32, 32),
     ),
-    "tn_rows_f64_simt": (
-        (0, "f64_tn_f64_16x32x32_acd14e", 3, 16, 32, 32),
-        (2, "f64_tn_f64_32x64x16_e0ef0c", 3, 32, 64, 16),
-        (3, "f64_tn_f64_32x32x32_4e035a", 2, 32, 32, 32),
-        (10, "f64_tn_f64_16x32x32_1f1bc8", 3, 16, 32, 32),
+    "tn_chunks_f64_simt": (
+        (3, "f64_tn_f64_16x32x32_acd14e", 3, 16, 32, 32),
+        (5, "f64_tn_f64_32x64x16_e0ef0c", 3, 32, 64, 16),
+        (6, "f64_tn_f64_32x32x32_4e035a", 2, 32, 32, 32),
+        (13, "f64_tn_f64_16x32x32_1f1bc8", 3, 16, 32, 32),
     ),
-    "tt_rows_f64_simt": ((1, "f64_tt_f64_32x32x32_949209", 2, 32, 32, 32),),
+    "tt_chunks_f64_simt": ((1, "f64_tt_f64_32x32x32_949209", 2, 32, 32, 32),),
 }
 # F641: launch, kernel, bm, bk, c0, c1
 F641 = {
-    "nn_rows_f64_simt": (
+    "nn_chunks_f64_simt": (
         (1, "f64_nn_f64_64x64x16_89fe3c", 64, 16, 4096, 1024),
         (9, "f64_nn_f64_64x64x16_2fb8f0", 64, 16, 4096, 1024),
         (10, "f64_nn_f64_32x32x32_2b77d5", 32, 32, 1024, 512),
     ),
-    "nt_rows_f64_simt": (
+    "nt_chunks_f64_simt": (
         (1, "f64_nt_f64_64x64x16_a6ff4f", 64, 16, 4096, 1024),
         (9, "f64_nt_f64_64x64x16_9c1a55", 64, 16, 4096, 1024),
         (10, "f64_nt_f64_32x32x32_9fd581", 32, 32, 1024, 512),
     ),
-    "tn_rows_f64_simt": (
-        (1, "f64_tn_f64_64x64x16_f31963", 64, 16, 4096, 1024),
-        (11, "f64_tn_f64_64x64x16_227970", 64, 16, 4096, 1024),
-        (12, "f64_tn_f64_32x32x32_a9c6dd", 32, 32, 1024, 512),
+    "tn_chunks_f64_simt": (
+        (4, "f64_tn_f64_64x64x16_f31963", 64, 16, 4096, 1024),
+        (14, "f64_tn_f64_64x64x16_227970", 64, 16, 4096, 1024),
+        (15, "f64_tn_f64_32x32x32_a9c6dd", 32, 32, 1024, 512),
     ),
-    "tt_rows_f64_simt": (
+    "tt_chunks_f64_simt": (
         (0, "f64_tt_f64_64x64x16_44441e", 64, 16, 4096, 1024),
         (4, "f64_tt_f64_64x64x16_8a13fd", 64, 16, 4096, 1024),
         (5, "f64_tt_f64_32x32x32_0ad25e", 32, 32, 1024, 512),
@@ -96,46 +98,53 @@ F641 = {
 }
 # F642: launch, kernel, slots, bm, bn, bk
 F642 = {
-    "nn_rows_f64_simt": (
+    "nn_chunks_f64_simt": (
         (4, "f64_nn_f64_16x32x32_5605ef", 2, 16, 32, 32),
         (5, "f64_nn_f64_128x128x16_cbddcd", 1, 128, 128, 16),
         (6, "f64_nn_f64_64x64x16_36edbb", 3, 64, 64, 16),
         (7, "f64_nn_f64_32x64x32_1ba32a", 2, 32, 64, 32),
         (8, "f64_nn_f64_32x32x32_82f041", 2, 32, 32, 32),
     ),
-    "nt_rows_f64_simt": (
+    "nt_chunks_f64_simt": (
         (4, "f64_nt_f64_16x32x32_049a4f", 2, 16, 32, 32),
         (5, "f64_nt_f64_128x128x16_6f94e4", 1, 128, 128, 16),
         (6, "f64_nt_f64_64x64x16_08b7db", 3, 64, 64, 16),
         (7, "f64_nt_f64_32x64x32_0e3083", 2, 32, 64, 32),
         (8, "f64_nt_f64_32x32x32_156518", 2, 32, 32, 32),
     ),
-    "tn_rows_f64_simt": (
-        (4, "f64_tn_f64_16x32x32_a3d17c", 2, 16, 32, 32),
-        (5, "f64_tn_f64_128x128x16_8d71c9", 1, 128, 128, 16),
-        (6, "f64_tn_f64_64x64x16_51aec3", 3, 64, 64, 16),
-        (7, "f64_tn_f64_32x64x32_68062b", 2, 32, 64, 32),
-        (8, "f64_tn_f64_32x32x32_1f1633", 2, 32, 32, 32),
-        (9, "f64_tn_f64_16x32x32_de508b", 2, 16, 32, 32),
+    "tn_chunks_f64_simt": (
+        (7, "f64_tn_f64_16x32x32_a3d17c", 2, 16, 32, 32),
+        (8, "f64_tn_f64_128x128x16_8d71c9", 1, 128, 128, 16),
+        (9, "f64_tn_f64_64x64x16_51aec3", 3, 64, 64, 16),
+        (10, "f64_tn_f64_32x64x32_68062b", 2, 32, 64, 32),
+        (11, "f64_tn_f64_32x32x32_1f1633", 2, 32, 32, 32),
+        (12, "f64_tn_f64_16x32x32_de508b", 2, 16, 32, 32),
     ),
-    "tt_rows_f64_simt": (
+    "tt_chunks_f64_simt": (
         (2, "f64_tt_f64_64x64x16_47dedb", 2, 64, 64, 16),
         (3, "f64_tt_f64_32x32x32_9687e0", 2, 32, 32, 32),
     ),
 }
 # F643: launch, kernel
 F643 = {
-    "nn_rows_f64_simt": ((11, "f64_nn_f64_128x64x16_6e6656"),),
-    "nt_rows_f64_simt": ((11, "f64_nt_f64_128x64x16_55b4f1"),),
-    "tn_rows_f64_simt": ((13, "f64_tn_f64_128x64x16_0d62c5"),),
-    "tt_rows_f64_simt": ((6, "f64_tt_f64_128x64x16_2277ad"),),
+    "nn_chunks_f64_simt": ((11, "f64_nn_f64_128x64x16_6e6656"),),
+    "nt_chunks_f64_simt": ((11, "f64_nt_f64_128x64x16_55b4f1"),),
+    "tn_chunks_f64_simt": ((16, "f64_tn_f64_128x64x16_0d62c5"),),
+    "tt_chunks_f64_simt": ((6, "f64_tt_f64_128x64x16_2277ad"),),
 }
 # F644: launch, kernel
 F644 = {
-    "nn_rows_f64_simt": ((12, "f64_nn_f64_64x32x16_9621be"),),
-    "nt_rows_f64_simt": ((12, "f64_nt_f64_64x32x16_9d6806"),),
-    "tn_rows_f64_simt": ((14, "f64_tn_f64_64x32x16_5f41c9"),),
-    "tt_rows_f64_simt": ((7, "f64_tt_f64_64x32x16_40d332"),),
+    "nn_chunks_f64_simt": ((12, "f64_nn_f64_64x32x16_9621be"),),
+    "nt_chunks_f64_simt": ((12, "f64_nt_f64_64x32x16_9d6806"),),
+    "tn_chunks_f64_simt": ((17, "f64_tn_f64_64x32x16_5f41c9"),),
+    "tt_chunks_f64_simt": ((7, "f64_tt_f64_64x32x16_40d332"),),
+}
+# F645: launch, kernel, bm, bk, c0, c1
+F645 = {
+    "tn_chunks_f64_simt": (
+        (0, "f64_tn_f64_64x64x16_f418fc", 64, 16, 4096, 1024),
+        (1, "f64_tn_f64_32x32x32_e2d506", 32, 32, 1024, 512),
+    ),
 }
 
 
@@ -143,7 +152,7 @@ def candidates(
     table: str, arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    chunk = max(1, min(k, -(-k // 64) * 16 if n <= 2048 and k >= 2048 else k))
+    chunk = max(1, min(k, k if k < 2048 else -(-k // 64) * 16))
     chunks = -(-k // chunk)
     fitting = ROUTES.fitting(table, align_a, align_b)
     launches: Launches = {}
@@ -189,4 +198,35 @@ def candidates(
             operands, stores,
         )
         launches[launch] = us, kernel, min(tiles_64x32, 2147483647), {}
+    stores1 = chunks * m * n * 8
+    for launch, kernel, bm, bk, c0, c1 in fitting.rows(F645) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bm)
+        ctas = tiles * chunks
+        if stores1 <= 268435456 and ctas <= 2147483647:
+            us = time(
+                kernel, "mma64", 2, sms, ctas, -(-chunk // bk), chunk * c0, tiles * k * c1,
+                operands, stores1,
+            )
+            launches[launch] = us, kernel, ctas, {"workspace": stores1}
+    ctas = -(-(m * n) // 128)
+    if (
+        table == "tn_chunks_f64_simt" and "reduce" in fitting and stores1 <= 268435456
+        and ctas <= 2147483647
+    ):
+        us = time(
+            "reduce_f64_128_7d934e", "fma64", 8, sms, ctas, -(-chunks // 8), 0, stores1, stores1,
+            stores,
+        )
+        launches["reduce"] = us, "reduce_f64_128_7d934e", ctas, {"workspace": stores1}
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    ctas = tiles_32x32 * chunks
+    if (
+        table == "tn_chunks_f64_simt" and 2 in fitting and stores1 <= 268435456
+        and ctas <= 2147483647
+    ):
+        us = time(
+            "f64_tn_f64_32x32x32_828dd7", "fma64", 2, sms, ctas, -(-chunk // 32), chunk * 1024,
+            tiles_32x32 * k * 512, operands, stores1,
+        )
+        launches[2] = us, "f64_tn_f64_32x32x32_828dd7", ctas, {"workspace": stores1}
     yield from fitting.combined(launches)

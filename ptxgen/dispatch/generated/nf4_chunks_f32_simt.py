@@ -1,5 +1,5 @@
-"""Dispatch of nf4 NT rows f32 simt, nf4 NN rows f32 simt: products under the plan 'rows', with NF4
-weights.
+"""Dispatch of nf4 NT chunks f32 simt, nf4 NN chunks f32 simt: products under the plan 'chunks',
+with NF4 weights.
 
 Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Launches, Routes, Time
 
+SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 # ROUTES: route, least align_a, launches
 ROUTES = Routes({
-    "nf4_nt_rows_f32_simt": (
+    "nf4_nt_chunks_f32_simt": (
         # few rows: the weight is read as it is stored
         (0, 16, (0, "reduce")), (1, 16, (1, "reduce")), (2, 16, (2, "reduce")),
         # the weight dequantised; chunks apart, by a CTA each
@@ -25,40 +26,42 @@ ROUTES = Routes({
         # the weight dequantised; everything else: any size, alignment and plan
         (11, 0, ("nf4_datascales", 11)),
     ),
-    "nf4_nn_rows_f32_simt": (
+    "nf4_nn_chunks_f32_simt": (
         # few rows: the weight is read as it is stored
         (0, 16, (0, "reduce")), (1, 16, (1, "reduce")),
         # the weight dequantised; chunks apart, by a CTA each
         (2, 0, ("nf4_datascales", 2, "reduce")), (3, 0, ("nf4_datascales", 3, "reduce")),
         (4, 0, ("nf4_datascales", 4, "reduce")),
+        # the weight dequantised; more rows, chunks side by side or in turns
+        (5, 0, ("nf4_datascales", 5)),
         # the weight dequantised; one chain
-        (5, 16, ("nf4_datascales", 5)), (6, 0, ("nf4_datascales", 6)),
-        (7, 0, ("nf4_datascales", 7)),
-        # the weight dequantised; operands off 16 bytes
+        (6, 16, ("nf4_datascales", 6)), (7, 0, ("nf4_datascales", 7)),
         (8, 0, ("nf4_datascales", 8)),
-        # the weight dequantised; everything else: any size, alignment and plan
+        # the weight dequantised; operands off 16 bytes
         (9, 0, ("nf4_datascales", 9)),
+        # the weight dequantised; everything else: any size, alignment and plan
+        (10, 0, ("nf4_datascales", 10)),
     ),
 })
 # NF4: launch, kernel, bm, bn
 NF4 = {
-    "nf4_nt_rows_f32_simt": (
+    "nf4_nt_chunks_f32_simt": (
         (0, "nf4_nt_f32_1x32_ddd2bb", 1, 32),
         (1, "nf4_nt_f32_4x64_92cfbd", 4, 64),
         (2, "nf4_nt_f32_8x128_b38e73", 8, 128),
     ),
-    "nf4_nn_rows_f32_simt": (
+    "nf4_nn_chunks_f32_simt": (
         (0, "nf4_nn_f32_1x128_c965a8", 1, 128),
         (1, "nf4_nn_f32_4x128_63be3d", 4, 128),
     ),
 }
 # SIMT: launch, kernel, slots, bm, bk, c0, c1
 SIMT = {
-    "nf4_nt_rows_f32_simt": (
+    "nf4_nt_chunks_f32_simt": (
         (3, "simt_nt_f32_64x64x32_c92b6b", 2, 64, 32, 4096, 512),
         (4, "simt_nt_f32_32x64x16_b8a3af", 4, 32, 16, 2048, 384),
     ),
-    "nf4_nn_rows_f32_simt": (
+    "nf4_nn_chunks_f32_simt": (
         (2, "simt_nn_f32_64x64x32_93dc37", 2, 64, 32, 4096, 512),
         (3, "simt_nn_f32_32x64x16_94a46d", 4, 32, 16, 2048, 384),
         (4, "simt_nn_f32_32x64x16_9ac4a5", 4, 32, 16, 2048, 384),
@@ -66,24 +69,24 @@ SIMT = {
 }
 # SIMT1: launch, kernel, slots, bm, bn, bk
 SIMT1 = {
-    "nf4_nt_rows_f32_simt": (
+    "nf4_nt_chunks_f32_simt": (
         (6, "simt_nt_f32_32x64x32_fe55c6", 4, 32, 64, 32),
         (7, "simt_nt_f32_128x128x16_4c223b", 2, 128, 128, 16),
         (8, "simt_nt_f32_128x128x8_f09607", 2, 128, 128, 8),
         (9, "simt_nt_f32_64x64x16_70a1a6", 4, 64, 64, 16),
         (10, "simt_nt_f32_32x64x16_2f350c", 4, 32, 64, 16),
     ),
-    "nf4_nn_rows_f32_simt": (
-        (5, "simt_nn_f32_128x128x16_7dd998", 2, 128, 128, 16),
-        (6, "simt_nn_f32_64x64x32_fe4ef8", 4, 64, 64, 32),
-        (7, "simt_nn_f32_32x64x16_7badc1", 4, 32, 64, 16),
-        (8, "simt_nn_f32_128x128x8_f8719a", 2, 128, 128, 8),
+    "nf4_nn_chunks_f32_simt": (
+        (6, "simt_nn_f32_128x128x16_7dd998", 2, 128, 128, 16),
+        (7, "simt_nn_f32_64x64x32_fe4ef8", 4, 64, 64, 32),
+        (8, "simt_nn_f32_32x64x16_7badc1", 4, 32, 64, 16),
+        (9, "simt_nn_f32_128x128x8_f8719a", 2, 128, 128, 8),
     ),
 }
 # SIMT2: launch, kernel
 SIMT2 = {
-    "nf4_nt_rows_f32_simt": ((11, "simt_nt_f32_64x64x16_d651fe"),),
-    "nf4_nn_rows_f32_simt": ((9, "simt_nn_f32_64x64x16_ae662c"),),
+    "nf4_nt_chunks_f32_simt": ((11, "simt_nt_f32_64x64x16_d651fe"),),
+    "nf4_nn_chunks_f32_simt": ((10, "simt_nn_f32_64x64x16_ae662c"),),
 }
 
 
@@ -92,11 +95,10 @@ def candidates(
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     u, v = {
-        "nf4_nt_rows_f32_simt": (n, k),
-        "nf4_nn_rows_f32_simt": (k, n),
+        "nf4_nt_chunks_f32_simt": (n, k),
+        "nf4_nn_chunks_f32_simt": (k, n),
     }[table]
-    chunk_part_1 = -(-min(-(-k // 8), 1024) // 16) * 16
-    chunk = max(1, min(k, chunk_part_1 if n <= 4096 and (1024 if n <= 512 else 2048) <= k else k))
+    chunk = max(1, min(k, k if k <= 2048 else -(-k // -(-k // 1024) // 16) * 16))
     chunks = -(-k // chunk)
     fitting = ROUTES.fitting(table, align_a)
     launches: Launches = {}
@@ -139,7 +141,7 @@ def candidates(
             launches[launch] = us, kernel, ctas, {"workspace": stores}
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     tiles_chunk8_chunks1 = -(-chunk // 8) * -(-chunks // 1)
-    if table == "nf4_nt_rows_f32_simt" and 5 in fitting and tiles_128x128 <= 2147483647:
+    if table == "nf4_nt_chunks_f32_simt" and 5 in fitting and tiles_128x128 <= 2147483647:
         us = time(
             "simt_nt_f32_128x128x8_53a33f", "fma", 2, sms, tiles_128x128, tiles_chunk8_chunks1,
             k * 16384, tiles_128x128 * k * 1024, operands2, stores1,
@@ -161,4 +163,14 @@ def candidates(
             tiles_64x64 * k * 512, operands2, stores1,
         )
         launches[launch] = us, kernel, min(tiles_64x64, 2147483647), {}
+    tiles_64x256 = -(-m // 64) * -(-n // 256)
+    if (
+        table == "nf4_nn_chunks_f32_simt" and arch in SOME_0 and 5 in fitting
+        and tiles_64x256 <= 2147483647
+    ):
+        us = time(
+            "simt_nn_f32_64x256x8_8967fc", "fma", 2, sms, tiles_64x256, tiles_chunk8_chunks1,
+            k * 16384, tiles_64x256 * k * 1280, operands2, stores1,
+        )
+        launches[5] = us, "simt_nn_f32_64x256x8_8967fc", tiles_64x256, {}
     yield from fitting.combined(launches)

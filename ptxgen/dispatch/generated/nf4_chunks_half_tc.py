@@ -1,5 +1,5 @@
-"""Dispatch of nf4 NT rows half tc, nf4 NN rows half tc: products under the plan 'rows', with NF4
-weights.
+"""Dispatch of nf4 NT chunks half tc, nf4 NN chunks half tc: products under the plan 'chunks', with
+NF4 weights.
 
 Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
@@ -13,7 +13,7 @@ SOME_1 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
 SOME_2 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 # ROUTES: route, least align_a, launches
 ROUTES = Routes({
-    "nf4_nt_rows_half_tc": (
+    "nf4_nt_chunks_half_tc": (
         # few outputs: a CTA per tile and chunk
         (0, 16, (0, "reduce")), (1, 16, (1, "reduce")), (2, 16, (2, "reduce")),
         (3, 16, (3, "reduce")),
@@ -41,12 +41,13 @@ ROUTES = Routes({
         (42, 16, ("nf4_datascales", 42)), (43, 16, ("nf4_datascales", 43)),
         # the weight dequantised; many rows, by mma
         (44, 16, ("nf4_datascales", 44)), (45, 16, ("nf4_datascales", 45)),
+        (46, 16, ("nf4_datascales", 46)),
         # the weight dequantised; operands off 16 bytes
-        (46, 4, ("nf4_datascales", 46)),
+        (47, 4, ("nf4_datascales", 47)),
         # the weight dequantised; everything else: any size, alignment and plan
-        (47, 0, ("nf4_datascales", 47)),
+        (48, 0, ("nf4_datascales", 48)),
     ),
-    "nf4_nn_rows_half_tc": (
+    "nf4_nn_chunks_half_tc": (
         # few outputs: a CTA per tile and chunk
         (0, 16, (0, "reduce")), (1, 16, (1, "reduce")), (2, 16, (2, "reduce")),
         # few rows: the weight streams once, as it is stored
@@ -76,23 +77,24 @@ ROUTES = Routes({
         (44, 16, ("nf4_datascales", 44)),
         # the weight dequantised; many rows, by mma
         (45, 16, ("nf4_datascales", 45)), (46, 16, ("nf4_datascales", 46)),
+        (47, 16, ("nf4_datascales", 47)),
         # the weight dequantised; A off 16 bytes: copied first
-        (47, 0, ("nf4_datascales", "realign_a", 32)), (48, 0, ("nf4_datascales", "realign_a", 33)),
-        (49, 0, ("nf4_datascales", "realign_a", 41)), (50, 0, ("nf4_datascales", "realign_a", 44)),
+        (48, 0, ("nf4_datascales", "realign_a", 32)), (49, 0, ("nf4_datascales", "realign_a", 33)),
+        (50, 0, ("nf4_datascales", "realign_a", 41)), (51, 0, ("nf4_datascales", "realign_a", 44)),
         # the weight dequantised; operands off 16 bytes
-        (51, 4, ("nf4_datascales", 51)),
+        (52, 4, ("nf4_datascales", 52)),
         # the weight dequantised; everything else: any size, alignment and plan
-        (52, 0, ("nf4_datascales", 52)),
+        (53, 0, ("nf4_datascales", 53)),
     ),
 })
 # NF4_WGMMA: launch, kernel, bk, bm, bn
 NF4_WGMMA = {
-    "nf4_nt_rows_half_tc": (
+    "nf4_nt_chunks_half_tc": (
         (1, "nf4_wgmma_nt_bf16_64x64x128_1a9d16", 128, 64, 64),
         (2, "nf4_wgmma_nt_bf16_128x128x64_667de4", 64, 128, 128),
         (3, "nf4_wgmma_nt_bf16_256x128x64_5f8aed", 64, 256, 128),
     ),
-    "nf4_nn_rows_half_tc": (
+    "nf4_nn_chunks_half_tc": (
         (0, "nf4_wgmma_nn_bf16_64x64x128_072a5f", 128, 64, 64),
         (1, "nf4_wgmma_nn_bf16_128x128x64_c2d07b", 64, 128, 128),
         (2, "nf4_wgmma_nn_bf16_256x128x64_f5677d", 64, 256, 128),
@@ -100,13 +102,13 @@ NF4_WGMMA = {
 }
 # NF4_MMA: launch, kernel, slots, bm, bn, c0, bk
 NF4_MMA = {
-    "nf4_nt_rows_half_tc": (
+    "nf4_nt_chunks_half_tc": (
         (4, "nf4_mma_nt_bf16_8x16x256_da69e6", 1, 8, 16, 128, 256),
         (5, "nf4_mma_nt_bf16_16x16x256_ad3b9b", 1, 16, 16, 128, 256),
         (6, "nf4_mma_nt_bf16_32x64x64_a09552", 3, 32, 64, 64, 64),
         (7, "nf4_mma_nt_bf16_64x64x64_b491ed", 2, 64, 64, 64, 64),
     ),
-    "nf4_nn_rows_half_tc": (
+    "nf4_nn_chunks_half_tc": (
         (3, "nf4_mma_nn_bf16_8x32x256_c33bcd", 1, 8, 32, 128, 256),
         (5, "nf4_mma_nn_bf16_16x32x256_5760d5", 1, 16, 32, 128, 256),
         (7, "nf4_mma_nn_bf16_16x32x256_cc51c1", 1, 16, 32, 128, 256),
@@ -116,7 +118,7 @@ NF4_MMA = {
 }
 # NF4_PAIRS: launch, kernel, archs, bm, bn, c0, bk
 NF4_PAIRS = {
-    "nf4_nt_rows_half_tc": (
+    "nf4_nt_chunks_half_tc": (
         (8, "nf4_pairs_nt_bf16_8x32x256_4c7975", SOME_1, 8, 32, 128, 256),
         (9, "nf4_pairs_nt_bf16_8x64x256_90ede8", SOME_1, 8, 64, 128, 256),
         (10, "nf4_pairs_nt_bf16_8x112x256_9f6401", SOME_1, 8, 112, 128, 256),
@@ -125,7 +127,7 @@ NF4_PAIRS = {
         (13, "nf4_pairs_nt_bf16_32x64x256_1b3cf0", SOME_1, 32, 64, 128, 256),
         (14, "nf4_pairs_nt_bf16_32x128x256_7f57a6", SOME_1, 32, 128, 128, 256),
     ),
-    "nf4_nn_rows_half_tc": (
+    "nf4_nn_chunks_half_tc": (
         (4, "nf4_mma_nn_bf16_8x32x256_5c126a", SOME_2, 8, 32, 128, 256),
         (6, "nf4_mma_nn_bf16_32x32x256_8e7dd0", SOME_2, 32, 32, 64, 256),
         (8, "nf4_mma_nn_bf16_8x32x256_ba6f77", SOME_2, 8, 32, 128, 256),
@@ -136,7 +138,7 @@ NF4_PAIRS = {
 }
 # NF4_WGMMA1: launch, kernel, bm, bn, bk
 NF4_WGMMA1 = {
-    "nf4_nt_rows_half_tc": (
+    "nf4_nt_chunks_half_tc": (
         (15, "nf4_wgmma_nt_bf16_64x32x128_043981", 64, 32, 128),
         (16, "nf4_wgmma_nt_bf16_64x64x128_475987", 64, 64, 128),
         (17, "nf4_wgmma_nt_bf16_64x128x128_4001e6", 64, 128, 128),
@@ -146,7 +148,7 @@ NF4_WGMMA1 = {
         (21, "nf4_wgmma_nt_bf16_192x128x64_20d24a", 192, 128, 64),
         (22, "nf4_wgmma_nt_bf16_256x128x64_fbaf91", 256, 128, 64),
     ),
-    "nf4_nn_rows_half_tc": (
+    "nf4_nn_chunks_half_tc": (
         (14, "nf4_wgmma_nn_bf16_64x32x128_45d6b3", 64, 32, 128),
         (15, "nf4_wgmma_nn_bf16_64x64x128_7b65e9", 64, 64, 128),
         (16, "nf4_wgmma_nn_bf16_64x128x128_f7f954", 64, 128, 128),
@@ -158,7 +160,7 @@ NF4_WGMMA1 = {
 }
 # NF4_WGMMA2: launch, kernel, bk, bm, bn
 NF4_WGMMA2 = {
-    "nf4_nt_rows_half_tc": (
+    "nf4_nt_chunks_half_tc": (
         (23, "nf4_wgmma_nt_bf16_64x32x128_b8101d", 128, 64, 32),
         (24, "nf4_wgmma_nt_bf16_64x64x128_d6e62d", 128, 64, 64),
         (25, "nf4_wgmma_nt_bf16_64x128x128_d51619", 128, 64, 128),
@@ -167,7 +169,7 @@ NF4_WGMMA2 = {
         (28, "nf4_wgmma_nt_bf16_192x128x64_b42fb6", 64, 192, 128),
         (29, "nf4_wgmma_nt_bf16_256x128x64_d1e335", 64, 256, 128),
     ),
-    "nf4_nn_rows_half_tc": (
+    "nf4_nn_chunks_half_tc": (
         (21, "nf4_wgmma_nn_bf16_64x32x128_80d085", 128, 64, 32),
         (22, "nf4_wgmma_nn_bf16_64x64x128_14cc97", 128, 64, 64),
         (23, "nf4_wgmma_nn_bf16_64x128x128_39a8ed", 128, 64, 128),
@@ -179,36 +181,36 @@ NF4_WGMMA2 = {
 }
 # WGMMA: launch, kernel, bm, c0, c1
 WGMMA = {
-    "nf4_nt_rows_half_tc": (
+    "nf4_nt_chunks_half_tc": (
         (30, "wgmma_nt_bf16_128x128x64_40a9ac", 128, 16384, 512),
         (31, "wgmma_nt_bf16_64x64x64_15f6e1", 64, 4096, 256),
     ),
-    "nf4_nn_rows_half_tc": (
+    "nf4_nn_chunks_half_tc": (
         (28, "wgmma_nn_bf16_128x128x64_f64026", 128, 16384, 512),
         (29, "wgmma_nn_bf16_64x64x64_168fdf", 64, 4096, 256),
     ),
 }
 # WGMMA1: launch, kernel, bn, c0, c1
 WGMMA1 = {
-    "nf4_nt_rows_half_tc": (
+    "nf4_nt_chunks_half_tc": (
         (32, "wgmma_nt_bf16_128x256x64_b35b38", 256, 32768, 768),
         (38, "wgmma_nt_bf16_128x224x64_18067c", 224, 28672, 704),
     ),
-    "nf4_nn_rows_half_tc": (
+    "nf4_nn_chunks_half_tc": (
         (32, "wgmma_nn_bf16_128x256x64_86d2ac", 256, 32768, 768),
         (38, "wgmma_nn_bf16_128x224x64_21d9d3", 224, 28672, 704),
     ),
 }
 # WGMMA2: launch, kernel, bm, bn
 WGMMA2 = {
-    "nf4_nt_rows_half_tc": (
+    "nf4_nt_chunks_half_tc": (
         (33, "wgmma_nt_bf16_128x256x64_4bc648", 128, 256),
         (39, "wgmma_nt_bf16_128x224x64_ad8f66", 128, 224),
         (41, "wgmma_nt_bf16_128x128x64_96a12d", 128, 128),
         (42, "wgmma_nt_bf16_128x64x64_885da7", 128, 64),
         (43, "wgmma_nt_bf16_64x64x64_595f63", 64, 64),
     ),
-    "nf4_nn_rows_half_tc": (
+    "nf4_nn_chunks_half_tc": (
         (33, "wgmma_nn_bf16_128x256x64_2c5b0f", 128, 256),
         (39, "wgmma_nn_bf16_128x224x64_337f7e", 128, 224),
         (41, "wgmma_nn_bf16_128x128x64_f67370", 128, 128),
@@ -218,48 +220,54 @@ WGMMA2 = {
 }
 # WGMMA3: launch, kernel, bn, c0, c1
 WGMMA3 = {
-    "nf4_nt_rows_half_tc": (
+    "nf4_nt_chunks_half_tc": (
         (34, "wgmma_nt_bf16_128x256x64_362a60", 256, 32768, 1024),
         (36, "wgmma_nt_bf16_128x192x64_cf3d87", 192, 24576, 896),
     ),
-    "nf4_nn_rows_half_tc": (
+    "nf4_nn_chunks_half_tc": (
         (34, "wgmma_nn_bf16_128x256x64_74d273", 256, 32768, 1024),
         (36, "wgmma_nn_bf16_128x192x64_abc7eb", 192, 24576, 896),
     ),
 }
 # WGMMA4: launch, kernel, bn, c0
 WGMMA4 = {
-    "nf4_nt_rows_half_tc": (
+    "nf4_nt_chunks_half_tc": (
         (35, "wgmma_nt_bf16_128x256x64_63dcfc", 256, 1024),
         (37, "wgmma_nt_bf16_128x192x64_eb3cc9", 192, 896),
         (40, "wgmma_nt_bf16_128x160x64_732859", 160, 832),
     ),
-    "nf4_nn_rows_half_tc": (
+    "nf4_nn_chunks_half_tc": (
         (35, "wgmma_nn_bf16_128x256x64_74f96d", 256, 1024),
         (37, "wgmma_nn_bf16_128x192x64_05a037", 192, 896),
         (40, "wgmma_nn_bf16_128x160x64_20a7b2", 160, 832),
         (42, "wgmma_nn_bf16_128x128x64_68c5f8", 128, 768),
     ),
 }
-# MMA: launch, kernel
+# MMA: launch, kernel, slots, bm, c0, c1
 MMA = {
-    "nf4_nt_rows_half_tc": ((44, "mma_nt_bf16_64x64x64_93d7f2"),),
-    "nf4_nn_rows_half_tc": ((45, "mma_nn_bf16_64x64x64_42490e"),),
+    "nf4_nt_chunks_half_tc": (
+        (44, "mma_nt_bf16_64x64x64_93d7f2", 3, 64, 4096, 256),
+        (46, "mma_nt_bf16_128x128x64_848ada", 1, 128, 16384, 512),
+    ),
+    "nf4_nn_chunks_half_tc": (
+        (45, "mma_nn_bf16_64x64x64_42490e", 3, 64, 4096, 256),
+        (47, "mma_nn_bf16_128x128x64_e43a98", 1, 128, 16384, 512),
+    ),
 }
 # MMA1: launch, kernel
 MMA1 = {
-    "nf4_nt_rows_half_tc": ((45, "mma_nt_bf16_128x128x64_beb296"),),
-    "nf4_nn_rows_half_tc": ((46, "mma_nn_bf16_128x128x64_cd5bbc"),),
+    "nf4_nt_chunks_half_tc": ((45, "mma_nt_bf16_128x128x64_beb296"),),
+    "nf4_nn_chunks_half_tc": ((46, "mma_nn_bf16_128x128x64_cd5bbc"),),
 }
 # MMA2: launch, kernel
 MMA2 = {
-    "nf4_nt_rows_half_tc": ((46, "mma_nt_bf16_128x64x64_675ed6"),),
-    "nf4_nn_rows_half_tc": ((51, "mma_nn_bf16_128x64x64_c213a3"),),
+    "nf4_nt_chunks_half_tc": ((47, "mma_nt_bf16_128x64x64_675ed6"),),
+    "nf4_nn_chunks_half_tc": ((52, "mma_nn_bf16_128x64x64_c213a3"),),
 }
 # MMA3: launch, kernel
 MMA3 = {
-    "nf4_nt_rows_half_tc": ((47, "mma_nt_bf16_64x64x32_d497a1"),),
-    "nf4_nn_rows_half_tc": ((52, "mma_nn_bf16_64x64x32_782949"),),
+    "nf4_nt_chunks_half_tc": ((48, "mma_nt_bf16_64x64x32_d497a1"),),
+    "nf4_nn_chunks_half_tc": ((53, "mma_nn_bf16_64x64x32_782949"),),
 }
 
 
@@ -268,11 +276,10 @@ def candidates(
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     u, v = {
-        "nf4_nt_rows_half_tc": (n, k),
-        "nf4_nn_rows_half_tc": (k, n),
+        "nf4_nt_chunks_half_tc": (n, k),
+        "nf4_nn_chunks_half_tc": (k, n),
     }[table]
-    chunk_part_1 = -(-min(-(-k // 8), 2048) // 128) * 128
-    chunk = max(1, min(k, chunk_part_1 if n <= 2048 and max(6 * n, 4096) <= k else k))
+    chunk = max(1, min(k, k if k <= 4096 else -(-k // -(-k // 3072) // 128) * 128))
     chunks = -(-k // chunk)
     fitting = ROUTES.fitting(table, align_a)
     launches: Launches = {}
@@ -281,7 +288,7 @@ def candidates(
     tiles_8x16 = -(-m // 8) * -(-n // 16)
     ctas = tiles_8x16 * chunks
     if (
-        table == "nf4_nt_rows_half_tc" and 0 in fitting and ctas <= 2147483647
+        table == "nf4_nt_chunks_half_tc" and 0 in fitting and ctas <= 2147483647
         and stores <= 268435456 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
@@ -415,15 +422,15 @@ def candidates(
                 stores1,
             )
             launches[launch] = us, kernel, min(tiles, sms // 2) * 2, {}
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    for launch, kernel in fitting.rows(MMA):
-        if (chunk % 64 == 0 or chunks <= 1) and tiles_64x64 <= 2147483647:
+    for launch, kernel, slots, bm, c0, c1 in fitting.rows(MMA):
+        tiles = -(-m // bm) * -(-n // bm)
+        if (chunk % 64 == 0 or chunks <= 1) and tiles <= 2147483647:
             us = time(
-                kernel, "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-                tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(v % 16, 1) * 64) * 6),
-                operands2, stores1,
+                kernel, "mma", slots, sms, tiles, -(-k // 64), k * c0,
+                tiles * k * (c1 + (min(k % 16, 1) * bm + min(v % 16, 1) * bm) * 6), operands2,
+                stores1,
             )
-            launches[launch] = us, kernel, tiles_64x64, {}
+            launches[launch] = us, kernel, tiles, {}
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     for launch, kernel in fitting.rows(MMA1):
         if chunks <= 1 and tiles_128x128 <= 2147483647:
@@ -442,6 +449,7 @@ def candidates(
                 operands2, stores1,
             )
             launches[launch] = us, kernel, tiles_128x64, {}
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
     for launch, kernel in fitting.rows(MMA3):
         if chunk % 32 == 0 or chunks <= 1:
             us = time(
@@ -453,7 +461,10 @@ def candidates(
     operands3 = 0 + m * -(-k // 8) * 16
     pieces_m_k8 = m * -(-k // 8)
     ctas = -(-pieces_m_k8 // 512)
-    if table == "nf4_nn_rows_half_tc" and "realign_a" in fitting and pieces_m_k8 * 16 <= 1073741824:
+    if (
+        table == "nf4_nn_chunks_half_tc" and "realign_a" in fitting
+        and pieces_m_k8 * 16 <= 1073741824
+    ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, ctas, 1, 0, operands3, operands3, operands3,
         )

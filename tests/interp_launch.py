@@ -254,8 +254,9 @@ def place(memory, name, values, dtype, turned, align, odd):
     return Matrix(memory, name, values.shape, values, dtype=dtype, pitch=pitch, offset=offset)
 
 
-def run(device, kernel, case, *, freed="", unwritten="", short=""):
-    """The result of a forced kernel, and whether everything beside it is as it was.
+def run(device, kernel, case, *, given=None, freed="", unwritten="", short=""):
+    """The result of a forced kernel, and whether everything beside it is as it was. ``given``: the
+    operands, as :func:`factors` returns them, where they are not these.
 
     The array called ``freed`` (A, B, bias or out) is freed before the launch; that called
     ``unwritten`` has no values; that called ``short`` lacks its last element.
@@ -263,7 +264,7 @@ def run(device, kernel, case, *, freed="", unwritten="", short=""):
     spec = ROUTES[kernel].main
     storage, case = spec.layout, case.of(spec)
     m, n, k, dtype = case.m, case.n, case.k, case.dtype
-    x, w, biases, olds = factors(m, n, k, case.kind, dtype)
+    x, w, biases, olds = given or factors(m, n, k, case.kind, dtype)
     memory = device.memory
     a = place(memory, "A", x, dtype, storage[0] == "T", case.align[0], case.odd)
     b = place(memory, "B", w, dtype, storage[1] == "T", case.align[1], case.odd)

@@ -83,6 +83,39 @@ def test_batches_of_matrices():
             torch.bmm(a, b[:2])
 
 
+LENGTHS = {torch.float32: 2100, torch.float64: 2050, torch.bfloat16: 4200, torch.half: 4200}
+"""Reductions that the plans cut."""
+
+
+@pytest.mark.parametrize("dtype", LENGTHS, ids=str)
+def test_all_products_of_a_length_have_one_plan(dtype):
+    """Every operator, for however many columns; those of decode and of prompts alike."""
+    x, w = (v.to(dtype) for v in matrices((2, LENGTHS[dtype]), (16, LENGTHS[dtype])))
+    nothing, weights = torch.zeros(16, dtype=dtype), torch.stack([w.T, w.T])
+    with pt.batch_invariant(strict=True):
+        ways = {
+            "mm": x @ w.T,
+            "mv": torch.stack([w @ row for row in x]),
+            "addmm": torch.addmm(nothing, x, w.T),
+            "scaled": torch.addmm(nothing[None], x, w.T, beta=2),
+            "bmm": torch.bmm(x[None], w.T[None])[0],
+            "an expert a row": torch.bmm(x[:, None], weights)[:, 0],
+            "baddbmm": torch.baddbmm(nothing, x[None], w.T[None])[0],
+            "einsum": torch.einsum("mk,nk->mn", x, w),
+            "einsum of a batch": torch.einsum("bmk,bnk->bmn", x[None], w[None])[0],
+            "apart": torch.cat([functional.linear(x, part) for part in w.split((3, 13))], 1),
+            "a row": torch.cat([functional.linear(row, w) for row in x.split(1)]),
+            "turned": (w @ x.T).T,
+        }
+        if dtype == torch.bfloat16:
+            ends = torch.tensor([1, 2], dtype=torch.int32)
+            ways["grouped"] = torch._grouped_mm(x, weights, offs=ends)
+        whole = functional.linear(x, w)
+    if dtype in (torch.float32, torch.float64):
+        assert torch.equal(whole, product(x, w.T))
+    assert [name for name, y in ways.items() if not torch.equal(y, whole)] == []
+
+
 def test_out_variants():
     a, b, bias = matrices((6, 40), (40, 9), (9,))
     with pt.batch_invariant() as block:

@@ -23,7 +23,7 @@ from ptxgen.ops.explaining import posed_names, size_names
 from ptxgen.ui import emit
 
 PROJECT = Path(__file__).parents[1]
-ROWS = "bench/results/random-f32-h100-20261126-48faa5f.json"
+ROWS = "bench/results/random-f32-h100-20261128-864c8ff-dirty.json"
 SEED = int(os.environ.get("PTXGEN_SEED", "0"))
 DRAWS = 60
 

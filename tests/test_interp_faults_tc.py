@@ -54,8 +54,8 @@ RINGS = {
 """An mma kernel of every way to copy, split and synchronise."""
 ENGINES = {
     "one": wgmma(layout="NN", consumers=1, split="serial", bk=64),
-    "one chain": wgmma(layout="NN", consumers=1, split="none"),
-    "two": wgmma(layout="NT", consumers=2, split="none", registers=0),
+    "one chain": wgmma(layout="NN", split="none"),
+    "two": wgmma(layout="NT", consumers=2, split="serial", registers=0),
     "pair": wgmma(layout="NN", cluster_m=2),
     "workspace": wgmma(split="workspace"),
 }

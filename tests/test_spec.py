@@ -69,7 +69,7 @@ def rebuilt(spec: KernelSpec) -> KernelSpec:
     """A spec from its canonical text alone."""
     fields = json.loads(spec.canonical())
     kinds = {type(kernel).__name__: type(kernel) for kernel in SPECS.values()}
-    contracts = {str(kernel.contract): kernel.contract for kernel in SPECS.values()}
+    contracts = {kernel.contract.implemented: kernel.contract for kernel in SPECS.values()}
     fields["contract"] = contracts[fields["contract"]]
     if "form" in fields:
         forms = {

@@ -496,6 +496,20 @@ def test_groups_of_rows():
         assert torch.equal(inner[2], a[2:].T @ b.mT.reshape(12, 8)[2:6]) and not inner[1].any()
 
 
+@pytest.mark.parametrize(("dtype", "tier"), [("float64", "auto"), ("bfloat16", "simt")])
+def test_groups_that_cut_k_are_chains(dtype, tier):
+    """Kernels take a group's k's as one chain, and so do the products of what has no kernel."""
+    x, dy = (rows_of((2100, 2), seed=i).to(getattr(torch, dtype)) for i in range(2))
+    ends = torch.tensor([2080, 2100], dtype=torch.int32)
+    wide = torch.float64 if dtype == "float64" else torch.float32
+    found = aten._grouped_mm(tier, x.T, dy, ends, out_dtype=wide)
+    for group, part in enumerate((slice(0, 2080), slice(2080, 2100))):
+        how = {"layout": "kn", "tier": tier, "out_dtype": wide}
+        chain = ptxgen.linear_wgrad(x[part], dy[part], chain=True, **how)
+        assert torch.equal(found[group], chain)
+    assert not torch.equal(found[0], ptxgen.linear_wgrad(x[:2080], dy[:2080], **how))
+
+
 # -- the three lists --------------------------------------------------------------------------
 def test_the_report():
     x = rows_of((3, 8))

@@ -15,6 +15,7 @@ stages, helpers and their teams. Regimes (docs/performance-nf4.md has the measur
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -125,23 +126,16 @@ def more_rows(layout: str, dtype: str) -> tuple[Nf4WgmmaSpec, ...]:
     )
 
 
-TOTALS: dict[tuple[int, int], dict[str, int]] = {
-    (128, 128): {"held": 16},
-    (192, 128): {"held": 48, "stages": 3, "registers": 120},
-    (256, 128): {"held": 40, "stages": 2},
-}
-"""Options that make room for totals of several chunks, by BM and BN."""
+def in_turns(layout: str, dtype: str) -> Iterator[Nf4WgmmaSpec]:
+    """Yields the twins of these kernels whose CTAs take the chunks of a tile in turns.
 
-
-def in_turns(layout: str, dtype: str) -> tuple[Nf4WgmmaSpec, ...]:
-    """The twins of these kernels whose CTAs take the chunks of a tile in turns; that of 96 columns
-    would spill.
+    That of 96 columns would spill. Those of 192 and 256 rows have shared memory for a stage less
+    beside the totals, which their teams of helpers cannot share evenly, or not fast.
     """
-    fitting = (s for s in more_rows(layout, dtype) if s.bn != 96)
-    return tuple(
-        replace(s, split="serial", **TOTALS.get((s.bm, s.bn), {}))  # type: ignore[arg-type]
-        for s in fitting
-    )
+    for spec in more_rows(layout, dtype):
+        if spec.bn != 96 and spec.bm <= 128:
+            held = 16 if (spec.bm, spec.bn) == (128, 128) else None  # else registers run out
+            yield replace(spec, split="serial", held=held)
 
 
 PARTIAL = {

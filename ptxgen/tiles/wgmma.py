@@ -47,32 +47,23 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
     one_chunk = functools.partial(gemm, split="none")
     if layout == "TT":  # nobody stores both like this; two sizes serve
         return (gemm((128, 128, 64), 2, 6, registers=232), gemm((64, 64, 64), 1, 12))
-    # Whatever M and N are, some tile divides them among the SMs with little left over. Tiles of one
-    # chunk have a twin of several, until times say that it serves for both.
+    # Whatever M and N are, some tile divides them among the SMs with little left over. A tile has a
+    # twin of one chunk only where that was measured to gain: it has a stage more.
     large = (
         one_chunk((128, 256, 64), 2, 4, registers=232, raster=16),
         gemm((128, 256, 64), 2, 3, registers=240, held=56, raster=16),
-        one_chunk((128, 256, 64), 2, 4, share=(2, 1), registers=232),
         gemm((128, 256, 64), 2, 3, registers=240, held=56, share=(2, 1)),
-        one_chunk((128, 192, 64), 2, 5, share=(2, 1)),
-        one_chunk((192, 192, 64), 3, 4, registers=160),
         gemm((192, 192, 64), 3, 3, registers=160, held=52),
         gemm((128, 192, 64), 2, 5, share=(2, 1), registers=240),
     )
     # A few tiles for each SM, or one: the tile that leaves the fewest SMs idle.
+    wide = (192, 160, 64)
     medium = (
         *((one_chunk((192, 128, 64), 3, 4),) if layout == "TN" else ()),
-        *(
-            (
-                one_chunk((192, 160, 64), 3, 4, registers=160),
-                gemm((192, 160, 64), 3, 4 if layout == "NT" else 3, registers=160, held=24),
-            )
-            if layout != "TN"
-            else ()
-        ),
-        one_chunk((192, 128, 64), 3, 4, share=(1, 2)),
+        *((one_chunk(wide, 3, 4, registers=160),) if layout != "TN" else ()),
+        *((gemm(wide, 3, 4, registers=160, held=24),) if layout == "NT" else ()),
+        *((gemm(wide, 3, 3, registers=160, held=24),) if layout == "NN" else ()),
         gemm((192, 128, 64), 3, 4, share=(1, 2), registers=160),
-        one_chunk((128, 224, 64), 2, 4),
         gemm((128, 224, 64), 2, 4, registers=240),
         gemm((128, 176, 64), 2, 5, registers=240),
         *((gemm((128, 160, 64), 2, 5, share=(2, 1), registers=240),) if layout != "TN" else ()),
@@ -82,7 +73,6 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
     )
     # At most one tile for each SM: bytes under way count.
     small = (
-        one_chunk((64, 256, 64), 1, 5),
         gemm((64, 256, 64), 1, 5, held=24),
         *((gemm((64, 160, 64), 1, 6),) if layout == "NT" else ()),
         gemm((128, 64, 64), 2, 8),

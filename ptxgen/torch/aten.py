@@ -119,11 +119,16 @@ def _grouped(
     return b.grouped_linear_wgrad(rows, rows_apart(b, y), offs, out_dtype=wanted, layout="kn")
 
 
+_weight_gradient = function(OPERATIONS["linear_wgrad"])
+
+
 def _grouped_mm(
     tier: str, a: Any, b: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None
 ) -> Any:
-    """What :func:`_grouped` leaves: groups of columns, or of dtypes that have no kernels, that end
-    where ``offs`` says (read by the host, which waits for it).
+    """A product for each group of those that :func:`_grouped` leaves: groups of columns, and of
+    dtypes that have no kernels. The host reads where they end (``offs``), and waits for it.
+
+    Where groups cut K, each product is one chain, as the kernel's are.
     """
     if bias is not None:
         raise Left(UNKNOWN)
@@ -138,8 +143,10 @@ def _grouped_mm(
     dtype = out_dtype or a.dtype
     if a.dim() == b.dim() == 2:
         out = a.new_empty(len(spans), a.shape[0], b.shape[1], dtype=dtype)
+        chain = {"layout": "kn", "tier": tier, "chain": True, "out_dtype": dtype}
         for i, (start, end) in enumerate(spans):
-            out[i] = product(a[:, start:end], b[start:end], dtype)
+            rows = a[:, start:end].mT.contiguous(), b[start:end].contiguous()
+            out[i] = _weight_gradient(*rows, **chain)
         return out
     if b.dim() == 3:
         out = a.new_zeros(a.shape[0], b.shape[2], dtype=dtype)

@@ -46,45 +46,44 @@ ROUTES = Routes({
         (33, 16, 16, (33,)), (34, 16, 16, (34,)), (35, 16, 16, (35,)), (36, 16, 16, (36,)),
         (37, 16, 16, (37,)), (38, 16, 16, (38,)), (39, 16, 16, (39,)), (40, 16, 16, (40,)),
         (41, 16, 16, (41,)), (42, 16, 16, (42,)), (43, 16, 16, (43,)), (44, 16, 16, (44,)),
-        (45, 16, 16, (45,)), (46, 16, 16, (46,)), (47, 16, 16, (47,)), (48, 16, 16, (48,)),
-        (49, 16, 16, (49,)), (50, 16, 16, (50,)), (51, 16, 16, (51,)),
+        (45, 16, 16, (45,)),
         # many rows, by mma
-        (52, 16, 16, (52,)), (53, 16, 16, (53,)), (54, 16, 16, (54,)),
+        (46, 16, 16, (46,)), (47, 16, 16, (47,)), (48, 16, 16, (48,)),
         # A off 16 bytes: copied first
-        (55, 0, 16, ("realign_a", 25)),
+        (49, 0, 16, ("realign_a", 25)),
         # B off 16 bytes: copied first
-        (56, 16, 0, ("realign_b", 25)),
+        (50, 16, 0, ("realign_b", 25)),
         # A and B off 16 bytes: copied first
-        (57, 0, 0, ("realign_ab", 25)),
+        (51, 0, 0, ("realign_ab", 25)),
         # A off 16 bytes: copied first
-        (58, 0, 16, ("realign_a", 26)),
+        (52, 0, 16, ("realign_a", 26)),
         # B off 16 bytes: copied first
-        (59, 16, 0, ("realign_b", 26)),
+        (53, 16, 0, ("realign_b", 26)),
         # A and B off 16 bytes: copied first
-        (60, 0, 0, ("realign_ab", 26)),
+        (54, 0, 0, ("realign_ab", 26)),
         # A off 16 bytes: copied first
-        (61, 0, 16, ("realign_a", 41)),
+        (55, 0, 16, ("realign_a", 36)),
         # B off 16 bytes: copied first
-        (62, 16, 0, ("realign_b", 41)),
+        (56, 16, 0, ("realign_b", 36)),
         # A and B off 16 bytes: copied first
-        (63, 0, 0, ("realign_ab", 41)),
+        (57, 0, 0, ("realign_ab", 36)),
         # A off 16 bytes: copied first
-        (64, 0, 16, ("realign_a", 49)),
+        (58, 0, 16, ("realign_a", 43)),
         # B off 16 bytes: copied first
-        (65, 16, 0, ("realign_b", 49)),
+        (59, 16, 0, ("realign_b", 43)),
         # A and B off 16 bytes: copied first
-        (66, 0, 0, ("realign_ab", 49)),
+        (60, 0, 0, ("realign_ab", 43)),
         # A off 16 bytes: copied first
-        (67, 0, 16, ("realign_a", 51)),
+        (61, 0, 16, ("realign_a", 45)),
         # B off 16 bytes: copied first
-        (68, 16, 0, ("realign_b", 51)),
+        (62, 16, 0, ("realign_b", 45)),
         # A and B off 16 bytes: copied first
-        (69, 0, 0, ("realign_ab", 51)), (70, 0, 0, ("realign_ab", 53)),
-        (71, 0, 0, ("realign_ab", 54)),
+        (63, 0, 0, ("realign_ab", 45)), (64, 0, 0, ("realign_ab", 47)),
+        (65, 0, 0, ("realign_ab", 48)),
         # operands off 16 bytes
-        (72, 4, 4, (72,)), (73, 4, 4, (73,)), (74, 0, 0, (74,)),
+        (66, 4, 4, (66,)), (67, 4, 4, (67,)), (68, 0, 0, (68,)),
         # everything else: any size, alignment and plan
-        (75, 0, 0, (75,)),
+        (69, 0, 0, (69,)),
     ),
     "nt_chunks_half_tc": (
         # few rows of few outputs
@@ -105,19 +104,18 @@ ROUTES = Routes({
         (26, 16, 16, (26,)), (27, 16, 16, (27,)), (28, 16, 16, (28,)), (29, 16, 16, (29,)),
         (30, 16, 16, (30,)), (31, 16, 16, (31,)), (32, 16, 16, (32,)), (33, 16, 16, (33,)),
         (34, 16, 16, (34,)), (35, 16, 16, (35,)), (36, 16, 16, (36,)), (37, 16, 16, (37,)),
-        (38, 16, 16, (38,)), (39, 16, 16, (39,)), (40, 16, 16, (40,)), (41, 16, 16, (41,)),
-        (42, 16, 16, (42,)), (43, 16, 16, (43,)), (44, 16, 16, (44,)),
+        (38, 16, 16, (38,)),
         # many rows, by mma
-        (45, 16, 16, (45,)), (46, 16, 16, (46,)), (47, 16, 16, (47,)),
+        (39, 16, 16, (39,)), (40, 16, 16, (40,)), (41, 16, 16, (41,)),
         # A and B off 16 bytes: copied first
-        (48, 0, 0, ("realign_ab", 18)), (49, 0, 0, ("realign_ab", 19)),
-        (50, 0, 0, ("realign_ab", 34)), (51, 0, 0, ("realign_ab", 42)),
-        (52, 0, 0, ("realign_ab", 44)), (53, 0, 0, ("realign_ab", 46)),
-        (54, 0, 0, ("realign_ab", 47)),
+        (42, 0, 0, ("realign_ab", 18)), (43, 0, 0, ("realign_ab", 19)),
+        (44, 0, 0, ("realign_ab", 29)), (45, 0, 0, ("realign_ab", 36)),
+        (46, 0, 0, ("realign_ab", 38)), (47, 0, 0, ("realign_ab", 40)),
+        (48, 0, 0, ("realign_ab", 41)),
         # operands off 16 bytes
-        (55, 4, 4, (55,)), (56, 4, 4, (56,)), (57, 4, 4, (57,)), (58, 0, 0, (58,)),
+        (49, 4, 4, (49,)), (50, 4, 4, (50,)), (51, 4, 4, (51,)), (52, 0, 0, (52,)),
         # everything else: any size, alignment and plan
-        (59, 0, 0, (59,)),
+        (53, 0, 0, (53,)),
     ),
     "tn_chunks_half_tc": (
         # few rows of few outputs
@@ -152,45 +150,44 @@ ROUTES = Routes({
         (27, 16, 16, (27,)), (28, 16, 16, (28,)), (29, 16, 16, (29,)), (30, 16, 16, (30,)),
         (31, 16, 16, (31,)), (32, 16, 16, (32,)), (33, 16, 16, (33,)), (34, 16, 16, (34,)),
         (35, 16, 16, (35,)), (36, 16, 16, (36,)), (37, 16, 16, (37,)), (38, 16, 16, (38,)),
-        (39, 16, 16, (39,)), (40, 16, 16, (40,)), (41, 16, 16, (41,)), (42, 16, 16, (42,)),
-        (43, 16, 16, (43,)), (44, 16, 16, (44,)), (45, 16, 16, (45,)), (46, 16, 16, (46,)),
+        (39, 16, 16, (39,)), (40, 16, 16, (40,)),
         # many rows, by mma
-        (47, 16, 16, (47,)), (48, 16, 16, (48,)), (49, 16, 16, (49,)),
+        (41, 16, 16, (41,)), (42, 16, 16, (42,)), (43, 16, 16, (43,)),
         # A off 16 bytes: copied first
-        (50, 0, 16, ("realign_a", 23)),
+        (44, 0, 16, ("realign_a", 23)),
         # B off 16 bytes: copied first
-        (51, 16, 0, ("realign_b", 23)),
+        (45, 16, 0, ("realign_b", 23)),
         # A and B off 16 bytes: copied first
-        (52, 0, 0, ("realign_ab", 23)),
+        (46, 0, 0, ("realign_ab", 23)),
         # A off 16 bytes: copied first
-        (53, 0, 16, ("realign_a", 24)),
+        (47, 0, 16, ("realign_a", 24)),
         # B off 16 bytes: copied first
-        (54, 16, 0, ("realign_b", 24)),
+        (48, 16, 0, ("realign_b", 24)),
         # A and B off 16 bytes: copied first
-        (55, 0, 0, ("realign_ab", 24)),
+        (49, 0, 0, ("realign_ab", 24)),
         # A off 16 bytes: copied first
-        (56, 0, 16, ("realign_a", 37)),
+        (50, 0, 16, ("realign_a", 32)),
         # B off 16 bytes: copied first
-        (57, 16, 0, ("realign_b", 37)),
+        (51, 16, 0, ("realign_b", 32)),
         # A and B off 16 bytes: copied first
-        (58, 0, 0, ("realign_ab", 37)),
+        (52, 0, 0, ("realign_ab", 32)),
         # A off 16 bytes: copied first
-        (59, 0, 16, ("realign_a", 44)),
+        (53, 0, 16, ("realign_a", 38)),
         # B off 16 bytes: copied first
-        (60, 16, 0, ("realign_b", 44)),
+        (54, 16, 0, ("realign_b", 38)),
         # A and B off 16 bytes: copied first
-        (61, 0, 0, ("realign_ab", 44)),
+        (55, 0, 0, ("realign_ab", 38)),
         # A off 16 bytes: copied first
-        (62, 0, 16, ("realign_a", 46)),
+        (56, 0, 16, ("realign_a", 40)),
         # B off 16 bytes: copied first
-        (63, 16, 0, ("realign_b", 46)),
+        (57, 16, 0, ("realign_b", 40)),
         # A and B off 16 bytes: copied first
-        (64, 0, 0, ("realign_ab", 46)), (65, 0, 0, ("realign_ab", 48)),
-        (66, 0, 0, ("realign_ab", 49)),
+        (58, 0, 0, ("realign_ab", 40)), (59, 0, 0, ("realign_ab", 42)),
+        (60, 0, 0, ("realign_ab", 43)),
         # operands off 16 bytes
-        (67, 4, 16, (67,)), (68, 4, 4, (68,)), (69, 0, 0, (69,)),
+        (61, 4, 16, (61,)), (62, 4, 4, (62,)), (63, 0, 0, (63,)),
         # everything else: any size, alignment and plan
-        (70, 0, 0, (70,)),
+        (64, 0, 0, (64,)),
     ),
     "tt_chunks_half_tc": (
         # few rows: the weight streams once
@@ -255,12 +252,12 @@ MMA1 = {
         (18, "mma_nn_bf16_8x64x128_0b0b35", 64, 8, 64, 128),
         (23, "mma_nn_bf16_32x64x128_868388", 128, 32, 64, 128),
         (24, "mma_nn_bf16_64x128x64_0a56ed", 64, 64, 128, 64),
-        (72, "mma_nn_bf16_128x64x64_c213a3", 64, 128, 64, 64),
+        (66, "mma_nn_bf16_128x64x64_c213a3", 64, 128, 64, 64),
     ),
     "nt_chunks_half_tc": (
         (16, "mma_nt_bf16_32x64x128_9edc63", 128, 32, 64, 128),
         (17, "mma_nt_bf16_64x128x64_4da3e2", 64, 64, 128, 64),
-        (56, "mma_nt_bf16_128x64x64_675ed6", 64, 128, 64, 64),
+        (50, "mma_nt_bf16_128x64x64_675ed6", 64, 128, 64, 64),
     ),
     "tn_chunks_half_tc": (
         (17, "mma_tn_bf16_8x64x128_b577d1", 64, 8, 64, 128),
@@ -275,31 +272,31 @@ MMA2 = {
         (20, "mma_nn_bf16_16x32x128_d40c24", 1, 128, 16, 32, 128),
         (21, "mma_nn_bf16_16x64x128_4f47f4", 1, 128, 16, 64, 128),
         (22, "mma_nn_bf16_32x32x128_5486ce", 1, 128, 32, 32, 128),
-        (52, "mma_nn_bf16_64x64x64_42490e", 3, 64, 64, 64, 64),
-        (54, "mma_nn_bf16_128x128x64_e43a98", 1, 64, 128, 128, 64),
-        (73, "mma_nn_bf16_16x32x128_0f657a", 1, 128, 16, 32, 128),
-        (74, "mma_nn_bf16_16x32x128_f8dcb3", 1, 128, 16, 32, 128),
+        (46, "mma_nn_bf16_64x64x64_42490e", 3, 64, 64, 64, 64),
+        (48, "mma_nn_bf16_128x128x64_e43a98", 1, 64, 128, 128, 64),
+        (67, "mma_nn_bf16_16x32x128_0f657a", 1, 128, 16, 32, 128),
+        (68, "mma_nn_bf16_16x32x128_f8dcb3", 1, 128, 16, 32, 128),
     ),
     "nt_chunks_half_tc": (
         (12, "mma_nt_bf16_8x16x512_f13405", 1, 128, 8, 16, 512),
         (13, "mma_nt_bf16_16x32x128_bee8dd", 1, 128, 16, 32, 128),
         (14, "mma_nt_bf16_16x64x128_c1d35c", 1, 128, 16, 64, 128),
         (15, "mma_nt_bf16_32x32x128_15f4e3", 1, 128, 32, 32, 128),
-        (45, "mma_nt_bf16_64x64x64_93d7f2", 3, 64, 64, 64, 64),
-        (47, "mma_nt_bf16_128x128x64_848ada", 1, 64, 128, 128, 64),
-        (55, "mma_nt_bf16_32x32x64_fd42f0", 3, 64, 32, 32, 64),
-        (57, "mma_nt_bf16_16x32x128_23017e", 1, 128, 16, 32, 128),
-        (58, "mma_nt_bf16_16x32x128_a132ec", 1, 128, 16, 32, 128),
+        (39, "mma_nt_bf16_64x64x64_93d7f2", 3, 64, 64, 64, 64),
+        (41, "mma_nt_bf16_128x128x64_848ada", 1, 64, 128, 128, 64),
+        (49, "mma_nt_bf16_32x32x64_fd42f0", 3, 64, 32, 32, 64),
+        (51, "mma_nt_bf16_16x32x128_23017e", 1, 128, 16, 32, 128),
+        (52, "mma_nt_bf16_16x32x128_a132ec", 1, 128, 16, 32, 128),
     ),
     "tn_chunks_half_tc": (
         (18, "mma_tn_bf16_8x32x128_7c493a", 1, 128, 8, 32, 128),
         (19, "mma_tn_bf16_16x32x128_967392", 1, 128, 16, 32, 128),
         (20, "mma_tn_bf16_32x32x128_e84b71", 1, 128, 32, 32, 128),
-        (47, "mma_tn_bf16_64x64x64_f7c4fc", 3, 64, 64, 64, 64),
-        (49, "mma_tn_bf16_128x128x64_9e1b2c", 1, 64, 128, 128, 64),
-        (67, "mma_tn_bf16_8x32x256_9756ff", 1, 128, 8, 32, 256),
-        (68, "mma_tn_bf16_16x32x128_c2d4c1", 1, 128, 16, 32, 128),
-        (69, "mma_tn_bf16_16x32x128_2dc9f7", 1, 128, 16, 32, 128),
+        (41, "mma_tn_bf16_64x64x64_f7c4fc", 3, 64, 64, 64, 64),
+        (43, "mma_tn_bf16_128x128x64_9e1b2c", 1, 64, 128, 128, 64),
+        (61, "mma_tn_bf16_8x32x256_9756ff", 1, 128, 8, 32, 256),
+        (62, "mma_tn_bf16_16x32x128_c2d4c1", 1, 128, 16, 32, 128),
+        (63, "mma_tn_bf16_16x32x128_2dc9f7", 1, 128, 16, 32, 128),
     ),
     "tt_chunks_half_tc": (
         (0, "mma_tt_bf16_32x32x128_c8a03e", 1, 128, 32, 32, 128),
@@ -311,72 +308,63 @@ MMA2 = {
 WGMMA1 = {
     "nn_chunks_half_tc": (
         (25, "wgmma_nn_bf16_128x256x64_86d2ac", 128, 256),
-        (30, "wgmma_nn_bf16_192x192x64_0577ba", 192, 192),
-        (33, "wgmma_nn_bf16_192x160x64_5c1b8b", 192, 160),
-        (37, "wgmma_nn_bf16_128x224x64_21d9d3", 128, 224),
-        (44, "wgmma_nn_bf16_64x256x64_8f2f4a", 64, 256),
+        (30, "wgmma_nn_bf16_192x160x64_5c1b8b", 192, 160),
     ),
     "nt_chunks_half_tc": (
         (18, "wgmma_nt_bf16_128x256x64_b35b38", 128, 256),
-        (23, "wgmma_nt_bf16_192x192x64_f483cd", 192, 192),
-        (26, "wgmma_nt_bf16_192x160x64_f20a7b", 192, 160),
-        (30, "wgmma_nt_bf16_128x224x64_18067c", 128, 224),
-        (36, "wgmma_nt_bf16_64x256x64_7ed76b", 64, 256),
+        (23, "wgmma_nt_bf16_192x160x64_f20a7b", 192, 160),
     ),
     "tn_chunks_half_tc": (
         (23, "wgmma_tn_bf16_128x256x64_db9343", 128, 256),
-        (28, "wgmma_tn_bf16_192x192x64_747206", 192, 192),
-        (31, "wgmma_tn_bf16_192x128x64_7cc8a1", 192, 128),
-        (34, "wgmma_tn_bf16_128x224x64_d31d43", 128, 224),
-        (39, "wgmma_tn_bf16_64x256x64_91a39b", 64, 256),
+        (28, "wgmma_tn_bf16_192x128x64_7cc8a1", 192, 128),
     ),
 }
 # WGMMA2: launch, kernel, bk, bm, bn
 WGMMA2 = {
     "nn_chunks_half_tc": (
         (26, "wgmma_nn_bf16_128x256x64_2c5b0f", 64, 128, 256),
-        (31, "wgmma_nn_bf16_192x192x64_b5a214", 64, 192, 192),
-        (34, "wgmma_nn_bf16_192x160x64_6c54d8", 64, 192, 160),
-        (38, "wgmma_nn_bf16_128x224x64_337f7e", 64, 128, 224),
-        (39, "wgmma_nn_bf16_128x176x64_5c5403", 64, 128, 176),
-        (41, "wgmma_nn_bf16_128x128x64_f67370", 64, 128, 128),
-        (43, "wgmma_nn_bf16_128x112x64_6ae37f", 64, 128, 112),
-        (45, "wgmma_nn_bf16_64x256x64_d96fd5", 64, 64, 256),
-        (46, "wgmma_nn_bf16_128x64x64_0dad98", 64, 128, 64),
-        (47, "wgmma_nn_bf16_64x128x64_53820a", 64, 64, 128),
-        (49, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 64, 64),
-        (50, "wgmma_nn_bf16_64x32x128_13bd40", 128, 64, 32),
-        (51, "wgmma_nn_bf16_64x16x128_a58e3f", 128, 64, 16),
+        (28, "wgmma_nn_bf16_192x192x64_b5a214", 64, 192, 192),
+        (31, "wgmma_nn_bf16_192x160x64_6c54d8", 64, 192, 160),
+        (33, "wgmma_nn_bf16_128x224x64_337f7e", 64, 128, 224),
+        (34, "wgmma_nn_bf16_128x176x64_5c5403", 64, 128, 176),
+        (36, "wgmma_nn_bf16_128x128x64_f67370", 64, 128, 128),
+        (38, "wgmma_nn_bf16_128x112x64_6ae37f", 64, 128, 112),
+        (39, "wgmma_nn_bf16_64x256x64_d96fd5", 64, 64, 256),
+        (40, "wgmma_nn_bf16_128x64x64_0dad98", 64, 128, 64),
+        (41, "wgmma_nn_bf16_64x128x64_53820a", 64, 64, 128),
+        (43, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 64, 64),
+        (44, "wgmma_nn_bf16_64x32x128_13bd40", 128, 64, 32),
+        (45, "wgmma_nn_bf16_64x16x128_a58e3f", 128, 64, 16),
     ),
     "nt_chunks_half_tc": (
         (19, "wgmma_nt_bf16_128x256x64_4bc648", 64, 128, 256),
-        (24, "wgmma_nt_bf16_192x192x64_0ee3ea", 64, 192, 192),
-        (27, "wgmma_nt_bf16_192x160x64_3104b8", 64, 192, 160),
-        (31, "wgmma_nt_bf16_128x224x64_ad8f66", 64, 128, 224),
-        (32, "wgmma_nt_bf16_128x176x64_218ab3", 64, 128, 176),
-        (34, "wgmma_nt_bf16_128x128x64_96a12d", 64, 128, 128),
-        (35, "wgmma_nt_bf16_128x112x64_18e25a", 64, 128, 112),
-        (37, "wgmma_nt_bf16_64x256x64_d95b86", 64, 64, 256),
-        (38, "wgmma_nt_bf16_64x160x64_3d3368", 64, 64, 160),
-        (39, "wgmma_nt_bf16_128x64x64_885da7", 64, 128, 64),
-        (40, "wgmma_nt_bf16_64x128x64_deac4e", 64, 64, 128),
-        (42, "wgmma_nt_bf16_64x64x64_595f63", 64, 64, 64),
-        (43, "wgmma_nt_bf16_64x32x128_6d7237", 128, 64, 32),
-        (44, "wgmma_nt_bf16_64x16x128_b79a3a", 128, 64, 16),
+        (21, "wgmma_nt_bf16_192x192x64_0ee3ea", 64, 192, 192),
+        (24, "wgmma_nt_bf16_192x160x64_3104b8", 64, 192, 160),
+        (26, "wgmma_nt_bf16_128x224x64_ad8f66", 64, 128, 224),
+        (27, "wgmma_nt_bf16_128x176x64_218ab3", 64, 128, 176),
+        (29, "wgmma_nt_bf16_128x128x64_96a12d", 64, 128, 128),
+        (30, "wgmma_nt_bf16_128x112x64_18e25a", 64, 128, 112),
+        (31, "wgmma_nt_bf16_64x256x64_d95b86", 64, 64, 256),
+        (32, "wgmma_nt_bf16_64x160x64_3d3368", 64, 64, 160),
+        (33, "wgmma_nt_bf16_128x64x64_885da7", 64, 128, 64),
+        (34, "wgmma_nt_bf16_64x128x64_deac4e", 64, 64, 128),
+        (36, "wgmma_nt_bf16_64x64x64_595f63", 64, 64, 64),
+        (37, "wgmma_nt_bf16_64x32x128_6d7237", 128, 64, 32),
+        (38, "wgmma_nt_bf16_64x16x128_b79a3a", 128, 64, 16),
     ),
     "tn_chunks_half_tc": (
         (24, "wgmma_tn_bf16_128x256x64_6884e0", 64, 128, 256),
-        (29, "wgmma_tn_bf16_192x192x64_7ddbb0", 64, 192, 192),
-        (35, "wgmma_tn_bf16_128x224x64_a75d05", 64, 128, 224),
-        (36, "wgmma_tn_bf16_128x176x64_7a44c4", 64, 128, 176),
-        (37, "wgmma_tn_bf16_128x128x64_64c3c2", 64, 128, 128),
-        (38, "wgmma_tn_bf16_128x112x64_bcc2a2", 64, 128, 112),
-        (40, "wgmma_tn_bf16_64x256x64_79ee06", 64, 64, 256),
-        (41, "wgmma_tn_bf16_128x64x64_0c609c", 64, 128, 64),
-        (42, "wgmma_tn_bf16_64x128x64_cc0e14", 64, 64, 128),
-        (44, "wgmma_tn_bf16_64x64x64_c86b5d", 64, 64, 64),
-        (45, "wgmma_tn_bf16_64x32x128_01ed5d", 128, 64, 32),
-        (46, "wgmma_tn_bf16_64x16x128_551c14", 128, 64, 16),
+        (26, "wgmma_tn_bf16_192x192x64_7ddbb0", 64, 192, 192),
+        (30, "wgmma_tn_bf16_128x224x64_a75d05", 64, 128, 224),
+        (31, "wgmma_tn_bf16_128x176x64_7a44c4", 64, 128, 176),
+        (32, "wgmma_tn_bf16_128x128x64_64c3c2", 64, 128, 128),
+        (33, "wgmma_tn_bf16_128x112x64_bcc2a2", 64, 128, 112),
+        (34, "wgmma_tn_bf16_64x256x64_79ee06", 64, 64, 256),
+        (35, "wgmma_tn_bf16_128x64x64_0c609c", 64, 128, 64),
+        (36, "wgmma_tn_bf16_64x128x64_cc0e14", 64, 64, 128),
+        (38, "wgmma_tn_bf16_64x64x64_c86b5d", 64, 64, 64),
+        (39, "wgmma_tn_bf16_64x32x128_01ed5d", 128, 64, 32),
+        (40, "wgmma_tn_bf16_64x16x128_551c14", 128, 64, 16),
     ),
     "tt_chunks_half_tc": (
         (1, "wgmma_tt_bf16_128x128x64_34ebd8", 64, 128, 128),
@@ -386,57 +374,39 @@ WGMMA2 = {
 # WGMMA3: launch, kernel, bm, bn, c0
 WGMMA3 = {
     "nn_chunks_half_tc": (
-        (27, "wgmma_nn_bf16_128x256x64_74d273", 256, 256, 32768),
-        (29, "wgmma_nn_bf16_128x192x64_abc7eb", 256, 192, 24576),
-        (35, "wgmma_nn_bf16_192x128x64_8014f7", 192, 256, 24576),
+        (27, "wgmma_nn_bf16_128x256x64_74f96d", 256, 256, 32768),
+        (29, "wgmma_nn_bf16_128x192x64_05a037", 256, 192, 24576),
+        (32, "wgmma_nn_bf16_192x128x64_90fdea", 192, 256, 24576),
+        (35, "wgmma_nn_bf16_128x160x64_20a7b2", 256, 160, 20480),
+        (37, "wgmma_nn_bf16_128x128x64_68c5f8", 256, 128, 16384),
+        (42, "wgmma_nn_bf16_64x128x64_f0b5aa", 128, 128, 8192),
     ),
     "nt_chunks_half_tc": (
-        (20, "wgmma_nt_bf16_128x256x64_362a60", 256, 256, 32768),
-        (22, "wgmma_nt_bf16_128x192x64_cf3d87", 256, 192, 24576),
-        (28, "wgmma_nt_bf16_192x128x64_481d7f", 192, 256, 24576),
+        (20, "wgmma_nt_bf16_128x256x64_63dcfc", 256, 256, 32768),
+        (22, "wgmma_nt_bf16_128x192x64_eb3cc9", 256, 192, 24576),
+        (25, "wgmma_nt_bf16_192x128x64_f4af65", 192, 256, 24576),
+        (28, "wgmma_nt_bf16_128x160x64_732859", 256, 160, 20480),
+        (35, "wgmma_nt_bf16_64x128x64_6a500d", 128, 128, 8192),
     ),
     "tn_chunks_half_tc": (
-        (25, "wgmma_tn_bf16_128x256x64_d699cb", 256, 256, 32768),
-        (27, "wgmma_tn_bf16_128x192x64_23ffeb", 256, 192, 24576),
-        (32, "wgmma_tn_bf16_192x128x64_534c0d", 192, 256, 24576),
-    ),
-}
-# WGMMA4: launch, kernel, bm, bn, c0
-WGMMA4 = {
-    "nn_chunks_half_tc": (
-        (28, "wgmma_nn_bf16_128x256x64_74f96d", 256, 256, 32768),
-        (32, "wgmma_nn_bf16_128x192x64_05a037", 256, 192, 24576),
-        (36, "wgmma_nn_bf16_192x128x64_90fdea", 192, 256, 24576),
-        (40, "wgmma_nn_bf16_128x160x64_20a7b2", 256, 160, 20480),
-        (42, "wgmma_nn_bf16_128x128x64_68c5f8", 256, 128, 16384),
-        (48, "wgmma_nn_bf16_64x128x64_f0b5aa", 128, 128, 8192),
-    ),
-    "nt_chunks_half_tc": (
-        (21, "wgmma_nt_bf16_128x256x64_63dcfc", 256, 256, 32768),
-        (25, "wgmma_nt_bf16_128x192x64_eb3cc9", 256, 192, 24576),
-        (29, "wgmma_nt_bf16_192x128x64_f4af65", 192, 256, 24576),
-        (33, "wgmma_nt_bf16_128x160x64_732859", 256, 160, 20480),
-        (41, "wgmma_nt_bf16_64x128x64_6a500d", 128, 128, 8192),
-    ),
-    "tn_chunks_half_tc": (
-        (26, "wgmma_tn_bf16_128x256x64_61a00f", 256, 256, 32768),
-        (30, "wgmma_tn_bf16_128x192x64_5b5c7f", 256, 192, 24576),
-        (33, "wgmma_tn_bf16_192x128x64_0d6f38", 192, 256, 24576),
-        (43, "wgmma_tn_bf16_64x128x64_bf5324", 128, 128, 8192),
+        (25, "wgmma_tn_bf16_128x256x64_61a00f", 256, 256, 32768),
+        (27, "wgmma_tn_bf16_128x192x64_5b5c7f", 256, 192, 24576),
+        (29, "wgmma_tn_bf16_192x128x64_0d6f38", 192, 256, 24576),
+        (37, "wgmma_tn_bf16_64x128x64_bf5324", 128, 128, 8192),
     ),
 }
 # MMA3: launch, kernel
 MMA3 = {
-    "nn_chunks_half_tc": ((53, "mma_nn_bf16_128x128x64_cd5bbc"),),
-    "nt_chunks_half_tc": ((46, "mma_nt_bf16_128x128x64_beb296"),),
-    "tn_chunks_half_tc": ((48, "mma_tn_bf16_128x128x64_0ec456"),),
+    "nn_chunks_half_tc": ((47, "mma_nn_bf16_128x128x64_cd5bbc"),),
+    "nt_chunks_half_tc": ((40, "mma_nt_bf16_128x128x64_beb296"),),
+    "tn_chunks_half_tc": ((42, "mma_tn_bf16_128x128x64_0ec456"),),
     "tt_chunks_half_tc": ((3, "mma_tt_bf16_128x128x64_6e031d"),),
 }
 # MMA4: launch, kernel
 MMA4 = {
-    "nn_chunks_half_tc": ((75, "mma_nn_bf16_64x64x32_782949"),),
-    "nt_chunks_half_tc": ((59, "mma_nt_bf16_64x64x32_d497a1"),),
-    "tn_chunks_half_tc": ((70, "mma_tn_bf16_64x64x32_0acf03"),),
+    "nn_chunks_half_tc": ((69, "mma_nn_bf16_64x64x32_782949"),),
+    "nt_chunks_half_tc": ((53, "mma_nt_bf16_64x64x32_d497a1"),),
+    "tn_chunks_half_tc": ((64, "mma_tn_bf16_64x64x32_0acf03"),),
     "tt_chunks_half_tc": ((6, "mma_tt_bf16_64x64x32_80086b"),),
 }
 
@@ -571,18 +541,6 @@ def candidates(
             )
             launches[launch] = us, kernel, min(tiles, sms) * 1, {}
     for launch, kernel, bm, bn, c0 in fitting.rows(WGMMA3) if arch in SOME_0 else ():
-        tiles = -(-m // bm) * -(-n // bn)
-        if (
-            chunks <= 1 and sms >= 2 and m + bm <= 2147483647 and n + bn <= 2147483647
-            and k + 64 <= 2147483647 and tiles + sms // 2 <= 4294967295
-        ):
-            us = time(
-                kernel, "wgmma", 1, sms, tiles * 2, -(-k // 64), k * c0,
-                tiles * k * ((bm + bn) * 2 + (min(u % 16, 1) * bm + min(v % 16, 1) * bn) * 6),
-                operands, stores1,
-            )
-            launches[launch] = us, kernel, min(tiles, sms // 2) * 2, {}
-    for launch, kernel, bm, bn, c0 in fitting.rows(WGMMA4) if arch in SOME_0 else ():
         tiles = -(-m // bm) * -(-n // bn)
         if (
             (chunk % 64 == 0 or chunks <= 1) and sms >= 2 and m + bm <= 2147483647

@@ -29,23 +29,21 @@ ROUTES = Routes({
         (20, 16, (20,)), (21, 16, (21,)), (22, 16, (22,)),
         # more rows, in several chunks, by wgmma
         (23, 16, (23,)), (24, 16, (24,)), (25, 16, (25,)), (26, 16, (26,)), (27, 16, (27,)),
-        (28, 16, (28,)), (29, 16, (29,)),
         # the weight dequantised; a long reduction: a CTA per tile and chunk
-        (30, 16, ("nf4_datascales", 30, "reduce")), (31, 16, ("nf4_datascales", 31, "reduce")),
+        (28, 16, ("nf4_datascales", 28, "reduce")), (29, 16, ("nf4_datascales", 29, "reduce")),
         # the weight dequantised; many rows, by wgmma
+        (30, 16, ("nf4_datascales", 30)), (31, 16, ("nf4_datascales", 31)),
         (32, 16, ("nf4_datascales", 32)), (33, 16, ("nf4_datascales", 33)),
         (34, 16, ("nf4_datascales", 34)), (35, 16, ("nf4_datascales", 35)),
         (36, 16, ("nf4_datascales", 36)), (37, 16, ("nf4_datascales", 37)),
-        (38, 16, ("nf4_datascales", 38)), (39, 16, ("nf4_datascales", 39)),
-        (40, 16, ("nf4_datascales", 40)), (41, 16, ("nf4_datascales", 41)),
-        (42, 16, ("nf4_datascales", 42)), (43, 16, ("nf4_datascales", 43)),
+        (38, 16, ("nf4_datascales", 38)),
         # the weight dequantised; many rows, by mma
-        (44, 16, ("nf4_datascales", 44)), (45, 16, ("nf4_datascales", 45)),
-        (46, 16, ("nf4_datascales", 46)),
+        (39, 16, ("nf4_datascales", 39)), (40, 16, ("nf4_datascales", 40)),
+        (41, 16, ("nf4_datascales", 41)),
         # the weight dequantised; operands off 16 bytes
-        (47, 4, ("nf4_datascales", 47)),
+        (42, 4, ("nf4_datascales", 42)),
         # the weight dequantised; everything else: any size, alignment and plan
-        (48, 0, ("nf4_datascales", 48)),
+        (43, 0, ("nf4_datascales", 43)),
     ),
     "nf4_nn_chunks_half_tc": (
         # few outputs: a CTA per tile and chunk
@@ -61,30 +59,27 @@ ROUTES = Routes({
         (19, 16, (19,)), (20, 16, (20,)),
         # more rows, in several chunks, by wgmma
         (21, 16, (21,)), (22, 16, (22,)), (23, 16, (23,)), (24, 16, (24,)), (25, 16, (25,)),
-        (26, 16, (26,)), (27, 16, (27,)),
         # the weight dequantised; a long reduction: a CTA per tile and chunk
-        (28, 16, ("nf4_datascales", 28, "reduce")), (29, 16, ("nf4_datascales", 29, "reduce")),
+        (26, 16, ("nf4_datascales", 26, "reduce")), (27, 16, ("nf4_datascales", 27, "reduce")),
         # the weight dequantised; A off 16 bytes: copied first
-        (30, 0, ("nf4_datascales", "realign_a", 28, "reduce")),
-        (31, 0, ("nf4_datascales", "realign_a", 29, "reduce")),
+        (28, 0, ("nf4_datascales", "realign_a", 26, "reduce")),
+        (29, 0, ("nf4_datascales", "realign_a", 27, "reduce")),
         # the weight dequantised; many rows, by wgmma
+        (30, 16, ("nf4_datascales", 30)), (31, 16, ("nf4_datascales", 31)),
         (32, 16, ("nf4_datascales", 32)), (33, 16, ("nf4_datascales", 33)),
         (34, 16, ("nf4_datascales", 34)), (35, 16, ("nf4_datascales", 35)),
         (36, 16, ("nf4_datascales", 36)), (37, 16, ("nf4_datascales", 37)),
         (38, 16, ("nf4_datascales", 38)), (39, 16, ("nf4_datascales", 39)),
-        (40, 16, ("nf4_datascales", 40)), (41, 16, ("nf4_datascales", 41)),
-        (42, 16, ("nf4_datascales", 42)), (43, 16, ("nf4_datascales", 43)),
-        (44, 16, ("nf4_datascales", 44)),
         # the weight dequantised; many rows, by mma
-        (45, 16, ("nf4_datascales", 45)), (46, 16, ("nf4_datascales", 46)),
-        (47, 16, ("nf4_datascales", 47)),
+        (40, 16, ("nf4_datascales", 40)), (41, 16, ("nf4_datascales", 41)),
+        (42, 16, ("nf4_datascales", 42)),
         # the weight dequantised; A off 16 bytes: copied first
-        (48, 0, ("nf4_datascales", "realign_a", 32)), (49, 0, ("nf4_datascales", "realign_a", 33)),
-        (50, 0, ("nf4_datascales", "realign_a", 41)), (51, 0, ("nf4_datascales", "realign_a", 44)),
+        (43, 0, ("nf4_datascales", "realign_a", 30)), (44, 0, ("nf4_datascales", "realign_a", 31)),
+        (45, 0, ("nf4_datascales", "realign_a", 36)), (46, 0, ("nf4_datascales", "realign_a", 39)),
         # the weight dequantised; operands off 16 bytes
-        (52, 4, ("nf4_datascales", 52)),
+        (47, 4, ("nf4_datascales", 47)),
         # the weight dequantised; everything else: any size, alignment and plan
-        (53, 0, ("nf4_datascales", 53)),
+        (48, 0, ("nf4_datascales", 48)),
     ),
 })
 # NF4_WGMMA: launch, kernel, bk, bm, bn
@@ -166,8 +161,6 @@ NF4_WGMMA2 = {
         (25, "nf4_wgmma_nt_bf16_64x128x128_d51619", 128, 64, 128),
         (26, "nf4_wgmma_nt_bf16_128x64x128_6b6b81", 128, 128, 64),
         (27, "nf4_wgmma_nt_bf16_128x128x64_8a4c21", 64, 128, 128),
-        (28, "nf4_wgmma_nt_bf16_192x128x64_b42fb6", 64, 192, 128),
-        (29, "nf4_wgmma_nt_bf16_256x128x64_d1e335", 64, 256, 128),
     ),
     "nf4_nn_chunks_half_tc": (
         (21, "nf4_wgmma_nn_bf16_64x32x128_80d085", 128, 64, 32),
@@ -175,99 +168,80 @@ NF4_WGMMA2 = {
         (23, "nf4_wgmma_nn_bf16_64x128x128_39a8ed", 128, 64, 128),
         (24, "nf4_wgmma_nn_bf16_128x64x128_da51c8", 128, 128, 64),
         (25, "nf4_wgmma_nn_bf16_128x128x64_5ce028", 64, 128, 128),
-        (26, "nf4_wgmma_nn_bf16_192x128x64_a23795", 64, 192, 128),
-        (27, "nf4_wgmma_nn_bf16_256x128x64_53aa29", 64, 256, 128),
     ),
 }
 # WGMMA: launch, kernel, bm, c0, c1
 WGMMA = {
     "nf4_nt_chunks_half_tc": (
-        (30, "wgmma_nt_bf16_128x128x64_40a9ac", 128, 16384, 512),
-        (31, "wgmma_nt_bf16_64x64x64_15f6e1", 64, 4096, 256),
+        (28, "wgmma_nt_bf16_128x128x64_40a9ac", 128, 16384, 512),
+        (29, "wgmma_nt_bf16_64x64x64_15f6e1", 64, 4096, 256),
     ),
     "nf4_nn_chunks_half_tc": (
-        (28, "wgmma_nn_bf16_128x128x64_f64026", 128, 16384, 512),
-        (29, "wgmma_nn_bf16_64x64x64_168fdf", 64, 4096, 256),
+        (26, "wgmma_nn_bf16_128x128x64_f64026", 128, 16384, 512),
+        (27, "wgmma_nn_bf16_64x64x64_168fdf", 64, 4096, 256),
     ),
 }
-# WGMMA1: launch, kernel, bn, c0, c1
+# WGMMA1: kernel
 WGMMA1 = {
-    "nf4_nt_chunks_half_tc": (
-        (32, "wgmma_nt_bf16_128x256x64_b35b38", 256, 32768, 768),
-        (38, "wgmma_nt_bf16_128x224x64_18067c", 224, 28672, 704),
-    ),
-    "nf4_nn_chunks_half_tc": (
-        (32, "wgmma_nn_bf16_128x256x64_86d2ac", 256, 32768, 768),
-        (38, "wgmma_nn_bf16_128x224x64_21d9d3", 224, 28672, 704),
-    ),
+    "nf4_nt_chunks_half_tc": ("wgmma_nt_bf16_128x256x64_b35b38",),
+    "nf4_nn_chunks_half_tc": ("wgmma_nn_bf16_128x256x64_86d2ac",),
 }
 # WGMMA2: launch, kernel, bm, bn
 WGMMA2 = {
     "nf4_nt_chunks_half_tc": (
-        (33, "wgmma_nt_bf16_128x256x64_4bc648", 128, 256),
-        (39, "wgmma_nt_bf16_128x224x64_ad8f66", 128, 224),
-        (41, "wgmma_nt_bf16_128x128x64_96a12d", 128, 128),
-        (42, "wgmma_nt_bf16_128x64x64_885da7", 128, 64),
-        (43, "wgmma_nt_bf16_64x64x64_595f63", 64, 64),
+        (31, "wgmma_nt_bf16_128x256x64_4bc648", 128, 256),
+        (34, "wgmma_nt_bf16_128x224x64_ad8f66", 128, 224),
+        (36, "wgmma_nt_bf16_128x128x64_96a12d", 128, 128),
+        (37, "wgmma_nt_bf16_128x64x64_885da7", 128, 64),
+        (38, "wgmma_nt_bf16_64x64x64_595f63", 64, 64),
     ),
     "nf4_nn_chunks_half_tc": (
-        (33, "wgmma_nn_bf16_128x256x64_2c5b0f", 128, 256),
-        (39, "wgmma_nn_bf16_128x224x64_337f7e", 128, 224),
-        (41, "wgmma_nn_bf16_128x128x64_f67370", 128, 128),
-        (43, "wgmma_nn_bf16_128x64x64_0dad98", 128, 64),
-        (44, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 64),
+        (31, "wgmma_nn_bf16_128x256x64_2c5b0f", 128, 256),
+        (34, "wgmma_nn_bf16_128x224x64_337f7e", 128, 224),
+        (36, "wgmma_nn_bf16_128x128x64_f67370", 128, 128),
+        (38, "wgmma_nn_bf16_128x64x64_0dad98", 128, 64),
+        (39, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 64),
     ),
 }
-# WGMMA3: launch, kernel, bn, c0, c1
+# WGMMA3: launch, kernel, bn, c0
 WGMMA3 = {
     "nf4_nt_chunks_half_tc": (
-        (34, "wgmma_nt_bf16_128x256x64_362a60", 256, 32768, 1024),
-        (36, "wgmma_nt_bf16_128x192x64_cf3d87", 192, 24576, 896),
+        (32, "wgmma_nt_bf16_128x256x64_63dcfc", 256, 1024),
+        (33, "wgmma_nt_bf16_128x192x64_eb3cc9", 192, 896),
+        (35, "wgmma_nt_bf16_128x160x64_732859", 160, 832),
     ),
     "nf4_nn_chunks_half_tc": (
-        (34, "wgmma_nn_bf16_128x256x64_74d273", 256, 32768, 1024),
-        (36, "wgmma_nn_bf16_128x192x64_abc7eb", 192, 24576, 896),
-    ),
-}
-# WGMMA4: launch, kernel, bn, c0
-WGMMA4 = {
-    "nf4_nt_chunks_half_tc": (
-        (35, "wgmma_nt_bf16_128x256x64_63dcfc", 256, 1024),
-        (37, "wgmma_nt_bf16_128x192x64_eb3cc9", 192, 896),
-        (40, "wgmma_nt_bf16_128x160x64_732859", 160, 832),
-    ),
-    "nf4_nn_chunks_half_tc": (
-        (35, "wgmma_nn_bf16_128x256x64_74f96d", 256, 1024),
-        (37, "wgmma_nn_bf16_128x192x64_05a037", 192, 896),
-        (40, "wgmma_nn_bf16_128x160x64_20a7b2", 160, 832),
-        (42, "wgmma_nn_bf16_128x128x64_68c5f8", 128, 768),
+        (32, "wgmma_nn_bf16_128x256x64_74f96d", 256, 1024),
+        (33, "wgmma_nn_bf16_128x192x64_05a037", 192, 896),
+        (35, "wgmma_nn_bf16_128x160x64_20a7b2", 160, 832),
+        (37, "wgmma_nn_bf16_128x128x64_68c5f8", 128, 768),
     ),
 }
 # MMA: launch, kernel, slots, bm, c0, c1
 MMA = {
     "nf4_nt_chunks_half_tc": (
-        (44, "mma_nt_bf16_64x64x64_93d7f2", 3, 64, 4096, 256),
-        (46, "mma_nt_bf16_128x128x64_848ada", 1, 128, 16384, 512),
+        (39, "mma_nt_bf16_64x64x64_93d7f2", 3, 64, 4096, 256),
+        (41, "mma_nt_bf16_128x128x64_848ada", 1, 128, 16384, 512),
     ),
     "nf4_nn_chunks_half_tc": (
-        (45, "mma_nn_bf16_64x64x64_42490e", 3, 64, 4096, 256),
-        (47, "mma_nn_bf16_128x128x64_e43a98", 1, 128, 16384, 512),
+        (40, "mma_nn_bf16_64x64x64_42490e", 3, 64, 4096, 256),
+        (42, "mma_nn_bf16_128x128x64_e43a98", 1, 128, 16384, 512),
     ),
 }
 # MMA1: launch, kernel
 MMA1 = {
-    "nf4_nt_chunks_half_tc": ((45, "mma_nt_bf16_128x128x64_beb296"),),
-    "nf4_nn_chunks_half_tc": ((46, "mma_nn_bf16_128x128x64_cd5bbc"),),
+    "nf4_nt_chunks_half_tc": ((40, "mma_nt_bf16_128x128x64_beb296"),),
+    "nf4_nn_chunks_half_tc": ((41, "mma_nn_bf16_128x128x64_cd5bbc"),),
 }
 # MMA2: launch, kernel
 MMA2 = {
-    "nf4_nt_chunks_half_tc": ((47, "mma_nt_bf16_128x64x64_675ed6"),),
-    "nf4_nn_chunks_half_tc": ((52, "mma_nn_bf16_128x64x64_c213a3"),),
+    "nf4_nt_chunks_half_tc": ((42, "mma_nt_bf16_128x64x64_675ed6"),),
+    "nf4_nn_chunks_half_tc": ((47, "mma_nn_bf16_128x64x64_c213a3"),),
 }
 # MMA3: launch, kernel
 MMA3 = {
-    "nf4_nt_chunks_half_tc": ((48, "mma_nt_bf16_64x64x32_d497a1"),),
-    "nf4_nn_chunks_half_tc": ((53, "mma_nn_bf16_64x64x32_782949"),),
+    "nf4_nt_chunks_half_tc": ((43, "mma_nt_bf16_64x64x32_d497a1"),),
+    "nf4_nn_chunks_half_tc": ((48, "mma_nn_bf16_64x64x32_782949"),),
 }
 
 
@@ -374,18 +348,18 @@ def candidates(
                 stores,
             )
             launches[launch] = us, kernel, min(tiles * chunks, sms) * 1, {"workspace": stores}
-    for launch, kernel, bn, c0, c1 in fitting.rows(WGMMA1) if arch in SOME_0 else ():
-        tiles = -(-m // 128) * -(-n // bn)
+    tiles_128x256 = -(-m // 128) * -(-n // 256)
+    for kernel in WGMMA1[table] if arch in SOME_0 and 30 in fitting else ():
         if (
-            chunks <= 1 and sms >= 1 and m + 128 <= 2147483647 and n + bn <= 2147483647
-            and k + 64 <= 2147483647 and tiles + sms <= 4294967295
+            chunks <= 1 and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647
+            and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
         ):
             us = time(
-                kernel, "wgmma", 1, sms, tiles, -(-k // 64), k * c0,
-                tiles * k * (c1 + (min(k % 16, 1) * 128 + min(v % 16, 1) * bn) * 6), operands2,
-                stores1,
+                kernel, "wgmma", 1, sms, tiles_128x256, -(-k // 64), k * 32768,
+                tiles_128x256 * k * (768 + (min(k % 16, 1) * 128 + min(v % 16, 1) * 256) * 6),
+                operands2, stores1,
             )
-            launches[launch] = us, kernel, min(tiles, sms) * 1, {}
+            launches[30] = us, kernel, min(tiles_128x256, sms) * 1, {}
     for launch, kernel, bm, bn in fitting.rows(WGMMA2) if arch in SOME_0 else ():
         tiles = -(-m // bm) * -(-n // bn)
         if (
@@ -398,19 +372,7 @@ def candidates(
                 operands2, stores1,
             )
             launches[launch] = us, kernel, min(tiles, sms) * 1, {}
-    for launch, kernel, bn, c0, c1 in fitting.rows(WGMMA3) if arch in SOME_0 else ():
-        tiles = -(-m // 256) * -(-n // bn)
-        if (
-            chunks <= 1 and sms >= 2 and m + 256 <= 2147483647 and n + bn <= 2147483647
-            and k + 64 <= 2147483647 and tiles + sms // 2 <= 4294967295
-        ):
-            us = time(
-                kernel, "wgmma", 1, sms, tiles * 2, -(-k // 64), k * c0,
-                tiles * k * (c1 + (min(k % 16, 1) * 256 + min(v % 16, 1) * bn) * 6), operands2,
-                stores1,
-            )
-            launches[launch] = us, kernel, min(tiles, sms // 2) * 2, {}
-    for launch, kernel, bn, c0 in fitting.rows(WGMMA4) if arch in SOME_0 else ():
+    for launch, kernel, bn, c0 in fitting.rows(WGMMA3) if arch in SOME_0 else ():
         tiles = -(-m // 256) * -(-n // bn)
         if (
             (chunk % 64 == 0 or chunks <= 1) and sms >= 2 and m + 256 <= 2147483647

@@ -83,14 +83,12 @@ def rounds(spec):
     """A problem whose tile is gone through several times, if there are such."""
     if spec.persistent:
         return edge(spec)
-    return Case(spec.bm, spec.bn, 1100, op="linear_wgrad", bias=False)
+    return Case(spec.bm, spec.bn, spec.slices * 1024 + 1, bias=False)
 
 
 def loops(spec):
-    """Whether something comes behind the stores of a tile: more chunks than slices, say, which
-    only weight gradients have.
-    """
-    return spec.persistent or (spec.split == "slices" and spec.layout == "TN")
+    """Whether something comes behind the stores of a tile: more chunks than slices, say."""
+    return spec.persistent or spec.split == "slices"
 
 
 class SimtKernel(Kernel):

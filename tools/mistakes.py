@@ -1540,6 +1540,38 @@ MISTAKES = (
         tests("test_inplace.py", "outputs_that_are_views"),
         torch=True,
     ),
+    Mistake(
+        "a window of masks one key short",
+        "ptxgen/torch/reading.py",
+        "window = int(reach.max()) + 1 if len(reach) else 1",
+        "window = max(int(reach.max()), 1) if len(reach) else 1",
+        tests("test_torch_reading.py", "masks_are_known"),
+        torch=True,
+    ),
+    Mistake(
+        "a mask of data told as one of sizes",
+        "ptxgen/torch/reading.py",
+        "if len(rows) > 1 and not torch.equal(rows, rows[:1].expand_as(rows)):",
+        "if len(rows) < 0:",
+        tests("test_torch_reading.py", "other_masks"),
+        torch=True,
+    ),
+    Mistake(
+        "keys repeated in graphs, and shared in the block",
+        "ptxgen/torch/reading.py",
+        "            _share(module.graph, node)\n",
+        "",
+        tests("test_torch_reading.py", "compiled_model and Llama-none"),
+        torch=True,
+    ),
+    Mistake(
+        "keys shared in graphs, and repeated in the block where there is a mask",
+        "ptxgen/torch/reading.py",
+        "return key.device.type in self._kinds or own(",
+        "return own(",
+        tests("test_torch_reading.py", "compiled_model and Llama-left"),
+        torch=True,
+    ),
     # -- what is asked for on a command line, and a GPU's tuning -------------------------------
     Mistake(
         "sizes of a product written in the operation's own order",

@@ -645,6 +645,7 @@ def _attention(
     *,
     scale: Any,
     enable_gqa: bool,
+    seen: tuple[bool, int | None] | None = None,
 ) -> Any:
     given = query, key, value
     if dropout or len({b.dtype(x) for x in given}) > 1 or len({len(x.shape) for x in given}) > 1:
@@ -652,7 +653,7 @@ def _attention(
     if b.dtype(query) not in DTYPES or len(query.shape) < 3 or (causal and mask is not None):
         raise Left(UNKNOWN)
     how = {"causal": causal, "scale": scale, "gqa": enable_gqa, "tier": tier}
-    return attended(b, query, key, value, mask, **how)
+    return attended(b, query, key, value, mask, seen=seen, **how)
 
 
 def _attention_recorded(tier: str, *args: Any, **how: Any) -> Any:

@@ -38,6 +38,7 @@ from ptxgen.torch.aten import RECORDED
 from ptxgen.torch.lowering import MOVES, VIEWS, Asked, Like, lower
 from ptxgen.torch.module import _checked
 from ptxgen.torch.outputs import ALIAS, rejoin, separate
+from ptxgen.torch.reading import as_run
 from ptxgen.torch.record import NAMES
 from ptxgen.torch.replay import Replay
 from ptxgen.torch.tracing import as_served
@@ -229,6 +230,7 @@ def _attention(module: fx.GraphModule, tier: str) -> None:
             for node in each.graph.nodes:
                 if node.target is _sdpa:
                     node.target = attending(tier)
+            as_run(each, attending(tier), tier, _ours)
             each.recompile()
 
 
@@ -237,7 +239,9 @@ _sdpa = torch.nn.functional.scaled_dot_product_attention
 
 @cache
 def attending(tier: str) -> Callable[..., Any]:
-    """Attention as a block of that tier serves it, PyTorch's own where it does not."""
+    """Attention as a block of that tier serves it, PyTorch's own where it does not. ``seen``: what
+    its mask says, where that is known (:func:`ptxgen.torch.reading.as_run`).
+    """
 
     def attention(
         query: Any,
@@ -248,12 +252,14 @@ def attending(tier: str) -> Callable[..., Any]:
         is_causal: bool = False,
         scale: Any = None,
         enable_gqa: bool = False,
+        seen: tuple[bool, int | None] | None = None,
     ) -> Any:
         given = query, key, value, attn_mask, dropout_p, is_causal
         how = {"scale": scale, "enable_gqa": enable_gqa}
         if _ours(query.device):
             try:
-                return RECORDED["scaled_dot_product_attention"][1](tier, *given, **how)
+                serve = RECORDED["scaled_dot_product_attention"][1]
+                return serve(tier, *given, **how, seen=seen)
             except (Left, DtypeError):
                 pass
         return _sdpa(*given, **how)

@@ -153,9 +153,11 @@ def attended(
     scale: float | None = None,
     gqa: bool = False,
     tier: str = "auto",
+    seen: tuple[bool, int | None] | None = None,
 ) -> Any:
     """``scaled_dot_product_attention`` without dropout. ``causal``: of queries and keys that both
-    begin at 0.
+    begin at 0. ``seen``: what ``mask`` says, where that is known: whether it is causal, with the
+    last query at the last key, and its window.
     """
     shared = _grouped(query, key, gqa)
     if not fused(b.dtype(query), tier, query, value):
@@ -165,16 +167,19 @@ def attended(
     lead = (*query.shape[:-3], (key if shared else query).shape[-3])
     key, value = (b.expand(x, (*lead, *x.shape[-2:])) for x in (key, value))
     how: dict[str, Any] = {"scale": scale}
-    if mask is not None:
+    if seen is not None:
+        how["causal"], how["window"] = seen
+    elif mask is not None:
         how["mask" if b.dtype(mask) == "bool" else "bias"] = mask
     heads, queries, keys = query.shape[-3], query.shape[-2], key.shape[-2]
     if not causal or queries == keys:
+        how.setdefault("causal", causal)
         of_head, of_query = b.strides(query)[-3:-1]
         if not 0 < of_head < of_query or heads == 1 or queries == 1:
-            return b.attention(query, key, value, causal=causal, **how)
+            return b.attention(query, key, value, **how)
         # As PyTorch's kernels do, the result lies as the query does: token by token.
         given = (b.move(x, -3, -2) for x in (query, key, value))
-        return b.move(b.attention(*given, causal=causal, layout="bshd", **how), -3, -2)
+        return b.move(b.attention(*given, layout="bshd", **how), -3, -2)
     # Keys behind the last query are not seen; queries behind the last key see all.
     both = min(queries, keys)
     given = (b.narrow(x, -2, 0, both) for x in (query, key, value))

@@ -29,6 +29,7 @@ from ptxgen.runtime import default_device
 from ptxgen.torch.aten import DIRECT, LOWERED, RECORDED, SERVED, WHOLE, operation
 from ptxgen.torch.functions import FUNCTIONS
 from ptxgen.torch.module import _checked
+from ptxgen.torch.reading import Sharing
 from ptxgen.torch.record import PLAIN
 from ptxgen.torch.unserved import ALONE, PARTS, UNKNOWN, Left, Serve, overload, reason
 
@@ -250,6 +251,7 @@ class _Overrides:
         self._lock = Lock()
         self._library: Any = None
         self._stance: Any = None
+        self._sharing: Sharing | None = None
 
     def open(self, block: batch_invariant) -> None:
         kinds = served_kinds()
@@ -293,6 +295,8 @@ class _Overrides:
             self.seen.clear()
             raise
         self._library, self._stance, self.kinds = library, stance, kinds
+        self._sharing = Sharing(kinds)
+        self._sharing.open()
 
     def _remove(self) -> None:
         library, self._library = self._library, None
@@ -303,6 +307,9 @@ class _Overrides:
         library._destroy()
         stance.__exit__(None, None, None)
         self.seen.clear()
+        if self._sharing is not None:
+            self._sharing.close()
+            self._sharing = None
 
 
 _overrides = _Overrides()

@@ -1,0 +1,285 @@
+"""Graphs of models of `transformers`, which do other things when a compiler reads them.
+
+Read, such a model makes a mask of positions where it otherwise says "causal". It repeats keys and
+values for the heads of queries that share them, and multiplies experts' weights by an operator of
+its own. :func:`as_run` undoes that in a graph before autograd is traced:
+
+- a mask that sizes alone decide is evaluated once. If it is causal, a window, or both, attention is
+  told so (:class:`Seen`), and skips what nobody sees;
+- keys that :data:`REPEATS` repeats are read once for all heads, and their gradients are summed as
+  those of shared heads;
+- the operator becomes ``grouped_linear``.
+
+A block reads no graph, so :class:`Sharing` tells `transformers` not to repeat keys while one is
+open. A mask changes no bit beside what it says. Results and gradients of a compiled model so are
+those of the block.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import operator
+import sys
+from collections.abc import Callable, Collection
+from typing import Any, Final, NamedTuple
+
+import torch
+from torch import fx
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+from ptxgen.ops.grouped import TIERS
+from ptxgen.torch.models import grouped_linear
+from ptxgen.torch.record import NAMES
+
+MODULE: Final = "transformers.integrations.sdpa_attention"
+"""Where `transformers` calls ``scaled_dot_product_attention``."""
+REPEATS: Final = "/transformers/integrations/sdpa_attention.py", "in repeat_kv"
+"""What stands in the trace of a node that repeats keys there."""
+
+_BINARY: Final = (
+    *("add", "sub", "mul", "floordiv", "mod", "le", "lt", "ge", "gt", "eq", "ne"),
+    *("and_", "or_", "xor"),
+)
+EXACT: Final = frozenset(
+    {
+        *(getattr(operator, name) for name in (*_BINARY, "getitem", "invert", "neg")),
+        *(torch.arange, torch.ones, torch.zeros, torch.full, torch.ones_like, torch.zeros_like),
+        *(torch.where, torch.cumsum, torch.diff, torch.tril, torch.triu, torch.abs),
+        *(torch.logical_and, torch.logical_or, torch.logical_not, torch.logical_xor),
+    }
+)
+"""Functions that masks are made by. Of numbers without rounding they have one result."""
+METHODS: Final = frozenset(
+    {
+        *("unsqueeze", "squeeze", "expand", "view", "reshape", "transpose", "contiguous", "clone"),
+        *("to", "bool", "int", "long", "new_ones", "new_zeros", "new_full", "cumsum", "tril"),
+        *("triu", "masked_fill", "logical_not", "logical_and", "logical_or", "abs"),
+    }
+)
+"""The same of methods."""
+
+
+class Seen(NamedTuple):
+    """The keys that queries see, the last query standing at the last key."""
+
+    causal: bool
+    """Whether none is seen behind a query's own place."""
+    window: int | None
+    """None is seen so many places away or more; None: any."""
+
+
+def seen(mask: torch.Tensor) -> Seen | None:
+    """What a mask of bools ``[..., S, L]`` says, if that is all that it says; else None."""
+    if mask.dtype is not torch.bool or mask.ndim < 2 or 0 in mask.shape:
+        return None
+    rows = mask.reshape(-1, *mask.shape[-2:]) if mask.ndim > 2 else mask[None]
+    if len(rows) > 1 and not torch.equal(rows, rows[:1].expand_as(rows)):
+        return None
+    keys = rows.shape[-1]
+    counts = rows[0].sum(-1).cpu()
+    bits = rows[0].to(torch.uint8)
+    firsts, lasts = bits.argmax(-1).cpu(), keys - 1 - bits.flip(-1).argmax(-1).cpu()
+    places = torch.arange(keys - len(counts), keys)  # where queries stand
+    whole = counts > 0
+    causal = bool((lasts <= places)[whole].all())
+    reach = torch.maximum(places - firsts, lasts - places)[whole]
+    window = int(reach.max()) + 1 if len(reach) else 1
+    begin = (places - (window - 1)).clamp(min=0)
+    end = torch.minimum(places + (0 if causal else window - 1), torch.tensor(keys - 1)) + 1
+    expected = (end - begin).clamp(min=0)
+    if not torch.equal(counts, expected):
+        return None
+    if not torch.equal(
+        torch.stack((firsts, lasts + 1))[:, whole], torch.stack((begin, end))[:, whole]
+    ):
+        return None
+    far = int(places[-1]) if causal else max(int(places[-1]), keys - 1 - int(places[0]))
+    return Seen(causal, None if window > far else window)
+
+
+def as_run(
+    module: fx.GraphModule,
+    attention: Callable[..., Any],
+    tier: str,
+    served: Callable[[torch.device], bool],
+) -> None:
+    """Changes a graph to what the model does when it is run in a block of ``tier``.
+
+    ``attention``: the function that its calls of ``scaled_dot_product_attention`` have become; it
+    takes ``seen`` besides. ``served``: whether a block serves tensors of a device.
+    """
+    masks: dict[fx.Node, Seen | None] = {}
+    for node in list(module.graph.nodes):
+        if node.op != "call_function":
+            continue
+        if node.target is attention:
+            _share(module.graph, node)
+            _see(node, masks)
+        elif _is_grouped(node, tier, served):
+            node.target, node.kwargs = grouped_linear, {"layout": "kn"}
+
+
+def _is_grouped(node: fx.Node, tier: str, served: Callable[[torch.device], bool]) -> bool:
+    """Whether a node is the product of groups that `transformers` has for compilers, and a block
+    serves it by kernels. Its arguments are then all given by place.
+    """
+    packet = getattr(node.target, "overloadpacket", node.target)
+    if getattr(packet, "_qualified_op_name", "") != "transformers::grouped_mm_fallback":
+        return False
+    given = node.normalized_arguments(node.graph.owning_module, normalize_to_only_use_kwargs=True)
+    if given is None:
+        return False
+    node.args, node.kwargs = tuple(given.kwargs.values()), {}
+    x, weight, ends = (each.meta.get("example_value") for each in node.all_input_nodes)
+    if not all(isinstance(each, torch.Tensor) for each in (x, weight, ends)):
+        return False
+    dtype = NAMES.get(x.dtype)
+    own = dtype in TIERS and tier in ("auto", TIERS[dtype]) and x.dtype == weight.dtype
+    return own and ends.dtype == torch.int32 and served(x.device)
+
+
+# -- masks --------------------------------------------------------------------------------------
+def _see(attention: fx.Node, known: dict[fx.Node, Seen | None]) -> None:
+    """Tells attention what its mask says. ``known``: what masks say that others had."""
+    place = attention.args[3] if len(attention.args) > 3 else None
+    mask = attention.kwargs.get("attn_mask", place)
+    if not isinstance(mask, fx.Node):
+        return
+    if mask not in known:
+        known[mask] = _evaluated(mask)
+    if (found := known[mask]) is not None:
+        attention.kwargs = {**attention.kwargs, "seen": tuple(found)}
+
+
+def _evaluated(mask: fx.Node) -> Seen | None:
+    """What a mask says that no argument of the graph goes into."""
+    order = _made_of(mask)
+    if order is None:
+        return None
+    values: dict[fx.Node, Any] = {}
+    with unset_fake_temporarily(), torch.no_grad():
+        for node in order:
+            args, how = fx.node.map_arg((node.args, dict(node.kwargs)), values.__getitem__)
+            if node.op == "call_method":
+                values[node] = getattr(args[0], node.target)(*args[1:], **how)
+            else:
+                values[node] = node.target(*args, **how)
+        return seen(values[mask])
+
+
+def _made_of(mask: fx.Node) -> list[fx.Node] | None:
+    """The nodes that make a value, in order; None where one of them is not exact or not known."""
+    found: dict[fx.Node, None] = {}
+    waiting = [mask]
+    while waiting:
+        node = waiting.pop()
+        if node in found:
+            continue
+        called = node.op == "call_function" and node.target in EXACT
+        if not called and not (node.op == "call_method" and node.target in METHODS):
+            return None
+        found[node] = None
+        waiting.extend(node.all_input_nodes)
+    return [node for node in mask.graph.nodes if node in found]
+
+
+# -- shared heads -------------------------------------------------------------------------------
+def _share(graph: fx.Graph, attention: fx.Node) -> None:
+    """Gives attention the keys and values that were repeated for it."""
+    if len(attention.args) < 3 or len(attention.args) > 7:
+        return
+    query, *repeated = attention.args[:3]
+    shared = [_unrepeated(x) for x in repeated if isinstance(x, fx.Node)]
+    if len(shared) < 2 or None in shared:
+        return
+    with graph.inserting_before(attention):
+        given = [_cut(graph, *each) for each in shared if each is not None]
+    attention.args = (query, *given, *attention.args[3:])
+    attention.kwargs = {**attention.kwargs, "enable_gqa": True}
+
+
+def _unrepeated(node: fx.Node) -> tuple[fx.Node, list[Any]] | None:
+    """What was repeated, and the slices of tokens that were taken of the copies."""
+    slices: list[Any] = []
+    while node.op == "call_function" and node.target is operator.getitem:
+        source, index = node.args
+        everything = isinstance(index, tuple) and all(isinstance(i, slice) for i in index)
+        if not isinstance(source, fx.Node) or not everything or index[1] != slice(None):
+            return None
+        slices.append(index)
+        node = source
+    for name in ("reshape", "expand"):
+        if node.op != "call_method" or node.target != name or not _repeats(node):
+            return None
+        (node, *_) = node.args
+    if node.target is not operator.getitem or not _repeats(node):
+        return None
+    source = node.args[0]
+    return (source, slices[::-1]) if isinstance(source, fx.Node) else None
+
+
+def _cut(graph: fx.Graph, node: fx.Node, slices: list[Any]) -> fx.Node:
+    for index in slices:
+        node = graph.call_function(operator.getitem, (node, index))
+    return node
+
+
+def _repeats(node: fx.Node) -> bool:
+    """Whether `transformers` made a node to repeat keys for attention."""
+    frames = [x for x in (node.meta.get("stack_trace") or "").splitlines() if ", in " in x]
+    return bool(frames) and all(part in frames[-1].replace("\\", "/") for part in REPEATS)
+
+
+class Sharing(importlib.abc.MetaPathFinder):
+    """While it is open, attention of `transformers` is not given keys that are repeated, on devices
+    of the kinds that are served, whether `transformers` is imported before or meanwhile.
+    """
+
+    def __init__(self, kinds: Collection[str]) -> None:
+        self._kinds = kinds
+        self._undo: list[Callable[[], None]] = []
+
+    def open(self) -> None:
+        """Begins."""
+        if MODULE in sys.modules:
+            self._patch(sys.modules[MODULE])
+        else:
+            sys.meta_path.insert(0, self)
+
+    def close(self) -> None:
+        """Ends, and leaves `transformers` as it was."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+        while self._undo:
+            self._undo.pop()()
+
+    def find_spec(
+        self, name: str, path: Any = None, target: Any = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Finds the module as others do, and changes it once it is there."""
+        if name != MODULE:
+            return None
+        sys.meta_path.remove(self)
+        found = importlib.util.find_spec(name)
+        if found is not None and found.loader is not None:
+            execute = found.loader.exec_module
+
+            def run(module: Any) -> None:
+                execute(module)
+                self._patch(module)
+
+            found.loader.exec_module = run  # type: ignore[method-assign]
+        return found
+
+    def _patch(self, module: Any) -> None:
+        own = getattr(module, "use_gqa_in_sdpa", None)
+        if own is None:
+            return
+
+        def use_gqa_in_sdpa(attention_mask: Any, key: Any, *rest: Any, **how: Any) -> Any:
+            return key.device.type in self._kinds or own(attention_mask, key, *rest, **how)
+
+        module.use_gqa_in_sdpa = use_gqa_in_sdpa
+        self._undo.append(lambda: setattr(module, "use_gqa_in_sdpa", own))

@@ -1,0 +1,192 @@
+"""Models of `transformers`, compiled as they come: the bits that they have in the block."""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import pytest
+
+import ptxgen
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+pt = pytest.importorskip("ptxgen.torch")
+reading = pytest.importorskip("ptxgen.torch.reading")
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu_device():
+    with ptxgen.use_device("cpu"):
+        yield
+    torch._dynamo.reset()
+
+
+# -- masks --------------------------------------------------------------------------------------
+def mask_of(queries, keys, seen):
+    """What a query sees, the last one standing at the last key."""
+    distance = torch.arange(keys - queries, keys)[:, None] - torch.arange(keys)
+    mask = torch.ones_like(distance, dtype=torch.bool)
+    if seen.causal:
+        mask &= distance >= 0
+    if seen.window is not None:
+        mask &= distance.abs() < seen.window
+    return mask
+
+
+def test_masks_are_known_by_their_values():
+    """Each is told as it was made; with one value changed it is told as it is, or not at all."""
+    rng = random.Random(50)
+    for _ in range(400):
+        queries, keys = (rng.randint(1, 12) for _ in "qk")
+        made = reading.Seen(rng.random() < 0.5, rng.choice([None, *range(1, 14)]))
+        mask = mask_of(queries, keys, made)
+        lead = rng.choice([(), (1, 1), (2, 1), (3, 2)])
+        found = reading.seen(mask.expand(*lead, queries, keys))
+        assert found is not None, f"{made} of {queries} queries and {keys} keys"
+        assert torch.equal(mask_of(queries, keys, found), mask), (made, found, queries, keys)
+        at = rng.randrange(queries), rng.randrange(keys)
+        mask[at] = ~mask[at]
+        other = reading.seen(mask)
+        assert other is None or torch.equal(mask_of(queries, keys, other), mask), (made, at)
+
+
+def test_other_masks_are_left():
+    rows = torch.ones(2, 1, 4, 4, dtype=torch.bool)
+    rows[1, 0, :, 0] = False
+    assert reading.seen(rows) is None, "of padding, which is a sequence's own"
+    places = torch.arange(8)
+    chunks = (places[:, None] >= places) & (places[:, None] // 4 == places // 4)
+    assert reading.seen(chunks) is None
+    assert reading.seen(torch.zeros(4, 4)) is None, "of numbers, which are added"
+    assert reading.seen(torch.ones(4, 0, dtype=torch.bool)) is None
+
+
+def test_attention_is_told_what_masks_of_sizes_say():
+    """And has the bits, gradients among them, that it has with the mask."""
+    functional = torch.nn.functional
+
+    def model(q, k, v, limit):
+        at, places = torch.arange(5), torch.arange(9)
+        far = (at[:, None] + 4 >= places) & (at[:, None] + 4 - places < 3)
+        told = functional.scaled_dot_product_attention(q, k, v, attn_mask=far[None, None])
+        data = far & (places < limit)
+        return told, functional.scaled_dot_product_attention(q, k, v, attn_mask=data)
+
+    torch.manual_seed(0)
+    found = []
+    for run in (model, torch.compile(model, backend=pt.Backend(strict=True), fullgraph=True)):
+        torch.manual_seed(1)
+        given = [torch.randn(1, 2, n, 16, requires_grad=True) for n in (5, 9, 9)]
+        with pt.batch_invariant() if run is model else ptxgen.use_device("cpu"):
+            results = run(*given, torch.tensor(7))
+        with pt.batch_invariant():
+            torch.autograd.backward(results, [torch.ones_like(y) for y in results])
+        found.append([*results, *(x.grad for x in given)])
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+    told = []
+
+    def attention(*args, seen=None, **how):
+        told.append(seen)
+        return args[0]
+
+    def backend(module, example):
+        for node in module.graph.nodes:
+            if node.target is functional.scaled_dot_product_attention:
+                node.target = attention
+        reading.as_run(module, attention, "auto", lambda device: True)
+        return module
+
+    torch._dynamo.reset()
+    torch.compile(model, backend=backend)(*given, torch.tensor(7))
+    assert told == [(True, 3), None]
+
+
+# -- models ---------------------------------------------------------------------------------------
+SIZES = {
+    "vocab_size": 32,
+    "hidden_size": 64,
+    "intermediate_size": 64,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "max_position_embeddings": 32,
+    **{f"{name}_token_id": i for i, name in enumerate(("pad", "bos", "eos"))},
+}
+MODELS = {
+    "Llama": {},
+    "Mistral": {"sliding_window": 4},
+    "Mixtral": {"num_local_experts": 4},
+    "Qwen3": {},
+    "Gemma": {},
+    "Gemma2": {},
+    "Phi3": {},
+    "GPT2": {"n_embd": 64, "n_head": 4, "n_layer": 1, "n_positions": 32},
+}
+PADDINGS = {"none": None, "all": (0, 0), "left": (3, 0), "right": (0, 3)}
+SHORT = {("Llama", "none"), ("Llama", "all"), ("Llama", "left"), ("Mistral", "none")}
+SHORT |= {("Mixtral", "none"), ("Gemma2", "right")}
+
+
+def cases():
+    for name in MODELS:
+        for padding in PADDINGS:
+            marks = () if (name, padding) in SHORT else pytest.mark.long
+            yield pytest.param(name, padding, marks=marks)
+
+
+@pytest.mark.parametrize(("name", "padding"), list(cases()))
+def test_a_compiled_model_is_the_model_in_the_block(name, padding):
+    """The loss, the logits and the gradients of all parameters. Nothing is said of how the model is
+    read: in the block it runs as it comes.
+    """
+    transformers = pytest.importorskip("transformers", reason="needs transformers")
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{name}Config")(**SIZES, **MODELS[name])
+    head = "GPT2LMHeadModel" if name == "GPT2" else f"{name}ForCausalLM"
+    model = getattr(transformers, head)(config).eval()
+    ids = torch.randint(3, 32, (2, 8))
+    given = {"input_ids": ids, "labels": ids, "use_cache": False}
+    if PADDINGS[padding] is not None:
+        before, behind = PADDINGS[padding]
+        given["attention_mask"] = seen = torch.ones_like(ids)
+        seen[0, :before] = 0
+        seen[1, seen.shape[1] - behind :] = 0
+    with pt.batch_invariant():
+        expected = model(**given)
+        expected.loss.backward()
+    gradients = {n: p.grad for n, p in model.named_parameters()}
+    model.zero_grad()
+    found = torch.compile(model, backend=pt.Backend())(**given)
+    with pt.batch_invariant():  # for those gradients that are not compiled
+        found.loss.backward()
+    assert torch.equal(found.loss, expected.loss) and torch.equal(found.logits, expected.logits)
+    different = [n for n, p in model.named_parameters() if not torch.equal(p.grad, gradients[n])]
+    assert not different
+
+
+def test_keys_are_shared_while_a_block_is_open(monkeypatch):
+    """Whether `transformers` was there before, or comes meanwhile."""
+    pytest.importorskip("transformers", reason="needs transformers")
+    from transformers.integrations import sdpa_attention
+
+    own = sdpa_attention.use_gqa_in_sdpa
+    x = torch.zeros(1, 1, 1, 1)
+    with pt.batch_invariant():
+        assert sdpa_attention.use_gqa_in_sdpa(x, x, x)
+        with pt.batch_invariant():
+            assert sdpa_attention.use_gqa_in_sdpa(x, x, x)
+        assert sdpa_attention.use_gqa_in_sdpa(x, x, x)
+        assert not sdpa_attention.use_gqa_in_sdpa(x, x.to("meta"), x), "of a device not served"
+    assert sdpa_attention.use_gqa_in_sdpa is own
+    monkeypatch.delitem(sys.modules, reading.MODULE)
+    finders = list(sys.meta_path)
+    with pt.batch_invariant():
+        import transformers.integrations.sdpa_attention as again
+
+        assert again is not sdpa_attention and again.use_gqa_in_sdpa(x, x, x)
+    assert not again.use_gqa_in_sdpa(x, x, x)
+    monkeypatch.delitem(sys.modules, reading.MODULE)
+    with pt.batch_invariant():
+        pass
+    assert sys.meta_path == finders

@@ -145,7 +145,7 @@ MISTAKES = (
         SPEC + "mma.py",
         "terms.append((CHUNK % self.block).eq(0) | (CHUNKS <= 1))",
         "terms.append((CHUNK % 64).eq(0) | (CHUNKS <= 1))",
-        kernel("mma_tn_bf16_8x32x128"),
+        tests("test_slices.py", "knows and 0-64"),
     ),
     Mistake(
         "results whose rows end within 16 bytes",
@@ -807,7 +807,7 @@ MISTAKES = (
         TEMPLATE + "wgmma/gemm.cu.j2",
         "column < n ? ptxgen_bias(bias, column, flags) : 0.0f;",
         "column < n ? ptxgen_bias(bias, column / 2, flags) : 0.0f;",
-        tests("test_interp_kernels.py", "test_stores and wgmma_nn_bf16_64x256x64"),
+        tests("test_interp_kernels.py", "test_stores and wgmma_tn_bf16_192x128x64"),
     ),
     Mistake(
         "the CPU device's fma in f64 rounded twice",

@@ -23,7 +23,7 @@ def on_the_cpu_device():
 
 # -- masks --------------------------------------------------------------------------------------
 def mask_of(queries, keys, seen):
-    """What a query sees, the last one standing at the last key."""
+    """The keys that each query sees, the last query standing at the last key."""
     distance = torch.arange(keys - queries, keys)[:, None] - torch.arange(keys)
     mask = torch.ones_like(distance, dtype=torch.bool)
     if seen.causal:

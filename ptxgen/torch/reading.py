@@ -34,9 +34,9 @@ from ptxgen.torch.models import grouped_linear
 from ptxgen.torch.record import NAMES
 
 MODULE: Final = "transformers.integrations.sdpa_attention"
-"""Where `transformers` calls ``scaled_dot_product_attention``."""
+"""The module of `transformers` that calls ``scaled_dot_product_attention``."""
 REPEATS: Final = "/transformers/integrations/sdpa_attention.py", "in repeat_kv"
-"""What stands in the trace of a node that repeats keys there."""
+"""Parts of the trace of a node that repeats keys there."""
 
 _BINARY: Final = (
     *("add", "sub", "mul", "floordiv", "mod", "le", "lt", "ge", "gt", "eq", "ne"),
@@ -58,7 +58,7 @@ METHODS: Final = frozenset(
         *("triu", "masked_fill", "logical_not", "logical_and", "logical_or", "abs"),
     }
 )
-"""The same of methods."""
+"""Methods that masks are made by."""
 
 
 class Seen(NamedTuple):
@@ -71,7 +71,7 @@ class Seen(NamedTuple):
 
 
 def seen(mask: torch.Tensor) -> Seen | None:
-    """What a mask of bools ``[..., S, L]`` says, if that is all that it says; else None."""
+    """Describes a mask of bools ``[..., S, L]``; None where it is neither causal nor a window."""
     if mask.dtype is not torch.bool or mask.ndim < 2 or 0 in mask.shape:
         return None
     rows = mask.reshape(-1, *mask.shape[-2:]) if mask.ndim > 2 else mask[None]
@@ -154,7 +154,7 @@ def _see(attention: fx.Node, known: dict[fx.Node, Seen | None]) -> None:
 
 
 def _evaluated(mask: fx.Node) -> Seen | None:
-    """What a mask says that no argument of the graph goes into."""
+    """Evaluates and describes a mask that no argument of the graph goes into; else None."""
     order = _made_of(mask)
     if order is None:
         return None
@@ -201,7 +201,7 @@ def _share(graph: fx.Graph, attention: fx.Node) -> None:
 
 
 def _unrepeated(node: fx.Node) -> tuple[fx.Node, list[Any]] | None:
-    """What was repeated, and the slices of tokens that were taken of the copies."""
+    """Keys before they were repeated, and the slices of tokens that were taken of the copies."""
     slices: list[Any] = []
     while node.op == "call_function" and node.target is operator.getitem:
         source, index = node.args

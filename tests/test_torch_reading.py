@@ -61,6 +61,43 @@ def test_other_masks_are_left():
     assert reading.seen(torch.ones(4, 0, dtype=torch.bool)) is None
 
 
+def _item(mask):
+    mask[:, 1:3] = False
+
+
+def _view(mask):
+    mask.view(64)[40] = False
+
+
+def _out(mask):
+    torch.logical_and(mask, torch.arange(8) != 2, out=mask)
+
+
+WRITES = {
+    "an item": _item,
+    "a view": _view,
+    "out=": _out,
+    "a method": lambda mask: mask.masked_fill_(torch.arange(8) == 2, False),
+    "an operator": lambda mask: mask.__iand__(torch.arange(8) != 2),
+}
+
+
+@pytest.mark.parametrize("how", WRITES)
+def test_a_mask_that_is_written_is_read(how):
+    """The nodes that made it do not say what was written to it, or through a view of it."""
+
+    def model(x):
+        mask = torch.ones(8, 8, dtype=torch.bool).tril()
+        WRITES[how](mask)
+        return torch.nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=mask)
+
+    torch.manual_seed(0)
+    x = torch.randn(1, 1, 8, 16)
+    with pt.batch_invariant():
+        expected = model(x)
+    assert torch.equal(torch.compile(model, backend=pt.Backend(), fullgraph=True)(x), expected)
+
+
 def test_attention_is_told_what_masks_of_sizes_say():
     """And has the bits, gradients among them, that it has with the mask."""
     functional = torch.nn.functional

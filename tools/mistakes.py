@@ -1557,6 +1557,14 @@ MISTAKES = (
         torch=True,
     ),
     Mistake(
+        "a mask told as it was before it was written",
+        "ptxgen/torch/reading.py",
+        "if not isinstance(value, torch.Tensor) or value._version:",
+        "if not isinstance(value, torch.Tensor):",
+        tests("test_torch_reading.py", "mask_that_is_written"),
+        torch=True,
+    ),
+    Mistake(
         "keys repeated in graphs, and shared in the block",
         "ptxgen/torch/reading.py",
         "            _share(module.graph, node)\n",

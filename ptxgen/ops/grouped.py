@@ -35,6 +35,11 @@ TIERS = {"float32": "simt", "bfloat16": "tc", "float16": "tc"}
 """The dtypes that have kernels, and the tier of those."""
 
 
+def has_kernels(dtype: str | None, tier: str, groups: int) -> bool:
+    """Whether kernels multiply so many groups of a dtype in the tier that a caller asks for."""
+    return dtype in TIERS and tier in ("auto", TIERS[dtype]) and 0 < groups <= GROUPS_MAX
+
+
 def _ascending(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     """Raises IndexRangeError for offsets that are no ends of groups. Waits for them."""
     offsets, rows = arrays["offsets"], int(arrays["x"].shape[0])

@@ -22,11 +22,10 @@ import torch
 from ptxgen.errors import ShapeError
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.formula import where
-from ptxgen.numerics.grouped import GROUPS_MAX
 from ptxgen.numerics.select import K_MAX
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.conv import window_rows
-from ptxgen.ops.grouped import TIERS
+from ptxgen.ops.grouped import has_kernels
 from ptxgen.ops.norms import group_norm_gradients, group_norm_kept
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.products import bias_gradient
@@ -106,11 +105,10 @@ def _grouped(
     """Products of groups whose ends only the device reads; other kinds are left as PARTS."""
     ranks = len(x.shape), len(y.shape)
     wanted, kind = _name(out_dtype) or x.dtype, b.dtype(x)
-    served = kind == b.dtype(y) and kind in TIERS and tier in ("auto", TIERS[kind])
-    served = served and wanted in (kind, "float32") and ranks in ((2, 3), (2, 2))
+    served = kind == b.dtype(y) and wanted in (kind, "float32") and ranks in ((2, 3), (2, 2))
     if bias is not None or offs is None or not served:
         raise Left(PARTS)
-    if offs.dtype != "int32" or not 0 < offs.shape[0] <= GROUPS_MAX:
+    if offs.dtype != "int32" or not has_kernels(kind, tier, offs.shape[0]):
         raise Left(PARTS)
     offs = b.packed(offs)
     if ranks == (2, 3):

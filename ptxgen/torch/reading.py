@@ -29,7 +29,7 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from ptxgen.ops.grouped import TIERS
+from ptxgen.ops.grouped import has_kernels
 from ptxgen.torch.models import grouped_linear
 from ptxgen.torch.record import NAMES
 
@@ -87,7 +87,7 @@ def seen(mask: torch.Tensor) -> Seen | None:
     reach = torch.maximum(places - firsts, lasts - places)[whole]
     window = int(reach.max()) + 1 if len(reach) else 1
     begin = (places - (window - 1)).clamp(min=0)
-    end = torch.minimum(places + (0 if causal else window - 1), torch.tensor(keys - 1)) + 1
+    end = (places + (0 if causal else window - 1)).clamp(max=keys - 1) + 1
     expected = (end - begin).clamp(min=0)
     if not torch.equal(counts, expected):
         return None
@@ -117,27 +117,29 @@ def as_run(
         if node.target is attention:
             _share(module.graph, node)
             _see(node, masks)
-        elif _is_grouped(node, tier, served):
-            node.target, node.kwargs = grouped_linear, {"layout": "kn"}
+        elif (operands := _grouped(node, tier, served)) is not None:
+            node.target, node.args, node.kwargs = grouped_linear, operands, {"layout": "kn"}
 
 
-def _is_grouped(node: fx.Node, tier: str, served: Callable[[torch.device], bool]) -> bool:
-    """Whether a node is the product of groups that `transformers` has for compilers, and a block
-    serves it by kernels. Its arguments are then all given by place.
+def _grouped(
+    node: fx.Node, tier: str, served: Callable[[torch.device], bool]
+) -> tuple[fx.Node, ...] | None:
+    """The operands of the product of groups that `transformers` has for compilers: rows, weights
+    and ends. None for other nodes, and where a block has no kernels for it.
     """
     packet = getattr(node.target, "overloadpacket", node.target)
     if getattr(packet, "_qualified_op_name", "") != "transformers::grouped_mm_fallback":
-        return False
+        return None
     given = node.normalized_arguments(node.graph.owning_module, normalize_to_only_use_kwargs=True)
-    if given is None:
-        return False
-    node.args, node.kwargs = tuple(given.kwargs.values()), {}
-    x, weight, ends = (each.meta.get("example_value") for each in node.all_input_nodes)
-    if not all(isinstance(each, torch.Tensor) for each in (x, weight, ends)):
-        return False
-    dtype = NAMES.get(x.dtype)
-    own = dtype in TIERS and tier in ("auto", TIERS[dtype]) and x.dtype == weight.dtype
-    return own and ends.dtype == torch.int32 and served(x.device)
+    operands = () if given is None else tuple(given.kwargs.values())
+    if len(operands) != 3 or not all(isinstance(x, fx.Node) for x in operands):
+        return None
+    values = [x.meta.get("example_value") for x in operands]
+    if not all(isinstance(x, torch.Tensor) for x in values):
+        return None
+    x, weight, ends = values
+    alike = x.dtype == weight.dtype and ends.dtype == torch.int32 and served(x.device)
+    return operands if alike and has_kernels(NAMES.get(x.dtype), tier, len(ends)) else None
 
 
 # -- masks --------------------------------------------------------------------------------------
@@ -170,7 +172,9 @@ def _evaluated(mask: fx.Node) -> Seen | None:
 
 
 def _made_of(mask: fx.Node) -> list[fx.Node] | None:
-    """The nodes that make a value, in order; None where one of them is not exact or not known."""
+    """The nodes that make a value, in order; None where one of them is not exact or not known, or
+    was written later: through itself or a view, which the versions of traced tensors count.
+    """
     found: dict[fx.Node, None] = {}
     waiting = [mask]
     while waiting:
@@ -179,6 +183,9 @@ def _made_of(mask: fx.Node) -> list[fx.Node] | None:
             continue
         called = node.op == "call_function" and node.target in EXACT
         if not called and not (node.op == "call_method" and node.target in METHODS):
+            return None
+        value = node.meta.get("example_value")
+        if not isinstance(value, torch.Tensor) or value._version:
             return None
         found[node] = None
         waiting.extend(node.all_input_nodes)
@@ -252,6 +259,7 @@ class Sharing(importlib.abc.MetaPathFinder):
         """Ends, and leaves `transformers` as it was."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
+        self._kinds = ()  # for a module that is being imported meanwhile
         while self._undo:
             self._undo.pop()()
 

@@ -254,7 +254,6 @@ REFUSED = {
     test_inplace.scattered: r"aten.scatter.src \(1\), aten.scatter.value \(1\)",
     test_inplace.late: r"aten.asinh.default \(2\), aten.flip.default \(1\)",
     test_inplace.smoothed: r"aten.lerp.Scalar \(1\)",
-    test_inplace.added: r"aten.index_put.default \(1\)",
 }
 
 

@@ -104,7 +104,8 @@ def test_attention_is_told_what_masks_of_sizes_say():
 
     def model(q, k, v, limit):
         at, places = torch.arange(5), torch.arange(9)
-        far = (at[:, None] + 4 >= places) & (at[:, None] + 4 - places < 3)
+        one = (at[:, None] * 0).__eq__(places * 0)
+        far = (at[:, None] + 4 >= places) & (at[:, None] + 4 - places < 3) & one
         told = functional.scaled_dot_product_attention(q, k, v, attn_mask=far[None, None])
         data = far & (places < limit)
         return told, functional.scaled_dot_product_attention(q, k, v, attn_mask=data)
@@ -159,10 +160,19 @@ MODELS = {
     "Gemma2": {},
     "Phi3": {},
     "GPT2": {"n_embd": 64, "n_head": 4, "n_layer": 1, "n_positions": 32},
+    "DeepseekV3": {
+        **{"num_key_value_heads": 4, "kv_lora_rank": 16, "q_lora_rank": 32, "v_head_dim": 16},
+        **{"qk_rope_head_dim": 16, "qk_nope_head_dim": 16, "moe_intermediate_size": 32},
+        **{"n_routed_experts": 8, "num_experts_per_tok": 2, "n_group": 2, "topk_group": 1},
+        "first_k_dense_replace": 0,
+    },
+    "GptOss": {"num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 4},
 }
-PADDINGS = {"none": None, "all": (0, 0), "left": (3, 0), "right": (0, 3)}
-SHORT = {("Llama", "none"), ("Llama", "all"), ("Llama", "left"), ("Mistral", "none")}
-SHORT |= {("Mixtral", "none"), ("Gemma2", "right")}
+OURS = {"GptOss", "Gemma2"}
+"""Models that run with ``attn_implementation="ptxgen"``: they have no other that is whole."""
+PADDINGS = {"none": None, "all": (0, 0), "left": (3, 0), "right": (0, 3), "packed": None}
+SHORT = {("Llama", "none"), ("Llama", "packed"), ("Llama", "left"), ("Mistral", "none")}
+SHORT |= {("Mixtral", "none"), ("Gemma2", "right"), ("GptOss", "packed"), ("DeepseekV3", "all")}
 
 
 def cases():
@@ -179,11 +189,16 @@ def test_a_compiled_model_is_the_model_in_the_block(name, padding):
     """
     transformers = pytest.importorskip("transformers", reason="needs transformers")
     torch.manual_seed(0)
-    config = getattr(transformers, f"{name}Config")(**SIZES, **MODELS[name])
+    config = getattr(transformers, f"{name}Config")(**SIZES | MODELS[name])
+    if name in OURS:
+        pt.register_attention()
+        config._attn_implementation = "ptxgen"
     head = "GPT2LMHeadModel" if name == "GPT2" else f"{name}ForCausalLM"
     model = getattr(transformers, head)(config).eval()
-    ids = torch.randint(3, 32, (2, 8))
+    ids = torch.randint(3, 32, (1 if padding == "packed" else 2, 8))
     given = {"input_ids": ids, "labels": ids, "use_cache": False}
+    if padding == "packed":
+        given["position_ids"] = torch.cat((torch.arange(5), torch.arange(3)))[None]
     if PADDINGS[padding] is not None:
         before, behind = PADDINGS[padding]
         given["attention_mask"] = seen = torch.ones_like(ids)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import threading
 import warnings
+from functools import partial
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from bits import same_bits
 
@@ -279,7 +281,8 @@ def test_what_is_whole_where_nothing_is_recorded(monkeypatch):
         recorded = [function(x.clone().requires_grad_()) for function in functions.values()]
         assert calls[3:] == ["native_layer_norm", "softmax", "log_softmax"]
         assert all(r.requires_grad for r in recorded)
-        functional.cross_entropy(x, torch.tensor([3, 0, 19]))  # which names the dtype of x
+        ones = torch.ones(20)  # with weights it is made of parts, the first names the dtype of x
+        functional.cross_entropy(x, torch.tensor([3, 0, 19]), ones)
         assert calls[6:] == ["log_softmax"]
     assert all(map(torch.equal, alone, (r.detach() for r in recorded)))
     assert block.served == {"native_layer_norm": 2, "_softmax": 2, "_log_softmax": 3}
@@ -308,7 +311,7 @@ def test_softmax_of_float64_is_served():
     x = rows_of((3, 40)).double().requires_grad_()
     with pt.batch_invariant(strict=True) as block:
         y = torch.softmax(x, -1)
-        loss = functional.cross_entropy(x, torch.tensor([3, 0, 39]))
+        loss = functional.cross_entropy(x, torch.tensor([3, 0, 39]), torch.ones(40).double())
         (dx,) = torch.autograd.grad(loss, x)
     assert torch.equal(y.detach(), torch.from_numpy(reference.softmax(array(x))))
     logs = torch.from_numpy(reference.log_softmax(array(x)))
@@ -330,6 +333,47 @@ def test_group_norms_have_the_bits_of_the_library():
     alone = pt.group_norm(x, 3, w, b)
     assert torch.equal(dx, torch.autograd.grad(alone, x, y.detach())[0])
     assert block.served == {"native_group_norm": 1, "native_group_norm_backward": 1}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+def test_losses_of_classes_have_the_bits_of_the_library(dtype, reduction):
+    """In the block and compiled, where 16 bits that a model widens stay so; and their gradients."""
+    x, target = rows_of((7, 20)).to(dtype), torch.tensor([3, 0, 19, 4, 4, 5, 1])
+    how = {"ignore_index": 4, "label_smoothing": 0.25, "reduction": reduction}
+
+    def loss(x):
+        x = x.float() if dtype is torch.bfloat16 else x
+        return functional.cross_entropy(x.view(7, 20), target, **how)
+
+    found = []
+    backend = pt.Backend(strict=True)
+    for run in (loss, torch.compile(loss, backend=backend, fullgraph=True)):
+        given = x.clone().requires_grad_()
+        with pt.batch_invariant(strict=True) as block:
+            y = run(given)
+            (dx,) = torch.autograd.grad(y, given, torch.full_like(y, 0.75))
+        found.append((y.detach(), dx))
+        if run is loss:
+            assert block.served["cross_entropy_loss"] == 1
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+    wide = x if dtype is torch.float64 else x.float()
+    expected = reference.cross_entropy(array(wide), target.numpy(), **how)
+    same_bits(array(found[0][0]), np.asarray(expected), seed=0, spec="", what="loss")
+    assert not backend.report().torch
+
+
+def test_losses_that_are_no_numbers():
+    """Of no target, as PyTorch's; of one that is no class, for which PyTorch stops a GPU."""
+    x, ignored = rows_of((3, 20)), torch.full((3,), -100)
+    wrong = torch.tensor([0, -100, 20])
+    with pt.batch_invariant(strict=True):
+        assert functional.cross_entropy(x, ignored).isnan()
+        assert functional.cross_entropy(x, ignored, reduction="sum") == 0
+        for reduction in ("sum", "mean"):
+            assert functional.cross_entropy(x, wrong, reduction=reduction).isnan()
+        rows = functional.cross_entropy(x, wrong, reduction="none")
+    assert rows.isnan().tolist() == [False, False, True] and rows[1] == 0
 
 
 PLACES = (torch.arange(3 * 4 * 20).view(3, 4, 20) * 7) % 11 % 6
@@ -775,3 +819,47 @@ def test_gradients_of_indices_of_any_dimension(op, counted, name):
         (dx,) = torch.autograd.grad(y.sum(), x)
     assert torch.equal(dx, plain) and torch.equal(y, torch.ops.aten.index(x, INDICES[name]))
     assert block.served[counted] == 1 and not block.unknown
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_values_put_in_shared_places_have_the_bits_of_the_block_when_compiled(name):
+    """bfloat16 values, whose sums PyTorch rounds after each addition. Nothing is PyTorch's."""
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 5, 4).bfloat16()
+    indices = [
+        i if i is None or i.shape[-1] == 1 else i.repeat_interleave(5, -1) for i in INDICES[name]
+    ]
+    values = torch.randn(torch.ops.aten.index(x, indices).shape).bfloat16()
+    put = partial(torch.ops.aten.index_put, accumulate=True)
+    with pt.batch_invariant():
+        expected = put(x, indices, values)
+    backend = pt.Backend()
+    found = torch.compile(lambda *a: put(a[0], indices, a[1]), backend=backend)(x, values)
+    assert torch.equal(found, expected)
+    assert "aten.index_put.default" not in backend.report().torch
+
+
+class Called(torch.utils._python_dispatch.TorchDispatchMode):
+    """Notes the operators that are called."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.add(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+def test_functions_of_tensors_serve_without_a_block():
+    """A compiled graph calls them outside of one, where PyTorch's own sums depend on a GPU."""
+    x, source, index = torch.ones(3, 4), torch.ones(6, 4), torch.arange(6)[:, None].expand(6, 4) % 3
+    aten = torch.ops.aten
+    calls = [
+        (aten.scatter_reduce.two, (x, 0, index, source, "sum"), {"include_self": False}),
+        (aten._index_put_impl_.default, (x, [index[:, 0]], source, True), {}),
+    ]
+    for op, args, how in calls:
+        with Called() as called:
+            serve.functional()[op]("auto", *args, **how)
+        assert not called.names & {"scatter_add", "index_add", op.overloadpacket.__name__}, op

@@ -449,6 +449,21 @@ def _mean_loss_backward(dy: Node, target: Node, ignore_index: Node) -> Node:
     return where(counts, dy / cast(counts, dy.type).reduce("sum"), 0)
 
 
+def _reduced_losses(mean: bool) -> Callable[..., Node]:
+    """The sum of losses, or their mean as PyTorch has it: NaN if no target counts. It is NaN, too,
+    if a target that counts is no class.
+    """
+
+    def reduced(x: Node, target: Node, ignore_index: Node, classes: Node) -> Node:
+        counts = _counts(target, ignore_index)
+        at = cast(target, "i64") if target.type == "i32" else target
+        wrong = counts & ((at < 0) | (at >= classes))
+        total = where(wrong, math.nan, x).reduce("sum")
+        return total / cast(counts, x.type).reduce("sum") if mean else total
+
+    return reduced
+
+
 def _rms(x: Node, eps: Node) -> Node:
     return functions.rsqrt((x * x).reduce("sum") / _count(x) + eps)
 
@@ -771,6 +786,18 @@ TABLE: dict[str, RowOp] = {
             {"out": ("row", "")},
             _IGNORED,
             integers=_TARGET,
+        ),
+        *(
+            RowOp(
+                name,
+                _reduced_losses(name == "averaged_loss"),
+                _X | {"target": "element"},
+                {"out": ("row", "")},
+                {**_IGNORED, "classes": Number(0, dtype="i64", option=INDEX)},
+                dtypes=("f32", "f64"),
+                integers=_TARGET,
+            )
+            for name in ("summed_loss", "averaged_loss")
         ),
         RowOp(
             "mean_loss_backward",

@@ -14,7 +14,9 @@ gradients; :data:`RECORDED` runs there, too, and brings its own gradients.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Any, Final
 
 import torch
@@ -22,19 +24,28 @@ import torch
 from ptxgen.errors import ShapeError
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.formula import where
+from ptxgen.numerics.option import Bool, Reduction
 from ptxgen.numerics.select import K_MAX
+from ptxgen.numerics.signature import broadcast
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.conv import window_rows
 from ptxgen.ops.grouped import has_kernels
+from ptxgen.ops.logits import Ignored, Smoothing
 from ptxgen.ops.norms import group_norm_gradients, group_norm_kept
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.products import bias_gradient
 from ptxgen.ops.triangular import SERVED as TRIANGULAR
 from ptxgen.ops.views import readable, rows_apart
-from ptxgen.program.operation import Op
+from ptxgen.program.buffer import Buffer
+from ptxgen.program.build import ProgramBuilder
+from ptxgen.program.invoke import Frame
+from ptxgen.program.operation import Backward, Gradients, Op
+from ptxgen.program.parameters import ARRAY, Parameter
+from ptxgen.program.prepared import Hooks
 from ptxgen.torch import images
 from ptxgen.torch.functional import NAMES, accumulated, check_batches, matmul
 from ptxgen.torch.functions import FUNCTIONS, call
+from ptxgen.torch.operators import added
 from ptxgen.torch.record import TorchBuilder, function
 from ptxgen.torch.sdpa import attended, fused
 from ptxgen.torch.unserved import ALONE, PARTS, UNKNOWN, Left, Serve, overload
@@ -590,7 +601,56 @@ def _scatter_reduce(
         raise Left(ALONE)
     if reduce not in ("sum", "add") or x.dim() == 0:
         raise Left(UNKNOWN)
-    return torch.scatter_add(x if include_self else x.scatter(dim, index, 0), dim, index, source)
+    x = x if include_self else x.scatter(dim, index, 0)
+    return _scattering(dim)(x, index, source)
+
+
+_place = Pointwise(
+    lambda place, index, size: place * size + where(index < 0, index + size, index), "place"
+)
+
+
+def put_summed(b: Any, rows: Any, source: Any, *indices: Any) -> Any:
+    """Adds ``source`` ``[P..., rest]`` to ``rows`` ``[sizes, rest]`` at as many ``indices``, each of
+    which broadcasts to ``[P...]``: values of one place in their order, then what is there.
+    """
+    places: tuple[int, ...] = ()
+    for index in indices:
+        places = broadcast(places, tuple(index.shape)) or places
+    place = b.filled(places, "int64", 0, rows)
+    for size, index in zip(rows.shape, indices, strict=False):
+        place = b.call(_place, place, b.expand(b.cast(index, "int64"), places), size)
+    width = math.prod(rows.shape[len(indices) :])
+    flat = [
+        b.reshape(b.contiguous(x), (math.prod(x.shape) // width if width else 0, width))
+        for x in (rows, source)
+    ]
+    found = b.index_add(flat[0], b.reshape(place, (math.prod(places),)), flat[1])
+    return b.reshape(found, rows.shape)
+
+
+def placed_first(b: Any, x: Any, indices: Sequence[Any], values: Any) -> tuple[Any, Any, list[int]]:
+    """``x`` with the indexed dimensions first, ``values`` with the dimensions of indices first, and
+    the order of the dimensions of ``x``.
+    """
+    at = [d for d, i in enumerate(indices) if i is not None]
+    order = [*at, *(d for d in range(len(x.shape)) if d not in at)]
+    places: tuple[int, ...] = ()
+    for d in at:
+        places = broadcast(places, tuple(indices[d].shape)) or places
+    rows = b.permute(x, order)
+    rest = tuple(rows.shape[len(at) :])
+    first = at[0] if at == list(range(at[0], at[0] + len(at))) else 0  # where places stand
+    shape = (*rest[:first], *places, *rest[first:])
+    moved = range(first, first + len(places))
+    others = [d for d in range(len(shape)) if d not in moved]
+    return rows, b.permute(b.expand(values, shape), (*moved, *others)), order
+
+
+def sums_places(x: Any, indices: Sequence[Any], values: Any, integers: Sequence[Any]) -> bool:
+    """Whether :func:`put_summed` takes them. ``integers``: the dtypes of indices that it takes."""
+    given = [i for i in indices if i is not None]
+    return bool(given) and values.dtype == x.dtype and all(i.dtype in integers for i in given)
 
 
 def _index_put_(
@@ -604,30 +664,117 @@ def _index_put_(
     """Values put in their places; those that share a place are added in their order."""
     if not accumulate:
         raise Left(ALONE)
-    at = [d for d, i in enumerate(indices) if i is not None]
-    given = [indices[d] for d in at]
-    if (
-        x.dtype not in NAMES
-        or values.dtype is not x.dtype
-        or not given
-        or any(i.dtype not in (torch.int64, torch.int32) for i in given)
-    ):
+    if x.dtype not in NAMES or not sums_places(x, indices, values, (torch.int64, torch.int32)):
         raise Left(UNKNOWN)
-    place = torch.zeros((), dtype=torch.int64, device=x.device)
-    for d, index in zip(at, given, strict=True):
-        size = x.shape[d]
-        place = place * size + torch.where(index < 0, index + size, index)
-    rows = x.permute([*at, *(d for d in range(x.dim()) if d not in at)])
-    shape = rows.shape[len(at) :]
-    first = at[0] if at == list(range(at[0], at[0] + len(at))) else 0  # where places stand
-    source = values.expand(*shape[:first], *place.shape, *shape[first:])
-    source = source.movedim([*range(first, first + place.dim())], [*range(place.dim())])
-    count, width = math.prod(rows.shape[: len(at)]), math.prod(shape)
-    y = torch.index_add(
-        rows.reshape(count, width), 0, place.reshape(-1), source.reshape(place.numel(), width)
-    )
-    rows.copy_(y.view(rows.shape))
+    rows, source, _ = placed_first(TorchBuilder(OPERATIONS), x, indices, values)
+    given = [i for i in indices if i is not None]
+    rows.copy_(_putting(len(given))(rows, source, *given))
     return x
+
+
+def _of_tensors(name: str, lower: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """A program of ``lower``, a function of a builder and ``count`` arrays, for tensors. A block
+    need not be open.
+    """
+
+    def lowered(b: Any, /, **given: Any) -> Any:
+        return lower(b, *given.values())
+
+    takes = tuple(Parameter(f"x{i}", ARRAY) for i in range(count))
+    op = Op(lowered, name=name, takes=takes, public=False)
+    return Frame(op, copies=True, hooks=Hooks(watched=False)).function
+
+
+@cache
+def _scattering(dim: int) -> Callable[..., Any]:
+    return _of_tensors("scatter_add", lambda b, x, *given: _scatter_add(b, "", x, dim, *given), 3)
+
+
+@cache
+def _putting(indices: int) -> Callable[..., Any]:
+    return _of_tensors("index_put", put_summed, 2 + indices)
+
+
+# -- losses ---------------------------------------------------------------------------------
+REDUCTIONS = ("none", "mean", "sum")
+"""The reductions of losses, as PyTorch's operators number them."""
+_wrong = Pointwise(
+    lambda target, ignored, classes: (target != ignored) & ((target < 0) | (target >= classes)),
+    "wrong",
+)
+_marked = Pointwise(lambda wrong, loss: where(wrong, math.nan, loss), "marked")
+
+
+def _cross_entropy_loss(
+    b: ProgramBuilder,
+    x: Buffer,
+    target: Buffer,
+    *,
+    reduction: Reduction = "mean",
+    ignore_index: Ignored = -100,
+    label_smoothing: Smoothing = 0.0,
+    wide: Bool = False,
+) -> Any:
+    """``torch.nn.functional.cross_entropy`` of classes, by :func:`ptxgen.cross_entropy`. The mean of
+    no target is NaN, and so is the loss of a target that is no class. ``wide``: in f32 of 16 bits.
+    """
+    how: dict[str, Any] = {"ignore_index": ignore_index}
+    losses = b.cross_entropy(x, target, reduction="none", label_smoothing=label_smoothing, **how)
+    classes = x.shape[-1]
+    if reduction == "none":
+        found = b.call(_marked, b.call(_wrong, target, ignore_index, classes), losses)
+    else:
+        flat = [b.reshape(b.packed(v), (math.prod(target.shape),)) for v in (losses, target)]
+        name = {"sum": "summed_loss", "mean": "averaged_loss"}[reduction]
+        found = b.rows(name, *flat, classes=classes, **how)
+    return found if wide else b.cast(found, b.dtype(x))
+
+
+def _cross_entropy_loss_vjp(b: Any, at: Backward) -> Gradients:
+    """The gradient of the library's loss."""
+    of, (dy,) = OPERATIONS["cross_entropy"], at.dys
+    assert of.vjp is not None
+    options = {**of.options, **at.only("reduction", "ignore_index", "label_smoothing")}
+    return of.vjp(b, replace(at, options=options, dys=(b.cast(dy, b.wide(at["x"])),)))
+
+
+CROSS_ENTROPY = added(
+    Op(
+        _cross_entropy_loss,
+        name="cross_entropy_loss",
+        vjp=_cross_entropy_loss_vjp,
+        dtypes={"target": "int64"},
+        public=False,
+    )
+)
+
+
+def _cross_entropy(
+    b: Any,
+    tier: str,
+    x: Any,
+    target: Any,
+    weight: Any = None,
+    reduction: int = 1,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    wide: bool = False,
+) -> Any:
+    """Of classes, without weights of them; others are made of what is served."""
+    rank = len(x.shape)
+    if weight is not None or rank not in (1, 2) or len(target.shape) != rank - 1:
+        raise Left(PARTS)
+    if b.dtype(x) not in DTYPES or b.dtype(target) != "int64" or x.shape[:-1] != target.shape:
+        raise Left(PARTS)
+    if 0 in x.shape:
+        raise Left(PARTS)
+    how = {"ignore_index": ignore_index, "label_smoothing": label_smoothing, "wide": wide}
+    return b.call(CROSS_ENTROPY, x, target, reduction=REDUCTIONS[reduction], **how)
+
+
+def _cross_entropy_recorded(tier: str, *args: Any, **options: Any) -> Any:
+    """Tensors' loss, recorded in one piece."""
+    return _cross_entropy(TorchBuilder(OPERATIONS), tier, *args, **options)
 
 
 # -- attention ------------------------------------------------------------------------------
@@ -842,6 +989,7 @@ WHOLE: Final[dict[str, tuple[str, Serve]]] = {
 
 RECORDED: Final[dict[str, tuple[Serve, Serve]]] = {
     "scaled_dot_product_attention": (_attention, _attention_recorded),
+    "cross_entropy_loss": (_cross_entropy, _cross_entropy_recorded),
     "prod": (_prod, _prod_recorded),
     "prod.dim_int": (_prod, _prod_recorded),
 }

@@ -34,7 +34,7 @@ from ptxgen.program.prepared import Hooks
 from ptxgen.program.step import Program
 from ptxgen.program.streams import STREAMS, Streams, checked
 from ptxgen.torch import serve
-from ptxgen.torch.aten import RECORDED
+from ptxgen.torch.aten import RECORDED, REDUCTIONS
 from ptxgen.torch.lowering import MOVES, VIEWS, Asked, Like, lower
 from ptxgen.torch.module import _checked
 from ptxgen.torch.outputs import ALIAS, rejoin, separate
@@ -207,7 +207,7 @@ class Backend:
         how = Options.of({**self._options, **(options or {})})
         compiler = partial(_compiled, how, self._report)
         separate(module)
-        _attention(module, how.tier)
+        _above_autograd(module, how.tier)
         made = aot_autograd(
             fw_compiler=compiler,
             bw_compiler=compiler,
@@ -223,18 +223,49 @@ backend = Backend()
 """The one that ``backend="ptxgen"`` is."""
 
 
-def _attention(module: fx.GraphModule, tier: str) -> None:
+def _above_autograd(module: fx.GraphModule, tier: str) -> None:
     """What the block serves above autograd is replaced before autograd is traced."""
+    served = {_sdpa: attending(tier), _cross_entropy: losing(tier)}
     for each in module.modules():
         if isinstance(each, fx.GraphModule):
             for node in each.graph.nodes:
-                if node.target is _sdpa:
-                    node.target = attending(tier)
+                if node.op == "call_function" and node.target in served:
+                    node.target = served[node.target]
+                if node.target is served[_cross_entropy]:
+                    _narrow_logits(node)
             as_run(each, attending(tier), tier, _ours)
             each.recompile()
 
 
+def _narrow_logits(loss: fx.Node) -> None:
+    """Gives a loss the logits of 16 bits that it is given in f32: it computes in f32 anyway, and the
+    gradient is rounded once, either way.
+    """
+    views: list[fx.Node] = []
+    node = loss.args[0] if loss.args else None
+    while isinstance(node, fx.Node) and node.op == "call_method":
+        if node.target not in ("view", "reshape", "contiguous"):
+            break
+        views.append(node)
+        node = node.args[0]
+    if not isinstance(node, fx.Node) or node.op != "call_method" or not node.args:
+        return
+    widened = node.target == "float" or (node.target, node.args[1:]) == ("to", (torch.float32,))
+    logits = node.args[0]
+    if not widened or node.kwargs or not isinstance(logits, fx.Node):
+        return
+    dtypes = [getattr(n.meta.get("example_value"), "dtype", None) for n in (logits, node)]
+    if dtypes[0] not in (torch.bfloat16, torch.float16) or dtypes[1] is not torch.float32:
+        return
+    with loss.graph.inserting_before(loss):
+        for view in reversed(views):
+            logits = loss.graph.call_method(view.target, (logits, *view.args[1:]), view.kwargs)
+    loss.args = (logits, *loss.args[1:])
+    loss.kwargs = {**loss.kwargs, "wide": True}
+
+
 _sdpa = torch.nn.functional.scaled_dot_product_attention
+_cross_entropy = torch.nn.functional.cross_entropy
 
 
 @cache
@@ -265,6 +296,40 @@ def attending(tier: str) -> Callable[..., Any]:
         return _sdpa(*given, **how)
 
     return attention
+
+
+@cache
+def losing(tier: str) -> Callable[..., Any]:
+    """Cross-entropy as a block serves it, PyTorch's own where it does not. ``wide``: in f32 of
+    logits of 16 bits.
+    """
+
+    def cross_entropy(
+        input: Any,
+        target: Any,
+        weight: Any = None,
+        size_average: Any = None,
+        ignore_index: int = -100,
+        reduce: Any = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        wide: bool = False,
+    ) -> Any:
+        old = size_average is not None or reduce is not None
+        if not old and reduction in REDUCTIONS and _ours(input.device):
+            serve = RECORDED["cross_entropy_loss"][1]
+            given = input, target, weight, REDUCTIONS.index(reduction), ignore_index
+            try:
+                return serve(tier, *given, label_smoothing, wide=wide)
+            except (Left, DtypeError):
+                pass
+        input = input.float() if wide else input
+        how = {"ignore_index": ignore_index, "label_smoothing": label_smoothing}
+        if old:
+            how |= {"size_average": size_average, "reduce": reduce}
+        return _cross_entropy(input, target, weight, reduction=reduction, **how)
+
+    return cross_entropy
 
 
 def _compiled(

@@ -14,6 +14,7 @@ from typing import Any, Final
 import torch
 
 from ptxgen.errors import ShapeError
+from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.dtype import NAMES as SHORT
 from ptxgen.ops.pointwise import named
 from ptxgen.program.buffer import Buffer
@@ -21,7 +22,7 @@ from ptxgen.program.build import ProgramBuilder
 from ptxgen.runtime.strided import Ints, contiguous_strides, overlaps_itself
 from ptxgen.spec.order import BINS_MAX, COUNT_MAX
 from ptxgen.torch import elementwise, images
-from ptxgen.torch.aten import LOWERED, wrapped
+from ptxgen.torch.aten import LOWERED, placed_first, put_summed, sums_places, wrapped
 from ptxgen.torch.functions import FUNCTIONS, empty
 from ptxgen.torch.operators import known
 from ptxgen.torch.pointwise import wanted
@@ -290,16 +291,22 @@ def _index_put(
     b: Any, at: Asked, x: Buffer, indices: Sequence[Any], values: Buffer, accumulate: bool = False
 ) -> Any:
     """Of vectors (caches are written where they are), or along one dimension; of several values
-    the last is put.
+    the last is put. Values that are accumulated are added in their order, at any places.
     """
+    if accumulate:
+        if x.dtype not in DTYPES or not sums_places(x, indices, values, _INTEGERS):
+            raise Left(UNKNOWN)
+        rows, source, order = placed_first(b, x, indices, values)
+        found = put_summed(b, rows, source, *(i for i in indices if i is not None))
+        return b.permute(found, [order.index(d) for d in range(len(order))])
     *ahead, last = indices
-    if at.puts and x.ndim > 1 and not accumulate and all(i is None for i in ahead):
+    if at.puts and x.ndim > 1 and all(i is None for i in ahead):
         return _index_copy(b, at, x, len(ahead), last, values)
     index = _place(x, indices)
     alike = x.shape == index.shape == values.shape and x.dtype == values.dtype == "int64"
-    if alike and _permutes(b, index) and not accumulate:  # nothing of x is left
+    if alike and _permutes(b, index):  # nothing of x is left
         return b.placed(b.packed(index), b.packed(values))
-    if accumulate or x.ndim != 1 or index.ndim != 1 or not 0 < index.size <= COUNT_MAX:
+    if x.ndim != 1 or index.ndim != 1 or not 0 < index.size <= COUNT_MAX:
         raise Left(UNKNOWN)
     own = b.call(wrapped, b.packed(index), x.shape[0])
     given = b.packed(values.expanded(index.shape))

@@ -43,7 +43,8 @@ def register_attention(name: str = "ptxgen") -> None:
     from transformers import AttentionInterface, AttentionMaskInterface, masking_utils
 
     AttentionInterface.register(name, _attend)
-    AttentionMaskInterface.register(name, partial(_mask, masking_utils))
+    aside = torch.compiler.disable(partial(_mask, masking_utils, None))
+    AttentionMaskInterface.register(name, partial(_mask, masking_utils, aside))
 
 
 def register_experts(name: str = "ptxgen") -> None:
@@ -135,6 +136,7 @@ def _attend(
 
 def _mask(
     masking_utils: Any,
+    aside: Callable[..., Any] | None,
     batch_size: int,
     q_length: int,
     kv_length: int,
@@ -146,9 +148,15 @@ def _mask(
     **rest: Any,
 ) -> Any:
     """Which keys are seen: in numbers, or booleans [B, 1, S, L]. ``masking_utils``: the module of
-    `transformers`, which compilers do not import.
+    `transformers`, which compilers do not import. ``aside``: what a compiler calls, outside of its
+    graph, for functions whose closures have to be read, which it cannot.
     """
-    known = _pattern(mask_function or masking_utils.causal_mask_function, masking_utils)
+    mask_function = mask_function or masking_utils.causal_mask_function
+    plain = masking_utils.causal_mask_function, masking_utils.bidirectional_mask_function
+    if aside is not None and mask_function not in plain and torch.compiler.is_compiling():
+        sizes = batch_size, q_length, kv_length, q_offset, kv_offset
+        return aside(*sizes, mask_function, attention_mask, device, **rest)
+    known = _pattern(mask_function, masking_utils)
     if known is None or (kv_offset and not known[1]):
         rest |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
         return masking_utils.sdpa_mask(
@@ -191,8 +199,9 @@ def _mask(
 
 def _unread(x: Any) -> bool:
     """Whether nobody may wait for values: a compiler traces, or a graph is captured."""
-    captured = x.is_cuda and torch.cuda.is_current_stream_capturing()
-    return bool(torch.compiler.is_compiling() or captured)
+    if torch.compiler.is_compiling():
+        return True
+    return bool(x.is_cuda and torch.cuda.is_current_stream_capturing())
 
 
 def _pattern(function: Callable[..., Any], of: Any) -> tuple[bool, int] | None:

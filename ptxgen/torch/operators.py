@@ -9,11 +9,12 @@ each by the kernel that is best there, with the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
 
+from ptxgen.errors import GradError
 from ptxgen.numerics.option import DtypeName, Integers
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.pointwise import Pointwise
@@ -31,7 +32,15 @@ from ptxgen.program.parameters import (
     Parameter,
 )
 from ptxgen.torch import pointwise
-from ptxgen.torch.record import NAMES, Recorder, by_result, by_tensor, no_gradient, recorder
+from ptxgen.torch.record import (
+    NAMES,
+    Recorder,
+    _Like,
+    by_result,
+    by_tensor,
+    no_gradient,
+    recorder,
+)
 
 LIBRARY = torch.library.Library("ptxgen", "FRAGMENT")
 TAGS = (torch.Tag.pt2_compliant_tag,)
@@ -220,16 +229,52 @@ class _Operator:
         kept = [None if u or not isinstance(t, torch.Tensor) else t
                 for t, u in zip(tensors, updated, strict=True)]  # fmt: skip
         ctx.count = len(kept)
-        ctx.save_for_backward(*kept, *results)
+        ctx.likes = [(r.shape, r.dtype) for r in results]
+        read = self._results_read(args, tensors, results)
+        ctx.save_for_backward(
+            *kept, *(r if i in read else None for i, r in enumerate(results, len(kept)))
+        )
         exact = [r for r in results if not r.dtype.is_floating_point]
         if exact:
             ctx.mark_non_differentiable(*exact)
+
+    def _results_read(
+        self, args: Sequence[Any], tensors: Sequence[Any], results: Sequence[Any]
+    ) -> Collection[int]:
+        """Indices of the results that gradients read, counted behind ``tensors``. The others may be
+        written by whoever called. Sizes that a compiler does not know are taken for its hints.
+        """
+        every = range(len(tensors), len(tensors) + len(results))
+        if self.op.vjp is None:
+            return every
+        like = [_hinted(x) for x in tensors]
+        needs = [isinstance(x, torch.Tensor) and x.requires_grad for x in tensors]
+        given = iter(like)
+        named = dict(zip(self.of.names, args, strict=True))
+        for p in self.op.parameters:
+            value = named[p.name]
+            if p.kind == ARRAYS:
+                named[p.name] = tuple(next(given) for _ in value)
+            elif p.kind in READ:
+                named[p.name] = next(given)
+            else:
+                named[p.name] = _hint(value)
+        try:
+            found = self.of.plan(tuple(named.values()), needs, like, [_hinted(r) for r in results])
+        except GradError:  # the backward pass raises it
+            return every
+        return found.saved
 
     def backward(self, ctx: Any, *given: Any) -> tuple[Any, ...]:
         """The gradients of the arrays. Sizes may be a compiler's."""
         dys = given[0] if self.several else given
         all = ctx.saved_tensors  # once: a checkpoint computes them then
-        saved, results = all[: ctx.count], all[ctx.count :]
+        saved = all[: ctx.count]
+        lead = next(x for x in (*all, *ctx.updates, *dys) if x is not None)
+        results = [
+            x if x is not None else lead.new_empty(shape, dtype=dtype) if dy is None else dy
+            for x, dy, (shape, dtype) in zip(all[ctx.count :], dys, ctx.likes, strict=True)
+        ]  # of what is not read the shape is
         tensors = [u if u is not None else t for t, u in zip(saved, ctx.updates, strict=True)]
         asked = list(ctx.needs_input_grad[0] if ctx.lists else ctx.needs_input_grad)
         needs = [*asked, *[False] * len(tensors)][: len(tensors)]
@@ -342,6 +387,18 @@ def results_like(op: Op, given: Mapping[str, Any]) -> list[Any]:
     several = found if isinstance(found, tuple | list) else (found,)
     kinds = {name: dtype for dtype, name in NAMES.items()}
     return [lead.new_empty(b.shape, dtype=kinds[b.dtype]) for b in several if b is not None]
+
+
+def _hint(x: Any) -> Any:
+    """A number, or a compiler's hint of it."""
+    return x.node.hint if isinstance(x, _SYMBOLIC) else x
+
+
+def _hinted(x: Any) -> Any:
+    """The known shape and the dtype of a tensor; what is no tensor as it is."""
+    if not isinstance(x, torch.Tensor):
+        return x
+    return _Like(tuple(map(_hint, x.shape)), x.dtype)
 
 
 def _buffer(x: Any) -> Buffer:

@@ -56,6 +56,7 @@ METHODS: Final = frozenset(
         *("unsqueeze", "squeeze", "expand", "view", "reshape", "transpose", "contiguous", "clone"),
         *("to", "bool", "int", "long", "new_ones", "new_zeros", "new_full", "cumsum", "tril"),
         *("triu", "masked_fill", "logical_not", "logical_and", "logical_or", "abs"),
+        *(f"__{name.strip('_')}__" for name in _BINARY),  # PyTorch 2.11 reads a == b so
     }
 )
 """Methods that masks are made by."""

@@ -678,8 +678,10 @@ def _above(op: Any, name: str, lower: Serve, recorded: Serve | None) -> Make:
                 else:
                     with _unrecorded():
                         found = _carried_out(frame, memo, key, args, block.tier)
-            except left:
-                if recorded is not None and _exact(placed, options):
+            except left as why:
+                if why.args[0] == PARTS:  # each of which says what it is
+                    pass
+                elif recorded is not None and _exact(placed, options):
                     block.free[name] += 1
                 elif recorded is not None:
                     block._meet(str(op))

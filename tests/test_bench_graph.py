@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import ptxgen
-from ptxgen.bench import graph, model
+from ptxgen.bench import as_shipped, graph, model
 from ptxgen.bench.graph import Row
 from ptxgen.errors import DeviceError, OptionError, PtxgenError
 
@@ -22,10 +22,13 @@ ROWS = [
 
 
 def test_rows_are_shown() -> None:
-    decode, host = (line.split() for line in graph.row_table(ROWS).splitlines()[1:])
+    """Columns that no row has are left out."""
+    header, decode, host = graph.row_table(ROWS).splitlines()
+    for name in ("eager ms", "MB / stock", "graphs"):
+        assert name not in header
     shown = ["1.000", "2.000", "0.500", "4.000", "0.250", "True", "1.50", "1.250", "-", "-"]
-    assert decode[-10:] == shown
-    assert host[-10:] == [*"--------", "2000.000", "500.000"]
+    assert decode.split()[-10:] == shown
+    assert host.split()[-10:] == [*"--------", "2000.000", "500.000"]
 
 
 def test_recorded_rows_are_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -106,25 +109,32 @@ def test_a_model_whose_sizes_change_runs(torch: Any, monkeypatch: pytest.MonkeyP
     assert all(r.ours_ms and r.stock_ms for r in found)
 
 
-@pytest.mark.long
-def test_models_of_transformers_run(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+TINY = {"vocab_size": 32, "hidden_size": 32, "intermediate_size": 32, "head_dim": 16}
+TINY |= {"num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1}
+
+
+@pytest.mark.parametrize("name", ["Llama", pytest.param("Mixtral", marks=pytest.mark.long)])
+def test_models_of_transformers_run(
+    name: str, torch: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("transformers", reason="needs transformers")
-    small = {"vocab_size": 32, "hidden_size": 32, "intermediate_size": 32, "head_dim": 16}
-    small |= {"num_hidden_layers": 1, "layer_types": ["full_attention"]}
-    monkeypatch.setattr(graph, "SIZES", {**graph.SIZES, **small})
-    monkeypatch.setattr(graph, "KEYS", 9)
-    monkeypatch.setitem(graph.SIZES, "num_attention_heads", 2)
-    monkeypatch.setitem(graph.SIZES, "num_key_value_heads", 1)
-    monkeypatch.setattr(graph, "TOKENS", (1, 6))
-    bench = graph.Bench(torch, SMALL, 1, "cpu")
-    assert [r.same for r in bench.models()] == [True] * 3 * len(graph.MODELS)
+    experts = {"num_local_experts": 2, "num_experts_per_tok": 1} if name == "Mixtral" else {}
+    tiny = as_shipped.Model(name, {**TINY, **experts}, steps=((1, 6),), tokens=(2,))
+    monkeypatch.setattr(as_shipped, "MODELS", {name: tiny})
+    monkeypatch.setattr(as_shipped, "KEYS", 9)
+    found = list(graph.Bench(torch, SMALL, 1, "cpu", names=(name,)).transformers())
+    works = "step 1 x 6", "forward 1 x 6", "token 2 x 9"
+    assert [r.what for r in found] == [f"{name}, {work}" for work in works]
+    assert all(r.same and r.different == 0 and r.compared for r in found)
+    assert found[0].compared == 2 + 12 - (name == "Mixtral") and found[2].compared == 1
+    assert all(r.ours_ms and r.stock_ms and r.block_ms and r.eager_ms for r in found)
 
 
 def test_models_are_left_out_without_transformers(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
-    assert list(graph.Bench(None).models()) == []
+    assert list(graph.Bench(None).transformers()) == []
     assert "transformers is not installed" in capsys.readouterr().out
 
 

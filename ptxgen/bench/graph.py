@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ptxgen import arguments
-from ptxgen.bench import measure, model, results
+from ptxgen.bench import as_shipped, measure, model, results
 from ptxgen.errors import PtxgenError
 from ptxgen.program.streams import STREAMS, checked
 from ptxgen.ui import emit, table
@@ -39,33 +39,20 @@ SMALL_KEYS = 512
 SETS = {"first": (4, 512), "second": (4, 384), "third": (3, 448), "second again": (4, 384)}
 """Sequences and tokens of each that one compiled model is given, one set after the other."""
 COUNT = 15
-MODELS = ("Mixtral", "Qwen3", "Gemma2", "Phi3")
-"""Models of ``transformers``, the first a mixture of experts."""
-TOKENS = 4, 64
-"""Sequences and tokens of each that these are given."""
-TOLD = 1, 8
-"""Sequences that get a token each from these, with a static cache."""
-SIZES: Mapping[str, Any] = {
-    "vocab_size": 1024,
-    "hidden_size": 1024,
-    "intermediate_size": 2816,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 4,
-    "head_dim": 64,
-    "max_position_embeddings": 4096,
-    "pad_token_id": 0,
-    "layer_types": ["full_attention"] * 4,
-}
 
 
 @dataclass(frozen=True)
 class Row:
-    """One problem: medians of ms, host included, of the block, of ours (compiled, and replayed as a
-    CUDA graph) and of stock ``torch.compile``; whether block, compiled and replayed have the same
-    bits; bytes of our largest arena, and those that live at once. Of ``host``: the first result of
-    a new process, with an empty and with a full cache of kernels. Of ``sizes``: one call, not a
-    median.
+    """Times and memory of one problem.
+
+    ``block_ms``, ``ours_ms`` (compiled; replayed as a CUDA graph where the part says so),
+    ``stock_ms`` (stock ``torch.compile``), ``eager_ms`` (stock PyTorch): medians in ms, host
+    included; of ``sizes`` one call. ``block_graph_ms``, ``eager_graph_ms``: replays of a CUDA graph
+    that the caller captures. ``ours_mb``, ``stock_mb``: peak memory above what is allocated before,
+    in MB. ``same``: whether all results and gradients have the block's bits; ``different``: how
+    many of ``compared`` do not. ``arena``, ``least``: bytes of our largest arena, and those that
+    live at once. ``cold_ms``, ``warm_ms``: the first result of a new process, with an empty and
+    with a full cache of kernels.
     """
 
     part: str
@@ -78,6 +65,13 @@ class Row:
     least: int | None = None
     cold_ms: float | None = None
     warm_ms: float | None = None
+    eager_ms: float | None = None
+    block_graph_ms: float | None = None
+    eager_graph_ms: float | None = None
+    ours_mb: float | None = None
+    stock_mb: float | None = None
+    different: int | None = None
+    compared: int | None = None
 
 
 class Static(model.Llama):
@@ -114,9 +108,10 @@ class Bench:
         count: int = COUNT,
         device: str = "cuda",
         streams: int = STREAMS,
+        names: Sequence[str] = tuple(as_shipped.MODELS),
     ) -> None:
         self.torch, self.shape, self.count, self.device = torch, shape, count, device
-        self.streams = streams
+        self.streams, self.names = streams, names
 
     def _drawn(self, shape: model.Shape, *size: int) -> Any:
         random = self.torch.Generator(device=self.device).manual_seed(1)
@@ -294,63 +289,37 @@ class Bench:
             ours_ms, stock_ms = (taken[name][i] for name in ("ours", "stock"))
             yield Row("sizes", what, ours_ms=ours_ms, stock_ms=stock_ms, same=same[i])
 
-    def models(self) -> Iterator[Row]:
-        """Small models of ``transformers``."""
+    def transformers(self) -> Iterator[Row]:
+        """Models of ``transformers`` as they come."""
         try:
-            import transformers
+            import transformers  # noqa: F401
         except ImportError:
-            emit("models: transformers is not installed")
+            emit("transformers: transformers is not installed")
             return
-        torch, dtype = self.torch, measure.torch_dtype(self.torch, self.shape.dtype)
-        for name in MODELS:
-            torch.manual_seed(0)
-            config = getattr(transformers, f"{name}Config")(**SIZES)
-            with torch.device(self.device):
-                made = getattr(transformers, f"{name}ForCausalLM")(config)
-            made = made.eval().to(dtype).requires_grad_(False)
-            ids = self._drawn(replace(self.shape, vocabulary=SIZES["vocab_size"]), *TOKENS)
-
-            def work(made: Any = made, ids: Any = ids) -> Any:
-                return made(input_ids=ids, use_cache=False).logits
-
-            what = f"{name} {TOKENS[0]} x {TOKENS[1]}"
-            yield self._row("models", what, self._without_gradients(work))
-            for sequences in TOLD:
-                cache = transformers.StaticCache(config=config, max_cache_len=KEYS)
-                yield self._told(name, made, cache, sequences)
-
-    def _told(self, name: str, made: Any, cache: Any, sequences: int) -> Row:
-        """A token of each of some sequences, whose cache has room for it."""
-        torch, dtype = self.torch, made.dtype
-        heads = SIZES["num_key_value_heads"], SIZES["head_dim"]
-        cache.early_initialization(sequences, *heads, dtype, torch.device(self.device))
-        for layer in cache.layers:
-            layer.keys.normal_()
-            layer.values.normal_()
-            layer.cumulative_length.fill_(KEYS - 1)
-        lengths = [layer.cumulative_length for layer in cache.layers]
-        token = self._drawn(replace(self.shape, vocabulary=SIZES["vocab_size"]), sequences, 1)
-
-        def work() -> Any:
-            return made(input_ids=token, past_key_values=cache).logits
-
-        def make(compile: Callable[[Any], Any]) -> Callable[[], Any]:
-            compiled = compile(work)
-
-            def step() -> Any:
-                with torch.no_grad():
-                    found = compiled()
-                    torch._foreach_sub_(lengths, 1)  # the next token has the same place
-                return found
-
-            return step
-
-        still = [token, *made.parameters()]
-        what = f"{name}, a token, {sequences} x {KEYS}"
-        return self._row("models", what, make, still, mode="reduce-overhead")
+        for name in self.names:
+            emit(f"{name} ...")
+            for what, found in as_shipped.measured(
+                self.torch, name, self.shape.dtype, self.count, self.device
+            ):
+                ms, mb = found.ms, found.mb
+                yield Row(
+                    "transformers",
+                    f"{name}, {what}",
+                    ms["block"],
+                    ms["ours"],
+                    ms["stock"],
+                    same=not found.different,
+                    eager_ms=ms["eager"],
+                    block_graph_ms=ms.get("block graph"),
+                    eager_graph_ms=ms.get("eager graph"),
+                    ours_mb=mb["ours"],
+                    stock_mb=mb["stock"],
+                    different=len(found.different),
+                    compared=found.compared,
+                )
 
 
-PARTS = ("forward", "training", "decode", "small", "sizes", "host", "models")
+PARTS = ("forward", "training", "decode", "small", "sizes", "host", "transformers")
 
 
 def _all(found: Any) -> Sequence[Any]:
@@ -411,18 +380,27 @@ def row_table(found: Sequence[Row]) -> str:
     def ratio(a: float | None, b: float | None) -> str | None:
         return f"{a / b:.3f}" if a and b else None
 
-    lines = [
-        [r.part, r.what, ms(r.ours_ms), ms(r.stock_ms), ratio(r.ours_ms, r.stock_ms),
-         ms(r.block_ms), ratio(r.ours_ms, r.block_ms), None if r.same is None else str(r.same),
-         None if r.arena is None else f"{r.arena / 1e6:.2f}", ratio(r.arena, r.least),
-         ms(r.cold_ms), ms(r.warm_ms)]
-        for r in found
-    ]  # fmt: skip
-    header = (
-        *("part", "problem", "ours ms", "stock ms", "/ stock", "block ms", "/ block", "same bits"),
-        *("arena MB", "/ bound", "cold ms", "warm ms"),
-    )
-    return table(lines, header)
+    columns: dict[str, Callable[[Row], str | None]] = {
+        "part": lambda r: r.part,
+        "problem": lambda r: r.what,
+        "ours ms": lambda r: ms(r.ours_ms),
+        "stock ms": lambda r: ms(r.stock_ms),
+        "/ stock": lambda r: ratio(r.ours_ms, r.stock_ms),
+        "block ms": lambda r: ms(r.block_ms),
+        "/ block": lambda r: ratio(r.ours_ms, r.block_ms),
+        "eager ms": lambda r: ms(r.eager_ms),
+        "graphs": lambda r: ratio(r.block_graph_ms, r.eager_graph_ms),
+        "MB": lambda r: None if r.ours_mb is None else f"{r.ours_mb:.0f}",
+        "MB / stock": lambda r: ratio(r.ours_mb, r.stock_mb),
+        "same bits": lambda r: None if r.same is None else str(r.same),
+        "arena MB": lambda r: None if r.arena is None else f"{r.arena / 1e6:.2f}",
+        "/ bound": lambda r: ratio(r.arena, r.least),
+        "cold ms": lambda r: ms(r.cold_ms),
+        "warm ms": lambda r: ms(r.warm_ms),
+    }
+    own = {name: [cell(r) for r in found] for name, cell in columns.items()}
+    shown = {name: cells for name, cells in own.items() if any(x is not None for x in cells)}
+    return table([list(line) for line in zip(*shown.values(), strict=True)], tuple(shown))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -442,7 +420,7 @@ def _work(options: argparse.Namespace) -> int:
     surroundings = measure.environment(torch, measure.limits(torch, "tc"), 0)
     emit(results.heading(surroundings))
     shape, count = replace(SHAPE, dtype=options.dtype), 5 if options.quick else COUNT
-    bench = Bench(torch, shape, count, streams=streams)
+    bench = Bench(torch, shape, count, streams=streams, names=options.models)
     found: list[Row] = []
     for part in options.only:
         rows = list(getattr(bench, part)())
@@ -466,6 +444,13 @@ def _parser() -> argparse.ArgumentParser:
         default=[*PARTS],
         metavar="LIST",
         help=f"({','.join(PARTS)})",
+    )
+    parser.add_argument(
+        "--models",
+        type=arguments.words(*as_shipped.MODELS),
+        default=[*as_shipped.MODELS],
+        metavar="LIST",
+        help=f"models of transformers ({','.join(as_shipped.MODELS)})",
     )
     parser.add_argument(
         "--dtype", type=arguments.dtype, choices=("bf16", "f16", "f32"), default="bf16"

@@ -1,0 +1,312 @@
+"""``ptxgen bench graph --only transformers``: models of ``transformers``, unchanged, random weights.
+
+Each model makes a training step, a forward pass and a token with a static cache. Five ways take
+turns: stock PyTorch, stock ``torch.compile`` (default, and ``mode="reduce-overhead"`` of tokens),
+:class:`ptxgen.torch.batch_invariant`, and ``torch.compile(backend="ptxgen")``. Tokens are also
+replayed from a CUDA graph that the caller captures, as stock PyTorch and in the block. Every result
+and every gradient of the compiled model is compared with those of the block, bit for bit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from ptxgen.bench import measure, model
+
+SMALL: Mapping[str, Any] = MappingProxyType(
+    {
+        "vocab_size": 32000,
+        "hidden_size": 1024,
+        "intermediate_size": 2816,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 4,
+        "head_dim": 64,
+        "max_position_embeddings": 8192,
+        "pad_token_id": 0,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+    }
+)
+"""Sizes of the small models."""
+EXPERTS: Mapping[str, Any] = MappingProxyType(
+    {"num_local_experts": 8, "num_experts_per_tok": 2, "intermediate_size": 1408}
+)
+KEYS = 2048
+"""Keys of each sequence, its own token's among them, when a token is made."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model of ``transformers``: the prefix of its classes and the arguments of its config."""
+
+    prefix: str
+    sizes: Mapping[str, Any] = field(default_factory=dict)
+    attention: str = "sdpa"
+    head: str = "ForCausalLM"
+    steps: tuple[tuple[int, int], ...] = ((2, 777),)
+    """Sequences and tokens of each, of training steps and forward passes."""
+    tokens: tuple[int, ...] = (1, 32)
+    """Sequences that get a token each."""
+
+
+def _llama(hidden: int) -> Model:
+    heads = hidden // 64
+    sizes = {
+        "hidden_size": hidden,
+        "intermediate_size": 3 * hidden,
+        "num_attention_heads": heads,
+        "num_key_value_heads": max(heads // 4, 1),
+    }
+    return Model("Llama", sizes, steps=(), tokens=(1,))
+
+
+MODELS: Mapping[str, Model] = MappingProxyType(
+    {
+        "Llama-8B": Model(
+            "Llama",
+            {
+                "vocab_size": 128256,
+                "hidden_size": 4096,
+                "intermediate_size": 14336,
+                "num_attention_heads": 32,
+                "num_key_value_heads": 8,
+                "head_dim": 128,
+                "rope_theta": 500000.0,
+            },
+            steps=((1, 4096), (2, 777)),
+        ),
+        "GPT-2": Model("GPT2", {"n_embd": 768, "n_head": 12, "n_layer": 4}, head="LMHeadModel"),
+        "Llama": Model("Llama"),
+        "Qwen3": Model("Qwen3"),
+        "Gemma": Model("Gemma"),
+        "Mixtral": Model("Mixtral", EXPERTS),
+        "Gemma 2": Model("Gemma2", {"sliding_window": 512}, "ptxgen"),
+        "gpt-oss": Model("GptOss", {**EXPERTS, "sliding_window": 128}, "ptxgen"),
+        "Phi 3": Model("Phi3"),
+        "DeepSeek-V3": Model(
+            "DeepseekV3",
+            {
+                "num_key_value_heads": 16,
+                "kv_lora_rank": 256,
+                "q_lora_rank": 384,
+                "qk_rope_head_dim": 64,
+                "qk_nope_head_dim": 128,
+                "v_head_dim": 128,
+                "head_dim": 64,
+                "moe_intermediate_size": 512,
+                "n_routed_experts": 16,
+                "num_experts_per_tok": 4,
+                "n_group": 4,
+                "topk_group": 2,
+                "first_k_dense_replace": 1,
+            },
+        ),
+        **{f"Llama {hidden}": _llama(hidden) for hidden in (256, 512, 1024)},
+    }
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Medians of ms by way, host included; MB of memory above the weights by way; how many results
+    and gradients were compared, and names of those that differ from the block's.
+    """
+
+    ms: Mapping[str, float]
+    mb: Mapping[str, float]
+    compared: int
+    different: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Work:
+    """A function of how the model is called, with results by name. ``reset`` restores what it
+    changes.
+    """
+
+    run: Callable[[Callable[..., Any]], dict[str, Any]]
+    reset: Callable[[], None] = lambda: None
+
+    def __call__(self, call: Callable[..., Any]) -> dict[str, Any]:
+        """Runs it."""
+        return self.run(call)
+
+
+class Shipped:
+    """One model, and what is done with it."""
+
+    def __init__(self, torch: Any, name: str, dtype: str = "bf16", device: str = "cuda") -> None:
+        import transformers
+
+        import ptxgen.torch as ours
+
+        self.torch, self.ours, self.name, self.device = torch, ours, name, device
+        self.transformers, self.model = transformers, MODELS[name]
+        ours.register_attention()
+        given = self.model
+        self.config = getattr(transformers, f"{given.prefix}Config")(**{**SMALL, **given.sizes})
+        self.config._attn_implementation = given.attention
+        torch.manual_seed(0)
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(measure.torch_dtype(torch, dtype))
+        try:
+            with torch.device(device):
+                made = getattr(transformers, f"{given.prefix}{given.head}")(self.config)
+        finally:
+            torch.set_default_dtype(before)
+        self.made = made.eval()
+
+    def works(self) -> Iterator[tuple[str, Callable[[], Any], bool]]:
+        """The name of each piece of work, what makes it, and whether it is a token."""
+        for sequences, length in self.model.steps:
+            of = f"{sequences} x {length}"
+            yield f"step {of}", lambda s=sequences, n=length: self.step(s, n), False
+            yield f"forward {of}", lambda s=sequences, n=length: self.forward(s, n), False
+        for sequences in self.model.tokens:
+            yield f"token {sequences} x {KEYS}", lambda s=sequences: self.token(s), True
+
+    def drawn(self, *size: int) -> Any:
+        """Random tokens."""
+        random = self.torch.Generator(device=self.device).manual_seed(1)
+        most = self.config.vocab_size
+        return self.torch.randint(3, most, size, device=self.device, generator=random)
+
+    def step(self, sequences: int, length: int, **given: Any) -> Work:
+        """A training step: loss, logits and gradients."""
+        ids = self.drawn(sequences, length)
+
+        def work(call: Callable[..., Any]) -> dict[str, Any]:
+            self.made.zero_grad(set_to_none=True)
+            found = call(input_ids=ids, labels=ids, use_cache=False, **given)
+            found.loss.backward()
+            gradients = {n: p.grad for n, p in self.made.named_parameters() if p.grad is not None}
+            return {"loss": found.loss.detach(), "logits": found.logits.detach(), **gradients}
+
+        return Work(work)
+
+    def forward(self, sequences: int, length: int, **given: Any) -> Work:
+        """A forward pass: logits."""
+        ids = self.drawn(sequences, length)
+
+        def work(call: Callable[..., Any]) -> dict[str, Any]:
+            with self.torch.no_grad():
+                return {"logits": call(input_ids=ids, use_cache=False, **given).logits}
+
+        return Work(work)
+
+    def token(self, sequences: int) -> Work:
+        """A token of each sequence, whose cache is full but for its own place: logits."""
+        torch = self.torch
+        cache = self.transformers.StaticCache(config=self.config, max_cache_len=KEYS)
+        takes = inspect.signature(self.made.forward).parameters
+        given = {"cache" if "cache" in takes else "past_key_values": cache}
+        token = self.drawn(sequences, 1)
+        with torch.no_grad(), self.ours.batch_invariant():
+            self.made(input_ids=token, **given)
+        random = torch.Generator(device=self.device).manual_seed(2)
+        tensors = [
+            (x, n, t) for x in cache.layers for n, t in vars(x).items() if torch.is_tensor(t)
+        ]
+        for _, name, kept in tensors:
+            kept.fill_(KEYS) if name == "cumulative_length" else kept.normal_(generator=random)
+        copies = [kept.clone() for _, _, kept in tensors]
+        lengths = [kept for _, name, kept in tensors if name == "cumulative_length"]
+        plain = [x for x in cache.layers if hasattr(x, "cumulative_length_int")]
+
+        def reset() -> None:
+            for (_, _, kept), copy in zip(tensors, copies, strict=True):
+                kept.copy_(copy)
+
+        def work(call: Callable[..., Any]) -> dict[str, Any]:
+            with torch.no_grad():
+                if lengths:
+                    torch._foreach_sub_(lengths, 1)  # the token has the same place each time
+                for layer in plain:
+                    layer.cumulative_length_int = KEYS - 1
+                return {"logits": call(input_ids=token, **given).logits}
+
+        return Work(work, reset)
+
+    def measured(self, work: Work, count: int, token: bool) -> Measured:
+        """Compares bits, then times all ways in turns."""
+        torch, ours = self.torch, self.ours
+        torch._dynamo.reset()
+        work.reset()
+        with ours.batch_invariant():
+            expected = {name: x.clone() for name, x in work(self.made).items()}
+        ways: dict[str, tuple[Any, Callable[[], AbstractContextManager[Any]]]] = {}
+        backend = ours.Backend(capture=token)
+        ways["ours"] = torch.compile(self.made, backend=backend), nullcontext
+        how = {"mode": "reduce-overhead"} if token else {}
+        ways["stock"] = torch.compile(self.made, **how), nullcontext
+        ways["eager"] = self.made, nullcontext
+        ways["block"] = self.made, ours.batch_invariant
+        different: set[str] = set()
+        compared = len(expected)
+        for _ in range(4 if token else 2):  # carried out, recorded, replayed
+            work.reset()
+            found = work(ways["ours"][0])
+            different |= found.keys() ^ expected.keys()
+            both = found.keys() & expected.keys()
+            different |= {n for n in both if not torch.equal(found[n], expected[n])}
+            del found
+        del expected
+        taken: dict[str, list[float]] = {}
+        most: dict[str, float] = {}
+        for turn in range(count + 3):
+            for name, (call, block) in ways.items():
+                with block():
+                    self.made.zero_grad(set_to_none=True)
+                    before = self._allocated(reset=True)
+                    found = model.ms(torch, lambda call=call: work(call))
+                    most[name] = (self._allocated() - before) / 1e6
+                if turn > 2:  # the first are to warm up
+                    taken.setdefault(name, []).append(found)
+        self.made.zero_grad(set_to_none=True)
+        if token and self.device == "cuda":
+            taken |= self._replayed(work, ways, count)
+        medians = {name: statistics.median(times) for name, times in taken.items()}
+        return Measured(medians, most, compared, sorted(different))
+
+    def _allocated(self, reset: bool = False) -> int:
+        """Most bytes of GPU memory that were allocated at once since the last reset; 0 on a CPU."""
+        if self.device != "cuda":
+            return 0
+        if reset:
+            self.torch.cuda.reset_peak_memory_stats()
+        return int(self.torch.cuda.max_memory_allocated())
+
+    def _replayed(self, work: Any, ways: Mapping[str, Any], count: int) -> dict[str, list[float]]:
+        """ms of CUDA graphs that a caller captures, of the model as it is, and in the block. Empty
+        where the model itself cannot be captured.
+        """
+        torch, graphs = self.torch, {}
+        for name in ("eager", "block"):
+            made = torch.cuda.CUDAGraph()
+            with ways[name][1](), contextlib.suppress(RuntimeError), torch.cuda.graph(made):
+                work(self.made)
+                graphs[f"{name} graph"] = made
+        taken: dict[str, list[float]] = {name: [] for name in graphs}
+        for turn in range(count + 3):
+            for name, made in graphs.items():
+                found = model.ms(torch, made.replay)
+                if turn > 2:
+                    taken[name].append(found)
+        return taken
+
+
+def measured(
+    torch: Any, name: str, dtype: str, count: int, device: str = "cuda"
+) -> Iterator[tuple[str, Measured]]:
+    """The name of each piece of work of a model, and its measurements."""
+    one = Shipped(torch, name, dtype, device)
+    for what, make, token in one.works():
+        yield what, one.measured(make(), count, token)

@@ -100,9 +100,11 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
     operator of the thread that enters; ``strict=True`` watches as well, to see operators of other
     libraries.
 
-    The block is the process's: other threads are served too, autograd's among them. Blocks nest;
-    the one entered last counts, and its ``tier`` is what products have. A block may be entered
-    again. What ``torch.compile`` made runs uncompiled inside. Entering takes some milliseconds. A
+    The block is the process's: other threads are served too, autograd's among them. In the thread
+    that enters, backward passes run in that thread: a thread of autograd's costs each of them
+    some tens of microseconds, as Python's memory is in another core's caches. Blocks nest; the one
+    entered last counts, and its ``tier`` is what products have. A block may be entered again. What
+    ``torch.compile`` made runs uncompiled inside. Entering takes some milliseconds. A
     block that meets tensors of a device that is not served warns once for each kind of device.
 
     ``functions``: whether the elementwise functions of PyTorch's libraries of mathematics are
@@ -131,6 +133,7 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
         self.unknown = self._report.unknown
         self._watching = watch or strict
         self._modes: list[_Watch] = []
+        self._threads: list[torch.autograd.set_multithreading_enabled] = []
         self._warned: set[str] = set()
 
     def report(self) -> Report:
@@ -139,6 +142,7 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
 
     def __enter__(self) -> batch_invariant:
         _overrides.open(self)
+        self._threads.append(torch.autograd.set_multithreading_enabled(False))
         if self._watching:
             self._modes.append(_Watch(self))
             self._modes[-1].__enter__()
@@ -154,6 +158,7 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
             if self._watching:
                 self._modes.pop().__exit__(kind, error, trace)
         finally:
+            self._threads.pop().__exit__(None, None, None)
             _overrides.close(self)
 
     def _meet(self, name: str, unserved: str = "") -> None:
@@ -539,11 +544,17 @@ def _parameters(op: Any) -> list[Parameter]:
 
 
 def _frame(
-    op: Any, name: str, lower: Serve, blocks: list[batch_invariant], missed: Any, above: bool
+    op: Any,
+    name: str,
+    lower: Serve,
+    blocks: list[batch_invariant],
+    missed: Any,
+    recorded: Callable[..., Any] | None = None,
 ) -> Frame:
-    """The calls of an operator by its program, in the block entered last. ``above``: autograd,
-    whose calls go to ``missed`` if it is to record them.
+    """The calls of an operator by its program, in the block entered last. ``recorded``: of an
+    operator above autograd, the calls that autograd is to record; all arguments by place.
     """
+    above = recorded is not None
     checks = ("$block is not None", *(("$forward_ad._current_level < 0",) if above else ()))
     keyed: tuple[str, ...] = ("$block.tier",)
     if op in functions():
@@ -553,8 +564,15 @@ def _frame(
         checks=checks,
         keyed=keyed,
         hit=("$counts = $block.served", "$counts[$name] = $counts.get($name, 0) + 1"),
-        names={"$blocks": blocks, "$name": name, "$forward_ad": forward_ad, **_TELLING},
+        names={
+            "$blocks": blocks,
+            "$name": name,
+            "$forward_ad": forward_ad,
+            "$recording": torch.is_grad_enabled,
+            **_TELLING,
+        },
         watched=above,
+        recorded=recorded,
     )
     takes = _parameters(op)
     memo = _memos.setdefault((str(op), above), {})
@@ -601,10 +619,11 @@ def _functional(name: str) -> Serve:
     return serve
 
 
-def _split(frame: Frame, args: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments by place and by name, of all by place, as the front passes them."""
-    pairs = list(zip(frame.op.parameters[:-1], args, strict=True))
-    return tuple(x for p, x in pairs if not p.keyword), {p.name: x for p, x in pairs if p.keyword}
+def _splitting(op: Any) -> Callable[[tuple[Any, ...]], tuple[tuple[Any, ...], dict[str, Any]]]:
+    """Makes of all arguments by place those by place and those by name."""
+    named = [a.name for a in op._schema.arguments if a.kwarg_only]
+    count = len(op._schema.arguments) - len(named)
+    return lambda args: (args[:count], dict(zip(named, args[count:], strict=True)))
 
 
 def _serving(
@@ -615,6 +634,7 @@ def _serving(
     the kind of device, if the operator is served on others.
     """
     name, qualified, optional = op.overloadpacket.__name__, str(op), op in functions()
+    split = _splitting(op)
 
     def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
         free: dict[Any, bool] = {}  # calls of functions that have no formula
@@ -650,10 +670,10 @@ def _serving(
 
         def missed(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
             way = functools.partial(_carried_out, frame, memo, key, args)
-            return served([way], *_split(frame, args), key)
+            return served([way], *split(args), key)
 
         if lower is not None:
-            return _frame(op, name, lower, blocks, missed, above=False).function
+            return _frame(op, name, lower, blocks, missed).function
         return lambda *args, **options: served([], args, options, None)
 
     return make
@@ -663,33 +683,43 @@ def _above(op: Any, name: str, lower: Serve, recorded: Serve | None) -> Make:
     """An operator above autograd, counted by a name: by its program where that records nothing,
     else by what is ``recorded``, if there is such.
     """
-    left = Left if recorded is None else (Left, DtypeError)
+    split = _splitting(op)
+    refused = Left if recorded is None else (Left, DtypeError)
 
     def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
-        def missed(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
-            placed, options = _split(frame, args)
-            watched = bool(blocks) and _watched(args)
-            if not blocks or (watched and recorded is None):
+        def watched(*args: Any) -> Any:
+            placed, options = split(args)
+            if not blocks or recorded is None:
                 return original(*placed, **options)
             block = blocks[-1]
             try:
-                if watched and recorded is not None:
-                    found = recorded(block.tier, *placed, **options)
-                else:
-                    with _unrecorded():
-                        found = _carried_out(frame, memo, key, args, block.tier)
-            except left as why:
-                if why.args[0] == PARTS:  # each of which says what it is
-                    pass
-                elif recorded is not None and _exact(placed, options):
-                    block.free[name] += 1
-                elif recorded is not None:
-                    block._meet(str(op))
-                return original(*placed, **options)
+                found = recorded(block.tier, *placed, **options)
+            except (Left, DtypeError) as why:
+                return left(block, why, placed, options)
             block.served[name] += 1
             return found
 
-        return _frame(op, name, lower, blocks, missed, above=True).function
+        def missed(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
+            if not blocks or _watched(args):
+                return watched(*args)
+            block = blocks[-1]
+            try:
+                with _unrecorded():
+                    found = _carried_out(frame, memo, key, args, block.tier)
+            except refused as why:
+                return left(block, why, *split(args))
+            block.served[name] += 1
+            return found
+
+        def left(block: batch_invariant, why: Exception, placed: Any, options: Any) -> Any:
+            if recorded is not None and _exact(placed, options):
+                block.free[name] += 1
+            elif recorded is not None and why.args[0] != PARTS:  # each part says what it is
+                block._meet(str(op))
+            return original(*placed, **options)
+
+        alone = recorded is None and not any(a.kwarg_only for a in op._schema.arguments)
+        return _frame(op, name, lower, blocks, missed, original if alone else watched).function
 
     return make
 

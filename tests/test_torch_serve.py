@@ -159,10 +159,11 @@ def test_without_autograd(mode):
 
 def test_nesting_and_exceptions():
     a, b = matrices((3, 8), (8, 4))
-    before = a @ b
+    before, threads = a @ b, torch._C._is_multithreading_enabled
     with pt.batch_invariant() as outer:
         with pt.batch_invariant(tier="simt") as inner:
             a @ b
+        assert not threads(), "backward passes run in the thread that calls them"
         with pytest.raises(RuntimeError, match="boom"), pt.batch_invariant():
             raise RuntimeError("boom")
         with pytest.raises(ptxgen.ShapeError):
@@ -174,6 +175,7 @@ def test_nesting_and_exceptions():
         a @ b
     assert outer.served["mm"] == 2
     assert torch.equal(a @ b, before), "PyTorch's own kernels are back"
+    assert threads(), "and so are autograd's threads"
     with pytest.raises(OptionError, match="tier is 'x'"):
         pt.batch_invariant(tier="x")
 
@@ -474,6 +476,43 @@ def test_attention_is_the_same_where_gradients_are_recorded(name, dtype):
         )
     assert z.requires_grad and not y.requires_grad and y.isnan().any()
     same_bits(array(y.float()), array(z.float()), seed=1, what=name)
+
+
+ALONE = {
+    "by head": ((2, 4, 3, 8), (2, 4, 5, 8), {}),
+    "by token": ((2, 3, 4, 8), (2, 3, 2, 8), {"is_causal": True, "enable_gqa": True}),
+    "a mask": ((2, 3, 4, 8), (2, 5, 2, 8), {"attn_mask": MASKS["keys"]["attn_mask"]}),
+    "a bias": ((2, 3, 4, 8), (2, 5, 4, 8), {"attn_mask": torch.arange(15.0).view(3, 5)}),
+    "causal, fewer keys": ((2, 4, 5, 8), (2, 4, 3, 8), {"is_causal": True}),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_attention_is_one_node_that_gives_what_its_parts_give(name, monkeypatch):
+    q, k, options = ALONE[name]
+    given = rows_of(q), rows_of(k, 1), rows_of(k, 2)
+    if name != "by head" and not name.startswith("causal"):
+        given = tuple(t.transpose(1, 2) for t in given)
+    mask = options.get("attn_mask")
+    options = {"enable_gqa": True, **options}
+
+    def called():
+        leaves = [t.detach().requires_grad_() for t in given]
+        if mask is not None and mask.is_floating_point():
+            leaves.append(mask.clone().requires_grad_())
+            options["attn_mask"] = leaves[-1]
+        y = functional.scaled_dot_product_attention(*leaves[:3], **options)
+        dy = torch.arange(y.numel()).view(y.shape) / y.numel() - 0.5
+        nodes = [type(n).__name__ for n, _ in y.grad_fn.next_functions if n is not None]
+        return {*nodes} == {"AccumulateGrad"}, (y, *torch.autograd.grad(y, leaves, dy))
+
+    with pt.batch_invariant():
+        one, found = called()
+        monkeypatch.setattr(aten, "at_once", lambda *args, **options: None)
+        _, expected = called()
+    assert one == (not name.startswith("causal"))
+    for x, part in zip(found, expected, strict=True):
+        assert torch.equal(x, part) and x.stride() == part.stride()
 
 
 def test_what_is_recorded_once_types_of_tensors_are_known(monkeypatch):

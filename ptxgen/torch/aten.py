@@ -47,7 +47,7 @@ from ptxgen.torch.functional import NAMES, accumulated, check_batches, matmul
 from ptxgen.torch.functions import FUNCTIONS, call
 from ptxgen.torch.operators import added
 from ptxgen.torch.record import TorchBuilder, function
-from ptxgen.torch.sdpa import attended, fused
+from ptxgen.torch.sdpa import at_once, attended, fused
 from ptxgen.torch.unserved import ALONE, PARTS, UNKNOWN, Left, Serve, overload
 
 
@@ -803,9 +803,10 @@ def _attention(
 
 def _attention_recorded(tier: str, *args: Any, **how: Any) -> Any:
     """The same of tensors, with gradients."""
-    if any(t.layout is not torch.strided or t.dtype not in NAMES for t in args[:3]):
+    if any([t.layout is not torch.strided or t.dtype not in NAMES for t in args[:3]]):
         raise Left(UNKNOWN)
-    return _attention(TorchBuilder(OPERATIONS), tier, *args, **how)
+    found = at_once(tier, *args, **how)
+    return found if found is not None else _attention(TorchBuilder(OPERATIONS), tier, *args, **how)
 
 
 def _backend(

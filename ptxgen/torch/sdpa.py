@@ -5,9 +5,11 @@ over the scores, and a product.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import inf, sqrt
 from typing import Any
+
+import torch
 
 from ptxgen.errors import DtypeError, ShapeError
 from ptxgen.numerics.attention import HEAD_MAX
@@ -20,9 +22,16 @@ from ptxgen.ops.attention import TAKES
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.views import readable
 from ptxgen.program.build import Builder, ProgramBuilder
-from ptxgen.program.operation import Op
+from ptxgen.program.operation import Backward, Gradients, Op
 from ptxgen.torch.operators import added
-from ptxgen.torch.record import function, recorded
+from ptxgen.torch.record import (
+    NAMES,
+    TorchBuilder,
+    function,
+    gradient_wanted,
+    recorded,
+    recorder,
+)
 
 _kept = Pointwise(lambda x, mask, scale: where(mask, x * scale, -inf), "kept")
 _shifted = Pointwise(lambda x, mask, scale: x * scale + mask, "shifted")
@@ -135,6 +144,97 @@ def _watched(op: Op, given: Mapping[str, Any]) -> Any:
 attention = function(FUSED, _watched)
 
 
+def _by_token(b: Builder, query: Any) -> bool:
+    """Whether queries lie token by token: the result then does, too, as that of PyTorch's kernels."""
+    of_head, of_query = b.strides(query)[-3:-1]
+    return bool(0 < of_head < of_query and query.shape[-3] > 1 and query.shape[-2] > 1)
+
+
+def _placing(b: Builder, layout: str) -> Callable[..., Any]:
+    """Between ``[..., H, S, D]`` and a layout: makes a view."""
+    return lambda x, axis=-3: x if layout == "bhsd" else b.move(x, axis, axis + 1)
+
+
+def _lower(b: ProgramBuilder, /, q: Any, k: Any, v: Any, *, layout: str, **given: Any) -> Any:
+    """The result, which lies by ``layout``, and the logarithms."""
+    placed = _placing(b, layout)
+    of = {**given, "layout": layout, "return_lse": True}
+    out, lse = b.attention(placed(q), placed(k), placed(v), **of)
+    return placed(out), placed(lse, -2)
+
+
+def _vjp(b: Builder, at: Backward) -> Gradients:
+    """The gradients, which lie by the layout, too."""
+    placed = _placing(b, at.options["layout"])
+    arguments = {n: placed(x) if n in "qkv" else x for n, x in at.arguments.items()}
+    options = {**at.options, "window": None, "softcap": None}
+    results = placed(at.results[0]), placed(at.results[1], -2)
+    assert FUSED.vjp is not None
+    found = FUSED.vjp(b, Backward(arguments, options, results, (placed(at.dys[0]),), at.needs))
+    return {n: placed(x) if n in "qkv" else x for n, x in found.items()}
+
+
+_NAMES = ("q", "k", "v", "causal", "bias", "mask", "scale", "layout")
+_AT_ONCE: dict[str, Any] = {
+    "name": FUSED.name,
+    "vjp": _vjp,
+    "takes": tuple(p for p in FUSED.parameters if p.name in _NAMES),
+    "public": False,
+}
+_recorder = recorder(
+    Op(_lower, **_AT_ONCE, keeping=Op(_lower, **_AT_ONCE, results=("out", "lse"))),
+)
+"""Records attention of ``[..., H, S, D]``, whose operands lie by a layout, as one operation."""
+
+
+_TENSORS = TorchBuilder(OPERATIONS)
+
+
+def at_once(
+    tier: str,
+    query: Any,
+    key: Any,
+    value: Any,
+    mask: Any = None,
+    dropout: float = 0.0,
+    causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    seen: Any = None,
+) -> Any:
+    """:func:`attended` of tensors as one operation that autograd records; None where a gradient is
+    not all that is wanted, or where more than one call of the kernel would be needed.
+    """
+    dtype, q, k, v = query.dtype, query.shape, key.shape, value.shape
+    if not (
+        dtype is key.dtype is value.dtype
+        and len(q) >= 3
+        and k[:-1] == v[:-1]
+        and q[:-3] == k[:-3]
+        and (q[-3] == k[-3] or enable_gqa)
+        and 0 not in (*q, *k, *v)
+        and (not causal or (mask is None and q[-2] == k[-2]))
+        and seen is None
+        and not dropout
+        and fused(NAMES[dtype], tier, query, value)
+        and gradient_wanted(query, key, value, mask)
+    ):
+        return None
+    bias = None
+    if mask is not None:
+        scores = (*q[:-1], k[-2])
+        if len(mask.shape) > len(scores) or mask.dtype not in (torch.bool, dtype, torch.float32):
+            return None
+        if any(m not in (1, n) for m, n in zip(reversed(mask.shape), reversed(scores), strict=False)):
+            return None
+        if mask.dtype is not torch.bool:
+            bias, mask = mask, None
+    layout = "bshd" if _by_token(_TENSORS, query) else "bhsd"
+    args = (query, key, value, causal, bias, mask, scale, layout)
+    return _recorder.record(args, (query, key, value, bias, mask))
+
+
 # -- which of both ----------------------------------------------------------------------------
 def fused(dtype: str, tier: str, query: Any, value: Any) -> bool:
     """Whether the operation takes it."""
@@ -171,13 +271,11 @@ def attended(
         how["causal"], how["window"] = seen
     elif mask is not None:
         how["mask" if b.dtype(mask) == "bool" else "bias"] = mask
-    heads, queries, keys = query.shape[-3], query.shape[-2], key.shape[-2]
+    queries, keys = query.shape[-2], key.shape[-2]
     if not causal or queries == keys:
         how.setdefault("causal", causal)
-        of_head, of_query = b.strides(query)[-3:-1]
-        if not 0 < of_head < of_query or heads == 1 or queries == 1:
+        if not _by_token(b, query):
             return b.attention(query, key, value, **how)
-        # As PyTorch's kernels do, the result lies as the query does: token by token.
         given = (b.move(x, -3, -2) for x in (query, key, value))
         return b.move(b.attention(*given, layout="bshd", **how), -3, -2)
     # Keys behind the last query are not seen; queries behind the last key see all.

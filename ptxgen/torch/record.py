@@ -318,6 +318,22 @@ class _Plan:
         updated = {i for i, n in enumerate(self._names) if n in of.op.updates}
         self.updates = [i for i in updated if tensors[i] is not None]
         self.saved = [i for i in self._used() if i not in self.updates]
+        count, own = len(tensors), len(results if of.of is of.op else of.op.results)
+        self._kept = (None,) * (len(self.results) - own)
+        self._floats = all(r.dtype.is_floating_point for r in self.results[:own])
+        at = {t: i for i, t in enumerate(self.wanted)}
+        self._picked = None if len(at) == count else [at.get(t, -1) for t in range(count)]
+
+    def by_result(self, dys: tuple[Any, ...]) -> Sequence[Any]:
+        """As :func:`by_result`."""
+        return (*dys, *self._kept) if self._floats else by_result(self.results, dys)
+
+    def by_tensor(self, found: tuple[Any, ...]) -> Iterable[Any]:
+        """As :func:`by_tensor`."""
+        if self._picked is None:
+            return found
+        all = *found, None
+        return [all[i] for i in self._picked]
 
     def given(self, tensors: Sequence[Any], results: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """What is saved, and what is updated."""
@@ -443,7 +459,9 @@ class Recorded(torch.autograd.Function):
         code, found = of.told(*args)
         results = found if isinstance(found, tuple) else (found,)
         plan = ctx.plan = of.plan(args, ctx.needs_input_grad[2:], tensors, results, code)
-        saved, ctx.updates = plan.given(tensors, results)
+        saved, updates = plan.given(tensors, results)
+        if updates:
+            ctx.updates = updates
         ctx.save_for_backward(*saved)
         if plan.exact:
             ctx.mark_non_differentiable(*[results[i] for i in plan.exact])
@@ -452,14 +470,15 @@ class Recorded(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *dys: Any) -> tuple[Any, ...]:
         plan = ctx.plan
-        given = ctx.saved_tensors, ctx.updates, by_result(plan.results, dys)
+        saved, updates = ctx.saved_tensors, ctx.updates if plan.updates else ()
+        dys = plan.by_result(dys)
         if torch.is_grad_enabled():
-            found = plan.differentiable(*given)
+            found = plan.differentiable(saved, updates, dys)
         else:
-            found = plan.views(*given[0], *given[1], *given[2])
-        for update in ctx.updates:
+            found = plan.views(*saved, *updates, *dys)
+        for update in updates:
             torch.autograd.graph.increment_version(update)
-        return None, None, *by_tensor(plan.wanted, found, len(ctx.needs_input_grad) - 2)
+        return None, None, *plan.by_tensor(found)
 
 
 _apply = super(torch.autograd.Function, Recorded).apply

@@ -5,7 +5,8 @@ over the scores, and a product.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from math import inf, sqrt
 from typing import Any
 
@@ -24,15 +25,9 @@ from ptxgen.ops.views import readable
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, Op
 from ptxgen.torch.operators import added
-from ptxgen.torch.record import (
-    NAMES,
-    TorchBuilder,
-    function,
-    gradient_wanted,
-    recorded,
-    recorder,
-)
+from ptxgen.torch.record import NAMES, function, gradient_wanted, recorded, recorder
 
+Size = Sequence[int]
 _kept = Pointwise(lambda x, mask, scale: where(mask, x * scale, -inf), "kept")
 _shifted = Pointwise(lambda x, mask, scale: x * scale + mask, "shifted")
 _before = Pointwise(lambda x, at, seen, scale: where(at < seen, x * scale, -inf), "before")
@@ -144,10 +139,9 @@ def _watched(op: Op, given: Mapping[str, Any]) -> Any:
 attention = function(FUSED, _watched)
 
 
-def _by_token(b: Builder, query: Any) -> bool:
-    """Whether queries lie token by token: the result then does, too, as that of PyTorch's kernels."""
-    of_head, of_query = b.strides(query)[-3:-1]
-    return bool(0 < of_head < of_query and query.shape[-3] > 1 and query.shape[-2] > 1)
+def _by_token(strides: Size, shape: Size) -> bool:
+    """Whether queries lie token by token; results then do, too, as those of PyTorch's kernels."""
+    return 0 < strides[-3] < strides[-2] and shape[-3] > 1 and shape[-2] > 1
 
 
 def _placing(b: Builder, layout: str) -> Callable[..., Any]:
@@ -187,7 +181,23 @@ _recorder = recorder(
 """Records attention of ``[..., H, S, D]``, whose operands lie by a layout, as one operation."""
 
 
-_TENSORS = TorchBuilder(OPERATIONS)
+@lru_cache(maxsize=4096)
+def _one_call(
+    tier: str, q: Size, k: Size, v: Size, mask: Size | None, dtypes: tuple[Any, ...], causal: bool
+) -> bool:
+    """Whether operands of these sizes and dtypes (the last a mask's) are taken by one call of the
+    kernel, as they are.
+    """
+    dtype = dtypes[0]
+    if len(q) < 3 or 0 in (*q, *k, *v) or dtypes[:3] != (dtype,) * 3 or q[:-3] != k[:-3]:
+        return False
+    if k[:-1] != v[:-1] or not _takes(NAMES[dtype], tier, q[-1], v[-1]):
+        return False
+    if mask is None:
+        return not causal or q[-2] == k[-2]
+    pairs = [*zip(reversed(mask), reversed((*q[:-1], k[-2])), strict=False)]
+    fits = len(mask) <= len(q) and all(m in (1, n) for m, n in pairs)
+    return fits and not causal and dtypes[3] in (torch.bool, dtype, torch.float32)
 
 
 def at_once(
@@ -206,31 +216,20 @@ def at_once(
     """:func:`attended` of tensors as one operation that autograd records; None where a gradient is
     not all that is wanted, or where more than one call of the kernel would be needed.
     """
-    dtype, q, k, v = query.dtype, query.shape, key.shape, value.shape
-    if not (
-        dtype is key.dtype is value.dtype
-        and len(q) >= 3
-        and k[:-1] == v[:-1]
-        and q[:-3] == k[:-3]
-        and (q[-3] == k[-3] or enable_gqa)
-        and 0 not in (*q, *k, *v)
-        and (not causal or (mask is None and q[-2] == k[-2]))
-        and seen is None
-        and not dropout
-        and fused(NAMES[dtype], tier, query, value)
-        and gradient_wanted(query, key, value, mask)
-    ):
-        return None
-    bias = None
+    if dropout or seen is not None or not gradient_wanted(query, key, value, mask):
+        return None  # sizes may then be a compiler's
+    q, k, bias = query.shape, key.shape, None
+    dtypes: tuple[Any, ...] = query.dtype, key.dtype, value.dtype
+    of = None
     if mask is not None:
-        scores = (*q[:-1], k[-2])
-        if len(mask.shape) > len(scores) or mask.dtype not in (torch.bool, dtype, torch.float32):
-            return None
-        if any(m not in (1, n) for m, n in zip(reversed(mask.shape), reversed(scores), strict=False)):
-            return None
-        if mask.dtype is not torch.bool:
-            bias, mask = mask, None
-    layout = "bshd" if _by_token(_TENSORS, query) else "bhsd"
+        of, dtypes = mask.shape, (*dtypes, mask.dtype)
+    if not (enable_gqa or q[-3] == k[-3]):
+        return None
+    if not _one_call(tier, q, k, value.shape, of, dtypes, causal):
+        return None
+    if mask is not None and mask.dtype is not torch.bool:
+        bias, mask = mask, None
+    layout = "bshd" if _by_token(query.stride(), q) else "bhsd"
     args = (query, key, value, causal, bias, mask, scale, layout)
     return _recorder.record(args, (query, key, value, bias, mask))
 
@@ -238,8 +237,12 @@ def at_once(
 # -- which of both ----------------------------------------------------------------------------
 def fused(dtype: str, tier: str, query: Any, value: Any) -> bool:
     """Whether the operation takes it."""
+    return _takes(dtype, tier, query.shape[-1], value.shape[-1])
+
+
+def _takes(dtype: str, tier: str, *heads: int) -> bool:
     own = dtype in TAKES and tier in ("auto", AUTO_TIER[DTYPES[dtype]])
-    return own and all(1 <= x.shape[-1] <= HEAD_MAX for x in (query, value))
+    return own and all(1 <= n <= HEAD_MAX for n in heads)
 
 
 def attended(
@@ -274,7 +277,7 @@ def attended(
     queries, keys = query.shape[-2], key.shape[-2]
     if not causal or queries == keys:
         how.setdefault("causal", causal)
-        if not _by_token(b, query):
+        if not _by_token(b.strides(query), query.shape):
             return b.attention(query, key, value, **how)
         given = (b.move(x, -3, -2) for x in (query, key, value))
         return b.move(b.attention(*given, layout="bshd", **how), -3, -2)

@@ -630,6 +630,23 @@ def test_host_times_every_pair_that_is_there(monkeypatch: pytest.MonkeyPatch) ->
     assert turns.count("|") == 3 * len(work) + 1  # before each batch, and at the end
 
 
+def test_host_steps_go_back_and_may_take_a_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch", reason="steps are PyTorch's")
+    shapes: list[tuple[int, ...]] = []
+    back = torch.Tensor.backward
+    monkeypatch.setattr(
+        torch.Tensor, "backward", lambda y, dy: (shapes.append(tuple(y.shape)), back(y, dy))
+    )
+    for step in host.steps(torch, "f32", "cpu").values():
+        step()
+    attention, rows = (2, 8, 16, 64), (16, 64)
+    assert shapes == [attention] * 2 + [rows] * 3 + [(), (1, 16, 8, 8), rows]
+    times = iter(({"linear": 100.0, "sdpa": 200.0}, {"linear": 125.0, "sdpa": 251.0}))
+    monkeypatch.setattr(host, "_in_turns", lambda *given: (next(times), next(times)))
+    monkeypatch.setattr(host, "steps", lambda *given: {})
+    assert [c.ok for c in host.backward_costs(torch, "bf16")] == [True, False]
+
+
 # -- kernels ----------------------------------------------------------------------
 def test_grid_files(tmp_path: Path) -> None:
     path = tmp_path / "grid"

@@ -14,7 +14,7 @@ import gc
 import importlib
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -180,8 +180,6 @@ ALLOWED = 2.0
 
 def block_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = BATCH) -> list[Cost]:
     """PyTorch's operators in ``ptxgen.torch.batch_invariant()``, beside their own calls."""
-    from ptxgen.torch import batch_invariant
-
     functional = torch.nn.functional
     random = functools.partial(torch.randn, device="cuda", dtype=measure.torch_dtype(torch, dtype))
     x, w, bias, rows = (
@@ -206,20 +204,83 @@ def block_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = BATCH) 
         "add": lambda: x + x,
         "view": lambda: x.view(-1),
     }
-    taken: dict[str, dict[str, list[float]]] = {"": {}, "block": {}}
     with torch.no_grad():
-        for _ in range(4):
-            for where, block in (("", contextlib.nullcontext()), ("block", batch_invariant())):
-                with block:
-                    for name, us in _medians(torch, work, calls // 4, batch).items():
-                        taken[where].setdefault(name, []).append(us)
-    middle = {
-        where: {n: statistics.median(t) for n, t in all_.items()} for where, all_ in taken.items()
-    }
+        outside, inside = _in_turns(torch, work, calls, batch)
     return [
-        Cost(dtype, f"{name}, in the block", middle["block"][name], name, us, ALLOWED)
-        for name, us in middle[""].items()
+        Cost(dtype, f"{name}, in the block", inside[name], name, us, ALLOWED)
+        for name, us in outside.items()
     ]
+
+
+def _in_turns(
+    torch: Any, work: Mapping[str, Work], calls: int, batch: int
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Medians outside and inside of a block, which take turns four times."""
+    from ptxgen.torch import batch_invariant
+
+    taken: tuple[dict[str, list[float]], ...] = {}, {}
+    blocks: tuple[Any, ...] = contextlib.nullcontext(), batch_invariant()
+    for _ in range(4):
+        for found, block in zip(taken, blocks, strict=True):
+            with block:
+                for name, us in _medians(torch, work, calls // 4, batch).items():
+                    found.setdefault(name, []).append(us)
+    outside, inside = ({n: statistics.median(t) for n, t in each.items()} for each in taken)
+    return outside, inside
+
+
+RATIO = 1.25
+"""Most of PyTorch's time that a step forward and back may take in ``batch_invariant()``."""
+STEPS = 25
+"""Steps of a batch: all their launches fit in the queue."""
+
+
+def backward_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = STEPS) -> list[Cost]:
+    """Steps forward and back of PyTorch's operators in the block, beside their own."""
+    outside, inside = _in_turns(torch, steps(torch, dtype), calls, batch)
+    return [
+        Cost(dtype, f"{name}, step in the block", inside[name], name, us, (RATIO - 1) * us)
+        for name, us in outside.items()
+    ]
+
+
+def steps(torch: Any, dtype: str, device: str = "cuda") -> dict[str, Work]:
+    """A step of each operator: forward, and back from a given gradient to all operands."""
+    functional, kind = torch.nn.functional, measure.torch_dtype(torch, dtype)
+
+    def leaf(*shape: int, by_token: bool = False) -> Any:
+        found = torch.randn(shape, device=device, dtype=kind)
+        return (found.transpose(1, 2) if by_token else found).requires_grad_()
+
+    x, w, row, bias = leaf(SHAPE.m, SHAPE.k), leaf(SHAPE.n, SHAPE.k), leaf(64), leaf(64)
+    q, k, v, *few = (leaf(2, 16, heads, 64, by_token=True) for heads in (8, 8, 8, 2, 2))
+    logits, table = leaf(16, 1000), leaf(100, 64)
+    image, filters = leaf(1, 16, 8, 8), leaf(16, 16, 3, 3)
+    targets, tokens = (torch.randint(0, n, (16,), device=device) for n in (1000, 100))
+    attention, last = functional.scaled_dot_product_attention, (SHAPE.k,)
+    shared = {"is_causal": True, "enable_gqa": True}
+    calls: dict[str, tuple[Callable[[], Any], tuple[Any, ...]]] = {
+        "sdpa": (lambda: attention(q, k, v), (q, k, v)),
+        "sdpa, causal, shared heads": (lambda: attention(q, *few, **shared), (q, *few)),
+        "linear": (lambda: functional.linear(x, w, bias), (x, w, bias)),
+        "layer_norm": (lambda: functional.layer_norm(x, last, row, bias), (x, row, bias)),
+        "rms_norm": (lambda: functional.rms_norm(x, last, row, 1e-6), (x, row)),
+        "cross_entropy": (lambda: functional.cross_entropy(logits, targets), (logits,)),
+        "conv2d": (lambda: functional.conv2d(image, filters, padding=1), (image, filters)),
+        "embedding": (lambda: functional.embedding(tokens, table), (table,)),
+    }
+
+    def step(call: Callable[[], Any], leaves: tuple[Any, ...]) -> Work:
+        dy = torch.ones_like(call())
+
+        def work() -> None:
+            for each in leaves:
+                each.grad = None
+            call().backward(dy)
+
+        return work
+
+    return {name: step(call, leaves) for name, (call, leaves) in calls.items()}
 
 
 def cost_table(found: Sequence[Cost]) -> str:
@@ -248,15 +309,14 @@ def _work(options: argparse.Namespace) -> int:
     torch = measure.require_torch()
     measure.warm_up(torch)
     surroundings = measure.environment(torch, measure.limits(torch), seed=0)
-    found = [
-        cost
-        for dtype in options.dtype or DTYPES.values()
-        for cost in (
-            *costs(torch, dtype, options.calls),
-            *other_costs(torch, dtype, options.calls),
-            *(() if dtype == "f64" else block_costs(torch, dtype, options.calls)),
-        )
-    ]
+    found: list[Cost] = []
+    for dtype in options.dtype or DTYPES.values():
+        if not options.backward:
+            found += costs(torch, dtype, options.calls)
+            found += other_costs(torch, dtype, options.calls)
+        if dtype != "f64":
+            found += () if options.backward else block_costs(torch, dtype, options.calls)
+            found += backward_costs(torch, dtype, options.calls)
     results.keep(options, results.records(found, surroundings))
     emit(cost_table(found))
     return 0
@@ -273,6 +333,9 @@ def _parser() -> argparse.ArgumentParser:
         choices=tuple(DTYPES.values()),
         action="append",
         help="(all of them)",
+    )
+    parser.add_argument(
+        "--backward", action="store_true", help="steps forward and back in a block alone"
     )
     parser.add_argument("--calls", type=int, default=CALLS, help="of each (%(default)s)")
     arguments.add_rows(parser)

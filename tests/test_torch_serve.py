@@ -17,6 +17,7 @@ from ptxgen import reference
 from ptxgen.errors import OptionError, UnservedError
 from ptxgen.program import prepared
 from ptxgen.program.build import ProgramBuilder
+from ptxgen.program.operation import lowering
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 pt = pytest.importorskip("ptxgen.torch")
@@ -476,6 +477,21 @@ def test_attention_is_the_same_where_gradients_are_recorded(name, dtype):
         )
     assert z.requires_grad and not y.requires_grad and y.isnan().any()
     same_bits(array(y.float()), array(z.float()), seed=1, what=name)
+
+
+def test_gradients_of_convolutions_share_the_copy_of_dy():
+    """Of both operands and a bias: what all read is brought to channels last once."""
+    of = torch.ops.aten.convolution_backward.default
+    op = aten.operation(
+        "convolution_backward", aten.LOWERED["convolution_backward"], serve._parameters(of)
+    )
+    image, filters = (2, 16, 8, 8), (16, 16, 3, 3)
+    dy, x, w = (rows_of(shape).bfloat16() for shape in (image, image, filters))
+    one, none = [1, 1], [0, 0]
+    given = dy, x, w, [16], one, one, one, False, none, 1, [True] * 3
+    program = lowering(op, {f"a{i}": v for i, v in enumerate(given)})[1].program
+    reading = [step for step in program.steps if any(b.memory.name == "a0" for b in step.reads())]
+    assert [step.problem.what.split()[0] for step in reading] == ["copy"]
 
 
 ALONE = {

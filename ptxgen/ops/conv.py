@@ -458,8 +458,8 @@ _OPTIONS = ("stride", "padding", "dilation", "groups", "layout", "tier")
 
 def window_rows(b: Any, dy: Any, layout: str) -> Any:
     """The gradient of a result as rows, one a window."""
-    dy = _last(b, dy, layout)
-    return b.packed(b.reshape(dy, (prod(dy.shape[:-1]), dy.shape[-1])))
+    dy = b.packed(_last(b, dy, layout))
+    return b.reshape(dy, (prod(dy.shape[:-1]), dy.shape[-1]))
 
 
 def _image(x: Any, layout: str) -> tuple[int, ...]:
@@ -918,7 +918,7 @@ def conv_wgrad(
     made = place if place.contiguous else b.empty(place.shape, wanted)
     along = _along(how, sizes, count)
     image, flat = _Image(b, x, [along]), b.reshape(made, (dy.shape[-1], -1))
-    rows = b.packed(b.reshape(dy, (prod(dy.shape[:-1]), dy.shape[-1])))
+    rows = b.reshape(b.packed(dy), (prod(dy.shape[:-1]), dy.shape[-1]))
     plainly = image.inside(along) and _matrices(image.windows(along), rank, 0) is not None
     alone = groups == 1 and tier != "simt" and not chain and not plainly
     if alone and add_up(b, x, along, rows, flat):

@@ -22,6 +22,7 @@ from typing import Any, Final
 import torch
 
 from ptxgen.errors import ShapeError
+from ptxgen.graph.passes import common
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.formula import where
 from ptxgen.numerics.option import Bool, Reduction
@@ -1009,4 +1010,4 @@ def operation(name: str, serve: Serve, takes: Sequence[Any]) -> Op:
         args = [given.pop(n) for n in placed]
         return serve(b, tier, *args, **given)
 
-    return Op(lower, name=name, takes=tuple(takes), public=False)
+    return Op(lower, name=name, takes=tuple(takes), public=False, passes=common)

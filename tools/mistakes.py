@@ -1453,6 +1453,22 @@ MISTAKES = (
         torch=True,
     ),
     Mistake(
+        "gradients of attention left as its kernel has them",
+        "ptxgen/torch/sdpa.py",
+        'return {n: placed(x) if n in "qkv" else x for n, x in found.items()}',
+        "return found",
+        tests("test_torch_serve.py", "one_node"),
+        torch=True,
+    ),
+    Mistake(
+        "gradients of some tensors handed to others",
+        "ptxgen/torch/record.py",
+        "[at.get(t, -1) for t in range(count)]",
+        "[*at.values(), *[-1] * (count - len(at))]",
+        tests("test_torch_serve.py", "one_node"),
+        torch=True,
+    ),
+    Mistake(
         "a device that is not served not told",
         "ptxgen/torch/serve.py",
         'unserved=key.lower() if served else ""',

@@ -1,4 +1,4 @@
-"""``ptxgen bench graph --only transformers``: models of ``transformers``, unchanged, random weights.
+"""``ptxgen bench graph --only transformers``: unchanged models, with random weights.
 
 Each model makes a training step, a forward pass and a token with a static cache. Five ways take
 turns: stock PyTorch, stock ``torch.compile`` (default, and ``mode="reduce-overhead"`` of tokens),

@@ -612,8 +612,10 @@ _place = Pointwise(
 
 
 def put_summed(b: Any, rows: Any, source: Any, *indices: Any) -> Any:
-    """Adds ``source`` ``[P..., rest]`` to ``rows`` ``[sizes, rest]`` at as many ``indices``, each of
-    which broadcasts to ``[P...]``: values of one place in their order, then what is there.
+    """Adds ``source`` ``[P..., rest]`` to ``rows`` ``[sizes, rest]`` at as many ``indices``.
+
+    Each index broadcasts to ``[P...]``. Values of one place are added in their order, then what is
+    there.
     """
     places: tuple[int, ...] = ()
     for index in indices:
@@ -716,8 +718,10 @@ def _cross_entropy_loss(
     label_smoothing: Smoothing = 0.0,
     wide: Bool = False,
 ) -> Any:
-    """``torch.nn.functional.cross_entropy`` of classes, by :func:`ptxgen.cross_entropy`. The mean of
-    no target is NaN, and so is the loss of a target that is no class. ``wide``: in f32 of 16 bits.
+    """``torch.nn.functional.cross_entropy`` of classes, by :func:`ptxgen.cross_entropy`.
+
+    The mean of no target is NaN, and so is the loss of a target that is no class. ``wide``: in f32
+    of 16 bits.
     """
     how: dict[str, Any] = {"ignore_index": ignore_index}
     losses = b.cross_entropy(x, target, reduction="none", label_smoothing=label_smoothing, **how)

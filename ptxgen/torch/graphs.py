@@ -238,8 +238,9 @@ def _above_autograd(module: fx.GraphModule, tier: str) -> None:
 
 
 def _narrow_logits(loss: fx.Node) -> None:
-    """Gives a loss the logits of 16 bits that it is given in f32: it computes in f32 anyway, and the
-    gradient is rounded once, either way.
+    """Gives a loss 16-bit logits as they are, where it is given them in f32.
+
+    It computes in f32 anyway, and the gradient is rounded once, either way.
     """
     views: list[fx.Node] = []
     node = loss.args[0] if loss.args else None

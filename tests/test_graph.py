@@ -110,6 +110,7 @@ ELEMENTWISE = {
     "square": lambda x, y: x.pow(2),
     "cube": lambda x, y: x.pow(3),
     "first": lambda x, y: x.pow(1),
+    "isnan": lambda x, y: x.isnan(),
     "compare": lambda x, y: (x < y) | (x >= 0.5) & (x != y) & ~(x == 0),
     "where": lambda x, y: torch.where(x > y, x, y * 2),
     "masked_fill": lambda x, y: x.masked_fill(y > 0, -torch.inf),
@@ -674,10 +675,54 @@ SERVED = {
     "prod_dim": lambda x: x.prod(1),
     "cumprod": lambda x: x.cumprod(-1),
     "unsafe_index": lambda x: torch.ops.aten._unsafe_index(x, [None, torch.tensor([2, 0, 2])]),
+    "largest": lambda x: (x.amax(1), x.amin((0, -1), keepdim=True), x.max(), x.min()),
+    "both": lambda x: (*torch.aminmax(x, dim=2), *torch.aminmax(x)),
+    "first": lambda x: (x.argmax(1), x.argmin(-1, keepdim=True), (x > 0).long().argmax()),
+    "counted": lambda x: ((x > 0).sum(1), (x > 0).long().sum(), x.isnan().sum((0, 1))),
+    "windows": lambda x: functional.unfold(x, (2, 3), padding=(0, 2), stride=2, dilation=(3, 1)),
+    "repeat": lambda x: (x.repeat(2, 1, 1, 3), x.repeat(2, 1, 1, 1, 1), x.repeat(1, 1, 1, 1)),
+    "shuffle": lambda x: functional.pixel_shuffle(x.reshape(1, 12, 5, 2), 2),
+    "unshuffle": lambda x: functional.pixel_unshuffle(x.reshape(2, 1, 6, 10), 2),
+    "channels": lambda x: functional.channel_shuffle(x.reshape(1, 6, 5, 4), 3),
+    "roll": lambda x: (x.roll((1, -2), (0, -1)), x.roll(7)),
+    "pad": lambda x: (functional.pad(x, (1, -2, -1, 3), value=0.5), functional.pad(x > 0, (1, 1))),
+    "select": lambda x: x.index_select(1, torch.tensor([2, 0, 2])),
+    "scalar": lambda x: x[0, 0, 0, 0].sum(0) + x[1, 1, 1, 1].amax(-1),
 }
 
 
 @pytest.mark.parametrize("name", SERVED)
 def test_served_operators_have_the_blocks_bits(name):
-    report = compared(SERVED[name], *matrices((2, 3, 5, 4)), how=traced)
+    (x,) = matrices((2, 3, 5, 4))
+    x.data[0, :, 0, :2] = torch.tensor([[0.0, -0.0], [-0.0, torch.nan], [0.0, 0.0]])
+    report = compared(SERVED[name], x, how=traced)
     assert not report.unknown, report
+    assert not report.torch or name in ("cumprod", "unsafe_index"), report.torch
+
+
+LEFT = {
+    "sort": lambda x: (*x.sort(-1), *x.sort(1, descending=True)),
+    "gather": lambda x: x.gather(2, (x > 0).long()),
+    "largest": lambda x: x.max(1),
+    "cummax": lambda x: x.cummax(1),
+    "bicubic": lambda x: functional.interpolate(x.detach(), size=(7, 7), mode="bicubic"),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_operators_of_one_result_stay_pytorchs(name):
+    """They are known: a strict graph takes them."""
+    (x,) = matrices((2, 3, 5, 4))
+    report = compared(lambda x: [*LEFT[name](x)], x, how=traced, strict=True)
+    assert report.torch
+
+
+def test_zeros_of_both_signs_have_one_largest():
+    """Wherever they lie, and however many rows there are."""
+    rows = torch.tensor([0.0, -0.0]).repeat(40)
+    for x in (rows, rows.flip(0), rows.repeat(70, 1)):
+        with pt.batch_invariant() as block:
+            top, low = x.amax(-1), x.amin(-1)
+            assert torch.equal(top.signbit(), low.signbit().logical_not()) and low.signbit().all()
+            assert same(x.max(), top.max()) and same(x.min(), low.min())
+        assert not block.unknown and block.served["amax"] == 1

@@ -220,6 +220,16 @@ def _views(b: Builder, x: Any, axes: Sequence[Axis]) -> Iterator[Any]:
         yield view
 
 
+def windowed(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> Buffer:
+    """``[..., *taps, *counts]``: each tap of all windows, 0 outside of the images (``unfold``)."""
+    x = _taps(b, x, axes, 0)
+    lead = x.ndim - len(axes)
+    steps = list(zip(x.strides[lead:], axes, strict=True))
+    shape = *x.shape[:lead], *(a.taps for a in axes), *(a.count for a in axes)
+    by = *(s * a.dilation for s, a in steps), *(s * a.step for s, a in steps)
+    return b.copied(x.laid(shape, (*x.strides[:lead], *by)))
+
+
 def _as_rows(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> Buffer:
     """Windows one behind the other, a row each."""
     lead = x.ndim - len(axes)

@@ -172,9 +172,12 @@ def _grouped_mm(
 
 
 # -- rows -----------------------------------------------------------------------------------
-def _axes(dim: Any) -> Any:
-    """Of all dimensions None, as reductions take it: ATen has an empty list for these, too."""
-    return None if dim is None or (not isinstance(dim, int) and len(dim) == 0) else dim
+def axes(x: Any, dim: Any) -> Any:
+    """Dimensions as reductions take them: None for all, which are an empty list in ATen, too, and 0
+    or -1 of a tensor that has none.
+    """
+    given = (dim,) if isinstance(dim, int) else dim
+    return dim if given and (x.shape or {*given} - {0, -1}) else None
 
 
 def _real(*arrays: Any) -> None:
@@ -187,7 +190,7 @@ def _adding(name: str) -> Serve:
     def serve(
         b: Any, tier: str, x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
     ) -> Any:
-        how = {"axis": _axes(dim), "keepdims": keepdim}
+        how = {"axis": axes(x, dim), "keepdims": keepdim}
         wanted = x.dtype if dtype is None else _name(dtype)
         if wanted == x.dtype:
             _real(x)
@@ -199,13 +202,28 @@ def _adding(name: str) -> Serve:
     return serve
 
 
+def _extreme(*names: str) -> Serve:
+    """The largest, the smallest or both. PyTorch's kernels return +0 or -0 of rows that have both,
+    by the order in which they compare, which is one of sizes.
+    """
+
+    def serve(b: Any, tier: str, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+        _real(x)
+        if not math.prod(x.shape):
+            raise Left(ALONE)
+        found = tuple(getattr(b, n)(x, axis=axes(x, dim), keepdims=keepdim) for n in names)
+        return found if len(names) > 1 else found[0]
+
+    return serve
+
+
 def _prod(
     b: Any, tier: str, x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
     x = x if dtype is None else b.cast(x, _name(dtype))
     if b.dtype(x) not in DTYPES:
         raise Left(UNKNOWN)
-    return b.prod(x, axis=_axes(dim), keepdims=keepdim)
+    return b.prod(x, axis=axes(x, dim), keepdims=keepdim)
 
 
 def _prod_recorded(tier: str, x: Any, *args: Any, **options: Any) -> Any:
@@ -237,7 +255,7 @@ def _spread(name: str) -> Serve:
     def serve(b: Any, tier: str, x: Any, dim: Any, *, correction: Any, keepdim: bool) -> Any:
         _real(x)
         less = 1.0 if correction is None else float(correction)
-        return getattr(b, name)(x, axis=_axes(dim), keepdims=keepdim, correction=less)
+        return getattr(b, name)(x, axis=axes(x, dim), keepdims=keepdim, correction=less)
 
     return serve
 
@@ -261,7 +279,7 @@ def _vector_norm(
     wanted = _name(dtype) or x.dtype
     x = b.cast(x, "float64" if wanted == "float64" else "float32")
     powers = b.mul(x, x) if ord == 2 else b.abs(x)
-    total = b.sum(powers, axis=_axes(dim), keepdims=keepdim)
+    total = b.sum(powers, axis=axes(x, dim), keepdims=keepdim)
     return b.cast(b.sqrt(total) if ord == 2 else total, wanted)
 
 
@@ -923,6 +941,9 @@ LOWERED: Final[dict[str, Serve]] = {
     "sum.dim_IntList": _adding("sum"),
     "prod": _prod,
     "prod.dim_int": _prod,
+    **dict.fromkeys(("amax", "max"), _extreme("amax")),
+    **dict.fromkeys(("amin", "min"), _extreme("amin")),
+    "aminmax": _extreme("amin", "amax"),
     "mean": _adding("mean"),
     "mean.dim": _adding("mean"),
     "var.correction": _spread("var"),

@@ -77,7 +77,7 @@ FORMULAS: Final[dict[str, tuple[str, Callable[..., Node]]]] = {
     "copied": (SAME, lambda x: x),
 }
 """Operators by the names of their packets, what operands are brought to, and the formula."""
-SERVED: Final = {*FORMULAS, "pow", "masked_fill"} - {"relu_cpu", "cube", "copied"}
+SERVED: Final = {*FORMULAS, "pow", "masked_fill", "isnan"} - {"relu_cpu", "cube", "copied"}
 _EXACT = ("mul", "div")
 """Those whose kernels take numbers in f32 everywhere, whatever the dtype of the arrays."""
 
@@ -92,6 +92,8 @@ def _rewritten(name: str, kind: str, args: list[Any], out: Buffer) -> tuple[str,
         whole = isinstance(args[1], int) and 0 < args[1] < 1 << 31
         if not whole or out.dtype not in ("int32", "int64"):
             raise Left(UNKNOWN)
+    if name == "isnan":
+        return "ne", args * 2
     if name == "masked_fill":
         return "where", [args[1], args[2], args[0]]
     if name == "relu" and kind == "cpu":

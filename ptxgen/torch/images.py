@@ -14,7 +14,7 @@ import torch
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.channels import batch_norm_gradients, batch_norm_scale
-from ptxgen.ops.pool import Axis, adapted, fixed, max_gradient, mean_gradient, overlapped
+from ptxgen.ops.pool import Axis, adapted, fixed, max_gradient, mean_gradient, overlapped, windowed
 from ptxgen.ops.resize import resize_by, resize_gradient, resized
 from ptxgen.program.buffer import imagined
 from ptxgen.program.invoke import Frame
@@ -265,16 +265,26 @@ _POOLING: Final[dict[str, Serve]] = {
 """PyTorch makes those of 1 dimension of those of 2."""
 
 
-def _col2im(
-    b: Any, tier: str, x: Any, size: Any, window: Any, dilation: Any, padding: Any, stride: Any
-) -> Any:
+def _sliding(size: Any, window: Any, dilation: Any, padding: Any, stride: Any) -> list[Axis]:
+    """The windows of ``unfold`` and ``fold``, of images of a size."""
+    given = zip(size, window, dilation, padding, stride, strict=True)
+    return [Axis(n, (n + 2 * p - d * (k - 1) - 1) // s + 1, k, s, p, d) for n, k, d, p, s in given]
+
+
+def im2col(b: Any, x: Any, *how: Any) -> Any:
+    """``im2col``, which moves values: the block leaves it alone, programs contain it."""
+    axes = _sliding(x.shape[-2:], *how)
+    found = windowed(b, x, axes)
+    taps, counts = prod(a.taps for a in axes), prod(a.count for a in axes)
+    return b.reshape(found, (*x.shape[:-3], x.shape[-3] * taps, counts))
+
+
+def _col2im(b: Any, tier: str, x: Any, size: Any, *how: Any) -> Any:
     """Windows ``[..., C · taps, count]`` added up to images ``[..., C, *size]``."""
     _real(x)
     if len(x.shape) not in (2, 3) or not prod(x.shape):
         raise Left(UNKNOWN)
-    axes = []
-    for n, k, d, p, s in zip(size, window, dilation, padding, stride, strict=True):
-        axes.append(Axis(n, (n + 2 * p - d * (k - 1) - 1) // s + 1, k, s, p, d))
+    axes = _sliding(size, *how)
     taps, counts = prod(a.taps for a in axes), [a.count for a in axes]
     if x.shape[-2] % taps or x.shape[-1] != prod(counts) or min(counts) < 1:
         raise Left(UNKNOWN)  # PyTorch refuses it in its own words

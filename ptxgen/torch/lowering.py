@@ -22,7 +22,14 @@ from ptxgen.program.build import ProgramBuilder
 from ptxgen.runtime.strided import Ints, contiguous_strides, overlaps_itself
 from ptxgen.spec.order import BINS_MAX, COUNT_MAX
 from ptxgen.torch import elementwise, images
-from ptxgen.torch.aten import LOWERED, placed_first, put_summed, sums_places, wrapped
+from ptxgen.torch.aten import (
+    LOWERED,
+    axes,
+    placed_first,
+    put_summed,
+    sums_places,
+    wrapped,
+)
 from ptxgen.torch.functions import FUNCTIONS, empty
 from ptxgen.torch.operators import known
 from ptxgen.torch.pointwise import wanted
@@ -236,6 +243,65 @@ def _nearest(b: Any, at: Asked, x: Buffer, size: Any, *scales: Any) -> Any:
     return images.nearest(b, x, size, scales)
 
 
+def _im2col(b: Any, at: Asked, x: Buffer, *how: Any) -> Any:
+    return images.im2col(b, x, *how)
+
+
+def _repeat(b: Any, at: Asked, x: Buffer, counts: Sequence[int]) -> Any:
+    sizes = (1,) * (len(counts) - x.ndim) + x.shape
+    pairs = list(zip(counts, sizes, strict=True))
+    apart = b.reshape(x, [n for _, size in pairs for n in (1, size)])
+    return b.reshape(apart.expanded([n for pair in pairs for n in pair]), at.shape)
+
+
+def _shuffle(b: Any, at: Asked, x: Buffer, by: int) -> Any:
+    *lead, c, h, w = x.shape
+    d = len(lead)
+    parts = b.reshape(x, (*lead, c // by**2, by, by, h, w))
+    order = *range(d), d, d + 3, d + 1, d + 4, d + 2
+    return b.reshape(parts.permuted(order), at.shape)
+
+
+def _unshuffle(b: Any, at: Asked, x: Buffer, by: int) -> Any:
+    *lead, c, h, w = x.shape
+    d = len(lead)
+    parts = b.reshape(x, (*lead, c, h // by, by, w // by, by))
+    order = *range(d), d, d + 2, d + 4, d + 1, d + 3
+    return b.reshape(parts.permuted(order), at.shape)
+
+
+def _groups_shuffle(b: Any, at: Asked, x: Buffer, groups: int) -> Any:
+    n, c, *sizes = x.shape
+    parts = b.reshape(x, (n, groups, c // groups, *sizes))
+    return b.reshape(parts.permuted((0, 2, 1, *range(3, parts.ndim))), at.shape)
+
+
+def _roll(b: Any, at: Asked, x: Buffer, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
+    if not dims:
+        return b.reshape(b.roll(b.reshape(x, (x.size,)), *shifts, axis=0), x.shape)
+    for by, dim in zip(shifts, dims, strict=True):
+        x = b.roll(x, by, dim)
+    return x
+
+
+def _pad(b: Any, at: Asked, x: Buffer, widths: Sequence[int], value: Any = 0) -> Any:
+    """``widths``: of the last dimension first; below 0 they cut."""
+    pairs = list(zip(widths[::2], widths[1::2], strict=True))[::-1]
+    pairs = [(0, 0)] * (x.ndim - len(pairs)) + pairs
+    if not _real(x.dtype):
+        value = int(value)
+    for d, (low, high) in enumerate(pairs):
+        start, end = max(-low, 0), x.shape[d] - max(-high, 0)
+        x = x.narrowed(d, start, end - start)
+    return b.pad(x, [(max(low, 0), max(high, 0)) for low, high in pairs], value)
+
+
+def _index_select(b: Any, at: Asked, x: Buffer, dim: int, index: Buffer) -> Any:
+    if not x.shape:
+        raise Left(UNKNOWN)
+    return b.gather(b.packed(x), b.packed(b.reshape(index, (index.size,))), axis=dim)
+
+
 MOVES: Final[dict[str, Rule]] = {
     **dict.fromkeys(("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze"), _reshape),
     "permute": _permute,
@@ -259,6 +325,14 @@ MOVES: Final[dict[str, Rule]] = {
     "select_backward": _select_backward,
     "embedding": _embedding,
     **{f"upsample_nearest{rank}d": _nearest for rank in (1, 2, 3)},
+    "im2col": _im2col,
+    "repeat": _repeat,
+    "pixel_shuffle": _shuffle,
+    "pixel_unshuffle": _unshuffle,
+    "channel_shuffle": _groups_shuffle,
+    "roll": _roll,
+    "constant_pad_nd": _pad,
+    "index_select": _index_select,
     **dict.fromkeys(("zero", "zeros", "zeros_like", "new_zeros"), _filled(0)),
     **dict.fromkeys(("empty_like", "new_empty", "new_empty_strided"), _filled(0)),
     **dict.fromkeys(("ones", "ones_like", "new_ones"), _filled(1)),
@@ -362,11 +436,30 @@ def _integers_summed(b: Any, at: Asked, x: Buffer, dim: int, **_: Any) -> Any:
     return b.cumsum(b.packed(b.cast(x, to)))
 
 
+def _counted(b: Any, at: Asked, x: Buffer, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
+    """The sum of integers, or how many are true."""
+    if _real(x.dtype) or NAMES[at.like.dtype] != "int64":
+        raise Left(UNKNOWN)
+    return b.sum(b.cast(x, "int64"), axis=axes(x, dim), keepdims=keepdim)
+
+
+def _extreme_at(name: str) -> Rule:
+    """The first index of the largest, or of the smallest; NaN is both. PyTorch's is the same."""
+
+    def rule(b: Any, at: Asked, x: Buffer, dim: Any = None, keepdim: bool = False) -> Any:
+        return getattr(b, name)(x, axis=axes(x, dim), keepdims=keepdim)
+
+    return rule
+
+
 PLACES: Final[dict[str, Rule]] = {
     "index": _index,
     "_unsafe_index": _index,
     "index_put": _index_put,
     "index_copy": _index_copy,
+    "argmax": _extreme_at("argmax"),
+    "argmin": _extreme_at("argmin"),
+    "sum": _counted,
     "sort": _sort,
     "histc": _histc,
     "cumsum": _integers_summed,

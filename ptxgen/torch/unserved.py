@@ -46,9 +46,9 @@ REASONS: Final[dict[str, str]] = {
         scatter_
     """,
     EXACT: """
-        _aminmax _cummax_helper _cummin_helper _unique _unique2 all amax amin aminmax any argmax
-        argmin bucketize count_nonzero equal histc isin max min searchsorted
-        unique_consecutive unique_dim unique_dim_consecutive
+        _cummax_helper _cummin_helper _unique _unique2 all any argmax argmin bucketize
+        count_nonzero cummax cummin equal histc isin max min searchsorted unique_consecutive
+        unique_dim unique_dim_consecutive
     """,
     POINTWISE: """
         _add_relu _add_relu_ _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_
@@ -63,6 +63,11 @@ REASONS: Final[dict[str, str]] = {
         softplus_backward softshrink softshrink_backward threshold threshold_ threshold_backward
     """,
     PIECES: "mse_loss smooth_l1_loss huber_loss binary_cross_entropy",
+    ALONE: """
+        _upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d_backward
+        _upsample_nearest_exact2d_backward _upsample_nearest_exact3d_backward grid_sampler_2d
+        grid_sampler_3d upsample_bicubic2d
+    """,
     WHOLE: "nll_loss_forward",
     HOST: "_assert_async _functional_assert_async _fused_sdp_choice is_set_to record_stream",
 }
@@ -71,13 +76,16 @@ REASONS: Final[dict[str, str]] = {
 FOREACH_SUMS: Final = {"_foreach_norm", "_foreach_powsum"}
 """The operators on lists of tensors that add elements up; the others are pointwise."""
 
-ADDING: Final = {
+UNLIKE: Final = {
     "scatter.reduce",
     "scatter.value_reduce",
     "scatter_.reduce",
     "scatter_.value_reduce",
+    *("max.", "max.unary", "min.", "min.unary"),
 }
-"""Overloads that are unlike the others of their name: they add. So do their ``out=`` forms."""
+"""Overloads that are unlike the others of their name, with their ``out=`` forms: they add, or of +0
+and -0 they return the one or the other.
+"""
 
 
 @cache
@@ -99,7 +107,7 @@ def reason(op: Any) -> str | None:
     schema, packet = op._schema, op.overloadpacket.__name__
     if torch.Tag.nondeterministic_seeded in op.tags and packet != "_fused_sdp_choice":
         return None  # random numbers are drawn by their place
-    if f"{packet}.{schema.overload_name.removesuffix('_out')}" in ADDING:
+    if f"{packet}.{schema.overload_name.removesuffix('_out')}" in UNLIKE:
         return None
     if torch.Tag.pointwise in op.tags:
         return POINTWISE

@@ -35,6 +35,7 @@ from ptxgen.program.step import Program
 from ptxgen.program.streams import STREAMS, Streams, checked
 from ptxgen.torch import serve
 from ptxgen.torch.aten import RECORDED, REDUCTIONS
+from ptxgen.torch.functional import rounded
 from ptxgen.torch.lowering import MOVES, VIEWS, Asked, Like, lower
 from ptxgen.torch.module import _checked
 from ptxgen.torch.outputs import ALIAS, rejoin, separate
@@ -286,6 +287,7 @@ def attending(tier: str) -> Callable[..., Any]:
         enable_gqa: bool = False,
         seen: tuple[bool, int | None] | None = None,
     ) -> Any:
+        query, key, value, attn_mask = _autocast(query, key, value, attn_mask)
         given = query, key, value, attn_mask, dropout_p, is_causal
         how = {"scale": scale, "enable_gqa": enable_gqa}
         if _ours(query.device):
@@ -331,6 +333,13 @@ def losing(tier: str) -> Callable[..., Any]:
         return _cross_entropy(input, target, weight, reduction=reduction, **how)
 
     return cross_entropy
+
+
+def _autocast(*arrays: Any) -> Iterator[Any]:
+    """What autocast makes of attention's arguments: its key lies above what is called here."""
+    kind = arrays[0].device.type
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+    return (x if x is None or dtype is None else rounded(x, dtype) for x in arrays)
 
 
 def _compiled(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
+from torch._decomp.decompositions import upsample_compute_output_size
+from torch._prims_common import suggest_memory_format
 
 from ptxgen.errors import DtypeError
 from ptxgen.locks import Lock
@@ -44,12 +46,48 @@ def _recorded(op: Any, serve_recorded: Callable[..., Any]) -> Callable[..., Any]
     return call
 
 
+def _sized(op: Any) -> Callable[..., Any]:
+    """An operator of resizing by scales as the one of sizes: PyTorch's kernel reads them as plain
+    numbers, so that a graph would be of one size.
+    """
+
+    def call(x: Any, size: Any, *rest: Any) -> Any:
+        *how, scales = rest
+        found = upsample_compute_output_size(x.shape, size, scales)
+        return op(x, found, *how, *(scales or [None] * len(found)))
+
+    return call
+
+
+def _resizing_rules() -> dict[Any, dict[Any, Any]]:
+    """Those of :func:`resizing`: shapes as PyTorch has them, and sizes of scales."""
+    keys = torch._C.DispatchKey
+    found: dict[Any, dict[Any, Any]] = {}
+    for op in resizing():
+        found[op] = {k: rule for k, rule in op.py_kernels.items() if k is keys.Meta}
+        if op._overloadname == "vec":
+            found[op] = dict.fromkeys(
+                (_AUTOGRAD, keys.CompositeImplicitAutograd), _sized(op.overloadpacket.default)
+            )
+        elif op.name().endswith("_backward"):
+            found[op].setdefault(keys.Meta, partial(_image_like, "bicubic" not in op.name()))
+    return found
+
+
+def _image_like(ordered: bool, dy: Any, size: Any, shape: Any, *_: Any) -> Any:
+    """What a gradient is like, ``ordered`` as ``dy``. PyTorch's kernel reads sizes as plain
+    numbers here, too.
+    """
+    order = suggest_memory_format(dy) if ordered else torch.contiguous_format
+    return torch.empty(shape, dtype=dy.dtype, device="meta", memory_format=order)
+
+
 @cache
 def _rules() -> dict[Any, dict[Any, Any]]:
     """The rules in Python by which operators are traced, in place of PyTorch's."""
     products = {overload(f"aten::{name}"): RECORDED[name][1] for name in _PRODUCTS}
     recorded = {op: {_AUTOGRAD: _recorded(op, of)} for op, of in products.items()}
-    return {**{op: {} for op in resizing()}, **recorded}
+    return {**_resizing_rules(), **recorded}
 
 
 @contextmanager

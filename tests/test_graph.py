@@ -696,6 +696,8 @@ SERVED = {
     "channels": lambda x: functional.channel_shuffle(x.reshape(1, 6, 5, 4), 3),
     "roll": lambda x: (x.roll((1, -2), (0, -1)), x.roll(7)),
     "pad": lambda x: (functional.pad(x, (1, -2, -1, 3), value=0.5), functional.pad(x > 0, (1, 1))),
+    "reflect": lambda x: functional.pad(x, (3, 1, 0, 2), mode="reflect"),
+    "replicate": lambda x: functional.pad(x, (3, -1, 7, 2, 1, 1), mode="replicate"),
     "select": lambda x: x.index_select(1, torch.tensor([2, 0, 2])),
     "scalar": lambda x: x[0, 0, 0, 0].sum(0) + x[1, 1, 1, 1].amax(-1),
 }

@@ -817,6 +817,47 @@ def test_folded_windows(name):
     assert block.served == {"col2im": 3} and not block.unknown
 
 
+PADS = {
+    "reflect": ((4, 5, 6), (3, 4, 1, 0, 2, 3)),
+    "replicate": ((2, 5, 3), (9, 0, 0, 4, 1, 7)),
+    "reflect cut": ((7, 5), (-2, 3, 1, -1)),
+    "replicate cut": ((7,), (8, -3)),
+}
+
+
+@pytest.mark.parametrize("name", PADS)
+def test_gradients_of_images_padded_with_what_is_there(name):
+    """Sums of whole numbers are exact, also of 16 bits."""
+    size, widths = PADS[name]
+    torch.manual_seed(0)
+    for dtype in (torch.float32, torch.bfloat16):
+        plain, own = (torch.zeros(2, 3, *size, dtype=dtype).requires_grad_() for _ in range(2))
+        y = functional.pad(plain, widths, mode=name.split()[0])
+        dy = torch.randint(-2, 3, y.shape).to(dtype)
+        y.backward(dy)
+        with pt.batch_invariant() as block:
+            functional.pad(own, widths, mode=name.split()[0]).backward(dy)
+        assert torch.equal(plain.grad, own.grad)
+        assert not block.unknown and sum(block.served.values()) == 1
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_losses_of_places(reduction, weighted):
+    """Of whole numbers, whose sums are exact."""
+    torch.manual_seed(0)
+    x = torch.randint(-9, 9, (3, 4, 5, 7)).float()
+    target = torch.randint(-1, 4, (3, 5, 7))
+    how = {"weight": torch.tensor([1.0, 2, 0, 4]) if weighted else None, "ignore_index": -1}
+    plain, own = (x.clone().requires_grad_() for _ in range(2))
+    y = functional.nll_loss(plain, target, reduction=reduction, **how)
+    y.sum().backward()
+    with pt.batch_invariant() as block:
+        z = functional.nll_loss(own, target, reduction=reduction, **how)
+        z.sum().backward()
+    assert torch.equal(y, z) and torch.equal(plain.grad, own.grad) and not block.unknown
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_products_of_elements(dtype):
     """Products of powers of two are exact; one zero leaves its own gradient alone."""

@@ -800,6 +800,28 @@ def _cross_entropy_recorded(tier: str, *args: Any, **options: Any) -> Any:
     return _cross_entropy(TorchBuilder(OPERATIONS), tier, *args, **options)
 
 
+_sum = function(OPERATIONS["sum"])
+
+
+def _nll_of_places(
+    tier: str, x: Any, target: Any, weight: Any, reduction: int, ignored: int
+) -> tuple[Any, Any]:
+    """Losses that are added in one order, where PyTorch's kernel for images adds by atomics."""
+    if reduction == 0:
+        raise Left(ALONE)
+    if x.dtype not in NAMES:
+        raise Left(UNKNOWN)
+    losses, _ = torch.ops.aten.nll_loss2d_forward(x, target, weight, 0, ignored)
+    taken = target != ignored
+    own = taken.to(x.dtype)
+    if weight is not None:
+        own = torch.where(taken, weight[target.where(taken, 0)], 0)
+    wide = x.dtype if x.dtype is torch.float64 else torch.float32
+    total, count = (_sum(v, out_dtype=wide) for v in (losses, own))
+    total = total / count if reduction == 1 else total
+    return total.to(x.dtype), count.to(x.dtype)
+
+
 # -- attention ------------------------------------------------------------------------------
 def _attention(
     b: Any,
@@ -1000,6 +1022,7 @@ DIRECT: Final[dict[str, Serve]] = {
     "scatter.reduce": _scatter_reduce,
     "scatter_reduce.two": _scatter_reduce,
     "_index_put_impl_": _index_put_,
+    "nll_loss2d_forward": _nll_of_places,
     **images.DIRECT,
 }
 """Operators that functions of tensors serve, or what their programs leave as PARTS."""

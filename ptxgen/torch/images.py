@@ -4,7 +4,7 @@ pooling, resizing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from math import prod
 from typing import Any, Final
@@ -12,8 +12,10 @@ from typing import Any, Final
 import torch
 
 from ptxgen.numerics.dtype import DTYPES
+from ptxgen.numerics.formula import where
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.channels import batch_norm_gradients, batch_norm_scale
+from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.pool import Axis, adapted, fixed, max_gradient, mean_gradient, overlapped, windowed
 from ptxgen.ops.resize import resize_by, resize_gradient, resized
 from ptxgen.program.buffer import imagined
@@ -293,6 +295,56 @@ def _col2im(b: Any, tier: str, x: Any, size: Any, *how: Any) -> Any:
     return b.contiguous(overlapped(b, windows, axes, x.dtype))
 
 
+# -- padding with what is there -------------------------------------------------------------
+def _absolute(x: Any) -> Any:
+    return where(x < 0, -x, x)
+
+
+_source: Final = {
+    "reflection": Pointwise(
+        lambda o, low, last: last - _absolute(last - _absolute(o - low)), "reflected"
+    ),
+    "replication": Pointwise(
+        lambda o, low, last: where(o < low, 0, where(o - low > last, last, o - low)), "replicated"
+    ),
+}
+"""The element of an image that stands at place o of the padded one."""
+
+
+def _sources(b: Any, kind: str, x: Any, widths: Sequence[int]) -> Iterator[tuple[int, Any]]:
+    """Each padded dimension, the last one first, and which element stands at each place of it."""
+    pairs = zip(widths[::2], widths[1::2], strict=True)
+    for axis, (low, high) in zip(range(len(x.shape) - 1, -1, -1), pairs, strict=False):
+        size = x.shape[axis]
+        ramp = b.cumsum(b.filled((low + size + high,), "int64", 1, x), exclusive=True)
+        yield axis, b.call(_source[kind], ramp, low, size - 1)
+
+
+def padded(b: Any, kind: str, x: Any, widths: Sequence[int]) -> Any:
+    """``reflection_pad*`` and ``replication_pad*``, which move values."""
+    for axis, places in _sources(b, kind, x, widths):
+        x = b.gather(b.packed(x), places, axis=axis)
+    return x
+
+
+def _padded_backward(kind: str) -> Serve:
+    def serve(b: Any, tier: str, dy: Any, x: Any, widths: Any) -> Any:
+        """To each element what stands for it, ascending, one dimension after the other."""
+        _real(dy, x)
+        if not prod(dy.shape):
+            raise Left(UNKNOWN)
+        found = b.cast(dy, b.wide(dy))
+        for axis, places in _sources(b, kind, x, widths):
+            rows = b.move(found, axis, 0)
+            others = tuple(rows.shape[1:])
+            rows = b.packed(b.reshape(rows, (rows.shape[0], prod(others))))
+            found = b.embedding_backward(rows, places, rows=x.shape[axis])
+            found = b.move(b.reshape(found, (x.shape[axis], *others)), 0, axis)
+        return b.contiguous(b.cast(found, x.dtype))
+
+    return serve
+
+
 # -- resizing -------------------------------------------------------------------------------
 def _steps(scales: Sequence[Any]) -> tuple[float | None, ...]:
     """What PyTorch makes of scales, where they are given."""
@@ -350,6 +402,11 @@ LOWERED: Final[dict[str, Serve]] = {
     "batch_norm_backward": _native_backward,
     "cudnn_batch_norm_backward": _cudnn_backward,
     "col2im": _col2im,
+    **{
+        f"{kind}_pad{rank}d_backward": _padded_backward(kind)
+        for kind in _source
+        for rank in (1, 2, 3)
+    },
     **_POOLING,
     **_RESIZING,
 }

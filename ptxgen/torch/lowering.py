@@ -247,6 +247,10 @@ def _im2col(b: Any, at: Asked, x: Buffer, *how: Any) -> Any:
     return images.im2col(b, x, *how)
 
 
+def _padded(kind: str) -> Rule:
+    return lambda b, at, x, widths: images.padded(b, kind, x, widths)
+
+
 def _repeat(b: Any, at: Asked, x: Buffer, counts: Sequence[int]) -> Any:
     sizes = (1,) * (len(counts) - x.ndim) + x.shape
     pairs = list(zip(counts, sizes, strict=True))
@@ -326,6 +330,8 @@ MOVES: Final[dict[str, Rule]] = {
     "embedding": _embedding,
     **{f"upsample_nearest{rank}d": _nearest for rank in (1, 2, 3)},
     "im2col": _im2col,
+    **{f"reflection_pad{rank}d": _padded("reflection") for rank in (1, 2, 3)},
+    **{f"replication_pad{rank}d": _padded("replication") for rank in (1, 2, 3)},
     "repeat": _repeat,
     "pixel_shuffle": _shuffle,
     "pixel_unshuffle": _unshuffle,

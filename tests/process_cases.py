@@ -14,6 +14,8 @@ import ptxgen
 import ptxgen.torch as pt
 
 SEQUENCES, TOKENS, WIDTH, WORDS = 4, 9, 16, 20
+distributed._DEFAULT_FIRST_BUCKET_BYTES = 500  # so that a small model has several buckets
+WAYS = ("plain", "ddp", "compiled in ddp", "fsdp")
 
 
 class Layer(nn.Module):
@@ -57,8 +59,10 @@ def wrapped(model, how, compiled):
     modules: these are compiled before they are sharded.
     """
     backend = pt.Backend(strict=True)
-    if how == "ddp":
-        model = nn.parallel.DistributedDataParallel(model)
+    if how == "compiled in ddp" and compiled:
+        model = torch.compile(model, backend=backend)
+    if "ddp" in how:  # which cuts graphs where a bucket ends
+        model = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.001)
     if how == "fsdp":
         from torch.distributed.fsdp import fully_shard
 
@@ -68,7 +72,7 @@ def wrapped(model, how, compiled):
                 model.parts[i] = part = torch.compile(part, backend=backend, fullgraph=True)
             fully_shard(part, mesh=mesh)
         fully_shard(model, mesh=mesh)
-    elif compiled:
+    elif compiled and how != "compiled in ddp":
         model = torch.compile(model, backend=backend)
     return model, backend
 
@@ -99,7 +103,7 @@ def main(rank, count, folder):
         "gloo", init_method=meeting, rank=int(rank), world_size=int(count)
     )
     with ptxgen.use_device("cpu"):
-        cases = [(how, made) for how in ("plain", "ddp", "fsdp") for made in (False, True)]
+        cases = [(how, made) for how in WAYS for made in (False, True)]
         found = {case: run(*case) for case in cases}
     torch.save(found, Path(folder) / f"{count}.{rank}")
     distributed.destroy_process_group()

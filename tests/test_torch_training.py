@@ -33,7 +33,7 @@ class Layer(torch.nn.Module):
 
     def forward(self, x):
         heads = self.packed(self.norm(x)).view(*x.shape[:2], 3, 2, WIDTH // 2)
-        q, k, v = heads.permute(2, 0, 3, 1, 4)
+        q, k, v = heads.float().permute(2, 0, 3, 1, 4)  # which autocast rounds again
         y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         return x + self.out(functional.gelu(y.transpose(1, 2).reshape(x.shape)))
 

@@ -366,6 +366,30 @@ def test_losses_of_classes_have_the_bits_of_the_library(dtype, reduction):
     assert not backend.report().torch
 
 
+def test_losses_under_autocast_read_float32():
+    x, target = rows_of((7, 20)).bfloat16(), torch.arange(7)
+
+    def loss(x):
+        with torch.autocast("cpu", torch.bfloat16):
+            return functional.cross_entropy(x, target)
+
+    def widened(x):
+        return functional.cross_entropy(x.float(), target)
+
+    compiled = torch.compile(loss, backend=pt.Backend(), fullgraph=True)
+    found = []
+    for run in (widened, loss, compiled):
+        given = x.clone().requires_grad_()
+        with pt.batch_invariant(strict=True) as block, torch.no_grad():
+            alone = run(x)
+        with pt.batch_invariant(strict=True):
+            run(given).backward()
+        assert alone.dtype is torch.float32
+        assert run is compiled or block.served == {"cross_entropy_loss": 1}
+        found.append((alone, given.grad))
+    assert all(torch.equal(a, b) for each in found[1:] for a, b in zip(found[0], each, strict=True))
+
+
 def test_losses_that_are_no_numbers():
     """Of no target, as PyTorch's; of one that is no class, for which PyTorch stops a GPU."""
     x, ignored = rows_of((3, 20)), torch.full((3,), -100)

@@ -800,6 +800,11 @@ def _cross_entropy_recorded(tier: str, *args: Any, **options: Any) -> Any:
     return _cross_entropy(TorchBuilder(OPERATIONS), tier, *args, **options)
 
 
+def autocast_widens(x: Any) -> bool:
+    """Whether ``x`` has 16 bits and autocast is on, which brings what losses read to float32."""
+    return x.dtype in (torch.bfloat16, torch.float16) and torch.is_autocast_enabled(x.device.type)
+
+
 _sum = function(OPERATIONS["sum"])
 
 
@@ -1044,6 +1049,11 @@ RECORDED: Final[dict[str, tuple[Serve, Serve]]] = {
     "prod.dim_int": (_prod, _prod_recorded),
 }
 """Operators that are served above autograd: as programs, and by functions with gradients."""
+
+WIDENED: Final = frozenset({"cross_entropy_loss"})
+"""Those of :data:`RECORDED` whose first argument autocast brings to float32: PyTorch does so for
+the parts that they are made of.
+"""
 
 SERVED: Final = {**LOWERED, **DIRECT}
 """All of the first two."""

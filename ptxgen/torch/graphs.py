@@ -34,7 +34,7 @@ from ptxgen.program.prepared import Hooks
 from ptxgen.program.step import Program
 from ptxgen.program.streams import STREAMS, Streams, checked
 from ptxgen.torch import serve
-from ptxgen.torch.aten import RECORDED, REDUCTIONS
+from ptxgen.torch.aten import RECORDED, REDUCTIONS, autocast_widens
 from ptxgen.torch.functional import rounded
 from ptxgen.torch.lowering import MOVES, VIEWS, Asked, Like, lower
 from ptxgen.torch.module import _checked
@@ -319,6 +319,7 @@ def losing(tier: str) -> Callable[..., Any]:
         wide: bool = False,
     ) -> Any:
         old = size_average is not None or reduce is not None
+        input = input.float() if autocast_widens(input) else input
         if not old and reduction in REDUCTIONS and _ours(input.device):
             serve = RECORDED["cross_entropy_loss"][1]
             given = input, target, weight, REDUCTIONS.index(reduction), ignore_index

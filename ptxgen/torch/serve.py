@@ -26,7 +26,17 @@ from ptxgen.program.launch import remember
 from ptxgen.program.parameters import ARRAY, NEEDED, OPTION, OPTIONAL, Parameter
 from ptxgen.program.prepared import Hooks, Memo
 from ptxgen.runtime import default_device
-from ptxgen.torch.aten import DIRECT, LOWERED, RECORDED, SERVED, WHOLE, operation
+from ptxgen.torch.aten import (
+    DIRECT,
+    LOWERED,
+    RECORDED,
+    SERVED,
+    WHOLE,
+    WIDENED,
+    autocast_widens,
+    operation,
+)
+from ptxgen.torch.functional import any_autocast
 from ptxgen.torch.functions import FUNCTIONS
 from ptxgen.torch.module import _checked
 from ptxgen.torch.reading import Sharing
@@ -556,6 +566,8 @@ def _frame(
     """
     above = recorded is not None
     checks = ("$block is not None", *(("$forward_ad._current_level < 0",) if above else ()))
+    if name in WIDENED:
+        checks = (*checks, "not $any_autocast()")
     keyed: tuple[str, ...] = ("$block.tier",)
     if op in functions():
         checks, keyed = (*checks, "$block.functions"), (*keyed, *_TOLD)
@@ -568,6 +580,7 @@ def _frame(
             "$blocks": blocks,
             "$name": name,
             "$forward_ad": forward_ad,
+            "$any_autocast": any_autocast,
             "$recording": torch.is_grad_enabled,
             **_TELLING,
         },
@@ -685,9 +698,12 @@ def _above(op: Any, name: str, lower: Serve, recorded: Serve | None) -> Make:
     """
     split = _splitting(op)
     refused = Left if recorded is None else (Left, DtypeError)
+    widens = name in WIDENED
 
     def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
         def watched(*args: Any) -> Any:
+            if widens and autocast_widens(args[0]):
+                args = args[0].float(), *args[1:]
             placed, options = split(args)
             if not blocks or recorded is None:
                 return original(*placed, **options)
@@ -700,7 +716,7 @@ def _above(op: Any, name: str, lower: Serve, recorded: Serve | None) -> Make:
             return found
 
         def missed(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
-            if not blocks or _watched(args):
+            if not blocks or _watched(args) or (widens and autocast_widens(args[0])):
                 return watched(*args)
             block = blocks[-1]
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 
+import model_cases
 import pytest
 
 import ptxgen
@@ -140,44 +141,13 @@ def test_attention_is_told_what_masks_of_sizes_say():
 
 
 # -- models ---------------------------------------------------------------------------------------
-SIZES = {
-    "vocab_size": 32,
-    "hidden_size": 64,
-    "intermediate_size": 64,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 16,
-    "max_position_embeddings": 32,
-    **{f"{name}_token_id": i for i, name in enumerate(("pad", "bos", "eos"))},
-}
-MODELS = {
-    "Llama": {},
-    "Mistral": {"sliding_window": 4},
-    "Mixtral": {"num_local_experts": 4},
-    "Qwen3": {},
-    "Gemma": {},
-    "Gemma2": {},
-    "Phi3": {},
-    "GPT2": {"n_embd": 64, "n_head": 4, "n_layer": 1, "n_positions": 32},
-    "DeepseekV3": {
-        **{"num_key_value_heads": 4, "kv_lora_rank": 16, "q_lora_rank": 32, "v_head_dim": 16},
-        **{"qk_rope_head_dim": 16, "qk_nope_head_dim": 16, "moe_intermediate_size": 32},
-        **{"n_routed_experts": 8, "num_experts_per_tok": 2, "n_group": 2, "topk_group": 1},
-        "first_k_dense_replace": 0,
-    },
-    "GptOss": {"num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 4},
-}
-OURS = {"GptOss", "Gemma2"}
-"""Models that run with ``attn_implementation="ptxgen"``: they have no other that is whole."""
-PADDINGS = {"none": None, "all": (0, 0), "left": (3, 0), "right": (0, 3), "packed": None}
 SHORT = {("Llama", "none"), ("Llama", "packed"), ("Llama", "left"), ("Mistral", "none")}
 SHORT |= {("Mixtral", "none"), ("Gemma2", "right"), ("GptOss", "packed"), ("DeepseekV3", "all")}
 
 
 def cases():
-    for name in MODELS:
-        for padding in PADDINGS:
+    for name in model_cases.MODELS:
+        for padding in model_cases.PADDINGS:
             marks = () if (name, padding) in SHORT else pytest.mark.long
             yield pytest.param(name, padding, marks=marks)
 
@@ -187,34 +157,8 @@ def test_a_compiled_model_is_the_model_in_the_block(name, padding):
     """The loss, the logits and the gradients of all parameters. Nothing is said of how the model is
     read: in the block it runs as it comes.
     """
-    transformers = pytest.importorskip("transformers", reason="needs transformers")
-    torch.manual_seed(0)
-    config = getattr(transformers, f"{name}Config")(**SIZES | MODELS[name])
-    if name in OURS:
-        pt.register_attention()
-        config._attn_implementation = "ptxgen"
-    head = "GPT2LMHeadModel" if name == "GPT2" else f"{name}ForCausalLM"
-    model = getattr(transformers, head)(config).eval()
-    ids = torch.randint(3, 32, (1 if padding == "packed" else 2, 8))
-    given = {"input_ids": ids, "labels": ids, "use_cache": False}
-    if padding == "packed":
-        given["position_ids"] = torch.cat((torch.arange(5), torch.arange(3)))[None]
-    if PADDINGS[padding] is not None:
-        before, behind = PADDINGS[padding]
-        given["attention_mask"] = seen = torch.ones_like(ids)
-        seen[0, :before] = 0
-        seen[1, seen.shape[1] - behind :] = 0
-    with pt.batch_invariant():
-        expected = model(**given)
-        expected.loss.backward()
-    gradients = {n: p.grad for n, p in model.named_parameters()}
-    model.zero_grad()
-    found = torch.compile(model, backend=pt.Backend())(**given)
-    with pt.batch_invariant():  # for those gradients that are not compiled
-        found.loss.backward()
-    assert torch.equal(found.loss, expected.loss) and torch.equal(found.logits, expected.logits)
-    different = [n for n, p in model.named_parameters() if not torch.equal(p.grad, gradients[n])]
-    assert not different
+    pytest.importorskip("transformers", reason="needs transformers")
+    assert model_cases.different(torch, name, padding) == []
 
 
 def test_keys_are_shared_while_a_block_is_open(monkeypatch):

@@ -254,6 +254,10 @@ def test_what_the_host_waits_for_is_not_recorded():
     def numbered(x, mask):
         return torch.where(mask, torch.scalar_tensor(-1.0), x) * x
 
+    def routed(x, mask):
+        chosen = x.topk(2).indices
+        return torch.zeros_like(x).scatter(1, chosen, 1.0) * x + x.gather(1, chosen).sum()
+
     def masked(x, mask):
         x[mask] = 1.0
         return x * x
@@ -262,7 +266,7 @@ def test_what_the_host_waits_for_is_not_recorded():
         mask[mask] = False
         return x * mask
 
-    assert waiting(places) == waiting(numbered) == []
+    assert waiting(places) == waiting(numbered) == waiting(routed) == []
     for function in (masked, by_itself):
         assert waiting(function) == ["aten.index_put.default"]
 

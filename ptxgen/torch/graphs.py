@@ -707,7 +707,7 @@ def _mutable(node: fx.Node) -> bool:
     return isinstance(op, torch._ops.OpOverload) and op._schema.is_mutable
 
 
-_ENQUEUED = {*MOVES, "arange", "copy_", "cumsum", "scalar_tensor"}
+_ENQUEUED = {*MOVES, "arange", "copy_", "cumsum", "gather", "scalar_tensor", "scatter"}
 _MASKS = {torch.bool, torch.uint8}
 """As indices."""
 

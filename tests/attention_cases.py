@@ -11,9 +11,11 @@ from bits import NUMPY, same_bits
 import ptxgen
 from ptxgen import reference
 from ptxgen.numerics.attention import SPLIT
+from ptxgen.spec import Step
 from ptxgen.spec.attention import SPACE, Form, HopperSpec, PagedSpec
 from ptxgen.spec.attention_decode import FITS, ClusterSpec, FewSpec
 from ptxgen.spec.attention_grad import HopperGradSpec
+from ptxgen.spec.attention_mask import MaskSpec
 from ptxgen.tiles import SPECS, TABLES
 
 BF16 = ml_dtypes.bfloat16
@@ -90,6 +92,8 @@ FEATURES = {
 # -- kernels by name ----------------------------------------------------------------------------
 PLAIN = {"window": 20, "lengths": ints(30, 3), "starts": ints(5, 7)}
 WAYS = ({"causal": True}, PLAIN | {"mask": mask_of(2, 1, 1, 40)})
+MASKED = {"causal": True, "mask": mask_of(5, 40)}, WAYS[1]
+PLAINLY = WAYS[0], PLAIN
 OF_PAGES = (16, {"lengths": ints(40, 13)}), (256, {"lengths": ints(30, 3), "window": 20})
 
 
@@ -125,7 +129,8 @@ def few_keys(dtype, head, head_v, warps, **how):
 def serves(route, rows, pairs, keys, head, head_v, paged=0):
     """Whether a route's kernels take such a problem, on an H200."""
     sizes = {"ROWS": rows, "EXTRA": 0, "PAIRS": pairs, "KEYS": keys, "PAGED": paged, "SMS": 132}
-    return route.requires.evaluate(SPACE.environment({**sizes, "DEPTH": head, "WIDTH": head_v}))
+    heads = {"DEPTH": head, "WIDTH": head_v, "MAPS": 0}
+    return route.requires.evaluate(SPACE.environment(sizes | heads))
 
 
 def check_forward(spec, keys, how, device, page=None):
@@ -137,10 +142,15 @@ def check_forward(spec, keys, how, device, page=None):
     compare(spec, (q, k, v), how, device)
 
 
+def asked(spec):
+    """The name of a kernel's route, by which calls ask for it."""
+    return f"{Step(MaskSpec()).label}+{spec.name}" if spec.mapped else spec.name
+
+
 def compare(spec, arrays, how, device):
     """Raises AssertionError where a kernel has other bits than the oracle."""
     with ptxgen.use_device(device):
-        got = ptxgen.attention(*arrays, return_lse=True, kernel=spec.name, **how)
+        got = ptxgen.attention(*arrays, return_lse=True, kernel=asked(spec), **how)
     for x, y in zip(got, reference.attention(*arrays, return_lse=True, **how), strict=True):
         same_bits(x, y, spec=spec.name, what=str(sorted(how)))
 
@@ -150,7 +160,7 @@ def check_gradients(spec, how, device):
     q, k, v, do = _arrays(spec, 40, (2, 2, 5, spec.head_v))
     given = do, q, k, v, *reference.attention(q, k, v, return_lse=True, **how)
     with ptxgen.use_device(device):
-        got = ptxgen.attention_grad(*given, kernel=spec.name, **how)
+        got = ptxgen.attention_grad(*given, kernel=asked(spec), **how)
     for x, y in zip(got, reference.attention_grad(*given, **how), strict=True):
         same_bits(x, y, spec=spec.name, what=str(sorted(how)))
 
@@ -188,19 +198,22 @@ def cases(spec):
         return [partial(one_query, spec), *([partial(behind_the_last, spec)] if pages else ())]
     if spec.part == "split":
         run = partial(check_forward, spec, SPLIT + 40)
+        if spec.mapped:
+            return [partial(run, {"causal": True, "mask": mask_of(5, SPLIT + 40)})]
         if not isinstance(spec, PagedSpec):
             return [partial(run, {"causal": True})]
         how = {"causal": True, "lengths": np.array([SPLIT + 40, SPLIT - 30], np.int32)}
         return [partial(run, how, page=page) for page in (16, 256)]  # the least and the most
     if isinstance(spec, PagedSpec):
         return [partial(check_forward, spec, 40, how, page=page) for page, how in OF_PAGES]
-    found = [partial(check_forward, spec, 40, how) for how in WAYS]
+    found = [partial(check_forward, spec, 40, how) for how in (MASKED if spec.mapped else WAYS)]
     if isinstance(spec, (FewSpec, ClusterSpec)):  # they look pages up before they know their rows
         found.append(partial(behind_the_last, spec))
     return found
 
 
 def gradients(name):
-    """The same of kernels of gradients; Hopper's take no masks of booleans."""
-    ways = (WAYS[0], PLAIN) if isinstance(SPECS[name], HopperGradSpec) else WAYS
+    """The same of kernels of gradients; Hopper's take no masks of booleans, or maps of them."""
+    spec = SPECS[name]
+    ways = WAYS if not isinstance(spec, HopperGradSpec) else MASKED if spec.mapped else PLAINLY
     return [partial(check_gradients, SPECS[name], how) for how in ways]

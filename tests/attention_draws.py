@@ -18,6 +18,7 @@ from bits import NUMPY, same_bits
 
 from ptxgen import reference
 from ptxgen.numerics.attention import SPLIT
+from ptxgen.spec import Route
 from ptxgen.spec.attention import Form, HopperSpec, PagedSpec
 from ptxgen.spec.attention_decode import FewSpec
 from ptxgen.spec.attention_grad import HopperGradSpec
@@ -45,18 +46,18 @@ SINKS = BF16, np.float16, np.float32
 
 @dataclass(frozen=True)
 class Kernel:
-    """A route of a table: its kernels, the one that it is named for first."""
+    """A route of a table, by whose name calls ask for it."""
 
-    specs: tuple[Any, ...]
+    route: Route
     key: tuple[str, ...]
 
     @property
     def spec(self) -> Any:
         """The main kernel."""
-        return self.specs[0]
+        return self.route.main
 
     def __str__(self) -> str:
-        return str(self.spec.name)
+        return self.route.name
 
     def takes(self, names: frozenset[str]) -> bool:
         """Whether it serves calls with such options."""
@@ -65,6 +66,8 @@ class Kernel:
             return not (names & {"mask", "paged"} or rounded)
         if self.spec.rounded != rounded or (paged and self.backward):
             return False
+        if self.spec.mapped:
+            return "mask" in names and not paged
         if isinstance(self.spec, PagedSpec):
             return paged and "starts" not in names
         return not (paged and isinstance(self.spec, HopperSpec))
@@ -86,10 +89,11 @@ def kernels(backward: bool = False) -> list[Kernel]:
             for route in TABLES[key].routes:
                 for dtype in dtypes if isinstance(route.main, FewSpec) else dtypes[:1]:
                     for rounded in (False, True):
-                        if rounded and isinstance(route.main, HopperGradSpec):
+                        main = route.main
+                        if rounded and (isinstance(main, HopperGradSpec) or main.mapped):
                             continue
                         own = route.of(Form(dtype, HEAD, HEAD, rounded))
-                        found[own.name] = Kernel(tuple(own.kernels), key)
+                        found[own.name] = Kernel(own, key)
     return list(found.values())
 
 
@@ -115,6 +119,7 @@ def combinations(
     pick = Random(f"{seed} {kernel}")
     turns = cycle(Random(f"{kernel}").sample(QUERIES, len(QUERIES)))
     always = {"paged"} if isinstance(kernel.spec, PagedSpec) else set()
+    always |= {"mask"} if kernel.spec.mapped else set()
     each = [together(always | {*x}) for x in (*((x,) for x in OPTIONS), ("packed", "paged"))]
     for names in dict.fromkeys(filter(kernel.takes, each)):
         yield from ((n, names) for n in sorted(islice(turns, some)))
@@ -143,7 +148,7 @@ class Call:
             how = how | {"return_lse": True}
         expected = oracle(*given, **how)
         try:
-            found = function(*given, **how, kernel=kernel.spec.name)
+            found = function(*given, **how, kernel=str(kernel))
         except Exception as error:
             error.add_note(self.text)
             raise

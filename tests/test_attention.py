@@ -136,7 +136,7 @@ def kernel_of(kind, dtype, head, head_v, rounded=False, warps=None, part="whole"
     """The name of a kind's kernel that takes all keys, or a split: of so many warps, or as it is
     chosen for many rows and few keys.
     """
-    sizes = {"ROWS": 1 << 16, "EXTRA": 0, "PAIRS": 1, "KEYS": 64, "PAGED": 0, "SMS": 132}
+    sizes = {"ROWS": 1 << 16, "EXTRA": 0, "PAIRS": 1, "KEYS": 64, "PAGED": 0, "MAPS": 0, "SMS": 132}
     env = SPACE.environment({**sizes, "DEPTH": head, "WIDTH": head_v})
     chosen = lambda route: route.prefer.evaluate(env)  # noqa: E731
     of_warps = lambda route: route.main.warps == warps  # noqa: E731
@@ -254,7 +254,7 @@ def test_hopper_takes_many_rows_of_pages():
     sizes = {"EXTRA": 0, "PAIRS": 32, "KEYS": 4096, "DEPTH": 128, "WIDTH": 128}
     tried = (4096, 64, PagedSpec), (17, 64, PagedSpec), (4096, 48, AttentionSpec)
     for rows, page, kind in tried:
-        values = sizes | {"ROWS": rows, "PAGED": page_of(page, True)}
+        values = sizes | {"ROWS": rows, "PAGED": page_of(page, True), "MAPS": 0}
         choice = choose(("attention", "half"), values, arch="sm_90", sms=132)
         assert type(SPECS[choice.kernels[0]]) is kind
     assert page_of(64, False) == page_of(8, True) == 1
@@ -274,7 +274,7 @@ def test_few_tiles_of_many_keys_are_split_on_hopper_where_rounds_are_fewer(
 ):
     given = {"ROWS": rows, "EXTRA": 0, "PAIRS": pairs, "KEYS": keys, "DEPTH": 128, "WIDTH": 128}
     for page, kind in ((0, HopperSpec), (64, PagedSpec)):
-        values = given | {"PAGED": page}
+        values = given | {"PAGED": page, "MAPS": 0}
         chosen = choose(("attention", "half"), values, arch="sm_90", sms=132).kernels[0]
         spec = SPECS[chosen]
         assert (type(spec), spec.part, spec.rows) == (kind, *kernel)
@@ -328,7 +328,7 @@ def test_ctas_that_walk_over_tiles_of_pages_on_hopper():
         check_pages(q, k, v, 64, causal=True, **counts)
 
 
-ROUTES = [pytest.param("half", i, marks=LONG if i % 2 else ()) for i in range(26)]
+ROUTES = [pytest.param("half", i, marks=LONG if i % 2 else ()) for i in range(31)]
 ROUTES += [pytest.param("f32", i, marks=LONG if i else ()) for i in range(2)]
 """Each route of a table. Kernels of each kind run in test_interp_kernels.py as well."""
 
@@ -336,7 +336,7 @@ ROUTES += [pytest.param("f32", i, marks=LONG if i else ()) for i in range(2)]
 @pytest.mark.parametrize(("table", "number"), ROUTES)
 def test_every_route(table, number):
     routes = TABLES["attention", table].routes
-    assert len(routes) == {"half": 26, "f32": 2}[table]
+    assert len(routes) == {"half": 31, "f32": 2}[table]
     dtype, form = (np.float32, "f32") if table == "f32" else (BF16, "bf16")
     main = routes[number].main
     keys = 1000 if isinstance(main, ClusterSpec) and main.part == "whole" else 1100
@@ -346,6 +346,8 @@ def test_every_route(table, number):
     if isinstance(main, PagedSpec):
         *arrays[1:], how["block_table"] = in_pages(*arrays[1:], 128)
         how["lengths"] = ints(1100)
+    if main.mapped:
+        how["mask"] = mask_of(13, 1100)
     check(*arrays, kernel=routes[number].of(Form(form, 64, 64)).name, **how)
 
 
@@ -368,7 +370,7 @@ def test_every_route(table, number):
     ],
 )
 def test_fewest_rows_are_those_of_clusters(rows, pairs, keys, head, cluster):
-    given = {"ROWS": rows, "EXTRA": 0, "PAIRS": pairs, "KEYS": keys, "PAGED": 0}
+    given = {"ROWS": rows, "EXTRA": 0, "PAIRS": pairs, "KEYS": keys, "PAGED": 0, "MAPS": 0}
     values = given | {"DEPTH": head, "WIDTH": head}
     spec = SPECS[choose(("attention", "half"), values, arch="sm_90", sms=132).kernels[0]]
     assert (spec.cluster if isinstance(spec, ClusterSpec) else None) == cluster
@@ -391,7 +393,7 @@ def test_fewest_rows_are_those_of_clusters(rows, pairs, keys, head, cluster):
     ],
 )
 def test_tiles_that_have_an_sm_each_are_of_more_warps(rows, pairs, keys, head, kind, warps, part):
-    given = {"ROWS": rows, "EXTRA": 0, "PAIRS": pairs, "KEYS": keys, "PAGED": 0}
+    given = {"ROWS": rows, "EXTRA": 0, "PAIRS": pairs, "KEYS": keys, "PAGED": 0, "MAPS": 0}
     values = given | {"DEPTH": head, "WIDTH": head}
     spec = SPECS[choose(("attention", "half"), values, arch="sm_90", sms=132).kernels[0]]
     assert (type(spec), spec.warps, spec.part) == (kind, warps, part)
@@ -418,7 +420,7 @@ def test_what_a_cluster_shares_is_of_one_tile():
     ],
 )
 def test_keys_of_few_rows_are_split_where_that_fills_more_sms(sequences, keys, splits):
-    given = {"ROWS": 4, "EXTRA": 0, "PAIRS": 8 * sequences, "KEYS": keys, "PAGED": 0}
+    given = {"ROWS": 4, "EXTRA": 0, "PAIRS": 8 * sequences, "KEYS": keys, "PAGED": 0, "MAPS": 0}
     env = SPACE.environment({**given, "DEPTH": 128, "WIDTH": 128, "SMS": 132})
     routes = (r for r in TABLES["attention", "half"].routes if type(r.main) is DecodeSpec)
     split, whole = (r for r in routes if r.main.warps == 4)

@@ -251,7 +251,7 @@ def test_what_is_not_seen_on_hopper(dtype, head, shape):
     on_hopper(do, (q * by).astype(q.dtype), (k * by).astype(k.dtype), v, shape)
 
 
-def test_masks_are_left_to_other_kernels():
+def test_masks_are_left_to_kernels_that_read_their_map():
     do, q, k, v = draw("bf16", *shapes(1, 2, 1, 70, 150, 64))
     name = HopperGradSpec("dq").of(Form("bf16", 64, 64)).name
     with ptxgen.use_device(device(HOPPER)), pytest.raises(OptionError, match="does not serve"):

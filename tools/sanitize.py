@@ -318,7 +318,7 @@ def main() -> int:
     twins += [
         (route.of(dataclasses.replace(route.main.form, rounded=True)), key)
         for route, key in twins
-        if key[0] == "attention"
+        if key[0] == "attention" and not getattr(route.main, "mapped", False)
     ]
     routes = {
         r.name: (r, key)

@@ -19,6 +19,7 @@ from ptxgen.program.operation import Backward, Gradients, op
 from ptxgen.program.parameters import Out
 from ptxgen.spec import Problem
 from ptxgen.spec.attention import BIAS_F32, CAPPED, CAUSAL, ROWS_MAX, SPACE, STEP, Form, paged
+from ptxgen.spec.attention_mask import QUERIES
 
 TAKES = ("bfloat16", "float16", "float32")
 LAYOUTS = ("bhsd", "bshd")
@@ -232,6 +233,18 @@ def steps(name: str, x: Buffer | None, *along: str) -> Scalars:
     return [(f"{name}_{each}".upper(), step if n > 1 else 0) for each, n, step in moved]
 
 
+def maps(of: Sizes, mask: Buffer | None, apart: bool, form: Form) -> int:
+    """Blocks of queries of the masks that differ (:mod:`ptxgen.spec.attention_mask`). ``apart``:
+    whether sequences begin at different keys. 0 where kernels read the mask as it lies.
+    """
+    if mask is None or form.rounded:
+        return 0
+    own = dict(steps("mask", mask, "batch", "head", "row"))
+    batches = of.seqs if own["MASK_BATCH"] or apart else 1
+    heads = of.heads_q if own["MASK_HEAD"] else 1
+    return batches * heads * (-(-of.queries // QUERIES) if own["MASK_ROW"] else 1)
+
+
 def told(
     of: Sizes,
     causal: bool,
@@ -382,6 +395,7 @@ def attention(
         "DEPTH": form.head,
         "WIDTH": form.head_v,
         "PAGED": paged(of.page, starts is None) if of.paged else 0,
+        "MAPS": maps(of, arrays["mask"], starts is not None, form),
     }
     what = f"attention {form} {of}"
     if sizes["ROWS"] > ROWS_MAX or not SPACE.within.evaluate(sizes):

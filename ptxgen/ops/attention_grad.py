@@ -25,6 +25,7 @@ from ptxgen.ops.attention import (
     flat_of,
     form_of,
     lies,
+    maps,
     sizes_of,
     spread,
     steps,
@@ -163,12 +164,12 @@ def attention_backward(
     if of.packed and cu_seqlens_k is None:
         arrays["cu_seqlens_k"] = cu_seqlens
     bind = {n: x for n, x in (arrays | sums).items() if x is not None}
-    brought = _brought(arrays["q"]) and _brought(arrays["dout"])
-    plain = mask is None and not form.rounded and brought
+    plain = not form.rounded and _brought(arrays["q"]) and _brought(arrays["dout"])
+    mapped = maps(of, arrays["mask"], starts is not None, form)
     for which in KERNELS:
         left = {"dkdv": {"dq", "dlogits", "o"}, "dq": {"dk", "dv"}}[which]
         what = f"attention_grad {which} {form} {of}"
-        sizes = _sizes(of, which, form, plain, what)
+        sizes = _sizes(of, which, form, {"PLAIN": int(plain), "MAPS": mapped}, what)
         problem = partial(Problem, key(which, form.dtype), form, sizes, tuple(scalars), what)
         own = {n: x for n, x in bind.items() if n not in left}
         forced = kernel if kernel and ("_dq_" in kernel) == (which == "dq") else None
@@ -204,7 +205,7 @@ def _brought(x: Buffer | None) -> bool:
 
 
 def _sizes(
-    of: Sizes, which: str, form: Form, plain: bool, what: str
+    of: Sizes, which: str, form: Form, facts: dict[str, int], what: str
 ) -> tuple[tuple[str, int], ...]:
     """The variables of the space. Raises ShapeError for what is too large."""
     if which == "dq":
@@ -214,7 +215,7 @@ def _sizes(
         count = parts(of.group)
     sizes = {"ROWS": held, **of.tiled, "PAST": past}
     sizes["PAIRS"] *= count
-    sizes |= {"DEPTH": form.head, "WIDTH": form.head_v, "PLAIN": int(plain)}
+    sizes |= {"DEPTH": form.head, "WIDTH": form.head_v, **facts}
     if max(held, past) > ROWS_MAX or not SPACE.within.evaluate(sizes):
         raise ShapeError(
             f"{what}: takes at most {ROWS_MAX} keys, and rows of queries and heads; 2^31 tiles"

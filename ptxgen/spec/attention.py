@@ -9,6 +9,8 @@
 ``DEPTH, WIDTH``  the head dimensions of keys and of values, filled up to 16
 ``PAGED``         keys of a page, as the copy engine takes them (:func:`paged`); 1: other pages; 0:
                   none
+``MAPS``          blocks of queries of a map of the mask (:mod:`ptxgen.spec.attention_mask`); 0: no
+                  mask, or kernels read it as it lies
 ``SMS``           streaming multiprocessors of the device
 ``FEWEST``        tiles of 16 rows
 ``LARGE``         tiles of 128 rows
@@ -32,6 +34,7 @@ from ptxgen.numerics.contract import AUTO_TIER, Contract
 from ptxgen.numerics.dtype import ITEMSIZE
 from ptxgen.numerics.formula import Formula, Output, read
 from ptxgen.numerics.softcap import tanh
+from ptxgen.spec import attention_mask as maps
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
 from ptxgen.spec.base import (
@@ -94,6 +97,7 @@ SPACE = Space(
         ("DEPTH", Between(16, attention.HEAD_MAX)),
         ("WIDTH", Between(16, attention.HEAD_MAX)),
         ("PAGED", OneOf((0, 1, *PAGES))),
+        ("MAPS", Between(0, ROWS_MAX)),
         ("SMS", Between(1, SMS_MAX)),
     ),
     (("SPLITS", ceil_div(KEYS, attention.SPLIT)), ("FEWEST", tiles(16)), ("LARGE", tiles(128))),
@@ -159,6 +163,8 @@ class Attends(KernelSpec):
     """Whether sums of the splits before lie in global memory."""
     ring_swizzled: ClassVar[bool] = False
     """Whether tiles of values lie as the copy engine puts them for wgmma."""
+    mapped: ClassVar[bool] = False
+    """Whether it reads a map of a mask (:mod:`ptxgen.spec.attention_mask`), not the mask."""
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
         "head": "the head dimension of queries and keys, filled up to 16",
@@ -443,10 +449,18 @@ def context(rounded: bool) -> Mapping[str, Any]:
             "activation": sys.modules[activation.__name__],
             "ex2": sys.modules[ex2.__name__],
             "rows": sys.modules[rows.__name__],
+            "maps": maps,
             "formula": capped if rounded else None,
             "functions": lambda f: () if f is None else cuda.functions(f),
         }
     )
+
+
+def reading_maps(abi: Abi) -> Abi:
+    """The parameters of a kernel that reads a map in place of a mask."""
+    found = [p for p in abi.params if p.name not in ("mask", "mask_key")]
+    given = ptr("mask_bits", "const unsigned*"), ptr("mask_blocks", "const uint2*")
+    return Abi((*given, *found))
 
 
 def strides(names: Iterable[str], *along: str) -> tuple[Param, ...]:
@@ -727,3 +741,38 @@ class PagedSpec(HopperSpec):
 
     family: ClassVar[str] = "attention_wgmma_paged"
     paged: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class MaskedSpec(HopperSpec):
+    """Reads a map of a mask: blocks of keys that no row of a tile sees are left out, those that all
+    see are as without a mask, and of others each row has its bits.
+    """
+
+    family: ClassVar[str] = "attention_wgmma_masked"
+    mapped: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check(not self.rounded, type(self).__name__, "rounded", self.rounded, False)
+
+    @property
+    def bits(self) -> int:
+        """Blocks of keys of a chunk of the map: bits of a word."""
+        return maps.CHUNK // self.block
+
+    @property
+    def told(self) -> int:
+        return super().told + 2 * maps.CHUNKS_MAX * self.bits // 8
+
+    @property
+    def scratch(self) -> Mapping[str, Expr]:
+        return MappingProxyType({**super().scratch, **maps.scratch(KEYS)})
+
+    @property
+    def requires(self) -> Expr:
+        return all_of((super().requires, maps.required(KEYS)))
+
+    @property
+    def abi(self) -> Abi:
+        return reading_maps(super().abi)

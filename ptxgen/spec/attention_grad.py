@@ -10,8 +10,10 @@ keys, and stream the others past them.
 ``PAST``   what streams past them: the other of both
 ``DEPTH``  the head dimension of keys, filled up to 16
 ``WIDTH``  that of values
-``PLAIN``  whether logits are scores times a scale, without a mask of booleans, and the copy engine
-           can bring operands: rows and heads of these lie at different places
+``PLAIN``  whether logits are scores times a scale, and the copy engine can bring operands: rows
+           and heads of these lie at different places
+``MAPS``   blocks of queries of a map of the mask (:mod:`ptxgen.spec.attention_mask`); 0: no mask,
+           or kernels read it as it lies
 ``SMS``    streaming multiprocessors of the device
 =========  =======================================================================================
 
@@ -22,11 +24,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 from ptxgen.expr import Expr, all_of, var
 from ptxgen.numerics import attention
 from ptxgen.numerics.contract import Contract
+from ptxgen.spec import attention_mask as maps
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.attention import (
@@ -43,6 +47,7 @@ from ptxgen.spec.attention import (
     Brought,
     context,
     keys_map,
+    reading_maps,
     strides,
     tiles,
     tokens_map,
@@ -58,6 +63,7 @@ from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 from ptxgen.spec.wgmma import Instruction, Operand
 
 PAST, PLAIN, GROUP = var("PAST"), var("PLAIN"), var("GROUP")
+MAPS = maps.MAPS
 TILE_MIN = 16
 """Rows or keys of the smallest tile."""
 SPACE = Space(
@@ -70,11 +76,14 @@ SPACE = Space(
         ("DEPTH", Between(16, attention.HEAD_MAX)),
         ("WIDTH", Between(16, attention.HEAD_MAX)),
         ("PLAIN", OneOf((0, 1))),
+        ("MAPS", Between(0, ROWS_MAX)),
         ("SMS", Between(1, SMS_MAX)),
     ),
     within=tiles(TILE_MIN) <= GRID_MAX,
 )
 PARTS = ("dq", "dkdv", "dk", "dv")
+TILES_MAX = 4096
+"""Most tiles of rows that kernels by keys and values have room for bits of."""
 THREE_MAX = 96
 """The widest heads of three warpgroups."""
 SUMS = 8
@@ -379,12 +388,13 @@ class HopperGradSpec(Brought, AttentionGradSpec):
     @property
     def known(self) -> int:
         """Bytes of what is known of a stage's rows: numbers of each, and of all."""
-        return 0 if self.part == "dq" else 4 * 4 * self.tile + 128
+        words = self.rows // maps.GROUPED if self.mapped else 2
+        return 0 if self.part == "dq" else 4 * (2 + words) * self.tile + 128
 
     @property
     def _room(self) -> int:
         """Bytes that the rings may have."""
-        return (self.budget << 10) - self.ring_at - 320
+        return (self.budget << 10) - self.ring_at - 320 - self.map_bytes
 
     @property
     def stages(self) -> int:
@@ -428,11 +438,22 @@ class HopperGradSpec(Brought, AttentionGradSpec):
         return self.place_at + 64
 
     @property
+    def map_at(self) -> int:
+        """Where it is said which blocks of keys, or tiles of rows, a mask leaves out."""
+        rings = 1 if self.part == "dq" else 2
+        return self.barriers_at + 16 * (rings * self.stages + self.ahead) + 8
+
+    @property
+    def map_bytes(self) -> int:
+        """Bytes of that: words of chunks, and of one behind; two bits of a tile."""
+        of_part = 8 * (maps.CHUNKS_MAX + 1) if self.part == "dq" else TILES_MAX // 4
+        return of_part if self.mapped else 0
+
+    @property
     def shared_bytes(self) -> int:
         if len(self.each) > 1:
             return max(one.shared_bytes for one in self.each)
-        rings = 1 if self.part == "dq" else 2
-        return self.barriers_at + 16 * (rings * self.stages + self.ahead) + 8
+        return self.map_at + self.map_bytes
 
     # -- where it is right ------------------------------------------------------------------
     @property
@@ -450,7 +471,12 @@ class HopperGradSpec(Brought, AttentionGradSpec):
         fits = [both if len(self.each) == 1 else ~both] if self.part == "dkdv" else []
         if self.consumers == 3:
             fits += [DEPTH <= THREE_MAX, WIDTH <= THREE_MAX]
-        return all_of((PLAIN.eq(1), *fits, self.grid <= GRID_MAX))
+        return all_of((PLAIN.eq(1), self.masks, *fits, self.grid <= GRID_MAX))
+
+    @property
+    def masks(self) -> Expr:
+        """Where it can say which keys a mask hides: there is none."""
+        return MAPS.eq(0)
 
     @property
     def products(self) -> tuple[Instruction, ...]:
@@ -464,3 +490,32 @@ class HopperGradSpec(Brought, AttentionGradSpec):
         of_keys = (keys_map(x.name, x.box, x.swizzle) for x in tiles if x.name in ("k", "v"))
         of_rows = () if self.part == "dq" else map(_rows_map, self.streamed)
         return Abi((*found, *of_keys, *of_rows))
+
+
+@dataclass(frozen=True)
+class MaskedGradSpec(HopperGradSpec):
+    """Reads a map of a mask: blocks of keys that no row sees, and rows that see no key, are left
+    out, those that all see are as without a mask, and of others each row has its bits.
+    """
+
+    family: ClassVar[str] = "attention_grad_wgmma_masked"
+    mapped: ClassVar[bool] = True
+    TILES_MAX: ClassVar[int] = TILES_MAX
+
+    @property
+    def keys(self) -> Expr:
+        """Keys of a sequence."""
+        return PAST if self.part == "dq" else ROWS
+
+    @property
+    def masks(self) -> Expr:
+        tiles = () if self.part == "dq" else (PAST <= TILES_MAX * attention.QUERIES,)
+        return all_of((maps.required(self.keys), *tiles))
+
+    @property
+    def scratch(self) -> Mapping[str, Expr]:
+        return MappingProxyType(maps.scratch(self.keys))
+
+    @property
+    def abi(self) -> Abi:
+        return reading_maps(super().abi)

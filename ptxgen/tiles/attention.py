@@ -25,10 +25,12 @@ from ptxgen.spec.attention import (
     WIDTH,
     AttentionSpec,
     HopperSpec,
+    MaskedSpec,
     PagedSpec,
     tiles,
 )
 from ptxgen.spec.attention_decode import FITS, ClusterSpec, DecodeSpec, FewSpec
+from ptxgen.spec.attention_mask import MaskSpec
 
 SMALL = 99
 """KiB of shared memory that a CTA has on any architecture."""
@@ -141,18 +143,20 @@ def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
     fewer, than = FEWER_ROUNDS
     sooner = (LARGE < SMS * 2) & ~several & (split * than < whole * fewer)
     alone = (WIDTH <= WIDE_MAX) & ((ROWS <= one.rows) | (of_one.items <= SMS))
-    why = f"Hopper: wgmma, the copy engine{', of pages' if two.paged else ''}"
+    more = ", of pages" if two.paged else ", a map of the mask" if two.mapped else ""
+    why = f"Hopper: wgmma, the copy engine{more}"
+    before = (MaskSpec(),) if two.mapped else ()
     joins = {
         s: AttentionSpec(warps=s.warps, budget=SMALL, part="join", dtype=dtype)
         for s in (of_one, of_two)
     }
     of_split = f"{why}, few rows, many keys: a CTA has a split"
     return [
-        Route((of_one, joins[of_one]), ~FEW_ROWS & sooner & alone, of_split),
-        Route((of_two, joins[of_two]), many & sooner, of_split),
-        Route((three,), many & wide & several & ~at_once, f"{why}: three warpgroups"),
-        Route((one,), ~FEW_ROWS & short, f"{why}: one warpgroup"),
-        Route((two,), ~FEW_ROWS & ((WIDTH <= WIDE_MAX) | ~BRIEF), why),
+        Route((*before, of_one, joins[of_one]), ~FEW_ROWS & sooner & alone, of_split),
+        Route((*before, of_two, joins[of_two]), many & sooner, of_split),
+        Route((*before, three), many & wide & several & ~at_once, f"{why}: three warpgroups"),
+        Route((*before, one), ~FEW_ROWS & short, f"{why}: one warpgroup"),
+        Route((*before, two), ~FEW_ROWS & ((WIDTH <= WIDE_MAX) | ~BRIEF), why),
     ]
 
 
@@ -168,7 +172,7 @@ def _table(
     if half:
         # Short prompts of more keys are Hopper's before they are decode's.
         routes = _few(dtype)
-        routes += [r for kind in (HopperSpec, PagedSpec) for r in _hopper(kind, dtype)]
+        routes += [r for kind in (MaskedSpec, HopperSpec, PagedSpec) for r in _hopper(kind, dtype)]
         routes += _decode(dtype)
     for warps, budget in ctas:
         whole, split, join = (

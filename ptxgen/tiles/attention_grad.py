@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any
 
 from ptxgen.expr import TRUE
 from ptxgen.numerics.attention import ATTENTION_GRAD
 from ptxgen.numerics.contract import AUTO_TIER
-from ptxgen.spec import Key, Route, RouteTable
+from ptxgen.spec import Key, Route, RouteTable, Step
 from ptxgen.spec.attention import LISTED, ROWS, SMS
-from ptxgen.spec.attention_grad import PAST, SPACE, THREE_MAX, AttentionGradSpec, HopperGradSpec
+from ptxgen.spec.attention_grad import (
+    PAST,
+    SPACE,
+    THREE_MAX,
+    AttentionGradSpec,
+    HopperGradSpec,
+    MaskedGradSpec,
+)
+from ptxgen.spec.attention_mask import MaskSpec
 
 Ctas = tuple[tuple[int, int], ...]
 CTAS: dict[str, dict[str, Ctas]] = {
@@ -72,6 +80,7 @@ def _table(part: str, kind: str) -> RouteTable:
                 three = replace(both, head=THREE_MAX, head_v=THREE_MAX, **THREE)
                 routes.append(Route((three,), wanted, f"{why}: three warpgroups"))
             routes.append(Route((both,), wanted, why))
+            routes += _masked(routes[-3 if part == "dq" else -2 :])
         given = [CTAS[kind][each] for each in parts]
         for n, ctas in enumerate(zip(*given, strict=True), 1):
             specs = [
@@ -88,6 +97,24 @@ def _table(part: str, kind: str) -> RouteTable:
 
     pinned = PINNED[part] if kind == "half" else ()
     return RouteTable(SPACE, tuple(routes), (dtype,), opened=True, pinned=lambda: pinned)
+
+
+def _masked(routes: list[Route]) -> list[Route]:
+    """The same with a map of the mask. Those of several warpgroups with sums apart have no room for
+    it: wide heads are left to one.
+    """
+    found = []
+    for route in routes:
+        spec = route.main
+        assert isinstance(spec, HopperGradSpec), f"{spec.name} has no map"
+        apart = len(spec.each) > 1
+        if apart and spec.consumers > 1:
+            continue
+        masked = MaskedGradSpec(**{f.name: getattr(spec, f.name) for f in fields(spec)})
+        steps = Step(MaskSpec(), given={"KEYS": masked.keys}), masked
+        prefer = TRUE if apart else route.prefer
+        found.append(Route(steps, prefer, f"{route.reason}, a map of the mask"))
+    return found
 
 
 def _made(part: str, kind: str) -> Callable[[], RouteTable]:

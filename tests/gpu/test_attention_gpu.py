@@ -92,7 +92,7 @@ def at_the_end(x):
 def _compiled():
     """All kernels of the calls with options, compiled beside each other."""
     arch = get_device("cuda").arch
-    specs = {spec.name: spec for kernel in ALL for spec in kernel.specs}
+    specs = {spec.name: spec for kernel in ALL for spec in kernel.route.kernels}
     compile_many([Job(render(spec), name, arch) for name, spec in specs.items()])
 
 

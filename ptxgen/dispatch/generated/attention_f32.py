@@ -10,7 +10,7 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 def candidates(
     table: str, arch: str, rows: int, extra: int, pairs: int, keys: int, depth: int, width: int,
-    paged: int, sms: int, time: Time,
+    paged: int, maps: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     splits = -(-keys // 1024)

@@ -12,7 +12,7 @@ SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 def candidates(
     table: str, arch: str, rows: int, extra: int, pairs: int, past: int, depth: int, width: int,
-    plain: int, sms: int, time: Time,
+    plain: int, maps: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     # 0: small tiles

@@ -13,12 +13,12 @@ SOME_1 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 def candidates(
     table: str, arch: str, rows: int, extra: int, pairs: int, past: int, depth: int, width: int,
-    plain: int, sms: int, time: Time,
+    plain: int, maps: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     # 0: Hopper: wgmma, the copy engine: one warpgroup
     if (
-        arch in SOME_0 and plain == 1 and depth + width <= 256
+        arch in SOME_0 and plain == 1 and maps == 0 and depth + width <= 256
         and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs * 1 <= sms)
     ):
@@ -30,7 +30,7 @@ def candidates(
         return
     # 1: Hopper: wgmma, the copy engine
     if (
-        arch in SOME_0 and plain == 1 and depth + width <= 256
+        arch in SOME_0 and plain == 1 and maps == 0 and depth + width <= 256
         and (-(-rows // 128) + extra) * pairs * 1 <= 2147483647
     ):
         choice = Choice(
@@ -39,62 +39,106 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 2: one for each SM
+    pieces_maps_rows1024 = maps * -(-rows // 1024)
+    # 2: Hopper: wgmma, the copy engine: one warpgroup, a map of the mask
+    if (
+        arch in SOME_0 and maps >= 1 and rows <= 65536 and pieces_maps_rows1024 * 4096 <= 1073741824
+        and plain == 1 and past <= 262144 and depth + width <= 256
+        and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647
+        and (rows <= 64 or (-(-rows // 64) + extra) * pairs * 1 <= sms)
+    ):
+        choice = Choice(
+            2,
+            ("attention_mask_b8_8_69e8be", "attention_grad_wgmma_masked_dkdv_bf16_128_64_cefaf2"),
+            (pieces_maps_rows1024, (-(-rows // 64) + extra) * pairs * 1),
+            (pieces_maps_rows1024 * 4096, pieces_maps_rows1024 * 8),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 3: Hopper: wgmma, the copy engine, a map of the mask
+    if (
+        arch in SOME_0 and maps >= 1 and rows <= 65536 and pieces_maps_rows1024 * 4096 <= 1073741824
+        and plain == 1 and past <= 262144 and depth + width <= 256
+        and (-(-rows // 128) + extra) * pairs * 1 <= 2147483647
+    ):
+        choice = Choice(
+            3,
+            ("attention_mask_b8_8_69e8be", "attention_grad_wgmma_masked_dkdv_bf16_128_128_915d71"),
+            (pieces_maps_rows1024, (-(-rows // 128) + extra) * pairs * 1),
+            (pieces_maps_rows1024 * 4096, pieces_maps_rows1024 * 8),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 4: one for each SM
     if (
         arch in SOME_1 and (-(-rows // 128) + extra) * pairs <= 2147483647 and depth + width <= 256
         and sms <= (-(-rows // 128) + extra) * pairs
     ):
         choice = Choice(
-            2, ("attention_grad_dkdv_bf16_128_128_c7c40a",), ((-(-rows // 128) + extra) * pairs,),
+            4, ("attention_grad_dkdv_bf16_128_128_c7c40a",), ((-(-rows // 128) + extra) * pairs,),
             (),
         )
         yield Candidate(0.0, choice)
         return
-    # 3: small tiles
+    # 5: small tiles
     if (-(-rows // 64) + extra) * pairs <= 2147483647 and depth + width <= 256:
         choice = Choice(
-            3, ("attention_grad_dkdv_bf16_128_64_f7339c",), ((-(-rows // 64) + extra) * pairs,), (),
+            5, ("attention_grad_dkdv_bf16_128_64_f7339c",), ((-(-rows // 64) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 4: Hopper: wgmma, the copy engine: one warpgroup
+    # 6: Hopper: wgmma, the copy engine: one warpgroup
     if (
-        arch in SOME_0 and plain == 1 and depth + width > 256
+        arch in SOME_0 and plain == 1 and maps == 0 and depth + width > 256
         and (-(-rows // 64) + extra) * pairs * 2 <= 2147483647
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs * 2 <= sms)
     ):
         choice = Choice(
-            4, ("attention_grad_wgmma_dkdv_bf16_256_64_de01b8",),
+            6, ("attention_grad_wgmma_dkdv_bf16_256_64_de01b8",),
             ((-(-rows // 64) + extra) * pairs * 2,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 5: Hopper: wgmma, the copy engine
+    # 7: Hopper: wgmma, the copy engine
     if (
-        arch in SOME_0 and plain == 1 and depth + width > 256
+        arch in SOME_0 and plain == 1 and maps == 0 and depth + width > 256
         and (-(-rows // 128) + extra) * pairs * 2 <= 2147483647
     ):
         choice = Choice(
-            5, ("attention_grad_wgmma_dkdv_bf16_256_128_956ab0",),
+            7, ("attention_grad_wgmma_dkdv_bf16_256_128_956ab0",),
             ((-(-rows // 128) + extra) * pairs * 2,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 6: one for each SM
+    # 8: Hopper: wgmma, the copy engine: one warpgroup, a map of the mask
+    if (
+        arch in SOME_0 and maps >= 1 and rows <= 65536 and pieces_maps_rows1024 * 4096 <= 1073741824
+        and plain == 1 and past <= 262144 and depth + width > 256
+        and (-(-rows // 64) + extra) * pairs * 2 <= 2147483647
+    ):
+        choice = Choice(
+            8,
+            ("attention_mask_b8_8_69e8be", "attention_grad_wgmma_masked_dkdv_bf16_256_64_55e130"),
+            (pieces_maps_rows1024, (-(-rows // 64) + extra) * pairs * 2),
+            (pieces_maps_rows1024 * 4096, pieces_maps_rows1024 * 8),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 9: one for each SM
     if (
         arch in SOME_1 and (-(-rows // 64) + extra) * pairs <= 2147483647
         and sms <= (-(-rows // 64) + extra) * pairs
     ):
         choice = Choice(
-            6, ("attention_grad_dk_bf16_256_64_d4d96b", "attention_grad_dv_bf16_256_64_e32cdd"),
+            9, ("attention_grad_dk_bf16_256_64_d4d96b", "attention_grad_dv_bf16_256_64_e32cdd"),
             ((-(-rows // 64) + extra) * pairs, (-(-rows // 64) + extra) * pairs), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 7: small tiles
+    # 10: small tiles
     if (-(-rows // 32) + extra) * pairs <= 2147483647:
         choice = Choice(
-            7, ("attention_grad_dk_bf16_256_32_8388f7", "attention_grad_dv_bf16_256_32_20f60d"),
+            10, ("attention_grad_dk_bf16_256_32_8388f7", "attention_grad_dv_bf16_256_32_20f60d"),
             ((-(-rows // 32) + extra) * pairs, (-(-rows // 32) + extra) * pairs), (),
         )
         yield Candidate(0.0, choice)

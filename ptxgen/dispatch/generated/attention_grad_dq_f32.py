@@ -10,7 +10,7 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 def candidates(
     table: str, arch: str, rows: int, extra: int, pairs: int, past: int, depth: int, width: int,
-    plain: int, sms: int, time: Time,
+    plain: int, maps: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     # 0: small tiles

@@ -13,13 +13,14 @@ SOME_1 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 def candidates(
     table: str, arch: str, rows: int, extra: int, pairs: int, past: int, depth: int, width: int,
-    plain: int, sms: int, time: Time,
+    plain: int, maps: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     # 0: Hopper: wgmma, the copy engine: one warpgroup
     if (
-        arch in SOME_0 and plain == 1 and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647
-        and (rows > 64 or past > 64) and (rows <= 64 or (-(-rows // 64) + extra) * pairs * 1 <= sms)
+        arch in SOME_0 and plain == 1 and maps == 0
+        and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647 and (rows > 64 or past > 64)
+        and (rows <= 64 or (-(-rows // 64) + extra) * pairs * 1 <= sms)
     ):
         choice = Choice(
             0, ("attention_grad_wgmma_dq_bf16_128_64_6ae70b",),
@@ -29,7 +30,7 @@ def candidates(
         return
     # 1: Hopper: wgmma, the copy engine: three warpgroups
     if (
-        arch in SOME_0 and plain == 1 and depth <= 96 and width <= 96
+        arch in SOME_0 and plain == 1 and maps == 0 and depth <= 96 and width <= 96
         and (-(-rows // 192) + extra) * pairs * 1 <= 2147483647 and (rows > 64 or past > 64)
     ):
         choice = Choice(
@@ -40,8 +41,8 @@ def candidates(
         return
     # 2: Hopper: wgmma, the copy engine
     if (
-        arch in SOME_0 and plain == 1 and (-(-rows // 128) + extra) * pairs * 1 <= 2147483647
-        and (rows > 64 or past > 64)
+        arch in SOME_0 and plain == 1 and maps == 0
+        and (-(-rows // 128) + extra) * pairs * 1 <= 2147483647 and (rows > 64 or past > 64)
     ):
         choice = Choice(
             2, ("attention_grad_wgmma_dq_bf16_128_128_e562e6",),
@@ -49,20 +50,60 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 3: one for each SM
+    pieces_maps_past1024 = maps * -(-past // 1024)
+    # 3: Hopper: wgmma, the copy engine: one warpgroup, a map of the mask
+    if (
+        arch in SOME_0 and maps >= 1 and past <= 65536 and pieces_maps_past1024 * 4096 <= 1073741824
+        and plain == 1 and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647
+        and (rows > 64 or past > 64) and (rows <= 64 or (-(-rows // 64) + extra) * pairs * 1 <= sms)
+    ):
+        choice = Choice(
+            3, ("attention_mask_b8_8_69e8be", "attention_grad_wgmma_masked_dq_bf16_128_64_14d094"),
+            (pieces_maps_past1024, (-(-rows // 64) + extra) * pairs * 1),
+            (pieces_maps_past1024 * 4096, pieces_maps_past1024 * 8),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 4: Hopper: wgmma, the copy engine: three warpgroups, a map of the mask
+    if (
+        arch in SOME_0 and maps >= 1 and past <= 65536 and pieces_maps_past1024 * 4096 <= 1073741824
+        and plain == 1 and depth <= 96 and width <= 96
+        and (-(-rows // 192) + extra) * pairs * 1 <= 2147483647 and (rows > 64 or past > 64)
+    ):
+        choice = Choice(
+            4, ("attention_mask_b8_8_69e8be", "attention_grad_wgmma_masked_dq_bf16_96_192_0a9d4d"),
+            (pieces_maps_past1024, (-(-rows // 192) + extra) * pairs * 1),
+            (pieces_maps_past1024 * 4096, pieces_maps_past1024 * 8),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 5: Hopper: wgmma, the copy engine, a map of the mask
+    if (
+        arch in SOME_0 and maps >= 1 and past <= 65536 and pieces_maps_past1024 * 4096 <= 1073741824
+        and plain == 1 and (-(-rows // 128) + extra) * pairs * 1 <= 2147483647
+        and (rows > 64 or past > 64)
+    ):
+        choice = Choice(
+            5, ("attention_mask_b8_8_69e8be", "attention_grad_wgmma_masked_dq_bf16_128_128_d55e49"),
+            (pieces_maps_past1024, (-(-rows // 128) + extra) * pairs * 1),
+            (pieces_maps_past1024 * 4096, pieces_maps_past1024 * 8),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 6: one for each SM
     if (
         arch in SOME_1 and (-(-rows // 64) + extra) * pairs <= 2147483647
         and sms <= (-(-rows // 64) + extra) * pairs
     ):
         choice = Choice(
-            3, ("attention_grad_dq_bf16_128_64_97c3fc",), ((-(-rows // 64) + extra) * pairs,), (),
+            6, ("attention_grad_dq_bf16_128_64_97c3fc",), ((-(-rows // 64) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 4: small tiles
+    # 7: small tiles
     if (-(-rows // 32) + extra) * pairs <= 2147483647:
         choice = Choice(
-            4, ("attention_grad_dq_bf16_128_32_4ae7c5",), ((-(-rows // 32) + extra) * pairs,), (),
+            7, ("attention_grad_dq_bf16_128_32_4ae7c5",), ((-(-rows // 32) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return

@@ -15,7 +15,7 @@ SOME_3 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 def candidates(
     table: str, arch: str, rows: int, extra: int, pairs: int, keys: int, depth: int, width: int,
-    paged: int, sms: int, time: Time,
+    paged: int, maps: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     splits = -(-keys // 1024)
@@ -41,7 +41,140 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 2: Hopper: wgmma, the copy engine, few rows, many keys: a CTA has a split
+    pieces_maps_keys1024 = maps * -(-keys // 1024)
+    # 2: Hopper: wgmma, the copy engine, a map of the mask, few rows, many keys: a CTA has a split
+    if (
+        arch in SOME_2 and maps >= 1 and keys <= 65536 and pieces_maps_keys1024 * 4096 <= 1073741824
+        and paged == 0 and width <= 192
+        and (-(-rows // 64) + extra) * pairs * splits + sms * 2 <= 2147483647
+        and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
+        and (-(-rows // 64) + extra) * pairs * 4 <= 2147483647
+        and not (rows <= 16 or rows < extra * 16) and large < sms * 2
+        and not (
+            depth <= 96 and width <= 96
+            and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
+        ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
+        and (rows <= 64 or (-(-rows // 64) + extra) * pairs * splits <= sms)
+    ):
+        choice = Choice(
+            2,
+            (
+                "attention_mask_b8_8_69e8be", "attention_wgmma_masked_split_bf16_128_64_086800",
+                "attention_join_bf16_128_64_b3eb7a",
+            ),
+            (
+                pieces_maps_keys1024, min((-(-rows // 64) + extra) * pairs * splits, sms * 2),
+                (-(-rows // 64) + extra) * pairs * 4,
+            ),
+            (
+                pieces_maps_keys1024 * 4096, pieces_maps_keys1024 * 8,
+                (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) * 4,
+            ),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 3: Hopper: wgmma, the copy engine, a map of the mask, few rows, many keys: a CTA has a split
+    if (
+        arch in SOME_2 and maps >= 1 and keys <= 65536 and pieces_maps_keys1024 * 4096 <= 1073741824
+        and paged == 0 and (-(-rows // 128) + extra) * pairs * splits + sms * 1 <= 2147483647
+        and (-(-rows // 128) + extra) * pairs * splits * min(rows, 128) * (width + 4) <= 67108864
+        and (-(-rows // 128) + extra) * pairs * 8 <= 2147483647 and rows > 64
+        and not (rows <= 16 or rows < extra * 16) and large < sms * 2
+        and not (
+            depth <= 96 and width <= 96
+            and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
+        ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
+    ):
+        choice = Choice(
+            3,
+            (
+                "attention_mask_b8_8_69e8be", "attention_wgmma_masked_split_bf16_128_128_3e2281",
+                "attention_join_bf16_128_128_853d7a",
+            ),
+            (
+                pieces_maps_keys1024, min((-(-rows // 128) + extra) * pairs * splits, sms * 1),
+                (-(-rows // 128) + extra) * pairs * 8,
+            ),
+            (
+                pieces_maps_keys1024 * 4096, pieces_maps_keys1024 * 8,
+                (-(-rows // 128) + extra) * pairs * splits * min(rows, 128) * (width + 4) * 4,
+            ),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 4: Hopper: wgmma, the copy engine, a map of the mask: three warpgroups
+    if (
+        arch in SOME_2 and maps >= 1 and keys <= 65536 and pieces_maps_keys1024 * 4096 <= 1073741824
+        and paged == 0 and width <= 128
+        and (-(-rows // 192) + extra) * pairs * 1 + sms * 1 <= 2147483647
+        and (sms * 768 * width if width > 85 and splits > 1 else 0) <= 268435456 and rows > 64
+        and not (rows <= 16 or rows < extra * 16) and rows > 96 and depth <= 96 and width <= 96
+        and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
+        and not (
+            depth <= 128 and width <= 128 and keys <= 4096
+            and (-(-rows // 64) + extra) * pairs <= sms * 2
+        )
+    ):
+        choice = Choice(
+            4, ("attention_mask_b8_8_69e8be", "attention_wgmma_masked_bf16_64_192_6f0330"),
+            (pieces_maps_keys1024, min((-(-rows // 192) + extra) * pairs * 1, sms * 1)),
+            (
+                pieces_maps_keys1024 * 4096, pieces_maps_keys1024 * 8,
+                sms * 768 * width if width > 85 and splits > 1 else 0,
+            ),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 5: Hopper: wgmma, the copy engine, a map of the mask: one warpgroup
+    if (
+        arch in SOME_2 and maps >= 1 and keys <= 65536 and pieces_maps_keys1024 * 4096 <= 1073741824
+        and paged == 0 and width <= 192
+        and (-(-rows // 64) + extra) * pairs * 1 + sms * 2 <= 2147483647
+        and (sms * 512 * width if width > 96 and splits > 1 else 0) <= 268435456
+        and not (rows <= 16 or rows < extra * 16)
+        and (
+            (
+                depth <= 128 and width <= 128 and keys <= 4096
+                and (-(-rows // 64) + extra) * pairs <= sms * 2
+            )
+            or (
+                width <= 192
+                and (keys <= 512 or rows <= 64 or (-(-rows // 64) + extra) * pairs <= sms)
+            )
+        )
+    ):
+        choice = Choice(
+            5, ("attention_mask_b8_8_69e8be", "attention_wgmma_masked_bf16_128_64_ff83db"),
+            (pieces_maps_keys1024, min((-(-rows // 64) + extra) * pairs * 1, sms * 2)),
+            (
+                pieces_maps_keys1024 * 4096, pieces_maps_keys1024 * 8,
+                sms * 512 * width if width > 96 and splits > 1 else 0,
+            ),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 6: Hopper: wgmma, the copy engine, a map of the mask
+    if (
+        arch in SOME_2 and maps >= 1 and keys <= 65536 and pieces_maps_keys1024 * 4096 <= 1073741824
+        and paged == 0 and (-(-rows // 128) + extra) * pairs * 1 + sms * 1 <= 2147483647
+        and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456
+        and not (rows <= 16 or rows < extra * 16)
+        and (
+            width <= 192
+            or not (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
+        )
+    ):
+        choice = Choice(
+            6, ("attention_mask_b8_8_69e8be", "attention_wgmma_masked_bf16_128_128_e40673"),
+            (pieces_maps_keys1024, min((-(-rows // 128) + extra) * pairs * 1, sms * 1)),
+            (
+                pieces_maps_keys1024 * 4096, pieces_maps_keys1024 * 8,
+                sms * 512 * width if width > 128 and splits > 1 else 0,
+            ),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 7: Hopper: wgmma, the copy engine, few rows, many keys: a CTA has a split
     if (
         arch in SOME_2 and paged == 0 and width <= 192
         and (-(-rows // 64) + extra) * pairs * splits + sms * 2 <= 2147483647
@@ -55,7 +188,7 @@ def candidates(
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs * splits <= sms)
     ):
         choice = Choice(
-            2, ("attention_wgmma_split_bf16_128_64_968ee3", "attention_join_bf16_128_64_b3eb7a"),
+            7, ("attention_wgmma_split_bf16_128_64_968ee3", "attention_join_bf16_128_64_b3eb7a"),
             (
                 min((-(-rows // 64) + extra) * pairs * splits, sms * 2),
                 (-(-rows // 64) + extra) * pairs * 4,
@@ -63,7 +196,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 3: Hopper: wgmma, the copy engine, few rows, many keys: a CTA has a split
+    # 8: Hopper: wgmma, the copy engine, few rows, many keys: a CTA has a split
     if (
         arch in SOME_2 and paged == 0
         and (-(-rows // 128) + extra) * pairs * splits + sms * 1 <= 2147483647
@@ -76,7 +209,7 @@ def candidates(
         ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
     ):
         choice = Choice(
-            3, ("attention_wgmma_split_bf16_128_128_fcb049", "attention_join_bf16_128_128_853d7a"),
+            8, ("attention_wgmma_split_bf16_128_128_fcb049", "attention_join_bf16_128_128_853d7a"),
             (
                 min((-(-rows // 128) + extra) * pairs * splits, sms * 1),
                 (-(-rows // 128) + extra) * pairs * 8,
@@ -84,7 +217,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 4: Hopper: wgmma, the copy engine: three warpgroups
+    # 9: Hopper: wgmma, the copy engine: three warpgroups
     if (
         arch in SOME_2 and paged == 0 and width <= 128
         and (-(-rows // 192) + extra) * pairs * 1 + sms * 1 <= 2147483647
@@ -97,13 +230,13 @@ def candidates(
         )
     ):
         choice = Choice(
-            4, ("attention_wgmma_bf16_64_192_f356bf",),
+            9, ("attention_wgmma_bf16_64_192_f356bf",),
             (min((-(-rows // 192) + extra) * pairs * 1, sms * 1),),
             (sms * 768 * width if width > 85 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 5: Hopper: wgmma, the copy engine: one warpgroup
+    # 10: Hopper: wgmma, the copy engine: one warpgroup
     if (
         arch in SOME_2 and paged == 0 and width <= 192
         and (-(-rows // 64) + extra) * pairs * 1 + sms * 2 <= 2147483647
@@ -121,13 +254,13 @@ def candidates(
         )
     ):
         choice = Choice(
-            5, ("attention_wgmma_bf16_128_64_fa5b5e",),
+            10, ("attention_wgmma_bf16_128_64_fa5b5e",),
             (min((-(-rows // 64) + extra) * pairs * 1, sms * 2),),
             (sms * 512 * width if width > 96 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 6: Hopper: wgmma, the copy engine
+    # 11: Hopper: wgmma, the copy engine
     if (
         arch in SOME_2 and paged == 0
         and (-(-rows // 128) + extra) * pairs * 1 + sms * 1 <= 2147483647
@@ -139,13 +272,13 @@ def candidates(
         )
     ):
         choice = Choice(
-            6, ("attention_wgmma_bf16_128_128_27f0c2",),
+            11, ("attention_wgmma_bf16_128_128_27f0c2",),
             (min((-(-rows // 128) + extra) * pairs * 1, sms * 1),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 7: Hopper: wgmma, the copy engine, of pages, few rows, many keys: a CTA has a split
+    # 12: Hopper: wgmma, the copy engine, of pages, few rows, many keys: a CTA has a split
     if (
         arch in SOME_2 and paged >= 16 and width <= 192
         and (-(-rows // 64) + extra) * pairs * splits + sms * 2 <= 2147483647
@@ -159,7 +292,7 @@ def candidates(
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs * splits <= sms)
     ):
         choice = Choice(
-            7,
+            12,
             ("attention_wgmma_paged_split_bf16_128_64_618394", "attention_join_bf16_128_64_b3eb7a"),
             (
                 min((-(-rows // 64) + extra) * pairs * splits, sms * 2),
@@ -168,7 +301,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 8: Hopper: wgmma, the copy engine, of pages, few rows, many keys: a CTA has a split
+    # 13: Hopper: wgmma, the copy engine, of pages, few rows, many keys: a CTA has a split
     if (
         arch in SOME_2 and paged >= 16
         and (-(-rows // 128) + extra) * pairs * splits + sms * 1 <= 2147483647
@@ -181,7 +314,7 @@ def candidates(
         ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
     ):
         choice = Choice(
-            8,
+            13,
             (
                 "attention_wgmma_paged_split_bf16_128_128_e9d88c",
                 "attention_join_bf16_128_128_853d7a",
@@ -193,7 +326,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 9: Hopper: wgmma, the copy engine, of pages: three warpgroups
+    # 14: Hopper: wgmma, the copy engine, of pages: three warpgroups
     if (
         arch in SOME_2 and paged >= 16 and width <= 128
         and (-(-rows // 192) + extra) * pairs * 1 + sms * 1 <= 2147483647
@@ -206,13 +339,13 @@ def candidates(
         )
     ):
         choice = Choice(
-            9, ("attention_wgmma_paged_bf16_64_192_e49a2b",),
+            14, ("attention_wgmma_paged_bf16_64_192_e49a2b",),
             (min((-(-rows // 192) + extra) * pairs * 1, sms * 1),),
             (sms * 768 * width if width > 85 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 10: Hopper: wgmma, the copy engine, of pages: one warpgroup
+    # 15: Hopper: wgmma, the copy engine, of pages: one warpgroup
     if (
         arch in SOME_2 and paged >= 16 and width <= 192
         and (-(-rows // 64) + extra) * pairs * 1 + sms * 2 <= 2147483647
@@ -230,13 +363,13 @@ def candidates(
         )
     ):
         choice = Choice(
-            10, ("attention_wgmma_paged_bf16_128_64_46c278",),
+            15, ("attention_wgmma_paged_bf16_128_64_46c278",),
             (min((-(-rows // 64) + extra) * pairs * 1, sms * 2),),
             (sms * 512 * width if width > 96 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 11: Hopper: wgmma, the copy engine, of pages
+    # 16: Hopper: wgmma, the copy engine, of pages
     if (
         arch in SOME_2 and paged >= 16
         and (-(-rows // 128) + extra) * pairs * 1 + sms * 1 <= 2147483647
@@ -248,13 +381,13 @@ def candidates(
         )
     ):
         choice = Choice(
-            11, ("attention_wgmma_paged_bf16_128_128_5f325d",),
+            16, ("attention_wgmma_paged_bf16_128_128_5f325d",),
             (min((-(-rows // 128) + extra) * pairs * 1, sms * 1),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
         return
-    # 12: fewest rows: 4 CTAs share 16
+    # 17: fewest rows: 4 CTAs share 16
     if (
         arch in SOME_1 and splits == 1 and depth <= 128 and width <= 128
         and (-(-rows // 16) + extra) * pairs * 1 * 4 <= 2147483647
@@ -262,12 +395,12 @@ def candidates(
         and (-(-rows // 16) + extra) * pairs * 1 * 4 * 16 <= sms * 15
     ):
         choice = Choice(
-            12, ("attention_cluster_bf16_128_16_5cad89",),
+            17, ("attention_cluster_bf16_128_16_5cad89",),
             ((-(-rows // 16) + extra) * pairs * 1 * 4,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 13: fewest rows: 4 CTAs share 16
+    # 18: fewest rows: 4 CTAs share 16
     if (
         arch in SOME_1 and depth <= 128 and width <= 128
         and (-(-rows // 16) + extra) * pairs * splits * 4 <= 2147483647
@@ -277,7 +410,7 @@ def candidates(
         and (-(-rows // 16) + extra) * pairs * splits * 4 * 16 <= sms * 15
     ):
         choice = Choice(
-            13,
+            18,
             (
                 "attention_cluster_split_bf16_128_16_cc6d2c",
                 "attention_decode_join_bf16_128_16_4610f3",
@@ -287,19 +420,19 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 14: fewest rows: 8 CTAs share 16
+    # 19: fewest rows: 8 CTAs share 16
     if (
         arch in SOME_1 and splits == 1 and (-(-rows // 16) + extra) * pairs * 1 * 8 <= 2147483647
         and (rows <= 16 or rows < extra * 16) and keys > 256
         and (-(-rows // 16) + extra) * pairs * 1 * 8 * 16 <= sms * 15
     ):
         choice = Choice(
-            14, ("attention_cluster_bf16_128_16_10364f",),
+            19, ("attention_cluster_bf16_128_16_10364f",),
             ((-(-rows // 16) + extra) * pairs * 1 * 8,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 15: fewest rows: 8 CTAs share 16
+    # 20: fewest rows: 8 CTAs share 16
     if (
         arch in SOME_1 and (-(-rows // 16) + extra) * pairs * splits * 8 <= 2147483647
         and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
@@ -308,7 +441,7 @@ def candidates(
         and (-(-rows // 16) + extra) * pairs * splits * 8 * 16 <= sms * 15
     ):
         choice = Choice(
-            15,
+            20,
             (
                 "attention_cluster_split_bf16_128_16_7b59b6",
                 "attention_decode_join_bf16_128_16_4610f3",
@@ -318,7 +451,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 16: few rows: 16 warps share 16, a CTA has a split
+    # 21: few rows: 16 warps share 16, a CTA has a split
     if (
         arch in SOME_1 and depth <= 128 and width <= 128
         and (-(-rows // 16) + extra) * pairs * splits <= 2147483647
@@ -337,7 +470,7 @@ def candidates(
         ) and fewest * splits <= sms
     ):
         choice = Choice(
-            16,
+            21,
             (
                 "attention_decode_split_bf16_128_16_469853",
                 "attention_decode_join_bf16_128_16_4610f3",
@@ -346,7 +479,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 17: few rows: 8 warps share 16, a CTA has a split
+    # 22: few rows: 8 warps share 16, a CTA has a split
     if (
         arch in SOME_0 and (-(-rows // 16) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
@@ -364,7 +497,7 @@ def candidates(
         ) and fewest <= sms * 16
     ):
         choice = Choice(
-            17,
+            22,
             (
                 "attention_decode_split_bf16_128_16_088831",
                 "attention_decode_join_bf16_128_16_4610f3",
@@ -373,7 +506,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 18: few rows: 4 warps share 16, a CTA has a split
+    # 23: few rows: 4 warps share 16, a CTA has a split
     if (
         (-(-rows // 16) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
@@ -391,7 +524,7 @@ def candidates(
         )
     ):
         choice = Choice(
-            18,
+            23,
             (
                 "attention_decode_split_bf16_128_16_269d3f",
                 "attention_decode_join_bf16_128_16_4610f3",
@@ -400,7 +533,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 19: few rows: 16 warps share 16, a CTA has all keys
+    # 24: few rows: 16 warps share 16, a CTA has all keys
     if (
         arch in SOME_1 and depth <= 128 and width <= 128
         and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
@@ -410,12 +543,12 @@ def candidates(
         ) and fewest <= sms and keys > 128
     ):
         choice = Choice(
-            19, ("attention_decode_bf16_128_16_687f65",), ((-(-rows // 16) + extra) * pairs * 1,),
+            24, ("attention_decode_bf16_128_16_687f65",), ((-(-rows // 16) + extra) * pairs * 1,),
             (),
         )
         yield Candidate(0.0, choice)
         return
-    # 20: few rows: 8 warps share 16, a CTA has all keys
+    # 25: few rows: 8 warps share 16, a CTA has all keys
     if (
         arch in SOME_0 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
         and (
@@ -424,12 +557,12 @@ def candidates(
         ) and fewest <= sms
     ):
         choice = Choice(
-            20, ("attention_decode_bf16_128_16_e6c101",), ((-(-rows // 16) + extra) * pairs * 1,),
+            25, ("attention_decode_bf16_128_16_e6c101",), ((-(-rows // 16) + extra) * pairs * 1,),
             (),
         )
         yield Candidate(0.0, choice)
         return
-    # 21: few rows: 4 warps share 16, a CTA has all keys
+    # 26: few rows: 4 warps share 16, a CTA has all keys
     if (
         (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
         and (
@@ -438,12 +571,12 @@ def candidates(
         )
     ):
         choice = Choice(
-            21, ("attention_decode_bf16_128_16_52429b",), ((-(-rows // 16) + extra) * pairs * 1,),
+            26, ("attention_decode_bf16_128_16_52429b",), ((-(-rows // 16) + extra) * pairs * 1,),
             (),
         )
         yield Candidate(0.0, choice)
         return
-    # 22: few rows, many keys: a CTA has a split
+    # 27: few rows, many keys: a CTA has a split
     if (
         (-(-rows // 64) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
@@ -451,20 +584,20 @@ def candidates(
         and (-(-rows // 64) + extra) * pairs * 1 < sms * 2
     ):
         choice = Choice(
-            22, ("attention_split_bf16_128_64_3b2c68", "attention_join_bf16_128_64_b3eb7a"),
+            27, ("attention_split_bf16_128_64_3b2c68", "attention_join_bf16_128_64_b3eb7a"),
             ((-(-rows // 64) + extra) * pairs * splits, (-(-rows // 64) + extra) * pairs * 4),
             ((-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
-    # 23: a CTA has all keys
+    # 28: a CTA has all keys
     if arch in SOME_3 and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647 and rows > 32:
         choice = Choice(
-            23, ("attention_bf16_128_64_18de9e",), ((-(-rows // 64) + extra) * pairs * 1,), (),
+            28, ("attention_bf16_128_64_18de9e",), ((-(-rows // 64) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 24: few rows, many keys: a CTA has a split
+    # 29: few rows, many keys: a CTA has a split
     if (
         (-(-rows // 32) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) <= 67108864
@@ -472,16 +605,16 @@ def candidates(
         and (-(-rows // 32) + extra) * pairs * 1 < sms * 2
     ):
         choice = Choice(
-            24, ("attention_split_bf16_128_32_2866f9", "attention_join_bf16_128_32_9b8400"),
+            29, ("attention_split_bf16_128_32_2866f9", "attention_join_bf16_128_32_9b8400"),
             ((-(-rows // 32) + extra) * pairs * splits, (-(-rows // 32) + extra) * pairs * 2),
             ((-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
-    # 25: a CTA has all keys
+    # 30: a CTA has all keys
     if (-(-rows // 32) + extra) * pairs * 1 <= 2147483647:
         choice = Choice(
-            25, ("attention_bf16_128_32_05ff23",), ((-(-rows // 32) + extra) * pairs * 1,), (),
+            30, ("attention_bf16_128_32_05ff23",), ((-(-rows // 32) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return

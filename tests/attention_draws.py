@@ -62,12 +62,12 @@ class Kernel:
     def takes(self, names: frozenset[str]) -> bool:
         """Whether it serves calls with such options."""
         paged, rounded = "paged" in names, bool(ROUNDED & names)
+        if self.spec.mapped:
+            return "mask" in names and not (paged or rounded)
         if isinstance(self.spec, HopperGradSpec):
             return not (names & {"mask", "paged"} or rounded)
         if self.spec.rounded != rounded or (paged and self.backward):
             return False
-        if self.spec.mapped:
-            return "mask" in names and not paged
         if isinstance(self.spec, PagedSpec):
             return paged and "starts" not in names
         return not (paged and isinstance(self.spec, HopperSpec))

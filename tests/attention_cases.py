@@ -126,10 +126,10 @@ def few_keys(dtype, head, head_v, warps, **how):
     return named(FewSpec, dtype, head, head_v, rounds(how), "whole", wanted)
 
 
-def serves(route, rows, pairs, keys, head, head_v, paged=0):
+def serves(route, rows, pairs, keys, head, head_v, paged=0, maps=0):
     """Whether a route's kernels take such a problem, on an H200."""
     sizes = {"ROWS": rows, "EXTRA": 0, "PAIRS": pairs, "KEYS": keys, "PAGED": paged, "SMS": 132}
-    heads = {"DEPTH": head, "WIDTH": head_v, "MAPS": 0}
+    heads = {"DEPTH": head, "WIDTH": head_v, "MAPS": maps}
     return route.requires.evaluate(SPACE.environment(sizes | heads))
 
 

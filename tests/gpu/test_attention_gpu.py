@@ -9,11 +9,13 @@ from attention_cases import (
     FEATURES,
     HEADS,
     SHAPES,
+    asked,
     cluster,
     draw,
     few_keys,
     in_pages,
     ints,
+    mask_of,
     numbers,
     serves,
 )
@@ -124,8 +126,11 @@ def test_every_route(table):
                 k, v, how["block_table"] = in_pages(k, v, 128)
                 how["lengths"] = ints(2300)
             else:  # as many as it takes
-                keys = next(n for n in KEYS if serves(route, 210, 2, n, head, head))
+                maps = int(route.main.mapped)
+                keys = next(n for n in KEYS if serves(route, 210, 2, n, head, head, maps=maps))
                 k, v = k[:, :, :keys], v[:, :, :keys]
+                if maps:
+                    how["mask"] = mask_of(1, 6, 70, keys)
             check(q, k, v, kernel=kernel, **how)
 
 
@@ -140,14 +145,20 @@ def test_ctas_that_walk_over_many_tiles(head, head_v, group):
     given[2][1, :, 1100:] = torch.nan
     lengths = on_gpu(ints(1200, 1100))
     how = {"causal": True, "lengths": lengths, "return_lse": True}
+    # What causal says as well, for each of both sequences.
+    seen = torch.ones(2, 1, 1200, 1200, dtype=torch.bool, device="cuda").tril()
+    seen[1] = seen[1].tril(-100)
     *caches, table = map(on_gpu, in_pages(*(to_host(torch, x) for x in given[1:]), 64))
     found = {}
     for route in TABLES["attention", "half"].routes:
         pages = isinstance(route.main, PagedSpec)
-        if not serves(route, 1200 * group, 2 * heads, 1200, head, head_v, 64 * pages):
+        sizes = 1200 * group, 2 * heads, 1200, head, head_v, 64 * pages
+        if not serves(route, *sizes, int(route.main.mapped)):
             continue
         name = route.of(Form("bf16", head, head_v)).name
         keys, more = (caches, {"block_table": table}) if pages else (given[1:], {})
+        if route.main.mapped:
+            more = {"mask": seen}
         found[name] = ptxgen.attention(given[0], *keys, kernel=name, **how, **more)
     first, *others = found.values()
     assert not any(t.isnan().any() for t in first)
@@ -208,13 +219,16 @@ def test_gradients_by_every_kernel(head, layout, group):
     given = do, q, k, v, *reference.attention(q, k, v, return_lse=True, **how)
     expected = reference.attention_grad(*given, **how)
     on = {name: on_gpu(x) for name, x in how.items()}
+    # What causal says as well, for each of both sequences.
+    seen = torch.ones(2, 1, 150, 190, dtype=torch.bool, device="cuda").tril(40)
+    seen[1] = seen[1].tril(-20)
     for part in ("dkdv", "dq"):
         for route in TABLES["attention_grad", part, "half"].routes:
             spec = route.of(Form("bf16", head, head)).main
             if head > THREE_MAX and spec.warps == THREE["warps"]:
                 continue
-            kernel = spec.name
-            found = ptxgen.attention_grad(*map(on_gpu, given), kernel=kernel, **on)
+            kernel, more = asked(spec), {"mask": seen} if spec.mapped else {}
+            found = ptxgen.attention_grad(*map(on_gpu, given), kernel=kernel, **on, **more)
             for x, y in zip(found, expected, strict=True):
                 same_bits(to_host(torch, x), y, spec=kernel)
 

@@ -87,7 +87,7 @@ class Replay:
             x if fixed or not isinstance(x, torch.Tensor) else _copied(x) for x, fixed in pairs
         ]
         found = self._schedule.run(list(self._own))
-        first = next(x for x in (*given, *found) if isinstance(x, torch.Tensor) and x.is_cuda)
+        first = next(x for x in (*given, *found) if isinstance(x, torch.Tensor))
         self._graph, self._results = captured(self._schedule, self._own, first.get_device())
         self._back(given)
         return self._handed(found, given, new=True)

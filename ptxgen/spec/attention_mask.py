@@ -64,6 +64,7 @@ class MaskSpec(KernelSpec):
     family: ClassVar[str] = "attention_mask"
     template: ClassVar[str] = "attention/mask.cu.j2"
     prepares: ClassVar[bool] = True
+    legible: ClassVar[bool] = False
     shared_bytes: ClassVar[int] = 0
     meanings: ClassVar[Mapping[str, str]] = {**KernelSpec.meanings, "warps": "warps of a CTA"}
 

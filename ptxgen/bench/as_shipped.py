@@ -9,12 +9,12 @@ and every gradient of the compiled model is compared with those of the block, bi
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -168,10 +168,10 @@ class Shipped:
         """The name of each piece of work, what makes it, and whether it is a token."""
         for sequences, length in self.model.steps:
             of = f"{sequences} x {length}"
-            yield f"step {of}", lambda s=sequences, n=length: self.step(s, n), False
-            yield f"forward {of}", lambda s=sequences, n=length: self.forward(s, n), False
+            yield f"step {of}", partial(self.step, sequences, length), False
+            yield f"forward {of}", partial(self.forward, sequences, length), False
         for sequences in self.model.tokens:
-            yield f"token {sequences} x {KEYS}", lambda s=sequences: self.token(s), True
+            yield f"token {sequences} x {KEYS}", partial(self.token, sequences), True
 
     def drawn(self, *size: int) -> Any:
         """Random tokens."""
@@ -266,10 +266,10 @@ class Shipped:
                 with block():
                     self.made.zero_grad(set_to_none=True)
                     before = self._allocated(reset=True)
-                    found = model.ms(torch, lambda call=call: work(call))
+                    ms = model.ms(torch, partial(work, call))
                     most[name] = (self._allocated() - before) / 1e6
                 if turn > 2:  # the first are to warm up
-                    taken.setdefault(name, []).append(found)
+                    taken.setdefault(name, []).append(ms)
         self.made.zero_grad(set_to_none=True)
         if token and self.device == "cuda":
             taken |= self._replayed(work, ways, count)
@@ -291,9 +291,12 @@ class Shipped:
         torch, graphs = self.torch, {}
         for name in ("eager", "block"):
             made = torch.cuda.CUDAGraph()
-            with ways[name][1](), contextlib.suppress(RuntimeError), torch.cuda.graph(made):
-                work(self.made)
-                graphs[f"{name} graph"] = made
+            try:
+                with ways[name][1](), torch.cuda.graph(made):
+                    work(self.made)
+            except RuntimeError:
+                continue
+            graphs[f"{name} graph"] = made
         taken: dict[str, list[float]] = {name: [] for name in graphs}
         for turn in range(count + 3):
             for name, made in graphs.items():

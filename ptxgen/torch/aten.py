@@ -758,7 +758,9 @@ def _cross_entropy_loss_vjp(b: Any, at: Backward) -> Gradients:
     of, (dy,) = OPERATIONS["cross_entropy"], at.dys
     assert of.vjp is not None
     options = {**of.options, **at.only("reduction", "ignore_index", "label_smoothing")}
-    return of.vjp(b, replace(at, options=options, dys=(b.cast(dy, b.wide(at["x"])),)))
+    wide = b.cast(dy, b.wide(at["x"]))
+    found: Gradients = of.vjp(b, replace(at, options=options, dys=(wide,)))
+    return found
 
 
 CROSS_ENTROPY = added(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -51,75 +51,122 @@ class Replay:
         self._graph: Any = None
         self._places: list[int] | None = None
         self._fixed: list[bool] = []
-        self._own: list[Any] = []
-        self._results: Any = ()
+        self._pinned: list[tuple[int, int]] = []
+        """Arguments that are read and written where they lay, and their addresses."""
+        self._moving: list[tuple[int, Any]] = []
+        """The others, and where the graph has them."""
+        self._ways: list[Way] = []
 
     def run(self, given: list[Any]) -> Any:
         """The results, as new tensors."""
-        places = [x.data_ptr() if isinstance(x, torch.Tensor) else 0 for x in given]
+        if self._graph is None:
+            return self._begin(given)
+        for i, place in self._pinned:
+            if given[i].data_ptr() != place:
+                return self._moved(given)
+        for i, own in self._moving:
+            own.copy_(given[i])
+        self._graph.replay()
+        self._back(given)
+        return _handed(self._ways, given, new=False)
+
+    def _begin(self, given: list[Any]) -> Any:
+        """Carries out the schedule, and records it when the sizes come for the second time."""
+        places = _places(given)
         if self._places is None:
             self._places = places
             return self._schedule.run(given)
-        same = [a == b for a, b in zip(places, self._places, strict=True)]
-        if self._graph is None:
-            self._fixed = same
-            return self._record(given)
-        if not all(s or not f for s, f in zip(same, self._fixed, strict=True)):
-            self._fixed = [s and f for s, f in zip(same, self._fixed, strict=True)]
-            return self._record(given)
-        for x, own, fixed in zip(given, self._own, self._fixed, strict=True):
-            if isinstance(x, torch.Tensor) and not fixed:
-                own.copy_(x)
-        self._graph.replay()
-        self._back(given)
-        return self._handed(self._results, given, new=False)
+        self._fixed = [a == b for a, b in zip(places, self._places, strict=True)]
+        return self._record(given)
+
+    def _moved(self, given: list[Any]) -> Any:
+        """Records anew, without what lies elsewhere now."""
+        pinned = dict(self._pinned)
+        moved = [pinned.get(i, x) != x for i, x in enumerate(_places(given))]
+        self._fixed = [f and not m for f, m in zip(self._fixed, moved, strict=True)]
+        return self._record(given)
 
     def _back(self, given: Sequence[Any]) -> None:
         """What has been written elsewhere is copied to where it belongs."""
-        for i in self._written:
-            if not self._fixed[i]:
-                given[i].copy_(self._own[i])
+        for i, own in self._moving:
+            if i in self._written:
+                given[i].copy_(own)
 
     def _record(self, given: Sequence[Any]) -> Any:
         """Carries out the schedule, so that what it needs is loaded, and records it."""
-        pairs = zip(given, self._fixed, strict=True)
-        self._own = [
-            x if fixed or not isinstance(x, torch.Tensor) else _copied(x) for x, fixed in pairs
+        tensors = [isinstance(x, torch.Tensor) for x in given]
+        own = [
+            _copied(x) if tensor and not fixed else x
+            for x, tensor, fixed in zip(given, tensors, self._fixed, strict=True)
         ]
-        found = self._schedule.run(list(self._own))
+        self._moving = [(i, x) for i, x in enumerate(own) if tensors[i] and not self._fixed[i]]
+        self._pinned = [
+            (i, x.data_ptr()) for i, x in enumerate(own) if tensors[i] and self._fixed[i]
+        ]
+        found = self._schedule.run(list(own))
         first = next(x for x in (*given, *found) if isinstance(x, torch.Tensor))
-        self._graph, self._results = captured(self._schedule, self._own, first.get_device())
+        self._graph, results = captured(self._schedule, own, first.get_device())
+        self._ways = _ways(results, own)
         self._back(given)
-        return self._handed(found, given, new=True)
+        return _handed(_ways(found, own), given, new=True)
 
-    def _handed(self, results: Sequence[Any], given: Sequence[Any], *, new: bool) -> list[Any]:
-        """Returns results as the caller's: views of its arguments, or copies unless they are new.
 
-        Results that share memory share it in the copy, as autograd's views of one tensor.
-        """
-        tensors = [x for x in results if isinstance(x, torch.Tensor)]
-        sharing = Counter(_storage(x) for x in tensors if _storage(x))
-        pairs = list(zip(self._own, given, strict=True))
-        owned = {_storage(x): (x, y) for x, y in reversed(pairs) if isinstance(x, torch.Tensor)}
-        bases: dict[int, Any] = {}
-        for x in tensors:
-            base = x if x._base is None else x._base
-            bases[_storage(x)] = max(bases.get(_storage(x), base), base, key=torch.numel)
-        copies: dict[int, Any] = {}
-        found = []
-        for x in results:
-            storage = _storage(x) if isinstance(x, torch.Tensor) else 0
-            if storage and storage in owned:
-                x = _placed(x, *owned[storage])
-            elif not new and sharing[storage] > 1:
-                base = bases[storage]
-                if storage not in copies:
-                    copies[storage] = _copied(base)
-                x = copies[storage] if x is base else _placed(x, base, copies[storage])
-            elif not new and isinstance(x, torch.Tensor):
-                x = x.clone()
-            found.append(x)
-        return found
+# -- results ------------------------------------------------------------------------------------
+class Way(NamedTuple):
+    """How a result becomes the caller's: ``argument`` is the one that it is a view of, or None;
+    ``base`` the tensor whose memory it shares with other results, or None.
+    """
+
+    result: Any
+    argument: int | None = None
+    own: Any = None
+    base: Any = None
+
+
+def _ways(results: Sequence[Any], own: Sequence[Any]) -> list[Way]:
+    """The ways of results, of the arguments ``own`` of a graph."""
+    tensors = [x for x in results if isinstance(x, torch.Tensor)]
+    sharing = Counter(_storage(x) for x in tensors if _storage(x))
+    owned = {_storage(x): i for i, x in reversed([*enumerate(own)]) if isinstance(x, torch.Tensor)}
+    bases: dict[int, Any] = {}
+    for x in tensors:
+        base = x if x._base is None else x._base
+        bases[_storage(x)] = max(bases.get(_storage(x), base), base, key=torch.numel)
+    found = []
+    for x in results:
+        storage = _storage(x) if isinstance(x, torch.Tensor) else 0
+        if storage and storage in owned:
+            found.append(Way(x, owned[storage], own[owned[storage]]))
+        else:
+            found.append(Way(x, base=bases[storage] if sharing[storage] > 1 else None))
+    return found
+
+
+def _handed(ways: Sequence[Way], given: Sequence[Any], *, new: bool) -> list[Any]:
+    """Returns results as the caller's: views of its arguments, or copies unless they are new.
+
+    Results that share memory share it in the copy, as autograd's views of one tensor.
+    """
+    copies: dict[int, Any] = {}
+    found = []
+    for x, argument, own, base in ways:
+        if argument is not None:
+            x = _placed(x, own, given[argument])
+        elif new or not isinstance(x, torch.Tensor):
+            pass
+        elif base is None:
+            x = x.clone()
+        else:
+            if id(base) not in copies:
+                copies[id(base)] = _copied(base)
+            x = copies[id(base)] if x is base else _placed(x, base, copies[id(base)])
+        found.append(x)
+    return found
+
+
+def _places(given: Sequence[Any]) -> list[int]:
+    """Returns the addresses of tensors, 0 for others."""
+    return [x.data_ptr() if isinstance(x, torch.Tensor) else 0 for x in given]
 
 
 def _storage(x: Any) -> int:

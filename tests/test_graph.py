@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import tomllib
 from functools import partial
@@ -463,6 +464,28 @@ def test_sizes_that_are_computed_cut_no_program():
             expected = function(*given)
         assert same(made(*given), expected)
     assert len(backend.report().programs) == 2, "one for each set of sizes"
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_program_with_large_results_is_cut(monkeypatch, cut):
+    """No part makes half of the gradients, and all bits are as before."""
+    monkeypatch.setattr(graphs, "PARTS_FROM", 1 if cut else 1 << 28)
+    torch.manual_seed(0)
+    layers = [torch.nn.Linear(32, 32, bias=False) for _ in range(12)]
+    model = torch.nn.Sequential(*(each for w in layers for each in (w, torch.nn.ReLU())))
+    x, found = torch.randn(4, 32), []
+    backend = pt.Backend(strict=True)
+    for run in (model, torch.compile(model, backend=backend, fullgraph=True)):
+        with pt.batch_invariant() if run is model else contextlib.nullcontext():
+            y = run(x)
+            gradients = torch.autograd.grad(y, [w.weight for w in layers], torch.ones_like(y))
+        found.append((y.detach(), *gradients))
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+    made = [
+        sum(b.shape == (32, 32) for b in program.outputs) for program in backend.report().programs
+    ]
+    assert sum(made) == 12 and (max(made) <= 6) is cut
+    assert (len(made) == 2) is not cut and len(made) <= 2 * graphs.PARTS
 
 
 def test_graph_breaks_and_mutation():

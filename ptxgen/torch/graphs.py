@@ -58,6 +58,8 @@ from ptxgen.torch.updates import (
 
 SIZES_MAX = 64
 """Most sets of sizes of one graph that are kept."""
+PARTS, PARTS_FROM = 4, 1 << 28
+"""Programs that one with large results is cut into at most, and bytes of results from which on."""
 
 
 def _ours(device: torch.device) -> bool:
@@ -620,6 +622,11 @@ class Schedule:
             own = [n for n in self.nodes if self.levels[n] == level]
             inner = {n for n in own if n in self.known}
             renewed = list(self._versions(inner))
+            if not self.updates:
+                *before, nodes = self._parts([n for n in own if n in inner])
+                for part in before:
+                    yield self._segment(part, returned)
+                inner = set(nodes)
             within = {new for _, new in renewed}
             outward = []
             for n in (n for n in own if n in inner and isinstance(self.likes[n], Like)):
@@ -645,6 +652,40 @@ class Schedule:
                 call = node.op == "call_function" and node not in self.known and not number
                 if call and node not in copies:
                     yield TorchCall(self, node)
+
+    def _segment(self, nodes: Sequence[fx.Node], returned: Collection[fx.Node]) -> Segment:
+        """A program of nodes of which none is written in place."""
+        inner = set(nodes)
+        arrays = [n for n in nodes if isinstance(self.likes[n], Like)]
+        outward = [n for n in arrays if n in returned or not inner.issuperset(n.users)]
+        read = dict.fromkeys(x for n in nodes for x in n.all_input_nodes if x not in inner)
+        sources = (x for x in read if isinstance(self.likes[x], Like))
+        return Segment(self, nodes, tuple(sources), tuple(outward))
+
+    def _parts(self, nodes: list[fx.Node]) -> Iterator[list[fx.Node]]:
+        """Cuts a program with large results into several that run one after the other.
+
+        A program's results and temporaries are allocated when it begins. In parts, gradients of the
+        first layers do not exist yet while those of the last are made, and what only the parts
+        before read is freed. A cut is where little is live that is no result.
+        """
+        size = {n: self.likes[n].nbytes if isinstance(self.likes[n], Like) else 0 for n in nodes}
+        returned = set(self.output.all_input_nodes)
+        total = sum(size[n] for n in nodes if n in returned)
+        part = total / PARTS
+        last = {x: i for i, n in enumerate(nodes) for x in n.all_input_nodes}
+        live: set[fx.Node] = set()
+        begin, made, until = 0, 0, part
+        for i, node in enumerate(nodes if total >= PARTS_FROM else ()):
+            made += size[node] if node in returned else 0
+            live = {x for x in (*live, node) if last.get(x, -1) > i}
+            if made < until or i + 1 == len(nodes):
+                continue
+            whole = all(isinstance(self.likes[x], Like) for x in live)
+            if whole and sum(size[x] for x in live - returned) <= part / 4:
+                yield nodes[begin : i + 1]
+                begin, until = i + 1, made + part
+        yield nodes[begin:]
 
     def _versions(self, inner: Collection[fx.Node]) -> Iterator[tuple[fx.Node, fx.Node]]:
         """What is written by a program of these nodes: the versions before it and behind it."""

@@ -53,6 +53,11 @@ class Like:
     dtype: torch.dtype
     device: torch.device
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements."""
+        return prod(self.shape) * self.dtype.itemsize
+
     def empty(self, b: ProgramBuilder) -> Buffer:
         """New memory, in which the elements lie as those of the tensor will, where they are
         dense.

@@ -1671,6 +1671,38 @@ MISTAKES = (
         tests("test_torch_reading.py", "compiled_model and Llama-left"),
         torch=True,
     ),
+    Mistake(
+        "values of one place that a graph has PyTorch add",
+        "ptxgen/torch/aten.py",
+        "rows.copy_(_putting(len(given))(rows, source, *given))",
+        "torch.ops.aten.index_put_(x, indices, values, True)",
+        tests("test_torch_serve.py", "functions_of_tensors"),
+        torch=True,
+    ),
+    Mistake(
+        "results that gradients read, which are not saved",
+        "ptxgen/torch/operators.py",
+        "        return found.saved\n",
+        "        return ()\n",
+        tests("test_torch_reading.py", "compiled_model and Llama-none"),
+        torch=True,
+    ),
+    Mistake(
+        "a loss of targets that are no classes",
+        "ptxgen/numerics/rowops.py",
+        "total = where(wrong, math.nan, x).reduce",
+        "total = where(wrong, 0, x).reduce",
+        tests("test_torch_serve.py", "losses_that_are_no_numbers"),
+        torch=True,
+    ),
+    Mistake(
+        "large results made by one program",
+        "ptxgen/torch/graphs.py",
+        "nodes if total >= PARTS_FROM else ()",
+        "()",
+        tests("test_graph.py", "large_results_is_cut"),
+        torch=True,
+    ),
     # -- what is asked for on a command line, and a GPU's tuning -------------------------------
     Mistake(
         "sizes of a product written in the operation's own order",

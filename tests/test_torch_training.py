@@ -174,3 +174,22 @@ def test_sequences_spread_over_processes(tmp_path):
     for count, cases in found.items():
         for case, values in cases.items():
             assert all(map(torch.equal, values, expected)), (case, count)
+
+
+def test_a_parameter_that_autocast_casts_for_each_reader():
+    """Its gradients add up in its own dtype, in the block as in a graph."""
+
+    def loss(x, w):
+        with torch.autocast("cpu", torch.bfloat16):
+            for _ in range(3):
+                x = torch.nn.functional.linear(x, w)
+        return x.float().square().sum()
+
+    torch.manual_seed(0)
+    x, w = torch.randn(3, 8), torch.randn(8, 8, requires_grad=True)
+    with pt.batch_invariant():
+        (expected,) = torch.autograd.grad(loss(x, w), w)
+    compiled = torch.compile(loss, backend=pt.Backend(), fullgraph=True)
+    (found,) = torch.autograd.grad(compiled(x, w), w)
+    assert torch.equal(found, expected)
+    assert torch.is_autocast_cache_enabled()

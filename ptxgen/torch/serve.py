@@ -144,6 +144,7 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
         self._watching = watch or strict
         self._modes: list[_Watch] = []
         self._threads: list[torch.autograd.set_multithreading_enabled] = []
+        self._casts: list[bool] = []
         self._warned: set[str] = set()
 
     def report(self) -> Report:
@@ -153,6 +154,8 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
     def __enter__(self) -> batch_invariant:
         _overrides.open(self)
         self._threads.append(torch.autograd.set_multithreading_enabled(False))
+        self._casts.append(torch.is_autocast_cache_enabled())
+        torch.set_autocast_cache_enabled(False)
         if self._watching:
             self._modes.append(_Watch(self))
             self._modes[-1].__enter__()
@@ -168,6 +171,7 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
             if self._watching:
                 self._modes.pop().__exit__(kind, error, trace)
         finally:
+            torch.set_autocast_cache_enabled(self._casts.pop())
             self._threads.pop().__exit__(None, None, None)
             _overrides.close(self)
 

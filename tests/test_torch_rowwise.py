@@ -262,3 +262,11 @@ def test_an_axis_is_an_integer_or_a_sequence():
 def test_an_argument_of_the_largest_has_one_axis(axis):
     with pytest.raises(ShapeError, match="takes an integer, or None for all"):
         ours.argmax(torch.zeros(3, 4), axis)
+
+
+def test_a_function_that_a_compiler_sees_first_is_the_same_afterwards():
+    vars(ours).pop("cumsum", None)
+    x = torch.arange(6.0).view(2, 3)
+    found = torch.compile(lambda x: ours.cumsum(x), backend="eager", fullgraph=True)(x)
+    assert torch.equal(found, ours.cumsum(x))
+    assert ours.cumsum.__name__ == "cumsum" and "Order" in (ours.cumsum.__doc__ or "")

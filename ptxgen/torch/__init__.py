@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 try:
-    import torch as _torch  # noqa: F401
+    import torch as _torch
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         "ptxgen.torch needs PyTorch, which is not installed: pip install ptxgen[torch]"
@@ -72,7 +72,9 @@ def __getattr__(name: str) -> Any:
 
     if name.startswith("_") or name not in OPERATIONS or not OPERATIONS[name].in_torch:
         raise AttributeError(f"module 'ptxgen.torch' has no attribute {name!r}")
-    found = globals()[name] = named(OPERATIONS[name])
+    found = named(OPERATIONS[name])
+    if not _torch.compiler.is_compiling():  # a compiler is given another function
+        globals()[name] = found
     return found
 
 

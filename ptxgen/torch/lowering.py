@@ -56,7 +56,7 @@ class Like:
     @property
     def nbytes(self) -> int:
         """Bytes of the elements."""
-        return prod(self.shape) * self.dtype.itemsize
+        return int(prod(self.shape) * self.dtype.itemsize)
 
     def empty(self, b: ProgramBuilder) -> Buffer:
         """New memory, in which the elements lie as those of the tensor will, where they are

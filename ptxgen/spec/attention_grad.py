@@ -439,7 +439,7 @@ class HopperGradSpec(Brought, AttentionGradSpec):
 
     @property
     def map_at(self) -> int:
-        """Where it is said which blocks of keys, or tiles of rows, a mask leaves out."""
+        """Shared-memory offset of bits of blocks of keys, or tiles of rows, that a mask hides."""
         rings = 1 if self.part == "dq" else 2
         return self.barriers_at + 16 * (rings * self.stages + self.ahead) + 8
 
@@ -475,7 +475,7 @@ class HopperGradSpec(Brought, AttentionGradSpec):
 
     @property
     def masks(self) -> Expr:
-        """Where it can say which keys a mask hides: there is none."""
+        """Condition on the mask: there is none."""
         return MAPS.eq(0)
 
     @property

@@ -47,7 +47,7 @@ def scratch(keys: Expr) -> dict[str, Expr]:
 
 
 def required(keys: Expr) -> Expr:
-    """Where there is a map of so many keys, and attention's kernels have room for it."""
+    """Condition for a map of so many keys that attention's kernels have room for."""
     size = scratch(keys)["mask_bits"]
     return all_of((MAPS >= 1, keys <= CHUNK * CHUNKS_MAX, size <= SCRATCH_MAX))
 

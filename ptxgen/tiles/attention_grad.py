@@ -100,8 +100,8 @@ def _table(part: str, kind: str) -> RouteTable:
 
 
 def _masked(routes: list[Route]) -> list[Route]:
-    """The same with a map of the mask. Those of several warpgroups with sums apart have no room for
-    it: wide heads are left to one.
+    """Routes of kernels that read a map of the mask. Kernels of several warpgroups with sums apart
+    have no room for it: wide heads are left to one.
     """
     found = []
     for route in routes:

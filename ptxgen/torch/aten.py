@@ -785,7 +785,7 @@ def _cross_entropy(
     label_smoothing: float = 0.0,
     wide: bool = False,
 ) -> Any:
-    """Of classes, without weights of them; others are made of what is served."""
+    """Serves losses of classes without weights; others are made of operators that are served."""
     rank = len(x.shape)
     if weight is not None or rank not in (1, 2) or len(target.shape) != rank - 1:
         raise Left(PARTS)
@@ -1053,7 +1053,7 @@ RECORDED: Final[dict[str, tuple[Serve, Serve]]] = {
 """Operators that are served above autograd: as programs, and by functions with gradients."""
 
 WIDENED: Final = frozenset({"cross_entropy_loss"})
-"""Those of :data:`RECORDED` whose first argument autocast brings to float32: PyTorch does so for
+"""Operators of :data:`RECORDED` whose first argument autocast widens: PyTorch does so for
 the parts that they are made of.
 """
 

@@ -339,7 +339,7 @@ def losing(tier: str) -> Callable[..., Any]:
 
 
 def _autocast(*arrays: Any) -> Iterator[Any]:
-    """What autocast makes of attention's arguments: its key lies above what is called here."""
+    """Casts attention's arguments as autocast does, whose key lies above what is called here."""
     kind = arrays[0].device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
     return (x if x is None or dtype is None else rounded(x, dtype) for x in arrays)

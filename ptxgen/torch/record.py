@@ -325,11 +325,11 @@ class _Plan:
         self._picked = None if len(at) == count else [at.get(t, -1) for t in range(count)]
 
     def by_result(self, dys: tuple[Any, ...]) -> Sequence[Any]:
-        """As :func:`by_result`."""
+        """Gradients by all results (:func:`by_result`)."""
         return (*dys, *self._kept) if self._floats else by_result(self.results, dys)
 
     def by_tensor(self, found: tuple[Any, ...]) -> Iterable[Any]:
-        """As :func:`by_tensor`."""
+        """Gradients of all tensors (:func:`by_tensor`)."""
         if self._picked is None:
             return found
         all = *found, None

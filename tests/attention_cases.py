@@ -213,7 +213,7 @@ def cases(spec):
 
 
 def gradients(name):
-    """The same of kernels of gradients; Hopper's take no masks of booleans, or maps of them."""
+    """Cases of kernels of gradients; Hopper's take no masks of booleans, or maps of them."""
     spec = SPECS[name]
     ways = WAYS if not isinstance(spec, HopperGradSpec) else MASKED if spec.mapped else PLAINLY
     return [partial(check_gradients, SPECS[name], how) for how in ways]

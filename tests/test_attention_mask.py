@@ -59,7 +59,7 @@ def mask(kind, seqs, heads, queries, keys, seed=3):
 
 # -- maps ---------------------------------------------------------------------------------------
 def expected(seen):
-    """Of booleans [maps, rows, keys]: bits of rows, and what some and what all of a block see."""
+    """Maps of booleans [maps, rows, keys]: bits of rows, what some and what all of a block see."""
     maps, rows, keys = seen.shape
     chunks, tiles = -(-keys // CHUNK), -(-rows // QUERIES)
     wide = np.zeros((maps, tiles * QUERIES, chunks * CHUNK), bool)

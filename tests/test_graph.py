@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from model_cases import SIZES
 from random_programs import TORCH, draw, subsets
 
 import ptxgen
@@ -595,19 +596,6 @@ def in_the_block(model):
             return model(*given, **named)
 
     return run
-
-
-SIZES = {
-    "vocab_size": 32,
-    "hidden_size": 64,
-    "intermediate_size": 64,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 16,
-    "max_position_embeddings": 32,
-    "pad_token_id": 0,
-}
 
 
 def test_a_model_of_transformers_is_two_programs():

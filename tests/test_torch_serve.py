@@ -391,7 +391,7 @@ def test_losses_under_autocast_read_float32():
 
 
 def test_losses_that_are_no_numbers():
-    """Of no target, as PyTorch's; of one that is no class, for which PyTorch stops a GPU."""
+    """Losses of no target, as PyTorch's; of one that is no class, for which PyTorch stops a GPU."""
     x, ignored = rows_of((3, 20)), torch.full((3,), -100)
     wrong = torch.tensor([0, -100, 20])
     with pt.batch_invariant(strict=True):
@@ -504,7 +504,7 @@ def test_attention_is_the_same_where_gradients_are_recorded(name, dtype):
 
 
 def test_gradients_of_convolutions_share_the_copy_of_dy():
-    """Of both operands and a bias: what all read is brought to channels last once."""
+    """Gradients of both operands and a bias: what all read is brought to channels last once."""
     of = torch.ops.aten.convolution_backward.default
     op = aten.operation(
         "convolution_backward", aten.LOWERED["convolution_backward"], serve._parameters(of)
@@ -868,7 +868,7 @@ def test_gradients_of_images_padded_with_what_is_there(name):
 @pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_losses_of_places(reduction, weighted):
-    """Of whole numbers, whose sums are exact."""
+    """Drawn are whole numbers, whose sums are exact."""
     torch.manual_seed(0)
     x = torch.randint(-9, 9, (3, 4, 5, 7)).float()
     target = torch.randint(-1, 4, (3, 5, 7))

@@ -1690,8 +1690,8 @@ MISTAKES = (
     Mistake(
         "a loss of targets that are no classes",
         "ptxgen/numerics/rowops.py",
-        "total = where(wrong, math.nan, x).reduce",
-        "total = where(wrong, 0, x).reduce",
+        "total = where(no_class(at, ignore_index, classes), math.nan, x)",
+        "total = where(no_class(at, ignore_index, classes), 0, x)",
         tests("test_torch_serve.py", "losses_that_are_no_numbers"),
         torch=True,
     ),

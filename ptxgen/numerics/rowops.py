@@ -449,17 +449,20 @@ def _mean_loss_backward(dy: Node, target: Node, ignore_index: Node) -> Node:
     return where(counts, dy / cast(counts, dy.type).reduce("sum"), 0)
 
 
+def no_class(target: Any, ignore_index: Any, classes: Any) -> Any:
+    """Whether a target counts, and is no class: of arrays, or in formulas."""
+    return (target != ignore_index) & ((target < 0) | (target >= classes))
+
+
 def _reduced_losses(mean: bool) -> Callable[..., Node]:
     """The sum of losses, or their mean as PyTorch has it: NaN if no target counts. It is NaN, too,
     if a target that counts is no class.
     """
 
     def reduced(x: Node, target: Node, ignore_index: Node, classes: Node) -> Node:
-        counts = _counts(target, ignore_index)
         at = cast(target, "i64") if target.type == "i32" else target
-        wrong = counts & ((at < 0) | (at >= classes))
-        total = where(wrong, math.nan, x).reduce("sum")
-        return total / cast(counts, x.type).reduce("sum") if mean else total
+        total = where(no_class(at, ignore_index, classes), math.nan, x).reduce("sum")
+        return total / cast(_counts(at, ignore_index), x.type).reduce("sum") if mean else total
 
     return reduced
 

@@ -17,7 +17,7 @@ from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.flce import LINEAR_CROSS_ENTROPY, chunk_of, rows_at_once, segmented
 from ptxgen.numerics.logits import segments
 from ptxgen.numerics.option import Bool, Choice, Integer, Kernel, Real, Reduction, Tier
-from ptxgen.numerics.rowops import TABLE, Z_LOSS
+from ptxgen.numerics.rowops import TABLE, Z_LOSS, no_class
 from ptxgen.ops.logits import Ignored, Smoothing, Softcap
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.views import ALIGN_MAX, check_contiguous, check_dtype
@@ -43,7 +43,7 @@ def _in_range(of: str, classes: Callable[[Mapping[str, Any], Mapping[str, Any]],
         target, ignored, count = arrays["target"], options["ignore_index"], classes(arrays, options)
         if 0 in target.shape:
             return
-        wrong = (target != ignored) & ((target < 0) | (target >= count))
+        wrong = no_class(target, ignored, count)
         if bool(wrong.any()):
             found = int(target[wrong][0]) if target.shape else int(target)
             raise IndexRangeError(

@@ -26,6 +26,7 @@ from ptxgen.graph.passes import common
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.formula import where
 from ptxgen.numerics.option import Bool, Reduction
+from ptxgen.numerics.rowops import no_class
 from ptxgen.numerics.select import K_MAX
 from ptxgen.numerics.signature import broadcast
 from ptxgen.ops import OPERATIONS
@@ -635,13 +636,12 @@ def put_summed(b: Any, rows: Any, source: Any, *indices: Any) -> Any:
     Each index broadcasts to ``[P...]``. Values of one place are added in their order, then what is
     there.
     """
-    places: tuple[int, ...] = ()
-    for index in indices:
-        places = broadcast(places, tuple(index.shape)) or places
+    rest = rows.shape[len(indices) :]
+    places = tuple(source.shape[: len(source.shape) - len(rest)])
     place = b.filled(places, "int64", 0, rows)
     for size, index in zip(rows.shape, indices, strict=False):
         place = b.call(_place, place, b.expand(b.cast(index, "int64"), places), size)
-    width = math.prod(rows.shape[len(indices) :])
+    width = math.prod(rest)
     flat = [
         b.reshape(b.contiguous(x), (math.prod(x.shape) // width if width else 0, width))
         for x in (rows, source)
@@ -719,10 +719,7 @@ def _putting(indices: int) -> Callable[..., Any]:
 # -- losses ---------------------------------------------------------------------------------
 REDUCTIONS = ("none", "mean", "sum")
 """The reductions of losses, as PyTorch's operators number them."""
-_wrong = Pointwise(
-    lambda target, ignored, classes: (target != ignored) & ((target < 0) | (target >= classes)),
-    "wrong",
-)
+_wrong = Pointwise(no_class, "wrong")
 _marked = Pointwise(lambda wrong, loss: where(wrong, math.nan, loss), "marked")
 
 

@@ -330,10 +330,8 @@ def losing(tier: str) -> Callable[..., Any]:
             except (Left, DtypeError):
                 pass
         input = input.float() if wide else input
-        how = {"ignore_index": ignore_index, "label_smoothing": label_smoothing}
-        if old:
-            how |= {"size_average": size_average, "reduce": reduce}
-        return _cross_entropy(input, target, weight, reduction=reduction, **how)
+        rest = size_average, ignore_index, reduce, reduction, label_smoothing
+        return _cross_entropy(input, target, weight, *rest)
 
     return cross_entropy
 
@@ -620,47 +618,34 @@ class Schedule:
         returned = set(self.output.all_input_nodes)
         for level in range(max(self.levels.values(), default=0) + 1):
             own = [n for n in self.nodes if self.levels[n] == level]
-            inner = {n for n in own if n in self.known}
-            renewed = list(self._versions(inner))
-            if not self.updates:
-                *before, nodes = self._parts([n for n in own if n in inner])
-                for part in before:
-                    yield self._segment(part, returned)
-                inner = set(nodes)
+            known = [n for n in own if n in self.known]
+            renewed = list(self._versions(known))
             within = {new for _, new in renewed}
-            outward = []
-            for n in (n for n in own if n in inner and isinstance(self.likes[n], Like)):
-                users = [u for u in n.users if u not in inner and u not in copies]
-                if n in shared:  # programs make their own views of what is written
-                    users = [u for u in users if u not in self.known]
-                if n not in within and (n in returned or users):
-                    outward.append(n)
-            if outward or renewed:
-                waiting = [x for n in inner for x in n.all_input_nodes]
-                while waiting:
-                    x = waiting.pop()
-                    if x in shared and x in self.known and x not in inner:
-                        inner.add(x)
-                        waiting += x.all_input_nodes
-                nodes = [n for n in self.nodes if n in inner]
-                read = [x for n in nodes for x in n.all_input_nodes if x not in inner]
-                read += [old for old, _ in renewed]
-                sources = dict.fromkeys(x for x in read if isinstance(self.likes[x], Like))
-                yield Segment(self, nodes, tuple(sources), tuple(outward), tuple(renewed))
+            for part in [known] if self.updates else self._parts(known):
+                inner, outward = set(part), []
+                for n in (n for n in part if isinstance(self.likes[n], Like)):
+                    users = [u for u in n.users if u not in inner and u not in copies]
+                    if n in shared:  # programs make their own views of what is written
+                        users = [u for u in users if u not in self.known]
+                    if n not in within and (n in returned or users):
+                        outward.append(n)
+                if outward or renewed:
+                    waiting = [x for n in inner for x in n.all_input_nodes]
+                    while waiting:
+                        x = waiting.pop()
+                        if x in shared and x in self.known and x not in inner:
+                            inner.add(x)
+                            waiting += x.all_input_nodes
+                    nodes = [n for n in self.nodes if n in inner]
+                    read = [x for n in nodes for x in n.all_input_nodes if x not in inner]
+                    read += [old for old, _ in renewed]
+                    sources = dict.fromkeys(x for x in read if isinstance(self.likes[x], Like))
+                    yield Segment(self, nodes, tuple(sources), tuple(outward), tuple(renewed))
             for node in own:
                 number = isinstance(self.likes[node], bool | int | float)
                 call = node.op == "call_function" and node not in self.known and not number
                 if call and node not in copies:
                     yield TorchCall(self, node)
-
-    def _segment(self, nodes: Sequence[fx.Node], returned: Collection[fx.Node]) -> Segment:
-        """A program of nodes of which none is written in place."""
-        inner = set(nodes)
-        arrays = [n for n in nodes if isinstance(self.likes[n], Like)]
-        outward = [n for n in arrays if n in returned or not inner.issuperset(n.users)]
-        read = dict.fromkeys(x for n in nodes for x in n.all_input_nodes if x not in inner)
-        sources = (x for x in read if isinstance(self.likes[x], Like))
-        return Segment(self, nodes, tuple(sources), tuple(outward))
 
     def _parts(self, nodes: list[fx.Node]) -> Iterator[list[fx.Node]]:
         """Cuts a program with large results into several that run one after the other.

@@ -50,7 +50,6 @@ class Replay:
         self.streams = Streams(streams)
         self._graph: Any = None
         self._places: list[int] | None = None
-        self._fixed: list[bool] = []
         self._pinned: list[tuple[int, int]] = []
         """Arguments that are read and written where they lay, and their addresses."""
         self._moving: list[tuple[int, Any]] = []
@@ -76,15 +75,13 @@ class Replay:
         if self._places is None:
             self._places = places
             return self._schedule.run(given)
-        self._fixed = [a == b for a, b in zip(places, self._places, strict=True)]
-        return self._record(given)
+        pairs = enumerate(zip(places, self._places, strict=True))
+        return self._record(given, {i for i, (now, before) in pairs if now == before})
 
     def _moved(self, given: list[Any]) -> Any:
         """Records anew, without what lies elsewhere now."""
-        pinned = dict(self._pinned)
-        moved = [pinned.get(i, x) != x for i, x in enumerate(_places(given))]
-        self._fixed = [f and not m for f, m in zip(self._fixed, moved, strict=True)]
-        return self._record(given)
+        places = _places(given)
+        return self._record(given, {i for i, place in self._pinned if places[i] == place})
 
     def _back(self, given: Sequence[Any]) -> None:
         """What has been written elsewhere is copied to where it belongs."""
@@ -92,17 +89,15 @@ class Replay:
             if i in self._written:
                 given[i].copy_(own)
 
-    def _record(self, given: Sequence[Any]) -> Any:
-        """Carries out the schedule, so that what it needs is loaded, and records it."""
-        tensors = [isinstance(x, torch.Tensor) for x in given]
-        own = [
-            _copied(x) if tensor and not fixed else x
-            for x, tensor, fixed in zip(given, tensors, self._fixed, strict=True)
-        ]
-        self._moving = [(i, x) for i, x in enumerate(own) if tensors[i] and not self._fixed[i]]
-        self._pinned = [
-            (i, x.data_ptr()) for i, x in enumerate(own) if tensors[i] and self._fixed[i]
-        ]
+    def _record(self, given: Sequence[Any], fixed: Collection[int]) -> Any:
+        """Carries out the schedule, so that what it needs is loaded, and records it. ``fixed``:
+        which arguments it reads and writes where they lie.
+        """
+        tensors = [i for i, x in enumerate(given) if isinstance(x, torch.Tensor)]
+        self._pinned = [(i, given[i].data_ptr()) for i in tensors if i in fixed]
+        self._moving = [(i, _copied(given[i])) for i in tensors if i not in fixed]
+        moving = dict(self._moving)
+        own = [moving.get(i, x) for i, x in enumerate(given)]
         found = self._schedule.run(list(own))
         first = next(x for x in (*given, *found) if isinstance(x, torch.Tensor))
         self._graph, results = captured(self._schedule, own, first.get_device())
@@ -113,8 +108,10 @@ class Replay:
 
 # -- results ------------------------------------------------------------------------------------
 class Way(NamedTuple):
-    """How a result becomes the caller's: ``argument`` is the one that it is a view of, or None;
-    ``base`` the tensor whose memory it shares with other results, or None.
+    """A result of a graph on its way to the caller.
+
+    ``argument``: the one that it is a view of, or None; ``base``: the tensor whose memory it shares
+    with other results, or None.
     """
 
     result: Any

@@ -60,7 +60,7 @@ def _sized(op: Any) -> Callable[..., Any]:
 
 
 def _resizing_rules() -> dict[Any, dict[Any, Any]]:
-    """Those of :func:`resizing`: shapes as PyTorch has them, and sizes of scales."""
+    """Rules of :func:`resizing`: shapes as PyTorch has them, and sizes of scales."""
     keys = torch._C.DispatchKey
     found: dict[Any, dict[Any, Any]] = {}
     for op in resizing():
@@ -75,7 +75,7 @@ def _resizing_rules() -> dict[Any, dict[Any, Any]]:
 
 
 def _image_like(ordered: bool, dy: Any, size: Any, shape: Any, *_: Any) -> Any:
-    """What a gradient is like, ``ordered`` as ``dy``. PyTorch's kernel reads sizes as plain
+    """A meta tensor like a gradient, ``ordered`` as ``dy``. PyTorch's kernel reads sizes as plain
     numbers here, too.
     """
     order = suggest_memory_format(dy) if ordered else torch.contiguous_format

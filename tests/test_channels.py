@@ -10,6 +10,8 @@ from ml_dtypes import bfloat16
 import ptxgen
 from ptxgen import reference
 from ptxgen.errors import DtypeError, GradError, OptionError, ShapeError
+from ptxgen.ops import OPERATIONS, channels
+from ptxgen.program.operation import lowering
 
 SEED = 5
 SHAPES = [(3, 5, 4, 7), (6, 8), (2, 3, 171), (2, 4, 3, 2, 5)]
@@ -70,6 +72,24 @@ def test_bits_are_the_oracles(shape):
             for one, other in zip(got, expected, strict=True):
                 assert one.dtype == other.dtype
                 same_bits(np.asarray(one), other, seed=SEED, spec="", what=ours.__name__)
+
+
+@pytest.mark.parametrize("vectors", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_one_launch_or_two_have_the_same_bits(monkeypatch, dtype, vectors):
+    """The scale of a channel, computed for each element or once."""
+    x, mean, var, weight, bias = drawn((3, 5, 4, 7), dtype)
+    var[0] = 0.0
+    given = mean, var, weight if vectors[0] else None, bias if vectors[1] else None
+    names = "x", "running_mean", "running_var", "weight", "bias"
+    monkeypatch.setattr(channels, "ALONE_MAX", x[:2].size)
+    same = reference.batch_norm(x, *given)
+    for rows, launches in ((x, 2), (x[:2], 1)):
+        pairs = zip(names, (rows, *given), strict=True)
+        named = {name: v for name, v in pairs if v is not None}
+        assert len(lowering(OPERATIONS["batch_norm"], named)[1].program.steps) == launches
+        got = ptxgen.batch_norm(rows, *given)
+        same_bits(got, same[: len(rows)], seed=SEED, spec="", what=str(launches))
 
 
 def test_training_is_made_of_the_librarys_sums():

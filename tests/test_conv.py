@@ -16,7 +16,7 @@ from bits import operand, same_bits
 import ptxgen
 from ptxgen import reference
 from ptxgen.errors import DtypeError, OptionError, ShapeError
-from ptxgen.ops import OPERATIONS
+from ptxgen.ops import OPERATIONS, layout
 from ptxgen.ops import conv as ops
 from ptxgen.ops import windows as tiles
 from ptxgen.ops.explaining import program_of
@@ -270,6 +270,57 @@ def test_bits_do_not_depend_on_the_tile(monkeypatch, channels):
             same_bits(one, other[:images], what=str(names))
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f64", "bf16", "f16"])
+@pytest.mark.parametrize("image", [(4, 6), (8,), (3, 2, 4), (5, 7)])
+def test_filters_of_one_tap_read_images_as_they_lie(monkeypatch, dtype, image):
+    """Channels first: filters times each image, in one launch, and another for what is added."""
+    rng = np.random.default_rng(len(image))
+    x = operand(rng, (2, 24, *image), "wide", dtype)
+    w = operand(rng, (40, 24, *[1] * len(image)), "wide", dtype)
+    bias = operand(rng, (40,), "normal", "f64" if dtype == "f64" else "f32")
+    ways = [{}, {"bias": bias}]
+    if dtype != "f64":
+        ways += [{"activation": "gelu"}, {"bias": bias, "activation": "silu"}]
+    for way in ways:
+        tables = steps("conv", {"x": x, "w": w, **way})
+        assert len(tables) == 1 + ("bias" in way) + ("activation" in way)
+        same_bits(ptxgen.conv(x, w, **way), by_hand(x, w, **way))
+    aligned = prod(image) * x.itemsize % 16 == 0
+    monkeypatch.setattr(ops, "PLANES_MAX", 0)
+    assert (len(steps("conv", {"x": x, "w": w})) == 1) == aligned
+    same_bits(ptxgen.conv(x[:1], w), by_hand(x[:1], w))
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+@pytest.mark.parametrize("layout", ["channels_first", LAST])
+def test_groups_are_written_where_they_belong(dtype, layout):
+    """By the products, or by what does what is behind them: never by another copy."""
+    rng = np.random.default_rng(12)
+    shapes = ((2, 24, 9, 8), (16, 6, 3, 3)) if layout == "channels_first" else (
+        (2, 9, 8, 24), (16, 3, 3, 6)
+    )  # fmt: skip
+    x, w = (operand(rng, shape, "normal", dtype) for shape in shapes)
+    bias = operand(rng, (16,), "normal", "f32")
+    how = {"groups": 4, "padding": 1, "layout": layout}
+    plain = len(steps("conv", {"x": x, "w": w, **how}))
+    for way, more in (({}, 0), ({"bias": bias}, 0), ({"bias": bias, "activation": "silu"}, 1)):
+        own = len(steps("conv", {"x": x, "w": w, **how, **way}))
+        assert own == plain + more + (layout == LAST and "bias" in way)
+        same_bits(ptxgen.conv(x, w, **how, **way), by_hand(x, w, **how, **way))
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+def test_large_depthwise_filters_have_turned_images(dtype):
+    """Channels first: three launches, of which two copy. A few taps are a formula."""
+    rng = np.random.default_rng(13)
+    x = operand(rng, (2, 24, 9, 8), "wide", dtype)
+    for taps, count in ((5, 3), (3, 1)):
+        w = operand(rng, (24, 1, taps, taps), "wide", dtype)
+        tables = steps("conv", {"x": x, "w": w, "groups": 24})
+        assert len(tables) == count and (DEPTHWISE in tables) == (taps == 5)
+        same_bits(ptxgen.conv(x, w, groups=24), by_hand(x, w, groups=24))
+
+
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 @pytest.mark.parametrize("taps", [(2, 2), (3, 1), (4,), (2, 1, 2)])
 def test_patches_are_one_product(dtype, taps):
@@ -341,7 +392,7 @@ def test_a_large_image_gets_its_sides_one_by_one(monkeypatch):
     given = {"x": x, "w": w, "padding": (2, 1)}
     few = len(steps("conv", given))
     same_bits(ptxgen.conv(**given), by_hand(**given))
-    monkeypatch.setattr(ops, "FILLED_MAX", 0)
+    monkeypatch.setattr(layout, "FILLED_MAX", 0)
     assert len(steps("conv", given)) == few + 3
     given["x"] = x[:, :, 1:].copy()  # a call that is not prepared
     same_bits(ptxgen.conv(**given), by_hand(**given))

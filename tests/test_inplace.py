@@ -279,7 +279,8 @@ class Recorded:
         kept = [x.clone() for x in own]
         self.results = schedule.run(list(own))
         for x, old in zip(own, kept, strict=True):
-            x.copy_(old)  # nothing is done while a graph is recorded
+            if 0 not in x.stride():  # what is expanded is not written
+                x.copy_(old)  # nothing is done while a graph is recorded
 
     def replay(self):
         for x, y in zip(self.results, self.schedule.run(list(self.own)), strict=True):
@@ -344,6 +345,27 @@ def test_replayed_with_caches_that_move(monkeypatch):
         found = made(caches[which], ours, x, at)
         assert all(map(same, found, expected)), number
         assert same(ours, state) and all(map(same, caches, own)), number
+
+
+def test_replayed_with_expanded_arguments(monkeypatch):
+    """As masks of models are: copied with their strides, each element once."""
+
+    strides = []
+
+    def captured(schedule, own, index):
+        strides.extend(x.stride() for x in own)
+        found = Recorded(schedule, own, index)
+        return found, found.results
+
+    monkeypatch.setattr(replay, "captured", captured)
+    monkeypatch.setattr(graphs.Schedule, "_recordable", lambda self: True)
+    made = torch.compile(lambda mask, x: x @ x.mT + mask, backend=pt.Backend(capture=True))
+    for _ in range(5):
+        mask, x = drawn(4).expand(2, 4, 4), drawn(2, 4, 4)
+        with pt.batch_invariant():
+            expected = x @ x.mT + mask
+        assert same(made(mask, x), expected)
+    assert (0, 0, 1) in strides
 
 
 @pytest.mark.parametrize("function", test_graph.SHARING)

@@ -216,6 +216,40 @@ def test_forms_and_what_is_left():
     assert block.served == served and not block.unknown
 
 
+def views(dtype):
+    """Tensors that lie in several ways, each in the middle of what is not to be written."""
+    base = torch.randn(9, 20, generator=torch.Generator().manual_seed(4)).to(dtype)
+    for view in (lambda x: x, lambda x: x.t(), lambda x: x[1:8:2, 3:17:3], lambda x: x[2]):
+        x = base.clone()
+        yield x, view(x), view
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", ["silu", "sigmoid", "exp", "tanh"])
+def test_in_place_forms_write_where_their_argument_lies(name, dtype):
+    for base, x, view in views(dtype):
+        expected, version = base.clone(), x._version
+        with pt.batch_invariant(strict=True) as block:
+            y = getattr(aten, name)(x.clone())
+            view(expected).copy_(y)
+            assert getattr(aten, f"{name}_")(x) is x
+        assert same(base, expected) and x._version > version
+        assert block.served == {name: 1, f"{name}_": 1}
+
+
+def test_in_place_forms_are_refused_as_pytorch_refuses_them():
+    expanded = torch.randn(3, 1).expand(3, 4)
+    leaf = torch.randn(3, requires_grad=True)
+    with pt.batch_invariant():
+        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+            expanded.exp_()
+        with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+            leaf.exp_()
+        y = (leaf * 1).exp_()
+        y.sum().backward()
+        assert same(leaf.grad, y.detach())
+
+
 def test_what_has_no_formula_is_free():
     wide, whole, sparse = torch.rand(4).double(), torch.arange(4), torch.rand(3, 4).to_sparse()
     expected = wide.sin(), whole**2

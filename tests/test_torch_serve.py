@@ -25,6 +25,7 @@ serve = pytest.importorskip("ptxgen.torch.serve")
 aten = pytest.importorskip("ptxgen.torch.aten")
 unserved = pytest.importorskip("ptxgen.torch.unserved")
 functions = pytest.importorskip("ptxgen.torch.functions")
+images = pytest.importorskip("ptxgen.torch.images")
 functional = torch.nn.functional
 
 
@@ -289,6 +290,50 @@ def test_what_is_whole_where_nothing_is_recorded(monkeypatch):
         assert calls[6:] == ["log_softmax"]
     assert all(map(torch.equal, alone, (r.detach() for r in recorded)))
     assert block.served == {"native_layer_norm": 2, "_softmax": 2, "_log_softmax": 3}
+
+
+IMAGES = {
+    "group_norm": lambda x, v: functional.group_norm(x, 3, v, v),
+    "batch_norm": lambda x, v: functional.batch_norm(x, v, v.abs(), v, v),
+    "max_pool2d": lambda x, v: functional.max_pool2d(x, 3, 2, 1),
+    "max_pool2d, large": lambda x, v: functional.max_pool2d(x, 7, 2, 3, ceil_mode=True),
+    "max_pool3d": lambda x, v: functional.max_pool3d(x[None], 2),
+}
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", IMAGES)
+def test_images_are_whole_where_nothing_is_recorded(name, dtype, layout):
+    """Without what gradients need: no indices, means and scales; the bits of what has these."""
+    x, v = rows_of((3, 6, 9, 10)).to(dtype), rows_of((6,), 1).to(dtype)
+    x[0, 0, 0, :3], x[1], x[2, :, ::2] = float("nan"), -0.0, 0.0
+    x, whole = x.contiguous(memory_format=layout), IMAGES[name]
+    (part,) = {p for n, (p, _) in aten.WHOLE.items() if n == name.split(",")[0]}
+    with pt.batch_invariant(strict=True) as block:
+        with torch.no_grad():
+            alone = whole(x, v)
+        recorded = whole(x.clone().requires_grad_(), v)
+    assert alone.stride() == recorded.stride() and block.served[part] == 2
+    bits = torch.int32 if dtype is torch.float32 else torch.int16
+    assert torch.equal(alone.view(bits), recorded.detach().view(bits))
+
+
+@pytest.mark.parametrize("name", ["leaky_relu_", "elu_", "hardsigmoid_", "hardtanh_", "copysign_"])
+def test_in_place_forms_are_as_free_as_their_operators(name):
+    for overload in getattr(torch.ops.aten, name).overloads():
+        assert unserved.reason(getattr(getattr(torch.ops.aten, name), overload))
+
+
+def test_batch_norm_without_statistics_is_a_program(monkeypatch):
+    """As models standardise filters by: nothing is written, and nothing is kept of variances."""
+    x, v = rows_of((1, 5, 24)), rows_of((5,), 1)
+    monkeypatch.setattr(images, "_batch_norm_written", None)
+    monkeypatch.setattr(serve, "_memos", {})
+    with pt.batch_invariant(strict=True) as block:
+        y = functional.batch_norm(x, None, None, v, None, training=True)
+    assert block.served == {"native_batch_norm": 1}
+    assert torch.equal(y, torch.from_numpy(reference.batch_norm_train(array(x), array(v))[0]))
 
 
 def test_what_is_not_whole_is_made_of_parts():

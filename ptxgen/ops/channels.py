@@ -52,7 +52,25 @@ LAYER_NORM2D = Signature(
     optional=frozenset(_VECTORS),
 )
 
-_scale = Pointwise(lambda var, eps: functions.rsqrt(var + eps), "batch_norm_scale")
+
+def _scaled(var: Any, eps: Any) -> Any:
+    return functions.rsqrt(var + eps)
+
+
+ALONE_MAX = 1 << 21
+"""Elements of which batch norm in evaluation is one launch: each computes its channel's ``rsqrt``,
+which costs less there than another launch.
+"""
+_scale = Pointwise(_scaled, "batch_norm_scale")
+_alone = {
+    (False, False): Pointwise(lambda x, m, v, eps: (x - m) * _scaled(v, eps), "batch_norm"),
+    (True, False): Pointwise(lambda x, m, v, w, eps: (x - m) * _scaled(v, eps) * w, "batch_norm"),
+    (False, True): Pointwise(lambda x, m, v, b, eps: (x - m) * _scaled(v, eps) + b, "batch_norm"),
+    (True, True): Pointwise(
+        lambda x, m, v, w, b, eps: (x - m) * _scaled(v, eps) * w + b, "batch_norm"
+    ),
+}
+"""By whether there is a weight, and a bias."""
 _updated = Pointwise(lambda old, new, share, rest: new * share + old * rest, "updated")
 _shifted = Pointwise(lambda x, by: x * by, "batch_norm_dx")
 _shifted_weight = Pointwise(lambda x, by, weight: x * (by * weight), "batch_norm_dx")
@@ -176,23 +194,49 @@ def batch_norm(
         float64. The result has that of x; ``out`` or ``out_dtype`` may ask for float32 of 16 bits.
     Order
         Contract ``pointwise/1``: each operation rounded once in f32 (f64 of float64), from left to
-        right; ``rsqrt`` is computed once a channel. Nothing is added up, so an element's result
-        depends on that element alone. The gradients by weight and bias are sums over batch, then
-        positions, in the order of ``rows/1``. :func:`ptxgen.reference.batch_norm` returns the same
-        bits.
+        right. Nothing is added up, so an element's result depends on that element alone. The
+        gradients by weight and bias are sums over batch, then positions, in the order of
+        ``rows/1``. :func:`ptxgen.reference.batch_norm` returns the same bits.
     Errors
         ShapeError, DtypeError, OptionError (an ``eps`` that is not above 0), DeviceError, GradError
-        (gradients of running
-        statistics) or CompileError, before anything is launched or written.
+        (gradients of running statistics) or CompileError, before anything is launched or written.
     """
     target = single(out)
     running = {"running_mean": running_mean, "running_var": running_var}
     wide = _checked(x, **running, weight=weight, bias=bias)
     wanted = result_dtype(out_dtype, target, x.dtype, (x.dtype, wide))
     y = b.result(x.shape, wanted, target)
+    if x.size <= ALONE_MAX:
+        given = [running_mean, running_var, *(v for v in (weight, bias) if v is not None)]
+        formula = _alone[weight is not None, bias is not None]
+        b.call(formula, x, *(_wide_of(b, v, x) for v in given), eps, out=y)
+        return y
     scale = batch_norm_scale(b, running_var, eps)
     found: Buffer = _normed(b, x, running_mean, scale, (weight, bias), out=y)
     return found
+
+
+def batch_norm_alone(
+    b: ProgramBuilder,
+    x: Buffer,
+    weight: Buffer | None,
+    bias: Buffer | None,
+    eps: float,
+    out: Buffer | None = None,
+) -> tuple[Buffer, Buffer, Buffer, Buffer]:
+    """The result by the moments of this batch, the mean and ``rsqrt(var + eps)`` of each channel,
+    and the rows that these are of.
+    """
+    _checked(x, weight=weight, bias=bias)
+    rows = _rows(b, x)
+    if x.size and rows.shape[1] < 2:
+        raise ShapeError(
+            f"x has shape {list(x.shape)}, one value a channel; takes two or more: of one there is "
+            "no variance"
+        )
+    mean, scale = b.rows("moments", rows, eps=eps)
+    y = _normed(b, x, mean, scale, (weight, bias), out=b.result(x.shape, x.dtype, out))
+    return y, mean, scale, rows
 
 
 @op(public=False, results=("out", "mean", "scale", "running_mean", "running_var"))
@@ -208,24 +252,16 @@ def batch_norm_kept(
     eps: Positive = 1e-5,
     out: Out = None,
 ) -> tuple[Buffer, ...]:
-    """The result, the mean and ``rsqrt(var + eps)`` of each channel, and running statistics."""
-    vectors = {"weight": weight, "bias": bias}
-    old = {"running_mean": running_mean, "running_var": running_var}
-    wide = _checked(x, **vectors, **old)
-    rows = _rows(b, x)
-    if x.size and rows.shape[1] < 2:
-        raise ShapeError(
-            f"x has shape {list(x.shape)}, one value a channel; takes two or more: of one there is "
-            "no variance"
-        )
-    mean, scale = b.rows("moments", rows, eps=eps)
-    y = b.result(x.shape, x.dtype, single(out))
-    y = _normed(b, x, mean, scale, (weight, bias), out=y)
-    statistics = mean, b.rows("var", rows, correction=1.0, out_dtype=wide)
+    """The result, the mean and ``rsqrt(var + eps)`` of each channel, and running statistics: the
+    batch's own where there were none.
+    """
+    _checked(x, running_mean=running_mean, running_var=running_var)
+    y, mean, scale, rows = batch_norm_alone(b, x, weight, bias, eps, single(out))
+    statistics = mean, b.rows("var", rows, correction=1.0, out_dtype=b.wide(x))
     shares = momentum, 1.0 - momentum
     new = (
         v if o is None else b.call(_updated, o, v, *shares, out_dtype=o.dtype)
-        for o, v in zip(old.values(), statistics, strict=True)
+        for o, v in zip((running_mean, running_var), statistics, strict=True)
     )
     return y, mean, scale, *new
 

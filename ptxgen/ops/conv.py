@@ -25,7 +25,7 @@ from ptxgen.numerics.signature import DIM_MAX, Signature
 from ptxgen.ops.gradients import through_activation
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.products import bias_gradient
-from ptxgen.ops.views import check_dtype, readable, result_dtype, single
+from ptxgen.ops.views import alignment, check_dtype, readable, result_dtype, single
 from ptxgen.ops.windows import Along, Way, add_up, multiply, spread, weigh
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
@@ -37,9 +37,9 @@ COLUMNS_MAX = 1 << 28
 TAPS_MAX = 23
 """Taps of depthwise filters that are a formula, not a product: a kernel takes as many arrays. No
 chain is cut there."""
-FILLED_MAX = 1 << 24
-"""Bytes of an image with zeros around it that is filled whole, in one launch: of a larger one each
-side is, as launches cost less than bytes there.
+PLANES_MAX = 1 << 24
+"""Bytes of images and results up to which filters of one tap read images as they lie though rows of
+positions are not aligned to 16 bytes: for larger ones turned copies cost less.
 """
 FIRST, LAST = "channels_first", "channels_last"
 Channels = Annotated[str, Choice(FIRST, LAST)]
@@ -215,15 +215,7 @@ def _padded(b: Any, x: Buffer, several: Sequence[Sequence[Along]]) -> tuple[Buff
         low, high = min(lows), max(highs)
         widths.append((max(-low, 0), max(high - size + 1, 0)))
     if any(map(any, widths)):
-        sides = zip(x.shape[1:-1], widths, strict=True)
-        shape = (x.shape[0], *(low + size + high for size, (low, high) in sides), x.shape[-1])
-        if prod(shape) * x.itemsize > FILLED_MAX:
-            return b.pad(x, [(0, 0), *widths, (0, 0)]), [low for low, _ in widths]
-        inner = wide = b.filled(shape, x.dtype, 0)
-        for i, (low, _) in enumerate(widths):
-            inner = b.narrow(inner, i + 1, low, x.shape[i + 1])
-        b.copied(x, inner)
-        x = wide
+        x = b.pad(x, [(0, 0), *widths, (0, 0)])
     return x, [low for low, _ in widths]
 
 
@@ -337,6 +329,62 @@ def _depthwise(
 
 
 # -- products -------------------------------------------------------------------------------------
+def _planes(x: Buffer) -> Buffer | None:
+    """A view [N, C, M] of ``x`` [N, *, C] whose M positions lie side by side; None where there is
+    none.
+    """
+    rank = x.ndim - 2
+    planes = x.permuted((0, rank + 1, *range(1, rank + 1)))
+    found = planes.reshaped((x.shape[0], x.shape[-1], prod(x.shape[1:-1])))
+    return found if found is not None and found.strides[-1] == 1 != x.strides[-1] else None
+
+
+def _by_planes(
+    b: Any,
+    x: Buffer,
+    along: Sequence[Along],
+    w: Buffer,
+    bias: Buffer | None,
+    out: Buffer,
+    tier: str,
+    activation: str | None,
+) -> bool:
+    """Filters of one tap and channels that do not lie last: filters times each image as it lies.
+    Sums have the order of windows times filters. False, and nothing done, for others.
+    """
+    one = all(
+        (a.first, a.count, a.step, a.taps) == (0, size, 1, 1)
+        for a, size in zip(along, x.shape[1:-1], strict=True)
+    )
+    image, planes = (_planes(x), _planes(out)) if one else (None, None)
+    if image is None or planes is None:
+        return False
+    aligned = all(alignment("x", v, *v.strides[:-1], v.shape[-1]) == 16 for v in (image, planes))
+    if not aligned and image.nbytes + planes.nbytes > PLANES_MAX:
+        return False
+    weight = readable(b, b.reshape(w, (w.shape[0], w.shape[-1])))
+    if bias is None and activation in (None, "none"):
+        b.matmul(weight, image, tier=tier, out=planes)
+    else:
+        found = b.matmul(weight, image, tier=tier, out_dtype=b.wide(x))
+        vector = None if bias is None else b.reshape(bias, (bias.shape[0], 1))
+        _behind(b, found, vector, activation, planes)
+    return True
+
+
+def _behind(b: Any, x: Buffer, bias: Buffer | None, activation: str | None, out: Buffer) -> None:
+    """``activation(x + bias)`` in ``out``: what ``linear`` does behind its sum ``x``, which has its
+    wide dtype, or that of ``out`` where it is only copied.
+    """
+    act = activation not in (None, "none")
+    if bias is not None:
+        x = b.add(x, bias, **({"out_dtype": x.dtype} if act else {"out": out}))
+    if act:
+        getattr(b, str(activation))(x, out=out)
+    elif bias is None:
+        b.copied(x, out)
+
+
 def _pieces(lead: Sequence[int], nbytes: int) -> Iterator[tuple[int, int, int, int]]:
     """Windows [N, P, ...] in pieces that take no more than may be there at a time: from which image
     how many, and from where along P how many. ``nbytes``: of one window.
@@ -372,27 +420,31 @@ def _product(
     alone = (
         groups == channels > 1 and w.shape[-1] == 1 and (tier == "simt" or BYTES[image.x.dtype] > 2)
     )
-    if alone and weigh(b, image.x, along, w, bias, target, activation):
+    formula = alone and 0 < w.size <= TAPS_MAX * channels
+    direct = alone and (image.x.strides[-1] == 1 or not formula)  # a formula needs no turned copy
+    if direct and weigh(b, image.x, along, w, bias, target, activation):
         return
-    if alone and 0 < w.size <= TAPS_MAX * channels:
+    if formula:
         _depthwise(b, image.windows(along), w, bias, target, activation)
         return
     rows = prod(target.shape[:-1])
     flat = target.reshaped((rows, channels))
     even = flat is not None and (rows == 1 or flat.strides[0] >= channels)
     lies = flat is not None and even and (channels == 1 or flat.strides[1] == 1)
+    plain = bias is None and activation in (None, "none")
+    if groups == 1 and _by_planes(b, image.x, along, w, bias, target, tier, activation):
+        return
     if groups == 1 and tier != "simt":
         plainly = lies and image.inside(along)
         plainly = plainly and _matrices(image.windows(along), rank, 0) is not None
         if not plainly and multiply(b, image.x, along, w, bias, target, activation):
             return
-    if not lies:
+    if not lies and groups == 1:
         made = b.empty(target.shape, target.dtype)
         how = groups, tier, activation
         _product(b, image, along, w, bias, made, *how)
         b.copied(made, target)
         return
-    plain = bias is None and activation in (None, "none")
     length, each = prod(w.shape[1:]), channels // groups
     if groups == 1:
         weight = readable(b, b.reshape(w, (channels, length)))
@@ -413,7 +465,7 @@ def _product(
         one = partial(_grouped, b, bias=bias, tier=tier, activation=activation)
         found = _matrices(windows, rank, 1)
         if found is not None:
-            one(found, weight, out=flat)
+            one(found, weight, out=target)
             return
     at = 0 if groups == 1 else 1
     for at_image, images, start, down in _pieces(
@@ -422,8 +474,10 @@ def _product(
         part = b.narrow(b.narrow(windows, at, at_image, images), at + 1, start, down)
         place = b.narrow(b.narrow(target, 0, at_image, images), 1, start, down)
         count = prod(place.shape[:-1])
+        if groups == 1:
+            place = b.reshape(place, (count, channels))
         shape = (count, length) if groups == 1 else (groups, count, length)
-        one(b.reshape(b.copied(part), shape), weight, out=b.reshape(place, (count, channels)))
+        one(b.reshape(b.copied(part), shape), weight, out=place)
 
 
 def _grouped(
@@ -436,20 +490,22 @@ def _grouped(
     activation: str | None,
     out: Buffer,
 ) -> None:
-    """``linear`` of each group, from x [G, M, K] and w [G, N, K] to [M, G N]: the products are one
-    launch, and what ``linear`` does behind its sum is done to it in the wide dtype.
+    """``linear`` of each group, from x [G, M, K] and w [G, N, K] to [*M, G N]: the products are one
+    launch, and another does in the wide dtype what ``linear`` does behind its sum, or copies the
+    products to where no kernel of products writes.
     """
     groups, rows, each = x.shape[0], x.shape[1], w.shape[1]
-    act = activation not in (None, "none")
-    last = out if bias is None and not act else b.empty(out.shape, b.wide(x))
-    place = b.permute(b.reshape(last, (rows, groups, each)), (1, 0, 2))
-    b.matmul(x, w, transpose_b=True, tier=tier, out=place)
-    if bias is not None:
-        split = (rows, -1, bias.shape[0])
-        into = {"out_dtype": b.wide(x)} if act else {"out": b.reshape(out, split)}
-        last = b.reshape(b.add(b.reshape(last, split), bias, **into), out.shape)
-    if act:
-        getattr(b, str(activation))(last, out=out)
+    lead = out.shape[:-1]
+    split = b.reshape(out, (*lead, groups, each))
+    place = b.permute(split, (len(lead), *range(len(lead)), len(lead) + 1))
+    plain = bias is None and activation in (None, "none")
+    flat = place.reshaped((groups, rows, each)) if plain else None
+    if flat is not None and (each == 1 or flat.strides[-1] == 1):
+        b.matmul(x, w, transpose_b=True, tier=tier, out=flat)
+        return
+    made = b.matmul(x, w, transpose_b=True, tier=tier, out_dtype=out.dtype if plain else b.wide(x))
+    vector = None if bias is None else b.reshape(bias, (-1, *[1] * len(lead), each))
+    _behind(b, b.reshape(made, place.shape), vector, activation, place)
 
 
 # -- forward --------------------------------------------------------------------------------------

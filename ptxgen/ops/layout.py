@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from itertools import chain
 from typing import Annotated, Any
 
 from ptxgen.errors import DtypeError, GradError, ShapeError
@@ -16,6 +17,10 @@ from ptxgen.program.operation import Backward, Gradients, op
 from ptxgen.program.parameters import Out, OverX
 from ptxgen.runtime.strided import spread
 
+FILLED_MAX = 1 << 24
+"""Bytes of a padded array that is filled whole, in one launch: of a larger one each side is, as
+launches cost less than bytes there.
+"""
 TOGETHER = 8
 """Most arrays that one launch copies."""
 _turn = Pointwise(lambda a, b, cos, sin: (a * cos - b * sin, b * cos + a * sin), "rope")
@@ -133,8 +138,8 @@ def pad(
     Dtypes
         Any; the result has that of ``x``.
     Order
-        Nothing is computed, and each element of the result is written once. The gradient is the
-        part of the result's.
+        Nothing is computed: what lies around ``x`` is filled, and ``x`` is copied. The gradient is
+        the part of the result's.
     Errors
         ShapeError for widths of other axes, DtypeError, OptionError, DeviceError or CompileError,
         before anything is launched or written.
@@ -148,10 +153,13 @@ def pad(
     result = b.result(shape, x.dtype, single(out))
     number = bool(value) if x.dtype == "bool" else value
     inner = result
+    whole = sum(map(bool, chain(*widths))) > 1 and result.nbytes <= FILLED_MAX
+    if whole:
+        b.fill(result, number, out=result)
     for axis, (before, behind) in enumerate(widths):
         size = x.shape[axis]
         for start, length in ((0, before), (before + size, behind)):
-            if length:
+            if length and not whole:
                 border = b.narrow(inner, axis, start, length)
                 b.fill(border, number, out=border)
         inner = b.narrow(inner, axis, before, size)

@@ -8,7 +8,8 @@ depends on its own window alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -162,13 +163,24 @@ _entered = Pointwise(
     ),
     "window_entered",
 )
-_held = Pointwise(
-    lambda at, taps, low, high: cast(
-        primitive("min", at + taps, high) - primitive("max", at, low), "f64"
-    ),
-    "window_held",
-)
-_length = Pointwise(lambda low, high: cast(high - low, "f64"), "window_length")
+
+
+def _as_float(name: str, count: Callable[..., Any]) -> Mapping[str, Pointwise]:
+    """A count by the dtype that it is computed in."""
+    names = tuple(inspect.signature(count).parameters)
+    return {
+        wide: Pointwise(lambda to=to, **given: cast(count(**given), to), name, names)
+        for wide, to in (("float32", "f32"), ("float64", "f64"))
+    }
+
+
+def _count(o: Any, step: Any, before: Any, taps: Any, low: Any, high: Any) -> Any:
+    begin = o * step - before
+    return primitive("min", begin + taps, high) - primitive("max", begin, low)
+
+
+_held = _as_float("window_held", _count)
+_length = _as_float("window_length", lambda low, high: high - low)
 
 
 def _ramp(b: Builder, count: int, like: Any) -> Any:
@@ -297,6 +309,23 @@ def _place(rank: int) -> Pointwise:
     return Pointwise(function, "window_place", arguments)
 
 
+_largest_alone = _numbered("largest_alone", lambda *taps: _largest(*taps)[0])
+
+
+def largest(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> Buffer:
+    """The largest of each window: the first of :func:`_pooled`."""
+    check_dtype("x", x.dtype, FLOATS)
+    shape = (*x.shape[: x.ndim - len(axes)], *(a.count for a in axes))
+    if b.abstract or not prod(shape):
+        return b.result(shape, x.dtype)
+    spread, taps = _taps(b, x, axes, -inf), prod(a.taps for a in axes)
+    if taps > TAPS_MAX:
+        found: Buffer = b.amax(_as_rows(b, spread, axes), axis=-1)
+        return found
+    found = b.call(_largest_alone(taps), *_views(b, spread, axes), out_dtype=x.dtype)
+    return found
+
+
 def _pooled(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> tuple[Buffer, Buffer]:
     """The largest of each window, and where it lies in the image."""
     check_dtype("x", x.dtype, FLOATS)
@@ -371,6 +400,19 @@ def _total(b: Builder, taps: Sequence[Sequence[Any]], place: Any, dtype: str, wi
     return total
 
 
+@cache
+def _shared_sum(taps: int, rank: int) -> Pointwise:
+    """The sum of so many taps, by the numbers of so many dimensions."""
+    names = *(f"x{i}" for i in range(taps)), *(f"n{i}" for i in range(rank))
+
+    def function(**given: Any) -> Any:
+        values = list(given.values())
+        total = _plus(*values[:taps])
+        return total / cast(prod(values[taps:]), total.type)
+
+    return Pointwise(function, f"mean{taps}", names)
+
+
 _divided = {
     n: Pointwise(lambda x, **by: x / cast(prod(by.values()), x.type), "shared",
                  ("x", *(f"n{i}" for i in range(n))))
@@ -387,14 +429,13 @@ def _counts(b: Builder, axes: Sequence[Axis], padded: bool, divisor: int, like: 
     for i, a in enumerate(axes):
         beyond = a.before if padded else 0
         if not a.even:
-            counts = b.call(_length, *_ends(b, a, like), out_dtype="float64")
+            counts = b.call(_length[b.wide(like)], *_ends(b, a, like))
         elif a.behind <= beyond and (padded or not a.before):
             found.append(float(a.taps))
             continue
         else:
-            begin = b.call(_line, _ramp(b, a.count, like), a.step, a.before)
-            counts = b.call(_held, begin, a.taps, -beyond, a.size + beyond, out_dtype="float64")
-        counts = b.cast(counts, b.wide(like))
+            how = a.step, a.before, a.taps, -beyond, a.size + beyond
+            counts = b.call(_held[b.wide(like)], _ramp(b, a.count, like), *how)
         found.append(_facing(b, counts, axes, i))
     return found
 
@@ -407,14 +448,19 @@ def _mean(
     shape = (*x.shape[: x.ndim - len(axes)], *(a.count for a in axes))
     if b.abstract or not prod(shape):
         return b.result(shape, x.dtype)
-    spread, wide = _taps(b, x, axes, 0.0), b.wide(x)
+    spread = _taps(b, x, axes, 0.0)
     taps = prod(a.taps for a in axes)
-    if taps <= TAPS_MAX:
-        total = b.call(_sum(taps), *_views(b, spread, axes), out_dtype=wide)
-    else:
-        total = b.sum(_as_rows(b, spread, axes), axis=-1, out_dtype=wide)
     counts = _counts(b, axes, padded, divisor, x)
-    found: Buffer = b.call(_divided[len(axes)], total, *counts, out_dtype=x.dtype)
+    found: Buffer
+    if taps + len(axes) <= TAPS_MAX:
+        given = *_views(b, spread, axes), *counts
+        found = b.call(_shared_sum(taps, len(axes)), *given, out_dtype=x.dtype)
+        return found
+    if taps <= TAPS_MAX:
+        total = b.call(_sum(taps), *_views(b, spread, axes), out_dtype=b.wide(x))
+    else:
+        total = b.sum(_as_rows(b, spread, axes), axis=-1, out_dtype=b.wide(x))
+    found = b.call(_divided[len(axes)], total, *counts, out_dtype=x.dtype)
     return found
 
 

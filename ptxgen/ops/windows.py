@@ -304,12 +304,13 @@ def weigh(
     kernel: str | None = None,
 ) -> bool:
     """The same of depthwise filters ``w`` [C, *taps, 1], on FMA units; ``out`` has the channels of
-    ``x``.
+    ``x``. Where channels do not lie last, copies of them do.
     """
-    if not _some(x, along):
+    if not _some(x, along) or not all(map(_near, along, x.shape[1:-1])):
         return False
-    if x.strides[-1] != 1 or not _written(out) or not all(map(_near, along, x.shape[1:-1])):
-        return False
+    given, target = x, out
+    x = x if x.strides[-1] == 1 else _copy(x)
+    out = out if _written(out) else _copy(out)
     scalars, across, down = _lies(x, along)
     scalars |= dict(zip(("LDC", "ROW_C", "IMAGE_C"), _pitches(out), strict=True))
     channels, steps = x.shape[-1], (*[0] * (2 - len(along)), *w.strides[1:-1])
@@ -335,7 +336,11 @@ def weigh(
     problem = Problem(DEPTHWISE, short, tuple(values.items()), tuple(scalars.items()), what)
     if not _covered(b, problem):
         return False
+    x = given if x is given else b.copied(given)
+    out = target if out is target else b.empty(out.shape, out.dtype)
     b.launch(lambda: problem, {"x": x, "w": w, "bias": bias, "c": out}, kernel)
+    if out is not target:
+        b.copied(out, target)
     return True
 
 

@@ -38,7 +38,7 @@ from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.products import bias_gradient
 from ptxgen.ops.triangular import SERVED as TRIANGULAR
 from ptxgen.ops.views import readable, rows_apart
-from ptxgen.program.buffer import Buffer
+from ptxgen.program.buffer import INPUT, Buffer
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.invoke import Frame
 from ptxgen.program.operation import Backward, Gradients, Op
@@ -362,6 +362,14 @@ def _norm_whole(norm: str, count: int) -> Serve:
         return b.rows(norm, x, *rest[:count], eps=_norm_eps(x, rest[count]))
 
     return serve
+
+
+def _group_norm_whole(b: Any, tier: str, x: Any, groups: int, *how: Any) -> Any:
+    weight, bias, eps, _ = how
+    _real(x)
+    if len(x.shape) < 2 or x.shape[1] % groups:
+        raise Left(PARTS)  # PyTorch says so
+    return group_norm_kept(b, x, groups, weight, bias, eps, x.dtype)[0]
 
 
 def _softmax_whole(name: str) -> Serve:
@@ -948,6 +956,24 @@ def _elementwise(name: str) -> Serve:
     return serve
 
 
+def elementwise_in_place(name: str) -> Serve:
+    """The in-place form of an operator of :data:`FUNCTIONS` with one tensor, which the program
+    writes where it lies.
+    """
+
+    def serve(b: Any, tier: str, x: Any, *args: Any, **options: Any) -> Any:
+        alone = not any(isinstance(v, Buffer) for v in args)
+        if not alone or x.memory.role != INPUT or not x.whole:
+            raise Left(PARTS)
+        op = overload(f"aten::{name}")
+        x.memory.written = True
+        if call(b, name, op, (x, *args), options, out=x) is None:
+            raise Left(ALONE)
+        return x
+
+    return serve
+
+
 # -- the tables -----------------------------------------------------------------------------
 LOWERED: Final[dict[str, Serve]] = {
     "mm": _mm,
@@ -1034,6 +1060,8 @@ DIRECT: Final[dict[str, Serve]] = {
 WHOLE: Final[dict[str, tuple[str, Serve]]] = {
     "layer_norm": ("native_layer_norm", _norm_whole("layer_norm", 2)),
     "rms_norm": ("_fused_rms_norm", _norm_whole("rms_norm", 1)),
+    "group_norm": ("native_group_norm", _group_norm_whole),
+    **images.WHOLE,
     "softmax.int": ("_softmax", _softmax_whole("softmax")),
     "log_softmax.int": ("_log_softmax", _softmax_whole("log_softmax")),
 }

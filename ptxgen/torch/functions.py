@@ -133,9 +133,16 @@ of a formula, what is neither as it is.
 
 
 # -- calls of them ------------------------------------------------------------------------------
-def call(b: Any, name: str, op: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    """The result of an operator of :data:`FUNCTIONS`, given all arguments; None where it has no
-    formula for their dtypes.
+def call(
+    b: Any,
+    name: str,
+    op: Any,
+    args: Sequence[Any],
+    options: Mapping[str, Any],
+    out: Buffer | None = None,
+) -> Any:
+    """The result of an operator of :data:`FUNCTIONS`, given all arguments, in ``out`` if there is
+    such; None where it has no formula for their dtypes.
     """
     arrays = [x for x in args if isinstance(x, Buffer)]
     if any(x.dtype not in SHORT for x in arrays):
@@ -155,7 +162,8 @@ def call(b: Any, name: str, op: Any, args: Sequence[Any], options: Mapping[str, 
         else:
             spec.append(text(x))
     function = _function(name, dtype, tuple(spec), tuple(options.items()))
-    out = empty(b, like.shape, like.stride(), NAMES[like.dtype])
+    if out is None:
+        out = empty(b, like.shape, like.stride(), NAMES[like.dtype])
     try:
         return b.call(function, *given, out=out)
     except (DtypeError, FormulaError):

@@ -14,9 +14,18 @@ import torch
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.formula import where
 from ptxgen.ops import OPERATIONS
-from ptxgen.ops.channels import batch_norm_gradients, batch_norm_scale
+from ptxgen.ops.channels import batch_norm_alone, batch_norm_gradients, batch_norm_scale
 from ptxgen.ops.pointwise import Pointwise
-from ptxgen.ops.pool import Axis, adapted, fixed, max_gradient, mean_gradient, overlapped, windowed
+from ptxgen.ops.pool import (
+    Axis,
+    adapted,
+    fixed,
+    largest,
+    max_gradient,
+    mean_gradient,
+    overlapped,
+    windowed,
+)
 from ptxgen.ops.resize import resize_by, resize_gradient, resized
 from ptxgen.program.buffer import imagined
 from ptxgen.program.invoke import Frame
@@ -36,38 +45,67 @@ def _like(b: Any, x: Any) -> Any:
 
 
 # -- batch norm -----------------------------------------------------------------------------
-def _evaluated(b: Any, x: Any, vectors: Sequence[Any], eps: float) -> tuple[Any, ...]:
-    """The result, and the two that are kept in training, empty."""
+def _by_statistics(b: Any, x: Any, vectors: Sequence[Any], eps: float) -> Any:
+    """The result in evaluation."""
     weight, bias, mean, var = vectors
     _real(x)
     if mean is None or var is None:
         raise Left(UNKNOWN)
-    y = b.batch_norm(x, mean, var, weight, bias, eps=eps, out=_like(b, x))
+    return b.batch_norm(x, mean, var, weight, bias, eps=eps, out=_like(b, x))
+
+
+def _batch_norm_whole(b: Any, tier: str, x: Any, *given: Any) -> Any:
+    """In evaluation."""
+    *vectors, training, _, eps, _ = given
+    if training:
+        raise Left(PARTS)
+    return _by_statistics(b, x, vectors, eps)
+
+
+def _evaluated(b: Any, x: Any, vectors: Sequence[Any], eps: float) -> tuple[Any, ...]:
+    """The result, and the two that are kept in training, empty."""
+    y = _by_statistics(b, x, vectors, eps)
     return y, b.empty((0,), b.wide(x)), b.empty((0,), b.wide(x))
+
+
+def _several(x: Any) -> None:
+    """Leaves what has one value a channel, of which PyTorch's results are NaN."""
+    _real(x)
+    if prod(x.shape) < 2 * x.shape[1]:
+        raise Left(UNKNOWN)
 
 
 def _trained(b: Any, x: Any, *vectors: Any, momentum: float, eps: float) -> Any:
     """The result, mean, scale and new running statistics."""
-    _real(x)
-    if prod(x.shape) < 2 * x.shape[1]:
-        raise Left(UNKNOWN)  # PyTorch's NaN
+    _several(x)
     how = {"momentum": momentum, "eps": eps, "out": _like(b, x)}
     return b.batch_norm_kept(x, *vectors, **how)
 
 
+def _trained_alone(b: Any, x: Any, weight: Any, bias: Any, eps: float) -> Any:
+    """The result, mean and scale."""
+    _several(x)
+    return batch_norm_alone(b, x, weight, bias, eps, _like(b, x))[:3]
+
+
 def _batch_norm(b: Any, tier: str, x: Any, *given: Any) -> Any:
-    """In evaluation. Training writes to running statistics, which programs of the block do not."""
+    """In evaluation, or without running statistics: training writes to these, which programs of the
+    block do not.
+    """
     *vectors, training, _, eps = given
-    if training:
+    if not training:
+        return _evaluated(b, x, vectors, eps)
+    weight, bias, mean, var = vectors
+    if mean is not None or var is not None:
         raise Left(PARTS)
-    return _evaluated(b, x, vectors, eps)
+    return _trained_alone(b, x, weight, bias, eps)
 
 
 def _no_stats(b: Any, tier: str, x: Any, weight: Any, bias: Any, *how: Any) -> Any:
-    training, momentum, eps = how
+    training, _, eps = how
     if not training:
         raise Left(UNKNOWN)
-    return _trained(b, x, weight, bias, momentum=momentum, eps=eps)[:3]
+    return _trained_alone(b, x, weight, bias, eps)
 
 
 def _no_training(b: Any, tier: str, x: Any, *given: Any) -> Any:
@@ -179,6 +217,16 @@ def _max_pool(rank: int) -> Serve:
         stride, padding, dilation, ceil = how
         given = {"stride": stride, "padding": padding, "dilation": dilation, "ceil": ceil}
         return b.max_pool(x, _all(window, rank), **given)
+
+    return serve
+
+
+def _max_pool_whole(rank: int) -> Serve:
+    """Without where the largest lie."""
+
+    def serve(b: Any, tier: str, x: Any, window: Any, *how: Any) -> Any:
+        _real(x)
+        return largest(b, x, fixed(x, _all(window, rank), *how))
 
     return serve
 
@@ -419,3 +467,12 @@ DIRECT: Final[dict[str, Serve]] = {
     "cudnn_batch_norm": _cudnn_written,
 }
 """Operators that write to what they are given."""
+
+WHOLE: Final[dict[str, tuple[str, Serve]]] = {
+    "batch_norm": ("native_batch_norm", _batch_norm_whole),
+    **{
+        f"max_pool{rank}d": (f"max_pool{rank}d_with_indices", _max_pool_whole(rank))
+        for rank in (2, 3)
+    },
+}
+"""What :data:`ptxgen.torch.aten.WHOLE` has of images."""

@@ -64,7 +64,7 @@ class Replay:
             if given[i].data_ptr() != place:
                 return self._moved(given)
         for i, own in self._moving:
-            own.copy_(given[i])
+            _distinct(own).copy_(_distinct(given[i]))
         self._graph.replay()
         self._back(given)
         return _handed(self._ways, given, new=False)
@@ -87,7 +87,7 @@ class Replay:
         """What has been written elsewhere is copied to where it belongs."""
         for i, own in self._moving:
             if i in self._written:
-                given[i].copy_(own)
+                _distinct(given[i]).copy_(_distinct(own))
 
     def _record(self, given: Sequence[Any], fixed: Collection[int]) -> Any:
         """Carries out the schedule, so that what it needs is loaded, and records it. ``fixed``:
@@ -171,9 +171,23 @@ def _storage(x: Any) -> int:
     return int(x.untyped_storage().data_ptr())
 
 
+def _distinct(x: Any) -> Any:
+    """Returns a view of ``x`` that has each element once along dimensions that it is expanded in.
+    PyTorch writes to no expanded tensor.
+    """
+    strides = x.stride()
+    if 0 in strides:
+        for dim, stride in enumerate(strides):
+            if stride == 0 and x.shape[dim] > 1:
+                x = x.narrow(dim, 0, 1)
+    return x
+
+
 def _copied(x: Any) -> Any:
     """Returns a copy with the strides of ``x``."""
-    return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device).copy_(x)
+    made = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device)
+    _distinct(made).copy_(_distinct(x))
+    return made
 
 
 def _placed(x: Any, base: Any, to: Any) -> Any:

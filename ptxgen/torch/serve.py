@@ -34,6 +34,7 @@ from ptxgen.torch.aten import (
     WHOLE,
     WIDENED,
     autocast_widens,
+    elementwise_in_place,
     operation,
 )
 from ptxgen.torch.functional import any_autocast
@@ -427,7 +428,7 @@ def _plan(
                 yield op, key, _serving(op, LOWERED.get(which), DIRECT.get(which))
         elif op in forms:
             if served(op):
-                yield op, key, _serving(op, None, forms[op])
+                yield op, key, _serving(op, _writing().get(op), forms[op])
         elif _has(op.name(), key) and reason(op) is None:
             yield op, key, _serving(op)
 
@@ -452,7 +453,7 @@ def _forms(rows: dict[Any, Serve]) -> Iterator[tuple[Any, Serve]]:
     for op, serve in rows.items():
         if op is None:
             continue
-        packet, types = op.overloadpacket, [str(a.type) for a in op._schema.arguments]
+        packet = op.overloadpacket
         for name in packet.overloads():
             form = getattr(packet, name)
             arguments = form._schema.arguments
@@ -460,11 +461,25 @@ def _forms(rows: dict[Any, Serve]) -> Iterator[tuple[Any, Serve]]:
             given = [(a.name, str(a.type)) for a in arguments if a.name not in outs]
             if outs and given == [(a.name, str(a.type)) for a in op._schema.arguments]:
                 yield form, _to_out(serve, outs)
-        in_place = getattr(torch.ops.aten, f"{packet.__name__}_", None)
-        for name in in_place.overloads() if in_place is not None else ():
-            form = getattr(in_place, name)
-            if [str(a.type) for a in form._schema.arguments] == types:
-                yield form, _in_place(serve)
+        for form in _in_places(op):
+            yield form, _in_place(serve)
+
+
+def _in_places(op: Any) -> Iterator[Any]:
+    """The in-place forms of an operator."""
+    types = [str(a.type) for a in op._schema.arguments]
+    packet = getattr(torch.ops.aten, f"{op.overloadpacket.__name__}_", None)
+    for name in packet.overloads() if packet is not None else ():
+        form = getattr(packet, name)
+        if [str(a.type) for a in form._schema.arguments] == types:
+            yield form
+
+
+@functools.cache
+def _writing() -> Mapping[Any, Serve]:
+    """Programs of the in-place forms of functions."""
+    known = ((name, op) for name in FUNCTIONS if (op := overload(f"aten::{name}")))
+    return {form: elementwise_in_place(name) for name, op in known for form in _in_places(op)}
 
 
 def _to_out(serve: Serve, outs: list[str]) -> Serve:
@@ -594,7 +609,15 @@ def _frame(
     takes = _parameters(op)
     memo = _memos.setdefault((str(op), above), {})
     made = operation(op.overloadpacket.__name__, lower, takes)
-    return Frame(made, copies=True, hooks=hooks, missed=missed, memo=memo, front=takes[:-1])
+    return Frame(
+        made,
+        copies=True,
+        aliases=op in _writing(),
+        hooks=hooks,
+        missed=missed,
+        memo=memo,
+        front=takes[:-1],
+    )
 
 
 def _carried_out(frame: Frame, memo: Memo | None, key: Any, args: Sequence[Any], tier: str) -> Any:
@@ -686,6 +709,8 @@ def _serving(
             return original(*args, **options)
 
         def missed(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
+            if op in _writing() and 0 in args[0].stride():  # expanded, it may not be written
+                return served([], *split(args), key)
             way = functools.partial(_carried_out, frame, memo, key, args)
             return served([way], *split(args), key)
 

@@ -71,7 +71,9 @@ REASONS: Final[dict[str, str]] = {
     WHOLE: "nll_loss_forward",
     HOST: "_assert_async _functional_assert_async _fused_sdp_choice is_set_to record_stream",
 }
-"""Operators by the reason why they need no serving: all overloads."""
+"""Operators by the reason why they need no serving: all overloads. What holds for an operator holds
+for its in-place form, which is listed where PyTorch has no other.
+"""
 
 FOREACH_SUMS: Final = {"_foreach_norm", "_foreach_powsum"}
 """The operators on lists of tensors that add elements up; the others are pointwise."""
@@ -117,4 +119,5 @@ def reason(op: Any) -> str | None:
         return VIEW
     if not any("Tensor" in str(a.type) for a in schema.arguments if a.name != "out"):
         return FACTORY
-    return _listed().get(packet)
+    listed = _listed()
+    return listed.get(packet) or listed.get(packet.removesuffix("_"))

@@ -1,0 +1,236 @@
+"""``ptxgen bench vision``: models of ``timm`` as they come, in the block and outside of it.
+
+Each model has random weights and makes forward passes of eight images, stock and in
+:class:`ptxgen.torch.batch_invariant`, in turns. A pass begins with an idle GPU and is timed from
+the host until the GPU is done. Rows of images that are computed two at a time are compared with
+those of the eight, bit for bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ptxgen import arguments
+from ptxgen.bench import measure, results
+from ptxgen.errors import PtxgenError
+from ptxgen.ui import emit, missing, table
+
+MODELS = (
+    *("nfnet_l0", "poolformer_s12", "efficientnet_b0", "dpn68", "inception_v3", "vgg11_bn"),
+    *("fastvit_t8", "resnet18", "resnet50", "convnext_tiny", "vit_tiny_patch16_224"),
+    *("vit_small_patch16_224", "swin_tiny_patch4_window7_224", "mobilenetv3_large_100"),
+    *("regnety_008", "densenet121", "mixer_s16_224", "deit_tiny_patch16_224", "repvgg_a2"),
+    *("ghostnet_100", "coat_lite_tiny", "pvt_v2_b0", "levit_128", "xcit_tiny_12_p16_224"),
+    *("maxvit_tiny_tf_224", "coatnet_0_rw_224", "edgenext_small", "hrnet_w18"),
+    *("resnext50_32x4d", "seresnet50", "darknet53", "tresnet_m"),
+)
+"""A model of each of 32 families."""
+BATCH, TURNS, PASSES = 8, 6, 4
+LARGEST = 60_000_000
+"""Most parameters of a model that is drawn."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A model. ``block_ms``, ``stock_ms``: medians of a pass; ``block_host_ms``,
+    ``stock_host_ms``: until the host has issued it; ``served``: how many operators were served;
+    ``unknown``: those that the block does not know; ``same``: whether rows have the same bits in
+    another batch.
+    """
+
+    model: str
+    block_ms: float
+    stock_ms: float
+    block_host_ms: float
+    stock_host_ms: float
+    served: int
+    unknown: Mapping[str, int] = field(default_factory=dict)
+    same: bool = True
+
+    @property
+    def ratio(self) -> float:
+        """The time ratio, block by stock."""
+        return self.block_ms / self.stock_ms
+
+
+def drawn(timm: Any, torch: Any, count: int, seed: int) -> list[str]:
+    """Names of ``count`` models at random, each of a family that :data:`MODELS` has none of."""
+    choose = random.Random(seed)
+    families = sorted(timm.list_modules())
+    choose.shuffle(families)
+    found: list[str] = []
+    for family in families:
+        names = [n for n in timm.list_models(module=family) if n not in MODELS]
+        if len(found) == count or len(names) < len(timm.list_models(module=family)) or not names:
+            continue
+        name = choose.choice(names)
+        with torch.device("meta"):
+            size = sum(p.numel() for p in timm.create_model(name, pretrained=False).parameters())
+        if size <= LARGEST:
+            found.append(name)
+    return found[:count]
+
+
+class Bench:
+    """All models on one device."""
+
+    def __init__(self, torch: Any, timm: Any, dtype: str = "bf16", device: str = "cuda") -> None:
+        import ptxgen.torch as ours
+
+        self.torch, self.timm, self.ours, self.device = torch, timm, ours, device
+        self.dtype = measure.torch_dtype(torch, dtype)
+
+    def row(self, name: str, turns: int = TURNS) -> Row:
+        """Compares rows of a model, then times it."""
+        torch = self.torch
+        torch.manual_seed(0)
+        with torch.device(self.device):
+            model = self.timm.create_model(name, pretrained=False).eval().to(self.dtype)
+            images = torch.randn(BATCH, *model.default_cfg["input_size"]).to(self.dtype)
+        ways = {"stock": nullcontext, "block": self.ours.batch_invariant}
+        taken: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
+        with torch.no_grad():
+            with self.ours.batch_invariant() as block:
+                whole, two = model(images), model(images[1:3])
+            for turn in range(turns + 1):
+                for way, entered in ways.items():
+                    with entered():
+                        model(images)
+                        found = [self._pass(model, images) for _ in range(PASSES)]
+                    if turn:  # the first is to warm up
+                        taken[way] += found
+        ms = {way: [statistics.median(x) for x in zip(*t, strict=True)] for way, t in taken.items()}
+        report = block.report()
+        return Row(
+            name,
+            block_ms=ms["block"][1],
+            stock_ms=ms["stock"][1],
+            block_host_ms=ms["block"][0],
+            stock_host_ms=ms["stock"][0],
+            served=sum(report.served.values()) // 2,
+            unknown=dict(report.unknown),
+            same=bool(torch.equal(whole[1:3], two)),
+        )
+
+    def _pass(self, model: Callable[[Any], Any], images: Any) -> tuple[float, float]:
+        """ms until the host has issued a pass, and until it is done."""
+        self._wait()
+        begun = time.perf_counter()
+        model(images)
+        issued = time.perf_counter()
+        self._wait()
+        return 1e3 * (issued - begun), 1e3 * (time.perf_counter() - begun)
+
+    def _wait(self) -> None:
+        if self.device == "cuda":
+            self.torch.cuda.synchronize()
+
+    def rows(self, names: Sequence[str], turns: int = TURNS) -> Iterator[Row]:
+        """A row a model."""
+        for name in names:
+            yield self.row(name, turns)
+            if self.device == "cuda":
+                self.torch.cuda.empty_cache()
+
+
+def row_table(rows: Sequence[Row]) -> str:
+    """For people."""
+    columns: dict[str, Callable[[Row], str | None]] = {
+        "model": lambda r: r.model,
+        "block ms": lambda r: f"{r.block_ms:.2f}",
+        "stock ms": lambda r: f"{r.stock_ms:.2f}",
+        "/ stock": lambda r: f"{r.ratio:.3f}",
+        "host ms": lambda r: f"{r.block_host_ms:.2f}",
+        "stock host ms": lambda r: f"{r.stock_host_ms:.2f}",
+        "served": lambda r: str(r.served),
+        "unknown": lambda r: ", ".join(r.unknown) or "-",
+        "same bits": lambda r: str(r.same),
+    }
+    return table([[cell(r) for cell in columns.values()] for r in rows], tuple(columns))
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """The geometric mean, the tenth percentile and the worst of time ratios."""
+    ratios = sorted((r.ratio for r in rows), reverse=True)
+    mean = math.exp(statistics.fmean(map(math.log, ratios)))
+    tenth = ratios[len(ratios) // 10]
+    return (
+        f"{len(rows)} models, time ratio block / stock: geometric mean {mean:.3f}, a tenth above "
+        f"{tenth:.3f}, worst {ratios[0]:.3f}"
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command. 0 if rows do not depend on the batch, whatever the times; 1 if one does."""
+    return arguments.run(_parser(), _work, argv)
+
+
+def _work(options: argparse.Namespace) -> int:
+    if options.rows:
+        rows, surroundings = results.read_rows(Row, options.rows, "vision")
+        emit(results.heading(surroundings))
+        emit(row_table(rows))
+        emit(summary(rows))
+        return 0
+    torch = measure.require_torch()
+    try:
+        import timm
+    except ModuleNotFoundError as error:
+        raise missing("the benchmark", error) from error
+    measure.warm_up(torch)
+    surroundings = measure.environment(torch, measure.limits(torch, "tc"), 0)
+    emit(results.heading(surroundings))
+    names = options.models
+    if options.draw:
+        names = drawn(timm, torch, options.draw, options.seed)
+    bench, found = Bench(torch, timm, options.dtype), []
+    for row in bench.rows(names, 2 if options.quick else TURNS):
+        found.append(row)
+        emit(f"{row.model}: {row.ratio:.3f}")
+        results.keep(options, results.records(found, surroundings))
+    if found:
+        emit(row_table(found))
+        emit(summary(found))
+    return int(not all(row.same for row in found))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = arguments.Parser(
+        prog="ptxgen bench vision",
+        description="Times forward passes of models of timm, eight images each, stock and in "
+        "batch_invariant(), after comparing rows with those of another batch.",
+    )
+    parser.add_argument(
+        "--models",
+        type=lambda text: text.split(","),
+        default=[*MODELS],
+        metavar="LIST",
+        help="names of timm (one of each of 32 families)",
+    )
+    parser.add_argument(
+        "--draw", type=int, default=0, metavar="N", help="models of N other families at random"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of --draw (%(default)s)")
+    parser.add_argument(
+        "--dtype", type=arguments.dtype, choices=("bf16", "f16", "f32"), default="bf16"
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    arguments.add_rows(parser)
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="print an earlier run's rows")
+    return parser
+
+
+if __name__ == "__main__":
+    try:
+        raise SystemExit(main())
+    except PtxgenError as error:
+        raise SystemExit(f"error: {error}") from error

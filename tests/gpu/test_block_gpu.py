@@ -48,6 +48,40 @@ def rows_are_alone(f, x):
         assert torch.equal(one, all_)
 
 
+@DTYPES
+@pytest.mark.parametrize("name", ["silu", "sigmoid", "exp", "tanh"])
+def test_in_place_functions(name, dtype):
+    """They write where their argument lies, also when they are called again, and nothing else."""
+    for view in (lambda x: x, lambda x: x.t(), lambda x: x[1:90:2, 3:60:3], lambda x: x[2]):
+        for seed in range(3):
+            x = random(99, 70, dtype=dtype, seed=seed)
+            expected = x.clone()
+            with pt.batch_invariant(strict=True) as block:
+                y = getattr(torch.ops.aten, name)(view(x).clone())
+                view(expected).copy_(y)
+                part = view(x)
+                assert getattr(torch.ops.aten, f"{name}_")(part) is part
+            assert torch.equal(x, expected) and block.served == {name: 1, f"{name}_": 1}
+
+
+@DTYPES
+def test_images_without_what_gradients_need(dtype):
+    """The bits of what is made where gradients are recorded."""
+    x, v = random(5, 12, 18, 16, dtype=dtype), random(12, dtype=dtype, seed=1)
+    for whole in (
+        lambda x: functional.group_norm(x, 3, v, v),
+        lambda x: functional.batch_norm(x, v, v.abs(), v, v),
+        lambda x: functional.max_pool2d(x, 3, 2, 1),
+        lambda x: functional.batch_norm(x, None, None, v, None, training=True),
+        lambda x: functional.avg_pool2d(x, 3, 1, 1, count_include_pad=False),
+    ):
+        with pt.batch_invariant(strict=True):
+            for _ in range(2):
+                with torch.no_grad():
+                    alone = whole(x)
+                assert torch.equal(alone, whole(x.clone().requires_grad_()).detach())
+
+
 ROWS = {
     "softmax": lambda t: t.softmax(-1),
     "log_softmax": lambda t: t.log_softmax(-1),

@@ -50,11 +50,16 @@ def test_kernels_that_read_windows(name):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("groups", [1, 4, 64])
-def test_images_that_lie_channels_last(dtype, groups):
+@pytest.mark.parametrize(
+    ("taps", "image"), [(3, (15, 14)), (1, (15, 14)), (1, (16, 8)), (5, (9, 8))]
+)
+@pytest.mark.parametrize("bias", [True, False])
+def test_images_that_lie_channels_last(dtype, groups, taps, image, bias):
     """The block's results lie as PyTorch's; neither that nor the batch changes a bit."""
     torch.manual_seed(0)
-    module = torch.nn.Conv2d(64, 64, 3, padding=1, groups=groups).to("cuda", dtype)
-    x = torch.randn(7, 64, 15, 14, device="cuda", dtype=dtype, requires_grad=True)
+    how = {"padding": taps // 2, "groups": groups, "bias": bias}
+    module = torch.nn.Conv2d(64, 64, taps, **how).to("cuda", dtype)
+    x = torch.randn(7, 64, *image, device="cuda", dtype=dtype, requires_grad=True)
     last = x.detach().to(memory_format=torch.channels_last).requires_grad_()
     dy = torch.randn_like(x)
     with pt.batch_invariant() as block:

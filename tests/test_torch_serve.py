@@ -319,6 +319,25 @@ def test_images_are_whole_where_nothing_is_recorded(name, dtype, layout):
     assert torch.equal(alone.view(bits), recorded.detach().view(bits))
 
 
+def test_what_no_program_serves_is_not_tried_again(monkeypatch):
+    """Batch norm that writes statistics: above autograd and below it a program is tried once."""
+    tried, carried_out = [], serve._carried_out
+
+    def noted(frame, *rest):
+        tried.append(frame.op.name)
+        return carried_out(frame, *rest)
+
+    monkeypatch.setattr(serve, "_carried_out", noted)
+    assert prepared.TORCH.seen(torch.Tensor)  # as on a GPU: calls are told apart
+    x, mean, var = rows_of((4, 5, 6)), torch.zeros(5), torch.ones(5)
+    with pt.batch_invariant(strict=True) as block, torch.no_grad():
+        ys = [functional.batch_norm(x, mean, var, training=True) for _ in range(3)]
+    assert tried.count("batch_norm") == tried.count("native_batch_norm") == 1
+    assert torch.equal(ys[0], ys[2]) and block.served == {"native_batch_norm": 3}
+    expected = 3 * [torch.from_numpy(reference.batch_norm_train(array(x))[0])]
+    assert all(map(torch.equal, ys, expected)) and mean.any()
+
+
 @pytest.mark.parametrize("name", ["leaky_relu_", "elu_", "hardsigmoid_", "hardtanh_", "copysign_"])
 def test_in_place_forms_are_as_free_as_their_operators(name):
     for overload in getattr(torch.ops.aten, name).overloads():

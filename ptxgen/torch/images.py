@@ -55,11 +55,11 @@ def _by_statistics(b: Any, x: Any, vectors: Sequence[Any], eps: float) -> Any:
 
 
 def _batch_norm_whole(b: Any, tier: str, x: Any, *given: Any) -> Any:
-    """In evaluation."""
+    """As :func:`_batch_norm`, without what is kept."""
     *vectors, training, _, eps, _ = given
-    if training:
-        raise Left(PARTS)
-    return _by_statistics(b, x, vectors, eps)
+    if not training:
+        return _by_statistics(b, x, vectors, eps)
+    return _batch_norm(b, tier, x, *vectors, True, 0.0, eps)[0]
 
 
 def _evaluated(b: Any, x: Any, vectors: Sequence[Any], eps: float) -> tuple[Any, ...]:

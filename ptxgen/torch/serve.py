@@ -678,6 +678,7 @@ def _serving(
 
     def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
         free: dict[Any, bool] = {}  # calls of functions that have no formula
+        parts: dict[Any, bool] = {}  # calls that no program serves
 
         def served(ways: list[Callable[[str], Any]], args: Any, options: Any, key: Any) -> Any:
             if not blocks or (optional and not blocks[-1].functions):
@@ -700,6 +701,8 @@ def _serving(
                     why = UNKNOWN
                 if why != PARTS:
                     break
+                if key is not None:
+                    remember(parts, key, True)
             if optional and key is not None:
                 remember(free, key, True)
             if why == ALONE or optional or _exact(args, options):
@@ -709,10 +712,10 @@ def _serving(
             return original(*args, **options)
 
         def missed(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
-            if op in _writing() and 0 in args[0].stride():  # expanded, it may not be written
-                return served([], *split(args), key)
-            way = functools.partial(_carried_out, frame, memo, key, args)
-            return served([way], *split(args), key)
+            ways = [functools.partial(_carried_out, frame, memo, key, args)]
+            if key in parts or (op in _writing() and 0 in args[0].stride()):
+                ways = []  # what is expanded may not be written, as the other way says
+            return served(ways, *split(args), key)
 
         if lower is not None:
             return _frame(op, name, lower, blocks, missed).function
@@ -730,6 +733,8 @@ def _above(op: Any, name: str, lower: Serve, recorded: Serve | None) -> Make:
     widens = name in WIDENED
 
     def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
+        parts: dict[Any, bool] = {}  # calls that no program serves
+
         def watched(*args: Any) -> Any:
             if widens and autocast_widens(args[0]):
                 args = args[0].float(), *args[1:]
@@ -747,12 +752,16 @@ def _above(op: Any, name: str, lower: Serve, recorded: Serve | None) -> Make:
         def missed(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
             if not blocks or _watched(args) or (widens and autocast_widens(args[0])):
                 return watched(*args)
-            block = blocks[-1]
+            block, (placed, options) = blocks[-1], split(args)
+            if key in parts:
+                return original(*placed, **options)
             try:
                 with _unrecorded():
                     found = _carried_out(frame, memo, key, args, block.tier)
             except refused as why:
-                return left(block, why, *split(args))
+                if recorded is None and key is not None:
+                    remember(parts, key, True)
+                return left(block, why, placed, options)
             block.served[name] += 1
             return found
 

@@ -173,7 +173,7 @@ def test_other_masks_are_given_as_they_are(how):
 
 @pytest.mark.parametrize(("name", "whole"), [("llama", True), ("mistral", False)])
 def test_a_compiled_model_has_the_same_bits(name, whole):
-    """A window is a closure, which compilers break the graph for."""
+    """With padding a window is a closure, which compilers break the graph for."""
     made, ids, mask = model(name), tokens(2, 12), torch.ones(2, 12, dtype=torch.long)
     mask[0, 8:] = 0
     torch.compiler.reset()
@@ -182,6 +182,16 @@ def test_a_compiled_model_has_the_same_bits(name, whole):
         f(ids, attention_mask=mask, use_cache=False).logits for f in (compiled, made)
     )
     assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("name", ["mistral", "gemma2", "gpt_oss"])
+def test_windows_of_whole_sequences_break_no_graph(name):
+    made, ids = model(name), tokens(2, 12)
+    torch.compiler.reset()
+    compiled = torch.compile(made, backend=pt.Backend(), fullgraph=True)
+    with pt.batch_invariant():
+        expected = made(ids, use_cache=False).logits
+    assert torch.equal(compiled(ids, use_cache=False).logits, expected)
 
 
 def test_masks_that_numbers_tell():

@@ -149,14 +149,22 @@ def _mask(
 ) -> Any:
     """Which keys are seen: in numbers, or booleans [B, 1, S, L]. ``masking_utils``: the module of
     `transformers`, which compilers do not import. ``aside``: what a compiler calls, outside of its
-    graph, for functions whose closures have to be read, which it cannot.
+    graph, for functions whose closures have to be read, which it cannot; not of whole sequences
+    without padding.
     """
-    mask_function = mask_function or masking_utils.causal_mask_function
-    plain = masking_utils.causal_mask_function, masking_utils.bidirectional_mask_function
-    if aside is not None and mask_function not in plain and torch.compiler.is_compiling():
-        sizes = batch_size, q_length, kv_length, q_offset, kv_offset
-        return aside(*sizes, mask_function, attention_mask, device, **rest)
-    known = _pattern(mask_function, masking_utils)
+    if mask_function is None:
+        mask_function = masking_utils.causal_mask_function
+    plain = (
+        mask_function is masking_utils.causal_mask_function
+        or mask_function is masking_utils.bidirectional_mask_function
+    )
+    if aside is not None and not plain and torch.compiler.is_compiling():
+        if not _from_the_first(attention_mask, q_offset, kv_offset):
+            sizes = batch_size, q_length, kv_length, q_offset, kv_offset
+            return aside(*sizes, mask_function, attention_mask, device, **rest)
+        known = None  # the mask's own comparisons are read where the graph is compiled
+    else:
+        known = _pattern(mask_function, masking_utils)
     if known is None or (kv_offset and not known[1]):
         rest |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
         return masking_utils.sdpa_mask(
@@ -195,6 +203,14 @@ def _mask(
         numbers = torch.cat((numbers, holes.int()), -1)
     form = PLAIN + (CAUSAL if causal else 0) + (SHIFTED if kv_offset else 0)
     return numbers[:, None, None].expand(batch_size, form, 1 + window, -1)
+
+
+def _from_the_first(attention_mask: Any, q_offset: Any, kv_offset: Any) -> bool:
+    """Whether all sequences have their first key at 0, as far as sizes say: booleans that say which
+    keys are seen then give attention the same bits as numbers do.
+    """
+    known = isinstance(q_offset, int) and isinstance(kv_offset, int)
+    return attention_mask is None and known and kv_offset == 0
 
 
 def _unread(x: Any) -> bool:

@@ -712,9 +712,10 @@ def _serving(
             return original(*args, **options)
 
         def missed(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
-            ways = [functools.partial(_carried_out, frame, memo, key, args)]
-            if key in parts or (op in _writing() and 0 in args[0].stride()):
-                ways = []  # what is expanded may not be written, as the other way says
+            ways: list[Callable[[str], Any]] = []
+            # What is expanded may not be written, as the other way says.
+            if key not in parts and not (op in _writing() and 0 in args[0].stride()):
+                ways.append(functools.partial(_carried_out, frame, memo, key, args))
             return served(ways, *split(args), key)
 
         if lower is not None:

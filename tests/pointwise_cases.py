@@ -63,6 +63,8 @@ LAYOUTS: dict[str, tuple[tuple[Lie, Lie, Lie], str]] = {
         (Lie((2, 3, 16, 32), (1536, 512, 1, 16)), rows(3, 1, 32), rows(2, 3, 16, 32)),
         "blocks",
     ),
+    "turned, odd": ((Lie((3, 9, 96), (864, 1, 9)), rows(96), rows(3, 9, 96)), "rows"),
+    "turned, odd, short": ((Lie((3, 9, 24), (216, 1, 9)), rows(24), rows(3, 9, 24)), "rows"),
     "every third": ((Lie((9, 21), (130, 3)), rows(9, 21), rows(9, 21)), "any"),
     "backwards": ((Lie((9, 24), (-24, 1), 192), rows(9, 24), rows(9, 24)), "rows"),
     "backwards along rows": (

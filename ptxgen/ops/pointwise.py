@@ -42,6 +42,9 @@ TABLE = ("pointwise",)
 NODES_MAX = 20_000
 """Most operations of one formula. Compiling takes longer than its length, and as many as these take
 some seconds."""
+TURNED_MAX = 4
+"""Most arrays whose innermost dimension is split (:meth:`Walk._turn`): of more the strides would be
+too many parameters."""
 _NAMED = ("out", "out_dtype", "stream", "kernel")
 """What calls take besides the function's own arguments."""
 _BITS = struct.Struct("<Q")
@@ -347,7 +350,7 @@ def problem(
     step, blocks = walk.step(*vectors(formula))
     sets = {each: i for i, each in enumerate(dict.fromkeys(walk.ways))}
     letters = "".join(letter for letter, _ in sets)
-    form = _form(formula, tuple(sets[each] for each in walk.ways), letters, len(sizes))
+    form = _form(formula, tuple(sets[each] for each in walk.ways), letters, len(walk.sizes))
     side = form.side if blocks else 0
     in_place = False
     if form.factor is not None:
@@ -360,7 +363,7 @@ def problem(
         "COUNT": total,
         "CHUNKS": -(-total // form.vector),
         "BLOCKS": blocks,
-        "RANK": len(sizes),
+        "RANK": len(walk.sizes),
         "STEP": step,
         "FACTOR": int(in_place),
     }
@@ -441,8 +444,29 @@ class Walk:
         if "s" in letters and (blocks := self._blocks(side)):
             return 3, blocks
         found = (2, 0) if whole and letters[self.first] == "v" else (0, 0)
+        if found[0] and "s" in letters:
+            self._turn(2 * vector)
         self.ways = tuple(zip(letters, self.steps, strict=True))
         return found
+
+    def _turn(self, length: int) -> None:
+        """Walks ``length`` elements of the innermost dimension (of a 16-bit result a sector of
+        memory), then a dimension along which an array lies that does not along the innermost one,
+        then the rest of the innermost: neighbours in a warp read neighbours of that array.
+        """
+        along = [s.index(1) for s in self.steps if s[0] not in (0, 1) and 1 in s]
+        if not along or self.sizes[0] <= length or self.sizes[0] % length:
+            return
+        if len(self.sizes) == RANK_MAX or len(self.steps) > TURNED_MAX:
+            return
+        other = along[0]
+
+        def turned(given: tuple[int, ...], within: int, beyond: int) -> tuple[int, ...]:
+            rest = (x for i, x in enumerate(given) if i not in (0, other))
+            return (within, given[other], beyond, *rest)
+
+        self.steps = tuple(turned(s, s[0], s[0] * length) for s in self.steps)
+        self.sizes = turned(self.sizes, length, self.sizes[0] // length)
 
     def _letters(self, length: int) -> list[str]:
         """Those of vectors of ``length`` elements along the innermost dimension."""

@@ -348,7 +348,7 @@ def test_replayed_with_caches_that_move(monkeypatch):
 
 
 def test_replayed_with_expanded_arguments(monkeypatch):
-    """As masks of models are: copied with their strides, each element once."""
+    """Masks of models are expanded: they are copied with their strides, each element once."""
 
     strides = []
 

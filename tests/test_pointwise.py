@@ -102,7 +102,7 @@ def test_dimensions_along_which_all_lie_evenly_are_one() -> None:
 
 
 def test_an_array_that_lies_along_an_odd_dimension_is_walked_along_it() -> None:
-    """Of the result two vectors, then that dimension: 16 positions are side by side in a warp."""
+    """Two vectors of the result come first, then that dimension: a warp has 16 positions of it."""
     views = [imagined((3, 9, 96), "bfloat16") for _ in range(2)]
     sizes, steps = (96, 9, 3), ((9, 1, 864), (1, 96, 864))
     walk = Walk(views, sizes, steps, 1)

@@ -345,7 +345,7 @@ def test_in_place_forms_are_as_free_as_their_operators(name):
 
 
 def test_batch_norm_without_statistics_is_a_program(monkeypatch):
-    """As models standardise filters by: nothing is written, and nothing is kept of variances."""
+    """Models standardise filters so: nothing is written, and nothing is kept of variances."""
     x, v = rows_of((1, 5, 24)), rows_of((5,), 1)
     monkeypatch.setattr(images, "_batch_norm_written", None)
     monkeypatch.setattr(serve, "_memos", {})

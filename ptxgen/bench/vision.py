@@ -69,15 +69,17 @@ def drawn(timm: Any, torch: Any, count: int, seed: int) -> list[str]:
     choose.shuffle(families)
     found: list[str] = []
     for family in families:
-        names = [n for n in timm.list_models(module=family) if n not in MODELS]
-        if len(found) == count or len(names) < len(timm.list_models(module=family)) or not names:
+        names = timm.list_models(module=family)
+        if not names or not set(MODELS).isdisjoint(names):
             continue
         name = choose.choice(names)
         with torch.device("meta"):
             size = sum(p.numel() for p in timm.create_model(name, pretrained=False).parameters())
         if size <= LARGEST:
             found.append(name)
-    return found[:count]
+        if len(found) == count:
+            break
+    return found
 
 
 class Bench:

@@ -52,23 +52,25 @@ LAYER_NORM2D = Signature(
     optional=frozenset(_VECTORS),
 )
 
+_scale = Pointwise(lambda var, eps: functions.rsqrt(var + eps), "batch_norm_scale")
 
-def _scaled(var: Any, eps: Any) -> Any:
-    return functions.rsqrt(var + eps)
+
+def _by_variance(norm: Pointwise, *vectors: str) -> Pointwise:
+    """A norm whose elements each compute their channel's scale."""
+    return Pointwise(
+        lambda x, mean, var, eps, **given: norm(x, mean, _scale(var, eps), *given.values()),
+        "batch_norm",
+        ("x", "mean", "var", "eps", *vectors),
+    )
 
 
 ALONE_MAX = 1 << 21
 """Elements of which batch norm in evaluation is one launch: each computes its channel's ``rsqrt``,
 which costs less there than another launch.
 """
-_scale = Pointwise(_scaled, "batch_norm_scale")
 _alone = {
-    (False, False): Pointwise(lambda x, m, v, eps: (x - m) * _scaled(v, eps), "batch_norm"),
-    (True, False): Pointwise(lambda x, m, v, w, eps: (x - m) * _scaled(v, eps) * w, "batch_norm"),
-    (False, True): Pointwise(lambda x, m, v, b, eps: (x - m) * _scaled(v, eps) + b, "batch_norm"),
-    (True, True): Pointwise(
-        lambda x, m, v, w, b, eps: (x - m) * _scaled(v, eps) * w + b, "batch_norm"
-    ),
+    (weight, bias): _by_variance(norm, *["weight"] * weight, *["bias"] * bias)
+    for (weight, bias), norm in NORMED.items()
 }
 """By whether there is a weight, and a bias."""
 _updated = Pointwise(lambda old, new, share, rest: new * share + old * rest, "updated")
@@ -207,9 +209,10 @@ def batch_norm(
     wanted = result_dtype(out_dtype, target, x.dtype, (x.dtype, wide))
     y = b.result(x.shape, wanted, target)
     if x.size <= ALONE_MAX:
-        given = [running_mean, running_var, *(v for v in (weight, bias) if v is not None)]
-        formula = _alone[weight is not None, bias is not None]
-        b.call(formula, x, *(_wide_of(b, v, x) for v in given), eps, out=y)
+        mean, var, *vectors = (
+            _wide_of(b, v, x) for v in (running_mean, running_var, weight, bias) if v is not None
+        )
+        b.call(_alone[weight is not None, bias is not None], x, mean, var, eps, *vectors, out=y)
         return y
     scale = batch_norm_scale(b, running_var, eps)
     found: Buffer = _normed(b, x, running_mean, scale, (weight, bias), out=y)

@@ -363,26 +363,44 @@ def _by_planes(
     if not aligned and image.nbytes + planes.nbytes > PLANES_MAX:
         return False
     weight = readable(b, b.reshape(w, (w.shape[0], w.shape[-1])))
-    if bias is None and activation in (None, "none"):
-        b.matmul(weight, image, tier=tier, out=planes)
-    else:
-        found = b.matmul(weight, image, tier=tier, out_dtype=b.wide(x))
-        vector = None if bias is None else b.reshape(bias, (bias.shape[0], 1))
-        _behind(b, found, vector, activation, planes)
+    vector = None if bias is None else b.reshape(bias, (bias.shape[0], 1))
+    _multiplied(b, weight, image, vector, activation, planes, planes.shape, tier=tier)
     return True
 
 
-def _behind(b: Any, x: Buffer, bias: Buffer | None, activation: str | None, out: Buffer) -> None:
-    """``activation(x + bias)`` in ``out``: what ``linear`` does behind its sum ``x``, which has its
-    wide dtype, or that of ``out`` where it is only copied.
+def _plain(bias: Buffer | None, activation: str | None) -> bool:
+    """Whether nothing is done to a sum but to round it."""
+    return bias is None and activation in (None, "none")
+
+
+def _multiplied(
+    b: Any,
+    x: Buffer,
+    y: Buffer,
+    bias: Buffer | None,
+    activation: str | None,
+    out: Buffer,
+    shape: Sequence[int],
+    **how: Any,
+) -> None:
+    """``activation(matmul(x, y) + bias)`` in ``out``, whose elements are those of products of a
+    ``shape``. The products write there where nothing is done to them and they can; else another
+    launch does in their wide dtype what ``linear`` does behind its sum, or copies them.
     """
+    plain = _plain(bias, activation)
+    flat = out.reshaped(shape) if plain else None
+    if flat is not None and (flat.shape[-1] == 1 or flat.strides[-1] == 1):
+        b.matmul(x, y, out=flat, **how)
+        return
+    made = b.matmul(x, y, out_dtype=out.dtype if plain else b.wide(x), **how)
+    found = b.reshape(made, out.shape)
     act = activation not in (None, "none")
     if bias is not None:
-        x = b.add(x, bias, **({"out_dtype": x.dtype} if act else {"out": out}))
+        found = b.add(found, bias, **({"out_dtype": found.dtype} if act else {"out": out}))
     if act:
-        getattr(b, str(activation))(x, out=out)
-    elif bias is None:
-        b.copied(x, out)
+        getattr(b, str(activation))(found, out=out)
+    elif plain:
+        b.copied(found, out)
 
 
 def _pieces(lead: Sequence[int], nbytes: int) -> Iterator[tuple[int, int, int, int]]:
@@ -431,7 +449,6 @@ def _product(
     flat = target.reshaped((rows, channels))
     even = flat is not None and (rows == 1 or flat.strides[0] >= channels)
     lies = flat is not None and even and (channels == 1 or flat.strides[1] == 1)
-    plain = bias is None and activation in (None, "none")
     if groups == 1 and _by_planes(b, image.x, along, w, bias, target, tier, activation):
         return
     if groups == 1 and tier != "simt":
@@ -454,7 +471,7 @@ def _product(
         if found is not None:
             one(found, weight, out=flat)
             return
-        found = _matrices(windows, rank, 1) if plain else None
+        found = _matrices(windows, rank, 1) if _plain(bias, activation) else None
         if found is not None:
             out = b.reshape(flat, (*found.shape[:2], channels))
             b.matmul(found, weight, transpose_b=True, tier=tier, out=out)
@@ -490,22 +507,16 @@ def _grouped(
     activation: str | None,
     out: Buffer,
 ) -> None:
-    """``linear`` of each group, from x [G, M, K] and w [G, N, K] to [*M, G N]: the products are one
-    launch, and another does in the wide dtype what ``linear`` does behind its sum, or copies the
-    products to where no kernel of products writes.
+    """``linear`` of each group, from x [G, M, K] and w [G, N, K] to [*M, G N], by one launch of
+    products.
     """
     groups, rows, each = x.shape[0], x.shape[1], w.shape[1]
     lead = out.shape[:-1]
     split = b.reshape(out, (*lead, groups, each))
     place = b.permute(split, (len(lead), *range(len(lead)), len(lead) + 1))
-    plain = bias is None and activation in (None, "none")
-    flat = place.reshaped((groups, rows, each)) if plain else None
-    if flat is not None and (each == 1 or flat.strides[-1] == 1):
-        b.matmul(x, w, transpose_b=True, tier=tier, out=flat)
-        return
-    made = b.matmul(x, w, transpose_b=True, tier=tier, out_dtype=out.dtype if plain else b.wide(x))
     vector = None if bias is None else b.reshape(bias, (-1, *[1] * len(lead), each))
-    _behind(b, b.reshape(made, place.shape), vector, activation, place)
+    how = {"transpose_b": True, "tier": tier}
+    _multiplied(b, x, w, vector, activation, place, (groups, rows, each), **how)
 
 
 # -- forward --------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ depends on its own window alone.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -222,6 +222,11 @@ def _taps(b: Builder, x: Any, axes: Sequence[Axis], outside: float) -> Any:
     return x
 
 
+def _results(x: Buffer, axes: Sequence[Axis]) -> tuple[int, ...]:
+    """The shape of an array with a number a window."""
+    return (*x.shape[: x.ndim - len(axes)], *(a.count for a in axes))
+
+
 def _views(b: Builder, x: Any, axes: Sequence[Axis]) -> Iterator[Any]:
     """The taps of all windows, ascending."""
     lead = len(x.shape) - len(axes)
@@ -315,7 +320,7 @@ _largest_alone = _numbered("largest_alone", lambda *taps: _largest(*taps)[0])
 def largest(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> Buffer:
     """The largest of each window: the first of :func:`_pooled`."""
     check_dtype("x", x.dtype, FLOATS)
-    shape = (*x.shape[: x.ndim - len(axes)], *(a.count for a in axes))
+    shape = _results(x, axes)
     if b.abstract or not prod(shape):
         return b.result(shape, x.dtype)
     spread, taps = _taps(b, x, axes, -inf), prod(a.taps for a in axes)
@@ -329,7 +334,7 @@ def largest(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> Buffer:
 def _pooled(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> tuple[Buffer, Buffer]:
     """The largest of each window, and where it lies in the image."""
     check_dtype("x", x.dtype, FLOATS)
-    shape = (*x.shape[: x.ndim - len(axes)], *(a.count for a in axes))
+    shape = _results(x, axes)
     if b.abstract or not prod(shape):
         return b.result(shape, x.dtype), b.result(shape, "int64")
     spread = _taps(b, x, axes, -inf)
@@ -407,14 +412,17 @@ def _shared_sum(taps: int, rank: int) -> Pointwise:
 
     def function(**given: Any) -> Any:
         values = list(given.values())
-        total = _plus(*values[:taps])
-        return total / cast(prod(values[taps:]), total.type)
+        return _shared(_plus(*values[:taps]), values[taps:])
 
     return Pointwise(function, f"mean{taps}", names)
 
 
+def _shared(x: Any, counts: Iterable[Any]) -> Any:
+    return x / cast(prod(counts), x.type)
+
+
 _divided = {
-    n: Pointwise(lambda x, **by: x / cast(prod(by.values()), x.type), "shared",
+    n: Pointwise(lambda x, **by: _shared(x, by.values()), "shared",
                  ("x", *(f"n{i}" for i in range(n))))
     for n in (1, 2, 3)
 }  # fmt: skip
@@ -445,22 +453,18 @@ def _mean(
 ) -> Buffer:
     """The sum of each window's elements by how many they are."""
     check_dtype("x", x.dtype, FLOATS)
-    shape = (*x.shape[: x.ndim - len(axes)], *(a.count for a in axes))
+    shape = _results(x, axes)
     if b.abstract or not prod(shape):
         return b.result(shape, x.dtype)
     spread = _taps(b, x, axes, 0.0)
     taps = prod(a.taps for a in axes)
     counts = _counts(b, axes, padded, divisor, x)
-    found: Buffer
-    if taps + len(axes) <= TAPS_MAX:
-        given = *_views(b, spread, axes), *counts
-        found = b.call(_shared_sum(taps, len(axes)), *given, out_dtype=x.dtype)
-        return found
     if taps <= TAPS_MAX:
-        total = b.call(_sum(taps), *_views(b, spread, axes), out_dtype=b.wide(x))
+        formula, given = _shared_sum(taps, len(axes)), [*_views(b, spread, axes)]
     else:
-        total = b.sum(_as_rows(b, spread, axes), axis=-1, out_dtype=b.wide(x))
-    found = b.call(_divided[len(axes)], total, *counts, out_dtype=x.dtype)
+        formula = _divided[len(axes)]
+        given = [b.sum(_as_rows(b, spread, axes), axis=-1, out_dtype=b.wide(x))]
+    found: Buffer = b.call(formula, *given, *counts, out_dtype=x.dtype)
     return found
 
 

@@ -45,26 +45,13 @@ def _like(b: Any, x: Any) -> Any:
 
 
 # -- batch norm -----------------------------------------------------------------------------
-def _by_statistics(b: Any, x: Any, vectors: Sequence[Any], eps: float) -> Any:
-    """The result in evaluation."""
+def _evaluated(b: Any, x: Any, vectors: Sequence[Any], eps: float) -> tuple[Any, ...]:
+    """The result, and the two that are kept in training, empty."""
     weight, bias, mean, var = vectors
     _real(x)
     if mean is None or var is None:
         raise Left(UNKNOWN)
-    return b.batch_norm(x, mean, var, weight, bias, eps=eps, out=_like(b, x))
-
-
-def _batch_norm_whole(b: Any, tier: str, x: Any, *given: Any) -> Any:
-    """As :func:`_batch_norm`, without what is kept."""
-    *vectors, training, _, eps, _ = given
-    if not training:
-        return _by_statistics(b, x, vectors, eps)
-    return _batch_norm(b, tier, x, *vectors, True, 0.0, eps)[0]
-
-
-def _evaluated(b: Any, x: Any, vectors: Sequence[Any], eps: float) -> tuple[Any, ...]:
-    """The result, and the two that are kept in training, empty."""
-    y = _by_statistics(b, x, vectors, eps)
+    y = b.batch_norm(x, mean, var, weight, bias, eps=eps, out=_like(b, x))
     return y, b.empty((0,), b.wide(x)), b.empty((0,), b.wide(x))
 
 
@@ -99,6 +86,11 @@ def _batch_norm(b: Any, tier: str, x: Any, *given: Any) -> Any:
     if mean is not None or var is not None:
         raise Left(PARTS)
     return _trained_alone(b, x, weight, bias, eps)
+
+
+def _batch_norm_whole(b: Any, tier: str, x: Any, *given: Any) -> Any:
+    """The result alone; the last argument says whether cuDNN may serve."""
+    return _batch_norm(b, tier, x, *given[:-1])[0]
 
 
 def _no_stats(b: Any, tier: str, x: Any, weight: Any, bias: Any, *how: Any) -> Any:
@@ -475,4 +467,4 @@ WHOLE: Final[dict[str, tuple[str, Serve]]] = {
         for rank in (2, 3)
     },
 }
-"""What :data:`ptxgen.torch.aten.WHOLE` has of images."""
+"""The operators on images of :data:`ptxgen.torch.aten.WHOLE`."""

@@ -53,7 +53,7 @@ class Replay:
         self._pinned: list[tuple[int, int]] = []
         """Arguments that are read and written where they lay, and their addresses."""
         self._moving: list[tuple[int, Any]] = []
-        """The others, and where the graph has them."""
+        """The others, and where the graph has them, each element once."""
         self._ways: list[Way] = []
 
     def run(self, given: list[Any]) -> Any:
@@ -64,7 +64,7 @@ class Replay:
             if given[i].data_ptr() != place:
                 return self._moved(given)
         for i, own in self._moving:
-            _distinct(own).copy_(_distinct(given[i]))
+            own.copy_(_distinct(given[i]))
         self._graph.replay()
         self._back(given)
         return _handed(self._ways, given, new=False)
@@ -87,7 +87,7 @@ class Replay:
         """What has been written elsewhere is copied to where it belongs."""
         for i, own in self._moving:
             if i in self._written:
-                _distinct(given[i]).copy_(_distinct(own))
+                _distinct(given[i]).copy_(own)
 
     def _record(self, given: Sequence[Any], fixed: Collection[int]) -> Any:
         """Carries out the schedule, so that what it needs is loaded, and records it. ``fixed``:
@@ -95,8 +95,8 @@ class Replay:
         """
         tensors = [i for i, x in enumerate(given) if isinstance(x, torch.Tensor)]
         self._pinned = [(i, given[i].data_ptr()) for i in tensors if i in fixed]
-        self._moving = [(i, _copied(given[i])) for i in tensors if i not in fixed]
-        moving = dict(self._moving)
+        moving = {i: _copied(given[i]) for i in tensors if i not in fixed}
+        self._moving = [(i, _distinct(x)) for i, x in moving.items()]
         own = [moving.get(i, x) for i, x in enumerate(given)]
         found = self._schedule.run(list(own))
         first = next(x for x in (*given, *found) if isinstance(x, torch.Tensor))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import random
 import tomllib
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,8 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 pt = pytest.importorskip("ptxgen.torch")
 serve = pytest.importorskip("ptxgen.torch.serve")
 graphs = pytest.importorskip("ptxgen.torch.graphs")
+checkpoint = pytest.importorskip("torch.utils.checkpoint").checkpoint
+inputs = pytest.importorskip("ptxgen.torch.inputs")
 outputs = pytest.importorskip("ptxgen.torch.outputs")
 tracing = pytest.importorskip("ptxgen.torch.tracing")
 functional = torch.nn.functional
@@ -351,6 +354,81 @@ def test_only_views_whose_gradients_have_an_order_are_hidden():
         return x[0], x.softmax(-1) * w
 
     assert hidden(written, x * 1, w) == 0
+
+
+# -- inputs that are read several times -------------------------------------------------------
+READS = {
+    "alone": lambda x, w: x * w,
+    "twice": lambda x, w: x * x,
+    "in a row": lambda x, w: torch.cat([x, w, x], 1)[:, 2:8].softmax(-1),
+    "by a view": lambda x, w: x.t().softmax(-1).t() * w,
+    "by a name": lambda x, w: torch.where(input=x, other=x, condition=w > 0.5),
+    "by a row": lambda x, w: torch.nn.functional.layer_norm(x, (6,), w[0], w[1]),
+    "checkpointed": lambda x, w: checkpoint(lambda x: x.exp() * x, x, use_reentrant=False) * w,
+    "in no gradient": lambda x, w: w * (x > 0.5),
+}
+
+
+def read_in_parts(parts):
+    """A function of one graph a part, each of which reads its first argument in these ways."""
+
+    def function(x, w):
+        found = w
+        for part in parts:
+            for name in part:
+                found = found * READS[name](x, w)
+            torch._dynamo.graph_break()
+        return found
+
+    return function
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_gradients_of_what_graphs_read_several_times(dtype):
+    """They are added in the order of the block, whatever reads the tensor before and after."""
+    rng = random.Random(51)
+    for _ in range(8 if dtype is torch.float32 else 3):
+        parts = [rng.choices(list(READS), k=rng.randint(1, 3)) for _ in range(rng.choice((2, 3)))]
+        function, leaf = read_in_parts(parts), rng.random() < 0.5
+        torch._dynamo.reset()
+        found = []
+        for call in (function, torch.compile(function, backend=pt.Backend())):
+            p, w = matrices((4, 6), (4, 6), dtype=dtype)
+            with pt.batch_invariant():
+                x = p if leaf else p * 1
+            with pt.batch_invariant() if call is function else contextlib.nullcontext():
+                y = call(x, w)
+            with pt.batch_invariant():
+                z = y + x  # an input that is also used by whoever calls
+                z.backward(torch.linspace(-1, 1, z.numel(), dtype=dtype).view_as(z))
+            found.append((z.detach(), p.grad, w.grad))
+        assert all(map(same, *found)), (parts, leaf)
+
+
+def test_inputs_have_as_many_views_as_gradients_that_meet(monkeypatch):
+    """None that is read once, or without a gradient, or while nothing is recorded."""
+    own, found = inputs._with_views, []
+
+    def with_views(given, views):
+        found.append(len(views))
+        return own(given, views)
+
+    def count(function, *given):
+        torch._dynamo.reset()
+        found.clear()
+        torch.compile(function, backend=pt.Backend())(*given)
+        return found
+
+    monkeypatch.setattr(inputs, "_with_views", with_views)
+    x, w = matrices((6, 4), (6, 4))
+    assert count(lambda x, w: x * w, x, w) == [0]
+    assert count(lambda x, w: x.exp() * w + x, x, w) == [1, 1], "traced, called"
+    assert count(lambda x, w: x * x, x, w) == [0, 1, 1], "both gradients come from one reader"
+    assert count(lambda x, w: (x * x).exp() * w + x, x, w) == [1, 2, 2]
+    assert count(lambda x, w: w * (x > 0) * x, x, w) == [0]
+    assert count(lambda x: x * x + x, x.detach()) == [0]
+    with torch.no_grad():
+        assert count(lambda x: x * x + x, x) == [0]
 
 
 # -- torch.compile ----------------------------------------------------------------------------

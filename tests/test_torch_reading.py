@@ -140,6 +140,43 @@ def test_attention_is_told_what_masks_of_sizes_say():
     assert told == [(True, 3), None]
 
 
+def test_our_attention_is_told_what_masks_of_sizes_say():
+    """Only where nothing else says which keys are seen; bits and gradients stay."""
+
+    def model(q, k, v, limit):
+        at, places = torch.arange(4, 9)[:, None], torch.arange(9)
+        near = ((at >= places) & (at - places < 3))[None, None]
+        told = pt.attention(q, k, v, mask=near, softcap=2.0)
+        data = pt.attention(q, k, v, mask=near & (places < limit))
+        both = pt.attention(q, k, v, mask=near, window=2, causal=True)
+        short = pt.attention(q, k, v, mask=near, lengths=torch.full((1,), 7, dtype=torch.int32))
+        return told, data, both, short
+
+    found = []
+    for run in (model, torch.compile(model, backend=pt.Backend(strict=True), fullgraph=True)):
+        torch.manual_seed(1)
+        given = [torch.randn(1, 2, n, 16, requires_grad=True) for n in (5, 9, 9)]
+        results = run(*given, torch.tensor(7))
+        with pt.batch_invariant():
+            torch.autograd.backward(results, [torch.ones_like(y) for y in results])
+        found.append([*results, *(x.grad for x in given)])
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+    told = []
+
+    def backend(module, example):
+        reading.as_run(module, None, "auto", lambda device: True)
+        for node in module.graph.nodes:
+            if node.target in reading._own_attention():
+                masked = isinstance(node.args[4], torch.fx.Node)
+                told.append((masked, node.kwargs["causal"], node.kwargs["window"]))
+        return module
+
+    torch._dynamo.reset()
+    torch.compile(model, backend=backend)(*given, torch.tensor(7))
+    expected = [(False, True, 3), (True, False, None), (True, True, 2), (True, False, None)]
+    assert told == expected
+
+
 # -- models ---------------------------------------------------------------------------------------
 SHORT = {("Llama", "none"), ("Llama", "packed"), ("Llama", "left"), ("Mistral", "none")}
 SHORT |= {("Mixtral", "none"), ("Gemma2", "right"), ("GptOss", "packed"), ("DeepseekV3", "all")}

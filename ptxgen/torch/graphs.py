@@ -36,6 +36,7 @@ from ptxgen.program.streams import STREAMS, Streams, checked
 from ptxgen.torch import serve
 from ptxgen.torch.aten import RECORDED, REDUCTIONS, autocast_widens
 from ptxgen.torch.functional import rounded
+from ptxgen.torch.inputs import traced
 from ptxgen.torch.lowering import MOVES, VIEWS, Asked, Like, lower
 from ptxgen.torch.module import _checked
 from ptxgen.torch.outputs import ALIAS, rejoin, separate
@@ -218,8 +219,7 @@ class Backend:
             keep_inference_input_mutations=True,
         )
         with as_served():
-            found: Callable[..., Any] = made(module, example)
-        return found
+            return traced(made, module, example)
 
 
 backend = Backend()

@@ -23,6 +23,7 @@ import importlib.util
 import operator
 import sys
 from collections.abc import Callable, Collection
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -118,6 +119,8 @@ def as_run(
         if node.target is attention:
             _share(module.graph, node)
             _see(node, masks)
+        elif node.target in _own_attention():
+            _see_own(node, masks)
         elif (operands := _grouped(node, tier, served)) is not None:
             node.target, node.args, node.kwargs = grouped_linear, operands, {"layout": "kn"}
 
@@ -147,13 +150,41 @@ def _grouped(
 def _see(attention: fx.Node, known: dict[fx.Node, Seen | None]) -> None:
     """Tells attention what its mask says. ``known``: what masks say that others had."""
     place = attention.args[3] if len(attention.args) > 3 else None
-    mask = attention.kwargs.get("attn_mask", place)
-    if not isinstance(mask, fx.Node):
+    if (found := _said(attention.kwargs.get("attn_mask", place), known)) is not None:
+        attention.kwargs = {**attention.kwargs, "seen": tuple(found)}
+
+
+def _see_own(attention: fx.Node, known: dict[fx.Node, Seen | None]) -> None:
+    """Tells :func:`ptxgen.torch.attention` what its mask says, in the mask's place.
+
+    Only where nothing else says which keys are seen.
+    """
+    schema = torch.ops.ptxgen.attention.default._schema.arguments
+    names = [each.name for each in schema if not each.kwarg_only]
+    given = dict(zip(names, attention.args, strict=False)) | attention.kwargs
+    places = ("lengths", "starts", "query_lengths", "cu_seqlens", "cu_seqlens_k", "block_table")
+    if any(given.get(name) for name in ("causal", "window", *places)):
         return
+    if (found := _said(given.get("mask"), known)) is not None:
+        given |= {"mask": None, "causal": found.causal, "window": found.window}
+        attention.args = tuple(given.pop(name) for name in names if name in given)
+        attention.kwargs = given
+
+
+def _said(mask: Any, known: dict[fx.Node, Seen | None]) -> Seen | None:
+    """Returns what a mask says that sizes alone decide; None for others, and for none."""
+    if not isinstance(mask, fx.Node):
+        return None
     if mask not in known:
         known[mask] = _evaluated(mask)
-    if (found := known[mask]) is not None:
-        attention.kwargs = {**attention.kwargs, "seen": tuple(found)}
+    return known[mask]
+
+
+@cache
+def _own_attention() -> tuple[Any, ...]:
+    """Returns the operator that :func:`ptxgen.torch.attention` is in graphs of Dynamo."""
+    packet = torch.ops.ptxgen.attention
+    return packet, packet.default
 
 
 def _evaluated(mask: fx.Node) -> Seen | None:

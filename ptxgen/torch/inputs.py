@@ -1,0 +1,178 @@
+"""Inputs that a graph reads several times while autograd records.
+
+AOTAutograd adds the gradients of an input inside of the graph: ``h + (b + a)``, where ``h`` comes
+from what reads the tensor after the graph. Eager autograd adds ``(h + b) + a``. :class:`Summands`
+returns each summand as the gradient of a view of its own, and autograd adds them as it always does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import fx
+from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+
+
+class _MoreViewsError(Exception):
+    """A graph adds more gradients of an input than the input has views."""
+
+
+class Summands(TorchFunctionMode):
+    """While it is open, ``torch.autograd.grad`` of a traced graph returns summands apart.
+
+    ``given``: the inputs of the graph, behind which ``views`` of some of them lie: the numbers of
+    those inputs, the views of one input in the order in which they are made. The gradient of an
+    input becomes the summand that autograd has first, and that of its last view the second one.
+    After an error of type ``_MoreViewsError`` the views that are needed are in ``needed``.
+    """
+
+    def __init__(self, given: Sequence[Any], views: Sequence[int]) -> None:
+        super().__init__()
+        self.needed = list(views)
+        first = len(given) - len(views)
+        self._watched = [i for i, x in enumerate(given) if _has_gradient(x)]
+        self._views: dict[int, list[int]] = {i: [] for i in self._watched if i < first}
+        for at, i in enumerate(views):
+            self._views[i].append(first + at)
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Calls the function, and tells summands of gradients apart."""
+        if func is not torch.autograd.grad or len(args[1]) != len(self._watched):
+            return func(*args, **(kwargs or {}))
+        outputs, inputs = args
+        edges = [get_gradient_edge(x) for x in inputs]
+        with _watching(outputs, edges) as found:
+            gradients = list(func(*args, **(kwargs or {})))
+        places = {i: at for at, i in enumerate(self._watched)}
+        more = {i: len(found[edges[places[i]]]) - 1 for i in self._views}
+        if any(count > len(self._views[i]) for i, count in more.items()):
+            self.needed = [i for i, count in more.items() for _ in range(count)]
+            raise _MoreViewsError
+        for i, views in self._views.items():
+            summands = found[edges[places[i]]]
+            if len(summands) > 1:
+                own = (i, *reversed(views[: len(summands) - 1]))
+                for at, summand in zip(own, summands, strict=True):
+                    gradients[places[at]] = summand
+        return tuple(gradients)
+
+
+@contextmanager
+def _watching(
+    outputs: Sequence[Any], edges: Sequence[GradientEdge]
+) -> Iterator[dict[GradientEdge, list[Any]]]:
+    """Notes the gradients that come to each of the edges, in the order in which they come."""
+    found: dict[GradientEdge, list[Any]] = {edge: [] for edge in edges}
+    hooks = []
+
+    def note(own: Sequence[tuple[int, GradientEdge]], gradients: Sequence[Any], _: Any) -> None:
+        for at, edge in own:
+            if gradients[at] is not None:
+                found[edge].append(gradients[at])
+
+    for node in _nodes(outputs):
+        following = [GradientEdge(*edge) for edge in node.next_functions]
+        own = [(at, edge) for at, edge in enumerate(following) if edge in found]
+        if own:
+            hooks.append(node.register_hook(partial(note, own)))
+    try:
+        yield found
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _nodes(outputs: Sequence[Any]) -> list[Node]:
+    """Returns the nodes that gradients of outputs go through."""
+    waiting = [x.grad_fn for x in outputs if x.grad_fn is not None]
+    found = dict.fromkeys(waiting)
+    while waiting:
+        for node, _ in waiting.pop().next_functions:
+            if node is not None and node not in found:
+                found[node] = None
+                waiting.append(node)
+    return list(found)
+
+
+def traced(
+    trace: Callable[[fx.GraphModule, list[Any]], Callable[..., Any]],
+    module: fx.GraphModule,
+    example: Sequence[Any],
+) -> Callable[..., Any]:
+    """Returns what ``trace`` makes of a graph of Dynamo, and passes it views of its inputs.
+
+    ``trace`` takes the graph and its inputs, and asks ``torch.autograd.grad`` for gradients.
+    """
+    views = _expected(module, example)
+    while True:
+        given = _with_views(example, views)
+        summands = Summands(given, views)
+        try:
+            with _placeholders(module, given[len(example) :]), summands:
+                made = trace(module, given)
+        except _MoreViewsError:
+            views = summands.needed
+        else:
+            return _called(made, views)
+
+
+def _called(made: Callable[..., Any], views: Sequence[int]) -> Callable[..., Any]:
+    return (lambda *given: made(*_with_views(given, views))) if views else made
+
+
+def _with_views(given: Sequence[Any], views: Sequence[int]) -> list[Any]:
+    return [*given, *(given[i].view_as(given[i]) for i in views)]
+
+
+def _has_gradient(x: Any) -> bool:
+    return torch.is_grad_enabled() and isinstance(x, torch.Tensor) and x.requires_grad
+
+
+def _expected(module: fx.GraphModule, example: Sequence[Any]) -> list[int]:
+    """Returns the inputs that views are needed of if each node that reads one has one gradient."""
+    found: list[int] = []
+    for i, (node, x) in enumerate(zip(_inputs(module), example, strict=True)):
+        if _has_gradient(x):
+            found += [i] * (sum(map(_passes, node.users)) - 1)
+    return found
+
+
+def _passes(user: fx.Node) -> bool:
+    """Returns whether a node may pass a gradient on. ``setitem`` has no value."""
+    value = user.meta.get("example_value")
+    leaves = pytree.tree_leaves(value)
+    return user.op != "output" and (value is None or any(map(_has_gradient, leaves)))
+
+
+def _inputs(module: fx.GraphModule) -> list[fx.Node]:
+    return [node for node in module.graph.nodes if node.op == "placeholder"]
+
+
+@contextmanager
+def _placeholders(module: fx.GraphModule, values: Sequence[Any]) -> Iterator[None]:
+    """Gives a graph inputs for a time that nothing reads. Dynamo knows of none but its own."""
+    last = next(reversed(_inputs(module)), None)
+    added = []
+    for value in values:
+        with module.graph.inserting_after(last):
+            last = module.graph.placeholder("summand")
+        last.meta["example_value"] = value
+        last._dynamo_source = None  # type: ignore[attr-defined]
+        added.append(last)
+    if added:
+        module.recompile()
+    try:
+        yield
+    finally:
+        for node in added:
+            module.graph.erase_node(node)
+        if added:
+            module.recompile()

@@ -2,9 +2,10 @@
 
 Each model makes a training step, a forward pass and a token with a static cache. Five ways take
 turns: stock PyTorch, stock ``torch.compile`` (default, and ``mode="reduce-overhead"`` of tokens),
-:class:`ptxgen.torch.batch_invariant`, and ``torch.compile(backend="ptxgen")``. Tokens are also
-replayed from a CUDA graph that the caller captures, as stock PyTorch and in the block. Every result
-and every gradient of the compiled model is compared with those of the block, bit for bit.
+:class:`ptxgen.torch.batch_invariant`, and ``torch.compile(backend="ptxgen")``. A turn makes several
+tokens in a row, as generation does. Tokens are also replayed from a CUDA graph that the caller
+captures, as stock PyTorch and in the block. Every result and every gradient of the compiled model
+is compared with those of the block, bit for bit.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ EXPERTS: Mapping[str, Any] = MappingProxyType(
 )
 KEYS = 2048
 """Keys of each sequence, its own token's among them, when a token is made."""
+IN_A_ROW = 8
+"""Tokens that a way makes in its turn, one after the other, as generation does."""
 
 
 @dataclass(frozen=True)
@@ -266,10 +269,11 @@ class Shipped:
                 with block():
                     self.made.zero_grad(set_to_none=True)
                     before = self._allocated(reset=True)
-                    ms = model.ms(torch, partial(work, call))
+                    run = partial(work, call)
+                    ms = [model.ms(torch, run) for _ in range(IN_A_ROW if token else 1)]
                     most[name] = (self._allocated() - before) / 1e6
                 if turn > 2:  # the first are to warm up
-                    taken.setdefault(name, []).append(ms)
+                    taken.setdefault(name, []).extend(ms)
         self.made.zero_grad(set_to_none=True)
         if token and self.device == "cuda":
             taken |= self._replayed(work, ways, count)

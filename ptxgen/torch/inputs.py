@@ -165,7 +165,7 @@ def _placeholders(module: fx.GraphModule, values: Sequence[Any]) -> Iterator[Non
         with module.graph.inserting_after(last):
             last = module.graph.placeholder("summand")
         last.meta["example_value"] = value
-        last._dynamo_source = None  # type: ignore[attr-defined]
+        last._dynamo_source = None
         added.append(last)
     if added:
         module.recompile()

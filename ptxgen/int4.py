@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
-from ptxgen.later import later
+from ptxgen.lazy import later
 from ptxgen.numerics import int4 as numerics
 from ptxgen.runtime.arrays import ArrayView, framework_of, view
 

@@ -10,7 +10,7 @@ Importing this does nothing: each name is loaded when it is first used.
 
 from __future__ import annotations
 
-from ptxgen.later import later
+from ptxgen.lazy import later
 
 __all__ = [
     "CODE",

@@ -25,22 +25,22 @@ from interp_launch import KERNELS, ROUTED, Case, admits
 from ptxgen.numerics.contract import ITEMSIZE
 from ptxgen.numerics.dtype import FULL
 from ptxgen.numerics.nf4 import BLOCK
-from ptxgen.numerics.rowops import TABLE
+from ptxgen.numerics.row_reductions import TABLE
 from ptxgen.runtime.cpu import SMS
 from ptxgen.spec import GemmSpec, KernelSpec, Key, Route
 from ptxgen.spec.attention import STEP, Form, HopperSpec
 from ptxgen.spec.attention_decode import ClusterSpec, FewSpec
 from ptxgen.spec.attention_grad import AttentionGradSpec
-from ptxgen.spec.columns import ColumnsSpec
+from ptxgen.spec.column_reductions import ColumnsSpec
 from ptxgen.spec.conv import ConvSpec
+from ptxgen.spec.counting_sort import OrderSpec
 from ptxgen.spec.depthwise import DepthwiseSpec
 from ptxgen.spec.grouped import GroupedSpec
 from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.nf4_packed import Nf4GemmSpec
 from ptxgen.spec.nf4_ptx import Nf4PtxSpec
-from ptxgen.spec.order import OrderSpec
 from ptxgen.spec.pointwise import PointwiseSpec
-from ptxgen.spec.rowwise import DOWN, RowSpec, facts
+from ptxgen.spec.row_reductions import DOWN, RowSpec, facts
 from ptxgen.spec.select import SampleSpec, SelectSpec
 from ptxgen.spec.wgmma import WgmmaSegmentsSpec
 from ptxgen.tiles import TABLES

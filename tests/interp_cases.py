@@ -29,32 +29,32 @@ from interp_launch import CONTINUED, KERNELS, SEED, Case, admits, oracle, run
 
 import ptxgen
 from ptxgen import reference
-from ptxgen.numerics import rows as numerics
+from ptxgen.numerics import logsumexp as numerics
 from ptxgen.numerics.contract import ACTIVATIONS, ITEMSIZE
 from ptxgen.ops import OPERATIONS
-from ptxgen.oracle.rowops import compute
+from ptxgen.oracle.row_reductions import compute
 from ptxgen.runtime.cpu import SMS
 from ptxgen.spec import GemmSpec, KernelSpec
 from ptxgen.spec.attention import AttentionSpec
 from ptxgen.spec.attention_grad import AttentionGradSpec
-from ptxgen.spec.columns import ColumnsSpec
+from ptxgen.spec.column_reductions import ColumnsSpec
 from ptxgen.spec.conv import ConvSpec
+from ptxgen.spec.counting_sort import OrderSpec
 from ptxgen.spec.delta import DeltaGradSpec, DeltaSpec
 from ptxgen.spec.depthwise import DepthwiseSpec
+from ptxgen.spec.gather_scatter import GatherSpec
 from ptxgen.spec.grouped import GroupedSpec
 from ptxgen.spec.int4 import Int4Spec
-from ptxgen.spec.logits import LogitsSpec
-from ptxgen.spec.moves import GatherSpec
+from ptxgen.spec.logsumexp import LogSumExpSpec
 from ptxgen.spec.nf4_packed import Nf4GemmSpec
 from ptxgen.spec.nf4_ptx import Nf4PtxSpec
-from ptxgen.spec.order import OrderSpec
 from ptxgen.spec.pointwise import PointwiseSpec
 from ptxgen.spec.recurrence import LinearSpec, SelectiveSpec
-from ptxgen.spec.rows import LogSumExpSpec
-from ptxgen.spec.rowwise import DOWN, RowSpec
+from ptxgen.spec.row_reductions import DOWN, RowSpec
 from ptxgen.spec.scan import ScanSpec
 from ptxgen.spec.select import DrawSpec, SampleSpec, SelectSpec
 from ptxgen.spec.triangular import TriangularSpec
+from ptxgen.spec.vocab_segments import LogitsSpec
 from ptxgen.spec.wgmma import WgmmaSegmentsSpec
 from ptxgen.tiles import SPECS, TABLES
 

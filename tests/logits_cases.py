@@ -10,9 +10,9 @@ from interp_launch import SEED
 
 import ptxgen
 from ptxgen.numerics.formula import STORED
-from ptxgen.numerics.logits import SEGMENT
+from ptxgen.numerics.vocab_segments import SEGMENT
 from ptxgen.ops import OPERATIONS
-from ptxgen.oracle import logits as oracles
+from ptxgen.oracle import vocab_segments as oracles
 from ptxgen.oracle.formula import KINDS
 from ptxgen.tiles import SPECS
 

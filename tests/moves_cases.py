@@ -11,11 +11,11 @@ from steps import unchecked
 
 import ptxgen
 from ptxgen import reference
-from ptxgen.numerics.columns import REDUCTIONS
+from ptxgen.numerics.column_reductions import REDUCTIONS
 from ptxgen.ops import OPERATIONS
-from ptxgen.oracle import order as order_oracle
-from ptxgen.oracle.columns import reduce_columns as columns_oracle
-from ptxgen.spec.columns import FORMULAS, variant
+from ptxgen.oracle import counting_sort as order_oracle
+from ptxgen.oracle.column_reductions import reduce_columns as columns_oracle
+from ptxgen.spec.column_reductions import FORMULAS, variant
 from ptxgen.spec.scan import LogScanSpec
 from ptxgen.spec.select import DrawSpec, LanesSpec, SelectSpec, SiftSpec
 from ptxgen.tiles import SPECS, TABLES

@@ -11,10 +11,10 @@ from interp_launch import expected
 
 from ptxgen.expr import const
 from ptxgen.numerics.contract import DEFAULT_PLAN, PLANS, Plan
-from ptxgen.ops import windows
+from ptxgen.ops import implicit_gemm
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec import conv, gemm, grouped
-from ptxgen.tiles import TABLES, logits, nf4
+from ptxgen.tiles import TABLES, nf4, vocab_segments
 from ptxgen.tiles import gemm as products
 from ptxgen.tiles import grouped as groups
 
@@ -28,8 +28,11 @@ def chunks_of(length: int, device: CpuDevice) -> Iterator[None]:
     """
     cut = Plan(DEFAULT_PLAN, const(length))
     spaces = {key: gemm.space(cut) for key in products.TABLES if key[1] == cut.name}
-    spaces |= {key: gemm.space(cut) for key in logits.TABLES if key[0] == "segments"}
-    spaces |= {key: conv.space(cut) for key in (windows.KEY, windows.TURNED, windows.SUMMED)}
+    spaces |= {key: gemm.space(cut) for key in vocab_segments.TABLES if key[0] == "segments"}
+    spaces |= {
+        key: conv.space(cut)
+        for key in (implicit_gemm.KEY, implicit_gemm.TURNED, implicit_gemm.SUMMED)
+    }
     spaces |= {key: grouped.space(cut) for key in groups.TABLES if groups.PLAN[key[2]] == cut.name}
 
     derived = gemm.space(cut).derived
@@ -42,7 +45,7 @@ def chunks_of(length: int, device: CpuDevice) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for known in PLANS.values():
             patch.setitem(known, cut.name, cut)
-        patch.setattr(windows, "TC16_CHUNKS", cut)
+        patch.setattr(implicit_gemm, "TC16_CHUNKS", cut)
         for key, space in spaces.items():
             patch.setitem(TABLES, key, replace(TABLES[key], space=space))
         forget()

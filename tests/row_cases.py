@@ -10,9 +10,9 @@ from ml_dtypes import bfloat16
 
 import ptxgen
 from ptxgen.numerics.dtype import FULL
-from ptxgen.numerics.rowops import TABLE
+from ptxgen.numerics.row_reductions import TABLE
 from ptxgen.ops import OPERATIONS
-from ptxgen.oracle.rowops import compute
+from ptxgen.oracle.row_reductions import compute
 from ptxgen.runtime.cpu import CpuDevice
 
 SEED = 77

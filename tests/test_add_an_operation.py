@@ -16,7 +16,7 @@ from ptxgen import cli, dispatch, golden, tiles
 from ptxgen.build.render import source
 from ptxgen.dispatch import emit, read
 from ptxgen.errors import OptionError, ShapeError, SpecError
-from ptxgen.numerics.rowops import TABLE
+from ptxgen.numerics.row_reductions import TABLE
 from ptxgen.ops import OPERATIONS, register
 from ptxgen.ops.explaining import explain
 from ptxgen.ops.pointwise_table import ROWS

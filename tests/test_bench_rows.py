@@ -17,7 +17,7 @@ from ptxgen.bench import fit, ops, results, rowfit, rows
 from ptxgen.bench.rows import APART, COLUMNS, DENSE, ELEMENTS, OFF, OPERATIONS, Case, Timing
 from ptxgen.errors import OptionError
 from ptxgen.runtime import get_device
-from ptxgen.spec.rowwise import facts
+from ptxgen.spec.row_reductions import facts
 from ptxgen.tiles import TABLES
 from ptxgen.tiles.tunings import FOLDER, TERMS, read
 

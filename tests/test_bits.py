@@ -14,12 +14,12 @@ from ml_dtypes import bfloat16
 
 from ptxgen import golden, numerics
 from ptxgen.cli import bits, main
-from ptxgen.numerics.columns import REDUCTIONS
+from ptxgen.numerics.column_reductions import REDUCTIONS
 from ptxgen.numerics.contract import CONTRACTS, COPY, OPERATIONS, PLANS, TENSOR_CORES, Contract, K
 from ptxgen.numerics.dtype import FULL
 from ptxgen.numerics.formula import STORED
 from ptxgen.numerics.functions import FUNCTIONS
-from ptxgen.numerics.rowops import TABLE
+from ptxgen.numerics.row_reductions import TABLE
 from ptxgen.ops.pointwise_table import ROWS
 
 COMMITTED = bits.load(golden.checkout_folder() / "bits.json")

@@ -10,13 +10,13 @@ from moves_cases import agree, numbers
 import ptxgen
 from ptxgen import reference
 from ptxgen.errors import DtypeError, OptionError, ShapeError
-from ptxgen.numerics.columns import REDUCTIONS
+from ptxgen.numerics.column_reductions import REDUCTIONS
 from ptxgen.numerics.formula import Formula, Output, read
 from ptxgen.ops import OPERATIONS
-from ptxgen.oracle.columns import reduce_columns as oracle
-from ptxgen.oracle.rowwise import reduce
+from ptxgen.oracle.column_reductions import reduce_columns as oracle
+from ptxgen.oracle.reduction_order import reduce
 from ptxgen.runtime.cpu import CpuDevice
-from ptxgen.spec.columns import ColumnsSpec, variant
+from ptxgen.spec.column_reductions import ColumnsSpec, variant
 
 
 def reduce_columns(name, *arrays, **options):

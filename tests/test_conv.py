@@ -18,7 +18,7 @@ from ptxgen import reference
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.ops import OPERATIONS, layout
 from ptxgen.ops import conv as ops
-from ptxgen.ops import windows as tiles
+from ptxgen.ops import implicit_gemm as tiles
 from ptxgen.ops.explaining import program_of
 from ptxgen.program.buffer import imagined
 from ptxgen.program.build import ProgramBuilder
@@ -700,7 +700,7 @@ def test_gradients_of_images_of_any_channels(monkeypatch, outs, channels, stride
     given = {"dy": dy, "w": w, "image": (7, 7), "stride": stride, "padding": 1, "layout": LAST}
     assert steps("conv_dgrad", given) == [("pointwise",)] * (channels % 8 > 0) + [TURNED]
     same_bits(ptxgen.conv_dgrad(**given), expected("conv_dgrad", given))
-    monkeypatch.setattr("ptxgen.ops.windows.LOOSE_MAX", 0)
+    monkeypatch.setattr("ptxgen.ops.implicit_gemm.LOOSE_MAX", 0)
     assert (TURNED in steps("conv_dgrad", given)) == (outs >= 8)
 
 

@@ -10,7 +10,7 @@ import ptxgen
 from ptxgen import reference
 from ptxgen.errors import OptionError, ShapeError
 from ptxgen.ops import OPERATIONS
-from ptxgen.oracle import order as oracle
+from ptxgen.oracle import counting_sort as oracle
 from ptxgen.program.interpret import Interpreter
 
 TOKENS, WIDTH, EXPERTS, EACH = 13, 16, 5, 2

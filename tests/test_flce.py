@@ -15,8 +15,8 @@ from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
 from ptxgen.numerics.flce import CHUNK_MAX, EVALUATED, chunk_of
 from ptxgen.ops import OPERATIONS
 from ptxgen.oracle.flce import joined
-from ptxgen.oracle.logits import logit_gradient
-from ptxgen.oracle.logits import logit_segments as segments_oracle
+from ptxgen.oracle.vocab_segments import logit_gradient
+from ptxgen.oracle.vocab_segments import logit_segments as segments_oracle
 
 bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
 SEED = 14

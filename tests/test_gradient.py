@@ -12,7 +12,7 @@ from ptxgen.errors import GradError
 from ptxgen.numerics.formula import Function, Node, cast, fma, primitive, read, trace, where
 from ptxgen.numerics.gradient import gradients
 from ptxgen.oracle.formula import evaluate
-from ptxgen.oracle.rowwise import reduce
+from ptxgen.oracle.reduction_order import reduce
 
 STEP = 1e-6
 POINTS = np.array([[0.3, 1.7, -0.6, 2.2, -1.4, 0.9], [1.1, -2.3, 0.4, -0.8, 1.9, 0.7]])

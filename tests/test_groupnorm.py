@@ -10,7 +10,7 @@ from ml_dtypes import bfloat16
 import ptxgen
 from ptxgen import reference
 from ptxgen.errors import DtypeError, GradError, OptionError, ShapeError
-from ptxgen.oracle.rowops import compute
+from ptxgen.oracle.row_reductions import compute
 
 SEED = 31
 SHAPES = [

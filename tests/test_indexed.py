@@ -11,9 +11,9 @@ from steps import unchecked
 import ptxgen
 from ptxgen import reference
 from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
-from ptxgen.oracle.rowwise import reduce
+from ptxgen.oracle.reduction_order import reduce
 from ptxgen.runtime.cpu import CpuDevice
-from ptxgen.spec.moves import LANES_MAX, gather_lanes
+from ptxgen.spec.gather_scatter import LANES_MAX, gather_lanes
 from ptxgen.tiles import TABLES
 
 DTYPES = ("bf16", "f32", "f64", "i64")

@@ -19,13 +19,13 @@ from ptxgen import reference
 from ptxgen.build.render import render
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics.dtype import FULL, NAMES
-from ptxgen.numerics.rowops import TABLE, formula
+from ptxgen.numerics.row_reductions import TABLE, formula
 from ptxgen.ops import OPERATIONS
-from ptxgen.oracle.rowops import compute
-from ptxgen.oracle.rowwise import reduce
+from ptxgen.oracle.reduction_order import reduce
+from ptxgen.oracle.row_reductions import compute
 from ptxgen.runtime.cpu import SMS, CpuDevice
-from ptxgen.spec.rowplan import Plan
-from ptxgen.spec.rowwise import READ_MAX, RowSpec, facts, held, reads, way
+from ptxgen.spec.reduction_stages import Plan
+from ptxgen.spec.row_reductions import READ_MAX, RowSpec, facts, held, reads, way
 from ptxgen.tiles import TABLES
 
 SOFTMAX = "softmax x=bf16 > bf16"

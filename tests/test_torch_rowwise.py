@@ -13,7 +13,7 @@ import ptxgen  # noqa: E402
 import ptxgen.torch as ours  # noqa: E402
 from ptxgen.errors import GradError, ShapeError  # noqa: E402
 from ptxgen.ops import OPERATIONS, norms  # noqa: E402
-from ptxgen.oracle.rowops import compute  # noqa: E402
+from ptxgen.oracle.row_reductions import compute  # noqa: E402
 from ptxgen.program.build import ProgramBuilder  # noqa: E402
 from ptxgen.torch.record import function, recorder  # noqa: E402
 

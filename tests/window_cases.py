@@ -13,7 +13,7 @@ import ptxgen
 from ptxgen import reference
 from ptxgen.numerics.option import Activation, Bool, Dtype, Kernel
 from ptxgen.ops.conv import Groups, Padding, Sizes, Steps, _along, _how, _phases
-from ptxgen.ops.windows import Way, add_up, multiply, spread, weigh
+from ptxgen.ops.implicit_gemm import Way, add_up, multiply, spread, weigh
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.operation import op
 from ptxgen.spec.depthwise import TAPS_MAX

@@ -191,7 +191,7 @@ MISTAKES = (
     ),
     Mistake(
         "a table that the dispatcher does not follow",
-        "ptxgen/tiles/rows.py",
+        "ptxgen/tiles/logsumexp.py",
         "few = (ROWS < SMS * 2) & (SEGMENTS >= 12)",
         "few = (ROWS < SMS * 2) & (SEGMENTS >= 11)",
         GENERATED,
@@ -234,49 +234,49 @@ MISTAKES = (
     ),
     Mistake(
         "results of rows negated",
-        TEMPLATE + "rows/stage.cuh.j2",
+        TEMPLATE + "row_reductions/stage.cuh.j2",
         "{{ o.name }}[row] = ptxgen_to_{{ o.dtype }}({{ o.value }});",
         "{{ o.name }}[row] = ptxgen_to_{{ o.dtype }}(-{{ o.value }});",
         golden("rows_*_f64_*"),
     ),
     Mistake(
         "results of rows in shared memory that nobody writes",
-        TEMPLATE + "rows/staged.cu.j2",
+        TEMPLATE + "row_reductions/staged.cu.j2",
         '{{ stages.write(plan.row_outputs, "threadIdx.x == 0") }}',
         '{{ stages.write(plan.row_outputs, "threadIdx.x == THREADS") }}',
         golden("rows_*_staged_416x32_any_*"),
     ),
     Mistake(
         "results of rows of several launches that nobody writes",
-        TEMPLATE + "rows/combine.cu.j2",
+        TEMPLATE + "row_reductions/combine.cu.j2",
         '{{ stages.write(plan.row_outputs, "threadIdx.x == 0") }}',
         '{{ stages.write(plan.row_outputs, "threadIdx.x == THREADS") }}',
         golden("rows_*_combine1_*"),
     ),
     Mistake(
         "f32 results of elements negated",
-        TEMPLATE + "rows/group.cuh.j2",
+        TEMPLATE + "row_reductions/group.cuh.j2",
         "stash(w, q, v[q]);",
         "stash(w, q, -v[q]);",
         golden("rows_rms_norm_f32_held_*"),
     ),
     Mistake(
         "bools of elements stored as one of four",
-        TEMPLATE + "rows/group.cuh.j2",
+        TEMPLATE + "row_reductions/group.cuh.j2",
         "{ u[q / 4] = (q % 4 ? u[q / 4] : 0u) | (unsigned)x << q % 4 * 8; }",
         "{ u[q / 4] = (unsigned)x << q % 4 * 8; }",
         RANDOM,
     ),
     Mistake(
         "integers of elements stored as floats",
-        TEMPLATE + "rows/group.cuh.j2",
+        TEMPLATE + "row_reductions/group.cuh.j2",
         "stash(w, q, v[q]);",
         "stash(w, q, (float)v[q]);",
         RANDOM,
     ),
     Mistake(
         "a saved condition read at the width of a word",
-        TEMPLATE + "rows/group.cuh.j2",
+        TEMPLATE + "row_reductions/group.cuh.j2",
         "(w[q / 4] >> q % 4 * 8 & 0xff) != 0",
         "w[q / 4] != 0",
         RANDOM,
@@ -290,14 +290,14 @@ MISTAKES = (
     ),
     Mistake(
         "the picked logit negated",
-        TEMPLATE + "rows/stage.cuh.j2",
+        TEMPLATE + "row_reductions/stage.cuh.j2",
         '{{ r.join(r.name ~ "_a[h]", r.value) }};',
         '{{ r.join(r.name ~ "_a[h]", "-" ~ r.value) }};',
         tests("test_rowwise.py", "walk_over_rows and cross_entropy"),
     ),
     Mistake(
         "the picked logit negated where it lies",
-        TEMPLATE + "rows/stage.cuh.j2",
+        TEMPLATE + "row_reductions/stage.cuh.j2",
         "{{ r.name }} = {{ r.join(r.name, r.value) }};",
         '{{ r.name }} = {{ r.join(r.name, "-" ~ r.value) }};',
         tests("test_rowwise.py", "oracle and cross_entropy"),
@@ -311,7 +311,7 @@ MISTAKES = (
     ),
     Mistake(
         "sums of segments that miss half of the lanes",
-        TEMPLATE + "rows/logsumexp.cu.j2",
+        TEMPLATE + "logsumexp/logsumexp.cu.j2",
         "for (unsigned o = LANES / 2; o > 0; o /= 2) sum = __fadd_rn",
         "for (unsigned o = LANES / 2; o > 1; o /= 2) sum = __fadd_rn",
         kernel("lse_whole_f32"),
@@ -332,7 +332,7 @@ MISTAKES = (
     ),
     Mistake(
         "columns joined in another order",
-        TEMPLATE + "rows/columns.cu.j2",
+        TEMPLATE + "column_reductions/columns.cu.j2",
         "if (leaf % BRANCH == BRANCH - 1 || leaf + 1 == leaves) {",
         "if (leaf + 1 == leaves) {",
         kernel("columns_whole_sum_columns", "0x8"),
@@ -367,7 +367,7 @@ MISTAKES = (
     ),
     Mistake(
         "the row behind the one that is asked for",
-        TEMPLATE + "moves/gather.cu.j2",
+        TEMPLATE + "gather_scatter/gather.cu.j2",
         "(there ? index : 0) * ldx);",
         "(there ? index + 1 : 0) * ldx);",
         kernel("gather_16x4"),
@@ -388,7 +388,7 @@ MISTAKES = (
     ),
     Mistake(
         "lines that no golden has",
-        TEMPLATE + "rows/scan.cu.j2",
+        TEMPLATE + "scan/scan.cu.j2",
         "        {{ C }} carry = {{ zero }};\n",
         "        {{ C }} carry = {{ zero }};\n"
         "{% if not spec.share %}\n        carry = 1;\n{% endif %}\n",
@@ -396,7 +396,7 @@ MISTAKES = (
     ),
     Mistake(
         "an atomic addition",
-        TEMPLATE + "rows/logsumexp.cu.j2",
+        TEMPLATE + "logsumexp/logsumexp.cu.j2",
         "    y[row] = result;",
         "    atomicAdd(reinterpret_cast<float*>(y) + row, result);",
         golden("lse_combine_f32_*"),
@@ -494,7 +494,7 @@ MISTAKES = (
     ),
     Mistake(
         "prefix sums negated",
-        TEMPLATE + "rows/scan.cu.j2",
+        TEMPLATE + "scan/scan.cu.j2",
         "if (begin + q < cols) to[at(begin + q)] = v.at[q];",
         "if (begin + q < cols) to[at(begin + q)] = v.at[q] ^ 0x8000;",
         kernel("scan_bf16_1x1"),
@@ -711,7 +711,7 @@ MISTAKES = (
     ),
     Mistake(
         "sums into rows that begin one contribution late",
-        TEMPLATE + "moves/scatter.cu.j2",
+        TEMPLATE + "gather_scatter/scatter.cu.j2",
         "if (length > 0) sum = lanes_sum(dy + mine, ldy, keys + first, length, 0);",
         "if (length > 1) sum = lanes_sum(dy + mine, ldy, keys + first + 1, length - 1, 0);",
         tests("test_indexed.py", "read_and_added"),
@@ -818,14 +818,14 @@ MISTAKES = (
     ),
     Mistake(
         "gradients of logits without their share",
-        TEMPLATE + "rows/logits.cu.j2",
+        TEMPLATE + "vocab_segments/segments.cu.j2",
         "row.dy = dy ? dy[r] : 1;",
         "row.dy = dy ? dy[0] : 1;",
         kernel("logits_gradient_bf16"),
     ),
     Mistake(
         "sums down rows joined by lanes 16 apart",
-        TEMPLATE + "rows/lanes.cu.j2",
+        TEMPLATE + "row_reductions/lanes.cu.j2",
         "for (unsigned step = 1; step < LANES; step *= 2)",
         "for (unsigned step = LANES / 2; step > 0; step /= 2)",
         golden("rows_rms_norm_gradients_bf16_lanes_*"),
@@ -980,7 +980,7 @@ MISTAKES = (
     ),
     Mistake(
         "an oracle that adds leaves by lanes 16 apart",
-        "ptxgen/oracle/rowwise.py",
+        "ptxgen/oracle/reduction_order.py",
         "lanes = operate(lanes[..., 0::2], lanes[..., 1::2])",
         "lanes = operate(*np.split(lanes, 2, -1))",
         BITS,
@@ -994,7 +994,7 @@ MISTAKES = (
     ),
     Mistake(
         "indices added in the order of rows, not of positions",
-        "ptxgen/oracle/moves.py",
+        "ptxgen/oracle/gather_scatter.py",
         'order = np.argsort(indices, kind="stable")',
         'order = np.argsort(indices[::-1], kind="stable")[::-1]',
         BITS,
@@ -1043,14 +1043,14 @@ MISTAKES = (
     ),
     Mistake(
         "a weight a column taken for one a row",
-        "ptxgen/graph/rows.py",
+        "ptxgen/graph/fuse_reductions.py",
         "if fact(x) != fact(own) or node.data.kind != level:",
         "if fact(x) != fact(own):",
         PASSES,
     ),
     Mistake(
         "a sum that its norm does not round as it was stored",
-        "ptxgen/graph/rows.py",
+        "ptxgen/graph/fuse_reductions.py",
         "places[node] = as_stored(value, own.dtype)",
         "places[node] = value",
         PASSES,
@@ -1064,7 +1064,7 @@ MISTAKES = (
     ),
     Mistake(
         "a step over rows that drops what others read",
-        "ptxgen/graph/rows.py",
+        "ptxgen/graph/fuse_reductions.py",
         "kept = [(n, b) for n, b in before.results if b.memory in needed]",
         "kept = [(n, b) for n, b in before.results if b.memory in needed and n in reads]",
         PASSES,
@@ -1274,7 +1274,7 @@ MISTAKES = (
     ),
     Mistake(
         "a row is put where a later one belongs",
-        TEMPLATE + "moves/order.cu.j2",
+        TEMPLATE + "counting_sort/counting_sort.cu.j2",
         "if (row < 0 || row >= rows || (k + 1 < count && keys[k + 1] == row)) return;",
         "if (row < 0 || row >= rows || (k > 0 && keys[k - 1] == row)) return;",
         kernel("order_put"),
@@ -1321,7 +1321,7 @@ MISTAKES = (
     ),
     Mistake(
         "an image of one row has the filter's first taps, whichever reach it",
-        "ptxgen/ops/windows.py",
+        "ptxgen/ops/implicit_gemm.py",
         "w = b.narrow(w, i + 1, way.tap,",
         "w = b.narrow(w, i + 1, 0,",
         tests("test_conv.py", "images_of_one_row"),
@@ -1342,7 +1342,7 @@ MISTAKES = (
     ),
     Mistake(
         "equal integers of two sorted runs change places",
-        TEMPLATE + "moves/order.cu.j2",
+        TEMPLATE + "counting_sort/counting_sort.cu.j2",
         "if (runs[middle] < key || (run < mine && runs[middle] == key))",
         "if (runs[middle] < key)",
         tests("test_experts.py", "vectors_of_integers"),
@@ -1689,7 +1689,7 @@ MISTAKES = (
     ),
     Mistake(
         "a loss of targets that are no classes",
-        "ptxgen/numerics/rowops.py",
+        "ptxgen/numerics/row_reductions.py",
         "total = where(no_class(at, ignore_index, classes), math.nan, x)",
         "total = where(no_class(at, ignore_index, classes), 0, x)",
         tests("test_torch_serve.py", "losses_that_are_no_numbers"),

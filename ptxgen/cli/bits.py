@@ -21,8 +21,17 @@ from numpy.typing import NDArray
 
 from ptxgen import functions, nf4, reference
 from ptxgen.errors import DtypeError, FormulaError, GradError
-from ptxgen.numerics import attention, delta, int4, recurrence, rowops, rows, rowwise, scan
-from ptxgen.numerics.columns import REDUCTIONS
+from ptxgen.numerics import (
+    attention,
+    delta,
+    int4,
+    logsumexp,
+    recurrence,
+    reduction_order,
+    row_reductions,
+    scan,
+)
+from ptxgen.numerics.column_reductions import REDUCTIONS
 from ptxgen.numerics.contract import (
     ACTIVATIONS,
     AUTO_TIER,
@@ -34,18 +43,18 @@ from ptxgen.numerics.contract import (
 )
 from ptxgen.numerics.dtype import FULL, NAMES
 from ptxgen.numerics.flce import REDUCTIONS as LOSSES
-from ptxgen.numerics.logits import FLCE, SEGMENT
-from ptxgen.numerics.moves import SCATTER
+from ptxgen.numerics.gather_scatter import SCATTER
 from ptxgen.numerics.nf4 import BLOCK, DEQUANTISE, WIDE
 from ptxgen.numerics.select import SAMPLE_CONTRACT, TOPK_CONTRACT
 from ptxgen.numerics.triangular import SOLVE
+from ptxgen.numerics.vocab_segments import FLCE, SEGMENT
 from ptxgen.ops import OPERATIONS as LIBRARY
 from ptxgen.oracle import recurrence as oracle
-from ptxgen.oracle.columns import reduce_columns
+from ptxgen.oracle.column_reductions import reduce_columns
 from ptxgen.oracle.delta import ascend, descend
 from ptxgen.oracle.formula import KINDS
-from ptxgen.oracle.logits import linear_segments, logit_gradient, logit_segments
-from ptxgen.oracle.rowops import compute
+from ptxgen.oracle.row_reductions import compute
+from ptxgen.oracle.vocab_segments import linear_segments, logit_gradient, logit_segments
 
 Array = NDArray[Any]
 Digests = dict[str, dict[str, dict[str, str]]]
@@ -228,9 +237,9 @@ def quantised() -> Found:
     yield WIDE, "products", "f32", made
 
 
-LEAVES = (2, rowwise.LEAF + 19)
+LEAVES = (2, reduction_order.LEAF + 19)
 """Rows of more than a leaf, with a tail."""
-BRANCHES = (1, (rowwise.BRANCH + 1) * rowwise.LEAF + 5)
+BRANCHES = (1, (reduction_order.BRANCH + 1) * reduction_order.LEAF + 5)
 """A row of more than a branch."""
 
 
@@ -242,7 +251,7 @@ def row_operations() -> Found:
     """Every operation over rows, with and without what is optional; long rows where there is one
     array.
     """
-    for name, op in rowops.TABLE.items():
+    for name, op in row_reductions.TABLE.items():
         for dtype in op.dtypes:
             made = []
             told = {
@@ -261,13 +270,15 @@ def row_operations() -> Found:
                     for i, argument in enumerate(plain)
                 ]
                 made += _all(compute(name, *given, **(told if full else {})))
-            yield rowwise.ROWS, name, dtype, made
+            yield reduction_order.ROWS, name, dtype, made
             if LENGTHS in op.arrays:
                 given = [_argument(i, op, a, dtype, LEAVES) for i, a in enumerate(op.arrays)]
-                yield rowwise.ROWS, f"{name} of lengths", dtype, _all(compute(name, *given))
+                yield reduction_order.ROWS, f"{name} of lengths", dtype, _all(compute(name, *given))
 
 
-def _argument(i: int, op: rowops.RowOp, name: str, dtype: str, shape: tuple[int, int]) -> Array:
+def _argument(
+    i: int, op: row_reductions.RowOp, name: str, dtype: str, shape: tuple[int, int]
+) -> Array:
     size = {"element": shape, "row": shape[:1], "column": shape[1:]}[op.arrays[name]]
     if name in op.integers:
         return indices(i, size, -1, shape[1] + 1)
@@ -297,7 +308,7 @@ def columns_and_moves() -> Found:
                     for i, kind in enumerate(reduction.kinds.values())
                 ]
                 made += _all(reduce_columns(how, *given))
-            yield rowwise.ROWS, how, dtype, made
+            yield reduction_order.ROWS, how, dtype, made
     for dtype in NUMBERS:
         x = numbers(1, (2, 4 * scan.CHUNK + 6), dtype)
         ways = tuple(product((False, True), repeat=2))
@@ -327,11 +338,11 @@ def columns_and_moves() -> Found:
         options = ({}, {"temperature": 0.8}, {"temperature": 30.0, "top_k": 40, "top_p": 0.7})
         made = [reference.sample(x, seed=5, offset=3, **o) for o in options]
         yield SAMPLE_CONTRACT, "sample", dtype, made
-        long = numbers(1, (3, 2 * rows.SEGMENT + 3), dtype)
+        long = numbers(1, (3, 2 * logsumexp.SEGMENT + 3), dtype)
         made = [
             reference.logsumexp(x) for x in (long, long[:, :700], numbers(2, (9, 99), dtype, True))
         ]
-        yield rows.LSE, "logsumexp", dtype, made
+        yield logsumexp.LSE, "logsumexp", dtype, made
 
 
 def solved() -> Found:
@@ -465,11 +476,11 @@ def pointwise() -> Found:
                     made += _all(slope.reference(*given, numbers(8, (999,), dtype)))
                 except (GradError, FormulaError):
                     pass
-            yield rowwise.POINTWISE, row.name, dtype, made
+            yield reduction_order.POINTWISE, row.name, dtype, made
     for dtype, to in product(FULL, repeat=2):
         x = numbers(1, (999,), dtype, special=True)
         made = [LIBRARY[f"cast_{to}"].reference(x, out_dtype=FULL[to])]
-        yield rowwise.POINTWISE, f"cast to {to}", dtype, made
+        yield reduction_order.POINTWISE, f"cast to {to}", dtype, made
 
 
 def recurrences() -> Found:

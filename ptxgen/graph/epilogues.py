@@ -16,7 +16,7 @@ from operator import or_
 from ptxgen.errors import ShapeError
 from ptxgen.graph import fuse
 from ptxgen.graph.fuse import NODES_MAX, Region, as_stored, fact, merged, region
-from ptxgen.graph.rows import number, rows
+from ptxgen.graph.fuse_reductions import number, rows
 from ptxgen.numerics.dtype import NAMES
 from ptxgen.numerics.formula import Formula, Input, Node, Output, read, substituted
 from ptxgen.program.buffer import Buffer, Memory

@@ -15,10 +15,10 @@ from typing import Any, Final
 from ptxgen.errors import OptionError
 from ptxgen.graph.epilogues import in_epilogues
 from ptxgen.graph.fuse import fused, together
+from ptxgen.graph.fuse_reductions import over_rows
 from ptxgen.graph.heads import shared
 from ptxgen.graph.inplace import copied, renamed, reused, written_in_place
 from ptxgen.graph.parts import in_parts
-from ptxgen.graph.rows import over_rows
 from ptxgen.graph.worth import microseconds
 from ptxgen.program.buffer import INPUT, RESULT, TEMPORARY, Buffer, Memory
 from ptxgen.program.step import Program, Step

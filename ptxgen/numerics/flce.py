@@ -7,9 +7,9 @@ For rows ``x`` [M, K], a weight of N classes, and targets, each step by the cont
 1. ``z = x . W (+ bias)`` as :func:`ptxgen.linear` gives it, rounded once to the operands' dtype.
 2. Of each segment of a row its maximum and sum, of the row its loss, its maximum and the scale of
    its gradient, and ``g``, the gradient by each logit times the row's share of the gradient that
-   comes from above: as :mod:`ptxgen.numerics.logits` has them, in f32 (f64 of float64); ``g`` is
-   rounded once to the operands' dtype. N alone decides in which order a row is added. A share is
-   ``times``, ``* dy``, and for the mean ``/ count``, each step rounded once.
+   comes from above: as :mod:`ptxgen.numerics.vocab_segments` has them, in f32 (f64 of float64);
+   ``g`` is rounded once to the operands' dtype. N alone decides in which order a row is added. A
+   share is ``times``, ``* dy``, and for the mean ``/ count``, each step rounded once.
 3. ``dx = g . W``, as :func:`ptxgen.linear_dgrad` gives it.
 4. ``dW = g . x``: one chain over all rows, ascending, as :func:`ptxgen.linear_wgrad` with
    ``chain=True`` has it, which begins with what is there if it is added to that. A dW of 16 bits
@@ -24,8 +24,8 @@ neither the chunks nor the other rows, dW and dbias of full width not on the chu
 from __future__ import annotations
 
 from ptxgen.numerics.contract import TIERS
-from ptxgen.numerics.logits import segments
 from ptxgen.numerics.signature import Signature
+from ptxgen.numerics.vocab_segments import segments
 
 GROUP = 16
 """Rows that tensor cores add at a time; chunks are multiples, so that groups are whole."""

@@ -22,8 +22,8 @@ Levels
 ------
 ``"element"``: a number for each element of a row; ``"row"``: one for each row; ``"all"``: one for
 all (constants, scalars). :meth:`Node.reduce` makes a row's number of elements' numbers: ``"sum"``
-and ``"prod"`` in the order of contract ``rows/1`` (:mod:`ptxgen.numerics.rowwise`), ``"max"`` and
-``"min"`` in no order, since none could be seen.
+and ``"prod"`` in the order of contract ``rows/1`` (:mod:`ptxgen.numerics.reduction_order`),
+``"max"`` and ``"min"`` in no order, since none could be seen.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from ptxgen.numerics.formula import (
     primitive,
     where,
 )
-from ptxgen.numerics.rows import LOG
+from ptxgen.numerics.logsumexp import LOG
 
 _hex = float.fromhex
 _INF = float("inf")

@@ -1,7 +1,8 @@
 """Pointwise operations: how a Python function of values, called with arrays, becomes a formula.
 
-The contract is ``pointwise/1`` (:data:`ptxgen.numerics.rowwise.POINTWISE`): operands are brought to
-what is computed in exactly, every node of the formula is rounded once, every result once more.
+The contract is ``pointwise/1`` (:data:`ptxgen.numerics.reduction_order.POINTWISE`): operands are
+brought to what is computed in exactly, every node of the formula is rounded once, every result once
+more.
 
 The dtype of a result is, unless the caller names another that can hold it,
 

@@ -24,7 +24,7 @@ f64) in the place of numbers:
    ``(x, 1)``, and nothing is ``(-inf, +0.0)``, where ``scan`` has +0.0.
 2. ``a + b`` is the larger m, a NaN if either is one, and of the part with the larger m its s, of
    the other (of equal ones the second) its share: ``fma(s', decay(-|a.m - b.m|), s)``, where equal
-   m's, infinite ones too, are 0 apart. ``decay`` is that of :mod:`ptxgen.numerics.rowops`.
+   m's, infinite ones too, are 0 apart. ``decay`` is that of :mod:`ptxgen.numerics.row_reductions`.
 3. The result is of ``(carry + e[l]) + p[q]`` (or ``p[q-1]``), which is ``log(s) + m``, rounded once
    more to its dtype; ``log`` as :mod:`ptxgen.numerics.functions` has it of normal numbers.
 
@@ -40,7 +40,7 @@ from functools import cache
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.formula import Formula, Function, Node, Output, fma, read, where
 from ptxgen.numerics.functions import log_normal
-from ptxgen.numerics.rowops import decay
+from ptxgen.numerics.row_reductions import decay
 from ptxgen.numerics.signature import Signature
 
 SCAN = Contract(

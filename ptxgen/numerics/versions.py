@@ -9,16 +9,16 @@ from ptxgen.numerics import (
     attention,
     contract,
     delta,
+    gather_scatter,
     int4,
-    logits,
-    moves,
+    logsumexp,
     nf4,
     recurrence,
-    rows,
-    rowwise,
+    reduction_order,
     scan,
     select,
     triangular,
+    vocab_segments,
 )
 
 
@@ -26,7 +26,18 @@ from ptxgen.numerics import (
 def versions() -> dict[str, int]:
     """The version of each contract, by name."""
     modules = (
-        *(attention, contract, delta, int4, logits, moves, nf4, recurrence, rows, rowwise),
+        *(
+            attention,
+            contract,
+            delta,
+            int4,
+            vocab_segments,
+            gather_scatter,
+            nf4,
+            recurrence,
+            logsumexp,
+            reduction_order,
+        ),
         *(scan, select, triangular),
     )
     found: dict[str, int] = {}

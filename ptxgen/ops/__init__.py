@@ -2,8 +2,9 @@
 
 Each is a function that lowers it (:class:`ptxgen.program.operation.Op`), or a row of a table: of
 pointwise functions (:mod:`ptxgen.ops.pointwise_table`), of operations over rows
-(:mod:`ptxgen.numerics.rowops`), of reductions down columns (:mod:`ptxgen.numerics.columns`). All
-are found when the first is asked for, and those of rows made when they are.
+(:mod:`ptxgen.numerics.row_reductions`), of reductions down columns
+(:mod:`ptxgen.numerics.column_reductions`). All are found when the first is asked for, and those of
+rows made when they are.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from typing import Any
 
 from ptxgen import dispatch, tiles
 from ptxgen.errors import SpecError
-from ptxgen.numerics.columns import REDUCTIONS
+from ptxgen.numerics.column_reductions import REDUCTIONS
 from ptxgen.numerics.dtype import FULL
-from ptxgen.numerics.rowops import TABLE
+from ptxgen.numerics.row_reductions import TABLE
 from ptxgen.ops.pointwise_table import INNER, ROWS
 from ptxgen.program.operation import Op
 from ptxgen.program.registry import OPERATIONS

@@ -8,7 +8,7 @@ from operator import add
 from typing import Annotated, Any
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
-from ptxgen.later import called
+from ptxgen.lazy import called
 from ptxgen.numerics import functions
 from ptxgen.numerics.attention import QUERIES, part, parts
 from ptxgen.numerics.formula import fma, where

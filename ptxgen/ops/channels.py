@@ -11,11 +11,11 @@ from ptxgen.numerics import functions
 from ptxgen.numerics.dtype import FULL, NAMES
 from ptxgen.numerics.formula import STORED
 from ptxgen.numerics.option import Real
-from ptxgen.numerics.rowops import REAL
+from ptxgen.numerics.row_reductions import REAL
 from ptxgen.numerics.signature import Signature
 from ptxgen.ops.norms import NORMED, slope
 from ptxgen.ops.pointwise import Pointwise
-from ptxgen.ops.rowwise import Chosen
+from ptxgen.ops.row_reductions import Chosen
 from ptxgen.ops.views import check_dtype, result_dtype, single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder

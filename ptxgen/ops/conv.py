@@ -1,10 +1,10 @@
 """Convolutions: a product of the windows of an image, and what follows from that.
 
 Images are brought to ``[N, *, C]``, filters to ``[O, *, C / groups]``: views. Where a kernel reads
-windows as they lie, that is one launch (:mod:`ptxgen.ops.windows`). Elsewhere windows are a view,
-too, of overlapping strides, and its rows are what ``linear`` is given: as they lie, where kernels
-read that, else as a copy (the columns), of which there is one of bounded size at a time. A row's
-bits do not depend on the others, so not on how they are cut.
+windows as they lie, that is one launch (:mod:`ptxgen.ops.implicit_gemm`). Elsewhere windows are a
+view, too, of overlapping strides, and its rows are what ``linear`` is given: as they lie, where
+kernels read that, else as a copy (the columns), of which there is one of bounded size at a time. A
+row's bits do not depend on the others, so not on how they are cut.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ptxgen.numerics.formula import Node, fma
 from ptxgen.numerics.option import Activation, Bool, Choice, Dtype, Integer, PerAxis, Tier
 from ptxgen.numerics.signature import DIM_MAX, Signature
 from ptxgen.ops.gradients import through_activation
+from ptxgen.ops.implicit_gemm import Along, Way, add_up, multiply, spread, weigh
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.products import bias_gradient
 from ptxgen.ops.views import alignment, check_dtype, readable, result_dtype, single
-from ptxgen.ops.windows import Along, Way, add_up, multiply, spread, weigh
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op

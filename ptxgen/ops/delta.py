@@ -7,7 +7,7 @@ from math import prod, sqrt
 from typing import Annotated, Any
 
 from ptxgen.errors import DtypeError, ShapeError
-from ptxgen.later import called
+from ptxgen.lazy import called
 from ptxgen.numerics import functions
 from ptxgen.numerics.delta import COLUMNS_MAX, ROWS_MAX, RULE, SSD, STEP, groups, parts
 from ptxgen.numerics.dtype import DTYPES

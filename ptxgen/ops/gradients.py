@@ -1,7 +1,7 @@
 """Gradients of what users call of the operations over rows: what each is made of.
 
 Lines of the table that only other operations call have gradients that follow from their formulas
-(:func:`ptxgen.ops.rowwise.of_formula`).
+(:func:`ptxgen.ops.row_reductions.of_formula`).
 """
 
 from __future__ import annotations

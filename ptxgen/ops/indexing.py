@@ -8,7 +8,7 @@ from math import prod
 from typing import Annotated, Any
 
 from ptxgen.errors import DtypeError, IndexRangeError, ShapeError
-from ptxgen.numerics import moves
+from ptxgen.numerics import gather_scatter
 from ptxgen.numerics.dtype import ELEMENTS
 from ptxgen.numerics.formula import cast, where
 from ptxgen.numerics.option import Axis, Bool, Integer, Kernel
@@ -21,7 +21,7 @@ from ptxgen.program.operation import Backward, Gradients, op
 from ptxgen.program.parameters import Out, OverX
 from ptxgen.spec import Problem
 from ptxgen.spec.base import GRID_MAX
-from ptxgen.spec.moves import BYTES_MAX, COUNT_MAX, INDEX_64, OWNED, SHARED, gather_lanes
+from ptxgen.spec.gather_scatter import BYTES_MAX, COUNT_MAX, INDEX_64, OWNED, SHARED, gather_lanes
 
 INDICES = ("int32", "int64")
 MOVED = (
@@ -132,7 +132,7 @@ def _embedding_vjp(b: Builder, at: Backward) -> Gradients:
 
 
 @op(
-    forms=moves.EMBEDDING,
+    forms=gather_scatter.EMBEDDING,
     vjp=_embedding_vjp,
     checks=_checks("weight", lambda x, _: x["weight"].shape[0]),
     dtypes={"indices": "int64"},
@@ -164,11 +164,11 @@ def embedding(
         ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before anything
         is launched or written.
     Source
-        ``ptxgen/ops/indexing.py``, ``ptxgen/tiles/moves.py``.
+        ``ptxgen/ops/indexing.py``, ``ptxgen/tiles/gather_scatter.py``.
     """
     _movable("weight", weight)
     check_dtype("indices", indices.dtype, INDICES)
-    found = moves.EMBEDDING.infer({"weight": weight.shape, "indices": indices.shape})
+    found = gather_scatter.EMBEDDING.infer({"weight": weight.shape, "indices": indices.shape})
     _padding(padding_idx, weight.shape[0])
     y = b.result(found.results[0], weight.dtype, single(out))
     sizes = 1, found.sizes["V"], found.sizes["M"], found.sizes["I"]
@@ -192,7 +192,7 @@ def _gather_vjp(b: Builder, at: Backward) -> Gradients:
 
 
 @op(
-    forms=moves.GATHER,
+    forms=gather_scatter.GATHER,
     vjp=_gather_vjp,
     checks=_checks("x", lambda x, how: x["x"].shape[how["axis"]]),
     dtypes={"indices": "int64"},
@@ -219,7 +219,7 @@ def gather(
     Errors
         As :func:`ptxgen.embedding`; ShapeError for an axis that ``x`` does not have.
     Source
-        ``ptxgen/ops/indexing.py``, ``ptxgen/tiles/moves.py``.
+        ``ptxgen/ops/indexing.py``, ``ptxgen/tiles/gather_scatter.py``.
     """
     _movable("x", x)
     check_dtype("indices", indices.dtype, INDICES)
@@ -310,7 +310,7 @@ def _backward_vjp(b: Builder, at: Backward) -> Gradients:
 
 
 @op(
-    forms=moves.EMBEDDING_BACKWARD,
+    forms=gather_scatter.EMBEDDING_BACKWARD,
     vjp=_backward_vjp,
     checks=_checks("rows", lambda _, how: int(how["rows"])),
     dtypes={"indices": "int64"},
@@ -344,13 +344,13 @@ def embedding_backward(
     Errors
         As :func:`ptxgen.embedding`.
     Source
-        ``ptxgen/ops/indexing.py``, ``ptxgen/tiles/moves.py``.
+        ``ptxgen/ops/indexing.py``, ``ptxgen/tiles/gather_scatter.py``.
     """
     if dy.dtype not in ELEMENTS:
         raise DtypeError(f"dy has dtype {dy.dtype}; takes {', '.join(ELEMENTS)}")
     check_dtype("indices", indices.dtype, INDICES)
     shapes = {"dy": dy.shape, "indices": indices.shape}
-    found = moves.EMBEDDING_BACKWARD.infer(shapes, given={"V": rows})
+    found = gather_scatter.EMBEDDING_BACKWARD.infer(shapes, given={"V": rows})
     count, inner = found.sizes["M"], found.sizes["I"]
     skipped = _padding(padding_idx, rows) if rows else -1
     y = b.result((rows, inner), dy.dtype, single(out))
@@ -371,7 +371,7 @@ def _add_vjp(b: Builder, at: Backward) -> Gradients:
 
 
 @op(
-    forms=moves.INDEX_ADD,
+    forms=gather_scatter.INDEX_ADD,
     vjp=_add_vjp,
     checks=_checks("x", lambda x, _: x["x"].shape[0]),
     dtypes={"indices": "int64"},
@@ -400,12 +400,12 @@ def index_add(
     Errors
         As :func:`ptxgen.embedding`; without ``check``, an index out of range contributes nothing.
     Source
-        ``ptxgen/ops/indexing.py``, ``ptxgen/tiles/moves.py``.
+        ``ptxgen/ops/indexing.py``, ``ptxgen/tiles/gather_scatter.py``.
     """
     _summed(x, source)
     check_dtype("indices", indices.dtype, INDICES)
     shapes = {"x": x.shape, "indices": indices.shape, "source": source.shape}
-    found = moves.INDEX_ADD.infer(shapes)
+    found = gather_scatter.INDEX_ADD.infer(shapes)
     rows, count, inner = (found.sizes[n] for n in ("V", "K", "I"))
     y = b.result(x.shape, x.dtype, single(out))
     for name, view in (("x", x), ("source", source)):
@@ -459,7 +459,7 @@ _place = Pointwise(
 
 
 @op(
-    forms=moves.SCATTER_ADD,
+    forms=gather_scatter.SCATTER_ADD,
     vjp=_scatter_vjp,
     checks=_checks("x", lambda x, how: x["x"].shape[how["axis"]]),
     dtypes={"indices": "int64"},
@@ -493,7 +493,7 @@ def scatter_add(
     Errors
         As :func:`ptxgen.embedding`; without ``check``, an index out of range contributes nothing.
     Source
-        ``ptxgen/ops/indexing.py``, ``ptxgen/tiles/moves.py``.
+        ``ptxgen/ops/indexing.py``, ``ptxgen/tiles/gather_scatter.py``.
     """
     at = axis_of("x", x, axis)
     for name, view in (("indices", indices), ("source", source)):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.formula import Node, cast, where
 from ptxgen.numerics.functions import exp, isfinite
+from ptxgen.numerics.logsumexp import LOGSUMEXP
 from ptxgen.numerics.option import Dtype, Kernel
-from ptxgen.numerics.rows import LOGSUMEXP
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.views import alignment, check_dtype, dense, leading, result_dtype, rows_of, single
 from ptxgen.program.buffer import Buffer
@@ -14,7 +14,7 @@ from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
 from ptxgen.program.parameters import Out
 from ptxgen.spec import Problem
-from ptxgen.spec.rows import OUT_F32
+from ptxgen.spec.logsumexp import OUT_F32
 
 TABLE = ("logsumexp",)
 SERVED = ("float32", "bfloat16", "float16", "float64")
@@ -55,17 +55,17 @@ def logsumexp(
         Rows may be strided, of stride 1 along the last dimension; any alignment is served. Rows of
         which there are few are split over CTAs, with scratch memory of 8 bytes per 1024 elements.
     Order
-        Contract ``lse/1`` (:mod:`ptxgen.numerics.rows`): a row is cut into segments of 1024, whose
-        sums of ``exp(x - m)`` have a fixed order, and which are joined in ascending order, all in
-        f32; the result is rounded once to its dtype. Of float64: ``m + log(sum(exp(x - m)))`` in
-        f64, the sum as contract ``rows/1`` has it. A row's bits depend on that row alone.
+        Contract ``lse/1`` (:mod:`ptxgen.numerics.logsumexp`): a row is cut into segments of 1024,
+        whose sums of ``exp(x - m)`` have a fixed order, and which are joined in ascending order,
+        all in f32; the result is rounded once to its dtype. Of float64: ``m + log(sum(exp(x -
+        m)))`` in f64, the sum as contract ``rows/1`` has it. A row's bits depend on that row alone.
         :func:`ptxgen.reference.logsumexp` returns the same bits. Inf and NaN are as in IEEE: a NaN
         gives NaN, else +inf gives +inf, and a row of -inf gives -inf.
     Errors
         ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before
         anything is launched or written.
     Source
-        ``ptxgen/ops/logsumexp.py``, ``ptxgen/tiles/rows.py``.
+        ``ptxgen/ops/logsumexp.py``, ``ptxgen/tiles/logsumexp.py``.
 
     >>> import numpy, ptxgen
     >>> ptxgen.reference.logsumexp(numpy.zeros((1, 2), "f4"))

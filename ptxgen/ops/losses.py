@@ -15,12 +15,12 @@ from typing import Annotated, Any
 from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError, UncoveredError
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.flce import LINEAR_CROSS_ENTROPY, chunk_of, rows_at_once, segmented
-from ptxgen.numerics.logits import segments
 from ptxgen.numerics.option import Bool, Choice, Integer, Kernel, Real, Reduction, Tier
-from ptxgen.numerics.rowops import TABLE, Z_LOSS, no_class
-from ptxgen.ops.logits import Ignored, Smoothing, Softcap
+from ptxgen.numerics.row_reductions import TABLE, Z_LOSS, no_class
+from ptxgen.numerics.vocab_segments import segments
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.views import ALIGN_MAX, check_contiguous, check_dtype
+from ptxgen.ops.vocab_segments import Ignored, Smoothing, Softcap
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
@@ -127,7 +127,7 @@ def cross_entropy(
         DtypeError, OptionError, DeviceError, GradError or CompileError, before anything is launched
         or written.
     Source
-        ``ptxgen/ops/losses.py``, ``ptxgen/numerics/rowops.py``.
+        ``ptxgen/ops/losses.py``, ``ptxgen/numerics/row_reductions.py``.
     """
     how = {"label_smoothing": label_smoothing, "softcap": softcap, "z_loss": z_loss}
     losses = b.rows("cross_entropy", x, target, ignore_index=ignore_index, kernel=kernel, **how)

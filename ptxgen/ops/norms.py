@@ -9,17 +9,17 @@ from ptxgen.errors import OptionError, ShapeError
 from ptxgen.numerics.dtype import BYTES, FULL, NAMES
 from ptxgen.numerics.formula import STORED
 from ptxgen.numerics.option import Eps, Integer, Kernel
-from ptxgen.numerics.rowops import REAL, TABLE
-from ptxgen.numerics.rowwise import GROUP
+from ptxgen.numerics.reduction_order import GROUP
+from ptxgen.numerics.row_reductions import REAL, TABLE
 from ptxgen.numerics.signature import Signature
 from ptxgen.ops.pointwise import Pointwise
-from ptxgen.ops.rowwise import Chosen
+from ptxgen.ops.row_reductions import Chosen
 from ptxgen.ops.views import check_dtype, result_dtype, single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
 from ptxgen.program.parameters import Out, Written
-from ptxgen.spec.rowwise import DOWN_COLS, DOWN_ELEMENTS
+from ptxgen.spec.row_reductions import DOWN_COLS, DOWN_ELEMENTS
 
 DOWN_ROWS, DOWN_LEAST = {"rms_norm": 3072, "layer_norm": 8192}, 2048
 """Rows, and elements of each, from which on gradients by weights are made along with those by
@@ -124,7 +124,7 @@ def rms_norm(
         ShapeError, DtypeError, OptionError (a ``residual_bias`` without a residual), DeviceError,
         GradError or CompileError, before anything is launched or written.
     Source
-        ``ptxgen/ops/norms.py``, ``ptxgen/numerics/rowops.py``.
+        ``ptxgen/ops/norms.py``, ``ptxgen/numerics/row_reductions.py``.
     """
     how = {"eps": eps, "out": out, "out_dtype": out_dtype, "kernel": kernel}
     return _normed(b, "rms_norm", x, (weight, bias), residual, residual_bias, **how)
@@ -183,7 +183,7 @@ def layer_norm(
         ShapeError, DtypeError, OptionError (a ``residual_bias`` without a residual), DeviceError,
         GradError or CompileError, before anything is launched or written.
     Source
-        ``ptxgen/ops/norms.py``, ``ptxgen/numerics/rowops.py``.
+        ``ptxgen/ops/norms.py``, ``ptxgen/numerics/row_reductions.py``.
     """
     how = {"eps": eps, "out": out, "out_dtype": out_dtype, "kernel": kernel}
     return _normed(b, "layer_norm", x, (weight, bias), residual, residual_bias, **how)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from ptxgen.errors import DtypeError, ShapeError
-from ptxgen.later import called
+from ptxgen.lazy import called
 from ptxgen.numerics import recurrence as numerics
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.functions import sigmoid, silu

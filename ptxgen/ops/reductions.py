@@ -17,9 +17,9 @@ from typing import Any
 from ptxgen.errors import ShapeError
 from ptxgen.numerics.dtype import FULL
 from ptxgen.numerics.option import AxisNumber, AxisNumbers, Flag, axes_of
-from ptxgen.numerics.rowops import TABLE, RowOp
+from ptxgen.numerics.row_reductions import TABLE, RowOp
 from ptxgen.ops.gradients import VJPS, of_each
-from ptxgen.ops.rowwise import CHOSEN
+from ptxgen.ops.row_reductions import CHOSEN
 from ptxgen.ops.views import axis_of, single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import ProgramBuilder
@@ -214,7 +214,7 @@ Errors
     ShapeError (an axis that is not there), DtypeError, OptionError, DeviceError, GradError or
     CompileError, before anything is launched or written.{none}
 Source
-    ``ptxgen/numerics/rowops.py``, ``ptxgen/ops/reductions.py``."""
+    ``ptxgen/numerics/row_reductions.py``, ``ptxgen/ops/reductions.py``."""
     return inspect.cleandoc(text.replace("\n\nErrors", "\nErrors"))
 
 

@@ -8,7 +8,7 @@ from ptxgen.numerics.dtype import ELEMENTS, FULL, NAMES
 from ptxgen.numerics.formula import Node, where
 from ptxgen.numerics.functions import exp, isinf, log
 from ptxgen.numerics.option import Bool, Kernel
-from ptxgen.numerics.rowops import REAL
+from ptxgen.numerics.row_reductions import REAL
 from ptxgen.numerics.scan import CUMSUM, LOGCUMSUMEXP
 from ptxgen.numerics.signature import Signature
 from ptxgen.ops.pointwise import Pointwise

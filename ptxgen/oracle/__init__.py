@@ -1,14 +1,21 @@
 """NumPy oracles of the contracts and operations, bit for bit what the kernels return."""
 
-from ptxgen.oracle import grouped, int4, nf4, ops, rowops, rows
+from ptxgen.oracle import grouped, int4, nf4, ops, row_reductions
 from ptxgen.oracle.activation import activate
 from ptxgen.oracle.attention import attention
 from ptxgen.oracle.call import as_called
-from ptxgen.oracle.columns import layer_norm_wgrad, rms_norm_wgrad
+from ptxgen.oracle.column_reductions import layer_norm_wgrad, rms_norm_wgrad
 from ptxgen.oracle.f32 import fma
 from ptxgen.oracle.flce import linear_cross_entropy, linear_cross_entropy_grad
+from ptxgen.oracle.gather_scatter import (
+    embedding,
+    embedding_backward,
+    gather,
+    index_add,
+    scatter_add,
+)
 from ptxgen.oracle.gemm import chain, chain16
-from ptxgen.oracle.moves import embedding, embedding_backward, gather, index_add, scatter_add
+from ptxgen.oracle.logsumexp import logsumexp as _logsumexp
 from ptxgen.oracle.nf4 import nf4_dequantize
 from ptxgen.oracle.recurrence import linear_recurrence, selective_scan
 from ptxgen.oracle.scan import cumsum, logcumsumexp
@@ -21,11 +28,11 @@ linear_wgrad = as_called(ops.linear_wgrad, accumulates=True)
 matmul = as_called(ops.matmul)
 grouped_linear = as_called(grouped.grouped_linear)
 grouped_linear_wgrad = as_called(grouped.grouped_linear_wgrad)
-logsumexp = as_called(rows.logsumexp)
+logsumexp = as_called(_logsumexp)
 int4_gemm = as_called(int4.int4_gemm)
 nf4_linear = as_called(nf4.nf4_linear)
 nf4_linear_dgrad = as_called(nf4.nf4_linear_dgrad)
-globals().update({name: as_called(oracle) for name, oracle in rowops.ORACLES.items()})
+globals().update({name: as_called(oracle) for name, oracle in row_reductions.ORACLES.items()})
 
 __all__ = [
     "activate",
@@ -60,5 +67,5 @@ __all__ = [
     "solve_triangular",
     "selective_scan",
     "topk",
-    *rowops.ORACLES,
+    *row_reductions.ORACLES,
 ]

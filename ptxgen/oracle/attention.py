@@ -32,7 +32,7 @@ from ptxgen.oracle.f32 import F32, add, fma, mul
 from ptxgen.oracle.formula import call, stored, widened
 from ptxgen.oracle.gemm import chain, chain16
 from ptxgen.oracle.half import downcast
-from ptxgen.oracle.rows import log
+from ptxgen.oracle.logsumexp import log
 
 Array = NDArray[Any]
 Seen = NDArray[np.bool_]

@@ -14,7 +14,7 @@ from ptxgen.oracle.attention import Array, Rows, above, heads_of, kind_of, pairs
 from ptxgen.oracle.dot16 import TERMS
 from ptxgen.oracle.f32 import F32, add, fma, mul
 from ptxgen.oracle.formula import call, stored, widened
-from ptxgen.oracle.rowwise import reduce
+from ptxgen.oracle.reduction_order import reduce
 
 _ZERO = np.float32(0)
 _NAN = np.float32(np.nan)

@@ -12,8 +12,8 @@ from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, NAMES
 from ptxgen.numerics.flce import REDUCTIONS, chunk_of
 from ptxgen.oracle import ops
 from ptxgen.oracle.formula import stored, widened
-from ptxgen.oracle.logits import logit_gradient, logit_segments
-from ptxgen.oracle.rowops import compute, reduced
+from ptxgen.oracle.row_reductions import compute, reduced
+from ptxgen.oracle.vocab_segments import logit_gradient, logit_segments
 
 Array = NDArray[Any]
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ptxgen.errors import DtypeError
 from ptxgen.numerics.dtype import ELEMENTS, FULL, NAMES
-from ptxgen.numerics.rowops import REAL
+from ptxgen.numerics.row_reductions import REAL
 from ptxgen.numerics.scan import CHUNK, GROUP, LANES, joined, value
 from ptxgen.oracle.formula import call, extreme, stored, widened
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ptxgen.errors import DtypeError
-from ptxgen.numerics import rows, select
+from ptxgen.numerics import logsumexp, select
 from ptxgen.numerics.dtype import ELEMENTS
 from ptxgen.oracle.f32 import add
 from ptxgen.oracle.formula import widened
-from ptxgen.oracle.rows import exp
+from ptxgen.oracle.logsumexp import exp
 
 Array = NDArray[Any]
 
@@ -82,7 +82,7 @@ def _draw(x: Array, temperature: float, top_k: int, top_p: float, random: int) -
         largest = z[first]
         if np.isfinite(largest):
             y = add(np.where(np.isnan(z), np.float32(-np.inf), z), -largest)
-            y = np.where(y < rows.LOWEST, np.float32(rows.LOWEST), y)
+            y = np.where(y < logsumexp.LOWEST, np.float32(logsumexp.LOWEST), y)
             scaled = exp(np.where(y > 0, np.float32(0), y)) * np.float32(2.0**select.WEIGHT_BITS)
             weights = np.where(np.isnan(x), np.float32(0), scaled).astype(np.uint64)
         else:

@@ -29,7 +29,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self, cast
 
 from ptxgen.expr import Expr, all_of, ceil_div, maximum, minimum, select, var
-from ptxgen.numerics import activation, attention, ex2, rows
+from ptxgen.numerics import activation, attention, ex2, logsumexp
 from ptxgen.numerics.contract import AUTO_TIER, Contract
 from ptxgen.numerics.dtype import ITEMSIZE
 from ptxgen.numerics.formula import Formula, Output, read
@@ -448,7 +448,7 @@ def context(rounded: bool) -> Mapping[str, Any]:
             "attention": sys.modules[attention.__name__],
             "activation": sys.modules[activation.__name__],
             "ex2": sys.modules[ex2.__name__],
-            "rows": sys.modules[rows.__name__],
+            "rows": sys.modules[logsumexp.__name__],
             "maps": maps,
             "formula": capped if rounded else None,
             "functions": lambda f: () if f is None else cuda.functions(f),

@@ -36,7 +36,7 @@ from ptxgen.numerics import formula as f
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.dtype import ITEMSIZE
 from ptxgen.numerics.formula import Formula, Input, Node, Output
-from ptxgen.numerics.rowwise import POINTWISE
+from ptxgen.numerics.reduction_order import POINTWISE
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, Expect, KernelSpec, check

@@ -77,7 +77,7 @@ class ScanSpec(KernelSpec):
     contract: Contract = scan.SCAN
 
     family: ClassVar[str] = "scan"
-    template: ClassVar[str] = "rows/scan.cu.j2"
+    template: ClassVar[str] = "scan/scan.cu.j2"
     shared_bytes: ClassVar[int] = 0
     numbers: ClassVar[int] = 1
     """Of a sum."""

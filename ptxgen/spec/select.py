@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from ptxgen.expr import TRUE, Expr, all_of, ceil_div, var
-from ptxgen.numerics import activation, rows, select
+from ptxgen.numerics import activation, logsumexp, select
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.select import SAMPLE_CONTRACT, TOPK_CONTRACT
 from ptxgen.spec import formula as cuda
@@ -137,7 +137,7 @@ class SelectSpec(KernelSpec):
             "T": cuda.STORAGE[self.dtype],
             "select": sys.modules[select.__name__],
             "activation": activation,
-            "rows": sys.modules[rows.__name__],
+            "rows": sys.modules[logsumexp.__name__],
         }
         return MappingProxyType(found)
 

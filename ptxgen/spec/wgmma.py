@@ -9,14 +9,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ptxgen.expr import Expr, all_of, ceil_div, minimum
-from ptxgen.numerics import logits
+from ptxgen.numerics import vocab_segments
 from ptxgen.numerics.contract import ITEMSIZE, TC16, TIERS, Contract, K, M, N
-from ptxgen.numerics.logits import FLCE, SEGMENT
+from ptxgen.numerics.vocab_segments import FLCE, SEGMENT
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
 from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, SMS, GemmSpec, abi, matrix
-from ptxgen.spec.logits import WIDE_TARGET, caps, told
+from ptxgen.spec.vocab_segments import WIDE_TARGET, caps, told
 
 SWIZZLES = {64: 128, 32: 64, 16: 32}
 """Swizzle in bytes by the width of a panel in elements: its rows are that long."""
@@ -634,7 +634,7 @@ class WgmmaSegmentsSpec(WgmmaSpec):
     @property
     def context(self) -> Mapping[str, Any]:
         own = {
-            "weight_functions": list(cuda.functions(logits.term(self.dtype, self.capped))),
+            "weight_functions": list(cuda.functions(vocab_segments.term(self.dtype, self.capped))),
             **told("segments", self.dtype, self.capped),
         }
         return MappingProxyType({**super().context, **own})

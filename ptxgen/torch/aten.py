@@ -26,18 +26,18 @@ from ptxgen.graph.passes import common
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.formula import where
 from ptxgen.numerics.option import Bool, Reduction
-from ptxgen.numerics.rowops import no_class
+from ptxgen.numerics.row_reductions import no_class
 from ptxgen.numerics.select import K_MAX
 from ptxgen.numerics.signature import broadcast
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.conv import window_rows
 from ptxgen.ops.grouped import has_kernels
-from ptxgen.ops.logits import Ignored, Smoothing
 from ptxgen.ops.norms import group_norm_gradients, group_norm_kept
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.products import bias_gradient
 from ptxgen.ops.triangular import SERVED as TRIANGULAR
 from ptxgen.ops.views import readable, rows_apart
+from ptxgen.ops.vocab_segments import Ignored, Smoothing
 from ptxgen.program.buffer import INPUT, Buffer
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.invoke import Frame

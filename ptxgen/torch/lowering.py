@@ -20,7 +20,7 @@ from ptxgen.ops.pointwise import named
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.runtime.strided import Ints, contiguous_strides, overlaps_itself
-from ptxgen.spec.order import BINS_MAX, COUNT_MAX
+from ptxgen.spec.counting_sort import BINS_MAX, COUNT_MAX
 from ptxgen.torch import elementwise, images
 from ptxgen.torch.aten import (
     LOWERED,

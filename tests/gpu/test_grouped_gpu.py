@@ -9,7 +9,7 @@ import pytest
 import ptxgen
 from ptxgen import reference
 from ptxgen.ops import OPERATIONS
-from ptxgen.oracle import order
+from ptxgen.oracle import counting_sort
 from ptxgen.tiles import TABLES
 
 torch = pytest.importorskip("torch")
@@ -102,12 +102,12 @@ def test_vectors_of_integers(count):
     for dtype in (torch.int32, torch.int64):
         given = x.to(dtype)
         found = OPERATIONS["sort_integers"](given.cuda())
-        for got, expected in zip(found, order.sort_integers(given.numpy()), strict=True):
+        for got, expected in zip(found, counting_sort.sort_integers(given.numpy()), strict=True):
             assert torch.equal(got.cpu(), torch.from_numpy(expected))
         for up_to in (False, True):
             how = {"first": -1, "up_to": up_to}
             got = OPERATIONS["count_integers"](given.cuda(), 100, **how)
-            expected = order.count_integers(given.numpy(), 100, **how)
+            expected = counting_sort.count_integers(given.numpy(), 100, **how)
             assert torch.equal(got.cpu(), torch.from_numpy(expected))
     there = torch.randperm(count)
     assert torch.equal(OPERATIONS["placed"](there.cuda()).cpu(), there.argsort())

@@ -14,11 +14,11 @@ from moves_cases import agree, numbers
 import ptxgen
 from ptxgen import reference
 from ptxgen.errors import IndexRangeError, OptionError
-from ptxgen.numerics.columns import REDUCTIONS
+from ptxgen.numerics.column_reductions import REDUCTIONS
 from ptxgen.ops import OPERATIONS
-from ptxgen.oracle.columns import reduce_columns as columns_oracle
+from ptxgen.oracle.column_reductions import reduce_columns as columns_oracle
 from ptxgen.spec.base import WARP
-from ptxgen.spec.columns import ITEMSIZE, variant
+from ptxgen.spec.column_reductions import ITEMSIZE, variant
 from ptxgen.tiles import TABLES
 
 torch = pytest.importorskip("torch")

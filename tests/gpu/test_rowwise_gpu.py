@@ -11,10 +11,10 @@ from row_cases import NATIVE, SEED, arrays, over_rows
 import ptxgen
 from ptxgen import reference
 from ptxgen.numerics.dtype import FULL
-from ptxgen.numerics.rowops import TABLE
+from ptxgen.numerics.row_reductions import TABLE
 from ptxgen.ops import OPERATIONS
-from ptxgen.oracle.rowops import compute
-from ptxgen.spec.rowwise import facts, reads, way
+from ptxgen.oracle.row_reductions import compute
+from ptxgen.spec.row_reductions import facts, reads, way
 from ptxgen.tiles import TABLES
 
 pytestmark = pytest.mark.gpu

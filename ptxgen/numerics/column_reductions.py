@@ -1,0 +1,129 @@
+"""Reductions down columns: their signatures and formulas. The contract is ``rows/1``.
+
+A formula here is one of rows (:mod:`ptxgen.numerics.reduction_order`): what is reduced is a row of
+N elements, wherever they lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from ptxgen.numerics.formula import (
+    STORED,
+    Formula,
+    Node,
+    Output,
+    cast,
+    length,
+    read,
+    trace,
+)
+from ptxgen.numerics.signature import Signature
+
+FLOATS = ("float32", "bfloat16", "float16", "float64")
+NUMBERS = (*FLOATS, "int32", "int64")
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """One operation: its formula, and what its arguments have a number for.
+
+    ``kinds``: of each argument, as :data:`ptxgen.numerics.formula.KINDS` says of rows of N
+    elements. ``takes``: dtypes of what has a number for each element; what belongs to a row or a
+    column is in the type that is computed in.
+    """
+
+    signature: Signature
+    function: Callable[..., Any]
+    kinds: Mapping[str, str]
+    takes: tuple[str, ...]
+
+    def formula(self, dtypes: tuple[str, ...], out: str) -> Formula:
+        """Of arguments of ``dtypes`` (short names), with results of ``out``."""
+        return _formula(self.function, tuple(self.kinds.items()), dtypes, out, self.results)
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The results' names."""
+        return self.signature.results
+
+
+@cache
+def _formula(
+    function: Callable[..., Any],
+    kinds: tuple[tuple[str, str], ...],
+    dtypes: tuple[str, ...],
+    out: str,
+    results: tuple[str, ...],
+) -> Formula:
+    wide = computed(dtypes)
+    nodes = {
+        name: cast(read(name, dtype, kind), wide)
+        for (name, kind), dtype in zip(kinds, dtypes, strict=True)
+    }
+    found = trace(function, nodes)
+    outputs = (
+        Output(name, out, cast(node, STORED[out]))
+        for name, node in zip(results, found, strict=True)
+    )
+    return Formula(tuple(outputs))
+
+
+def computed(dtypes: tuple[str, ...]) -> str:
+    """The type that numbers of these dtypes are computed in together: the widest."""
+    order = ("i32", "i64", "f32", "f64")
+    return max((STORED[d] for d in dtypes), key=order.index)
+
+
+def _of(how: str) -> Callable[[Node], Node]:
+    def reduced(x: Node) -> Node:
+        return x.reduce(how)
+
+    reduced.__name__ = how
+    return reduced
+
+
+def mean(x: Node) -> Node:
+    """``sum(x) / N``."""
+    return x.reduce("sum") / cast(length(), x.type)
+
+
+def rms_norm_wgrad(dy: Node, x: Node, rstd: Node) -> Node:
+    """``sum(dy * (x * rstd))``."""
+    return (dy * (x * rstd)).reduce("sum")
+
+
+def layer_norm_wgrad(dy: Node, x: Node, mean: Node, rstd: Node) -> tuple[Node, Node]:
+    """``sum(dy * ((x - mean) * rstd))``, ``sum(dy)``."""
+    return (dy * ((x - mean) * rstd)).reduce("sum"), dy.reduce("sum")
+
+
+def _plain(how: str, function: Callable[..., Any], takes: tuple[str, ...]) -> Reduction:
+    forms = {"": {"x": "O N I", "out": "O I"}}
+    signature = Signature(f"{how}_columns", ("x",), ("out",), forms, ("O", "N", "I"))
+    return Reduction(signature, function, {"x": "element"}, takes)
+
+
+def _norm(function: Callable[..., Any], statistics: tuple[str, ...], out: tuple[str, ...]) -> Any:
+    arguments = ("dy", "x", *statistics)
+    forms = {"dy": "... I", "x": "... I"}
+    forms |= dict.fromkeys(statistics, "...") | dict.fromkeys(out, "I")
+    name = function.__name__
+    signature = Signature(name, arguments, out, {"": forms}, ("M", "I"))
+    kinds = {"dy": "element", "x": "element"} | dict.fromkeys(statistics, "column")
+    return Reduction(signature, function, kinds, FLOATS)
+
+
+REDUCTIONS = {
+    r.signature.name: r
+    for r in (
+        *(_plain(how, _of(how), NUMBERS) for how in ("sum", "prod", "max", "min")),
+        _plain("mean", mean, FLOATS),
+        _norm(rms_norm_wgrad, ("rstd",), ("dweight",)),
+        _norm(layer_norm_wgrad, ("mean", "rstd"), ("dweight", "dbias")),
+    )
+}
+"""All by name."""

@@ -1,0 +1,926 @@
+"""Operations over rows: a table of formulas (:mod:`ptxgen.numerics.formula`) with reductions.
+
+Contract ``rows/1`` (:mod:`ptxgen.numerics.reduction_order`) says in which order a row is added. An
+operation is its formula and the names of what it reads, computes and is told: a line of
+:data:`TABLE`. Kernels, oracle, shapes and the library's functions follow.
+
+A *variant* is an operation with dtypes, as text: which of its arrays and numbers are given, and of
+which dtype each array and result is. It names the formula that kernels are made of::
+
+    rms_norm x=bf16 weight=bf16 eps=f32 > bf16
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property, partial
+from types import MappingProxyType
+from typing import Any
+
+from ptxgen.errors import SpecError
+from ptxgen.numerics import functions
+from ptxgen.numerics.formula import (
+    STORED,
+    Formula,
+    Function,
+    Node,
+    Output,
+    cast,
+    compare,
+    const,
+    index,
+    length,
+    primitive,
+    read,
+    trace,
+    where,
+)
+from ptxgen.numerics.gradient import gradients
+from ptxgen.numerics.option import AnyReal, Integer, Option, Real
+from ptxgen.numerics.signature import Signature
+from ptxgen.numerics.softcap import capped
+
+REAL = ("f32", "bf16", "f16", "f64")
+NUMBERS = (*REAL, "i32", "i64")
+LAST = (1 << 31) - 1
+"""No element's index: that of the last there can be, and one more."""
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
+EPS = Real(least=0.0, most=3e38)
+INDEX = Integer(-(1 << 63), (1 << 63) - 1)
+SMOOTHING = Real(least=0.0, most=1.0)
+SOFTCAP = Real(above=0.0, most=3e38)
+Z_LOSS = Real(least=0.0, most=3e38)
+"""What numbers of these operations may be."""
+
+
+ANY = AnyReal()
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number that an operation is given: its default, and the value that leaves it out of the
+    formula, if there is one. ``dtype``: "" for the type that is computed in. ``option``: what it
+    may be.
+    """
+
+    default: Any = None
+    neutral: Any = None
+    dtype: str = ""
+    option: Option = ANY
+
+
+@dataclass(frozen=True, eq=False)
+class RowOp:
+    """A line of the table.
+
+    ``formula`` is called with nodes by name: ``arrays`` (name: kind) and ``numbers``, None for
+    those left out. ``results``: name to level ("column": elements' numbers are added down all rows)
+    and dtype: "" for that of the first array (which
+    ``out_dtype`` may change to what is computed in), "wide" for what is computed in, "sum" for that
+    of the first array, i64 if those are integers. ``dtypes``: which the first array may have;
+    ``integers``: arrays of i64 or i32. ``empty``: whether rows of no elements have a result.
+    ``over``: of results, the arrays in whose memory they may be. ``wide``: what is computed in, if
+    the first array does not say it. ``narrow``: whether ``out_dtype`` may have 16 bits where the
+    first array has 32.
+
+    ``when``: of results that are only there if an array is given, that array's name. ``lengths``:
+    arrays that say of how many elements a row is (:attr:`Signature.lengths`).
+    ``form``: how users call it: "reduce", over any axes; "along" one; "own", by a function of its
+    name that is written for it; "" not at all, other operations do. ``says``: what it computes, for
+    people.
+    """
+
+    name: str
+    formula: Callable[..., Any]
+    arrays: Mapping[str, str] = field(default_factory=lambda: {"x": "element"})
+    results: Mapping[str, tuple[str, str]] = field(default_factory=lambda: {"out": ("element", "")})
+    numbers: Mapping[str, Number] = field(default_factory=lambda: _EMPTY)
+    optional: frozenset[str] = frozenset()
+    dtypes: tuple[str, ...] = REAL
+    integers: frozenset[str] = frozenset()
+    empty: bool = True
+    over: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _EMPTY)
+    wide: str = ""
+    narrow: bool = False
+    when: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    lengths: frozenset[str] = frozenset()
+    form: str = ""
+    says: str = ""
+
+    @cached_property
+    def signature(self) -> Signature:
+        """How shapes fit, over rows of N elements."""
+        forms = {"element": "... N", "row": "...", "column": "N"}
+        shapes = {name: forms[kind] for name, kind in self.arrays.items()}
+        shapes |= {name: forms[level] for name, (level, _) in self.results.items()}
+        return Signature(
+            self.name,
+            tuple(self.arrays),
+            tuple(self.results),
+            {"": shapes},
+            ("M", "N"),
+            optional=self.optional,
+            over=self.over,
+            lengths=dict.fromkeys(self.lengths, "N"),
+        )
+
+    @property
+    def down(self) -> bool:
+        """Whether there are sums down all rows among the results."""
+        return any(level == "column" for level, _ in self.results.values())
+
+    @property
+    def chooses(self) -> bool:
+        """Whether the caller may choose a result's dtype."""
+        return any(dtype in ("", "sum") for _, dtype in self.results.values())
+
+    def computed(self, first: str) -> str:
+        """What is computed in, if the first array is of dtype ``first``."""
+        return self.wide or STORED[first]
+
+    def present(self, given: Iterable[str]) -> dict[str, tuple[str, str]]:
+        """The results that are there, if these arrays are given."""
+        names = set(given)
+        return {n: r for n, r in self.results.items() if self.when.get(n, n) in {n, *names}}
+
+    def outputs(
+        self, first: str, given: Iterable[str], wanted: str | None = None
+    ) -> tuple[str, ...]:
+        """The dtypes of the results, if the first array is of dtype ``first``, and these arrays are
+        given.
+        """
+        natural = {"": first, "wide": self.computed(first)}
+        natural["sum"] = first if first in REAL else "i64"
+        return tuple(
+            wanted if wanted and dtype in ("", "sum") else natural.get(dtype, dtype)
+            for _, dtype in self.present(given).values()
+        )
+
+    def variant(
+        self, dtypes: Mapping[str, str], outputs: Iterable[str], numbers: Iterable[str] = ()
+    ) -> str:
+        """The text of a variant, of the arrays and numbers that are given."""
+        wide = self.computed(dtypes[next(iter(self.arrays))])
+        words = [self.name]
+        words += [f"{name}={dtypes[name]}" for name in self.arrays if name in dtypes]
+        given = set(numbers)
+        words += [f"{n}={o.dtype or wide}" for n, o in self.numbers.items() if n in given]
+        return " ".join((*words, ">", *outputs))
+
+    def given(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The numbers among ``options`` that are not left out."""
+        found = {name: options[name] for name in self.numbers}
+        return {
+            name: value
+            for name, value in found.items()
+            if value is not None and value != self.numbers[name].neutral
+        }
+
+
+@cache
+def known(name: str) -> RowOp:
+    """An operation by name, of the table or made. Raises SpecError for an unknown one."""
+    row = TABLE.get(name) or MADE.get(name)
+    if row is None:
+        raise SpecError(f"unknown operation over rows {name!r}; there are {', '.join(TABLE)}")
+    return row
+
+
+def formula(variant: str) -> Formula:
+    """What a variant computes. Raises SpecError for an unknown one."""
+    head, _, outputs = variant.partition(" > ")
+    name, *given = head.split()
+    row = known(name)
+    dtypes = dict(word.split("=") for word in given)
+    nodes: dict[str, Any] = dict.fromkeys((*row.arrays, *row.numbers))
+    for each, dtype in dtypes.items():
+        nodes[each] = read(each, dtype, row.arrays.get(each, "scalar"))
+    found = trace(row.formula, nodes)
+    named = zip(row.present(dtypes).items(), outputs.split(), found, strict=True)
+    return Formula(
+        tuple(
+            Output(n, d, _typed(node, d), level == "column") for (n, (level, _)), d, node in named
+        )
+    )
+
+
+def _typed(node: Node, dtype: str) -> Node:
+    return node if node.type == STORED[dtype] else cast(node, STORED[dtype])
+
+
+# -- formulas ---------------------------------------------------------------------------------
+def _count(like: Node) -> Node:
+    return cast(length(), like.type)
+
+
+def _decay(x: Node) -> Node:
+    return functions._exp_normal(primitive("max", x, _LEAST[x.type]))
+
+
+_LEAST = {"f32": -88, "f64": -709}
+"""What ``exp`` of is less than half of the least normal number."""
+decay = Function("decay", _decay, 1, types=("f32", "f64"))
+"""``exp(x)`` for x <= 0, but 0 below 2**-126.5 (2**-1022.5 in f64): one scale and no other case."""
+
+
+def _whole(x: Node) -> Node:
+    """Integers are added in 64 bits."""
+    return cast(x, "i64") if x.type in ("i32", "bool") else x
+
+
+def _sum(x: Node) -> Node:
+    return _whole(x).reduce("sum")
+
+
+def _prod(x: Node) -> Node:
+    return _whole(x).reduce("prod")
+
+
+def _prod_backward(x: Node, dy: Node) -> Node:
+    """For each element the product of the others: that by the element, unless there are zeros."""
+    (found,) = gradients([_prod(x)], [dy], [x])
+    assert found is not None
+    return found
+
+
+def _mean(x: Node) -> Node:
+    return x.reduce("sum") / _count(x)
+
+
+def _extreme(x: Node, how: str) -> Node:
+    return x.reduce(how)
+
+
+def _first(x: Node, how: str) -> Node:
+    """The first index of the extreme; a NaN is one."""
+    there = x == x.reduce(how)
+    if x.type in ("f32", "f64"):
+        there = there | (x != x)
+    found = where(there, cast(index(), "i32"), LAST).reduce("min")
+    return cast(found, "i64")
+
+
+def _var(x: Node, correction: Node) -> Node:
+    d = x - _mean(x)
+    return (d * d).reduce("sum") / primitive("max", _count(x) - correction, 0)
+
+
+def _std(x: Node, correction: Node) -> Node:
+    return functions.sqrt(_var(x, correction))
+
+
+def _first_of(lengths: Node | None) -> Callable[[Node, float], Node]:
+    """What there is of the first elements of a row, so many, and a number beyond them."""
+    if lengths is None:
+        return lambda x, _: x
+    inside = cast(index(), lengths.type) < lengths
+    return lambda x, beyond: where(inside, x, beyond)
+
+
+def _softmax(x: Node, lengths: Node | None) -> Node:
+    of = _first_of(lengths)
+    e = of(decay(x - of(x, -math.inf).reduce("max")), 0)
+    return of(e * (1 / e.reduce("sum")), 0)
+
+
+def _attention_weights(x: Node, seen: Node | None, scale: Node | None) -> Node:
+    """Of scores, of which the first ``seen`` are looked at. A row of -inf gives zeros."""
+    z = x if scale is None else x * scale
+    if seen is not None:
+        z = where(cast(index(), "i32") < cast(seen, "i32"), z, -math.inf)
+    m = z.reduce("max")
+    e = decay(z - m)
+    return where(m == -math.inf, 0, e * (1 / e.reduce("sum")))
+
+
+def _softmax_backward(dy: Node, y: Node, lengths: Node | None) -> Node:
+    of = _first_of(lengths)
+    return of((dy - of(dy * y, 0).reduce("sum")) * y, 0)
+
+
+def _log_softmax(x: Node, lengths: Node | None) -> Node:
+    of = _first_of(lengths)
+    shifted = x - of(x, -math.inf).reduce("max")
+    return of(shifted - functions.log(of(decay(shifted), 0).reduce("sum")), -math.inf)
+
+
+def _log_softmax_backward(dy: Node, y: Node, lengths: Node | None) -> Node:
+    of = _first_of(lengths)
+    return of(dy - decay(y) * of(dy, 0).reduce("sum"), 0)
+
+
+def _logsumexp(x: Node) -> Node:
+    """An infinite maximum is the result."""
+    m = x.reduce("max")
+    total = functions.log(decay(x - m).reduce("sum"))
+    return where(functions.isinf(m), m, total + m)
+
+
+def _capped(x: Node, softcap: Node | None) -> tuple[Node, Node | None]:
+    """The logits, and how fast they change with x (None: as x does)."""
+    if softcap is None:
+        return x, None
+    t = functions.tanh(x * (1 / softcap))
+    return softcap * t, 1 - t * t
+
+
+def _hit(target: Node, ignore_index: Node) -> tuple[Node, Node, Node]:
+    """Whether an element is its row's target; the target; whether the row counts."""
+    target = cast(target, "i64") if target.type == "i32" else target
+    valid = (target >= 0) & (target < length()) & (target != ignore_index)
+    return cast(index(), "i32") == cast(target, "i32"), target, valid
+
+
+def _cross_entropy(
+    x: Node,
+    target: Node,
+    ignore_index: Node,
+    label_smoothing: Node | None,
+    softcap: Node | None,
+    z_loss: Node | None,
+) -> Node:
+    z, _ = _capped(x, softcap)
+    hit, target, valid = _hit(target, ignore_index)
+    m = z.reduce("max")
+    above = functions.log(decay(z - m).reduce("sum"))  # of the log of the sum, above m
+    loss = above - (where(hit, z, 0).reduce("sum") - m)
+    if label_smoothing is not None:
+        even = above - (z.reduce("sum") / _count(z) - m)
+        loss = (1 - label_smoothing) * loss + label_smoothing * even
+    if z_loss is not None:
+        lse = above + m
+        loss = loss + z_loss * (lse * lse)
+    return where(valid, loss, 0)
+
+
+def _cross_entropy_backward(
+    x: Node,
+    target: Node,
+    dy: Node | None,
+    ignore_index: Node,
+    label_smoothing: Node | None,
+    softcap: Node | None,
+    z_loss: Node | None,
+) -> Node:
+    z, slope = _capped(x, softcap)
+    hit, target, valid = _hit(target, ignore_index)
+    m = z.reduce("max")
+    e = decay(z - m)
+    s = e.reduce("sum")
+    share = 1 / s
+    if z_loss is not None:
+        share = share * (1 + 2 * z_loss * (functions.log(s) + m))
+    p = e * share
+    if label_smoothing is None:
+        g = where(hit, p - 1, p)
+    else:
+        p = p - label_smoothing / _count(x)
+        g = where(hit, p - (1 - label_smoothing), p)
+    if slope is not None:
+        g = g * slope
+    return where(valid, g if dy is None else g * dy, 0)
+
+
+def _cross_entropy_joined(
+    top: Node,
+    total: Node,
+    hit: Node,
+    target: Node,
+    even: Node | None,
+    ignore_index: Node,
+    classes: Node,
+    label_smoothing: Node | None,
+    softcap: Node | None,
+    z_loss: Node | None,
+) -> tuple[Node, Node, Node]:
+    """Of a row's segments (:mod:`ptxgen.numerics.vocab_segments`): its loss, its maximum, and what
+    ``exp(z - m)`` is to be multiplied by for its gradient. ``even``: the mean of the logits.
+    """
+    target = cast(target, "i64") if target.type == "i32" else target
+    valid = (target >= 0) & (target < classes) & (target != ignore_index)
+    m = top.reduce("max")
+    s = (total * decay(top - m)).reduce("sum")
+    above = functions.log(s)
+    loss = above - (capped(hit, softcap)[0] - m)
+    if label_smoothing is not None and even is not None:
+        loss = (1 - label_smoothing) * loss + label_smoothing * (above - (even - m))
+    scale = 1 / s
+    if z_loss is not None:
+        lse = above + m
+        loss = loss + z_loss * (lse * lse)
+        scale = scale * (1 + 2 * z_loss * lse)
+    return where(valid, loss, 0), m, scale
+
+
+def _capped_mean(x: Node, softcap: Node | None) -> Node:
+    return _mean(capped(x, softcap)[0])
+
+
+def _shares(wide: str, counted: bool) -> Callable[..., Node]:
+    """What the gradient of each row's loss is, of the gradient of their sum or mean."""
+
+    def share(target: Node, dy: Node | None, ignore_index: Node, times: Node | None) -> Node:
+        counts = _counts(target, ignore_index)
+        found = const(1, wide)
+        for by in (times, dy):
+            found = found if by is None else found * by
+        if counted:
+            found = found / cast(counts, wide).reduce("sum")
+        return where(counts, found, 0)
+
+    return share
+
+
+def _counts(target: Node, ignore_index: Node) -> Node:
+    target = cast(target, "i64") if target.type == "i32" else target
+    return compare("ne", target, ignore_index)
+
+
+def _mean_loss(x: Node, target: Node, ignore_index: Node) -> Node:
+    """The sum of losses by how many targets count; 0 if none does."""
+    count = cast(_counts(target, ignore_index), x.type).reduce("sum")
+    return where(count > 0, x.reduce("sum") / count, 0)
+
+
+def _mean_loss_backward(dy: Node, target: Node, ignore_index: Node) -> Node:
+    counts = _counts(target, ignore_index)
+    return where(counts, dy / cast(counts, dy.type).reduce("sum"), 0)
+
+
+def no_class(target: Any, ignore_index: Any, classes: Any) -> Any:
+    """Whether a target counts, and is no class: of arrays, or in formulas."""
+    return (target != ignore_index) & ((target < 0) | (target >= classes))
+
+
+def _reduced_losses(mean: bool) -> Callable[..., Node]:
+    """The sum of losses, or their mean as PyTorch has it: NaN if no target counts. It is NaN, too,
+    if a target that counts is no class.
+    """
+
+    def reduced(x: Node, target: Node, ignore_index: Node, classes: Node) -> Node:
+        at = cast(target, "i64") if target.type == "i32" else target
+        total = where(no_class(at, ignore_index, classes), math.nan, x).reduce("sum")
+        return total / cast(_counts(at, ignore_index), x.type).reduce("sum") if mean else total
+
+    return reduced
+
+
+def _rms(x: Node, eps: Node) -> Node:
+    return functions.rsqrt((x * x).reduce("sum") / _count(x) + eps)
+
+
+def _rms_norm(x: Node, weight: Node | None, eps: Node, bias: Node | None = None) -> Node:
+    y = x * _rms(x, eps)
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def _l2_norm(x: Node, eps: Node) -> Node:
+    return x * functions.rsqrt((x * x).reduce("sum") + eps)
+
+
+def _l2_norm_backward(dy: Node, x: Node, eps: Node) -> Node:
+    (found,) = gradients([_l2_norm(x, eps)], [dy], [x])
+    assert found is not None
+    return found
+
+
+def _total(x: Node, residual: Node, residual_bias: Node | None) -> Node:
+    """With a residual, which may have a bias of its own; rounded to the dtype of x."""
+    other = residual if residual_bias is None else residual + residual_bias
+    return cast(x + other, x.data.dtype)
+
+
+def _add_rms_norm(
+    x: Node,
+    residual: Node,
+    weight: Node | None,
+    bias: Node | None,
+    residual_bias: Node | None,
+    eps: Node,
+) -> tuple[Node, Node]:
+    total = _total(x, residual, residual_bias)
+    return _rms_norm(total, weight, eps, bias), total
+
+
+def _rms_norm_backward(dy: Node, x: Node, weight: Node | None, eps: Node) -> tuple[Node, Node]:
+    g = dy if weight is None else dy * weight
+    r = _rms(x, eps)
+    c = (g * x).reduce("sum") / _count(x) * (r * r)
+    return r * (g - x * c), r
+
+
+def _rms_norm_gradients(dy: Node, x: Node, weight: Node | None, eps: Node) -> tuple[Node, Node]:
+    """By x and by the weight: what ``rms_norm_wgrad`` adds down columns."""
+    dx, r = _rms_norm_backward(dy, x, weight, eps)
+    return dx, dy * (x * r)
+
+
+def _moments(x: Node, eps: Node) -> tuple[Node, Node]:
+    """The mean and what deviations are scaled by."""
+    mean = _mean(x)
+    d = x - mean
+    return mean, functions.rsqrt((d * d).reduce("sum") / _count(x) + eps)
+
+
+def _layer_norm(x: Node, weight: Node | None, bias: Node | None, eps: Node) -> Node:
+    mean, r = _moments(x, eps)
+    y = (x - mean) * r
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def _add_layer_norm(
+    x: Node,
+    residual: Node,
+    weight: Node | None,
+    bias: Node | None,
+    residual_bias: Node | None,
+    eps: Node,
+) -> tuple[Node, Node]:
+    total = _total(x, residual, residual_bias)
+    return _layer_norm(total, weight, bias, eps), total
+
+
+def _layer_norm_backward(
+    dy: Node, x: Node, weight: Node | None, eps: Node
+) -> tuple[Node, Node, Node]:
+    g = dy if weight is None else dy * weight
+    mean, r = _moments(x, eps)
+    d = x - mean
+    c = (g * d).reduce("sum") / _count(x) * (r * r)
+    return r * ((g - _mean(g)) - d * c), mean, r
+
+
+def _layer_norm_gradients(
+    dy: Node, x: Node, weight: Node | None, eps: Node
+) -> tuple[Node, Node, Node]:
+    """By x, the weight and the bias: what ``layer_norm_wgrad`` adds down columns."""
+    dx, mean, r = _layer_norm_backward(dy, x, weight, eps)
+    return dx, dy * ((x - mean) * r), dy
+
+
+def _group_norm_sums(dy: Node, x: Node, mean: Node, scale: Node) -> tuple[Node, Node]:
+    """What the gradients of a group norm need of a channel."""
+    return dy.reduce("sum"), (dy * ((x - mean) * scale)).reduce("sum")
+
+
+def _layer_norm_kept(
+    x: Node, weight: Node | None, bias: Node | None, eps: Node
+) -> tuple[Node, Node, Node]:
+    """With what PyTorch keeps of it."""
+    return _layer_norm(x, weight, bias, eps), *_moments(x, eps)
+
+
+def _layer_norm_from_kept(dy: Node, x: Node, weight: Node | None, mean: Node, scale: Node) -> Node:
+    g = dy if weight is None else dy * weight
+    d = x - mean
+    c = (g * d).reduce("sum") / _count(x) * (scale * scale)
+    return scale * ((g - _mean(g)) - d * c)
+
+
+def _rms_norm_kept(x: Node, weight: Node | None, eps: Node) -> tuple[Node, Node]:
+    """With what PyTorch keeps of it."""
+    return _rms_norm(x, weight, eps), _rms(x, eps)
+
+
+def _rms_norm_from_kept(dy: Node, x: Node, weight: Node | None, scale: Node) -> Node:
+    g = dy if weight is None else dy * weight
+    return scale * (g - x * ((g * x).reduce("sum") / _count(x) * (scale * scale)))
+
+
+# -- the table --------------------------------------------------------------------------------
+_ROW = {"out": ("row", "")}
+_WIDE = {"out": ("row", "wide")}
+_SUM = {"out": ("row", "sum")}
+_INDEX = {"out": ("row", "i64")}
+_LOSS = {"loss": ("row", "wide")}
+_BACK = {"dx": ("element", "")}
+_MOMENTS = {"mean": ("row", "wide"), "scale": ("row", "wide")}
+_CORRECTION = {"correction": Number(1.0, option=Real(least=-3e38, most=3e38))}
+_EPS = {"eps": Number(1e-6, option=EPS)}
+_EPS_LAYER = {"eps": Number(1e-5, option=EPS)}
+_X = {"x": "element"}
+_DY_Y, _LENGTHS = {"dy": "element", "y": "element"}, {"lengths": "row"}
+_COUNTS = frozenset(_LENGTHS)
+_Counted = partial(RowOp, optional=_COUNTS, integers=_COUNTS, lengths=_COUNTS)
+_RESIDUAL = {
+    "residual": "element",
+    "weight": "column",
+    "bias": "column",
+    "residual_bias": "column",
+}
+_ADDED = {"out": ("element", ""), "total": ("element", "")}
+_IGNORED = {"ignore_index": Number(-100, dtype="i64", option=INDEX)}
+_CLASSES = {
+    **_IGNORED,
+    "label_smoothing": Number(0.0, neutral=0.0, option=SMOOTHING),
+    "softcap": Number(None, option=SOFTCAP),
+    "z_loss": Number(0.0, neutral=0.0, option=Z_LOSS),
+}
+_WEIGHT = frozenset({"weight"})
+_TARGET = frozenset({"target"})
+_BOTH = frozenset({"weight", "bias"})
+
+TABLE: dict[str, RowOp] = {
+    op.name: op
+    for op in (
+        RowOp(
+            "sum",
+            _sum,
+            results=_SUM,
+            dtypes=(*NUMBERS, "bool"),
+            form="reduce",
+            says="``sum(x)`` over ``axis``. Of integers and bools it is int64, and wraps.",
+        ),
+        RowOp(
+            "prod",
+            _prod,
+            results=_SUM,
+            dtypes=(*NUMBERS, "bool"),
+            form="reduce",
+            says="``prod(x)`` over ``axis``, in the order of a sum. Of integers and bools it is "
+            "int64, and wraps.",
+        ),
+        RowOp("prod_backward", _prod_backward, _X | {"dy": "row"}, _BACK),
+        RowOp(
+            "mean",
+            _mean,
+            results=_ROW,
+            form="reduce",
+            says="``sum(x) / n`` over ``axis``; NaN of no elements.",
+        ),
+        *(
+            RowOp(
+                f"a{how}",
+                partial(_extreme, how=how),
+                results=_ROW,
+                dtypes=NUMBERS,
+                empty=False,
+                form="reduce",
+                says=f"``{how}(x)`` over ``axis``. A NaN if there is one; {zeros}.",
+            )
+            for how, zeros in (
+                ("max", "+0.0 is above -0.0"),
+                ("min", "-0.0 is below +0.0"),
+            )
+        ),
+        *(
+            RowOp(
+                f"arg{how}",
+                partial(_first, how=how),
+                results=_INDEX,
+                dtypes=NUMBERS,
+                empty=False,
+                form="reduce",
+                says=f"``arg{how}(x)`` along ``axis``: the index of the first of the {which}. "
+                f"A NaN is {beyond} than any number; zeros are equal.",
+            )
+            for how, which, beyond in (
+                ("max", "largest", "larger"),
+                ("min", "smallest", "smaller"),
+            )
+        ),
+        RowOp(
+            "var",
+            _var,
+            results=_ROW,
+            numbers=_CORRECTION,
+            form="reduce",
+            says="``sum((x - mean)**2) / max(n - correction, 0)`` over ``axis``.",
+        ),
+        RowOp(
+            "std",
+            _std,
+            results=_ROW,
+            numbers=_CORRECTION,
+            form="reduce",
+            says="``sqrt(var(x))`` over ``axis``.",
+        ),
+        _Counted(
+            "softmax",
+            _softmax,
+            _X | _LENGTHS,
+            form="along",
+            says="``e * (1 / sum(e))`` along ``axis``, of ``e = exp(x - max(x))``. A row of -inf, "
+            "or with a NaN or +inf, gives NaN. ``lengths``: of so many first elements; 0 beyond.",
+        ),
+        RowOp(
+            "attention_weights",
+            _attention_weights,
+            _X | {"seen": "row"},
+            numbers={"scale": Number(1.0, neutral=1.0)},
+            optional=frozenset({"seen"}),
+            dtypes=("f32", "f64"),
+            integers=frozenset({"seen"}),
+            narrow=True,
+        ),
+        RowOp("dot", lambda x, y: (x * y).reduce("sum"), {"x": "element", "y": "element"}, _WIDE),
+        _Counted("softmax_backward", _softmax_backward, _DY_Y | _LENGTHS, _BACK),
+        _Counted(
+            "log_softmax",
+            _log_softmax,
+            _X | _LENGTHS,
+            form="along",
+            says="``d - log(sum(exp(d)))`` along ``axis``, of ``d = x - max(x)``. A row of -inf, "
+            "or with a NaN or +inf, gives NaN. ``lengths``: of so many first elements; -inf "
+            "beyond.",
+        ),
+        _Counted("log_softmax_backward", _log_softmax_backward, _DY_Y | _LENGTHS, _BACK),
+        RowOp("logsumexp_f64", _logsumexp, results=_ROW, dtypes=("f64",)),
+        RowOp(
+            "cross_entropy",
+            _cross_entropy,
+            _X | {"target": "row"},
+            _LOSS,
+            _CLASSES,
+            integers=_TARGET,
+            empty=False,
+            form="own",
+        ),
+        RowOp(
+            "cross_entropy_backward",
+            _cross_entropy_backward,
+            _X | {"target": "row", "dy": "row"},
+            _BACK,
+            _CLASSES,
+            integers=_TARGET,
+            empty=False,
+        ),
+        RowOp(
+            "cross_entropy_joined",
+            _cross_entropy_joined,
+            {"top": "element", "total": "element", "hit": "row", "target": "row", "even": "row"},
+            {"loss": ("row", "wide"), "peak": ("row", "wide"), "scale": ("row", "wide")},
+            {**_IGNORED, "classes": Number(0, dtype="i64", option=INDEX), **_CLASSES},
+            optional=frozenset({"even"}),
+            dtypes=("f32", "f64"),
+            integers=_TARGET,
+            empty=False,
+        ),
+        RowOp(
+            "capped_mean",
+            _capped_mean,
+            results=_WIDE,
+            numbers={"softcap": Number(None, option=SOFTCAP)},
+            empty=False,
+        ),
+        *(
+            RowOp(
+                f"{reduction}_shares_{wide}",
+                _shares(wide, reduction == "mean"),
+                {"target": "element", "dy": "row"},
+                {"share": ("element", "wide")},
+                _IGNORED | {"times": Number(1.0, neutral=1.0)},
+                optional=frozenset({"dy"}),
+                dtypes=("i64", "i32"),
+                integers=_TARGET,
+                wide=wide,
+            )
+            for reduction in ("mean", "sum")
+            for wide in ("f32", "f64")
+        ),
+        RowOp(
+            "mean_loss",
+            _mean_loss,
+            _X | {"target": "element"},
+            {"out": ("row", "")},
+            _IGNORED,
+            integers=_TARGET,
+        ),
+        *(
+            RowOp(
+                name,
+                _reduced_losses(name == "averaged_loss"),
+                _X | {"target": "element"},
+                {"out": ("row", "")},
+                {**_IGNORED, "classes": Number(0, dtype="i64", option=INDEX)},
+                dtypes=("f32", "f64"),
+                integers=_TARGET,
+            )
+            for name in ("summed_loss", "averaged_loss")
+        ),
+        RowOp(
+            "mean_loss_backward",
+            _mean_loss_backward,
+            {"dy": "row", "target": "element"},
+            _BACK,
+            _IGNORED,
+            integers=_TARGET,
+        ),
+        RowOp(
+            "rms_norm",
+            _rms_norm,
+            _X | {"weight": "column", "bias": "column"},
+            numbers=_EPS,
+            optional=_BOTH,
+            form="own",
+        ),
+        RowOp("l2_norm", _l2_norm, numbers=_EPS),
+        RowOp(
+            "l2_norm_backward", _l2_norm_backward, {"dy": "element", "x": "element"}, numbers=_EPS
+        ),
+        RowOp(
+            "add_rms_norm",
+            _add_rms_norm,
+            _X | _RESIDUAL,
+            _ADDED,
+            _EPS,
+            _BOTH | {"residual_bias"},
+        ),
+        RowOp(
+            "rms_norm_backward",
+            _rms_norm_backward,
+            {"dy": "element", "x": "element", "weight": "column"},
+            _BACK | {"scale": ("row", "wide")},
+            _EPS,
+            _WEIGHT,
+        ),
+        RowOp(
+            "layer_norm",
+            _layer_norm,
+            _X | {"weight": "column", "bias": "column"},
+            numbers=_EPS_LAYER,
+            optional=_BOTH,
+            form="own",
+        ),
+        RowOp(
+            "add_layer_norm",
+            _add_layer_norm,
+            _X | _RESIDUAL,
+            _ADDED,
+            _EPS_LAYER,
+            _BOTH | {"residual_bias"},
+        ),
+        RowOp(
+            "layer_norm_backward",
+            _layer_norm_backward,
+            {"dy": "element", "x": "element", "weight": "column"},
+            _BACK | _MOMENTS,
+            _EPS_LAYER,
+            _WEIGHT,
+        ),
+        RowOp(
+            "rms_norm_gradients",
+            _rms_norm_gradients,
+            {"dy": "element", "x": "element", "weight": "column"},
+            _BACK | {"dweight": ("column", "")},
+            _EPS,
+            _WEIGHT,
+            dtypes=("bf16", "f16"),
+        ),
+        RowOp(
+            "layer_norm_gradients",
+            _layer_norm_gradients,
+            {"dy": "element", "x": "element", "weight": "column"},
+            _BACK | {"dweight": ("column", ""), "dbias": ("column", "")},
+            _EPS_LAYER,
+            _WEIGHT,
+            dtypes=("bf16", "f16"),
+        ),
+        RowOp("moments", _moments, results=_MOMENTS, numbers=_EPS_LAYER),
+        RowOp(
+            "group_norm_sums",
+            _group_norm_sums,
+            {"dy": "element", "x": "element", "mean": "row", "scale": "row"},
+            {"shift": ("row", "wide"), "stretch": ("row", "wide")},
+        ),
+        RowOp(
+            "native_layer_norm",
+            _layer_norm_kept,
+            _X | {"weight": "column", "bias": "column"},
+            {"out": ("element", "")} | _MOMENTS,
+            _EPS_LAYER,
+            _BOTH,
+        ),
+        RowOp(
+            "native_layer_norm_backward",
+            _layer_norm_from_kept,
+            {"dy": "element", "x": "element", "weight": "column", "mean": "row", "scale": "row"},
+            _BACK,
+            optional=_WEIGHT,
+        ),
+        RowOp(
+            "native_rms_norm",
+            _rms_norm_kept,
+            _X | {"weight": "column"},
+            {"out": ("element", ""), "scale": ("row", "wide")},
+            _EPS,
+            _WEIGHT,
+        ),
+        RowOp(
+            "native_rms_norm_backward",
+            _rms_norm_from_kept,
+            {"dy": "element", "x": "element", "weight": "column", "scale": "row"},
+            _BACK,
+            optional=_WEIGHT,
+        ),
+    )
+}
+"""The operations by name."""
+
+MADE: dict[str, RowOp] = {}
+"""Operations that no line of the table is, made when they are needed: gradients of lines, and parts
+of programs as one, by digests of their formulas (:mod:`ptxgen.graph.fuse_reductions`)."""

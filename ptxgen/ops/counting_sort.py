@@ -1,0 +1,168 @@
+"""Vectors of integers: sorted, counted, and rows put where indices say."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from ptxgen.errors import DtypeError, ShapeError
+from ptxgen.lazy import called
+from ptxgen.numerics.counting_sort import COUNT, PLACE, PUT, SORT
+from ptxgen.numerics.dtype import DTYPES, ELEMENTS
+from ptxgen.numerics.option import Bool, Integer, Kernel
+from ptxgen.ops.views import alignment, check_contiguous, check_dtype, dense, results, single
+from ptxgen.program.buffer import Buffer
+from ptxgen.program.build import ProgramBuilder
+from ptxgen.program.operation import op
+from ptxgen.program.parameters import Out
+from ptxgen.spec import Problem
+from ptxgen.spec.counting_sort import BINS_MAX, COUNT_MAX, UP_TO
+
+INTEGERS = ("int32", "int64")
+Bins = Annotated[int, Integer(0, BINS_MAX)]
+First = Annotated[int, Integer(-(1 << 62), 1 << 62)]
+
+
+def _vector(name: str, x: Buffer, most: int = COUNT_MAX) -> None:
+    check_dtype(name, x.dtype, INTEGERS)
+    if x.size > most:
+        raise ShapeError(f"{name} has {x.size} integers; takes at most {most}")
+
+
+@op(forms=SORT, oracle=called("ptxgen.oracle.counting_sort:sort_integers"), public=False)
+def sort_integers(
+    b: ProgramBuilder, x: Buffer, *, out: Out = None, kernel: Kernel = None
+) -> tuple[Buffer, Buffer]:
+    """``x`` ascending, equal ones in their order, and where each was: int64."""
+    SORT.infer({"x": x.shape})
+    _vector("x", x)
+    mine = results(out, 2)
+    y = b.result(x.shape, x.dtype, mine[0])
+    at = b.result(x.shape, "int64", mine[1], name="indices")
+    if b.abstract or x.size == 0:
+        return y, at
+    check_contiguous("x", x)
+    for array in (x, y, at):
+        alignment("x", array)
+    dense("out", y)
+    dense("indices", at)
+    values = (("COUNT", x.size),)
+    problem = Problem(("order", "sort"), ELEMENTS[x.dtype], values, (), f"sort of {x.size}")
+    b.launch(lambda: problem, {"x": x, "y": y, "at": at}, kernel)
+    return y, at
+
+
+@op(
+    forms=COUNT,
+    oracle=called("ptxgen.oracle.counting_sort:count_integers"),
+    public=False,
+    sizes={"bins": "E"},
+)
+def count_integers(
+    b: ProgramBuilder,
+    x: Buffer,
+    bins: Bins,
+    *,
+    first: First = 0,
+    up_to: Bool = False,
+    out: Out = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """How many of ``x`` are ``first``, how many the next integer, and so on: int32 of each bin.
+
+    ``up_to``: how many are that or less.
+    """
+    _vector("x", x, 1 << 30)
+    y = b.result((bins,), "int32", single(out))
+    if b.abstract or bins == 0:
+        return y
+    if x.size == 0:
+        filled: Buffer = b.fill(y, 0, out=y)
+        return filled
+    check_contiguous("x", x)
+    alignment("x", x)
+    dense("out", y)
+    values = ("COUNT", x.size), ("ROWS", bins)
+    scalars = ("FIRST", first), ("FLAGS", UP_TO if up_to else 0)
+    what = f"counts of {x.size} in {bins} bins"
+    problem = Problem(("order", "count"), ELEMENTS[x.dtype], values, scalars, what)
+    b.launch(lambda: problem, {"x": x, "y": y}, kernel)
+    return y
+
+
+@op(
+    forms=PUT,
+    oracle=called("ptxgen.oracle.counting_sort:put_rows"),
+    public=False,
+    dtypes={"indices": "int64"},
+)
+def put_rows(
+    b: ProgramBuilder,
+    x: Buffer,
+    indices: Buffer,
+    source: Buffer,
+    *,
+    out: Out = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """``x`` [B, V, I] with the rows of ``source`` [B, K, I] where ``indices`` [K] say: the last one
+    of several, whatever the order of threads. An index that is none puts nothing.
+    """
+    _vector("indices", indices)
+    if x.dtype not in (*DTYPES, *INTEGERS) or source.dtype != x.dtype:
+        raise DtypeError(f"x has dtype {x.dtype}, source {source.dtype}; takes one of {DTYPES}")
+    found = PUT.infer({"x": x.shape, "indices": indices.shape, "source": source.shape})
+    y = b.result(x.shape, x.dtype, single(out))
+    if b.abstract or y.size == 0:
+        return y
+    if not x.same(y):
+        b.copied(x, y)
+    if indices.size == 0:
+        return y
+    if y.size > (1 << 31) - 1:
+        raise ShapeError(f"x has {y.size} elements; takes at most 2^31 - 1")
+    keys, places = b.sort_integers(b.cast(indices, "int64"))
+    check_contiguous("source", source)
+    for array in (source, y):
+        alignment("source", array)
+    dense("out", y)
+    sizes = found.sizes
+    of_each = (("COUNT", "K"), ("ROWS", "V"), ("INNER", "I"), ("OUTER", "B"))
+    values = tuple((name, sizes[size]) for name, size in of_each)
+    of, what = f"b{8 * x.itemsize}", f"put of {sizes['K']} rows of {sizes['I']} to {sizes['V']}"
+    bind = {"keys": keys, "places": places, "source": source, "y": y}
+    b.launch(lambda: Problem(("order", "put"), of, values, (), what), bind, kernel, ["y"])
+    return y
+
+
+@op(
+    forms=PLACE,
+    oracle=called("ptxgen.oracle.counting_sort:placed"),
+    public=False,
+    dtypes={"source": "int64"},
+)
+def placed(
+    b: ProgramBuilder,
+    indices: Buffer,
+    source: Buffer | None = None,
+    *,
+    out: Out = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """``y[indices[i]] = source[i]``, or i, where ``indices`` (int64) are a permutation.
+
+    Of others it is not known what is there.
+    """
+    for name, x in (("indices", indices), *(() if source is None else (("source", source),))):
+        check_dtype(name, x.dtype, ("int64",))
+    _vector("indices", indices)
+    y = b.result(indices.shape, "int64", single(out))
+    if b.abstract or y.size == 0:
+        return y
+    for name, x in (("indices", indices), *(() if source is None else (("source", source),))):
+        check_contiguous(name, x)
+        alignment(name, x)
+    dense("out", y)
+    values, what = (("COUNT", y.size),), f"{y.size} placed"
+    problem = Problem(("order", "place"), "i64", values, (), what)
+    b.launch(lambda: problem, {"x": indices, "source": source, "y": y}, kernel)
+    return y

@@ -1,0 +1,52 @@
+"""The oracle of reductions down columns: the formula's, of rows brought into memory order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.numerics.column_reductions import REDUCTIONS, computed
+from ptxgen.numerics.dtype import ELEMENTS, name_of
+from ptxgen.oracle.formula import results
+from ptxgen.oracle.reduction_order import reduce
+
+Array = NDArray[Any]
+
+
+def reduce_columns(how: str, *arguments: Any, out_dtype: Any = None, **named: Any) -> Any:
+    """A reduction of :data:`ptxgen.numerics.column_reductions.REDUCTIONS` by its name, with the
+    bits of the operation of that name.
+    """
+    row = REDUCTIONS[how]
+    given = {**dict(zip(row.kinds, arguments, strict=False)), **named}
+    arrays = {name: np.asarray(given[name]) for name in row.kinds}
+    inferred = row.signature.infer({name: a.shape for name, a in arrays.items()})
+    wanted = next(iter(arrays.values())).dtype.name
+    if out_dtype is not None:
+        wanted = name_of(out_dtype, "out_dtype", ELEMENTS)
+    dtypes = tuple(ELEMENTS[a.dtype.name] for a in arrays.values())
+    assert computed(dtypes)
+    formula = row.formula(dtypes, ELEMENTS[wanted])
+    found = inferred.sizes
+    outer, n, inner = found.get("O", 1), found.get("N", found.get("M", 1)), found["I"]
+    rows = {}
+    for name, array in arrays.items():
+        if row.kinds[name] == "element":
+            rows[name] = np.moveaxis(array.reshape(outer, n, inner), 1, 2)
+        else:
+            rows[name] = array.reshape(1, 1, n)
+    made = results(formula, rows, reduce, n)
+    shaped = tuple(m.reshape(s) for m, s in zip(made, inferred.results, strict=True))
+    return shaped[0] if len(shaped) == 1 else shaped
+
+
+def rms_norm_wgrad(*arguments: Any, **named: Any) -> Any:
+    """``sum(dy * (x * rstd))`` down the rows, as :func:`ptxgen.rms_norm_wgrad`."""
+    return reduce_columns("rms_norm_wgrad", *arguments, **named)
+
+
+def layer_norm_wgrad(*arguments: Any, **named: Any) -> Any:
+    """The gradients of a layer norm's weight and bias, as :func:`ptxgen.layer_norm_wgrad`."""
+    return reduce_columns("layer_norm_wgrad", *arguments, **named)

@@ -1,0 +1,96 @@
+"""The oracles of moves with indices: contract ``scatter/1``, step by step."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ptxgen.errors import DtypeError
+from ptxgen.numerics.dtype import ELEMENTS
+from ptxgen.numerics.reduction_order import GROUP
+from ptxgen.oracle.formula import stored, widened
+from ptxgen.oracle.reduction_order import reduce
+
+Array = NDArray[Any]
+
+
+def gather(x: ArrayLike, indices: ArrayLike, axis: int = 0) -> Array:
+    """The slices of ``x`` along ``axis`` that ``indices`` say; zeros where there is none."""
+    array, which, axis = np.asarray(x), np.asarray(indices), operator.index(axis)
+    there = (which >= 0) & (which < array.shape[axis])
+    if not array.shape[axis]:
+        shape = array.shape[:axis] + which.shape + array.shape[axis % array.ndim + 1 :]
+        return np.zeros(shape, array.dtype)
+    axis %= array.ndim
+    taken = np.take(array, np.where(there, which, 0), axis=axis)
+    mask = there.reshape((1,) * axis + which.shape + (1,) * (array.ndim - axis - 1))
+    return np.asarray(np.where(mask, taken, np.zeros((), array.dtype)), array.dtype)
+
+
+def embedding(weight: ArrayLike, indices: ArrayLike, *, padding_idx: int | None = None) -> Array:
+    """The rows of ``weight`` that ``indices`` say, with the bits of :func:`ptxgen.embedding`."""
+    return gather(weight, indices)
+
+
+def embedding_backward(
+    dy: ArrayLike, indices: ArrayLike, rows: int, *, padding_idx: int | None = None
+) -> Array:
+    """The gradient of an embedding's weight, with the bits of
+    :func:`ptxgen.embedding_backward`.
+    """
+    array = np.asarray(dy)
+    which = np.asarray(indices).reshape(-1)
+    skipped = None if padding_idx is None else padding_idx % rows
+    return _scattered(None, which, array.reshape(which.size, array.shape[-1]), rows, skipped)
+
+
+def index_add(x: ArrayLike, indices: ArrayLike, source: ArrayLike) -> Array:
+    """``x`` with the rows of ``source`` added where ``indices`` say, with the bits of
+    :func:`ptxgen.index_add`.
+    """
+    old = np.asarray(x)
+    return _scattered(old, np.asarray(indices), np.asarray(source), old.shape[0], None)
+
+
+def scatter_add(x: ArrayLike, indices: ArrayLike, source: ArrayLike, axis: int = 0) -> Array:
+    """``x`` with each element of ``source`` added where its own index along ``axis`` says, with the
+    bits of :func:`ptxgen.scatter_add`.
+    """
+    old, which, given = np.asarray(x), np.asarray(indices), np.asarray(source)
+    if not old.size:
+        return old.copy()
+    at: list[Array] = list(np.indices(which.shape, sparse=True))
+    at[axis] = np.clip(which, 0, old.shape[axis] - 1)
+    there = (which >= 0) & (which < old.shape[axis])
+    place = np.where(there, np.ravel_multi_index(tuple(at), old.shape), -1)
+    found = _scattered(old.reshape(-1, 1), place.reshape(-1), given.reshape(-1, 1), old.size, None)
+    return found.reshape(old.shape)
+
+
+def _scattered(
+    old: Array | None, indices: Array, source: Array, rows: int, skipped: int | None
+) -> Array:
+    dtype = ELEMENTS.get(source.dtype.name)
+    if dtype is None:
+        raise DtypeError(f"got dtype {source.dtype.name}; takes {' or '.join(ELEMENTS)}")
+    wide = widened(source, dtype)
+    result = np.zeros((rows, source.shape[1]), wide.dtype)
+    order = np.argsort(indices, kind="stable")
+    present, first, counts = np.unique(indices[order], return_index=True, return_counts=True)
+    known = (present >= 0) & (present < rows) & (present != (-1 if skipped is None else skipped))
+    present, first, counts = present[known], first[known], counts[known]
+    with np.errstate(all="ignore"):
+        for q in range(GROUP):  # what is in the first lane alone: other lanes add zeros
+            some = (counts > q) & (counts <= GROUP)
+            result[present[some]] += wide[order[first[some] + q]]
+    for index, start, count in zip(present, first, counts, strict=True):
+        if count > GROUP:
+            mine = wide[order[start : start + count]]
+            result[index] = reduce("sum", np.ascontiguousarray(mine.T))[:, 0]
+    if old is not None:
+        with np.errstate(all="ignore"):
+            result = widened(old, dtype) + result
+    return stored(result, dtype)

@@ -1,0 +1,355 @@
+"""Reductions down columns: ``[OUTER, N, INNER]`` to ``[OUTER, INNER]``, contract ``rows/1``.
+
+What is reduced is a row of the contract, of N elements, one of them in each of N rows of memory: a
+formula (:mod:`ptxgen.numerics.formula`) says the same here as where rows lie along memory. A thread
+owns a few columns and adds the lanes of a leaf one after the other.
+
+=================  ==============================================================
+``OUTER``          matrices
+``N, INNER``       rows and columns of each; 0 or 1 .. 2^31 - 1
+``LEAVES``         ceil(N / LEAF), of the contract
+``ITEM``           bytes of the widest element that is read
+``ALIGN``          largest power of two, up to 16, of bytes of such elements, that divides columns,
+                   pitches and addresses
+``STATE``          bytes of a column's sums
+``READ``           bytes of an element, of all inputs
+``SMS``            streaming multiprocessors of the device
+=================  ==============================================================
+
+Kernels are told besides, for each input ``x`` that has a number for each element: ``LD_X``,
+elements from row to row, and ``LO_X``, from matrix to matrix. What belongs to each element of a row
+("column") is contiguous, ``[N]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from ptxgen.errors import SpecError
+from ptxgen.expr import TRUE, Expr, all_of, ceil_div, minimum, var
+from ptxgen.numerics import reduction_order
+from ptxgen.numerics.contract import Contract
+from ptxgen.numerics.dtype import ITEMSIZE
+from ptxgen.numerics.formula import Formula, Node, ordered
+from ptxgen.spec import formula as cuda
+from ptxgen.spec.abi import Abi, Param, ptr
+from ptxgen.spec.base import (
+    ARCHITECTURES,
+    GRID_MAX,
+    INDEX_MAX,
+    WARP,
+    WORKSPACE_MAX,
+    Expect,
+    KernelSpec,
+    check,
+)
+from ptxgen.spec.effort import NOTHING, Effort, Phase
+from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
+
+OUTER, N, INNER, LEAVES = var("OUTER"), var("N"), var("INNER"), var("LEAVES")
+ITEM, ALIGN, STATE, SMS = var("ITEM"), var("ALIGN"), var("STATE"), var("SMS")
+READ = var("READ")
+
+STATE_MAX = 64
+SPACE = Space(
+    "columns",
+    (
+        ("OUTER", SIZE),
+        ("N", Between(0, SIZE.high)),
+        ("INNER", SIZE),
+        ("ITEM", OneOf((1, 2, 4, 8))),
+        ("ALIGN", ALIGNMENT),
+        ("STATE", Between(4, STATE_MAX)),
+        ("READ", SIZE),
+        ("SMS", Between(1, SMS_MAX)),
+    ),
+    derived=(("LEAVES", ceil_div(N, reduction_order.LEAF)),),
+    within=OUTER * ceil_div(INNER, WARP) <= GRID_MAX,
+)
+PARTS = ("whole", "cluster", "leaves", "join")
+SHARED_MAX = 48 << 10
+"""Bytes of shared memory that a kernel has without asking."""
+
+FORMULAS: dict[str, Formula] = {}
+"""What kernels reduce, by their dtype: here a formula with its dtypes, by a name."""
+
+
+def variant(label: str, formula: Formula) -> str:
+    """The name by which kernels know ``formula``. SpecError for one that they cannot compute."""
+    name = f"{label}_{formula.digest[:6]}"
+    if name not in FORMULAS:
+        reduces = reductions(formula)
+        below = {n for n in ordered(r.args[0] for r in reduces) if n.op == "reduce"}
+        if not reduces or below or any(o.level != "row" for o in formula.outputs):
+            raise SpecError(f"{label}: columns are reduced once, to results for each column")
+        if kinds := {i.kind for i in formula.inputs} - {"element", "column"}:
+            raise SpecError(f"{label}: columns are made of elements and columns, not {kinds}")
+        if state(formula) > STATE_MAX:
+            raise SpecError(f"{label}: {len(reduces)} sums of a column; there is room for 8")
+        FORMULAS[name] = formula
+    check(FORMULAS[name] == formula, name, "one name, another formula", name, formula.digest)
+    return name
+
+
+def reductions(formula: Formula) -> list[Node]:
+    """What is reduced, in the order of their sums in memory: the widest first."""
+    found = [n for n in formula.nodes if n.op == "reduce"]
+    return sorted(found, key=lambda n: -ITEMSIZE[n.type])
+
+
+def state(formula: Formula) -> int:
+    """Bytes of a column's sums."""
+    return sum(ITEMSIZE[n.type] for n in reductions(formula))
+
+
+def item(formula: Formula) -> int:
+    """Bytes of the widest element that is read."""
+    return max(ITEMSIZE[i.dtype] for i in formula.inputs if i.kind == "element")
+
+
+def read(formula: Formula) -> int:
+    """Bytes of an element, of all inputs that have a number for each."""
+    return sum(ITEMSIZE[i.dtype] for i in formula.inputs if i.kind == "element")
+
+
+@dataclass(frozen=True)
+class ColumnsSpec(KernelSpec):
+    """A kernel that reduces columns, in CTAs of ``warps`` warps.
+
+    ``part``: "whole" (a leaf after the other, then the result), "cluster" (each of ``ctas`` CTAs
+    has a leaf, and tells the first one its sums), "leaves" (a CTA leaves one leaf's sums in memory)
+    or "join" (a thread joins those of a column). ``share``: warps that share a leaf's lanes;
+    ``width``: bytes of the widest input that a thread reads at a time, whose elements
+    are its columns; 0: one element.
+    """
+
+    part: str
+    width: int = 0
+    share: int = 1
+    warps: int = 8
+    ctas: int = 1
+    dtype: str = "sum"
+    min_arch: str = "sm_80"
+    contract: Contract = reduction_order.ROWS
+
+    family: ClassVar[str] = "columns"
+    template: ClassVar[str] = "column_reductions/columns.cu.j2"
+    shared_bytes: ClassVar[int] = 0
+    meanings: ClassVar[Mapping[str, str]] = {
+        **KernelSpec.meanings,
+        "dtype": "the formula and its dtypes, by name",
+        "part": "what of a column it does",
+        "width": "bytes of the widest input that a thread reads at a time; 0: an element",
+        "share": "warps that share a leaf",
+        "warps": "warps of a CTA",
+        "ctas": "CTAs of a cluster, which has columns",
+    }
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        check(self.part in PARTS, name, "part", self.part, PARTS)
+        check(self.width in (0, 4, 8, 16), name, "width", self.width, (0, 4, 8, 16))
+        check(self.warps % self.share == 0, name, "warps, shares", self.warps, self.share)
+        check(WARP % self.share == 0, name, "lanes, shares", WARP, self.share)
+        check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
+        check((self.part == "cluster") == (self.ctas > 1), name, "CTAs", self.ctas, self.part)
+        alone = self.ctas == 1 or self.warps == self.share
+        check(alone, name, "warps of a cluster's CTAs, shares", self.warps, self.share)
+
+    @property
+    def label(self) -> str:
+        return f"{self.part}_{self.dtype}_{self.width}x{self.share}"
+
+    @property
+    def threads(self) -> int:
+        return self.warps * WARP
+
+    @property
+    def resident(self) -> int:
+        """CTAs that an SM is to hold: by it the compiler gives out registers."""
+        lanes = WARP // self.share  # of a warp, whose sums wait for one another
+        held = state(self.formula) // 4 * self.columns * (lanes.bit_length() + 1)
+        return 1 if self.threads > 256 or held > 48 else 2
+
+    @cached_property
+    def formula(self) -> Formula:
+        """What it computes."""
+        return FORMULAS[self.dtype]
+
+    @property
+    def columns(self) -> int:
+        """Columns of a thread."""
+        return max(self.width // item(self.formula), 1)
+
+    @property
+    def ahead(self) -> int:
+        """Groups of rows that a thread reads at once: as many as registers are likely to hold."""
+        held = self.columns * len(reductions(self.formula)) * len(self.elements)
+        if self.share == WARP:  # there are fewer for each
+            return 4 if held <= 2 else 1
+        return 2 if held <= 8 else 1
+
+    @property
+    def elements(self) -> list[Any]:
+        """The inputs that have a number for each element."""
+        return [i for i in self.formula.inputs if i.kind == "element"]
+
+    def inputs(self, below: bool) -> list[Any]:
+        """The inputs that the sums (``below``) or the results are made of."""
+        sums = reductions(self.formula)
+        if below:
+            roots = [r.args[0] for r in sums]
+            return [n.data for n in ordered(roots) if n.op == "input"]
+        return [n.data for n in self._above() if n.op == "input"]
+
+    def _above(self) -> list[Node]:
+        """The nodes between sums and results."""
+        roots = [o.node for o in self.formula.outputs]
+        return ordered(roots, frozenset(reductions(self.formula)))
+
+    def addends(self) -> Iterator[str]:
+        """Statements that make ``e0``, ``e1`` …: what is reduced, of an element."""
+        reduces = reductions(self.formula)
+        names = self._names(ordered(r.args[0] for r in reduces))
+        yield from cuda.statements([r.args[0] for r in reduces], names)
+        for i, each in enumerate(reduces):
+            yield f"const {cuda.CTYPES[each.type]} e{i} = {names[each.args[0]]};"
+
+    def finish(self) -> Iterator[str]:
+        """Statements that store results, of the sums ``s0``, ``s1`` …"""
+        names = self._names(self._above())
+        names |= {r: f"s{i}" for i, r in enumerate(reductions(self.formula))}
+        yield from cuda.statements([o.node for o in self.formula.outputs], names)
+        for o in self.formula.outputs:
+            yield f"out_{o.name}[at] = ptxgen_to_{o.dtype}({names[o.node]});"
+
+    def _names(self, nodes: list[Node]) -> dict[Node, str]:
+        known = {"index": "(long long)row", "length": "(long long)n"}
+        names = {n: known[n.op] for n in nodes if n.op in known}
+        return names | {n: f"x_{n.data.name}" for n in nodes if n.op == "input"}
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        found = {
+            "formula": self.formula,
+            "functions": cuda.functions,
+            "sums": reductions(self.formula),
+            "CTYPES": cuda.CTYPES,
+            "STORAGE": cuda.STORAGE,
+            "rowwise": reduction_order,
+        }
+        return MappingProxyType(found)
+
+    @property
+    def waits(self) -> bool:
+        return self.part == "join"
+
+    @property
+    def abi(self) -> Abi:
+        sums, results = self.part != "join", self.part != "leaves"
+        read = {i.name: i for below in (True, False) for i in self.inputs(below)}
+        if not (sums and results):
+            read = {i.name: i for i in self.inputs(sums)}
+        kinds = {i.name: cuda.STORAGE[i.dtype] for i in read.values()}
+        pointers = [ptr(i.name, f"const {kinds[i.name]}* __restrict__") for i in read.values()]
+        if not (sums and results):
+            pointers.append(ptr("partial", "char*" if sums else "const char* __restrict__"))
+        if results:
+            for o in self.formula.outputs:
+                pointers.append(ptr(f"out_{o.name}", f"{cuda.STORAGE[o.dtype]}*"))
+        elements = [i for i in read.values() if i.kind == "element"]
+        told = [Param(f"{p}_{i.name}", "i64") for i in elements for p in ("ld", "lo")]
+        sizes = [Param(name, "u32") for name in ("outer", "n", "inner")]
+        return Abi((*pointers, *told, *sizes))
+
+    @property
+    def scratch(self) -> Mapping[str, Expr]:
+        return (
+            {} if self.part in ("whole", "cluster") else {"partial": OUTER * INNER * LEAVES * STATE}
+        )
+
+    @property
+    def tiles(self) -> Expr:
+        """Of a matrix: what a CTA has of its columns."""
+        tile = WARP * (self.warps // self.share)
+        return ceil_div(INNER * ITEM, self.width * tile) if self.width else ceil_div(INNER, tile)
+
+    @property
+    def grid(self) -> Expr:
+        if self.part == "join":
+            return ceil_div(OUTER * INNER, WARP)
+        return OUTER * self.tiles * (LEAVES if self.part == "leaves" else self.ctas)
+
+    @property
+    def effort(self) -> Effort:
+        slots = max(self.resident, 1024 // self.threads)
+        if self.part == "join":
+            step = Phase("fma", ceil_div(LEAVES, 8), NOTHING)
+            loads = OUTER * INNER * LEAVES * STATE
+            return Effort(slots, self.grid, (step,), loads, loads, NOTHING)
+        lanes = minimum(reduction_order.LANES // self.share, ceil_div(N, reduction_order.GROUP))
+        groups = reduction_order.LEAF // (
+            reduction_order.LANES * reduction_order.GROUP * self.ahead
+        )
+        passes = lanes * minimum(groups, ceil_div(N, reduction_order.LEAF // groups))
+        rows, stores = (
+            minimum(N, reduction_order.LEAF),
+            self.scratch.get("partial", OUTER * INNER * 4),
+        )
+        if self.part == "whole":
+            passes, rows = passes * LEAVES, N
+        tile = ceil_div(WARP * (self.warps // self.share) * max(self.width, 1), ITEM)
+        loads = OUTER * N * INNER * READ
+        return Effort(slots, self.grid, (Phase("fma", passes, rows * tile),), loads, loads, stores)
+
+    @property
+    def requires(self) -> Expr:
+        found = [self.grid <= GRID_MAX]
+        if self.part in ("leaves", "join"):
+            found += [LEAVES >= 1, self.scratch["partial"] <= WORKSPACE_MAX]
+        if self.part == "cluster":
+            found += [LEAVES >= 1, LEAVES <= self.ctas]
+        if self.width and self.part != "join":
+            found += [ALIGN >= self.width, ITEM <= self.width]
+        if self.share > 1:
+            sums = WARP * (self.warps + (self.ctas if self.ctas > 1 else 0))
+            found.append(
+                STATE * (sums * max(self.width, 1)) <= (ITEM if self.width else 1) * SHARED_MAX
+            )
+        return all_of(found) if found else TRUE
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        op = {"sum": "add", "prod": "mul"}
+        found = (r for r in reductions(self.formula) if r.data in op and r.type in ("f32", "f64"))
+        each = dict.fromkeys(f"{op[r.data]}.rn.{r.type}" for r in found)
+        return (*super().expects, *map(Expect, each))
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        if self.part == "join":
+            found = [
+                ("at", self.grid * WARP),
+                (
+                    "leaf + BRANCH of the last warp",
+                    LEAVES + reduction_order.BRANCH * (self.warps + 1),
+                ),
+            ]
+        else:
+            found = [
+                ("inner + TILE - 1, and first", INNER + 16 * WARP * self.warps),
+                ("row", N + 2 * reduction_order.LEAF),
+                ("blockIdx.x", self.grid),
+            ]
+        return tuple((text, value, INDEX_MAX) for text, value in found)
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract.implemented}: {self.contract.step}",
+            f"{self.dtype}; {self.part}: CTAs {self.grid} of {self.threads} threads",
+            *(f"  {line}" for line in self.formula.text.splitlines()),
+        )

@@ -1,0 +1,191 @@
+"""Vectors of integers: sorted, counted, and rows put where indices say.
+
+=================  ==============================================================
+``COUNT``          integers
+``ROWS, INNER``    rows of a result, or bins; and elements of each row
+``OUTER``          arrays, one behind the other, to each of which rows are put
+``SMS``            streaming multiprocessors of the device
+=================  ==============================================================
+
+A vector is sorted in blocks, which are merged if there are several; equal integers keep their
+order. Of rows that are put to one place the last is, which is the last of equal sorted indices.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from ptxgen.expr import TRUE, Expr, ceil_div, var
+from ptxgen.numerics.contract import COPY, Contract
+from ptxgen.numerics.signature import DIM_MAX
+from ptxgen.spec import formula as cuda
+from ptxgen.spec.abi import Abi, Param, ptr
+from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, KernelSpec, check
+from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
+
+COUNT, ROWS, INNER, OUTER = var("COUNT"), var("ROWS"), var("INNER"), var("OUTER")
+SORTED = var("SORTED")
+BLOCK = 4096
+"""Integers that a CTA sorts."""
+RUNS = 16
+"""Sorted runs that a merge joins."""
+COUNT_MAX = BLOCK * RUNS**2
+"""Most integers that are sorted."""
+BINS_MAX = 1 << 20
+UP_TO = 1
+"""The flag: those up to a bin are counted, too."""
+SORTS = Space("sort", (("COUNT", Between(1, COUNT_MAX)), ("SMS", Between(1, SMS_MAX))))
+COUNTS = Space(
+    "count",
+    (("COUNT", SIZE), ("ROWS", Between(1, BINS_MAX)), ("SMS", Between(1, SMS_MAX))),
+)
+PUTS = Space(
+    "put",
+    (
+        ("COUNT", Between(1, COUNT_MAX)),
+        ("ROWS", SIZE),
+        ("INNER", SIZE),
+        ("OUTER", SIZE),
+        ("SMS", Between(1, SMS_MAX)),
+    ),
+    within=(OUTER * ROWS * INNER <= DIM_MAX) & (OUTER * COUNT * INNER <= DIM_MAX),
+)
+PARTS = ("block", "merge", "count", "put", "place")
+
+
+@dataclass(frozen=True)
+class OrderSpec(KernelSpec):
+    """A step with a vector of integers.
+
+    ``part``: "block" (a CTA sorts a block, with the positions), "merge" (a thread finds where one
+    of a run belongs among those of :data:`RUNS`, of ``run`` each), "count" (a CTA counts those of
+    a bin, or up to it), "put" (a thread puts an element where the sorted indices say, if its row is
+    the last one there) or "place" (a thread puts an integer where a permutation says).
+    ``final``: whether a step of a sort is the last. ``dtype``: of the integers; of "put" that of
+    what is moved, by its bytes.
+    """
+
+    part: str
+    final: bool = True
+    run: int = 0
+    dtype: str = "i64"
+    min_arch: str = "sm_80"
+    contract: Contract = COPY
+
+    family: ClassVar[str] = "order"
+    template: ClassVar[str] = "counting_sort/counting_sort.cu.j2"
+    shared_bytes: ClassVar[int] = 0
+    BLOCK: ClassVar[int] = BLOCK
+    RUNS: ClassVar[int] = RUNS
+    UP_TO: ClassVar[int] = UP_TO
+    meanings: ClassVar[Mapping[str, str]] = {
+        **KernelSpec.meanings,
+        "part": "which step",
+        "final": "whether it is the last of a sort",
+        "run": "integers of a run that is merged with others",
+    }
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        takes = ("b16", "b32", "b64") if self.part == "put" else ("i32", "i64")
+        check(self.part in PARTS, name, "part", self.part, PARTS)
+        check(self.dtype in takes, name, "dtype", self.dtype, takes)
+        check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
+
+    @property
+    def label(self) -> str:
+        run = f"_{self.run}" if self.run else ""
+        return f"{self.part}_{self.dtype}{run}{'' if self.final else '_between'}"
+
+    @property
+    def threads(self) -> int:
+        return 1024 if self.part == "block" else 256
+
+    @property
+    def element(self) -> str:
+        """The C++ type of what is sorted, or moved."""
+        moved = {"b16": "unsigned short", "b32": "unsigned", "b64": "unsigned long long"}
+        return moved.get(self.dtype) or cuda.CTYPES[self.dtype]
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        return MappingProxyType({"order": sys.modules[__name__]})
+
+    @property
+    def waits(self) -> bool:
+        return True
+
+    @property
+    def abi(self) -> Abi:
+        x = ptr("x", f"const {self.element}* __restrict__")
+        count = Param("count", "u32")
+        if self.part == "count":
+            return Abi((x, ptr("y", "int*"), Param("first", "i64"), count, Param("flags", "u32")))
+        if self.part == "place":
+            return Abi(
+                (x, ptr("source", x.ctype, optional=True), ptr("y", f"{self.element}*"), count)
+            )
+        if self.part == "put":
+            sizes = (count, *(Param(n, "u32") for n in ("rows", "inner", "outer")))
+            keys = ptr("keys", "const long long* __restrict__")
+            places = ptr("places", "const long long* __restrict__")
+            source, y = ptr("source", x.ctype), ptr("y", f"{self.element}*")
+            return Abi((keys, places, source, y, *sizes))
+        sorted_by = (
+            ptr("y", f"{self.element}*"),
+            ptr("at", "long long*" if self.final else "unsigned*"),
+        )
+        if self.part == "block":
+            return Abi((x, *sorted_by, count))
+        read = ptr("runs", x.ctype), ptr("from", "const unsigned* __restrict__")
+        return Abi((*read, *sorted_by, count))
+
+    @property
+    def scratch(self) -> Mapping[str, Expr]:
+        size = 4 if self.dtype == "i32" else 8
+        found: dict[str, Expr] = {}
+        if self.part == "merge":
+            found |= {"runs": COUNT * size, "from": COUNT * 4}
+        if self.part in ("block", "merge") and not self.final:
+            found |= {"y": COUNT * size, "at": COUNT * 4}
+        return found
+
+    @property
+    def grid(self) -> Expr:
+        if self.part == "block":
+            return ceil_div(COUNT, BLOCK)
+        if self.part == "count":
+            return ROWS
+        return ceil_div(OUTER * COUNT * INNER if self.part == "put" else COUNT, self.threads)
+
+    @property
+    def requires(self) -> Expr:
+        return COUNT <= SORTED if self.part == "block" else TRUE
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        if self.part == "count":
+            return (("i + THREADS", COUNT + self.threads, INDEX_MAX),)
+        return (
+            ("e", self.grid * max(self.threads, BLOCK if self.part == "block" else 1), INDEX_MAX),
+        )
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract.implemented}: {self.contract.step}",
+            f"{self.part}: CTAs {self.grid} of {self.threads} threads",
+        )
+
+
+@dataclass(frozen=True)
+class RunsSpec(OrderSpec):
+    """A step of a sort that is not the last."""
+
+    final: bool = False
+
+    family: ClassVar[str] = "runs"
+    prepares: ClassVar[bool] = True

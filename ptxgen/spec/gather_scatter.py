@@ -1,0 +1,365 @@
+"""Moves with indices: rows that are read where indices say (gather), or added there (scatter).
+
+Of gathers:
+
+=================  ==============================================================
+``OUTER, COUNT``   matrices, and rows that are read of each
+``BYTES``          of a row; 1 .. 2^32 - 1
+``LANES``          threads that share a row, a power of two: some of a CTA's, or several CTAs
+``ALIGN``          largest power of two, up to 16, that divides rows, pitches and addresses in bytes
+=================  ==============================================================
+
+of scatters:
+
+=================  ==============================================================
+``ROWS, INNER``    rows of the result, and elements of each
+``COUNT``          contributions
+``ITEM, ALIGN``    bytes of an element; as above
+=================  ==============================================================
+
+Indices are sorted with their positions, in blocks, which are merged if there are several; then CTAs
+own rows. A step of sums says how many keys those before it sort: ``SORTED``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from ptxgen.expr import TRUE, Expr, all_of, ceil_div, const, maximum, var
+from ptxgen.numerics import reduction_order
+from ptxgen.numerics.contract import COPY, Contract
+from ptxgen.numerics.dtype import ITEMSIZE
+from ptxgen.numerics.formula import STORED
+from ptxgen.numerics.gather_scatter import SCATTER
+from ptxgen.spec import formula as cuda
+from ptxgen.spec.abi import Abi, Param, ptr
+from ptxgen.spec.base import (
+    ARCHITECTURES,
+    GRID_MAX,
+    INDEX_MAX,
+    WARP,
+    WORKSPACE_MAX,
+    Expect,
+    KernelSpec,
+    check,
+)
+from ptxgen.spec.effort import Workload
+from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
+
+OUTER, COUNT, BYTES, LANES = var("OUTER"), var("COUNT"), var("BYTES"), var("LANES")
+ROWS, INNER, ITEM, ALIGN = var("ROWS"), var("INNER"), var("ITEM"), var("ALIGN")
+LEAVES, SHARES, SORTED = var("LEAVES"), var("SHARES"), var("SORTED")
+
+INDEX_64 = 1
+"""The flag: indices are of 64 bits."""
+GATHER_THREADS, AHEAD = 256, 4
+LANES_MAX = 1 << 15
+"""Threads, at most, that share a row."""
+FILLED = 1 << 18
+"""Threads that fill a GPU: of fewer, more share a row."""
+BYTES_MAX = INDEX_MAX - AHEAD * LANES_MAX
+"""Most bytes of a row that is moved: threads count beyond its end."""
+GATHERS = Space(
+    "gather",
+    (
+        ("OUTER", SIZE),
+        ("COUNT", SIZE),
+        ("BYTES", Between(1, BYTES_MAX)),
+        ("LANES", OneOf(tuple(1 << i for i in range(LANES_MAX.bit_length())))),
+        ("ALIGN", ALIGNMENT),
+        ("SMS", Between(1, SMS_MAX)),
+    ),
+    within=all_of((OUTER * COUNT <= GRID_MAX, OUTER * COUNT * LANES <= GATHER_THREADS * GRID_MAX)),
+)
+
+
+def gather_lanes(rows: int, units: int) -> int:
+    """Threads that share each of ``rows`` rows of ``units`` words."""
+    lanes = 1
+    while lanes < GATHER_THREADS and lanes * AHEAD < units:
+        lanes *= 2
+    while lanes < min(LANES_MAX, units) and rows * lanes < FILLED:
+        lanes *= 2
+    return lanes
+
+
+@dataclass(frozen=True)
+class GatherSpec(KernelSpec):
+    """Reads rows where indices say, ``width`` bytes at a time, ``turns`` of them ahead."""
+
+    width: int
+    turns: int = AHEAD
+    dtype: str = "any"
+    min_arch: str = "sm_80"
+    contract: Contract = COPY
+
+    family: ClassVar[str] = "gather"
+    template: ClassVar[str] = "gather_scatter/gather.cu.j2"
+    threads: ClassVar[int] = GATHER_THREADS
+    shared_bytes: ClassVar[int] = 0
+    INDEX_64: ClassVar[int] = INDEX_64
+    meanings: ClassVar[Mapping[str, str]] = {
+        **KernelSpec.meanings,
+        "width": "bytes that a thread moves at a time",
+        "turns": "how many of them it reads before it writes",
+    }
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        check(self.width in (1, 2, 4, 16), name, "width", self.width, (1, 2, 4, 16))
+        check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
+
+    @property
+    def label(self) -> str:
+        return f"{self.width}x{self.turns}"
+
+    @property
+    def abi(self) -> Abi:
+        pointers = (
+            ptr("x", "const char* __restrict__"),
+            ptr("indices", "const void* __restrict__"),
+            ptr("y", "char*"),
+        )
+        pitches = Param("ldx", "i64"), Param("lox", "i64")
+        names = ("size", "outer", "count", "bytes", "lanes", "flags")
+        return Abi((*pointers, *pitches, *(Param(n, "u32") for n in names)))
+
+    @property
+    def grid(self) -> Expr:
+        return ceil_div(OUTER * COUNT * LANES, self.threads)
+
+    def workload(self, dtype: Hashable) -> Workload:
+        return Workload(nbytes=OUTER * COUNT * BYTES * 2)
+
+    @property
+    def requires(self) -> Expr:
+        return ALIGN >= self.width if self.width > ALIGNMENT.low else TRUE
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        kind = "v4.u32" if self.width == 16 else f"u{8 * self.width}"
+        return (*super().expects, Expect(f"ld.global.cg.{kind}"))
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        units = ceil_div(BYTES, self.width)
+        return (("at + TURNS * lanes", units + self.turns * LANES, INDEX_MAX),)
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract.implemented}: {self.contract.step}",
+            f"{self.width} bytes at a time, {self.turns} ahead; CTAs {self.grid}",
+        )
+
+
+BLOCK = 4096
+"""Keys that a CTA sorts."""
+OWNED = 16, 256
+"""Rows of the result that a CTA owns: the latter of rows that are no longer than a warp."""
+SHARED = 256
+"""Keys among which a CTA looks for rows that all its warps share."""
+COUNT_MAX = 1 << 24
+SCATTERS = Space(
+    "scatter",
+    (
+        ("ROWS", SIZE),
+        ("INNER", SIZE),
+        ("COUNT", Between(0, COUNT_MAX)),
+        ("ITEM", OneOf((2, 4, 8))),
+        ("ALIGN", ALIGNMENT),
+        ("SMS", Between(1, SMS_MAX)),
+    ),
+    derived=(
+        ("LEAVES", maximum(ceil_div(COUNT, reduction_order.LEAF), const(1))),
+        ("SHARES", ceil_div(COUNT, SHARED)),
+    ),
+    within=all_of(
+        (
+            (ceil_div(ROWS, OWNED[0]) + SHARES) * ceil_div(INNER, WARP) <= GRID_MAX,
+            var("LEAVES") * INNER <= WORKSPACE_MAX // 16,
+        )
+    ),
+)
+RUNS = 16
+"""Sorted runs that a merge joins."""
+TURNS = 8
+"""Tiles of columns that a CTA has of its rows."""
+PARTS = ("sort", "merge", "leaves", "sum")
+
+
+@dataclass(frozen=True)
+class ScatterSpec(KernelSpec):
+    """A step of a scatter.
+
+    ``part``: "sort" (a CTA sorts a block of indices with their positions), "merge" (a thread finds
+    where a key of a run belongs among those of :data:`RUNS`, of ``run`` keys each), "leaves" (CTAs
+    add leaves of rows that have several) or "sum" (CTAs add what goes to rows: to theirs, if it
+    is little, else to those among their keys). ``width``: bytes of a row that a thread reads at
+    a time; 0: an element. ``owned``: one of :data:`OWNED`. ``old``: whether it adds to what was
+    there.
+    """
+
+    part: str
+    width: int = 0
+    old: bool = False
+    owned: int = OWNED[0]
+    run: int = 0
+    dtype: str = "keys"
+    min_arch: str = "sm_80"
+    contract: Contract = SCATTER
+
+    family: ClassVar[str] = "scatter"
+    template: ClassVar[str] = "gather_scatter/scatter.cu.j2"
+    shared_bytes: ClassVar[int] = 0
+    meanings: ClassVar[Mapping[str, str]] = {
+        **KernelSpec.meanings,
+        "part": "which step",
+        "width": "bytes that a thread reads at a time; 0: an element",
+        "old": "whether it adds to what was there",
+        "owned": "rows that a CTA adds to",
+        "run": "keys of a run that is merged with others",
+    }
+    BLOCK: ClassVar[int] = BLOCK
+    SHARED: ClassVar[int] = SHARED
+    RUNS: ClassVar[int] = RUNS
+    TURNS: ClassVar[int] = TURNS
+    INDEX_64: ClassVar[int] = INDEX_64
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        check(self.part in PARTS, name, "part", self.part, PARTS)
+        check(self.width in (0, 16), name, "width", self.width, (0, 16))
+        check(self.owned in OWNED, name, "owned", self.owned, OWNED)
+        check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
+
+    def of(self, dtype: Hashable) -> ScatterSpec:
+        return super().of(dtype) if self.part in ("leaves", "sum") else self
+
+    @property
+    def label(self) -> str:
+        if self.part in ("leaves", "sum"):
+            return f"{self.part}_{self.dtype}_{self.width}"
+        return f"{self.part}_{self.run}" if self.run else self.part
+
+    @property
+    def threads(self) -> int:
+        return 1024 if self.part == "sort" else 256
+
+    @property
+    def computed(self) -> str:
+        """The type that sums are computed in."""
+        return STORED[self.dtype]
+
+    @property
+    def columns(self) -> int:
+        """Columns of a thread."""
+        size = ITEMSIZE[self.dtype]
+        return max(self.width // size, 1)
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        found = {
+            "CTYPES": cuda.CTYPES,
+            "STORAGE": cuda.STORAGE,
+            "rowwise": reduction_order,
+            "formula": None,
+            "functions": lambda _: (),
+            "moves": sys.modules[__name__],
+        }
+        return MappingProxyType(found)
+
+    @property
+    def waits(self) -> bool:
+        return self.part != "sort"
+
+    @property
+    def abi(self) -> Abi:
+        keys = "unsigned long long*"
+        if self.part == "sort":
+            scalars = (
+                Param("skipped", "i64"),
+                *(Param(n, "u32") for n in ("size", "along", "width", "count", "flags")),
+            )
+            return Abi((ptr("indices", "const void* __restrict__"), ptr("blocks", keys), *scalars))
+        sorted_keys = f"const {keys} __restrict__"
+        if self.part == "merge":
+            return Abi((ptr("blocks", sorted_keys), ptr("keys", keys), Param("count", "u32")))
+        element = cuda.STORAGE[self.dtype]
+        read = ptr("dy", f"const {element}* __restrict__"), ptr("keys", sorted_keys)
+        c = cuda.CTYPES[self.computed]
+        sizes = tuple(Param(n, "u32") for n in ("rows", "inner", "count"))
+        if self.part == "leaves":
+            return Abi((*read, ptr("sums", f"{c}*"), Param("ldy", "i64"), *sizes))
+        old = (ptr("old", f"const {element}*"),) if self.old else ()
+        pointers = (
+            *read,
+            ptr("sums", f"const {c}* __restrict__"),
+            *old,
+            ptr("out", f"{element}*"),
+        )
+        pitches = (Param("ldy", "i64"), *((Param("ldo", "i64"),) if self.old else ()))
+        return Abi((*pointers, *pitches, *sizes))
+
+    @property
+    def scratch(self) -> Mapping[str, Expr]:
+        size = maximum(COUNT, const(1)) * 8
+        if self.part in ("leaves", "sum"):
+            return {"keys": size, "sums": LEAVES * INNER * 16}
+        return dict.fromkeys(("blocks",) if self.part == "sort" else ("blocks", "keys"), size)
+
+    @property
+    def grid(self) -> Expr:
+        if self.part == "sort":
+            return maximum(ceil_div(COUNT, BLOCK), const(1))
+        if self.part == "merge":
+            return maximum(ceil_div(COUNT, self.threads), const(1))
+        unit = WARP * self.width if self.width else WARP
+        wide = INNER * ITEM if self.width else INNER
+        tiles = ceil_div(wide, unit)
+        if self.part == "leaves":
+            return LEAVES * 2 * tiles
+        return SHARES * tiles + ceil_div(ROWS, self.owned) * ceil_div(wide, unit * TURNS)
+
+    @property
+    def requires(self) -> Expr:
+        found = [] if self.part == "sum" else [self.grid <= GRID_MAX]  # that of sums is the space's
+        if self.width:
+            found.append(ALIGN >= self.width)
+        if self.part == "sum":
+            found.append(COUNT <= SORTED)
+        if self.owned > OWNED[0]:
+            found.append(INNER <= WARP)
+        return all_of(found)
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        if self.part == "sum":
+            return (
+                ("v + OWNED", ROWS + self.owned, INDEX_MAX),
+                ("span + TURNS * TILE", INNER + WARP * 16 * TURNS, INDEX_MAX),
+            )
+        if self.part == "leaves":
+            return (("low + LEAF", COUNT + 2 * reduction_order.LEAF, INDEX_MAX),)
+        return (("at", self.grid * max(self.threads, BLOCK), INDEX_MAX),)
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract.implemented}: {self.contract.step}",
+            f"{self.part}: CTAs {self.grid} of {self.threads} threads",
+        )
+
+
+@dataclass(frozen=True)
+class SortSpec(ScatterSpec):
+    """A step before the sums: it orders indices, or adds leaves of long rows."""
+
+    family: ClassVar[str] = "sort"
+    prepares: ClassVar[bool] = True
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        return super().expects or (Expect("bar.sync"),)

@@ -1,0 +1,352 @@
+"""A formula over rows cut into stages at its reductions, as CUDA C++.
+
+A stage computes something of each element of a row, and reduces it; behind it, the row's own values
+are computed. The last one writes what is of elements. Templates of
+:mod:`ptxgen.spec.row_reductions` put the stages together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from ptxgen.errors import ShapeError
+from ptxgen.numerics import row_reductions
+from ptxgen.numerics.dtype import ITEMSIZE
+from ptxgen.numerics.formula import STORED, Formula, Input, Node, Output
+from ptxgen.numerics.reduction_order import GROUP
+from ptxgen.spec import formula as cuda
+
+HOLDS = (2, 4, 8, 16, 32)
+"""What bytes of an element that are held are rounded up to."""
+
+STARTS = {
+    "sum": {"f32": "0.0f", "f64": "0.0", "i32": "0", "i64": "0ll"},
+    "prod": {"f32": "1.0f", "f64": "1.0", "i32": "1", "i64": "1ll"},
+    "max": {
+        "f32": "-ptxgen_inf",
+        "f64": "-(double)ptxgen_inf",
+        "i32": "(-2147483647 - 1)",
+        "i64": "(-9223372036854775807ll - 1)",
+    },
+    "min": {
+        "f32": "ptxgen_inf",
+        "f64": "(double)ptxgen_inf",
+        "i32": "2147483647",
+        "i64": "9223372036854775807ll",
+    },
+}
+"""What reductions begin with."""
+PACKED = {
+    ("max", "bf16"): "0xff80ff80u",
+    ("min", "bf16"): "0x7f807f80u",
+    ("max", "f16"): "0xfc00fc00u",
+    ("min", "f16"): "0x7c007c00u",
+}
+"""What two extremes of 16 bits begin with."""
+_COSTLY = ("call", "div", "sqrt")
+
+
+@dataclass(frozen=True)
+class Array:
+    """An argument or a result, as kernels have it.
+
+    ``kind``: what it has a number for. ``value``: of a result, the name of what is written.
+    """
+
+    name: str
+    dtype: str
+    kind: str
+    value: str = ""
+
+    @property
+    def ctype(self) -> str:
+        """What is computed in."""
+        return cuda.CTYPES[STORED[self.dtype]]
+
+    @property
+    def storage(self) -> str:
+        """What is in memory."""
+        return cuda.STORAGE[self.dtype]
+
+    @property
+    def nbytes(self) -> int:
+        """Of an element in memory."""
+        return ITEMSIZE[self.dtype]
+
+    @property
+    def words(self) -> int:
+        """32-bit words of a lane's group."""
+        return GROUP * self.nbytes // 4
+
+
+class Reduction:
+    """A reduce node of a stage, as the template writes it."""
+
+    def __init__(self, node: Node, number: int) -> None:
+        self.node, self.name = node, f"r{number}"
+        self.ctype, self.start = cuda.CTYPES[node.type], STARTS[node.data][node.type]
+        self.ordered = node.data in ("sum", "prod")
+        """Whether leaves are added in order."""
+        found = node.args[0].data if node.args[0].op == "input" else None
+        halves = found is not None and found.dtype in ("bf16", "f16") and found.kind == "element"
+        self.packed: Input | None = found if halves and not self.ordered else None
+        """The array whose 16-bit elements are compared as they are, two at a time: with the same
+        result, since all of them are f32 numbers."""
+        self.at = _picked(node)
+        """Where only one element counts, which: the others would add nothing."""
+        self.value = self.where = ""
+        """Names of what is reduced, and of ``at``."""
+        self.body: list[str] = []
+        """Statements for the one element."""
+
+    @property
+    def packed_start(self) -> str:
+        """What two extremes of 16 bits begin with."""
+        assert self.packed is not None
+        return PACKED[self.node.data, self.packed.dtype]
+
+    @property
+    def packed_result(self) -> str:
+        """The one of both, in f32."""
+        assert self.packed is not None
+        words = f"{self.name}_p & 0xffffu", f"{self.name}_p >> 16"
+        low, high = (f"ptxgen_from_{self.packed.dtype}((unsigned short)({w}))" for w in words)
+        return self.join(low, high)
+
+    def join(self, a: str, b: str) -> str:
+        """Both, joined, each evaluated once."""
+        if not self.ordered:
+            return f"ptxgen_{self.node.data}({a}, {b})"
+        op = {"sum": "add", "prod": "mul"}[self.node.data]
+        return cuda.expression(Node(op, (self.node, self.node), self.node.type), [a, b])
+
+
+def _picked(node: Node) -> Node | None:
+    """The index of the only element that a sum of ``where(index == at, x, 0)`` has."""
+    arg = node.args[0]
+    if node.data != "sum" or arg.op != "select" or arg.args[2].op != "const" or arg.args[2].data:
+        return None
+    condition = arg.args[0]
+    if condition.op != "eq" or condition.args[1].level == "element":
+        return None
+    index = condition.args[0]
+    while index.op == "convert":
+        index = index.args[0]
+    return condition.args[1] if index.op == "index" and condition.args[1].type == "i32" else None
+
+
+class Stage:
+    """What is computed of each element, and of the row behind it.
+
+    ``reductions`` of the stage, or of the last one ``outputs``; ``reads``: the arrays of elements
+    and columns; ``body``: statements for an element; ``after``: for the row.
+    """
+
+    reductions: list[Reduction]
+    outputs: list[Array]
+    downs: list[Array]
+    """What is added down rows."""
+    reads: list[Array]
+    body: list[str]
+    after: list[str]
+    kept: list[tuple[str, str]]
+    """What is kept of each element for later stages: array and value."""
+    held: list[tuple[str, str, str]]
+    """Values that earlier stages kept: type, name and array."""
+    values: dict[Node, str]
+
+    @property
+    def alone(self) -> list[Reduction]:
+        """Reductions of one element, which can be read where it lies."""
+        return [r for r in self.reductions if r.at is not None and not self.held]
+
+    @property
+    def joined(self) -> list[Reduction]:
+        """The others."""
+        return [r for r in self.reductions if r not in self.alone]
+
+    @property
+    def loaded(self) -> list[Array]:
+        """The arrays of elements that are read."""
+        return [i for i in self.reads if i.kind == "element"]
+
+
+class Plan:
+    """A formula cut into stages at its reductions.
+
+    Stage s computes, of each element, all that reductions of depth s need, and reduces; the last
+    writes results that are of elements. ``keep``: expensive values of elements that a later stage
+    needs again are kept, rather than computed once more.
+    """
+
+    def __init__(self, formula: Formula, keep: bool) -> None:
+        self.formula = formula
+        self.depth: dict[Node, int] = {}
+        for node in formula.nodes:
+            below = max((self.depth[a] for a in node.args), default=0)
+            self.depth[node] = below + (node.op == "reduce")
+        inputs = [n.data for n in formula.nodes if n.op == "input"]
+        arrays = [Array(i.name, i.dtype, i.kind) for i in inputs]
+        self.elements = [i for i in arrays if i.kind == "element"]
+        self.columns = [i for i in arrays if i.kind == "column"]
+        self.rows = [i for i in arrays if i.kind == "row"]
+        self.kept: dict[Node, str] = {}
+        self.names = dict(self._given())
+        self.before = self._row_values(0)
+        count = max((d for n, d in self.depth.items() if n.op == "reduce"), default=0)
+        numbers = iter(range(1000))
+        written = [o for level in ("element", "column") for o in self._outputs(level)]
+        roots = [self._roots(s) for s in range(count)] + [[o.node for o in written]]
+        self.stages: list[Stage] = []
+        for s in range(count):
+            nodes = [n for n in formula.nodes if n.op == "reduce" and self.depth[n] == s + 1]
+            later = [n for r in roots[s + 1 :] for n in r] if keep else []
+            reductions = [Reduction(n, next(numbers)) for n in nodes]
+            stage = self._stage(roots[s], later, reductions)
+            for each in stage.reductions:
+                self.names[each.node] = each.name
+            stage.after = self._row_values(s + 1)
+            self.stages.append(stage)
+        self.last = self._stage(roots[-1], [], []) if written else None
+        values = self.last.values if self.last else self.names
+        self.element_outputs = self._results("element", values)
+        self.downs = self._results("column", values)
+        self.row_outputs = self._results("row", self.names)
+        if self.last:
+            self.last.outputs, self.last.downs = self.element_outputs, self.downs
+
+    @property
+    def all_stages(self) -> list[Stage]:
+        """The stages, that which writes results among them."""
+        return [*self.stages, *([self.last] if self.last else [])]
+
+    @property
+    def held(self) -> int:
+        """Bytes of an element that are held at a time, at most (one of HOLDS)."""
+        most = 0
+        for s in range(len(self.all_stages)):
+            later = {i for each in self.all_stages[s:] for i in each.loaded}
+            kept = sum(ITEMSIZE[n.type] for n, at in self.kept.items() if self._alive(at, s))
+            most = max(most, kept + sum(i.nbytes for i in later))
+        if most > HOLDS[-1]:
+            raise ShapeError(f"{most} bytes of an element are held; at most {HOLDS[-1]} can be")
+        return next(h for h in HOLDS if h >= most)
+
+    @property
+    def kept_values(self) -> list[tuple[str, str]]:
+        """Values that are kept: C++ types and names."""
+        return [(cuda.CTYPES[n.type], name) for n, name in self.kept.items()]
+
+    @property
+    def in_place(self) -> bool:
+        """Whether there is one value to keep of elements, of f32, which are not read any more."""
+        made = next((i for i, s in enumerate(self.stages) if s.kept), None)
+        if made is None or [n.type for n in self.kept] != ["f32"]:
+            return False
+        return not any(s.loaded for s in self.all_stages[made + 1 :])
+
+    def _alive(self, array: str, stage: int) -> bool:
+        made = next(i for i, s in enumerate(self.stages) if array in (a for a, _ in s.kept))
+        used = [i for i, s in enumerate(self.all_stages) if array in (a for _, _, a in s.held)]
+        return made < stage <= max(used, default=-1)
+
+    def _given(self) -> Iterator[tuple[Node, str]]:
+        for node in self.formula.nodes:
+            if node.op == "input":
+                suffix = {"element": "_e", "column": "_e", "row": "_r", "all": ""}[
+                    "all" if node.data.kind == "scalar" else node.data.kind
+                ]
+                yield node, node.data.name + suffix
+            elif node.op == "index":
+                yield node, "index"
+            elif node.op == "length":
+                yield node, "(long long)cols"
+
+    def _outputs(self, level: str) -> list[Output]:
+        return [o for o in self.formula.outputs if o.level == level]
+
+    def _results(self, level: str, names: Mapping[Node, str]) -> list[Array]:
+        return [Array(o.name, o.dtype, level, names[o.node]) for o in self._outputs(level)]
+
+    def _roots(self, s: int) -> list[Node]:
+        return [
+            n.args[0] for n in self.formula.nodes if n.op == "reduce" and self.depth[n] == s + 1
+        ]
+
+    def _row_values(self, depth: int) -> list[str]:
+        """Statements for what a row has, once reductions of this depth are known."""
+        known = [
+            n
+            for n in self.formula.nodes
+            if n.level != "element" and self.depth[n] <= depth and n.op not in ("reduce", "input")
+        ]
+        return list(cuda.statements(known, self.names, prefix="w"))
+
+    def _stage(self, roots: list[Node], later: list[Node], reductions: list[Reduction]) -> Stage:
+        stage = Stage()
+        stage.reductions, stage.outputs, stage.downs, stage.after = reductions, [], [], []
+        values = {**self.names, **{n: f"{at}_e" for n, at in self.kept.items()}}
+        cone = _cone(roots, values)
+        stage.held = [
+            (cuda.CTYPES[n.type], f"{at}_e", at) for n, at in self.kept.items() if n in cone
+        ]
+        stage.reads = [i for i in (*self.elements, *self.columns) if _input(cone, i)]
+        new = []
+        for node in _needed_again(later, cone, values):
+            self.kept[node] = f"k{len(self.kept)}"
+            new.append(node)
+        alone = {r.node.args[0] for r in reductions if r.at is not None}
+        stage.body = list(cuda.statements([*(n for n in roots if n not in alone), *new], values))
+        for each in reductions:
+            value = each.node.args[0]
+            if each.at is not None:  # its value may be among what all elements have
+                value = value.args[1]
+                each.body = list(cuda.statements([value], values, prefix="p"))
+                each.where = self.names[each.at]
+            each.value = values[value]
+        stage.kept = [(self.kept[n], values[n]) for n in new]
+        stage.values = values
+        return stage
+
+
+def _cone(roots: Iterable[Node], known: Mapping[Node, str]) -> dict[Node, None]:
+    """All that is computed for ``roots``, with those known values that it begins with."""
+    found: dict[Node, None] = {}
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node not in found:
+            found[node] = None
+            if node not in known:
+                stack.extend(node.args)
+    return found
+
+
+def _input(cone: Mapping[Node, None], of: Array) -> bool:
+    return any(n.op == "input" and n.data.name == of.name for n in cone)
+
+
+def _needed_again(
+    later: list[Node], cone: Mapping[Node, None], known: Mapping[Node, str]
+) -> Iterator[Node]:
+    """Expensive values of elements among ``cone`` that ``later`` begins with."""
+    seen: set[Node] = set()
+    stack = list(reversed(later))
+    while stack:
+        node = stack.pop()
+        if node in seen or node in known:
+            continue
+        seen.add(node)
+        mine = node.level == "element" and node in cone
+        if mine and any(n.op in _COSTLY and n.level == "element" for n in _cone([node], known)):
+            yield node
+        else:
+            stack.extend(node.args)
+
+
+@cache
+def plan(variant: str, keep: bool) -> Plan:
+    """The stages of a variant."""
+    return Plan(row_reductions.formula(variant), keep)

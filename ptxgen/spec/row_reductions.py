@@ -1,0 +1,496 @@
+"""Operations over rows: problem variables, and the kernels.
+
+=================  ==============================================================
+``ROWS, COLS``     rows, and elements of each; 1 .. 2^31 - 1
+``VECTOR``         1 if all rows begin at multiples of 16 bytes and have whole
+                   groups of 8 elements
+``HELD``           bytes of an element that a kernel which holds rows keeps
+``READ``           bytes of an element that are read, of all arrays; 64 if an array or a result is
+                   of a byte, or results do not fit where arrays were
+``MOVED``          bytes of an element that are read and written, of all arrays and results
+``WORK``           operations of an element
+``PASSES``         stages, that which writes results among them
+``WAY``            1 if there is one stage, and no result for elements; 0 if there
+                   are more than two, or more reductions than are handed on
+``LEAVES``         ceil(COLS / LEAF), of the contract; ``BRANCHES`` likewise
+``LANE_SUMS``      lanes of all leaves of columns, where results are sums down rows
+``SMS``            streaming multiprocessors of the device
+=================  ==============================================================
+
+Kernels are told besides: ``LD_<name>``, elements from row to row of each array of elements, and
+the numbers of the formula. What a kernel computes is a variant
+(:mod:`ptxgen.numerics.row_reductions`), cut into stages (:mod:`ptxgen.spec.reduction_stages`), so
+that one table of routes serves all.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
+
+from ptxgen.expr import TRUE, Expr, all_of, ceil_div, const, minimum, var
+from ptxgen.numerics import reduction_order, row_reductions
+from ptxgen.numerics.contract import Contract
+from ptxgen.numerics.reduction_order import BRANCH, GROUP, LANES, LEAF
+from ptxgen.numerics.reduction_order import ROWS as CONTRACT
+from ptxgen.spec import formula as cuda
+from ptxgen.spec.abi import Abi, Param, ptr
+from ptxgen.spec.base import (
+    ARCHITECTURES,
+    GRID_MAX,
+    INDEX_MAX,
+    WARP,
+    WORKSPACE_MAX,
+    Expect,
+    KernelSpec,
+    check,
+)
+from ptxgen.spec.effort import NOTHING, Effort, Phase, Workload
+from ptxgen.spec.reduction_stages import HOLDS, Array, Plan, Stage, plan
+from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
+
+ROWS, COLS, VECTOR, HELD = var("ROWS"), var("COLS"), var("VECTOR"), var("HELD")
+BRANCHES, READ = var("BRANCHES"), var("READ")
+LEAVES, SMS, WAY = var("LEAVES"), var("SMS"), var("WAY")
+MOVED, WORK, PASSES = var("MOVED"), var("WORK"), var("PASSES")
+LANE_SUMS = var("LANE_SUMS")
+DOWNS = 2
+"""Sums down rows, at most, of 8 bytes each."""
+HANDED = 4
+"""Reductions of a stage, at most, that kernels of several launches hand on: 8 bytes each."""
+AT_ONCE = 48
+"""Registers, at most, that columns' numbers take at a time."""
+EARLY = 16
+"""Registers, at most, that they take while a row is reduced."""
+READ_MAX = 64
+"""What READ may be, at most."""
+
+SPACE = Space(
+    "rows by formula",
+    (
+        ("ROWS", SIZE),
+        ("COLS", SIZE),
+        ("VECTOR", OneOf((0, 1))),
+        ("HELD", OneOf(HOLDS)),
+        ("READ", Between(1, READ_MAX)),
+        ("WAY", OneOf((0, 1, 2))),
+        ("MOVED", SIZE),
+        ("WORK", SIZE),
+        ("PASSES", SIZE),
+        ("SMS", Between(1, SMS_MAX)),
+    ),
+    derived=(("LEAVES", ceil_div(COLS, LEAF)), ("BRANCHES", ceil_div(COLS, LEAF * BRANCH))),
+)
+DOWN_COLS, DOWN_READ = 8 * LEAF, 4
+"""COLS and READ, at most, where results are sums down rows."""
+DOWN_MAX = WORKSPACE_MAX // (DOWNS * 8)
+"""LANE_SUMS * COLS, at most."""
+DOWN_ELEMENTS = (DOWN_MAX // LANES - DOWN_COLS) * LEAF
+"""Elements for which that holds, however many rows they are."""
+DOWN_SPACE = Space(
+    "rows by formula, with sums down them",
+    (
+        ("ROWS", SIZE),
+        ("COLS", Between(1, DOWN_COLS)),
+        ("VECTOR", OneOf((0, 1))),
+        ("READ", Between(1, DOWN_READ)),
+        ("SMS", Between(1, SMS_MAX)),
+    ),
+    derived=(("LANE_SUMS", ceil_div(ROWS, LEAF) * LANES),),
+    within=LANE_SUMS * COLS <= DOWN_MAX,
+)
+
+
+@cache
+def way(variant: str) -> int:
+    """WAY of a variant."""
+    found = plan(variant, False)
+    most = max((len(s.reductions) for s in found.stages), default=0)
+    if not 1 <= len(found.stages) <= 2 or most > HANDED:
+        return 0
+    return 1 if len(found.stages) == 1 and not found.element_outputs else 2
+
+
+@cache
+def held(variant: str) -> int:
+    """HELD of a variant."""
+    return plan(variant, True).held
+
+
+@cache
+def reads(variant: str) -> int:
+    """READ of a variant."""
+    found = plan(variant, False)
+    sizes, made = ([x.nbytes for x in a] for a in (found.elements, found.element_outputs))
+    if found.downs:
+        return sum(sizes)
+    fits = len(made) <= len(sizes) and all(o <= i for i, o in zip(sizes, made, strict=False))
+    # A lane's eight neighbours, read or written, are whole words of 16 bytes.
+    fits = fits and min((*sizes, *made), default=0) > 1
+    return sum(sizes) if fits else READ_MAX
+
+
+@cache
+def facts(variant: str) -> Mapping[str, int]:
+    """The variables of a problem that follow from its variant."""
+    found = plan(variant, False)
+    moved = sum(x.nbytes for x in (*found.elements, *found.element_outputs))
+    return MappingProxyType(
+        {
+            "HELD": held(variant),
+            "READ": reads(variant),
+            "WAY": way(variant),
+            "MOVED": max(moved, 1),
+            "WORK": max(row_reductions.formula(variant).work, 1),
+            "PASSES": len(found.all_stages),
+        }
+    )
+
+
+SPLIT = ("branches", "combine", "finish")
+DOWN = ("lane", "lanes")
+PARTS = ("held", "cluster", "staged", "streamed", *SPLIT, *DOWN)
+
+
+@dataclass(frozen=True)
+class RowSpec(KernelSpec):
+    """A kernel of an operation over rows.
+
+    ``part``: "held" (``warps`` warps have a row, whose elements stay in registers), "cluster"
+    (``ctas`` CTAs have one so, and tell each other their leaves' sums), "staged" (as "held", but
+    CTAs walk over rows, and copy the next one to shared memory while they compute; ``buffers``
+    rows of ``read`` bytes an element find room there) or "streamed" (a CTA has a
+    row, and reads it anew for every stage). Of a few very long rows all CTAs have some, in
+    several launches: "branches" (the branches' sums of ``stage`` go to memory, a CTA's each),
+    "combine" (a CTA adds those of a row) for each stage, and "finish" (what is of elements is
+    written). Where results are sums down rows, a CTA has the rows of a lane of the contract's, one
+    after the other, and leaves their sums in memory: "lane" (each row in registers; ``buffers``
+    rows find room in shared memory, as of "staged"), and "lanes" joins those sums. ``final``: of
+    the last stage that there can be, which writes the results that rows have. ``leaves``: of a
+    warp, at a time. ``rows``: of a CTA, a warp each. ``lanes``: that have a row, ``pieces``:
+    groups of a leaf that a lane has; fewer than the contract's serve short rows. ``vector``:
+    elements travel by 16 bytes. ``persistent``: CTAs walk over the rows.
+    ``variant``: what is computed.
+    """
+
+    part: str
+    warps: int = 1
+    leaves: int = 1
+    rows: int = 1
+    lanes: int = LANES
+    pieces: int = LEAF // (LANES * GROUP)
+    ctas: int = 1
+    vector: bool = True
+    persistent: bool = False
+    per_sm: int = 1
+    buffers: int = 1
+    read: int = 2
+    stage: int = 0
+    final: bool = False
+    variant: str = "softmax x=bf16 > bf16"
+    contract: Contract = CONTRACT
+
+    family: ClassVar[str] = "rows"
+    meanings: ClassVar[Mapping[str, str]] = {
+        **KernelSpec.meanings,
+        "part": "how it has a row",
+        "warps": "warps of a CTA that have a row",
+        "leaves": "leaves of the contract that a warp has at a time",
+        "rows": "rows of a CTA",
+        "lanes": "lanes that have a row",
+        "pieces": "groups of a leaf that a lane has",
+        "ctas": "CTAs of a cluster, which has a row",
+        "vector": "whether elements travel by 16 bytes",
+        "persistent": "whether CTAs walk over rows",
+        "per_sm": "CTAs of an SM that registers are left for",
+        "buffers": "rows that there is shared memory for",
+        "read": "bytes of an element that there is shared memory for",
+        "stage": "which stage, of those of several launches",
+        "final": "whether it is of the last stage that there can be",
+        "variant": "what is computed, of which dtypes",
+    }
+
+    def __post_init__(self) -> None:
+        check(self.part in PARTS, type(self).__name__, "part", self.part, PARTS)
+        name = self.name
+        check(self.threads <= 1024, name, "threads", self.threads, 1024)
+        check(self.rows == 1 or self.warps == 1, name, "warps of a row", self.warps, 1)
+        short = self.lanes < LANES or self.pieces < LEAF // (LANES * GROUP)
+        alone = self.warps == self.leaves == self.ctas == 1 and self.part == "held"
+        check(alone or not short, name, "warps of a short row", self.warps, 1)
+        check((self.part == "cluster") == (self.ctas > 1), name, "CTAs of a row", self.ctas, 1)
+        staged = self.part == "staged"
+        walks = staged or self.part == "lane"
+        check(self.persistent == walks, name, "persistent", self.persistent, walks)
+        check(self.buffers in (1, 2, 3, 4), name, "buffers", self.buffers, (1, 2, 3, 4))
+        check(self.buffers <= 2 or not staged, name, "buffers", self.buffers, (1, 2))
+        downs = len(self.plan.downs)
+        check((downs > 0) == (self.part in DOWN), name, "sums down rows", downs, self.part)
+        check(downs <= DOWNS, name, "sums down rows", downs, DOWNS)
+        check(self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
+        branch = self.part in ("streamed", "branches", "finish")
+        whole = not branch or self.warps * self.leaves == BRANCH
+        check(whole, name, "leaves at a time", self.warps * self.leaves, BRANCH)
+
+    @property
+    def template(self) -> str:  # type: ignore[override]
+        """One for each ``part``."""
+        return f"row_reductions/{self.part}.cu.j2"
+
+    @property
+    def dtype(self) -> str:
+        """That of the first array."""
+        return self.variant.split()[1].partition("=")[2]
+
+    @property
+    def operation(self) -> str:
+        """The name of what is computed."""
+        return self.variant.partition(" ")[0]
+
+    @property
+    def min_arch(self) -> str:
+        """See :attr:`KernelSpec.min_arch`."""
+        room = self.shared_bytes <= ARCHITECTURES["sm_80"].shared_per_cta
+        return "sm_80" if room and self.part != "cluster" else "sm_90"
+
+    def of(self, dtype: Hashable) -> Self:
+        """The same kernel for another variant."""
+        return self if dtype == self.variant else replace(self, variant=str(dtype))
+
+    @property
+    def label(self) -> str:
+        of_row = self.lanes * self.warps * self.ctas
+        shape = f"{of_row}x{self.leaves * self.pieces * GROUP}"
+        part = f"{self.part}{self.stage}" if self.part in ("branches", "combine") else self.part
+        return f"{self.operation}_{self.dtype}_{part}_{shape}{'' if self.vector else '_any'}"
+
+    @property
+    def threads(self) -> int:
+        return self.warps * self.rows * WARP if self.warps > 1 else self.rows * self.lanes
+
+    @property
+    def shared_bytes(self) -> int:
+        if self.part == "lane" and self.vector:
+            return self.buffers * self.warps * self.read * LEAF
+        if self.part != "staged":
+            return 0
+        return self.buffers * self.warps * self.read * (self.leaves * LEAF + 16)
+
+    @property
+    def capacity(self) -> int:
+        """Elements of a row that are held at a time."""
+        return self.lanes * self.pieces * GROUP * self.warps * self.leaves * self.ctas
+
+    @property
+    def leaves_of_row(self) -> int:
+        """Leaves that are held at a time."""
+        return self.warps * self.ctas * self.leaves
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The formula's stages."""
+        if self.part == "staged":
+            found = plan(self.variant, True)
+            return found if self.leaves == 1 or found.in_place else plan(self.variant, False)
+        return plan(self.variant, self.part in ("held", "cluster", "lane"))
+
+    @property
+    def in_place(self) -> bool:
+        """Whether a warp's first leaf keeps values where its elements were."""
+        return self.part == "staged" and self.leaves == 2 and bool(self.plan.kept)
+
+    def _words(self, arrays: list[Array]) -> int:
+        """Registers of a lane's group of ``arrays``, on its way."""
+        return sum(i.words + (0 if self.vector else 4) for i in arrays)
+
+    @property
+    def at_once(self) -> bool:
+        """Whether columns' numbers are fetched for all groups of a row at once."""
+        short = self.warps <= 2 and self.leaves == 1 and self.pieces > 1
+        return short and 0 < self._columns <= AT_ONCE
+
+    @property
+    def early(self) -> bool:
+        """Whether they are fetched with the row, not when all sums are known."""
+        return self.part == "held" and self.warps == 4 and 0 < self._columns <= EARLY
+
+    @property
+    def _columns(self) -> int:
+        """Registers that a lane's columns' numbers take, all groups' of a leaf."""
+        return self._words(self.plan.columns) * self.pieces
+
+    @property
+    def _most_words(self) -> int:
+        """Of the stage that loads the most."""
+        return max(self._words(stage.loaded) for stage in self.plan.all_stages)
+
+    @property
+    def _sm_registers(self) -> int:
+        return ARCHITECTURES[self.min_arch].registers_per_sm
+
+    @property
+    def _share(self) -> int:
+        """Registers of a thread, where an SM has as many CTAs as it should."""
+        return self._sm_registers // (self.threads * self.per_sm)
+
+    @property
+    def fused(self) -> bool:
+        """Whether elements are fetched group by group, as registers have no room for all."""
+        return self._most_words * self.pieces * self.leaves > self._share * 3 // 4
+
+    @property
+    def resident(self) -> int:
+        """CTAs of an SM that registers are left for: one where a group takes many."""
+        return self.per_sm if self._most_words <= self._share // 2 else 1
+
+    @property
+    def earlier(self) -> list[Stage]:
+        """The stages whose sums are known already, of a kernel of several launches."""
+        if self.part == "finish":
+            return self.plan.stages
+        return self.plan.stages[: self.stage]
+
+    @property
+    def current(self) -> Stage | None:
+        """The stage of a kernel of several launches; None if the formula has none such."""
+        if self.part == "finish":
+            return self.plan.last
+        return self.plan.stages[self.stage] if self.stage < len(self.plan.stages) else None
+
+    @property
+    def waits(self) -> bool:
+        if self.part == "lanes":
+            return True
+        return self.part in SPLIT and (self.part, self.stage) != ("branches", 0)
+
+    @property
+    def scratch(self) -> Mapping[str, Expr]:
+        if self.part in DOWN:
+            return {"lane_sums": LANE_SUMS * COLS * (DOWNS * 8)}
+        if self.part not in SPLIT:
+            return {}
+        total = {"row_sums": ROWS * (2 * HANDED * 8)}
+        if self.part == "finish":
+            return total
+        return {"branch_sums": ROWS * BRANCHES * (HANDED * 8), **total}
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        return MappingProxyType(
+            {
+                "plan": self.plan,
+                "formula": row_reductions.formula(self.variant),
+                "functions": cuda.functions,
+                "contract": sys.modules[reduction_order.__name__],
+                "HANDED": HANDED,
+            }
+        )
+
+    @property
+    def abi(self) -> Abi:
+        formula = row_reductions.formula(self.variant)
+        arrays = [i for i in formula.inputs if i.kind != "scalar"]
+        pointers = [ptr(i.name, f"const {cuda.STORAGE[i.dtype]}* __restrict__") for i in arrays]
+        pointers += [ptr(o.name, f"{cuda.STORAGE[o.dtype]}*") for o in formula.outputs]
+        pointers += [ptr(name, "unsigned long long*") for name in self.scratch]
+        pitches = [Param(f"ld_{i.name}", "i64") for i in arrays if i.kind == "element"]
+        numbers = [Param(i.name, i.dtype) for i in formula.inputs if i.kind == "scalar"]
+        sizes = (Param("rows", "u32"), Param("cols", "u32"))
+        return Abi((*pointers, *pitches, *numbers, *sizes))
+
+    @property
+    def grid(self) -> Expr:
+        if self.part in DOWN:
+            return LANE_SUMS if self.part != "lanes" else ceil_div(COLS, WARP)
+        if self.persistent:
+            return minimum(ceil_div(ROWS, self.rows), SMS * self.per_sm)
+        if self.part in ("branches", "finish"):
+            return ROWS * BRANCHES
+        if self.rows > 1:
+            return ceil_div(ROWS, self.rows)
+        return ROWS if self.ctas == 1 else ROWS * self.ctas
+
+    @property
+    def room(self) -> int:
+        """HELD, at most: of what more registers had to spill nobody would gain."""
+        elements = self.leaves * self.pieces * GROUP  # of a lane
+        if self.part == "staged":
+            return 4
+        alone = self.threads * self.per_sm <= 256
+        return min(512 // elements, 16) if alone else 256 // elements
+
+    @property
+    def effort(self) -> Effort | None:
+        if self.part in DOWN:
+            return None
+        registers = 32 + self.leaves * self.pieces * GROUP  # of a thread, about
+        fitting = min(self._sm_registers // (self.threads * registers), 2048 // self.threads, 32)
+        slots = self.per_sm if self.persistent else max(fitting, self.per_sm)
+        if self.part == "combine":
+            step = Phase("fma", ceil_div(BRANCHES, BRANCH), NOTHING)
+            return Effort(slots, self.grid, (step,), NOTHING, NOTHING, NOTHING)
+        moved, steps = ROWS * COLS * MOVED, const(1)
+        share = ceil_div(COLS, self.ctas) if self.ctas > 1 else COLS
+        if self.part in ("branches", "finish"):
+            share = minimum(COLS, BRANCH * LEAF)
+        if self.part == "streamed":  # what was read is read again
+            moved, steps = moved * PASSES, BRANCHES * PASSES * (self.leaves * self.pieces)
+        if self.rows > 1:
+            share = share * self.rows
+        ctas = ROWS if self.persistent else self.grid
+        return Effort(slots, ctas, (Phase("fma", steps, share * WORK),), moved, moved, NOTHING)
+
+    def workload(self, dtype: Hashable) -> Workload:
+        return Workload(ROWS * COLS * row_reductions.formula(str(dtype)).work)
+
+    @property
+    def requires(self) -> Expr:
+        found = []
+        if self.vector and self.part not in ("combine", "lanes"):
+            found.append(VECTOR >= 1)
+        if not self.vector and self.part not in ("staged", "lane"):
+            found.append(VECTOR <= 0)  # the twin by 16 bytes is right for the others, and faster
+        if self.part in ("held", "cluster", "staged", "lane"):
+            found.append(COLS <= self.capacity)
+        if self.part in ("held", "cluster", "staged"):
+            found.append(HELD <= self.room)
+        if self.part in ("staged", "lane"):
+            found.append(READ <= self.read)
+        if self.part in DOWN:
+            found.append(DOWN_SPACE.within)
+        if self.part in SPLIT:
+            found.append(WAY.eq(1) if self.final and self.stage == 0 else WAY >= 1)
+            found += [size <= WORKSPACE_MAX for size in self.scratch.values()]
+        if self.ctas > 1 or self.part in SPLIT:
+            found.append(self.grid <= GRID_MAX)
+        return all_of(found) if found else TRUE
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        found = [("blockIdx.x * ROWS + warp, row + gridDim.x", ROWS + self.grid * self.rows)]
+        if self.part in DOWN:
+            found = [("a row of a leaf, and beyond", ROWS + 2 * LEAF), ("blockIdx.x", self.grid)]
+        held = self.part in ("held", "cluster", "staged", "lane")
+        chunk = self.capacity if held else BRANCH * LEAF
+        found.append(("first element of a chunk, and all of it", COLS + 2 * chunk))
+        return tuple((text, value, INDEX_MAX) for text, value in found)
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        found = list(super().expects)
+        if self.part not in ("combine", "finish", "lanes"):
+            found.append(Expect("shfl"))
+        if self.ctas > 1:
+            found.append(Expect("st.shared::cluster.b32"))
+        return tuple(found)
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            self.variant,
+            f"contract {self.contract.implemented}: {self.contract.step}",
+            f"{self.part}: {self.threads} threads",
+        )

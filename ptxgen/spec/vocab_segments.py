@@ -1,0 +1,210 @@
+"""Rows of logits: problem variables, and the kernels that read them once (contract ``flce/3``).
+
+=================  ==============================================================
+``ROWS, COLS``     rows, and classes; 1 .. 2^31 - 1
+``SEGMENTS``       ceil(COLS / SEGMENT), of the contract
+``SMS``            streaming multiprocessors of the device
+=================  ==============================================================
+
+Kernels are told besides: elements from row to row (``LDX``, ``LDG``), ``FLAGS``, and the numbers of
+the formula. Rows at any address are served; those at multiples of 16 bytes travel by vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from ptxgen.expr import TRUE, Expr, ceil_div, minimum, var
+from ptxgen.numerics import softcap, vocab_segments
+from ptxgen.numerics.contract import ITEMSIZE, Contract
+from ptxgen.numerics.formula import STORED, Formula
+from ptxgen.numerics.row_reductions import REAL
+from ptxgen.numerics.vocab_segments import SEGMENT
+from ptxgen.spec import formula as cuda
+from ptxgen.spec.abi import Abi, Param, ptr
+from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, Expect, KernelSpec, check
+from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
+
+ROWS, COLS, SEGMENTS, SMS = var("ROWS"), var("COLS"), var("SEGMENTS"), var("SMS")
+SPACE = Space(
+    "logits",
+    (("ROWS", SIZE), ("COLS", SIZE), ("SMS", Between(1, SMS_MAX))),
+    derived=(("SEGMENTS", ceil_div(COLS, SEGMENT)),),
+)
+
+WIDE_TARGET = 1
+"""The flag: targets have 64 bits."""
+PARTS = ("segments", "gradient")
+RUN = 4
+"""Segments of a warp."""
+ABREAST_MAX = 2048
+"""Rows that CTAs have at a time, at most: they walk on to others."""
+
+
+@dataclass(frozen=True)
+class LogitsSpec(KernelSpec):
+    """A kernel that walks over rows of logits, each warp over a run of RUN segments.
+
+    ``part``: "segments" (maximum and sum of each segment, and the target's logit) or "gradient" (of
+    each logit, which may go where that was). ``capped``: whether there is a softcap.
+    """
+
+    part: str
+    capped: bool = False
+    warps: int = 4
+    dtype: str = "bf16"
+    min_arch: str = "sm_80"
+    contract: Contract = vocab_segments.FLCE
+
+    family: ClassVar[str] = "logits"
+    template: ClassVar[str] = "vocab_segments/segments.cu.j2"
+    shared_bytes: ClassVar[int] = 0
+    legible: ClassVar[bool] = False
+    WIDE_TARGET: ClassVar[int] = WIDE_TARGET
+    RUN: ClassVar[int] = RUN
+    meanings: ClassVar[Mapping[str, str]] = {
+        **KernelSpec.meanings,
+        "part": "what it computes of a row",
+        "capped": "whether there is a softcap",
+        "warps": "warps of a CTA",
+    }
+
+    def __post_init__(self) -> None:
+        check(self.part in PARTS, type(self).__name__, "part", self.part, PARTS)
+        name = self.name
+        check(self.dtype in REAL, name, "dtype", self.dtype, REAL)
+        check(1 <= self.warps <= WARP, name, "warps", self.warps, f"1 .. {WARP}")
+        check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
+
+    @property
+    def label(self) -> str:
+        return f"{self.part}_{'capped_' if self.capped else ''}{self.dtype}"
+
+    @property
+    def threads(self) -> int:
+        return self.warps * WARP
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a logit."""
+        return ITEMSIZE[self.dtype]
+
+    @property
+    def abreast(self) -> int:
+        """Segments of which a lane holds its part at a time: 64 bytes."""
+        return {2: 4, 4: 2, 8: 1}[self.itemsize]
+
+    @property
+    def resident(self) -> int:
+        """CTAs that an SM is to hold, as registers allow."""
+        return 3 if self.itemsize == 8 else 6 if self.part == "segments" else 5
+
+    @property
+    def wide(self) -> str:
+        """What is computed in."""
+        return STORED[self.dtype]
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        return MappingProxyType(
+            {
+                "T": cuda.STORAGE[self.dtype],
+                "C": cuda.CTYPES[self.wide],
+                "SEGMENT": SEGMENT,
+                "formula": formula(self.part, self.dtype, self.capped),
+                "functions": cuda.functions,
+                **told(self.part, self.dtype, self.capped),
+            }
+        )
+
+    @property
+    def abi(self) -> Abi:
+        storage, wide = cuda.STORAGE[self.dtype], cuda.CTYPES[self.wide]
+        x, target = ptr("x", f"const {storage}*"), ptr("target", "const void*")
+        counts = tuple(Param(name, "u32") for name in ("rows", "cols", "flags"))
+        numbers = caps(self.wide) if self.capped else ()
+        if self.part == "segments":
+            results = (ptr(name, f"{wide}*") for name in ("top", "total", "hit"))
+            return Abi((x, target, *results, Param("ldx", "i64"), *counts, *numbers))
+        given = (ptr(name, f"const {wide}*") for name in ("top", "scale"))
+        dy = ptr("dy", f"const {wide}*", optional=True)
+        told = tuple(Param(name, "i64") for name in ("ldx", "ldg", "ignore_index"))
+        numbers = (Param("smoothing", self.wide), *numbers)
+        return Abi((x, target, *given, dy, ptr("g", f"{storage}*"), *told, *counts, *numbers))
+
+    @property
+    def grid(self) -> Expr:
+        return ceil_div(SEGMENTS, self.warps * RUN) * minimum(ROWS, ABREAST_MAX)
+
+    @property
+    def requires(self) -> Expr:
+        return TRUE
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        columns = self.warps * RUN * SEGMENT
+        return (
+            ("segments + WARPS * RUN - 1", SEGMENTS + (self.warps * RUN - 1), INDEX_MAX),
+            ("columns of the last CTA", COLS + 2 * columns, INDEX_MAX),
+            ("row + gridDim.x / ctas", ROWS + ABREAST_MAX, INDEX_MAX),
+        )
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        letter = self.wide
+        return (Expect(f"fma.rn.{letter}", ("fma.*", "*mma.*")), *super().expects)
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract.implemented}: {self.contract.step}",
+            f"{self.part}: CTAs {self.grid} of {self.threads} threads",
+        )
+
+
+def caps(wide: str) -> tuple[Param, ...]:
+    """What kernels are told of a softcap: it, and 1 divided by it."""
+    return tuple(Param(name, wide) for name in ("softcap", "inverse"))
+
+
+def formula(part: str, dtype: str, capped: bool, near: bool = False) -> Formula:
+    """What is computed of each logit; ``near``: of those that are all small."""
+    made = vocab_segments.term if part == "segments" else vocab_segments.gradient
+    return made(dtype, capped, near)
+
+
+def told(part: str, dtype: str, capped: bool) -> dict[str, Any]:
+    """What templates know of that, by name."""
+    return {
+        "NEAR": softcap.NEAR,
+        "CAP": vocab_segments.CAP,
+        "LEAST": vocab_segments.LEAST,
+        "ways": ways(part, dtype, capped),
+    }
+
+
+def ways(part: str, dtype: str, capped: bool) -> dict[str, dict[str, list[str]]]:
+    """Statements for a logit, and for a segment's largest, by the name of the way."""
+    near = dtype != "f64" if capped else part == "segments" and ITEMSIZE[dtype] == 2
+    taken = {"Any": False, **({"Near": True} if near else {})}
+    return {
+        name: {
+            "each": _statements(formula(part, dtype, capped, near)),
+            "peak": _statements(vocab_segments.peak(dtype, capped, near)),
+        }
+        for name, near in taken.items()
+    }
+
+
+def _statements(formula: Formula) -> list[str]:
+    """Of values that have the inputs' names, to ``result``."""
+    names = {n: n.data.name for n in formula.nodes if n.op == "input"}
+    names |= {n: "(long long)cols" for n in formula.nodes if n.op == "length"}
+    for node in formula.nodes:  # which kernels are told
+        if node.op == "div" and names.get(node.args[1]) == "softcap":
+            names[node] = "inverse"
+    (output,) = formula.outputs
+    node = output.node.args[0] if output.node.op == "round_to" else output.node
+    return [*cuda.statements([node], names), f"return {names[node]};"]

@@ -1,0 +1,50 @@
+"""The tables of vectors of integers: sorts, counts, rows that are put."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ptxgen.expr import const
+from ptxgen.spec import Key, Route, RouteTable, Step
+from ptxgen.spec.counting_sort import BLOCK, COUNTS, PUTS, RUNS, SORTS, OrderSpec, RunsSpec
+
+
+def _sort() -> RouteTable:
+    routes = []
+    for passes in range(3):
+        names = [
+            ("y", "at") if i == passes else (f"keys{i}", f"places{i}") for i in range(passes + 1)
+        ]
+        given = {"SORTED": const(BLOCK * RUNS**passes)}
+        first = RunsSpec("block") if passes else OrderSpec("block")
+        steps = [Step(first, dict(zip(("y", "at"), names[0], strict=True)), given)]
+        for i in range(passes):
+            merge = (RunsSpec if i + 1 < passes else OrderSpec)("merge", run=BLOCK * RUNS**i)
+            bind = dict(zip(("runs", "from", "y", "at"), (*names[i], *names[i + 1]), strict=True))
+            steps.append(Step(merge, bind))
+        routes.append(Route(steps, reason=f"sorted in blocks, merged {passes} times"))
+    return RouteTable(SORTS, tuple(routes), ("i64", "i32"))
+
+
+def _count() -> RouteTable:
+    return RouteTable(COUNTS, (Route((OrderSpec("count"),), reason="a CTA a bin"),), ("i64", "i32"))
+
+
+def _place() -> RouteTable:
+    return RouteTable(SORTS, (Route((OrderSpec("place"),), reason="a thread each"),), ("i64",))
+
+
+def _put() -> RouteTable:
+    kernel = OrderSpec("put", dtype="b64")
+    return RouteTable(
+        PUTS, (Route((kernel,), reason="a thread an element"),), ("b64", "b32", "b16")
+    )
+
+
+TABLES: dict[Key, Callable[[], RouteTable]] = {
+    ("order", "sort"): _sort,
+    ("order", "count"): _count,
+    ("order", "put"): _put,
+    ("order", "place"): _place,
+}
+"""What makes each table."""

@@ -1,0 +1,63 @@
+"""The tables of moves with indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ptxgen.expr import TRUE, const
+from ptxgen.spec import Key, Route, RouteTable, Step
+from ptxgen.spec.gather_scatter import (
+    BLOCK,
+    GATHERS,
+    OWNED,
+    RUNS,
+    SCATTERS,
+    GatherSpec,
+    ScatterSpec,
+    SortSpec,
+)
+
+SUMMED = ("bf16", "f16", "f32", "f64", "i32", "i64")
+
+
+def _gather() -> RouteTable:
+    widths = {16: "whole vectors", 4: "rows off 16 bytes", 2: "rows off 4 bytes", 1: "odd bytes"}
+    routes = tuple(Route((GatherSpec(w),), TRUE, reason) for w, reason in widths.items())
+    return RouteTable(GATHERS, routes, ("any",))
+
+
+def _scatter(old: bool) -> RouteTable:
+    sort = SortSpec("sort")
+    merges = [SortSpec("merge", run=BLOCK * RUNS**i) for i in range(3)]
+    routes = []
+    kinds = (16, OWNED[0], ""), (0, OWNED[1], ", short rows"), (0, OWNED[0], ", off 16 bytes")
+    for width, owned, where in kinds:
+        leaves = SortSpec("leaves", width, dtype=SUMMED[0])
+        total = ScatterSpec("sum", width, old, owned, dtype=SUMMED[0])
+        for passes in range(4):
+            steps = [Step(sort, {"blocks": _named(0, passes)})]
+            for i, merge in enumerate(merges[:passes]):
+                bind = {"blocks": _named(i, passes), "keys": _named(i + 1, passes)}
+                steps.append(Step(merge, bind))
+            steps += [Step(leaves), Step(total, given={"SORTED": const(BLOCK * RUNS**passes)})]
+            routes.append(Route(steps, reason=f"sorted in blocks, merged {passes} times{where}"))
+    return RouteTable(SCATTERS, tuple(routes), SUMMED[:1], opened=True, pinned=_pinned)
+
+
+def _pinned() -> tuple[SortSpec, ...]:
+    """Sums of integers."""
+    return (SortSpec("leaves", 16, dtype="i32"),)
+
+
+def _named(done: int, passes: int) -> str:
+    """The memory that holds the keys after some of all merges: two take turns."""
+    return "keys" if (passes - done) % 2 == 0 else "blocks"
+
+
+TABLES: dict[Key, Callable[[], RouteTable]] = {
+    ("gather",): _gather,
+    ("scatter",): partial(_scatter, False),
+    ("scatter", "old"): partial(_scatter, True),
+}
+"""What makes each table."""

@@ -1,0 +1,36 @@
+"""The tables of row-wise reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ptxgen.expr import TRUE
+from ptxgen.spec import Key, Route, RouteTable
+from ptxgen.spec.logsumexp import ROWS, SEGMENTS, SMS, SPACE, LogSumExpSpec
+
+
+def _logsumexp() -> RouteTable:
+    tiny, *several = (
+        LogSumExpSpec("short", several=n, pieces=p) for n, p in ((4, 1), (4, 2), (2, 4))
+    )
+    short = LogSumExpSpec("short")
+    split = LogSumExpSpec("segments"), LogSumExpSpec("combine")
+    narrow, wide = LogSumExpSpec("whole", 4, held=32), LogSumExpSpec("whole")
+    many, filling = ROWS > SMS * 8, ROWS > SMS * 128
+    few = (ROWS < SMS * 2) & (SEGMENTS >= 12)
+    return RouteTable(
+        SPACE,
+        (
+            Route((tiny,), many, "many rows of an eighth of a segment: four a warp"),
+            *(Route((k,), filling, "many rows of a part, several a warp") for k in several),
+            Route((short,), TRUE, "rows of one segment: a warp a row"),
+            Route(split, few, "few long rows: a warp a segment"),
+            Route((narrow,), (SEGMENTS <= 4) | many & (SEGMENTS <= 32), "four warps a row"),
+            Route((wide,), TRUE, "eight warps a row"),
+        ),
+        ("f32", "bf16", "f16"),
+    )
+
+
+TABLES: dict[Key, Callable[[], RouteTable]] = {("logsumexp",): _logsumexp}
+"""What makes each table."""

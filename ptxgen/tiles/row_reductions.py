@@ -1,0 +1,113 @@
+"""The table of operations over rows: one for all of them, whatever they compute.
+
+A row is held in registers where those have room; the longest that fit are those of a cluster's CTAs
+together. What is left is read anew for every stage. Of what is right for a problem, predicted times
+choose; kernels that no random problem chose are not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+from ptxgen.expr import TRUE
+from ptxgen.spec import Key, Route, RouteTable
+from ptxgen.spec.row_reductions import DOWN_SPACE, SPACE, RowSpec
+
+KEY: Key = ("rows",)
+SHOWN = ("softmax x=bf16 > bf16",)
+"""The variants that are looked at: what reviewers read, and goldens hold."""
+DOWN: Key = ("rows", "down")
+"""Those of which some results are sums down rows."""
+SHOWN_DOWN = ("rms_norm_gradients dy=bf16 x=bf16 weight=bf16 eps=f32 > bf16 bf16",)
+
+
+def _split(vector: bool) -> tuple[Route, ...]:
+    """All CTAs have some of a row: one stage by two launches, whatever else by five."""
+    sums = [RowSpec("branches", 16, 2, vector=vector, stage=stage) for stage in (0, 1)]
+    alone = replace(sums[0], final=True)
+    if vector:
+        alone = replace(alone, warps=32, leaves=1, per_sm=2)
+    once = alone, RowSpec("combine", 16, final=True)
+    added = RowSpec("combine", 16), RowSpec("combine", 16, stage=1, final=True)
+    steps = sums[0], added[0], sums[1], added[1], RowSpec("finish", 16, 2, vector=vector)
+    return (
+        Route(once, reason="few very long rows: branches on all SMs, then their sum"),
+        Route(steps, reason="few very long rows, stage by stage, on all SMs"),
+    )
+
+
+def _each(reason: str, *kernels: RowSpec) -> Iterator[Route]:
+    """A route for each kernel."""
+    return (Route((kernel,), reason=reason) for kernel in kernels)
+
+
+def _rows() -> RouteTable:
+    held, cluster = partial(RowSpec, "held"), partial(RowSpec, "cluster", 16)
+    staged = partial(RowSpec, "staged", persistent=True)
+    odd = partial(replace, vector=False)
+    short = held(lanes=16, pieces=1, rows=16), held(pieces=1, rows=8), held(pieces=2, rows=8)
+    warp, four, eight = held(rows=4), held(4), held(8)
+    long, twice, streamed = cluster(ctas=8), staged(26, 2, buffers=2), RowSpec("streamed", 16, 2)
+    aside = staged(8, per_sm=3, read=4, buffers=2), staged(13, per_sm=2, read=4)
+    once = staged(26, read=4, buffers=2)
+    return RouteTable(
+        SPACE,
+        (
+            *_each("short rows: a warp a row, or half of one", *short, warp),
+            *_each("a CTA a row, held in registers", held(2), four, eight, held(16)),
+            *_each("a CTA a row, several on an SM", held(8, 2, per_sm=3), held(16, 2, per_sm=2)),
+            *_each("a CTA walks over rows, by way of shared memory", twice),
+            *_each("long rows: a cluster a row", cluster(ctas=4), long),
+            *_each("long rows: a cluster a row, two on their SMs", cluster(2, ctas=4, per_sm=2)),
+            *_each("the longest that a cluster holds", RowSpec("cluster", 32, 2, ctas=4)),
+            *_split(True),
+            *_each("any length: a CTA a row, stage by stage", streamed),
+            *_each("short rows off 16 bytes", *map(odd, (*short, warp))),
+            *_each("rows off 16 bytes, held in registers", odd(four), odd(eight)),
+            *_each("others, by way of shared memory", *map(odd, (*aside, once, twice))),
+            *_each("long rows off 16 bytes: a cluster a row", odd(long)),
+            *_split(False),
+            *_each("everything else", odd(streamed)),
+        ),
+        SHOWN,
+        opened=True,
+        pinned=_pinned,
+    )
+
+
+def _pinned() -> Iterator[RowSpec]:
+    """Results of f32 and f64, of elements and of rows; columns, fetched one by one or at once; two
+    that a single element goes into.
+    """
+    short, at_once = RowSpec("held", lanes=16, pieces=1, rows=16), RowSpec("held", pieces=2, rows=8)
+    for each in (short, at_once):
+        yield each.of("rms_norm_backward dy=f64 x=f64 weight=f64 eps=f64 > f64 f64")
+    yield at_once.of("rms_norm x=f32 weight=f32 eps=f32 > f32")
+    picked = "cross_entropy x=f32 target=i64 ignore_index=i64 softcap=f32 > f32"
+    yield short.of(picked)
+    yield RowSpec("staged", 13, persistent=True, read=4, vector=False, variant=picked)
+    yield RowSpec("combine", 16, stage=1, final=True, variant=picked)
+
+
+def _down() -> RouteTable:
+    """A CTA has 32 rows, so that what is added down them stays in registers."""
+    shown = SHOWN_DOWN[0]
+    lane = RowSpec("lane", 2, read=4, buffers=2, persistent=True, per_sm=4, variant=shown)
+    lanes = RowSpec("lanes", 8, variant=shown)
+    held = lane, replace(lane, warps=4, per_sm=2), replace(lane, warps=8, per_sm=2)
+    odd = replace(held[-1], vector=False, buffers=1, per_sm=1)
+    return RouteTable(
+        DOWN_SPACE,
+        (
+            *(Route((k, lanes), TRUE, "a CTA has 32 rows, each in registers") for k in held),
+            Route((odd, lanes), TRUE, "rows off 16 bytes"),
+        ),
+        SHOWN_DOWN,
+        opened=True,
+    )
+
+
+TABLES: dict[Key, Callable[[], RouteTable]] = {KEY: _rows, DOWN: _down}
+"""What makes each table."""

@@ -1,0 +1,59 @@
+"""The tables of rows of logits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from ptxgen.expr import TRUE
+from ptxgen.numerics.contract import TC16_CHUNKS
+from ptxgen.spec import Key, Route, RouteTable
+from ptxgen.spec.gemm import space
+from ptxgen.spec.vocab_segments import PARTS, SPACE, LogitsSpec
+from ptxgen.spec.wgmma import WgmmaSegmentsSpec
+
+
+def key(part: str, capped: bool) -> Key:
+    """The table of a part, with or without a softcap."""
+    return ("logits", part, *(["capped"] if capped else []))
+
+
+def _table(part: str, capped: bool) -> RouteTable:
+    route = Route((LogitsSpec(part, capped),), TRUE, "warps walk over runs of segments")
+    return RouteTable(SPACE, (route,), ("bf16", "f16", "f32", "f64"))
+
+
+def product_key(storage: str, capped: bool) -> Key:
+    """The table of products that keep segments only, of operands stored so."""
+    return ("segments", storage, *(["capped"] if capped else []))
+
+
+def _products(storage: str, capped: bool) -> RouteTable:
+    one_chunk = WgmmaSegmentsSpec(
+        layout=storage,
+        bm=128,
+        bn=256,
+        bk=64,
+        consumers=2,
+        stages=4,
+        registers=232,
+        raster=16,
+        capped=capped,
+    )
+    several = replace(one_chunk, stages=3, split="serial", held=80)
+    routes = tuple(
+        Route((kernel,), TRUE, "no logit reaches memory") for kernel in (one_chunk, several)
+    )
+    return RouteTable(space(TC16_CHUNKS), routes, ("bf16", "f16"), partial=True)
+
+
+TABLES: dict[Key, Callable[[], RouteTable]] = {
+    **{key(p, capped): partial(_table, p, capped) for p in PARTS for capped in (False, True)},
+    **{
+        product_key(storage, capped): partial(_products, storage, capped)
+        for storage in ("NT", "NN")
+        for capped in (False, True)
+    },
+}
+"""What makes each table."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ptxgen.cost.kernel import KernelCost
 from ptxgen.dispatch.emit import Table
 from ptxgen.expr import TRUE, Expr, all_of, ceil_div, maximum, minimum
 from ptxgen.numerics.contract import FMA, PLANS, Contract, Plan
@@ -26,7 +27,6 @@ from ptxgen.spec import (
     Route,
     ptr,
 )
-from ptxgen.spec.effort import Effort
 from ptxgen.spec.gemm import space
 
 
@@ -43,7 +43,7 @@ class Fake(KernelSpec):
     min_arch: str = "sm_80"
     dtype: str = "f32"
     contract: Contract = FMA
-    work: Effort | None = None
+    work: KernelCost | None = None
 
     family = "fake"
     template = "fake.cu.j2"
@@ -71,7 +71,7 @@ class Fake(KernelSpec):
         return {} if self.partial is None else {"workspace": self.partial}
 
     @property
-    def effort(self) -> Effort | None:
+    def cost(self) -> KernelCost | None:
         return self.work
 
     @property

@@ -11,12 +11,12 @@ from ptxgen.bench import cases, measure, nf4, results, tune
 from ptxgen.bench.cases import Shape
 from ptxgen.bench.journal import Header, Journal, Record
 from ptxgen.bench.results import Environment, Limits, Sample
+from ptxgen.cost.gpu import TYPICAL
+from ptxgen.cost.tuning import FOLDER, read, write
 from ptxgen.dispatch import choose
 from ptxgen.errors import OptionError
 from ptxgen.spec import SCRATCH_MAX
-from ptxgen.spec.effort import TYPICAL
 from ptxgen.tiles import ROUTES
-from ptxgen.tiles.tunings import FOLDER, read, write
 
 ENVIRONMENT = Environment(
     "2026-01-01T00:00:00+00:00", "abc", "0", "GPU", "1", 132, 1980, None, "13.0", "2.11",

@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 from test_bench import ENVIRONMENT
 
-from ptxgen.bench import fit, ops, results, rowfit, rows
+from ptxgen.bench import ops, results, rowfit, rows
 from ptxgen.bench.rows import APART, COLUMNS, DENSE, ELEMENTS, OFF, OPERATIONS, Case, Timing
+from ptxgen.bench.timed_routes import route_terms
+from ptxgen.cost import fit
+from ptxgen.cost.tuning import FOLDER, TERMS, read
 from ptxgen.errors import OptionError
 from ptxgen.runtime import get_device
 from ptxgen.spec.row_reductions import facts
 from ptxgen.tiles import TABLES
-from ptxgen.tiles.tunings import FOLDER, TERMS, read
 
 TUNING = read(FOLDER / "h200_132.json")
 
@@ -134,7 +136,7 @@ def test_what_was_measured_can_be_learnt_from() -> None:
         env = table.space.environment({**values, "SMS": TUNING.sms})
         us = {}
         for route in routes:
-            ((name, terms),) = fit.route_terms(route, env, TUNING).items()
+            ((name, terms),) = route_terms(route, env, TUNING).items()
             us[route.of(dtype).name] = sum(map(float.__mul__, planted[name], terms))
         known = {"table": key, "dtype": dtype, "values": values, "routes": us}
         records.append(asdict(timing(case, 1.0, 1.0, None, **known)) | on)

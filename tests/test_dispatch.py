@@ -15,6 +15,8 @@ import dispatch_fakes
 import pytest
 
 from ptxgen import spec
+from ptxgen.cost.kernel import KernelCost, Phase
+from ptxgen.cost.tuning import tuning_for, tunings
 from ptxgen.dispatch import choose, emit, functions_of
 from ptxgen.dispatch.choice import Choice, Dispatch, best, by_architecture
 from ptxgen.dispatch.emit import Table
@@ -28,10 +30,8 @@ from ptxgen.ops.explaining import explain, problem_of
 from ptxgen.ops.gemm import table_of
 from ptxgen.program.step import _accesses
 from ptxgen.spec import ARCHITECTURES, DIM_MAX, K, M, N, Route, RouteTable
-from ptxgen.spec.effort import Effort, Phase
 from ptxgen.tiles import SPECS
 from ptxgen.tiles import TABLES as ALL
-from ptxgen.tiles.tunings import serving, tunings
 
 SEED = 20_240_607
 EVALUATIONS = 4_000
@@ -62,17 +62,17 @@ def direct(table: Table, arch: str) -> Callable[[Problem], list[tuple[object, Ch
             scratch = tuple(size.evaluate(env) for size in route.scratch.values())
             asked: tuple[object, ...] = ()
             for step in route.steps:
-                if (effort := step.effort) is not None:
-                    asked += (step.kernel.name, *effort.arguments(env))
+                if (cost := step.cost) is not None:
+                    asked += (step.kernel.name, *cost.arguments(env))
             found.append((0.0 if table.ordered else asked, Choice(index, names, grids, scratch)))
         return found
 
     return candidates
 
 
-def asked(*effort: object) -> tuple[object, ...]:
+def asked(*cost: object) -> tuple[object, ...]:
     """In place of a time: what it is to be predicted from; a sum is one after the other."""
-    return effort
+    return cost
 
 
 def compiled(table: Table) -> dict[str, Dispatch]:
@@ -124,7 +124,7 @@ def test_code_agrees_with_a_table_of_efforts_with_phases() -> None:
     three = (scores, Phase("fma", const(1), N * 64), values)
     phases = {"big": (scores,), "partial": (scores, values), "reduce": apart, "filler": three}
     work = {
-        name: {"work": Effort(2, M + N, of, M * K, (M + N) * K, M * N * 4)}
+        name: {"work": KernelCost(2, M + N, of, M * K, (M + N) * K, M * N * 4)}
         for name, of in {**phases, "thin": apart}.items()
     }
     table = dispatch_fakes.table(**work)
@@ -133,18 +133,18 @@ def test_code_agrees_with_a_table_of_efforts_with_phases() -> None:
     for arch in ("sm_80", "sm_90"):
         assert compare(table, arch, functions[arch], 5_000) >= {0, 1, 3}
     kernel = table.routes[1].steps[0]
-    given = replace(kernel, given={"K": K * 2}).effort
+    given = replace(kernel, given={"K": K * 2}).cost
     assert given is not None
     shape = {"M": 3, "N": 5, "K": 7, "SMS": 132}
-    assert given.arguments(shape) == kernel.effort.arguments({**shape, "K": 14})
+    assert given.arguments(shape) == kernel.cost.arguments({**shape, "K": 14})
     assert given.arguments(shape)[-3:] == ("wgmma", 5, 5 * 14 * 64)
 
 
 def test_an_effort_has_phases_on_known_units() -> None:
     with pytest.raises(SpecError, match="a phase on 'abacus'; takes fma, mma, wgmma"):
         Phase("abacus", const(1), const(1))
-    with pytest.raises(SpecError, match="an effort without phases"):
-        Effort(1, M, (), M, M, M)
+    with pytest.raises(SpecError, match="an cost without phases"):
+        KernelCost(1, M, (), M, M, M)
 
 
 def test_an_uncovered_problem_is_none() -> None:
@@ -356,7 +356,7 @@ def test_choose_maps_operations_to_products(op: str, layout: str, dtype: str, ti
             first, second, third = (dims[x] for x in order)
             # The products' A and B, where the operation's arguments are the other way round.
             on_a, on_b = (b, a) if (op, layout) == ("linear_wgrad", "nk") else (a, b)
-            time = serving(arch)[0].time
+            time = tuning_for(arch)[0].time
             expected = best(function(first, second, third, sms, on_a, on_b, time=time))
             assert expected is not None
             assert choice.route == expected.route, (dims, sms, a, b)
@@ -564,7 +564,7 @@ def test_explain_lists_later_candidates_that_are_correct(monkeypatch: pytest.Mon
     assert found.scratch == {"workspace": 16 * 4 * 8 * 4}
     assert "scratch 'workspace': 2048 bytes" in str(found)
     assert [c.kernels for c in found.also_correct] == [("thin",), ("filler",)]
-    assert not any(c.failures or c.prediction for c in found.also_correct)  # no efforts, no times
+    assert not any(c.failures or c.prediction for c in found.also_correct)  # no costs, no times
     assert (found.arch, found.values["SMS"]) == ("sm_90", 132)  # the defaults
 
 

@@ -15,6 +15,7 @@ from test_passes import _all, same, steps
 import ptxgen
 from ptxgen import functions as f
 from ptxgen import graph
+from ptxgen.cost.tuning import tuning_for
 from ptxgen.dispatch import candidates, choose
 from ptxgen.dispatch.explain import explain_problem
 from ptxgen.errors import OptionError, SpecError
@@ -24,7 +25,7 @@ from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.launch import architecture, named, question, serving
 from ptxgen.runtime import default_device
 from ptxgen.spec.epilogue import Epilogue
-from ptxgen.tiles import TABLES, tunings
+from ptxgen.tiles import TABLES
 from ptxgen.tiles.gemm import concludes
 
 DTYPES = {"bf16": ml_dtypes.bfloat16, "f16": numpy.float16, "f32": numpy.float32}
@@ -384,7 +385,7 @@ def test_a_formula_takes_the_time_of_what_it_moves_and_computes():
     w = b.input("w", imagined((4096, 4096), "bfloat16"), written=False)
     b.add(b.linear(x, w, layout="kn"), r)
     before, device = b.finish(None), default_device()
-    tuning, _ = tunings.serving("sm_90", (device.gpu, device.sms))
+    tuning, _ = tuning_for("sm_90", (device.gpu, device.sms))
     _, cost, _ = tuning.families["pw"]
     found = only(before).predicted(device) - before.steps[0].predicted(device)
     assert found == pytest.approx(cost * r.nbytes / tuning.rates.memory, rel=1e-6)

@@ -19,11 +19,12 @@ ROOT = Path(ptxgen.__file__).parent
 
 # The flow of docs/architecture: a room may import the rooms above it, and itself.
 ROOMS = (
-    "later",
+    "lazy",
     "locks",
     "errors",
     "types",
     "expr",
+    "cost",
     "numerics",
     "spec",
     "tiles",

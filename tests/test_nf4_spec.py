@@ -146,11 +146,11 @@ def test_every_field_is_in_the_name_and_has_a_meaning() -> None:
 
 def test_a_weight_costs_nine_bytes_for_sixteen_numbers() -> None:
     sizes = {"M": 8, "N": 64, "K": 512, "CHUNK": 512, "CHUNKS": 1, "SMS": 132}
-    effort = mma().effort
-    assert effort.operands.evaluate(sizes) == 8 * 512 * 2 + 64 * 512 * 9 // 16
-    assert effort.loads.evaluate(sizes) == 2 * 8 * 512 * 2 + 64 * 512 * 9 // 16
+    cost = mma().cost
+    assert cost.operands.evaluate(sizes) == 8 * 512 * 2 + 64 * 512 * 9 // 16
+    assert cost.loads.evaluate(sizes) == 2 * 8 * 512 * 2 + 64 * 512 * 9 // 16
     assert mma().scratch == wgmma().scratch == {} and not mma().batched
-    assert pairs().effort == mma().effort
+    assert pairs().cost == mma().cost
 
 
 def test_rows_of_indices_lie_in_different_banks() -> None:

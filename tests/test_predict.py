@@ -12,11 +12,11 @@ from ptxgen import graph
 from ptxgen.bench import predict
 from ptxgen.build import compile as building
 from ptxgen.build import render
+from ptxgen.cost.gpu import TYPICAL
+from ptxgen.cost.tuning import BOUNDS, FOLDER, UNMEASURED, read, write
 from ptxgen.errors import PtxgenError
 from ptxgen.runtime import get_device
-from ptxgen.spec.effort import TYPICAL
 from ptxgen.tiles import TABLES
-from ptxgen.tiles.tunings import BOUNDS, FOLDER, UNMEASURED, read, write
 
 RESULTS = Path(__file__).parents[1] / "bench" / "results"
 ROWS = sorted((*RESULTS.glob("ops-h200-*.json"), *RESULTS.glob("attention-random-h100-*.json")))
@@ -179,7 +179,7 @@ def test_every_step_has_a_prediction(make, monkeypatch) -> None:
 def test_programs_here_are_of_all_tables() -> None:
     """All whose routes are taken in order."""
     seen = {step.problem.table[0] for make in FAMILIES for step in built(make, 512, 1024).steps}
-    ordered = {key[0] for key, t in TABLES.items() if any(r.efforts is None for r in t.routes)}
+    ordered = {key[0] for key, t in TABLES.items() if any(r.costs is None for r in t.routes)}
     assert ordered == seen & ordered
 
 

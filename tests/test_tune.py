@@ -21,9 +21,26 @@ from steps import problem
 
 import ptxgen
 from ptxgen import dispatch, reference
-from ptxgen.bench import draw, fit, measure, tune
+from ptxgen.bench import draw, measure, tune
 from ptxgen.bench.cases import Case, Shape
 from ptxgen.bench.journal import Header, Journal, Record
+from ptxgen.bench.timed_routes import points as points_of
+from ptxgen.bench.timed_routes import route_terms
+from ptxgen.cost import fit
+from ptxgen.cost.gpu import TYPICAL
+from ptxgen.cost.kernel import UNITS
+from ptxgen.cost.tuning import (
+    FALLBACK,
+    FOLDER,
+    TERMS,
+    Tuning,
+    driver_name,
+    read,
+    tuning_for,
+    tuning_name,
+    tunings,
+    write,
+)
 from ptxgen.dispatch.choice import Candidate, Choice
 from ptxgen.errors import OptionError, PtxgenError, SpecError
 from ptxgen.numerics.contract import DTYPES
@@ -31,20 +48,7 @@ from ptxgen.ops.explaining import explain
 from ptxgen.program import launch
 from ptxgen.runtime import get_device, view
 from ptxgen.spec import GemmSpec
-from ptxgen.spec.effort import TYPICAL, UNITS
 from ptxgen.tiles import ROUTES, TABLES
-from ptxgen.tiles.tunings import (
-    FALLBACK,
-    FOLDER,
-    TERMS,
-    Tuning,
-    driver_name,
-    read,
-    serving,
-    tuning_name,
-    tunings,
-    write,
-)
 
 HEADER = Header("NVIDIA H200", 132, "sm_90", "2026-01-02T03:04:05", "0123abcd", "580.1", "13.0")
 NN = ("NN", "chunks", "f32", "simt")
@@ -299,7 +303,7 @@ def measured(key: tune.Key, count: int, noise: float = 0.0) -> list[Record]:
         env = tune.environment(key, task.case.product, task.align, 132)
         times = {}
         for name in task.kernels:
-            terms = fit.route_terms(routes[name], env, BARE)
+            terms = route_terms(routes[name], env, BARE)
             us = sum(float(np.dot(constants[k], t)) for k, t in terms.items())
             times[name] = us * (1 + rng.uniform(-noise, noise))
         if noise:
@@ -312,7 +316,7 @@ def measured(key: tune.Key, count: int, noise: float = 0.0) -> list[Record]:
 def test_planted_constants_are_found(key: tune.Key) -> None:
     """By what they predict: two terms that grow alike cannot be told apart."""
     records = measured(key, 120)
-    points = fit.points(records, BARE)
+    points = points_of(records, BARE)
     constants = fit.alike(points)
     assert constants.keys() <= planted(key).keys()
     for point in points:
@@ -324,7 +328,7 @@ def test_planted_constants_are_found(key: tune.Key) -> None:
 
 
 def test_noise_and_hiccups_cost_little() -> None:
-    lost = fit.held_out(fit.points(measured(NN, 150, noise=0.03), BARE))
+    lost = fit.held_out(points_of(measured(NN, 150, noise=0.03), BARE))
     regret = fit.Regret.of(lost)
     assert regret.problems == 150 and regret.mean < 1.03 and regret.p90 < 1.1
     assert regret.worst_at.startswith("NN chunks f32 simt M=")
@@ -333,13 +337,13 @@ def test_noise_and_hiccups_cost_little() -> None:
 def test_one_problem_can_be_learnt_from() -> None:
     """It is left out of all that its own choice is judged by."""
     records = measured(NN, 1)
-    assert [*fit.held_out(fit.points(records, BARE))] == [records[0].problem]
+    assert [*fit.held_out(points_of(records, BARE))] == [records[0].problem]
 
 
 def test_one_time_can_be_learnt_from() -> None:
     (record,) = measured(NN, 1)
     name = next(n for n in record.times if "+" not in n)
-    alone = fit.points([dataclasses.replace(record, times={name: 10.0})], BARE)
+    alone = points_of([dataclasses.replace(record, times={name: 10.0})], BARE)
     assert len(alone) == 1
     assert fit.regrets(alone, fit.fit(alone)) == {record.problem: 1.0}
 
@@ -351,7 +355,7 @@ def test_constants_are_sharpened_for_choices() -> None:
         level = 1 + 0.6 * random.Random(str(record.problem)).random()  # of all its kernels
         bent = {name: level * us**0.6 for name, us in record.times.items()}
         records.append(dataclasses.replace(record, times=bent))
-    points = fit.points(records, BARE)
+    points = points_of(records, BARE)
     first = fit.alike(points)
     lost = [
         fit.Regret.of(fit.regrets(points, constants)).mean
@@ -365,7 +369,7 @@ def test_regret_is_chosen_over_fastest() -> None:
     (task, *_) = some_tasks()
     first, second = [name for name in task.kernels if "+" not in name][:2]
     record = Record(task.problem, {first: 30.0, second: 20.0}, {})
-    known = fit.points([record], BARE)
+    known = points_of([record], BARE)
     slow, fast = (10.0, *[0.0] * 7), (9.0, *[0.0] * 7)
     for constants, ratio in (
         ({first: fast, second: slow}, 1.5),
@@ -478,7 +482,7 @@ def test_committed_tunings_are_current() -> None:
         kernel.name: key
         for key, table in TABLES.items()
         for route in table.routes
-        if route.efforts is not None
+        if route.costs is not None
         for kernel in route.kernels
         if not all(kernel in other.kernels for other in table.routes)
     }
@@ -494,7 +498,7 @@ def test_committed_tunings_are_current() -> None:
 def test_an_h100_has_a_tuning_of_its_own() -> None:
     """The name is the driver's; constants that it lacks are the fallback's."""
     gpu = "NVIDIA H100 80GB HBM3", 132
-    own, found = serving("sm_90", gpu)
+    own, found = tuning_for("sm_90", gpu)
     file, base = read(FOLDER / "h100_132.json"), read(FOLDER / f"{FALLBACK}.json")
     assert found and (own.name, own.scaled, own.rates) == ("h100_132", False, file.rates)
     assert own.kernels == {**base.kernels, **file.kernels} and file.kernels
@@ -510,7 +514,7 @@ def test_an_h100_has_a_tuning_of_its_own() -> None:
 
 
 def test_a_tuning_decides_on_its_gpu_only() -> None:
-    own, found = serving("sm_90", ("NVIDIA H200", 132))
+    own, found = tuning_for("sm_90", ("NVIDIA H200", 132))
     assert found and own.name == "h200_132" and own.rates != TYPICAL["sm_80"]
     for arch, gpu, rates in (
         ("sm_90", ("NVIDIA H200", 78), None),
@@ -518,7 +522,7 @@ def test_a_tuning_decides_on_its_gpu_only() -> None:
         ("sm_80", None, None),
         ("sm_80", ("NVIDIA A100", 108), dataclasses.replace(RATES, clock=1.0)),
     ):
-        other, found = serving(arch, gpu, rates)
+        other, found = tuning_for(arch, gpu, rates)
         assert not found and other.kernels == own.kernels
         assert other.rates == (rates or TYPICAL[arch])
     assert explain("linear", 4, 4096, 4096).tuned

@@ -1449,7 +1449,7 @@ MISTAKES = (
     ),
     Mistake(
         "a room that asks for an operation by name",
-        "ptxgen/spec/effort.py",
+        "ptxgen/cost/kernel.py",
         "from __future__ import annotations\n",
         'from __future__ import annotations\n\nKNOWN = "softmax" == __name__\n',
         tests("test_add_an_operation.py", "by_name"),
@@ -1734,14 +1734,14 @@ MISTAKES = (
     ),
     Mistake(
         "a GPU whose driver names its memory does not get its tuning",
-        "ptxgen/tiles/tunings/__init__.py",
+        "ptxgen/cost/tuning.py",
         "if (tuning.gpu, tuning.sms) == gpu and",
         'if (f"NVIDIA {tuning.short.upper()}", tuning.sms) == gpu and',
         tests("test_tune.py", "h100_has"),
     ),
     Mistake(
         "constants of the fallback in place of those measured on a GPU",
-        "ptxgen/tiles/tunings/__init__.py",
+        "ptxgen/cost/tuning.py",
         "kernels={**base.kernels, **tuning.kernels}",
         "kernels={**tuning.kernels, **base.kernels}",
         tests("test_tune.py", "h100_has"),

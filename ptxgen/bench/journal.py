@@ -11,9 +11,9 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from ptxgen.cost.gpu import Rates
 from ptxgen.errors import PtxgenError
 from ptxgen.spec import Key
-from ptxgen.spec.effort import Rates
 
 FORMAT = 1
 PACKED = ".xz"

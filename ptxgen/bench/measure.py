@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ptxgen.bench.cases import Case
 from ptxgen.bench.results import LIMITS, Environment, Limits, Sample
+from ptxgen.cost.gpu import Rates
 from ptxgen.errors import DeviceError, PtxgenError
 from ptxgen.numerics.contract import DTYPES, ITEMSIZE, OPERATIONS, TENSOR_CORES
-from ptxgen.spec.effort import Rates
 from ptxgen.ui import note, plural
 
 if TYPE_CHECKING:

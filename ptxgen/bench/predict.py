@@ -1,7 +1,7 @@
 """``ptxgen bench predict``: how well times are predicted where routes are taken in order.
 
 Programs of recorded results are lowered again, which needs no GPU. Of each step it is known what
-:meth:`ptxgen.tiles.tunings.Tuning.bounds` multiplies its constants by; a program's time is that of
+:meth:`ptxgen.cost.tuning.Tuning.bounds` multiplies its constants by; a program's time is that of
 its steps, one after the other. The constants of families are those with the least squares of
 ``log(predicted / measured)``; a family that few results have stays near those of one that was never
 measured (:data:`HOLD`). What is said of predictions is of results that had no part in the fit.
@@ -23,17 +23,11 @@ import numpy as np
 from ptxgen import arguments
 from ptxgen.bench.attention_cases import TRAINING
 from ptxgen.bench.bands import quantile
-from ptxgen.bench.fit import FOLDS
 from ptxgen.bench.ops import TEMPERATURE
 from ptxgen.bench.pointwise import biased
 from ptxgen.bench.results import reading
-from ptxgen.dispatch.predict import demand
-from ptxgen.errors import PtxgenError
-from ptxgen.graph import Builder
-from ptxgen.program.launch import chosen
-from ptxgen.program.step import Program, Step
-from ptxgen.runtime import get_device
-from ptxgen.tiles.tunings import (
+from ptxgen.cost.fit import FOLDS
+from ptxgen.cost.tuning import (
     BOUNDS,
     FOLDER,
     UNMEASURED,
@@ -43,6 +37,12 @@ from ptxgen.tiles.tunings import (
     read,
     write,
 )
+from ptxgen.dispatch.predict import demand
+from ptxgen.errors import PtxgenError
+from ptxgen.graph import Builder
+from ptxgen.program.launch import chosen
+from ptxgen.program.step import Program, Step
+from ptxgen.runtime import get_device
 from ptxgen.ui import emit, table
 
 HOLD = 0.05

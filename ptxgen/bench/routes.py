@@ -10,6 +10,7 @@ from ptxgen import arguments
 from ptxgen.bench import plots
 from ptxgen.bench.cases import tier_of
 from ptxgen.bench.plots import RouteMap
+from ptxgen.cost.tuning import driver_name
 from ptxgen.dispatch import choose
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics.contract import DTYPES, OPERATIONS, TIERS
@@ -17,7 +18,6 @@ from ptxgen.ops.explaining import problem_of
 from ptxgen.spec import KernelSpec, Problem, Route
 from ptxgen.spec.simt import SimtSpec
 from ptxgen.tiles import TABLES
-from ptxgen.tiles.tunings import driver_name
 from ptxgen.ui import emit
 
 CELLS = 168

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from ptxgen.bench import results
-from ptxgen.bench.fit import Point, route_terms
+from ptxgen.bench.timed_routes import route_terms
+from ptxgen.cost.fit import Point
+from ptxgen.cost.gpu import Rates
+from ptxgen.cost.tuning import Tuning
 from ptxgen.errors import PtxgenError
 from ptxgen.spec import Key
-from ptxgen.spec.effort import Rates
 from ptxgen.tiles import TABLES
-from ptxgen.tiles.tunings import Tuning
 
 
 @dataclass(frozen=True, order=True)
@@ -56,7 +57,7 @@ def read(files: Iterable[Path]) -> list[Mapping[str, Any]]:
 
 def points(records: Iterable[Mapping[str, Any]]) -> list[Measured]:
     """The measured routes whose times are predicted, of calls of one step: what
-    :func:`ptxgen.bench.fit.near` learns from, each by the rates of the GPU that it was measured on.
+    :func:`ptxgen.cost.fit.near` learns from, each by the rates of the GPU that it was measured on.
     """
     found = []
     for r in records:
@@ -64,7 +65,7 @@ def points(records: Iterable[Mapping[str, Any]]) -> list[Measured]:
         table = TABLES[key]
         twins = {route.of(r["dtype"]).name: route for route in table.routes}
         times = {name: us for name, us in (r["routes"] or {}).items() if name in twins}
-        if r["steps"] > 1 or not times or any(route.efforts is None for route in table.routes):
+        if r["steps"] > 1 or not times or any(route.costs is None for route in table.routes):
             continue
         tuning = Tuning(r["gpu"], r["sms"], "sm_90", "", Rates(**r["rates"]))
         env = table.space.environment({**r["values"], "SMS": r["sms"]})

@@ -2,8 +2,8 @@
 
 Every kernel that serves a problem is forced on it, with a cold L2, in turns with the others.
 What was measured is kept in a journal, a line a problem, so that a run can be stopped at any
-time and goes on where it was. From the journal come constants (:mod:`ptxgen.bench.fit`), and from
-them a tuning (:mod:`ptxgen.tiles.tunings`), to be reviewed and committed.
+time and goes on where it was. From the journal come constants (:mod:`ptxgen.cost.fit`), and from
+them a tuning (:mod:`ptxgen.cost.tuning`), to be reviewed and committed.
 """
 
 from __future__ import annotations
@@ -22,18 +22,11 @@ from ptxgen import arguments
 from ptxgen.bench import bmm, cases, draw, int4, measure, nf4, rowfit
 from ptxgen.bench.bands import ALL, NAMES, band_of
 from ptxgen.bench.cases import Case, Shape, case_of
-from ptxgen.bench.fit import FAR, Point, Regret, fit, held_out, near, points
 from ptxgen.bench.journal import CLOSE, Header, Journal, Problem, Record
-from ptxgen.errors import OptionError, PtxgenError
-from ptxgen.numerics import contract
-from ptxgen.numerics.contract import AUTO_TIER, DTYPES, ITEMSIZE, OPERATIONS, TIERS
-from ptxgen.numerics.int4 import ELEMENTS
-from ptxgen.numerics.int4 import LAYOUTS as INT4_LAYOUTS
-from ptxgen.spec import ALIGNMENT, Key, Route, of_result
-from ptxgen.spec.effort import TYPICAL, Rates
-from ptxgen.tiles import ROUTES, TABLES
-from ptxgen.tiles.gemm import WIDTH_OF
-from ptxgen.tiles.tunings import (
+from ptxgen.bench.timed_routes import points
+from ptxgen.cost.fit import FAR, Point, Regret, fit, held_out, near
+from ptxgen.cost.gpu import TYPICAL, Rates
+from ptxgen.cost.tuning import (
     FALLBACK,
     FOLDER,
     Constants,
@@ -42,6 +35,14 @@ from ptxgen.tiles.tunings import (
     tuning_name,
     write,
 )
+from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.numerics import contract
+from ptxgen.numerics.contract import AUTO_TIER, DTYPES, ITEMSIZE, OPERATIONS, TIERS
+from ptxgen.numerics.int4 import ELEMENTS
+from ptxgen.numerics.int4 import LAYOUTS as INT4_LAYOUTS
+from ptxgen.spec import ALIGNMENT, Key, Route, of_result
+from ptxgen.tiles import ROUTES, TABLES
+from ptxgen.tiles.gemm import WIDTH_OF
 from ptxgen.ui import Progress, emit, note, plural, table
 
 STAGES = ((1, FAR), (3, CLOSE), (5, 1.08), (11, 0.0))
@@ -342,7 +343,7 @@ def write_tuning(
 
     What the tuning has of other kernels and of families stays, as do its rates unless ``rates`` are
     given; what it has of kernels that no table has any more goes. Constants of other tables'
-    kernels that it lacks are those of :data:`~ptxgen.tiles.tunings.FALLBACK`. A tuning of another
+    kernels that it lacks are those of :data:`~ptxgen.cost.tuning.FALLBACK`. A tuning of another
     GPU stays that one's: constants are relative to the rates of the GPU that was measured.
     """
     h = journal.header
@@ -574,7 +575,7 @@ def _parser() -> argparse.ArgumentParser:
         help="measure nothing, learn from these of `ptxgen bench ops --random --regret --json`",
     )
     parser.add_argument(
-        "--output", type=Path, metavar="FILE", help="the tuning (tiles/tunings/<gpu>_<sms>.json)"
+        "--output", type=Path, metavar="FILE", help="the tuning (cost/tunings/<gpu>_<sms>.json)"
     )
     return parser
 

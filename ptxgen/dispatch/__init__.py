@@ -11,12 +11,12 @@ from collections.abc import Hashable, Iterable, Mapping
 from functools import cache, partial
 from importlib import import_module
 
+from ptxgen.cost.gpu import Rates
+from ptxgen.cost.tuning import tuning_for
 from ptxgen.dispatch.choice import Candidate, Choice, Dispatch, best, by_architecture
 from ptxgen.errors import OptionError, UncoveredError, proposal
 from ptxgen.spec import ARCHITECTURES, Key, RouteTable
-from ptxgen.spec.effort import Rates
 from ptxgen.tiles import TABLES
-from ptxgen.tiles.tunings import serving
 
 __all__ = ["Candidate", "Choice", "accepted", "candidates", "choose"]
 
@@ -91,7 +91,7 @@ def candidates(
     for name, domain in kind.space.variables:
         if given[name] not in domain:
             raise uncovered(f"{name} is {given[name]}; takes {domain}")
-    tuning, _ = serving(arch, None if gpu is None else (gpu, sms), rates)
+    tuning, _ = tuning_for(arch, None if gpu is None else (gpu, sms), rates)
     arguments = (given[name] for name in kind.space.arguments)
     made = function(*arguments, time=partial(tuning.time, count=count))
     pairs = ((each, kind.routes[each.choice.route]) for each in made)

@@ -95,7 +95,7 @@ class Way:
 def launches(table: Table) -> tuple[list[Item], list[Way]]:
     """What the routes of a table launch, and the routes.
 
-    Words: name, kernel, unit, slots, units of more phases. Formulas: those of the effort, the CTAs,
+    Words: name, kernel, unit, slots, units of more phases. Formulas: those of the cost, the CTAs,
     and the bytes of scratch memory by name. A main kernel's launch is called by the first route
     that has it.
     """
@@ -106,8 +106,8 @@ def launches(table: Table) -> tuple[list[Item], list[Way]]:
         least: dict[str, int] = {}
         names = []
         for step in route.steps:
-            kernel, effort, scratch = step.kernel, step.effort, step.scratch()
-            assert effort is not None, "of a table whose routes are not taken in order"
+            kernel, cost, scratch = step.kernel, step.cost, step.scratch()
+            assert cost is not None, "of a table whose routes are not taken in order"
             where = TRUE
             for term in dict.fromkeys(conjuncts(step.requires)):
                 match term:
@@ -115,8 +115,8 @@ def launches(table: Table) -> tuple[list[Item], list[Way]]:
                         least[name] = max(bound, least.get(name, 0))
                     case _:
                         where = where & term
-            formulas = (*effort.formulas, step.grid, *scratch.values())
-            what = kernel, where, effort, formulas, tuple(scratch)
+            formulas = (*cost.formulas, step.grid, *scratch.values())
+            what = kernel, where, cost, formulas, tuple(scratch)
             if what not in items:
                 label = step.label if kernel.prepares else kernel.family
                 known = {item.words[0].text for item in items.values()}
@@ -125,9 +125,9 @@ def launches(table: Table) -> tuple[list[Item], list[Way]]:
                 words = (
                     Word("launch", main or next(name for name in called if name not in known)),
                     Word("kernel", quoted(kernel.name)),
-                    Word("unit", quoted(effort.units[0])),
-                    Word("slots", str(effort.slots)),
-                    *(Word("unit", quoted(unit)) for unit in effort.units[1:]),
+                    Word("unit", quoted(cost.units[0])),
+                    Word("slots", str(cost.slots)),
+                    *(Word("unit", quoted(unit)) for unit in cost.units[1:]),
                 )
                 items[what] = Item(table.name, (kernel,), words, where, formulas, tuple(scratch))
             names.append(items[what].words[0].text)

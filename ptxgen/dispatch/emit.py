@@ -2,7 +2,7 @@
 
 Every line of them is an :class:`~ptxgen.expr.Expr` in Python's clothes, or a row of its constants
 (:mod:`ptxgen.dispatch.modules`). A function yields the routes that the architecture runs and whose
-``requires`` holds, each with its predicted time; of a table whose kernels have no effort, whose
+``requires`` holds, each with its predicted time; of a table whose kernels have no cost, whose
 routes are taken in order, the first whose ``prefer`` holds as well.
 """
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from ptxgen.cost.gpu import Rates
+from ptxgen.cost.tuning import BOUNDS, LIMIT, TERMS, TIE, UNKNOWN, Tuning, tuning_for
 from ptxgen.dispatch import accepted
 from ptxgen.dispatch.choice import Choice
 from ptxgen.dispatch.predict import bounds
@@ -16,9 +18,7 @@ from ptxgen.dispatch.table import conjuncts, in_order
 from ptxgen.errors import SpecError, UncoveredError
 from ptxgen.expr import Expr
 from ptxgen.spec import ARCHITECTURES, Key, Problem, Route, RouteTable
-from ptxgen.spec.effort import Rates
 from ptxgen.tiles import TABLES
-from ptxgen.tiles.tunings import BOUNDS, LIMIT, TERMS, TIE, UNKNOWN, Tuning, serving
 
 SHOWN_US = 0.05
 """The least µs of a term that is shown to people."""
@@ -63,8 +63,8 @@ class Candidate:
 
     ``correct``: the architecture runs it and its ``requires`` holds; ``failures`` are the
     terms that do not hold, those of ``requires`` first. ``terms``: what its predicted time is made
-    of, µs by name: :data:`ptxgen.tiles.tunings.TERMS`, or, where routes are taken in order, of the
-    winner alone, :data:`ptxgen.tiles.tunings.BOUNDS`; else empty.
+    of, µs by name: :data:`ptxgen.cost.tuning.TERMS`, or, where routes are taken in order, of the
+    winner alone, :data:`ptxgen.cost.tuning.BOUNDS`; else empty.
     """
 
     route: int
@@ -205,7 +205,7 @@ def explain_problem(
     if problem.table not in TABLES:
         raise accepted("table", " ".join(problem.table), (" ".join(key) for key in TABLES))
     table = TABLES[problem.table]
-    tuning, tuned = serving(arch, None if gpu is None else (gpu, sms), rates)
+    tuning, tuned = tuning_for(arch, None if gpu is None else (gpu, sms), rates)
     given = problem.given(sms)
     for name, domain in table.space.variables:
         if given[name] not in domain:
@@ -295,8 +295,8 @@ def _candidate(
 def _terms(route: Route, env: Mapping[str, int], tuning: Tuning) -> dict[str, float]:
     """What the predicted time of a route is made of."""
     found = dict.fromkeys((*TERMS, "limit"), 0.0)
-    for kernel, effort in zip(route.kernels, route.efforts or (), strict=True):
-        quantities = tuning.terms(*effort.arguments(env))
+    for kernel, cost in zip(route.kernels, route.costs or (), strict=True):
+        quantities = tuning.terms(*cost.arguments(env))
         constants = tuning.kernels.get(kernel.name, UNKNOWN)
         parts = [c * quantity for c, quantity in zip(constants, quantities, strict=True)]
         for name, part in zip(TERMS, parts, strict=True):

@@ -1,7 +1,7 @@
 """What a problem's time is predicted to be where its routes are taken in order, and what a formula
 behind a product adds to the time of that.
 
-The model is :meth:`ptxgen.tiles.tunings.Tuning.bounds`; here it is told what a problem asks for.
+The model is :meth:`ptxgen.cost.tuning.Tuning.bounds`; here it is told what a problem asks for.
 Nothing is rendered or compiled, and no kernel is made.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ptxgen.cost.tuning import Tuning
 from ptxgen.dispatch.choice import Choice
 from ptxgen.spec import Problem, Route
 from ptxgen.spec.epilogue import Epilogue
 from ptxgen.tiles import TABLES
-from ptxgen.tiles.tunings import Tuning
 
 
 class Demand(NamedTuple):
@@ -30,7 +30,7 @@ class Demand(NamedTuple):
 def demand(problem: Problem, route: Route, choice: Choice, nbytes: int, sms: int) -> Demand:
     """What ``route`` has to do. ``choice``: its grids; ``nbytes``: of the problem's arrays."""
     main, count = route.main, problem.count
-    work = main.workload(problem.dtype)
+    work = main.roofline(problem.dtype)
     scalars = {name: value for name, value in problem.scalars if isinstance(value, int)}
     known = {**scalars, **TABLES[problem.table].space.environment(problem.given(sms))}
     moved = nbytes if work.nbytes is None else work.nbytes.evaluate(known) * count
@@ -42,7 +42,7 @@ def demand(problem: Problem, route: Route, choice: Choice, nbytes: int, sms: int
 def bounds(
     problem: Problem, route: Route, choice: Choice, nbytes: int, tuning: Tuning, sms: int
 ) -> dict[str, float]:
-    """The predicted µs, by :data:`ptxgen.tiles.tunings.BOUNDS`; as :func:`demand`."""
+    """The predicted µs, by :data:`ptxgen.cost.tuning.BOUNDS`; as :func:`demand`."""
     return tuning.bounds(*demand(problem, route, choice, nbytes, sms), sms=sms)
 
 

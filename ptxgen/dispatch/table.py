@@ -29,7 +29,7 @@ class Table:
             formulas = [("prefer", route.prefer), ("requires", route.requires)]
             formulas += [("grid", step.grid) for step in route.steps]
             formulas += [(f"scratch {name!r}", size) for name, size in route.scratch.items()]
-            formulas += [("effort", f) for e in route.efforts or () for f in e.formulas]
+            formulas += [("cost", f) for e in route.costs or () for f in e.formulas]
             for what, formula in formulas:
                 unknown = formula.variables() - self.space.names
                 if unknown:
@@ -59,8 +59,8 @@ class Table:
 
 
 def in_order(routes: Iterable[Route]) -> bool:
-    """Whether routes are taken in order: no time is predicted unless all have an effort."""
-    return any(route.efforts is None for route in routes)
+    """Whether routes are taken in order: no time is predicted unless all have a cost."""
+    return any(route.costs is None for route in routes)
 
 
 def tables(of: Mapping[Key, RouteTable] = TABLES) -> list[Table]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ptxgen.cost.tuning import EMPTY
 from ptxgen.program.step import Step
 from ptxgen.runtime import default_device
-from ptxgen.tiles.tunings import EMPTY
 
 
 def microseconds(steps: Iterable[Step]) -> float:

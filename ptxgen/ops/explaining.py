@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
+from ptxgen.cost.tuning import driver_name, tunings
 from ptxgen.dispatch import accepted, choose
 from ptxgen.dispatch.explain import SHOWN_US, Explanation, explain_problem, legend
 from ptxgen.errors import OptionError, PtxgenError, ShapeError, proposal
@@ -23,7 +24,6 @@ from ptxgen.program.registry import OPERATIONS
 from ptxgen.program.step import Program
 from ptxgen.runtime.strided import contiguous_strides
 from ptxgen.spec import ALIGNMENT, Problem, architecture_named
-from ptxgen.tiles.tunings import driver_name, tunings
 
 
 def explain(

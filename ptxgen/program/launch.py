@@ -8,13 +8,14 @@ from functools import cache, partial
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from ptxgen.cost.tuning import tuning_for
 from ptxgen.dispatch import Choice, candidates, choose
 from ptxgen.dispatch.predict import bounds, epilogue
 from ptxgen.errors import DeviceError, OptionError, SpecError
 from ptxgen.expr import Expr
 from ptxgen.runtime import Device, Launch, Parameters, ScratchLaunch, TensorBox
 from ptxgen.spec import ARCHITECTURES, KernelSpec, Key, Param, Problem, Route, Step, standing_for
-from ptxgen.tiles import SPECS, TABLES, tunings
+from ptxgen.tiles import SPECS, TABLES
 
 ENTRIES_MAX = 4096
 """Most entries of a memo. It then starts afresh: cheaper than keeping order on every hit."""
@@ -80,7 +81,7 @@ def predicted(problem: Problem, nbytes: int, device: Device, kernel: str | None 
     Raises as :func:`named`.
     """
     us, route, choice = chosen(problem, device, kernel)
-    tuning, _ = tunings.serving(architecture(device), (device.gpu, device.sms), device.rates)
+    tuning, _ = tuning_for(architecture(device), (device.gpu, device.sms), device.rates)
     if us:
         return us + epilogue(problem, choice, nbytes, tuning, device.sms)
     return sum(bounds(problem, route, choice, nbytes, tuning, device.sms).values())
@@ -135,8 +136,8 @@ def _built(
         function = device.kernel(spec.name, partial(image, spec), spec.shared_bytes)
         # The first waits for nobody's end but by the stream; what waits by itself may come early.
         ahead = bool(steps) and spec.waits and device.compute >= (9, 0)
-        if ahead and spec.early_loads is not None and step.effort is not None:
-            loads = step.effort.loads.evaluate(environment) * problem.count
+        if ahead and spec.early_loads is not None and step.cost is not None:
+            loads = step.cost.loads.evaluate(environment) * problem.count
             ahead = loads <= spec.early_loads
         steps.append(
             device.prepare(

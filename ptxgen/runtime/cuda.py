@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from ptxgen.cost.gpu import TYPICAL, Rates
 from ptxgen.errors import DeviceError, NoGpuError
 from ptxgen.runtime.device import Device
 from ptxgen.runtime.launch import (
@@ -31,7 +32,6 @@ from ptxgen.runtime.launch import (
 )
 from ptxgen.spec import standing_for
 from ptxgen.spec.abi import MAP_BYTES
-from ptxgen.spec.effort import TYPICAL, Rates
 
 _NO_GPU = 'ptxgen.use_device("cpu") runs the same kernels without one, slowly'
 

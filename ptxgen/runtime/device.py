@@ -14,12 +14,12 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
+from ptxgen.cost.gpu import Rates
 from ptxgen.errors import DeviceError
 from ptxgen.locks import Lock
 from ptxgen.runtime.launch import Dim3, Function, GenericLaunch, Launch, Parameters, TensorBox
 from ptxgen.runtime.workspace import Workspace
 from ptxgen.spec import ARCHITECTURES
-from ptxgen.spec.effort import Rates
 
 DEFAULT_SHARED_LIMIT = 32 * 1024
 """Dynamic shared memory, in bytes, that a kernel gets without asking: 48 KiB (CUDA programming
@@ -81,7 +81,7 @@ class Device(ABC):
 
     @property
     def gpu(self) -> str:
-        """The name of the GPU whose tuning fits (:mod:`ptxgen.tiles.tunings`)."""
+        """The name of the GPU whose tuning fits (:mod:`ptxgen.cost.tuning`)."""
         return self.name
 
     @property

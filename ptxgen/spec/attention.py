@@ -28,6 +28,7 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, cast
 
+from ptxgen.cost.kernel import Roofline
 from ptxgen.expr import Expr, all_of, ceil_div, maximum, minimum, select, var
 from ptxgen.numerics import activation, attention, ex2, logsumexp
 from ptxgen.numerics.contract import AUTO_TIER, Contract
@@ -47,7 +48,6 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
-from ptxgen.spec.effort import Workload
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 from ptxgen.spec.wgmma import WARPGROUP, Instruction, Operand
 
@@ -219,7 +219,7 @@ class Attends(KernelSpec):
 
     @property
     def multiplier(self) -> str:
-        """What multiplies, one of ``effort.UNITS``."""
+        """What multiplies, one of :data:`ptxgen.cost.kernel.UNITS`."""
         return "mma" if self.tier == "tc" else "fma"
 
     @property
@@ -359,8 +359,8 @@ class AttentionSpec(Attends):
     def grid(self) -> Expr:
         return self.items
 
-    def workload(self, dtype: Hashable) -> Workload:
-        return Workload(self.against(KEYS), self.multiplier)
+    def roofline(self, dtype: Hashable) -> Roofline:
+        return Roofline(self.against(KEYS), self.multiplier)
 
     @property
     def scratch(self) -> Mapping[str, Expr]:

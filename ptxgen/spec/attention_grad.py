@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
+from ptxgen.cost.kernel import Roofline
 from ptxgen.expr import Expr, all_of, var
 from ptxgen.numerics import attention
 from ptxgen.numerics.contract import Contract
@@ -58,7 +59,6 @@ from ptxgen.spec.base import (
     WARP,
     check,
 )
-from ptxgen.spec.effort import Workload
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 from ptxgen.spec.wgmma import Instruction, Operand
 
@@ -197,8 +197,8 @@ class AttentionGradSpec(Attends):
         found = {"dq": DEPTH * 2 + WIDTH, "dk": DEPTH * 2 + WIDTH, "dv": DEPTH + WIDTH}
         return found.get(self.part, (DEPTH + WIDTH) * 2)
 
-    def workload(self, dtype: Hashable) -> Workload:
-        return Workload(self.against(PAST), self.multiplier)
+    def roofline(self, dtype: Hashable) -> Roofline:
+        return Roofline(self.against(PAST), self.multiplier)
 
     @property
     def requires(self) -> Expr:

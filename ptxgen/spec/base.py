@@ -12,12 +12,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, cast
 
+from ptxgen.cost.kernel import KernelCost, Roofline
 from ptxgen.errors import OptionError, SpecError, proposal
 from ptxgen.expr import Expr
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.option import name_text
 from ptxgen.spec.abi import Abi
-from ptxgen.spec.effort import Effort, Workload
 
 GRID_MAX = (1 << 31) - 1
 """Largest grid.x (CUDA programming guide, compute capabilities)."""
@@ -230,15 +230,15 @@ class KernelSpec(ABC):
         """CTAs (grid.x)."""
 
     @property
-    def effort(self) -> Effort | None:
+    def cost(self) -> KernelCost | None:
         """What it has to do; None where routes are taken in order."""
         return None
 
-    def workload(self, dtype: Hashable) -> Workload:
+    def roofline(self, dtype: Hashable) -> Roofline:
         """What routes that are known by it do for problems of a dtype, where they are taken in
         order. By default they read and write their arrays, and compute next to nothing.
         """
-        return Workload()
+        return Roofline()
 
     @property
     def scratch(self) -> Mapping[str, Expr]:

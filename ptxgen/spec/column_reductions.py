@@ -29,6 +29,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from ptxgen.cost.kernel import NOTHING, KernelCost, Phase
 from ptxgen.errors import SpecError
 from ptxgen.expr import TRUE, Expr, all_of, ceil_div, minimum, var
 from ptxgen.numerics import reduction_order
@@ -47,7 +48,6 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
-from ptxgen.spec.effort import NOTHING, Effort, Phase
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
 
 OUTER, N, INNER, LEAVES = var("OUTER"), var("N"), var("INNER"), var("LEAVES")
@@ -285,12 +285,12 @@ class ColumnsSpec(KernelSpec):
         return OUTER * self.tiles * (LEAVES if self.part == "leaves" else self.ctas)
 
     @property
-    def effort(self) -> Effort:
+    def cost(self) -> KernelCost:
         slots = max(self.resident, 1024 // self.threads)
         if self.part == "join":
             step = Phase("fma", ceil_div(LEAVES, 8), NOTHING)
             loads = OUTER * INNER * LEAVES * STATE
-            return Effort(slots, self.grid, (step,), loads, loads, NOTHING)
+            return KernelCost(slots, self.grid, (step,), loads, loads, NOTHING)
         lanes = minimum(reduction_order.LANES // self.share, ceil_div(N, reduction_order.GROUP))
         groups = reduction_order.LEAF // (
             reduction_order.LANES * reduction_order.GROUP * self.ahead
@@ -304,7 +304,9 @@ class ColumnsSpec(KernelSpec):
             passes, rows = passes * LEAVES, N
         tile = ceil_div(WARP * (self.warps // self.share) * max(self.width, 1), ITEM)
         loads = OUTER * N * INNER * READ
-        return Effort(slots, self.grid, (Phase("fma", passes, rows * tile),), loads, loads, stores)
+        return KernelCost(
+            slots, self.grid, (Phase("fma", passes, rows * tile),), loads, loads, stores
+        )
 
     @property
     def requires(self) -> Expr:

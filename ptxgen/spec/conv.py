@@ -47,11 +47,11 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import ClassVar
 
+from ptxgen.cost.kernel import KernelCost
 from ptxgen.expr import Expr, ceil_div, maximum, minimum, var
 from ptxgen.numerics.contract import ITEMSIZE, K, M, N, Plan
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
 from ptxgen.spec.base import INDEX_MAX, WARP, check
-from ptxgen.spec.effort import Effort
 from ptxgen.spec.gemm import CHUNK, CHUNKS, SMS, STRIDES, matrix
 from ptxgen.spec.mma import VECTOR
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
@@ -212,8 +212,8 @@ class ConvSpec(WgmmaSpec):
         return minimum(self.read, windows * (K // TAPS) + N * K)
 
     @property
-    def effort(self) -> Effort:
-        plain, item = super().effort, ITEMSIZE[self.dtype]
+    def cost(self) -> KernelCost:
+        plain, item = super().cost, ITEMSIZE[self.dtype]
         (phase,) = plain.phases
         sides = self.bm * self.cluster_m + self.bn * self.cluster_n
         length = CHUNK if self.split == "workspace" else K

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, cast
 
+from ptxgen.cost.kernel import Roofline
 from ptxgen.expr import Expr, ceil_div, var
 from ptxgen.numerics import delta as numerics
 from ptxgen.numerics.contract import Contract
@@ -26,7 +27,6 @@ from ptxgen.numerics.signature import DIM_MAX
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, Expect, KernelSpec
-from ptxgen.spec.effort import Workload
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
 PAIRS, COLS, TOKENS, SMS = var("PAIRS"), var("COLS"), var("TOKENS"), var("SMS")
@@ -201,9 +201,9 @@ class DeltaSpec(KernelSpec):
     def requires(self) -> Expr:
         return self.grid <= GRID_MAX
 
-    def workload(self, dtype: Hashable) -> Workload:
+    def roofline(self, dtype: Hashable) -> Roofline:
         each = self.groups * numerics.GROUP * (4 if self.delta else 3)
-        return Workload(TOKENS * PAIRS * COLS * each)
+        return Roofline(TOKENS * PAIRS * COLS * each)
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
@@ -303,7 +303,7 @@ class DeltaGradSpec(DeltaSpec):
             )
         )
 
-    def workload(self, dtype: Hashable) -> Workload:
+    def roofline(self, dtype: Hashable) -> Roofline:
         each = self.groups * numerics.GROUP * (4 if self.backwards else 3)
         each += self.groups * numerics.GROUP if self.delta else 0
-        return Workload(TOKENS * PAIRS * COLS * each)
+        return Roofline(TOKENS * PAIRS * COLS * each)

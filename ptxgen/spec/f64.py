@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ptxgen.cost.kernel import KernelCost
 from ptxgen.expr import Expr, all_of, ceil_div, minimum
 from ptxgen.numerics.contract import FMA64, Contract, K, M, N
 from ptxgen.spec.abi import Abi
@@ -23,7 +24,6 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
-from ptxgen.spec.effort import Effort
 from ptxgen.spec.gemm import (
     ALIGN_A,
     ALIGN_B,
@@ -385,7 +385,7 @@ class F64ReduceSpec(KernelSpec):
         return True
 
     @property
-    def effort(self) -> Effort:
+    def cost(self) -> KernelCost:
         steps = ceil_div(CHUNKS, self.batch)
         return reduction(self.grid, steps, PARTIAL_SUMS * ITEM, M * N * ITEM, "fma64")
 

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from ptxgen.cost.kernel import Roofline
 from ptxgen.expr import TRUE, Expr, all_of, ceil_div, const, maximum, var
 from ptxgen.numerics import reduction_order
 from ptxgen.numerics.contract import COPY, Contract
@@ -47,7 +48,6 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
-from ptxgen.spec.effort import Workload
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
 
 OUTER, COUNT, BYTES, LANES = var("OUTER"), var("COUNT"), var("BYTES"), var("LANES")
@@ -132,8 +132,8 @@ class GatherSpec(KernelSpec):
     def grid(self) -> Expr:
         return ceil_div(OUTER * COUNT * LANES, self.threads)
 
-    def workload(self, dtype: Hashable) -> Workload:
-        return Workload(nbytes=OUTER * COUNT * BYTES * 2)
+    def roofline(self, dtype: Hashable) -> Roofline:
+        return Roofline(nbytes=OUTER * COUNT * BYTES * 2)
 
     @property
     def requires(self) -> Expr:

@@ -25,12 +25,12 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar, cast
 
+from ptxgen.cost.kernel import KernelCost, Phase, Roofline
 from ptxgen.expr import Expr, ceil_div, const, maximum, minimum, select, var
 from ptxgen.numerics import activation
 from ptxgen.numerics.contract import ITEMSIZE, K, M, N, Plan
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
 from ptxgen.spec.base import GRID_MAX, KernelSpec, check
-from ptxgen.spec.effort import Effort, Phase, Workload
 from ptxgen.spec.epilogue import Epilogue
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
 
@@ -297,11 +297,11 @@ class GemmSpec(KernelSpec):
 
     @property
     def multiplier(self) -> str:
-        """What multiplies, one of ``effort.UNITS``."""
+        """What multiplies, one of :data:`ptxgen.cost.kernel.UNITS`."""
         return self.family
 
-    def workload(self, dtype: Hashable) -> Workload:
-        return Workload(M * N * K, self.multiplier)
+    def roofline(self, dtype: Hashable) -> Roofline:
+        return Roofline(M * N * K, self.multiplier)
 
     @property
     def shared_by(self) -> tuple[int, int]:
@@ -333,7 +333,7 @@ class GemmSpec(KernelSpec):
         return (a + b) * (STRADDLE * item)
 
     @property
-    def effort(self) -> Effort:
+    def cost(self) -> KernelCost:
         high, wide = self.shared_by
         apart = self.split in ("workspace", "cluster")  # each chunk has a CTA
         length = CHUNK if apart else K
@@ -344,7 +344,7 @@ class GemmSpec(KernelSpec):
         item = ITEMSIZE[self.dtype]
         partial = PARTIAL_SUMS * ITEMSIZE[self.contract.accumulator]
         result = ITEM_C * 2 if self.continues else const(item)  # it is read as well
-        return Effort(
+        return KernelCost(
             slots=self.slots,
             ctas=tiles * CHUNKS if apart else tiles,
             phases=(Phase(self.multiplier, steps, length * (self.bm * self.bn)),),
@@ -354,6 +354,6 @@ class GemmSpec(KernelSpec):
         )
 
 
-def reduction(grid: Expr, steps: Expr, partial: Expr, stores: Expr, unit: str) -> Effort:
-    """The effort of a kernel that adds ``partial`` bytes of partial sums, ``steps`` loads deep."""
-    return Effort(8, grid, (Phase(unit, steps, const(0)),), partial, partial, stores)
+def reduction(grid: Expr, steps: Expr, partial: Expr, stores: Expr, unit: str) -> KernelCost:
+    """The cost of a kernel that adds ``partial`` bytes of partial sums, ``steps`` loads deep."""
+    return KernelCost(8, grid, (Phase(unit, steps, const(0)),), partial, partial, stores)

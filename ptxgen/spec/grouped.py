@@ -90,7 +90,7 @@ class GroupedSpec(GemmSpec):
         return False
 
     @property
-    def effort(self) -> None:  # type: ignore[override]
+    def cost(self) -> None:  # type: ignore[override]
         """Which groups are large nobody knows before: routes are taken in order."""
         return None
 

@@ -20,12 +20,12 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from ptxgen.cost.kernel import KernelCost, Phase
 from ptxgen.expr import Expr, all_of, ceil_div, minimum
 from ptxgen.numerics import activation, int4
 from ptxgen.numerics.contract import Contract, K, M, N
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, Expect, KernelSpec, check
-from ptxgen.spec.effort import Effort, Phase
 from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, MEANINGS
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, Space
 
@@ -265,9 +265,9 @@ class Int4Spec(Elements):
         return bounded if self.cluster_k == 1 else bounded * self.cluster_k
 
     @property
-    def effort(self) -> Effort:
+    def cost(self) -> KernelCost:
         items = minimum(M, self.bm) + minimum(N, self.bn)  # what is beyond them is not loaded
-        return Effort(
+        return KernelCost(
             slots=self.ctas_per_sm,
             ctas=self.tiles if self.cluster_k == 1 else self.tiles * self.cluster_k,
             phases=(Phase("mma8", self.steps, self.steps * (self.bk * self.bm * self.bn)),),

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from ptxgen.cost.kernel import Roofline
 from ptxgen.expr import TRUE, Expr, all_of, ceil_div, var
 from ptxgen.numerics import activation, logsumexp
 from ptxgen.numerics.contract import Contract
@@ -32,7 +33,6 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
-from ptxgen.spec.effort import Workload
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
 ROWS, COLS, SEGMENTS, SMS = var("ROWS"), var("COLS"), var("SEGMENTS"), var("SMS")
@@ -157,8 +157,8 @@ class LogSumExpSpec(KernelSpec):
             return ROWS * ceil_div(SEGMENTS, self.warps)
         return ceil_div(ROWS, self.warps)
 
-    def workload(self, dtype: Hashable) -> Workload:
-        return Workload(ROWS * COLS * OPERATIONS)
+    def roofline(self, dtype: Hashable) -> Roofline:
+        return Roofline(ROWS * COLS * OPERATIONS)
 
     @property
     def requires(self) -> Expr:

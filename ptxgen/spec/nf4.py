@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from ptxgen.cost.kernel import MOVE, KernelCost
 from ptxgen.expr import Expr, ceil_div, var
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.dtype import ITEMSIZE
 from ptxgen.numerics.nf4 import BLOCK, CODE, DEQUANTISE
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import Expect, check
-from ptxgen.spec.effort import MOVE, Effort
 from ptxgen.spec.prepare import PreparingSpec
 
 BLOCKS = var("BLOCKS")
@@ -82,9 +82,9 @@ class DequantiseSpec(PreparingSpec):
         return ceil_div(BLOCKS * (BLOCK // 8), self.threads * self.turns)
 
     @property
-    def effort(self) -> Effort:
+    def cost(self) -> KernelCost:
         read = BLOCKS * (BLOCK // 2 + 4)
-        return Effort(self.slots, self.grid, (MOVE,), read, read, self.scratch["y"])
+        return KernelCost(self.slots, self.grid, (MOVE,), read, read, self.scratch["y"])
 
     @property
     def expects(self) -> tuple[Expect, ...]:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from ptxgen.cost.kernel import KernelCost
 from ptxgen.expr import Expr, all_of, ceil_div
 from ptxgen.numerics.contract import K, M, N
 from ptxgen.numerics.nf4 import BLOCK, CODE
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
-from ptxgen.spec.effort import Effort
 from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, CONTEXT, GemmSpec
 from ptxgen.spec.mma import VECTOR
 
@@ -106,11 +106,11 @@ class Nf4GemmSpec(GemmSpec):
         return False
 
     @property
-    def effort(self) -> Effort:
+    def cost(self) -> KernelCost:
         packed = N * K * 9 // 16
         loads = ceil_div(N, self.bn) * (M * K * 2) + ceil_div(M, self.bm) * packed
         operands = M * K * 2 + packed
-        return replace(super().effort, loads=loads, operands=operands)
+        return replace(super().cost, loads=loads, operands=operands)
 
     @property
     def partial(self) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from ptxgen.cost.kernel import KernelCost, Phase
 from ptxgen.expr import Expr, all_of, ceil_div, minimum
 from ptxgen.numerics.contract import FMA, Contract, K, M, N
 from ptxgen.numerics.nf4 import BLOCK, CODE, WIDE
@@ -27,7 +28,6 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
-from ptxgen.spec.effort import Effort, Phase
 from ptxgen.spec.gemm import (
     ALIGN_A,
     CHUNK,
@@ -113,7 +113,7 @@ class Nf4PtxSpec(KernelSpec):
 
     @property
     def multiplier(self) -> str:
-        """What multiplies, one of ``effort.UNITS``."""
+        """What multiplies, one of :data:`ptxgen.cost.kernel.UNITS`."""
         return "fma64" if self.accumulator == "f64" else "fma"
 
     @property
@@ -187,10 +187,10 @@ class Nf4PtxSpec(KernelSpec):
         return minimum(high, _ROWS_AT_ONCE) * wide * CHUNKS
 
     @property
-    def effort(self) -> Effort:
+    def cost(self) -> KernelCost:
         high, wide = self.tiles
         weight = N * K // 2 + N * K // (BLOCK // 4)
-        return Effort(
+        return KernelCost(
             slots=self.ctas_per_sm,
             ctas=high * wide * CHUNKS,
             phases=(Phase(self.multiplier, ceil_div(CHUNK, 8), CHUNK * (self.bm * self.bn)),),
@@ -356,7 +356,7 @@ class FinishSpec(KernelSpec):
         return minimum(M, _ROWS_AT_ONCE) * ceil_div(N, self.cta_threads)
 
     @property
-    def effort(self) -> Effort:
+    def cost(self) -> KernelCost:
         return reduction(self.grid, ceil_div(M, _ROWS_AT_ONCE), M * N * 4, M * N * 4, "fma")
 
     @property

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from ptxgen.cost.kernel import MOVE, KernelCost, Phase
 from ptxgen.expr import Expr, all_of, ceil_div, maximum, minimum
 from ptxgen.numerics import activation, int4
 from ptxgen.numerics.contract import COPY, Contract, K, M, N
 from ptxgen.spec import int4 as problems
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, Expect, check
-from ptxgen.spec.effort import MOVE, Effort, Phase
 from ptxgen.spec.gemm import ALIGN_B, LDB, MEANINGS, matrix
 from ptxgen.spec.prepare import PreparingSpec
 from ptxgen.spec.wgmma import COORDINATE_MAX, Instruction, Operand, Packed, Ring
@@ -108,9 +108,9 @@ class UnpackSpec(PreparingSpec, problems.Elements):
         return ceil_div(vectors, self.threads * self.turns)
 
     @property
-    def effort(self) -> Effort:
+    def cost(self) -> KernelCost:
         read = M * ceil_div(K, 2)
-        return Effort(self.slots, self.grid, (MOVE,), read, read, 2 * read)
+        return KernelCost(self.slots, self.grid, (MOVE,), read, read, 2 * read)
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
@@ -250,8 +250,8 @@ class PackedSpec(Ring, problems.Elements):
         return True
 
     @property
-    def effort(self) -> Effort:
-        return Effort(
+    def cost(self) -> KernelCost:
+        return KernelCost(
             slots=self.slots,
             ctas=self.tiles,
             phases=(Phase("wgmma8", ceil_div(K, self.bk), K * (self.bm * self.bn)),),

@@ -31,6 +31,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from ptxgen.cost.kernel import Roofline
 from ptxgen.expr import Expr, all_of, ceil_div, maximum, minimum, var
 from ptxgen.numerics import formula as f
 from ptxgen.numerics.contract import Contract
@@ -40,7 +41,6 @@ from ptxgen.numerics.reduction_order import POINTWISE
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, Expect, KernelSpec, check
-from ptxgen.spec.effort import Workload
 from ptxgen.spec.space import SMS_MAX, Between, OneOf, Space
 
 COUNT, CHUNKS, BLOCKS, RANK, STEP, FACTOR, SMS = map(
@@ -334,9 +334,9 @@ class PointwiseSpec(KernelSpec):
         spread = minimum(ceil_div(self.units, self.threads), SMS * beside)
         return maximum(ceil_div(self.units, self.threads * self.pieces), spread)
 
-    def workload(self, dtype: Hashable) -> Workload:
+    def roofline(self, dtype: Hashable) -> Roofline:
         assert isinstance(dtype, Form), "the table's"
-        return Workload(COUNT * dtype.formula.size)
+        return Roofline(COUNT * dtype.formula.size)
 
     @property
     def requires(self) -> Expr:

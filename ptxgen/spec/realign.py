@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import ClassVar, Self
 
+from ptxgen.cost.kernel import MOVE, KernelCost
 from ptxgen.expr import Expr, ceil_div, const, var
 from ptxgen.numerics.contract import COPY, Contract
 from ptxgen.numerics.dtype import ITEMSIZE
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import INDEX_MAX, Expect, check
-from ptxgen.spec.effort import MOVE, Effort
 from ptxgen.spec.prepare import PreparingSpec
 
 VECTOR = 16
@@ -115,9 +115,9 @@ class RealignSpec(PreparingSpec):
         return sum(others, first)
 
     @property
-    def effort(self) -> Effort:
+    def cost(self) -> KernelCost:
         size = sum(self.scratch.values(), const(0))
-        return Effort(self.slots, self.grid, (MOVE,), size, size, size)
+        return KernelCost(self.slots, self.grid, (MOVE,), size, size, size)
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:

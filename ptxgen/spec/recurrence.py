@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from ptxgen.cost.kernel import Roofline
 from ptxgen.expr import Expr, ceil_div, var
 from ptxgen.numerics import recurrence
 from ptxgen.numerics.contract import Contract
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, Expect, KernelSpec, check
-from ptxgen.spec.effort import Workload
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
 BATCH, TOKENS, CHANNELS = var("BATCH"), var("TOKENS"), var("CHANNELS")
@@ -195,8 +195,8 @@ class SelectiveSpec(RecurrenceSpec):
     def requires(self) -> Expr:
         return super().requires & (STATES >= self.least) & (STATES <= self.width)
 
-    def workload(self, dtype: Hashable) -> Workload:
-        return Workload(BATCH * TOKENS * CHANNELS * STATES * WORK[self.part])
+    def roofline(self, dtype: Hashable) -> Roofline:
+        return Roofline(BATCH * TOKENS * CHANNELS * STATES * WORK[self.part])
 
     @property
     def context(self) -> Mapping[str, Any]:

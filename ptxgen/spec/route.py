@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
+from ptxgen.cost.kernel import KernelCost
 from ptxgen.errors import SpecError
 from ptxgen.expr import TRUE, Expr, all_of
 from ptxgen.spec.base import KernelSpec, check
-from ptxgen.spec.effort import Effort
 from ptxgen.spec.space import Space
 
 Key = tuple[str, ...]
@@ -63,10 +63,10 @@ class Step:
         return {self.bound(name): size.substitute(self.given) for name, size in sizes}
 
     @cached_property
-    def effort(self) -> Effort | None:
-        """See :attr:`KernelSpec.effort`."""
-        effort = self.kernel.effort
-        return None if effort is None else effort.substitute(self.given)
+    def cost(self) -> KernelCost | None:
+        """See :attr:`KernelSpec.cost`."""
+        cost = self.kernel.cost
+        return None if cost is None else cost.substitute(self.given)
 
     def parameters(self, values: Mapping[str, int | float]) -> dict[str, int | float]:
         """What the kernel is told, of ``values`` by their names in lower case."""
@@ -87,7 +87,7 @@ class Route:
     """One entry of a route table: the launches, in order, and when.
 
     Of those routes of a table whose ``requires`` holds, that is taken which is predicted to be the
-    fastest (:attr:`efforts`). Where no effort is known, routes are taken in order, the first whose
+    fastest (:attr:`costs`). Where no cost is known, routes are taken in order, the first whose
     ``prefer`` holds as well. ``reason`` says for people what a route is for.
     Kernels are given as they are, or as a :class:`Step` where parameters are bound otherwise. Those
     that name the same scratch memory share it: one writes what another reads.
@@ -150,10 +150,10 @@ class Route:
         return all(kernel.takes(dtype) for kernel in self.kernels)
 
     @cached_property
-    def efforts(self) -> tuple[Effort, ...] | None:
+    def costs(self) -> tuple[KernelCost, ...] | None:
         """What each kernel has to do; None if that of one is not known."""
-        found = tuple(step.effort for step in self.steps)
-        known = tuple(effort for effort in found if effort is not None)
+        found = tuple(step.cost for step in self.steps)
+        known = tuple(cost for cost in found if cost is not None)
         return known if len(known) == len(found) else None
 
     @cached_property

@@ -32,6 +32,7 @@ from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
+from ptxgen.cost.kernel import NOTHING, KernelCost, Phase, Roofline
 from ptxgen.expr import TRUE, Expr, all_of, ceil_div, const, minimum, var
 from ptxgen.numerics import reduction_order, row_reductions
 from ptxgen.numerics.contract import Contract
@@ -49,7 +50,6 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
-from ptxgen.spec.effort import NOTHING, Effort, Phase, Workload
 from ptxgen.spec.reduction_stages import HOLDS, Array, Plan, Stage, plan
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 
@@ -424,7 +424,7 @@ class RowSpec(KernelSpec):
         return min(512 // elements, 16) if alone else 256 // elements
 
     @property
-    def effort(self) -> Effort | None:
+    def cost(self) -> KernelCost | None:
         if self.part in DOWN:
             return None
         registers = 32 + self.leaves * self.pieces * GROUP  # of a thread, about
@@ -432,7 +432,7 @@ class RowSpec(KernelSpec):
         slots = self.per_sm if self.persistent else max(fitting, self.per_sm)
         if self.part == "combine":
             step = Phase("fma", ceil_div(BRANCHES, BRANCH), NOTHING)
-            return Effort(slots, self.grid, (step,), NOTHING, NOTHING, NOTHING)
+            return KernelCost(slots, self.grid, (step,), NOTHING, NOTHING, NOTHING)
         moved, steps = ROWS * COLS * MOVED, const(1)
         share = ceil_div(COLS, self.ctas) if self.ctas > 1 else COLS
         if self.part in ("branches", "finish"):
@@ -442,10 +442,10 @@ class RowSpec(KernelSpec):
         if self.rows > 1:
             share = share * self.rows
         ctas = ROWS if self.persistent else self.grid
-        return Effort(slots, ctas, (Phase("fma", steps, share * WORK),), moved, moved, NOTHING)
+        return KernelCost(slots, ctas, (Phase("fma", steps, share * WORK),), moved, moved, NOTHING)
 
-    def workload(self, dtype: Hashable) -> Workload:
-        return Workload(ROWS * COLS * row_reductions.formula(str(dtype)).work)
+    def roofline(self, dtype: Hashable) -> Roofline:
+        return Roofline(ROWS * COLS * row_reductions.formula(str(dtype)).work)
 
     @property
     def requires(self) -> Expr:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from ptxgen.cost.kernel import NOTHING, KernelCost, Phase
 from ptxgen.expr import Expr, all_of, ceil_div, const, minimum, var
 from ptxgen.numerics import scan
 from ptxgen.numerics.contract import Contract
@@ -34,7 +35,6 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
-from ptxgen.spec.effort import NOTHING, Effort, Phase
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 
 ROWS, COLS, ITEM, SMS = var("ROWS"), var("COLS"), var("ITEM"), var("SMS")
@@ -171,10 +171,10 @@ class ScanSpec(KernelSpec):
         return ROWS * ceil_div(COLS, scan.CHUNK * self.warps * self.turns)
 
     @property
-    def effort(self) -> Effort | None:
+    def cost(self) -> KernelCost | None:
         moved, chunks = ROWS * COLS * ITEM, ceil_div(COLS, scan.CHUNK)
         if self.part == "carry":
-            return Effort(
+            return KernelCost(
                 32, ROWS, (Phase("fma", ceil_div(chunks, WARP), NOTHING),), *[NOTHING] * 3
             )
         tile = self.share * self.turns
@@ -182,7 +182,7 @@ class ScanSpec(KernelSpec):
         ctas = ceil_div(ROWS, self.rows) if self.part == "whole" else self.grid
         step = Phase("fma", turns, turns * (tile * scan.CHUNK * self.rows))
         stores = moved if self.part != "totals" else NOTHING
-        return Effort(self.resident, ctas, (step,), moved, moved, stores)
+        return KernelCost(self.resident, ctas, (step,), moved, moved, stores)
 
     @property
     def requires(self) -> Expr:
@@ -235,7 +235,7 @@ class LogScanSpec(ScanSpec):
         return MappingProxyType({**super().context, **found, "W": cuda.CTYPES[self.computed]})
 
     @property
-    def effort(self) -> None:
+    def cost(self) -> None:
         """Routes are taken in order."""
 
     @property

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from ptxgen.cost.kernel import Roofline
 from ptxgen.expr import TRUE, Expr, all_of, ceil_div, var
 from ptxgen.numerics import activation, logsumexp, select
 from ptxgen.numerics.contract import Contract
@@ -33,7 +34,6 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
-from ptxgen.spec.effort import Workload
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
 ROWS, COLS, K, SMS = var("ROWS"), var("COLS"), var("K"), var("SMS")
@@ -155,8 +155,8 @@ class SelectSpec(KernelSpec):
     def grid(self) -> Expr:
         return ROWS
 
-    def workload(self, dtype: Hashable) -> Workload:
-        return Workload(ROWS * COLS)
+    def roofline(self, dtype: Hashable) -> Roofline:
+        return Roofline(ROWS * COLS)
 
     @property
     def requires(self) -> Expr:

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from ptxgen.cost.kernel import KernelCost
 from ptxgen.expr import Expr, all_of, ceil_div
 from ptxgen.numerics.contract import CONTRACTS, FMA, ITEMSIZE, Contract, K, M, N
 from ptxgen.spec.abi import Abi
@@ -19,7 +20,6 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
-from ptxgen.spec.effort import Effort
 from ptxgen.spec.epilogue import Epilogue
 from ptxgen.spec.gemm import (
     ALIGN_A,
@@ -431,7 +431,7 @@ class ReduceSpec(KernelSpec):
         return ceil_div(M * N, self.cta_threads * self.outputs)
 
     @property
-    def effort(self) -> Effort:
+    def cost(self) -> KernelCost:
         steps = ceil_div(CHUNKS, self.batch)
         return reduction(self.grid, steps, PARTIAL_SUMS * 4, M * N * ITEMSIZE[self.dtype], "fma")
 

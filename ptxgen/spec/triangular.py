@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from ptxgen.cost.kernel import Roofline
 from ptxgen.expr import TRUE, Expr, ceil_div, var
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.triangular import SOLVE
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, KernelSpec
-from ptxgen.spec.effort import Workload
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
 COUNT, N, COLS = var("COUNT"), var("N"), var("COLS")
@@ -92,8 +92,8 @@ class TriangularSpec(KernelSpec):
     def requires(self) -> Expr:
         return TRUE
 
-    def workload(self, dtype: object) -> Workload:
-        return Workload(COUNT * COLS * N * N)
+    def roofline(self, dtype: object) -> Roofline:
+        return Roofline(COUNT * COLS * N * N)
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:

@@ -3,7 +3,7 @@
 How to read a line: a CTA tile BM x BN x BK, the warps along m and n, the stages of the ring.
 
 On sm_90 tensor cores multiply, elsewhere the FMA units. Which kernel serves a problem is decided by
-predicted times (:mod:`ptxgen.tiles.tunings`). Regimes:
+predicted times (:mod:`ptxgen.cost.tuning`). Regimes:
 
 - *few rows* (M <= 16): the weight streams once; one tile in flight per SM is enough;
 - *one chain*: the largest tile of which most SMs get two, and the largest of all where there are

@@ -1,6 +1,6 @@
 """The tables of products of 4-bit integers, one for each layout and dtype.
 
-Which kernel serves a problem is decided by predicted times (:mod:`ptxgen.tiles.tunings`). Regimes:
+Which kernel serves a problem is decided by predicted times (:mod:`ptxgen.cost.tuning`). Regimes:
 
 - *few rows*, or few outputs: B streams past once; warps share the k's of narrow tiles, and CTAs of
   a cluster those of a tile, so that all SMs load;

@@ -4,7 +4,7 @@ How to read a line: ``_gemm(layout, tile, thread, lanes, warps, stages, copies)`
 BM x BN x BK, the outputs per thread, the lanes of a warp, the warps of a slice, the stages
 of the shared-memory ring and how the operands travel (templates/simt/operand.cuh.j2).
 
-Which of them serves a problem is decided by predicted times (:mod:`ptxgen.tiles.tunings`); the
+Which of them serves a problem is decided by predicted times (:mod:`ptxgen.cost.tuning`); the
 order here says nothing. docs/performance.md has measurements. Three regimes:
 
 - *thin* (M <= 32): the weight's bandwidth decides; many bytes in flight, small tiles;

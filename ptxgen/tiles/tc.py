@@ -1,6 +1,6 @@
 """The routes of the tc tier: kernels of the wgmma and mma families, contract tc16.
 
-Which of them serves a problem is decided by predicted times (:mod:`ptxgen.tiles.tunings`); the
+Which of them serves a problem is decided by predicted times (:mod:`ptxgen.cost.tuning`); the
 order here says nothing. Regimes:
 
 - *few rows* (M <= 32): the weight streams once, through mma kernels with swapped operands;

@@ -1,14 +1,14 @@
 """Tunings: how long kernels take on a GPU, as a few constants each.
 
 A time is predicted as the sum over a route's kernels of :data:`TERMS`, each a quantity that follows
-from the kernel's :class:`~ptxgen.spec.effort.Effort` and the GPU's rates, times a constant of the
-kernel's own. ``ptxgen tune`` fits the constants to what it measured on random problems, and writes
-them to a JSON file named after the GPU and its number of SMs. On another GPU the same constants are
-taken, with its own rates: what is fitted is how well a kernel uses a GPU, not how fast a GPU is.
-As terms that grow alike cannot be told apart on one GPU, no kernel is believed there to be faster
-than memory and multipliers allow.
+from the kernel's :class:`~ptxgen.cost.kernel.KernelCost` and the GPU's rates, times a constant of
+the kernel's own. ``ptxgen tune`` fits the constants to what it measured on random problems, and
+writes them to a JSON file named after the GPU and its number of SMs. On another GPU the same
+constants are taken, with its own rates: what is fitted is how well a kernel uses a GPU, not how
+fast a GPU is. As terms that grow alike cannot be told apart on one GPU, no kernel is believed there
+to be faster than memory and multipliers allow.
 
-Where routes are taken in order, no effort is known. Then a time is the larger of what bytes and
+Where routes are taken in order, no cost is known. Then a time is the larger of what bytes and
 what operations take, and launches besides (:meth:`Tuning.bounds`), by three constants of a family
 of kernels (:data:`BOUNDS`), which ``ptxgen bench predict`` fits to what was measured.
 
@@ -27,11 +27,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ptxgen.cost.gpu import TYPICAL, Rates
+from ptxgen.cost.kernel import UNITS
 from ptxgen.errors import SpecError
-from ptxgen.spec import ARCHITECTURES
-from ptxgen.spec.effort import TYPICAL, UNITS, Rates
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "tunings"
 
 TERMS = {
     "launch": "one launch",
@@ -94,8 +94,8 @@ class Tuning:
     """Whether the constants are another GPU's."""
 
     def __post_init__(self) -> None:
-        if self.arch not in ARCHITECTURES:
-            raise SpecError(f"tuning {self.name}: arch {self.arch!r}: known: {[*ARCHITECTURES]}")
+        if self.arch not in TYPICAL:
+            raise SpecError(f"tuning {self.name}: arch {self.arch!r}: known: {[*TYPICAL]}")
         for known, names in ((self.kernels, TERMS), (self.families, BOUNDS)):
             for kernel, constants in known.items():
                 if len(constants) != len(names) or not all(0 <= c < math.inf for c in constants):
@@ -129,7 +129,7 @@ class Tuning:
         *more: Any,
         count: int = 1,
     ) -> float:
-        """The predicted µs of a kernel; the numbers are those of its effort.
+        """The predicted µs of a kernel; the numbers are those of its cost.
 
         ``count``: how many such problems one launch does: what all CTAs do is done so often.
         """
@@ -250,7 +250,7 @@ def tunings(folder: Path = FOLDER) -> tuple[Tuning, ...]:
 
 
 @cache
-def serving(
+def tuning_for(
     arch: str, gpu: tuple[str, int] | None = None, rates: Rates | None = None
 ) -> tuple[Tuning, bool]:
     """The constants for a GPU (name and SMs), and whether they were measured on one like it.

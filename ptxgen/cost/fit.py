@@ -1,4 +1,4 @@
-"""From measured times to the constants of kernels (:mod:`ptxgen.tiles.tunings`).
+"""From measured times to the constants of kernels (:mod:`ptxgen.cost.tuning`).
 
 A route's time is the sum of its kernels' times, each a sum of terms with constants that are not
 negative. They are fitted in two steps. First so that predictions are as many percent too high as
@@ -18,19 +18,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter, mul
+from operator import attrgetter
 from statistics import geometric_mean
-from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.bench.bands import quantile
-from ptxgen.bench.journal import Record
-from ptxgen.spec import Route
-from ptxgen.tiles import TABLES
-from ptxgen.tiles.tunings import TERMS, UNKNOWN, Constants, Tuning
+from ptxgen.cost.tuning import TERMS, UNKNOWN, Constants
 
 Floats = NDArray[np.float64]
 
@@ -73,39 +68,6 @@ class Point:
     us: float
     best: float
     held: float = 0.0
-
-
-def points(
-    records: Sequence[Record], tuning: Tuning, held: Mapping[str, Constants] = MappingProxyType({})
-) -> list[Point]:
-    """What was measured of the routes that the tables still have. ``held``: constants of kernels
-    that are not to be fitted.
-    """
-    routes = {
-        key: {r.name: r for r in TABLES[key].routes} for key in {r.problem.table for r in records}
-    }
-    found = []
-    for record in records:
-        key, (m, n, k), align, batch = record.problem
-        space = TABLES[key].space
-        values = dict(zip(space.arguments, (m, n, k, tuning.sms, *align), strict=True))
-        env = space.environment(values)
-        times = {name: us for name, us in record.times.items() if name in routes[key]}
-        for name, us in times.items():
-            terms = route_terms(routes[key][name], env, tuning, batch)
-            known = sum(sum(map(mul, held[k], terms.pop(k))) for k in [*terms] if k in held)
-            found.append(Point(record.problem, name, terms, us, min(times.values()), known))
-    return found
-
-
-def route_terms(
-    route: Route, env: Mapping[str, int], tuning: Tuning, count: int = 1
-) -> dict[str, tuple[float, ...]]:
-    """The terms of each kernel of a route, with constants of 1, for ``count`` problems at once."""
-    found = {}
-    for kernel, effort in zip(route.kernels, route.efforts or (), strict=True):
-        found[kernel.name] = tuning.terms(*effort.arguments(env), count=count)
-    return found
 
 
 def fit(of: Iterable[Point]) -> dict[str, Constants]:
@@ -274,7 +236,7 @@ class Regret:
             return cls(0, math.nan, math.nan, math.nan, "")
         at = max(ratios, key=lambda problem: ratios[problem])
         values = sorted(ratios.values())
-        p90 = quantile(values, 0.9)
+        p90 = float(np.quantile(values, 0.9))
         return cls(len(values), geometric_mean(values), p90, ratios[at], str(at))
 
 

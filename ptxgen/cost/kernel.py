@@ -1,0 +1,105 @@
+"""The work of a kernel, as formulas over the variables of its problem.
+
+Both forms follow from a spec's fields. A time is predicted from them (:mod:`ptxgen.cost.tuning`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from ptxgen.errors import SpecError
+from ptxgen.expr import Expr, const
+
+UNITS = ("fma", "mma", "wgmma", "fma64", "mma64", "mma8", "wgmma8")
+"""Units that multiply: FMA units, tensor cores by mma.sync and by wgmma; FMA units and tensor cores
+of f64; tensor cores of 8-bit integers, by mma.sync and by wgmma."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Products that a CTA computes on one of :data:`UNITS`."""
+
+    unit: str
+    steps: Expr
+    """Steps of the reduction that a CTA does one after the other."""
+    products: Expr
+    """Multiplications of a CTA."""
+
+    def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise SpecError(f"a phase on {self.unit!r}; takes {', '.join(UNITS)}")
+
+
+NOTHING = const(0)
+MOVE = Phase("fma", const(1), NOTHING)
+"""Phase of kernels that only move bytes."""
+
+
+@dataclass(frozen=True)
+class KernelCost:
+    """Work of a kernel whose time the constants of :data:`ptxgen.cost.tuning.TERMS` predict.
+
+    ``slots``: CTAs that an SM runs at a time. ``phases``: phases of a CTA, whose times add up.
+    """
+
+    slots: int
+    ctas: Expr
+    """Tiles of all CTAs (of a persistent kernel: of all its turns)."""
+    phases: tuple[Phase, ...]
+    loads: Expr
+    """Bytes that all CTAs together load."""
+    operands: Expr
+    """Bytes of what they load from, each counted once."""
+    stores: Expr
+    """Bytes written."""
+
+    def __post_init__(self) -> None:
+        if not self.phases:
+            raise SpecError("a cost without phases; takes one or more")
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Unit of each phase."""
+        return tuple(phase.unit for phase in self.phases)
+
+    @property
+    def formulas(self) -> tuple[Expr, ...]:
+        """All formulas: CTAs, first phase, bytes, other phases."""
+        (first, *more) = ((phase.steps, phase.products) for phase in self.phases)
+        return self.ctas, *first, self.loads, self.operands, self.stores, *chain(*more)
+
+    def arguments(self, values: Mapping[str, int]) -> tuple[Any, ...]:
+        """Arguments of :meth:`ptxgen.cost.tuning.Tuning.terms` for a problem."""
+        numbers = [formula.evaluate(values) for formula in self.formulas]
+        more = zip(self.units[1:], numbers[6::2], numbers[7::2], strict=True)
+        return self.units[0], self.slots, values["SMS"], *numbers[:6], *chain(*more)
+
+    def substitute(self, given: Mapping[str, Expr]) -> KernelCost:
+        """Replaces variables by formulas."""
+        ctas, steps, products, loads, operands, stores, *more = (
+            formula.substitute(given) for formula in self.formulas
+        )
+        of = zip(self.units, (steps, *more[::2]), (products, *more[1::2]), strict=True)
+        phases = tuple(Phase(*each) for each in of)
+        return KernelCost(self.slots, ctas, phases, loads, operands, stores)
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """Operations and bytes of a route that is taken in order, whose kernels state no
+    :class:`KernelCost`. Formulas use the problem's variables and its integer scalars.
+
+    ``operations``: operations on ``unit``, one of :data:`UNITS`. ``nbytes``: bytes read and
+    written; None means all bytes of the problem's arrays.
+    """
+
+    operations: Expr = NOTHING
+    unit: str = "fma"
+    nbytes: Expr | None = None
+
+    def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise SpecError(f"a roofline of {self.unit!r}; takes {', '.join(UNITS)}")

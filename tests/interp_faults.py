@@ -11,8 +11,8 @@ from interp_launch import KERNELS, Case, oracle, run
 
 from ptxgen.build.compile import compile_ptx
 from ptxgen.build.render import render
+from ptxgen.build.targets import portable_target
 from ptxgen.errors import KernelFault, MemoryFault, RaceFault
-from ptxgen.golden import targets
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.tiles import SPECS
 
@@ -56,7 +56,7 @@ def edge(spec):
 @functools.cache
 def golden(name):
     """The PTX of a kernel, which its golden pins."""
-    made = compile_ptx(render(SPECS[name]), name=name, arch=targets(SPECS[name])[0])
+    made = compile_ptx(render(SPECS[name]), name=name, arch=portable_target(SPECS[name]))
     return made.text
 
 
@@ -138,7 +138,7 @@ def in_source(spec, old, new):
     source, count = re.subn(pattern, new, render(spec))
     if not count:
         return None
-    compiled = compile_ptx(source, name=spec.name, arch=targets(spec)[0], cache=None)
+    compiled = compile_ptx(source, name=spec.name, arch=portable_target(spec), cache=None)
     text = compiled.image.rstrip(b"\0").decode()
     return None if text == golden(spec.name) else text
 

@@ -12,7 +12,7 @@ import ptxgen
 from ptxgen import nf4, reference
 from ptxgen.build.compile import compile_ptx
 from ptxgen.build.render import render
-from ptxgen.golden import targets
+from ptxgen.build.targets import portable_target
 from ptxgen.program.launch import parameters
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec import Step
@@ -51,7 +51,7 @@ def check_chains(spec, m, n, k, chunk, kind="normal", pitch=0, offset=0):
     }
     sizes = {"M": m, "N": n, "K": k, "CHUNK": chunk, "CHUNKS": -(-k // chunk)}
     told = {"lda": given["a"].pitch, "ldc": n} | {name.lower(): v for name, v in sizes.items()}
-    image = compile_ptx(render(spec), name=spec.name, arch=targets(spec)[-1]).image
+    image = compile_ptx(render(spec), name=spec.name, arch=portable_target(spec)).image
     prepared = device.prepare(
         device.kernel(spec.name, lambda _: image, spec.shared_bytes),
         (spec.grid.evaluate(sizes), 1, 1), (spec.threads, 1, 1),

@@ -6,8 +6,8 @@ import pytest
 
 from ptxgen.build.compile import Job, compile_many
 from ptxgen.build.render import render
+from ptxgen.build.targets import ARCHES
 from ptxgen.errors import OptionError
-from ptxgen.golden.fresh import ARCHES
 from ptxgen.numerics.contract import TENSOR_CORES
 from ptxgen.spec import ARCHITECTURES, KernelSpec, architecture_named, standing_for
 from ptxgen.spec.wgmma import WgmmaSpec

@@ -15,9 +15,9 @@ import ptxgen
 from ptxgen import reference
 from ptxgen.build.compile import compile_cubin, compile_ptx
 from ptxgen.build.render import render
+from ptxgen.build.targets import portable_target
 from ptxgen.dispatch import choose
 from ptxgen.errors import OptionError
-from ptxgen.golden import targets
 from ptxgen.program.launch import parameters
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec import Step
@@ -84,7 +84,7 @@ SHAPES = [
 def test_maps(shape, room, offset, starts):
     """Bits of rows and words of blocks, where keys lie side by side and where they do not."""
     spec, device = MaskSpec(), CpuDevice()
-    image = compile_ptx(render(spec), name=spec.name, arch=targets(spec)[-1]).image
+    image = compile_ptx(render(spec), name=spec.name, arch=portable_target(spec)).image
     function = device.kernel(spec.name, lambda _: image, spec.shared_bytes)
     seqs, heads, rows, keys = shape
     given = mask_of(*shape) * np.random.default_rng(1).integers(0, 256, shape, "u1")

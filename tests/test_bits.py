@@ -13,7 +13,8 @@ import pytest
 from ml_dtypes import bfloat16
 
 from ptxgen import golden, numerics
-from ptxgen.cli import bits, main
+from ptxgen.cli import main
+from ptxgen.golden import bits
 from ptxgen.numerics.column_reductions import REDUCTIONS
 from ptxgen.numerics.contract import CONTRACTS, COPY, OPERATIONS, PLANS, TENSOR_CORES, Contract, K
 from ptxgen.numerics.dtype import FULL

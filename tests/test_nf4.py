@@ -14,9 +14,9 @@ import ptxgen
 from ptxgen import nf4, reference
 from ptxgen.build.compile import compile_ptx
 from ptxgen.build.render import render
+from ptxgen.build.targets import portable_target
 from ptxgen.dispatch import choose
 from ptxgen.errors import DtypeError, OptionError, ShapeError, SpecError
-from ptxgen.golden import targets
 from ptxgen.numerics.nf4 import BLOCK
 from ptxgen.ops.explaining import problem_of
 from ptxgen.program.launch import launch, parameters
@@ -33,7 +33,7 @@ QUANTISED = {key: table for key, table in TABLES.items() if key[0] == "nf4"}
 
 
 def image(spec):
-    return lambda _: compile_ptx(render(spec), name=spec.name, arch=targets(spec)[-1]).image
+    return lambda _: compile_ptx(render(spec), name=spec.name, arch=portable_target(spec)).image
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])

@@ -13,9 +13,9 @@ import ptxgen
 from ptxgen import reference
 from ptxgen.build.compile import compile_ptx
 from ptxgen.build.render import render
+from ptxgen.build.targets import portable_target
 from ptxgen.errors import OptionError
 from ptxgen.expr import ceil_div, var
-from ptxgen.golden import targets
 from ptxgen.numerics.contract import ITEMSIZE
 from ptxgen.program.launch import parameters
 from ptxgen.runtime.cpu import SMS, CpuDevice
@@ -35,7 +35,7 @@ REALIGNED = sorted(
 
 
 def image(spec):
-    return lambda _: compile_ptx(render(spec), name=spec.name, arch=targets(spec)[-1]).image
+    return lambda _: compile_ptx(render(spec), name=spec.name, arch=portable_target(spec)).image
 
 
 @pytest.mark.parametrize("name", COPYING)

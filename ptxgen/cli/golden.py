@@ -239,7 +239,7 @@ def _update(arguments: argparse.Namespace) -> int:
 
 def _bits(arguments: argparse.Namespace) -> int:
     try:
-        from ptxgen.cli import bits
+        from ptxgen.golden import bits
     except ModuleNotFoundError as error:
         raise DtypeError(
             f"`ptxgen golden bits` makes arrays of bfloat16, and {error.name} is not installed: "

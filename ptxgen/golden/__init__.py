@@ -7,17 +7,15 @@ memory, each with a reason. A refactor shows no difference; a change shows one, 
 All of it belongs to one NVRTC version, the pinned one.
 """
 
+from ptxgen.build.targets import ARCHES, arches
 from ptxgen.golden.check import Finding, check, local_memory, rules
 from ptxgen.golden.diff import Change, changes, renamed, text_diff
 from ptxgen.golden.fresh import (
-    ARCHES,
-    arches,
     build,
     changed,
     expected,
     read_by_people,
     sample,
-    targets,
     textless,
     updated,
     usage_of,
@@ -51,7 +49,6 @@ __all__ = [
     "sample",
     "save",
     "summary",
-    "targets",
     "text_diff",
     "textless",
     "updated",

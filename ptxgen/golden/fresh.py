@@ -16,31 +16,16 @@ from ptxgen.build.compile import (
     require_pinned_toolchain,
 )
 from ptxgen.build.render import render
-from ptxgen.errors import CompileError, SpecError
+from ptxgen.build.targets import arches
+from ptxgen.errors import CompileError
 from ptxgen.golden.ptx import local_depot, summary
 from ptxgen.golden.store import Goldens, Key, Record, Usage, digest
 from ptxgen.spec import KernelSpec
 from ptxgen.tiles import PINNED
 
-ARCHES = ("sm_80", "sm_90a", "sm_120")
-"""The architectures that records are of. (Of sm_90's PTX, Hopper's own is a superset.)"""
-
 VARIED = frozenset({"layout", "copy_a", "copy_b", "vector", "final"})
 """Fields of specs whose values are written by the same lines of a template, each in its turn: a
 reviewer who has read one has read all."""
-
-
-def arches(spec: KernelSpec) -> tuple[str, ...]:
-    """Those of :data:`ARCHES` that the kernel fits. Raises SpecError if it fits none."""
-    fitting = tuple(arch for arch in ARCHES if spec.runs_on(arch.rstrip("af")))
-    if not fitting:
-        raise SpecError(f"{spec.name} runs on none of the recorded architectures, {ARCHES}")
-    return fitting
-
-
-def targets(spec: KernelSpec) -> tuple[str, ...]:
-    """The PTX targets of a kernel: that of the first architecture it fits, for all later ones."""
-    return (arches(spec)[0].replace("sm_", "compute_"),)
 
 
 def expected(specs: Iterable[KernelSpec]) -> set[Key]:

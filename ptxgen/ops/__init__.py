@@ -31,20 +31,19 @@ MODULES = (
     "attention_grad",
     "channels",
     "conv",
+    "counting_sort",
     "delta",
     "dropout",
     "grouped",
     "indexing",
     "int4",
     "layout",
-    "logits",
     "logsumexp",
     "losses",
     "moe",
     "neighbours",
     "nf4",
     "norms",
-    "order",
     "pool",
     "products",
     "recurrence",
@@ -52,6 +51,7 @@ MODULES = (
     "scan",
     "select",
     "triangular",
+    "vocab_segments",
 )
 """Those whose operations are functions."""
 
@@ -68,9 +68,9 @@ def _makers() -> dict[str, Callable[[], Op]]:
     for name in (*(row.name for row in (*ROWS, *INNER)), *(f"cast_{d}" for d in FULL)):
         found[name] = partial(_made, "pointwise", name)
     for name in REDUCTIONS:
-        found[name] = partial(_made, "columns", name)
+        found[name] = partial(_made, "column_reductions", name)
     for name, row in TABLE.items():
-        found[f"{name}_rows" if row.form else name] = partial(_made, "rowwise", name)
+        found[f"{name}_rows" if row.form else name] = partial(_made, "row_reductions", name)
         if row.form in ("reduce", "along"):
             found[name] = partial(_made, "reductions", name)
     for module in MODULES:

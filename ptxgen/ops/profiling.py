@@ -128,7 +128,7 @@ def profile(
     """
     from ptxgen.build.compile import compile_ptx
     from ptxgen.build.render import render
-    from ptxgen.golden.fresh import targets
+    from ptxgen.build.targets import portable_target
     from ptxgen.runtime.cpu import CpuDevice
     from ptxgen.tiles import TABLES
 
@@ -148,7 +148,7 @@ def profile(
     sources = {spec.name: render(spec) for spec in route.kernels} if lines else {}
     for spec in route.kernels if lines else ():
         made = compile_ptx(
-            sources[spec.name], name=spec.name, arch=targets(spec)[-1], options=(_LINE_INFO,)
+            sources[spec.name], name=spec.name, arch=portable_target(spec), options=(_LINE_INFO,)
         )
         # A device keeps the first image of a symbol, so this is the one that will run.
         device.kernel(spec.name, lambda _, image=made.image: image, spec.shared_bytes)  # type: ignore[misc]

@@ -336,6 +336,6 @@ def _ptx(spec: KernelSpec, arch: str) -> bytes:
     """The portable PTX, as the goldens hold it: the same on every device that loads PTX."""
     from ptxgen.build.compile import compile_ptx
     from ptxgen.build.render import source
-    from ptxgen.golden.fresh import targets
+    from ptxgen.build.targets import portable_target
 
-    return compile_ptx(source(spec), name=spec.name, arch=targets(spec)[-1]).image
+    return compile_ptx(source(spec), name=spec.name, arch=portable_target(spec)).image

@@ -1,4 +1,4 @@
-"""golden bits: digests of what the oracles return on fixed inputs, beside those committed.
+"""``ptxgen golden bits``: digests of the oracles' results on fixed inputs.
 
 ``golden/bits.json`` has, by contract and operation, a digest of the results for each dtype. Inputs
 are made by integer arithmetic, so they are the same everywhere and always. Sizes are on both sides

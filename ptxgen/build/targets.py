@@ -1,0 +1,22 @@
+"""Architectures that kernels are compiled for without a GPU, and the target of their PTX."""
+
+from __future__ import annotations
+
+from ptxgen.errors import SpecError
+from ptxgen.spec import KernelSpec
+
+ARCHES = ("sm_80", "sm_90a", "sm_120")
+"""Architectures of the goldens. PTX for sm_90a has all instructions of PTX for sm_90."""
+
+
+def arches(spec: KernelSpec) -> tuple[str, ...]:
+    """Returns those of :data:`ARCHES` that a kernel runs on. Raises SpecError if there is none."""
+    fitting = tuple(arch for arch in ARCHES if spec.runs_on(arch.rstrip("af")))
+    if not fitting:
+        raise SpecError(f"{spec.name} runs on none of the recorded architectures, {ARCHES}")
+    return fitting
+
+
+def portable_target(spec: KernelSpec) -> str:
+    """Returns the PTX target of a kernel: its first architecture, whose PTX later ones load."""
+    return arches(spec)[0].replace("sm_", "compute_")

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ptxgen import lazy
+
 __version__ = "0.1.0"
 
 _ERRORS = (
@@ -61,31 +63,27 @@ _HOMES = {
 """Where names are that are no operations."""
 
 
-def __getattr__(name: str) -> Any:
-    """A name, loaded when it is first used: one of those above, or an operation's function."""
+def _load(name: str) -> Any:
+    """Returns the value of a public name: a row of _HOMES, or an operation's function."""
     if name == "__all__":
-        return [n for n in __dir__() if n != "sum"]  # import * leaves Python's own
-    if name.startswith("__"):
-        raise AttributeError(f"module 'ptxgen' has no attribute {name!r}")
+        return [n for n in _names() if n != "sum"]  # import * leaves Python's own
     if name in _HOMES:
-        from pkgutil import resolve_name
+        return lazy.resolve(_HOMES[name])
+    from importlib.util import find_spec
 
-        value = resolve_name(_HOMES[name])
-    else:
-        from importlib.util import find_spec
+    if find_spec(f"ptxgen.{name}"):  # Python asks here first, and then imports it
+        raise AttributeError(f"ptxgen.{name} is loaded by itself: import ptxgen.{name}")
+    from ptxgen.ops import OPERATIONS
 
-        if find_spec(f"ptxgen.{name}"):  # Python asks here first, and then imports it
-            raise AttributeError(f"ptxgen.{name} is loaded by itself: import ptxgen.{name}")
-        from ptxgen.ops import OPERATIONS
-
-        if name not in OPERATIONS or not OPERATIONS[name].public:
-            raise AttributeError(f"module 'ptxgen' has no attribute {name!r}")
-        value = OPERATIONS[name].function
-    globals()[name] = value
-    return value
+    if not OPERATIONS[name].public:
+        raise LookupError(name)
+    return OPERATIONS[name].function
 
 
-def __dir__() -> list[str]:
+def _names() -> list[str]:
     from ptxgen.ops import OPERATIONS
 
     return sorted((*_HOMES, *(name for name, op in OPERATIONS.items() if op.public)))
+
+
+__getattr__, __dir__ = lazy.attributes(__name__, _load, _names)

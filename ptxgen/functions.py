@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ptxgen import lazy
 from ptxgen.numerics import formula
 from ptxgen.numerics.formula import Node
 from ptxgen.ops.pointwise import short_name
@@ -31,15 +32,13 @@ from ptxgen.watch import operation
 __all__ = ["cast", *(row.name for row in ROWS)]
 
 
-def __getattr__(name: str) -> Any:
+def _load(name: str) -> Any:
     if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = operation(name)
-    return found
+        raise LookupError(name)
+    return operation(name)
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy.attributes(__name__, _load, lambda: __all__)
 
 
 def cast(x: Any, dtype: Any, *, out: Any = None, stream: Any = None) -> Any:

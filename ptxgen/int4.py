@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from ptxgen import lazy
 from ptxgen.errors import DtypeError, OptionError, ShapeError
-from ptxgen.lazy import later
 from ptxgen.numerics import int4 as numerics
 from ptxgen.runtime.arrays import ArrayView, framework_of, view
 
 __all__ = ["gemm", "pack", "unpack"]
 
-__getattr__, __dir__ = later(__name__, {"gemm": "ptxgen.ops.int4:int4_gemm.function"}, __all__)
+_HOMES = {"gemm": "ptxgen.ops.int4:int4_gemm.function"}
+
+__getattr__, __dir__ = lazy.attributes(
+    __name__, lambda name: lazy.resolve(_HOMES[name]), lambda: __all__
+)
 
 
 def pack(x: Any, dtype: str = "s4") -> Any:

@@ -10,6 +10,7 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
+from ptxgen import lazy
 from ptxgen.errors import DtypeError, ShapeError, described
 from ptxgen.numerics.option import AxisNumber, Integers, whole
 from ptxgen.ops.views import axis_of
@@ -22,15 +23,13 @@ _PASSES = ("concat", "contiguous", "pad", "rope")
 """Operations, of one pass over memory."""
 
 
-def __getattr__(name: str) -> Any:
+def _load(name: str) -> Any:
     if name not in _PASSES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = operation(name)
-    return found
+        raise LookupError(name)
+    return operation(name)
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
+__getattr__, __dir__ = lazy.attributes(__name__, _load, lambda: __all__)
 
 
 def narrow(x: Any, axis: int, start: int, length: int) -> Any:

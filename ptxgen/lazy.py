@@ -1,42 +1,101 @@
-"""Names of a module that are loaded when they are first used."""
+"""Values that are made or loaded when they are first used: attributes, functions, mappings."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from typing import Any, TypeVar
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+Makers = Mapping[Key, Callable[[], Value]]
 
 
-def later(
-    module: str, homes: Mapping[str, str], public: Iterable[str]
+def resolve(home: str) -> Any:
+    """Returns the object at ``"package.module:name"``, or the module ``"package.module"``."""
+    from pkgutil import resolve_name
+
+    return resolve_name(home)
+
+
+def attributes(
+    module: str, load: Callable[[str], Any], names: Callable[[], Iterable[str]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a module whose names have ``homes``, and which shows those
-    that are ``public``.
+    """Returns ``__getattr__`` and ``__dir__`` of a module that loads its names on first use.
 
-    A home is "package.module:name", or "package.module" for the module itself.
+    ``load`` returns the value of a name, and raises LookupError for a name that it does not know.
+    ``names`` returns the public names.
     """
 
-    def load(name: str) -> Any:
-        from pkgutil import resolve_name
-
-        if name not in homes:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        value = resolve_name(homes[name])
+    def get(name: str) -> Any:
+        try:
+            if name.startswith("__") and name != "__all__":
+                raise LookupError
+            value = load(name)
+        except LookupError:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}") from None
         setattr(sys.modules[module], name, value)  # the next look-up is an ordinary one
         return value
 
-    def names() -> list[str]:
-        return sorted(public)
-
-    return load, names
+    return get, lambda: sorted(names())
 
 
-def called(home: str) -> Callable[..., Any]:
-    """The function "package.module:name", whose module is loaded when it is called."""
+def function(home: str) -> Callable[..., Any]:
+    """Returns a function that loads the one at ``"package.module:name"`` when it is called."""
 
     def call(*arguments: Any, **options: Any) -> Any:
-        from pkgutil import resolve_name
-
-        return resolve_name(home)(*arguments, **options)
+        return resolve(home)(*arguments, **options)
 
     return call
+
+
+def made(values: Mapping[Key, Value]) -> Makers[Key, Value]:
+    """Returns makers of values that exist already."""
+    return {key: lambda value=value: value for key, value in values.items()}  # type: ignore[misc]
+
+
+class LazyDict(MutableMapping[Key, Value]):
+    """A mapping that makes each value when it is first asked for.
+
+    Its sources are mappings from keys to functions that make the values, or functions that return
+    such a mapping; those are called when the first key is asked for.
+    """
+
+    def __init__(self, *sources: Makers[Key, Value] | Callable[[], Makers[Key, Value]]) -> None:
+        self._sources = list(sources)
+        self._makers: dict[Key, Callable[[], Value]] = {}
+        self._values: dict[Key, Value] = {}
+
+    def add(self, source: Makers[Key, Value] | Callable[[], Makers[Key, Value]]) -> None:
+        """Adds a source; its keys replace those that are there."""
+        self._sources.append(source)
+
+    @property
+    def _known(self) -> dict[Key, Callable[[], Value]]:
+        while self._sources:
+            source = self._sources[0]
+            self._makers.update(source() if callable(source) else source)
+            del self._sources[0]
+        return self._makers
+
+    def __getitem__(self, key: Key) -> Value:
+        if key not in self._values:
+            self._values[key] = self._known[key]()
+        return self._values[key]
+
+    def __setitem__(self, key: Key, value: Value) -> None:
+        self._known[key] = lambda: value
+        self._values[key] = value
+
+    def __delitem__(self, key: Key) -> None:
+        del self._known[key]
+        self._values.pop(key, None)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._known
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)

@@ -10,7 +10,7 @@ Importing this does nothing: each name is loaded when it is first used.
 
 from __future__ import annotations
 
-from ptxgen.lazy import later
+from ptxgen import lazy
 
 __all__ = [
     "CODE",
@@ -34,4 +34,6 @@ _HOMES = {
     "linear_dgrad": "ptxgen.ops.nf4:linear_dgrad",
 }
 
-__getattr__, __dir__ = later(__name__, _HOMES, __all__)
+__getattr__, __dir__ = lazy.attributes(
+    __name__, lambda name: lazy.resolve(_HOMES[name]), lambda: __all__
+)

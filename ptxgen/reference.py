@@ -13,29 +13,26 @@ from __future__ import annotations
 
 from typing import Any
 
+from ptxgen import lazy
 
-def __getattr__(name: str) -> Any:
+
+def _load(name: str) -> Any:
     from ptxgen import oracle
 
-    if name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in oracle.__all__:
-        value = getattr(oracle, name)
-    else:
-        from ptxgen.ops import OPERATIONS
-        from ptxgen.program.interpret import derived
+        return getattr(oracle, name)
+    from ptxgen.ops import OPERATIONS
+    from ptxgen.program.interpret import derived
 
-        if name not in OPERATIONS:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        op = OPERATIONS[name]
-        value = op.oracle or derived(op)
-    globals()[name] = value
-    return value
+    op = OPERATIONS[name]
+    return op.oracle or derived(op)
 
 
-def __dir__() -> list[str]:
+def _names() -> set[str]:
     from ptxgen import oracle
     from ptxgen.ops import OPERATIONS
 
-    public = {name for name, op in OPERATIONS.items() if op.public}
-    return sorted({*oracle.__all__, *public})
+    return {*oracle.__all__, *(name for name, op in OPERATIONS.items() if op.public)}
+
+
+__getattr__, __dir__ = lazy.attributes(__name__, _load, _names)

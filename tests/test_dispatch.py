@@ -140,10 +140,10 @@ def test_code_agrees_with_a_table_of_efforts_with_phases() -> None:
     assert given.arguments(shape)[-3:] == ("wgmma", 5, 5 * 14 * 64)
 
 
-def test_an_effort_has_phases_on_known_units() -> None:
+def test_a_cost_has_phases_on_known_units() -> None:
     with pytest.raises(SpecError, match="a phase on 'abacus'; takes fma, mma, wgmma"):
         Phase("abacus", const(1), const(1))
-    with pytest.raises(SpecError, match="an cost without phases"):
+    with pytest.raises(SpecError, match="a cost without phases"):
         KernelCost(1, M, (), M, M, M)
 
 

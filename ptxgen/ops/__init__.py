@@ -81,7 +81,7 @@ def _makers() -> dict[str, Callable[[], Op]]:
     return found
 
 
-OPERATIONS.fill(_makers)
+OPERATIONS.add(_makers)
 
 
 def register(op: Op, tables: Mapping[Key, RouteTable] | None = None) -> Any:

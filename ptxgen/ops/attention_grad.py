@@ -7,8 +7,8 @@ from math import inf
 from operator import add
 from typing import Annotated, Any
 
+from ptxgen import lazy
 from ptxgen.errors import DtypeError, OptionError, ShapeError
-from ptxgen.lazy import called
 from ptxgen.numerics import functions
 from ptxgen.numerics.attention import QUERIES, part, parts
 from ptxgen.numerics.formula import fma, where
@@ -62,7 +62,7 @@ def _like(name: str, x: Buffer, shape: tuple[int, ...], dtype: str) -> None:
 
 @op(
     public=False,
-    oracle=called("ptxgen.oracle.attention_grad:attention_backward"),
+    oracle=lazy.function("ptxgen.oracle.attention_grad:attention_backward"),
     results=("dq", "dk", "dv", "delta"),
 )
 def attention_backward(

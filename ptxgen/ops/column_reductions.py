@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ptxgen import lazy
 from ptxgen.errors import DtypeError, ShapeError
-from ptxgen.lazy import called
 from ptxgen.numerics.column_reductions import REDUCTIONS, Reduction, computed
 from ptxgen.numerics.dtype import ELEMENTS, FULL
 from ptxgen.numerics.formula import Formula
@@ -75,7 +75,7 @@ class ColumnOperation(Op):
             name=row.signature.name,
             forms=row.signature,
             oracle=partial(
-                called("ptxgen.oracle.column_reductions:reduce_columns"), row.signature.name
+                lazy.function("ptxgen.oracle.column_reductions:reduce_columns"), row.signature.name
             ),
             public=public,
             dtypes={n: "wide" for n in arguments if row.kinds[n] != "element"},

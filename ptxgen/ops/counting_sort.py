@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from ptxgen import lazy
 from ptxgen.errors import DtypeError, ShapeError
-from ptxgen.lazy import called
 from ptxgen.numerics.counting_sort import COUNT, PLACE, PUT, SORT
 from ptxgen.numerics.dtype import DTYPES, ELEMENTS
 from ptxgen.numerics.option import Bool, Integer, Kernel
@@ -28,7 +28,7 @@ def _vector(name: str, x: Buffer, most: int = COUNT_MAX) -> None:
         raise ShapeError(f"{name} has {x.size} integers; takes at most {most}")
 
 
-@op(forms=SORT, oracle=called("ptxgen.oracle.counting_sort:sort_integers"), public=False)
+@op(forms=SORT, oracle=lazy.function("ptxgen.oracle.counting_sort:sort_integers"), public=False)
 def sort_integers(
     b: ProgramBuilder, x: Buffer, *, out: Out = None, kernel: Kernel = None
 ) -> tuple[Buffer, Buffer]:
@@ -53,7 +53,7 @@ def sort_integers(
 
 @op(
     forms=COUNT,
-    oracle=called("ptxgen.oracle.counting_sort:count_integers"),
+    oracle=lazy.function("ptxgen.oracle.counting_sort:count_integers"),
     public=False,
     sizes={"bins": "E"},
 )
@@ -91,7 +91,7 @@ def count_integers(
 
 @op(
     forms=PUT,
-    oracle=called("ptxgen.oracle.counting_sort:put_rows"),
+    oracle=lazy.function("ptxgen.oracle.counting_sort:put_rows"),
     public=False,
     dtypes={"indices": "int64"},
 )
@@ -136,7 +136,7 @@ def put_rows(
 
 @op(
     forms=PLACE,
-    oracle=called("ptxgen.oracle.counting_sort:placed"),
+    oracle=lazy.function("ptxgen.oracle.counting_sort:placed"),
     public=False,
     dtypes={"source": "int64"},
 )

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Set
 from math import prod, sqrt
 from typing import Annotated, Any
 
+from ptxgen import lazy
 from ptxgen.errors import DtypeError, ShapeError
-from ptxgen.lazy import called
 from ptxgen.numerics import functions
 from ptxgen.numerics.delta import COLUMNS_MAX, ROWS_MAX, RULE, SSD, STEP, groups, parts
 from ptxgen.numerics.dtype import DTYPES
@@ -121,7 +121,9 @@ def _state(v: Buffer, rows: int, delta: bool) -> tuple[int, ...]:
 
 
 @op(
-    public=False, oracle=called("ptxgen.oracle.delta:recurrence"), results=("out", "last", "writes")
+    public=False,
+    oracle=lazy.function("ptxgen.oracle.delta:recurrence"),
+    results=("out", "last", "writes"),
 )
 def recurrence(
     b: ProgramBuilder,
@@ -165,7 +167,7 @@ def recurrence(
 
 
 # -- gradients ----------------------------------------------------------------------------------
-@op(public=False, oracle=called("ptxgen.oracle.delta:descend"), results=("dd", "dk", "last"))
+@op(public=False, oracle=lazy.function("ptxgen.oracle.delta:descend"), results=("dd", "dk", "last"))
 def delta_descend(
     b: ProgramBuilder,
     do: Buffer,
@@ -194,7 +196,7 @@ def delta_descend(
     return dd, dk, first
 
 
-@op(public=False, oracle=called("ptxgen.oracle.delta:ascend"), results=("dq", "dk"))
+@op(public=False, oracle=lazy.function("ptxgen.oracle.delta:ascend"), results=("dq", "dk"))
 def delta_ascend(
     b: ProgramBuilder,
     do: Buffer,

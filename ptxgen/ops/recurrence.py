@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from ptxgen import lazy
 from ptxgen.errors import DtypeError, ShapeError
-from ptxgen.lazy import called
 from ptxgen.numerics import recurrence as numerics
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.functions import sigmoid, silu
@@ -121,7 +121,7 @@ def _named(
 
 @op(
     public=False,
-    oracle=called("ptxgen.oracle.recurrence:selective_scan_kept"),
+    oracle=lazy.function("ptxgen.oracle.recurrence:selective_scan_kept"),
     results=("y", "kept"),
 )
 def selective_scan_kept(
@@ -154,7 +154,7 @@ def selective_scan_kept(
 
 @op(
     public=False,
-    oracle=called("ptxgen.oracle.recurrence:selective_scan_backward"),
+    oracle=lazy.function("ptxgen.oracle.recurrence:selective_scan_backward"),
     results=("dx", "dd", "dA", "dB", "dC", "dstate"),
 )
 def selective_scan_backward(
@@ -345,7 +345,7 @@ def _linear(
 
 @op(
     public=False,
-    oracle=called("ptxgen.oracle.recurrence:linear_recurrence_backward"),
+    oracle=lazy.function("ptxgen.oracle.recurrence:linear_recurrence_backward"),
     results=("da", "db", "dstate"),
 )
 def linear_recurrence_backward(

@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Annotated, Any
 
+from ptxgen import lazy
 from ptxgen.errors import DtypeError, ShapeError
-from ptxgen.lazy import called
 from ptxgen.numerics.dtype import FULL, NAMES
 from ptxgen.numerics.formula import STORED, Node, trace
 from ptxgen.numerics.gradient import gradients
@@ -40,7 +40,7 @@ class RowOperation(Op):
             self._lowered,
             name=f"{row.name}_rows" if row.form else row.name,
             forms=row.signature,
-            oracle=partial(called("ptxgen.oracle.row_reductions:compute"), row.name),
+            oracle=partial(lazy.function("ptxgen.oracle.row_reductions:compute"), row.name),
             vjp=of_rows(row.name) or of_formula(row),
             public=False,
             dtypes={n: "int64" for n in row.integers} | _wide(row),

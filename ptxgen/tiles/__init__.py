@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from ptxgen.errors import SpecError
+from ptxgen.lazy import LazyDict, made
 from ptxgen.spec import KernelSpec, Key, Route, RouteTable
 from ptxgen.tiles import (
     attention,
@@ -33,9 +34,8 @@ from ptxgen.tiles import (
     triangular,
     vocab_segments,
 )
-from ptxgen.tiles.lazy import Filled, Lazy
 
-TABLES: Lazy[Key, RouteTable] = Lazy(
+TABLES: LazyDict[Key, RouteTable] = LazyDict(
     {
         **attention.TABLES,
         **attention_grad.TABLES,
@@ -64,7 +64,7 @@ def _routes(key: Key) -> tuple[Route, ...]:
     return TABLES[key].routes
 
 
-ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy({key: partial(_routes, key) for key in TABLES})
+ROUTES: LazyDict[Key, tuple[Route, ...]] = LazyDict({key: partial(_routes, key) for key in TABLES})
 
 
 def named(
@@ -83,12 +83,12 @@ def named(
     return found
 
 
-SPECS: Filled[str, KernelSpec] = Filled(
-    lambda: named(kernel for table in TABLES.values() for kernel in table.kernels())
+SPECS: LazyDict[str, KernelSpec] = LazyDict(
+    lambda: made(named(kernel for table in TABLES.values() for kernel in table.kernels()))
 )
 
-PINNED: Filled[str, KernelSpec] = Filled(
-    lambda: named(kernel for table in TABLES.values() for kernel in table.pinned())
+PINNED: LazyDict[str, KernelSpec] = LazyDict(
+    lambda: made(named(kernel for table in TABLES.values() for kernel in table.pinned()))
 )
 
 

@@ -18,10 +18,10 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from ptxgen.lazy import LazyDict
 from ptxgen.numerics.contract import DEFAULT_PLAN
 from ptxgen.spec import LAYOUTS, Key, Route
 from ptxgen.spec.f64 import F64ReduceSpec, F64Spec
-from ptxgen.tiles.lazy import Lazy
 from ptxgen.tiles.regimes import last, routes
 
 CLUSTER = 4
@@ -152,7 +152,7 @@ def _continued() -> tuple[Route, ...]:
     return (*routes((replace(large, split="onto"),), reason), last(filler))
 
 
-ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy(
+ROUTES: LazyDict[Key, tuple[Route, ...]] = LazyDict(
     {
         **{(layout, DEFAULT_PLAN, "f64", "simt"): partial(_chunks, layout) for layout in LAYOUTS},
         ("TN", "chain", "f64", "simt"): _continued,

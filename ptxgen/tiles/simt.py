@@ -20,11 +20,11 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from ptxgen.lazy import LazyDict
 from ptxgen.numerics.contract import DEFAULT_PLAN
 from ptxgen.spec import Key, Route
 from ptxgen.spec.simt import ReduceSpec, SimtSpec
 from ptxgen.tiles import realign
-from ptxgen.tiles.lazy import Lazy
 from ptxgen.tiles.regimes import gemm, last, routes
 
 REDUCE = ReduceSpec()
@@ -39,7 +39,7 @@ COPIES = {  # name: (of A if k is contiguous, if m is; of B if k is contiguous, 
 _gemm = partial(gemm, COPIES, "f32")
 
 
-THIN_SPLIT: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
+THIN_SPLIT: LazyDict[str, tuple[SimtSpec, ...]] = LazyDict(
     {
         "NN": lambda: (
             _gemm("NN", (2, 32, 32), (1, 2), (2, 16), (1, 1), 4, "kvector", slices=8),
@@ -59,7 +59,7 @@ THIN_SPLIT: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
     }
 )
 
-THIN: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
+THIN: LazyDict[str, tuple[SimtSpec, ...]] = LazyDict(
     {
         "NN": lambda: (
             _gemm("NN", (8, 64, 64), (4, 2), (2, 16), (1, 2), 3, "floats"),
@@ -85,7 +85,7 @@ def _turned(spec: SimtSpec) -> SimtSpec:
 
 
 # Larger tiles; where a slice has all chunks, its running totals are in shared memory.
-MEDIUM_SPLIT: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
+MEDIUM_SPLIT: LazyDict[str, tuple[SimtSpec, ...]] = LazyDict(
     {
         "NN": lambda: (
             _gemm(
@@ -111,7 +111,7 @@ MEDIUM_SPLIT: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
     }
 )
 
-LARGE = Lazy(
+LARGE = LazyDict(
     {
         "NN": lambda: _gemm("NN", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2),
         "NT": lambda: _gemm(
@@ -254,7 +254,7 @@ def _continued() -> tuple[Route, ...]:
     return (*routes((large,), "one chain, from what is there"), last(small))
 
 
-ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy(
+ROUTES: LazyDict[Key, tuple[Route, ...]] = LazyDict(
     {
         **{
             (layout, DEFAULT_PLAN, "f32", "simt"): partial(_chunks, layout)

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from ptxgen.lazy import LazyDict
 from ptxgen.numerics.contract import DEFAULT_PLAN, TC16
 from ptxgen.spec import LAYOUTS, Key, Route
 from ptxgen.spec.simt import ReduceSpec
 from ptxgen.tiles import mma, realign, wgmma
-from ptxgen.tiles.lazy import Lazy
 from ptxgen.tiles.regimes import last, routes
 
 
@@ -90,7 +90,7 @@ def _continued(dtype: str) -> tuple[Route, ...]:
     )
 
 
-ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy(
+ROUTES: LazyDict[Key, tuple[Route, ...]] = LazyDict(
     {
         **{
             (layout, DEFAULT_PLAN, "half", "tc"): partial(_chunks, layout, "bf16")

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from functools import partial
 
+from ptxgen.lazy import LazyDict
 from ptxgen.numerics.contract import DEFAULT_PLAN
 from ptxgen.spec import LAYOUTS, Key, Route
 from ptxgen.spec.simt import ReduceSpec, SimtSpec
-from ptxgen.tiles.lazy import Lazy
 from ptxgen.tiles.regimes import gemm, last, routes
 
 COPIES = {  # name: (of A if k is contiguous, if m is; of B if k is contiguous, if n is)
@@ -95,7 +95,7 @@ def _continued(dtype: str) -> tuple[Route, ...]:
     return (last(_gemm(dtype, "TN", *tile, "plain", split="onto", persistent=True, ctas=3)),)
 
 
-ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy(
+ROUTES: LazyDict[Key, tuple[Route, ...]] = LazyDict(
     {
         **{
             (layout, DEFAULT_PLAN, "half", "simt"): partial(_chunks, "bf16", layout)

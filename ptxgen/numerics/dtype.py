@@ -29,6 +29,8 @@ DTYPES = {"float32": "f32", "float64": "f64", "bfloat16": "bf16", "float16": "f1
 """Operand dtypes, and their names in specs."""
 ELEMENTS = {**DTYPES, "int32": "i32", "int64": "i64"}
 """Dtypes of numbers that formulas read and write, and their names there."""
+SINGLE = ("bfloat16", "float16", "float32")
+"""Floating-point dtypes whose results are computed in f32."""
 NAMES = {**ELEMENTS, "bool": "bool"}
 """All dtypes of formulas, by their full names."""
 FULL = {short: full for full, short in NAMES.items()}

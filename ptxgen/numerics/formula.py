@@ -86,8 +86,6 @@ PRIMITIVES: Mapping[str, tuple[int, tuple[str, ...]]] = {
 }
 """Operations whose result has the type of their operands, which are all of one: how many, and of
 which types."""
-COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-"""Operations whose result is a bool. With a NaN only ``ne`` holds."""
 
 _interned: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
 
@@ -95,11 +93,12 @@ _interned: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
 class Node:
     """One operation, or a leaf. Two that say the same are the same object.
 
-    ``op``: a key of PRIMITIVES, one of COMPARISONS, "select" (condition, then, else), "convert",
-    "round_to" (f32 to what a 16-bit dtype has; ``data`` names it), "bits" (of a float, as an
-    integer), "float" (of bits), "call" (``data``: a :class:`Function`), "reduce" (``data``: one of
-    REDUCERS); of leaves "input" (``data``: an :class:`Input`), "const" (``data``: its value),
-    "index" (which element of its row it is, i64), "length" (how many a row has, i64).
+    ``op``: a key of PRIMITIVES, a comparison ("eq", "ne", "lt", "le", "gt", "ge"), "select"
+    (condition, then, else), "convert", "round_to" (f32 to what a 16-bit dtype has; ``data`` names
+    it), "bits" (of a float, as an integer), "float" (of bits), "call" (``data``: a
+    :class:`Function`), "reduce" (``data``: one of REDUCERS); of leaves "input" (``data``: an
+    :class:`Input`), "const" (``data``: its value), "index" (which element of its row it is, i64),
+    "length" (how many a row has, i64).
     """
 
     __slots__ = ("__weakref__", "args", "data", "level", "op", "type")

@@ -421,8 +421,6 @@ class KernelName(Option):
 
 # The types of arguments that many operations have.
 Axis = Annotated[int, AxisNumber()]
-Axes = Annotated[Any, AxisNumbers()]
-OneAxis = Annotated[Any, AxisNumbers(single=True)]
 Bool = Annotated[bool, Flag()]
 Eps = Annotated[float, Real(least=0.0, most=3e38)]
 Kernel = Annotated[str | None, KernelName()]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from ptxgen.errors import DtypeError, GradError, IndexRangeError, OptionError, ShapeError
 from ptxgen.numerics.attention import HEAD_MAX
-from ptxgen.numerics.dtype import DTYPES
+from ptxgen.numerics.dtype import DTYPES, SINGLE
 from ptxgen.numerics.option import Bool, Choice, Integer, Kernel, Real
 from ptxgen.numerics.signature import broadcast
 from ptxgen.ops.views import alignment, apart, check_vector, results
@@ -21,7 +21,6 @@ from ptxgen.spec import Problem
 from ptxgen.spec.attention import BIAS_F32, CAPPED, CAUSAL, ROWS_MAX, SPACE, STEP, Form, paged
 from ptxgen.spec.attention_mask import QUERIES
 
-TAKES = ("bfloat16", "float16", "float32")
 LAYOUTS = ("bhsd", "bshd")
 Window = Annotated[int | None, Integer(1, (1 << 31) - 1)]
 Scale = Annotated[float | None, Real(least=-3e38, most=3e38)]
@@ -130,8 +129,8 @@ def check_arrays(of: Sizes, arrays: Mapping[str, Any]) -> None:
     """Raises an error for arrays that do not fit, or not together."""
     q, given = arrays["q"], {n for n, x in arrays.items() if x is not None}
     for name in "qkv":
-        if arrays[name].dtype != q.dtype or q.dtype not in TAKES:
-            takes = q.dtype + ", that of q" if q.dtype in TAKES else ", ".join(TAKES)
+        if arrays[name].dtype != q.dtype or q.dtype not in SINGLE:
+            takes = q.dtype + ", that of q" if q.dtype in SINGLE else ", ".join(SINGLE)
             raise DtypeError(f"{name} has dtype {arrays[name].dtype}; takes {takes}")
     if "cu_seqlens_k" in given and (of.paged or not of.packed):
         raise OptionError("cu_seqlens_k is given; takes cu_seqlens with it, and no block_table")
@@ -143,7 +142,7 @@ def check_arrays(of: Sizes, arrays: Mapping[str, Any]) -> None:
     expected: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
         **dict.fromkeys(COUNTS, (("int32",), (of.seqs,))),
         **dict.fromkeys(PLACES, (("int32",), (of.seqs + 1,))),
-        "sinks": (TAKES, (of.heads_q,)),
+        "sinks": (SINGLE, (of.heads_q,)),
         "slopes": (("float32",), (of.heads_q,)),
     }
     for name, (dtypes, shape) in expected.items():

@@ -23,7 +23,14 @@ from ptxgen.numerics.formula import Node, fma
 from ptxgen.numerics.option import Activation, Bool, Choice, Dtype, Integer, PerAxis, Tier
 from ptxgen.numerics.signature import DIM_MAX, Signature
 from ptxgen.ops.gradients import through_activation
-from ptxgen.ops.implicit_gemm import Along, Way, add_up, multiply, spread, weigh
+from ptxgen.ops.implicit_gemm import (
+    AxisWindows,
+    TapSubset,
+    try_depthwise,
+    try_fprop,
+    try_strided_dgrad,
+    try_wgrad,
+)
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.products import bias_gradient
 from ptxgen.ops.views import alignment, check_dtype, readable, result_dtype, single
@@ -205,7 +212,9 @@ def _tier(tier: str, groups: int, *each: int) -> str:
 
 
 # -- windows --------------------------------------------------------------------------------------
-def _padded(b: Any, x: Buffer, several: Sequence[Sequence[Along]]) -> tuple[Buffer, list[int]]:
+def _padded(
+    b: Any, x: Buffer, several: Sequence[Sequence[AxisWindows]]
+) -> tuple[Buffer, list[int]]:
     """``x`` [N, *, C] with zeros around it, so that it has all windows of ``several``; and how many
     there are before it along each dimension. ``x`` itself where it has them.
     """
@@ -219,7 +228,7 @@ def _padded(b: Any, x: Buffer, several: Sequence[Sequence[Along]]) -> tuple[Buff
     return x, [low for low, _ in widths]
 
 
-def _windows(x: Buffer, before: Sequence[int], along: Sequence[Along]) -> Buffer:
+def _windows(x: Buffer, before: Sequence[int], along: Sequence[AxisWindows]) -> Buffer:
     """A view [N, *windows, *taps, C] of what :func:`_padded` returns."""
     own = list(zip(x.strides[1:-1], before, along, strict=True))
     start = sum((low + a.first) * step for step, low, a in own)
@@ -241,28 +250,28 @@ class _Image:
     them. ``several``: what is asked for.
     """
 
-    def __init__(self, b: Any, x: Buffer, several: Sequence[Sequence[Along]]) -> None:
+    def __init__(self, b: Any, x: Buffer, several: Sequence[Sequence[AxisWindows]]) -> None:
         self.b, self.x, self._several = b, x, several
 
     @cached_property
     def _wide(self) -> tuple[Buffer, list[int]]:
         return _padded(self.b, self.x, self._several)
 
-    def windows(self, along: Sequence[Along]) -> Buffer:
+    def windows(self, along: Sequence[AxisWindows]) -> Buffer:
         """A view [N, *windows, *taps, C]."""
         own = (self.x, [0] * len(along)) if self.inside(along) else self._wide
         return _windows(*own, along)
 
-    def inside(self, along: Sequence[Along]) -> bool:
+    def inside(self, along: Sequence[AxisWindows]) -> bool:
         """Whether these windows lie within the image."""
         spans = zip((a.span for a in along), self.x.shape[1:-1], strict=True)
         return all(low >= 0 and high < size for (low, high), size in spans)
 
 
-def _along(how: _How, taps: Sequence[int], count: Sequence[int]) -> list[Along]:
+def _along(how: _How, taps: Sequence[int], count: Sequence[int]) -> list[AxisWindows]:
     """The windows of a convolution."""
     return [
-        Along(-how.padding[i], count[i], how.stride[i], taps[i], how.dilation[i])
+        AxisWindows(-how.padding[i], count[i], how.stride[i], taps[i], how.dilation[i])
         for i in range(len(count))
     ]
 
@@ -342,7 +351,7 @@ def _planes(x: Buffer) -> Buffer | None:
 def _by_planes(
     b: Any,
     x: Buffer,
-    along: Sequence[Along],
+    along: Sequence[AxisWindows],
     w: Buffer,
     bias: Buffer | None,
     out: Buffer,
@@ -423,7 +432,7 @@ def _pieces(lead: Sequence[int], nbytes: int) -> Iterator[tuple[int, int, int, i
 def _product(
     b: Any,
     image: _Image,
-    along: Sequence[Along],
+    along: Sequence[AxisWindows],
     w: Buffer,
     bias: Buffer | None,
     target: Buffer,
@@ -440,7 +449,7 @@ def _product(
     )
     formula = alone and 0 < w.size <= TAPS_MAX * channels
     direct = alone and (image.x.strides[-1] == 1 or not formula)  # a formula needs no turned copy
-    if direct and weigh(b, image.x, along, w, bias, target, activation):
+    if direct and try_depthwise(b, image.x, along, w, bias, target, activation):
         return
     if formula:
         _depthwise(b, image.windows(along), w, bias, target, activation)
@@ -454,7 +463,7 @@ def _product(
     if groups == 1 and tier != "simt":
         plainly = lies and image.inside(along)
         plainly = plainly and _matrices(image.windows(along), rank, 0) is not None
-        if not plainly and multiply(b, image.x, along, w, bias, target, activation):
+        if not plainly and try_fprop(b, image.x, along, w, bias, target, activation):
             return
     if not lies and groups == 1:
         made = b.empty(target.shape, target.dtype)
@@ -639,7 +648,7 @@ def _activated(activation: str | None, dtype: str) -> None:
 
 
 # -- transposed -----------------------------------------------------------------------------------
-_Reached = tuple[tuple[int, int, int], tuple[int, int, int], Along]
+_Reached = tuple[tuple[int, int, int], tuple[int, int, int], AxisWindows]
 """(start, number, step) of elements, and of the taps that reach them, and where in the results
 these find what they weigh."""
 
@@ -657,9 +666,9 @@ def _phases(how: _How, image: Sequence[int], taps: Sequence[int]) -> list[list[_
             if own:
                 (j,) = own
                 several, first = -(-(taps[i] - j) // unit), (start + shift - j * far) // step
-                along = Along(first, number, 1, several, -far * unit // step)
+                along = AxisWindows(first, number, 1, several, -far * unit // step)
             else:
-                j, several, along = 0, 0, Along(0, number, 1, 0, 0)
+                j, several, along = 0, 0, AxisWindows(0, number, 1, 0, 0)
             found.append(((start, number, step), (j, several, unit), along))
         each.append(found)
     return each
@@ -679,9 +688,11 @@ def _transposed(
     taps, rank = w.shape[1:-1], len(how.stride)
     ways = _phases(how, target.shape[1:-1], taps)
     if groups == 1 and prod(how.stride) > 1 and of[0] != "simt":
-        several = [[Way(along, tap, every) for _, (tap, _, every), along in each] for each in ways]
+        several = [
+            [TapSubset(along, tap, every) for _, (tap, _, every), along in each] for each in ways
+        ]
         whole = b.permute(w, (rank + 1, *range(1, rank + 1), 0))
-        if spread(b, dy, several, whole, bias, target, of[1]):
+        if try_strided_dgrad(b, dy, several, whole, bias, target, of[1]):
             return
     if groups == 1 and prod(taps) > 1 and how.apart(target.shape[1:-1], taps, dy.shape[1:-1]):
         _patches(b, dy, w, bias, target, *of)
@@ -725,7 +736,7 @@ def _patches(
     made = b.empty((rows, every * w.shape[-1]), target.dtype)
     x = b.expand(b.packed(b.reshape(dy, (rows, dy.shape[-1]))), (every, rows, dy.shape[-1]))
     _grouped(b, x, each, bias=bias, tier=tier, activation=activation, out=made)
-    along = [Along(0, n, step, step, 1) for n, step in zip(count, taps, strict=True)]
+    along = [AxisWindows(0, n, step, step, 1) for n, step in zip(count, taps, strict=True)]
     places = _windows(target, [0] * rank, along)
     b.copied(b.reshape(made, places.shape), places)
 
@@ -988,7 +999,7 @@ def conv_wgrad(
     rows = b.reshape(b.packed(dy), (prod(dy.shape[:-1]), dy.shape[-1]))
     plainly = image.inside(along) and _matrices(image.windows(along), rank, 0) is not None
     alone = groups == 1 and tier != "simt" and not chain and not plainly
-    if alone and add_up(b, x, along, rows, flat):
+    if alone and try_wgrad(b, x, along, rows, flat):
         pass
     elif groups == 1:
         _summed(b, image.windows(along), rows, flat, tier, chain)

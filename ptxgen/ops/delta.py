@@ -10,7 +10,7 @@ from ptxgen import lazy
 from ptxgen.errors import DtypeError, ShapeError
 from ptxgen.numerics import functions
 from ptxgen.numerics.delta import COLUMNS_MAX, ROWS_MAX, RULE, SSD, STEP, groups, parts
-from ptxgen.numerics.dtype import DTYPES
+from ptxgen.numerics.dtype import DTYPES, SINGLE
 from ptxgen.numerics.formula import fma
 from ptxgen.numerics.option import Bool, Kernel, Real
 from ptxgen.numerics.signature import Inferred
@@ -24,7 +24,6 @@ from ptxgen.program.parameters import Out, Written
 from ptxgen.spec import Key, Problem
 from ptxgen.spec.delta import BETA_F32, G_F32, SPACE, Form
 
-TAKES = ("bfloat16", "float16", "float32")
 FINITE = Real(least=-3e38, most=3e38)
 Scale = Annotated[float | None, FINITE]
 Factor = Annotated[float, FINITE]
@@ -46,7 +45,7 @@ def _sizes(of: Any, arrays: Mapping[str, Buffer | None]) -> Inferred:
 def _alike(arrays: Mapping[str, Buffer | None], first: str, *others: str) -> None:
     """Raises DtypeError for arrays that are not of one dtype, or of none that is taken."""
     dtype = arrays[first].dtype  # type: ignore[union-attr]
-    check_dtype(first, dtype, TAKES)
+    check_dtype(first, dtype, SINGLE)
     for name in others:
         x = arrays[name]
         if x is not None and x.dtype != dtype:

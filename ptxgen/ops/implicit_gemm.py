@@ -35,7 +35,7 @@ are faster, as they are written once.
 
 
 @dataclass(frozen=True)
-class Along:
+class AxisWindows:
     """Windows along one dimension: the j-th of ``taps`` of the i-th of ``count`` windows is at
     ``first + i * step + j * apart``.
     """
@@ -67,29 +67,29 @@ class Along:
         return (self.low, self.last + abs(self.side)) if self.taps else (0, 0)
 
 
-ALONE_ALONG = Along(0, 1, 1, 1, 1)
+UNIT_AXIS = AxisWindows(0, 1, 1, 1, 1)
 """That of a dimension that an image has not."""
 
 
 @dataclass(frozen=True)
-class Way:
+class TapSubset:
     """Windows along one dimension whose taps are ``tap`` and every so many from there on, of those
     that filters have.
     """
 
-    along: Along
+    along: AxisWindows
     tap: int = 0
     every: int = 1
 
 
-NO_WAY = Way(Along(0, 0, 1, 0, 0))
+EMPTY_AXIS = TapSubset(AxisWindows(0, 0, 1, 0, 0))
 """No windows."""
 
 
-def multiply(
+def try_fprop(
     b: ProgramBuilder,
     x: Buffer,
-    along: Sequence[Along],
+    along: Sequence[AxisWindows],
     w: Buffer,
     bias: Buffer | None,
     out: Buffer,
@@ -105,8 +105,8 @@ def multiply(
     if not all(map(_fits, along, x.shape[1:-1])) or not _written(out):
         return False
     loose = x.shape[-1] % 8 != 0 and w.shape[0] <= OUTPUTS_MAX and prod(w.shape[1:-1]) > 1
-    if (loose or _turned(w)) and spread(
-        b, x, [[Way(a)] for a in along], w, bias, out, activation, kernel
+    if (loose or _turned(w)) and try_strided_dgrad(
+        b, x, [[TapSubset(a)] for a in along], w, bias, out, activation, kernel
     ):
         return True
     lies = x if _as_read(x) else _copy(x)
@@ -124,10 +124,10 @@ def multiply(
     return True
 
 
-def spread(
+def try_strided_dgrad(
     b: ProgramBuilder,
     x: Buffer,
-    ways: Sequence[Sequence[Way]],
+    ways: Sequence[Sequence[TapSubset]],
     w: Buffer,
     bias: Buffer | None,
     out: Buffer,
@@ -144,7 +144,7 @@ def spread(
     for i, (way, *others) in enumerate(ways):
         if not others:  # what lies in one way has filters of its own taps alone
             w = b.narrow(w, i + 1, way.tap, way.along.taps, way.every)
-    ways = [each if each[1:] else [Way(each[0].along)] for each in ways]
+    ways = [each if each[1:] else [TapSubset(each[0].along)] for each in ways]
     sides = zip(x.shape[1:-1], ways, strict=True)
     if not all(_near(way.along, size) for size, each in sides for way in each):
         return False
@@ -174,13 +174,13 @@ def spread(
     return True
 
 
-def _numbers(x: Buffer, ways: Sequence[Sequence[Way]]) -> int:
+def _numbers(x: Buffer, ways: Sequence[Sequence[TapSubset]]) -> int:
     """The numbers of all windows."""
     along = [sum(way.along.count * way.along.taps for way in each) for each in ways]
     return x.shape[0] * x.shape[-1] * prod(along)
 
 
-def _most(ways: Sequence[Way]) -> Along:
+def _most(ways: Sequence[TapSubset]) -> AxisWindows:
     """The windows of most taps."""
     return max((way.along for way in ways), key=lambda a: a.taps)
 
@@ -202,10 +202,10 @@ def _rows(x: Buffer, w: Buffer) -> Buffer:
     return replace(x, shape=(*x.shape[:-1], w.shape[0])).permuted(_back(w))
 
 
-def add_up(
+def try_wgrad(
     b: ProgramBuilder,
     x: Buffer,
-    along: Sequence[Along],
+    along: Sequence[AxisWindows],
     dy: Buffer,
     out: Buffer,
     kernel: str | None = None,
@@ -251,7 +251,7 @@ def _left(x: Buffer, count: int) -> Buffer:
     return replace(x, shape=(*x.shape[:-1], count))
 
 
-def _sums(x: Buffer, along: Sequence[Along], dy: Buffer, out: Buffer) -> Problem:
+def _sums(x: Buffer, along: Sequence[AxisWindows], dy: Buffer, out: Buffer) -> Problem:
     """Of a gradient by filters."""
     scalars, _, _ = _lies(x, along)
     count, outs = dy.shape
@@ -287,16 +287,16 @@ def _turned(w: Buffer) -> bool:
     return w.strides[0] == 1 < w.strides[-1]
 
 
-def _some(x: Buffer, along: Sequence[Along]) -> bool:
+def _some(x: Buffer, along: Sequence[AxisWindows]) -> bool:
     """Whether there are windows, of dtypes and dimensions that kernels read them of."""
     taps = prod(a.taps for a in along)
     return len(along) <= 2 and x.dtype in _DTYPES and x.size > 0 and taps > 0
 
 
-def weigh(
+def try_depthwise(
     b: ProgramBuilder,
     x: Buffer,
-    along: Sequence[Along],
+    along: Sequence[AxisWindows],
     w: Buffer,
     bias: Buffer | None,
     out: Buffer,
@@ -358,14 +358,14 @@ def _copy(x: Buffer) -> Buffer:
     return imagined(x.shape, x.dtype)
 
 
-def _fits(along: Along, size: int) -> bool:
+def _fits(along: AxisWindows, size: int) -> bool:
     """Whether the copy engine takes windows that lie so along a dimension of an image."""
     edges = along.low, along.last - (size - 1)
     near = max(map(abs, edges)) <= EDGE_MAX and size <= SIDE_MAX
     return near and along.step <= STEP_MAX and abs(along.side) <= REACH_MAX
 
 
-def _near(along: Along, size: int) -> bool:
+def _near(along: AxisWindows, size: int) -> bool:
     """Whether all places are far from the ends of signed integers."""
     low, high = along.span
     return max(abs(low), abs(high), size) <= SIDE_MAX
@@ -387,11 +387,13 @@ def _flags(x: Buffer, bias: Buffer | None, out: Buffer, activation: str | None) 
     return flags | (BIAS_F32 if bias is not None and bias.dtype != x.dtype else 0)
 
 
-def _lies(x: Buffer, along: Sequence[Along]) -> tuple[dict[str, int | float], Along, Along]:
+def _lies(
+    x: Buffer, along: Sequence[AxisWindows]
+) -> tuple[dict[str, int | float], AxisWindows, AxisWindows]:
     """What kernels are told of how images and windows lie; the windows along X and Y."""
     images, *sides, channels = x.shape
     # Innermost first, as X and Y; a sequence has one row.
-    down, across = (*[ALONE_ALONG] * (2 - len(along)), *along)
+    down, across = (*[UNIT_AXIS] * (2 - len(along)), *along)
     high, wide = (*[1] * (2 - len(sides)), *sides)
     scalars: dict[str, int | float] = {"CHANNELS": channels, "TAPS_X": across.taps}
     scalars |= {"WIDE": wide, "HIGH": high, "IMAGES": images}
@@ -406,7 +408,7 @@ def _lies(x: Buffer, along: Sequence[Along]) -> tuple[dict[str, int | float], Al
 
 def _problem(
     x: Buffer,
-    along: Sequence[Along],
+    along: Sequence[AxisWindows],
     w: Buffer,
     bias: Buffer | None,
     out: Buffer,
@@ -426,7 +428,7 @@ def _problem(
 
 def _phases(
     x: Buffer,
-    ways: Sequence[Sequence[Way]],
+    ways: Sequence[Sequence[TapSubset]],
     w: Buffer,
     bias: Buffer | None,
     out: Buffer,
@@ -435,7 +437,7 @@ def _phases(
     """Of filters ``w`` [O, *taps, C] whose outputs lie side by side."""
     scalars, *_ = _lies(x, [_most(each) for each in ways])
     n, *taps, channels = w.shape
-    alone: Sequence[Way] = (Way(ALONE_ALONG),)
+    alone: Sequence[TapSubset] = (TapSubset(UNIT_AXIS),)
     down, across = (*[alone] * (2 - len(ways)), *ways)
     pitch, line, image = _pitches(out)
     scalars |= {"LDC": pitch * len(across), "ROW_C": line * len(down), "IMAGE_C": image}
@@ -446,7 +448,7 @@ def _phases(
         turned = each[0].along.taps < each[-1].along.taps
         start += apart if turned else 0
         scalars[f"{towards}_C"] = -apart if turned else apart
-        for i, way in enumerate((*(each[::-1] if turned else each), NO_WAY)[:2]):
+        for i, way in enumerate((*(each[::-1] if turned else each), EMPTY_AXIS)[:2]):
             own = {"TAPS": way.along.taps, "TAP": way.tap, "START": way.along.first}
             scalars |= {f"{word}_{letter}_{i}": value for word, value in own.items()}
             scalars[f"{name}_{i}"] = way.along.count
@@ -527,8 +529,8 @@ CTAS, OUTPUTS = 512, DepthwiseSpec.threads * WINDOWS * VECTOR
 class _Tile:
     """``part`` channels of ``columns`` windows in each of ``rows`` rows."""
 
-    across: Along
-    down: Along
+    across: AxisWindows
+    down: AxisWindows
     channels: int
     part: int
     columns: int
@@ -567,7 +569,7 @@ def _whole(count: int, unit: int) -> int:
     return -(-count // unit) * unit
 
 
-def _tile(images: int, channels: int, across: Along, down: Along) -> _Tile:
+def _tile(images: int, channels: int, across: AxisWindows, down: AxisWindows) -> _Tile:
     """The largest tile that has room, cut until there are enough of them."""
     most = max(min(CHANNELS, FILTERS // (across.taps * down.taps) // 8 * 8), 8)
     part = _whole(-(-channels // -(-channels // most)), 8)

@@ -15,11 +15,10 @@ import torch
 from ptxgen.errors import DtypeError, ShapeError
 from ptxgen.numerics.attention import HEAD_MAX
 from ptxgen.numerics.contract import AUTO_TIER
-from ptxgen.numerics.dtype import DTYPES
+from ptxgen.numerics.dtype import DTYPES, SINGLE
 from ptxgen.numerics.formula import where
 from ptxgen.numerics.signature import broadcast
 from ptxgen.ops import OPERATIONS
-from ptxgen.ops.attention import TAKES
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.views import readable
 from ptxgen.program.build import Builder, ProgramBuilder
@@ -241,7 +240,7 @@ def fused(dtype: str, tier: str, query: Any, value: Any) -> bool:
 
 
 def _takes(dtype: str, tier: str, *heads: int) -> bool:
-    own = dtype in TAKES and tier in ("auto", AUTO_TIER[DTYPES[dtype]])
+    own = dtype in SINGLE and tier in ("auto", AUTO_TIER[DTYPES[dtype]])
     return own and all(1 <= n <= HEAD_MAX for n in heads)
 
 

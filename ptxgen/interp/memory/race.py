@@ -33,12 +33,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ptxgen.interp.text.ptx import WARP
+
 Ints = NDArray[np.int64]
 Stamps = NDArray[np.int32]
 Masks = NDArray[np.uint32]
 Kind = Literal["race", "pending", "uninitialised", "unfenced"]
 
-WARP = 32
 _NEVER = 0  # the stamp of a granule that nothing has written
 _START = 1  # the stamp of initialised data, and the first floor
 _ENGINE = 2**30  # is added to the stamps of the copy engine's writes: no floor reaches them

@@ -34,7 +34,7 @@ from ptxgen.interp.memory.proxy import GROUP, ProxyHistory
 from ptxgen.interp.memory.race import Conflict
 from ptxgen.interp.run.program import Program
 from ptxgen.interp.text import flow
-from ptxgen.interp.text.ptx import Instruction
+from ptxgen.interp.text.ptx import WARP, Instruction
 from ptxgen.interp.units import bulk, sync
 from ptxgen.interp.units.kernel import Block
 from ptxgen.interp.units.sync import Arrivals, ClusterBarrier, Copies, Mbarriers
@@ -48,7 +48,6 @@ Lanes = NDArray[np.int64]
 Unit = TypeVar("Unit")
 _log = logging.getLogger("ptxgen.interp")
 
-WARP = 32
 WAVE_LANES = 4096
 """Lanes of a wave, if several CTAs fit: enough to make NumPy's cost per call small."""
 VISITS = 1 << 20

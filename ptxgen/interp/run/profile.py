@@ -41,14 +41,13 @@ from ptxgen.interp.memory import access as memory_access
 from ptxgen.interp.memory.access import Access
 from ptxgen.interp.run.machine import Mask, Wave
 from ptxgen.interp.run.program import Program
-from ptxgen.interp.text.ptx import Instruction
+from ptxgen.interp.text.ptx import WARP, Instruction
 from ptxgen.interp.units.kernel import Block
 
 Array = NDArray[Any]
 Ints = NDArray[np.int64]
 Lanes = NDArray[np.int64]
 
-WARP = 32
 SECTOR = 32
 """Bytes of global memory that move together."""
 BANKS = 32

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ptxgen.errors import DeviceError
 from ptxgen.interp.memory.allocations import GlobalMemory
 from ptxgen.interp.run import instructions
-from ptxgen.interp.text.ptx import Module, parse
-from ptxgen.interp.units.kernel import DEFINED, WARP, Block, Kernel, extend
+from ptxgen.interp.text.ptx import WARP, Module, parse
+from ptxgen.interp.units.kernel import DEFINED, Block, Kernel, extend
 from ptxgen.interp.units.sync import Wave
 
 Array = NDArray[Any]

@@ -17,6 +17,9 @@ from typing import Literal, NoReturn, TypeAlias
 
 from ptxgen.errors import PtxError
 
+WARP = 32
+"""Threads of a warp: WARP_SZ of the PTX ISA."""
+
 
 # --- Operands -----------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)

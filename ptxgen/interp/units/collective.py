@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ptxgen.errors import BarrierFault
 from ptxgen.interp.memory import access as memory_access
 from ptxgen.interp.memory.access import Access
-from ptxgen.interp.text.ptx import Address, Immediate, Instruction, Operand, Register, Sink
+from ptxgen.interp.text.ptx import WARP, Address, Immediate, Instruction, Operand, Register, Sink
 from ptxgen.interp.units import operate, tensor, undefined, warp
 from ptxgen.interp.units.kernel import WINDOWS, Block, Kernel, Operation, active, listed
 from ptxgen.interp.units.operate import Variants
@@ -21,7 +21,6 @@ from ptxgen.interp.units.sync import Wave
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
-WARP = 32
 
 
 def waiting(kernel: Kernel, block: Block, instruction: Instruction) -> Operation:

@@ -52,7 +52,6 @@ _OUTSIDE = {
     "createpolicy": ": cache policies change no result, so leave out the policy and "
     ".L2::cache_hint, or pass a constant",
 }
-WARP = 32
 EMPTY = np.empty(0, np.int64)
 DEFINED = np.zeros(1, np.int32)
 """The origins of a register that is defined in every lane; see :mod:`.undefined`."""

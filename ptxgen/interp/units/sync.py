@@ -14,11 +14,10 @@ from ptxgen.interp.memory import access as memory_access
 from ptxgen.interp.memory.access import Access
 from ptxgen.interp.memory.allocations import SHARED_BASE
 from ptxgen.interp.memory.race import Conflict
-from ptxgen.interp.text.ptx import Instruction
+from ptxgen.interp.text.ptx import WARP, Instruction
 
 Array = NDArray[Any]
 Lanes = NDArray[np.int64]
-WARP = 32
 _MOST = 1 << 20
 """Above what an mbarrier can count, in arrivals and in bytes."""
 

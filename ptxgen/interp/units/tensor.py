@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.interp.text.ptx import Immediate, Instruction, Vector
-from ptxgen.interp.units.warp import WARP, refuse
+from ptxgen.interp.text.ptx import WARP, Immediate, Instruction, Vector
+from ptxgen.interp.units.warp import refuse
 from ptxgen.oracle import f64
 from ptxgen.oracle.dot16 import accumulate, factors, tensor_core
 from ptxgen.oracle.half import U16

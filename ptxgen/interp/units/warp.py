@@ -17,14 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.errors import PtxError
-from ptxgen.interp.text.ptx import Instruction
+from ptxgen.interp.text.ptx import WARP, Instruction
 
 Array = NDArray[Any]
 Bool = NDArray[np.bool_]
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
 
-WARP = 32
 _LANE = np.arange(WARP, dtype=np.int64)
 _BIT = np.uint32(1) << np.arange(WARP, dtype=np.uint32)
 

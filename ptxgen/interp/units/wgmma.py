@@ -22,7 +22,7 @@ from ptxgen.interp.memory.access import Access
 from ptxgen.interp.memory.proxy import GROUP, PIECE, Reading
 from ptxgen.interp.memory.race import Conflict
 from ptxgen.interp.text import flow
-from ptxgen.interp.text.ptx import Immediate, Instruction, Vector
+from ptxgen.interp.text.ptx import WARP, Immediate, Instruction, Vector
 from ptxgen.interp.units import collective, operate, tensor, undefined
 from ptxgen.interp.units.kernel import DEFINED, Block, Kernel, Operation, Value, active, listed
 from ptxgen.interp.units.sync import Wave
@@ -30,7 +30,6 @@ from ptxgen.interp.units.sync import Wave
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
 Lanes = NDArray[np.int64]
-WARP = 32
 _U32 = np.dtype(np.uint32)
 _SUMS = {"f32": np.float32, "s32": np.int32}
 

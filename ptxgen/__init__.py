@@ -55,7 +55,7 @@ _HOMES = {
     "devices": "ptxgen.runtime:devices",
     "explain": "ptxgen.ops.explaining:explain",
     "load": "ptxgen.program.load:load",
-    "pointwise": "ptxgen.watch:pointwise",
+    "pointwise": "ptxgen.autograd:pointwise",
     "profile": "ptxgen.ops.profiling:profile",
     "set_default_device": "ptxgen.runtime:set_default_device",
     "use_device": "ptxgen.runtime:use_device",

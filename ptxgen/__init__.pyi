@@ -38,7 +38,7 @@ from ptxgen.runtime import devices as devices
 from ptxgen.runtime import set_default_device as set_default_device
 from ptxgen.runtime import use_device as use_device
 from ptxgen.types import Array, ArrayT, DtypeLike, Stream
-from ptxgen.watch import pointwise as pointwise
+from ptxgen.autograd import pointwise as pointwise
 from typing import Any, Literal, overload
 
 __version__: str

@@ -23,11 +23,11 @@ from __future__ import annotations
 from typing import Any
 
 from ptxgen import lazy
+from ptxgen.autograd import operation
 from ptxgen.numerics import formula
 from ptxgen.numerics.formula import Node
 from ptxgen.ops.pointwise import short_name
 from ptxgen.ops.pointwise_table import ROWS
-from ptxgen.watch import operation
 
 __all__ = ["cast", *(row.name for row in ROWS)]
 

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ptxgen import lazy
+from ptxgen.autograd import operation
 from ptxgen.errors import DtypeError, ShapeError, described
 from ptxgen.numerics.option import AxisNumber, Integers, whole
 from ptxgen.ops.views import axis_of
 from ptxgen.program.trace import Traced
 from ptxgen.runtime.arrays import framework_of
-from ptxgen.watch import operation
 
 __all__ = ["concat", "contiguous", "expand", "narrow", "pad", "rope", "split_qkv", "transpose"]
 _PASSES = ("concat", "contiguous", "pad", "rope")

@@ -23,10 +23,10 @@ from bits import NUMPY, difference, operand
 
 import ptxgen
 from ptxgen import functions, graph, layout, reference
+from ptxgen.autograd import operation as watched_operation
 from ptxgen.errors import DtypeError, FormulaError, PtxgenError, TraceError
 from ptxgen.ops.pointwise import Pointwise, short_name
 from ptxgen.program.trace import Traced
-from ptxgen.watch import operation as watched_operation
 
 FLOATS = ("f32", "bf16", "f16", "f64")
 KINDS = {**NUMPY, "i32": np.dtype("i4"), "i64": np.dtype("i8"), "bool": np.dtype("?")}

@@ -38,7 +38,7 @@ ROOMS = (
     "ops",
     "graph",
     "torch",
-    "watch",
+    "autograd",
     "functions",
     "layout",
     "int4",

@@ -460,7 +460,7 @@ def test_what_may_be_recorded_fires_the_same_on_several_streams(gpu, monkeypatch
 
     monkeypatch.setattr(gpu, "streams", others)
     op = Op(lower, name="layer", takes=[Parameter(n, ARRAY) for n in "xw"], public=False)
-    how, streams = {"aliases": True, "placed": True, "hooks": Hooks(watched=False)}, Streams(4)
+    how, streams = {"aliases": True, "placed": True, "hooks": Hooks(autograd=False)}, Streams(4)
     plain, beside = Frame(op, **how), Frame(op, **how, streams=streams)
     given = [rows(6, 40), rows(40)]
     plain.function(*given), beside.function(*given)

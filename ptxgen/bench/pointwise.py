@@ -7,8 +7,8 @@ from typing import Any
 
 from ptxgen import functions as f
 from ptxgen import layout
+from ptxgen.autograd import pointwise
 from ptxgen.bench.opcase import OpCase, Work
-from ptxgen.watch import pointwise
 
 
 def _case(

@@ -64,7 +64,7 @@ class Pointwise(Op):
         names: tuple[str, ...] = (),
         *,
         says: str = "",
-        watched: Callable[..., Any] | None = None,
+        autograd: Callable[..., Any] | None = None,
         public: bool = False,
     ) -> None:
         if not callable(function):
@@ -77,7 +77,7 @@ class Pointwise(Op):
             oracle=self.reference,
             vjp=self._vjp,
             backwards=True,
-            watched=watched,
+            autograd=autograd,
             public=public,
             takes=self._parameters(arguments),
         )
@@ -562,7 +562,7 @@ def _gradient(of: Pointwise, needs: tuple[bool, ...], count: int) -> Pointwise:
     while any(n.startswith(head) for n in of.arguments):
         head = f"_{head}"
     names = (*of.arguments, *(f"{head}{arguments + i}" for i in range(count)))
-    return Pointwise(function, f"{of.name}_gradient", names, watched=of.watched)
+    return Pointwise(function, f"{of.name}_gradient", names, autograd=of.autograd)
 
 
 def _arguments(function: Callable[..., Any], name: str) -> tuple[tuple[str, ...], dict[str, Any]]:

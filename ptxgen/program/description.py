@@ -60,7 +60,7 @@ class Description:
     ``oracle``: a function of NumPy's arrays with the same bits: the one of its name in
     :mod:`ptxgen.oracle`, if there is one and none is given. ``vjp``: called with a builder and a
     :class:`Backward`, it returns the gradients of arguments; made of operations alone.
-    ``backwards``: whether it takes negative strides. ``watched``: what is called, in place of
+    ``backwards``: whether it takes negative strides. ``autograd``: what is called, in place of
     kernels, with tensors that autograd or a compiler watches; without it such are refused.
     ``checks``: called with the arrays and the options, of calls in host memory and of those with
     the option ``check``, it raises for values that cannot be; by default for lengths that are none
@@ -74,7 +74,7 @@ class Description:
     that do.
     """
 
-    watched: Callable[..., Any] | None
+    autograd: Callable[..., Any] | None
     typed_each = False
     """Whether the option ``out_dtype`` may be one of each result."""
 
@@ -87,7 +87,7 @@ class Description:
         oracle: Callable[..., Any] | None = None,
         vjp: Callable[[Any, Backward], Gradients] | None = None,
         backwards: bool = False,
-        watched: Callable[..., Any] | None = None,
+        autograd: Callable[..., Any] | None = None,
         checks: Callable[[Mapping[str, Any], Mapping[str, Any]], None] | None = None,
         public: bool = True,
         of_tensors: bool = False,
@@ -103,7 +103,7 @@ class Description:
         self.lower, self.passes = lower, passes
         self.name = name or lower.__name__
         self.forms, self.vjp, self._oracle = forms, vjp, oracle
-        self.backwards, self.watched, self.public = backwards, watched, public
+        self.backwards, self.autograd, self.public = backwards, autograd, public
         self.of_tensors = of_tensors
         self.checks = self._counted if checks is None and forms and forms.lengths else checks
         self.dtypes, self.sizes = dtypes, sizes

@@ -256,12 +256,12 @@ class Frame:
 
     ``copies``: arguments that no kernel reads as they lie are copied first. ``placed``: all
     arguments are given by place. ``front``: the parameters that callers give, if not all are.
-    ``memo``: where codes are kept. ``aliases``: results may be views of arguments. ``watched``:
+    ``memo``: where codes are kept. ``aliases``: results may be views of arguments. ``autograd``:
     what calls go to with tensors that autograd watches, in place of
-    :attr:`ptxgen.program.operation.Op.watched`. ``hooks``: what else the function does. ``missed``:
-    what follows calls whose code is not known, with what decides them and all arguments.
-    ``planned``: what is told each plan that is made. ``streams``: what enqueues it, where it may be
-    recorded.
+    :attr:`ptxgen.program.operation.Op.autograd`. ``hooks``: what else the function does.
+    ``missed``: what follows calls whose code is not known, with what decides them and all
+    arguments. ``planned``: what is told each plan that is made. ``streams``: what enqueues it,
+    where it may be recorded.
     """
 
     def __init__(
@@ -273,7 +273,7 @@ class Frame:
         placed: bool = False,
         front: Sequence[Parameter] | None = None,
         memo: prepared.Memo | None = None,
-        watched: Callable[..., Any] | None = None,
+        autograd: Callable[..., Any] | None = None,
         hooks: prepared.Hooks = prepared.PLAIN,
         missed: Callable[..., Any] | None = None,
         planned: Callable[[Plan], None] | None = None,
@@ -281,7 +281,7 @@ class Frame:
     ) -> None:
         self.op, self.copies, self.aliases = op, copies, aliases
         self.planned, self.streams = planned, streams
-        self._watched = watched
+        self._watched = autograd
         self.names = tuple(p.name for p in op.parameters)
         self.memo: prepared.Memo = {} if memo is None else memo
         self.writing: prepared.Memo = {}
@@ -299,13 +299,13 @@ class Frame:
             self.memo.get,
             hooks=hooks,
             into=self._into(),
-            watched=None if missed else self.recorded,
+            autograd=None if missed else self.recorded,
         )
 
     @property
-    def watched(self) -> Callable[..., Any] | None:
+    def autograd(self) -> Callable[..., Any] | None:
         """See the class."""
-        return self._watched or self.op.watched
+        return self._watched or self.op.autograd
 
     def _into(self) -> Callable[..., Any]:
         """What calls go to that are given memory or a stream."""
@@ -320,9 +320,9 @@ class Frame:
 
     def recorded(self, *args: Any) -> Any:
         """A call with tensors that need gradients."""
-        if self.watched is None:
+        if self.autograd is None:
             return self.follow(None, None, *args)
-        return self.watched(self.op, dict(zip(self.names, args, strict=True)))
+        return self.autograd(self.op, dict(zip(self.names, args, strict=True)))
 
     def missed(self, memo: prepared.Memo | None, key: Any, *args: Any) -> Any:
         """A call that no code is known for: through another framework's code, or followed."""
@@ -377,8 +377,12 @@ def invoke(
     if value is not NotImplemented:
         return value
     arguments = read(op, given)
-    if frame.watched is not None and not arguments.written and watched(arguments.arrays.values()):
-        return frame.watched(op, given)
+    if (
+        frame.autograd is not None
+        and not arguments.written
+        and records_gradient(arguments.arrays.values())
+    ):
+        return frame.autograd(op, given)
     call = called(arguments)
     lowered = lower(frame, arguments, call)
     looked = op.looks_at(arguments.arrays) and (call.host or arguments.values.get("check"))
@@ -468,7 +472,7 @@ def _seen(own: Mapping[str, Any], result: Buffer, host: bool) -> Any:
     return strided(base, result.shape, result.strides, result.offset // result.itemsize)
 
 
-def watched(given: Iterable[Any]) -> bool:
+def records_gradient(given: Iterable[Any]) -> bool:
     """Whether autograd records some tensor, or one is no plain one (fake, traced ...)."""
     torch = sys.modules.get("torch")
     if torch is None:

@@ -42,8 +42,8 @@ class Op(Description):
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """As users call it."""
-        if self.watched is not None and compiling():
-            return self.watched(self, self.bound(args, named))
+        if self.autograd is not None and compiling():
+            return self.autograd(self, self.bound(args, named))
         return self.function(*args, **named)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:

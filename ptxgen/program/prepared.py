@@ -267,7 +267,7 @@ class Hooks:
 
     ``before``: lines at its beginning; ``checks``: expressions without which no code is looked up;
     ``keyed``: expressions that decide, too; ``hit``: lines before a code is carried out; ``names``:
-    the names in all these, each with a ``$`` (see :func:`_made`). ``watched``: whether calls with
+    the names in all these, each with a ``$`` (see :func:`_made`). ``autograd``: whether calls with
     tensors that need gradients are told apart; ``recorded``: the function that those go to, of all
     arguments in order. ``arrays``: whether codes are given the arrays, too. ``told``: whether the
     code is returned beside the results, None where the call was followed.
@@ -278,7 +278,7 @@ class Hooks:
     keyed: Sequence[str] = ()
     hit: Sequence[str] = ()
     names: Mapping[str, Any] = field(default_factory=dict)
-    watched: bool = True
+    autograd: bool = True
     recorded: Callable[..., Any] | None = None
     arrays: bool = False
     told: bool = False
@@ -295,13 +295,13 @@ def front(
     dialect: Dialect = TORCH,
     hooks: Hooks = PLAIN,
     into: Callable[..., Any] | None = None,
-    watched: Callable[..., Any] | None = None,
+    autograd: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """The function of these parameters that carries out the code of a call, if it is known.
 
     ``find`` is called with what decides. ``missed`` is, too (with None where that cannot be told),
     and with all arguments in order. ``into``: what is called with these where memory or a stream is
-    given. ``watched``: where gradients are needed.
+    given. ``autograd``: where gradients are needed.
     """
     namespace: dict[str, Any] = {
         **_SPOKEN_OF,
@@ -309,7 +309,7 @@ def front(
         "$find": find,
         "$missed": missed,
         "$into": into,
-        "$recorded": hooks.recorded or watched or functools.partial(missed, None),
+        "$recorded": hooks.recorded or autograd or functools.partial(missed, None),
         **hooks.names,
     }
     heads, passed = [], []
@@ -334,7 +334,7 @@ def front(
     checks = [*hooks.checks, *body.checks] or ["True"]
     key = ", ".join((*body.keys, *hooks.keyed))
     lines.append(f"    if {' and '.join(checks)}:")
-    if hooks.watched and dialect is TORCH and body.grads:
+    if hooks.autograd and dialect is TORCH and body.grads:
         lines.append(f"        if ({' or '.join(body.grads)}) and $recording():")
         lines.append(f"            return $recorded({arguments})")
     handed = [*body.pointers, *(body.arrays if hooks.arrays else ())]

@@ -711,7 +711,7 @@ def _of_tensors(name: str, lower: Callable[..., Any], count: int) -> Callable[..
 
     takes = tuple(Parameter(f"x{i}", ARRAY) for i in range(count))
     op = Op(lowered, name=name, takes=takes, public=False)
-    return Frame(op, copies=True, hooks=Hooks(watched=False)).function
+    return Frame(op, copies=True, hooks=Hooks(autograd=False)).function
 
 
 @cache

@@ -837,7 +837,7 @@ class Segment:
         """The program, of arrays in the place of ``sources``."""
         takes = tuple(Parameter(f"a{i}", ARRAY) for i in range(len(self.sources)))
         op = Op(self.lower, name="graph", takes=takes, public=False, passes=self.passes)
-        replay, hooks = self.of.replay, Hooks(watched=False)
+        replay, hooks = self.of.replay, Hooks(autograd=False)
         frame = Frame(
             op,
             aliases=True,

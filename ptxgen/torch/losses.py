@@ -157,9 +157,9 @@ def _scaled(gradients: list[torch.Tensor | None], by: torch.Tensor) -> list[torc
     if torch.compiler.is_compiling():
         return [None if g is None else torch.ops.ptxgen.scaled(g, by) for g in gradients]
     there = [g for g in gradients if g is not None]
-    watched = gradient_wanted(by, *there) is None
+    shown = gradient_wanted(by, *there) is None
     for gradient in there:
-        if watched:
+        if shown:
             torch.ops.ptxgen.scale_(gradient, by)
         else:
             _times(gradient, by, out=gradient)

@@ -98,18 +98,18 @@ def recorded(op: Op, given: Mapping[str, Any]) -> Any:
     return found.record(args, tensors) if wanted else found.plain(args)
 
 
-def function(op: Op, watched: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """``op`` with gradients, for PyTorch. ``watched``: in place of :func:`recorded`."""
+def function(op: Op, autograd: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """``op`` with gradients, for PyTorch. ``autograd``: in place of :func:`recorded`."""
     if _is_compiling():  # a compiler cannot follow how code is made
-        return partial(_traced, op, watched or recorder(op).watched)
+        return partial(_traced, op, autograd or recorder(op).autograd)
     found = recorder(op)
-    if watched is not None:
-        found.watched = watched
+    if autograd is not None:
+        found.autograd = autograd
     return found.function
 
 
-def _traced(op: Op, watched: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    return watched(op, op.bound(args, named))
+def _traced(op: Op, autograd: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    return autograd(op, op.bound(args, named))
 
 
 def recorder(op: Op) -> Recorder:
@@ -153,7 +153,7 @@ class Recorder:
         self._by_code: dict[Any, _Plan] | None = None
         if all(p.kind != OPERAND for p in op.parameters):  # else numbers, which codes do not know
             self._by_code = {}
-        self.watched: Callable[..., Any] = recorded
+        self.autograd: Callable[..., Any] = recorded
         self.shown = partial(_shown, op, self._aside)
 
     @cached_property
@@ -169,9 +169,9 @@ class Recorder:
             "$shown": self._watching(),
         }
         before = [line.format(arguments) for line in BEFORE]
-        alone = self.recorded if self.watched is recorded else None
+        alone = self.recorded if self.autograd is recorded else None
         hooks = Hooks(before=before, names=names, recorded=alone)
-        frame = Frame(self.op, copies=True, watched=self.watched, hooks=hooks)
+        frame = Frame(self.op, copies=True, autograd=self.autograd, hooks=hooks)
         made = frame.function
         made.__doc__, made.__module__ = self.op.doc, "ptxgen.torch"
         made.__name__ = made.__qualname__ = self.op.name
@@ -181,12 +181,12 @@ class Recorder:
     @cached_property
     def compute(self) -> Callable[..., Any]:
         """The operation, unrecorded, of all arguments in order. It may return more results."""
-        return self._computing(Hooks(watched=False))
+        return self._computing(Hooks(autograd=False))
 
     @cached_property
     def told(self) -> Callable[..., Any]:
         """The code of :attr:`compute`, or None, and what that returns."""
-        return self._computing(Hooks(watched=False, told=True))
+        return self._computing(Hooks(autograd=False, told=True))
 
     def _computing(self, hooks: Hooks) -> Callable[..., Any]:
         frame = Frame(self.of, copies=True, placed=True, memo=self._codes, hooks=hooks)
@@ -195,8 +195,8 @@ class Recorder:
     # torch 2.11 cannot follow what reads an operation from an attribute: it has a ``__get__``.
     def _watching(self) -> Callable[..., Any]:
         """What somebody watches, of all arguments in order."""
-        watched, op, names = self.watched, self.op, self.names
-        return lambda *args: watched(op, dict(zip(names, args, strict=True)))
+        autograd, op, names = self.autograd, self.op, self.names
+        return lambda *args: autograd(op, dict(zip(names, args, strict=True)))
 
     def plain(self, args: tuple[Any, ...]) -> Any:
         """The results, of which none is recorded."""
@@ -396,7 +396,7 @@ class _Plan:
         )
         op = Op(lower, name=f"{self.recorder.op.name}_vjp", takes=takes, public=False)
         how: dict[str, Any] = {"copies": True, "aliases": aliases and not updates}
-        return Frame(op, **how, hooks=Hooks(watched=False)).function
+        return Frame(op, **how, hooks=Hooks(autograd=False)).function
 
     def lowered(
         self, b: Builder, saved: Sequence[Any], dys: Sequence[Any], updates: Sequence[Any] = ()

@@ -603,7 +603,7 @@ def _frame(
             "$recording": torch.is_grad_enabled,
             **_TELLING,
         },
-        watched=above,
+        autograd=above,
         recorded=recorded,
     )
     takes = _parameters(op)
@@ -736,7 +736,7 @@ def _above(op: Any, name: str, lower: Serve, recorded: Serve | None) -> Make:
     def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
         parts: dict[Any, bool] = {}  # calls that no program serves
 
-        def watched(*args: Any) -> Any:
+        def autograd(*args: Any) -> Any:
             if widens and autocast_widens(args[0]):
                 args = args[0].float(), *args[1:]
             placed, options = split(args)
@@ -752,7 +752,7 @@ def _above(op: Any, name: str, lower: Serve, recorded: Serve | None) -> Make:
 
         def missed(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
             if not blocks or _watched(args) or (widens and autocast_widens(args[0])):
-                return watched(*args)
+                return autograd(*args)
             block, (placed, options) = blocks[-1], split(args)
             if key in parts:
                 return original(*placed, **options)
@@ -774,7 +774,7 @@ def _above(op: Any, name: str, lower: Serve, recorded: Serve | None) -> Make:
             return original(*placed, **options)
 
         alone = recorded is None and not any(a.kwarg_only for a in op._schema.arguments)
-        return _frame(op, name, lower, blocks, missed, original if alone else watched).function
+        return _frame(op, name, lower, blocks, missed, original if alone else autograd).function
 
     return make
 

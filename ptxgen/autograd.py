@@ -15,7 +15,7 @@ from ptxgen.ops.pointwise import Pointwise
 from ptxgen.program.operation import Op
 
 
-def watched(op: Op, given: Mapping[str, Any]) -> Any:
+def autograd(op: Op, given: Mapping[str, Any]) -> Any:
     """A call of ``op``, recorded."""
     from ptxgen.torch.record import recorded
 
@@ -25,7 +25,7 @@ def watched(op: Op, given: Mapping[str, Any]) -> Any:
 def operation(name: str) -> Op:
     """An operation by its name, which records gradients."""
     found: Op = OPERATIONS[name]
-    found.watched = watched
+    found.autograd = autograd
     _ = found.parameters  # read now: a compiler cannot follow how they are
     found.__name__, found.__doc__ = found.name, found.doc  # what help shows
     return found
@@ -72,4 +72,4 @@ def pointwise(function: Callable[..., Any]) -> Pointwise:
     >>> lerp.reference(numpy.zeros(2, "f4"), numpy.ones(2, "f4"), 0.25)
     array([0.25, 0.25], dtype=float32)
     """
-    return Pointwise(function, watched=watched)
+    return Pointwise(function, autograd=autograd)

@@ -142,7 +142,7 @@ def test_prepared_calls_let_out_be_c(monkeypatch, out, fires):
     monkeypatch.setattr(prepared.TORCH, "types", {Tensor})
     of, memo, missed = OPERATIONS["int4_gemm"], {}, []
     of = of.name, of.parameters, lambda key, *_: missed.append(key), memo
-    front = prepared.writing_front(*of, lambda index: 0, lambda *_: 0)
+    front = prepared.writing_fast_path(*of, lambda index: 0, lambda *_: 0)
 
     def call(out):
         return front(A, B, C, None, "s4", "rcr", None, 1.0, 0.0, out, None, None, None)

@@ -255,11 +255,11 @@ class Frame:
     """One operation as it is called: :attr:`function`.
 
     ``copies``: arguments that no kernel reads as they lie are copied first. ``placed``: all
-    arguments are given by place. ``front``: the parameters that callers give, if not all are.
+    arguments are given by place. ``given``: the parameters that callers give, if not all are.
     ``memo``: where codes are kept. ``aliases``: results may be views of arguments. ``autograd``:
     what calls go to with tensors that autograd watches, in place of
     :attr:`ptxgen.program.operation.Op.autograd`. ``hooks``: what else the function does.
-    ``missed``: what follows calls whose code is not known, with what decides them and all
+    ``slow_path``: what follows calls whose code is not known, with what decides them and all
     arguments. ``planned``: what is told each plan that is made. ``streams``: what enqueues it,
     where it may be recorded.
     """
@@ -271,50 +271,52 @@ class Frame:
         copies: bool = False,
         aliases: bool = False,
         placed: bool = False,
-        front: Sequence[Parameter] | None = None,
+        given: Sequence[Parameter] | None = None,
         memo: prepared.Memo | None = None,
         autograd: Callable[..., Any] | None = None,
         hooks: prepared.Hooks = prepared.PLAIN,
-        missed: Callable[..., Any] | None = None,
+        slow_path: Callable[..., Any] | None = None,
         planned: Callable[[Plan], None] | None = None,
         streams: Streams | None = None,
     ) -> None:
         self.op, self.copies, self.aliases = op, copies, aliases
         self.planned, self.streams = planned, streams
-        self._watched = autograd
+        self._autograd = autograd
         self.names = tuple(p.name for p in op.parameters)
         self.memo: prepared.Memo = {} if memo is None else memo
         self.writing: prepared.Memo = {}
         self.others: dict[str, Callable[..., Any]] = {}
         if aliases:
             hooks = replace(hooks, arrays=True)
-        followed = partial(missed, self, self.memo) if missed else partial(self.missed, self.memo)
-        taken = op.parameters if front is None else front
+        followed = (
+            partial(slow_path, self, self.memo) if slow_path else partial(self.slow_path, self.memo)
+        )
+        taken = op.parameters if given is None else given
         if placed:
             taken = [replace(p, default=None, keyword=False) for p in taken]
-        self.function = prepared.front(
+        self.function = prepared.fast_path(
             op.name,
             taken,
             followed,
             self.memo.get,
             hooks=hooks,
             into=self._into(),
-            autograd=None if missed else self.recorded,
+            autograd=None if slow_path else self.recorded,
         )
 
     @property
     def autograd(self) -> Callable[..., Any] | None:
         """See the class."""
-        return self._watched or self.op.autograd
+        return self._autograd or self.op.autograd
 
     def _into(self) -> Callable[..., Any]:
         """What calls go to that are given memory or a stream."""
         kinds = [p.kind for p in self.op.parameters]
         if WRITTEN not in kinds or ARRAYS in kinds:
-            return partial(self.missed, None, None)
-        followed = partial(self.missed, self.writing)
+            return partial(self.slow_path, None, None)
+        followed = partial(self.slow_path, self.writing)
         where = frameworks.current_torch, frameworks.resolve
-        return prepared.writing_front(
+        return prepared.writing_fast_path(
             self.op.name, self.op.parameters, followed, self.writing, *where
         )
 
@@ -324,7 +326,7 @@ class Frame:
             return self.follow(None, None, *args)
         return self.autograd(self.op, dict(zip(self.names, args, strict=True)))
 
-    def missed(self, memo: prepared.Memo | None, key: Any, *args: Any) -> Any:
+    def slow_path(self, memo: prepared.Memo | None, key: Any, *args: Any) -> Any:
         """A call that no code is known for: through another framework's code, or followed."""
         framework = _framework(args)
         if framework in ("cupy", "numpy"):
@@ -333,11 +335,11 @@ class Frame:
         return self.follow(memo, key, *args)
 
     def _other(self, framework: str) -> Callable[..., Any]:
-        """The front of another framework's arrays."""
+        """The fast path of another framework's arrays."""
         memo: prepared.Memo = {}
         placed = [replace(p, default=None, keyword=False) for p in self.op.parameters]
         dialect = prepared.DIALECTS[framework]
-        made = prepared.front(
+        made = prepared.fast_path(
             self.op.name,
             placed,
             partial(self.follow, memo),

@@ -1,6 +1,6 @@
 """Prepared calls: what a call did is done again by straight-line code.
 
-:func:`front` writes the function that users call. It knows calls by what decides them (shapes,
+:func:`fast_path` writes the function that users call. It knows calls by what decides them (shapes,
 strides, dtypes, device and low bits of the addresses of all arrays, and all options), and carries
 out the code of that call, which :func:`code` writes from its plan: allocate, launch, return. What
 it does not know goes to a function that checks, lowers and launches
@@ -263,7 +263,7 @@ def _compiled(text: str, name: str) -> Any:
 # -- the function that is called ------------------------------------------------------------------
 @dataclass
 class Hooks:
-    """Additions to a front.
+    """Additions to a fast path.
 
     ``before``: lines at its beginning; ``checks``: expressions without which no code is looked up;
     ``keyed``: expressions that decide, too; ``hit``: lines before a code is carried out; ``names``:
@@ -287,10 +287,10 @@ class Hooks:
 PLAIN = Hooks()
 
 
-def front(
+def fast_path(
     name: str,
     parameters: Sequence[Parameter],
-    missed: Callable[..., Any],
+    slow_path: Callable[..., Any],
     find: Callable[[Any], Any],
     dialect: Dialect = TORCH,
     hooks: Hooks = PLAIN,
@@ -299,17 +299,17 @@ def front(
 ) -> Callable[..., Any]:
     """The function of these parameters that carries out the code of a call, if it is known.
 
-    ``find`` is called with what decides. ``missed`` is, too (with None where that cannot be told),
-    and with all arguments in order. ``into``: what is called with these where memory or a stream is
-    given. ``autograd``: where gradients are needed.
+    ``find`` is called with what decides. ``slow_path`` is, too (with None where that cannot be
+    told), and with all arguments in order. ``into``: what is called with these where memory or a
+    stream is given. ``autograd``: where gradients are needed.
     """
     namespace: dict[str, Any] = {
         **_SPOKEN_OF,
         "$tensors": dialect.types,
         "$find": find,
-        "$missed": missed,
+        "$slow_path": slow_path,
         "$into": into,
-        "$recorded": hooks.recorded or autograd or functools.partial(missed, None),
+        "$recorded": hooks.recorded or autograd or functools.partial(slow_path, None),
         **hooks.names,
     }
     heads, passed = [], []
@@ -351,11 +351,11 @@ def front(
         "        if $code is not None:",
         *(f"            {line}" for line in hooks.hit),
         f"            return {code}$code({', '.join(handed)})",
-        f"        return {none}$missed($key, {arguments})",
-        f"    return {none}$missed(None, {arguments})",
+        f"        return {none}$slow_path($key, {arguments})",
+        f"    return {none}$slow_path(None, {arguments})",
     ]
     if any(p.stated for p in parameters):
-        for slow in {"$into", "$missed", "$recorded", "$shown"} & namespace.keys():
+        for slow in {"$into", "$slow_path", "$recorded", "$shown"} & namespace.keys():
             namespace[slow] = _stating(name, parameters, namespace, namespace[slow])
     made = namespace["$call"] = _made(name, parameters, lines, f"<prepared {name}>", namespace)
     return made
@@ -364,7 +364,7 @@ def front(
 def _stating(
     name: str, parameters: Sequence[Parameter], namespace: Mapping[str, Any], slow: Any
 ) -> Any:
-    """``slow``, or the front once more where an argument that callers are to state is left out.
+    """``slow``, or the fast path once more where an argument that callers are to state is left out.
 
     No code is kept for such calls, so all of them arrive here and warn, and calls that state the
     argument pay nothing.
@@ -407,15 +407,15 @@ def _prefix(parameters: Sequence[Parameter]) -> str:
     return "_" * (1 + max((len(n) - len(n.lstrip("_")) for n in names), default=0))
 
 
-def writing_front(
+def writing_fast_path(
     name: str,
     parameters: Sequence[Parameter],
-    missed: Callable[..., Any],
+    slow_path: Callable[..., Any],
     memo: Memo,
     current: Callable[[int], int],
     resolve: Callable[..., int],
 ) -> Callable[..., Any]:
-    """As :func:`front`, of PyTorch's tensors, of a call that is given memory to write to, or a
+    """As :func:`fast_path`, of PyTorch's tensors, of a call that is given memory to write to, or a
     stream. What pointers decide is asked each time: that nothing that is written shares memory.
     """
     body = _Body(parameters, TORCH, into=True)
@@ -448,18 +448,18 @@ def writing_front(
         f"        if $found is not None and not (({' or '.join(body.grads)}) and $recording()):",
         "            $code, $reach, $allocates, $index, $negated = $found",
         f"            if $negated and $any([$x is not None and $x.is_neg() for $x in ({arrays})]):",
-        f"                return $missed(None, {arguments})",
+        f"                return $slow_path(None, {arguments})",
         f"            if ({stream} is None or not $allocates) and {' and '.join(apart) or 'True'}:",
         f"                $at = $current($index) if {stream} is None else "
         f"$resolve({stream}, ({arrays}))",
         f"                return $code({', '.join(('$at', *body.pointers, *body.written))})",
-        f"    return $missed($key, {arguments})",
+        f"    return $slow_path($key, {arguments})",
     ]
     namespace: dict[str, Any] = {
         **_SPOKEN_OF,
         "$tensors": TORCH.types,
         "$find": memo.get,
-        "$missed": missed,
+        "$slow_path": slow_path,
         "$current": current,
         "$resolve": resolve,
     }
@@ -596,4 +596,4 @@ _SPOKEN_OF: Mapping[str, Any] = {
     "$careful": Careful,
     "$recording": _recording,
 }
-"""What the lines of every front speak of."""
+"""Names that the lines of every fast path use."""

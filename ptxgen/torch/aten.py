@@ -3,7 +3,7 @@
 A function of :data:`LOWERED` is called with a builder, the block's tier and the operator's own
 arguments, as buffers, and returns what the operator returns: it is a program. One of :data:`DIRECT`
 is called with tensors, as what it needs is not known before. ``out=`` and in-place forms are made
-of both. They may raise :class:`ptxgen.torch.unserved.Left`: UNKNOWN for arguments that are not
+of both. They may raise :class:`ptxgen.torch.unserved.NotServed`: UNKNOWN for arguments that are not
 taken (the operator is then unknown to the block), ALONE where PyTorch's kernel has the block's
 property (for the reason that stands there), or PARTS where what is called instead is made of
 operators that are served.
@@ -50,7 +50,7 @@ from ptxgen.torch.functions import FUNCTIONS, call
 from ptxgen.torch.operators import added
 from ptxgen.torch.record import TorchBuilder, function
 from ptxgen.torch.sdpa import at_once, attended, fused
-from ptxgen.torch.unserved import ALONE, PARTS, UNKNOWN, Left, Serve, overload
+from ptxgen.torch.unserved import ALONE, PARTS, UNKNOWN, NotServed, Serve, overload
 
 
 # -- products -------------------------------------------------------------------------------
@@ -58,20 +58,20 @@ def _name(dtype: Any) -> str | None:
     if dtype is None:
         return None
     if dtype not in NAMES:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     return NAMES[dtype]
 
 
 def _mm(b: Any, tier: str, x: Any, y: Any, dtype: Any = None) -> Any:
     if not len(x.shape) == len(y.shape) == 2 or b.dtype(x) != b.dtype(y):
-        raise Left(UNKNOWN)  # PyTorch refuses it in its own words
+        raise NotServed(UNKNOWN)  # PyTorch refuses it in its own words
     return b.matmul(readable(b, x), readable(b, y), tier=tier, out_dtype=_name(dtype))
 
 
 def _bmm(b: Any, tier: str, x: Any, y: Any, dtype: Any = None) -> Any:
     check_batches(x, y, "batch1", "batch2")
     if b.dtype(x) != b.dtype(y):
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     return b.matmul(readable(b, x), readable(b, y), tier=tier, out_dtype=_name(dtype))
 
 
@@ -120,9 +120,9 @@ def _grouped(
     wanted, kind = _name(out_dtype) or x.dtype, b.dtype(x)
     served = kind == b.dtype(y) and wanted in (kind, "float32") and ranks in ((2, 3), (2, 2))
     if bias is not None or offs is None or not served:
-        raise Left(PARTS)
+        raise NotServed(PARTS)
     if offs.dtype != "int32" or not has_kernels(kind, tier, offs.shape[0]):
-        raise Left(PARTS)
+        raise NotServed(PARTS)
     offs = b.packed(offs)
     if ranks == (2, 3):
         return b.grouped_linear(rows_apart(b, x), y, offs, out_dtype=wanted, layout="kn")
@@ -142,7 +142,7 @@ def _grouped_mm(
     Where groups cut K, each product is one chain, as the kernel's are.
     """
     if bias is not None:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
 
     def product(x: Any, y: Any, dtype: Any) -> Any:
         return matmul(x, y, tier=tier, out_dtype=dtype)
@@ -184,7 +184,7 @@ def axes(x: Any, dim: Any) -> Any:
 def _real(*arrays: Any) -> None:
     """Leaves what no operation over rows computes."""
     if any(x is not None and x.dtype not in DTYPES for x in arrays):
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
 
 
 def _adding(name: str) -> Serve:
@@ -211,7 +211,7 @@ def _extreme(*names: str) -> Serve:
     def serve(b: Any, tier: str, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
         _real(x)
         if not math.prod(x.shape):
-            raise Left(ALONE)
+            raise NotServed(ALONE)
         found = tuple(getattr(b, n)(x, axis=axes(x, dim), keepdims=keepdim) for n in names)
         return found if len(names) > 1 else found[0]
 
@@ -223,7 +223,7 @@ def _prod(
 ) -> Any:
     x = x if dtype is None else b.cast(x, _name(dtype))
     if b.dtype(x) not in DTYPES:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     return b.prod(x, axis=axes(x, dim), keepdims=keepdim)
 
 
@@ -232,7 +232,7 @@ def _prod_recorded(tier: str, x: Any, *args: Any, **options: Any) -> Any:
     batch has a zero.
     """
     if x.dtype not in NAMES or x.layout is not torch.strided:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     return _prod(TorchBuilder(OPERATIONS), tier, x, *args, **options)
 
 
@@ -241,7 +241,7 @@ def _cumprod(b: Any, tier: str, x: Any, dim: int, *, dtype: Any = None) -> Any:
     x = x if dtype is None else b.cast(x, _name(dtype))
     _real(x)
     if not x.shape or not math.prod(x.shape) or x.dtype == "float64":
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     dim %= len(x.shape)
     ahead, behind = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :])
     rows = b.reshape(x, (ahead, x.shape[dim], behind))
@@ -276,7 +276,7 @@ def _vector_norm(
 ) -> Any:
     _real(x)
     if ord not in (1, 2):
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     wanted = _name(dtype) or x.dtype
     x = b.cast(x, "float64" if wanted == "float64" else "float32")
     powers = b.mul(x, x) if ord == 2 else b.abs(x)
@@ -351,7 +351,7 @@ def _fits(x: Any, shape: Any, *weights: Any) -> None:
         or tuple(shape) != last
         or any(w is not None and (w.dtype != x.dtype or w.shape != last) for w in weights)
     ):
-        raise Left(PARTS)
+        raise NotServed(PARTS)
 
 
 def _norm_whole(norm: str, count: int) -> Serve:
@@ -368,14 +368,14 @@ def _group_norm_whole(b: Any, tier: str, x: Any, groups: int, *how: Any) -> Any:
     weight, bias, eps, _ = how
     _real(x)
     if len(x.shape) < 2 or x.shape[1] % groups:
-        raise Left(PARTS)  # PyTorch says so
+        raise NotServed(PARTS)  # PyTorch says so
     return group_norm_kept(b, x, groups, weight, bias, eps, x.dtype)[0]
 
 
 def _softmax_whole(name: str) -> Serve:
     def serve(b: Any, tier: str, x: Any, dim: int, dtype: Any) -> Any:
         if x.dtype not in DTYPES or (dtype is not None and _name(dtype) != x.dtype):
-            raise Left(PARTS)
+            raise NotServed(PARTS)
         return _along(b, name, x, dim)
 
     return serve
@@ -439,9 +439,9 @@ def _windowed(b: Any, given: Sequence[Any]) -> tuple[list[Any], str]:
     so.
     """
     if any(x.dtype != given[0].dtype for x in given) or given[0].dtype not in DTYPES:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     if not 3 <= len(given[0].shape) <= 5:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     if any(map(_lies_last, given)):
         return [b.move(x, 1, -1) for x in given], "channels_last"
     return list(given), "channels_first"
@@ -521,7 +521,7 @@ def _solve_triangular(
     b: Any, tier: str, a: Any, y: Any, *, upper: bool, left: bool, unitriangular: bool
 ) -> Any:
     if a.dtype != y.dtype or a.dtype not in TRIANGULAR or len(y.shape) < 2:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     if left:
         return b.solve_triangular(a, y, upper=upper, unitriangular=unitriangular)
     given = b.transpose(a), b.transpose(y)
@@ -532,7 +532,7 @@ def _solve_triangular(
 def _sort(tier: str, x: Any, dim: int = -1, descending: bool = False, *, stable: Any = True) -> Any:
     """Of equals the first comes first, whichever kernel sorts."""
     if stable:
-        raise Left(ALONE)
+        raise NotServed(ALONE)
     return torch.sort(x, stable=True, dim=dim, descending=descending)
 
 
@@ -548,7 +548,7 @@ _SELECTED = ("float32", "bfloat16", "float16", "int32")
 def _topk(b: Any, tier: str, x: Any, k: int, dim: int, largest: bool, ordered: bool) -> Any:
     """Of equals the first ones are taken."""
     if not (0 < k <= K_MAX and x.shape and x.dtype in _SELECTED) or k > x.shape[dim]:
-        raise Left(PARTS)
+        raise NotServed(PARTS)
     found = b.topk(_rows(b, x, dim), k, largest=largest)
     return tuple(b.contiguous(b.move(t, -1, dim)) for t in found)
 
@@ -558,7 +558,7 @@ def _topk_sorted(
 ) -> Any:
     """Where there is no kernel, the head of a stable sort."""
     if k > (x.shape[dim] if x.dim() else 1):
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     values, indices = torch.sort(x, stable=True, dim=dim, descending=largest)
     if not x.dim():
         return values, indices
@@ -569,7 +569,7 @@ def _cumsum(b: Any, tier: str, x: Any, dim: int, *, dtype: Any) -> Any:
     x = x if dtype is None else b.cast(x, _name(dtype))
     _real(x)
     if not x.shape:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     return b.contiguous(b.move(b.cumsum(_rows(b, x, dim)), -1, dim))
 
 
@@ -578,7 +578,7 @@ def _embedding_backward(
 ) -> Any:
     _real(dy)
     if by_frequency:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     skipped = padding if padding >= 0 else None
     given = b.packed(dy), b.packed(indices)
     return b.embedding_backward(*given, rows=count, padding_idx=skipped)
@@ -590,7 +590,7 @@ wrapped = Pointwise(lambda index, size: where(index < 0, index + size, index), "
 def _index_add(b: Any, tier: str, x: Any, dim: int, index: Any, source: Any, *, alpha: Any) -> Any:
     _real(x)
     if not x.shape or source.dtype != x.dtype:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     source = source if alpha == 1 else b.mul(source, alpha)
     rows, of = (b.move(v, dim, 0) for v in (x, source))
     width = math.prod(rows.shape[1:])
@@ -603,7 +603,7 @@ def _index_add(b: Any, tier: str, x: Any, dim: int, index: Any, source: Any, *, 
 def _scatter_add(b: Any, tier: str, x: Any, dim: int, index: Any, source: Any) -> Any:
     _real(x)
     if not x.shape or source.dtype != x.dtype:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     dim %= len(x.shape)
     part = source
     for axis, size in enumerate(index.shape):
@@ -626,9 +626,9 @@ def _scatter_reduce(
     include_self: bool = True,
 ) -> Any:
     if reduce in ("amax", "amin"):
-        raise Left(ALONE)
+        raise NotServed(ALONE)
     if reduce not in ("sum", "add") or x.dim() == 0:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     x = x if include_self else x.scatter(dim, index, 0)
     return _scattering(dim)(x, index, source)
 
@@ -692,9 +692,9 @@ def _index_put_(
 ) -> Any:
     """Values put in their places; those that share a place are added in their order."""
     if not accumulate:
-        raise Left(ALONE)
+        raise NotServed(ALONE)
     if x.dtype not in NAMES or not sums_places(x, indices, values, (torch.int64, torch.int32)):
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     rows, source, _ = placed_first(TorchBuilder(OPERATIONS), x, indices, values)
     given = [i for i in indices if i is not None]
     rows.copy_(_putting(len(given))(rows, source, *given))
@@ -793,11 +793,11 @@ def _cross_entropy(
     """Serves losses of classes without weights; others are made of operators that are served."""
     rank = len(x.shape)
     if weight is not None or rank not in (1, 2) or len(target.shape) != rank - 1:
-        raise Left(PARTS)
+        raise NotServed(PARTS)
     if b.dtype(x) not in DTYPES or b.dtype(target) != "int64" or x.shape[:-1] != target.shape:
-        raise Left(PARTS)
+        raise NotServed(PARTS)
     if 0 in x.shape:
-        raise Left(PARTS)
+        raise NotServed(PARTS)
     how = {"ignore_index": ignore_index, "label_smoothing": label_smoothing, "wide": wide}
     return b.call(CROSS_ENTROPY, x, target, reduction=REDUCTIONS[reduction], **how)
 
@@ -820,9 +820,9 @@ def _nll_of_places(
 ) -> tuple[Any, Any]:
     """Losses that are added in one order, where PyTorch's kernel for images adds by atomics."""
     if reduction == 0:
-        raise Left(ALONE)
+        raise NotServed(ALONE)
     if x.dtype not in NAMES:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     losses, _ = torch.ops.aten.nll_loss2d_forward(x, target, weight, 0, ignored)
     taken = target != ignored
     own = taken.to(x.dtype)
@@ -851,9 +851,9 @@ def _attention(
 ) -> Any:
     given = query, key, value
     if dropout or len({b.dtype(x) for x in given}) > 1 or len({len(x.shape) for x in given}) > 1:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     if b.dtype(query) not in DTYPES or len(query.shape) < 3 or (causal and mask is not None):
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     how = {"causal": causal, "scale": scale, "gqa": enable_gqa, "tier": tier}
     return attended(b, query, key, value, mask, seen=seen, **how)
 
@@ -861,7 +861,7 @@ def _attention(
 def _attention_recorded(tier: str, *args: Any, **how: Any) -> Any:
     """The same of tensors, with gradients."""
     if any([t.layout is not torch.strided or t.dtype not in NAMES for t in args[:3]]):
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     found = at_once(tier, *args, **how)
     return found if found is not None else _attention(TorchBuilder(OPERATIONS), tier, *args, **how)
 
@@ -882,9 +882,9 @@ def _backend(
     q, k, v = given[-5:-2] if len(given) > 3 else given
     aligned = not causal or at_end or q.shape[-2] == k.shape[-2]
     if dropout or not aligned or len(q.shape) != 4 or not q.dtype == k.dtype == v.dtype:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     if q.dtype not in NAMES or not fused(NAMES[q.dtype], tier, q, v):
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     how = {"causal": causal, "scale": scale}
     kind = "mask" if mask is not None and mask.dtype is torch.bool else "bias"
     if len(given) == 3:
@@ -950,7 +950,7 @@ def _elementwise(name: str) -> Serve:
     def serve(b: Any, tier: str, *args: Any, **options: Any) -> Any:
         found = call(b, name, overload(f"aten::{name}"), args, options)
         if found is None:
-            raise Left(ALONE)
+            raise NotServed(ALONE)
         return found
 
     return serve
@@ -964,11 +964,11 @@ def elementwise_in_place(name: str) -> Serve:
     def serve(b: Any, tier: str, x: Any, *args: Any, **options: Any) -> Any:
         alone = not any(isinstance(v, Buffer) for v in args)
         if not alone or x.memory.role != INPUT or not x.whole:
-            raise Left(PARTS)
+            raise NotServed(PARTS)
         op = overload(f"aten::{name}")
         x.memory.written = True
         if call(b, name, op, (x, *args), options, out=x) is None:
-            raise Left(ALONE)
+            raise NotServed(ALONE)
         return x
 
     return serve

@@ -22,7 +22,7 @@ from ptxgen.ops.pointwise import Pointwise
 from ptxgen.program.buffer import Buffer
 from ptxgen.torch.functions import text, value
 from ptxgen.torch.record import NAMES
-from ptxgen.torch.unserved import UNKNOWN, Left
+from ptxgen.torch.unserved import UNKNOWN, NotServed
 
 SAME, COMPARED, CHOSEN = "same", "compared", "chosen"
 """What operands are brought to: the dtype of the result; that which operands have together; that of
@@ -91,7 +91,7 @@ def _rewritten(name: str, kind: str, args: list[Any], out: Buffer) -> tuple[str,
     if name == "floor_divide":
         whole = isinstance(args[1], int) and 0 < args[1] < 1 << 31
         if not whole or out.dtype not in ("int32", "int64"):
-            raise Left(UNKNOWN)
+            raise NotServed(UNKNOWN)
     if name == "isnan":
         return "ne", args * 2
     if name == "masked_fill":
@@ -103,27 +103,30 @@ def _rewritten(name: str, kind: str, args: list[Any], out: Buffer) -> tuple[str,
         divisor = const(float(args[1]), type).data
         if divisor:
             return "mul", [args[0], const(1 / divisor, type).data]
+    # On CPUs a library takes roots, and does not always round them right.
     if name not in FORMULAS or (name == "sqrt" and kind == "cpu"):
-        raise Left(UNKNOWN)  # on CPUs a library takes roots, and does not always round them right
+        raise NotServed(UNKNOWN)
     return name, args
 
 
 def lowered(
     b: Any, name: str, kind: str, out: Buffer, args: Sequence[Any], options: dict[str, Any]
 ) -> Buffer:
-    """An operator, written to ``out``, for devices of a kind. Raises Left if it has no formula."""
+    """An operator, written to ``out``, for devices of a kind. Raises NotServed if it has no
+    formula.
+    """
     if options.get("alpha", 1) != 1 or options.get("rounding_mode") is not None:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     name, given = _rewritten(name, kind, list(args), out)
     how, _ = FORMULAS[name]
     dtype = _together(given) if how == COMPARED else out.dtype
     arrays = [x for x in given if isinstance(x, Buffer)]
     if any(x not in SHORT for x in (dtype, *(x.dtype for x in (*arrays, out)))):
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     first = int(how == CHOSEN)
     for x in given[first:]:
         if not _taken(x, dtype, kind, name, whole=not out.shape):
-            raise Left(UNKNOWN)
+            raise NotServed(UNKNOWN)
     spec = tuple(None if isinstance(x, Buffer) else _told(x) for x in given)
     b.call(_function(name, SHORT[dtype], SHORT[out.dtype], spec), *arrays, out=out)
     return out
@@ -156,7 +159,7 @@ def _together(args: Sequence[Any]) -> str:
 
 def _told(x: Any) -> tuple[str, Any]:
     if not isinstance(x, bool | int | float):
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     return text(x)
 
 

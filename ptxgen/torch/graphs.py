@@ -44,7 +44,7 @@ from ptxgen.torch.reading import as_run
 from ptxgen.torch.record import NAMES
 from ptxgen.torch.replay import Replay
 from ptxgen.torch.tracing import as_served
-from ptxgen.torch.unserved import Left, reason
+from ptxgen.torch.unserved import NotServed, reason
 from ptxgen.torch.updates import (
     IN_PLACE,
     Update,
@@ -296,7 +296,7 @@ def attending(tier: str) -> Callable[..., Any]:
             try:
                 serve = RECORDED["scaled_dot_product_attention"][1]
                 return serve(tier, *given, **how, seen=seen)
-            except (Left, DtypeError):
+            except (NotServed, DtypeError):
                 pass
         return _sdpa(*given, **how)
 
@@ -327,7 +327,7 @@ def losing(tier: str) -> Callable[..., Any]:
             given = input, target, weight, REDUCTIONS.index(reduction), ignore_index
             try:
                 return serve(tier, *given, label_smoothing, wide=wide)
-            except (Left, DtypeError):
+            except (NotServed, DtypeError):
                 pass
         input = input.float() if wide else input
         rest = size_average, ignore_index, reduce, reduction, label_smoothing
@@ -393,7 +393,7 @@ class Compiled:
 
 
 # -- the schedule -----------------------------------------------------------------------------
-_REFUSED = (Left, PtxgenError, NotImplementedError)
+_REFUSED = (NotServed, PtxgenError, NotImplementedError)
 
 
 class Schedule:
@@ -797,7 +797,7 @@ class TorchCall:
         if self._served is not None:
             try:
                 return self._served(self._of.options.tier, *args, **how)
-            except (Left, DtypeError, DeviceError):
+            except (NotServed, DtypeError, DeviceError):
                 pass
         return target(*args, **how)
 

@@ -30,13 +30,13 @@ from ptxgen.ops.resize import resize_by, resize_gradient, resized
 from ptxgen.program.buffer import imagined
 from ptxgen.program.invoke import Frame
 from ptxgen.torch.functions import empty
-from ptxgen.torch.unserved import PARTS, UNKNOWN, Left, Serve
+from ptxgen.torch.unserved import PARTS, UNKNOWN, NotServed, Serve
 
 
 def _real(*arrays: Any) -> None:
     """Leaves what is not computed."""
     if any(x is not None and x.dtype not in DTYPES for x in arrays):
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
 
 
 def _like(b: Any, x: Any) -> Any:
@@ -50,7 +50,7 @@ def _evaluated(b: Any, x: Any, vectors: Sequence[Any], eps: float) -> tuple[Any,
     weight, bias, mean, var = vectors
     _real(x)
     if mean is None or var is None:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     y = b.batch_norm(x, mean, var, weight, bias, eps=eps, out=_like(b, x))
     return y, b.empty((0,), b.wide(x)), b.empty((0,), b.wide(x))
 
@@ -59,7 +59,7 @@ def _several(x: Any) -> None:
     """Leaves what has one value a channel, of which PyTorch's results are NaN."""
     _real(x)
     if prod(x.shape) < 2 * x.shape[1]:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
 
 
 def _trained(b: Any, x: Any, *vectors: Any, momentum: float, eps: float) -> Any:
@@ -84,7 +84,7 @@ def _batch_norm(b: Any, tier: str, x: Any, *given: Any) -> Any:
         return _evaluated(b, x, vectors, eps)
     weight, bias, mean, var = vectors
     if mean is not None or var is not None:
-        raise Left(PARTS)
+        raise NotServed(PARTS)
     return _trained_alone(b, x, weight, bias, eps)
 
 
@@ -96,7 +96,7 @@ def _batch_norm_whole(b: Any, tier: str, x: Any, *given: Any) -> Any:
 def _no_stats(b: Any, tier: str, x: Any, weight: Any, bias: Any, *how: Any) -> Any:
     training, _, eps = how
     if not training:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     return _trained_alone(b, x, weight, bias, eps)
 
 
@@ -131,7 +131,7 @@ def _batch_norm_written(tier: str, x: Any, *given: Any) -> Any:
     """In training: running statistics are written where they are."""
     weight, bias, mean, var, training, momentum, eps = given
     if not training or x.dim() < 2 or x.numel() < 2 * x.shape[1]:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     how = {"momentum": momentum, "eps": eps, "out": torch.empty_like(x)}
     y, *kept, new_mean, new_var = _kept()(x, weight, bias, mean, var, **how)
     if mean is not None:
@@ -173,7 +173,7 @@ def _batch_norm_backward(
     _real(x, dy)
     mean, scale = kept if training else running
     if mean is None or scale is None or dy.dtype != x.dtype:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     if not training:
         scale = batch_norm_scale(b, scale, eps)
     dtype = x.dtype if weight is None else weight.dtype
@@ -235,7 +235,7 @@ def _max_pool_backward(rank: int) -> Serve:
 
 def _max_image(b: Any, dy: Any, x: Any, indices: Any, axes: Any) -> Any:
     if dy.dtype != x.dtype or not prod(dy.shape):
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     return b.contiguous(max_gradient(b, dy, indices, axes, x.dtype))
 
 
@@ -261,7 +261,7 @@ def _avg_pool_backward(rank: int) -> Serve:
 def _mean_image(b: Any, dy: Any, x: Any, axes: Any, *how: Any) -> Any:
     _real(x)
     if dy.dtype != x.dtype or not prod(dy.shape):
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     return b.contiguous(mean_gradient(b, dy, axes, x.dtype, *how))
 
 
@@ -325,11 +325,11 @@ def _col2im(b: Any, tier: str, x: Any, size: Any, *how: Any) -> Any:
     """Windows ``[..., C · taps, count]`` added up to images ``[..., C, *size]``."""
     _real(x)
     if len(x.shape) not in (2, 3) or not prod(x.shape):
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     axes = _sliding(size, *how)
     taps, counts = prod(a.taps for a in axes), [a.count for a in axes]
     if x.shape[-2] % taps or x.shape[-1] != prod(counts) or min(counts) < 1:
-        raise Left(UNKNOWN)  # PyTorch refuses it in its own words
+        raise NotServed(UNKNOWN)  # PyTorch refuses it in its own words
     lead = *x.shape[:-2], x.shape[-2] // taps
     windows = b.reshape(x, (*lead, *(a.taps for a in axes), *counts))
     return b.contiguous(overlapped(b, windows, axes, x.dtype))
@@ -372,7 +372,7 @@ def _padded_backward(kind: str) -> Serve:
         """To each element what stands for it, ascending, one dimension after the other."""
         _real(dy, x)
         if not prod(dy.shape):
-            raise Left(UNKNOWN)
+            raise NotServed(UNKNOWN)
         found = b.cast(dy, b.wide(dy))
         for axis, places in _sources(b, kind, x, widths):
             rows = b.move(found, axis, 0)
@@ -405,7 +405,7 @@ def nearest(b: Any, x: Any, size: Any, scales: Sequence[Any]) -> Any:
 def _resize_backward(b: Any, dy: Any, size: Any, shape: Any, *how: Any) -> Any:
     _real(dy)
     if not prod(dy.shape):
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     mode, corners, scales = how
     axes = resized(imagined(shape, dy.dtype), size, mode, corners, _steps(scales))
     return resize_gradient(b, dy, axes, dy.dtype)

@@ -1,7 +1,7 @@
 """Operators of ATen as steps of programs: what the block serves, elementwise ones, and moves.
 
-:func:`lower` makes steps of one call. What it knows nothing of, it leaves (``Left``): that stays a
-call of PyTorch's own (:mod:`ptxgen.torch.graphs`).
+:func:`lower` makes steps of one call. What it knows nothing of, it leaves (``NotServed``): that
+stays a call of PyTorch's own (:mod:`ptxgen.torch.graphs`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ptxgen.torch.functions import FUNCTIONS, empty
 from ptxgen.torch.operators import known
 from ptxgen.torch.pointwise import wanted
 from ptxgen.torch.record import NAMES
-from ptxgen.torch.unserved import UNKNOWN, Left
+from ptxgen.torch.unserved import UNKNOWN, NotServed
 
 VIEWS: Final = {
     *("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "permute", "t", "transpose"),
@@ -161,7 +161,7 @@ def _cast(b: Any, at: Asked, x: Buffer, *_: Any, **__: Any) -> Any:
     if x.dtype == to:
         return x
     if x.dtype not in SHORT or to not in SHORT or (_real(x.dtype) and not _real(to)):
-        raise Left(UNKNOWN)  # what floats are beyond integers differs from device to device
+        raise NotServed(UNKNOWN)  # what floats are beyond integers differs from device to device
     return elementwise.lowered(b, "copied", at.kind, at.like.empty(b), (x,), {})
 
 
@@ -203,7 +203,7 @@ def _cat(b: Any, at: Asked, arrays: Sequence[Buffer], dim: int = 0) -> Any:
     out = at.like.empty(b)
     given = [x for x in arrays if x.shape != (0,) or x.ndim == out.ndim]
     if any(x.dtype != out.dtype for x in given):
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     return b.concat(given, dim, out=out)
 
 
@@ -224,10 +224,10 @@ def _filled(value: Any) -> Rule:
     def rule(b: Any, at: Asked, first: Any, *rest: Any, **how: Any) -> Any:
         number = how.get("fill_value", rest[0] if rest else None) if value is None else value
         if not isinstance(number, bool | int | float):
-            raise Left(UNKNOWN)
+            raise NotServed(UNKNOWN)
         dtype = NAMES.get(at.like.dtype)
         if dtype not in SHORT or (isinstance(number, float) and not _real(dtype)):
-            raise Left(UNKNOWN)
+            raise NotServed(UNKNOWN)
         number = bool(number) if dtype == "bool" else number
         out = at.like.empty(b)
         b.fill(out, number, out=out)
@@ -307,7 +307,7 @@ def _pad(b: Any, at: Asked, x: Buffer, widths: Sequence[int], value: Any = 0) ->
 
 def _index_select(b: Any, at: Asked, x: Buffer, dim: int, index: Buffer) -> Any:
     if not x.shape:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     return b.gather(b.packed(x), b.packed(b.reshape(index, (index.size,))), axis=dim)
 
 
@@ -357,10 +357,10 @@ _INTEGERS = ("int32", "int64")
 
 
 def _place(x: Buffer, indices: Sequence[Any]) -> Buffer:
-    """The one index, of rows of ``x``. Raises Left for others."""
+    """The one index, of rows of ``x``. Raises NotServed for others."""
     first, *others = indices
     if others or not isinstance(first, Buffer) or first.dtype not in _INTEGERS or not x.shape:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     return first
 
 
@@ -380,7 +380,7 @@ def _index_put(
     """
     if accumulate:
         if x.dtype not in DTYPES or not sums_places(x, indices, values, _INTEGERS):
-            raise Left(UNKNOWN)
+            raise NotServed(UNKNOWN)
         rows, source, order = placed_first(b, x, indices, values)
         found = put_summed(b, rows, source, *(i for i in indices if i is not None))
         return b.permute(found, [order.index(d) for d in range(len(order))])
@@ -392,7 +392,7 @@ def _index_put(
     if alike and _permutes(b, index):  # nothing of x is left
         return b.placed(b.packed(index), b.packed(values))
     if x.ndim != 1 or index.ndim != 1 or not 0 < index.size <= COUNT_MAX:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     own = b.call(wrapped, b.packed(index), x.shape[0])
     given = b.packed(values.expanded(index.shape))
     x, given = (b.reshape(v, (1, v.size, 1)) for v in (b.packed(x), given))
@@ -405,13 +405,13 @@ def _index_copy(b: Any, at: Asked, x: Buffer, dim: int, index: Any, values: Buff
     """
     index = _place(x, (index,))
     if not at.puts or index.ndim > 1 or not 0 < index.size <= COUNT_MAX:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     dim %= x.ndim
     ahead, behind = x.shape[:dim], x.shape[dim + 1 :]
     out = b.copied(x, at.like.empty(b))
     flat = out.reshaped((prod(ahead), x.shape[dim], prod(behind))) if out.contiguous else None
     if flat is None or values.dtype != x.dtype:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     own = b.call(wrapped, b.reshape(b.packed(index), (index.size,)), x.shape[dim])
     given = b.packed(values.expanded((*ahead, index.size, *behind)))
     b.put_rows(flat, own, b.reshape(given, (flat.shape[0], index.size, flat.shape[2])), out=flat)
@@ -427,14 +427,14 @@ def _permutes(b: ProgramBuilder, index: Buffer) -> bool:
 def _sort(b: Any, at: Asked, x: Buffer, dim: int = -1, descending: bool = False, **_: Any) -> Any:
     """Of vectors of integers; equal ones keep their order."""
     if x.ndim != 1 or x.dtype not in _INTEGERS or descending or not 0 < x.size <= COUNT_MAX:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     return b.sort_integers(b.packed(x))
 
 
 def _histc(b: Any, at: Asked, x: Buffer, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     """Of integers, each of which has a bin."""
     if x.dtype not in _INTEGERS or min != int(min) or max - min + 1 != bins or bins > BINS_MAX:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     found = b.count_integers(b.reshape(b.packed(x), (x.size,)), bins, first=int(min))
     return b.cast(found, x.dtype)
 
@@ -443,14 +443,14 @@ def _integers_summed(b: Any, at: Asked, x: Buffer, dim: int, **_: Any) -> Any:
     """The prefix sums of a vector of integers."""
     to = NAMES[at.like.dtype]
     if x.ndim != 1 or x.dtype not in _INTEGERS or to not in _INTEGERS:
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     return b.cumsum(b.packed(b.cast(x, to)))
 
 
 def _counted(b: Any, at: Asked, x: Buffer, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
     """The sum of integers, or how many are true."""
     if _real(x.dtype) or NAMES[at.like.dtype] != "int64":
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     return b.sum(b.cast(x, "int64"), axis=axes(x, dim), keepdims=keepdim)
 
 
@@ -490,7 +490,7 @@ def _own(b: Any, packet: str, args: Sequence[Any], how: Mapping[str, Any]) -> An
     name = packet.removesuffix("_vjp")
     of = known(name)
     if of is None or packet.endswith("_vjp_"):
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     if name != packet:
         return of.lower_vjp(b, *args, **how)
     return of.lower(b, args, how)
@@ -516,13 +516,13 @@ def _lowered(b: ProgramBuilder, op: Any, at: Asked, args: Any, how: Mapping[str,
     if op.namespace == "ptxgen":
         return _own(b, packet, args, how)
     if op.namespace != "aten":
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
     name = name.removeprefix("aten::")
     if name in LOWERED and (at.functions or name not in FUNCTIONS):
         placed, by_name = _bound(op, args, how)
         try:
             return LOWERED[name](b, at.tier, *placed, **by_name)
-        except Left:
+        except NotServed:
             if packet not in elementwise.SERVED and packet not in PLACES:
                 raise
     rule = MOVES.get(packet) or PLACES.get(packet)
@@ -530,16 +530,16 @@ def _lowered(b: ProgramBuilder, op: Any, at: Asked, args: Any, how: Mapping[str,
         return rule(b, at, *args, **how)
     if packet in elementwise.SERVED and "out" not in how:
         if NAMES.get(at.like.dtype) not in SHORT:
-            raise Left(UNKNOWN)
+            raise NotServed(UNKNOWN)
         return elementwise.lowered(b, packet, at.kind, at.like.empty(b), args, dict(how))
-    raise Left(UNKNOWN)
+    raise NotServed(UNKNOWN)
 
 
 def lower(b: ProgramBuilder, op: Any, at: Asked, args: Any, how: Mapping[str, Any]) -> Any:
     """A call of an operator as steps; what kernels do not read as it lies is copied first.
 
-    Raises Left, or the error of the operation, for what stays a call of PyTorch's own; the builder
-    is then as it was.
+    Raises NotServed, or the error of the operation, for what stays a call of PyTorch's own; the
+    builder is then as it was.
     """
     count = len(b.steps)
     try:

@@ -42,7 +42,7 @@ from ptxgen.torch.functions import FUNCTIONS
 from ptxgen.torch.module import _checked
 from ptxgen.torch.reading import Sharing
 from ptxgen.torch.record import PLAIN
-from ptxgen.torch.unserved import ALONE, PARTS, UNKNOWN, Left, Serve, overload, reason
+from ptxgen.torch.unserved import ALONE, PARTS, UNKNOWN, NotServed, Serve, overload, reason
 
 KINDS = ("cuda", "cpu", "mps", "xpu")
 """Kinds of devices that tensors may be on. Operators that need serving, on a kind that is not
@@ -390,7 +390,7 @@ def functions() -> Collection[Any]:
 
 def _put(tier: str, x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     if not accumulate:
-        raise Left(ALONE)  # before the copy
+        raise NotServed(ALONE)  # before the copy
     return DIRECT["_index_put_impl_"](tier, x.clone(), indices, values, accumulate)
 
 
@@ -512,7 +512,7 @@ def _in_place(serve: Serve) -> Serve:
 def _check_cast(found: Any, target: Any) -> None:
     """Leaves results that PyTorch does not write to memory of such a dtype, in its own words."""
     if not torch.can_cast(found.dtype, target.dtype):
-        raise Left(UNKNOWN)
+        raise NotServed(UNKNOWN)
 
 
 def _exact(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
@@ -577,7 +577,7 @@ def _frame(
     name: str,
     lower: Serve,
     blocks: list[batch_invariant],
-    missed: Any,
+    slow_path: Any,
     recorded: Callable[..., Any] | None = None,
 ) -> Frame:
     """The calls of an operator by its program, in the block entered last. ``recorded``: of an
@@ -614,9 +614,9 @@ def _frame(
         copies=True,
         aliases=op in _writing(),
         hooks=hooks,
-        missed=missed,
+        slow_path=slow_path,
         memo=memo,
-        front=takes[:-1],
+        given=takes[:-1],
     )
 
 
@@ -651,7 +651,7 @@ def _functional(name: str) -> Serve:
         with _unrecorded():
             try:
                 return function()(*args, **named, tier=tier)
-            except Left as left:
+            except NotServed as left:
                 if left.args[0] != PARTS or name not in DIRECT:
                     raise
         return DIRECT[name](tier, *args, **named)
@@ -695,7 +695,7 @@ def _serving(
                         found = way(block.tier)
                     block.served[name] += 1
                     return found
-                except Left as left:
+                except NotServed as left:
                     why = left.args[0]
                 except (DtypeError, DeviceError):
                     why = UNKNOWN
@@ -711,7 +711,7 @@ def _serving(
                 block._meet(qualified, unserved)
             return original(*args, **options)
 
-        def missed(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
+        def slow_path(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
             ways: list[Callable[[str], Any]] = []
             # What is expanded may not be written, as the other way says.
             if key not in parts and not (op in _writing() and 0 in args[0].stride()):
@@ -719,7 +719,7 @@ def _serving(
             return served(ways, *split(args), key)
 
         if lower is not None:
-            return _frame(op, name, lower, blocks, missed).function
+            return _frame(op, name, lower, blocks, slow_path).function
         return lambda *args, **options: served([], args, options, None)
 
     return make
@@ -730,7 +730,7 @@ def _above(op: Any, name: str, lower: Serve, recorded: Serve | None) -> Make:
     else by what is ``recorded``, if there is such.
     """
     split = _splitting(op)
-    refused = Left if recorded is None else (Left, DtypeError)
+    refused = NotServed if recorded is None else (NotServed, DtypeError)
     widens = name in WIDENED
 
     def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
@@ -745,12 +745,12 @@ def _above(op: Any, name: str, lower: Serve, recorded: Serve | None) -> Make:
             block = blocks[-1]
             try:
                 found = recorded(block.tier, *placed, **options)
-            except (Left, DtypeError) as why:
+            except (NotServed, DtypeError) as why:
                 return left(block, why, placed, options)
             block.served[name] += 1
             return found
 
-        def missed(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
+        def slow_path(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
             if not blocks or _watched(args) or (widens and autocast_widens(args[0])):
                 return autograd(*args)
             block, (placed, options) = blocks[-1], split(args)
@@ -774,7 +774,7 @@ def _above(op: Any, name: str, lower: Serve, recorded: Serve | None) -> Make:
             return original(*placed, **options)
 
         alone = recorded is None and not any(a.kwarg_only for a in op._schema.arguments)
-        return _frame(op, name, lower, blocks, missed, original if alone else autograd).function
+        return _frame(op, name, lower, blocks, slow_path, original if alone else autograd).function
 
     return make
 

@@ -15,7 +15,7 @@ from ptxgen.errors import DtypeError
 from ptxgen.locks import Lock
 from ptxgen.torch import serve
 from ptxgen.torch.aten import RECORDED
-from ptxgen.torch.unserved import Left, overload
+from ptxgen.torch.unserved import NotServed, overload
 
 _lock = Lock()
 _AUTOGRAD = torch._C.DispatchKey.Autograd
@@ -38,7 +38,7 @@ def _recorded(op: Any, serve_recorded: Callable[..., Any]) -> Callable[..., Any]
         if x.device.type in serve.served_kinds():
             try:
                 return serve_recorded("auto", x, *args, **options)
-            except (Left, DtypeError):
+            except (NotServed, DtypeError):
                 pass
         key = getattr(torch._C.DispatchKey, f"Autograd{x.device.type.upper()}")
         return op._op_dk(key, x, *args, **options)

@@ -18,7 +18,7 @@ ALONE: Final = "PyTorch's own kernel computes each row by itself"
 PARTS: Final = "made of operators that are served"
 
 
-class Left(Exception):  # noqa: N818 - no error
+class NotServed(Exception):  # noqa: N818 - no error
     """A call is left to PyTorch, and why."""
 
 

@@ -5,6 +5,7 @@ from ptxgen import int4 as int4
 from ptxgen import layout as layout
 from ptxgen import nf4 as nf4
 from ptxgen import reference as reference
+from ptxgen.autograd import pointwise as pointwise
 from ptxgen.errors import BarrierFault as BarrierFault
 from ptxgen.errors import CacheWarning as CacheWarning
 from ptxgen.errors import CompileError as CompileError
@@ -38,7 +39,6 @@ from ptxgen.runtime import devices as devices
 from ptxgen.runtime import set_default_device as set_default_device
 from ptxgen.runtime import use_device as use_device
 from ptxgen.types import Array, ArrayT, DtypeLike, Stream
-from ptxgen.autograd import pointwise as pointwise
 from typing import Any, Literal, overload
 
 __version__: str

@@ -93,28 +93,28 @@ MISTAKES = (
     # -- where kernels are right ----------------------------------------------------------
     Mistake(
         "rows one longer than are held",
-        SPEC + "rowwise.py",
+        SPEC + "row_reductions.py",
         "found.append(COLS <= self.capacity)",
         "found.append(COLS <= self.capacity + 1)",
         kernel("held_32x32_any"),
     ),
     Mistake(
         "elements wider than shared memory has room for",
-        SPEC + "rowwise.py",
+        SPEC + "row_reductions.py",
         "found.append(READ <= self.read)",
         "found.append(READ <= 2 * self.read)",
         kernel("staged_832x32_any"),
     ),
     Mistake(
         "two stages by a route that has one",
-        SPEC + "rowwise.py",
+        SPEC + "row_reductions.py",
         "WAY.eq(1) if self.final and self.stage == 0 else WAY >= 1",
         "WAY >= 1",
         kernel("rows_softmax_bf16_branches0_1024"),
     ),
     Mistake(
         "vectors of rows off 16 bytes",
-        SPEC + "rowwise.py",
+        SPEC + "row_reductions.py",
         "found.append(VECTOR >= 1)",
         "pass",
         kernel("rows_softmax_bf16_held_64x32", "not any"),
@@ -156,7 +156,7 @@ MISTAKES = (
     ),
     Mistake(
         "columns off what a thread reads",
-        SPEC + "columns.py",
+        SPEC + "column_reductions.py",
         "found += [ALIGN >= self.width, ITEM <= self.width]",
         "found += [ALIGN * 2 >= self.width, ITEM <= self.width]",
         kernel("columns_whole_sum_columns", "16x8"),
@@ -170,14 +170,14 @@ MISTAKES = (
     ),
     Mistake(
         "an index more than blocks hold",
-        SPEC + "moves.py",
+        SPEC + "gather_scatter.py",
         "found.append(COUNT <= SORTED)",
         "found.append(COUNT <= SORTED + 1)",
         tests("test_requires.py", "up_to_their_edges"),
     ),
     Mistake(
         "a grid beyond what the hardware counts",
-        SPEC + "rows.py",
+        SPEC + "logsumexp.py",
         'return all_of((self.scratch["partial"] <= WORKSPACE_MAX, self.grid <= GRID_MAX))',
         "return self.grid <= GRID_MAX",
         proofs("logsumexp"),
@@ -283,7 +283,7 @@ MISTAKES = (
     ),
     Mistake(
         "bools written by 16 bytes, where rows begin at any 8",
-        SPEC + "rowwise.py",
+        SPEC + "row_reductions.py",
         "fits = fits and min((*sizes, *made), default=0) > 1",
         "fits = fits and min(sizes, default=0) > 1",
         (*tests("test_random_programs.py", "store_every_dtype and bool and 520"), "--long"),
@@ -788,7 +788,7 @@ MISTAKES = (
     ),
     Mistake(
         "a step of rows that reads at least one array of elements",
-        SPEC + "rowwise.py",
+        SPEC + "row_reductions.py",
         "min((*sizes, *made), default=0) > 1",
         "min((*sizes, *made)) > 1",
         tests("test_passes.py", "elements_are_one_number"),
@@ -945,7 +945,7 @@ MISTAKES = (
     ),
     Mistake(
         "leaves of half the length",
-        NUMBERS + "rowwise.py",
+        NUMBERS + "reduction_order.py",
         "LEAF = 1024",
         "LEAF = 512",
         BITS,

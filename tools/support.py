@@ -51,7 +51,7 @@ TITLES = {
     "channels": "Over rows",
     "pool": "Over windows",
     "resize": "Over windows",
-    "columns": "Over columns",
+    "column_reductions": "Over columns",
     "indexing": "By indices",
     "attention": "Attention",
     "attention_grad": "Attention",

@@ -13,8 +13,17 @@ from typing import Any
 import pytest
 from test_bench import ENVIRONMENT
 
-from ptxgen.bench import ops, results, rowfit, rows
-from ptxgen.bench.rows import APART, COLUMNS, DENSE, ELEMENTS, OFF, OPERATIONS, Case, Timing
+from ptxgen.bench import ops, results, row_reductions, row_reductions_fit
+from ptxgen.bench.row_reductions import (
+    APART,
+    COLUMNS,
+    DENSE,
+    ELEMENTS,
+    OFF,
+    OPERATIONS,
+    Case,
+    Timing,
+)
 from ptxgen.bench.timed_routes import route_terms
 from ptxgen.cost import fit
 from ptxgen.cost.tuning import FOLDER, TERMS, read
@@ -35,18 +44,18 @@ def timing(case: Case, ours: float, eager: float, compiled: float | None, **more
 # -- the draw ---------------------------------------------------------------------------------
 def test_a_seed_draws_the_same_everywhere() -> None:
     """Published results name a seed: whoever changes what it draws, changes what they mean."""
-    assert rows.cases(3, 0) == [
+    assert row_reductions.cases(3, 0) == [
         Case("embedding", 13, 7168, DENSE),
         Case("cross_entropy", 109, 7168, DENSE),
         Case("topk 50", 3215, 3072, DENSE),
     ]
-    assert rows.cases(40, 5)[:7] == rows.cases(7, 5)
+    assert row_reductions.cases(40, 5)[:7] == row_reductions.cases(7, 5)
     with pytest.raises(OptionError, match="0 random problems"):
-        rows.cases(0, 0)
+        row_reductions.cases(0, 0)
 
 
 def test_the_draw_is_what_is_documented() -> None:
-    drawn = rows._drawn(random.Random(3))
+    drawn = row_reductions._drawn(random.Random(3))
     every = [c for c in (next(drawn) for _ in range(20000)) if not c.name.startswith("topk")]
     listed = [c for c in every if c.cols in COLUMNS]
     lies = Counter(c.lies for c in every)
@@ -62,14 +71,14 @@ def test_the_draw_is_what_is_documented() -> None:
         deviation = math.sqrt(share * (1 - share) / len(every))
         assert abs(count / len(every) - share) < 4 * deviation + 0.03 * (share == 1 / 2), what
     assert all(1 <= c.rows <= ELEMENTS // c.cols and 64 <= c.cols <= 200000 for c in every)
-    assert all(c.cols >= 1024 for c in rows.cases(500, 1) if c.name == "topk 1024")
+    assert all(c.cols >= 1024 for c in row_reductions.cases(500, 1) if c.name == "topk 1024")
 
 
 # -- what is timed ----------------------------------------------------------------------------
 @pytest.mark.parametrize(("lies", "step", "begin"), [(DENSE, 64, 0), (APART, 72, 0), (OFF, 64, 1)])
 def test_rows_lie_as_they_were_drawn(lies: str, step: int, begin: int) -> None:
     torch = pytest.importorskip("torch")
-    x, *more = rows.Operands(torch, Case("layer_norm", 3, 64, lies), 0, "cpu").arrays
+    x, *more = row_reductions.Operands(torch, Case("layer_norm", 3, 64, lies), 0, "cpu").arrays
     assert (x.shape, [each.shape for each in more]) == ((3, 64), [(64,), (64,)])
     assert (x.stride(), x.storage_offset()) == ((step, 1), begin)
 
@@ -79,32 +88,36 @@ def test_every_operation_agrees_with_its_peer_and_its_routes_with_each_other() -
     torch = pytest.importorskip("torch")
     device = get_device("cpu")
     for name, operation in OPERATIONS.items():
-        operands = rows.Operands(torch, Case(name, 2, max(operation.least, 40), OFF), 0, "cpu")
+        operands = row_reductions.Operands(
+            torch, Case(name, 2, max(operation.least, 40), OFF), 0, "cpu"
+        )
         ours = operands.ours()()
         theirs = operands.stock()(*operands.arrays)
-        rows.agree(operands.case, operands.arrays[0], ours, theirs)
+        row_reductions.agree(operands.case, operands.arrays[0], ours, theirs)
         kernels = operands.kernels(device)
         cheap = min(kernels, key=lambda n: sum(k.threads for k in kernels[n]))
-        assert rows.same(torch, operands.ours(cheap)(), ours), cheap
+        assert row_reductions.same(torch, operands.ours(cheap)(), ours), cheap
 
 
 def test_nonsense_and_other_bits_are_seen() -> None:
     torch = pytest.importorskip("torch")
     x = torch.tensor([[1.0, 3.0, 2.0]])
     case = Case("argmax", 1, 3, DENSE)
-    rows.agree(case, x, torch.tensor([1]), torch.tensor([1]))
-    with pytest.raises(rows.WrongBitsError, match=r"argmax 1x3, dense: off by 0\.333"):
-        rows.agree(case, x, torch.tensor([2]), torch.tensor([1]))
+    row_reductions.agree(case, x, torch.tensor([1]), torch.tensor([1]))
+    with pytest.raises(row_reductions.WrongBitsError, match=r"argmax 1x3, dense: off by 0\.333"):
+        row_reductions.agree(case, x, torch.tensor([2]), torch.tensor([1]))
     zero = torch.zeros(2)
-    assert rows.same(torch, (zero, x), (zero.clone(), x)) and not rows.same(torch, zero, -zero)
+    assert row_reductions.same(torch, (zero, x), (zero.clone(), x)) and not row_reductions.same(
+        torch, zero, -zero
+    )
 
 
 def test_a_regret_is_of_right_kernels_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel of other bits is named, whatever its time."""
     torch = pytest.importorskip("torch")
     times = {"chosen": 20.0, "better": 16.0, "wrong": 1.0}
-    monkeypatch.setattr(rows, "timings", lambda timer, work: {n: times[n] for n in work})
-    bench = object.__new__(rows.Bench)
+    monkeypatch.setattr(row_reductions, "timings", lambda timer, work: {n: times[n] for n in work})
+    bench = object.__new__(row_reductions.Bench)
     bench._torch, bench._effort, bench.wrong = torch, (8.0, 3, 9), []
     bench._timer = lambda work, counts: [SimpleNamespace(median=run.us) for run in work]
 
@@ -141,7 +154,7 @@ def test_what_was_measured_can_be_learnt_from() -> None:
         known = {"table": key, "dtype": dtype, "values": values, "routes": us}
         records.append(asdict(timing(case, 1.0, 1.0, None, **known)) | on)
     several = {**records[0], "steps": 2}
-    measured = rowfit.points([several, *records])
+    measured = row_reductions_fit.points([several, *records])
     assert len(measured) == 3 * len(records), "of several steps it is not known which took how long"
     constants = fit.near(measured)
     assert constants.keys() == {r.main.name for r in routes}
@@ -158,16 +171,16 @@ FOUND = [
 
 
 def test_tables_are_by_operation() -> None:
-    lines = [" ".join(line.split()) for line in rows.ratio_table(FOUND).splitlines()]
+    lines = [" ".join(line.split()) for line in row_reductions.ratio_table(FOUND).splitlines()]
     assert lines == [
         "operation problems geomean P10 least at",
         "softmax 2 0.750 0.562 0.500 3x256, off 16 bytes",
         "argmax 1 3.000 3.000 3.000 5x512",
         "all 3 1.191 0.625 0.500 softmax 3x256, off 16 bytes",
     ]
-    lines = [" ".join(line.split()) for line in rows.regret_table(FOUND).splitlines()]
+    lines = [" ".join(line.split()) for line in row_reductions.regret_table(FOUND).splitlines()]
     assert lines[1] == "softmax 2 1.100 1.189 1.210 3x256, off 16 bytes"
-    assert rows.worst_table(FOUND).splitlines()[1].split()[-6:] == [
+    assert row_reductions.worst_table(FOUND).splitlines()[1].split()[-6:] == [
         "bytes", "8.0", "4.0", "0.500", "some", "kernel",
     ]  # fmt: skip
 
@@ -177,7 +190,7 @@ def test_an_earlier_run_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture
     results.write_records(path, results.records(FOUND, ENVIRONMENT))
     assert ops.main(["--rows", str(path)]) == 0
     said = capsys.readouterr().out
-    assert rows.ratio_table(FOUND) in said and rows.regret_table(FOUND) in said
+    assert row_reductions.ratio_table(FOUND) in said and row_reductions.regret_table(FOUND) in said
 
 
 @pytest.mark.parametrize(

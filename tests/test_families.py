@@ -17,7 +17,7 @@ OWN = {
     "numerics": "activation constants contract dtype ex2 flce formula functions gradient option "
     "reduction_order signature softcap versions",
     "oracle": "activation call dot16 ex2 f32 flce formula half ops reduction_order",
-    "spec": "abi base chain epilogue formula packed prepare problem reduction_stages route space",
+    "spec": "abi base chain epilogue formula prepare problem reduction_stages route space",
     "tiles": "regimes tc typed",
     "templates": "include",
 }

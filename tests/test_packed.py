@@ -18,7 +18,7 @@ from ptxgen.interp.run.profile import Profiler
 from ptxgen.numerics.int4 import BIASES, EPILOGUES
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.runtime.cpu import CpuDevice
-from ptxgen.spec.packed import LINE, PackedSpec, UnpackSpec, pitch
+from ptxgen.spec.int4_packed import LINE, PackedSpec, UnpackSpec, pitch
 from ptxgen.tiles import TABLES
 
 ROUTES = {

@@ -760,7 +760,7 @@ MISTAKES = (
     ),
     Mistake(
         "the copy engine off 16 bytes",
-        SPEC + "packed.py",
+        SPEC + "int4_packed.py",
         "return all_of((ALIGN_B >= 16, int4.SUM_MAX // self.largest >= K, *bounds))",
         "return all_of((ALIGN_B >= 8, int4.SUM_MAX // self.largest >= K, *bounds))",
         tests("test_packed.py", "off_16_bytes"),

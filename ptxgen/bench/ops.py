@@ -12,7 +12,7 @@ from typing import Any
 
 import ptxgen
 from ptxgen import arguments
-from ptxgen.bench import measure, pointwise, results, rows
+from ptxgen.bench import measure, pointwise, results, row_reductions
 from ptxgen.bench.measure import WrongBitsError
 from ptxgen.bench.opcase import BANDWIDTH, OpCase, Work
 from ptxgen.errors import OptionError, PtxgenError
@@ -364,7 +364,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _work(options: argparse.Namespace) -> int:
     if options.rows:
-        _show(*results.read_rows(rows.Timing, options.rows, "ops --random"))
+        _show(*results.read_rows(row_reductions.Timing, options.rows, "ops --random"))
         return 0
     if options.random:
         return _random_rows(options)
@@ -393,13 +393,13 @@ def _random_rows(options: argparse.Namespace) -> int:
     """The command with ``--random``. 1 if a result was wrong."""
     if options.only != "*":
         raise OptionError("--random draws operations over rows: no --only")
-    cases = rows.cases(options.problems, options.seed)
+    cases = row_reductions.cases(options.problems, options.seed)
     torch = measure.require_torch()
     how = {"compiled": options.compiled, "regret": options.regret, "quick": options.quick}
-    bench = rows.Bench(torch, options.seed, **how)
+    bench = row_reductions.Bench(torch, options.seed, **how)
     bench.prepare(cases)
     measure.warm_up(torch)
-    found: list[rows.Timing] = []
+    found: list[row_reductions.Timing] = []
     try:
         for timing in bench.timings(cases):
             found.append(timing)
@@ -417,17 +417,17 @@ def _random_rows(options: argparse.Namespace) -> int:
     return 1 if bench.wrong else 0
 
 
-def _show(found: Sequence[rows.Timing], surroundings: results.Environment) -> None:
+def _show(found: Sequence[row_reductions.Timing], surroundings: results.Environment) -> None:
     """The tables of random problems."""
     emit(results.heading(surroundings))
     emit(f"\nthe faster of PyTorch's / ours, {plural(len(found), 'problem')}")
-    emit(rows.ratio_table(found))
+    emit(row_reductions.ratio_table(found))
     emit("\nthe worst of them")
-    emit(rows.worst_table(found))
+    emit(row_reductions.worst_table(found))
     known = [t for t in found if t.regret is not None]
     if known:
         emit("\nchosen kernel's time / the best one's")
-        emit(rows.regret_table(known))
+        emit(row_reductions.regret_table(known))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -442,7 +442,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--random",
         action="store_true",
-        help="instead of named cases, row operations that --seed draws (ptxgen/bench/rows.py)",
+        help="instead of named cases, row operations that --seed draws "
+        "(ptxgen/bench/row_reductions.py)",
     )
     parser.add_argument(
         "--problems", type=int, default=120, metavar="COUNT", help="of --random (%(default)s)"

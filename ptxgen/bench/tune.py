@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ptxgen import arguments
-from ptxgen.bench import bmm, cases, draw, int4, measure, nf4, rowfit
+from ptxgen.bench import bmm, cases, draw, int4, measure, nf4, row_reductions_fit
 from ptxgen.bench.bands import ALL, NAMES, band_of
 from ptxgen.bench.cases import Case, Shape, case_of
 from ptxgen.bench.journal import CLOSE, Header, Journal, Problem, Record
@@ -382,10 +382,10 @@ def write_rows(files: Iterable[Path], output: Path | None) -> list[Report]:
     tuning ``output`` (that of the first one's GPU). Constants are relative to a GPU's rates, so
     results of several may be learnt from.
     """
-    records = rowfit.read(files)
+    records = row_reductions_fit.read(files)
     gpu, sms = records[0]["gpu"], records[0]["sms"]
     path = output or FOLDER / f"{tuning_name(gpu, sms)}.json"
-    before, known = read(path), rowfit.points(records)
+    before, known = read(path), row_reductions_fit.points(records)
     routes = Counter(point.problem for point in known)
     reports: list[Report] = []
     constants: dict[str, Constants] = {}

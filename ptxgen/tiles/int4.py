@@ -18,7 +18,7 @@ from ptxgen.numerics.contract import K, M, N
 from ptxgen.numerics.int4 import ELEMENTS, LAYOUTS
 from ptxgen.spec import Key, Route, RouteTable, Step
 from ptxgen.spec.int4 import Int4Spec, space
-from ptxgen.spec.packed import PackedSpec, UnpackSpec, pitch
+from ptxgen.spec.int4_packed import PackedSpec, UnpackSpec, pitch
 from ptxgen.tiles.realign import copying
 
 # bm, bn, bk, warps_m, warps_n, stages; warps_k; sizes of clusters; whether words are loaded ahead.

@@ -89,7 +89,7 @@ test-oldest:  ## some tests, and the site, with the oldest packages that pyproje
 	@$(OLDEST_PYTHON) tools/oldest.py test bench profile docs > $(OLDEST)/requirements.txt
 	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: \
 		-r $(OLDEST)/requirements.txt
-	@$(OLDEST)/bin/python -m pytest -q -n $(JOBS) $(OLDEST_TESTS:%=tests/%.py)
+	@$(OLDEST)/bin/python -m pytest -q -n $(JOBS) $(foreach name,$(OLDEST_TESTS),$(wildcard tests/*/$(name).py))
 	@$(MAKE) --no-print-directory docs NO_VENV=1 PYTHON=$(OLDEST)/bin/python
 
 release:  ## dist/: sdist and wheel of HEAD, and the documents' commands run from the wheel
@@ -113,7 +113,7 @@ test-all: $(READY)  ## the tests alone, with the long ones
 	@$(PY) -m pytest -q -n $(JOBS) --dist loadgroup --long
 
 # The files that mention PyTorch; tests of them that ask for it are marked so by conftest.py.
-TORCH_TESTS = $(shell grep -lE 'torch|transformers' tests/test_*.py)
+TORCH_TESTS = $(shell grep -lrE 'torch|transformers' tests --include='test_*.py' --exclude-dir=gpu)
 
 test-torch:  ## the tests that need PyTorch (a CPU build will do), and mistakes planted for them
 ifdef NO_VENV

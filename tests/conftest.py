@@ -7,6 +7,7 @@ import functools
 import gc
 import os
 import re
+import sys
 from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +25,9 @@ for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 # The same examples in every run: a failure is one that anybody can repeat.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+
+# Cases lie beside the tests of their family, and others import them.
+sys.path += [str(path) for path in sorted(Path(__file__).parent.iterdir()) if path.is_dir()]
 
 LEFT_OUT = pytest.StashKey[dict[str, int]]()
 """Number of tests that do not run here, by mark."""

@@ -25,7 +25,7 @@ SEED, LONG_SEED = 1000, 100_000
 NO_OPERATIONS = {"CODE", "Weight"}
 """Public names of rooms of operations that are none."""
 WITHOUT = {"nf4.from_bitsandbytes", "nf4.to_bitsandbytes"}
-"""Operations of a package that is not there: of tests/test_nf4_weight.py."""
+"""Operations of a package that is not there: of tests/nf4/test_nf4_weight.py."""
 
 
 @pytest.fixture(autouse=True, scope="module")

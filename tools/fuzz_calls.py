@@ -15,9 +15,8 @@ import multiprocessing
 import signal
 import sys
 import time
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+import shared_tests  # noqa: F401
 
 SECONDS = 120
 """After which a call is taken to hang."""

@@ -22,8 +22,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path.insert(0, str(ROOT))
 
+import shared_tests  # noqa: E402, F401
 from ptx_draws import HEAD, LINES, TARGETS, Draw, Drawer, execute, kernel, load  # noqa: E402
 
 from ptxgen.runtime.cpu import CpuDevice  # noqa: E402

@@ -8,7 +8,9 @@ it. A text that is gone fails by the mistake's name: take the nearest text that 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
+TESTS = Path(__file__).resolve().parents[1] / "tests"
 Command = tuple[str, ...]
 """Arguments of Python."""
 
@@ -28,7 +30,8 @@ class Mistake:
 def tests(file: str, select: str) -> Command:
     """Tests of a file. (Plain assertions say less, and are not compiled anew each time.)"""
     how = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--assert=plain")
-    return (*how, f"tests/{file}", "-k", select)
+    path = next(TESTS.rglob(file), TESTS / file)
+    return (*how, str(path.relative_to(TESTS.parent)), "-k", select)
 
 
 def kernel(*names: str) -> Command:
@@ -53,7 +56,7 @@ def drawn(kind: str, name: str) -> Command:
 
 BITS: Command = ("-m", "ptxgen", "golden", "bits")
 GENERATED: Command = ("-m", "ptxgen", "generate", "--check")
-PASSES = (*tests("test_passes.py", ""), "tests/test_random_programs.py")
+PASSES = (*tests("test_passes.py", ""), "tests/program/test_random_programs.py")
 RANDOM = tests("test_random_programs.py", "every and not all_random")
 EPILOGUES = tests("test_epilogues.py", "not every_kernel_has")
 SAVED = tests("test_saved.py", "something_else")
@@ -293,14 +296,14 @@ MISTAKES = (
         TEMPLATE + "row_reductions/stage.cuh.j2",
         '{{ r.join(r.name ~ "_a[h]", r.value) }};',
         '{{ r.join(r.name ~ "_a[h]", "-" ~ r.value) }};',
-        tests("test_rowwise.py", "walk_over_rows and cross_entropy"),
+        tests("test_row_reductions.py", "walk_over_rows and cross_entropy"),
     ),
     Mistake(
         "the picked logit negated where it lies",
         TEMPLATE + "row_reductions/stage.cuh.j2",
         "{{ r.name }} = {{ r.join(r.name, r.value) }};",
         '{{ r.name }} = {{ r.join(r.name, "-" ~ r.value) }};',
-        tests("test_rowwise.py", "oracle and cross_entropy"),
+        tests("test_row_reductions.py", "oracle and cross_entropy"),
     ),
     Mistake(
         "bounds of results that are taken for results",
@@ -749,21 +752,21 @@ MISTAKES = (
         TEMPLATE + "int4/packed.cu.j2",
         "load_shared(x[4], x[5], x[6], x[7], from + 16);",
         "load_shared(x[4], x[5], x[6], x[7], from);",
-        tests("test_packed.py", "test_bits and 96"),
+        tests("test_int4_packed.py", "test_bits and 96"),
     ),
     Mistake(
         "two lanes that store one row",
         TEMPLATE + "int4/packed.cu.j2",
         "lane & 4 ? 0x3276 : 0x5410",
         "lane & 4 ? 0x5410 : 0x5410",
-        tests("test_packed.py", "test_bits and 96"),
+        tests("test_int4_packed.py", "test_bits and 96"),
     ),
     Mistake(
         "the copy engine off 16 bytes",
         SPEC + "int4_packed.py",
         "return all_of((ALIGN_B >= 16, int4.SUM_MAX // self.largest >= K, *bounds))",
         "return all_of((ALIGN_B >= 8, int4.SUM_MAX // self.largest >= K, *bounds))",
-        tests("test_packed.py", "off_16_bytes"),
+        tests("test_int4_packed.py", "off_16_bytes"),
     ),
     Mistake(
         "the picked digits of keys one too few",
@@ -777,7 +780,7 @@ MISTAKES = (
         SPEC + "formula.py",
         '"add": "__{l}add_rn({0}, {1})"',
         '"add": "__{l}add_rd({0}, {1})"',
-        tests("test_rowwise.py", "oracle and rms_norm"),
+        tests("test_row_reductions.py", "oracle and rms_norm"),
     ),
     Mistake(
         "a choice of x where x < 0, which is min of x and 0 to the compiler",
@@ -1414,7 +1417,7 @@ MISTAKES = (
     ),
     Mistake(
         "a bound that says nothing",
-        "tests/exact64.py",
+        "tests/oracle/exact64.py",
         "    gamma = n / (1 - n)",
         "    gamma = 4096 * n / (1 - n)",
         tests("test_calls.py", "tight"),
@@ -1460,7 +1463,7 @@ MISTAKES = (
         NUMBERS + "option.py",
         "return [axes] if isinstance(axes, int) and not self.single else axes",
         "return axes",
-        tests("test_torch_rowwise.py", "an_axis_is_an_integer"),
+        tests("test_torch_row_reductions.py", "an_axis_is_an_integer"),
         torch=True,
     ),
     Mistake(
@@ -1468,7 +1471,7 @@ MISTAKES = (
         NUMBERS + "option.py",
         'return "int" if self.single else "int[]"',
         'return "int[]"',
-        tests("test_torch_rowwise.py", "an_axis_is_an_integer"),
+        tests("test_torch_row_reductions.py", "an_axis_is_an_integer"),
         torch=True,
     ),
     Mistake(

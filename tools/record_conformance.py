@@ -32,8 +32,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path.insert(0, str(ROOT))
 
+import shared_tests  # noqa: E402, F401
 from conformance import fixtures, runner  # noqa: E402
 from conformance.case import Case  # noqa: E402
 from conformance.corpus import corpus, digest  # noqa: E402

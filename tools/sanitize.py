@@ -15,7 +15,6 @@ import dataclasses
 import re
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -54,7 +53,7 @@ NUMPY = {
 }
 DEVICE: Any = get_device("cuda")
 Array = np.ndarray[Any, Any]
-sys.path.append(str(Path(__file__).parents[1] / "tests"))  # whose cases serve here, too
+import shared_tests  # noqa: E402, F401
 
 
 class Buffer:

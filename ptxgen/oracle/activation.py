@@ -2,7 +2,7 @@
 
 :mod:`ptxgen.numerics.activation` has the formulas and numbers. Largest errors, in ulp of the result
 where it is a normal number, and in units of 2**-149 where it is subnormal, over every f32
-argument (against float64; ``tests/test_reference_activation.py``):
+argument (against float64; ``tests/oracle/test_reference_activation.py``):
 
 =========  ======  =========
 name       normal  subnormal

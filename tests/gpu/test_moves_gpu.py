@@ -9,7 +9,7 @@ import itertools
 import numpy as np
 import pytest
 from bits import KINDS, operand, same_bits
-from moves_cases import agree, numbers
+from gather_cases import agree, numbers
 
 import ptxgen
 from ptxgen import reference

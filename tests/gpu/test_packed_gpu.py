@@ -6,7 +6,7 @@ import int4_cases
 import numpy as np
 import pytest
 from int4_cases import Case
-from test_packed import ROUTES, cases
+from test_int4_packed import ROUTES, cases
 
 from ptxgen import int4, reference
 

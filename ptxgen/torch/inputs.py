@@ -29,6 +29,7 @@ class Summands(TorchFunctionMode):
     ``given``: the inputs of the graph, behind which ``views`` of some of them lie: the numbers of
     those inputs, the views of one input in the order in which they are made. The gradient of an
     input becomes the summand that autograd has first, and that of its last view the second one.
+    Inputs that are outputs themselves have one gradient.
     After an error of type ``_MoreViewsError`` the views that are needed are in ``needed``.
     """
 
@@ -49,15 +50,16 @@ class Summands(TorchFunctionMode):
             return func(*args, **(kwargs or {}))
         outputs, inputs = args
         edges = [get_gradient_edge(x) for x in inputs]
-        with _watching(outputs, edges) as found:
+        ends = {get_gradient_edge(y) for y in outputs}
+        with _watching(outputs, [e for e in edges if e not in ends]) as found:
             gradients = list(func(*args, **(kwargs or {})))
         places = {i: at for at, i in enumerate(self._watched)}
-        more = {i: len(found[edges[places[i]]]) - 1 for i in self._views}
+        more = {i: len(found.get(edges[places[i]], ())) - 1 for i in self._views}
         if any(count > len(self._views[i]) for i, count in more.items()):
             self.needed = [i for i, count in more.items() for _ in range(count)]
             raise _MoreViewsError
         for i, views in self._views.items():
-            summands = found[edges[places[i]]]
+            summands = found.get(edges[places[i]], ())
             if len(summands) > 1:
                 own = (i, *reversed(views[: len(summands) - 1]))
                 for at, summand in zip(own, summands, strict=True):

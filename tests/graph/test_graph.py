@@ -405,6 +405,30 @@ def test_gradients_of_what_graphs_read_several_times(dtype):
         assert all(map(same, *found)), (parts, leaf)
 
 
+def test_summands_are_told_apart_but_for_inputs_that_are_outputs():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    given = x, x.view_as(x), x.view_as(x)
+    one = torch.ones(2)
+
+    def gradients(outputs, views=2):
+        with inputs.Summands(given[: views + 1], [0] * views) as mode:
+            each = [one] * len(outputs)
+            try:
+                found = torch.autograd.grad(outputs, given[: views + 1], each, allow_unused=True)
+            except inputs._MoreViewsError:
+                return mode.needed
+        return found
+
+    def summed():
+        return x.exp() + x * 3 + x
+
+    assert all(map(torch.equal, gradients([summed()]), (one, x.exp(), one * 3)))
+    assert gradients([summed()], views=1) == [0, 0]
+    own = gradients([x, x * 3, x.exp()])
+    whole = torch.autograd.grad([x, x * 3, x.exp()], x, [one] * 3)
+    assert torch.equal(own[0], whole[0]) and own[1:] == (None, None)
+
+
 def test_inputs_have_as_many_views_as_gradients_that_meet(monkeypatch):
     """None that is read once, or without a gradient, or while nothing is recorded."""
     own, found = inputs._with_views, []

@@ -1595,6 +1595,22 @@ MISTAKES = (
         torch=True,
     ),
     Mistake(
+        "gradients of a graph's input that are added in the order of its views",
+        "ptxgen/torch/inputs.py",
+        "(i, *reversed(views[: len(summands) - 1]))",
+        "(i, *views[: len(summands) - 1])",
+        tests("test_graph.py", "read_several"),
+        torch=True,
+    ),
+    Mistake(
+        "a mask of sizes in the place of lengths that say more",
+        "ptxgen/torch/reading.py",
+        'for name in ("causal", "window", *places)',
+        'for name in ("causal", "window")',
+        tests("test_torch_reading.py", "our_attention_is_told"),
+        torch=True,
+    ),
+    Mistake(
         "gradients of a view added outside of the graph that reads its memory",
         "ptxgen/torch/outputs.py",
         "is_ordered = storage in read or ",

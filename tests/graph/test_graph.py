@@ -369,15 +369,12 @@ READS = {
 }
 
 
-def read_in_parts(parts):
-    """A function of one graph a part, each of which reads its first argument in these ways."""
+def read_by(names):
+    """A function of one graph that reads its first argument in these ways, one after the other."""
 
-    def function(x, w):
-        found = w
-        for part in parts:
-            for name in part:
-                found = found * READS[name](x, w)
-            torch._dynamo.graph_break()
+    def function(x, w, found):
+        for name in names:
+            found = found * READS[name](x, w)
         return found
 
     return function
@@ -389,15 +386,21 @@ def test_gradients_of_what_graphs_read_several_times(dtype):
     rng = random.Random(51)
     for _ in range(8 if dtype is torch.float32 else 3):
         parts = [rng.choices(list(READS), k=rng.randint(1, 3)) for _ in range(rng.choice((2, 3)))]
-        function, leaf = read_in_parts(parts), rng.random() < 0.5
+        leaf = rng.random() < 0.5
         torch._dynamo.reset()
         found = []
-        for call in (function, torch.compile(function, backend=pt.Backend())):
+        for compiled in (False, True):
             p, w = matrices((4, 6), (4, 6), dtype=dtype)
+            y = w
             with pt.batch_invariant():
                 x = p if leaf else p * 1
-            with pt.batch_invariant() if call is function else contextlib.nullcontext():
-                y = call(x, w)
+            for names in parts:
+                call = read_by(names)
+                if compiled:
+                    y = torch.compile(call, backend=pt.Backend(), fullgraph=True)(x, w, y)
+                else:
+                    with pt.batch_invariant():
+                        y = call(x, w, y)
             with pt.batch_invariant():
                 z = y + x  # an input that is also used by whoever calls
                 z.backward(torch.linspace(-1, 1, z.numel(), dtype=dtype).view_as(z))

@@ -16,8 +16,8 @@ from ptxgen.tiles import TABLES
 def points(
     records: Sequence[Record], tuning: Tuning, held: Mapping[str, Constants] = MappingProxyType({})
 ) -> list[Point]:
-    """What was measured of the routes that the tables still have. ``held``: constants of kernels
-    that are not to be fitted.
+    """Returns the measured routes that the tables still have. ``held``: constants of kernels that
+    are not fitted.
     """
     routes = {
         key: {r.name: r for r in TABLES[key].routes} for key in {r.problem.table for r in records}

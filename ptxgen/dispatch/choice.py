@@ -35,7 +35,7 @@ class Candidate(NamedTuple):
 
 
 Time = Callable[..., float]
-"""As :meth:`ptxgen.cost.tuning.Tuning.time`."""
+"""Function with the arguments of :meth:`ptxgen.cost.tuning.Tuning.time`."""
 Dispatch = Callable[..., Iterator[Candidate]]
 """A generated function: of a table's name, an architecture, the variables of the table's space, in
 order, and a :data:`Time`; or the same for one table and architecture."""

@@ -395,8 +395,10 @@ def _cross_entropy_joined(
     softcap: Node | None,
     z_loss: Node | None,
 ) -> tuple[Node, Node, Node]:
-    """Of a row's segments (:mod:`ptxgen.numerics.vocab_segments`): its loss, its maximum, and what
-    ``exp(z - m)`` is to be multiplied by for its gradient. ``even``: the mean of the logits.
+    """Returns a row's loss, its maximum m, and the factor of ``exp(z - m)`` in its gradient.
+
+    They follow from the row's segments (:mod:`ptxgen.numerics.vocab_segments`). ``even``: the mean
+    of the logits.
     """
     target = cast(target, "i64") if target.type == "i32" else target
     valid = (target >= 0) & (target < classes) & (target != ignore_index)

@@ -415,8 +415,8 @@ def writing_fast_path(
     current: Callable[[int], int],
     resolve: Callable[..., int],
 ) -> Callable[..., Any]:
-    """As :func:`fast_path`, of PyTorch's tensors, of a call that is given memory to write to, or a
-    stream. What pointers decide is asked each time: that nothing that is written shares memory.
+    """Returns the fast path of calls with PyTorch's tensors that are given memory to write to, or a
+    stream. Each call checks by pointers that written memory is not shared.
     """
     body = _Body(parameters, TORCH, into=True)
     arguments = ", ".join(p.name for p in parameters)

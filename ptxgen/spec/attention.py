@@ -219,7 +219,7 @@ class Attends(KernelSpec):
 
     @property
     def multiplier(self) -> str:
-        """What multiplies, one of :data:`ptxgen.cost.kernel.UNITS`."""
+        """Unit that multiplies, one of :data:`ptxgen.cost.kernel.UNITS`."""
         return "mma" if self.tier == "tc" else "fma"
 
     @property

@@ -297,7 +297,7 @@ class GemmSpec(KernelSpec):
 
     @property
     def multiplier(self) -> str:
-        """What multiplies, one of :data:`ptxgen.cost.kernel.UNITS`."""
+        """Unit that multiplies, one of :data:`ptxgen.cost.kernel.UNITS`."""
         return self.family
 
     def roofline(self, dtype: Hashable) -> Roofline:

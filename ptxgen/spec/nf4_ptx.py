@@ -113,7 +113,7 @@ class Nf4PtxSpec(KernelSpec):
 
     @property
     def multiplier(self) -> str:
-        """What multiplies, one of :data:`ptxgen.cost.kernel.UNITS`."""
+        """Unit that multiplies, one of :data:`ptxgen.cost.kernel.UNITS`."""
         return "fma64" if self.accumulator == "f64" else "fma"
 
     @property

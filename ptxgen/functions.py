@@ -20,6 +20,7 @@ names are rows of ``ptxgen/ops/pointwise_table.py``, which says what each comput
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ptxgen import lazy
@@ -32,13 +33,9 @@ from ptxgen.ops.pointwise_table import ROWS
 __all__ = ["cast", *(row.name for row in ROWS)]
 
 
-def _load(name: str) -> Any:
-    if name not in __all__:
-        raise LookupError(name)
-    return operation(name)
+_MADE = lazy.LazyDict({row.name: partial(operation, row.name) for row in ROWS})
 
-
-__getattr__, __dir__ = lazy.attributes(__name__, _load, lambda: __all__)
+__getattr__, __dir__ = lazy.attributes(__name__, _MADE.__getitem__, lambda: __all__)
 
 
 def cast(x: Any, dtype: Any, *, out: Any = None, stream: Any = None) -> Any:

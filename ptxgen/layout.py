@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from ptxgen import lazy
@@ -23,13 +24,9 @@ _PASSES = ("concat", "contiguous", "pad", "rope")
 """Operations, of one pass over memory."""
 
 
-def _load(name: str) -> Any:
-    if name not in _PASSES:
-        raise LookupError(name)
-    return operation(name)
+_MADE = lazy.LazyDict({name: partial(operation, name) for name in _PASSES})
 
-
-__getattr__, __dir__ = lazy.attributes(__name__, _load, lambda: __all__)
+__getattr__, __dir__ = lazy.attributes(__name__, _MADE.__getitem__, lambda: __all__)
 
 
 def narrow(x: Any, axis: int, start: int, length: int) -> Any:

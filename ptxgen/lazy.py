@@ -67,7 +67,7 @@ class LazyDict(MutableMapping[Key, Value]):
         self._values: dict[Key, Value] = {}
 
     def add(self, source: Makers[Key, Value] | Callable[[], Makers[Key, Value]]) -> None:
-        """Adds a source; its keys replace those that are there."""
+        """Adds a source, of keys that are not there yet."""
         self._sources.append(source)
 
     @property

@@ -1597,8 +1597,8 @@ MISTAKES = (
     Mistake(
         "gradients of a graph's input that are added in the order of its views",
         "ptxgen/torch/inputs.py",
-        "(i, *reversed(views[: len(summands) - 1]))",
-        "(i, *views[: len(summands) - 1])",
+        "zip(places[:1] + places[:0:-1], each, strict=True)",
+        "zip(places, each, strict=True)",
         tests("test_graph.py", "read_several"),
         torch=True,
     ),

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
+import numpy as np
+
 from ptxgen.bench.results import Row, geomean
 from ptxgen.ui import table
 
@@ -63,10 +65,7 @@ def band_of(m: int) -> str:
 
 def quantile(values: Iterable[float], share: float) -> float:
     """The value below which ``share`` of ``values`` lie, between neighbours by a straight line."""
-    ordered = sorted(values)
-    below, part = divmod(share * (len(ordered) - 1), 1)
-    low, high = (ordered[min(int(below) + i, len(ordered) - 1)] for i in (0, 1))
-    return low + part * (high - low)
+    return float(np.quantile([*values], share))
 
 
 def judged(rows: Iterable[Row]) -> list[Row]:

@@ -16,11 +16,16 @@ import torch
 from torch import fx
 from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
+
+from ptxgen.torch.outputs import has_gradient
 
 
 class _MoreViewsError(Exception):
-    """A graph adds more gradients of an input than the input has views."""
+    """A graph adds more gradients of an input than the input has views. ``views``: those needed."""
+
+    def __init__(self, views: list[int]) -> None:
+        super().__init__()
+        self.views = views
 
 
 class Summands(TorchFunctionMode):
@@ -29,41 +34,37 @@ class Summands(TorchFunctionMode):
     ``given``: the inputs of the graph, behind which ``views`` of some of them lie: the numbers of
     those inputs, the views of one input in the order in which they are made. The gradient of an
     input becomes the summand that autograd has first, and that of its last view the second one.
-    Inputs that are outputs themselves have one gradient.
-    After an error of type ``_MoreViewsError`` the views that are needed are in ``needed``.
+    Inputs that are outputs themselves have one gradient. Raises _MoreViewsError.
     """
 
     def __init__(self, given: Sequence[Any], views: Sequence[int]) -> None:
         super().__init__()
-        self.needed = list(views)
-        first = len(given) - len(views)
-        self._watched = [i for i, x in enumerate(given) if _has_gradient(x)]
-        self._views: dict[int, list[int]] = {i: [] for i in self._watched if i < first}
-        for at, i in enumerate(views):
-            self._views[i].append(first + at)
+        origins = [*range(len(given) - len(views)), *views]
+        watched = [i for i, x in zip(origins, given, strict=True) if _has_gradient(x)]
+        self._count = len(watched)
+        self._places: dict[int, list[int]] = {i: [] for i in watched}
+        """Indices of an input and its views among the tensors that have a gradient."""
+        for place, i in enumerate(watched):
+            self._places[i].append(place)
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         """Calls the function, and tells summands of gradients apart."""
-        if func is not torch.autograd.grad or len(args[1]) != len(self._watched):
+        if func is not torch.autograd.grad or len(args[1]) != self._count:
             return func(*args, **(kwargs or {}))
         outputs, inputs = args
         edges = [get_gradient_edge(x) for x in inputs]
         ends = {get_gradient_edge(y) for y in outputs}
         with _watching(outputs, [e for e in edges if e not in ends]) as found:
             gradients = list(func(*args, **(kwargs or {})))
-        places = {i: at for at, i in enumerate(self._watched)}
-        more = {i: len(found.get(edges[places[i]], ())) - 1 for i in self._views}
-        if any(count > len(self._views[i]) for i, count in more.items()):
-            self.needed = [i for i, count in more.items() for _ in range(count)]
-            raise _MoreViewsError
-        for i, views in self._views.items():
-            summands = found.get(edges[places[i]], ())
-            if len(summands) > 1:
-                own = (i, *reversed(views[: len(summands) - 1]))
-                for at, summand in zip(own, summands, strict=True):
-                    gradients[places[at]] = summand
+        summands = {i: found.get(edges[own], []) for i, (own, *_) in self._places.items()}
+        if any(len(each) > len(self._places[i]) for i, each in summands.items()):
+            raise _MoreViewsError([i for i, each in summands.items() for _ in each[1:]])
+        for i, each in summands.items():
+            places = self._places[i][: len(each)]
+            for place, summand in zip(places[:1] + places[:0:-1], each, strict=True):
+                gradients[place] = summand
         return tuple(gradients)
 
 
@@ -116,12 +117,11 @@ def traced(
     views = _expected(module, example)
     while True:
         given = _with_views(example, views)
-        summands = Summands(given, views)
         try:
-            with _placeholders(module, given[len(example) :]), summands:
+            with _placeholders(module, given[len(example) :]), Summands(given, views):
                 made = trace(module, given)
-        except _MoreViewsError:
-            views = summands.needed
+        except _MoreViewsError as more:
+            views = more.views
         else:
             return _called(made, views)
 
@@ -143,15 +143,9 @@ def _expected(module: fx.GraphModule, example: Sequence[Any]) -> list[int]:
     found: list[int] = []
     for i, (node, x) in enumerate(zip(_inputs(module), example, strict=True)):
         if _has_gradient(x):
-            found += [i] * (sum(map(_passes, node.users)) - 1)
+            readers = sum(user.op != "output" and has_gradient(user) for user in node.users)
+            found += [i] * (readers - 1)
     return found
-
-
-def _passes(user: fx.Node) -> bool:
-    """Returns whether a node may pass a gradient on. ``setitem`` has no value."""
-    value = user.meta.get("example_value")
-    leaves = pytree.tree_leaves(value)
-    return user.op != "output" and (value is None or any(map(_has_gradient, leaves)))
 
 
 def _inputs(module: fx.GraphModule) -> list[fx.Node]:

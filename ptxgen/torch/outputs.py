@@ -56,7 +56,7 @@ def separate(module: fx.GraphModule) -> None:
     sharing = Counter(s for n in outputs for s in storages[n])
     read: set[int] = set()
     for node in nodes:
-        if node is not output and _has_gradient(node, tensors[node]):
+        if node is not output and has_gradient(node):
             for source in node.all_input_nodes:
                 read |= storages[source] - storages[node]  # views read nothing
     for node in outputs:
@@ -83,9 +83,10 @@ def _storage(x: torch.Tensor) -> int:
     return int(x.untyped_storage()._cdata)
 
 
-def _has_gradient(node: fx.Node, results: list[torch.Tensor]) -> bool:
+def has_gradient(node: fx.Node) -> bool:
     """Returns whether gradients may go through a node. ``setitem`` has no value."""
-    return any(x.requires_grad for x in results) or node.meta.get("example_value") is None
+    value = node.meta.get("example_value")
+    return value is None or any(x.requires_grad for x in _tensors(value))
 
 
 def rejoin(module: fx.GraphModule) -> None:

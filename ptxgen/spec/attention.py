@@ -43,13 +43,14 @@ from ptxgen.spec.base import (
     GRID_MAX,
     INDEX_MAX,
     WARP,
+    WARPGROUP,
     WORKSPACE_MAX,
     Expect,
     KernelSpec,
     check,
 )
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
-from ptxgen.spec.wgmma import WARPGROUP, Instruction, Operand
+from ptxgen.spec.wgmma import Instruction, Operand
 
 ROWS, EXTRA, PAIRS, KEYS = var("ROWS"), var("EXTRA"), var("PAIRS"), var("KEYS")
 DEPTH, WIDTH, PAGED = var("DEPTH"), var("WIDTH"), var("PAGED")

@@ -32,6 +32,8 @@ SCRATCH_MAX = 1 << 30
 INDEX_MAX = (1 << 32) - 1
 """Largest value of the kernels' 32-bit index arithmetic (unsigned)."""
 WARP = 32
+WARPGROUP = 4 * WARP
+"""Threads that multiply together by wgmma (PTX ISA)."""
 
 
 @dataclass(frozen=True)

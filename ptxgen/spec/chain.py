@@ -9,9 +9,9 @@ from typing import ClassVar
 from ptxgen.expr import Expr
 from ptxgen.numerics.contract import ITEMSIZE, M, N
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
-from ptxgen.spec.base import Expect, check
+from ptxgen.spec.base import WARPGROUP, Expect, check
 from ptxgen.spec.gemm import ALIGN_C, ITEM_C, LDC, MEANINGS, matrix
-from ptxgen.spec.wgmma import PANEL, WARPGROUP, WgmmaSpec
+from ptxgen.spec.wgmma import PANEL, WgmmaSpec
 
 
 @dataclass(frozen=True)

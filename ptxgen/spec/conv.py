@@ -51,11 +51,14 @@ from ptxgen.cost.kernel import KernelCost
 from ptxgen.expr import Expr, ceil_div, maximum, minimum, var
 from ptxgen.numerics.contract import ITEMSIZE, K, M, N, Plan
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
-from ptxgen.spec.base import INDEX_MAX, WARP, check
+from ptxgen.spec.base import INDEX_MAX, WARP, WARPGROUP, check
 from ptxgen.spec.gemm import CHUNK, CHUNKS, SMS, STRIDES, matrix
+from ptxgen.spec.gemm.loads import Gather, GatherSums, Load, TmaIm2col, TmaPanels
+from ptxgen.spec.gemm.schedules import Batch, Chunks, Phases, Schedule, Tiles
+from ptxgen.spec.gemm.stores import PartialSums, Rows, Store
 from ptxgen.spec.mma import VECTOR
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
-from ptxgen.spec.wgmma import STEP, WARPGROUP, Operand, WgmmaSpec
+from ptxgen.spec.wgmma import STEP, Operand, WgmmaSpec
 
 FLAT, PHASES, TAPS = var("FLAT"), var("PHASES"), var("TAPS")
 PIXELS = var("PIXELS")
@@ -112,17 +115,20 @@ class ConvSpec(WgmmaSpec):
 
     family: ClassVar[str] = "conv_wgmma"
     legible: ClassVar[bool] = False  # what is read of it is in the products' texts
-    windowed: ClassVar[bool] = True
-    placed: ClassVar[bool] = True
     unit: ClassVar[int] = STEP
     """What divides the channels."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check(self.layout in ("NT", "NN"), self.name, "layout", self.layout, "NT or NN")
-        check(self.split == "serial", self.name, "split", self.split, "serial")
-        check(self.ctas == 1, self.name, "CTAs of a cluster", self.ctas, 1)
-        check(self.a.panels == 1, self.name, "panels of a stage of A", self.a.panels, 1)
+    @property
+    def schedule(self) -> Schedule:
+        return Batch()
+
+    @property
+    def load(self) -> Load:
+        return TmaIm2col()
+
+    @property
+    def store(self) -> Store:
+        return Rows("windows")
 
     @property
     def multiplier(self) -> str:
@@ -179,10 +185,10 @@ class ConvSpec(WgmmaSpec):
     @property
     def requires(self) -> Expr:
         found = super().requires & (UNIT >= self.unit)
-        if not self.phased:
+        if not self.schedule.phased:
             found &= PHASES <= 1
         # The kernel that adds partial sums knows rows only.
-        return found & (FLAT >= 1) if self.split == "workspace" and self.placed else found
+        return found & (FLAT >= 1) if self.store.partial and not self.summed else found
 
     @property
     def summed(self) -> bool:
@@ -192,7 +198,9 @@ class ConvSpec(WgmmaSpec):
     @property
     def stages_of_k(self) -> Expr:
         """Stages that the whole reduction takes."""
-        return TAPS * ceil_div(K // TAPS, self.bk) if self.windowed else ceil_div(K, self.bk)
+        return (
+            ceil_div(K, self.bk) if self.load.whole_stages else TAPS * ceil_div(K // TAPS, self.bk)
+        )
 
     @property
     def read(self) -> Expr:
@@ -253,19 +261,19 @@ class ConvSumSpec(ConvSpec):
     """
 
     family: ClassVar[str] = "conv_sum"
-    windowed: ClassVar[bool] = False
-    paneled: ClassVar[bool] = True
-    placed: ClassVar[bool] = False
     unit: ClassVar[int] = VECTOR
 
-    def __post_init__(self) -> None:
-        WgmmaSpec.__post_init__(self)
-        name = self.name
-        check(self.layout == "TN", name, "layout", self.layout, "TN")
-        check(self.cluster_n == 1, name, "CTAs that share a tile of A", self.cluster_n, 1)
-        whole = not self.b.whole_panels or self.cluster_m == 1
-        check(whole, name, "CTAs that share windows divide those of a panel", self.cluster_m, "so")
-        check(self.bn % PANEL == 0, name, "bn is a multiple of a panel", self.bn, PANEL)
+    @property
+    def schedule(self) -> Schedule:
+        return Chunks() if self.split == "workspace" else Tiles()
+
+    @property
+    def load(self) -> Load:
+        return TmaPanels(PANEL)
+
+    @property
+    def store(self) -> Store:
+        return PartialSums("panels") if self.split == "workspace" else Rows("panels")
 
     @property
     def batched(self) -> bool:
@@ -312,35 +320,42 @@ class ConvGatherSpec(ConvSpec):
     """
 
     family: ClassVar[str] = "conv_gather"
-    windowed: ClassVar[bool] = False
-    gathered: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        WgmmaSpec.__post_init__(self)
-        name, split = self.name, self.split
-        check(self.ctas == 1, name, "CTAs of a cluster", self.ctas, 1)
-        check(self.bk == 64, name, "bk is a row of a panel", self.bk, 64)
-        check(self.layout != "NN" or split != "none", name, "split of phases", split, "some")
-        wide = (64, 128, 256)
-        check(not self.summed or self.bn in wide, name, "bn of windows", self.bn, wide)
+        super().__post_init__()
+        phases = self.layout != "NN" or self.split != "none"
+        check(phases, self.name, "split of phases", self.split, "serial or workspace")
+
+    @property
+    def schedule(self) -> Schedule:
+        if self.split == "workspace":
+            return Chunks(beside=not self.summed)
+        return Phases() if self.turned else Tiles()
+
+    @property
+    def load(self) -> Load:
+        return GatherSums() if self.summed else Gather("taps" if self.turned else "boxes")
+
+    @property
+    def store(self) -> Store:
+        if self.split == "workspace":
+            return PartialSums()
+        return Rows("matrix" if self.summed else "phases" if self.turned else "windows")
+
+    @property
+    def by_threads(self) -> bool:
+        """Whether threads copy filters, too."""
+        return isinstance(self.load, Gather) and self.load.filters == "threads"
 
     @property
     def unit(self) -> int:  # type: ignore[override]
         """Of phases 16, as boxes of 8 rows take longer than copies by threads."""
-        return STEP if self.phased and not self.carried else VECTOR
+        return STEP if self.schedule.phased and not self.by_threads else VECTOR
 
     @property
     def turned(self) -> bool:
         """Whether outputs of filters lie side by side."""
         return self.layout == "NN"
-
-    @property
-    def phased(self) -> bool:  # type: ignore[override]
-        return self.turned and self.split == "serial"
-
-    @property
-    def placed(self) -> bool:  # type: ignore[override]
-        return not self.summed
 
     @property
     def batched(self) -> bool:
@@ -356,15 +371,6 @@ class ConvGatherSpec(ConvSpec):
         return (held - self.consumers * self.registers) // 8 * 8
 
     @property
-    def arrivals(self) -> int:
-        """How often threads arrive at a stage's mbarrier: once for what each copies, once for what
-        it stores, and the one that asks the copy engine.
-        """
-        if self.carried:
-            return WARPGROUP * (1 + self.loose)
-        return 1 + (WARP if self.summed else WARPGROUP)
-
-    @property
     def rows_offset(self) -> int:
         """Where the table of windows lies in shared memory."""
         return self.barriers_offset + 2 * 8 * self.stages
@@ -376,16 +382,16 @@ class ConvGatherSpec(ConvSpec):
 
     @property
     def tiles(self) -> Expr:
-        high = ceil_div(M, self.bm) + (PHASES - 1) if self.phased else ceil_div(M, self.bm)
+        high = ceil_div(M, self.bm) + (PHASES - 1) if self.schedule.phased else ceil_div(M, self.bm)
         return high * ceil_div(N, self.bn)
 
     @cached_property
     def abi(self) -> Abi:
         second = "dy" if self.summed else "w"
         image = ("pitch", "row", "image", "apart_x", "apart_y")
-        result = ("row_c", "image_c") if self.placed else ()
+        result = () if self.summed else ("row_c", "image_c")
         names = ("n", "flags", "channels", "wide", "high", "step_x", "step_y")
-        if self.phased:
+        if self.schedule.phased:
             pairs = ("across", "down", "taps_x", "taps_y", "tap_x", "tap_y")
             own = (*(f"{name}_{i}" for name in pairs for i in (0, 1)), "every_x", "every_y")
             own = (*own, *(f"chunk_{i}" for i in range(4)), "images")
@@ -393,14 +399,14 @@ class ConvGatherSpec(ConvSpec):
             result = (*result, "first_c", "right_c", "below_c")
         else:
             own, starts = ("m", "k", "chunk", "across", "down", "taps_x"), ("start_x", "start_y")
-        own = (*own, "run") if self.turned and not self.carried else own
-        filters = ("w_channel", "w_tap", "w_row") if self.carried else ()
+        own = (*own, "run") if self.turned and not self.by_threads else own
+        filters = ("w_channel", "w_tap", "w_row") if self.by_threads else ()
         return Abi(
             (
                 *_pointers(second),
                 *(Param(n, "i64") for n in (*image, "ldc", *result, *starts, *filters)),
                 *(Param(n, "u32") for n in (*names, *own)),
-                *(() if self.carried else (self.copied,)),
+                *(() if self.by_threads else (self.copied,)),
             )
         )
 
@@ -417,7 +423,7 @@ class ConvGatherSpec(ConvSpec):
     @property
     def asked_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         found = super().asked_bounds
-        if not self.phased:
+        if not self.schedule.phased:
             return found
         return (
             *found,
@@ -440,11 +446,11 @@ class ConvCarriedSpec(ConvGatherSpec):
     """
 
     family: ClassVar[str] = "conv_carried"
-    carried: ClassVar[bool] = True
+    pixels: ClassVar[str] = "vectors"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check(self.turned, self.name, "layout", self.layout, "NN")
+    @property
+    def load(self) -> Load:
+        return Gather("threads", self.pixels)
 
 
 @dataclass(frozen=True)
@@ -454,7 +460,7 @@ class ConvLooseSpec(ConvCarriedSpec):
     """
 
     family: ClassVar[str] = "conv_loose"
-    loose: ClassVar[bool] = True
+    pixels: ClassVar[str] = "numbers"
     unit: ClassVar[int] = 1
 
     @property
@@ -469,7 +475,7 @@ class ConvWholeSpec(ConvLooseSpec):
     """
 
     family: ClassVar[str] = "conv_whole"
-    whole: ClassVar[bool] = True
+    pixels: ClassVar[str] = "copy"
 
     @property
     def requires(self) -> Expr:

@@ -29,6 +29,8 @@ from ptxgen.numerics.grouped import GROUPS_MAX
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
 from ptxgen.spec.base import check
 from ptxgen.spec.gemm import CHUNK, LDA, LDB, MEANINGS, GemmSpec
+from ptxgen.spec.gemm.schedules import Groups, Schedule
+from ptxgen.spec.gemm.stores import Rows, Store
 from ptxgen.spec.mma import MmaSpec
 from ptxgen.spec.simt import SimtSpec
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, Space
@@ -203,9 +205,14 @@ class GroupedWgmmaSpec(GroupedSpec, WgmmaSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_grouped()
-        whole = self.bm % 64 == self.bn % 64 == 0
-        check(self.over == "rows" or whole, self.name, "panels of 64 columns", self.bm, self.bn)
-        check(self.ctas == 1, self.name, "CTAs of a cluster", self.ctas, 1)
+
+    @property
+    def schedule(self) -> Schedule:
+        return Groups(self.over)
+
+    @property
+    def store(self) -> Store:
+        return Rows("sums" if self.over == "sums" else "groups")
 
     @property
     def multiplier(self) -> str:

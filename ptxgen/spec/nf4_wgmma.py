@@ -9,10 +9,12 @@ from typing import ClassVar
 from ptxgen.expr import Expr, all_of
 from ptxgen.numerics.contract import ITEMSIZE
 from ptxgen.spec.abi import Abi, Param
-from ptxgen.spec.base import WARP, WORKSPACE_MAX, check
+from ptxgen.spec.base import WARP, WARPGROUP, WORKSPACE_MAX, check
 from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, MEANINGS, STRIDES, matrix
+from ptxgen.spec.gemm.loads import Decode, Load
+from ptxgen.spec.gemm.stores import PartialSums, Rows, Store
 from ptxgen.spec.nf4_packed import HELPERS, TEAMS, Nf4GemmSpec
-from ptxgen.spec.wgmma import WARPGROUP, WgmmaSpec
+from ptxgen.spec.wgmma import WgmmaSpec
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,6 @@ class Nf4WgmmaSpec(Nf4GemmSpec, WgmmaSpec):
     teams: int | None = None
 
     family: ClassVar[str] = "nf4_wgmma"
-    widens: ClassVar[bool] = True
     stream: ClassVar[str] = ""
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,
@@ -42,14 +43,21 @@ class Nf4WgmmaSpec(Nf4GemmSpec, WgmmaSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         name = self.name
-        check(self.ctas == 1, name, "CTAs of a cluster", self.ctas, 1)
         # A team waits for a stage by the parity of its turns: it may not be two turns late.
         check(self.crews <= self.stages, name, "teams, up to stages", self.crews, self.stages)
         unit = 4 * self.crews
         check(self.helpers % unit == 0, name, "helpers, whole warpgroups", self.helpers, unit)
         check(self.copied >= 2, name, "copied", self.copied, ">= 2")
-        check(self.b.swizzle >= 64, name, "swizzle of B, bytes", self.b.swizzle, ">= 64")
         self.check_packed()
+
+    # -- parts ----------------------------------------------------------------
+    @property
+    def load(self) -> Load:
+        return Decode()
+
+    @property
+    def store(self) -> Store:
+        return PartialSums() if self.partial else Rows("batch")
 
     # -- derived --------------------------------------------------------------
     @property

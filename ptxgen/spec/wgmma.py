@@ -14,8 +14,13 @@ from ptxgen.numerics.contract import ITEMSIZE, TC16, TIERS, Contract, K, M, N
 from ptxgen.numerics.vocab_segments import FLCE, SEGMENT
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
-from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
+from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, WARPGROUP, WORKSPACE_MAX, Expect, check
 from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, SMS, GemmSpec, abi, matrix
+from ptxgen.spec.gemm.loads import Load, Tma
+from ptxgen.spec.gemm.parts import Parts
+from ptxgen.spec.gemm.schedules import Batch, Chunks, Schedule
+from ptxgen.spec.gemm.splits import Serial, Split, Unsplit
+from ptxgen.spec.gemm.stores import PartialSums, Rows, Segments, Store
 from ptxgen.spec.vocab_segments import WIDE_TARGET, caps, told
 
 SWIZZLES = {64: 128, 32: 64, 16: 32}
@@ -24,7 +29,6 @@ PANEL = 128
 """Bytes of a row of a panel of an operand that is contiguous along the reduction."""
 ATOM = 8
 """Rows after which the swizzle pattern repeats."""
-WARPGROUP = 128
 SPLITS = ("none", "serial", "workspace")
 STEP = 16
 """Reduction steps of one instruction."""
@@ -396,26 +400,6 @@ class WgmmaSpec(Ring, GemmSpec):
     in_pieces: ClassVar[bool] = True
     early_loads: ClassVar[int | None] = 400 << 20  # neighbours' SMs share what L2 sends them
     concludes: ClassVar[bool] = False  # few warps would compute it while nothing is multiplied
-    widens: ClassVar[bool] = False
-    """Whether B comes narrow, and helping warps widen it."""
-    segmented: ClassVar[bool] = False
-    """Whether rows of outputs are reduced to numbers a segment, and no output is kept."""
-    windowed: ClassVar[bool] = False
-    """Whether A is windows of images, and a stage has channels of one tap."""
-    paneled: ClassVar[bool] = False
-    """Whether B is, and a panel of it has channels of one tap."""
-    gathered: ClassVar[bool] = False
-    """Whether an operand is windows of images that threads copy."""
-    carried: ClassVar[bool] = False
-    """Whether threads copy the other operand, too."""
-    loose: ClassVar[bool] = False
-    """Whether they load windows one number at a time, wherever these lie."""
-    whole: ClassVar[bool] = False
-    """Whether they load vectors instead, of a copy, and put windows together of these."""
-    phased: ClassVar[bool] = False
-    """Whether those windows lie in several ways."""
-    placed: ClassVar[bool] = False
-    """Whether rows of the result lie where windows do."""
 
     def __post_init__(self) -> None:
         self.check_counts("bm", "bn", "bk", "consumers", "cluster_m", "cluster_n", "raster")
@@ -432,11 +416,30 @@ class WgmmaSpec(Ring, GemmSpec):
         )
         unit = PANEL // 2 if "N" in self.layout[0] or "T" in self.layout[1] else STEP
         check(self.bk % unit == 0, name, f"bk is a multiple of {unit}", self.bk, unit)
-        held = self.held or 0
-        check(held == 0 or self.split == "serial", name, "split of held sums", self.split, "serial")
-        most = self.instruction.accumulators
-        check(held % 4 == 0 <= held <= most, name, "held is a multiple of 4 up to", held, most)
+        self.parts.check(self)
         self.check_ring(self.accumulators, self.totals)
+
+    # -- parts ----------------------------------------------------------------
+    @cached_property
+    def parts(self) -> Parts:
+        """The parts it is made of."""
+        split: Split = Serial(self.held or 0) if self.split == "serial" else Unsplit()
+        return Parts(self.schedule, self.load, split, self.store)
+
+    @property
+    def schedule(self) -> Schedule:
+        """Its schedule."""
+        return Chunks() if self.split == "workspace" else Batch()
+
+    @property
+    def load(self) -> Load:
+        """Its load."""
+        return Tma()
+
+    @property
+    def store(self) -> Store:
+        """Its store."""
+        return PartialSums() if self.split == "workspace" else Rows("batch", accumulates=True)
 
     # -- derived --------------------------------------------------------------
     @property
@@ -551,12 +554,12 @@ class WgmmaSpec(Ring, GemmSpec):
     @property
     def requires(self) -> Expr:
         terms = [
-            ALIGN_A >= (ITEMSIZE[self.dtype] if self.loose and not self.whole else 16),
+            ALIGN_A >= self.load.align_a(ITEMSIZE[self.dtype]),
             ALIGN_B >= 16,
         ]
         if self.split in ("none", "onto"):
             terms.append(CHUNKS <= 1)
-        elif not self.windowed:
+        elif self.load.whole_stages:
             terms.append((CHUNK % self.bk).eq(0) | (CHUNKS <= 1))
         if self.split == "workspace":
             terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)
@@ -602,6 +605,7 @@ class WgmmaSpec(Ring, GemmSpec):
             f"{self.consumers} consumer warpgroup(s) of {self.fragments} x m64n{self.bn}k16, "
             f"{self.stages} stages, clusters of {self.cluster_m} x {self.cluster_n}, "
             f"split: {self.split}",
+            f"parts {self.parts}",
             f"requires {self.requires}",
             f"grid {self.grid}",
         )
@@ -618,7 +622,6 @@ class WgmmaSegmentsSpec(WgmmaSpec):
     capped: bool = False
 
     family: ClassVar[str] = "wgmma_segments"
-    segmented: ClassVar[bool] = True
     legible: ClassVar[bool] = False
     meanings: ClassVar[Mapping[str, str]] = {
         **GemmSpec.meanings,
@@ -629,7 +632,10 @@ class WgmmaSegmentsSpec(WgmmaSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         check(self.bn == SEGMENT, self.name, "bn is a segment", self.bn, SEGMENT)
-        check(self.split != "workspace", self.name, "split", self.split, "none or serial")
+
+    @property
+    def store(self) -> Store:
+        return Segments()
 
     @property
     def context(self) -> Mapping[str, Any]:

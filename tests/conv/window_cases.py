@@ -23,6 +23,7 @@ from ptxgen.ops.implicit_gemm import (
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.operation import op
 from ptxgen.spec.depthwise import TAPS_MAX
+from ptxgen.spec.gemm.loads import Gather
 from ptxgen.tiles import SPECS, TABLES
 from ptxgen.tiles.conv import DEPTHWISE, KEY, SUMMED, TURNED
 
@@ -187,6 +188,11 @@ def check_gradient(name, case, device):
     same_bits(got, expected, seed=SEED, spec=name, what=str(case))
 
 
+def loose(spec):
+    """1 where it takes channels in no eights, else 0."""
+    return int(spec.unit == 1)
+
+
 def gradients(name):
     """More outputs and columns, or windows of each phase, than a tile has; phases of 1, 2 and 4
     taps, and of none; phases of which only one is cut into chunks; sums of more windows than the
@@ -194,14 +200,14 @@ def gradients(name):
     """
     spec, turn = SPECS[name], turn_of(name)
     if spec.summed:
-        channels = 72 if spec.paneled else 24  # a panel, and 8 more
+        channels = 72 if spec.store.panels else 24  # a panel, and 8 more
         half = 32 * spec.stages + 5
         wide, long = (
             Case((3, 9, 8, channels), (spec.bn // 64, 3), spec.bm + 8, stride=(2, 1), padding=1),
             Case((2, half, 8), (3,), 8, dilation=2, kind="special", wide=True),
         )
         return [functools.partial(check_gradient, name, case) for case in (wide, long)]
-    rows, odd, unit = -(-(spec.bm + 1) // 9) * 2 - 1, int(spec.loose), max(spec.unit, 8)
+    rows, odd, unit = -(-(spec.bm + 1) // 9) * 2 - 1, loose(spec), max(spec.unit, 8)
     wide = Case(
         (2, rows, 9, spec.bn + 8),
         (3, 2),
@@ -249,15 +255,16 @@ def products(name):
             kind="special",
         ),
     ]
-    if spec.whole:  # of the fewest channels; of all remainders, in rows that begin anywhere
+    if spec.load == Gather("threads", "copy"):
+        # Of the fewest channels; of all remainders, in rows that begin anywhere.
         found += [Case((2, 5, 9, c), (2, 3), 24, padding=1) for c in (9, 12, 18, 31)]
     if spec.split != "none":
-        image = (1, 4, 5, 128 + spec.loose)
+        image = (1, 4, 5, 128 + loose(spec))
         found.append(Case(image, (3, 3), 16, padding=1, kind="cancelling", bias="own"))
     if spec.held or spec.split == "workspace":  # cut, and more pixels than filters
-        found.append(Case((1, 5, 4, 464 + spec.loose), (3, 3), 2, padding=1, kind="cancelling"))
+        found.append(Case((1, 5, 4, 464 + loose(spec)), (3, 3), 2, padding=1, kind="cancelling"))
     few = found if spec.dtype == "bf16" else found[turn % len(found) :][:1]
-    more = gradients(name) if spec.phased else []
+    more = gradients(name) if spec.schedule.phased else []
     return [*(functools.partial(check, name, case) for case in few), *more]
 
 
@@ -296,7 +303,7 @@ def at_edge(name, key, route, edge):
     """
     at, variable = edge.inside, edge.variable
     count, outs = (at[n] if variable == n else few for n, few in (("M", 3), ("N", 8)))
-    least = 4 if SPECS[name].loose else 16
+    least = 4 if loose(SPECS[name]) else 16
     taps = (at["K"] // (least * 16), 16) if variable == "K" else (1, 2)
     if variable.startswith("ALIGN") or variable in ("PHASES", "FLAT"):
         return None

@@ -1,0 +1,50 @@
+"""The parts that a GEMM kernel is made of: ``Kernel = Schedule x Load x MainLoop x Split x Store``.
+
+The main loop is the kernel's template. Every other part is a frozen dataclass that names its file
+of macros, and refuses kernels that it does not fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxgen.spec.gemm.kernel import Kernel
+from ptxgen.spec.gemm.loads import Load
+from ptxgen.spec.gemm.schedules import Schedule
+from ptxgen.spec.gemm.splits import Split
+from ptxgen.spec.gemm.stores import Store
+
+
+@dataclass(frozen=True)
+class Parts:
+    """One of each kind."""
+
+    schedule: Schedule
+    load: Load
+    split: Split
+    store: Store
+
+    @property
+    def map_rank(self) -> int:
+        """Dimensions of the tensor maps: beside two, the places of a batch's matrix, or of a
+        tap.
+        """
+        return 4 if self.schedule.batched else self.load.map_rank
+
+    @property
+    def begin_tile(self) -> str:
+        """The statement ahead of a tile's first chain."""
+        return self.schedule.begin_tile + self.load.begin_tile
+
+    @property
+    def each(self) -> tuple[Schedule, Load, Split, Store]:
+        """All of them."""
+        return self.schedule, self.load, self.split, self.store
+
+    def __str__(self) -> str:
+        return " x ".join(repr(part) for part in self.each)
+
+    def check(self, kernel: Kernel) -> None:
+        """Raises SpecError, with both sides, for parts that do not fit each other."""
+        for part in self.each:
+            part.check(kernel)

@@ -1,0 +1,130 @@
+"""Schedules of a GEMM kernel: its pieces of work, and the order in which clusters take them.
+
+The macros of a schedule define ``locate(piece)``, which returns a piece's ``Work``: its first
+output (``m0, n0``), its reduction (``k_begin, k_end``) and the ``fields`` that the schedule adds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ptxgen.spec.base import check
+from ptxgen.spec.gemm.kernel import Kernel
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What all schedules have; texts are expressions of CUDA C++."""
+
+    macros: ClassVar[str]
+    fields: ClassVar[str] = "matrix"
+    pieces: ClassVar[str] = "pieces()"
+    """How many pieces there are."""
+    onward: ClassVar[str] = "clusters"
+    """From a cluster's piece to its next."""
+    chunk: ClassVar[str] = "chunk"
+    """The length of a chunk of the reduction."""
+    batched: ClassVar[bool] = False
+    """Whether tensor maps have a place for the matrix of a batch or a group."""
+    phased: ClassVar[bool] = False
+    """Whether pieces differ in the length of their reduction, which may be 0."""
+    cuts_k: ClassVar[bool] = False
+    """Whether a piece has a chunk of the reduction."""
+
+    @property
+    def rows(self) -> str:
+        """Where a piece's rows end."""
+        return "m"
+
+    @property
+    def cuts(self) -> bool:
+        """Whether a piece's last stage is cut where its group ends."""
+        return False
+
+    @property
+    def begin_tile(self) -> str:
+        """The statement ahead of a tile's first chain."""
+        return ""
+
+    def check(self, kernel: Kernel) -> None:
+        """Raises SpecError for a kernel that it does not fit."""
+
+
+@dataclass(frozen=True)
+class Tiles(Schedule):
+    """The tiles of one product, in bands of tile rows."""
+
+    macros: ClassVar[str] = "wgmma/schedule/tiles.cuh.j2"
+
+
+@dataclass(frozen=True)
+class Batch(Schedule):
+    """The tiles of a batch of products, one product after the other."""
+
+    macros: ClassVar[str] = "wgmma/schedule/batch.cuh.j2"
+    batched: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Chunks(Schedule):
+    """The chunks of each tile. ``beside``: where filters are fewer than pixels, the chunks of a
+    tile follow one another.
+    """
+
+    beside: bool = False
+
+    macros: ClassVar[str] = "wgmma/schedule/chunks.cuh.j2"
+    fields: ClassVar[str] = "chunk"
+    pieces: ClassVar[str] = "work"
+    cuts_k: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Groups(Schedule):
+    """The tiles of groups of rows, or of sums over a group's rows (``over``, see
+    :data:`ptxgen.spec.grouped.OVER`).
+    """
+
+    over: str
+
+    macros: ClassVar[str] = "wgmma/schedule/groups.cuh.j2"
+    fields: ClassVar[str] = "group, end"
+    batched: ClassVar[bool] = True
+
+    @property
+    def rows(self) -> str:
+        return "m" if self.cuts else "at.end"
+
+    @property
+    def cuts(self) -> bool:
+        return self.over == "sums"
+
+    @property
+    def begin_tile(self) -> str:
+        return "stop = at.end; " if self.cuts else ""
+
+    def check(self, kernel: Kernel) -> None:
+        name, over = kernel.name, self.over
+        whole = kernel.bm % 64 == kernel.bn % 64 == 0
+        check(not self.cuts or whole, name, "panels of 64 columns", kernel.bm, kernel.bn)
+        check(kernel.ctas == 1, name, "CTAs of a cluster", kernel.ctas, 1)
+        check(not self.cuts or kernel.split == "none", name, "over", over, kernel.split)
+
+
+@dataclass(frozen=True)
+class Phases(Schedule):
+    """The tiles of windows that lie in up to four ways; rounds go to and fro."""
+
+    macros: ClassVar[str] = "wgmma/schedule/phases.cuh.j2"
+    fields: ClassVar[str] = "phase"
+    onward: ClassVar[str] = "2 * (clusters - piece % clusters) - 1"
+    chunk: ClassVar[str] = "chunk_of(at.phase)"
+    phased: ClassVar[bool] = True
+
+    @property
+    def rows(self) -> str:
+        return "rows_of(at.phase)"
+
+    def check(self, kernel: Kernel) -> None:
+        check(kernel.split == "serial", kernel.name, "split of phases", kernel.split, "serial")

@@ -1330,6 +1330,13 @@ MISTAKES = (
         tests("test_parts.py", "do_not_fit"),
     ),
     Mistake(
+        "an algorithm that is taken though it needs what is not there",
+        "ptxgen/program/algorithms.py",
+        "    if not holds:\n",
+        "    if holds is None:\n",
+        tests("test_algorithms.py", "convolutions_take"),
+    ),
+    Mistake(
         "an image of one row has the filter's first taps, whichever reach it",
         "ptxgen/ops/implicit_gemm.py",
         "w = b.narrow(w, i + 1, way.tap,",

@@ -113,6 +113,8 @@ class Explanation:
     """All routes of the table, in order; ``candidates[choice.route]`` is the winner."""
     note: str = ""
     """What should be known about the answer: that the GPU asked about has no tuning."""
+    algorithms: tuple[str, ...] = ()
+    """Algorithms that the operation was lowered by, and why not by others."""
 
     @property
     def winner(self) -> Candidate:
@@ -150,6 +152,7 @@ class Explanation:
         yield f"  times by tuning {self.tuning}{'' if self.tuned else ', scaled'}"
         if self.note:
             yield f"  {self.note}"
+        yield from (f"  {line}" for each in self.algorithms for line in each.splitlines())
         yield f"winner: route {self.choice.route}, {' + '.join(self.winner.kernels)}"
         if self.winner.reason:
             yield f"  for {self.winner.reason}"
@@ -195,8 +198,10 @@ def explain_problem(
     gpu: str | None = None,
     note: str = "",
     rates: Rates | None = None,
+    algorithms: Iterable[object] = (),
 ) -> Explanation:
-    """Which kernels serve ``problem``, and why. ``nbytes``: of its arrays.
+    """Which kernels serve ``problem``, and why. ``nbytes``: of its arrays;
+    ``algorithms``: what the operation was lowered by.
 
     Raises OptionError for an unknown architecture, and UncoveredError where nothing serves it.
     """
@@ -249,6 +254,7 @@ def explain_problem(
         scratch=scratch,
         candidates=candidates,
         note=note,
+        algorithms=tuple(map(str, algorithms)),
     )
 
 

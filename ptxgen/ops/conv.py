@@ -22,18 +22,13 @@ from ptxgen.numerics.dtype import BYTES, DTYPES
 from ptxgen.numerics.formula import Node, fma
 from ptxgen.numerics.option import Activation, Bool, Choice, Dtype, Integer, PerAxis, Tier
 from ptxgen.numerics.signature import DIM_MAX, Signature
+from ptxgen.ops import implicit_gemm
 from ptxgen.ops.gradients import through_activation
-from ptxgen.ops.implicit_gemm import (
-    AxisWindows,
-    TapSubset,
-    try_depthwise,
-    try_fprop,
-    try_strided_dgrad,
-    try_wgrad,
-)
+from ptxgen.ops.implicit_gemm import AxisWindows, TapSubset
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.products import bias_gradient
 from ptxgen.ops.views import alignment, check_dtype, readable, result_dtype, single
+from ptxgen.program.algorithms import Algorithm, RefusedError, first_served, needs
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
@@ -348,35 +343,6 @@ def _planes(x: Buffer) -> Buffer | None:
     return found if found is not None and found.strides[-1] == 1 != x.strides[-1] else None
 
 
-def _by_planes(
-    b: Any,
-    x: Buffer,
-    along: Sequence[AxisWindows],
-    w: Buffer,
-    bias: Buffer | None,
-    out: Buffer,
-    tier: str,
-    activation: str | None,
-) -> bool:
-    """Filters of one tap and channels that do not lie last: filters times each image as it lies.
-    Sums have the order of windows times filters. False, and nothing done, for others.
-    """
-    one = all(
-        (a.first, a.count, a.step, a.taps) == (0, size, 1, 1)
-        for a, size in zip(along, x.shape[1:-1], strict=True)
-    )
-    image, planes = (_planes(x), _planes(out)) if one else (None, None)
-    if image is None or planes is None:
-        return False
-    aligned = all(alignment("x", v, *v.strides[:-1], v.shape[-1]) == 16 for v in (image, planes))
-    if not aligned and image.nbytes + planes.nbytes > PLANES_MAX:
-        return False
-    weight = readable(b, b.reshape(w, (w.shape[0], w.shape[-1])))
-    vector = None if bias is None else b.reshape(bias, (bias.shape[0], 1))
-    _multiplied(b, weight, image, vector, activation, planes, planes.shape, tier=tier)
-    return True
-
-
 def _plain(bias: Buffer | None, activation: str | None) -> bool:
     """Whether nothing is done to a sum but to round it."""
     return bias is None and activation in (None, "none")
@@ -429,81 +395,179 @@ def _pieces(lead: Sequence[int], nbytes: int) -> Iterator[tuple[int, int, int, i
             yield image, 1, start, min(rows, down - start)
 
 
-def _product(
-    b: Any,
-    image: _Image,
-    along: Sequence[AxisWindows],
-    w: Buffer,
-    bias: Buffer | None,
-    target: Buffer,
-    groups: int,
-    tier: str,
-    activation: str | None,
-) -> None:
+@dataclass(frozen=True)
+class _Product:
     """``activation(windows · wᵀ + bias)`` of each group, in ``target`` [N, *windows, O], of the
-    windows ``along`` an image; ``w`` [O, *taps, C / groups].
+    windows ``along`` an image; ``w`` [O, *taps, C / groups]. Its methods are algorithms.
     """
-    rank, channels = len(target.shape) - 2, target.shape[-1]
-    alone = (
-        groups == channels > 1 and w.shape[-1] == 1 and (tier == "simt" or BYTES[image.x.dtype] > 2)
-    )
-    formula = alone and 0 < w.size <= TAPS_MAX * channels
-    direct = alone and (image.x.strides[-1] == 1 or not formula)  # a formula needs no turned copy
-    if direct and try_depthwise(b, image.x, along, w, bias, target, activation):
-        return
-    if formula:
-        _depthwise(b, image.windows(along), w, bias, target, activation)
-        return
-    rows = prod(target.shape[:-1])
-    flat = target.reshaped((rows, channels))
-    even = flat is not None and (rows == 1 or flat.strides[0] >= channels)
-    lies = flat is not None and even and (channels == 1 or flat.strides[1] == 1)
-    if groups == 1 and _by_planes(b, image.x, along, w, bias, target, tier, activation):
-        return
-    if groups == 1 and tier != "simt":
-        plainly = lies and image.inside(along)
-        plainly = plainly and _matrices(image.windows(along), rank, 0) is not None
-        if not plainly and try_fprop(b, image.x, along, w, bias, target, activation):
-            return
-    if not lies and groups == 1:
-        made = b.empty(target.shape, target.dtype)
-        how = groups, tier, activation
-        _product(b, image, along, w, bias, made, *how)
-        b.copied(made, target)
-        return
-    length, each = prod(w.shape[1:]), channels // groups
-    if groups == 1:
-        weight = readable(b, b.reshape(w, (channels, length)))
-        one = partial(b.linear, bias=bias, layout="nk", tier=tier, activation=activation)
-        windows = image.windows(along)
-        found = _matrices(windows, rank, 0)
+
+    b: Any
+    image: _Image
+    along: Sequence[AxisWindows]
+    w: Buffer
+    bias: Buffer | None
+    target: Buffer
+    groups: int
+    tier: str
+    activation: str | None
+
+    def record(self) -> None:
+        """Records the launches of the first algorithm that serves."""
+        first_served(self.b, "products of windows", self._algorithms())
+
+    def _algorithms(self) -> Iterator[Algorithm]:
+        yield Algorithm("depthwise kernel", self.depthwise_kernel)
+        yield Algorithm("depthwise formula", self.depthwise_formula)
+        yield Algorithm("filters times images as they lie", self.filters_times_images)
+        yield Algorithm("windows as rows", self.windows_as_rows)
+        yield Algorithm("implicit GEMM", self.implicit_gemm)
+        yield Algorithm("a result row by row, copied", self.copied_result)
+        yield Algorithm("columns", self.columns)
+
+    # -- depthwise filters --------------------------------------------------------------------
+    def _needs_depthwise(self) -> None:
+        channels = self.target.shape[-1]
+        needs(self.groups == channels > 1 and self.w.shape[-1] == 1, "groups of several channels")
+        wide = BYTES[self.image.x.dtype] > 2
+        needs(self.tier == "simt" or wide, "depthwise filters of 16 bits are asked of tensor cores")
+
+    @property
+    def _few_taps(self) -> bool:
+        """Whether a formula may have all taps of a channel."""
+        return 0 < self.w.size <= TAPS_MAX * self.target.shape[-1]
+
+    def depthwise_kernel(self) -> None:
+        """A kernel reads each channel's windows once."""
+        self._needs_depthwise()
+        together = self.image.x.strides[-1] == 1 or not self._few_taps
+        needs(together, "channels are apart, and a formula needs no turned copy")
+        given = self.image.x, self.along, self.w, self.bias, self.target, self.activation
+        implicit_gemm.depthwise(self.b, *given)
+
+    def depthwise_formula(self) -> None:
+        """An elementwise kernel reads each tap of the windows as an array."""
+        self._needs_depthwise()
+        needs(self._few_taps, f"more than {TAPS_MAX} taps, or none")
+        windows = self.image.windows(self.along)
+        _depthwise(self.b, windows, self.w, self.bias, self.target, self.activation)
+
+    # -- products of one group ----------------------------------------------------------------
+    @cached_property
+    def _rows(self) -> Buffer | None:
+        """The target as rows; None where no product writes to it as it lies."""
+        channels, rows = self.target.shape[-1], prod(self.target.shape[:-1])
+        flat = self.target.reshaped((rows, channels))
+        if flat is None or (rows > 1 and flat.strides[0] < channels):
+            return None
+        return flat if channels == 1 or flat.strides[1] == 1 else None
+
+    def _matrices(self, lead: int) -> Buffer | None:
+        rank = len(self.target.shape) - 2
+        return _matrices(self.image.windows(self.along), rank, lead)
+
+    @cached_property
+    def _weight(self) -> Buffer:
+        channels, length = self.target.shape[-1], prod(self.w.shape[1:])
+        found: Buffer = readable(self.b, self.b.reshape(self.w, (channels, length)))
+        return found
+
+    @cached_property
+    def _linear(self) -> Any:
+        how = {"tier": self.tier, "activation": self.activation}
+        return partial(self.b.linear, bias=self.bias, layout="nk", **how)
+
+    def filters_times_images(self) -> None:
+        """Filters of one tap and channels that do not lie last: filters times each image as it
+        lies. Sums have the order of windows times filters.
+        """
+        b, x = self.b, self.image.x
+        needs(self.groups == 1, "several groups")
+        sides = zip(self.along, x.shape[1:-1], strict=True)
+        one = all((a.first, a.count, a.step, a.taps) == (0, size, 1, 1) for a, size in sides)
+        needs(one, "windows are not all pixels")
+        image, planes = _planes(x), _planes(self.target)
+        if image is None or planes is None:
+            raise RefusedError("positions of a channel are apart")
+        low = (alignment("x", v, *v.strides[:-1], v.shape[-1]) for v in (image, planes))
+        few = image.nbytes + planes.nbytes <= PLANES_MAX
+        needs(few or all(a == 16 for a in low), "planes off 16 bytes")
+        weight = readable(b, b.reshape(self.w, (self.w.shape[0], self.w.shape[-1])))
+        vector = None if self.bias is None else b.reshape(self.bias, (self.bias.shape[0], 1))
+        given = weight, image, vector, self.activation, planes, planes.shape
+        _multiplied(b, *given, tier=self.tier)
+
+    def windows_as_rows(self) -> None:
+        """A product reads windows as rows where they lie, and writes the result."""
+        needs(self.groups == 1, "several groups")
+        needs(self._rows is not None, "the result is no rows")
+        needs(self.image.inside(self.along), "windows reach beyond the image")
+        found = self._matrices(0)
+        if found is None:
+            raise RefusedError("windows overlap, or are no rows")
+        self._linear(found, self._weight, out=self._rows)
+
+    def implicit_gemm(self) -> None:
+        """A kernel finds windows in the image."""
+        needs(self.groups == 1, "several groups")
+        needs(self.tier != "simt", "kernels of the tier simt read no windows")
+        given = self.image.x, self.along, self.w, self.bias, self.target, self.activation
+        implicit_gemm.fprop(self.b, *given)
+
+    def copied_result(self) -> None:
+        """The same with a result of its own, that is copied to where the target lies."""
+        needs(self.groups == 1, "several groups")
+        needs(self._rows is None, "the result is rows")
+        made = self.b.empty(self.target.shape, self.target.dtype)
+        replace(self, target=made).record()
+        self.b.copied(made, self.target)
+
+    # -- columns ------------------------------------------------------------------------------
+    def columns(self) -> None:
+        """Products of padded windows: where these are matrices as they lie, else of copies, in
+        pieces.
+        """
+        if self.groups == 1:
+            self._columns_of_one()
+        else:
+            self._columns_of_groups()
+
+    def _columns_of_one(self) -> None:
+        b, flat, weight = self.b, self._rows, self._weight
+        found = self._matrices(0)
         if found is not None:
-            one(found, weight, out=flat)
+            self._linear(found, weight, out=flat)
             return
-        found = _matrices(windows, rank, 1) if _plain(bias, activation) else None
+        found = self._matrices(1) if _plain(self.bias, self.activation) else None
         if found is not None:
-            out = b.reshape(flat, (*found.shape[:2], channels))
-            b.matmul(found, weight, transpose_b=True, tier=tier, out=out)
+            out = b.reshape(flat, (*found.shape[:2], self.target.shape[-1]))
+            b.matmul(found, weight, transpose_b=True, tier=self.tier, out=out)
             return
-    else:
-        weight = readable(b, b.reshape(w, (groups, each, length)))
-        windows = _by_group(image.windows(along), groups)
-        one = partial(_grouped, b, bias=bias, tier=tier, activation=activation)
-        found = _matrices(windows, rank, 1)
+        for part, place in self._copies(self.image.windows(self.along), 0):
+            rows = (prod(place.shape[:-1]), -1)
+            self._linear(b.reshape(part, rows), weight, out=b.reshape(place, rows))
+
+    def _columns_of_groups(self) -> None:
+        b, groups = self.b, self.groups
+        each = self.target.shape[-1] // groups
+        weight = readable(b, b.reshape(self.w, (groups, each, prod(self.w.shape[1:]))))
+        one = partial(_grouped, b, bias=self.bias, tier=self.tier, activation=self.activation)
+        windows = _by_group(self.image.windows(self.along), groups)
+        found = _matrices(windows, len(self.target.shape) - 2, 1)
         if found is not None:
-            one(found, weight, out=target)
+            one(found, weight, out=self.target)
             return
-    at = 0 if groups == 1 else 1
-    for at_image, images, start, down in _pieces(
-        target.shape[:-1], length * groups * windows.itemsize
-    ):
-        part = b.narrow(b.narrow(windows, at, at_image, images), at + 1, start, down)
-        place = b.narrow(b.narrow(target, 0, at_image, images), 1, start, down)
-        count = prod(place.shape[:-1])
-        if groups == 1:
-            place = b.reshape(place, (count, channels))
-        shape = (count, length) if groups == 1 else (groups, count, length)
-        one(b.reshape(b.copied(part), shape), weight, out=place)
+        for part, place in self._copies(windows, 1):
+            rows = b.reshape(part, (groups, prod(place.shape[:-1]), -1))
+            one(rows, weight, out=place)
+
+    def _copies(self, windows: Buffer, at: int) -> Iterator[tuple[Buffer, Buffer]]:
+        """Copies of windows, whose images are dimension ``at``, and their part of the target."""
+        b, length = self.b, prod(self.w.shape[1:])
+        nbytes = length * self.groups * windows.itemsize
+        for image, images, start, down in _pieces(self.target.shape[:-1], nbytes):
+            part = b.narrow(b.narrow(windows, at, image, images), at + 1, start, down)
+            place = b.narrow(b.narrow(self.target, 0, image, images), 1, start, down)
+            yield b.copied(part), place
 
 
 def _grouped(
@@ -638,7 +702,7 @@ def conv(
         return y
     along = _along(how, taps, count)
     given = w, b.packed(bias), _last(b, y, layout)
-    _product(b, _Image(b, x, [along]), along, *given, groups, tier, activation)
+    _Product(b, _Image(b, x, [along]), along, *given, groups, tier, activation).record()
     return y
 
 
@@ -674,47 +738,83 @@ def _phases(how: _How, image: Sequence[int], taps: Sequence[int]) -> list[list[_
     return each
 
 
-def _transposed(
-    b: Any,
-    dy: Buffer,
-    w: Buffer,
-    bias: Buffer | None,
-    target: Buffer,
-    how: _How,
-    groups: int,
-    *of: Any,
-) -> None:
-    """``target`` [N, *, C] from ``dy`` [N, *, O] and ``w`` [O, *, C / groups]."""
-    taps, rank = w.shape[1:-1], len(how.stride)
-    ways = _phases(how, target.shape[1:-1], taps)
-    if groups == 1 and prod(how.stride) > 1 and of[0] != "simt":
-        several = [
-            [TapSubset(along, tap, every) for _, (tap, _, every), along in each] for each in ways
+@dataclass(frozen=True)
+class _Transposed:
+    """``target`` [N, *, C] from ``dy`` [N, *, O] and ``w`` [O, *, C / groups]. Its methods are
+    algorithms.
+    """
+
+    b: Any
+    dy: Buffer
+    w: Buffer
+    bias: Buffer | None
+    target: Buffer
+    how: _How
+    groups: int
+    tier: str
+    activation: str | None
+
+    def record(self) -> None:
+        """Records the launches of the first algorithm that serves."""
+        first_served(self.b, "windows of a gradient", self._algorithms())
+
+    def _algorithms(self) -> Iterator[Algorithm]:
+        yield Algorithm("implicit GEMM of all phases", self.implicit_gemm)
+        yield Algorithm("products of each tap", self.patches)
+        yield Algorithm("products of each phase", self.phases)
+
+    @cached_property
+    def _ways(self) -> list[list[_Reached]]:
+        return _phases(self.how, self.target.shape[1:-1], self.w.shape[1:-1])
+
+    def implicit_gemm(self) -> None:
+        """A kernel finds the windows of all phases, of a stride that has several."""
+        needs(self.groups == 1, "several groups")
+        needs(prod(self.how.stride) > 1, "a stride of 1")
+        needs(self.tier != "simt", "kernels of the tier simt read no windows")
+        rank = len(self.how.stride)
+        ways = [
+            [TapSubset(along, tap, every) for _, (tap, _, every), along in each]
+            for each in self._ways
         ]
-        whole = b.permute(w, (rank + 1, *range(1, rank + 1), 0))
-        if try_strided_dgrad(b, dy, several, whole, bias, target, of[1]):
-            return
-    if groups == 1 and prod(taps) > 1 and how.apart(target.shape[1:-1], taps, dy.shape[1:-1]):
-        _patches(b, dy, w, bias, target, *of)
-        return
-    each = w.shape[0] // groups, w.shape[-1]
-    split = b.reshape(w, (groups, each[0], *taps, each[1]))
-    turned = b.permute(split, (0, rank + 2, *range(2, rank + 2), 1))
-    if groups > 1:  # of one, each product has a copy of its own taps, or needs none
-        turned = b.packed(turned)
-    turned = b.reshape(turned, (target.shape[-1], *taps, each[0]))
-    phases = [tuple(zip(*chosen, strict=True)) for chosen in product(*ways)]
-    reached = [phase for phase in phases if all(a.taps for a in phase[-1])]
-    if len(reached) < len(phases) and bias is None and of[-1] in (None, "none"):
-        b.fill(target, 0, out=target)
-        phases = reached
-    image = _Image(b, dy, [along for *_, along in phases])
-    for elements, of_taps, along in phases:
-        part, weight = target, turned
-        for i in range(rank):
-            part = b.narrow(part, i + 1, *elements[i])
-            weight = b.narrow(weight, i + 1, *of_taps[i])
-        _product(b, image, along, weight, bias, part, groups, *of)
+        whole = self.b.permute(self.w, (rank + 1, *range(1, rank + 1), 0))
+        implicit_gemm.strided_dgrad(
+            self.b, self.dy, ways, whole, self.bias, self.target, self.activation
+        )
+
+    def patches(self) -> None:
+        """Where windows share nothing: all taps are products of one launch."""
+        needs(self.groups == 1, "several groups")
+        taps = self.w.shape[1:-1]
+        needs(prod(taps) > 1, "one tap")
+        apart = self.how.apart(self.target.shape[1:-1], taps, self.dy.shape[1:-1])
+        needs(apart, "windows share elements, or leave some out")
+        given = self.dy, self.w, self.bias, self.target, self.tier, self.activation
+        _patches(self.b, *given)
+
+    def phases(self) -> None:
+        """Products of windows, of each phase by itself."""
+        b, target, groups = self.b, self.target, self.groups
+        taps, rank = self.w.shape[1:-1], len(self.how.stride)
+        each = self.w.shape[0] // groups, self.w.shape[-1]
+        split = b.reshape(self.w, (groups, each[0], *taps, each[1]))
+        turned = b.permute(split, (0, rank + 2, *range(2, rank + 2), 1))
+        if groups > 1:  # of one, each product has a copy of its own taps, or needs none
+            turned = b.packed(turned)
+        turned = b.reshape(turned, (target.shape[-1], *taps, each[0]))
+        phases = [tuple(zip(*chosen, strict=True)) for chosen in product(*self._ways)]
+        reached = [phase for phase in phases if all(a.taps for a in phase[-1])]
+        if len(reached) < len(phases) and _plain(self.bias, self.activation):
+            b.fill(target, 0, out=target)
+            phases = reached
+        image = _Image(b, self.dy, [along for *_, along in phases])
+        for elements, of_taps, along in phases:
+            part, weight = target, turned
+            for i in range(rank):
+                part = b.narrow(part, i + 1, *elements[i])
+                weight = b.narrow(weight, i + 1, *of_taps[i])
+            how = self.bias, part, groups, self.tier, self.activation
+            _Product(b, image, along, weight, *how).record()
 
 
 def _patches(
@@ -834,7 +934,8 @@ def conv_transpose(
     y = b.result(_shape(layout, x.shape[0], image, channels), wanted, target)
     if b.abstract or y.size == 0:
         return y
-    _transposed(b, x, w, b.packed(bias), _last(b, y, layout), how, groups, tier, activation)
+    given = w, b.packed(bias), _last(b, y, layout), how, groups, tier, activation
+    _Transposed(b, x, *given).record()
     return y
 
 
@@ -915,7 +1016,7 @@ def conv_dgrad(
     dx = b.result(_shape(layout, dy.shape[0], sizes, channels), wanted, target)
     if b.abstract or dx.size == 0:
         return dx
-    _transposed(b, dy, w, None, _last(b, dx, layout), how, groups, tier, None)
+    _Transposed(b, dy, w, None, _last(b, dx, layout), how, groups, tier, None).record()
     return dx
 
 
@@ -997,14 +1098,23 @@ def conv_wgrad(
     along = _along(how, sizes, count)
     image, flat = _Image(b, x, [along]), b.reshape(made, (dy.shape[-1], -1))
     rows = b.reshape(b.packed(dy), (prod(dy.shape[:-1]), dy.shape[-1]))
-    plainly = image.inside(along) and _matrices(image.windows(along), rank, 0) is not None
-    alone = groups == 1 and tier != "simt" and not chain and not plainly
-    if alone and try_wgrad(b, x, along, rows, flat):
-        pass
-    elif groups == 1:
-        _summed(b, image.windows(along), rows, flat, tier, chain)
-    else:
-        _summed_by_group(b, image.windows(along), rows, made, groups, tier, chain)
+
+    def by_kernel() -> None:
+        needs(groups == 1, "several groups")
+        needs(tier != "simt", "kernels of the tier simt read no windows")
+        needs(not chain, "kernels that read windows cut chains")
+        plainly = image.inside(along) and _matrices(image.windows(along), rank, 0) is not None
+        needs(not plainly, "windows are rows where they lie")
+        implicit_gemm.wgrad(b, x, along, rows, flat)
+
+    def columns() -> None:
+        if groups == 1:
+            _summed(b, image.windows(along), rows, flat, tier, chain)
+        else:
+            _summed_by_group(b, image.windows(along), rows, made, groups, tier, chain)
+
+    ways = Algorithm("implicit GEMM", by_kernel), Algorithm("columns", columns)
+    first_served(b, "sums over windows", ways)
     if made is not place:
         b.copied(made, place)
     return dw

@@ -69,7 +69,9 @@ def explain(
     if not program.steps:
         raise ShapeError(f"{program.name} of sizes {list(sizes)} launches nothing")
     if len(program.steps) == 1:
-        return each(program.steps[0].problem, program.steps[0].nbytes)
+        return each(
+            program.steps[0].problem, program.steps[0].nbytes, algorithms=program.algorithms
+        )
     return Composition(program, each)
 
 
@@ -342,6 +344,7 @@ class Composition:
         nbytes: dict[Problem, int] = {}
         for step in self.program.steps:
             nbytes[step.problem] = nbytes.get(step.problem, 0) + step.nbytes
+        yield from map(str, self.program.algorithms)
         for (problem, found), (count, _) in zip(self.explained.items(), self.steps, strict=True):
             kernels = " + ".join(found.winner.kernels)
             us = f"predicted {count * found.winner.time:.1f} µs"

@@ -6,15 +6,16 @@ What a problem says of them is in :mod:`ptxgen.spec.conv`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from math import gcd, prod
 
-from ptxgen.errors import UncoveredError
 from ptxgen.numerics.activation import CODES
 from ptxgen.numerics.contract import TC16_CHUNKS
 from ptxgen.numerics.dtype import DTYPES, ITEMSIZE
 from ptxgen.ops.views import alignment, leading
+from ptxgen.program.algorithms import RefusedError, needs, needs_kernel
 from ptxgen.program.buffer import Buffer, imagined
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.spec import ACTIVATION_SHIFT, ALONE, BIAS_F32, OUT_F32, Key, Problem
@@ -86,7 +87,7 @@ EMPTY_AXIS = TapSubset(AxisWindows(0, 0, 1, 0, 0))
 """No windows."""
 
 
-def try_fprop(
+def fprop(
     b: ProgramBuilder,
     x: Buffer,
     along: Sequence[AxisWindows],
@@ -95,20 +96,19 @@ def try_fprop(
     out: Buffer,
     activation: str | None,
     kernel: str | None = None,
-) -> bool:
+) -> None:
     """``activation(windows · wᵀ + bias)`` in ``out`` [N, *windows, O], in one launch: of windows of
-    ``x`` [N, *, C] and of ``w`` [O, *taps, C]. False, and nothing done, where no kernel reads and
-    writes them so. ``kernel`` forces a route by its name.
+    ``x`` [N, *, C] and of ``w`` [O, *taps, C]. Refused where no kernel reads and writes them so.
+    ``kernel`` forces a route by its name.
     """
-    if not _some(x, along):
-        return False
-    if not all(map(_fits, along, x.shape[1:-1])) or not _written(out):
-        return False
+    _some(x, along)
+    needs(all(map(_fits, along, x.shape[1:-1])), "the copy engine takes no such windows")
+    needs(_written(out), "channels of the result are apart")
     loose = x.shape[-1] % 8 != 0 and w.shape[0] <= OUTPUTS_MAX and prod(w.shape[1:-1]) > 1
-    if (loose or _turned(w)) and try_strided_dgrad(
-        b, x, [[TapSubset(a)] for a in along], w, bias, out, activation, kernel
-    ):
-        return True
+    if loose or _turned(w):
+        with suppress(RefusedError):
+            ways = [[TapSubset(a)] for a in along]
+            return strided_dgrad(b, x, ways, w, bias, out, activation, kernel)
     lies = x if _as_read(x) else _copy(x)
     length = w.shape[0], prod(a.taps for a in along) * w.shape[-1]
     rows = w.reshaped(length)
@@ -116,15 +116,13 @@ def try_fprop(
         rows = _copy(w).reshaped(length)
     assert rows is not None, "rows one behind the other have any shape"
     problem = _problem(lies, along, rows, bias, out, activation)
-    if not _covered(b, problem):
-        return False
+    needs_kernel(b, problem)
     x = x if x is lies else b.copied(x)
     w = rows if rows.memory is w.memory else b.reshape(b.copied(w), length)
     b.launch(lambda: problem, {"x": x, "w": w, "bias": bias, "c": out}, kernel)
-    return True
 
 
-def try_strided_dgrad(
+def strided_dgrad(
     b: ProgramBuilder,
     x: Buffer,
     ways: Sequence[Sequence[TapSubset]],
@@ -133,26 +131,26 @@ def try_strided_dgrad(
     out: Buffer,
     activation: str | None,
     kernel: str | None = None,
-) -> bool:
+) -> None:
     """The same of windows that lie in one or two ways along each dimension, as those of a gradient
     by the image with a stride of 2: results of the first and of the second take turns. ``w``: all
     taps, of which each way has its own. Filters may lie anyhow, and channels be any number, but of
     few, no multiple of 8, there may not be too many windows.
     """
-    if not _some(x, [_most(each) for each in ways]) or max(map(len, ways)) > 2:
-        return False
+    _some(x, [_most(each) for each in ways])
+    needs(max(map(len, ways)) <= 2, "windows lie in more than two ways along a dimension")
     for i, (way, *others) in enumerate(ways):
         if not others:  # what lies in one way has filters of its own taps alone
             w = b.narrow(w, i + 1, way.tap, way.along.taps, way.every)
     ways = [each if each[1:] else [TapSubset(each[0].along)] for each in ways]
     sides = zip(x.shape[1:-1], ways, strict=True)
-    if not all(_near(way.along, size) for size, each in sides for way in each):
-        return False
+    near = all(_near(way.along, size) for size, each in sides for way in each)
+    needs(near, "places are no signed integers")
     loose = x.shape[-1] % 8 != 0
     taps = prod(_most(each).taps for each in ways)
     few = x.shape[-1] < WHOLE or taps == 1
-    if loose and few and _numbers(x, ways) * -(-out.shape[-1] // LOOSE) > LOOSE_MAX:
-        return False
+    numbers = _numbers(x, ways) * -(-out.shape[-1] // LOOSE) if loose and few else 0
+    needs(numbers <= LOOSE_MAX, f"{numbers} numbers are loaded one by one, more than {LOOSE_MAX}")
     lies = x if _as_read(x, x.itemsize if loose else 16) else _copy(x)
     lies = _copy(x) if loose and not _pixels(lies)["PIXELS"] else lies
     steps = [step for step, size in zip(w.strides[1:], w.shape[1:], strict=True) if size > 1]
@@ -160,8 +158,7 @@ def try_strided_dgrad(
     turned = w if whole else _rows(imagined(_even(w), w.dtype), w)
     target = out if _written(out) else _copy(out)
     problem = _phases(lies, ways, turned, bias, target, activation)
-    if not _covered(b, problem):
-        return False
+    needs_kernel(b, problem)
     x = x if x is lies else b.copied(x)
     if w is not turned:
         made = _rows(b.empty(_even(w), w.dtype), w)
@@ -171,7 +168,6 @@ def try_strided_dgrad(
     b.launch(lambda: problem, {"x": x, "w": w, "bias": bias, "c": target}, kernel)
     if target is not out:
         b.copied(target, out)
-    return True
 
 
 def _numbers(x: Buffer, ways: Sequence[Sequence[TapSubset]]) -> int:
@@ -202,35 +198,33 @@ def _rows(x: Buffer, w: Buffer) -> Buffer:
     return replace(x, shape=(*x.shape[:-1], w.shape[0])).permuted(_back(w))
 
 
-def try_wgrad(
+def wgrad(
     b: ProgramBuilder,
     x: Buffer,
     along: Sequence[AxisWindows],
     dy: Buffer,
     out: Buffer,
     kernel: str | None = None,
-) -> bool:
+) -> None:
     """``dyᵀ · windows`` in ``out`` [O, taps * C], summed over the windows: ``dy`` [windows, O].
-    False, and nothing done, where no kernel does that in one launch.
+    Refused where no kernel does that in one launch.
 
     Channels that are no multiple of 8 get zeros beside them, whose columns nobody keeps; ``dy`` off
     16 bytes is copied into rows of those.
     """
-    if not _some(x, along) or not all(map(_fits, along, x.shape[1:-1])) or out.strides[1] != 1:
-        return False
+    _some(x, along)
+    needs(all(map(_fits, along, x.shape[1:-1])), "the copy engine takes no such windows")
+    needs(out.strides[1] == dy.strides[1] == 1, "rows of dy or of the result are apart")
     (count, outs), channels = dy.shape, x.shape[-1]
     taps, even = prod(a.taps for a in along), _whole(channels, 8)
     padded = even != channels
-    if dy.strides[1] != 1:
-        return False
     lies = x if _as_read(x) and not padded else imagined((*x.shape[:-1], even), x.dtype)
     rows = dy
     if alignment("dy", dy, leading(count, outs, dy.strides[0], dy.itemsize)) < 16:
         rows = _left(imagined((count, _whole(outs, 8)), dy.dtype), outs)
     made = imagined((outs, taps * even), out.dtype) if padded else out
     problem = _sums(lies, along, rows, made)
-    if not _covered(b, problem):
-        return False
+    needs_kernel(b, problem)
     if padded:
         lies = b.pad(x, [*[(0, 0)] * (len(x.shape) - 1), (0, even - channels)])
         made = b.empty(made.shape, made.dtype)
@@ -243,7 +237,6 @@ def try_wgrad(
     if padded:
         each = (_left(b.reshape(v, (outs, taps, -1)), channels) for v in (made, out))
         b.copied(*each)
-    return True
 
 
 def _left(x: Buffer, count: int) -> Buffer:
@@ -274,26 +267,19 @@ def _sums(x: Buffer, along: Sequence[AxisWindows], dy: Buffer, out: Buffer) -> P
     return Problem(SUMMED, DTYPES[x.dtype], tuple(values.items()), tuple(scalars.items()), what)
 
 
-def _covered(b: ProgramBuilder, problem: Problem) -> bool:
-    try:
-        b.require(problem)
-    except UncoveredError:
-        return False
-    return True
-
-
 def _turned(w: Buffer) -> bool:
     """Whether the outputs of filters lie side by side."""
     return w.strides[0] == 1 < w.strides[-1]
 
 
-def _some(x: Buffer, along: Sequence[AxisWindows]) -> bool:
-    """Whether there are windows, of dtypes and dimensions that kernels read them of."""
-    taps = prod(a.taps for a in along)
-    return len(along) <= 2 and x.dtype in _DTYPES and x.size > 0 and taps > 0
+def _some(x: Buffer, along: Sequence[AxisWindows]) -> None:
+    """Refuses windows of dtypes and dimensions that no kernel reads them of, and none at all."""
+    needs(len(along) <= 2, f"images of {len(along)} dimensions")
+    needs(x.dtype in _DTYPES, f"images of {x.dtype}")
+    needs(x.size > 0 and prod(a.taps for a in along) > 0, "no taps")
 
 
-def try_depthwise(
+def depthwise(
     b: ProgramBuilder,
     x: Buffer,
     along: Sequence[AxisWindows],
@@ -302,12 +288,12 @@ def try_depthwise(
     out: Buffer,
     activation: str | None,
     kernel: str | None = None,
-) -> bool:
+) -> None:
     """The same of depthwise filters ``w`` [C, *taps, 1], on FMA units; ``out`` has the channels of
     ``x``. Where channels do not lie last, copies of them do.
     """
-    if not _some(x, along) or not all(map(_near, along, x.shape[1:-1])):
-        return False
+    _some(x, along)
+    needs(all(map(_near, along, x.shape[1:-1])), "places are no signed integers")
     given, target = x, out
     x = x if x.strides[-1] == 1 else _copy(x)
     out = out if _written(out) else _copy(out)
@@ -334,14 +320,12 @@ def try_depthwise(
     what = f"depthwise conv of {prod(out.shape[:-1])} windows C={channels}"
     short = DTYPES[x.dtype]
     problem = Problem(DEPTHWISE, short, tuple(values.items()), tuple(scalars.items()), what)
-    if not _covered(b, problem):
-        return False
+    needs_kernel(b, problem)
     x = given if x is given else b.copied(given)
     out = target if out is target else b.empty(out.shape, out.dtype)
     b.launch(lambda: problem, {"x": x, "w": w, "bias": bias, "c": out}, kernel)
     if out is not target:
         b.copied(out, target)
-    return True
 
 
 _DTYPES = tuple(name for name, short in DTYPES.items() if ITEMSIZE[short] == 2)

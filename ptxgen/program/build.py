@@ -15,6 +15,7 @@ from typing import Any
 
 from ptxgen.errors import DtypeError, ShapeError
 from ptxgen.numerics.dtype import NAMES
+from ptxgen.program.algorithms import ChosenAlgorithm
 from ptxgen.program.buffer import INPUT, RESULT, TEMPORARY, Buffer, Memory, dense, sizes
 from ptxgen.program.step import Operand, Program, Step
 from ptxgen.runtime.strided import Ints, Strided, contiguous_strides
@@ -152,6 +153,7 @@ class ProgramBuilder(Builder):
         self.name, self._rows, self._aliases, self._covered = name, rows, aliases, covered
         self.inputs: list[Memory] = []
         self.steps: list[Step] = []
+        self.algorithms: list[ChosenAlgorithm] = []
         self._made = 0
 
     # -- memory -------------------------------------------------------------------------------
@@ -227,7 +229,9 @@ class ProgramBuilder(Builder):
         """The program that returns ``found``: a buffer, or several, some of them None."""
         several = tuple(found) if isinstance(found, tuple | list) else (found,)
         outputs = [None if b is None else self._handed(b) for b in several]
-        return Program(self.name, tuple(self.inputs), tuple(outputs), tuple(self.steps))
+        return Program(
+            self.name, tuple(self.inputs), tuple(outputs), tuple(self.steps), tuple(self.algorithms)
+        )
 
     def _handed(self, found: Buffer) -> Buffer:
         """A result, which gives its memory the shape in which it is allocated."""

@@ -16,6 +16,7 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 from ptxgen.errors import SpecError
+from ptxgen.program.algorithms import ChosenAlgorithm
 from ptxgen.program.buffer import INPUT, RESULT, TEMPORARY, Buffer, Memory
 from ptxgen.program.launch import named, predicted
 from ptxgen.program.line import Line, Shown
@@ -156,7 +157,8 @@ class Program:
     """What a call does.
 
     ``inputs``: memories of the caller, in the order in which they are given; ``outputs``: what is
-    returned, in order (None: nothing); ``steps``. Refused, with both sides, are steps that read
+    returned, in order (None: nothing); ``steps``; ``algorithms``: those that were chosen
+    where a result can be computed by several. Refused, with both sides, are steps that read
     what nothing has written, write an input, or reach beyond a memory.
     """
 
@@ -164,6 +166,7 @@ class Program:
     inputs: tuple[Memory, ...]
     outputs: tuple[Buffer | None, ...]
     steps: tuple[Step, ...]
+    algorithms: tuple[ChosenAlgorithm, ...] = ()
     temporaries: tuple[Memory, ...] = field(init=False)
     results: tuple[Memory, ...] = field(init=False)
 

@@ -12,14 +12,9 @@ from interp_launch import SEED
 import ptxgen
 from ptxgen import reference
 from ptxgen.numerics.option import Activation, Bool, Dtype, Kernel
+from ptxgen.ops import implicit_gemm
 from ptxgen.ops.conv import Groups, Padding, Sizes, Steps, _along, _how, _phases
-from ptxgen.ops.implicit_gemm import (
-    TapSubset,
-    try_depthwise,
-    try_fprop,
-    try_strided_dgrad,
-    try_wgrad,
-)
+from ptxgen.ops.implicit_gemm import TapSubset
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.operation import op
 from ptxgen.spec.depthwise import TAPS_MAX
@@ -51,8 +46,8 @@ def windows(
     how, taps = _how(len(x.shape) - 2, stride, padding, dilation), w.shape[1:-1]
     count = how.results(x.shape[1:-1], taps)
     y = b.result((x.shape[0], *count, w.shape[0]), out_dtype or x.dtype)
-    serve = try_fprop if groups == 1 else try_depthwise
-    assert serve(b, x, _along(how, taps, count), w, bias, y, activation, kernel)
+    serve = implicit_gemm.fprop if groups == 1 else implicit_gemm.depthwise
+    serve(b, x, _along(how, taps, count), w, bias, y, activation, kernel)
     return y
 
 
@@ -78,7 +73,7 @@ def image_gradient(
         [TapSubset(along, tap, every) for _, (tap, _, every), along in each] for each in ways
     ]
     turned = b.permute(w, (len(image) + 1, *range(1, len(image) + 1), 0))
-    assert try_strided_dgrad(b, dy, several, turned, bias, dx, activation, kernel)
+    implicit_gemm.strided_dgrad(b, dy, several, turned, bias, dx, activation, kernel)
     return dx
 
 
@@ -99,7 +94,7 @@ def filter_gradient(
     along = _along(_how(len(taps), stride, padding, dilation), taps, dy.shape[1:-1])
     dw = b.result((dy.shape[-1], *taps, x.shape[-1]), out_dtype or x.dtype)
     rows = b.reshape(dy, (-1, dy.shape[-1]))
-    assert try_wgrad(b, x, along, rows, b.reshape(dw, (dy.shape[-1], -1)), kernel)
+    implicit_gemm.wgrad(b, x, along, rows, b.reshape(dw, (dy.shape[-1], -1)), kernel)
     return dw
 
 

@@ -36,6 +36,15 @@ def described(value: object) -> str:
 class PtxgenError(Exception):
     """Base of everything that ptxgen raises on purpose."""
 
+    step = ""
+    """The operation that raised it, of those that the one which was called is made of."""
+
+    def name_call(self, called: str) -> None:
+        """Names the operation that was called, and its step, if it was one that raised this."""
+        if self.step:
+            message = f"{called}: {self.args[0]} (in its step {self.step})"
+            self.args, self.step = (message, *self.args[1:]), ""
+
 
 class SpecError(PtxgenError, ValueError):
     """A tile spec, route or contract that cannot exist (an invariant failed at construction)."""

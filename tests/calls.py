@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial, wraps
@@ -25,6 +26,7 @@ import ptxgen
 from ptxgen import functions, graph, layout, reference
 from ptxgen.autograd import operation as watched_operation
 from ptxgen.errors import DtypeError, FormulaError, PtxgenError, TraceError
+from ptxgen.ops import OPERATIONS
 from ptxgen.ops.pointwise import Pointwise, short_name
 from ptxgen.program.trace import Traced
 
@@ -891,7 +893,27 @@ def operations() -> dict[str, Operation]:
         ("rope", _turned, _rope),
     ):  # fmt: skip
         found[f"layout.{name}"] = _moved(name, oracle, draw)
+    for name, op in OPERATIONS.items():
+        if op.public and name not in found:
+            found[name] = _own(name, partial(_of_forms, op))
     return found
+
+
+def _of_forms(op: Any, d: Draw) -> dict[str, Any]:
+    """Arguments of an operation as its forms say, of the dtypes that its docstring names."""
+    said = re.search(r"\nDtypes\n(.*?)\n\w", op.doc, re.DOTALL)
+    dtypes = [short for short in FLOATS if NUMPY[short].name in (said[1] if said else "float32")]
+    forms, dtype = op.forms.forms[d.one(*op.forms.forms)], d.one(*dtypes)
+    lead, sizes = d.shape(d.one(0, 1, 2)), defaultdict(lambda: d.size(20, 1))
+    given = {}
+    for name in op.forms.arguments:
+        if name in op.forms.optional and d.maybe():
+            continue
+        first, *rest = forms[name].split()
+        dims = [*lead] if first in ("...", "*") else [first]
+        shape = tuple(n if isinstance(n, int) else sizes[n] for n in (*dims, *rest))
+        given[name] = d.array(shape, op.dtypes.get(name, dtype))
+    return given
 
 
 def valid(name: str, seed: int) -> Call:
@@ -1110,7 +1132,7 @@ def judge(call: Call, by_formula: bool = True) -> str:
             expected = of.oracle(**given)
     except Exception as error:
         return f"taken, where the oracle raises {type(error).__name__}: {error}"
-    if by_formula and not call.spoiled:
+    if by_formula and not call.spoiled and formulas.has(call.name):
         with np.errstate(all="ignore"):
             found = formulas.judge(call.name, given, got)
         if found:

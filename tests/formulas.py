@@ -1667,6 +1667,13 @@ def formula(name: str) -> Formula:
     )
 
 
+def has(name: str) -> bool:
+    """Whether there is a formula of an operation."""
+    room, _, own = name.rpartition(".")
+    known = {*_COMPARED, *_INTEGER, *_EXACT, *_ARITHMETIC, *FUNCTIONS, "where", "pow"}
+    return name in FORMULAS or (room == "functions" and own in known)
+
+
 def judge(name: str, given: dict[str, Any], got: Any) -> str:
     """Fault of the results of a call by its formula; empty if there is none."""
     with np.errstate(all="ignore"):

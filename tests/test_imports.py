@@ -56,7 +56,7 @@ HIDDEN = re.compile(r"ptxgen(\.\w+)+\.?(:\w+)?")
 """A text that names a module, or something in one."""
 LISTS = {
     "ptxgen/__init__.py": "the names that it loads when they are used, from rooms above it",
-    "ptxgen/ops/__init__.py": "MODULES, of its own room",
+    "ptxgen/ops/__init__.py": "its own room",
     "ptxgen/dispatch/__init__.py": "generated modules, of its own room",
     "ptxgen/tiles/gemm.py": "its own room",
 }

@@ -34,6 +34,16 @@ def test_dtypes(support, page):
     assert support.page(page) == page, "python tools/support.py --write"
 
 
+def test_operations_that_no_table_names_have_a_line(support):
+    text = support.OPERATIONS_PAGE.read_text(encoding="utf-8")
+    assert support.others(text) == text, "python tools/support.py --write"
+    found = support.others(text.replace("`topk", "`none").replace("`swiglu", "`none"))
+    assert "| `topk(x, k)` | `sort(x)[:k]` of each row" in found
+    assert "| `swiglu(x, y)` of `ptxgen.functions` |" in found
+    with pytest.raises(ValueError, match="has no line"):
+        support.others("# Operations")
+
+
 @pytest.mark.filterwarnings("ignore:.*(FakeTensor|lru_cache|data pointer)")
 def test_gradients_and_compilation(support, page):
     pytest.importorskip("torch")

@@ -1330,6 +1330,20 @@ MISTAKES = (
         tests("test_parts.py", "do_not_fit"),
     ),
     Mistake(
+        "declared shapes that nobody checks",
+        "ptxgen/program/description.py",
+        "if self.forms is not None and not self.any_rank:",
+        "if self.forms is not None and self.any_rank:",
+        tests("test_new.py", "declared_shapes"),
+    ),
+    Mistake(
+        "errors of steps that do not name the call",
+        "ptxgen/errors.py",
+        'f"{called}: {self.args[0]} (in its step {self.step})"',
+        'f"{self.args[0]} (in its step {self.step})"',
+        tests("test_new.py", "declared_shapes"),
+    ),
+    Mistake(
         "an algorithm that is taken though it needs what is not there",
         "ptxgen/program/algorithms.py",
         "    if not holds:\n",

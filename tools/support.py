@@ -1,16 +1,20 @@
 """Say what serves what: try every public operation with every dtype, and write docs/support.md.
 
-``python tools/support.py`` prints the page, ``--write`` writes it (this needs PyTorch);
-``tests/test_support.py`` holds it to the code. Operations come from the tables, and what they are
-called with from their signatures, so that a new operation is a new line. Calls go all the way to
-the choice of a kernel, which is neither made nor launched.
+``python tools/support.py`` prints the page, ``--write`` writes it, and the lines of operations that
+the tables of docs/operations.md do not have; ``tests/test_support.py`` holds both to the code.
+Operations come from the tables, and what they are called with from their signatures, so that a new
+operation is a new line. Calls go all the way to the choice of a kernel, which is neither made nor
+launched. Without PyTorch the cells about it are kept as they are, and those of a new operation are
+taken from its description; tests that have PyTorch try them.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import inspect
 import math
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +34,7 @@ from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.runtime.device import Function
 
 PAGE = Path(__file__).parents[1] / "docs" / "support.md"
+OPERATIONS_PAGE = PAGE.with_name("operations.md")
 DTYPES = {
     **{short: np.dtype(getattr(ml_dtypes, name, name)) for name, short in NAMES.items()},
     "u8": np.dtype("uint8"),
@@ -159,7 +164,8 @@ def operations() -> Iterator[Operation]:
         if op.public or name in QUANTISED:
             home = op.lower.__module__.rpartition(".")[2]
             public, call = QUANTISED[name] if name in QUANTISED else (name, getattr(ptxgen, name))
-            rows.append(Operation(TITLES.get(home, home), public, call, name))
+            title = TITLES.get(home, home.replace("_", " ").capitalize())
+            rows.append(Operation(title, public, call, name))
     groups = [*dict.fromkeys(TITLES.values()), *(row.group for row in rows)]
     yield from sorted(rows, key=lambda row: (groups.index(row.group), row.name))
     for name in (*(row.name for row in ROWS), "cast"):
@@ -312,6 +318,40 @@ def kept(page: str) -> dict[str, list[str]]:
     return {line[0].strip("`"): line[-2:] for line in lines}
 
 
+def described(operation: Operation) -> list[str]:
+    """The cells about PyTorch, as an operation describes itself."""
+    op = OPERATIONS.get(operation.row)
+    return [YES if op is None or op.vjp is not None else NO, YES]
+
+
+MARK = "<!-- Other operations: tools/support.py writes what follows. -->\n"
+
+
+def others(text: str) -> str:
+    """docs/operations.md with a line for each public operation that it names nowhere else."""
+    head, mark, _ = text.partition(MARK)
+    if not mark:
+        raise ValueError(f"docs/operations.md has no line {MARK.strip()!r}")
+    named = set(re.findall(r"`(\w+)", head))
+    found = {name: (_called(op), op.doc) for name, op in OPERATIONS.items() if op.public}
+    for row in ROWS:
+        call = getattr(functions, row.name)
+        found[row.name] = f"({', '.join(call.arguments)})` of `ptxgen.functions", call.__doc__
+    rows = [
+        f"| `{name}{called}` | {doc.splitlines()[0].replace('``', '`')} |"
+        for name, (called, doc) in found.items()
+        if name not in named
+    ]
+    table = ["\n## Others\n", "| name | computes |", "| --- | --- |", *rows] if rows else []
+    return head + mark + "".join(f"{line}\n" for line in table)
+
+
+def _called(op: Any) -> str:
+    """Its arguments, as it is called."""
+    plain = [p.name if p.needed else f"{p.name}=None" for p in op.parameters if not p.keyword]
+    return f"({', '.join(plain)})"
+
+
 def page(old: str | None = None) -> str:
     """The page. What takes PyTorch to find out is taken from ``old``, where that is given."""
     text, group = [HEAD], ""
@@ -327,7 +367,7 @@ def page(old: str | None = None) -> str:
             if known is None:
                 cells += [gradients(operation, first), compiled(operation, first)]
             else:
-                cells += known.get(operation.name, ["?", "?"])
+                cells += known.get(operation.name) or described(operation)
             text.append(f"| `{operation.name}` | {' | '.join(cells)} |\n")
     return "".join(text)
 
@@ -336,9 +376,11 @@ def main() -> None:
     """Prints the page, or writes it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--write", action="store_true", help=f"write docs/{PAGE.name}")
-    text = page()
+    has_torch = importlib.util.find_spec("torch") is not None
+    text = page(None if has_torch else PAGE.read_text(encoding="utf-8"))
     if parser.parse_args().write:
         PAGE.write_text(text, encoding="utf-8")
+        OPERATIONS_PAGE.write_text(others(OPERATIONS_PAGE.read_text("utf-8")), encoding="utf-8")
     else:
         print(text, end="")
 

@@ -88,6 +88,18 @@ class Signature:
         Raises OptionError for an unknown layout, and ShapeError for shapes that do not fit their
         form or one another, and for sizes beyond :data:`DIM_MAX`.
         """
+        sizes, outer, batch = self.sizes_of(shapes, layout, given)
+        return Inferred(sizes, self.shapes(sizes, layout, outer, self.results, batch))
+
+    def sizes_of(
+        self,
+        shapes: Mapping[str, Shape],
+        layout: str = "",
+        given: Mapping[str, int] = MappingProxyType({}),
+    ) -> tuple[dict[str, int], Shape, Shape]:
+        """The sizes, the leading dimensions and those of a batch. Arguments and errors are those of
+        :meth:`infer`.
+        """
         if not isinstance(layout, str) or layout not in self.forms:
             takes = ", ".join(map(repr, self.forms))
             raise OptionError(f"layout is {layout!r}; takes {takes}")
@@ -155,8 +167,7 @@ class Signature:
             if relation.variables() <= sizes.keys() and not relation.evaluate(sizes):
                 got = ", ".join(f"{n} = {sizes[n]}" for n in sorted(relation.variables()))
                 raise ShapeError(f"{words}; got {got}")
-        outer = lead[1] if lead else ()
-        return Inferred(sizes, self.shapes(sizes, layout, outer, self.results, batch))
+        return sizes, lead[1] if lead else (), batch
 
     def counted(self, arrays: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
         """Raises IndexRangeError for a length beyond its size. Waits for the arrays."""

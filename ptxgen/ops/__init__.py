@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 from ptxgen import dispatch, tiles
@@ -26,34 +27,24 @@ from ptxgen.spec import Key, RouteTable
 
 __all__ = ["OPERATIONS", "register"]
 
-MODULES = (
-    "attention",
-    "attention_grad",
-    "channels",
-    "conv",
-    "counting_sort",
-    "delta",
-    "dropout",
-    "grouped",
-    "indexing",
-    "int4",
-    "layout",
-    "logsumexp",
-    "losses",
-    "moe",
-    "neighbours",
-    "nf4",
-    "norms",
-    "pool",
-    "products",
-    "recurrence",
-    "resize",
-    "scan",
-    "select",
-    "triangular",
-    "vocab_segments",
+HELPERS = (
+    "attention_shapes",
+    "column_reductions",
+    "explaining",
+    "gemm",
+    "gradients",
+    "implicit_gemm",
+    "nf4_weight",
+    "pointwise",
+    "pointwise_table",
+    "profiling",
+    "reductions",
+    "row_reductions",
+    "views",
 )
-"""Those whose operations are functions."""
+"""Modules of this package that have no operations, or those of a table. All others are searched for
+operations: a new file is a new module.
+"""
 
 
 def _made(module: str, name: str) -> Op:
@@ -73,7 +64,7 @@ def _makers() -> dict[str, Callable[[], Op]]:
         found[f"{name}_rows" if row.form else name] = partial(_made, "row_reductions", name)
         if row.form in ("reduce", "along"):
             found[name] = partial(_made, "reductions", name)
-    for module in MODULES:
+    for module in sorted({each.name for each in iter_modules(__path__)} - set(HELPERS)):
         home = import_module(f"ptxgen.ops.{module}")
         for name, value in vars(home).items():
             if isinstance(value, Op) and value.name == name:

@@ -173,7 +173,7 @@ def _batch_norm_vjp(b: Builder, at: Backward) -> Gradients:
     return batch_norm_gradients(b, *given, False, at.needs, _vector_dtypes(b, at))
 
 
-@op(forms=BATCH_NORM, vjp=_batch_norm_vjp)
+@op(forms=BATCH_NORM, any_rank=True, vjp=_batch_norm_vjp)
 def batch_norm(
     b: ProgramBuilder,
     x: Buffer,
@@ -279,7 +279,7 @@ def _train_vjp(b: Builder, at: Backward) -> Gradients:
     return batch_norm_gradients(b, *given, True, at.needs, _vector_dtypes(b, at))
 
 
-@op(forms=BATCH_NORM_TRAIN, vjp=_train_vjp)
+@op(forms=BATCH_NORM_TRAIN, any_rank=True, vjp=_train_vjp)
 def batch_norm_train(
     b: ProgramBuilder,
     x: Buffer,
@@ -339,7 +339,7 @@ def _layer_norm2d_vjp(b: Builder, at: Backward) -> Gradients:
     return found
 
 
-@op(forms=LAYER_NORM2D, vjp=_layer_norm2d_vjp)
+@op(forms=LAYER_NORM2D, any_rank=True, vjp=_layer_norm2d_vjp)
 def layer_norm2d(
     b: ProgramBuilder,
     x: Buffer,

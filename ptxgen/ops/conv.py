@@ -626,7 +626,7 @@ def _conv_vjp(b: Builder, at: Backward) -> Gradients:
     return found
 
 
-@op(forms=CONV, vjp=_conv_vjp)
+@op(forms=CONV, any_rank=True, vjp=_conv_vjp)
 def conv(
     b: ProgramBuilder,
     x: Buffer,
@@ -856,7 +856,7 @@ def _transpose_vjp(b: Builder, at: Backward) -> Gradients:
     return found
 
 
-@op(forms=TRANSPOSE, vjp=_transpose_vjp)
+@op(forms=TRANSPOSE, any_rank=True, vjp=_transpose_vjp)
 def conv_transpose(
     b: ProgramBuilder,
     x: Buffer,
@@ -960,7 +960,7 @@ def _agrees(dy: Buffer, how: _How, count: tuple[int, ...], name: str, sizes: Seq
         )
 
 
-@op(forms=DGRAD, vjp=_dgrad_vjp)
+@op(forms=DGRAD, any_rank=True, vjp=_dgrad_vjp)
 def conv_dgrad(
     b: ProgramBuilder,
     dy: Buffer,
@@ -1030,7 +1030,7 @@ def _wgrad_vjp(b: Builder, at: Backward) -> Gradients:
     return found
 
 
-@op(forms=WGRAD, vjp=_wgrad_vjp)
+@op(forms=WGRAD, any_rank=True, vjp=_wgrad_vjp)
 def conv_wgrad(
     b: ProgramBuilder,
     x: Buffer,

@@ -58,7 +58,7 @@ def _vjp(b: Builder, at: Backward) -> Gradients:
     return {"x": _dropped(b, at.dys[0], at["seeds"], at["positions"], at.options["p"])}
 
 
-@op(forms=DROPOUT, vjp=_vjp, dtypes={"seeds": "int64", "positions": "int64"})
+@op(forms=DROPOUT, any_rank=True, vjp=_vjp, dtypes={"seeds": "int64", "positions": "int64"})
 def dropout(
     b: ProgramBuilder, x: Buffer, seeds: Buffer, positions: Buffer, p: Chance = 0.5
 ) -> Buffer:

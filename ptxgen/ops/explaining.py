@@ -119,7 +119,7 @@ def program_of(
         shapes = {name: made[name][0] for name in there}
         dtypes = {name: made[name][1] for name in there if made[name][1] != of}
     else:
-        shapes = _shapes(row, named, _layout(row, taken), there)
+        shapes = _shapes(row, named, row.layout_of(taken), there)
     low = _alignments(16 if align is None else align, of, itemsize)
 
     def program(apart: bool) -> Program:
@@ -207,12 +207,6 @@ def _size(name: str, value: Any, error: type[PtxgenError] = ShapeError) -> int:
     if found is None or found < 1:
         raise error(f"{name} is {value!r}; takes an integer, 1 or more")
     return found
-
-
-def _layout(row: Op, taken: Mapping[str, Any]) -> str:
-    """Which layout of its forms these options say."""
-    of = (name for name, options in row.layouts.items() if options.items() <= taken.items())
-    return str(taken.get("layout", next(of, "")))
 
 
 def _shapes(

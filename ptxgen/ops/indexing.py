@@ -193,6 +193,7 @@ def _gather_vjp(b: Builder, at: Backward) -> Gradients:
 
 @op(
     forms=gather_scatter.GATHER,
+    any_rank=True,
     vjp=_gather_vjp,
     checks=_checks("x", lambda x, how: x["x"].shape[how["axis"]]),
     dtypes={"indices": "int64"},
@@ -460,6 +461,7 @@ _place = Pointwise(
 
 @op(
     forms=gather_scatter.SCATTER_ADD,
+    any_rank=True,
     vjp=_scatter_vjp,
     checks=_checks("x", lambda x, how: x["x"].shape[how["axis"]]),
     dtypes={"indices": "int64"},

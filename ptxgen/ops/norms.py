@@ -322,7 +322,7 @@ def _group_vjp(b: Builder, at: Backward) -> Gradients:
     )
 
 
-@op(forms=GROUP_NORM, vjp=_group_vjp)
+@op(forms=GROUP_NORM, any_rank=True, vjp=_group_vjp)
 def group_norm(
     b: ProgramBuilder,
     x: Buffer,

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ptxgen.errors import DtypeError, ShapeError
+from ptxgen.errors import DtypeError, PtxgenError, ShapeError
 from ptxgen.numerics.dtype import NAMES
 from ptxgen.program.algorithms import ChosenAlgorithm
 from ptxgen.program.buffer import INPUT, RESULT, TEMPORARY, Buffer, Memory, dense, sizes
@@ -223,7 +223,11 @@ class ProgramBuilder(Builder):
 
     def call(self, op: Any, *args: Any, **options: Any) -> Any:
         """See :meth:`Builder.call`."""
-        return op.lower(self, *args, **options)
+        try:
+            return op.lower(self, *args, **options)
+        except PtxgenError as error:
+            error.step = error.step or op.name
+            raise
 
     def finish(self, found: Any) -> Program:
         """The program that returns ``found``: a buffer, or several, some of them None."""

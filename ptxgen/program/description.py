@@ -56,7 +56,8 @@ class Description:
     """One operation.
 
     ``lower``: called with a builder, arrays and options, it returns the results.
-    ``forms``: its signature, by which problems are posed from sizes alone (``explain``).
+    ``forms``: its signature, by which problems are posed from sizes alone (``explain``), and which
+    arrays of a call have to fit, unless it takes those of ``any_rank``.
     ``oracle``: a function of NumPy's arrays with the same bits: the one of its name in
     :mod:`ptxgen.oracle`, if there is one and none is given. ``vjp``: called with a builder and a
     :class:`Backward`, it returns the gradients of arguments; made of operations alone.
@@ -84,6 +85,7 @@ class Description:
         *,
         name: str = "",
         forms: Signature | None = None,
+        any_rank: bool = False,
         oracle: Callable[..., Any] | None = None,
         vjp: Callable[[Any, Backward], Gradients] | None = None,
         backwards: bool = False,
@@ -102,7 +104,7 @@ class Description:
     ) -> None:
         self.lower, self.passes = lower, passes
         self.name = name or lower.__name__
-        self.forms, self.vjp, self._oracle = forms, vjp, oracle
+        self.forms, self.any_rank, self.vjp, self._oracle = forms, any_rank, vjp, oracle
         self.backwards, self.autograd, self.public = backwards, autograd, public
         self.of_tensors = of_tensors
         self.checks = self._counted if checks is None and forms and forms.lengths else checks
@@ -194,6 +196,19 @@ class Description:
         if missing := [n for n, v in found.items() if v is NEEDED]:
             raise TypeError(f"{self.name} takes {', '.join(missing)} besides")
         return found
+
+    def layout_of(self, options: Mapping[str, Any]) -> str:
+        """The layout of its forms that these options say."""
+        of = (name for name, said in self.layouts.items() if said.items() <= options.items())
+        return str(options.get("layout", next(of, "")))
+
+    def check_shapes(
+        self, shapes: Mapping[str, tuple[int, ...]], options: Mapping[str, Any]
+    ) -> None:
+        """Raises ShapeError for arrays that do not fit the forms."""
+        if self.forms is not None and not self.any_rank:
+            own = {name: shape for name, shape in shapes.items() if name in self.forms.arguments}
+            self.forms.sizes_of(own, self.layout_of(options))
 
     def of_values(self, given: Mapping[str, Any]) -> Any:
         """What it gives, called with values of a formula; NotImplemented where it is not."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cached_property, wraps
 from typing import Any
 
-from ptxgen.errors import SpecError, UncoveredError
+from ptxgen.errors import PtxgenError, SpecError, UncoveredError
 from ptxgen.program.buffer import Buffer, Memory
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.description import Description
@@ -64,8 +64,8 @@ class Interpreter(ProgramBuilder):
     def call(self, op: Description, *args: Any, **options: Any) -> Any:
         """See :meth:`ptxgen.program.build.Builder.call`."""
         if op.oracle is None:
-            return op.lower(self, *args, **options)
-        found = op.lower(self._shapes, *args, **options)
+            return super().call(op, *args, **options)
+        found = self._shapes.call(op, *args, **options)
         several = found if isinstance(found, tuple) else (found,)
         how = {n: v for n, v in options.items() if n not in ("out", "kernel", "stream", "check")}
         if how.pop("accumulate", False):
@@ -130,7 +130,13 @@ def derived(op: Description) -> Callable[..., Any]:
                 arguments[p.name] = at.array(p.name, value)
             else:
                 arguments[p.name] = value
-        found = at.value(op.lower(at, **arguments))
+        shapes = {n: x.shape for n, x in arguments.items() if isinstance(x, Buffer)}
+        op.check_shapes(shapes, arguments)
+        try:
+            found = at.value(op.lower(at, **arguments))
+        except PtxgenError as error:
+            error.name_call(op.name)
+            raise
         return tuple(found) if isinstance(found, tuple) else found
 
     oracle.__signature__ = op.signature  # type: ignore[attr-defined]

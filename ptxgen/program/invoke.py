@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from ptxgen.errors import DtypeError, GradError, OptionError, ShapeError
+from ptxgen.errors import DtypeError, GradError, OptionError, PtxgenError, ShapeError
 from ptxgen.program import autotune, frameworks, prepared
 from ptxgen.program.buffer import Buffer, Memory
 from ptxgen.program.build import ProgramBuilder
@@ -176,7 +176,12 @@ class _Lowering:
             memories.append((p.kind == WRITTEN, self.given.get(p.name)))
             if p.kind != WRITTEN:
                 numbers.append(given.numbers.get(p.name))
-        made = op.lower(self.builder, **named)
+        op.check_shapes({n: b.shape for n, b in self.buffers.items()}, given.values)
+        try:
+            made = op.lower(self.builder, **named)
+        except PtxgenError as error:
+            error.name_call(op.name)
+            raise
         program = self.builder.finish(made)
         if op.passes is not None:
             program = op.passes(program)

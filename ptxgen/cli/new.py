@@ -1,0 +1,95 @@
+"""new: a skeleton of an operation, alone or with a kernel, and what is left to do."""
+
+from __future__ import annotations
+
+import argparse
+import keyword
+import re
+from pathlib import Path
+from typing import Any
+
+from ptxgen.errors import OptionError
+from ptxgen.ui import emit
+
+SKELETONS = Path(__file__).parent / "skeletons"
+KINDS = {
+    "operation": (
+        "an operation that is made of others: a file of ptxgen/ops in a checkout",
+        """\
+{files}: `sum(x * x)` of each row. Say instead
+  - FORMS: its arrays and their dimensions
+  - {name}: what is computed of which operations, with its docstring
+  - vjp: its gradient, of operations; leave it out if there is none
+Then, in a checkout
+  make generate                       stubs, and its lines in docs/operations.md, docs/support.md
+  pytest tests/test_calls.py -k {name}     random calls beside the oracle that follows
+  make test
+Elsewhere, `ptxgen.ops.register({name})` makes it ptxgen.{name}.""",
+    ),
+    "kernel": (
+        "an operation with a kernel of its own: a module, and a template beside it",
+        """\
+{files}: `x * by`. Say instead
+  - CONTRACT, FORMS and reference: which bits a call returns
+  - {name}.cu.j2: the kernel, in CUDA C++ with explicit roundings
+  - Spec: its parameters, grid, where it is correct, index bounds
+  - {name}: how a call becomes a problem
+Importing it registers ptxgen.{name}. Then
+  python -c "import ptxgen, {name}; print(ptxgen.explain('{name}', 1000))"
+docs/adding-an-operation.md says how it is proved, and how it moves into the package.""",
+    ),
+}
+"""What is made, and what is left, by kind."""
+
+
+def add_commands(commands: Any) -> None:
+    """Adds this module's commands to the parser."""
+    command = commands.add_parser(
+        "new",
+        help="write the skeleton of an operation, alone or with a kernel",
+        description="Writes files that work, and says what to change in them. Kinds: "
+        + "; ".join(f"{kind}: {text}" for kind, (text, _) in KINDS.items())
+        + ".",
+    )
+    command.add_argument("kind", metavar="KIND", choices=tuple(KINDS), help=", ".join(KINDS))
+    command.add_argument("name", metavar="NAME", help="a Python identifier in lower case")
+    command.add_argument(
+        "--to", type=Path, metavar="DIR", help="where (default: ptxgen/ops of a checkout, or here)"
+    )
+    command.set_defaults(run=_new)
+
+
+def _new(arguments: argparse.Namespace) -> None:
+    kind, name = arguments.kind, arguments.name
+    for made in write(kind, name, arguments.to or _folder(kind)):
+        emit(f"wrote {made}")
+    files = f"{name}.py" if kind == "operation" else f"{name}.py and {name}.cu.j2"
+    emit(KINDS[kind][1].format(name=name, files=files))
+
+
+def _folder(kind: str) -> Path:
+    """Where files of a kind go if nothing is said."""
+    ops = Path.cwd() / "ptxgen" / "ops"
+    return ops if kind == "operation" and ops.is_dir() else Path.cwd()
+
+
+def write(kind: str, name: str, folder: Path) -> list[Path]:
+    """Writes the files of a kind with this name. Raises OptionError for a name that is taken or
+    none, and writes nothing.
+    """
+    from ptxgen.ops import OPERATIONS
+
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+        raise OptionError(f"NAME is {name!r}; takes a Python identifier in lower case")
+    if name in OPERATIONS:
+        raise OptionError(f"there is an operation {name!r} already")
+    texts = {
+        folder / source.name.removesuffix(".txt").replace(kind, name, 1): source.read_text("utf-8")
+        for source in sorted(SKELETONS.glob(f"{kind}.*.txt"))
+    }
+    for path in texts:
+        if path.exists():
+            raise OptionError(f"there is a file {path} already")
+    for path, text in texts.items():
+        path.write_text(text.replace("NAME", name), "utf-8")
+    return list(texts)

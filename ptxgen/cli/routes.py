@@ -75,6 +75,9 @@ def add_commands(commands: Any) -> None:
     command.add_argument(
         "--all", action="store_true", help="every candidate, and why it was passed over"
     )
+    command.add_argument(
+        "--code", action="store_true", help="the Python that such a call runs, and nothing else"
+    )
     command.add_argument("--json", action="store_true", help="for programs")
     command.set_defaults(run=_explain)
 
@@ -154,6 +157,9 @@ def _explain(arguments: argparse.Namespace) -> None:
         if name == "op" or options.get(name) is not None:
             raise OptionError(f"--set {name}={value!r}: {name} is given already")
         options[name] = value
+    if arguments.code:
+        emit(_code(arguments.op, given, options))
+        return
     found = explain(arguments.op, *given, **options)
     if arguments.json:
         if isinstance(found, Explanation):
@@ -163,6 +169,17 @@ def _explain(arguments: argparse.Namespace) -> None:
     else:
         emit(found if arguments.all else found.brief())
         emit(found.legend())
+
+
+def _code(op: str, sizes: tuple[int, ...], options: dict[str, Any]) -> str:
+    """The Python of a call, of an H200's kernels."""
+    from ptxgen.ops.explaining_code import explain_code
+
+    for name in ("arch", "sms", "gpu", "align"):
+        if options.pop(name) not in (None, 16):
+            raise OptionError(f"--{name} is given, but --code shows a call on an H200")
+    dtype = options.pop("dtype")
+    return explain_code(op, sizes, dtype, **{n: v for n, v in options.items() if v is not None})
 
 
 def _generate(arguments: argparse.Namespace) -> int:

@@ -31,6 +31,7 @@ HELPERS = (
     "attention_shapes",
     "column_reductions",
     "explaining",
+    "explaining_code",
     "gemm",
     "gradients",
     "implicit_gemm",

@@ -191,8 +191,10 @@ def code(
             returned.append(_seen(name, output, output.memory in alone or output.whole))
     listed = ", ".join(returned)
     lines.append(f"    return {listed}" if single else f"    return ({listed}{',' * bool(listed)})")
-    exec(_compiled("\n".join(lines) + "\n", "<prepared call>"), names)
+    text = "\n".join(lines) + "\n"
+    exec(_compiled(text, "<prepared call>"), names)
     made: Code = names["code"]
+    made.__dict__["source"] = text
     return made
 
 
@@ -395,9 +397,11 @@ def _made(
     """
     prefix = _prefix(parameters)
     scope = {n.replace("$", prefix): x for n, x in namespace.items()}
-    exec(_compiled("\n".join(lines).replace("$", prefix) + "\n", file), scope)
+    text = "\n".join(lines).replace("$", prefix) + "\n"
+    exec(_compiled(text, file), scope)
     made: Code = scope[f"{prefix}call"]
     made.__name__ = made.__qualname__ = name
+    made.__dict__["source"] = text
     return made
 
 

@@ -176,7 +176,7 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
             self._threads.pop().__exit__(None, None, None)
             _overrides.close(self)
 
-    def _meet(self, name: str, unserved: str = "") -> None:
+    def count_unknown(self, name: str, unserved: str = "") -> None:
         """Counts an unknown operator. ``unserved``: the kind of device, where the operator is
         served on others. Raises UnservedError.
         """
@@ -222,7 +222,7 @@ class _Watch(TorchDispatchMode):
         odd = seen and any(t.layout is not torch.strided for t in _tensors((args, kwargs)))
         if seen and not (optional and (odd or not self.block.functions)):
             if odd:
-                self.block._meet(str(func))
+                self.block.count_unknown(str(func))
         elif space == "aten":
             if reason(func) is None:  # where autograd is off, composed operators come whole
                 with self:
@@ -233,7 +233,7 @@ class _Watch(TorchDispatchMode):
         elif space not in _KNOWN and any(
             t.device.type in _overrides.kinds for t in _tensors((args, kwargs))
         ):
-            self.block._meet(str(func))
+            self.block.count_unknown(str(func))
         return func(*args, **kwargs)
 
 
@@ -551,9 +551,9 @@ class _Plain(Option):
 
 
 _TIER = Parameter("tier", OPTION, "auto", True, Option())
-_TOLD = ("$default_dtype()",)
+_DECIDES = ("$default_dtype()",)
 """What else decides a function: what integers become."""
-_TELLING = {"$default_dtype": torch.get_default_dtype}
+_DECIDING_NAMES = {"$default_dtype": torch.get_default_dtype}
 _memos: dict[tuple[str, bool], Memo] = {}
 """Codes of each operator, by name; they outlive blocks."""
 
@@ -589,7 +589,7 @@ def _frame(
         checks = (*checks, "not $any_autocast()")
     keyed: tuple[str, ...] = ("$block.tier",)
     if op in functions():
-        checks, keyed = (*checks, "$block.functions"), (*keyed, *_TOLD)
+        checks, keyed = (*checks, "$block.functions"), (*keyed, *_DECIDES)
     hooks = Hooks(
         before=("$block = $blocks[-1] if $blocks else None",),
         checks=checks,
@@ -601,7 +601,7 @@ def _frame(
             "$forward_ad": forward_ad,
             "$any_autocast": any_autocast,
             "$recording": torch.is_grad_enabled,
-            **_TELLING,
+            **_DECIDING_NAMES,
         },
         autograd=above,
         recorded=recorded,
@@ -644,7 +644,7 @@ def _functional(name: str) -> Serve:
     @functools.cache
     def function() -> Callable[..., Any]:
         op = operation(name, LOWERED[name], _parameters(overload(f"aten::{name}")))
-        hooks = Hooks(keyed=_TOLD, names=_TELLING) if name in FUNCTIONS else Hooks()
+        hooks = Hooks(keyed=_DECIDES, names=_DECIDING_NAMES) if name in FUNCTIONS else Hooks()
         return Frame(op, copies=True, hooks=hooks).function
 
     def serve(tier: str, *args: Any, **named: Any) -> Any:
@@ -666,117 +666,160 @@ def _splitting(op: Any) -> Callable[[tuple[Any, ...]], tuple[tuple[Any, ...], di
     return lambda args: (args[:count], dict(zip(named, args[count:], strict=True)))
 
 
+class _BelowAutograd:
+    """The kernel of an operator below autograd, of one set of open blocks.
+
+    A call is computed by the operator's program (``lower``), or by a function of tensors
+    (``direct``) where there is none or what the program leaves is made of PARTS. Where neither
+    serves it, it is counted and goes to PyTorch's own kernel (``original``). ``unserved``: the kind
+    of device, if the operator is served on others.
+    """
+
+    def __init__(
+        self,
+        op: Any,
+        lower: Serve | None,
+        direct: Serve | None,
+        unserved: str,
+        blocks: list[batch_invariant],
+        original: Callable[..., Any],
+    ) -> None:
+        self.op, self.direct, self.unserved = op, direct, unserved
+        self.blocks, self.original = blocks, original
+        self.name, self.optional = op.overloadpacket.__name__, op in functions()
+        self.split = _splitting(op)
+        self.free: dict[Any, bool] = {}
+        """Calls of functions that have no formula, by what decides them."""
+        self.parts: dict[Any, bool] = {}
+        """Calls that no program serves."""
+        self.kernel: Callable[..., Any] = self.call
+        if lower is not None:
+            self.kernel = _frame(op, self.name, lower, blocks, self.slow_path).function
+
+    def call(self, *args: Any, **options: Any) -> Any:
+        """A call of an operator without a program."""
+        return self._served([], args, options, None)
+
+    def slow_path(self, frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
+        """A call whose code is not known."""
+        ways: list[Callable[[str], Any]] = []
+        # What is expanded may not be written, as the function of tensors says.
+        if key not in self.parts and not (self.op in _writing() and 0 in args[0].stride()):
+            ways.append(functools.partial(_carried_out, frame, memo, key, args))
+        return self._served(ways, *self.split(args), key)
+
+    def _served(self, ways: list[Callable[[str], Any]], args: Any, options: Any, key: Any) -> Any:
+        """The result by the first way that serves the call, else by PyTorch's kernel."""
+        if not self.blocks or (self.optional and not self.blocks[-1].functions):
+            return self.original(*args, **options)
+        block, why, direct = self.blocks[-1], UNKNOWN, self.direct
+        if key in self.free:
+            block.free[self.name] += 1
+            return self.original(*args, **options)
+        if direct is not None:
+            ways.append(lambda tier: direct(tier, *args, **options))
+        for way in ways:
+            try:
+                with _unrecorded():
+                    found = way(block.tier)
+                block.served[self.name] += 1
+                return found
+            except NotServed as left:
+                why = left.args[0]
+            except (DtypeError, DeviceError):
+                why = UNKNOWN
+            if why != PARTS:
+                break
+            if key is not None:
+                remember(self.parts, key, True)
+        if self.optional and key is not None:
+            remember(self.free, key, True)
+        if why == ALONE or self.optional or _exact(args, options):
+            block.free[self.name] += 1
+        else:
+            block.count_unknown(str(self.op), self.unserved)
+        return self.original(*args, **options)
+
+
 def _serving(
     op: Any, lower: Serve | None = None, direct: Serve | None = None, unserved: str = ""
 ) -> Make:
-    """An operator below autograd: by its program, and by a function of tensors where there is none
-    or what that leaves is made of PARTS. Where there is neither, it is only counted; ``unserved``:
-    the kind of device, if the operator is served on others.
+    """An operator below autograd, see :class:`_BelowAutograd`."""
+    return lambda blocks, original: (
+        _BelowAutograd(op, lower, direct, unserved, blocks, original).kernel
+    )
+
+
+class _AboveAutograd:
+    """The kernel of an operator above autograd, counted by a ``name``: its program where autograd
+    records nothing, else what is ``recorded``, if there is such.
     """
-    name, qualified, optional = op.overloadpacket.__name__, str(op), op in functions()
-    split = _splitting(op)
 
-    def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
-        free: dict[Any, bool] = {}  # calls of functions that have no formula
-        parts: dict[Any, bool] = {}  # calls that no program serves
+    def __init__(
+        self,
+        op: Any,
+        name: str,
+        lower: Serve,
+        recorded: Serve | None,
+        blocks: list[batch_invariant],
+        original: Callable[..., Any],
+    ) -> None:
+        self.op, self.name, self.recorded = op, name, recorded
+        self.blocks, self.original = blocks, original
+        self.split, self.widens = _splitting(op), name in WIDENED
+        self.refused = NotServed if recorded is None else (NotServed, DtypeError)
+        self.parts: dict[Any, bool] = {}
+        """Calls that no program serves, by what decides them."""
+        plain = not any(a.kwarg_only for a in op._schema.arguments)
+        autograd = original if recorded is None and plain else self.autograd
+        self.kernel = _frame(op, name, lower, blocks, self.slow_path, autograd).function
 
-        def served(ways: list[Callable[[str], Any]], args: Any, options: Any, key: Any) -> Any:
-            if not blocks or (optional and not blocks[-1].functions):
-                return original(*args, **options)
-            block, why = blocks[-1], UNKNOWN
-            if key in free:
-                block.free[name] += 1
-                return original(*args, **options)
-            if direct is not None:
-                ways.append(lambda tier: direct(tier, *args, **options))
-            for way in ways:
-                try:
-                    with _unrecorded():
-                        found = way(block.tier)
-                    block.served[name] += 1
-                    return found
-                except NotServed as left:
-                    why = left.args[0]
-                except (DtypeError, DeviceError):
-                    why = UNKNOWN
-                if why != PARTS:
-                    break
-                if key is not None:
-                    remember(parts, key, True)
-            if optional and key is not None:
-                remember(free, key, True)
-            if why == ALONE or optional or _exact(args, options):
-                block.free[name] += 1
-            else:
-                block._meet(qualified, unserved)
-            return original(*args, **options)
+    def autograd(self, *args: Any) -> Any:
+        """A call that autograd is to record."""
+        if self.widens and autocast_widens(args[0]):
+            args = args[0].float(), *args[1:]
+        placed, options = self.split(args)
+        if not self.blocks or self.recorded is None:
+            return self.original(*placed, **options)
+        block = self.blocks[-1]
+        try:
+            found = self.recorded(block.tier, *placed, **options)
+        except (NotServed, DtypeError) as why:
+            return self._left(block, why, placed, options)
+        block.served[self.name] += 1
+        return found
 
-        def slow_path(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
-            ways: list[Callable[[str], Any]] = []
-            # What is expanded may not be written, as the other way says.
-            if key not in parts and not (op in _writing() and 0 in args[0].stride()):
-                ways.append(functools.partial(_carried_out, frame, memo, key, args))
-            return served(ways, *split(args), key)
+    def slow_path(self, frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
+        """A call whose code is not known."""
+        if not self.blocks or _watched(args) or (self.widens and autocast_widens(args[0])):
+            return self.autograd(*args)
+        block, (placed, options) = self.blocks[-1], self.split(args)
+        if key in self.parts:
+            return self.original(*placed, **options)
+        try:
+            with _unrecorded():
+                found = _carried_out(frame, memo, key, args, block.tier)
+        except self.refused as why:
+            if self.recorded is None and key is not None:
+                remember(self.parts, key, True)
+            return self._left(block, why, placed, options)
+        block.served[self.name] += 1
+        return found
 
-        if lower is not None:
-            return _frame(op, name, lower, blocks, slow_path).function
-        return lambda *args, **options: served([], args, options, None)
-
-    return make
+    def _left(self, block: batch_invariant, why: Exception, placed: Any, options: Any) -> Any:
+        """The result of PyTorch's kernel, of a call that is not served."""
+        if self.recorded is not None and _exact(placed, options):
+            block.free[self.name] += 1
+        elif self.recorded is not None and why.args[0] != PARTS:  # each part says what it is
+            block.count_unknown(str(self.op))
+        return self.original(*placed, **options)
 
 
 def _above(op: Any, name: str, lower: Serve, recorded: Serve | None) -> Make:
-    """An operator above autograd, counted by a name: by its program where that records nothing,
-    else by what is ``recorded``, if there is such.
-    """
-    split = _splitting(op)
-    refused = NotServed if recorded is None else (NotServed, DtypeError)
-    widens = name in WIDENED
-
-    def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
-        parts: dict[Any, bool] = {}  # calls that no program serves
-
-        def autograd(*args: Any) -> Any:
-            if widens and autocast_widens(args[0]):
-                args = args[0].float(), *args[1:]
-            placed, options = split(args)
-            if not blocks or recorded is None:
-                return original(*placed, **options)
-            block = blocks[-1]
-            try:
-                found = recorded(block.tier, *placed, **options)
-            except (NotServed, DtypeError) as why:
-                return left(block, why, placed, options)
-            block.served[name] += 1
-            return found
-
-        def slow_path(frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
-            if not blocks or _watched(args) or (widens and autocast_widens(args[0])):
-                return autograd(*args)
-            block, (placed, options) = blocks[-1], split(args)
-            if key in parts:
-                return original(*placed, **options)
-            try:
-                with _unrecorded():
-                    found = _carried_out(frame, memo, key, args, block.tier)
-            except refused as why:
-                if recorded is None and key is not None:
-                    remember(parts, key, True)
-                return left(block, why, placed, options)
-            block.served[name] += 1
-            return found
-
-        def left(block: batch_invariant, why: Exception, placed: Any, options: Any) -> Any:
-            if recorded is not None and _exact(placed, options):
-                block.free[name] += 1
-            elif recorded is not None and why.args[0] != PARTS:  # each part says what it is
-                block._meet(str(op))
-            return original(*placed, **options)
-
-        alone = recorded is None and not any(a.kwarg_only for a in op._schema.arguments)
-        return _frame(op, name, lower, blocks, slow_path, original if alone else autograd).function
-
-    return make
+    """An operator above autograd, see :class:`_AboveAutograd`."""
+    return lambda blocks, original: (
+        _AboveAutograd(op, name, lower, recorded, blocks, original).kernel
+    )
 
 
 def _watched(given: Iterable[Any]) -> bool:

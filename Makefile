@@ -166,7 +166,7 @@ golden: $(READY)  ## write the goldens of what changed (ptxgen golden diff shows
 
 generate: $(READY)  ## write the dispatcher, stubs, and the pages' lines of operations
 	@$(PTXGEN) generate
-	@$(PY) tools/support.py --write
+	@PYTHONPATH=$(CURDIR) $(PY) tools/support.py --write
 
 clean:  ## remove everything that make and the tools made
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .benchmarks

@@ -42,7 +42,8 @@ class PtxgenError(Exception):
     def name_call(self, called: str) -> None:
         """Names the operation that was called, and its step, if it was one that raised this."""
         if self.step:
-            message = f"{called}: {self.args[0]} (in its step {self.step})"
+            step = f"in its step {self.step}, whose arguments are meant"
+            message = f"{called}: {self.args[0]} ({step})"
             self.args, self.step = (message, *self.args[1:]), ""
 
 

@@ -28,6 +28,8 @@ from ptxgen.autograd import operation as watched_operation
 from ptxgen.errors import DtypeError, FormulaError, PtxgenError, TraceError
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.pointwise import Pointwise, short_name
+from ptxgen.program.description import Backward
+from ptxgen.program.interpret import Interpreter, derived
 from ptxgen.program.trace import Traced
 
 FLOATS = ("f32", "bf16", "f16", "f64")
@@ -834,6 +836,16 @@ _RUNNING = ("running_mean", "running_var")
 @cache
 def operations() -> dict[str, Operation]:
     """All public operations by name."""
+    found = dict(written())
+    for name, op in OPERATIONS.items():
+        if op.public and name not in found:
+            found[name] = _own(name, partial(_of_forms, op))
+    return found
+
+
+@cache
+def written() -> dict[str, Operation]:
+    """Those whose calls are drawn by what is written here, by name."""
     found = {name: _row(name) for name in (*_REDUCTIONS, "softmax", "log_softmax")}
     for name, draw in (
         *(("linear", _linear), ("linear_dgrad", _dgrad), ("linear_wgrad", _wgrad)),
@@ -893,17 +905,18 @@ def operations() -> dict[str, Operation]:
         ("rope", _turned, _rope),
     ):  # fmt: skip
         found[f"layout.{name}"] = _moved(name, oracle, draw)
-    for name, op in OPERATIONS.items():
-        if op.public and name not in found:
-            found[name] = _own(name, partial(_of_forms, op))
     return found
 
 
-def _of_forms(op: Any, d: Draw) -> dict[str, Any]:
-    """Arguments of an operation as its forms say, of the dtypes that its docstring names."""
+def _dtypes(op: Any) -> list[str]:
+    """The dtypes that the docstring of an operation names."""
     said = re.search(r"\nDtypes\n(.*?)\n\w", op.doc, re.DOTALL)
-    dtypes = [short for short in FLOATS if NUMPY[short].name in (said[1] if said else "float32")]
-    forms, dtype = op.forms.forms[d.one(*op.forms.forms)], d.one(*dtypes)
+    return [short for short in FLOATS if NUMPY[short].name in (said[1] if said else "float32")]
+
+
+def _of_forms(op: Any, d: Draw, dtype: str = "") -> dict[str, Any]:
+    """Arguments of an operation as its forms say, of the dtypes that its docstring names."""
+    forms, dtype = op.forms.forms[d.one(*op.forms.forms)], dtype or d.one(*_dtypes(op))
     lead, sizes = d.shape(d.one(0, 1, 2)), defaultdict(lambda: d.size(20, 1))
     given = {}
     for name in op.forms.arguments:
@@ -1194,3 +1207,45 @@ def _shown(value: Any) -> str:
         strides = [s // value.itemsize for s in value.strides]
         return f"<{value.dtype} {list(value.shape)} {strides}>"
     return repr(value)[:60]
+
+
+# -- gradients ----------------------------------------------------------------------------------
+def gradient_fault(op: Any, seed: int) -> str:
+    """Fault of the gradients of an operation of float64, beside differences of results along a
+    random direction; empty if there is none, or the operation takes no float64.
+    """
+    if op.vjp is None or "f64" not in _dtypes(op):
+        return ""
+    d = Draw(seed)
+    given = {n: d.numpy.standard_normal(np.shape(x)) for n, x in _of_forms(op, d, "f64").items()}
+
+    def results(arrays: dict[str, Any]) -> tuple[Any, ...]:
+        found = reference_of(op)(**arrays)
+        return found if isinstance(found, tuple) else (found,)
+
+    at = Interpreter(op.name)
+    arguments = {name: at.array(name, x) for name, x in given.items()}
+    made = op.lower(at, **arguments)
+    made = made if isinstance(made, tuple) else (made,)
+    weights = tuple(d.numpy.standard_normal(y.shape) for y in made)
+    dys = tuple(at.array(f"dy{i}", w) for i, w in enumerate(weights))
+    options = {name: p.read(p.default) for name, p in _options(op).items()}
+    needs = frozenset(arguments)
+    for name, found in op.vjp(at, Backward(arguments, options, made, dys, needs)).items():
+        way, step = d.numpy.standard_normal(given[name].shape), 1e-6
+        ends = (results({**given, name: given[name] + by * way}) for by in (step, -step))
+        moved = [(a - b) / (2 * step) for a, b in zip(*ends, strict=True)]
+        expected = sum(float(np.sum(w * m)) for w, m in zip(weights, moved, strict=True))
+        got = float(np.sum(at.value(found) * way))
+        if not abs(got - expected) <= 1e-4 * max(1.0, abs(expected)):
+            return f"the gradient by {name} is {got} along a direction; differences say {expected}"
+    return ""
+
+
+def reference_of(op: Any) -> Callable[..., Any]:
+    """The oracle of an operation, registered or not."""
+    return op.oracle or derived(op)
+
+
+def _options(op: Any) -> dict[str, Any]:
+    return {p.name: p for p in op.parameters if p.name in op.options}

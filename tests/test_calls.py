@@ -53,6 +53,14 @@ def test_every_public_operation_is_drawn() -> None:
     assert WITHOUT <= named
 
 
+def test_gradients_of_described_operations_are_right() -> None:
+    """Of those of which nothing else is written: their calls are drawn by their forms."""
+    drawn = calls.operations().keys() - calls.written().keys()
+    for name in sorted(drawn):
+        wrong = calls.gradient_fault(OPERATIONS[name], SEED)
+        assert not wrong, f"{name}: {wrong}"
+
+
 @pytest.mark.parametrize("name", sorted(calls.operations()))
 def test_valid_calls_are_right(name: str) -> None:
     for seed in range(SEED, SEED + VALID):

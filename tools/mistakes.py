@@ -1339,8 +1339,8 @@ MISTAKES = (
     Mistake(
         "errors of steps that do not name the call",
         "ptxgen/errors.py",
-        'f"{called}: {self.args[0]} (in its step {self.step})"',
-        'f"{self.args[0]} (in its step {self.step})"',
+        'f"{called}: {self.args[0]} ({step})"',
+        'f"{self.args[0]} ({step})"',
         tests("test_new.py", "declared_shapes"),
     ),
     Mistake(

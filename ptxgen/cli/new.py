@@ -22,7 +22,8 @@ KINDS = {
   - vjp: its gradient, of operations; leave it out if there is none
 Then, in a checkout
   make generate                       stubs, and its lines in docs/operations.md, docs/support.md
-  pytest tests/test_calls.py -k {name}     random calls beside the oracle that follows
+  make lint
+  pytest tests/test_calls.py -k {name}     random calls, and gradients by differences
   make test
 Elsewhere, `ptxgen.ops.register({name})` makes it ptxgen.{name}.""",
     ),

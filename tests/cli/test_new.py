@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import calls
 import numpy as np
 import pytest
 from registries import registries_kept
@@ -53,7 +54,19 @@ def test_an_operation_is_registered_and_has_an_oracle(tmp_path, kept):
     with ptxgen.use_device("cpu"):
         assert (call(x) == ptxgen.reference.squares(x)).all()
         assert (call(x[:1]) == call(x)[:1]).all()
+        with pytest.raises(DtypeError, match="x has dtype int32; takes float32 or"):
+            call(x.astype(np.int32))
     assert "2 launches" in ptxgen.explain("squares", 3, 40).brief()
+
+
+@pytest.mark.parametrize("factor", ["2.0", "3.0"])
+def test_wrong_gradients_are_found(tmp_path, kept, factor):
+    (path,) = write("operation", "squares", tmp_path)
+    path.write_text(path.read_text().replace("dy), 2.0)}", f"dy), {factor})}}"))
+    made = imported(path).squares
+    register(made)
+    fault = calls.gradient_fault(made, 5)
+    assert ("the gradient by x is" in fault) == (factor == "3.0"), fault
 
 
 def test_a_kernel_is_proved_and_has_its_oracles_bits(tmp_path, kept):
@@ -154,7 +167,9 @@ def test_declared_shapes_are_enforced_and_errors_name_the_call(tmp_path, kept):
                 function(x, x[0])
             with pytest.raises(ShapeError, match=r"y has shape \[3, 4\]; takes \[..., N\] with N"):
                 function(x, x[:, :4])
-            with pytest.raises(FormulaError, match=r"(?s)^cosine: mul takes .*\(in its step mul\)"):
+            with pytest.raises(
+                FormulaError, match=r"(?s)^cosine: mul takes .*\(in its step mul, whose"
+            ):
                 function(x, x.astype(np.float64))
 
 

@@ -546,7 +546,7 @@ MISTAKES = (
     ),
     Mistake(
         "values from the pages of the next block's keys",
-        TEMPLATE + "attention/hopper.cu.j2",
+        TEMPLATE + "attention/bring/pages.cuh.j2",
         "next = page_of(block + 1);",
         "next = page_of(block + 2);",
         tests("test_attention.py", "test_pages_on_hopper and 256-64-64"),
@@ -630,7 +630,7 @@ MISTAKES = (
     ),
     Mistake(
         "a sink given to rows behind a sequence's queries",
-        TEMPLATE + "attention/few.cu.j2",
+        TEMPLATE + "attention/block.cuh.j2",
         "if (rare(sinks) && query < place.queries) sunk",
         "if (rare(sinks)) sunk",
         tests("test_attention_options.py", "of_one_query and few"),
@@ -672,21 +672,21 @@ MISTAKES = (
     ),
     Mistake(
         "splits of attention that are not joined where a mask hides their first block",
-        TEMPLATE + "attention/hopper.cu.j2",
+        TEMPLATE + "attention/mask/map.cuh.j2",
         "block / (SPLIT / BLOCK) != last / (SPLIT / BLOCK)",
         "block % (SPLIT / BLOCK) == 0",
         tests("test_attention_mask.py", "test_splits"),
     ),
     Mistake(
         "tiles of rows that see some keys weighed as those that see all",
-        TEMPLATE + "attention/hopper_dkdv.cu.j2",
+        TEMPLATE + "attention/mask/grad_map.cuh.j2",
         "if (partial(tile)) low = 0x7fffffff;",
         "",
         tests("test_attention_mask.py", "test_gradients and packed"),
     ),
     Mistake(
         "a block of keys on both sides of a word of a map read from the first alone",
-        TEMPLATE + "attention/hopper_dq.cu.j2",
+        TEMPLATE + "attention/mask/grad_map.cuh.j2",
         "__funnelshift_r(groups[at / 32].x, groups[at / 32 + 1].x, at % 32)",
         "(groups[at / 32].x >> at % 32)",
         tests("test_attention_mask.py", "test_gradients_of_more"),

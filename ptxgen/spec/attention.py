@@ -25,6 +25,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from itertools import accumulate
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, cast
 
@@ -83,6 +84,13 @@ JOINED = 16
 """Rows whose splits a CTA joins, a warp each."""
 
 
+def laid_out(**sizes: int) -> Mapping[str, int]:
+    """Where areas of so many bytes begin, one behind the other, and where the last has its end."""
+    return MappingProxyType(
+        dict(zip((*sizes, "end"), accumulate(sizes.values(), initial=0), strict=True))
+    )
+
+
 def tiles(rows: int) -> Expr:
     """Tiles of so many rows, at most."""
     return (ceil_div(ROWS, rows) + EXTRA) * PAIRS
@@ -118,6 +126,17 @@ SIZES = (
     *("page", "blocks", "flags", "window", "splits"),
 )
 """Words that kernels are told."""
+OF_LOGITS = (
+    ptr("bias", "const void*", optional=True),
+    ptr("mask", "const unsigned char*", optional=True),
+    ptr("slopes", "const float*", optional=True),
+)
+"""Parameters for what makes logits of scores."""
+LENGTHS = tuple(
+    ptr(name, "const int*", optional=True)
+    for name in ("lengths", "starts", "query_lengths", "cu_seqlens", "cu_seqlens_k")
+)
+"""Parameters for the places of sequences."""
 
 
 def paged(page: int, begun: bool) -> int:
@@ -160,12 +179,8 @@ class Attends(KernelSpec):
     CAPPED: ClassVar[int] = CAPPED
     BIAS_F32: ClassVar[int] = BIAS_F32
     log2_e: ClassVar[str] = f"{attention.LOG2_E:.9g}f"
-    kept: ClassVar[bool] = False
-    """Whether sums of the splits before lie in global memory."""
-    ring_swizzled: ClassVar[bool] = False
-    """Whether tiles of values lie as the copy engine puts them for wgmma."""
     mapped: ClassVar[bool] = False
-    """Whether it reads a map of a mask (:mod:`ptxgen.spec.attention_mask`), not the mask."""
+    """Whether it is given a map of a mask (:mod:`ptxgen.spec.attention_mask`), not the mask."""
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
         "head": "the head dimension of queries and keys, filled up to 16",
@@ -247,6 +262,19 @@ class Attends(KernelSpec):
         return True
 
     @property
+    def work(self) -> str:
+        """What a CTA has, for people."""
+        raise NotImplementedError
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract.implemented}: {self.contract.step}",
+            f"{self.form}: {self.work}, {self.shared_bytes} bytes of shared memory",
+            f"requires {self.requires}",
+            f"grid {self.grid}",
+        )
+
+    @property
     def multiplies(self) -> tuple[Expect, ...]:
         """The instructions of tensor cores."""
         shape = f"m16n8k16.row.col.f32.{self.dtype}.{self.dtype}.f32"
@@ -322,32 +350,24 @@ class AttentionSpec(Attends):
         return self.tile * self.pitch(max(self.depth, self.width))
 
     @property
-    def _fixed(self) -> tuple[int, int, int]:
-        """Bytes of queries, of weights on their way, and of the sums of the splits before."""
-        weights = 0 if self.tier == "tc" else self.rows * self.tile * 4
-        totals = self.rows * self.width * 4 if self.part == "whole" else 0
-        return self.rows * self.pitch(self.depth), weights, totals
+    def at(self) -> Mapping[str, int]:
+        """Where areas are in shared memory: queries, weights on their way, the sums of the splits
+        before; behind these the ring.
+        """
+        return laid_out(
+            queries=self.rows * self.pitch(self.depth),
+            weights=0 if self.tier == "tc" else self.rows * self.tile * 4,
+            totals=self.rows * self.width * 4 if self.part == "whole" else 0,
+        )
 
     @property
     def stages(self) -> int:
         """Tiles that the ring has room for."""
-        return min(STAGES_MAX, ((self.budget << 10) - sum(self._fixed)) // self.stage)
-
-    @property
-    def weights_at(self) -> int:
-        return self._fixed[0]
-
-    @property
-    def totals_at(self) -> int:
-        return sum(self._fixed[:2])
-
-    @property
-    def ring_at(self) -> int:
-        return sum(self._fixed)
+        return min(STAGES_MAX, ((self.budget << 10) - self.at["end"]) // self.stage)
 
     @property
     def shared_bytes(self) -> int:
-        return 0 if self.part == "join" else self.ring_at + self.stages * self.stage
+        return 0 if self.part == "join" else self.at["end"] + self.stages * self.stage
 
     # -- where it is right ------------------------------------------------------------------
     @property
@@ -394,15 +414,11 @@ class AttentionSpec(Attends):
     @property
     def abi(self) -> Abi:
         element = cuda.STORAGE[self.dtype]
-        lengths = ("lengths", "starts", "query_lengths", "cu_seqlens", "cu_seqlens_k")
-        integers = tuple(ptr(n, "const int*", optional=True) for n in lengths)
         partial = ptr("partial", "const float*" if self.part == "join" else "float*")
         reads = (
             *(ptr(n, f"const {element}*") for n in "qkv"),
             ptr("block_table", "const int*", optional=True),
-            ptr("bias", "const void*", optional=True),
-            ptr("mask", "const unsigned char*", optional=True),
-            ptr("slopes", "const float*", optional=True),
+            *OF_LOGITS,
         )
         writes = (
             ptr("out", f"{element}*"),
@@ -418,27 +434,26 @@ class AttentionSpec(Attends):
         words = tuple(Param(n, "u32") for n in SIZES)
         numbers = tuple(Param(n, "f32") for n in ("factor", "inner", "outer"))
         if self.part == "join":
-            return Abi((*integers, partial, *writes, *scalars, *words))
+            return Abi((*LENGTHS, partial, *writes, *scalars, *words))
         if self.part == "split":
-            return Abi((*reads, *integers, partial, *taken, *words, *numbers))
-        return Abi((*reads, *integers, *writes, *taken, *scalars, *words, *numbers))
+            return Abi((*reads, *LENGTHS, partial, *taken, *words, *numbers))
+        return Abi((*reads, *LENGTHS, *writes, *taken, *scalars, *words, *numbers))
 
     @property
     def context(self) -> Mapping[str, Any]:
         """See :attr:`KernelSpec.context`."""
         return context(self.rounded and self.part != "join")
 
+    @property
+    def work(self) -> str:
+        keys = f"blocks of {self.block} keys in tiles of {self.tile}"
+        return f"{self.rows} rows, {keys}, {self.stages} stages"
+
     def describe(self) -> tuple[str, ...]:
-        head = (f"contract {self.contract.implemented}: {self.contract.step}",)
-        if self.part == "join":
-            return (*head, f"joins splits of {attention.SPLIT} keys; CTAs {self.grid}")
-        return (
-            *head,
-            f"{self.form}: {self.rows} rows, blocks of {self.block} keys in tiles of {self.tile}, "
-            f"{self.stages} stages, {self.shared_bytes} bytes of shared memory",
-            f"requires {self.requires}",
-            f"grid {self.grid}",
-        )
+        if self.part != "join":
+            return super().describe()
+        joins = f"joins splits of {attention.SPLIT} keys; CTAs {self.grid}"
+        return (super().describe()[0], joins)
 
 
 def context(rounded: bool) -> Mapping[str, Any]:
@@ -508,7 +523,6 @@ class Brought(Attends):
 
     registers: int
 
-    ring_swizzled: ClassVar[bool] = True
     meanings: ClassVar[Mapping[str, str]] = {
         **Attends.meanings,
         "registers": "of a consumer's thread",
@@ -571,8 +585,10 @@ class HopperSpec(Brought, AttentionSpec):
 
     family: ClassVar[str] = "attention_wgmma"
     parts: ClassVar[tuple[str, ...]] = ("whole", "split")
-    paged: ClassVar[bool] = False
-    """Whether keys lie in pages."""
+    mask_macros: ClassVar[str] = "attention/mask/bytes.cuh.j2"
+    """How keys that a mask hides are found."""
+    bring_macros: ClassVar[str] = "attention/bring/tokens.cuh.j2"
+    """How keys and values are brought."""
     AHEAD: ClassVar[int] = 2
     """Tiles that consumers are told of: the one that they have, and the next."""
     LOOKING: ClassVar[int] = 2
@@ -626,22 +642,24 @@ class HopperSpec(Brought, AttentionSpec):
         return max(tile.bytes for tile in self.tiles[1:])
 
     @property
-    def totals_at(self) -> int:
-        return self.tiles[0].bytes + self.stages * self.stage
-
-    @property
-    def barriers_at(self) -> int:
-        """Where the mbarriers are."""
-        return self.rows_at + self.warps * self.noted
-
-    @property
-    def rows_at(self) -> int:
-        """Where warps note what their rows see, then what is known of results."""
-        return self.totals_at + self.warps * self.room
+    def at(self) -> Mapping[str, int]:
+        """Where areas are in shared memory: queries, the ring, sums and results of warps; where
+        these note what their rows see, then what is known of results; the mbarriers; where warps
+        note what they found in stages; what consumers are told of tiles.
+        """
+        return laid_out(
+            queries=self.tiles[0].bytes,
+            ring=self.stages * self.stage,
+            totals=self.warps * self.room,
+            rows=self.warps * self.noted,
+            barriers=16 * (self.stages + self.AHEAD) + 8 * self.stages,
+            found=4 * self.LOOKING * self.stages,
+            told=self.AHEAD * self.told,
+        )
 
     @property
     def noted(self) -> int:
-        """Bytes of that, of a warp."""
+        """Bytes of what a warp notes of its rows."""
         return 16 * ROW
 
     @property
@@ -650,7 +668,8 @@ class HopperSpec(Brought, AttentionSpec):
         return ALONE_MAX if self.consumers == 1 else TOTALS_MAX * 8 // self.warps
 
     @property
-    def kept(self) -> bool:  # type: ignore[override]
+    def kept(self) -> bool:
+        """Whether sums of the splits before lie in global memory."""
         return self.part == "whole" and self.width > self.fitting
 
     @property
@@ -672,7 +691,7 @@ class HopperSpec(Brought, AttentionSpec):
 
     @property
     def shared_bytes(self) -> int:
-        return self.told_at + self.AHEAD * self.told
+        return self.at["end"]
 
     @property
     def told(self) -> int:
@@ -681,22 +700,11 @@ class HopperSpec(Brought, AttentionSpec):
         return whole + each * self.consumers
 
     @property
-    def told_at(self) -> int:
-        """Where it is."""
-        return self.found_at + 4 * self.LOOKING * self.stages
-
-    @property
-    def found_at(self) -> int:
-        """Where warps note what they found in stages."""
-        return self.barriers_at + 16 * (self.stages + self.AHEAD) + 8 * self.stages
-
-    @property
     def grid(self) -> Expr:
         return minimum(self.items, SMS * self.slots)
 
     @property
     def requires(self) -> Expr:
-        paged = PAGED >= min(PAGES) if self.paged else PAGED.eq(0)
         ctas = self.items + SMS * self.slots
         kept = self.scratch.get("kept")
         room = self.partial <= WORKSPACE_MAX // 4 if kept is None else kept <= WORKSPACE_MAX
@@ -704,7 +712,12 @@ class HopperSpec(Brought, AttentionSpec):
         # Where threads have no registers for more sums of values.
         most = {1: WIDE_MAX, 3: TOTALS_MAX}.get(self.consumers)
         held = () if most is None else (WIDTH <= most,)
-        return all_of((paged, *held, *fits))
+        return all_of((self.pages, *held, *fits))
+
+    @property
+    def pages(self) -> Expr:
+        """Condition on the pages that keys lie in: there are none."""
+        return PAGED.eq(0)
 
     @property
     def scratch(self) -> Mapping[str, Expr]:
@@ -729,9 +742,12 @@ class HopperSpec(Brought, AttentionSpec):
         if self.part == "whole":
             found.insert([p.kind for p in found].index("i64"), ptr("kept", "float*"))
         k, v = self.tiles[1:]
-        each = pages_map if self.paged else keys_map
-        maps = (each("k", k.box, k.swizzle), each("v", v.box, v.swizzle))
-        return Abi((*found, *maps))
+        return Abi((*found, *(self.key_map(x.name, x.box, x.swizzle) for x in (k, v))))
+
+    @staticmethod
+    def key_map(name: str, box: tuple[int, int], swizzle: int) -> Param:
+        """The tensor map of keys or values."""
+        return keys_map(name, box, swizzle)
 
 
 @dataclass(frozen=True)
@@ -741,7 +757,15 @@ class PagedSpec(HopperSpec):
     """
 
     family: ClassVar[str] = "attention_wgmma_paged"
-    paged: ClassVar[bool] = True
+    bring_macros: ClassVar[str] = "attention/bring/pages.cuh.j2"
+
+    @property
+    def pages(self) -> Expr:
+        return PAGED >= min(PAGES)
+
+    @staticmethod
+    def key_map(name: str, box: tuple[int, int], swizzle: int) -> Param:
+        return pages_map(name, box, swizzle)
 
 
 @dataclass(frozen=True)
@@ -752,6 +776,8 @@ class MaskedSpec(HopperSpec):
 
     family: ClassVar[str] = "attention_wgmma_masked"
     mapped: ClassVar[bool] = True
+    mask_macros: ClassVar[str] = "attention/mask/map.cuh.j2"
+    bring_macros: ClassVar[str] = "attention/bring/told.cuh.j2"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from ptxgen.expr import Expr, all_of
 from ptxgen.numerics.attention import HEAD_MAX, SPLIT
-from ptxgen.spec.attention import DEPTH, KEYS, SPLITS, STEP, WIDTH, AttentionSpec
+from ptxgen.spec.attention import DEPTH, KEYS, SPLITS, STEP, WIDTH, AttentionSpec, laid_out
 from ptxgen.spec.base import ARCHITECTURES, WARP, check
 
 RING_MAX = 6
@@ -122,7 +122,7 @@ class DecodeSpec(AttentionSpec):
     @property
     def stages(self) -> int:
         """Tiles that there is room for."""
-        return min(RING_MAX, (self._room - self.ring_at) // self.stage)
+        return min(RING_MAX, (self._room - self.at["end"]) // self.stage)
 
     @property
     def _room(self) -> int:
@@ -137,45 +137,28 @@ class DecodeSpec(AttentionSpec):
         """Whether CTAs share an SM."""
         few = self.warps < ALONE and self.wide * self.warps <= WIDE_MAX
         half = ARCHITECTURES["sm_90"].shared_for(2)
-        return few and half - self.ring_at >= 2 * self.stage
+        return few and half - self.at["end"] >= 2 * self.stage
 
     @property
-    def rounded_at(self) -> int:
-        """Where weights are, rounded."""
-        return self.rows * self.pitch(self.wide)
-
-    @property
-    def weights_at(self) -> int:
-        return self.rounded_at + self.rows * self.pitch(self.span)
-
-    @property
-    def factors_at(self) -> int:
-        """Where it is what blocks multiply sums by."""
-        return self.weights_at + self.rows * self.weights_pitch
-
-    @property
-    def maxima_at(self) -> int:
-        """Where the largest scores of warps' keys are."""
-        return self.factors_at + self.rows * (self.span // self.block) * 4
+    def at(self) -> Mapping[str, int]:
+        """Where areas are in shared memory: queries; weights, rounded and not; what blocks multiply
+        sums by; the largest scores of warps' keys; rows' sums of weights; the stages' barriers, two
+        each; behind these the ring.
+        """
+        return laid_out(
+            queries=self.rows * self.pitch(self.wide),
+            rounded=self.rows * self.pitch(self.span),
+            weights=self.rows * self.weights_pitch,
+            factors=self.rows * (self.span // self.block) * 4,
+            maxima=self.rows * self.maxima_pitch * 4,
+            totals=self.rows * 4,
+            barriers=RING_MAX * 16,
+        )
 
     @property
     def maxima_pitch(self) -> int:
-        """Numbers of a row of these: 8 rows' vectors lie in different banks."""
+        """Numbers of a row of the largest scores: 8 rows' vectors lie in different banks."""
         return self.warps + 4
-
-    @property
-    def totals_at(self) -> int:
-        """Where rows' sums of weights are."""
-        return self.maxima_at + self.rows * self.maxima_pitch * 4
-
-    @property
-    def barriers_at(self) -> int:
-        """Where the stages' barriers are, two each."""
-        return self.totals_at + self.rows * 4
-
-    @property
-    def ring_at(self) -> int:
-        return self.barriers_at + RING_MAX * 16
 
     @property
     def requires(self) -> Expr:
@@ -244,33 +227,22 @@ class ClusterSpec(DecodeSpec):
         return self.cluster * self.warps
 
     @property
-    def maxima_at(self) -> int:
-        """Where the largest scores of units are."""
-        return self.rounded_at + SPLIT * self.rows * self.itemsize
-
-    @property
-    def totals_at(self) -> int:
-        """Where rows' sums of weights are."""
-        return self.maxima_at + self.rows * self.units * 4
-
-    @property
-    def barriers_at(self) -> int:
-        """Where the barriers are that maxima and others' weights are waited for at."""
-        return self.totals_at + self.rows * 4
-
-    @property
-    def lies_at(self) -> int:
-        """Where it is where keys of pages lie."""
-        return self.barriers_at + 16
-
-    @property
-    def weights_at(self) -> int:
-        """Where weights are, of some rows and all keys."""
-        return self.lies_at + SPLIT * 8
-
-    @property
-    def keys_at(self) -> int:
-        return self.weights_at + self.rows // self.cluster * SPLIT * 4
+    def at(self) -> Mapping[str, int]:
+        """Where areas are in shared memory: queries; rounded weights; the largest scores of units;
+        rows' sums of weights; the barriers that maxima and others' weights are waited for at; where
+        keys of pages lie; weights of some rows and all keys; a warp's keys; values.
+        """
+        return laid_out(
+            queries=self.rows * self.pitch(self.wide),
+            rounded=SPLIT * self.rows * self.itemsize,
+            maxima=self.rows * self.units * 4,
+            totals=self.rows * 4,
+            barriers=16,
+            lies=SPLIT * 8,
+            weights=self.rows // self.cluster * SPLIT * 4,
+            keys=self.warps * self.of_warp,
+            values=SPLIT * self.pitch(self.columns),
+        )
 
     @property
     def of_warp(self) -> int:
@@ -278,12 +250,8 @@ class ClusterSpec(DecodeSpec):
         return self.unit * max(self.pitch(self.depth), self.rows * 4)
 
     @property
-    def values_at(self) -> int:
-        return self.keys_at + self.warps * self.of_warp
-
-    @property
     def shared_bytes(self) -> int:
-        return self.values_at + SPLIT * self.pitch(self.columns)
+        return self.at["end"]
 
     # -- where it is right ------------------------------------------------------------------
     @property
@@ -299,11 +267,10 @@ class ClusterSpec(DecodeSpec):
         all_keys = () if self.part == "split" else (SPLITS.eq(1),)
         return all_of((*all_keys, super().requires))
 
-    def describe(self) -> tuple[str, ...]:
-        first, _, *rest = super().describe()
+    @property
+    def work(self) -> str:
         what = f"{self.rows} rows and a split of keys a cluster of {self.cluster} CTAs"
-        memory = f"{self.shared_bytes} bytes of shared memory"
-        return (first, f"{self.form}: {what}, {self.columns} columns each, {memory}", *rest)
+        return f"{what}, {self.columns} columns each"
 
 
 @dataclass(frozen=True)
@@ -352,27 +319,22 @@ class FewSpec(DecodeSpec):
         return self.capacity * 4 + 32
 
     @property
-    def rounded_at(self) -> int:
-        return self.rows * self.pitch(self.depth)
-
-    @property
-    def maxima_at(self) -> int:
-        """Where the largest scores of warps are."""
-        return self.rounded_at + self.rows * self.pitch(self.capacity)
-
-    @property
-    def keys_at(self) -> int:
-        """Where keys are, and then weights."""
-        return self.maxima_at + self.rows * self.warps * 4
-
-    @property
-    def values_at(self) -> int:
+    def at(self) -> Mapping[str, int]:
+        """Where areas are in shared memory: queries; rounded weights; the largest scores of warps;
+        keys, and then weights; values.
+        """
         keys = self.capacity * self.pitch(self.depth)
-        return self.keys_at + max(keys, self.rows * self.weights_pitch)
+        return laid_out(
+            queries=self.rows * self.pitch(self.depth),
+            rounded=self.rows * self.pitch(self.capacity),
+            maxima=self.rows * self.warps * 4,
+            keys=max(keys, self.rows * self.weights_pitch),
+            values=self.capacity * self.pitch(self.width),
+        )
 
     @property
     def shared_bytes(self) -> int:
-        return self.values_at + self.capacity * self.pitch(self.width)
+        return self.at["end"]
 
     # -- where it is right ------------------------------------------------------------------
     @property
@@ -383,7 +345,6 @@ class FewSpec(DecodeSpec):
     def requires(self) -> Expr:
         return all_of((KEYS <= self.capacity, super().requires))
 
-    def describe(self) -> tuple[str, ...]:
-        first, _, *rest = super().describe()
-        what = f"{self.rows} rows and all keys, up to {self.capacity}, a CTA"
-        return (first, f"{self.form}: {what}, {self.shared_bytes} bytes of shared memory", *rest)
+    @property
+    def work(self) -> str:
+        return f"{self.rows} rows and all keys, up to {self.capacity}, a CTA"

@@ -38,7 +38,9 @@ from ptxgen.spec.attention import (
     DEPTH,
     EXTRA,
     HEADS,
+    LENGTHS,
     LISTED,
+    OF_LOGITS,
     PANEL,
     ROWS,
     ROWS_MAX,
@@ -48,6 +50,7 @@ from ptxgen.spec.attention import (
     Brought,
     context,
     keys_map,
+    laid_out,
     reading_maps,
     strides,
     tiles,
@@ -175,16 +178,14 @@ class AttentionGradSpec(Attends):
         return self._stage(self.tile)
 
     @property
-    def weights_at(self) -> int:
-        return self._held(self.tile)[0]
-
-    @property
-    def ring_at(self) -> int:
-        return sum(self._held(self.tile))
+    def at(self) -> Mapping[str, int]:
+        """Where areas are in shared memory: what is held, weights on their way, the ring."""
+        held, weights = self._held(self.tile)
+        return laid_out(held=held, weights=weights, ring=self.STAGES * self.stage)
 
     @property
     def shared_bytes(self) -> int:
-        return self.ring_at + self.STAGES * self.stage
+        return self.at["end"]
 
     # -- where it is right ------------------------------------------------------------------
     @property
@@ -218,8 +219,6 @@ class AttentionGradSpec(Attends):
     @property
     def abi(self) -> Abi:
         element = cuda.STORAGE[self.dtype]
-        lengths = ("lengths", "starts", "query_lengths", "cu_seqlens", "cu_seqlens_k")
-        integers = tuple(ptr(n, "const int*", optional=True) for n in lengths)
         operands = ("dout", "q", "k", *(() if self.part == "dv" else ("v",)))
         operands += ("o",) if self.part == "dq" else ()
         over_rows = self.part != "dq"
@@ -229,9 +228,7 @@ class AttentionGradSpec(Attends):
         reads = (
             *(ptr(n, f"const {element}*") for n in operands),
             *(ptr(n, "const float*") for n in numbers if over_rows or n == "lse"),
-            ptr("bias", "const void*", optional=True),
-            ptr("mask", "const unsigned char*", optional=True),
-            ptr("slopes", "const float*", optional=True),
+            *OF_LOGITS,
         )
         writes = tuple(ptr(n, "void*" if over_rows else f"{element}*") for n in made)
         if not over_rows:
@@ -246,22 +243,18 @@ class AttentionGradSpec(Attends):
         )
         words = tuple(Param(n, "u32") for n in SIZES if over_rows or n != "part")
         factors = tuple(Param(n, "f32") for n in ("factor", "inner", "outer", "scale"))
-        return Abi((*reads, *integers, *writes, *taken, *words, *factors))
+        return Abi((*reads, *LENGTHS, *writes, *taken, *words, *factors))
 
     @property
     def context(self) -> Mapping[str, Any]:
         """See :attr:`KernelSpec.context`."""
         return context(self.rounded)
 
-    def describe(self) -> tuple[str, ...]:
+    @property
+    def work(self) -> str:
         held, past = ("rows", "keys") if self.part == "dq" else ("keys", "rows")
-        return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
-            f"{self.form}: {self.part}; {self.rows} {held}, {past} in tiles of {self.tile}, "
-            f"{self.stages} stages, {self.shared_bytes} bytes of shared memory",
-            f"requires {self.requires}",
-            f"grid {self.grid}",
-        )
+        tiles = f"{self.rows} {held}, {past} in tiles of {self.tile}"
+        return f"{self.part}; {tiles}, {self.stages} stages"
 
 
 def _rows_map(x: Operand) -> Param:
@@ -280,6 +273,8 @@ class HopperGradSpec(Brought, AttentionGradSpec):
     registers: int = 240
 
     family: ClassVar[str] = "attention_grad_wgmma"
+    mask_macros: ClassVar[str] = "attention/mask/grad_none.cuh.j2"
+    """How keys that a mask hides are found."""
     parts: ClassVar[tuple[str, ...]] = PARTS
     meanings: ClassVar[Mapping[str, str]] = {
         **AttentionGradSpec.meanings,
@@ -382,19 +377,24 @@ class HopperGradSpec(Brought, AttentionGradSpec):
         return max(x, y) if self.part == "dq" else x + y
 
     @property
-    def ring_at(self) -> int:
+    def held_bytes(self) -> int:
+        """Bytes of what a CTA keeps."""
         return sum(t.bytes for t in self.held)
 
     @property
     def known(self) -> int:
         """Bytes of what is known of a stage's rows: numbers of each, and of all."""
-        words = self.rows // maps.GROUPED if self.mapped else 2
-        return 0 if self.part == "dq" else 4 * (2 + words) * self.tile + 128
+        return 0 if self.part == "dq" else 4 * (2 + self.seen_words) * self.tile + 128
+
+    @property
+    def seen_words(self) -> int:
+        """Words that say which keys a row sees: the first, and how many."""
+        return 2
 
     @property
     def _room(self) -> int:
         """Bytes that the rings may have."""
-        return (self.budget << 10) - self.ring_at - 320 - self.map_bytes
+        return (self.budget << 10) - self.held_bytes - 320 - self.map_bytes
 
     @property
     def stages(self) -> int:
@@ -413,47 +413,34 @@ class HopperGradSpec(Brought, AttentionGradSpec):
         return int(self.part == "dk" and self.stages == 1 and room >= queries)
 
     @property
-    def known_at(self) -> int:
-        """Where that is."""
-        return self.ring_at + self.stages * self.stage + self.ahead * self.streamed[0].bytes
-
-    @property
-    def votes_at(self) -> int:
-        """Where warps tell those of their warpgroup what they found: two times a word each."""
-        return self.known_at + (self.stages + self.ahead) * self.known
-
-    @property
-    def place_at(self) -> int:
-        """Where it is said which rows or keys a CTA has."""
-        return self.votes_at + self.warps * 2 * 4
-
-    @property
-    def reach_at(self) -> int:
-        """And what streams past these."""
-        return self.place_at + 48
-
-    @property
-    def barriers_at(self) -> int:
-        """Where the mbarriers are: two of a stage, and one of what is held."""
-        return self.place_at + 64
-
-    @property
-    def map_at(self) -> int:
-        """Shared-memory offset of bits of blocks of keys, or tiles of rows, that a mask hides."""
+    def at(self) -> Mapping[str, int]:
+        """Where areas are in shared memory: what is held; the rings; what is known of their rows;
+        where warps tell those of their warpgroup what they found, two times a word each; which
+        rows or keys a CTA has, and what streams past these; the mbarriers, two of a stage, and one
+        of what is held; bits of blocks of keys, or tiles of rows, that a mask hides.
+        """
         rings = 1 if self.part == "dq" else 2
-        return self.barriers_at + 16 * (rings * self.stages + self.ahead) + 8
+        return laid_out(
+            held=self.held_bytes,
+            ring=self.stages * self.stage + self.ahead * self.streamed[0].bytes,
+            known=(self.stages + self.ahead) * self.known,
+            votes=self.warps * 2 * 4,
+            place=48,
+            reach=16,
+            barriers=16 * (rings * self.stages + self.ahead) + 8,
+            map=self.map_bytes,
+        )
 
     @property
     def map_bytes(self) -> int:
-        """Bytes of that: words of chunks, and of one behind; two bits of a tile."""
-        of_part = 8 * (maps.CHUNKS_MAX + 1) if self.part == "dq" else TILES_MAX // 4
-        return of_part if self.mapped else 0
+        """Bytes of what is known of a map of the mask."""
+        return 0
 
     @property
     def shared_bytes(self) -> int:
         if len(self.each) > 1:
             return max(one.shared_bytes for one in self.each)
-        return self.map_at + self.map_bytes
+        return self.at["end"]
 
     # -- where it is right ------------------------------------------------------------------
     @property
@@ -500,7 +487,18 @@ class MaskedGradSpec(HopperGradSpec):
 
     family: ClassVar[str] = "attention_grad_wgmma_masked"
     mapped: ClassVar[bool] = True
+    mask_macros: ClassVar[str] = "attention/mask/grad_map.cuh.j2"
     TILES_MAX: ClassVar[int] = TILES_MAX
+
+    @property
+    def seen_words(self) -> int:
+        """Words of a row's bits."""
+        return self.rows // maps.GROUPED
+
+    @property
+    def map_bytes(self) -> int:
+        """Words of chunks, and of one behind; two bits of a tile."""
+        return 8 * (maps.CHUNKS_MAX + 1) if self.part == "dq" else TILES_MAX // 4
 
     @property
     def keys(self) -> Expr:

@@ -143,9 +143,9 @@ def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
     fewer, than = FEWER_ROUNDS
     sooner = (LARGE < SMS * 2) & ~several & (split * than < whole * fewer)
     alone = (WIDTH <= WIDE_MAX) & ((ROWS <= one.rows) | (of_one.items <= SMS))
-    more = ", of pages" if two.paged else ", a map of the mask" if two.mapped else ""
+    more = {PagedSpec: ", of pages", MaskedSpec: ", a map of the mask"}.get(kind, "")
     why = f"Hopper: wgmma, the copy engine{more}"
-    before = (MaskSpec(),) if two.mapped else ()
+    before = (MaskSpec(),) if kind.mapped else ()
     joins = {
         s: AttentionSpec(warps=s.warps, budget=SMALL, part="join", dtype=dtype)
         for s in (of_one, of_two)

@@ -169,6 +169,10 @@ class KernelSpec(ABC):
             found = getattr(self, what)
             check(found in those, type(self).__name__, what, found, those)
 
+    def check_divides(self, what: str, unit: int, extent: int) -> None:
+        """Raises SpecError for a ``unit`` that does not divide ``extent``."""
+        check(extent % unit == 0, self.name, what, unit, extent)
+
     def check_threads(self) -> None:
         """Raises SpecError for more threads than a CTA may have."""
         most = ARCHITECTURES[self.min_arch].threads_per_cta
@@ -327,6 +331,16 @@ class KernelSpec(ABC):
     @abstractmethod
     def describe(self) -> tuple[str, ...]:
         """The header lines of the generated source."""
+
+    def described(self, *told: str) -> tuple[str, ...]:
+        """Lines that say ``told`` between the contract's step and where the kernel is correct."""
+        step = f"contract {self.contract.implemented}: {self.contract.step}"
+        return (step, *told, f"requires {self.requires}", f"grid {self.grid}")
+
+    @property
+    def sizes(self) -> str:
+        """Words for the threads and the shared memory of a CTA."""
+        return f"{self.threads} threads, {self.shared_bytes} bytes of shared memory"
 
     def canonical(self) -> str:
         """Canonical serialisation: sorted JSON of the class and all fields but those of None."""

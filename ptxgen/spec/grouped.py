@@ -28,7 +28,8 @@ from ptxgen.numerics.contract import ITEMSIZE, K, M, N, Plan
 from ptxgen.numerics.grouped import GROUPS_MAX
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
 from ptxgen.spec.base import check
-from ptxgen.spec.gemm import CHUNK, LDA, LDB, MEANINGS, GemmSpec
+from ptxgen.spec.gemm import CHUNK, LDA, LDB, MEANINGS, GemmSpec, ctypes
+from ptxgen.spec.gemm.rasters import Raster, WalkGroups
 from ptxgen.spec.gemm.schedules import Groups, Schedule
 from ptxgen.spec.gemm.stores import Rows, Store
 from ptxgen.spec.mma import MmaSpec
@@ -73,7 +74,6 @@ class GroupedSpec(GemmSpec):
 
     over: str
 
-    grouped: ClassVar[bool] = True
     legible: ClassVar[bool] = False  # what is read of them is in the other products' texts
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,
@@ -107,7 +107,7 @@ class GroupedSpec(GemmSpec):
     @property
     def operands(self) -> tuple[Param, ...]:
         """The pointers."""
-        element, beside = self.types
+        element, beside, _ = ctypes(self.dtype)
         return (
             ptr("x", f"const {element}*"),
             ptr("w", f"const {element}*"),
@@ -115,11 +115,6 @@ class GroupedSpec(GemmSpec):
             ptr("offsets", "const int*"),
             ptr("y", f"{beside}*"),
         )
-
-    @property
-    def types(self) -> tuple[str, str]:
-        """The C++ types of operands, and of bias and result."""
-        return ("float", "float") if self.dtype == "f32" else ("Element", "void")
 
     @cached_property
     def abi(self) -> Abi:
@@ -154,19 +149,27 @@ class GroupedSpec(GemmSpec):
         return self.bm if self.over == "rows" else 1
 
 
+class GroupedStagedSpec(GroupedSpec):
+    """One whose threads copy tiles; ``persistent``."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()  # type: ignore[misc]  # a family comes next
+        self.check_grouped()
+        check(self.persistent, self.name, "persistent", self.persistent, True)
+
+    @property
+    def schedule(self) -> Raster:
+        """Which tile a CTA has."""
+        return WalkGroups()
+
+
 @dataclass(frozen=True)
-class GroupedMmaSpec(GroupedSpec, MmaSpec):
+class GroupedMmaSpec(GroupedStagedSpec, MmaSpec):
     """A grouped kernel of the mma family. ``over``: see OVER."""
 
     over: str = "rows"
 
     family: ClassVar[str] = "grouped_mma"
-    meanings: ClassVar[Mapping[str, str]] = GroupedSpec.meanings
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_grouped()
-        check(self.persistent, self.name, "persistent", self.persistent, True)
 
     @property
     def multiplier(self) -> str:
@@ -174,18 +177,12 @@ class GroupedMmaSpec(GroupedSpec, MmaSpec):
 
 
 @dataclass(frozen=True)
-class GroupedSimtSpec(GroupedSpec, SimtSpec):
+class GroupedSimtSpec(GroupedStagedSpec, SimtSpec):
     """A grouped kernel of the simt family. ``over``: see OVER."""
 
     over: str = "rows"
 
     family: ClassVar[str] = "grouped_simt"
-    meanings: ClassVar[Mapping[str, str]] = GroupedSpec.meanings
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_grouped()
-        check(self.persistent, self.name, "persistent", self.persistent, True)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from ptxgen.numerics.contract import Contract, K, M, N
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, Expect, KernelSpec, check
 from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, MEANINGS
+from ptxgen.spec.gemm.sides import Side
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, Space
 
 BIAS_I32, OUT_I32, OUT_F32, ACTIVATION_SHIFT = 1, 2, 4, 8
@@ -64,32 +65,12 @@ def _power(x: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Side:
-    """An operand's tile in shared memory: ``rows`` of ``vectors`` vectors, as they lie in memory.
-
-    A place has row ``order`` (a formula in C++), so that the 8 rows of a matrix of ldmatrix are
-    neighbours; vector v of place p lies at ``v ^ (p >> shift & mask)``, so that they are in
-    different banks.
+class OrderedSide(Side):
+    """A tile whose place p has row ``order`` (a formula in C++), so that the 8 rows of a matrix of
+    ldmatrix are neighbours.
     """
 
-    rows: int
-    vectors: int
     order: str
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the tile."""
-        return 16 * self.rows * self.vectors
-
-    @property
-    def mask(self) -> int:
-        """What is permuted: the largest power of two (at most 8) that divides a row, less 1."""
-        return min(self.vectors & -self.vectors, 8) - 1
-
-    @property
-    def shift(self) -> int:
-        """Places, as a power of two, after which the permutation changes."""
-        return 4 - (self.mask + 1).bit_length()
 
 
 class Elements(KernelSpec):
@@ -210,28 +191,28 @@ class Int4Spec(Elements):
         return WIDENINGS[self.widen] ** 2
 
     @property
-    def a(self) -> Side:
+    def a(self) -> OrderedSide:
         """A's tile, along k."""
-        return Side(self.bm, self.bk // BLOCK, "place")
+        return OrderedSide(self.bm, self.bk // BLOCK, "place")
 
     @property
-    def b(self) -> Side:
+    def b(self) -> OrderedSide:
         """B's tile, along k or n. Lane (g, t) has 8 neighbouring k's from 8t on, and the 4 columns
         from 4g on: if k is contiguous, matrix q has column q of each g; if n is, ldmatrix turns
         matrices whose rows 2t and 2t + 1 are k's of t.
         """
         if self.layout == "rcr":
             order = "place / 32 * 32 + place % 8 * 4 + place / 8 % 4"
-            return Side(self.bn, self.bk // BLOCK, order)
+            return OrderedSide(self.bn, self.bk // BLOCK, order)
         of_k = "place / 2 % 4 * 8 + place / 8 % 2 * 4 + place % 2 * 2 + place / 16 % 2"
-        return Side(self.bk, self.bn // BLOCK, f"place / 32 * 32 + {of_k}")
+        return OrderedSide(self.bk, self.bn // BLOCK, f"place / 32 * 32 + {of_k}")
 
     @property
     def piece(self) -> int:
         """Bytes that a thread copies at a time."""
         return 4 if self.copy == "words" else 16
 
-    def pieces(self, side: Side) -> int:
+    def pieces(self, side: OrderedSide) -> int:
         """Pieces of a row of a tile."""
         return side.vectors * 16 // self.piece
 
@@ -343,13 +324,10 @@ class Int4Spec(Elements):
         return f"m16n8k32.row.col.s32.{byte}.{byte}.s32"
 
     def describe(self) -> tuple[str, ...]:
-        return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
+        return self.described(
             f"D[M, N] = epilogue(A . B), layout {self.layout}, {self.dtype}; CTA tile "
             f"{self.bm} x {self.bn} x {self.bk}, {self.threads} threads, "
             f"{self.shared_bytes} bytes of shared memory",
             f"copied by {self.copy}, {self.stages} stages; widened by {self.widen}: sums times "
             f"{self.scale}",
-            f"requires {self.requires}",
-            f"grid {self.grid}",
         )

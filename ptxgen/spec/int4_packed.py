@@ -336,13 +336,10 @@ class PackedSpec(Ring, problems.Elements):
         return (Expect(product, ("mma.*", "wgmma.mma_async.*")), *super().expects)
 
     def describe(self) -> tuple[str, ...]:
-        return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
+        return self.described(
             f"D[M, N] = epilogue(A . B), layout {self.layout}, {self.dtype}, A's as bytes; CTA "
             f"tile {self.bm} x {self.bn} x {self.bk}, {self.threads} threads, {self.shared_bytes} "
             "bytes of shared memory",
             f"{self.consumers} consumer warpgroup(s) of {self.fragments} x m64n{self.bm}k32, "
             f"{self.stages} stages; sums times {self.scale}",
-            f"requires {self.requires}",
-            f"grid {self.grid}",
         )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ptxgen.expr import Expr, all_of, ceil_div
-from ptxgen.numerics.contract import TC16, TIERS, Contract, K, M, N
-from ptxgen.spec.abi import Abi
-from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
+from ptxgen.expr import Expr
+from ptxgen.numerics.contract import TC16, TIERS, Contract
+from ptxgen.spec.base import ARCHITECTURES, WARP, Expect, check
 from ptxgen.spec.epilogue import Epilogue
-from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, GemmSpec, abi
+from ptxgen.spec.gemm import CHUNK, CHUNKS, LAYOUTS
+from ptxgen.spec.gemm.sides import CopiedSide
+from ptxgen.spec.gemm.staged import StagedSpec
 
 MMA_COPIES = {"vector": 16, "words": 4, "plain": 2}
 """How an operand reaches shared memory, and the alignment that it takes, in bytes: 16 or 4 bytes at
@@ -29,56 +30,14 @@ BLOCK = 64
 
 
 @dataclass(frozen=True)
-class MmaSide:
-    """How one operand's tile lies in shared memory, travels there, and is read.
-
-    The tile keeps the order that it has in memory: ``rows`` rows of ``vectors`` vectors, along k
-    or along m or n. ldmatrix reads 8 rows at a time, transposing if k is not contiguous. So that
-    these 8 vectors lie in different banks, vector v of a row lies at v ^ (row >> shift & mask).
+class MmaSide(CopiedSide):
+    """How one operand's tile lies in shared memory, travels there, and is read by ldmatrix, which
+    transposes if k is not contiguous.
     """
 
     copy: str
-    k_contiguous: bool
-    extent: int
-    """Of the tile, along m or n."""
-    rows: int
-    vectors: int
-    threads: int
-    """Those that copy."""
     wide: bool
     """Whether these are the instruction's 16 rows (else its 8 columns)."""
-    warp: int
-    """Of a warp's tile, along m or n."""
-
-    @property
-    def pitch(self) -> int:
-        """Bytes of a row."""
-        return 2 * VECTOR * self.vectors
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of a tile."""
-        return self.rows * self.pitch
-
-    @property
-    def mask(self) -> int:
-        """What is permuted: the largest power of two (at most 8) that divides a row, less 1."""
-        return min(self.vectors & -self.vectors, 8) - 1
-
-    @property
-    def shift(self) -> int:
-        """Rows, as a power of two, after which the permutation changes."""
-        return 3 - (self.mask + 1).bit_length() + 1
-
-    @property
-    def at_once(self) -> int:
-        """Rows copied at once, a vector per thread."""
-        return self.threads // self.vectors
-
-    @property
-    def copies(self) -> int:
-        """Vectors that a thread copies of each tile."""
-        return self.rows // self.at_once
 
     @property
     def fragments(self) -> int:
@@ -86,7 +45,7 @@ class MmaSide:
         return self.warp // (16 if self.wide else 8)
 
 
-class MmaLoop(GemmSpec):
+class MmaLoop(StagedSpec):
     """A kernel that fetches fragments ``ahead`` steps before they are multiplied."""
 
     ahead: int
@@ -100,6 +59,16 @@ class MmaLoop(GemmSpec):
     def block(self) -> int:
         """k's over which the main loop is unrolled."""
         return max(min(self.bk, BLOCK), STEP * self.buffers)
+
+    @property
+    def chunks_taken(self) -> list[Expr]:
+        turns = (CHUNK % self.block).eq(0) | (CHUNKS <= 1)
+        return [turns] if self.split == "serial" else super().chunks_taken
+
+    def fragment_registers(self, wide: MmaSide, slim: MmaSide, sums: int) -> int:
+        """Registers of a thread for ``sums`` sets of accumulators, fragments and addresses."""
+        fetched = self.buffers * (4 * wide.fragments + 2 * slim.fragments)
+        return sums * 4 * wide.fragments * slim.fragments + 24 + fetched
 
     @property
     def exchange_pitch(self) -> int:
@@ -173,76 +142,32 @@ class MmaSpec(MmaLoop):
             check(copy == "vector", name, f"copy_{x} of what streams", copy, "vector")
         check(not (self.swap and self.split == "onto"), name, "swap, split", self.swap, self.split)
         check(self.stages >= 2, name, "stages", self.stages, ">= 2")
-        check(
-            self.bk == BLOCK // 2 or self.bk % BLOCK == 0,
-            name,
-            "bk is 32 or a multiple of 64",
-            self.bk,
-            BLOCK,
-        )
+        whole = self.bk == BLOCK // 2 or self.bk % BLOCK == 0
+        check(whole, name, "bk is 32 or a multiple of 64", self.bk, BLOCK)
         check(1 <= self.ahead <= 7, name, "ahead", self.ahead, "1 .. 7")
-        check(
-            self.bk % self.block == 0,
-            name,
-            "k's over which the loop is unrolled divide bk",
-            self.block,
-            self.bk,
-        )
-        for side, warps, unit in (
-            ("m", self.warps_m, 8 if self.swap else 16),
-            ("n", self.warps_n, 16 if self.swap else 8),
-        ):
-            extent = getattr(self, f"b{side}")
-            check(
-                extent % (warps * unit) == 0,
-                name,
-                f"warps_{side} x {unit} divides b{side}",
-                warps * unit,
-                extent,
-            )
+        what = "k's over which the loop is unrolled divide bk"
+        self.check_divides(what, self.block, self.bk)
+        self.check_tiles(*((8, 16) if self.swap else (16, 8)))
         self.check_threads()
         for x in ("a", "b"):
-            copied = self.side(x)
-            check(
-                copied.vectors <= copied.threads,
-                name,
-                f"a row of {x} is copied at once: vectors, threads",
-                copied.vectors,
-                copied.threads,
-            )
-            even = copied.threads % copied.vectors == copied.rows % copied.at_once == 0
-            what = f"rows of {x} copied at once divide a tile's"
-            check(even, name, what, copied.at_once, copied.rows)
-        wide, slim = self.wide_side, self.slim_side
+            self.side(x).check(name, x)
         sums = 2 if self.split == "serial" else 1
-        needed = sums * 4 * wide.fragments * slim.fragments + 24
-        needed += self.buffers * (4 * wide.fragments + 2 * slim.fragments)
+        needed = self.fragment_registers(self.wide_side, self.slim_side, sums)
         self.check_room(needed, "accumulators, two fragments, addresses", self.ctas_per_sm)
 
     # -- derived --------------------------------------------------------------
-    @property
-    def slots(self) -> int:
-        return self.ctas_per_sm
-
     @property
     def threads(self) -> int:
         return (self.warps_m * self.warps_n + self.copiers) * WARP
 
     def side(self, x: str) -> MmaSide:
         """The operand "a" or "b"."""
-        a = x == "a"
-        extent, warps = (self.bm, self.warps_m) if a else (self.bn, self.warps_n)
-        k_contiguous = self.layout[0] == "N" if a else self.layout[1] == "T"
-        return MmaSide(
-            copy=self.copy_a if a else self.copy_b,
-            k_contiguous=k_contiguous,
-            extent=extent,
-            rows=extent if k_contiguous else self.bk,
-            vectors=(self.bk if k_contiguous else extent) // VECTOR,
-            threads=self.copiers * WARP or self.threads,
-            wide=a != self.swap,
-            warp=extent // warps,
-        )
+        copiers = self.copiers * WARP or self.threads
+        copy = self.copy_a if x == "a" else self.copy_b
+        return MmaSide(copy=copy, wide=(x == "a") != self.swap, **self.laid(x, copiers))
+
+    def alignment(self, x: str) -> int:
+        return MMA_COPIES[self.side(x).copy]
 
     @property
     def wide_side(self) -> MmaSide:
@@ -277,53 +202,8 @@ class MmaSpec(MmaLoop):
         return self.layout[1] == "T" or self.copy_b != "vector"
 
     @property
-    def stage(self) -> int:
-        """Bytes of a stage."""
-        return self.side("a").nbytes + self.side("b").nbytes
-
-    @property
     def shared_bytes(self) -> int:
         return max(self.stages * self.stage, 4 * self.bm * self.exchange_pitch)
-
-    @property
-    def abi(self) -> Abi:
-        return abi("Element", "void", "float", batched=self.batched, epilogue=self.epilogue)
-
-    @property
-    def requires(self) -> Expr:
-        terms = []
-        for copy, align in ((self.copy_a, ALIGN_A), (self.copy_b, ALIGN_B)):
-            if copy != "plain":
-                terms.append(align >= MMA_COPIES[copy])
-        if self.split in ("none", "onto"):
-            terms.append(CHUNKS <= 1)
-        elif self.split == "serial":
-            terms.append((CHUNK % self.block).eq(0) | (CHUNKS <= 1))
-        else:
-            terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)
-        if not self.persistent:
-            terms.append(self.grid <= GRID_MAX)
-        return all_of(terms)
-
-    @property
-    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        tiles_m, tiles_n = ceil_div(M, self.bm), ceil_div(N, self.bn)
-        bounds = [
-            ("m + BM - 1", M + (self.bm - 1)),
-            ("n + BN - 1", N + (self.bn - 1)),
-            ("m0 + BM", tiles_m * self.bm),
-            ("n0 + BN", tiles_n * self.bn),
-            ("length + BK - 1", K + (self.bk - 1)),
-            ("k_begin + k of a copy", K + self.bk),
-        ]
-        if self.split == "workspace":
-            bounds += [
-                ("tiles_m * tiles_n", self.tiles),
-                ("chunk_index * chunk", (CHUNKS - 1) * CHUNK),
-            ]
-        elif self.raster and not self.persistent:
-            bounds += [("GROUP * tiles_n", tiles_n * self.raster)]
-        return tuple((text, value, INDEX_MAX) for text, value in bounds)
 
     @property
     def expects(self) -> tuple[Expect, ...]:
@@ -331,12 +211,8 @@ class MmaSpec(MmaLoop):
         return (Expect(f"mma.sync.aligned.{shape}", ("*mma.*",)), *super().expects)
 
     def describe(self) -> tuple[str, ...]:
-        return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
+        return self.described(
             f"C[M, N] = A . B, layout {self.layout}, {self.dtype}; CTA tile "
-            f"{self.bm} x {self.bn} x {self.bk}, {self.threads} threads, "
-            f"{self.shared_bytes} bytes of shared memory",
+            f"{self.bm} x {self.bn} x {self.bk}, {self.sizes}",
             f"A: {self.copy_a}, B: {self.copy_b}; {self.stages} stages, split: {self.split}",
-            f"requires {self.requires}",
-            f"grid {self.grid}",
         )

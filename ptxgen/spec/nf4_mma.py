@@ -9,7 +9,7 @@ from typing import ClassVar
 from ptxgen.numerics.contract import TC16, TIERS, Contract
 from ptxgen.spec.base import ARCHITECTURES, WARP, check
 from ptxgen.spec.gemm import MEANINGS
-from ptxgen.spec.mma import BLOCK, VECTOR, MmaLoop, MmaSide
+from ptxgen.spec.mma import BLOCK, MmaLoop, MmaSide
 from ptxgen.spec.nf4_packed import HELPERS, TEAMS, Nf4SyncSpec
 
 SPLITS = ("serial", "workspace")
@@ -80,9 +80,8 @@ class Nf4TensorSpec(MmaLoop, Nf4SyncSpec):
         self.check_packed()
         a, threads = self.side("a"), self.packed.threads
         check(threads % a.vectors == 0, name, "rows of A at once", threads, a.vectors)
-        wide, slim = self.side("b").fragments, self.side("a").fragments
-        needed = 2 * 4 * wide * slim + 24
-        needed += self.buffers * (4 * wide + 2 * slim)
+        wide, slim = self.side("b"), self.side("a")
+        needed = self.fragment_registers(wide, slim, 2)
         self.check_room(needed, "accumulators, two fragments, addresses", self.ctas_per_sm)
 
     # -- derived --------------------------------------------------------------
@@ -102,19 +101,7 @@ class Nf4TensorSpec(MmaLoop, Nf4SyncSpec):
 
     def side(self, x: str) -> MmaSide:
         """The operand "a" or "b", as it lies in shared memory: B as a dense one."""
-        a = x == "a"
-        extent, warps = (self.bm, self.warps_m) if a else (self.bn, self.warps_n)
-        k_contiguous = a or self.along_k
-        return MmaSide(
-            copy="vector",
-            k_contiguous=k_contiguous,
-            extent=extent,
-            rows=extent if k_contiguous else self.bk,
-            vectors=(self.bk if k_contiguous else extent) // VECTOR,
-            threads=self.packed.threads,
-            wide=not a,
-            warp=extent // warps,
-        )
+        return MmaSide(copy="vector", wide=x == "b", **self.laid(x, self.packed.threads))
 
     @property
     def shared_bytes(self) -> int:

@@ -15,6 +15,8 @@ from ptxgen.numerics.nf4 import BLOCK, CODE
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
 from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, CONTEXT, GemmSpec
+from ptxgen.spec.gemm.rasters import Bands, Chunk, Raster
+from ptxgen.spec.gemm.staged import StagedSpec
 from ptxgen.spec.mma import VECTOR
 
 LAYOUTS = ("NT", "NN")
@@ -137,12 +139,8 @@ class Nf4GemmSpec(GemmSpec):
         return (mul, *super().expects)
 
 
-class Nf4SyncSpec(Nf4GemmSpec):
+class Nf4SyncSpec(Nf4GemmSpec, StagedSpec):
     """One that multiplies with ``mma.sync``, beside helping warps, in a CTA a tile."""
-
-    ctas_per_sm: int
-    split: str
-    stages: int
 
     if TYPE_CHECKING:
 
@@ -155,8 +153,8 @@ class Nf4SyncSpec(Nf4GemmSpec):
         """k's over which the main loop is unrolled."""
 
     @property
-    def slots(self) -> int:
-        return self.ctas_per_sm
+    def schedule(self) -> Raster:
+        return Chunk() if self.partial else Bands(0)
 
     @property
     def grid(self) -> Expr:
@@ -194,12 +192,8 @@ class Nf4SyncSpec(Nf4GemmSpec):
             ("k + BK - 1", K + (self.bk - 1)),
             ("step * BK of a copy", K + self.crews * self.stages * self.bk),
         ]
-        if self.partial:
-            bounds += [
-                ("tiles_m * tiles_n", self.tiles),
-                ("chunk_index * chunk", (CHUNKS - 1) * CHUNK),
-            ]
-        return tuple((text, value, INDEX_MAX) for text, value in bounds)
+        known = (*bounds, *self.schedule.bounds(self))
+        return tuple((text, value, INDEX_MAX) for text, value in known)
 
     @property
     def expects(self) -> tuple[Expect, ...]:
@@ -210,12 +204,8 @@ class Nf4SyncSpec(Nf4GemmSpec):
         )
 
     def describe(self) -> tuple[str, ...]:
-        return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
+        return self.described(
             f"C[M, N] = A . B, layout {self.layout}, {self.dtype}, B an NF4 weight; CTA tile "
-            f"{self.bm} x {self.bn} x {self.bk}, {self.threads} threads, "
-            f"{self.shared_bytes} bytes of shared memory",
+            f"{self.bm} x {self.bn} x {self.bk}, {self.sizes}",
             f"{self.helpers} helping warps, {self.stages} stages, split: {self.split}",
-            f"requires {self.requires}",
-            f"grid {self.grid}",
         )

@@ -9,7 +9,7 @@ from typing import ClassVar
 from ptxgen.numerics.contract import TC16, TIERS, Contract
 from ptxgen.spec.base import ARCHITECTURES, WARP, check
 from ptxgen.spec.gemm import MEANINGS
-from ptxgen.spec.mma import VECTOR, MmaSide
+from ptxgen.spec.mma import MmaSide
 from ptxgen.spec.nf4_packed import INDICES, LAYOUTS, Nf4SyncSpec
 
 SPLITS = ("serial",)
@@ -46,6 +46,7 @@ class Nf4PairsSpec(Nf4SyncSpec):
     min_arch: str = "sm_80"
     contract: Contract = TC16
 
+    warps_m: ClassVar[int] = 1
     teams: ClassVar[int | None] = None
     copy_a: ClassVar[str | None] = None
     family: ClassVar[str] = "nf4_pairs"
@@ -85,6 +86,11 @@ class Nf4PairsSpec(Nf4SyncSpec):
     @property
     def threads(self) -> int:
         return (self.warps + self.helpers) * WARP
+
+    @property
+    def warps_n(self) -> int:
+        """Warps side by side."""
+        return self.warps
 
     @property
     def strips(self) -> int:
@@ -134,16 +140,7 @@ class Nf4PairsSpec(Nf4SyncSpec):
     def side(self, x: str) -> MmaSide:
         """The operand "a", as it lies in shared memory."""
         assert x == "a"
-        return MmaSide(
-            copy="vector",
-            k_contiguous=True,
-            extent=self.bm,
-            rows=self.bm,
-            vectors=self.bk // VECTOR,
-            threads=self.helpers * WARP,
-            wide=False,
-            warp=self.bm,
-        )
+        return MmaSide(copy="vector", wide=False, **self.laid(x, self.helpers * WARP))
 
     @property
     def exchange_pitch(self) -> int:

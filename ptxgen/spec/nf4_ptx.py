@@ -28,15 +28,8 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
-from ptxgen.spec.gemm import (
-    ALIGN_A,
-    CHUNK,
-    CHUNKS,
-    CONTEXT,
-    MEANINGS,
-    PARTIAL_SUMS,
-    reduction,
-)
+from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, MEANINGS, PARTIAL_SUMS
+from ptxgen.spec.gemm.sums import FinishingSpec
 
 LOOK_UPS = ("select", "shuffle")
 _ROWS_AT_ONCE = 1 << 9
@@ -231,12 +224,9 @@ class Nf4PtxSpec(KernelSpec):
 
     def describe(self) -> tuple[str, ...]:
         what = "C = A . W^T" if self.layout == "NT" else "C = A . W"
-        return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
+        return self.described(
             f"{what} of an NF4 weight W, chunk by chunk; CTA tile {self.bm} x {self.bn}, "
             f"{self.threads} threads of {self.tm} x {self.tn}, no shared memory",
-            f"requires {self.requires}",
-            f"grid {self.grid}",
         )
 
 
@@ -302,7 +292,7 @@ class Nf4MmaSpec(Nf4PtxSpec):
 
 
 @dataclass(frozen=True)
-class FinishSpec(KernelSpec):
+class FinishSpec(FinishingSpec):
     """``c = activation(c + bias)`` in place: what follows the sums of ``accumulate="f64"``.
 
     A thread has a column of C, in every row or, where there are many, in some.
@@ -315,30 +305,10 @@ class FinishSpec(KernelSpec):
     template: ClassVar[str] = "nf4/finish.cu.j2"
     dtype: ClassVar[str] = "f32"
     min_arch: ClassVar[str] = "sm_80"
-    meanings: ClassVar[Mapping[str, str]] = MEANINGS
-
-    def __post_init__(self) -> None:
-        check(self.cta_threads % WARP == 0, self.name, "whole warps", self.cta_threads, WARP)
 
     @property
     def label(self) -> str:
         return f"f32_{self.cta_threads}"
-
-    @property
-    def context(self) -> Mapping[str, Any]:
-        return CONTEXT
-
-    @property
-    def waits(self) -> bool:
-        return True
-
-    @property
-    def threads(self) -> int:
-        return self.cta_threads
-
-    @property
-    def shared_bytes(self) -> int:
-        return 0
 
     @property
     def abi(self) -> Abi:
@@ -357,7 +327,7 @@ class FinishSpec(KernelSpec):
 
     @property
     def cost(self) -> KernelCost:
-        return reduction(self.grid, ceil_div(M, _ROWS_AT_ONCE), M * N * 4, M * N * 4, "fma")
+        return self.moving(ceil_div(M, _ROWS_AT_ONCE), M * N * 4, M * N * 4, "fma")
 
     @property
     def requires(self) -> Expr:
@@ -370,12 +340,6 @@ class FinishSpec(KernelSpec):
             ("n + THREADS - 1", N + (self.cta_threads - 1), INDEX_MAX),
             ("j", across * self.cta_threads, INDEX_MAX),
             ("i + together", M + _ROWS_AT_ONCE, INDEX_MAX),
-        )
-
-    def describe(self) -> tuple[str, ...]:
-        return (
-            f"contract {self.contract.implemented}",
-            f"CTAs {self.grid} of {self.threads} threads",
         )
 
 

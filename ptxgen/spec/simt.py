@@ -6,35 +6,14 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from ptxgen.cost.kernel import KernelCost
-from ptxgen.expr import Expr, all_of, ceil_div
+from ptxgen.expr import Expr, ceil_div
 from ptxgen.numerics.contract import CONTRACTS, FMA, ITEMSIZE, Contract, K, M, N
 from ptxgen.spec.abi import Abi
-from ptxgen.spec.base import (
-    ARCHITECTURES,
-    GRID_MAX,
-    INDEX_MAX,
-    WARP,
-    WORKSPACE_MAX,
-    Expect,
-    KernelSpec,
-    check,
-)
+from ptxgen.spec.base import ARCHITECTURES, WARP, Expect, check
 from ptxgen.spec.epilogue import Epilogue
-from ptxgen.spec.gemm import (
-    ALIGN_A,
-    ALIGN_B,
-    CHUNK,
-    CHUNKS,
-    CONTEXT,
-    LAYOUTS,
-    MEANINGS,
-    PARTIAL_SUMS,
-    GemmSpec,
-    abi,
-    concluded,
-    reduction,
-)
+from ptxgen.spec.gemm import CHUNK, CHUNKS, LAYOUTS, abi, concluded, ctypes
+from ptxgen.spec.gemm.staged import StagedSpec
+from ptxgen.spec.gemm.sums import SumsSpec
 
 SPLITS = ("none", "onto", "slices", "workspace")
 ORDERS = ("rows", "columns")
@@ -51,7 +30,7 @@ DTYPES = [dtype for dtype, contract in CONTRACTS["simt"].items() if contract == 
 
 
 @dataclass(frozen=True)
-class SimtSpec(GemmSpec):
+class SimtSpec(StagedSpec):
     """A GEMM kernel of the simt family.
 
     A CTA computes ``bm`` x ``bn`` outputs; a thread ``tm`` x ``tn``; a warp's lanes form a
@@ -107,16 +86,12 @@ class SimtSpec(GemmSpec):
             order=ORDERS, min_arch=[*ARCHITECTURES], dtype=DTYPES, layout=LAYOUTS, split=SPLITS
         )
         name = self.name
-        check(
-            self.lanes == WARP or (self.lanes in (8, 16) and self.warps_m * self.warps_n == 1),
-            name,
-            "lanes is a warp, or 8 or 16 with one (part of a) warp per slice",
-            self.lanes,
-            self.warps_m * self.warps_n,
-        )
-        check(
-            self.lanes % self.lanes_m == 0, name, "lanes_m divides lanes", self.lanes_m, self.lanes
-        )
+        one = self.warps_m * self.warps_n == 1
+        what = "lanes is a warp, or 8 or 16 with one (part of a) warp per slice"
+        legal = self.lanes == WARP or (self.lanes in (8, 16) and one)
+        check(legal, name, what, self.lanes, self.warps_m * self.warps_n)
+        self.check_divides("lanes_m divides lanes", self.lanes_m, self.lanes)
+        self.schedule.check(self)
         check(self.threads % WARP == 0, name, "whole warps", self.threads, WARP)
         rows = self.warps_m * self.lanes_m * self.tm
         cols = self.warps_n * self.lanes_n * self.tn
@@ -124,66 +99,39 @@ class SimtSpec(GemmSpec):
         check(cols == self.bn, name, "warps_n * lanes_n * tn = bn", cols, self.bn)
         for side, t in (("tm", self.tm), ("tn", self.tn)):
             check(t in (1, 2) or t % 4 == 0, name, f"{side} is 1, 2 or a multiple of 4", t, 4)
-        for side, copy, k_contiguous, extent in (
-            ("a", self.copy_a, self.layout[0] == "N", self.bm),
-            ("b", self.copy_b, self.layout[1] == "T", self.bn),
-        ):
-            legal = K_COPIES if k_contiguous else OUTER_COPIES
-            check(copy in legal, name, f"copy_{side} in layout {self.layout}", copy, legal)
-            check(
-                copy != "packed" or self.dtype != "f32",
-                name,
-                f"dtype of packed {side}, of 16 bits",
-                self.dtype,
-                [dtype for dtype in DTYPES if dtype != "f32"],
-            )
-            width = self.width(side)
-            if not k_contiguous:
-                check(extent % width == 0, name, f"copy width divides b{side}", width, extent)
-                per_k = extent // width
-                check(
-                    per_k % self.slice_threads == 0 or self.slice_threads % per_k == 0,
-                    name,
-                    f"copies of {side} per k and slice threads divide one another",
-                    per_k,
-                    self.slice_threads,
-                )
-                continue
-            k_lanes = 8 if copy == "transpose" else self.bk // width
-            unit = 2 * width if copy == "kvector" else 8
-            check(self.bk % unit == 0, name, f"bk is a multiple of {unit} ({copy})", self.bk, unit)
-            check(
-                self.slice_threads % k_lanes == 0,
-                name,
-                f"lanes along k of {side} divide the slice",
-                k_lanes,
-                self.slice_threads,
-            )
-            at_once = self.slice_threads // k_lanes
-            check(
-                extent % at_once == 0 or extent < at_once,
-                name,
-                f"rows of {side} copied at once divide the tile",
-                at_once,
-                extent,
-            )
+        for side, copy in self.copies:
+            self.check_copies(side, copy)
         check(self.stages >= 2, name, "stages", self.stages, ">= 2")
-        check(
-            self.slices == 1 or self.split == "slices",
-            name,
-            "slices need split='slices'",
-            self.slices,
-            self.split,
-        )
-        check(
-            self.slices == 1 or self.warps_m * self.warps_n == 1,
-            name,
-            "warps of a slice, where there are several slices",
-            self.warps_m * self.warps_n,
-            1,
-        )
+        sliced = self.slices == 1 or self.split == "slices"
+        check(sliced, name, "slices need split='slices'", self.slices, self.split)
+        what = "warps of a slice, where there are several slices"
+        check(self.slices == 1 or one, name, what, self.warps_m * self.warps_n, 1)
         needed = self.tm * self.tn + 2 * self.k_vector * (self.tm + self.tn) + 16
         self.check_room(needed, "accumulators, two fragments, addresses", self.ctas_per_sm)
+
+    def check_copies(self, x: str, copy: str) -> None:
+        """Raises SpecError where threads cannot copy the operand ``x`` so."""
+        name, k_contiguous = self.name, self.k_contiguous(x)
+        extent, width, threads = self.bm if x == "a" else self.bn, self.width(x), self.slice_threads
+        legal = K_COPIES if k_contiguous else OUTER_COPIES
+        check(copy in legal, name, f"copy_{x} in layout {self.layout}", copy, legal)
+        narrow = [dtype for dtype in DTYPES if dtype != "f32"]
+        packs = copy != "packed" or self.dtype in narrow
+        check(packs, name, f"dtype of packed {x}, of 16 bits", self.dtype, narrow)
+        if not k_contiguous:
+            self.check_divides(f"copy width divides b{x}", width, extent)
+            per_k = extent // width
+            either = per_k % threads == 0 or threads % per_k == 0
+            what = f"copies of {x} per k and slice threads divide one another"
+            check(either, name, what, per_k, threads)
+            return
+        k_lanes = 8 if copy == "transpose" else self.bk // width
+        unit = 2 * width if copy == "kvector" else 8
+        check(self.bk % unit == 0, name, f"bk is a multiple of {unit} ({copy})", self.bk, unit)
+        self.check_divides(f"lanes along k of {x} divide the slice", k_lanes, threads)
+        at_once = threads // k_lanes
+        whole = extent % at_once == 0 or extent < at_once
+        check(whole, name, f"rows of {x} copied at once divide the tile", at_once, extent)
 
     # -- derived --------------------------------------------------------------
     @property
@@ -194,7 +142,7 @@ class SimtSpec(GemmSpec):
     @property
     def element(self) -> str:
         """The operands' type in the generated source."""
-        return "float" if self.dtype == "f32" else "Element"
+        return ctypes(self.dtype)[0]
 
     @property
     def copies(self) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -286,10 +234,6 @@ class SimtSpec(GemmSpec):
         return self.warps_m * self.warps_n * self.lanes
 
     @property
-    def slots(self) -> int:
-        return self.ctas_per_sm
-
-    @property
     def chains(self) -> int:
         return self.slices
 
@@ -312,27 +256,11 @@ class SimtSpec(GemmSpec):
         totals = self.bm * self.bn if self.split == "slices" else 0
         return 4 * (self.totals_offset + totals)
 
-    @property
-    def abi(self) -> Abi:
-        beside = "float" if self.dtype == "f32" else "void"
-        return abi(self.element, beside, "float", batched=self.batched, epilogue=self.epilogue)
+    def alignment(self, x: str) -> int:
+        return self.width(x) * ITEMSIZE[self.dtype]
 
     @property
-    def requires(self) -> Expr:
-        terms = []
-        for operand, align in (("a", ALIGN_A), ("b", ALIGN_B)):
-            if self.width(operand) > 1:
-                terms.append(align >= self.width(operand) * ITEMSIZE[self.dtype])
-        if self.split in ("none", "onto"):
-            terms.append(CHUNKS <= 1)
-        if self.split == "workspace":
-            terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)
-        if not self.persistent:
-            terms.append(self.grid <= GRID_MAX)
-        return all_of(terms)
-
-    @property
-    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+    def own_bounds(self) -> list[tuple[str, Expr]]:
         tiles_m, tiles_n = ceil_div(M, self.bm), ceil_div(N, self.bn)
         bounds = [
             ("m + BM - 1", M + (self.bm - 1)),
@@ -348,42 +276,28 @@ class SimtSpec(GemmSpec):
                 ("first + SLICES", CHUNKS + self.slices),
                 ("(first + slice) * chunk, where slice < active", (CHUNKS - 1) * CHUNK),
             ]
-        if self.split == "workspace":
-            bounds += [
-                ("tiles_m * tiles_n", self.tiles),
-                ("chunk_index * chunk", (CHUNKS - 1) * CHUNK),
-            ]
-        elif not self.persistent:
-            bounds += [("GROUP * tiles_n", tiles_n * self.raster)]
-        return tuple((text, value, INDEX_MAX) for text, value in bounds)
+        return bounds
 
     @property
     def expects(self) -> tuple[Expect, ...]:
         return (Expect("fma.rn.f32", ("fma.*", "*mma.*")), *super().expects)
 
     def describe(self) -> tuple[str, ...]:
-        return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
+        return self.described(
             f"C[M, N] = A . B, layout {self.layout}; CTA tile {self.bm} x {self.bn} x {self.bk}, "
-            f"{self.threads} threads, {self.shared_bytes} bytes of shared memory",
+            f"{self.sizes}",
             f"A: {self.copy_a}, B: {self.copy_b}; {self.stages} stages, {self.slices} slice(s), "
             f"split: {self.split}",
-            f"requires {self.requires}",
-            f"grid {self.grid}",
         )
 
 
 @dataclass(frozen=True)
-class ReduceSpec(KernelSpec):
-    """Adds the partial sums of a split reduction in ascending order, then the epilogue.
-
-    A thread has ``outputs`` outputs, a CTA ``cta_threads`` threads; the loads of ``batch`` chunks
-    are in flight together. The workspace is [CHUNKS][M][N], f32. ``dtype`` is the operands', so
-    that of result and bias where flags don't say f32.
+class ReduceSpec(SumsSpec):
+    """Adds the f32 partial sums of a split reduction. ``dtype`` is the operands', so that of result
+    and bias where flags don't say f32.
 
     Rows of a multiple of ``outputs`` are read by vectors, and written so where the result is
-    aligned; others element by element. From compute capability 9.0 on the kernel waits at its
-    start for the end of the one before it, so it may be launched ahead of that end.
+    aligned; others element by element.
     """
 
     cta_threads: int = 128
@@ -394,28 +308,16 @@ class ReduceSpec(KernelSpec):
     contract: Contract = FMA
     epilogue: Epilogue | None = None
 
-    family: ClassVar[str] = "reduce"
     template: ClassVar[str] = "simt/reduce.cu.j2"
-    meanings: ClassVar[Mapping[str, str]] = MEANINGS
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check(self.dtype in DTYPES, self.name, "dtype", self.dtype, DTYPES)
-        check(self.cta_threads % WARP == 0, self.name, "whole warps", self.cta_threads, WARP)
         check(self.outputs in (1, 2, 4), self.name, "outputs of a thread", self.outputs, (1, 2, 4))
-        check(self.batch >= 1, self.name, "batch", self.batch, ">= 1")
 
     @property
     def label(self) -> str:
         return f"{self.dtype}_{self.cta_threads}x{self.outputs}"
-
-    @property
-    def element(self) -> str:
-        """The operands' type in the generated source."""
-        return "float" if self.dtype == "f32" else "Element"
-
-    @property
-    def threads(self) -> int:
-        return self.cta_threads
 
     @property
     def tail(self) -> int:
@@ -423,57 +325,22 @@ class ReduceSpec(KernelSpec):
         return min(self.batch, 4)
 
     @property
-    def shared_bytes(self) -> int:
-        return 0
-
-    @property
-    def grid(self) -> Expr:
-        return ceil_div(M * N, self.cta_threads * self.outputs)
-
-    @property
-    def cost(self) -> KernelCost:
-        steps = ceil_div(CHUNKS, self.batch)
-        return reduction(self.grid, steps, PARTIAL_SUMS * 4, M * N * ITEMSIZE[self.dtype], "fma")
-
-    @property
-    def scratch(self) -> Mapping[str, Expr]:
-        return {"workspace": PARTIAL_SUMS * 4}
-
-    @property
     def abi(self) -> Abi:
-        beside = "float" if self.dtype == "f32" else "void"
-        return abi(self.element, beside, "float", epilogue=self.epilogue)
+        return abi(self.dtype, epilogue=self.epilogue)
 
     @property
     def context(self) -> Mapping[str, Any]:
-        return {**CONTEXT, **self.epilogue.context} if self.epilogue else CONTEXT
+        own = self.epilogue.context if self.epilogue else {}
+        return {**super().context, **own}
 
     def of(self, dtype: Hashable) -> Self:
         """The same kernel for operands of another dtype, or with an :class:`Epilogue`."""
         return concluded(self, dtype) if isinstance(dtype, Epilogue) else super().of(dtype)
 
     @property
-    def waits(self) -> bool:
-        return True
-
-    @property
-    def requires(self) -> Expr:
-        return all_of((PARTIAL_SUMS * 4 <= WORKSPACE_MAX, self.grid <= GRID_MAX))
-
-    @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        return (
-            ("k + chunk - 1", K + CHUNK - 1, INDEX_MAX),
-            ("next + TAIL", CHUNKS + self.tail, INDEX_MAX),
-            ("outputs", M * N, INDEX_MAX),
-            ("first + q * step", (self.grid + 1) * (self.threads * self.outputs), INDEX_MAX),
-        )
-
-    def describe(self) -> tuple[str, ...]:
-        return (
-            f"contract {self.contract.implemented}",
-            f"CTAs {self.grid} of {self.threads} threads",
-        )
+        most = (self.grid + 1) * (self.threads * self.outputs)
+        return self.bounds("next + TAIL", self.tail, "first + q * step", most)
 
 
 def _pitch(extent: int, bk: int, copy: str, width: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from ptxgen.numerics.vocab_segments import FLCE, SEGMENT
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, WARPGROUP, WORKSPACE_MAX, Expect, check
+from ptxgen.spec.epilogue import Epilogue
 from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, SMS, GemmSpec, abi, matrix
 from ptxgen.spec.gemm.loads import Load, Tma
 from ptxgen.spec.gemm.parts import Parts
@@ -399,7 +400,6 @@ class WgmmaSpec(Ring, GemmSpec):
     splits: ClassVar[tuple[str, ...]] = SPLITS
     in_pieces: ClassVar[bool] = True
     early_loads: ClassVar[int | None] = 400 << 20  # neighbours' SMs share what L2 sends them
-    concludes: ClassVar[bool] = False  # few warps would compute it while nothing is multiplied
 
     def __post_init__(self) -> None:
         self.check_counts("bm", "bn", "bk", "consumers", "cluster_m", "cluster_n", "raster")
@@ -418,6 +418,10 @@ class WgmmaSpec(Ring, GemmSpec):
         check(self.bk % unit == 0, name, f"bk is a multiple of {unit}", self.bk, unit)
         self.parts.check(self)
         self.check_ring(self.accumulators, self.totals)
+
+    def takes(self, dtype: Hashable) -> bool:
+        """Of formulas none: few warps would compute them while nothing is multiplied."""
+        return self.split == "workspace" or not isinstance(dtype, Epilogue)
 
     # -- parts ----------------------------------------------------------------
     @cached_property
@@ -549,7 +553,7 @@ class WgmmaSpec(Ring, GemmSpec):
         )
         counts = (Param("inner", "u32"), Param("batch", "u32")) if self.batched else ()
         more = (*counts, *maps)
-        return abi("Element", "void", "float", more, batched=self.batched, aliased=True)
+        return abi(self.dtype, more, batched=self.batched, aliased=True)
 
     @property
     def requires(self) -> Expr:
@@ -598,16 +602,13 @@ class WgmmaSpec(Ring, GemmSpec):
         return (product, *super().expects)
 
     def describe(self) -> tuple[str, ...]:
-        return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
+        return self.described(
             f"C[M, N] = A . B in {self.dtype}, layout {self.layout}; CTA tile {self.bm} x {self.bn}"
             f" x {self.bk}, {self.threads} threads, {self.shared_bytes} bytes of shared memory",
             f"{self.consumers} consumer warpgroup(s) of {self.fragments} x m64n{self.bn}k16, "
             f"{self.stages} stages, clusters of {self.cluster_m} x {self.cluster_n}, "
             f"split: {self.split}",
             f"parts {self.parts}",
-            f"requires {self.requires}",
-            f"grid {self.grid}",
         )
 
 

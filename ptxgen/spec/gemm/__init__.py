@@ -127,21 +127,25 @@ def matrix(
     return Param(f"map_{operand}", "map", "const __grid_constant__ TensorMap", found)
 
 
+def ctypes(dtype: str) -> tuple[str, str, str]:
+    """The C++ types of operands of a dtype, of bias and result, and of partial sums."""
+    alike = {"f32": "float", "f64": "double"}.get(dtype)
+    return (alike, alike, alike) if alike else ("Element", "void", "float")
+
+
 def abi(
-    operand: str,
-    beside: str,
-    accumulator: str,
+    dtype: str,
     more: tuple[Param, ...] = (),
     *,
     batched: bool = False,
     aliased: bool = False,
     epilogue: Epilogue | None = None,
 ) -> Abi:
-    """The parameters of a kernel of products: of C++ types ``operand`` (A and B), ``beside`` (bias
-    and result) and ``accumulator`` (partial sums). ``batched``: it is told where the matrices of a
-    batch lie. ``aliased``: the compiler is not told that nothing else writes to the operands.
-    ``epilogue``: the one that is a formula.
+    """The parameters of a kernel whose operands are of ``dtype``. ``batched``: it is told where the
+    matrices of a batch lie. ``aliased``: the compiler is not told that nothing else writes to the
+    operands. ``epilogue``: the one that is a formula.
     """
+    operand, beside, accumulator = ctypes(dtype)
     alone = "" if aliased else " __restrict__"
     return Abi(
         (
@@ -228,15 +232,12 @@ class GemmSpec(KernelSpec):
     bk: int
     split: str  # how chunks are told apart; "workspace": their sums go there
     persistent: bool  # whether CTAs walk over the tiles
+    ctas_per_sm: int
     epilogue: Epilogue | None = None  # one that is a formula
 
     meanings: ClassVar[Mapping[str, str]] = MEANINGS
     in_pieces: ClassVar[bool] = False
     """Whether tiles' rows are read in pieces of 128 bytes, which lines of L2 are."""
-    grouped: ClassVar[bool] = False
-    """Whether they are products of groups of rows, or of sums over such."""
-    concludes: ClassVar[bool] = True
-    """Whether it may have an epilogue that is a formula, if it stores results."""
 
     @property
     def label(self) -> str:
@@ -255,8 +256,13 @@ class GemmSpec(KernelSpec):
         check(self.takes(dtype), self.name, "epilogue", "a formula", "none")
         return super().of(dtype.dtype) if self.split == "workspace" else concluded(self, dtype)
 
-    def takes(self, dtype: Hashable) -> bool:
-        return self.concludes or self.split == "workspace" or not isinstance(dtype, Epilogue)
+    @property
+    def abi(self) -> Abi:
+        return abi(self.dtype, batched=self.batched, epilogue=self.epilogue)
+
+    def k_contiguous(self, x: str) -> bool:
+        """Whether the operand "a" or "b" is contiguous along the reduction."""
+        return self.layout[0] == "N" if x == "a" else self.layout[1] == "T"
 
     @property
     def batched(self) -> bool:
@@ -316,7 +322,7 @@ class GemmSpec(KernelSpec):
     @property
     def slots(self) -> int:
         """CTAs that share an SM."""
-        return 1
+        return self.ctas_per_sm
 
     @property
     def straddled(self) -> Expr:
@@ -352,8 +358,3 @@ class GemmSpec(KernelSpec):
             operands=(M + N) * K * item,
             stores=partial if self.split == "workspace" else M * N * result,
         )
-
-
-def reduction(grid: Expr, steps: Expr, partial: Expr, stores: Expr, unit: str) -> KernelCost:
-    """The cost of a kernel that adds ``partial`` bytes of partial sums, ``steps`` loads deep."""
-    return KernelCost(8, grid, (Phase(unit, steps, const(0)),), partial, partial, stores)

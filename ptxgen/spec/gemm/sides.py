@@ -1,0 +1,69 @@
+"""Operands' tiles in shared memory, as threads copy them: by vectors, in the order of memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxgen.spec.base import check
+
+VECTOR_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Side:
+    """A tile of ``rows`` rows of ``vectors`` vectors of 16 bytes.
+
+    Where ldmatrix reads 8 rows at a time, vector v of a row lies at ``v ^ (row >> shift & mask)``,
+    so that these 8 vectors lie in different banks.
+    """
+
+    rows: int
+    vectors: int
+
+    @property
+    def pitch(self) -> int:
+        """Bytes of a row."""
+        return VECTOR_BYTES * self.vectors
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tile."""
+        return self.rows * self.pitch
+
+    @property
+    def mask(self) -> int:
+        """What is permuted: the largest power of two (at most 8) that divides a row, less 1."""
+        return min(self.vectors & -self.vectors, 8) - 1
+
+    @property
+    def shift(self) -> int:
+        """Rows, as a power of two, after which the permutation changes."""
+        return 4 - (self.mask + 1).bit_length()
+
+
+@dataclass(frozen=True)
+class CopiedSide(Side):
+    """A tile of A or B, whose rows are along k or along m or n."""
+
+    k_contiguous: bool
+    threads: int
+    """Those that copy."""
+    warp: int
+    """Of a warp's tile, along m or n."""
+
+    @property
+    def at_once(self) -> int:
+        """Rows copied at once, a vector per thread."""
+        return self.threads // self.vectors
+
+    @property
+    def copies(self) -> int:
+        """Vectors that a thread copies of each tile."""
+        return self.rows // self.at_once
+
+    def check(self, name: str, x: str) -> None:
+        """Raises SpecError where threads do not divide the tile of operand ``x``."""
+        what = f"a row of {x} is copied at once: vectors, threads"
+        check(self.vectors <= self.threads, name, what, self.vectors, self.threads)
+        even = self.threads % self.vectors == self.rows % self.at_once == 0
+        check(even, name, f"rows of {x} copied at once divide a tile's", self.at_once, self.rows)

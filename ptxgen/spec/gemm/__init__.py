@@ -269,6 +269,11 @@ class GemmSpec(KernelSpec):
         return self.split != "workspace"
 
     @property
+    def ragged(self) -> bool:
+        """Whether rows of results that start anywhere are stored by vectors, too."""
+        return False
+
+    @property
     def continues(self) -> bool:
         return self.split == "onto"
 

@@ -914,8 +914,8 @@ MISTAKES = (
     Mistake(
         "products of groups in chunks of twice the length",
         "ptxgen/spec/grouped.py",
-        "minimum(K, plan.chunk)",
-        "minimum(K, plan.chunk * 2)",
+        'space_of("grouped products", plan,',
+        'space_of("grouped products", Plan(plan.name, plan.chunk * 2),',
         tests("test_slices.py", "element_knows"),
     ),
     Mistake(

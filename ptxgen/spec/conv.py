@@ -48,16 +48,16 @@ from functools import cache, cached_property
 from typing import ClassVar
 
 from ptxgen.cost.kernel import KernelCost
-from ptxgen.expr import Expr, ceil_div, maximum, minimum, var
+from ptxgen.expr import Expr, ceil_div, minimum, var
 from ptxgen.numerics.contract import ITEMSIZE, K, M, N, Plan
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
 from ptxgen.spec.base import INDEX_MAX, WARP, WARPGROUP, check
-from ptxgen.spec.gemm import CHUNK, CHUNKS, SMS, STRIDES, matrix
+from ptxgen.spec.gemm import CHUNK, CHUNKS, SMS, STRIDES, matrix, space_of
 from ptxgen.spec.gemm.loads import Gather, GatherSums, Load, TmaIm2col, TmaPanels
 from ptxgen.spec.gemm.schedules import Batch, Chunks, Phases, Schedule, Tiles
 from ptxgen.spec.gemm.stores import PartialSums, Rows, Store
 from ptxgen.spec.mma import VECTOR
-from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
+from ptxgen.spec.space import SIZE, Between, OneOf, Space
 from ptxgen.spec.wgmma import STEP, Operand, WgmmaSpec
 
 FLAT, PHASES, TAPS = var("FLAT"), var("PHASES"), var("TAPS")
@@ -80,28 +80,15 @@ SIDE_MAX = 1 << 30
 @cache
 def space(plan: Plan) -> Space:
     """The convolutions whose reduction is cut as ``plan`` says."""
-    return Space(
-        f"windows under the plan {plan.name!r}",
-        (
-            ("M", SIZE),
-            ("N", SIZE),
-            ("K", SIZE),
-            ("TAPS", SIZE),
-            ("UNIT", UNITS),
-            ("FLAT", OneOf((0, 1))),
-            ("PHASES", OneOf((1, 2, 4))),
-            ("PIXELS", Between(0, SIZE.high)),
-            ("SMS", Between(1, SMS_MAX)),
-            ("ALIGN_A", ALIGNMENT),
-            ("ALIGN_B", ALIGNMENT),
-        ),
-        derived=(
-            ("CHUNK", maximum(1, minimum(K, plan.chunk))),
-            ("CHUNKS", ceil_div(K, CHUNK)),
-            ("PANELS", TAPS * ceil_div(N, TAPS * PANEL)),
-        ),
-        bounded=("CHUNKS",),
+    own = (
+        ("TAPS", SIZE),
+        ("UNIT", UNITS),
+        ("FLAT", OneOf((0, 1))),
+        ("PHASES", OneOf((1, 2, 4))),
+        ("PIXELS", Between(0, SIZE.high)),
     )
+    panels = ("PANELS", TAPS * ceil_div(N, TAPS * PANEL))
+    return space_of("windows", plan, own, derived=(panels,))
 
 
 @dataclass(frozen=True)

@@ -23,18 +23,18 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import ClassVar
 
-from ptxgen.expr import Expr, ceil_div, const, maximum, minimum, var
+from ptxgen.expr import Expr, ceil_div, const, minimum, var
 from ptxgen.numerics.contract import ITEMSIZE, K, M, N, Plan
 from ptxgen.numerics.grouped import GROUPS_MAX
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
 from ptxgen.spec.base import check
-from ptxgen.spec.gemm import CHUNK, LDA, LDB, MEANINGS, GemmSpec, ctypes
+from ptxgen.spec.gemm import LDA, LDB, MEANINGS, GemmSpec, ctypes, space_of
 from ptxgen.spec.gemm.rasters import Raster, WalkGroups
 from ptxgen.spec.gemm.schedules import Groups, Schedule
 from ptxgen.spec.gemm.stores import Rows, Store
 from ptxgen.spec.mma import MmaSpec
 from ptxgen.spec.simt import SimtSpec
-from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, Space
+from ptxgen.spec.space import Between, Space
 from ptxgen.spec.wgmma import WgmmaSpec
 
 GROUPS = var("GROUPS")
@@ -47,23 +47,7 @@ OVER = ("rows", "sums")
 @cache
 def space(plan: Plan) -> Space:
     """Grouped products whose reduction is cut as ``plan`` says."""
-    return Space(
-        f"grouped products under the plan {plan.name!r}",
-        (
-            ("M", SIZE),
-            ("N", SIZE),
-            ("K", SIZE),
-            ("GROUPS", Between(1, GROUPS_MAX)),
-            ("SMS", Between(1, SMS_MAX)),
-            ("ALIGN_A", ALIGNMENT),
-            ("ALIGN_B", ALIGNMENT),
-        ),
-        derived=(
-            ("CHUNK", maximum(1, minimum(K, plan.chunk))),
-            ("CHUNKS", ceil_div(K, CHUNK)),
-        ),
-        bounded=("CHUNKS",),
-    )
+    return space_of("grouped products", plan, own=(("GROUPS", Between(1, GROUPS_MAX)),))
 
 
 class GroupedSpec(GemmSpec):

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ptxgen.cost.kernel import KernelCost, Phase
 from ptxgen.expr import Expr, all_of, ceil_div, minimum
@@ -87,8 +87,69 @@ class Elements(KernelSpec):
         return self.element.low < 0
 
 
+class ProductSpec(Elements):
+    """A kernel of products ``D[M, N] = epilogue(A . B)``, whose accumulators have ``scale`` times
+    the sum.
+    """
+
+    layout: str
+    bm: int
+    bn: int
+    bk: int
+
+    meanings: ClassVar[Mapping[str, str]] = {
+        **MEANINGS,
+        "layout": "how B is stored: rcr is [N, K], rrr [K, N]",
+    }
+
+    if TYPE_CHECKING:
+
+        @property
+        def scale(self) -> int: ...
+
+    @property
+    def label(self) -> str:
+        return f"{self.layout}_{self.dtype}_{self.bm}x{self.bn}x{self.bk}"
+
+    @property
+    def tiles(self) -> Expr:
+        """Output tiles."""
+        return ceil_div(M, self.bm) * ceil_div(N, self.bn)
+
+    @property
+    def waits(self) -> bool:
+        return True
+
+    @property
+    def largest(self) -> int:
+        """The largest magnitude that a step of k may add to an accumulator."""
+        return self.element.product * self.scale
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        own = sys.modules[__name__]
+        return MappingProxyType({"activation": activation, "int4": own, "numbers": int4})
+
+    def told(self, operand: str, pitches: tuple[str, ...], maps: tuple[Param, ...] = ()) -> Abi:
+        """The parameters: pointers to A and B of type ``operand``, those of the epilogue,
+        ``pitches`` and ``maps``.
+        """
+        return Abi(
+            (
+                *(ptr(x, operand) for x in "ab"),
+                ptr("c", "const unsigned char*", optional=True),  # which d may be
+                ptr("bias", "const void* __restrict__", optional=True),
+                ptr("d", "void*"),
+                *(Param(name, "i64") for name in pitches),
+                *(Param(name, "u32") for name in ("m", "n", "k", "flags")),
+                *(Param(name, "f32") for name in ("alpha", "beta")),
+                *maps,
+            )
+        )
+
+
 @dataclass(frozen=True)
-class Int4Spec(Elements):
+class Int4Spec(ProductSpec):
     """A kernel of products of 4-bit integers through ``mma.sync`` m16n8k32 of 8-bit ones.
 
     A CTA computes ``bm`` x ``bn`` outputs, ``bk`` k's per stage of a ring. ``warps_m`` x
@@ -128,11 +189,10 @@ class Int4Spec(Elements):
     family: ClassVar[str] = "int4"
     template: ClassVar[str] = "int4/gemm.cu.j2"
     meanings: ClassVar[Mapping[str, str]] = {
-        **MEANINGS,
+        **ProductSpec.meanings,
         "ahead": "whether words leave shared memory while those before them are multiplied",
         "cluster_k": "CTAs of a cluster that share a tile's stages",
         "copy": "how operands reach shared memory",
-        "layout": "how B is stored: rcr is [N, K], rrr [K, N]",
         "warps_k": "warps that share the k's of a stage",
         "widen": "how 4 bits become 8",
     }
@@ -167,10 +227,6 @@ class Int4Spec(Elements):
         self.check_room(needed, "accumulators, fragments, addresses", self.ctas_per_sm)
 
     # -- derived --------------------------------------------------------------
-    @property
-    def label(self) -> str:
-        return f"{self.layout}_{self.dtype}_{self.bm}x{self.bn}x{self.bk}"
-
     @property
     def threads(self) -> int:
         return self.warps_m * self.warps_n * self.warps_k * WARP
@@ -231,11 +287,6 @@ class Int4Spec(Elements):
         return max(self.stages * self.stage, 4 * self.warps_k * self.bm * self.exchange_pitch)
 
     @property
-    def tiles(self) -> Expr:
-        """Output tiles."""
-        return ceil_div(M, self.bm) * ceil_div(N, self.bn)
-
-    @property
     def steps(self) -> Expr:
         """Stages of a CTA's reduction."""
         return ceil_div(K, self.bk * self.cluster_k)
@@ -258,33 +309,9 @@ class Int4Spec(Elements):
         )
 
     @property
-    def waits(self) -> bool:
-        return True
-
-    @property
-    def context(self) -> Mapping[str, Any]:
-        own = sys.modules[__name__]
-        return MappingProxyType({"activation": activation, "int4": own, "numbers": int4})
-
-    @property
     def abi(self) -> Abi:
-        return Abi(
-            (
-                ptr("a", "const unsigned char* __restrict__"),
-                ptr("b", "const unsigned char* __restrict__"),
-                ptr("c", "const unsigned char*", optional=True),  # which d may be
-                ptr("bias", "const void* __restrict__", optional=True),
-                ptr("d", "void*"),
-                *(Param(name, "i64") for name in ("lda", "ldb", "ldc", "ldd")),
-                *(Param(name, "u32") for name in ("m", "n", "k", "flags")),
-                *(Param(name, "f32") for name in ("alpha", "beta")),
-            )
-        )
-
-    @property
-    def largest(self) -> int:
-        """The largest magnitude that a step of k may add to an accumulator."""
-        return self.element.product * self.scale
+        pitches = ("lda", "ldb", "ldc", "ldd")
+        return self.told("const unsigned char* __restrict__", pitches)
 
     @property
     def k_max(self) -> int:

@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 
 from ptxgen.cost.kernel import MOVE, KernelCost, Phase
 from ptxgen.expr import Expr, all_of, ceil_div, maximum, minimum
-from ptxgen.numerics import activation, int4
+from ptxgen.numerics import int4
 from ptxgen.numerics.contract import COPY, Contract, K, M, N
 from ptxgen.spec import int4 as problems
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
-from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, Expect, check
-from ptxgen.spec.gemm import ALIGN_B, LDB, MEANINGS, matrix
+from ptxgen.spec.base import INDEX_MAX, Expect, check
+from ptxgen.spec.gemm import ALIGN_B, LDB, matrix
 from ptxgen.spec.prepare import PreparingSpec
 from ptxgen.spec.wgmma import COORDINATE_MAX, Instruction, Operand, Packed, Ring
 
@@ -130,7 +130,7 @@ class UnpackSpec(PreparingSpec, problems.Elements):
 
 
 @dataclass(frozen=True)
-class PackedSpec(Ring, problems.Elements):
+class PackedSpec(Ring, problems.ProductSpec):
     """A product of 4-bit integers through wgmma, where A is bytes already, and B packed.
 
     A CTA computes ``bm`` x ``bn`` outputs with ``consumers`` warpgroups, side by side, and a warp
@@ -161,10 +161,6 @@ class PackedSpec(Ring, problems.Elements):
     cluster_n: ClassVar[int] = 1
     family: ClassVar[str] = "packed"
     template: ClassVar[str] = "int4/packed.cu.j2"
-    meanings: ClassVar[Mapping[str, str]] = {
-        **MEANINGS,
-        "layout": problems.Int4Spec.meanings["layout"],
-    }
 
     def __post_init__(self) -> None:
         name = type(self).__name__
@@ -183,18 +179,9 @@ class PackedSpec(Ring, problems.Elements):
 
     # -- derived --------------------------------------------------------------
     @property
-    def label(self) -> str:
-        return f"{self.layout}_{self.dtype}_{self.bm}x{self.bn}x{self.bk}"
-
-    @property
     def scale(self) -> int:
         """What the accumulators hold, as a multiple of the sum."""
         return 16 if self.signed else 1
-
-    @property
-    def largest(self) -> int:
-        """The largest magnitude that a step of k may add to an accumulator."""
-        return self.element.product * self.scale
 
     @property
     def a(self) -> Operand:
@@ -228,26 +215,8 @@ class PackedSpec(Ring, problems.Elements):
         return 16 * self.exchange_pitch
 
     @property
-    def barriers_offset(self) -> int:
-        """Where the mbarriers lie in shared memory: behind the ring and the warps' exchange."""
-        return self.stages * self.stage_bytes + self.consumers * 4 * self.exchange_bytes
-
-    @property
-    def shared_bytes(self) -> int:
-        return self.barriers_offset + 2 * 8 * self.stages
-
-    @property
-    def tiles(self) -> Expr:
-        """Output tiles."""
-        return ceil_div(M, self.bm) * ceil_div(N, self.bn)
-
-    @property
     def grid(self) -> Expr:
         return minimum(self.tiles, self.at_once)
-
-    @property
-    def waits(self) -> bool:
-        return True
 
     @property
     def cost(self) -> KernelCost:
@@ -262,29 +231,11 @@ class PackedSpec(Ring, problems.Elements):
 
     @property
     def context(self) -> Mapping[str, Any]:
-        return MappingProxyType(
-            {
-                "activation": activation,
-                "int4": problems,
-                "numbers": int4,
-                "packed": sys.modules[__name__],
-            }
-        )
+        return {**super().context, "packed": sys.modules[__name__]}
 
     @property
     def abi(self) -> Abi:
-        return Abi(
-            (
-                *(ptr(x, "const unsigned char*") for x in "ab"),  # the maps'
-                ptr("c", "const unsigned char*", optional=True),  # which d may be
-                ptr("bias", "const void* __restrict__", optional=True),
-                ptr("d", "void*"),
-                *(Param(name, "i64") for name in ("ldc", "ldd")),
-                *(Param(name, "u32") for name in ("m", "n", "k", "flags")),
-                *(Param(name, "f32") for name in ("alpha", "beta")),
-                *self.maps,
-            )
-        )
+        return self.told("const unsigned char*", ("ldc", "ldd"), self.maps)  # a, b: the maps'
 
     @property
     def maps(self) -> tuple[Param, Param]:
@@ -320,10 +271,6 @@ class PackedSpec(Ring, problems.Elements):
             ("GROUP * tiles_n", ceil_div(N, self.bn) * self.raster, INDEX_MAX),
             ("magnitude of an accumulator", K * self.largest, int4.SUM_MAX),
         )
-
-    def runs_on(self, arch: str) -> bool:
-        """Only on sm_90: later architectures have other instructions."""
-        return ARCHITECTURES[arch].compute == ARCHITECTURES[self.min_arch].compute
 
     @property
     def instruction(self) -> Instruction:

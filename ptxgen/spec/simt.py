@@ -112,7 +112,7 @@ class SimtSpec(StagedSpec):
     def check_copies(self, x: str, copy: str) -> None:
         """Raises SpecError where threads cannot copy the operand ``x`` so."""
         name, k_contiguous = self.name, self.k_contiguous(x)
-        extent, width, threads = self.bm if x == "a" else self.bn, self.width(x), self.slice_threads
+        extent, width, threads = self.extent(x), self.width(x), self.slice_threads
         legal = K_COPIES if k_contiguous else OUTER_COPIES
         check(copy in legal, name, f"copy_{x} in layout {self.layout}", copy, legal)
         narrow = [dtype for dtype in DTYPES if dtype != "f32"]
@@ -196,37 +196,35 @@ class SimtSpec(StagedSpec):
         """k's that a thread fetches from shared memory at a time."""
         return 16 // ITEMSIZE[self.dtype] if "kvector" in (self.copy_a, self.copy_b) else 1
 
-    @property
-    def group_m(self) -> int:
-        """Neighbouring rows that a thread owns."""
-        return 1 if self.copy_a == "kvector" else min(self.tm, 4)
+    def group(self, operand: str) -> int:
+        """Neighbouring rows or columns that a thread owns."""
+        own = self.tm if operand == "a" else self.tn
+        return 1 if dict(self.copies)[operand] == "kvector" else min(own, 4)
 
-    @property
-    def group_n(self) -> int:
-        """Neighbouring columns that a thread owns."""
-        return 1 if self.copy_b == "kvector" else min(self.tn, 4)
+    def extent(self, operand: str) -> int:
+        """Of the tile of operand "a" or "b", along m or n."""
+        return self.bm if operand == "a" else self.bn
 
-    @property
-    def a_pitch(self) -> int:
-        """Elements between rows of A's stage."""
-        return _pitch(self.bm, self.bk, self.copy_a, self.width("a"))
+    def pitch(self, operand: str) -> int:
+        """Elements between rows of a stage, which are copied :meth:`width` at a time.
 
-    @property
-    def b_pitch(self) -> int:
-        """Elements between rows of B's stage."""
-        return _pitch(self.bn, self.bk, self.copy_b, self.width("b"))
+        Transposing copies store 8 consecutive k x 4 consecutive outer indices per warp:
+        conflict-free when the pitch is 4 modulo 8 (or the tile has one or two rows).
+        In kvector mode, lanes read 16 bytes of consecutive rows: conflict-free when the pitch
+        is an odd number of 16-byte units.
+        """
+        copy, extent = dict(self.copies)[operand], self.extent(operand)
+        if copy == "kvector":
+            return self.bk + self.width(operand)
+        if copy in OUTER_COPIES or extent <= 2:
+            return extent
+        return extent + (4 - extent) % 8
 
-    @property
-    def a_stage(self) -> int:
-        """Floats of one stage of A."""
-        rows = self.bm if self.copy_a == "kvector" else self.bk
-        return self.a_pitch * rows * self.size("a") // 4
-
-    @property
-    def b_stage(self) -> int:
-        """Floats of one stage of B."""
-        rows = self.bn if self.copy_b == "kvector" else self.bk
-        return self.b_pitch * rows * self.size("b") // 4
+    def floats(self, operand: str) -> int:
+        """Floats of one stage of an operand."""
+        along_k = dict(self.copies)[operand] == "kvector"
+        rows = self.extent(operand) if along_k else self.bk
+        return self.pitch(operand) * rows * self.size(operand) // 4
 
     @property
     def slice_threads(self) -> int:
@@ -247,8 +245,8 @@ class SimtSpec(StagedSpec):
 
         The ring of stages, which the epilogue's exchange buffer reuses.
         """
-        ring = self.slices * self.stages * (self.a_stage + self.b_stage)
-        stripe = self.warps_m * self.lanes_m * self.group_m
+        ring = self.slices * self.stages * (self.floats("a") + self.floats("b"))
+        stripe = self.warps_m * self.lanes_m * self.group("a")
         return max(ring, self.slices * stripe * (self.bn + 4))
 
     @property
@@ -341,18 +339,3 @@ class ReduceSpec(SumsSpec):
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         most = (self.grid + 1) * (self.threads * self.outputs)
         return self.bounds("next + TAIL", self.tail, "first + q * step", most)
-
-
-def _pitch(extent: int, bk: int, copy: str, width: int) -> int:
-    """Elements between rows of a stage, which are copied ``width`` at a time.
-
-    Transposing copies store 8 consecutive k x 4 consecutive outer indices per warp:
-    conflict-free when the pitch is 4 modulo 8 (or the tile has one or two rows).
-    In kvector mode, lanes read 16 bytes of consecutive rows: conflict-free when the pitch
-    is an odd number of 16-byte units.
-    """
-    if copy == "kvector":
-        return bk + width
-    if copy in OUTER_COPIES or extent <= 2:
-        return extent
-    return extent + (4 - extent) % 8

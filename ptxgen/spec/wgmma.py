@@ -81,8 +81,55 @@ class Instruction:
         return "" if self.narrow else ", 1, 1" + "".join(f", {way:d}" for way in ways)
 
 
+class Panels:
+    """A tile that is a row of ``panels``, each of ``rows`` rows of ``swizzle`` bytes."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def width(self) -> int: ...
+        @property
+        def rows(self) -> int: ...
+        @property
+        def panels(self) -> int: ...
+        @property
+        def swizzle(self) -> int: ...
+        @property
+        def share(self) -> int: ...
+
+    @property
+    def panel_bytes(self) -> int:
+        """Bytes of a panel."""
+        return self.rows * self.swizzle
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of a tile."""
+        return self.panels * self.panel_bytes
+
+    @property
+    def whole_panels(self) -> bool:
+        """Whether the CTAs that share a tile divide its panels, not the rows of each."""
+        return self.panels % self.share == 0
+
+    @property
+    def boxes(self) -> int:
+        """Boxes that a CTA copies."""
+        return self.panels // self.share if self.whole_panels else self.panels
+
+    @property
+    def box_rows(self) -> int:
+        """Rows of a box."""
+        return self.rows if self.whole_panels else self.rows // self.share
+
+    @property
+    def box(self) -> tuple[int, int]:
+        """The box of its tensor map: elements along a row, rows."""
+        return self.width, self.box_rows
+
+
 @dataclass(frozen=True)
-class Operand:
+class Operand(Panels):
     """How a tile of A or B lies in shared memory, and in which boxes it gets there.
 
     A tile is a row of panels, each of which has ``rows`` rows of ``width`` elements and the
@@ -124,39 +171,9 @@ class Operand:
         return PANEL if self.k_major else SWIZZLES[self.width]
 
     @property
-    def panel_bytes(self) -> int:
-        """Bytes of a panel."""
-        return self.rows * self.swizzle
-
-    @property
     def rows64_bytes(self) -> int:
         """Bytes from the first of 64 outer indices to the next 64, in a tile of A."""
         return 64 * self.swizzle if self.k_major else self.panel_bytes
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of a tile."""
-        return self.panels * self.panel_bytes
-
-    @property
-    def whole_panels(self) -> bool:
-        """Whether the CTAs that share a tile divide its panels, not the rows of each."""
-        return self.panels % self.share == 0
-
-    @property
-    def boxes(self) -> int:
-        """Boxes that a CTA copies."""
-        return self.panels // self.share if self.whole_panels else self.panels
-
-    @property
-    def box_rows(self) -> int:
-        """Rows of a box."""
-        return self.rows if self.whole_panels else self.rows // self.share
-
-    @property
-    def box(self) -> tuple[int, int]:
-        """The box of its tensor map: elements along a row, rows."""
-        return self.width, self.box_rows
 
     # -- the descriptors of matrices in shared memory (PTX ISA, wgmma) ---------------------
     @property
@@ -182,7 +199,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Packed:
+class Packed(Panels):
     """How a tile of B, whose elements have 4 bits, lies in shared memory: as :class:`Operand` says.
 
     ``panels`` of ``rows`` rows of 64 bytes, contiguous along k (``k_major``) or along n.
@@ -194,34 +211,8 @@ class Packed:
 
     name: ClassVar[str] = "b"
     share: ClassVar[int] = 1
-    whole_panels: ClassVar[bool] = True
     width: ClassVar[int] = 64
     swizzle: ClassVar[int] = 64
-
-    @property
-    def boxes(self) -> int:
-        """Boxes that a CTA copies."""
-        return self.panels
-
-    @property
-    def box_rows(self) -> int:
-        """Rows of a box."""
-        return self.rows
-
-    @property
-    def box(self) -> tuple[int, int]:
-        """The box of its tensor map: bytes of a row, rows."""
-        return self.width, self.box_rows
-
-    @property
-    def panel_bytes(self) -> int:
-        """Bytes of a panel."""
-        return self.rows * self.swizzle
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of a tile."""
-        return self.panels * self.panel_bytes
 
 
 class Ring:
@@ -248,7 +239,7 @@ class Ring:
         @property
         def b(self) -> Operand | Packed: ...
         @property
-        def shared_bytes(self) -> int: ...
+        def exchange_bytes(self) -> int: ...
 
     def check_ring(self, accumulators: int, totals: int = 0) -> None:
         """Raises SpecError for what does not fit; a thread has so many ``accumulators``, and
@@ -261,53 +252,38 @@ class Ring:
         check(outer % rows == 0, name, f"64 * consumers divides {which}", rows, outer)
         check(self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
         for operand in (self.a, self.b):
-            check(
-                operand.whole_panels or operand.rows % operand.share == 0,
-                name,
-                f"CTAs that share {operand.name} divide its rows",
-                operand.share,
-                operand.rows,
-            )
-            check(
-                operand.box_rows % ATOM == 0 and operand.box_rows <= 256,
-                name,
-                f"rows of a box of {operand.name}: multiple of 8 up to 256",
-                operand.box_rows,
-                256,
-            )
-        arch = ARCHITECTURES[self.min_arch]
+            whole = operand.whole_panels or operand.rows % operand.share == 0
+            what = f"CTAs that share {operand.name} divide its rows"
+            check(whole, name, what, operand.share, operand.rows)
+            rows = operand.box_rows
+            what = f"rows of a box of {operand.name}: multiple of 8 up to 256"
+            check(rows % ATOM == 0 and rows <= 256, name, what, rows, 256)
+        arch, used = ARCHITECTURES[self.min_arch], self.shared_bytes
         shared = arch.shared_for(self.slots)
-        check(
-            self.shared_bytes <= shared,
-            name,
-            f"shared memory on {arch.name}, bytes",
-            self.shared_bytes,
-            shared,
-        )
+        check(used <= shared, name, f"shared memory on {arch.name}, bytes", used, shared)
         needed = accumulators + max(48, totals + 16)  # a way out needs more addresses than a loop
-        available = self.registers or self.launch_registers
-        check(
-            needed <= available,
-            name,
-            "registers per thread (accumulators, addresses)",
-            needed,
-            available,
-        )
+        free = self.registers or self.launch_registers
+        check(needed <= free, name, "registers per thread (accumulators, addresses)", needed, free)
         if self.registers:
-            check(
-                self.registers % 8 == 0 and self.registers <= 240,
-                name,
-                "registers is a multiple of 8 up to 240",
-                self.registers,
-                240,
-            )
-            check(
-                self.producer_registers >= 24,
-                name,
-                "registers that the producer keeps",
-                self.producer_registers,
-                ">= 24",
-            )
+            legal = self.registers % 8 == 0 and self.registers <= 240
+            what = "registers is a multiple of 8 up to 240"
+            check(legal, name, what, self.registers, 240)
+            kept = self.producer_registers
+            check(kept >= 24, name, "registers that the producer keeps", kept, ">= 24")
+
+    def runs_on(self, arch: str) -> bool:
+        """Only on sm_90: later architectures have other instructions."""
+        return ARCHITECTURES[arch].compute == ARCHITECTURES[self.min_arch].compute
+
+    @property
+    def barriers_offset(self) -> int:
+        """Where the mbarriers lie in shared memory: behind the ring and the warps' exchange."""
+        ring = self.stages * self.stage_bytes
+        return ring + self.consumers * 4 * self.exchange_bytes
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.barriers_offset + 2 * 8 * self.stages
 
     @property
     def divided(self) -> tuple[str, int]:
@@ -482,12 +458,6 @@ class WgmmaSpec(Ring, GemmSpec):
         return max(0, min(2, (self.registers - self.accumulators - 72) // 16))
 
     @property
-    def barriers_offset(self) -> int:
-        """Where the mbarriers lie in shared memory: behind the ring and the warps' exchange."""
-        ring = self.stages * self.stage_bytes
-        return ring + self.consumers * 4 * self.exchange_bytes
-
-    @property
     def exchange_bytes(self) -> int:
         """Shared memory through which a warp of a consumer brings its outputs into rows.
 
@@ -509,10 +479,6 @@ class WgmmaSpec(Ring, GemmSpec):
     def pitch32(self) -> int:
         """Bytes of a row of 32 f32 outputs there: 8 words modulo 32, against conflicts."""
         return 4 * (32 + 8)
-
-    @property
-    def shared_bytes(self) -> int:
-        return self.barriers_offset + 2 * 8 * self.stages
 
     @property
     def tiles(self) -> Expr:
@@ -588,10 +554,6 @@ class WgmmaSpec(Ring, GemmSpec):
         band = ("GROUP * tiles_n", ceil_div(N, wide) * self.raster, INDEX_MAX)
         ends = (("begin + chunk", K + CHUNK, INDEX_MAX),) if self.split == "serial" else ()
         return (*self.asked_bounds, band, *ends)
-
-    def runs_on(self, arch: str) -> bool:
-        """Only on sm_90: later architectures have other instructions."""
-        return ARCHITECTURES[arch].compute == ARCHITECTURES[self.min_arch].compute
 
     @property
     def expects(self) -> tuple[Expect, ...]:

@@ -318,7 +318,7 @@ def test_a_kernel_multiplies_as_often_as_its_tiles_say() -> None:
         assert kernel.classes["fma"].lanes == tiles * spec.bm * spec.bn * steps * spec.bk
         assert kernel.loop["fma"] == kernel.classes["fma"]
         # Per tile: one before the loop, one in each step, one behind it, two per stripe of rows.
-        warps, stripes = spec.threads // 32, spec.tm // spec.group_m
+        warps, stripes = spec.threads // 32, spec.tm // spec.group("a")
         assert kernel.cta_barriers == tiles * warps * (1 + steps + 1 + 2 * stripes)
         assert kernel.global_memory.touched_stores == 4 * m * n
         assert found.minimum_bytes == 4 * (m * k + k * n + m * n)

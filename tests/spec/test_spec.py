@@ -181,10 +181,8 @@ def test_copies_need_alignment_and_room(
             assert not spec.requires.evaluate({**env, name: least // 2})
     assert (spec.size("a"), spec.size("b")) == sizes
     rows = 32  # of both stages, whichever way they lie
-    assert (4 * spec.a_stage, 4 * spec.b_stage) == (
-        rows * spec.a_pitch * sizes[0],
-        rows * spec.b_pitch * sizes[1],
-    )
+    for x, size in zip("ab", sizes, strict=True):
+        assert 4 * spec.floats(x) == rows * spec.pitch(x) * size
 
 
 def test_routes_are_checked() -> None:

@@ -60,26 +60,39 @@ RESULT = (("ALIGN_C", ALIGNMENT), ("ITEM_C", OneOf((2, 4, 8))))
 """What products say of their result where kernels begin with what it holds."""
 
 
-@cache
-def space(plan: Plan) -> Space:
-    """The products whose reduction is cut as ``plan`` says."""
+def space_of(
+    what: str,
+    plan: Plan,
+    own: tuple[tuple[str, Any], ...] = (),
+    behind: tuple[tuple[str, Any], ...] = (),
+    derived: tuple[tuple[str, Expr], ...] = (),
+) -> Space:
+    """Problems of sizes M, N and K whose reduction is cut as ``plan`` says: with variables of their
+    ``own``, ahead of SMS and alignments or ``behind`` these, and ``derived`` ones.
+    """
     return Space(
-        f"products under the plan {plan.name!r}",
+        f"{what} under the plan {plan.name!r}",
         (
-            ("M", SIZE),
-            ("N", SIZE),
-            ("K", SIZE),
+            *((name, SIZE) for name in "MNK"),
+            *own,
             ("SMS", Between(1, SMS_MAX)),
             ("ALIGN_A", ALIGNMENT),
             ("ALIGN_B", ALIGNMENT),
-            *(RESULT if plan.continued else ()),
+            *behind,
         ),
         derived=(
             ("CHUNK", maximum(1, minimum(K, plan.chunk))),
             ("CHUNKS", ceil_div(K, CHUNK)),
+            *derived,
         ),
         bounded=("CHUNKS",),
     )
+
+
+@cache
+def space(plan: Plan) -> Space:
+    """The products whose reduction is cut as ``plan`` says."""
+    return space_of("products", plan, behind=RESULT if plan.continued else ())
 
 
 def of_result(where: Space, align: int, item: int) -> tuple[tuple[str, int], ...]:

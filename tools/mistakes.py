@@ -124,9 +124,9 @@ MISTAKES = (
     ),
     Mistake(
         "a chain over two chunks, on FMA units",
-        SPEC + "gemm/staged.py",
-        "return [CHUNKS <= 1] if",
-        "return [CHUNKS <= 8] if",
+        SPEC + "gemm/splits.py",
+        "return [CHUNKS <= 1]",
+        "return [CHUNKS <= 8]",
         kernel("simt_nn_bf16_16x32x64"),
     ),
     Mistake(
@@ -145,9 +145,9 @@ MISTAKES = (
     ),
     Mistake(
         "chunks that end within a turn",
-        SPEC + "mma.py",
-        "turns = (CHUNK % self.block).eq(0) | (CHUNKS <= 1)",
-        "turns = (CHUNK % 64).eq(0) | (CHUNKS <= 1)",
+        SPEC + "gemm/splits.py",
+        "(CHUNK % self.block).eq(0) | (CHUNKS <= 1)",
+        "(CHUNK % 64).eq(0) | (CHUNKS <= 1)",
         tests("test_slices.py", "knows and 0-64"),
     ),
     Mistake(
@@ -209,7 +209,7 @@ MISTAKES = (
     ),
     Mistake(
         "an f64 product rounded twice",
-        TEMPLATE + "f64/gemm.cu.j2",
+        TEMPLATE + "f64/unit/fma.cuh.j2",
         "acc[i][j] = __fma_rn(a_held[buffer][0][i], b_held[buffer][0][j], acc[i][j]);",
         "acc[i][j] = __dadd_rn(__dmul_rn(a_held[buffer][0][i], b_held[buffer][0][j]), acc[i][j]);",
         kernel("f64_tn_f64_64x32x16"),

@@ -15,6 +15,7 @@ from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, WARP, Expect, check
 from ptxgen.spec.gemm import CHUNK, CHUNKS, LAYOUTS
 from ptxgen.spec.gemm.rasters import Bands, Raster
 from ptxgen.spec.gemm.sides import CopiedSide
+from ptxgen.spec.gemm.splits import ClusterSums, Meeting
 from ptxgen.spec.gemm.staged import StagedSpec
 from ptxgen.spec.gemm.sums import SumsSpec
 
@@ -26,6 +27,51 @@ ITEM = 8
 """Bytes of an element."""
 VECTOR = 16
 """Bytes of a vector; 32 bytes of each of four rows share no bank."""
+
+
+@dataclass(frozen=True)
+class TensorCores:
+    """``mma.sync`` of 16 x 8 outputs and ``depth`` k's."""
+
+    depth: int
+
+    macros: ClassVar[str] = "f64/unit/mma.cuh.j2"
+    words: ClassVar[str] = "tensor cores"
+    depths: ClassVar[tuple[int, ...]] = (4, 8, 16)
+    lanes: ClassVar[tuple[int, int]] = (8, 4)
+    """Lanes of a warp along m and along n."""
+    tile: ClassVar[tuple[int, int]] = (16, 16)
+    """What divides a warp's tile."""
+
+    def fetched(self, rows: int, columns: int) -> int:
+        """Numbers that a thread fetches at a time for so many rows and columns of outputs."""
+        return (rows + columns // 2) * self.depth // 4
+
+    @property
+    def opcode(self) -> str:
+        """The instruction that multiplies."""
+        return f"mma.sync.aligned.m16n8k{self.depth}.row.col.f64.f64.f64.f64"
+
+
+@dataclass(frozen=True)
+class FmaUnits:
+    """The FMA units, for a warp of ``lanes`` along m and along n."""
+
+    lanes: tuple[int, int]
+
+    macros: ClassVar[str] = "f64/unit/fma.cuh.j2"
+    words: ClassVar[str] = "FMA units"
+    depths: ClassVar[tuple[int, ...]] = (1,)
+    opcode: ClassVar[str] = "fma.rn.f64"
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        """What divides a warp's tile: pairs of outputs."""
+        return 2 * self.lanes[0], 2 * self.lanes[1]
+
+    def fetched(self, rows: int, columns: int) -> int:
+        """Numbers that a thread fetches at a time."""
+        return rows + columns
 
 
 @dataclass(frozen=True)
@@ -102,14 +148,13 @@ class F64Spec(StagedSpec):
         )
         check(self.stages >= 2, name, "stages", self.stages, ">= 2")
         self.check_divides("16 divides bk", 16, self.bk)
-        legal_depths = (4, 8, 16) if self.unit == "mma" else (1,)
-        check(self.depth in legal_depths, name, "depth", self.depth, legal_depths)
+        depths = self.arithmetic.depths
+        check(self.depth in depths, name, "depth", self.depth, depths)
         check(0 <= self.ahead <= 3, name, "ahead", self.ahead, "0 .. 3")
         self.check_divides(
             "k's that fit into registers divide bk", self.depth * self.buffers, self.bk
         )
-        warps = (16, 16) if self.unit == "mma" else (self.lanes_m * 2, self.lanes_n * 2)
-        self.check_tiles(*warps)
+        self.check_tiles(*self.arithmetic.tile)
         clustered = self.split == "cluster"
         check(clustered == (self.cluster > 1), name, "cluster, split", self.cluster, self.split)
         units = ("mma",) if clustered else UNITS
@@ -122,9 +167,7 @@ class F64Spec(StagedSpec):
         for x in ("a", "b"):
             self.side(x).check(name, x)
         outputs = self.rows * self.columns * (2 if self.split == "serial" else 1)
-        fetched = self.rows + self.columns
-        if self.unit == "mma":
-            fetched = (self.rows + self.columns // 2) * self.depth // 4
+        fetched = self.arithmetic.fetched(self.rows, self.columns)
         needed = 2 * (outputs + self.buffers * fetched)
         self.check_room(needed, "accumulators, fragments, addresses", self.ctas_per_sm)
 
@@ -140,6 +183,12 @@ class F64Spec(StagedSpec):
 
     # -- derived --------------------------------------------------------------
     @property
+    def arithmetic(self) -> TensorCores | FmaUnits:
+        """The unit that multiplies."""
+        lanes = (self.lanes_m, self.lanes_n)
+        return TensorCores(self.depth) if self.unit == "mma" else FmaUnits(lanes)
+
+    @property
     def threads(self) -> int:
         return self.warps_m * self.warps_n * WARP
 
@@ -151,12 +200,12 @@ class F64Spec(StagedSpec):
     @property
     def rows(self) -> int:
         """Rows that a thread has outputs in."""
-        return self.bm // self.warps_m // (8 if self.unit == "mma" else self.lanes_m)
+        return self.bm // self.warps_m // self.arithmetic.lanes[0]
 
     @property
     def columns(self) -> int:
         """Columns that a thread has outputs in."""
-        return self.bn // self.warps_n // (4 if self.unit == "mma" else self.lanes_n)
+        return self.bn // self.warps_n // self.arithmetic.lanes[1]
 
     @property
     def buffers(self) -> int:
@@ -192,10 +241,7 @@ class F64Spec(StagedSpec):
 
     @property
     def expects(self) -> tuple[Expect, ...]:
-        if self.unit == "fma":
-            return (Expect("fma.rn.f64", ("*mma.*",)), *super().expects)
-        shape = f"m16n8k{self.depth}.row.col.f64.f64.f64.f64"
-        return (Expect(f"mma.sync.aligned.{shape}", ("*mma.*",)), *super().expects)
+        return (Expect(self.arithmetic.opcode, ("*mma.*",)), *super().expects)
 
     @property
     def schedule(self) -> Raster:
@@ -203,9 +249,8 @@ class F64Spec(StagedSpec):
         return Bands(self.raster, self.cluster) if isinstance(found, Bands) else found
 
     @property
-    def chunks_taken(self) -> list[Expr]:
-        clustered = self.split == "cluster"
-        return [CHUNKS <= self.cluster] if clustered else super().chunks_taken
+    def meeting(self) -> Meeting:
+        return ClusterSums(self.cluster) if self.split == "cluster" else super().meeting
 
     @property
     def own_bounds(self) -> list[tuple[str, Expr]]:
@@ -222,9 +267,8 @@ class F64Spec(StagedSpec):
         return bounds
 
     def describe(self) -> tuple[str, ...]:
-        unit = "tensor cores" if self.unit == "mma" else "FMA units"
         return self.described(
-            f"C[M, N] = A . B, layout {self.layout}, f64 on {unit}; CTA tile "
+            f"C[M, N] = A . B, layout {self.layout}, f64 on {self.arithmetic.words}; CTA tile "
             f"{self.bm} x {self.bn} x {self.bk}, {self.sizes}",
             f"A by {self.align_a} bytes, B by {self.align_b}; {self.stages} stages, "
             f"split: {self.split}",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ptxgen.expr import Expr
 from ptxgen.numerics.contract import TC16, TIERS, Contract
 from ptxgen.spec.base import ARCHITECTURES, WARP, Expect, check
 from ptxgen.spec.epilogue import Epilogue
-from ptxgen.spec.gemm import CHUNK, CHUNKS, LAYOUTS
+from ptxgen.spec.gemm import LAYOUTS
 from ptxgen.spec.gemm.sides import CopiedSide
+from ptxgen.spec.gemm.splits import Meeting, Turns
 from ptxgen.spec.gemm.staged import StagedSpec
 
 MMA_COPIES = {"vector": 16, "words": 4, "plain": 2}
@@ -61,9 +61,8 @@ class MmaLoop(StagedSpec):
         return max(min(self.bk, BLOCK), STEP * self.buffers)
 
     @property
-    def chunks_taken(self) -> list[Expr]:
-        turns = (CHUNK % self.block).eq(0) | (CHUNKS <= 1)
-        return [turns] if self.split == "serial" else super().chunks_taken
+    def meeting(self) -> Meeting:
+        return Turns(self.block) if self.split == "serial" else super().meeting
 
     def fragment_registers(self, wide: MmaSide, slim: MmaSide, sums: int) -> int:
         """Registers of a thread for ``sums`` sets of accumulators, fragments and addresses."""

@@ -12,11 +12,16 @@ import pytest
 from ptxgen.build.render import environment, render
 from ptxgen.errors import SpecError
 from ptxgen.spec.conv import ConvGatherSpec
+from ptxgen.spec.f64 import F64Spec, FmaUnits, TensorCores
 from ptxgen.spec.gemm.loads import Decode, Gather, GatherSums, Tma, TmaIm2col, TmaPanels
 from ptxgen.spec.gemm.parts import Parts
+from ptxgen.spec.gemm.rasters import Bands, Chunk, Walk, WalkGroups
 from ptxgen.spec.gemm.schedules import Batch, Chunks, Groups, Phases, Tiles
-from ptxgen.spec.gemm.splits import Serial, Unsplit
+from ptxgen.spec.gemm.splits import ClusterSums, OneChain, Serial, Slices, Turns, Unsplit, Workspace
+from ptxgen.spec.gemm.staged import StagedSpec
 from ptxgen.spec.gemm.stores import PartialSums, Rows, Segments
+from ptxgen.spec.mma import MmaSpec
+from ptxgen.spec.simt import SimtSpec
 from ptxgen.spec.wgmma import WgmmaSpec
 from ptxgen.tiles import SPECS
 
@@ -143,3 +148,52 @@ def test_filters_of_gathered_windows_follow_the_layout():
     gathered = [s for s in SPECS.values() if isinstance(s, ConvGatherSpec)]
     found = {s.load.filters for s in gathered if not s.summed}
     assert found == {"boxes", "taps", "threads"}
+
+
+# -- kernels whose threads copy tiles --------------------------------------------------------
+RASTERS = (Bands, Chunk, Walk, WalkGroups)
+MEETINGS = (OneChain, Turns, Slices, ClusterSums, Workspace)
+STAGED = {name: spec for name, spec in SPECS.items() if isinstance(spec, StagedSpec)}
+
+
+def called(template: str, part: str) -> set[str]:
+    """The macros of a part that a template calls."""
+    source, _, _ = environment().loader.get_source(environment(), template)
+    found = set(re.findall(rf"\b{part}\.(\w+)\(", source))
+    assert found
+    return found
+
+
+def test_rasters_define_what_kernels_call():
+    for family in (MmaSpec, SimtSpec, F64Spec):
+        wanted = called(family.template, "schedule")
+        for raster in RASTERS:
+            assert wanted <= interface(raster.macros), (family, raster)
+
+
+def test_units_and_splits_of_f64_define_what_the_kernel_calls():
+    for unit in (TensorCores, FmaUnits):
+        assert called(F64Spec.template, "unit") <= interface(unit.macros), unit
+    wanted = called(F64Spec.template, "split")
+    for found in {spec.meeting.macros("f64") for spec in STAGED.values() if spec.dtype == "f64"}:
+        assert wanted <= interface(found), found
+
+
+def test_every_raster_and_split_is_in_a_kernel_that_is_listed():
+    assert {type(spec.schedule) for spec in STAGED.values()} == {*RASTERS}
+    assert {type(spec.meeting) for spec in STAGED.values()} == {*MEETINGS}
+
+
+def test_ctas_that_walk_have_no_chunks():
+    some = next(spec for spec in STAGED.values() if type(spec) is MmaSpec)
+    with pytest.raises(SpecError, match="persistent, split: True vs workspace"):
+        replace(some, split="workspace", persistent=True)
+
+
+@pytest.mark.parametrize("kind", [MmaSpec, SimtSpec, F64Spec, WgmmaSpec])
+def test_no_class_has_more_than_three_booleans_that_say_what_it_is(kind):
+    for each in {*kind.__mro__, *(type(spec) for spec in SPECS.values() if isinstance(spec, kind))}:
+        flags = [name for name in dir(each) if not name.startswith("_")]
+        fields_of = getattr(each, "__dataclass_fields__", {})
+        own = [n for n in flags if n not in fields_of and isinstance(getattr(each, n), bool)]
+        assert len(own) <= 3, (each, own)

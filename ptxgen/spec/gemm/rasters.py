@@ -6,6 +6,7 @@ that tile begins.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -31,6 +32,8 @@ class Tiled(Protocol):
     @property
     def grid(self) -> Expr: ...
     @property
+    def scratch(self) -> Mapping[str, Expr]: ...
+    @property
     def tiles(self) -> Expr: ...
 
 
@@ -39,6 +42,11 @@ class Raster:
     """A CTA has one tile; texts are expressions of CUDA C++."""
 
     macros: ClassVar[str]
+
+    @property
+    def banded(self) -> bool:
+        """Whether neighbouring CTAs have tiles of a band of tile rows."""
+        return False
 
     def requires(self, kernel: Tiled) -> list[Expr]:
         """Where the grid is one that there is."""
@@ -61,6 +69,10 @@ class Bands(Raster):
     together: int = 1
 
     macros: ClassVar[str] = "gemm/raster/bands.cuh.j2"
+
+    @property
+    def banded(self) -> bool:
+        return self.rows > 0
 
     def bounds(self, kernel: Tiled) -> Bounds:
         return [("GROUP * tiles_n", ceil_div(N, kernel.bn) * self.rows)] if self.rows else []

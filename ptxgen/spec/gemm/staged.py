@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ptxgen.expr import Expr, all_of, ceil_div
 from ptxgen.numerics.contract import ITEMSIZE, K, M, N
-from ptxgen.spec.base import INDEX_MAX, WORKSPACE_MAX
-from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNKS, GemmSpec
+from ptxgen.spec.base import INDEX_MAX
+from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, GemmSpec
 from ptxgen.spec.gemm.rasters import Bands, Chunk, Raster, Walk
 from ptxgen.spec.gemm.sides import VECTOR_BYTES, CopiedSide
+from ptxgen.spec.gemm.splits import Meeting, OneChain, Slices, Turns, Workspace
 
 
 class StagedSpec(GemmSpec):
@@ -42,11 +43,10 @@ class StagedSpec(GemmSpec):
         raise NotImplementedError
 
     @property
-    def chunks_taken(self) -> list[Expr]:
-        """Where its split is correct."""
-        if self.split == "workspace":
-            return [self.scratch["workspace"] <= WORKSPACE_MAX]
-        return [CHUNKS <= 1] if self.split in ("none", "onto") else []
+    def meeting(self) -> Meeting:
+        """Where the chunks of a tile's reduction meet."""
+        found = {"workspace": Workspace(), "serial": Turns(), "slices": Slices()}
+        return found.get(self.split, OneChain())
 
     # -- what they have in common ---------------------------------------------
     def laid(self, x: str, threads: int) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class StagedSpec(GemmSpec):
         item = ITEMSIZE[self.dtype]
         known = ((ALIGN_A, self.alignment("a")), (ALIGN_B, self.alignment("b")))
         aligned = [align >= taken for align, taken in known if taken > item]
-        return all_of((*aligned, *self.chunks_taken, *self.schedule.requires(self)))
+        return all_of((*aligned, *self.meeting.requires(self), *self.schedule.requires(self)))
 
     @property
     def own_bounds(self) -> list[tuple[str, Expr]]:

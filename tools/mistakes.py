@@ -202,7 +202,7 @@ MISTAKES = (
     # -- what kernels compute -------------------------------------------------------------
     Mistake(
         "a product rounded towards zero",
-        TEMPLATE + "simt/gemm.cu.j2",
+        TEMPLATE + "simt/functions.cuh.j2",
         "acc[i][j] = __fmaf_rn(fa[i], fb[j], acc[i][j]);",
         "acc[i][j] = __fmaf_rz(fa[i], fb[j], acc[i][j]);",
         kernel("simt_nn_f32_16x32x32"),

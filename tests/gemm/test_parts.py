@@ -171,12 +171,18 @@ def test_rasters_define_what_kernels_call():
             assert wanted <= interface(raster.macros), (family, raster)
 
 
-def test_units_and_splits_of_f64_define_what_the_kernel_calls():
+def test_units_define_what_the_kernel_calls():
     for unit in (TensorCores, FmaUnits):
         assert called(F64Spec.template, "unit") <= interface(unit.macros), unit
-    wanted = called(F64Spec.template, "split")
-    for found in {spec.meeting.macros("f64") for spec in STAGED.values() if spec.dtype == "f64"}:
-        assert wanted <= interface(found), found
+
+
+@pytest.mark.parametrize("family", [SimtSpec, F64Spec])
+def test_splits_of_a_family_define_what_its_kernel_calls(family):
+    kernels = [spec for spec in STAGED.values() if isinstance(spec, family)]
+    files = {spec.meeting.macros(family.family) for spec in kernels}
+    assert len(files) >= 2
+    for macros in files:
+        assert called(family.template, "split") <= interface(macros), macros
 
 
 def test_every_raster_and_split_is_in_a_kernel_that_is_listed():

@@ -43,10 +43,6 @@ class ChainSpec(WgmmaSpec):
 
     # -- derived --------------------------------------------------------------
     @property
-    def multiplier(self) -> str:
-        return "wgmma"
-
-    @property
     def label(self) -> str:
         result = self.dtype if self.item == 2 else "f32"
         return f"{super().label}_{result}"

@@ -118,10 +118,6 @@ class ConvSpec(WgmmaSpec):
         return Rows("windows")
 
     @property
-    def multiplier(self) -> str:
-        return "wgmma"
-
-    @property
     def filters(self) -> Param:
         """The tensor map of B."""
         item, b = ITEMSIZE[self.dtype], self.b

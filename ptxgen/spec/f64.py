@@ -41,7 +41,7 @@ class TensorCores:
     lanes: ClassVar[tuple[int, int]] = (8, 4)
     """Lanes of a warp along m and along n."""
     tile: ClassVar[tuple[int, int]] = (16, 16)
-    """What divides a warp's tile."""
+    """The units that divide a warp's tile, along m and along n."""
 
     def fetched(self, rows: int, columns: int) -> int:
         """Numbers that a thread fetches at a time for so many rows and columns of outputs."""
@@ -66,7 +66,7 @@ class FmaUnits:
 
     @property
     def tile(self) -> tuple[int, int]:
-        """What divides a warp's tile: pairs of outputs."""
+        """The units that divide a warp's tile: pairs of outputs."""
         return 2 * self.lanes[0], 2 * self.lanes[1]
 
     def fetched(self, rows: int, columns: int) -> int:
@@ -76,14 +76,14 @@ class FmaUnits:
 
 @dataclass(frozen=True)
 class F64Side(CopiedSide):
-    """How one operand's tile lies in shared memory.
+    """An operand's tile in shared memory.
 
     Lanes read 32 bytes of each of four rows at once, so that byte i of a row lies at
     ``i ^ (row % 4 * 32)``.
     """
 
     align: int
-    """Of its rows in memory, bytes; as many are copied at a time."""
+    """Bytes that its rows in memory are aligned to; as many are copied at a time."""
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ class GroupedStagedSpec(GroupedSpec):
 
     @property
     def schedule(self) -> Raster:
-        """Which tile a CTA has."""
+        """The raster of all grouped kernels whose threads copy tiles."""
         return WalkGroups()
 
 
@@ -154,10 +154,6 @@ class GroupedMmaSpec(GroupedStagedSpec, MmaSpec):
     over: str = "rows"
 
     family: ClassVar[str] = "grouped_mma"
-
-    @property
-    def multiplier(self) -> str:
-        return "mma"
 
 
 @dataclass(frozen=True)
@@ -194,10 +190,6 @@ class GroupedWgmmaSpec(GroupedSpec, WgmmaSpec):
     @property
     def store(self) -> Store:
         return Rows("sums" if self.over == "sums" else "groups")
-
-    @property
-    def multiplier(self) -> str:
-        return "wgmma"
 
     @property
     def maps(self) -> tuple[Param, ...]:

@@ -31,8 +31,8 @@ BLOCK = 64
 
 @dataclass(frozen=True)
 class MmaSide(CopiedSide):
-    """How one operand's tile lies in shared memory, travels there, and is read by ldmatrix, which
-    transposes if k is not contiguous.
+    """An operand's tile in shared memory, which ldmatrix reads, and transposes where k is not
+    contiguous. ``copy``: how it gets there (MMA_COPIES).
     """
 
     copy: str

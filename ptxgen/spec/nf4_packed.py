@@ -161,10 +161,6 @@ class Nf4SyncSpec(Nf4GemmSpec, StagedSpec):
         return self.work
 
     @property
-    def multiplier(self) -> str:
-        return "mma"
-
-    @property
     def abi(self) -> Abi:
         return Abi(
             (

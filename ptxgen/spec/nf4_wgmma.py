@@ -61,10 +61,6 @@ class Nf4WgmmaSpec(Nf4GemmSpec, WgmmaSpec):
 
     # -- derived --------------------------------------------------------------
     @property
-    def multiplier(self) -> str:
-        return "wgmma"
-
-    @property
     def threads(self) -> int:
         return self.consumers * WARPGROUP + self.helpers * WARP
 

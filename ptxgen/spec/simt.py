@@ -202,7 +202,7 @@ class SimtSpec(StagedSpec):
         return 1 if dict(self.copies)[operand] == "kvector" else min(own, 4)
 
     def extent(self, operand: str) -> int:
-        """Of the tile of operand "a" or "b", along m or n."""
+        """The extent of the tile of operand "a" or "b", along m or n."""
         return self.bm if operand == "a" else self.bn
 
     def pitch(self, operand: str) -> int:

@@ -277,7 +277,7 @@ class Ring:
 
     @property
     def barriers_offset(self) -> int:
-        """Where the mbarriers lie in shared memory: behind the ring and the warps' exchange."""
+        """The place of the mbarriers in shared memory: behind the ring and the warps' exchange."""
         ring = self.stages * self.stage_bytes
         return ring + self.consumers * 4 * self.exchange_bytes
 
@@ -396,7 +396,7 @@ class WgmmaSpec(Ring, GemmSpec):
         self.check_ring(self.accumulators, self.totals)
 
     def takes(self, dtype: Hashable) -> bool:
-        """Of formulas none: few warps would compute them while nothing is multiplied."""
+        """It has no formula: few warps would compute one while nothing is multiplied."""
         return self.split == "workspace" or not isinstance(dtype, Epilogue)
 
     # -- parts ----------------------------------------------------------------
@@ -440,6 +440,10 @@ class WgmmaSpec(Ring, GemmSpec):
     def instruction(self) -> Instruction:
         """The form of wgmma."""
         return Instruction(self.bn, self.dtype, False, (not self.a.k_major, not self.b.k_major))
+
+    @property
+    def multiplier(self) -> str:
+        return "wgmma"
 
     @property
     def accumulators(self) -> int:
@@ -611,10 +615,6 @@ class WgmmaSegmentsSpec(WgmmaSpec):
     @property
     def exchange_bytes(self) -> int:
         return self.held_bytes
-
-    @property
-    def multiplier(self) -> str:
-        return "wgmma"
 
     @property
     def abi(self) -> Abi:

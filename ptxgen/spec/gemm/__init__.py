@@ -321,8 +321,8 @@ class GemmSpec(KernelSpec):
 
     @property
     def multiplier(self) -> str:
-        """Unit that multiplies, one of :data:`ptxgen.cost.kernel.UNITS`."""
-        return self.family
+        """The unit that multiplies, of :data:`ptxgen.cost.kernel.UNITS`: here ``mma.sync``."""
+        return "mma"
 
     def roofline(self, dtype: Hashable) -> Roofline:
         return Roofline(M * N * K, self.multiplier)

@@ -19,7 +19,7 @@ Bounds = list[tuple[str, Expr]]
 
 
 class Tiled(Protocol):
-    """What a raster asks of a kernel: see :class:`ptxgen.spec.gemm.staged.StagedSpec`."""
+    """A kernel, as rasters and splits see it: see :class:`ptxgen.spec.gemm.staged.StagedSpec`."""
 
     @property
     def name(self) -> str: ...
@@ -49,7 +49,7 @@ class Raster:
         return False
 
     def requires(self, kernel: Tiled) -> list[Expr]:
-        """Where the grid is one that there is."""
+        """Predicates under which the grid is one that there is."""
         return [kernel.grid <= GRID_MAX]
 
     def bounds(self, kernel: Tiled) -> Bounds:
@@ -108,6 +108,6 @@ class Walk(Raster):
 
 @dataclass(frozen=True)
 class WalkGroups(Walk):
-    """The same over the tiles of groups of rows, or of sums over a group's rows."""
+    """CTAs walk over the tiles of groups of rows, or of sums over a group's rows."""
 
     macros: ClassVar[str] = "gemm/raster/groups.cuh.j2"

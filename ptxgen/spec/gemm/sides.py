@@ -32,7 +32,7 @@ class Side:
 
     @property
     def mask(self) -> int:
-        """What is permuted: the largest power of two (at most 8) that divides a row, less 1."""
+        """The bits that are permuted: the largest power of two (to 8) dividing a row, less 1."""
         return min(self.vectors & -self.vectors, 8) - 1
 
     @property
@@ -49,7 +49,7 @@ class CopiedSide(Side):
     threads: int
     """Those that copy."""
     warp: int
-    """Of a warp's tile, along m or n."""
+    """The extent of a warp's tile, along m or n."""
 
     @property
     def at_once(self) -> int:

@@ -66,7 +66,7 @@ class Meeting:
         return f"{family}/split/{self.file}.cuh.j2"
 
     def requires(self, kernel: Tiled) -> list[Expr]:
-        """Where the split is correct."""
+        """Predicates under which the split is correct."""
         return []
 
 

@@ -1,4 +1,4 @@
-"""What kernels have in common whose threads copy tiles of A and B into a ring in shared memory."""
+"""The base of kernels whose threads copy tiles of A and B into a ring in shared memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StagedSpec(GemmSpec):
     # -- parts ----------------------------------------------------------------
     @property
     def schedule(self) -> Raster:
-        """Which tile a CTA has."""
+        """The raster: it says which tile a CTA has."""
         if self.split == "workspace":
             return Chunk()
         return Walk() if self.persistent else Bands(self.raster)
@@ -44,7 +44,7 @@ class StagedSpec(GemmSpec):
 
     @property
     def meeting(self) -> Meeting:
-        """Where the chunks of a tile's reduction meet."""
+        """The split: it says where the chunks of a tile's reduction meet."""
         found = {"workspace": Workspace(), "serial": Turns(), "slices": Slices()}
         return found.get(self.split, OneChain())
 

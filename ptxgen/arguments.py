@@ -169,13 +169,34 @@ def words(*known: str) -> Callable[[str], list[str]]:
     return read
 
 
+def add_dtype(parser: argparse.ArgumentParser, known: Sequence[str], **given: Any) -> None:
+    """Adds ``--dtype``, one of ``known`` by either name: the first if it is left out."""
+    how = {"default": known[0], "help": "(%(default)s)", **given}
+    parser.add_argument("--dtype", type=dtype, choices=tuple(known), **how)
+
+
+def some(text: str) -> list[str]:
+    """Reads words with commas between them."""
+    return [part for part in text.split(",") if part]
+
+
 # -- JSON -----------------------------------------------------------------------------------
+def add_seed(parser: argparse.ArgumentParser, usual: int = 0) -> None:
+    """Adds ``--seed``."""
+    parser.add_argument(
+        "--seed", type=int, default=usual, help="of the draw and of the operands (%(default)s)"
+    )
+
+
 def add_rows(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that say where a benchmark's rows go."""
+    """Adds the options that say where a benchmark's rows go, and where they come from."""
     parser.add_argument(
         "--json", action="store_true", help="print the rows as JSON; tables go to stderr"
     )
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the rows to FILE")
+    parser.add_argument(
+        "--rows", type=Path, nargs="+", metavar="FILE", help="print the rows of earlier runs"
+    )
 
 
 def run(
@@ -194,14 +215,10 @@ def run(
         return work(options)
     with redirect_stdout(sys.stderr):
         status = work(options)
-    emit_json(options.records or _earlier(getattr(options, "rows", None)))
+    earlier = getattr(options, "rows", None) or ()  # files that ``work`` has read and checked
+    read = (row for path in earlier for row in json.loads(path.read_text(encoding="utf-8")))
+    emit_json(options.records or [*read])
     return status
-
-
-def _earlier(rows: Path | Sequence[Path] | None) -> list[Any]:
-    """Rows of the files that ``--rows`` names, which ``work`` has read and checked."""
-    paths = [rows] if isinstance(rows, Path) else rows or []
-    return [row for path in paths for row in json.loads(path.read_text(encoding="utf-8"))]
 
 
 def _renamed(argv: list[str]) -> list[str]:

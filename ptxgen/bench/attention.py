@@ -6,29 +6,22 @@ and the peers' lie together. A peer that raises is left out of the problem, and 
 
 from __future__ import annotations
 
-import argparse
-import time
 import warnings
-from collections.abc import Iterator, Sequence
+from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 import ptxgen
 from ptxgen import arguments
-from ptxgen.bench import attention_cases, bands, measure, results
+from ptxgen.bench import attention_cases, bands, measure
 from ptxgen.bench.attention_cases import KINDS, NAMED, TRAINING, Case
-from ptxgen.bench.measure import Work, WrongBitsError
-from ptxgen.dispatch import choose
-from ptxgen.errors import OptionError, PtxgenError
-from ptxgen.ops import OPERATIONS
-from ptxgen.program.launch import question
-from ptxgen.program.operation import lowering
-from ptxgen.runtime import default_device
+from ptxgen.bench.measure import Work, near
+from ptxgen.bench.results import Environment, Sample
+from ptxgen.bench.runner import Area, Timed, only_drawn
 from ptxgen.spec import KernelSpec
-from ptxgen.tiles import TABLES
-from ptxgen.ui import emit, note, plural, table
+from ptxgen.ui import emit, plural, table
 
 BACKENDS = {"cudnn": "CUDNN_ATTENTION", "fa2": "FLASH_ATTENTION"}
 """Of scaled_dot_product_attention."""
@@ -36,9 +29,6 @@ FLEX = "flex"
 PEERS = (*BACKENDS, FLEX)
 FASTER = "faster"
 """Of those in :data:`BACKENDS`."""
-BUDGET_S = 300.0
-SAVE_S = 15.0
-"""Rows are written at least so often, so that an interruption loses little."""
 WIDE = 128
 """The largest head dimension of those that are summed up apart."""
 
@@ -176,74 +166,91 @@ class Operands:
         sizes = self.case.queries, self.case.keys
         return create_block_mask(lambda b, h, q, k: q >= k, None, None, *sizes, device=self._device)
 
-    def kernels(self) -> dict[str, KernelSpec]:
-        """The kernels of our call, by name, in order. Nothing is launched."""
-        device = default_device()
+    def kernels(self) -> list[KernelSpec]:
+        """The kernels of our call, in order. Nothing is launched."""
         k, v = self._cache
         given = {"q": self.q, "k": k, "v": v, **self._how}
-        calls = [("attention", given)]
-        if self.case.kind == TRAINING:
+        with self._torch.no_grad():
+            if self.case.kind != TRAINING:
+                return measure.kernels("attention", given)
             lse = self.q.new_empty(self.q.shape[:-1], dtype=self._torch.float32)
             arrays = {"do": self.do, "o": self.do, "lse": lse}
-            calls = [
-                ("attention", {**given, "return_lse": True}),
-                ("attention_grad", {**given, **arrays}),
-            ]
-        found: dict[str, KernelSpec] = {}
-        with self._torch.no_grad():
-            for name, arguments in calls:
-                for step in lowering(OPERATIONS[name], arguments)[1].program.steps:
-                    choice = choose(step.problem.table, **question(step.problem, device))
-                    route = TABLES[step.problem.table].route(choice.route, step.problem.dtype)
-                    found |= {each.kernel.name: each.kernel for each in route.steps}
-        return found
+            forward = measure.kernels("attention", {**given, "return_lse": True})
+            return forward + measure.kernels("attention_grad", {**given, **arrays})
 
 
 # -- the run ----------------------------------------------------------------------------------
-class Bench:
-    """Checks and times cases. What is wrong is said, kept in ``wrong``, and not timed."""
+class Attention(Area):
+    """Cases of :mod:`ptxgen.bench.attention_cases`, beside :data:`PEERS`."""
 
-    def __init__(
-        self,
-        torch: Any,
-        dtype: str,
-        peers: Sequence[str],
-        seed: int,
-        *,
-        quick: bool = False,
-        device: str = "cuda",
-    ) -> None:
-        self._torch, self._peers, self._seed = torch, peers, seed
-        self._dtype, self._device = dtype, device
-        # Milliseconds for each of ours and the peers, and bounds on their repetitions.
-        self._effort = (8.0, 3, 9) if quick else (60.0, 5, 31)
-        self._timer = measure.Timer(torch)
-        self.wrong: list[str] = []
+    name = "attention"
+    about = (
+        "Times attention beside cuDNN, FlashAttention-2 (both PyTorch's) and compiled "
+        "flex_attention, in one run, with a cold L2, after comparing results. ratio = peer time / "
+        "our time; faster: of cuDNN and FlashAttention-2."
+    )
+    row = Row
+    tier = "tc"
+    effort = 60.0, 5, 31
+    kinds = KINDS
+    budget = 300.0
+    drawn = (
+        "instead of --shapes, so many problems of each kind that --seed draws "
+        "(ptxgen/bench/attention_cases.py)"
+    )
+
+    @classmethod
+    def add_options(cls, parser: ArgumentParser) -> None:
+        arguments.add_dtype(parser, ("bf16", "f16"))
+        parser.add_argument(
+            "--shapes",
+            type=arguments.some,
+            metavar="LIST",
+            help=f"{arguments.FORM}, with c if causal, or pKEYS of pages: "
+            f"{NAMED[0]}, {NAMED[-1]} (some of models)",
+        )
+        parser.add_argument(
+            "--peers",
+            type=arguments.words(*PEERS),
+            default=PEERS,
+            metavar="LIST",
+            help=f"({','.join(PEERS)}; {FLEX} is not timed with --random)",
+        )
+        parser.add_argument(
+            "--step",
+            action="store_true",
+            help="instead, a Llama of four layers, stock and in batch_invariant(): a training "
+            "step, the forward pass, a token in a CUDA graph",
+        )
+
+    def run(self) -> int:
+        if self.options.step:
+            from ptxgen.bench.attention_step import Steps
+
+            return Steps(self.options).run()
+        return super().run()
+
+    def cases(self) -> Sequence[Case]:
+        options = self.options
+        self.refused: dict[str, str] = {}
+        if only_drawn(options):
+            return attention_cases.drawn(options.random, options.seed, options.kinds)
+        return attention_cases.select(options.shapes or NAMED, options.kinds)
 
     def _operands(self, case: Case, seed: int | None) -> Operands:
-        return Operands(self._torch, case, self._dtype, seed, self._device)
+        return Operands(self.torch, case, self.options.dtype, seed, self.device)
 
-    def prepare(self, cases: Sequence[Case]) -> None:
-        """Compiles the kernels of all ``cases``."""
-        found: dict[str, KernelSpec] = {}
-        for case in cases:
-            found |= self._operands(case, None).kernels()
-        seconds = measure.build(list(found.values()))
-        note(f"{plural(len(found), 'kernel')} ready in {seconds:.1f} s")
+    def kernels(self, case: Case) -> list[KernelSpec]:
+        return self._operands(case, None).kernels()
 
-    def rows(self, cases: Sequence[Case], group: str, budget: float) -> Iterator[Row]:
-        """The rows of ``cases``, until ``budget`` seconds are over."""
-        one = partial(self._row, group=group)
-        return measure.in_budget(self._torch, cases, one, budget, self.wrong)
-
-    def _row(self, case: Case, group: str) -> Row:
-        operands = self._operands(case, self._seed)
+    def check(self, case: Case) -> Timed:
+        """The results of the first peer that takes the case are compared."""
+        operands = self._operands(case, self.seed)
         ours = operands.ours()
         found = ours()
-        work: dict[str, Work] = {}
-        refused: dict[str, str] = {}
-        for name in self._peers:
-            if name == FLEX and group != "named":  # which takes seconds to compile
+        work, self.refused = {"ours": ours}, {}
+        for name in self.options.peers:
+            if name == FLEX and self.options.random is not None:  # which takes seconds to compile
                 continue
             try:
                 call = operands.peer(name)
@@ -251,66 +258,52 @@ class Bench:
                     warnings.simplefilter("ignore")  # which say why a backend takes it not
                     theirs = call()
             except Exception as error:  # a peer's own
-                refused[name] = f"{type(error).__name__}: {error}".splitlines()[0][:100]
+                self.refused[name] = f"{type(error).__name__}: {error}".splitlines()[0][:100]
                 continue
-            if not work:
-                compare(f"{case}, beside {name}", found, theirs)
+            if len(work) == 1:
+                near(f"beside {name}", found, theirs)
             del theirs
             work[name] = call
-        del found
-        calls = [ours, *work.values()]
-        flushes = self._timer.flushes(calls)
-        count = measure.repetitions(case.expected_us + measure.FLUSH_US * flushes, *self._effort)
-        mine, *others = self._timer(calls, [count] * len(calls), flushes=flushes)
-        times = {name: sample.median for name, sample in zip(work, others, strict=True)}
-        return Row(
-            group=group,
+        return Timed(work, case.expected_us, slow_host=True)
+
+    def found(self, case: Case, times: Mapping[str, Sample]) -> Iterator[Row]:
+        peers: dict[str, Any] = {
+            f"{name}_us": times[name].median if name in times else None for name in PEERS
+        }
+        yield Row(
+            group="named" if self.options.random is None else "random",
             shape=case.shape,
-            dtype=self._dtype,
-            kernel=" + ".join(operands.kernels()),
-            ours_us=mine.median,
-            ours_q1_us=mine.q1,
-            ours_q3_us=mine.q3,
-            ours_count=mine.count,
-            cudnn_us=times.get("cudnn"),
-            fa2_us=times.get("fa2"),
-            flex_us=times.get(FLEX),
-            refused="; ".join(f"{name}: {why}" for name, why in refused.items()),
+            dtype=self.options.dtype,
+            kernel=" + ".join(dict.fromkeys(k.name for k in self.kernels(case))),
+            **times["ours"].as_ours(),
+            **peers,
+            refused="; ".join(f"{name}: {why}" for name, why in self.refused.items()),
             **asdict(case),
         )
 
-
-def compare(what: str, ours: Any, theirs: Any) -> None:
-    """Both round weights and results to 16 bits: a coarse guard against nonsense."""
-    pairs = zip(ours, theirs, strict=True) if isinstance(ours, tuple) else [(ours, theirs)]
-    for a, b in pairs:
-        scale = b.abs().max().item() or 1.0
-        off = (a - b).abs().max().item() / scale
-        if not off <= 2**-4:
-            raise WrongBitsError(f"{what}: off by {off:.3g} of the largest")
+    def show(self, rows: Sequence[Row], runs: Sequence[Environment]) -> None:
+        """Prints runs as one: every named problem, and the worst of random ones."""
+        several = "seeds" if len(runs) > 1 else "seed"
+        seeds = f"{several} {', '.join(str(each.seed) for each in runs)}"
+        for group in dict.fromkeys(r.group for r in rows):
+            those = [r for r in rows if r.group == group]
+            drawn = group != "named"
+            what = f", {seeds}; the worst of each kind" if drawn else ""
+            emit(f"\n{plural(len(those), f'{group} problem')}{what}")
+            emit(case_table(worst(those) if drawn else those))
+            emit("\npeers' time / ours")
+            emit(bands.table_of(summarise(those), ("kind", "problems", "beside")))
+            for line in left_out(those):
+                emit(line)
 
 
 # -- what is said -----------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Summary:
-    """Ratios to a peer of a kind's problems, or of some."""
-
-    kind: str
-    part: str
-    peer: str
-    cases: int
-    geomean: float
-    tenth: float
-    least: float
-    least_at: str
-
-
-def summarise(rows: Sequence[Row]) -> list[Summary]:
-    """Of each kind to the faster of cuDNN and FlashAttention-2, of all and in parts, and to each
-    peer.
+def summarise(rows: Sequence[Row]) -> dict[bands.Part, bands.Spread]:
+    """Ratios by kind, part and peer: to the faster of cuDNN and FlashAttention-2, of all and in
+    parts, and to each peer.
     """
-    found = []
-    for kind in (k for k in KINDS if any(r.kind == k for r in rows)):
+    found: dict[bands.Part, bands.Spread] = {}
+    for kind in KINDS:
         mine = [r for r in rows if r.kind == kind]
         parts = {
             f"d <= {WIDE}": [r for r in mine if r.depth <= WIDE],
@@ -324,24 +317,8 @@ def summarise(rows: Sequence[Row]) -> list[Summary]:
         for part, peer, some in asked:
             ratios = [(x, r.shape) for r in some if (x := r.ratio(peer)) is not None]
             if ratios:
-                found.append(_summary(kind, part, peer, ratios))
+                found[kind, part, peer] = bands.Spread.of(ratios)
     return found
-
-
-def _summary(kind: str, part: str, peer: str, ratios: Sequence[tuple[float, str]]) -> Summary:
-    values = [ratio for ratio, _ in ratios]
-    mean, tenth = results.geomean(values), bands.quantile(values, 0.1)
-    return Summary(kind, part, peer, len(ratios), mean, tenth, *min(ratios))
-
-
-def summary_table(rows: Sequence[Row]) -> str:
-    """One line per summary."""
-    lines = [
-        (*(s.kind, s.part, s.peer, s.cases), *map("{:.3f}".format, (s.geomean, s.tenth, s.least)),
-         s.least_at)
-        for s in summarise(rows)
-    ]  # fmt: skip
-    return table(lines, ("kind", "problems", "beside", "cases", "geomean", "P10", "least", "at"))
 
 
 def case_table(rows: Sequence[Row]) -> str:
@@ -386,138 +363,4 @@ def worst(rows: Sequence[Row]) -> list[Row]:
     return found
 
 
-def show(rows: Sequence[Row], *runs: results.Environment) -> None:
-    """Prints runs as one: every named problem, and the worst of random ones."""
-    for each in runs:
-        emit(results.heading(each))
-    seeds = f"{'seeds' if len(runs) > 1 else 'seed'} {', '.join(str(each.seed) for each in runs)}"
-    for group in dict.fromkeys(r.group for r in rows):
-        those = [r for r in rows if r.group == group]
-        drawn = group != "named"
-        what = f", {seeds}; the worst of each kind" if drawn else ""
-        emit(f"\n{plural(len(those), f'{group} problem')}{what}")
-        emit(case_table(worst(those) if drawn else those))
-        emit("\npeers' time / ours")
-        emit(summary_table(those))
-        for line in left_out(those):
-            emit(line)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command. 0 if every result was right, whatever the times; 1 if not."""
-    return arguments.run(_parser(), _work, argv)
-
-
-def _work(options: argparse.Namespace) -> int:
-    if options.rows:
-        runs = [results.read_rows(Row, path, "attention") for path in options.rows]
-        show([row for rows, _ in runs for row in rows], *(each for _, each in runs))
-        return 0
-    group = "named" if options.random is None else "random"
-    if options.random is None:
-        cases = attention_cases.select(options.shapes or NAMED, options.kinds)
-    elif options.shapes:
-        raise OptionError("--random draws problems: no --shapes")
-    else:
-        cases = attention_cases.drawn(options.random, options.seed, options.kinds)
-    torch = measure.require_torch()
-    if options.step:
-        from ptxgen.bench import attention_step
-
-        return attention_step.command(torch, options)
-    bench = Bench(torch, options.dtype, options.peers, options.seed, quick=options.quick)
-    bench.prepare(cases)
-    measure.warm_up(torch)
-    surroundings = measure.environment(torch, measure.limits(torch, "tc"), options.seed)
-    rows: list[Row] = []
-    saved = time.monotonic()
-    try:
-        for row in bench.rows(cases, group, options.budget):
-            rows.append(row)
-            if options.save and time.monotonic() - saved > SAVE_S:
-                results.write_records(options.save, results.records(rows, surroundings))
-                saved = time.monotonic()
-    finally:
-        if rows:
-            results.keep(options, results.records(rows, surroundings))
-            show(rows, surroundings)
-    for line in bench.wrong:
-        emit(f"WRONG {line}")
-    return 1 if bench.wrong else 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = arguments.Parser(
-        prog="ptxgen bench attention",
-        description="Times attention beside cuDNN, FlashAttention-2 (both PyTorch's) and compiled "
-        "flex_attention, in one run, with a cold L2, after comparing results. ratio = peer time / "
-        "our time; faster: of cuDNN and FlashAttention-2.",
-    )
-    parser.add_argument(
-        "--dtype",
-        type=arguments.dtype,
-        choices=("bf16", "f16"),
-        default="bf16",
-        help="(%(default)s)",
-    )
-    parser.add_argument(
-        "--kinds",
-        type=arguments.words(*KINDS),
-        default=KINDS,
-        metavar="LIST",
-        help=f"({','.join(KINDS)})",
-    )
-    parser.add_argument(
-        "--shapes",
-        type=_list,
-        metavar="LIST",
-        help="SEQUENCESxHEADS/KV_HEADSxQUERIESxKEYSxDEPTH, with c if causal, or pKEYS of pages: "
-        f"{NAMED[0]}, {NAMED[-1]} (some of models)",
-    )
-    parser.add_argument(
-        "--random",
-        type=int,
-        metavar="COUNT",
-        help="instead of --shapes, so many problems of each kind that --seed draws "
-        "(ptxgen/bench/attention_cases.py)",
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, help="of the draw and of the operands (%(default)s)"
-    )
-    parser.add_argument(
-        "--peers",
-        type=arguments.words(*PEERS),
-        default=PEERS,
-        metavar="LIST",
-        help=f"({','.join(PEERS)}; {FLEX} is not timed with --random)",
-    )
-    parser.add_argument(
-        "--budget",
-        type=float,
-        default=BUDGET_S,
-        metavar="SECONDS",
-        help="begin no problem after so long; kinds take turns (%(default).0f)",
-    )
-    parser.add_argument(
-        "--step",
-        action="store_true",
-        help="instead, a Llama of four layers, stock and in batch_invariant(): a training step, "
-        "the forward pass, a token in a CUDA graph",
-    )
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    arguments.add_rows(parser)
-    parser.add_argument(
-        "--rows", type=Path, nargs="+", metavar="FILE", help="print earlier runs' rows together"
-    )
-    return parser
-
-
-def _list(text: str) -> list[str]:
-    return [part for part in text.split(",") if part]
-
-
-if __name__ == "__main__":
-    try:
-        raise SystemExit(main())
-    except PtxgenError as error:
-        raise SystemExit(f"error: {error}") from error
+main, _parser = Attention.main, Attention.parser

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
 from random import Random
 
 from ptxgen.arguments import attention_sizes
@@ -128,10 +127,7 @@ def select(shapes: Sequence[str], kinds: Sequence[str]) -> list[Case]:
         for case in _read(shape):
             if case.kind in found:
                 found[case.kind].append(case)
-    cases = [case for case in chain(*zip_longest(*found.values())) if case is not None]
-    if not cases:
-        raise OptionError(f"{', '.join(shapes)}: none is of kind {' or '.join(kinds)}")
-    return cases
+    return draw.taking_turns(found, shapes)
 
 
 def _read(shape: str) -> list[Case]:

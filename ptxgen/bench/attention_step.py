@@ -7,14 +7,14 @@ Stock PyTorch beside ``ptxgen.torch.batch_invariant()``, both with
 from __future__ import annotations
 
 import statistics
-from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ptxgen.bench import measure, model, results
-from ptxgen.ui import emit, table
+from ptxgen.bench import model, results
+from ptxgen.bench.runner import Area
+from ptxgen.ui import emit
 
 SHAPE = model.LLAMA_8B
 DECODED = 32, 2048
@@ -33,6 +33,19 @@ class Row:
     ours_ms: float
     stock_bytes: int | None
     ours_bytes: int | None
+
+    to_stock = results.quotient("ours_ms", "stock_ms")
+    memory = results.quotient("ours_bytes", "stock_bytes")
+
+    @property
+    def stock_gb(self) -> float | None:
+        """Stock PyTorch's memory in GB."""
+        return self.stock_bytes and self.stock_bytes / 1e9
+
+    @property
+    def ours_gb(self) -> float | None:
+        """Our memory in GB."""
+        return self.ours_bytes and self.ours_bytes / 1e9
 
 
 class Cached(model.Llama):
@@ -131,25 +144,27 @@ def _row(
 
 
 def row_table(found: Sequence[Row]) -> str:
-    """For people."""
-    lines = []
-    for r in found:
-        line = [r.what, f"{r.stock_ms:.3f}", f"{r.ours_ms:.3f}", f"{r.ours_ms / r.stock_ms:.3f}"]
-        stock, ours = r.stock_bytes, r.ours_bytes
-        memory: list[str | None] = [None, None, None]
-        if stock and ours:
-            memory = [f"{stock / 1e9:.2f}", f"{ours / 1e9:.2f}", f"{ours / stock:.3f}"]
-        lines.append([*line, *memory])
-    header = ("what", "stock ms", "ours ms", "/ stock", "stock GB", "ours GB", "/ stock")
-    return table(lines, header)
+    """One line per row."""
+    columns = [
+        *(("what", "what"), ("stock ms", "stock_ms:.3f"), ("ours ms", "ours_ms:.3f")),
+        *(("/ stock", "to_stock:.3f"), ("stock GB", "stock_gb:.2f"), ("ours GB", "ours_gb:.2f")),
+        ("/ stock", "memory:.3f"),
+    ]
+    return results.columns(found, columns)
 
 
-def command(torch: Any, options: Namespace) -> int:
-    """Times, prints, and keeps the rows."""
-    measure.warm_up(torch)
-    surroundings = measure.environment(torch, measure.limits(torch, "tc"), 0)
-    found = list(rows(torch, replace(SHAPE, dtype=options.dtype)))
-    results.keep(options, results.records(found, surroundings))
-    emit(results.heading(surroundings))
-    emit(row_table(found))
-    return 0
+class Steps(Area):
+    """What ``--step`` times."""
+
+    name = "attention --step"
+    row = Row
+    tier = "tc"
+
+    def cases(self) -> list[model.Shape]:
+        return [replace(SHAPE, dtype=self.options.dtype)]
+
+    def rows(self, case: model.Shape) -> Iterator[Row]:
+        return rows(self.torch, case, count=3 if self.options.quick else COUNT)
+
+    def show(self, rows: Sequence[Row], runs: Sequence[results.Environment]) -> None:
+        emit(row_table(rows))

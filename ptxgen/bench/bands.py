@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
-from ptxgen.bench.results import Row, geomean
+from ptxgen.bench.results import Row, columns, geomean
 from ptxgen.ui import table
 
 BANDS = (48, 512)
@@ -26,17 +27,18 @@ WORST = 10
 
 @dataclass(frozen=True)
 class Measure:
-    """A field of rows that is summarised, and where its bad end is."""
+    """A number of a problem that is summed up, such as a ratio, and where its bad end is."""
 
     field: str
+    """The attribute of rows that is this number."""
     share: float
     """The quantile that is reported."""
     worst: Callable[[Iterable[float]], float]
     names: tuple[str, str]
-    """Of that quantile and of the worst."""
+    """The names of that quantile and of the worst."""
 
-    def of(self, row: Row) -> float:
-        """Its value."""
+    def of(self, row: Any) -> float:
+        """The number of a row."""
         value: float = getattr(row, self.field)
         return value
 
@@ -47,15 +49,39 @@ REGRET = Measure("regret", 0.9, max, ("P90", "worst"))
 
 @dataclass(frozen=True)
 class Spread:
-    """How a measure is spread over the problems of a layout and band."""
+    """How a number is spread over problems."""
 
-    layout: str
-    band: str
     cases: int
     geomean: float
     tail: float
     worst: float
     worst_at: str
+
+    @classmethod
+    def of(cls, found: Sequence[tuple[float, str]], measure: Measure = RATIO) -> Spread:
+        """The spread of numbers, at least one, each with the name of its problem."""
+        values = [value for value, _ in found]
+        worst = measure.worst(values)
+        at = found[values.index(worst)][1]
+        return cls(len(found), geomean(values), quantile(values, measure.share), worst, at)
+
+
+Part = tuple[str, ...]
+
+
+def table_of(
+    spreads: Mapping[Part, Spread],
+    names: Part,
+    measure: Measure = RATIO,
+    cases: str = "cases",
+    at: str = "at",
+) -> str:
+    """One line per spread, behind what it is of; ``names``: the headings of that."""
+    lines = [
+        (*part, s.cases, *(f"{x:.3f}" for x in (s.geomean, s.tail, s.worst)), s.worst_at)
+        for part, s in spreads.items()
+    ]
+    return table(lines, (*names, cases, "geomean", *measure.names, at))
 
 
 def band_of(m: int) -> str:
@@ -74,23 +100,12 @@ def judged(rows: Iterable[Row]) -> list[Row]:
     return list({key(r): r for r in rows if r.regret is not None}.values())
 
 
-def spread(rows: Sequence[Row], measure: Measure, layout: str = ALL, band: str = ALL) -> Spread:
-    """The spread of ``rows``, at least one, which are those of ``layout`` and ``band``."""
-    values = [measure.of(r) for r in rows]
-    worst = measure.worst(values)
-    at = rows[values.index(worst)]
-    return Spread(
-        layout,
-        band,
-        len(rows),
-        geomean(values),
-        quantile(values, measure.share),
-        worst,
-        f"{at.shape} {at.layout}",
-    )
+def spread(rows: Sequence[Row], measure: Measure) -> Spread:
+    """The spread of ``rows`` of products."""
+    return Spread.of([(measure.of(r), f"{r.shape} {r.layout}") for r in rows], measure)
 
 
-def spreads(rows: Sequence[Row], measure: Measure) -> list[Spread]:
+def spreads(rows: Sequence[Row], measure: Measure) -> dict[Part, Spread]:
     """Those of each layout and band, and of all; where there is no problem, there is none."""
     layouts = [*dict.fromkeys(r.layout for r in rows), ALL]
     parts = {
@@ -100,27 +115,23 @@ def spreads(rows: Sequence[Row], measure: Measure) -> list[Spread]:
         for layout in layouts
         for band in (*NAMES, ALL)
     }
-    return [spread(part, measure, *names) for names, part in parts.items() if part]
+    return {part: spread(members, measure) for part, members in parts.items() if members}
 
 
 def spread_table(rows: Sequence[Row], measure: Measure) -> str:
-    """One line per spread."""
-    lines = [
-        (s.layout, s.band, s.cases, *(f"{x:.3f}" for x in (s.geomean, s.tail, s.worst)), s.worst_at)
-        for s in spreads(rows, measure)
-    ]
-    tail, worst = measure.names
-    return table(lines, ("layout", "M", "cases", "geomean", tail, worst, "at (M x K x N)"))
+    """One line for each layout and band."""
+    return table_of(spreads(rows, measure), ("layout", "M"), measure, at="at (M x K x N)")
 
 
 def worst_table(rows: Sequence[Row], measure: Measure) -> str:
     """One line for each of the worst problems, the worst first."""
     ordered = sorted(rows, key=measure.of, reverse=measure.worst is max)[:WORST]
-    with_best = any(r.regret is not None for r in ordered)
-    lines = []
-    for r in ordered:
-        line = [r.shape, r.layout, f"{r.ours_us:.1f}", f"{r.peer_us:.1f}", f"{r.ratio:.3f}"]
-        best = [r.regret and f"{r.regret:.3f}", r.best] if with_best else []
-        lines.append([*line, r.kernel, *best])
-    header = ["M x K x N", "layout", "ours µs", f"{rows[0].peer} µs", "ratio", "kernel"]
-    return table(lines, [*header, *(["regret", "best"] if with_best else [])])
+    judged = [("regret", "regret:.3f"), ("best", "best")]
+    return columns(
+        ordered,
+        [
+            *(("M x K x N", "shape"), ("layout", "layout"), ("ours µs", "ours_us:.1f")),
+            *((f"{rows[0].peer} µs", "peer_us:.1f"), ("ratio", "ratio:.3f"), ("kernel", "kernel")),
+            *(judged if any(r.regret is not None for r in ordered) else []),
+        ],
+    )

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
 import math
-from collections.abc import Iterator, Sequence
+from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
 import ptxgen
 from ptxgen import arguments
 from ptxgen.bench import measure, results
 from ptxgen.bench.cases import Shape
 from ptxgen.bench.measure import WrongBitsError
-from ptxgen.dispatch import choose
-from ptxgen.errors import PtxgenError
+from ptxgen.bench.results import Environment, Sample
+from ptxgen.bench.runner import Area, Timed
 from ptxgen.numerics.contract import DTYPES, ITEMSIZE
-from ptxgen.ops import OPERATIONS
-from ptxgen.program.launch import question
-from ptxgen.program.operation import lowering
-from ptxgen.runtime import default_device
 from ptxgen.spec import Key
 from ptxgen.tiles import TABLES
-from ptxgen.ui import emit, table
+from ptxgen.ui import emit
 
 SHAPES = (
     "32x200x64x200",
@@ -75,22 +72,34 @@ class BatchCase:
         )
         return align_a, align_b
 
+    def operands(self, torch: Any, seed: int) -> Operands:
+        """Random ones."""
+        sizes = self.count, *self.product
+        return Operands(torch, self.layout, self.dtype, sizes, seed, self.table[3])
+
 
 class Operands:
-    """Random operands of a batch."""
+    """Random operands of a batch of products of a layout, "NN" .. "TT"."""
 
-    def __init__(self, torch: Any, case: BatchCase, seed: int) -> None:
-        m, n, k = case.product
+    def __init__(
+        self,
+        torch: Any,
+        layout: str,
+        dtype: str,
+        sizes: tuple[int, int, int, int],
+        seed: int,
+        tier: str = "auto",
+    ) -> None:
+        count, m, n, k = sizes
         random = torch.Generator(device="cuda").manual_seed(seed)
-        kind = measure.torch_dtype(torch, case.dtype)
+        kind = measure.torch_dtype(torch, dtype)
         options = {"device": "cuda", "generator": random, "dtype": kind}
-        self._torch, self._size, self._kind = torch, (case.count, m, n), kind
-        self._tier = case.table[3]
-        self._a, self._b = (
-            torch.randn((case.count, *size), **options)
+        self._torch, self._size, self._kind, self._tier = torch, (count, m, n), kind, tier
+        self.a, self.b = (
+            torch.randn((count, *size), **options)
             if how == "N"
-            else torch.randn((case.count, *size[::-1]), **options).mT
-            for size, how in zip(((m, k), (k, n)), case.layout, strict=True)
+            else torch.randn((count, *size[::-1]), **options).mT
+            for size, how in zip(((m, k), (k, n)), layout, strict=True)
         )
 
     def empty(self) -> Any:
@@ -99,7 +108,7 @@ class Operands:
 
     def ours(self, out: Any, kernel: str | None = None) -> measure.Work:
         """Our product into ``out``."""
-        return partial(ptxgen.matmul, self._a, self._b, out=out, tier=self._tier, kernel=kernel)
+        return partial(ptxgen.matmul, self.a, self.b, out=out, tier=self._tier, kernel=kernel)
 
 
 @dataclass(frozen=True)
@@ -114,101 +123,88 @@ class Row:
     torch_us: float
     tflops: float
 
+    @property
+    def ratio(self) -> float:
+        """torch's time over ours."""
+        return self.torch_us / self.us
 
-def rows(torch: Any, shapes: Sequence[str], dtypes: Sequence[str], layouts: Sequence[str],
-         kernel: str | None = None) -> Iterator[Row]:  # fmt: skip
-    """Checks and times every batch. Raises WrongBitsError."""
-    timer = measure.Timer(torch)
-    for dtype in dtypes:
-        for shape in shapes:
-            batch, m, k, n = _sizes(shape)
-            torch.manual_seed(0)
-            kind = measure.torch_dtype(torch, dtype)
-            a = torch.randn(batch, m, k, device="cuda").to(kind)
-            for layout in layouts:
-                stored = (batch, n, k) if layout == "nt" else (batch, k, n)
-                b = torch.randn(stored, device="cuda").to(kind)
-                b = b.mT if layout == "nt" else b
-                ours, theirs = (torch.empty(batch, m, n, device="cuda", dtype=kind) for _ in "ab")
-                work = partial(ptxgen.matmul, a, b, out=ours, kernel=kernel)
-                peer = partial(torch.bmm, a, b, out=theirs)
-                work()
-                peer()
-                what = f"bmm {layout} {shape} {dtype}"
-                for i in {*range(0, batch, max(batch // CHECKED, 1)), batch - 1}:
-                    if not torch.equal(ours[i], ptxgen.matmul(a[i], b[i])):
-                        raise WrongBitsError(f"{what}: matrix {i} has other bits than alone")
-                measure.compare(torch, what, ours.flatten(0, 1), theirs.flatten(0, 1), k)
-                operations = 2 * batch * m * n * k
-                count = measure.repetitions(operations / 2e7, 80.0, 7, 51)
-                mine, other = (sample.median for sample in timer([work, peer], [count, count]))
-                yield Row(
-                    *(dtype, layout, shape, kernel or _kernel(a, b, ours)),
-                    *(mine, other, operations / mine / 1e6),
-                )
+
+class Batch(NamedTuple):
+    """A case."""
+
+    dtype: str
+    layout: str
+    shape: str
+
+    def __str__(self) -> str:
+        return f"{self.layout} {self.shape} {self.dtype}"
+
+
+class Bmm(Area):
+    """Batches beside torch.bmm."""
+
+    name = "bmm"
+    about = (
+        "Times batches of products beside torch.bmm, in one run, with a cold L2, after "
+        "comparing bits with products alone. ratio = torch's time / our time."
+    )
+    row = Row
+
+    @classmethod
+    def add_options(cls, parser: ArgumentParser) -> None:
+        many = {"action": "append", "default": None, "help": "(f32 and bf16)"}
+        arguments.add_dtype(parser, (*DTYPES.values(),), **many)
+        parser.add_argument(
+            "--shapes",
+            type=arguments.some,
+            metavar="LIST",
+            default=SHAPES,
+            help=f"BATCHxMxKxN,... ({','.join(SHAPES)})",
+        )
+        parser.add_argument("--layout", choices=LAYOUTS, action="append", help="(both)")
+        parser.add_argument("--kernel", metavar="NAME", help="forces a kernel")
+
+    def cases(self) -> list[Batch]:
+        options = self.options
+        for shape in options.shapes:
+            _sizes(shape)
+        dtypes = options.dtype or ["f32", "bf16"]
+        layouts = options.layout or LAYOUTS
+        return [Batch(d, lies, s) for d, s, lies in product(dtypes, options.shapes, layouts)]
+
+    def check(self, case: Batch) -> Timed:
+        """Some matrices have the bits of the product alone, and all are near torch's."""
+        batch, m, k, n = _sizes(case.shape)
+        operands = Operands(self.torch, case.layout.upper(), case.dtype, (batch, m, n, k), 0)
+        ours, theirs = operands.empty(), operands.empty()
+        work = operands.ours(ours, self.options.kernel)
+        peer = partial(self.torch.bmm, operands.a, operands.b, out=theirs)
+        work()
+        peer()
+        for i in {*range(0, batch, max(batch // CHECKED, 1)), batch - 1}:
+            if not self.torch.equal(ours[i], ptxgen.matmul(operands.a[i], operands.b[i])):
+                raise WrongBitsError(f"matrix {i} has other bits than alone")
+        measure.compare(self.torch, "ours", ours.flatten(0, 1), theirs.flatten(0, 1), k)
+        given = {"a": operands.a, "b": operands.b, "out": ours}
+        self.kernel = self.options.kernel or measure.kernels("matmul", given)[0].name
+        self.operations = 2 * batch * m * n * k
+        return Timed({"ours": work, "torch": peer}, self.operations / 2e7)
+
+    def found(self, case: Batch, times: Mapping[str, Sample]) -> Iterator[Row]:
+        us = times["ours"].median
+        yield Row(*case, self.kernel, us, times["torch"].median, self.operations / us / 1e6)
+
+    def show(self, rows: Sequence[Row], runs: Sequence[Environment]) -> None:
+        columns = [
+            *(("dtype", "dtype"), ("layout", "layout"), ("B x M x K x N", "shape")),
+            *(("kernel", "kernel"), ("µs", "us:.1f"), ("torch.bmm", "torch_us:.1f")),
+            *(("ratio", "ratio:.2f"), ("TFLOP/s", "tflops:.1f")),
+        ]
+        emit(results.columns(rows, columns))
 
 
 def _sizes(shape: str) -> tuple[int, ...]:
     return arguments.sizes(shape, ("BATCH", *arguments.PRODUCT))
 
 
-def _kernel(a: Any, b: Any, out: Any) -> str:
-    """The kernel that serves a batch."""
-    _, lowered = lowering(OPERATIONS["matmul"], {"a": a, "b": b, "out": out})
-    problem = lowered.program.steps[0].problem
-    return choose(problem.table, **question(problem, default_device())).kernels[0]
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
-    return arguments.run(_parser(), _work, argv)
-
-
-def _work(options: argparse.Namespace) -> int:
-    shapes = options.shapes.split(",")
-    for shape in shapes:
-        _sizes(shape)
-    torch = measure.require_torch()
-    measure.warm_up(torch)
-    wanted = options.dtype or ["f32", "bf16"], options.layout or LAYOUTS
-    found = list(rows(torch, shapes, *wanted, options.kernel))
-    if options.json or options.save:
-        surroundings = measure.environment(torch, measure.limits(torch), seed=0)
-        results.keep(options, results.records(found, surroundings))
-    lines = [
-        (r.dtype, r.layout, r.shape, r.kernel, f"{r.us:.1f}", f"{r.torch_us:.1f}",
-         f"{r.torch_us / r.us:.2f}", f"{r.tflops:.1f}")
-        for r in found
-    ]  # fmt: skip
-    header = ("dtype", "layout", "B x M x K x N", "kernel", "µs", "torch.bmm", "ratio", "TFLOP/s")
-    emit(table(lines, header))
-    return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = arguments.Parser(
-        prog="ptxgen bench bmm",
-        description="Times batches of products beside torch.bmm, in one run, with a cold L2, after "
-        "comparing bits with products alone. ratio = torch's time / our time.",
-    )
-    parser.add_argument(
-        "--dtype",
-        type=arguments.dtype,
-        choices=tuple(DTYPES.values()),
-        action="append",
-        help="(f32 and bf16)",
-    )
-    parser.add_argument(
-        "--shapes", metavar="LIST", default=",".join(SHAPES), help="BATCHxMxKxN,... (%(default)s)"
-    )
-    parser.add_argument("--layout", choices=LAYOUTS, action="append", help="(both)")
-    parser.add_argument("--kernel", metavar="NAME", help="forces a kernel")
-    arguments.add_rows(parser)
-    return parser
-
-
-if __name__ == "__main__":
-    try:
-        raise SystemExit(main())
-    except PtxgenError as error:
-        raise SystemExit(f"error: {error}") from error
+main, _parser = Bmm.main, Bmm.parser

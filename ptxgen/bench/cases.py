@@ -77,6 +77,9 @@ class Case:
     asked: str = ""
     result: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.op} {self.stored} {self.shape} (M x K x N) {self.dtype} {self.tier}"
+
     @property
     def layout(self) -> str:
         """The operand layout of the product, "NN" .. "TT"."""

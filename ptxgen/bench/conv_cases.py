@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
 from random import Random
 
 from ptxgen.bench import draw
@@ -157,7 +156,4 @@ def select(shapes: Sequence[str], kinds: Sequence[str]) -> list[Case]:
             case = Case(kind, *sizes)
             if kind not in GROUPED or case.channels == case.outputs:
                 found[kind].append(case)
-    cases = [case for case in chain(*zip_longest(*found.values())) if case is not None]
-    if not cases:
-        raise OptionError(f"{', '.join(shapes)}: none is of kind {' or '.join(kinds)}")
-    return cases
+    return draw.taking_turns(found, shapes)

@@ -6,17 +6,15 @@ delta rule behind a triangular solve), and of the state that came before it.
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Sequence
-from functools import partial
+from argparse import ArgumentParser
+from collections.abc import Callable
+from functools import cache, partial
+from itertools import compress
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import ptxgen
-from ptxgen import arguments
-from ptxgen.bench import measure, ops, results
-from ptxgen.bench.opcase import OpCase, Work
-from ptxgen.ui import emit
+from ptxgen.bench.opcase import OpArea, OpCase, Work, matching
 
 CHUNK = 64
 """Tokens of a chunk, as ``transformers`` has it."""
@@ -162,6 +160,7 @@ SHAPES = (1, 512), (1, 4096), (4, 2048), (1, 1), (16, 1), (64, 1)
 """Sequences, and tokens of each; one token goes on from a state."""
 
 
+@cache
 def peers() -> Any:
     """flash-linear-attention's functions, or None where it is not installed."""
     try:
@@ -175,7 +174,7 @@ def _went_on(of: Callable[..., Any], *given: Any) -> Any:
     return of(*given[:-1], state=given[-1], return_state=True)
 
 
-def _case(name: str, batch: int, tokens: int, fla: Any) -> OpCase:
+def _case(name: str, batch: int, tokens: int) -> OpCase:
     kind, step = KINDS[name], tokens == 1
     groups, heads, rows, cols = kind.sizes
 
@@ -187,6 +186,7 @@ def _case(name: str, batch: int, tokens: int, fla: Any) -> OpCase:
             across = (rows, cols) if name == "gated_delta_rule" else (cols, rows)
             given += (torch.randn(batch, heads, *across, device="cuda"),)
             ours, stock = partial(_went_on, ours), kind.step
+        fla = peers()
         peer = None if fla is None else partial(kind.peer, fla)
         return Work(given, ours, stock, compiled=False, peer=peer)
 
@@ -195,32 +195,26 @@ def _case(name: str, batch: int, tokens: int, fla: Any) -> OpCase:
     return OpCase(name, f"{batch}x{tokens}", nbytes, make)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
-    return arguments.run(_parser(), _work, argv)
+class Delta(OpArea):
+    """Cases of :data:`KINDS` and :data:`SHAPES`."""
 
-
-def _work(options: argparse.Namespace) -> int:
-    torch = measure.require_torch()
-    measure.warm_up(torch)
-    fla = peers()
-    selected = [_case(name, *shape, fla) for name in KINDS for shape in SHAPES]
-    found = list(ops.run(torch, selected, quick=options.quick))
-    surroundings = measure.environment(torch, measure.limits(torch), 0)
-    results.keep(options, results.records(found, surroundings))
-    emit(results.heading(surroundings))
-    emit(ops.timing_table(found, third="fla"))
-    return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = arguments.Parser(
-        prog="ptxgen bench delta",
-        description="Times gated_delta_rule and ssd, bf16, of Qwen3-Next's and Mamba-2's sizes, "
+    name = "delta"
+    about = (
+        "Times gated_delta_rule and ssd, bf16, of Qwen3-Next's and Mamba-2's sizes, "
         "beside plain PyTorch (prompts: their formulas by chunks) and the Triton kernels of "
         "flash-linear-attention, where fla is installed; medians in µs. "
-        "Sizes are sequences x tokens; limit = bytes / 4.3 TB/s.",
+        "Sizes are sequences x tokens; limit = bytes / 4.3 TB/s."
     )
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    arguments.add_rows(parser)
-    return parser
+    third = "fla"
+
+    @classmethod
+    def add_options(cls, parser: ArgumentParser) -> None:
+        parser.add_argument("--only", metavar="LIST", default="*", help="names or patterns (all)")
+
+    def cases(self) -> list[OpCase]:
+        every = [_case(name, *shape) for name in KINDS for shape in SHAPES]
+        names = ((case.name, str(case)) for case in every)
+        return list(compress(every, matching(names, self.options.only.split(","))))
+
+
+main, _parser = Delta.main, Delta.parser

@@ -20,8 +20,9 @@ multiples of 8.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, zip_longest
 from random import Random
 from typing import TypeVar
 
@@ -109,6 +110,14 @@ def in_turns(count: int, seed: int, each: Iterable[Iterator[T]]) -> list[T]:
     check(count, seed)
     kinds = list(each)
     return [next(cases) for _ in range(count) for cases in kinds]
+
+
+def taking_turns(found: Mapping[str, Sequence[T]], shapes: Iterable[str]) -> list[T]:
+    """The cases of ``shapes``, by kind, so that kinds take turns. OptionError if there are none."""
+    cases = [case for case in chain(*zip_longest(*found.values())) if case is not None]
+    if not cases:
+        raise OptionError(f"{', '.join(shapes)}: none is of kind {' or '.join(found)}")
+    return cases
 
 
 def admitted(shape: Shape, itemsize: int) -> bool:

@@ -11,8 +11,8 @@ again. A quarter of the rows at a time is timed besides the default, and other l
 
 from __future__ import annotations
 
-import argparse
 import statistics
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,9 +24,12 @@ import ptxgen
 from ptxgen import arguments
 from ptxgen.bench import draw, measure, results
 from ptxgen.bench.measure import WrongBitsError
-from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.bench.runner import Area
+from ptxgen.errors import OptionError
 from ptxgen.ui import emit, note, table
 
+Sizes = tuple[int, int, int]
+"""Rows, features, classes."""
 SHAPES = (
     (8192, 4096, 128256),
     (4096, 4096, 32000),
@@ -59,7 +62,7 @@ class Line:
     failed: str = ""
 
     @property
-    def shape(self) -> tuple[int, int, int]:
+    def shape(self) -> Sizes:
         """Rows, features, classes."""
         return self.rows, self.features, self.classes
 
@@ -75,7 +78,7 @@ class Head:
     softcap: float | None
 
     @classmethod
-    def draw(cls, torch: Any, shape: tuple[int, int, int], dtype: str, seed: int = 0) -> Head:
+    def draw(cls, torch: Any, shape: Sizes, dtype: str, seed: int = 0) -> Head:
         """Random ones; one target in sixteen is left out."""
         m, k, n = shape
         random = torch.Generator(device="cuda").manual_seed(seed)
@@ -106,10 +109,10 @@ class Head:
 Method = Callable[[], Any]
 
 
-def drawn(count: int, seed: int) -> list[tuple[int, int, int]]:
+def drawn(count: int, seed: int) -> list[Sizes]:
     """``count`` problems, the first of those that ``seed`` draws. Raises OptionError."""
     draw.check(count, seed)
-    random, found = Random(seed), list[tuple[int, int, int]]()
+    random, found = Random(seed), list[Sizes]()
     while len(found) < count:
         m = draw.rows(random, 512, 16384)
         k = 64 * round(draw.log_uniform(random, 1024, 8192) / 64)
@@ -244,35 +247,76 @@ def measured(torch: Any, method: Method, kept: int, repeats: int) -> tuple[float
     return statistics.median(times), max(extra, 0)
 
 
-def run(
-    torch: Any,
-    shapes: Sequence[tuple[int, int, int]],
-    dtype: str,
-    *,
-    forward: bool = False,
-    chunks: Sequence[int] = (),
-    repeats: int = 5,
-    only: Sequence[str] = (),
-    seed: int = 0,
-    few: bool = False,
-) -> Iterator[Line]:
-    """Every method at every shape, or a few; what fails, for want of memory or else, says so."""
-    for shape in shapes:
-        head = Head.draw(torch, shape, dtype, seed)
+class Flce(Area):
+    """Shapes, with a row for each method."""
+
+    name = "flce"
+    about = (
+        "Times fused linear cross-entropy, loss and gradients, beside PyTorch (eager, "
+        "torch.compile), Liger-Kernel and cut-cross-entropy where these are installed; and what "
+        "memory each takes beyond operands and results."
+    )
+    row = Line
+    tier = "tc"
+    drawn = "instead of named shapes, or behind those of --shapes, as many that --seed draws"
+
+    @classmethod
+    def add_options(cls, parser: ArgumentParser) -> None:
+        parser.add_argument("--shapes", type=_shapes, metavar="LIST", help="MxKxN,... (of models)")
+        arguments.add_dtype(parser, ("bf16", "f16", "f32", "f64"))
+        parser.add_argument("--forward", action="store_true", help="the loss alone")
+        parser.add_argument(
+            "--chunks",
+            type=lambda text: [int(n) for n in text.split(",")],
+            default=(),
+            metavar="LIST",
+            help="rows of a chunk, to be timed besides the default",
+        )
+        parser.add_argument(
+            "--only",
+            type=arguments.some,
+            default=(),
+            metavar="LIST",
+            help="methods whose names begin so",
+        )
+        parser.add_argument("--plot", type=Path, metavar="DIR", help="plot time over memory here")
+
+    def cases(self) -> list[Sizes]:
+        options = self.options
+        if options.random is None:
+            return list(options.shapes or SHAPES)
+        if options.forward or options.chunks or options.only:
+            raise OptionError("--random has methods of its own: no --forward, --chunks or --only")
+        return [*(options.shapes or ()), *drawn(options.random, options.seed)]
+
+    def rows(self, case: Sizes) -> Iterator[Line]:
+        """Every method, or a few; what fails, for want of memory or else, says so."""
+        options = self.options
+        head = Head.draw(self.torch, case, options.dtype, self.seed)
         check(head)
-        kept = 0 if forward else (head.x.numel() + head.w.numel()) * head.x.element_size()
-        for name, method in few_methods(head) if few else methods(head, forward, chunks):
-            if only and not any(name.startswith(each) for each in only):
+        kept = 0 if options.forward else (head.x.numel() + head.w.numel()) * head.x.element_size()
+        every = methods(head, options.forward, options.chunks)
+        for name, method in every if options.random is None else few_methods(head):
+            if options.only and not any(name.startswith(each) for each in options.only):
                 continue
             own = kept - head.w.numel() * head.w.element_size() if "in f32" in name else kept
             try:
-                ms, extra = measured(torch, method, own, repeats)
+                ms, extra = measured(self.torch, method, own, 3 if options.quick else 7)
             except Exception as error:
-                line = Line(*shape, dtype, name, 0.0, 0, f"{type(error).__name__}: {error}"[:200])
+                failed = f"{type(error).__name__}: {error}"[:200]
+                line = Line(*case, options.dtype, name, 0.0, 0, failed)
             else:
-                line = Line(*shape, dtype, name, ms, extra)
-            torch.cuda.empty_cache()
+                line = Line(*case, options.dtype, name, ms, extra)
+            self.torch.cuda.empty_cache()
             yield line
+
+    def show(self, rows: Sequence[Line], runs: Sequence[results.Environment]) -> None:
+        emit(line_table(rows))
+        if any(line.method == QUARTER for line in rows):
+            emit(ratio_table(rows))
+        if self.options.plot:
+            for path in plot(rows, runs[0], self.options.plot):
+                note(f"plot: {path}")
 
 
 def line_table(lines: Sequence[Line]) -> str:
@@ -330,99 +374,8 @@ def plot(lines: Sequence[Line], surroundings: results.Environment, folder: Path)
     return written
 
 
-def read(path: Path) -> tuple[list[Line], results.Environment]:
-    """The lines of an earlier run. Raises PtxgenError for a file that holds anything else."""
-    return results.read_rows(Line, path, "flce")
-
-
-def _show(lines: Sequence[Line], surroundings: results.Environment, folder: Path | None) -> None:
-    emit(results.heading(surroundings))
-    emit(line_table(lines))
-    if any(line.method == QUARTER for line in lines):
-        emit(ratio_table(lines))
-    for path in plot(lines, surroundings, folder) if folder else ():
-        note(f"plot: {path}")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
-    return arguments.run(_parser(), _work, argv)
-
-
-def _work(options: argparse.Namespace) -> int:
-    if options.rows:
-        _show(*read(options.rows), options.plot)
-        return 0
-    shapes = options.shapes
-    if options.random:
-        if options.forward or options.chunks or options.only:
-            raise OptionError("--random has methods of its own: no --forward, --chunks or --only")
-        shapes = [*(shapes or ()), *drawn(options.random, options.seed)]
-    torch = measure.require_torch()
-    measure.warm_up(torch)
-    lines: list[Line] = []
-    try:
-        for line in run(
-            torch,
-            SHAPES if shapes is None else shapes,
-            options.dtype,
-            forward=options.forward,
-            chunks=options.chunks,
-            repeats=3 if options.quick else 7,
-            only=options.only.split(",") if options.only else (),
-            seed=options.seed,
-            few=bool(options.random),
-        ):
-            lines.append(line)
-    finally:
-        if lines:
-            surroundings = measure.environment(torch, measure.limits(torch, "tc"), options.seed)
-            _show(lines, surroundings, options.plot)
-            results.keep(options, results.records(lines, surroundings))
-    return 0
-
-
-def _shapes(text: str) -> list[tuple[int, int, int]]:
+def _shapes(text: str) -> list[Sizes]:
     return [(m, k, n) for m, k, n in map(arguments.sizes, text.split(","))]
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = arguments.Parser(
-        prog="ptxgen bench flce",
-        description="Times fused linear cross-entropy, loss and gradients, beside PyTorch (eager, "
-        "torch.compile), Liger-Kernel and cut-cross-entropy where these are installed; and what "
-        "memory each takes beyond operands and results.",
-    )
-    parser.add_argument("--shapes", type=_shapes, metavar="LIST")
-    parser.add_argument(
-        "--random",
-        type=int,
-        default=0,
-        metavar="COUNT",
-        help="instead of named shapes, or behind those of --shapes, as many that --seed draws",
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of numbers and shapes (%(default)s)")
-    parser.add_argument(
-        "--dtype", type=arguments.dtype, default="bf16", choices=("bf16", "f16", "f32", "f64")
-    )
-    parser.add_argument("--forward", action="store_true", help="the loss alone")
-    parser.add_argument(
-        "--chunks",
-        type=lambda text: [int(n) for n in text.split(",")],
-        default=(),
-        metavar="LIST",
-        help="rows of a chunk, to be timed besides the default",
-    )
-    parser.add_argument("--only", default="", metavar="LIST", help="methods whose names begin so")
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    arguments.add_rows(parser)
-    parser.add_argument("--rows", type=Path, metavar="FILE", help="print an earlier run's rows")
-    parser.add_argument("--plot", type=Path, metavar="DIR", help="plot time over memory here")
-    return parser
-
-
-if __name__ == "__main__":
-    try:
-        raise SystemExit(main())
-    except PtxgenError as error:
-        raise SystemExit(f"error: {error}") from error
+main, _parser = Flce.main, Flce.parser

@@ -6,7 +6,6 @@ timed, the block, the compiled model and its replay as a CUDA graph are compared
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -14,17 +13,20 @@ import subprocess
 import sys
 import tempfile
 import time
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from ptxgen import arguments
 from ptxgen.bench import as_shipped, measure, model, results
+from ptxgen.bench.runner import Area
 from ptxgen.errors import PtxgenError
 from ptxgen.program.streams import STREAMS, checked
-from ptxgen.ui import emit, table
+from ptxgen.ui import emit, note
 
 SHAPE = model.LLAMA_8B
 FORWARDS = (1, 4096), (4, 512)
@@ -72,6 +74,27 @@ class Row:
     stock_mb: float | None = None
     different: int | None = None
     compared: int | None = None
+
+    to_stock = results.quotient("ours_ms", "stock_ms")
+    to_block = results.quotient("ours_ms", "block_ms")
+    graphs = results.quotient("block_graph_ms", "eager_graph_ms")
+    memory = results.quotient("ours_mb", "stock_mb")
+    bound = results.quotient("arena", "least")
+
+    @property
+    def arena_mb(self) -> float | None:
+        """The largest arena in MB."""
+        return None if self.arena is None else self.arena / 1e6
+
+
+COLUMNS = (
+    *(("part", "part"), ("problem", "what"), ("ours ms", "ours_ms:.3f")),
+    *(("stock ms", "stock_ms:.3f"), ("/ stock", "to_stock:.3f"), ("block ms", "block_ms:.3f")),
+    *(("/ block", "to_block:.3f"), ("eager ms", "eager_ms:.3f"), ("graphs", "graphs:.3f")),
+    *(("MB", "ours_mb:.0f"), ("MB / stock", "memory:.3f"), ("same bits", "same")),
+    *(("arena MB", "arena_mb:.2f"), ("/ bound", "bound:.3f"), ("cold ms", "cold_ms:.3f")),
+    ("warm ms", "warm_ms:.3f"),
+)
 
 
 class Static(model.Llama):
@@ -372,104 +395,71 @@ def first(backend: str) -> None:
 
 # -- the command ----------------------------------------------------------------------------------
 def row_table(found: Sequence[Row]) -> str:
-    """For people."""
+    """One line per row; columns that no row has are left out."""
 
-    def ms(x: float | None) -> str | None:
-        return None if x is None else f"{x:.3f}"
+    def there(name: str) -> bool:
+        return any(attrgetter(name)(row) is not None for row in found)
 
-    def ratio(a: float | None, b: float | None) -> str | None:
-        return f"{a / b:.3f}" if a and b else None
-
-    columns: dict[str, Callable[[Row], str | None]] = {
-        "part": lambda r: r.part,
-        "problem": lambda r: r.what,
-        "ours ms": lambda r: ms(r.ours_ms),
-        "stock ms": lambda r: ms(r.stock_ms),
-        "/ stock": lambda r: ratio(r.ours_ms, r.stock_ms),
-        "block ms": lambda r: ms(r.block_ms),
-        "/ block": lambda r: ratio(r.ours_ms, r.block_ms),
-        "eager ms": lambda r: ms(r.eager_ms),
-        "graphs": lambda r: ratio(r.block_graph_ms, r.eager_graph_ms),
-        "MB": lambda r: None if r.ours_mb is None else f"{r.ours_mb:.0f}",
-        "MB / stock": lambda r: ratio(r.ours_mb, r.stock_mb),
-        "same bits": lambda r: None if r.same is None else str(r.same),
-        "arena MB": lambda r: None if r.arena is None else f"{r.arena / 1e6:.2f}",
-        "/ bound": lambda r: ratio(r.arena, r.least),
-        "cold ms": lambda r: ms(r.cold_ms),
-        "warm ms": lambda r: ms(r.warm_ms),
-    }
-    own = {name: [cell(r) for r in found] for name, cell in columns.items()}
-    shown = {name: cells for name, cells in own.items() if any(x is not None for x in cells)}
-    return table([list(line) for line in zip(*shown.values(), strict=True)], tuple(shown))
+    return results.columns(found, [c for c in COLUMNS if there(c[1].partition(":")[0])])
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command. 0 if all bits were the same, whatever the times; 1 if not."""
-    return arguments.run(_parser(), _work, argv)
+class Graph(Area):
+    """The parts of :class:`Bench`."""
 
-
-def _work(options: argparse.Namespace) -> int:
-    if options.rows:
-        rows, surroundings = results.read_rows(Row, options.rows, "graph")
-        emit(results.heading(surroundings))
-        emit(row_table(rows))
-        return 0
-    streams = checked(options.streams)
-    torch = measure.require_torch()
-    measure.warm_up(torch)
-    surroundings = measure.environment(torch, measure.limits(torch, "tc"), 0)
-    emit(results.heading(surroundings))
-    shape, count = replace(SHAPE, dtype=options.dtype), 5 if options.quick else COUNT
-    bench = Bench(torch, shape, count, streams=streams, names=options.models)
-    found: list[Row] = []
-    for part in options.only:
-        rows = list(getattr(bench, part)())
-        found += rows
-        if rows:
-            emit(row_table(rows))
-        results.keep(options, results.records(found, surroundings))
-    return int(any(r.same is False for r in found))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = arguments.Parser(
-        prog="ptxgen bench graph",
-        description="Times whole models: torch.compile stock (tokens: mode='reduce-overhead') and "
+    name = "graph"
+    about = (
+        "Times whole models: torch.compile stock (tokens: mode='reduce-overhead') and "
         "with backend='ptxgen', replayed as CUDA graphs, after comparing bits with those of "
-        "batch_invariant().",
+        "batch_invariant()."
     )
-    parser.add_argument(
-        "--only",
-        type=arguments.words(*PARTS),
-        default=[*PARTS],
-        metavar="LIST",
-        help=f"({','.join(PARTS)})",
-    )
-    parser.add_argument(
-        "--models",
-        type=arguments.words(*as_shipped.MODELS),
-        default=[*as_shipped.MODELS],
-        metavar="LIST",
-        help=f"models of transformers ({','.join(as_shipped.MODELS)})",
-    )
-    parser.add_argument(
-        "--dtype", type=arguments.dtype, choices=("bf16", "f16", "f32"), default="bf16"
-    )
-    parser.add_argument(
-        "--streams",
-        type=int,
-        default=STREAMS,
-        metavar="N",
-        help="most streams that a program is replayed on (%(default)s)",
-    )
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    arguments.add_rows(parser)
-    parser.add_argument("--rows", type=Path, metavar="FILE", help="print an earlier run's rows")
-    return parser
+    row = Row
+    tier = "tc"
+
+    @classmethod
+    def add_options(cls, parser: ArgumentParser) -> None:
+        for option, known, what in (
+            ("--only", PARTS, ""),
+            ("--models", tuple(as_shipped.MODELS), "models of transformers "),
+        ):
+            parser.add_argument(
+                option,
+                type=arguments.words(*known),
+                default=[*known],
+                metavar="LIST",
+                help=f"{what}({','.join(known)})",
+            )
+        arguments.add_dtype(parser, ("bf16", "f16", "f32"))
+        parser.add_argument(
+            "--streams",
+            type=int,
+            default=STREAMS,
+            metavar="N",
+            help="most streams that a program is replayed on (%(default)s)",
+        )
+
+    def cases(self) -> list[str]:
+        self.streams = checked(self.options.streams)
+        parts: list[str] = self.options.only
+        return parts
+
+    @cached_property
+    def bench(self) -> Bench:
+        """What all parts have."""
+        shape, count = replace(SHAPE, dtype=self.options.dtype), 5 if self.options.quick else COUNT
+        how = {"streams": self.streams, "names": self.options.models}
+        return Bench(self.torch, shape, count, self.device, **how)
+
+    def rows(self, case: str) -> Iterator[Row]:
+        for row in getattr(self.bench, case)():
+            note(f"{row.part}: {row.what}")
+            yield row
+
+    def show(self, rows: Sequence[Row], runs: Sequence[results.Environment]) -> None:
+        emit(row_table(rows))
+
+    def status(self, rows: Sequence[Row]) -> int:
+        """1 if some bits were not the same."""
+        return int(any(r.same is False for r in rows))
 
 
-if __name__ == "__main__":
-    try:
-        raise SystemExit(main())
-    except PtxgenError as error:
-        raise SystemExit(f"error: {error}") from error
+main, _parser = Graph.main, Graph.parser

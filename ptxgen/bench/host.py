@@ -7,24 +7,25 @@ batches counts.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import functools
 import gc
 import importlib
 import statistics
 import time
+from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from ptxgen import arguments
 from ptxgen.bench import measure, results
 from ptxgen.bench.cases import Case, Shape, tier_of
 from ptxgen.bench.measure import Work
-from ptxgen.errors import PtxgenError
+from ptxgen.bench.runner import Area
 from ptxgen.numerics.contract import DTYPES
-from ptxgen.ui import emit, table
+from ptxgen.ui import emit
 
 CALLS, BATCH = 2000, 100
 SHAPE = Shape(16, 64, 64)
@@ -54,7 +55,17 @@ class Cost:
     @property
     def ok(self) -> bool | None:
         """Whether ours takes at most the peer's time and what is allowed; None: not asked."""
-        return None if self.allowed is None else self.us <= self.peer_us + self.allowed
+        return None if self.asked is None else self.us <= self.asked
+
+    @property
+    def asked(self) -> float | None:
+        """The most that ours may take."""
+        return None if self.allowed is None else self.peer_us + self.allowed
+
+    @property
+    def verdict(self) -> str | None:
+        """Whether that is so, for people."""
+        return {True: "ok", False: "short", None: None}[self.ok]
 
 
 def costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = BATCH) -> list[Cost]:
@@ -285,65 +296,51 @@ def steps(torch: Any, dtype: str, device: str = "cuda") -> dict[str, Work]:
 
 def cost_table(found: Sequence[Cost]) -> str:
     """One line per cost."""
-    lines = [
-        (
-            c.dtype,
-            c.call,
-            f"{c.us:.2f}",
-            c.peer,
-            f"{c.peer_us:.2f}",
-            None if c.allowed is None else f"{c.peer_us + c.allowed:.2f}",
-            {True: "ok", False: "short", None: None}[c.ok],
-        )
-        for c in found
+    columns = [
+        *(("dtype", "dtype"), ("call", "call"), ("µs", "us:.2f"), ("peer", "peer")),
+        *(("µs", "peer_us:.2f"), ("asked", "asked:.2f"), ("verdict", "verdict")),
     ]
-    return table(lines, ("dtype", "call", "µs", "peer", "µs", "asked", "verdict"))
+    return results.columns(found, columns)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
-    return arguments.run(_parser(), _work, argv)
+PARTS = {"calls": costs, "others": other_costs, "block": block_costs, "backward": backward_costs}
+WITHOUT_F64 = ("block", "backward")
+"""Parts that operands of f64 have not."""
 
 
-def _work(options: argparse.Namespace) -> int:
-    torch = measure.require_torch()
-    measure.warm_up(torch)
-    surroundings = measure.environment(torch, measure.limits(torch), seed=0)
-    found: list[Cost] = []
-    for dtype in options.dtype or DTYPES.values():
-        if not options.backward:
-            found += costs(torch, dtype, options.calls)
-            found += other_costs(torch, dtype, options.calls)
-        if dtype != "f64":
-            found += () if options.backward else block_costs(torch, dtype, options.calls)
-            found += backward_costs(torch, dtype, options.calls)
-    results.keep(options, results.records(found, surroundings))
-    emit(cost_table(found))
-    return 0
+class Host(Area):
+    """Parts, each of a dtype."""
+
+    name = "host"
+    about = "What a call on a small problem costs the host, µs, beside torch's own calls."
+    row = Cost
+
+    @classmethod
+    def add_options(cls, parser: ArgumentParser) -> None:
+        many = {"action": "append", "default": None, "help": "(all of them)"}
+        arguments.add_dtype(parser, (*DTYPES.values(),), **many)
+        known = arguments.words(*PARTS)
+        parser.add_argument(
+            "--only", type=known, default=[*PARTS], metavar="LIST", help=f"({','.join(PARTS)})"
+        )
+        parser.add_argument(
+            "--backward", action="store_true", help="steps forward and back in a block alone"
+        )
+        parser.add_argument("--calls", type=int, default=CALLS, help="of each (%(default)s)")
+
+    def cases(self) -> list[tuple[str, str]]:
+        options = self.options
+        only = ["backward"] if options.backward else options.only
+        every = product(options.dtype or DTYPES.values(), only)
+        return [(d, part) for d, part in every if d != "f64" or part not in WITHOUT_F64]
+
+    def rows(self, case: tuple[str, str]) -> list[Cost]:
+        dtype, part = case
+        calls = self.options.calls // 10 if self.options.quick else self.options.calls
+        return PARTS[part](self.torch, dtype, calls)
+
+    def show(self, rows: Sequence[Cost], runs: Sequence[results.Environment]) -> None:
+        emit(cost_table(rows))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = arguments.Parser(
-        prog="ptxgen bench host",
-        description="What a call on a small problem costs the host, µs, beside torch's own calls.",
-    )
-    parser.add_argument(
-        "--dtype",
-        type=arguments.dtype,
-        choices=tuple(DTYPES.values()),
-        action="append",
-        help="(all of them)",
-    )
-    parser.add_argument(
-        "--backward", action="store_true", help="steps forward and back in a block alone"
-    )
-    parser.add_argument("--calls", type=int, default=CALLS, help="of each (%(default)s)")
-    arguments.add_rows(parser)
-    return parser
-
-
-if __name__ == "__main__":
-    try:
-        raise SystemExit(main())
-    except PtxgenError as error:
-        raise SystemExit(f"error: {error}") from error
+main, _parser = Host.main, Host.parser

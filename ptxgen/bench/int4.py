@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
 import math
+from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from ptxgen import arguments, int4, reference
-from ptxgen.bench import draw, measure, plots, results
-from ptxgen.bench.bands import quantile
+from ptxgen.bench import bands, draw, measure, plots, results
 from ptxgen.bench.cases import Shape, shapes_of
 from ptxgen.bench.measure import WrongBitsError
-from ptxgen.bench.results import Environment, geomean
-from ptxgen.dispatch import choose
+from ptxgen.bench.results import Environment, Sample
+from ptxgen.bench.runner import Area, Timed, only_drawn
 from ptxgen.errors import OptionError
 from ptxgen.numerics.int4 import ELEMENTS, LAYOUTS
-from ptxgen.ops import OPERATIONS
-from ptxgen.program.launch import question
-from ptxgen.program.operation import lowering
-from ptxgen.runtime import default_device
 from ptxgen.spec import Key
-from ptxgen.ui import emit, note, table
+from ptxgen.ui import emit, note
 
 WEIGHTS = ((4096, 4096), (14336, 4096), (4096, 14336), (8192, 8192))
 """K and N."""
@@ -172,79 +167,115 @@ def drawn(count: int, seed: int) -> list[Shape]:
     ]
 
 
-def rows(
-    torch: Any,
-    groups: Mapping[str, Sequence[Shape]],
-    dtypes: Sequence[str],
-    layouts: Sequence[str],
-    kernel: str | None = None,
-    seed: int = 0,
-) -> Iterator[Row]:
-    """Checks and times every product in every layout, in turns with the peer; what the peer refuses
-    is left out. Raises WrongBitsError.
-    """
-    timer = measure.Timer(torch)
-    wanted = [(name, shape) for name, shapes in groups.items() for shape in shapes]
-    for dtype in dtypes:
-        for group, shape in wanted:
-            operands = Operands(torch, shape, dtype, seed)
-            peer, sums = operands.peer()
-            try:
-                peer()
-            except RuntimeError as error:
-                note(f"{shape} is left out: {PEER}: {str(error).splitlines()[0]}")
-                continue
-            work, kernels = [peer], []
-            for layout in layouts:
-                out = operands.empty()
-                ours = operands.ours(layout, out, kernel)
-                ours()
-                operands.check(f"int4 {layout} {shape} {dtype}", out, sums, layout)
-                work.append(ours)
-                kernels.append(kernel or _kernel(operands, layout, out))
-            operations = 2 * shape.m * shape.n * shape.k
-            count = measure.repetitions(operations / 7e8, 80.0, 7, 51)
-            peer_us, *ours_us = (s.median for s in timer(work, [count] * len(work)))
-            for layout, name, us in zip(layouts, kernels, ours_us, strict=True):
-                yield Row(
-                    *(group, dtype, layout, shape.m, shape.k, shape.n, name),
-                    *(us, peer_us, peer_us / us, operations / us / 1e6),
-                )
-
-
-def _kernel(operands: Operands, layout: str, out: Any) -> str:
-    """The kernel that serves a product."""
-    given = {"a": operands.a, "b": operands.b[layout], "out": out}
-    how = {"dtype": operands.dtype, "layout": layout}
-    _, lowered = lowering(OPERATIONS["int4_gemm"], given | how)
-    problem = lowered.program.steps[0].problem
-    return choose(problem.table, **question(problem, default_device())).kernels[-1]
-
-
 def summary(found: Sequence[Row]) -> str:
     """The ratios of each group, dtype and layout; and of the layouts' times to each other."""
-    lines = []
+    spreads: dict[bands.Part, bands.Spread] = {}
     kinds = dict.fromkeys((r.group, r.dtype, r.layout) for r in found)
-    for kind in kinds:
-        of = [r for r in found if (r.group, r.dtype, r.layout) == kind]
-        lines.append((*kind, *_spread({r.shape: r.ratio for r in of})))
-    for group, dtype in dict.fromkeys(kind[:2] for kind in kinds):
-        times = {
-            layout: {r.shape: r.us for r in found if (r.group, r.dtype, r.layout) == key}
-            for layout in LAYOUTS
-            for key in [(group, dtype, layout)]
-        }
+    of = {kind: [r for r in found if (r.group, r.dtype, r.layout) == kind] for kind in kinds}
+    for kind, rows in of.items():
+        spreads[kind] = bands.Spread.of([(r.ratio, r.shape) for r in rows])
+    for both in dict.fromkeys(kind[:2] for kind in kinds):
+        times = {lies: {r.shape: r.us for r in of.get((*both, lies), ())} for lies in LAYOUTS}
         if all(times.values()):
-            of_rcr = {shape: us / times["rrr"][shape] for shape, us in times["rcr"].items()}
-            lines.append((group, dtype, "rrr : rcr", *_spread(of_rcr)))
-    return table(lines, ("group", "dtype", "layout", "cases", "geomean", "P10", "least", "at"))
+            pairs = [(us / times["rrr"][shape], shape) for shape, us in times["rcr"].items()]
+            spreads[*both, "rrr : rcr"] = bands.Spread.of(pairs)
+    return bands.table_of(spreads, ("group", "dtype", "layout"))
 
 
-def _spread(ratios: dict[str, float]) -> tuple[object, ...]:
-    values = [*ratios.values()]
-    least = min(ratios, key=lambda shape: ratios[shape])
-    numbers = geomean(values), quantile(values, 0.1), ratios[least]
-    return len(values), *(f"{x:.3f}" for x in numbers), least
+COLUMNS = (
+    *(("group", "group"), ("dtype", "dtype"), ("layout", "layout"), ("M x K x N", "shape")),
+    *(("kernel", "kernel"), ("µs", "us:.1f"), (PEER, "peer_us:.1f"), ("ratio", "ratio:.2f")),
+    ("TOP/s", "tops:.0f"),
+)
+
+
+class Problem(NamedTuple):
+    """A case: a product in every layout that is asked for."""
+
+    group: str
+    dtype: str
+    shape: Shape
+
+    def __str__(self) -> str:
+        return f"{self.shape} {self.dtype}"
+
+
+class Int4(Area):
+    """Products beside :data:`PEER`."""
+
+    name = "int4"
+    about = (
+        f"Times products of 4-bit integers beside {PEER} of the unpacked operands "
+        f"(padded to {PEER_ROWS} rows, as it demands), in one run, with a cold L2, after comparing "
+        "every output with its exact sums, and some with the oracle. ratio = its time / ours."
+    )
+    row = Row
+    drawn = "instead of groups, so many problems that --seed draws"
+
+    @classmethod
+    def add_options(cls, parser: ArgumentParser) -> None:
+        many = {"action": "append", "default": None, "help": "(s4)"}
+        arguments.add_dtype(parser, tuple(ELEMENTS), **many)
+        parser.add_argument("--layout", choices=LAYOUTS, action="append", help="(both)")
+        parser.add_argument("--group", choices=tuple(GROUPS), action="append", help="(all)")
+        parser.add_argument(
+            "--shapes", type=arguments.some, metavar="LIST", help="MxKxN,..., not the groups"
+        )
+        parser.add_argument("--kernel", metavar="NAME", help="forces a kernel")
+        parser.add_argument("--plot", type=Path, metavar="FILE", help="a dot per product")
+
+    def cases(self) -> list[Problem]:
+        options = self.options
+        groups: dict[str, Sequence[Shape]]
+        if only_drawn(options):
+            groups = {"random": drawn(options.random, options.seed)}
+        elif options.shapes:
+            groups = {"given": [_shape(text) for text in options.shapes]}
+        else:
+            groups = {name: GROUPS[name] for name in options.group or GROUPS}
+        dtypes = options.dtype or ["s4"]
+        return [Problem(g, d, s) for d in dtypes for g, shapes in groups.items() for s in shapes]
+
+    def rows(self, case: Problem) -> Iterator[Row]:
+        """Those in every layout; what the peer refuses is left out."""
+        self.operands = Operands(self.torch, case.shape, case.dtype, self.seed)
+        self.peer, self.sums = self.operands.peer()
+        try:
+            self.peer()
+        except RuntimeError as error:
+            note(f"{case.shape} is left out: {PEER}: {str(error).splitlines()[0]}")
+        else:
+            yield from super().rows(case)
+
+    def check(self, case: Problem) -> Timed:
+        operands, how = self.operands, {"dtype": case.dtype}
+        work: dict[str, measure.Work] = {}
+        self.kernel: dict[str, str] = {}
+        for layout in self.options.layout or LAYOUTS:
+            out = operands.empty()
+            work[layout] = operands.ours(layout, out, self.options.kernel)
+            work[layout]()
+            operands.check(layout, out, self.sums, layout)
+            given = {"a": operands.a, "b": operands.b[layout], "out": out, "layout": layout}
+            forced = self.options.kernel
+            self.kernel[layout] = forced or measure.kernels("int4_gemm", given | how)[-1].name
+        shape = case.shape
+        self.operations = 2 * shape.m * shape.n * shape.k
+        return Timed({**work, PEER: self.peer}, self.operations / 7e8)
+
+    def found(self, case: Problem, times: Mapping[str, Sample]) -> Iterator[Row]:
+        peer, s = times[PEER].median, case.shape
+        for layout, kernel in self.kernel.items():
+            us = times[layout].median
+            known = case.group, case.dtype, layout, s.m, s.k, s.n, kernel
+            yield Row(*known, us, peer, peer / us, self.operations / us / 1e6)
+
+    def show(self, rows: Sequence[Row], runs: Sequence[Environment]) -> None:
+        emit(results.columns(rows, COLUMNS))
+        emit(summary(rows))
+        if self.options.plot:
+            plots.ratios(rows, runs[0], self.options.plot)
+            emit(f"wrote {self.options.plot}")
 
 
 def _shape(text: str) -> Shape:
@@ -254,77 +285,4 @@ def _shape(text: str) -> Shape:
     return shape
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
-    return arguments.run(_parser(), _work, argv)
-
-
-def _work(options: argparse.Namespace) -> int:
-    if options.plot:
-        plots.require()
-    if options.rows:
-        found, surroundings = read(options.rows)
-    else:
-        found, surroundings = _timed(options)
-    lines = [
-        (r.group, r.dtype, r.layout, r.shape, r.kernel, f"{r.us:.1f}", f"{r.peer_us:.1f}",
-         f"{r.ratio:.2f}", f"{r.tops:.0f}")
-        for r in found
-    ]  # fmt: skip
-    header = ("group", "dtype", "layout", "M x K x N", "kernel", "µs", PEER, "ratio", "TOP/s")
-    emit(table(lines, header))
-    emit(summary(found))
-    if options.plot:
-        plots.ratios(found, surroundings, options.plot)
-        emit(f"wrote {options.plot}")
-    return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = arguments.Parser(
-        prog="ptxgen bench int4",
-        description=f"Times products of 4-bit integers beside {PEER} of the unpacked operands "
-        f"(padded to {PEER_ROWS} rows, as it demands), in one run, with a cold L2, after comparing "
-        "every output with its exact sums, and some with the oracle. ratio = its time / ours.",
-    )
-    parser.add_argument(
-        "--dtype", type=arguments.dtype, choices=tuple(ELEMENTS), action="append", help="(s4)"
-    )
-    parser.add_argument("--layout", choices=LAYOUTS, action="append", help="(both)")
-    parser.add_argument("--group", choices=tuple(GROUPS), action="append", help="(all)")
-    parser.add_argument("--shapes", metavar="LIST", help="MxKxN,..., in place of the groups")
-    parser.add_argument("--random", type=int, metavar="N", help="random problems, in their place")
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="S",
-        help="that draws them, and operands (%(default)s)",
-    )
-    parser.add_argument("--kernel", metavar="NAME", help="forces a kernel")
-    arguments.add_rows(parser)
-    parser.add_argument("--rows", type=Path, metavar="FILE", help="time nothing, read these rows")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="a dot per product")
-    return parser
-
-
-def read(path: Path) -> tuple[list[Row], Environment]:
-    """The rows in a file of ``--json``, and where they were measured. PtxgenError for another."""
-    return results.read_rows(Row, path, "int4")
-
-
-def _timed(options: argparse.Namespace) -> tuple[list[Row], Environment]:
-    groups: dict[str, Sequence[Shape]]
-    if options.shapes:
-        groups = {"given": [_shape(text) for text in options.shapes.split(",")]}
-    elif options.random:
-        groups = {"random": drawn(options.random, options.seed)}
-    else:
-        groups = {name: GROUPS[name] for name in options.group or GROUPS}
-    torch = measure.require_torch()
-    measure.warm_up(torch)
-    surroundings = measure.environment(torch, measure.limits(torch), options.seed)
-    wanted = options.dtype or ["s4"], options.layout or LAYOUTS
-    found = list(rows(torch, groups, *wanted, options.kernel, options.seed))
-    results.keep(options, results.records(found, surroundings))
-    return found, surroundings
+main, _parser = Int4.main, Int4.parser

@@ -13,27 +13,23 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ptxgen.bench.cases import Case
 from ptxgen.bench.results import LIMITS, Environment, Limits, Sample
 from ptxgen.cost.gpu import Rates
 from ptxgen.errors import DeviceError, PtxgenError
 from ptxgen.numerics.contract import DTYPES, ITEMSIZE, OPERATIONS, TENSOR_CORES
-from ptxgen.ui import note, plural
 
 if TYPE_CHECKING:
     from ptxgen.spec import KernelSpec, Route
 
 FLUSH_L2 = 4
 """The L2 is flushed by writing this many times its size."""
-T = TypeVar("T")
-R = TypeVar("R")
-
 FLUSH_BYTES = 1 << 28
 """... and at least this much: the GPU is then busy while the host enqueues the next launch."""
 CHECKED = 64
@@ -180,15 +176,8 @@ def natural_alignment(case: Case) -> tuple[int, int]:
     return align_a, align_b
 
 
-def precompile(names: Sequence[str]) -> float:
-    """Compiles kernels into the cache, in parallel; seconds that it took."""
-    from ptxgen.tiles import SPECS
-
-    return build([SPECS[name] for name in names])
-
-
 def build(specs: Sequence[KernelSpec]) -> float:
-    """:func:`precompile` of kernels that no table may list."""
+    """Compiles kernels into the cache, in parallel; returns the seconds that it took."""
     from ptxgen.build.compile import Job, compile_many
     from ptxgen.build.render import render
     from ptxgen.runtime import get_device
@@ -199,6 +188,23 @@ def build(specs: Sequence[KernelSpec]) -> float:
     with Progress("compiling") as progress:
         compile_many([Job(render(s), s.name, arch) for s in specs], progress=progress)
     return time.monotonic() - start
+
+
+def kernels(name: str, given: Mapping[str, Any]) -> list[KernelSpec]:
+    """The kernels of the library call ``name`` of arguments, in order. Nothing is launched."""
+    from ptxgen.dispatch import choose
+    from ptxgen.ops import OPERATIONS as LIBRARY
+    from ptxgen.program.launch import question
+    from ptxgen.program.operation import lowering
+    from ptxgen.runtime import default_device
+    from ptxgen.tiles import TABLES
+
+    device = default_device()
+    found: list[KernelSpec] = []
+    for step in lowering(LIBRARY[name], given)[1].program.steps:
+        choice = choose(step.problem.table, **question(step.problem, device))
+        found += TABLES[step.problem.table].route(choice.route, step.problem.dtype).kernels
+    return found
 
 
 # -- correctness -----------------------------------------------------------------
@@ -305,6 +311,18 @@ def compare(torch: Any, what: str, out: Any, expected: Any, k: int) -> None:
         )
 
 
+def near(what: str, ours: Any, theirs: Any) -> None:
+    """Compares results that were rounded once or a few times, to 16 bits: a coarse guard against
+    nonsense. WrongBitsError if they are far off.
+    """
+    pairs = zip(ours, theirs, strict=True) if isinstance(ours, tuple) else [(ours, theirs)]
+    for a, b in pairs:
+        scale = b.float().abs().max().item() or 1.0
+        off = (a.float() - b.float()).abs().max().item() / scale
+        if not off <= 2**-4:
+            raise WrongBitsError(f"{what}: off by {off:.3g} of the largest")
+
+
 # -- time ------------------------------------------------------------------------
 class Timer:
     """Times launches on the current stream, each with a cold L2."""
@@ -364,27 +382,6 @@ class Timer:
         while len(self._events) < count:
             self._events.append((new(enable_timing=True), new(enable_timing=True)))
         return self._events[:count]
-
-
-def in_budget(
-    torch: Any, cases: Sequence[T], time_one: Callable[[T], R], budget: float, wrong: list[str]
-) -> Iterator[R]:
-    """What ``time_one`` says of each case, until ``budget`` seconds are over. What it refuses, or
-    has no memory for, is told, and added to ``wrong``.
-    """
-    end = time.monotonic() + budget
-    for number, case in enumerate(cases):
-        if time.monotonic() > end:
-            note(f"{number} of {plural(len(cases), 'problem')} in {budget:.0f} s")
-            return
-        try:
-            row = time_one(case)
-        except (PtxgenError, torch.OutOfMemoryError) as error:
-            wrong.append(f"{case}: {error}")
-            note(f"not timed: {wrong[-1]}")
-        else:
-            yield row
-        torch.cuda.empty_cache()
 
 
 def repetitions(expected_us: float, budget_ms: float, least: int, most: int) -> int:

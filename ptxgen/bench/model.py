@@ -6,18 +6,18 @@ anything is timed, rows of logits and tokens of another batch size are compared,
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import copy
 import statistics
 import time
+from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ptxgen import arguments
 from ptxgen.bench import measure, results
-from ptxgen.errors import PtxgenError
+from ptxgen.bench.runner import Area
 from ptxgen.ui import emit, table
 
 
@@ -277,54 +277,48 @@ def _differ(model: Llama, tokens: Any, count: int) -> tuple[int, int, int]:
     return positions, steps, others
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
-    return arguments.run(_parser(), _work, argv)
+class Model(Area):
+    """The ways of :func:`blocks`, with a row each."""
 
-
-def _work(options: argparse.Namespace) -> int:
-    torch = measure.require_torch()
-    measure.warm_up(torch)
-    names = ("layers", "batch", "length", "new", "dtype", "attention")
-    shape = Shape(**{name: getattr(options, name) for name in names})
-    found = rows(torch, shape)
-    if options.json or options.save:
-        surroundings = measure.environment(torch, measure.limits(torch), seed=0)
-        results.keep(options, results.records(found, surroundings))
-    stock = found[0]
-    lines = [
-        (r.name, f"{r.forward_ms:.2f}", f"{r.forward_ms / stock.forward_ms:.2f}",
-         f"{r.token_ms:.2f}", f"{r.token_ms / stock.token_ms:.2f}", f"{r.tokens_per_second:.0f}",
-         str(r.positions), str(r.logits), str(r.tokens))
-        for r in found
-    ]  # fmt: skip
-    header = (
-        *("way", "forward ms", "/ stock", "ms a token", "/ stock", "tokens/s"),
-        *("positions that differ", "steps", "tokens"),
+    name = "model"
+    about = (
+        "Times a small Llama of random weights: stock PyTorch, in "
+        "ptxgen.torch.batch_invariant(), and in batch_invariant_ops' mode where it is installed."
     )
-    emit(table(lines, header))
-    return 0
+    row = Row
+
+    @classmethod
+    def add_options(cls, parser: ArgumentParser) -> None:
+        default = Shape()
+        for name in SIZES:
+            usual = getattr(default, name)
+            parser.add_argument(f"--{name}", type=int, default=usual, help="(%(default)s)")
+        arguments.add_dtype(parser, ("bf16", "f16", "f32"))
+        parser.add_argument(
+            "--attention", choices=("eager", "sdpa"), default="eager", help="(%(default)s)"
+        )
+
+    def cases(self) -> list[Shape]:
+        names = (*SIZES, "dtype", "attention")
+        return [Shape(**{name: getattr(self.options, name) for name in names})]
+
+    def rows(self, case: Shape) -> list[Row]:
+        return rows(self.torch, case, 3 if self.options.quick else 7)
+
+    def show(self, rows: Sequence[Row], runs: Sequence[results.Environment]) -> None:
+        stock = rows[0]
+        lines = [
+            (r.name, f"{r.forward_ms:.2f}", f"{r.forward_ms / stock.forward_ms:.2f}",
+             f"{r.token_ms:.2f}", f"{r.token_ms / stock.token_ms:.2f}",
+             f"{r.tokens_per_second:.0f}", str(r.positions), str(r.logits), str(r.tokens))
+            for r in rows
+        ]  # fmt: skip
+        header = (
+            *("way", "forward ms", "/ stock", "ms a token", "/ stock", "tokens/s"),
+            *("positions that differ", "steps", "tokens"),
+        )
+        emit(table(lines, header))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = arguments.Parser(
-        prog="ptxgen bench model",
-        description="Times a small Llama of random weights: stock PyTorch, in "
-        "ptxgen.torch.batch_invariant(), and in batch_invariant_ops' mode where it is installed.",
-    )
-    default = Shape()
-    for name in ("layers", "batch", "length", "new"):
-        parser.add_argument(f"--{name}", type=int, default=getattr(default, name))
-    parser.add_argument(
-        "--dtype", type=arguments.dtype, choices=("bf16", "f16", "f32"), default=default.dtype
-    )
-    parser.add_argument("--attention", choices=("eager", "sdpa"), default=default.attention)
-    arguments.add_rows(parser)
-    return parser
-
-
-if __name__ == "__main__":
-    try:
-        raise SystemExit(main())
-    except PtxgenError as error:
-        raise SystemExit(f"error: {error}") from error
+SIZES = ("layers", "batch", "length", "new")
+main, _parser = Model.main, Model.parser

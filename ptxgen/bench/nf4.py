@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import groupby
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,15 @@ from ptxgen import arguments
 from ptxgen.bench import bands, cases, draw, measure, results
 from ptxgen.bench.cases import Case, Shape
 from ptxgen.bench.measure import Work, WrongBitsError
-from ptxgen.bench.results import Limits, Row, Sample, Summary
-from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.bench.results import Environment, Row, Sample, Summary
+from ptxgen.bench.runner import QUICK, Area, Timed, only_drawn
+from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import AUTO_TIER, DTYPES
 from ptxgen.numerics.dtype import ITEMSIZE
 from ptxgen.numerics.nf4 import BLOCK
 from ptxgen.ops.explaining import problem_of
-from ptxgen.spec import SCRATCH_MAX, Problem
-from ptxgen.ui import emit, note, plural
+from ptxgen.spec import SCRATCH_MAX, KernelSpec, Problem
+from ptxgen.ui import emit, note
 
 ACCUMULATE = {"tc": ("bf16", "f16"), "simt": ("f32",), "f64": ("f32",)}
 """The dtypes of x by what products are added up in; the first is taken by default."""
@@ -60,6 +60,9 @@ GROUPS = {
 @dataclass(frozen=True)
 class Nf4Case(Case):
     """A product; ``op`` and ``stored`` are those of the dense one, ``tier`` is ``accumulate``."""
+
+    def __str__(self) -> str:
+        return f"nf4 {super().__str__()}"
 
     def problem(self, align: tuple[int, int]) -> Problem:
         """It as the dispatcher is asked."""
@@ -172,81 +175,133 @@ def _bitsandbytes(torch: Any, weights: Weights, op: str, out: Any) -> Work:
 PEERS: dict[str, Callable[..., Work]] = {GATE: _torch, BITSANDBYTES: _bitsandbytes}
 
 
-def _versions(torch: Any, wanted: Sequence[str]) -> dict[str, str]:
-    """The version of each of the peers that are installed."""
-    found = {}
-    for name in wanted:
-        if name not in PEERS:
-            raise OptionError(f"peer {name!r}: expected one of {', '.join(PEERS)}")
-        try:
-            found[name] = str(importlib.import_module(name).__version__)
-        except ImportError:
-            note(f"{name}: not installed")
-    return found
-
-
 # -- the run --------------------------------------------------------------------------------
-def rows(
-    torch: Any,
-    selected: Sequence[Nf4Case],
-    peers: Sequence[str],
-    limits: Limits,
-    *,
-    seed: int = 0,
-    quick: bool = False,
-) -> Iterator[Row]:
-    """Checks and times every case beside the peers. Raises WrongBitsError."""
-    timer = measure.Timer(torch)
-    versions = _versions(torch, peers)
-    budget, least, most = (8.0, 3, 9) if quick else (80.0, 7, 51)
-    for shape, members in groupby(selected, key=lambda case: case.shape):
-        same = list(members)
-        weights = Weights(torch, shape, same[0].dtype, seed + zlib.crc32(str(shape).encode()))
-        for case in same:
-            what = f"nf4 {case.op} {shape} {case.dtype} {case.tier}"
-            out, checked = _checked(torch, case, weights, what)
-            work, names = [weights.ours(case.op, out, case.tier)], []
-            for name in versions:
-                if case.tier == "f64":
-                    continue
-                theirs = torch.full_like(out, float("nan"))
-                run = PEERS[name](torch, weights, case.op, theirs)
-                run()
-                measure.compare(torch, f"{what}, {name}", theirs, out, case.product[2])
-                work.append(run)
-                names.append(name)
-            floor = results.floor(case, limits).us
-            counts = [measure.repetitions(1.5 * floor, budget, least, most)] * len(work)
-            mine, *others = timer(work, counts)
-            timed = [(n, versions[n], t) for n, t in zip(names, others, strict=True)]
-            if case.tier == "f64":
-                peak = 1e6 * case.flops / limits.flops
-                timed = [(PEAK, limits.source, Sample(peak, peak, peak, 0))]
-            align = measure.natural_alignment(case)
-            kernel = " + ".join(measure.chosen(case, align).names)
-            for name, version, theirs in timed:
-                yield results.row(case, kernel, mine, (name, version), theirs, limits, checked)
+class Nf4(Area):
+    """Products with NF4 weights beside :data:`PEERS`."""
+
+    name = "nf4"
+    about = (
+        "Times nf4.linear and nf4.linear_dgrad beside cuBLAS with the dequantised "
+        "weight and beside bitsandbytes, in one run, with a cold L2, after comparing all bits with "
+        "the dense product's. ratio = peer time / our time. Sums in f64 are compared with the "
+        "oracle, and their peer is the time that the FMA units need at the least."
+    )
+    row = Row
+    drawn = "instead of --shapes, so many that --seed draws"
+
+    @classmethod
+    def add_options(cls, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--accumulate", choices=("auto", *ACCUMULATE), default="auto", help="(%(default)s)"
+        )
+        known = [d for d in DTYPES.values() if d != "f64"]
+        what = "of x and the result (bf16 for tc, f32 for simt and f64)"
+        arguments.add_dtype(parser, known, default=None, help=what)
+        parser.add_argument("--op", choices=(*OPS, "all"), default="all", help="(%(default)s)")
+        parser.add_argument(
+            "--shapes",
+            type=arguments.some,
+            metavar="LIST",
+            help=f"{', '.join(GROUPS)}, or MxKxN; several with commas (all)",
+        )
+        parser.add_argument(
+            "--peers",
+            type=arguments.words(*PEERS),
+            metavar="LIST",
+            default=[*PEERS],
+            help=f"({','.join(PEERS)})",
+        )
+        parser.add_argument("--brief", action="store_true", help="no table of the cases")
+        parser.add_argument("--plot", type=Path, metavar="DIR", help="write a plot of ratios here")
+
+    def cases(self) -> list[Nf4Case]:
+        options = self.options
+        self.tier, dtype = _kind(options.accumulate, options.dtype)
+        ops = tuple(OPS) if options.op == "all" else (options.op,)
+        if only_drawn(options):
+            self.effort = QUICK
+            return drawn(options.random, options.seed, ops, dtype, self.tier)
+        sets = options.shapes or tuple(GROUPS)
+        return select(sets, ops, dtype, self.tier, quick=options.quick)
+
+    def kernels(self, case: Nf4Case) -> Iterator[KernelSpec]:
+        same_bits = [case.dense] if case.tier != "f64" else []
+        for each in (case, *same_bits):
+            yield from measure.chosen(each, measure.natural_alignment(each)).kernels
+
+    @cached_property
+    def versions(self) -> dict[str, str]:
+        """The version of each of the peers that are installed."""
+        found = {}
+        for name in self.options.peers:
+            try:
+                found[name] = str(importlib.import_module(name).__version__)
+            except ImportError:
+                note(f"{name}: not installed")
+        return found
+
+    def check(self, case: Nf4Case) -> Timed:
+        shape, seed = case.shape, self.seed + zlib.crc32(str(case.shape).encode())
+        weights = self.kept(shape, lambda: Weights(self.torch, shape, case.dtype, seed))
+        out, self.checked = _checked(self.torch, case, weights)
+        work = {"ours": weights.ours(case.op, out, case.tier)}
+        for name in self.versions if case.tier != "f64" else ():
+            theirs = self.torch.full_like(out, float("nan"))
+            run = PEERS[name](self.torch, weights, case.op, theirs)
+            run()
+            measure.compare(self.torch, name, theirs, out, case.product[2])
+            work[name] = run
+        return Timed(work, 1.5 * results.floor(case, self.limits).us)
+
+    def found(self, case: Nf4Case, times: Mapping[str, Sample]) -> Iterator[Row]:
+        limits = self.limits
+        timed = [((n, self.versions[n]), t) for n, t in times.items() if n != "ours"]
+        if case.tier == "f64":
+            peak = 1e6 * case.flops / limits.flops
+            timed = [((PEAK, limits.source), Sample(peak, peak, peak, 0))]
+        kernel = " + ".join(measure.chosen(case, measure.natural_alignment(case)).names)
+        for peer, theirs in timed:
+            yield results.row(case, kernel, times["ours"], peer, theirs, limits, self.checked)
+
+    def show(self, rows: Sequence[Row], runs: Sequence[Environment]) -> None:
+        """Tables, and a plot of the ratios to the first peer if that is asked for."""
+        if not self.options.brief:
+            emit()
+            emit(results.case_table(rows))
+        if named := [r for r in rows if r.group != cases.RANDOM]:
+            emit()
+            emit(results.summary_table(summarise(named)))
+        by_peer = {r.peer: [s for s in rows if s.peer == r.peer] for r in rows}
+        seeds = ", ".join(str(each.seed) for each in runs)
+        for peer, members in by_peer.items():
+            emit(f"\n{peer} time / ours (NT: linear, NN: linear_dgrad), seed {seeds}")
+            emit(bands.spread_table(members, bands.RATIO))
+        if self.options.plot:
+            from ptxgen.bench import plots
+
+            path = self.options.plot / f"nf4-{rows[0].dtype}-{rows[0].tier}.png"
+            plots.ratios(by_peer[rows[0].peer], runs[0], path)
+            emit(f"wrote {path}")
 
 
-def _checked(torch: Any, case: Nf4Case, weights: Weights, what: str) -> tuple[Any, int]:
+def _checked(torch: Any, case: Nf4Case, weights: Weights) -> tuple[Any, int]:
     """Our result, all bits those of the dense product (of f64: some, the oracle's); how many."""
     x, q = weights.x[case.op], weights.q
     m, n, _ = case.product
     out = weights.empty(case)
     weights.ours(case.op, out, case.tier)()
     if case.tier == "f64":
-        return out, _sampled(case, q, x, out, what)
+        return out, _sampled(case, q, x, out)
     expected = getattr(ptxgen, case.op)(x, weights.dense, layout="nk", tier=case.tier)
     if not torch.equal(out, expected):
         differ = int((out != expected).sum())
         raise WrongBitsError(
-            f"{what}: {differ} of {out.numel()} outputs have other bits than with the dequantised "
-            "weight"
+            f"{differ} of {out.numel()} outputs have other bits than with the dequantised weight"
         )
     return out, m * n
 
 
-def _sampled(case: Nf4Case, q: Any, x: Any, out: Any, what: str) -> int:
+def _sampled(case: Nf4Case, q: Any, x: Any, out: Any) -> int:
     """Compares outputs of the first and last rows and columns with the oracle; how many."""
     data, scales = (array.cpu().numpy() for array in q.operands)
     forward = case.op == "linear"
@@ -265,7 +320,7 @@ def _sampled(case: Nf4Case, q: Any, x: Any, out: Any, what: str) -> int:
     expected = oracle(x[rows].cpu().numpy(), part, accumulate="f64")
     got = out[rows][:, columns].cpu().numpy()
     if (got != expected).any():
-        raise WrongBitsError(f"{what}: {(got != expected).sum()} of {got.size} outputs differ")
+        raise WrongBitsError(f"{(got != expected).sum()} of {got.size} outputs differ")
     return int(got.size)
 
 
@@ -289,50 +344,6 @@ def summarise(found: Sequence[Row]) -> list[Summary]:
     return summaries
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
-    return arguments.run(_parser(), _work, argv)
-
-
-def _work(options: argparse.Namespace) -> int:
-    if options.plot:
-        from ptxgen.bench import plots
-
-        plots.require()  # before the run, not after it
-    if options.rows:
-        _show(*results.read_json(options.rows), options)
-        return 0
-    accumulate, dtype = _kind(options.accumulate, options.dtype)
-    ops = tuple(OPS) if options.op == "all" else (options.op,)
-    if options.random is not None:
-        selected = drawn(options.random, options.seed, ops, dtype, accumulate)
-    else:
-        sets = options.shapes.split(",") if options.shapes else tuple(GROUPS)
-        selected = select(sets, ops, dtype, accumulate, quick=options.quick)
-    torch = measure.require_torch()
-    same_bits = [case.dense for case in selected if accumulate != "f64"]
-    names = {
-        name: None
-        for case in [*selected, *same_bits]
-        for name in measure.chosen(case, measure.natural_alignment(case)).names
-    }
-    seconds = measure.precompile(list(names))
-    note(f"{plural(len(names), 'kernel')} ready in {seconds:.1f} s")
-    measure.warm_up(torch)
-    limits = measure.limits(torch, accumulate)
-    surroundings = measure.environment(torch, limits, options.seed)
-    found: list[Row] = []
-    try:
-        peers = options.peers.split(",")
-        kind = {"seed": options.seed, "quick": options.quick or options.random is not None}
-        found.extend(rows(torch, selected, peers, limits, **kind))
-    finally:
-        if found:
-            results.keep(options, results.records(found, surroundings))
-            _show(found, surroundings, options)
-    return 0
-
-
 def _kind(accumulate: str, dtype: str | None) -> tuple[str, str]:
     """What ``accumulate`` and dtype are, where one of them is open. Raises OptionError."""
     if accumulate == "auto":
@@ -343,65 +354,4 @@ def _kind(accumulate: str, dtype: str | None) -> tuple[str, str]:
     return accumulate, dtype or taken[0]
 
 
-def _show(
-    found: Sequence[Row], surroundings: results.Environment, options: argparse.Namespace
-) -> None:
-    """Tables, and a plot of the ratios to the first peer if that is asked for."""
-    emit(results.heading(surroundings))
-    if not options.brief:
-        emit()
-        emit(results.case_table(found))
-    if named := [r for r in found if r.group != cases.RANDOM]:
-        emit()
-        emit(results.summary_table(summarise(named)))
-    by_peer = {r.peer: [s for s in found if s.peer == r.peer] for r in found}
-    for peer, members in by_peer.items():
-        emit(f"\n{peer} time / ours (NT: linear, NN: linear_dgrad), seed {surroundings.seed}")
-        emit(bands.spread_table(members, bands.RATIO))
-    if options.plot:
-        from ptxgen.bench import plots
-
-        path = options.plot / f"nf4-{found[0].dtype}-{found[0].tier}.png"
-        plots.ratios(by_peer[found[0].peer], surroundings, path)
-        emit(f"wrote {path}")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = arguments.Parser(
-        prog="ptxgen bench nf4",
-        description="Times nf4.linear and nf4.linear_dgrad beside cuBLAS with the dequantised "
-        "weight and beside bitsandbytes, in one run, with a cold L2, after comparing all bits with "
-        "the dense product's. ratio = peer time / our time. Sums in f64 are compared with the "
-        "oracle, and their peer is the time that the FMA units need at the least.",
-    )
-    parser.add_argument(
-        "--accumulate", choices=("auto", *ACCUMULATE), default="auto", help="(%(default)s)"
-    )
-    parser.add_argument(
-        "--dtype",
-        type=arguments.dtype,
-        choices=[d for d in DTYPES.values() if d != "f64"],
-        help="of x and the result (bf16 for tc, f32 for simt and f64)",
-    )
-    parser.add_argument("--op", choices=(*OPS, "all"), default="all", help="(%(default)s)")
-    parser.add_argument(
-        "--shapes", metavar="LIST", help=f"{', '.join(GROUPS)}, or MxKxN; several with commas (all)"
-    )
-    parser.add_argument(
-        "--random", type=int, metavar="COUNT", help="instead of --shapes, so many drawn by --seed"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="(%(default)s)")
-    parser.add_argument("--peers", metavar="LIST", default=",".join(PEERS), help="(%(default)s)")
-    parser.add_argument("--quick", action="store_true", help="fewer shapes and repetitions")
-    parser.add_argument("--brief", action="store_true", help="no table of the cases")
-    arguments.add_rows(parser)
-    parser.add_argument("--rows", type=Path, metavar="FILE", help="print an earlier run's rows")
-    parser.add_argument("--plot", type=Path, metavar="DIR", help="write a plot of ratios here")
-    return parser
-
-
-if __name__ == "__main__":
-    try:
-        raise SystemExit(main())
-    except PtxgenError as error:
-        raise SystemExit(f"error: {error}") from error
+main, _parser = Nf4.main, Nf4.parser

@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from fnmatch import fnmatch
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
+from itertools import compress
 from typing import Any
 
 import ptxgen
 from ptxgen import arguments
-from ptxgen.bench import measure, pointwise, results, row_reductions
-from ptxgen.bench.measure import WrongBitsError
-from ptxgen.bench.opcase import BANDWIDTH, OpCase, Work
-from ptxgen.errors import OptionError, PtxgenError
-from ptxgen.ui import emit, note, plural, table
+from ptxgen.bench import pointwise, results, row_reductions
+from ptxgen.bench.opcase import BANDWIDTH, OpArea, OpCase, Timing, Work, matching
+from ptxgen.errors import OptionError
+from ptxgen.ui import emit
 
 LARGE = 64 << 20
 """Bytes of work from which on that limit is what counts."""
-
-
-@dataclass(frozen=True)
-class Timing:
-    """A case's times, µs; ``compiled_us`` is None where PyTorch was not asked to compile.
-
-    It is another library's time where a case has a peer.
-    """
-
-    name: str
-    sizes: str
-    nbytes: int
-    limit_us: float
-    ours_us: float
-    eager_us: float
-    compiled_us: float | None
-
-    @property
-    def peer_us(self) -> float:
-        """The faster of PyTorch's."""
-        return min(self.eager_us, self.compiled_us or self.eager_us)
 
 
 # -- cases ----------------------------------------------------------------------------------
@@ -256,220 +232,85 @@ def _argmax(x: Any) -> Any:
 
 def select(patterns: Sequence[str], *, quick: bool = False) -> list[OpCase]:
     """The cases whose name, or name and sizes, match a pattern. OptionError if there are none."""
-    found = [
-        case
-        for case in cases()
-        if any(fnmatch(t, p) for p in patterns for t in (case.name, f"{case.name} {case.sizes}"))
-    ]
-    if not found:
-        names = ", ".join(dict.fromkeys(case.name for case in cases()))
-        raise OptionError(f"--only {','.join(patterns)} matches nothing; there are {names}")
-    return found[::3] if quick else found
+    every = cases()
+    chosen = matching(((case.name, str(case)) for case in every), patterns)
+    return list(compress(every, chosen))[:: 3 if quick else 1]
 
 
 # -- the run --------------------------------------------------------------------------------
-def run(torch: Any, selected: Sequence[OpCase], *, quick: bool = False) -> Iterator[Timing]:
-    """Times every case, all ways in turns. WrongBitsError for results far from PyTorch's."""
-    timer = measure.Timer(torch)
-    budget, least, most = (8.0, 3, 9) if quick else (60.0, 7, 51)
-    for case in selected:
-        inputs, ours, stock, compiles, peer, agree = case.make(torch)
-        work: list[Callable[[], Any]] = [partial(ours, *inputs), partial(stock, *inputs)]
-        _compare(case, work[0](), work[1](), agree)
-        if peer is not None:
-            work.append(partial(peer, *inputs))
-            _compare(case, work[0](), work[2](), agree)
-        elif compiles:
-            torch._dynamo.reset()
-            compiled = partial(torch.compile(stock, dynamic=False), *inputs)
-            try:
-                compiled()
-            except Exception as error:  # a compiler's own
-                note(f"{case.name} {case.sizes}: torch.compile fails: {type(error).__name__}")
-            else:
-                work.append(compiled)
-        count = measure.repetitions(3 * case.limit_us + 10, budget, least, most)
-        mine, eager, *others = timer(work, [count] * len(work))
-        yield Timing(
-            case.name,
-            case.sizes,
-            case.nbytes,
-            case.limit_us,
-            mine.median,
-            eager.median,
-            others[0].median if others else None,
-        )
-
-
-def _compare(
-    case: OpCase, ours: Any, theirs: Any, agree: Callable[[Any, Any], bool] | None = None
-) -> None:
-    """Both round each result once or a few times: a coarse guard against nonsense."""
-    if agree is not None:
-        if not agree(ours, theirs):
-            raise WrongBitsError(f"{case.name} {case.sizes}: not what was to be computed")
-        return
-    first = ours if isinstance(ours, tuple) else (ours,)
-    second = theirs if isinstance(theirs, tuple) else (theirs,)
-    for a, b in zip(first, second, strict=True):
-        scale = b.float().abs().max().item() or 1.0
-        off = (a.float() - b.float()).abs().max().item() / scale
-        if not off <= 2**-4:
-            raise WrongBitsError(f"{case.name} {case.sizes}: off by {off:.3g} of the largest")
-
-
 def summary(found: Sequence[Timing]) -> list[str]:
     """What the targets are about."""
     lines = []
     if compiled := [t for t in found if t.compiled_us is not None]:
         mean = results.geomean((t.compiled_us or 0.0) / t.ours_us for t in compiled)
         lines.append(f"torch.compile's time / ours: {mean:.2f} in the mean of {len(compiled)}")
-    worst = max(found, key=lambda t: t.ours_us / t.peer_us)
+    worst = min(found, key=lambda t: t.ratio)
     lines.append(
-        f"ours / the faster of PyTorch's: at most {worst.ours_us / worst.peer_us:.2f} "
+        f"ours / the faster of PyTorch's: at most {1 / worst.ratio:.2f} "
         f"({worst.name} {worst.sizes})"
     )
     if large := [t for t in found if t.nbytes > LARGE]:
-        least = min(large, key=lambda t: t.limit_us / t.ours_us)
+        least = min(large, key=lambda t: t.share)
         lines.append(
             f"of {BANDWIDTH / 1e12:.1f} TB/s, above {LARGE >> 20} MiB: at least "
-            f"{least.limit_us / least.ours_us:.2f} ({least.name} {least.sizes})"
+            f"{least.share:.2f} ({least.name} {least.sizes})"
         )
     return lines
 
 
-def timing_table(found: Sequence[Timing], third: str = "compile") -> str:
-    """For people. ``third``: what ``compiled_us`` are times of."""
-    head = ["operation", "sizes", "ours", "eager", third, "limit", "of limit", "peer / ours"]
-    body = [
-        [
-            t.name,
-            t.sizes,
-            f"{t.ours_us:.1f}",
-            f"{t.eager_us:.1f}",
-            "" if t.compiled_us is None else f"{t.compiled_us:.1f}",
-            f"{t.limit_us:.1f}",
-            f"{t.limit_us / t.ours_us:.2f}",
-            f"{t.peer_us / t.ours_us:.2f}",
-        ]
-        for t in found
-    ]
-    return table(body, head)
+class Ops(OpArea):
+    """Named cases; with --random :class:`ptxgen.bench.row_reductions.Rows`."""
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
-    return arguments.run(_parser(), _work, argv)
-
-
-def _work(options: argparse.Namespace) -> int:
-    if options.rows:
-        _show(*results.read_rows(row_reductions.Timing, options.rows, "ops --random"))
-        return 0
-    if options.random:
-        return _random_rows(options)
-    if options.regret:
-        raise OptionError("--regret is of random problems: --random")
-    selected = select(options.only.split(","), quick=options.quick)
-    torch = measure.require_torch()
-    measure.warm_up(torch)
-    note(plural(len(selected), "case"))
-    found: list[Timing] = []
-    try:
-        for timing in run(torch, selected, quick=options.quick):
-            found.append(timing)
-    finally:
-        if found:
-            surroundings = measure.environment(torch, measure.limits(torch), 0)
-            results.keep(options, results.records(found, surroundings))
-            emit(results.heading(surroundings))
-            emit(timing_table(found))
-            for line in summary(found):
-                emit(line)
-    return 0
-
-
-def _random_rows(options: argparse.Namespace) -> int:
-    """The command with ``--random``. 1 if a result was wrong."""
-    if options.only != "*":
-        raise OptionError("--random draws operations over rows: no --only")
-    cases = row_reductions.cases(options.problems, options.seed)
-    torch = measure.require_torch()
-    how = {"compiled": options.compiled, "regret": options.regret, "quick": options.quick}
-    bench = row_reductions.Bench(torch, options.seed, **how)
-    bench.prepare(cases)
-    measure.warm_up(torch)
-    found: list[row_reductions.Timing] = []
-    try:
-        for timing in bench.timings(cases):
-            found.append(timing)
-    finally:
-        if found:
-            surroundings = measure.environment(torch, measure.limits(torch), options.seed)
-            if options.json or options.save:
-                rates = measure.rates()
-                assert rates is not None, "a GPU's driver states them"
-                known = {**asdict(surroundings), "rates": asdict(rates)}
-                results.keep(options, [{**asdict(t), **known} for t in found])
-            _show(found, surroundings)
-    for line in bench.wrong:
-        emit(f"WRONG {line}")
-    return 1 if bench.wrong else 0
-
-
-def _show(found: Sequence[row_reductions.Timing], surroundings: results.Environment) -> None:
-    """The tables of random problems."""
-    emit(results.heading(surroundings))
-    emit(f"\nthe faster of PyTorch's / ours, {plural(len(found), 'problem')}")
-    emit(row_reductions.ratio_table(found))
-    emit("\nthe worst of them")
-    emit(row_reductions.worst_table(found))
-    known = [t for t in found if t.regret is not None]
-    if known:
-        emit("\nchosen kernel's time / the best one's")
-        emit(row_reductions.regret_table(known))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = arguments.Parser(
-        prog="ptxgen bench ops",
-        description="Times operations beside PyTorch's, eager and by torch.compile, in bf16, in "
-        "one run, with a cold L2; medians in µs. limit = bytes / 4.3 TB/s.",
+    name = "ops"
+    about = (
+        "Times operations beside PyTorch's, eager and by torch.compile, in bf16, in "
+        "one run, with a cold L2; medians in µs. limit = bytes / 4.3 TB/s."
     )
-    parser.add_argument(
-        "--only", metavar="LIST", default="*", help="names, or patterns, with commas (all)"
-    )
-    parser.add_argument(
-        "--random",
-        action="store_true",
-        help="instead of named cases, row operations that --seed draws "
-        "(ptxgen/bench/row_reductions.py)",
-    )
-    parser.add_argument(
-        "--problems", type=int, default=120, metavar="COUNT", help="of --random (%(default)s)"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of --random (%(default)s)")
-    parser.add_argument(
-        "--regret",
-        action="store_true",
-        help="with --random: time every kernel that serves a problem too",
-    )
-    parser.add_argument(
-        "--no-compile",
-        dest="compiled",
-        action="store_false",
-        help="with --random: leave torch.compile out, which takes seconds a problem",
-    )
-    parser.add_argument("--quick", action="store_true", help="fewer cases and repetitions")
-    arguments.add_rows(parser)
-    parser.add_argument(
-        "--rows", type=Path, metavar="FILE", help="print an earlier run's of --random"
-    )
-    return parser
+
+    @classmethod
+    def add_options(cls, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--only", metavar="LIST", default="*", help="names, or patterns, with commas (all)"
+        )
+        parser.add_argument(
+            "--random",
+            type=int,
+            nargs="?",
+            const=True,
+            metavar="COUNT",
+            help="instead of named cases, so many row operations that --seed draws "
+            "(ptxgen/bench/row_reductions.py)",
+        )
+        parser.add_argument(
+            "--problems", type=int, default=120, metavar="COUNT", help="of --random (%(default)s)"
+        )
+        arguments.add_seed(parser)
+        parser.add_argument(
+            "--regret",
+            action="store_true",
+            help="with --random: time every kernel that serves a problem too",
+        )
+        parser.add_argument(
+            "--no-compile",
+            dest="compiled",
+            action="store_false",
+            help="with --random: leave torch.compile out, which takes seconds a problem",
+        )
+
+    def run(self) -> int:
+        drawn = row_reductions.Rows(self.options)
+        earlier = self.options.rows and row_reductions.written(self.options.rows[0])
+        return drawn.run() if earlier or self.options.random is not None else super().run()
+
+    def cases(self) -> list[OpCase]:
+        if self.options.regret:
+            raise OptionError("--regret is of random problems: --random")
+        return select(self.options.only.split(","), quick=self.options.quick)
+
+    def show(self, rows: Sequence[Timing], runs: Sequence[results.Environment]) -> None:
+        super().show(rows, runs)
+        for line in summary(rows):
+            emit(line)
 
 
-if __name__ == "__main__":
-    try:
-        raise SystemExit(main())
-    except PtxgenError as error:
-        raise SystemExit(f"error: {error}") from error
+main, _parser = Ops.main, Ops.parser

@@ -5,19 +5,19 @@ Each line of :data:`OPERATIONS` draws cases of an operation.
 
 from __future__ import annotations
 
-import argparse
+from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
-from fnmatch import fnmatch
 from functools import partial
+from itertools import compress
 from random import Random
 from typing import Any
 
 from ptxgen import arguments
-from ptxgen.bench import measure, ops, results
+from ptxgen.bench import draw, results
 from ptxgen.bench.draw import log_uniform
-from ptxgen.bench.opcase import OpCase, Work
-from ptxgen.errors import OptionError, PtxgenError
-from ptxgen.ui import emit, note, plural
+from ptxgen.bench.opcase import OpArea, OpCase, Timing, Work, matching
+from ptxgen.bench.runner import QUICK
+from ptxgen.ui import emit
 
 STATES = 16
 """Of a channel, as all models of Mamba have."""
@@ -134,59 +134,40 @@ OPERATIONS: Mapping[str, Callable[[Random], OpCase]] = {
 
 def cases(count: int, seed: int, patterns: Sequence[str] = ("*",)) -> list[OpCase]:
     """``count`` of each operation whose name matches a pattern. OptionError if there are none."""
+    draw.check(count, seed)
     found = []
-    for name, draw in OPERATIONS.items():
-        if any(fnmatch(name, p) for p in patterns):
-            random = Random(f"{seed} {name}")
-            found += [draw(random) for _ in range(count)]
-    if not found:
-        raise OptionError(
-            f"--only {','.join(patterns)} matches nothing; there are {', '.join(OPERATIONS)}"
-        )
+    for name in compress(OPERATIONS, matching(((name,) for name in OPERATIONS), patterns)):
+        random = Random(f"{seed} {name}")
+        found += [OPERATIONS[name](random) for _ in range(count)]
     return found
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
-    return arguments.run(_parser(), _work, argv)
+class Recurrence(OpArea):
+    """Cases of :data:`OPERATIONS`, beside loops."""
 
-
-def _work(options: argparse.Namespace) -> int:
-    selected = cases(options.cases, options.seed, options.only.split(","))
-    torch = measure.require_torch()
-    measure.warm_up(torch)
-    note(plural(len(selected), "case"))
-    found: list[ops.Timing] = []
-    try:
-        for timing in ops.run(torch, selected, quick=True):
-            found.append(timing)
-    finally:
-        if found:
-            surroundings = measure.environment(torch, measure.limits(torch), options.seed)
-            results.keep(options, results.records(found, surroundings))
-            emit(results.heading(surroundings))
-            emit(ops.timing_table(found))
-            mean = results.geomean(t.eager_us / t.ours_us for t in found)
-            emit(f"PyTorch's time / ours: {mean:.1f} in the mean of {len(found)}")
-    return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = arguments.Parser(
-        prog="ptxgen bench recurrence",
-        description="Times recurrences beside loops over tokens in PyTorch, in one run, with a "
+    name = "recurrence"
+    about = (
+        "Times recurrences beside loops over tokens in PyTorch, in one run, with a "
         "cold L2; medians in µs. Sizes are batch x tokens x channels (x states). "
-        "limit = bytes / 4.3 TB/s.",
+        "limit = bytes / 4.3 TB/s."
     )
-    parser.add_argument("--only", metavar="LIST", default="*", help="names or patterns (all)")
-    parser.add_argument("--cases", type=int, default=4, metavar="N", help="of each (4)")
-    parser.add_argument("--seed", type=int, default=1, help="where the draw begins (1)")
-    arguments.add_rows(parser)
-    return parser
+    effort = QUICK  # loops take long
+
+    @classmethod
+    def add_options(cls, parser: ArgumentParser) -> None:
+        parser.add_argument("--only", metavar="LIST", default="*", help="names or patterns (all)")
+        parser.add_argument(
+            "--random", "--cases", type=int, default=4, metavar="COUNT", help="of each (4)"
+        )
+        arguments.add_seed(parser, 1)
+
+    def cases(self) -> list[OpCase]:
+        return cases(self.options.random, self.options.seed, self.options.only.split(","))
+
+    def show(self, rows: Sequence[Timing], runs: Sequence[results.Environment]) -> None:
+        super().show(rows, runs)
+        mean = results.geomean(t.eager_us / t.ours_us for t in rows)
+        emit(f"PyTorch's time / ours: {mean:.1f} in the mean of {len(rows)}")
 
 
-if __name__ == "__main__":
-    try:
-        raise SystemExit(main())
-    except PtxgenError as error:
-        raise SystemExit(f"error: {error}") from error
+main, _parser = Recurrence.main, Recurrence.parser

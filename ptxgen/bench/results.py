@@ -8,7 +8,8 @@ import statistics
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from dataclasses import MISSING, asdict, astuple, dataclass, fields, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,6 +37,11 @@ class Sample:
             return cls(times[0], times[0], times[0], 1)
         q1, median, q3 = statistics.quantiles(times, n=4, method="inclusive")
         return cls(median, q1, q3, len(times))
+
+    def as_ours(self) -> dict[str, Any]:
+        """The fields of a row that say our times."""
+        names = ("ours_us", "ours_q1_us", "ours_q3_us", "ours_count")
+        return dict(zip(names, astuple(self), strict=True))
 
 
 @dataclass(frozen=True)
@@ -155,37 +161,14 @@ def row(
 ) -> Row:
     """The row of ``case``; ``peer`` is its name and version."""
     least = floor(case, limits)
-    return Row(
-        group=case.group,
-        op=case.op,
-        dtype=case.dtype,
-        tier=case.tier,
-        layout=case.layout,
-        m=case.shape.m,
-        k=case.shape.k,
-        n=case.shape.n,
-        kernel=kernel,
-        peer=peer[0],
-        peer_version=peer[1],
-        ours_us=ours.median,
-        ours_q1_us=ours.q1,
-        ours_q3_us=ours.q3,
-        ours_count=ours.count,
-        peer_us=theirs.median,
-        peer_q1_us=theirs.q1,
-        peer_q3_us=theirs.q3,
-        peer_count=theirs.count,
-        ratio=theirs.median / ours.median,
-        floor_us=least.us,
-        bound=least.bound,
-        share=least.us / ours.median,
-        tflops=case.flops / ours.median / 1e6,
-        gbps=case.bytes / ours.median / 1e3,
-        checked=checked,
-        best=best.kernel if best else None,
-        best_us=best.us if best else None,
-        regret=best.regret if best else None,
+    fields: tuple[Any, ...] = (
+        *(case.group, case.op, case.dtype, case.tier, case.layout, *astuple(case.shape), kernel),
+        *(*peer, *astuple(ours), *astuple(theirs), theirs.median / ours.median),
+        *(least.us, least.bound, least.us / ours.median),
+        *(case.flops / ours.median / 1e6, case.bytes / ours.median / 1e3, checked),
+        *(astuple(best) if best else ()),
     )
+    return Row(*fields)
 
 
 # -- summaries --------------------------------------------------------------------
@@ -213,6 +196,13 @@ class Summary:
         return not self.short and (
             self.geomean_target is None or self.geomean >= self.geomean_target
         )
+
+    @property
+    def verdict(self) -> str | None:
+        """Whether they are met, for people."""
+        if self.short:
+            return f"short, {self.short} of {self.cases} below"
+        return {True: "ok", False: "short", None: None}[self.ok]
 
 
 def geomean(values: Iterable[float]) -> float:
@@ -302,41 +292,38 @@ def case_table(rows: Sequence[Row]) -> str:
     return table(lines, header)
 
 
+def quotient(a: str, b: str) -> property:
+    """The quotient of two fields, None where one is not there."""
+
+    def value(row: Any) -> float | None:
+        of, by = getattr(row, a), getattr(row, b)
+        return of / by if of and by else None
+
+    return property(value)
+
+
+def columns(rows: Iterable[object], asked: Iterable[tuple[str, str]]) -> str:
+    """A table, a line a row. ``asked``: headings, each with the attribute of rows that is below it
+    and, behind a colon, how that is written. None is a dash.
+    """
+    asked = list(asked)
+    cells = [(attrgetter(cell.partition(":")[0]), cell.partition(":")[2]) for _, cell in asked]
+    lines = []
+    for row in rows:
+        values = ((get(row), how) for get, how in cells)
+        lines.append([None if value is None else format(value, how) for value, how in values])
+    return table(lines, [heading for heading, _ in asked])
+
+
 def summary_table(summaries: Sequence[Summary]) -> str:
     """One line per summary, with ok or short where there is a target."""
-    lines = []
-    for s in summaries:
-        verdict = None if s.ok is None else "ok" if s.ok else "short"
-        if s.short:
-            verdict = f"short, {s.short} of {s.cases} below"
-        lines.append(
-            [
-                s.group,
-                s.peer,
-                s.layout,
-                s.cases,
-                f"{s.geomean:.3f}",
-                s.geomean_target and f"{s.geomean_target:.2f}",
-                f"{s.least:.3f}",
-                s.each_target and f"{s.each_target:.2f}",
-                s.least_at,
-                verdict,
-            ]
-        )
-    text = table(
-        lines,
-        (
-            "group",
-            "peer",
-            "layouts",
-            "cases",
-            "geomean",
-            "asked",
-            "least",
-            "asked",
-            "least at",
-            "verdict",
-        ),
+    text = columns(
+        summaries,
+        [
+            *(("group", "group"), ("peer", "peer"), ("layouts", "layout"), ("cases", "cases")),
+            *(("geomean", "geomean:.3f"), ("asked", "geomean_target:.2f"), ("least", "least:.3f")),
+            *(("asked", "each_target:.2f"), ("least at", "least_at"), ("verdict", "verdict")),
+        ],
     )
     return "\n".join(_coloured(line) for line in text.splitlines())
 
@@ -353,11 +340,6 @@ def records(rows: Iterable[Any], environment: Environment) -> list[dict[str, Any
     """Rows (instances of dataclasses) as flat JSON objects, each with its environment."""
     shared = asdict(environment)
     return [{**asdict(r), **shared} for r in rows]
-
-
-def write_json(path: Path, rows: Iterable[Row], environment: Environment) -> None:
-    """Writes rows, one JSON object a line, in a list."""
-    write_records(path, records(rows, environment))
 
 
 def write_records(path: Path, found: Iterable[Mapping[str, Any]]) -> None:
@@ -380,15 +362,10 @@ def json_row(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> tuple[list[Row], Environment]:
-    """The rows of a file that :func:`write_json` wrote, and the environment of the first.
-
-    Raises PtxgenError for a file that holds anything else.
+    """The rows of a file of products. Older ones do not say that they are of f32. Raises
+    PtxgenError for a file that holds anything else.
     """
-    with reading(path, "gemm"):
-        found: list[Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-        first = {"dtype": "f32", "tier": "simt"}  # as files say that are older than the others
-        rows = [only(Row, {**first, **record}) for record in found]
-        return rows, only(Environment, found[0])
+    return read_rows(Row, path, "gemm", dtype="f32", tier="simt")
 
 
 @contextmanager
@@ -414,11 +391,15 @@ def only(kind: type[_Record], record: Mapping[str, Any]) -> _Record:
     return kind(**{name: record[name] for name in asked})
 
 
-def read_rows(kind: type[_Record], path: Path, command: str) -> tuple[list[_Record], Environment]:
+def read_rows(
+    kind: type[_Record], path: Path, command: str, **older: Any
+) -> tuple[list[_Record], Environment]:
     """The rows of a file that ``ptxgen bench command`` wrote, and the environment of the first.
 
-    Raises PtxgenError for a file that holds anything else.
+    ``older``: fields of rows that do not say them. Raises PtxgenError for a file that holds
+    anything else.
     """
     with reading(path, command):
         found: list[Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-        return [only(kind, record) for record in found], only(Environment, found[0])
+        rows = [only(kind, {**older, **record}) for record in found]
+        return rows, only(Environment, found[0])

@@ -11,25 +11,29 @@ best that is right for the problem. All of them must return the same bits.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import ptxgen
 from ptxgen.bench import bands, draw, measure, results
-from ptxgen.bench.measure import Work, WrongBitsError
+from ptxgen.bench.measure import Work
+from ptxgen.bench.opcase import compiled
 from ptxgen.bench.regret import best_of
+from ptxgen.bench.runner import Area, Timed
 from ptxgen.bench.tune import timings
-from ptxgen.errors import PtxgenError
+from ptxgen.errors import OptionError
 from ptxgen.ops import OPERATIONS as LIBRARY
 from ptxgen.program.launch import architecture, named, serving
 from ptxgen.program.operation import lowering
 from ptxgen.program.step import Step
 from ptxgen.runtime import get_device
 from ptxgen.spec import KernelSpec
-from ptxgen.ui import note, table
+from ptxgen.ui import emit, plural
 
 COLUMNS = (128, 256, 512, 768, 1024, 2048, 2880, 3072, 4096, 5120, 7168, 8192, 14336)
 ELEMENTS = 1 << 27
@@ -241,106 +245,105 @@ class Timing:
         return f"{self.rows}x{self.cols}{'' if self.lies == DENSE else ', ' + self.lies}"
 
 
-class Bench:
-    """Checks and times cases. What is wrong is said, kept in ``wrong``, and not timed."""
+class Rows(Area):
+    """What ``ptxgen bench ops --random`` times."""
 
-    def __init__(self, torch: Any, seed: int, *, compiled: bool, regret: bool, quick: bool) -> None:
-        self._torch, self._seed = torch, seed
-        self._compiled, self._regret = compiled, regret
-        self._effort = (8.0, 3, 9) if quick else (40.0, 7, 31)
-        self._timer, self._device = measure.Timer(torch), get_device("cuda")
-        self.wrong: list[str] = []
+    name = "ops"
+    row = Timing
+    effort = 40.0, 7, 31
 
-    def prepare(self, of: Sequence[Case]) -> None:
-        """Compiles the kernels of all cases."""
-        found: dict[str, KernelSpec] = {}
-        for case in of:
-            kernels = Operands(self._torch, case, None).kernels(self._device)
-            some = kernels.values() if self._regret else [next(iter(kernels.values()))]
-            found |= {kernel.name: kernel for of in some for kernel in of}
-        seconds = measure.build(list(found.values()))
-        note(f"{len(found)} kernels ready in {seconds:.1f} s")
+    def cases(self) -> list[Case]:
+        if self.options.only != "*":
+            raise OptionError("--random draws operations over rows: no --only")
+        count = self.options.random  # True where none is given
+        return cases(self.options.problems if count is True else count, self.seed)
 
-    def timings(self, of: Sequence[Case]) -> Iterator[Timing]:
-        """The times of cases."""
-        for case in of:
-            try:
-                yield self._timing(case)
-            except (PtxgenError, self._torch.OutOfMemoryError) as error:
-                self.wrong.append(f"{case}: {error}")
-                note(f"not timed: {self.wrong[-1]}")
+    @cached_property
+    def gpu(self) -> Any:
+        """The device of all arrays."""
+        return get_device(self.device)
 
-    def _timing(self, case: Case) -> Timing:
-        operands = Operands(self._torch, case, self._seed)
-        ours, stock = operands.ours(), partial(operands.stock(), *operands.arrays)
-        found = ours()
-        agree(case, operands.arrays[0], found, stock())
-        work: list[Work] = [ours, stock, *self._compile(operands)]
-        samples = self._timer(work, self._counts(case, len(work)))
-        kernels = operands.kernels(self._device)
-        chosen = next(iter(kernels))
-        judged = self._judged(operands, [*kernels], found) if self._regret else ({}, "", 0.0)
-        routes, best, regret = judged
-        problem = operands.step.problem
-        times = [sample.median for sample in samples]
-        return Timing(
-            case.name,
-            case.rows,
-            case.cols,
-            case.lies,
-            case.nbytes,
-            times[0],
-            times[1],
-            times[2] if len(times) > 2 else None,
-            " + ".join(kernel.name for kernel in kernels[chosen]),
-            len(operands.steps),
+    def kernels(self, case: Case) -> list[KernelSpec]:
+        found = list(Operands(self.torch, case, None).kernels(self.gpu).values())
+        return [kernel for of in found[: None if self.options.regret else 1] for kernel in of]
+
+    def check(self, case: Case) -> Timed:
+        """Ours agrees with PyTorch's."""
+        self.operands = Operands(self.torch, case, self.seed)
+        ours, stock, arrays = self.operands.ours(), self.operands.stock(), self.operands.arrays
+        self.expected = ours()
+        agree(case, arrays[0], self.expected, stock(*arrays))
+        work: dict[str, Work] = {"ours": ours, "eager": partial(stock, *arrays)}
+        if self.options.compiled:
+            work |= compiled(self.torch, stock, arrays, case)
+        return self._timed(case, work)
+
+    def _timed(self, case: Case, work: Mapping[str, Work]) -> Timed:
+        return Timed(work, 10 + case.nbytes / 3e6)
+
+    def found(self, case: Case, times: Mapping[str, results.Sample]) -> Iterator[Timing]:
+        kernels, problem = self.operands.kernels(self.gpu), self.operands.step.problem
+        routes: dict[str, float] = {}
+        best = None
+        if self.options.regret:
+            routes, best = self.judged(self.operands, [*kernels], self.expected)
+        mine, eager, *others = (sample.median for sample in times.values())
+        yield Timing(
+            *(case.name, case.rows, case.cols, case.lies, case.nbytes),
+            *(mine, eager, others[0] if others else None),
+            " + ".join(kernel.name for kernel in next(iter(kernels.values()))),
+            len(self.operands.steps),
             problem.table,
             problem.dtype if isinstance(problem.dtype, str) else repr(problem.dtype),
             dict(problem.values),
             routes,
-            best,
-            regret or None,
+            best.kernel if best else "",
+            best.regret if best else None,
         )
 
-    def _counts(self, case: Case, several: int) -> list[int]:
-        expected = 10 + case.nbytes / 3e6
-        return [measure.repetitions(expected, *self._effort)] * several
-
-    def _compile(self, operands: Operands) -> list[Work]:
-        if not self._compiled:
-            return []
-        self._torch._dynamo.reset()
-        made = self._torch.compile(operands.stock(), dynamic=False)
-        work = partial(made, *operands.arrays)
-        try:
-            work()
-        except Exception as error:  # a compiler's own
-            note(f"{operands.case}: torch.compile fails: {type(error).__name__}")
-            return []
-        return [work]
-
-    def _judged(
+    def judged(
         self, operands: Operands, routes: Sequence[str], expected: Any
-    ) -> tuple[dict[str, float], str, float]:
-        """The time of each route, the best, and the regret of the first, the chosen one."""
-        case = operands.case
+    ) -> tuple[dict[str, float], results.Best]:
+        """The time of each route, and the best beside the first, the chosen one."""
         work: dict[str, Work] = {}
         for name in routes:
             run = operands.ours(name)
-            if same(self._torch, run(), expected):
+            if same(self.torch, run(), expected):
                 work[name] = run
             else:
-                self.wrong.append(f"{case}: {name} returns other bits")
-                note(self.wrong[-1])
+                self.refuse(operands.case, f"{name} returns other bits")
         chosen, *_ = work
 
         def timed(names: Sequence[str]) -> list[float]:
-            samples = self._timer([work[n] for n in names], self._counts(case, len(names)))
-            return [sample.median for sample in samples]
+            samples = self.turns(self._timed(operands.case, {n: work[n] for n in names}))
+            return [sample.median for sample in samples.values()]
 
-        times = timings(self._timer, work)
-        best = best_of(chosen, times, timed)
-        return times, best.kernel, best.regret
+        times = timings(self.timer, work)
+        return times, best_of(chosen, times, timed)
+
+    def records(
+        self, rows: Sequence[Timing], surroundings: results.Environment
+    ) -> list[dict[str, Any]]:
+        """With the GPU's rates, which constants are relative to."""
+        rates = measure.rates()
+        assert rates is not None, "a GPU's driver states them"
+        known = {"rates": asdict(rates)}
+        return [record | known for record in super().records(rows, surroundings)]
+
+    def show(self, rows: Sequence[Timing], runs: Sequence[results.Environment]) -> None:
+        emit(f"\nthe faster of PyTorch's / ours, {plural(len(rows), 'problem')}")
+        emit(ratio_table(rows))
+        emit("\nthe worst of them")
+        emit(worst_table(rows))
+        if known := [t for t in rows if t.regret is not None]:
+            emit("\nchosen kernel's time / the best one's")
+            emit(regret_table(known))
+
+
+def written(path: Path) -> bool:
+    """Whether a file has rows of random problems. Raises PtxgenError for a file without rows."""
+    with results.reading(path, "ops"):
+        return "lies" in json.loads(path.read_text(encoding="utf-8"))[0]
 
 
 def agree(case: Case, x: Any, ours: Any, theirs: Any) -> None:
@@ -355,10 +358,7 @@ def agree(case: Case, x: Any, ours: Any, theirs: Any) -> None:
         theirs = x.float().cumsum(-1)
     elif case.name.startswith("topk"):
         ours, theirs = ours[0], theirs[0]
-    off = (ours.float() - theirs.float()).abs().max().item()
-    scale = theirs.float().abs().max().item() or 1.0
-    if not off <= 2**-4 * scale:
-        raise WrongBitsError(f"{case}: off by {off / scale:.3g} of the largest")
+    measure.near("ours", ours, theirs)
 
 
 def same(torch: Any, a: Any, b: Any) -> bool:
@@ -374,38 +374,29 @@ def _flat(pair: tuple[Any, Any]) -> tuple[Any, Any]:
 # -- what is said -----------------------------------------------------------------------------
 def ratio_table(found: Sequence[Timing]) -> str:
     """The peer's time over ours, by operation: geometric mean, P10, least and where."""
-    return _spread(found, lambda t: t.ratio, 0.1, min, ("P10", "least"))
+    return _spread(found, bands.RATIO)
 
 
 def regret_table(found: Sequence[Timing]) -> str:
     """Regret by operation: geometric mean, P90, worst and where."""
-    return _spread(found, lambda t: t.regret or 1.0, 0.9, max, ("P90", "worst"))
+    return _spread(found, bands.REGRET)
 
 
-def _spread(
-    found: Sequence[Timing],
-    value: Callable[[Timing], float],
-    share: float,
-    worst: Callable[..., Timing],
-    names: tuple[str, str],
-) -> str:
-    lines = []
-    for name in (*OPERATIONS, bands.ALL):
-        of = [t for t in found if name in (t.name, bands.ALL)]
-        if not of:
-            continue
-        at = worst(of, key=value)
-        values = [value(t) for t in of]
-        figures = results.geomean(values), bands.quantile(values, share), value(at)
-        where = f"{at.name} {at.sizes}" if name == bands.ALL else at.sizes
-        lines.append((name, len(of), *(f"{x:.3f}" for x in figures), where))
-    return table(lines, ("operation", "problems", "geomean", *names, "at"))
+def _spread(found: Sequence[Timing], measure: bands.Measure) -> str:
+    parts = {
+        name: [(measure.of(t), t.sizes) for t in found if t.name == name] for name in OPERATIONS
+    }
+    parts[bands.ALL] = [(measure.of(t), f"{t.name} {t.sizes}") for t in found]
+    spreads: dict[bands.Part, bands.Spread] = {
+        (name,): bands.Spread.of(of, measure) for name, of in parts.items() if of
+    }
+    return bands.table_of(spreads, ("operation",), measure, cases="problems")
 
 
 def worst_table(found: Sequence[Timing]) -> str:
     """One line for each of the problems with the least ratio."""
-    lines = [
-        (t.name, t.sizes, f"{t.ours_us:.1f}", f"{t.peer_us:.1f}", f"{t.ratio:.3f}", t.kernel)
-        for t in sorted(found, key=lambda t: t.ratio)[: bands.WORST]
+    columns = [
+        *(("operation", "name"), ("sizes", "sizes"), ("ours µs", "ours_us:.1f")),
+        *(("peer µs", "peer_us:.1f"), ("ratio", "ratio:.3f"), ("kernel", "kernel")),
     ]
-    return table(lines, ("operation", "sizes", "ours µs", "peer µs", "ratio", "kernel"))
+    return results.columns(sorted(found, key=lambda t: t.ratio)[: bands.WORST], columns)

@@ -41,7 +41,7 @@ from ptxgen.numerics.contract import AUTO_TIER, DTYPES, ITEMSIZE, OPERATIONS, TI
 from ptxgen.numerics.int4 import ELEMENTS
 from ptxgen.numerics.int4 import LAYOUTS as INT4_LAYOUTS
 from ptxgen.spec import ALIGNMENT, Key, Route, of_result
-from ptxgen.tiles import ROUTES, TABLES
+from ptxgen.tiles import ROUTES, SPECS, TABLES
 from ptxgen.tiles.gemm import WIDTH_OF
 from ptxgen.ui import Progress, emit, note, plural, table
 
@@ -257,7 +257,7 @@ class GpuMeter:
         kept = self._operands[1] if self._operands and self._operands[0] == key else None
         self._operands = None  # so that memory is free for the next
         if isinstance(case, bmm.BatchCase):
-            batch = bmm.Operands(self._torch, case, self._seed)
+            batch = case.operands(self._torch, self._seed)
             out = batch.empty()
             return out, partial(batch.ours, out)
         if isinstance(case, int4.Int4Case):
@@ -496,7 +496,7 @@ def _measured(options: argparse.Namespace) -> tuple[Journal, int]:
     firsts = {name for task in todo for name in task.kernels}
     routes = {route.name: route for table in ROUTES.values() for route in table}
     names = dict.fromkeys(kernel.name for n in sorted(firsts) for kernel in routes[n].kernels)
-    seconds = measure.precompile(list(names))
+    seconds = measure.build([SPECS[name] for name in names])
     note(f"{plural(len(names), 'kernel')} ready in {seconds:.1f} s")
     measure.warm_up(torch)
     left = measure_all(

@@ -8,21 +8,21 @@ those of the eight, bit for bit.
 
 from __future__ import annotations
 
-import argparse
 import math
 import random
 import statistics
 import time
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 from ptxgen import arguments
 from ptxgen.bench import measure, results
-from ptxgen.errors import PtxgenError
-from ptxgen.ui import emit, missing, table
+from ptxgen.bench.runner import Area
+from ptxgen.ui import emit, missing, note
 
 MODELS = (
     *("nfnet_l0", "poolformer_s12", "efficientnet_b0", "dpn68", "inception_v3", "vgg11_bn"),
@@ -60,6 +60,11 @@ class Row:
     def ratio(self) -> float:
         """The time ratio, block by stock."""
         return self.block_ms / self.stock_ms
+
+    @property
+    def names(self) -> str:
+        """The operators that are not known."""
+        return ", ".join(self.unknown) or "-"
 
 
 def drawn(timm: Any, torch: Any, count: int, seed: int) -> list[str]:
@@ -136,28 +141,77 @@ class Bench:
         if self.device == "cuda":
             self.torch.cuda.synchronize()
 
-    def rows(self, names: Sequence[str], turns: int = TURNS) -> Iterator[Row]:
-        """A row a model."""
-        for name in names:
-            yield self.row(name, turns)
-            if self.device == "cuda":
-                self.torch.cuda.empty_cache()
+
+class Vision(Area):
+    """Models by name."""
+
+    name = "vision"
+    about = (
+        "Times forward passes of models of timm, eight images each, stock and in "
+        "batch_invariant(), after comparing rows with those of another batch."
+    )
+    row = Row
+    tier = "tc"
+
+    @classmethod
+    def add_options(cls, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--models",
+            "--only",
+            type=arguments.some,
+            default=[*MODELS],
+            metavar="LIST",
+            help="names of timm (one of each of 32 families)",
+        )
+        parser.add_argument(
+            "--random",
+            "--draw",
+            type=int,
+            metavar="COUNT",
+            help="models of so many other families, which --seed draws",
+        )
+        arguments.add_seed(parser)
+        arguments.add_dtype(parser, ("bf16", "f16", "f32"))
+
+    def cases(self) -> list[str]:
+        try:
+            import timm
+        except ModuleNotFoundError as error:
+            raise missing("the benchmark", error) from error
+        self.timm = timm
+        names: list[str] = self.options.models
+        return names
+
+    @cached_property
+    def bench(self) -> Bench:
+        """The models on the device."""
+        return Bench(self.torch, self.timm, self.options.dtype, self.device)
+
+    def timed(self, selected: Sequence[str]) -> Iterator[Row]:
+        if self.options.random:
+            selected = drawn(self.timm, self.torch, self.options.random, self.seed)
+        yield from super().timed(selected)
+
+    def rows(self, case: str) -> Iterator[Row]:
+        row = self.bench.row(case, 2 if self.options.quick else TURNS)
+        note(f"{row.model}: {row.ratio:.3f}")
+        yield row
+
+    def show(self, rows: Sequence[Row], runs: Sequence[results.Environment]) -> None:
+        emit(results.columns(rows, COLUMNS))
+        emit(summary(rows))
+
+    def status(self, rows: Sequence[Row]) -> int:
+        """1 if a row depends on the batch."""
+        return int(not all(row.same for row in rows))
 
 
-def row_table(rows: Sequence[Row]) -> str:
-    """For people."""
-    columns: dict[str, Callable[[Row], str | None]] = {
-        "model": lambda r: r.model,
-        "block ms": lambda r: f"{r.block_ms:.2f}",
-        "stock ms": lambda r: f"{r.stock_ms:.2f}",
-        "/ stock": lambda r: f"{r.ratio:.3f}",
-        "host ms": lambda r: f"{r.block_host_ms:.2f}",
-        "stock host ms": lambda r: f"{r.stock_host_ms:.2f}",
-        "served": lambda r: str(r.served),
-        "unknown": lambda r: ", ".join(r.unknown) or "-",
-        "same bits": lambda r: str(r.same),
-    }
-    return table([[cell(r) for cell in columns.values()] for r in rows], tuple(columns))
+COLUMNS = (
+    *(("model", "model"), ("block ms", "block_ms:.2f"), ("stock ms", "stock_ms:.2f")),
+    *(("/ stock", "ratio:.3f"), ("host ms", "block_host_ms:.2f")),
+    *(("stock host ms", "stock_host_ms:.2f"), ("served", "served"), ("unknown", "names")),
+    ("same bits", "same"),
+)
 
 
 def summary(rows: Sequence[Row]) -> str:
@@ -171,68 +225,4 @@ def summary(rows: Sequence[Row]) -> str:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command. 0 if rows do not depend on the batch, whatever the times; 1 if one does."""
-    return arguments.run(_parser(), _work, argv)
-
-
-def _work(options: argparse.Namespace) -> int:
-    if options.rows:
-        rows, surroundings = results.read_rows(Row, options.rows, "vision")
-        emit(results.heading(surroundings))
-        emit(row_table(rows))
-        emit(summary(rows))
-        return 0
-    torch = measure.require_torch()
-    try:
-        import timm
-    except ModuleNotFoundError as error:
-        raise missing("the benchmark", error) from error
-    measure.warm_up(torch)
-    surroundings = measure.environment(torch, measure.limits(torch, "tc"), 0)
-    emit(results.heading(surroundings))
-    names = options.models
-    if options.draw:
-        names = drawn(timm, torch, options.draw, options.seed)
-    bench, found = Bench(torch, timm, options.dtype), []
-    for row in bench.rows(names, 2 if options.quick else TURNS):
-        found.append(row)
-        emit(f"{row.model}: {row.ratio:.3f}")
-        results.keep(options, results.records(found, surroundings))
-    if found:
-        emit(row_table(found))
-        emit(summary(found))
-    return int(not all(row.same for row in found))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = arguments.Parser(
-        prog="ptxgen bench vision",
-        description="Times forward passes of models of timm, eight images each, stock and in "
-        "batch_invariant(), after comparing rows with those of another batch.",
-    )
-    parser.add_argument(
-        "--models",
-        type=lambda text: text.split(","),
-        default=[*MODELS],
-        metavar="LIST",
-        help="names of timm (one of each of 32 families)",
-    )
-    parser.add_argument(
-        "--draw", type=int, default=0, metavar="N", help="models of N other families at random"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of --draw (%(default)s)")
-    parser.add_argument(
-        "--dtype", type=arguments.dtype, choices=("bf16", "f16", "f32"), default="bf16"
-    )
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    arguments.add_rows(parser)
-    parser.add_argument("--rows", type=Path, metavar="FILE", help="print an earlier run's rows")
-    return parser
-
-
-if __name__ == "__main__":
-    try:
-        raise SystemExit(main())
-    except PtxgenError as error:
-        raise SystemExit(f"error: {error}") from error
+main, _parser = Vision.main, Vision.parser

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import math
 import random
@@ -28,10 +29,11 @@ from ptxgen.bench import (
     plots,
     results,
     routes,
+    runner,
 )
 from ptxgen.bench.cases import GROUPS, Case, Shape
 from ptxgen.bench.results import Limits, Sample
-from ptxgen.cli import main
+from ptxgen.cli import main, work
 from ptxgen.dispatch import choose
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics.contract import FMA, OPERATIONS, TIERS
@@ -316,7 +318,7 @@ def test_case_table() -> None:
 def test_json_rows_are_complete_and_come_back(tmp_path: Path) -> None:
     rows = fake_rows()
     path = tmp_path / "new" / "rows.json"
-    results.write_json(path, rows, ENVIRONMENT)
+    results.write_records(path, results.records(rows, ENVIRONMENT))
     found = json.loads(path.read_text(encoding="utf-8"))
     assert len(found) == len(rows) == 2 * len(cases.select())
     names = [f.name for c in (results.Row, results.Environment) for f in dataclasses.fields(c)]
@@ -354,7 +356,7 @@ def test_earlier_rows_are_printed_and_plotted_without_a_gpu(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("matplotlib", reason="plots need matplotlib")
-    results.write_json(tmp_path / "rows.json", fake_rows(), ENVIRONMENT)
+    results.write_records(tmp_path / "rows.json", results.records(fake_rows(), ENVIRONMENT))
     command = ["--rows", str(tmp_path / "rows.json"), "--brief", "--plot", str(tmp_path)]
     assert gemm.main(command) == 0
     output = capsys.readouterr().out
@@ -562,26 +564,139 @@ def test_alignments() -> None:
     assert measure.alignment(tensor) == 16
 
 
-def test_wrong_results_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+def fake_area(kind: type[runner.Area], *options: str, torch: Any = None) -> Any:
+    """A run without a GPU."""
+    fake = SimpleNamespace(OutOfMemoryError=MemoryError, cuda=SimpleNamespace(empty_cache=id))
+    fake.cuda.empty_cache = lambda: None
+    return kind(kind.parser().parse_args(options), torch or fake, "cpu")
+
+
+def test_wrong_results_are_not_timed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     timed = []
 
-    def check(self: Any, case: Case, *_: Any) -> tuple[str, int]:
+    def check(self: Any, case: Case) -> Case:
         if case.layout == "NT":
-            raise measure.WrongBitsError(f"{case.layout} is wrong")
-        return case.layout, 64
+            raise measure.WrongBitsError("one is wrong")
+        if case.layout == "TN":
+            raise MemoryError("full")
+        return case
 
-    monkeypatch.setattr(gemm._Bench, "_check", check)
-    monkeypatch.setattr(gemm._Bench, "_time", lambda self, case, *_: timed.append(case) or ())
-    for name in ("Timer", "Operands", "Oracle"):
-        monkeypatch.setattr(measure, name, lambda *_: None)
-    monkeypatch.setattr(measure, "target", lambda: ("sm_90", 132, "NVIDIA H200"))
-    selected = cases.select(["odd"])
-    wrong: list[str] = []
-    list(gemm._Bench(None, [], ENVIRONMENT, quick=True).rows(selected, wrong))
-    assert wrong == ["NT is wrong"] * 3
-    assert timed == [c for c in selected if c.layout != "NT"]
-    with pytest.raises(measure.WrongBitsError):
-        list(gemm._Bench(None, [], ENVIRONMENT, quick=True).rows(selected, None))
+    monkeypatch.setattr(gemm.Gemm, "check", check)
+    monkeypatch.setattr(gemm.Gemm, "turns", lambda self, found: timed.append(found))
+    monkeypatch.setattr(gemm.Gemm, "found", lambda self, case, times: [case])
+    area = fake_area(gemm.Gemm, "--shapes", "odd")
+    selected = area.cases()
+    right = [c for c in selected if c.layout == "NN"]
+    assert list(area.timed(selected)) == timed == right
+    assert area.wrong == [
+        f"{c}: {'one is wrong' if c.layout == 'NT' else 'full'}" for c in selected if c not in right
+    ]
+    assert "not timed: linear nk" in capsys.readouterr().err
+
+
+def test_calls_take_turns_by_what_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    class Timer:
+        def __init__(self, torch: Any) -> None:
+            pass
+
+        def flushes(self, work: Any) -> int:
+            return 3
+
+        def __call__(self, work: Any, counts: Any, flushes: int) -> list[Sample]:
+            asked.append((work, counts, flushes))
+            return [Sample(float(i), 0, 0, n) for i, n in enumerate(counts)]
+
+    monkeypatch.setattr(measure, "Timer", Timer)
+    area = fake_area(gemm.Gemm)
+    work = {"ours": min, "torch": max, "triton": sum}
+    times = area.turns(runner.Timed(work, 2000.0, seldom={"triton"}))
+    few, many = times["triton"].count, times["ours"].count
+    assert list(times) == list(work) and [s.median for s in times.values()] == [0, 1, 2]
+    assert many == times["torch"].count == measure.repetitions(2000.0, *area.effort)
+    assert few == many // 4 and asked == [([min, max, sum], [many, many, few], 1)]
+    area.turns(runner.Timed(work, 2000.0, slow_host=True))
+    slower = measure.repetitions(2000.0 + 3 * measure.FLUSH_US, *area.effort)
+    assert asked[1] == ([min, max, sum], [slower] * 3, 3) and slower < many
+    assert fake_area(gemm.Gemm, "--quick").effort == runner.QUICK != area.effort
+
+
+def test_the_last_that_was_made_is_kept() -> None:
+    area, made = fake_area(gemm.Gemm), []
+    assert [area.kept(key, lambda key=key: made.append(key) or key) for key in "aabba"] == [
+        *"aabba"
+    ]
+    assert made == ["a", "b", "a"]
+
+
+class Doubles(runner.Area):
+    """Twice a number, which is wrong of three."""
+
+    name, about, row, drawn = "doubles", "Doubles.", host.Cost, "numbers"
+
+    def cases(self) -> list[int]:
+        return [*range(self.options.random or 4)]
+
+    def rows(self, case: int) -> Any:
+        if case == 3:
+            raise measure.WrongBitsError("not 6")
+        if case == 5:
+            raise KeyboardInterrupt
+        yield host.Cost("f32", f"double of {case}", 2.0 * case, "peer", 1.0, None)
+
+    def show(self, rows: Any, runs: Any) -> None:
+        print(f"{len(rows)} rows of seed {runs[0].seed}")
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As much of one as a run asks for."""
+    fake = SimpleNamespace(cuda=SimpleNamespace(empty_cache=lambda: None), OutOfMemoryError=OSError)
+    monkeypatch.setattr(measure, "require_torch", lambda: fake)
+    monkeypatch.setattr(measure, "warm_up", lambda torch: None)
+    monkeypatch.setattr(measure, "limits", lambda torch, tier: H200)
+    monkeypatch.setattr(
+        measure, "environment", lambda _, __, seed: dataclasses.replace(ENVIRONMENT, seed=seed)
+    )
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_run_keeps_its_rows_and_says_what_was_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.json"
+    assert Doubles.main(["--save", str(path), "--seed", "5"]) == 1
+    out = capsys.readouterr().out.splitlines()
+    assert out[0].startswith("NVIDIA H200") and out[2:] == ["3 rows of seed 5", "WRONG 3: not 6"]
+    assert [r["us"] for r in json.loads(path.read_text())] == [0.0, 2.0, 4.0]
+    assert Doubles.main(["--rows", str(path), str(path)]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[4:] == ["6 rows of seed 5"] and out[0] == out[2]
+    assert Doubles.main(["--random", "2", "--json"]) == 0
+    assert [r["us"] for r in json.loads(capsys.readouterr().out)] == [0.0, 2.0]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_rows_of_an_interrupted_run_are_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.json"
+    with pytest.raises(KeyboardInterrupt):
+        Doubles.main(["--random", "9", "--save", str(path)])
+    assert len(json.loads(path.read_text())) == 4
+    assert "4 rows of seed 0" in capsys.readouterr().out
+
+
+def test_areas_take_the_same_options() -> None:
+    """Those that time: predict and routes need no GPU."""
+    for name, (module, _) in work._BENCHES.items():
+        known = importlib.import_module(module)._parser()._option_string_actions
+        if name not in ("predict", "routes"):
+            assert {"--quick", "--save", "--rows", "--json"} <= known.keys(), name
+        assert ("--random" in known) <= ("--seed" in known), name
 
 
 def test_peers_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_bench import ENVIRONMENT
+from test_bench import ENVIRONMENT, fake_area
 
 import ptxgen
 from ptxgen.bench import attention, attention_cases, attention_step, measure, model, results
@@ -108,10 +108,10 @@ ROWS = [
 def test_ratios_are_to_the_faster_of_both() -> None:
     assert [r.ratio(FASTER) for r in ROWS] == [1.0, 4.0, 0.5, None]
     assert [r.ratio("fa2") for r in ROWS] == [1.0, 8.0, 0.5, None]
-    found = {(s.kind, s.part, s.peer): s for s in attention.summarise(ROWS)}
+    found = attention.summarise(ROWS)
     every = found[FORWARD, "all", FASTER]
-    assert (every.cases, every.least, every.least_at) == (3, 0.5, "1x4/2x64x64x256")
-    assert every.geomean == pytest.approx(2 ** (1 / 3)) and every.tenth == pytest.approx(0.6)
+    assert (every.cases, every.worst, every.worst_at) == (3, 0.5, "1x4/2x64x64x256")
+    assert every.geomean == pytest.approx(2 ** (1 / 3)) and every.tail == pytest.approx(0.6)
     assert found[FORWARD, "d <= 128", FASTER].geomean == pytest.approx(2.0)
     assert found[FORWARD, "causal", FASTER].cases == 1
     assert found[FORWARD, "all", "cudnn"].cases == 2 and found[FORWARD, "all", "flex"].cases == 1
@@ -127,7 +127,7 @@ def test_who_was_left_out_is_counted(capsys: pytest.CaptureFixture[str]) -> None
         "1 problem with none of cudnn, fa2",
     ]
     drawn = [dataclasses.replace(r, group="random") for r in ROWS]
-    attention.show([*ROWS, *drawn], ENVIRONMENT)
+    fake_area(attention.Attention).show([*ROWS, *drawn], [ENVIRONMENT])
     shown = capsys.readouterr().out
     assert "4 named problems\n" in shown and "4 random problems, seed 7; the worst" in shown
     assert shown.count("1x4/2x1x64x64 ") == 1, "without a ratio, it is not among the worst"
@@ -205,16 +205,19 @@ def test_all_kinds_run(monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = ["1x2/1x8x8x64c", "2x2/1x1x20x64", "2x2/1x1x20x64p16"]
     cases = attention_cases.select(shapes, KINDS)
     with ptxgen.use_device("cpu"):
-        bench = attention.Bench(torch, "f16", ["cudnn", "fa2"], 3, device="cpu")
+        options = ["--dtype", "f16", "--peers", "cudnn,fa2", "--seed", "3"]
+        bench = fake_area(attention.Attention, *options, torch=torch)
         bench.prepare(cases)
-        rows = list(bench.rows(cases, "named", 1e9))
+        rows = list(bench.timed(cases))
         assert [r.kind for r in rows] == list(KINDS) and not bench.wrong
         for found in rows:
             assert found.refused.startswith("cudnn: RuntimeError") and found.cudnn_us is None
             assert found.fa2_us and found.ours_us > 0 and "attention" in found.kernel
-        assert list(bench.rows(cases, "named", -1.0)) == []
+        bench.options.budget = -1.0
+        assert list(bench.timed(cases)) == []
+        bench.options.budget = 1e9
         monkeypatch.setattr(ptxgen, "attention", lambda q, k, v, **_: q * 2)
-        assert list(bench.rows(cases[2:3], "named", 1e9)) == []
+        assert list(bench.timed(cases[2:3])) == []
     assert len(bench.wrong) == 1 and "off by" in bench.wrong[0]
 
 

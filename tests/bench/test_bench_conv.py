@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from test_bench import ENVIRONMENT
+from test_bench import ENVIRONMENT, fake_area
 
 import ptxgen
 from ptxgen.bench import conv, conv_cases, measure, results
@@ -97,9 +97,9 @@ def test_problems_are_checked_before_they_are_timed(
 ) -> None:
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(measure, "Timer", Timer)
-    bench = conv.Bench(torch, "bf16", 0, device="cpu")
+    bench = fake_area(conv.Conv, "--random", "1", torch=torch)
     cases = [small(kind) for kind in KINDS]
-    rows = list(bench.rows(cases, "random", 60))
+    rows = list(bench.timed(cases))
     assert not bench.wrong and [r.kind for r in rows] == list(KINDS)
     assert all(r.steps >= 1 and r.kernel and r.ratio == 1.0 for r in rows)
     path = tmp_path / "rows.json"
@@ -116,7 +116,7 @@ def test_problems_are_checked_before_they_are_timed(
         return ptxgen.linear(*rows, **how) + 1
 
     monkeypatch.setattr(conv, "ptxgen", SimpleNamespace(conv=ptxgen.conv, linear=wrong))
-    assert not list(bench.rows([small(FORWARD)], "random", 60))
+    assert not list(bench.timed([small(FORWARD)]))
     assert "other bits than linear" in bench.wrong[0]
 
 

@@ -16,7 +16,7 @@ RESULTS = sorted((Path(__file__).parents[2] / "bench" / "results").glob("flce-*.
 def test_committed_rows_are_read_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert RESULTS
     for path in RESULTS:
-        lines, surroundings = flce.read(path)
+        lines, surroundings = flce.Flce.read(path)
         assert surroundings.gpu and {line.method for line in lines} >= {"ptxgen", "eager"}
         assert flce.main(["--rows", str(path)]) == 0
         shown = capsys.readouterr().out
@@ -36,7 +36,7 @@ def test_what_bad_input_gets(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     path.write_text(json.dumps([{"rows": 1}]))
     with pytest.raises(PtxgenError, match="holds no rows of `ptxgen bench flce`"):
-        flce.read(path)
+        flce.Flce.read(path)
     for text in ("8x4", "8x4x-1", "8xax4"):
         with pytest.raises(OptionError, match="takes MxKxN"):
             flce._shapes(text)
@@ -70,6 +70,6 @@ def test_the_command_runs(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     only = ["--shapes", "64x32x500", "--quick", "--only", "ptxgen,eager"]
     assert flce.main([*only, "--save", str(path)]) == 0
-    lines, surroundings = flce.read(path)
+    lines, surroundings = flce.Flce.read(path)
     assert isinstance(surroundings, results.Environment)
     assert all(line.ms > 0 and not line.failed for line in lines)

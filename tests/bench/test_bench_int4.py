@@ -79,7 +79,7 @@ FOUND = [row("1x64x64", "rcr", 10, 20), row("1x64x64", "rrr", 20, 15)]
 def test_rows_of_a_file_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "rows.json"
     results.write_records(path, results.records(FOUND, ENVIRONMENT))
-    assert int4.read(path) == (FOUND, ENVIRONMENT)
+    assert int4.Int4.read(path) == (FOUND, ENVIRONMENT)
     assert int4.main(["--rows", str(path)]) == 0
     assert "0.750" in capsys.readouterr().out
     path.write_text("[{}]")

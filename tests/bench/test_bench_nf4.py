@@ -70,8 +70,8 @@ def test_accumulate_and_dtype_fit() -> None:
     assert nf4._kind("tc", "f16") == ("tc", "f16") and nf4._kind("f64", None) == ("f64", "f32")
     with pytest.raises(OptionError, match="--accumulate tc takes --dtype bf16 or f16"):
         nf4._kind("tc", "f32")
-    with pytest.raises(OptionError, match="peer 'x': expected one of torch, bitsandbytes"):
-        nf4._versions(None, ["x"])
+    with pytest.raises(SystemExit, match="2"):
+        nf4.main(["--peers", "x"])
 
 
 def rows(tier: str, ratios: dict[str, float]) -> list[results.Row]:
@@ -100,7 +100,8 @@ def test_targets() -> None:
 
 def test_an_earlier_run_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "rows.json"
-    results.write_json(path, rows("tc", {"torch": 1.5, "bitsandbytes": 2.0}), ENVIRONMENT)
+    found = rows("tc", {"torch": 1.5, "bitsandbytes": 2.0})
+    results.write_records(path, results.records(found, ENVIRONMENT))
     assert nf4.main(["--rows", str(path)]) == 0
     said = capsys.readouterr().out
     assert "GPU, 132 SMs" in said and "1x2560x640" in said and "limits 4.00 TB/s" in said
@@ -112,7 +113,7 @@ def test_an_earlier_run_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_an_earlier_run_is_plotted(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="plots need matplotlib")
     path = tmp_path / "rows.json"
-    results.write_json(path, rows("tc", {"torch": 1.5}), ENVIRONMENT)
+    results.write_records(path, results.records(rows("tc", {"torch": 1.5}), ENVIRONMENT))
     assert nf4.main(["--rows", str(path), "--plot", str(tmp_path)]) == 0
     assert (tmp_path / "nf4-bf16-tc.png").stat().st_size > 10000
 

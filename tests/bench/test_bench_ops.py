@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ptxgen.bench import ops
+from ptxgen.bench import opcase, ops
 from ptxgen.errors import OptionError
 
 
@@ -20,15 +20,15 @@ def test_cases_are_selected_by_name_and_sizes():
 
 
 def test_the_summary_says_what_targets_are_about():
-    small = ops.Timing("sum", "1x2", 1000, 1.0, 8.0, 6.0, None)
-    large = ops.Timing("softmax", "3x4", 1 << 30, 10.0, 12.5, 50.0, 25.0)
+    small = opcase.Timing("sum", "1x2", 1000, 1.0, 8.0, 6.0, None)
+    large = opcase.Timing("softmax", "3x4", 1 << 30, 10.0, 12.5, 50.0, 25.0)
     lines = ops.summary([small, large])
     assert lines == [
         "torch.compile's time / ours: 2.00 in the mean of 1",
         "ours / the faster of PyTorch's: at most 1.33 (sum 1x2)",
         "of 4.3 TB/s, above 64 MiB: at least 0.80 (softmax 3x4)",
     ]
-    assert "0.80" in ops.timing_table([small, large]).splitlines()[2]
+    assert "0.80" in opcase.timing_table([small, large]).splitlines()[2]
 
 
 def test_draws_agree_if_they_are_among_what_is_kept(monkeypatch):
@@ -37,6 +37,6 @@ def test_draws_agree_if_they_are_among_what_is_kept(monkeypatch):
     monkeypatch.setattr(ops, "_random", lambda torch, *shape: torch.randn(shape))
     for case in (ops._draws(3, 500, 5, 0.9), ops._draws(3, 500, 0, 0.9)):
         inputs, _, stock, *_, agree = case.make(torch)
-        ops._compare(case, stock(*inputs), None, agree)
-        with pytest.raises(ops.WrongBitsError, match="not what was to be computed"):
-            ops._compare(case, inputs[0].argmin(-1), None, agree)
+        opcase.compare(stock(*inputs), None, agree)
+        with pytest.raises(opcase.WrongBitsError, match="not what was to be computed"):
+            opcase.compare(inputs[0].argmin(-1), None, agree)

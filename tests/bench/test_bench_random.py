@@ -7,16 +7,16 @@ import math
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
 from ops_fakes import FakeGpu
-from test_bench import ENVIRONMENT, row
+from test_bench import ENVIRONMENT, fake_area, row
 
 from ptxgen.bench import bands, draw, gemm, measure, regret, results
 from ptxgen.bench.bands import ALL, RATIO, REGRET
 from ptxgen.bench.cases import LAYOUTS, RANDOM, Case, Shape
-from ptxgen.bench.results import Best, Row
+from ptxgen.bench.results import LIMITS, Best, Row, Sample
 from ptxgen.errors import OptionError
 from ptxgen.tiles import SPECS
 
@@ -108,7 +108,7 @@ def test_bands_and_quantiles() -> None:
 def test_spreads_of_ratios_and_regrets() -> None:
     rows = [drawn_row(1, 0.5, loss=1.0), drawn_row(48, 2.0, loss=1.5)]
     rows += [drawn_row(1000, 4.0, "NT", loss=1.1)]
-    found = {(s.layout, s.band): s for s in bands.spreads(rows, RATIO)}
+    found = bands.spreads(rows, RATIO)
     expected = [("NN", "1-48"), ("NN", ALL), ("NT", "above 512"), ("NT", ALL)]
     assert list(found) == [*expected, (ALL, "1-48"), (ALL, "above 512"), (ALL, ALL)]
     few = found["NN", "1-48"]
@@ -116,7 +116,7 @@ def test_spreads_of_ratios_and_regrets() -> None:
     assert math.isclose(few.geomean, 1.0) and math.isclose(few.tail, 0.65)
     whole = found[ALL, ALL]
     assert math.isclose(whole.geomean, 4 ** (1 / 3)) and math.isclose(whole.tail, 0.8)
-    worst = bands.spreads(rows, REGRET)[-1]
+    worst = bands.spreads(rows, REGRET)[ALL, ALL]
     assert (worst.worst, worst.worst_at) == (1.5, "48x64x96 NN")
     assert math.isclose(worst.tail, 1.42) and math.isclose(worst.geomean, 1.65 ** (1 / 3))
 
@@ -175,16 +175,22 @@ def test_kernels_that_serve_are_of_the_dtype(dtype: str, monkeypatch: pytest.Mon
 
 
 def test_a_wrong_kernel_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure, "Timer", lambda torch: None)
-    bench = gemm._Bench(None, [], ENVIRONMENT, quick=True)
-    (case,) = draw.select(1, 0, ["NN"])
-    assert bench._best(case, Any, None, None) is None  # nobody asked
-    bench._judge = lambda *_: (Best("k", 1.0, 1.0), {"bad": "3 outputs have other bits"})
-    wrong: list[str] = []
-    assert bench._best(case, Any, None, wrong) == Best("k", 1.0, 1.0)
-    assert len(wrong) == 1 and "bad: 3 outputs" in wrong[0] and str(case.shape) in wrong[0]
-    with pytest.raises(measure.WrongBitsError, match="bad: 3 outputs"):
-        bench._best(case, Any, None, None)
+    chosen = SimpleNamespace(names=["a", "b"])
+    monkeypatch.setattr(measure, "chosen", lambda case, align: chosen)
+    monkeypatch.setattr(measure, "alignment", lambda tensor: 16)
+    area = fake_area(gemm.Gemm, "--random", "1", "--layouts", "NN", "--regret")
+    (case,) = area.cases()
+    area.limits, area.checked, area.out = LIMITS["NVIDIA H200", "simt"], 64, None
+    area.served = {"torch": (SimpleNamespace(name="torch", version="1"), None)}
+    area.shared = lambda case: SimpleNamespace(operands=SimpleNamespace(stored=lambda _: "ab"))
+    area.judge = lambda *_: (Best("k", 1.0, 2.0), {"bad": "3 outputs have other bits"})
+    sample = Sample(2.0, 1.0, 3.0, 5)
+    (found,) = area.found(case, {"ours": sample, "torch": sample})
+    assert (found.kernel, found.best, found.best_us, found.regret) == ("a + b", "k", 1.0, 2.0)
+    assert area.wrong == [f"{case} bad: 3 outputs have other bits"]
+    area.options.regret = False
+    (found,) = area.found(case, {"ours": sample, "torch": sample})
+    assert found.regret is None and len(area.wrong) == 1, "nobody asked"
 
 
 # -- files, text and plots ------------------------------------------------------------
@@ -201,7 +207,7 @@ def random_rows() -> list[Row]:
 def test_rows_come_back_and_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "rows.json"
     rows = random_rows()
-    results.write_json(path, rows, ENVIRONMENT)
+    results.write_records(path, results.records(rows, ENVIRONMENT))
     assert results.read_json(path) == (rows, ENVIRONMENT)
     assert gemm.main(["--rows", str(path), "--brief"]) == 0
     brief = capsys.readouterr().out
@@ -225,7 +231,7 @@ def test_rows_from_before_there_was_regret_are_read(tmp_path: Path) -> None:
 
 def test_plots(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="plots need matplotlib")
-    results.write_json(tmp_path / "rows.json", random_rows(), ENVIRONMENT)
+    results.write_records(tmp_path / "rows.json", results.records(random_rows(), ENVIRONMENT))
     command = ["--rows", str(tmp_path / "rows.json"), "--brief", "--plot", str(tmp_path)]
     assert gemm.main(command) == 0
     assert {p.name for p in tmp_path.glob("*.png")} == {"random-f32-torch.png", "regret-f32.png"}

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from test_bench import ENVIRONMENT
 
-from ptxgen.bench import ops, results, row_reductions, row_reductions_fit
+from ptxgen.bench import measure, ops, results, row_reductions, row_reductions_fit
 from ptxgen.bench.row_reductions import (
     APART,
     COLUMNS,
@@ -104,7 +104,7 @@ def test_nonsense_and_other_bits_are_seen() -> None:
     x = torch.tensor([[1.0, 3.0, 2.0]])
     case = Case("argmax", 1, 3, DENSE)
     row_reductions.agree(case, x, torch.tensor([1]), torch.tensor([1]))
-    with pytest.raises(row_reductions.WrongBitsError, match=r"argmax 1x3, dense: off by 0\.333"):
+    with pytest.raises(measure.WrongBitsError, match=r"off by 0\.333"):
         row_reductions.agree(case, x, torch.tensor([2]), torch.tensor([1]))
     zero = torch.zeros(2)
     assert row_reductions.same(torch, (zero, x), (zero.clone(), x)) and not row_reductions.same(
@@ -117,9 +117,8 @@ def test_a_regret_is_of_right_kernels_only(monkeypatch: pytest.MonkeyPatch) -> N
     torch = pytest.importorskip("torch")
     times = {"chosen": 20.0, "better": 16.0, "wrong": 1.0}
     monkeypatch.setattr(row_reductions, "timings", lambda timer, work: {n: times[n] for n in work})
-    bench = object.__new__(row_reductions.Bench)
-    bench._torch, bench._effort, bench.wrong = torch, (8.0, 3, 9), []
-    bench._timer = lambda work, counts: [SimpleNamespace(median=run.us) for run in work]
+    bench = row_reductions.Rows(ops._parser().parse_args([]), torch)
+    bench.timer = lambda work, counts, flushes: [SimpleNamespace(median=run.us) for run in work]
 
     def forced(name: str) -> Any:
         def run() -> Any:
@@ -129,8 +128,9 @@ def test_a_regret_is_of_right_kernels_only(monkeypatch: pytest.MonkeyPatch) -> N
         return run
 
     operands: Any = SimpleNamespace(case=Case("softmax", 2, 3, DENSE), ours=forced)
-    found, best, regret = bench._judged(operands, [*times], torch.tensor([2.0]))
-    assert (found, best, regret) == ({"chosen": 20.0, "better": 16.0}, "better", 1.25)
+    found, best = bench.judged(operands, [*times], torch.tensor([2.0]))
+    assert found == {"chosen": 20.0, "better": 16.0}
+    assert best == results.Best("better", 16.0, 1.25)
     assert bench.wrong == ["softmax 2x3, dense: wrong returns other bits"]
 
 

@@ -48,7 +48,7 @@ def fake(torch: Any) -> Any:
 
 def test_a_model_is_compared_and_timed(torch: Any) -> None:
     with ptxgen.use_device("cpu"):
-        (row,) = vision.Bench(torch, fake(torch), "f32", "cpu").rows(["model1"], 1)
+        row = vision.Bench(torch, fake(torch), "f32", "cpu").row("model1", 1)
     assert (row.model, row.served, row.unknown, row.same) == ("model1", 2, {}, True)
     assert 0 < row.block_host_ms <= row.block_ms and 0 < row.stock_host_ms <= row.stock_ms
 
@@ -74,9 +74,12 @@ def test_rows_are_kept_and_shown(
     monkeypatch.setattr(measure, "limits", lambda torch, tier: None)
     monkeypatch.setattr(measure, "environment", lambda *given: surroundings)
     monkeypatch.setitem(sys.modules, "timm", SimpleNamespace())
-    monkeypatch.setattr(vision.Bench, "rows", lambda self, names, turns: iter(ROWS))
+    monkeypatch.setattr(vision.Bench, "row", lambda self, name, turns: rows[name])
     path = tmp_path / "rows.json"
-    assert vision.main(["--save", str(path)]) == 1  # a row that depends on the batch
+    rows = {row.model: row for row in ROWS}
+    assert (
+        vision.main(["--models", "resnet18,odd", "--save", str(path)]) == 1
+    )  # a row that depends on the batch
     first = capsys.readouterr().out
     assert vision.main(["--rows", str(path)]) == 0
     again = capsys.readouterr().out

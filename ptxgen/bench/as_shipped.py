@@ -19,7 +19,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from ptxgen.bench import measure, model
+from ptxgen.bench import measure
 
 SMALL: Mapping[str, Any] = MappingProxyType(
     {
@@ -262,18 +262,21 @@ class Shipped:
             different |= {n for n in both if not torch.equal(found[n], expected[n])}
             del found
         del expected
-        taken: dict[str, list[float]] = {}
-        most: dict[str, float] = {}
-        for turn in range(count + 3):
-            for name, (call, block) in ways.items():
-                with block():
-                    self.made.zero_grad(set_to_none=True)
-                    before = self._allocated(reset=True)
-                    run = partial(work, call)
-                    ms = [model.ms(torch, run) for _ in range(IN_A_ROW if token else 1)]
-                    most[name] = (self._allocated() - before) / 1e6
-                if turn > 2:  # the first are to warm up
-                    taken.setdefault(name, []).extend(ms)
+
+        def turn(
+            call: Callable[..., Any], block: Callable[[], AbstractContextManager[Any]]
+        ) -> tuple[list[float], float]:
+            with block():
+                self.made.zero_grad(set_to_none=True)
+                before = self._allocated(reset=True)
+                run = partial(work, call)
+                ms = [measure.host_ms(torch, run) for _ in range(IN_A_ROW if token else 1)]
+                return ms, (self._allocated() - before) / 1e6
+
+        turns = {name: partial(turn, *way) for name, way in ways.items()}
+        found = measure.host_turns(turns, count, warm=3)
+        taken = {name: [x for ms, _ in said for x in ms] for name, said in found.items()}
+        most = {name: said[-1][1] for name, said in found.items()}
         self.made.zero_grad(set_to_none=True)
         if token and self.device == "cuda":
             taken |= self._replayed(work, ways, count)
@@ -301,13 +304,8 @@ class Shipped:
             except RuntimeError:
                 continue
             graphs[f"{name} graph"] = made
-        taken: dict[str, list[float]] = {name: [] for name in graphs}
-        for turn in range(count + 3):
-            for name, made in graphs.items():
-                found = model.ms(torch, made.replay)
-                if turn > 2:
-                    taken[name].append(found)
-        return taken
+        calls = {n: partial(measure.host_ms, torch, made.replay) for n, made in graphs.items()}
+        return measure.host_turns(calls, count, warm=3)
 
 
 def measured(

@@ -10,9 +10,10 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from ptxgen.bench import model, results
+from ptxgen.bench import measure, model, results
 from ptxgen.bench.runner import Area
 from ptxgen.ui import emit
 
@@ -20,6 +21,7 @@ SHAPE = model.LLAMA_8B
 DECODED = 32, 2048
 """Sequences, and keys of each with the token that is computed."""
 COUNT = 7
+WAYS = "stock", "ptxgen"
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def rows(
         return torch.randint(shape.vocabulary, size, device="cuda", generator=random)
 
     blocks = model.blocks(torch)
-    ways = [blocks["stock"], blocks["ptxgen"]]
+    ways = [blocks[name] for name in WAYS]
     tokens, targets = draw(shape.batch, shape.length), draw(shape.batch * shape.length)
     kept = [llama.embedding, llama.head, *(w for layer in llama.layers for w in layer.values())]
     weights = list({id(w): w for w in kept}.values())
@@ -129,18 +131,17 @@ def _row(
     works: Sequence[Callable[[], Any]],
     count: int,
 ) -> Row:
-    times: list[list[float]] = [[] for _ in ways]
-    peaks = [0 for _ in ways]
-    for turn in range(count + 2):
-        for i, (way, work) in enumerate(zip(ways, works, strict=True)):
-            with way():
-                torch.cuda.reset_peak_memory_stats()
-                taken = model.ms(torch, work)
-                peaks[i] = torch.cuda.max_memory_allocated()
-            if turn > 1:  # the first are to warm up
-                times[i].append(taken)
-    stock, ours = map(statistics.median, times)
-    return Row(what, stock, ours, *peaks)
+    def turn(
+        way: Callable[[], AbstractContextManager[Any]], work: Callable[[], Any]
+    ) -> tuple[float, int]:
+        with way():
+            torch.cuda.reset_peak_memory_stats()
+            return measure.host_ms(torch, work), torch.cuda.max_memory_allocated()
+
+    both = {name: partial(turn, *pair) for name, *pair in zip(WAYS, ways, works, strict=True)}
+    found = measure.host_turns(both, count, warm=2)
+    stock, ours = (statistics.median(ms for ms, _ in found[name]) for name in WAYS)
+    return Row(what, stock, ours, *(found[name][-1][1] for name in WAYS))
 
 
 def row_table(found: Sequence[Row]) -> str:

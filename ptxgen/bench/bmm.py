@@ -63,14 +63,9 @@ class BatchCase:
     @property
     def align(self) -> tuple[int, int]:
         """The alignments of freshly allocated operands: of rows, and of matrices."""
-        m, n, k = self.product
-        a = (m, k) if self.layout[0] == "N" else (k, m)
-        b = (k, n) if self.layout[1] == "N" else (n, k)
-        align_a, align_b = (
-            math.gcd(16, ITEMSIZE[self.dtype] * (width if rows > 1 else rows * width))
-            for rows, width in (a, b)
-        )
-        return align_a, align_b
+        (m, n, k), item = self.product, ITEMSIZE[self.dtype]
+        a, b = (k if self.layout[0] == "N" else m), (n if self.layout[1] == "N" else k)
+        return math.gcd(16, item * a), math.gcd(16, item * b)
 
     def operands(self, torch: Any, seed: int) -> Operands:
         """Random ones."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -281,6 +282,13 @@ def target(group: str, dtype: str, tier: str) -> Group | None:
     """The group whose targets rows of this dtype and tier are held to; None if there are none."""
     held = tier == AUTO_TIER[dtype] and dtype != "f64"  # which is timed on the shapes of f32
     return GROUPS[tier].get(group) if held else None
+
+
+def add_kind(parser: ArgumentParser) -> None:
+    """Adds ``--dtype`` and ``--tier``."""
+    arguments.add_dtype(parser, tuple(DTYPES.values()), help="of operands and results (f32)")
+    what = "(auto: tc for 16 bits, simt for f32)"
+    parser.add_argument("--tier", choices=("auto", *TIERS), default="auto", help=what)
 
 
 def tier_of(dtype: str, tier: str = "auto") -> str:

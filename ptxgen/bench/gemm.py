@@ -18,7 +18,7 @@ from ptxgen.bench.regret import Judge, serving
 from ptxgen.bench.results import Environment, Row, Sample
 from ptxgen.bench.runner import Area, Timed, only_drawn
 from ptxgen.errors import OptionError
-from ptxgen.numerics.contract import AUTO_TIER, DTYPES, TIERS
+from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.spec import KernelSpec
 from ptxgen.tiles import SPECS
 from ptxgen.ui import emit, note, plural
@@ -55,15 +55,7 @@ class Gemm(Area):
 
     @classmethod
     def add_options(cls, parser: ArgumentParser) -> None:
-        arguments.add_dtype(
-            parser, (*DTYPES.values(),), default="f32", help="of operands and results (%(default)s)"
-        )
-        parser.add_argument(
-            "--tier",
-            choices=("auto", *TIERS),
-            default="auto",
-            help="simt or tc (auto: tc for 16 bits, simt for f32)",
-        )
+        cases.add_kind(parser)
         parser.add_argument(
             "--shapes",
             type=arguments.some,

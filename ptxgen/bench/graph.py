@@ -169,17 +169,16 @@ class Bench:
             pairs = zip(expected, _all(ways["ours"]()), strict=True)
             same = all([bool(torch.equal(a, b)) for a, b in pairs]) and same
         del expected
-        taken: dict[str, list[float]] = {name: [] for name in ways}
-        for turn in range(self.count + 3):
-            for name, way in ways.items():
-                found = model.ms(torch, way)
-                if turn > 2:  # the first are to warm up
-                    taken[name].append(found)
+        calls = {name: partial(measure.host_ms, torch, way) for name, way in ways.items()}
+        taken = measure.host_turns(calls, self.count, warm=3)
         with ours.batch_invariant():
-            taken["block"] = [model.ms(torch, plain) for _ in range(self.count + 3)][3:]
-        block, found, peer = (statistics.median(taken[n]) for n in ("block", "ours", "stock"))
+            alone = {"block": partial(measure.host_ms, torch, plain)}
+            taken |= measure.host_turns(alone, self.count, warm=3)
+        block_ms, ours_ms, stock_ms = (
+            statistics.median(taken[name]) for name in ("block", "ours", "stock")
+        )
         arena, least = max(backend.report().arenas, default=(0, 0))
-        return Row(part, what, block, found, peer, same=same, arena=arena, least=least)
+        return Row(part, what, block_ms, ours_ms, stock_ms, same, arena=arena, least=least)
 
     def _without_gradients(self, function: Callable[[], Any]) -> Callable[..., Any]:
         """What makes of what compiles the function of a row."""
@@ -304,7 +303,7 @@ class Bench:
             for tokens, whole in zip(given, expected, strict=True):
                 torch._dynamo.mark_dynamic(tokens, (0, 1))
                 with torch.no_grad():
-                    taken[name].append(model.ms(torch, partial(compiled, tokens)))
+                    taken[name].append(measure.host_ms(torch, partial(compiled, tokens)))
                     if name == "ours":
                         same.append(bool(torch.equal(compiled(tokens), whole)))
         for i, (which, (sequences, length)) in enumerate(SETS.items()):
@@ -390,7 +389,7 @@ def first(backend: str) -> None:
     else:
         made = torch.compile(llama.__call__, backend=backend)
     with torch.no_grad():
-        print(json.dumps(model.ms(torch, lambda: made(tokens))))
+        print(json.dumps(measure.host_ms(torch, lambda: made(tokens))))
 
 
 # -- the command ----------------------------------------------------------------------------------

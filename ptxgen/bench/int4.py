@@ -83,13 +83,7 @@ class Int4Case:
     @property
     def align(self) -> tuple[int, int]:
         """The alignments of freshly allocated operands."""
-        m, n, k = self.product
-        b = (n, k) if self.layout == "rcr" else (k, n)
-        align_a, align_b = (
-            next(x for x in (16, 8, 4, 2, 1) if rows == 1 or not elements // 2 % x)
-            for rows, elements in ((m, k), b)
-        )
-        return align_a, align_b
+        return measure.fresh("NT" if self.layout == "rcr" else "NN", self.product, 4)
 
 
 class Operands:

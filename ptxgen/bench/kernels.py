@@ -15,12 +15,12 @@ from typing import Any
 
 from ptxgen import arguments
 from ptxgen.bench import measure, results
-from ptxgen.bench.cases import CUSTOM, Case, Shape, select, tier_of
+from ptxgen.bench.cases import CUSTOM, Case, Shape, add_kind, select, tier_of
 from ptxgen.bench.results import Environment, Sample
 from ptxgen.bench.runner import Area
 from ptxgen.dispatch.explain import Explanation
 from ptxgen.errors import OptionError, PtxgenError
-from ptxgen.numerics.contract import DTYPES, OPERATIONS, TIERS
+from ptxgen.numerics.contract import OPERATIONS
 from ptxgen.ops.explaining import explain
 from ptxgen.spec import KernelSpec
 from ptxgen.tiles import ROUTES
@@ -153,10 +153,7 @@ class Kernels(Area):
             "layout", nargs="?", metavar="LAYOUT", help="kn or nk; nn .. tt of matmul"
         )
         parser.add_argument("sizes", nargs="*", metavar="MxKxN", help="such as 16x4096x4096")
-        arguments.add_dtype(parser, (*DTYPES.values(),), default="f32")
-        parser.add_argument(
-            "--tier", choices=("auto", *TIERS), default="auto", help="(%(default)s)"
-        )
+        add_kind(parser)
         parser.add_argument("--grid", type=Path, metavar="FILE", help="a problem a line, as above")
         parser.add_argument(
             "--shapes",

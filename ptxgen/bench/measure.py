@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import functools
 import gc
+import math
 import os
 import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ptxgen.bench.cases import Case
 from ptxgen.bench.results import LIMITS, Environment, Limits, Sample
@@ -28,6 +28,7 @@ from ptxgen.numerics.contract import DTYPES, ITEMSIZE, OPERATIONS, TENSOR_CORES
 if TYPE_CHECKING:
     from ptxgen.spec import KernelSpec, Route
 
+T = TypeVar("T")
 FLUSH_L2 = 4
 """The L2 is flushed by writing this many times its size."""
 FLUSH_BYTES = 1 << 28
@@ -164,16 +165,22 @@ def chosen(case: Case, align: tuple[int, int]) -> Route:
     return TABLES[problem.table].routes[choice.route].of(case.dtype)
 
 
-def natural_alignment(case: Case) -> tuple[int, int]:
-    """The alignment of freshly allocated, contiguous operands of ``case``."""
-    m, n, k = case.product
-    a = (m, k) if case.layout[0] == "N" else (k, m)
-    b = (k, n) if case.layout[1] == "N" else (n, k)
-    (align_a, align_b) = (
-        next(x for x in (16, 8, 4, 2) if rows == 1 or not case.itemsize * columns % x)
-        for rows, columns in (a, b)
+def fresh(layout: str, product: tuple[int, int, int], bits: int) -> tuple[int, int]:
+    """The alignments of freshly allocated, contiguous operands of a product, of a layout "NN" ..
+    "TT" and of so many bits an element.
+    """
+    m, n, k = product
+    a = (m, k) if layout[0] == "N" else (k, m)
+    b = (k, n) if layout[1] == "N" else (n, k)
+    align_a, align_b = (
+        16 if rows == 1 else math.gcd(16, bits * columns // 8) for rows, columns in (a, b)
     )
     return align_a, align_b
+
+
+def natural_alignment(case: Case) -> tuple[int, int]:
+    """:func:`fresh` of a case."""
+    return fresh(case.layout, case.product, 8 * case.itemsize)
 
 
 def build(specs: Sequence[KernelSpec]) -> float:
@@ -384,6 +391,28 @@ class Timer:
         return self._events[:count]
 
 
+def host_ms(torch: Any, work: Work) -> float:
+    """The ms of a call, host included, that begins with an idle GPU."""
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return 1e3 * (time.perf_counter() - start)
+
+
+def host_turns(
+    ways: Mapping[str, Callable[[], T]], count: int, warm: int = 1
+) -> dict[str, list[T]]:
+    """What each way says in ``count`` turns, after some to warm up: the ways take turns."""
+    found: dict[str, list[T]] = {name: [] for name in ways}
+    for turn in range(count + warm):
+        for name, way in ways.items():
+            said = way()
+            if turn >= warm:
+                found[name].append(said)
+    return found
+
+
 def repetitions(expected_us: float, budget_ms: float, least: int, most: int) -> int:
     """How often to time something of about ``expected_us``, an odd number within the limits."""
     count = int(1e3 * budget_ms / (expected_us + FLUSH_US))
@@ -482,7 +511,7 @@ def warm_up(torch: Any, seconds: float = 0.3) -> None:
 def environment(torch: Any, bounds: Limits, seed: int) -> Environment:
     """Where this run is made. Call it while the GPU is busy, for the clocks."""
     properties = torch.cuda.get_device_properties(0)
-    smi = Smi()
+    smi = _smi()
     return Environment(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         commit=commit(),
@@ -490,8 +519,8 @@ def environment(torch: Any, bounds: Limits, seed: int) -> Environment:
         gpu=torch.cuda.get_device_name(0),
         driver=smi.get("driver_version") or "unknown",
         sms=int(properties.multi_processor_count),
-        clock_sm_mhz=smi.mhz("clocks.sm"),
-        clock_memory_mhz=smi.mhz("clocks.mem"),
+        clock_sm_mhz=_mhz(smi.get("clocks.sm", "")),
+        clock_memory_mhz=_mhz(smi.get("clocks.mem", "")),
         cuda=str(torch.version.cuda),
         torch=str(torch.__version__),
         bandwidth_limit=bounds.bandwidth,
@@ -501,33 +530,24 @@ def environment(torch: Any, bounds: Limits, seed: int) -> Environment:
     )
 
 
-class Smi:
+def _smi() -> dict[str, str]:
     """What nvidia-smi says of the first GPU; nothing where it is missing."""
+    fields = ("driver_version", "clocks.sm", "clocks.mem")
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return {}
+    query = [program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    first, *_ = done.stdout.splitlines() or [""]
+    return dict(zip(fields, map(str.strip, first.split(",")), strict=False))
 
-    FIELDS = ("driver_version", "clocks.sm", "clocks.mem", "power.draw", "temperature.gpu")
 
-    @cached_property
-    def _values(self) -> dict[str, str]:
-        program = shutil.which("nvidia-smi")
-        if program is None:
-            return {}
-        query = [program, f"--query-gpu={','.join(self.FIELDS)}", "--format=csv,noheader,nounits"]
-        try:
-            done = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True)
-        except (OSError, subprocess.SubprocessError):
-            return {}
-        first = done.stdout.splitlines()[0] if done.stdout.strip() else ""
-        values = [value.strip() for value in first.split(",")]
-        return dict(zip(self.FIELDS, values, strict=False))
-
-    def get(self, name: str) -> str | None:
-        """The value of a field."""
-        return self._values.get(name)
-
-    def mhz(self, name: str) -> int | None:
-        """A clock; None where it is not known."""
-        value = self.get(name)
-        return int(value) if value and value.isdigit() else None
+def _mhz(clock: str) -> int | None:
+    """A clock; None where it is not known."""
+    return int(clock) if clock.isdigit() else None
 
 
 def commit() -> str:

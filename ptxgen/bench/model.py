@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import copy
 import statistics
-import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ptxgen import arguments
@@ -218,15 +218,6 @@ def blocks(torch: Any) -> dict[str, Callable[[], Any]]:
     return found
 
 
-def ms(torch: Any, work: Callable[[], Any]) -> float:
-    """The time of a run, host included."""
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    work()
-    torch.cuda.synchronize()
-    return 1e3 * (time.perf_counter() - start)
-
-
 def rows(torch: Any, shape: Shape, count: int = 7) -> list[Row]:
     """Checks each way, then times them in turns; medians."""
     model = Llama(torch, shape)
@@ -236,30 +227,30 @@ def rows(torch: Any, shape: Shape, count: int = 7) -> list[Row]:
     )
     ways = blocks(torch)
     differ = {}
-    times: dict[tuple[str, str], list[float]] = {}
-    works: dict[str, Callable[[], Any]] = {
-        "forward": lambda: model(tokens),
-        "prefill": lambda: model(tokens, []),
-        "all": lambda: model.generate(tokens, shape.new),
-    }
+    works: tuple[Callable[[], Any], ...] = (
+        lambda: model(tokens),
+        lambda: model(tokens, []),
+        lambda: model.generate(tokens, shape.new),
+    )
     with torch.no_grad():
         for name, block in ways.items():
             with block():
                 differ[name] = _differ(model, tokens, shape.new)
-        for turn in range(count + 1):
-            for name, block in ways.items():
-                with block():
-                    for what, work in works.items():
-                        taken = ms(torch, work)
-                        if turn:  # the first is to warm up
-                            times.setdefault((name, what), []).append(taken)
+        times = measure.host_turns(
+            {name: partial(_ms, torch, block, works) for name, block in ways.items()}, count
+        )
     found = []
     for name in ways:
-        forward, prefill, all_ = (statistics.median(times[name, what]) for what in works)
+        forward, prefill, all_ = map(statistics.median, zip(*times[name], strict=True))
         speed = 1e3 * shape.batch * shape.length / forward
         token = (all_ - prefill) / shape.new
         found.append(Row(name, forward, token, speed, *differ[name]))
     return found
+
+
+def _ms(torch: Any, block: Callable[[], Any], works: Sequence[Callable[[], Any]]) -> list[float]:
+    with block():
+        return [measure.host_ms(torch, work) for work in works]
 
 
 def _differ(model: Llama, tokens: Any, count: int) -> tuple[int, int, int]:

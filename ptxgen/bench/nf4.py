@@ -330,17 +330,11 @@ def summarise(found: Sequence[Row]) -> list[Summary]:
     for r in found:
         parts.setdefault((r.group, r.peer, r.layout), []).append(r)
     summaries = []
-    for (group, peer, layout), members in parts.items():
-        least = min(members, key=lambda r: r.ratio)
-        asked = GROUPS[group].targets if group in GROUPS and least.tier != "simt" else {}
-        mean, each = asked.get(peer, (None, None))
-        summaries.append(
-            Summary(
-                *(group, peer, layout, len(members), results.geomean(r.ratio for r in members)),
-                *(least.ratio, f"{least.shape} {least.op}", mean, each),
-                short=0 if each is None else sum(r.ratio < each for r in members),
-            )
-        )
+    for names, members in parts.items():
+        group, peer, _ = names
+        asked = GROUPS[group].targets if group in GROUPS and members[0].tier != "simt" else {}
+        targets = asked.get(peer, (None, None))
+        summaries.append(results.summary(members, names, targets, at="op"))
     return summaries
 
 

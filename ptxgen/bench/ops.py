@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import compress
 from typing import Any
@@ -24,43 +24,16 @@ def _random(torch: Any, *shape: int) -> Any:
     return torch.randn(shape, device="cuda", dtype=torch.bfloat16)
 
 
-def _rows(
-    name: str, m: int, n: int, ours: Callable[..., Any], stock: Callable[..., Any], files: float = 2
-) -> OpCase:
-    """A function of [m, n]; ``files``: how many such matrices are read and written."""
+def _row(name: str, m: int, n: int, label: str = "") -> OpCase:
+    """An operation over rows, as random problems have it."""
+    case = row_reductions.Case(name, m, n, row_reductions.DENSE)
 
     def make(torch: Any) -> Work:
-        return Work((_random(torch, m, n),), ours, lambda x: stock(torch, x))
+        operands = row_reductions.Operands(torch, case, 0)
+        agree = partial(row_reductions.agree, case, operands.arrays[0])
+        return Work(operands.arrays, operands.call, operands.stock(), agree=agree)
 
-    return OpCase(name, f"{m}x{n}", int(2 * m * n * files), make)
-
-
-def _prefix(m: int, n: int) -> OpCase:
-    """Prefix sums, held to those in f32: PyTorch rounds every step to bf16."""
-
-    def make(torch: Any) -> Work:
-        x = _random(torch, m, n)
-
-        def close(ours: Any, theirs: Any) -> bool:
-            exact = x.float().cumsum(-1)
-            return bool((ours - exact).abs().max() <= 2**-7 * exact.abs().max())
-
-        return Work((x,), ptxgen.cumsum, lambda x: x.cumsum(-1), agree=close)
-
-    return OpCase("cumsum", f"{m}x{n}", 4 * m * n, make)
-
-
-def _normed(name: str, m: int, n: int, bias: bool) -> OpCase:
-    def make(torch: Any) -> Work:
-        functional = torch.nn.functional
-        inputs = _random(torch, m, n), *(_random(torch, n) for _ in range(1 + bias))
-        if bias:
-            return Work(
-                inputs, ptxgen.layer_norm, lambda x, w, b: functional.layer_norm(x, (n,), w, b)
-            )
-        return Work(inputs, ptxgen.rms_norm, lambda x, w: functional.rms_norm(x, (n,), w, 1e-6))
-
-    return OpCase(name, f"{m}x{n}", 4 * m * n, make)
+    return OpCase(label or name, f"{m}x{n}", case.nbytes, make)
 
 
 def _trained(norm: str, m: int, n: int) -> OpCase:
@@ -84,18 +57,6 @@ def _trained(norm: str, m: int, n: int) -> OpCase:
         )
 
     return OpCase(f"{norm} + backward", f"{m}x{n}", 2 * m * n * 5, make)
-
-
-def _loss(m: int, n: int) -> OpCase:
-    def make(torch: Any) -> Work:
-        target = torch.randint(0, n, (m,), device="cuda")
-        return Work(
-            (_random(torch, m, n), target),
-            ptxgen.cross_entropy,
-            lambda x, t: torch.nn.functional.cross_entropy(x.float(), t),
-        )
-
-    return OpCase("cross_entropy", f"{m}x{n}", 2 * m * n, make)
 
 
 def _indexed(vocabulary: int, width: int, count: int) -> list[OpCase]:
@@ -166,57 +127,38 @@ def _draws(m: int, n: int, top_k: int, top_p: float) -> OpCase:
     return OpCase(f"draw{how}", f"{m}x{n}", 2 * m * n, make)
 
 
+SIZES: Mapping[str, tuple[tuple[int, int], ...]] = {
+    "rms_norm": ((16, 4096), (8192, 4096), (8192, 8192), (64, 128256), (262144, 128)),
+    "layer_norm": ((16, 4096), (8192, 4096)),
+    "softmax": ((16, 4096), (8192, 4096), (8192, 8192), (4096, 32000), (4096, 50257)),
+    "log_softmax": ((4096, 32000), (4096, 50257)),
+    "cross_entropy": ((4096, 32000),),
+    "sum of rows": ((8192, 8192),),
+    "sum of columns": ((8192, 8192),),
+    "sum of all": ((8192, 8192),),
+    "argmax": ((4096, 32000),),
+    "cumsum": ((8192, 4096), (64, 128256), (1, 128256)),
+    "topk 50": ((64, 128256),),
+    "topk 1024": ((64, 128256),),
+    "topk 8": ((8192, 64),),
+    "sample": ((64, 128256),),
+}
+"""Rows and columns of operations over rows."""
+LABELS = {"sum of rows": "sum axis 1", "sum of columns": "sum axis 0"}
+"""Names in tables and files that are others."""
+
+
 def cases() -> list[OpCase]:
     """All of them, in the order of the table."""
-
-    def softmax(m: int, n: int) -> OpCase:
-        return _rows("softmax", m, n, ptxgen.softmax, lambda torch, x: torch.softmax(x, -1))
-
-    def total(m: int, n: int, axis: int) -> OpCase:
-        return _rows(
-            f"sum axis {axis}",
-            m,
-            n,
-            lambda x: ptxgen.sum(x, axis),
-            lambda torch, x: x.sum(axis),
-            files=1,
-        )
-
+    over_rows = [
+        _row(name, *size, LABELS.get(name, "")) for name, sizes in SIZES.items() for size in sizes
+    ]
+    first = next(i for i, case in enumerate(over_rows) if case.name == "cumsum")
     return [
-        *(
-            _normed("rms_norm", m, n, False)
-            for m, n in ((16, 4096), (8192, 4096), (8192, 8192), (64, 128256), (262144, 128))
-        ),
-        _normed("layer_norm", 16, 4096, True),
-        _normed("layer_norm", 8192, 4096, True),
-        *(
-            softmax(m, n)
-            for m, n in ((16, 4096), (8192, 4096), (8192, 8192), (4096, 32000), (4096, 50257))
-        ),
-        *(
-            _rows("log_softmax", m, n, ptxgen.log_softmax, lambda t, x: t.log_softmax(x, -1))
-            for m, n in ((4096, 32000), (4096, 50257))
-        ),
-        _loss(4096, 32000),
-        total(8192, 8192, 1),
-        total(8192, 8192, 0),
-        _rows("sum of all", 8192, 8192, ptxgen.sum, lambda torch, x: x.sum(), files=1),
-        _rows("argmax", 4096, 32000, _argmax, lambda torch, x: x.argmax(-1), files=1),
+        *over_rows[:first],
         *(_trained(norm, 8192, 4096) for norm in ("rms_norm", "layer_norm")),
         *_indexed(128256, 4096, 8192),
-        *(_prefix(m, n) for m, n in ((8192, 4096), (64, 128256), (1, 128256))),
-        *(
-            _rows(
-                f"topk {k}",
-                m,
-                n,
-                lambda x, k=k: ptxgen.topk(x, k)[0],
-                lambda torch, x, k=k: x.topk(k).values,
-                files=1,
-            )
-            for m, n, k in ((64, 128256, 50), (64, 128256, 1024), (8192, 64, 8))
-        ),
-        _rows("sample", 64, 128256, ptxgen.sample, lambda torch, x: x.argmax(-1), files=1),
+        *over_rows[first:],
         *(
             _draws(m, n, top_k, top_p)
             for m, n in ((64, 128256), (32, 32000))
@@ -224,10 +166,6 @@ def cases() -> list[OpCase]:
         ),
         *pointwise.cases(),
     ]
-
-
-def _argmax(x: Any) -> Any:
-    return ptxgen.argmax(x, -1)
 
 
 def select(patterns: Sequence[str], *, quick: bool = False) -> list[OpCase]:

@@ -54,6 +54,23 @@ def best_of(
     return Best(best, second[best], second[chosen] / second[best])
 
 
+def best_in_turns(
+    timer: measure.Timer,
+    effort: tuple[float, int, int],
+    work: Mapping[str, measure.Work],
+    chosen: str,
+    times: Mapping[str, float],
+) -> Best:
+    """:func:`best_of`, on the present GPU: ``work`` forces the kernels that ``times`` are of."""
+    count = measure.repetitions(times[chosen], *effort)
+
+    def timed(names: Sequence[str]) -> list[float]:
+        samples = timer([work[name] for name in names], [count] * len(names))
+        return [sample.median for sample in samples]
+
+    return best_of(chosen, times, timed)
+
+
 class Judge:
     """Times every kernel that serves a case, on the present GPU."""
 
@@ -75,11 +92,6 @@ class Judge:
         times, wrong = self._meter(case, [chosen, *(name for name in kernels if name != chosen)])
         if chosen not in times:
             return None, wrong
-
-        def timed(names: Sequence[str]) -> list[float]:
-            work = [measure.ours(case, operands, out, name) for name in names]
-            count = measure.repetitions(times[chosen], *self._effort)
-            return [sample.median for sample in self._timer(work, [count] * len(work))]
-
-        best = best_of(chosen, times, timed)
+        work = {name: measure.ours(case, operands, out, name) for name in times}
+        best = best_in_turns(self._timer, self._effort, work, chosen, times)
         return Best(" + ".join(kernels[best.kernel]), best.us, best.regret), wrong

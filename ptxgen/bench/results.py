@@ -230,20 +230,26 @@ def summarise(rows: Iterable[Row], *, by_layout: bool = False) -> list[Summary]:
 
 
 def _summary(peer: str, group: str, layout: str, rows: list[Row]) -> Summary:
-    least = min(rows, key=lambda r: r.ratio)
     gated = peer == GATE and layout == "all"
-    asked = target(group, least.dtype, least.tier) if gated else None
-    each = asked.each if asked else None
+    asked = target(group, rows[0].dtype, rows[0].tier) if gated else None
+    targets = (asked.geomean, asked.each) if asked else (None, None)
+    return summary(rows, (group, peer, layout), targets)
+
+
+def summary(
+    rows: Sequence[Row],
+    names: tuple[str, str, str],
+    targets: tuple[float | None, float | None],
+    at: str = "layout",
+) -> Summary:
+    """The summary of ``rows``, whose group, peer and layout are ``names``, against the mean and
+    the least that are asked for. ``at``: what the least is known by besides its shape.
+    """
+    least = min(rows, key=lambda r: r.ratio)
+    mean, each = targets
     return Summary(
-        group=group,
-        peer=peer,
-        layout=layout,
-        cases=len(rows),
-        geomean=geomean(r.ratio for r in rows),
-        least=least.ratio,
-        least_at=f"{least.shape} {least.layout}",
-        geomean_target=asked.geomean if asked else None,
-        each_target=each,
+        *(*names, len(rows), geomean(r.ratio for r in rows), least.ratio),
+        *(f"{least.shape} {getattr(least, at)}", mean, each),
         short=0 if each is None else sum(r.ratio < each for r in rows),
     )
 

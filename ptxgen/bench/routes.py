@@ -8,12 +8,12 @@ from pathlib import Path
 
 from ptxgen import arguments
 from ptxgen.bench import plots
-from ptxgen.bench.cases import tier_of
+from ptxgen.bench.cases import add_kind, tier_of
 from ptxgen.bench.plots import RouteMap
 from ptxgen.cost.tuning import driver_name
 from ptxgen.dispatch import choose
-from ptxgen.errors import OptionError, PtxgenError
-from ptxgen.numerics.contract import DTYPES, OPERATIONS, TIERS
+from ptxgen.errors import OptionError
+from ptxgen.numerics.contract import OPERATIONS
 from ptxgen.ops.explaining import problem_of
 from ptxgen.spec import KernelSpec, Problem, Route
 from ptxgen.spec.simt import SimtSpec
@@ -146,14 +146,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--layout", metavar="LAYOUT", help="kn or nk; nn .. tt of matmul (the first)"
     )
-    parser.add_argument(
-        "--dtype",
-        type=arguments.dtype,
-        choices=tuple(DTYPES.values()),
-        default="f32",
-        help="(%(default)s)",
-    )
-    parser.add_argument("--tier", choices=("auto", *TIERS), default="auto", help="(%(default)s)")
+    add_kind(parser)
     parser.add_argument("--arch", default="sm_90", help="(%(default)s)")
     parser.add_argument("--sms", type=int, default=132, help="(%(default)s)")
     parser.add_argument("--gpu", metavar="NAME", help="whose tuning decides (none: of any GPU)")
@@ -179,10 +172,3 @@ def text_map(found: RouteMap) -> str:
     for letter, name, reason in zip(letters, found.routes, found.reasons, strict=False):
         lines.append(f"  {letter}  {name}: {reason}")
     return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    try:
-        raise SystemExit(main())
-    except PtxgenError as error:
-        raise SystemExit(f"error: {error}") from error

@@ -578,10 +578,3 @@ def _parser() -> argparse.ArgumentParser:
         "--output", type=Path, metavar="FILE", help="the tuning (cost/tunings/<gpu>_<sms>.json)"
     )
     return parser
-
-
-if __name__ == "__main__":
-    try:
-        raise SystemExit(main())
-    except PtxgenError as error:
-        raise SystemExit(f"error: {error}") from error

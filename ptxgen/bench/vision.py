@@ -16,7 +16,8 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 from ptxgen import arguments
@@ -104,18 +105,20 @@ class Bench:
             model = self.timm.create_model(name, pretrained=False).eval().to(self.dtype)
             images = torch.randn(BATCH, *model.default_cfg["input_size"]).to(self.dtype)
         ways = {"stock": nullcontext, "block": self.ours.batch_invariant}
-        taken: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
+
+        def turn(entered: Callable[[], Any]) -> list[tuple[float, float]]:
+            with entered():
+                model(images)
+                return [self._pass(model, images) for _ in range(PASSES)]
+
         with torch.no_grad():
             with self.ours.batch_invariant() as block:
                 whole, two = model(images), model(images[1:3])
-            for turn in range(turns + 1):
-                for way, entered in ways.items():
-                    with entered():
-                        model(images)
-                        found = [self._pass(model, images) for _ in range(PASSES)]
-                    if turn:  # the first is to warm up
-                        taken[way] += found
-        ms = {way: [statistics.median(x) for x in zip(*t, strict=True)] for way, t in taken.items()}
+            taken = measure.host_turns({way: partial(turn, w) for way, w in ways.items()}, turns)
+        ms = {
+            way: [statistics.median(x) for x in zip(*chain(*said), strict=True)]
+            for way, said in taken.items()
+        }
         report = block.report()
         return Row(
             name,

@@ -118,7 +118,7 @@ def test_a_regret_is_of_right_kernels_only(monkeypatch: pytest.MonkeyPatch) -> N
     times = {"chosen": 20.0, "better": 16.0, "wrong": 1.0}
     monkeypatch.setattr(row_reductions, "timings", lambda timer, work: {n: times[n] for n in work})
     bench = row_reductions.Rows(ops._parser().parse_args([]), torch)
-    bench.timer = lambda work, counts, flushes: [SimpleNamespace(median=run.us) for run in work]
+    bench.timer = lambda work, counts: [SimpleNamespace(median=run.us) for run in work]
 
     def forced(name: str) -> Any:
         def run() -> Any:

@@ -320,7 +320,8 @@ class Rows(Area):
             else:
                 self.refuse(operands.case, f"{name} returns other bits")
         times = timings(self.timer, work)
-        return times, best_in_turns(self.timer, self.effort, work, routes[0], times)
+        chosen, *_ = work
+        return times, best_in_turns(self.timer, self.effort, work, chosen, times)
 
     def records(
         self, rows: Sequence[Timing], surroundings: results.Environment

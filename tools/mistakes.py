@@ -1323,6 +1323,13 @@ MISTAKES = (
         kernel("nf4_wgmma_nt_bf16_64x64x128"),
     ),
     Mistake(
+        "rows of no group are products with the first weight, by threads that copy",
+        TEMPLATE + "gemm/raster/groups.cuh.j2",
+        "k = some ? depth : 0;",
+        "k = depth;",
+        kernel("grouped_mma_nn_bf16"),
+    ),
+    Mistake(
         "a store of rows that takes the sums of chunks",
         SPEC + "gemm/stores.py",
         "check(sums == self.partial,",
@@ -1643,7 +1650,7 @@ MISTAKES = (
         "ptxgen/torch/outputs.py",
         "is_ordered = storage in read or ",
         "is_ordered = ",
-        tests("test_graph.py", "by_torch_compile and 311"),
+        tests("test_graph.py", "by_torch_compile and 1856"),
         torch=True,
     ),
     Mistake(

@@ -536,7 +536,7 @@ def _roll_vjp(b: Builder, at: Backward) -> Gradients:
     return {"x": b.roll(at.dys[0], -at.options["shifts"], at.options["axis"])}
 
 
-@op(forms=ROLL, vjp=_roll_vjp, backwards=True)
+@op(forms=ROLL, any_rank=True, vjp=_roll_vjp, backwards=True)
 def roll(
     b: ProgramBuilder, x: Buffer, shifts: Shifts, axis: Axis = 0, *, out: Out = None
 ) -> Buffer:

@@ -43,6 +43,7 @@ class RowFunction(Op):
             lower,
             name=row.name,
             forms=row.signature,
+            any_rank=True,
             vjp=VJPS[row.name],
             takes=_parameters(row),
             dtypes=dict.fromkeys(row.lengths, "int64"),

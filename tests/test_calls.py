@@ -54,7 +54,7 @@ def test_every_public_operation_is_drawn() -> None:
 
 
 def test_gradients_of_described_operations_are_right() -> None:
-    """Of those of which nothing else is written: their calls are drawn by their forms."""
+    """Operations whose calls are drawn by their forms alone."""
     drawn = calls.operations().keys() - calls.written().keys()
     for name in sorted(drawn):
         wrong = calls.gradient_fault(OPERATIONS[name], SEED)

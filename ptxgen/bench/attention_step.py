@@ -155,7 +155,7 @@ def row_table(found: Sequence[Row]) -> str:
 
 
 class Steps(Area):
-    """What ``--step`` times."""
+    """A step of training, as ``--step`` times it."""
 
     name = "attention --step"
     row = Row

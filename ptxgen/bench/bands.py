@@ -49,7 +49,7 @@ REGRET = Measure("regret", 0.9, max, ("P90", "worst"))
 
 @dataclass(frozen=True)
 class Spread:
-    """How a number is spread over problems."""
+    """The spread of a number over problems."""
 
     cases: int
     geomean: float

@@ -27,7 +27,7 @@ PEERS = ("torch", "triton", "sgemm_bi")
 
 
 class Shared:
-    """What the layouts of a shape have in common: numbers, the oracle, and the first result."""
+    """Numbers, the oracle and the first result, which the layouts of a shape have in common."""
 
     def __init__(self, torch: Any, case: Case, seed: int) -> None:
         seed += zlib.crc32(f"{case.plan.name} {case.product}".encode())

@@ -443,7 +443,7 @@ class Graph(Area):
 
     @cached_property
     def bench(self) -> Bench:
-        """What all parts have."""
+        """Columns that all parts have."""
         shape, count = replace(SHAPE, dtype=self.options.dtype), 5 if self.options.quick else COUNT
         how = {"streams": self.streams, "names": self.options.models}
         return Bench(self.torch, shape, count, self.device, **how)

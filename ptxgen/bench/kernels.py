@@ -61,7 +61,7 @@ class KernelTime:
 
     @property
     def arrow(self) -> str:
-        """What marks the dispatcher's choice."""
+        """A mark at the dispatcher's choice."""
         return "->" if self.chosen else ""
 
     @property
@@ -71,7 +71,7 @@ class KernelTime:
 
     @property
     def problem(self) -> Problem:
-        """What is computed."""
+        """The problem in words."""
         return self.op, self.layout, self.m, self.n, self.k
 
 

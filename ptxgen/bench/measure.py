@@ -403,7 +403,7 @@ def host_ms(torch: Any, work: Work) -> float:
 def host_turns(
     ways: Mapping[str, Callable[[], T]], count: int, warm: int = 1
 ) -> dict[str, list[T]]:
-    """What each way says in ``count`` turns, after some to warm up: the ways take turns."""
+    """Results of each way in ``count`` turns, after some to warm up: the ways take turns."""
     found: dict[str, list[T]] = {name: [] for name in ways}
     for turn in range(count + warm):
         for name, way in ways.items():

@@ -115,7 +115,7 @@ class OpArea(Area):
 def compiled(
     torch: Any, stock: Callable[..., Any], inputs: Sequence[Any], case: object
 ) -> dict[str, measure.Work]:
-    """What torch.compile makes of ``stock``, by its name; nothing where it fails."""
+    """The compiled ``stock``, by its name; nothing where torch.compile fails."""
     torch._dynamo.reset()
     work = partial(torch.compile(stock, dynamic=False), *inputs)
     try:
@@ -145,7 +145,7 @@ def timing_table(found: Sequence[Timing], third: str = "compile") -> str:
 
 
 def matching(names: Iterable[tuple[str, ...]], patterns: Sequence[str]) -> list[bool]:
-    """Which of some things have a name that matches a pattern. OptionError if none has."""
+    """Those of some things whose name matches a pattern. OptionError if none does."""
     names = list(names)
     found = [any(fnmatch(name, p) for p in patterns for name in of) for of in names]
     if not any(found):

@@ -256,7 +256,7 @@ class Timing:
 
 
 class Rows(Area):
-    """What ``ptxgen bench ops --random`` times."""
+    """Row operations that are drawn, as ``ptxgen bench ops --random`` times them."""
 
     name = "ops"
     row = Timing

@@ -61,7 +61,7 @@ class Area:
     effort: tuple[float, int, int] = (80.0, 7, 51)
     """Milliseconds for each call of a case, and bounds on its repetitions."""
     drawn: ClassVar[str] = ""
-    """What --random does, where problems are drawn."""
+    """The help of --random, where problems are drawn."""
     kinds: ClassVar[tuple[str, ...]] = ()
     """Kinds of cases to choose from."""
     budget: ClassVar[float] = math.inf
@@ -139,7 +139,7 @@ class Area:
         return dict(zip(timed.work, self.timer(work, counts, flushes=flushes), strict=True))
 
     def kept(self, key: object, make: Any) -> Any:
-        """What ``make`` makes, kept while the key stays the same. The last is dropped before."""
+        """The result of ``make``, kept while the key stays the same. The last is dropped before."""
         if self._kept[0] != key:
             self._kept = None, None
             self._kept = key, make()

@@ -40,7 +40,7 @@ Importing it registers ptxgen.{name}. Then
 docs/adding-an-operation.md says how it is proved, and how it moves into the package.""",
     ),
 }
-"""What is made, and what is left, by kind."""
+"""Help of each kind, and steps that are left."""
 
 
 def add_commands(commands: Any) -> None:
@@ -69,7 +69,7 @@ def _new(arguments: argparse.Namespace) -> None:
 
 
 def _folder(kind: str) -> Path:
-    """Where files of a kind go if nothing is said."""
+    """The folder of a kind's files if none is given."""
     ops = Path.cwd() / "ptxgen" / "ops"
     return ops if kind == "operation" and ops.is_dir() else Path.cwd()
 

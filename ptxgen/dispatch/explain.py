@@ -200,7 +200,7 @@ def explain_problem(
     rates: Rates | None = None,
     algorithms: Iterable[object] = (),
 ) -> Explanation:
-    """Which kernels serve ``problem``, and why. ``nbytes``: of its arrays;
+    """Explains which kernels serve ``problem``. ``nbytes``: of its arrays;
     ``algorithms``: what the operation was lowered by.
 
     Raises OptionError for an unknown architecture, and UncoveredError where nothing serves it.

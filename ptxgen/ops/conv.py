@@ -514,7 +514,7 @@ class _Product:
         implicit_gemm.fprop(self.b, *given)
 
     def copied_result(self) -> None:
-        """The same with a result of its own, that is copied to where the target lies."""
+        """Computes a result of its own and copies it to the target."""
         needs(self.groups == 1, "several groups")
         needs(self._rows is None, "the result is rows")
         made = self.b.empty(self.target.shape, self.target.dtype)
@@ -783,7 +783,7 @@ class _Transposed:
         )
 
     def patches(self) -> None:
-        """Where windows share nothing: all taps are products of one launch."""
+        """All taps are products of one launch, if windows share nothing."""
         needs(self.groups == 1, "several groups")
         taps = self.w.shape[1:-1]
         needs(prod(taps) > 1, "one tap")

@@ -56,7 +56,7 @@ def _code(program: Program, device: CpuDevice) -> str:
 
 
 def _given(program: Program) -> list[Memory | None]:
-    """What the code is called with: a pointer for each array of the operation, or None."""
+    """The memory behind each argument of the code, in order; None where an array is left out."""
     row = operation(program.name.split()[0])
     inputs = {memory.name: memory for memory in program.inputs}
     kinds = ARRAY, OPTIONAL, EITHER, OPERAND
@@ -64,7 +64,7 @@ def _given(program: Program) -> list[Memory | None]:
 
 
 def _legend(program: Program, device: CpuDevice) -> list[str]:
-    """What the names of the code are."""
+    """Lines that say what each name of the code stands for."""
     lines = []
     inputs = len(program.inputs)
     for i, memory in enumerate(program.results, inputs):

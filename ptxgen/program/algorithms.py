@@ -39,7 +39,7 @@ class ChosenAlgorithm:
 
 
 class Recorder(Protocol):
-    """What records algorithms: a :class:`ptxgen.program.build.ProgramBuilder`."""
+    """A recorder of algorithms: a :class:`ptxgen.program.build.ProgramBuilder`."""
 
     algorithms: list[ChosenAlgorithm]
 

@@ -85,7 +85,7 @@ JOINED = 16
 
 
 def laid_out(**sizes: int) -> Mapping[str, int]:
-    """Where areas of so many bytes begin, one behind the other, and where the last has its end."""
+    """Offsets of areas of so many bytes, one behind the other, and where the last has its end."""
     return MappingProxyType(
         dict(zip((*sizes, "end"), accumulate(sizes.values(), initial=0), strict=True))
     )
@@ -263,7 +263,7 @@ class Attends(KernelSpec):
 
     @property
     def work(self) -> str:
-        """What a CTA has, for people."""
+        """The share of a CTA, for people."""
         raise NotImplementedError
 
     def describe(self) -> tuple[str, ...]:
@@ -351,7 +351,7 @@ class AttentionSpec(Attends):
 
     @property
     def at(self) -> Mapping[str, int]:
-        """Where areas are in shared memory: queries, weights on their way, the sums of the splits
+        """Offsets of areas in shared memory: queries, weights on their way, the sums of the splits
         before; behind these the ring.
         """
         return laid_out(
@@ -586,9 +586,9 @@ class HopperSpec(Brought, AttentionSpec):
     family: ClassVar[str] = "attention_wgmma"
     parts: ClassVar[tuple[str, ...]] = ("whole", "split")
     mask_macros: ClassVar[str] = "attention/mask/bytes.cuh.j2"
-    """How keys that a mask hides are found."""
+    """Macros that find keys that a mask hides."""
     bring_macros: ClassVar[str] = "attention/bring/tokens.cuh.j2"
-    """How keys and values are brought."""
+    """Macros that bring keys and values."""
     AHEAD: ClassVar[int] = 2
     """Tiles that consumers are told of: the one that they have, and the next."""
     LOOKING: ClassVar[int] = 2
@@ -643,7 +643,7 @@ class HopperSpec(Brought, AttentionSpec):
 
     @property
     def at(self) -> Mapping[str, int]:
-        """Where areas are in shared memory: queries, the ring, sums and results of warps; where
+        """Offsets of areas in shared memory: queries, the ring, sums and results of warps; where
         these note what their rows see, then what is known of results; the mbarriers; where warps
         note what they found in stages; what consumers are told of tiles.
         """

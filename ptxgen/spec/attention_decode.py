@@ -141,7 +141,7 @@ class DecodeSpec(AttentionSpec):
 
     @property
     def at(self) -> Mapping[str, int]:
-        """Where areas are in shared memory: queries; weights, rounded and not; what blocks multiply
+        """Offsets in shared memory: queries; weights, rounded and not; what blocks multiply
         sums by; the largest scores of warps' keys; rows' sums of weights; the stages' barriers, two
         each; behind these the ring.
         """
@@ -228,7 +228,7 @@ class ClusterSpec(DecodeSpec):
 
     @property
     def at(self) -> Mapping[str, int]:
-        """Where areas are in shared memory: queries; rounded weights; the largest scores of units;
+        """Offsets of areas in shared memory: queries; rounded weights; the largest scores of units;
         rows' sums of weights; the barriers that maxima and others' weights are waited for at; where
         keys of pages lie; weights of some rows and all keys; a warp's keys; values.
         """
@@ -320,7 +320,7 @@ class FewSpec(DecodeSpec):
 
     @property
     def at(self) -> Mapping[str, int]:
-        """Where areas are in shared memory: queries; rounded weights; the largest scores of warps;
+        """Offsets of areas in shared memory: queries; rounded weights; the largest scores of warps;
         keys, and then weights; values.
         """
         keys = self.capacity * self.pitch(self.depth)

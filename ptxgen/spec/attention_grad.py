@@ -179,7 +179,7 @@ class AttentionGradSpec(Attends):
 
     @property
     def at(self) -> Mapping[str, int]:
-        """Where areas are in shared memory: what is held, weights on their way, the ring."""
+        """Offsets of areas in shared memory: what is held, weights on their way, the ring."""
         held, weights = self._held(self.tile)
         return laid_out(held=held, weights=weights, ring=self.STAGES * self.stage)
 
@@ -274,7 +274,7 @@ class HopperGradSpec(Brought, AttentionGradSpec):
 
     family: ClassVar[str] = "attention_grad_wgmma"
     mask_macros: ClassVar[str] = "attention/mask/grad_none.cuh.j2"
-    """How keys that a mask hides are found."""
+    """Macros that find keys that a mask hides."""
     parts: ClassVar[tuple[str, ...]] = PARTS
     meanings: ClassVar[Mapping[str, str]] = {
         **AttentionGradSpec.meanings,
@@ -414,7 +414,7 @@ class HopperGradSpec(Brought, AttentionGradSpec):
 
     @property
     def at(self) -> Mapping[str, int]:
-        """Where areas are in shared memory: what is held; the rings; what is known of their rows;
+        """Offsets of areas in shared memory: what is held; the rings; what is known of their rows;
         where warps tell those of their warpgroup what they found, two times a word each; which
         rows or keys a CTA has, and what streams past these; the mbarriers, two of a stage, and one
         of what is held; bits of blocks of keys, or tiles of rows, that a mask hides.

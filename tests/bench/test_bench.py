@@ -653,7 +653,7 @@ class Doubles(runner.Area):
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As much of one as a run asks for."""
+    """A part of one, as much as a run asks for."""
     fake = SimpleNamespace(cuda=SimpleNamespace(empty_cache=lambda: None), OutOfMemoryError=OSError)
     monkeypatch.setattr(measure, "require_torch", lambda: fake)
     monkeypatch.setattr(measure, "warm_up", lambda torch: None)

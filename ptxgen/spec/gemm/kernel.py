@@ -1,4 +1,4 @@
-"""What a part of a GEMM kernel asks of the kernel."""
+"""Members of a GEMM kernel that its parts ask for."""
 
 from __future__ import annotations
 

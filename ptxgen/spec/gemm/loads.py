@@ -13,16 +13,16 @@ from ptxgen.spec.base import WARP, WARPGROUP, check
 from ptxgen.spec.gemm.kernel import Kernel
 
 FILTERS = ("boxes", "taps", "threads")
-"""How filters are brought beside gathered windows: by the copy engine, as boxes of a matrix; by it,
+"""Ways to bring filters beside gathered windows: by the copy engine, as boxes of a matrix; by it,
 tap by tap, where outputs lie side by side; by threads, where they do."""
 PIXELS = ("vectors", "numbers", "copy")
-"""How a thread loads 8 numbers of a window: as a vector of 16 bytes; one by one; out of two vectors
-of a copy whose pixels are whole vectors."""
+"""Ways in which a thread loads 8 numbers of a window: as a vector of 16 bytes; one by one; out of
+two vectors of a copy whose pixels are whole vectors."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """What all loads have; texts are expressions of CUDA C++."""
+    """The base of loads; texts are expressions of CUDA C++."""
 
     macros: ClassVar[str]
     columns: ClassVar[str] = "n"
@@ -34,7 +34,7 @@ class Load:
 
     @property
     def arrivals(self) -> str:
-        """How often the mbarrier of a stage is arrived at until it is full."""
+        """Arrivals at the mbarrier of a stage until it is full."""
         return "1"
 
     @property

@@ -15,12 +15,12 @@ from ptxgen.spec.gemm.kernel import Kernel
 
 @dataclass(frozen=True)
 class Schedule:
-    """What all schedules have; texts are expressions of CUDA C++."""
+    """The base of schedules; texts are expressions of CUDA C++."""
 
     macros: ClassVar[str]
     fields: ClassVar[str] = "matrix"
     pieces: ClassVar[str] = "pieces()"
-    """How many pieces there are."""
+    """The number of pieces."""
     onward: ClassVar[str] = "clusters"
     """From a cluster's piece to its next."""
     chunk: ClassVar[str] = "chunk"
@@ -34,7 +34,7 @@ class Schedule:
 
     @property
     def rows(self) -> str:
-        """Where a piece's rows end."""
+        """The end of a piece's rows."""
         return "m"
 
     @property

@@ -25,14 +25,14 @@ PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "phases": ("ldc", "row_c", "image_c", "first_c", "right_c", "below_c"),
     }
 )
-"""Where rows of a result lie, and the parameters that say so: in one matrix; in those of a batch;
+"""Places of a result's rows, and the parameters that say so: in one matrix; in those of a batch;
 in one, where groups of rows have biases; in a matrix a group; in one whose columns are panels of
 taps; where windows do, in images; the same of windows in several phases."""
 
 
 @dataclass(frozen=True)
 class Store:
-    """What all stores have; texts are expressions of CUDA C++."""
+    """The base of stores; texts are expressions of CUDA C++."""
 
     macros: ClassVar[str]
     rehearsed: ClassVar[str]
@@ -41,7 +41,7 @@ class Store:
     """Whether it stores sums of chunks, for a kernel that adds them."""
 
     place: str = "matrix"
-    """Where rows lie: see :data:`PLACES`."""
+    """The place of rows: see :data:`PLACES`."""
 
     @property
     def panels(self) -> bool:

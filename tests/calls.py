@@ -1229,9 +1229,8 @@ def gradient_fault(op: Any, seed: int) -> str:
     made = made if isinstance(made, tuple) else (made,)
     weights = tuple(d.numpy.standard_normal(y.shape) for y in made)
     dys = tuple(at.array(f"dy{i}", w) for i, w in enumerate(weights))
-    options = {name: p.read(p.default) for name, p in _options(op).items()}
-    needs = frozenset(arguments)
-    for name, found in op.vjp(at, Backward(arguments, options, made, dys, needs)).items():
+    of = Backward(arguments, op.check({}), made, dys, frozenset(arguments))
+    for name, found in op.vjp(at, of).items():
         way, step = d.numpy.standard_normal(given[name].shape), 1e-6
         ends = (results({**given, name: given[name] + by * way}) for by in (step, -step))
         moved = [(a - b) / (2 * step) for a, b in zip(*ends, strict=True)]
@@ -1245,7 +1244,3 @@ def gradient_fault(op: Any, seed: int) -> str:
 def reference_of(op: Any) -> Callable[..., Any]:
     """The oracle of an operation, registered or not."""
     return op.oracle or derived(op)
-
-
-def _options(op: Any) -> dict[str, Any]:
-    return {p.name: p for p in op.parameters if p.name in op.options}

@@ -27,11 +27,10 @@ from ptxgen import functions, int4, layout, nf4
 from ptxgen.errors import DtypeError, FormulaError, GradError
 from ptxgen.numerics.dtype import NAMES
 from ptxgen.ops import OPERATIONS
+from ptxgen.ops.explaining_code import Unmade
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.pointwise_table import ROWS
 from ptxgen.ops.reductions import RowFunction
-from ptxgen.runtime.cpu import CpuDevice
-from ptxgen.runtime.device import Function
 
 PAGE = Path(__file__).parents[1] / "docs" / "support.md"
 OPERATIONS_PAGE = PAGE.with_name("operations.md")
@@ -172,17 +171,6 @@ def operations() -> Iterator[Operation]:
         yield Operation("By element", f"functions.{name}", getattr(functions, name))
     for name in layout.__all__:
         yield Operation("Layout", f"layout.{name}", getattr(layout, name))
-
-
-class Unmade(CpuDevice):
-    """The CPU device without kernels: calls are read, checked and dispatched, and nothing runs."""
-
-    def kernel(self, symbol: str, *_: Any) -> Function:
-        """Stands for a kernel."""
-        return Function(self, symbol, 0, 0)
-
-    def launch(self, *_: Any) -> None:
-        """Launches nothing."""
 
 
 def served(operation: Operation, dtype: str) -> str:

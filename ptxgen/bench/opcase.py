@@ -145,7 +145,7 @@ def timing_table(found: Sequence[Timing], third: str = "compile") -> str:
 
 
 def matching(names: Iterable[tuple[str, ...]], patterns: Sequence[str]) -> list[bool]:
-    """Those of some things whose name matches a pattern. OptionError if none does."""
+    """Picks things whose names match a pattern. OptionError if none does."""
     names = list(names)
     found = [any(fnmatch(name, p) for p in patterns for name in of) for of in names]
     if not any(found):

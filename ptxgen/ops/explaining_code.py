@@ -22,12 +22,15 @@ from ptxgen.runtime.launch import Function
 from ptxgen.runtime.strided import Ints
 
 
-class _Unmade(CpuDevice):
-    """The CPU device without kernels: calls are planned, and nothing is compiled."""
+class Unmade(CpuDevice):
+    """The CPU device without kernels: calls are read, checked and dispatched, and nothing runs."""
 
     def kernel(self, symbol: str, *_: Any) -> Function:
         """Stands for a kernel."""
         return Function(self, symbol, 0, 0)
+
+    def launch(self, *_: Any) -> None:
+        """Launches nothing."""
 
 
 def explain_code(op: str, sizes: Sequence[int], dtype: Any = None, **options: Any) -> str:
@@ -35,7 +38,7 @@ def explain_code(op: str, sizes: Sequence[int], dtype: Any = None, **options: An
 
     Arguments and errors are those of :func:`ptxgen.explain`.
     """
-    program, device = program_of(op, sizes, dtype, 16, options), _Unmade()
+    program, device = program_of(op, sizes, dtype, 16, options), Unmade()
     front: str = operation(op).frame.function.__dict__["source"]
     texts = (
         f"# ptxgen.{op}: a call that is known is looked up, and its code runs.",

@@ -19,7 +19,7 @@ from ptxgen.bench import attention_cases, bands, measure
 from ptxgen.bench.attention_cases import KINDS, NAMED, TRAINING, Case
 from ptxgen.bench.measure import Work, near
 from ptxgen.bench.results import Environment, Sample
-from ptxgen.bench.runner import Area, Timed, only_drawn
+from ptxgen.bench.runner import Area, Timed, add_list, only_drawn
 from ptxgen.spec import KernelSpec
 from ptxgen.ui import emit, plural, table
 
@@ -202,20 +202,10 @@ class Attention(Area):
     @classmethod
     def add_options(cls, parser: ArgumentParser) -> None:
         arguments.add_dtype(parser, ("bf16", "f16"))
-        parser.add_argument(
-            "--shapes",
-            type=arguments.some,
-            metavar="LIST",
-            help=f"{arguments.FORM}, with c if causal, or pKEYS of pages: "
-            f"{NAMED[0]}, {NAMED[-1]} (some of models)",
-        )
-        parser.add_argument(
-            "--peers",
-            type=arguments.words(*PEERS),
-            default=PEERS,
-            metavar="LIST",
-            help=f"({','.join(PEERS)}; {FLEX} is not timed with --random)",
-        )
+        form = f"{arguments.FORM}, with c if causal, or pKEYS of pages"
+        add_list(parser, "--shapes", f"{form}: {NAMED[0]}, {NAMED[-1]} (some of models)")
+        few = f"({','.join(PEERS)}; {FLEX} is not timed with --random)"
+        add_list(parser, "--peers", few, PEERS, default=PEERS)
         parser.add_argument(
             "--step",
             action="store_true",

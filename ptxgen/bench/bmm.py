@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from argparse import ArgumentParser
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -12,15 +12,14 @@ from typing import Any, NamedTuple
 
 import ptxgen
 from ptxgen import arguments
-from ptxgen.bench import measure, results
+from ptxgen.bench import measure
 from ptxgen.bench.cases import Shape
 from ptxgen.bench.measure import WrongBitsError
-from ptxgen.bench.results import Environment, Sample
-from ptxgen.bench.runner import Area, Timed
+from ptxgen.bench.results import Sample
+from ptxgen.bench.runner import Area, Timed, add_list
 from ptxgen.numerics.contract import DTYPES, ITEMSIZE
 from ptxgen.spec import Key
 from ptxgen.tiles import TABLES
-from ptxgen.ui import emit
 
 SHAPES = (
     "32x200x64x200",
@@ -144,18 +143,17 @@ class Bmm(Area):
         "comparing bits with products alone. ratio = torch's time / our time."
     )
     row = Row
+    columns = (
+        *(("dtype", "dtype"), ("layout", "layout"), ("B x M x K x N", "shape")),
+        *(("kernel", "kernel"), ("µs", "us:.1f"), ("torch.bmm", "torch_us:.1f")),
+        *(("ratio", "ratio:.2f"), ("TFLOP/s", "tflops:.1f")),
+    )
 
     @classmethod
     def add_options(cls, parser: ArgumentParser) -> None:
         many = {"action": "append", "default": None, "help": "(f32 and bf16)"}
         arguments.add_dtype(parser, (*DTYPES.values(),), **many)
-        parser.add_argument(
-            "--shapes",
-            type=arguments.some,
-            metavar="LIST",
-            default=SHAPES,
-            help=f"BATCHxMxKxN,... ({','.join(SHAPES)})",
-        )
+        add_list(parser, "--shapes", f"BATCHxMxKxN,... ({','.join(SHAPES)})", default=SHAPES)
         parser.add_argument("--layout", choices=LAYOUTS, action="append", help="(both)")
         parser.add_argument("--kernel", metavar="NAME", help="forces a kernel")
 
@@ -188,14 +186,6 @@ class Bmm(Area):
     def found(self, case: Batch, times: Mapping[str, Sample]) -> Iterator[Row]:
         us = times["ours"].median
         yield Row(*case, self.kernel, us, times["torch"].median, self.operations / us / 1e6)
-
-    def show(self, rows: Sequence[Row], runs: Sequence[Environment]) -> None:
-        columns = [
-            *(("dtype", "dtype"), ("layout", "layout"), ("B x M x K x N", "shape")),
-            *(("kernel", "kernel"), ("µs", "us:.1f"), ("torch.bmm", "torch_us:.1f")),
-            *(("ratio", "ratio:.2f"), ("TFLOP/s", "tflops:.1f")),
-        ]
-        emit(results.columns(rows, columns))
 
 
 def _sizes(shape: str) -> tuple[int, ...]:

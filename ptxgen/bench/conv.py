@@ -18,7 +18,7 @@ from ptxgen.bench import bands, conv_cases, measure, results
 from ptxgen.bench.conv_cases import DGRAD, GROUPED, KINDS, NAMED, WGRAD, Case
 from ptxgen.bench.measure import Work, WrongBitsError, near
 from ptxgen.bench.results import Environment, Sample
-from ptxgen.bench.runner import Area, Timed, only_drawn
+from ptxgen.bench.runner import Area, Timed, add_list, only_drawn
 from ptxgen.numerics.contract import AUTO_TIER, ITEMSIZE
 from ptxgen.spec import KernelSpec
 from ptxgen.ui import emit, plural
@@ -155,13 +155,8 @@ class Conv(Area):
     @classmethod
     def add_options(cls, parser: ArgumentParser) -> None:
         arguments.add_dtype(parser, ("bf16", "f16", "f32"))
-        parser.add_argument(
-            "--shapes",
-            type=arguments.some,
-            metavar="LIST",
-            help="BATCHxIMAGExCHANNELSxOUTPUTSrTAPSsSTRIDE: "
-            f"{NAMED[0]}, {NAMED[-1]} (some of models)",
-        )
+        form = "BATCHxIMAGExCHANNELSxOUTPUTSrTAPSsSTRIDE"
+        add_list(parser, "--shapes", f"{form}: {NAMED[0]}, {NAMED[-1]} (some of models)")
 
     def cases(self) -> Sequence[Case]:
         options = self.options

@@ -24,7 +24,7 @@ import ptxgen
 from ptxgen import arguments
 from ptxgen.bench import draw, measure, results
 from ptxgen.bench.measure import WrongBitsError
-from ptxgen.bench.runner import Area
+from ptxgen.bench.runner import Area, add_list
 from ptxgen.errors import OptionError
 from ptxgen.ui import emit, note, table
 
@@ -272,13 +272,7 @@ class Flce(Area):
             metavar="LIST",
             help="rows of a chunk, to be timed besides the default",
         )
-        parser.add_argument(
-            "--only",
-            type=arguments.some,
-            default=(),
-            metavar="LIST",
-            help="methods whose names begin so",
-        )
+        add_list(parser, "--only", "methods whose names begin so", default=())
         parser.add_argument("--plot", type=Path, metavar="DIR", help="plot time over memory here")
 
     def cases(self) -> list[Sizes]:

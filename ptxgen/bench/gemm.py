@@ -13,17 +13,15 @@ from ptxgen import arguments
 from ptxgen.bench import bands, cases, draw, host, measure, results
 from ptxgen.bench.cases import Case
 from ptxgen.bench.measure import WrongBitsError
-from ptxgen.bench.peers import Peer, discover
+from ptxgen.bench.peers import PEERS, Peer, discover
 from ptxgen.bench.regret import Judge, serving
 from ptxgen.bench.results import Environment, Row, Sample
-from ptxgen.bench.runner import Area, Timed, only_drawn
+from ptxgen.bench.runner import Area, Timed, add_list, only_drawn
 from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.spec import KernelSpec
 from ptxgen.tiles import SPECS
 from ptxgen.ui import emit, note, plural
-
-PEERS = ("torch", "triton", "sgemm_bi")
 
 
 class Shared:
@@ -56,33 +54,23 @@ class Gemm(Area):
     @classmethod
     def add_options(cls, parser: ArgumentParser) -> None:
         cases.add_kind(parser)
-        parser.add_argument(
-            "--shapes",
-            type=arguments.some,
-            metavar="SET",
-            help=f"all, {', '.join(cases.GROUPS['simt'])}, or MxKxN; several with commas (all)",
-        )
+        shapes = f"all, {', '.join(cases.GROUPS['simt'])}, or MxKxN; several with commas (all)"
+        add_list(parser, "--shapes", shapes, metavar="SET")
         parser.add_argument(
             "--regret",
             action="store_true",
             help="time every kernel that serves a problem: the chosen one's time / the best one's",
         )
-        parser.add_argument(
-            "--layouts",
+        add_list(
+            *(parser, "--layouts", "of the product cases (NN,NT,TN)"),
             type=lambda text: arguments.some(text.upper()),
-            default=list(cases.LAYOUTS),
-            metavar="LIST",
-            help="of the product cases (NN,NT,TN)",
+            default=[*cases.LAYOUTS],
         )
         parser.add_argument(
             "--op", choices=(*cases.OPS, "all"), default="all", help="(%(default)s)"
         )
-        parser.add_argument(
-            "--peers",
-            type=arguments.words(*PEERS),
-            metavar="LIST",
-            help=f"({','.join(PEERS)}; torch in a quick run, and with --random)",
-        )
+        few = f"({','.join(PEERS)}; torch in a quick run, and with --random)"
+        add_list(parser, "--peers", few, PEERS)
         parser.add_argument("--plot", type=Path, metavar="DIR", help="write ratio plots here")
         parser.add_argument("--brief", action="store_true", help="no table of the cases")
         parser.add_argument("--host", action="store_true", help="only what a call costs the host")
@@ -134,7 +122,7 @@ class Gemm(Area):
     def peers(self) -> list[Peer]:
         """The peers that are asked for, and are there."""
         few = self.options.quick or self.options.random is not None
-        found, missing = discover(self.options.peers or (PEERS[:1] if few else PEERS))
+        found, missing = discover(self.options.peers or (PEERS if not few else [results.GATE]))
         for line in missing:
             note(line)
         return found
@@ -190,7 +178,8 @@ class Gemm(Area):
     def close(self) -> None:
         if self.options.host or self.options.random is None:
             emit("\nhost cost of a call")
-            emit(host.cost_table(host.costs(self.torch, self.options.dtype)))
+            costs = host.costs(self.torch, self.options.dtype)
+            emit(results.columns(costs, host.Host.columns))
 
     def show(self, rows: Sequence[Row], runs: Sequence[Environment]) -> None:
         if not self.options.brief:

@@ -23,7 +23,7 @@ from typing import Any
 
 from ptxgen import arguments
 from ptxgen.bench import as_shipped, measure, model, results
-from ptxgen.bench.runner import Area
+from ptxgen.bench.runner import Area, add_list
 from ptxgen.errors import PtxgenError
 from ptxgen.program.streams import STREAMS, checked
 from ptxgen.ui import emit, note
@@ -416,17 +416,10 @@ class Graph(Area):
 
     @classmethod
     def add_options(cls, parser: ArgumentParser) -> None:
-        for option, known, what in (
-            ("--only", PARTS, ""),
-            ("--models", tuple(as_shipped.MODELS), "models of transformers "),
-        ):
-            parser.add_argument(
-                option,
-                type=arguments.words(*known),
-                default=[*known],
-                metavar="LIST",
-                help=f"{what}({','.join(known)})",
-            )
+        add_list(parser, "--only", known=PARTS, default=[*PARTS])
+        names = [*as_shipped.MODELS]
+        shown = f"models of transformers ({','.join(names)})"
+        add_list(parser, "--models", shown, names, default=names)
         arguments.add_dtype(parser, ("bf16", "f16", "f32"))
         parser.add_argument(
             "--streams",

@@ -20,17 +20,17 @@ from itertools import product
 from typing import Any
 
 from ptxgen import arguments
-from ptxgen.bench import measure, results
+from ptxgen.bench import measure
 from ptxgen.bench.cases import Case, Shape, tier_of
 from ptxgen.bench.measure import Work
-from ptxgen.bench.runner import Area
+from ptxgen.bench.runner import Area, add_list
 from ptxgen.numerics.contract import DTYPES
-from ptxgen.ui import emit
 
 CALLS, BATCH = 2000, 100
 SHAPE = Shape(16, 64, 64)
 
-PAIRS = (
+Pairs = Sequence[tuple[str, str, float | None]]
+PAIRS: Pairs = (
     ("ptxgen.linear, out=", "torch.mm, out=", 0.0),
     ("ptxgen.linear, nk, out=", "torch.mm, nk, out=", 0.0),
     ("ptxgen.linear", "torch.mm", None),
@@ -70,13 +70,16 @@ class Cost:
 
 def costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = BATCH) -> list[Cost]:
     """Every pair whose calls are there."""
-    work = _calls(torch, dtype)
+    return _beside(torch, dtype, _calls(torch, dtype), PAIRS, calls, batch)
+
+
+def _beside(
+    torch: Any, dtype: str, work: Mapping[str, Work], pairs: Pairs, calls: int, batch: int
+) -> list[Cost]:
+    """A cost for each pair, by the names of the calls that are there."""
     found = _medians(torch, work, calls, batch)
-    return [
-        Cost(dtype, ours, found[ours], peer, found[peer], allowed)
-        for ours, peer, allowed in PAIRS
-        if ours in found and peer in found
-    ]
+    there = [pair for pair in pairs if {*pair[:2]} <= found.keys()]
+    return [Cost(dtype, ours, found[ours], peer, found[peer], most) for ours, peer, most in there]
 
 
 def _calls(torch: Any, dtype: str) -> dict[str, Work]:
@@ -143,46 +146,33 @@ def other_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = BATCH) 
     target = torch.randint(0, k, (m,), device="cuda")
     add = ptxgen.pointwise(lambda a, b: a + b)
     both = leaf, weight
-    work: dict[str, tuple[Work, Work]] = {
-        "softmax": (lambda: ptxgen.softmax(x), lambda: torch.softmax(x, -1)),
-        "sum": (lambda: ptxgen.sum(x, -1), lambda: x.sum(-1)),
-        "sum down": (lambda: ptxgen.sum(x, 0), lambda: x.sum(0)),
-        "mean, kept": (
-            lambda: ptxgen.mean(x, -1, keepdims=True),
-            lambda: x.mean(-1, keepdim=True),
-        ),
-        "rms_norm": (
-            lambda: ptxgen.rms_norm(x, w),
-            lambda: functional.rms_norm(x, last, w, 1e-6),
-        ),
-        "cross_entropy": (
-            lambda: ptxgen.cross_entropy(x, target),
-            lambda: functional.cross_entropy(x, target),
-        ),
-        "pointwise add": (lambda: add(x, y), lambda: x + y),
-        "concat": (lambda: ptxgen.layout.concat((x, y), -1), lambda: torch.cat((x, y), -1)),
-        "softmax, step": (
-            lambda: grad(ours.softmax(leaf), leaf, dy),
-            lambda: grad(torch.softmax(leaf, -1), leaf, dy),
-        ),
-        "rms_norm, step": (
-            lambda: grad(ours.rms_norm(leaf, weight), both, dy),
-            lambda: grad(functional.rms_norm(leaf, last, weight, 1e-6), both, dy),
+    work: dict[str, Work] = {
+        "ptxgen softmax": lambda: ptxgen.softmax(x),
+        "torch softmax": lambda: torch.softmax(x, -1),
+        "ptxgen sum": lambda: ptxgen.sum(x, -1),
+        "torch sum": lambda: x.sum(-1),
+        "ptxgen sum down": lambda: ptxgen.sum(x, 0),
+        "torch sum down": lambda: x.sum(0),
+        "ptxgen mean, kept": lambda: ptxgen.mean(x, -1, keepdims=True),
+        "torch mean, kept": lambda: x.mean(-1, keepdim=True),
+        "ptxgen rms_norm": lambda: ptxgen.rms_norm(x, w),
+        "torch rms_norm": lambda: functional.rms_norm(x, last, w, 1e-6),
+        "ptxgen cross_entropy": lambda: ptxgen.cross_entropy(x, target),
+        "torch cross_entropy": lambda: functional.cross_entropy(x, target),
+        "ptxgen pointwise add": lambda: add(x, y),
+        "torch pointwise add": lambda: x + y,
+        "ptxgen concat": lambda: ptxgen.layout.concat((x, y), -1),
+        "torch concat": lambda: torch.cat((x, y), -1),
+        "ptxgen softmax, step": lambda: grad(ours.softmax(leaf), leaf, dy),
+        "torch softmax, step": lambda: grad(torch.softmax(leaf, -1), leaf, dy),
+        "ptxgen rms_norm, step": lambda: grad(ours.rms_norm(leaf, weight), both, dy),
+        "torch rms_norm, step": lambda: grad(
+            functional.rms_norm(leaf, last, weight, 1e-6), both, dy
         ),
     }
-    found = _medians(
-        torch,
-        {
-            f"{who}{name}": run
-            for name, pair in work.items()
-            for who, run in zip("01", pair, strict=True)
-        },
-        calls,
-        batch,
-    )
-    return [
-        Cost(dtype, f"ptxgen {n}", found[f"0{n}"], f"torch {n}", found[f"1{n}"], 0.0) for n in work
-    ]
+    names = [*work]
+    pairs = [(mine, theirs, 0.0) for mine, theirs in zip(names[::2], names[1::2], strict=True)]
+    return _beside(torch, dtype, work, pairs, calls, batch)
 
 
 ALLOWED = 2.0
@@ -193,12 +183,8 @@ def block_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = BATCH) 
     """PyTorch's operators in ``ptxgen.torch.batch_invariant()``, beside their own calls."""
     functional = torch.nn.functional
     random = functools.partial(torch.randn, device="cuda", dtype=measure.torch_dtype(torch, dtype))
-    x, w, bias, rows = (
-        random(SHAPE.m, SHAPE.k),
-        random(SHAPE.n, SHAPE.k),
-        random(SHAPE.n),
-        random(64),
-    )
+    x, w, bias = random(SHAPE.m, SHAPE.k), random(SHAPE.n, SHAPE.k), random(SHAPE.n)
+    rows = random(SHAPE.k)
     batches = random(4, SHAPE.m, SHAPE.k), random(4, SHAPE.k, SHAPE.n)
     q = random(2, 4, 8, 64)
     work: dict[str, Work] = {
@@ -229,14 +215,17 @@ def _in_turns(
     """Medians outside and inside of a block, which take turns four times."""
     from ptxgen.torch import batch_invariant
 
-    taken: tuple[dict[str, list[float]], ...] = {}, {}
-    blocks: tuple[Any, ...] = contextlib.nullcontext(), batch_invariant()
-    for _ in range(4):
-        for found, block in zip(taken, blocks, strict=True):
-            with block:
-                for name, us in _medians(torch, work, calls // 4, batch).items():
-                    found.setdefault(name, []).append(us)
-    outside, inside = ({n: statistics.median(t) for n, t in each.items()} for each in taken)
+    def turn(block: Any) -> dict[str, float]:
+        with block:
+            return _medians(torch, work, calls // 4, batch)
+
+    blocks: dict[str, Any] = {"outside": contextlib.nullcontext(), "inside": batch_invariant()}
+    ways = {name: functools.partial(turn, block) for name, block in blocks.items()}
+    taken = measure.host_turns(ways, 4, warm=0)
+    outside, inside = (
+        {name: statistics.median(each[name] for each in of) for name in work}
+        for of in taken.values()
+    )
     return outside, inside
 
 
@@ -294,15 +283,6 @@ def steps(torch: Any, dtype: str, device: str = "cuda") -> dict[str, Work]:
     return {name: step(call, leaves) for name, (call, leaves) in calls.items()}
 
 
-def cost_table(found: Sequence[Cost]) -> str:
-    """One line per cost."""
-    columns = [
-        *(("dtype", "dtype"), ("call", "call"), ("µs", "us:.2f"), ("peer", "peer")),
-        *(("µs", "peer_us:.2f"), ("asked", "asked:.2f"), ("verdict", "verdict")),
-    ]
-    return results.columns(found, columns)
-
-
 PARTS = {"calls": costs, "others": other_costs, "block": block_costs, "backward": backward_costs}
 WITHOUT_F64 = ("block", "backward")
 """Parts that operands of f64 have not."""
@@ -314,15 +294,16 @@ class Host(Area):
     name = "host"
     about = "What a call on a small problem costs the host, µs, beside torch's own calls."
     row = Cost
+    columns = (
+        *(("dtype", "dtype"), ("call", "call"), ("µs", "us:.2f"), ("peer", "peer")),
+        *(("µs", "peer_us:.2f"), ("asked", "asked:.2f"), ("verdict", "verdict")),
+    )
 
     @classmethod
     def add_options(cls, parser: ArgumentParser) -> None:
         many = {"action": "append", "default": None, "help": "(all of them)"}
         arguments.add_dtype(parser, (*DTYPES.values(),), **many)
-        known = arguments.words(*PARTS)
-        parser.add_argument(
-            "--only", type=known, default=[*PARTS], metavar="LIST", help=f"({','.join(PARTS)})"
-        )
+        add_list(parser, "--only", known=PARTS, default=[*PARTS])
         parser.add_argument(
             "--backward", action="store_true", help="steps forward and back in a block alone"
         )
@@ -338,9 +319,6 @@ class Host(Area):
         dtype, part = case
         calls = self.options.calls // 10 if self.options.quick else self.options.calls
         return PARTS[part](self.torch, dtype, calls)
-
-    def show(self, rows: Sequence[Cost], runs: Sequence[results.Environment]) -> None:
-        emit(cost_table(rows))
 
 
 main, _parser = Host.main, Host.parser

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from ptxgen import arguments, int4, reference
-from ptxgen.bench import bands, draw, measure, plots, results
+from ptxgen.bench import bands, draw, measure, plots
 from ptxgen.bench.cases import Shape, shapes_of
 from ptxgen.bench.measure import WrongBitsError
 from ptxgen.bench.results import Environment, Sample
-from ptxgen.bench.runner import Area, Timed, only_drawn
+from ptxgen.bench.runner import Area, Timed, add_list, only_drawn
 from ptxgen.errors import OptionError
 from ptxgen.numerics.int4 import ELEMENTS, LAYOUTS
 from ptxgen.spec import Key
@@ -176,13 +176,6 @@ def summary(found: Sequence[Row]) -> str:
     return bands.table_of(spreads, ("group", "dtype", "layout"))
 
 
-COLUMNS = (
-    *(("group", "group"), ("dtype", "dtype"), ("layout", "layout"), ("M x K x N", "shape")),
-    *(("kernel", "kernel"), ("µs", "us:.1f"), (PEER, "peer_us:.1f"), ("ratio", "ratio:.2f")),
-    ("TOP/s", "tops:.0f"),
-)
-
-
 class Problem(NamedTuple):
     """A case: a product in every layout that is asked for."""
 
@@ -204,6 +197,11 @@ class Int4(Area):
         "every output with its exact sums, and some with the oracle. ratio = its time / ours."
     )
     row = Row
+    columns = (
+        *(("group", "group"), ("dtype", "dtype"), ("layout", "layout"), ("M x K x N", "shape")),
+        *(("kernel", "kernel"), ("µs", "us:.1f"), (PEER, "peer_us:.1f"), ("ratio", "ratio:.2f")),
+        ("TOP/s", "tops:.0f"),
+    )
     drawn = "instead of groups, so many problems that --seed draws"
 
     @classmethod
@@ -212,9 +210,7 @@ class Int4(Area):
         arguments.add_dtype(parser, tuple(ELEMENTS), **many)
         parser.add_argument("--layout", choices=LAYOUTS, action="append", help="(both)")
         parser.add_argument("--group", choices=tuple(GROUPS), action="append", help="(all)")
-        parser.add_argument(
-            "--shapes", type=arguments.some, metavar="LIST", help="MxKxN,..., not the groups"
-        )
+        add_list(parser, "--shapes", "MxKxN,..., not the groups")
         parser.add_argument("--kernel", metavar="NAME", help="forces a kernel")
         parser.add_argument("--plot", type=Path, metavar="FILE", help="a dot per product")
 
@@ -265,7 +261,7 @@ class Int4(Area):
             yield Row(*known, us, peer, peer / us, self.operations / us / 1e6)
 
     def show(self, rows: Sequence[Row], runs: Sequence[Environment]) -> None:
-        emit(results.columns(rows, COLUMNS))
+        super().show(rows, runs)
         emit(summary(rows))
         if self.options.plot:
             plots.ratios(rows, runs[0], self.options.plot)

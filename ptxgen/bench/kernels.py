@@ -17,7 +17,7 @@ from ptxgen import arguments
 from ptxgen.bench import measure, results
 from ptxgen.bench.cases import CUSTOM, Case, Shape, add_kind, select, tier_of
 from ptxgen.bench.results import Environment, Sample
-from ptxgen.bench.runner import Area
+from ptxgen.bench.runner import Area, add_list
 from ptxgen.dispatch.explain import Explanation
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics.contract import OPERATIONS
@@ -155,12 +155,8 @@ class Kernels(Area):
         parser.add_argument("sizes", nargs="*", metavar="MxKxN", help="such as 16x4096x4096")
         add_kind(parser)
         parser.add_argument("--grid", type=Path, metavar="FILE", help="a problem a line, as above")
-        parser.add_argument(
-            "--shapes",
-            type=arguments.some,
-            metavar="SET",
-            help="the cases of `ptxgen bench gemm --shapes SET`",
-        )
+        same = "the cases of `ptxgen bench gemm --shapes SET`"
+        add_list(parser, "--shapes", same, metavar="SET")
         parser.add_argument(
             "--top", type=int, metavar="COUNT", help="lines per problem (all; of several: 3)"
         )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ptxgen.bench.bands import ALL, NAMES, RATIO, REGRET, band_of, spread
 from ptxgen.bench.cases import select, target
@@ -17,39 +17,26 @@ from ptxgen.errors import PtxgenError
 # Okabe and Ito's palette: told apart with any kind of colour vision.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 INK, MUTED, GRID = "#222222", "#6b6b6b", "#dddddd"
+MEAN, SHORT = COLOURS[3], COLOURS[5]
+DASHES = (0, (2, 2))
 WIDTH, DPI = 8.6, 110  # inches, and dots per inch: about what a README shows
-_MARKS = {
+MARKS = {
     "NN": ("o", COLOURS[0]),
     "NT": ("s", COLOURS[1]),
     "TN": ("^", COLOURS[2]),
     "rcr": ("o", COLOURS[0]),
     "rrr": ("s", COLOURS[1]),
 }
-_PEERS = {
+"""Marks and colours of layouts."""
+PEERS = {
     "torch": "cuBLAS (torch.mm)",
     "triton": "Triton, batch-invariant",
     "sgemm_bi": "sgemm-bi",
     "int_mm": "cuBLASLt (torch._int_mm)",
 }
-
-
-class Compared(Protocol):
-    """Ours and a peer on one case: what :func:`ratios` reads of a row of a benchmark."""
-
-    @property
-    def group(self) -> str: ...
-    @property
-    def shape(self) -> str: ...
-    @property
-    def layout(self) -> str: ...
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def tier(self) -> str: ...
-    @property
-    def peer(self) -> str: ...
-    @property
-    def ratio(self) -> float: ...
+POWERS = tuple(2.0**e for e in range(-16, 32))
+RATIOS = (0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 12, 16, 32)
+FEW_RATIOS = tuple(x for x in RATIOS if x not in (0.6, 0.7, 0.9, 1.1, 1.25, 2.5, 5))
 
 
 def require() -> Any:
@@ -61,22 +48,18 @@ def require() -> Any:
     return matplotlib
 
 
+# -- what plots have in common ------------------------------------------------------
 def _pyplot() -> Any:
     require().use("Agg")
     import matplotlib.pyplot as plt
 
-    plt.rcParams.update(
-        {
-            "font.family": "DejaVu Sans",
-            "font.size": 9,
-            "axes.edgecolor": MUTED,
-            "axes.labelcolor": INK,
-            "text.color": INK,
-            "xtick.color": MUTED,
-            "ytick.color": INK,
-            "svg.hashsalt": "ptxgen",  # the same file for the same data
-        }
-    )
+    colours = {"axes.edgecolor": MUTED, "axes.labelcolor": INK, "text.color": INK}
+    colours |= {"xtick.color": MUTED, "ytick.color": INK}
+    plain = {"axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False}
+    grid = {"grid.color": GRID, "grid.linewidth": 0.6, "axes.axisbelow": True}
+    fonts = {"font.family": "DejaVu Sans", "font.size": 9, "legend.fontsize": 8}
+    same = {"svg.hashsalt": "ptxgen"}  # the same file for the same data
+    plt.rcParams.update({**colours, **plain, **grid, **fonts, **same})
     return plt
 
 
@@ -87,182 +70,149 @@ def _save(plt: Any, figure: Any, path: Path) -> None:
     plt.close(figure)
 
 
-# -- ratios -----------------------------------------------------------------------
-def ratios(rows: Sequence[Compared], environment: Environment | None, path: Path) -> None:
-    """A dot per case of one peer's ``rows``: one line per shape, groups one under another."""
-    plt = _pyplot()
+def _heading(figure: Any, title: str, *lines: str) -> None:
+    """Writes a title and lines below it, at the top."""
+    height = figure.get_figheight()
+    figure.text(0.02, 1 - 0.22 / height, title, fontsize=12, weight="bold", va="center")
+    for number, line in enumerate(lines, start=2):
+        figure.text(0.02, 1 - 0.22 * number / height, line, fontsize=8, color=MUTED, va="center")
+
+
+def _against(row: Any) -> str:
+    return f"ptxgen against {PEERS.get(row.peer, row.peer)}, {row.dtype}, {row.tier} tier"
+
+
+def _surroundings(environment: Environment | None) -> str:
+    if environment is None:
+        return ""
+    e = environment
+    return f"{e.gpu}, cold L2, medians, CUDA {e.cuda}, torch {e.torch}, {e.commit}, {e.date[:10]}"
+
+
+def _log_axis(ax: Any, name: str, ends: tuple[float, float], ticks: Iterable[float]) -> None:
+    """Makes the axis "x" or "y" a log axis with those of the ticks that lie between its ends."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
-    groups: dict[str, dict[str, list[Compared]]] = {}
+    ax.set(**{f"{name}scale": "log", f"{name}lim": ends})
+    axis = getattr(ax, f"{name}axis")
+    axis.set_major_locator(FixedLocator([tick for tick in ticks if ends[0] <= tick <= ends[1]]))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(lambda x, _: _short(int(x)) if x >= 1024 else f"{x:.3g}")
+    ax.tick_params(length=2, labelsize=8)
+
+
+def _around(values: Iterable[float], *more: float) -> tuple[float, float]:
+    """The ends of an axis for values, and for ``more`` without a margin."""
+    listed = [*values]
+    return min([min(listed) / 1.15, *more]), max([max(listed) * 1.15, *more])
+
+
+def _line(**how: Any) -> Any:
+    """A line of a legend."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], **how)
+
+
+def _layouts(rows: Sequence[Any]) -> list[Any]:
+    """Lines of a legend: the layouts of rows."""
+    there = {row.layout for row in rows}
+    marks = {name: of for name, of in MARKS.items() if name in there}
+    return [_line(marker=m, color=c, linestyle="", label=name) for name, (m, c) in marks.items()]
+
+
+# -- ratios -----------------------------------------------------------------------
+def ratios(rows: Sequence[Any], environment: Environment | None, path: Path) -> None:
+    """A dot per case of one peer's ``rows`` of products: one line per shape, groups one under
+    another.
+    """
+    plt = _pyplot()
+    groups: dict[str, dict[str, list[Any]]] = {}
     for row in rows:
         groups.setdefault(row.group, {}).setdefault(row.shape, []).append(row)
     # Inches, from the top: a heading, then per group a title and a line per shape.
     line, title, heading, footer = 0.165, 0.3, 0.8, 0.52
     height = heading + sum(title + line * (len(g) + 0.2) for g in groups.values()) + footer
     figure = plt.figure(figsize=(WIDTH, height))
-    axes: list[Any] = []
+    every = [row.ratio for row in rows]
+    low, high = min(0.8, min(every) / 1.08), max(2.0, max(every) * 1.08)
+    ticks = FEW_RATIOS if math.log2(high / low) > 2.6 else RATIOS  # more would overlap
+    gated = rows[0].peer == GATE
     y = height - heading
-    for shapes in groups.values():
+    figure.text(
+        *(0.177, (y - title + 0.075) / height, "M × K × N"),
+        **{"fontsize": 7.5, "color": MUTED, "ha": "right", "va": "center"},
+    )
+    for name, shapes in groups.items():
         tall = line * (len(shapes) + 0.2)
         y -= title + tall
-        place = (0.185, y / height, 0.795, tall / height)
-        axes.append(figure.add_axes(place, sharex=axes[0] if axes else None))
-    every = [row.ratio for row in rows]
-    low = min(0.8, min(every) / 1.08)
-    high = max(2.0, max(every) * 1.08)
-    for ax, (name, shapes) in zip(axes, groups.items(), strict=True):
-        _group(ax, name, shapes, rows[0].peer == GATE)
-        ax.set_xscale("log", base=2)
-        ax.set_xlim(low, high)
-        ax.xaxis.set_major_locator(FixedLocator(_ticks(low, high)))
-        ax.xaxis.set_minor_locator(NullLocator())
-        ax.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
-        ax.tick_params(axis="x", labelbottom=ax is axes[-1])
-    figure.text(
-        0.177,
-        axes[0].get_position().y1 + 0.075 / height,
-        "M × K × N",
-        fontsize=7.5,
-        color=MUTED,
-        ha="right",
-        va="center",
+        ax = figure.add_axes((0.185, y / height, 0.795, tall / height))
+        _log_axis(ax, "x", (low, high), ticks)
+        _group(ax, name, shapes, gated)
+        ax.tick_params(axis="x", labelbottom=False)
+    ax.tick_params(axis="x", labelbottom=True)
+    ax.set_xlabel("ratio = peer's time / ours (log scale); right of 1, ours is faster")
+    _heading(figure, _against(rows[0]), _surroundings(environment))
+    handles = [*_layouts(rows), _line(color=MEAN, linewidth=1.6, label="geometric mean")]
+    if gated:
+        handles.append(_line(color=MUTED, linestyle=DASHES, label="mean asked"))
+        below = {"color": SHORT, "alpha": 0.15, "label": "below what is asked of each"}
+        handles.append(plt.Rectangle((0, 0), 1, 1, **below))
+    place = {"loc": "center left", "bbox_to_anchor": (0.008, 1 - 0.65 / height)}
+    figure.legend(
+        handles=handles, ncols=len(handles), handletextpad=0.4, columnspacing=1.3, **place
     )
-    axes[-1].set_xlabel("ratio = peer's time / ours (log scale); right of 1, ours is faster")
-    peer = rows[0].peer
-    top = _heading(figure, _against(rows[0]), environment)
-    _legend(figure, rows, peer == GATE, top)
     _save(plt, figure, path)
 
 
-def _against(row: Compared) -> str:
-    return f"ptxgen against {_PEERS.get(row.peer, row.peer)}, {row.dtype}, {row.tier} tier"
-
-
-def _heading(figure: Any, title: str, environment: Environment | None) -> float:
-    """Writes title and surroundings; where the title is."""
-    height = figure.get_figheight()
-    top = 1 - 0.22 / height
-    figure.text(0.02, top, title, fontsize=12, weight="bold", va="center")
-    if environment is not None:
-        e = environment
-        text = (
-            f"{e.gpu}, cold L2, medians, CUDA {e.cuda}, torch {e.torch}, {e.commit}, {e.date[:10]}"
-        )
-        figure.text(0.02, top - 0.22 / height, text, fontsize=8, color=MUTED, va="center")
-    return float(top)
-
-
-def _group(ax: Any, name: str, shapes: dict[str, list[Compared]], gated: bool) -> None:
-    found = [row.ratio for members in shapes.values() for row in members]
-    mean = math.exp(sum(map(math.log, found)) / len(found))
-    ax.axvline(1.0, color=INK, linewidth=1.0, zorder=1)
+def _group(ax: Any, name: str, shapes: dict[str, list[Any]], gated: bool) -> None:
+    mean = geomean(row.ratio for members in shapes.values() for row in members)
     first = next(iter(shapes.values()))[0]
-    asked_of = target(name, first.dtype, first.tier) if gated else None
-    if asked_of and asked_of.each is not None:
-        ax.axvspan(0.01, asked_of.each, color="#D55E00", alpha=0.09, linewidth=0, zorder=0)
-    if asked_of and asked_of.geomean is not None:
-        ax.axvline(asked_of.geomean, color=MUTED, linewidth=1.0, linestyle=(0, (2, 2)), zorder=1)
-    ax.axvline(mean, color=COLOURS[3], linewidth=1.6, zorder=1.5)
+    asked = target(name, first.dtype, first.tier) if gated else None
+    wanted = []
+    if asked and asked.geomean is not None:
+        ax.axvline(asked.geomean, color=MUTED, linewidth=1.0, linestyle=DASHES, zorder=1)
+        wanted.append(f"mean ≥ {asked.geomean:.2f}")
+    if asked and asked.each is not None:
+        ax.axvspan(0.01, asked.each, color=SHORT, alpha=0.09, linewidth=0, zorder=0)
+        wanted.append(f"each ≥ {asked.each:.2f}")
+    ax.axvline(1.0, color=INK, linewidth=1.0, zorder=1)
+    ax.axvline(mean, color=MEAN, linewidth=1.6, zorder=1.5)
     for y, members in enumerate(shapes.values()):
         for row in members:
-            mark, colour = _MARKS.get(row.layout, ("D", MUTED))
-            shift = 0.2 * (list(_MARKS).index(row.layout) % 3 - 1) if len(members) > 1 else 0
-            ax.plot(
-                row.ratio,
-                y + shift,
-                mark,
-                color=colour,
-                markersize=5,
-                markeredgecolor="white",
-                markeredgewidth=0.6,
-                zorder=3,
-            )
+            mark, colour = MARKS.get(row.layout, ("D", MUTED))
+            shift = 0.2 * ([*MARKS].index(row.layout) % 3 - 1) if len(members) > 1 else 0
+            edge = {"markeredgecolor": "white", "markeredgewidth": 0.6}
+            ax.plot(row.ratio, y + shift, mark, color=colour, markersize=5, zorder=3, **edge)
     ax.set_yticks(range(len(shapes)), [shape.replace("x", " × ") for shape in shapes], fontsize=7.5)
     ax.set_ylim(len(shapes) - 0.4, -0.6)  # the first on top
     ax.tick_params(axis="y", length=0)
-    ax.tick_params(axis="x", length=2, labelsize=8)
-    ax.grid(axis="x", color=GRID, linewidth=0.6, zorder=0)
-    ax.set_axisbelow(True)
-    for side in ("top", "right", "left"):
-        ax.spines[side].set_visible(False)
-    asked = ""
-    if asked_of:
-        wanted = [f"mean ≥ {asked_of.geomean:.2f}"] if asked_of.geomean is not None else []
-        wanted += [f"each ≥ {asked_of.each:.2f}"] if asked_of.each is not None else []
-        asked = f"   asked: {', '.join(wanted)}"
-    ax.text(0, 1.0, name, transform=ax.transAxes, fontsize=9, weight="bold", va="bottom")
-    ax.text(
-        1,
-        1.0,
-        f"geometric mean {mean:.2f}{asked}",
-        transform=ax.transAxes,
-        fontsize=8,
-        color=MUTED,
-        va="bottom",
-        ha="right",
-    )
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    usual = (0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 12, 16, 32)
-    ticks = [t for t in usual if low <= t <= high]
-    if math.log2(high / low) > 2.6:  # would overlap
-        ticks = [t for t in ticks if t not in (0.6, 0.7, 0.9, 1.1, 1.25, 2.5, 5)]
-    return ticks
-
-
-def _legend(figure: Any, rows: Sequence[Compared], gated: bool, top: float) -> None:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    present = dict.fromkeys(row.layout for row in rows)
-    handles: list[Any] = [
-        Line2D([], [], marker=_MARKS[name][0], color=_MARKS[name][1], linestyle="", label=name)
-        for name in _MARKS
-        if name in present
-    ]
-    handles.append(Line2D([], [], color=COLOURS[3], linewidth=1.6, label="geometric mean"))
-    if gated:
-        handles.append(Line2D([], [], color=MUTED, linestyle=(0, (2, 2)), label="mean asked"))
-        handles.append(Patch(color="#D55E00", alpha=0.15, label="below what is asked of each"))
-    figure.legend(
-        handles=handles,
-        loc="center left",
-        ncols=len(handles),
-        frameon=False,
-        fontsize=8,
-        bbox_to_anchor=(0.008, top - 0.43 / figure.get_figheight()),
-        handletextpad=0.4,
-        columnspacing=1.3,
-    )
+    ax.grid(axis="x", zorder=0)
+    ax.spines["left"].set_visible(False)
+    said = f"geometric mean {mean:.2f}" + (f"   asked: {', '.join(wanted)}" if wanted else "")
+    of = {"transform": ax.transAxes, "va": "bottom"}
+    ax.text(0, 1.0, name, fontsize=9, weight="bold", **of)
+    ax.text(1, 1.0, said, fontsize=8, color=MUTED, ha="right", **of)
 
 
 # -- many problems ------------------------------------------------------------------
 def scatter(rows: Sequence[Row], environment: Environment | None, path: Path) -> None:
     """One peer's ratio over M, over K and over N, of the ``rows`` of random problems."""
     plt = _pyplot()
-    from matplotlib.lines import Line2D
-
     figure, axes = plt.subplots(1, 3, figsize=(WIDTH, 4.4), sharey=True)
-    layouts = [name for name in _MARKS if any(row.layout == name for row in rows)]
     for ax, size in zip(axes, "mkn", strict=True):
         for row in rows:
-            mark, colour = _MARKS[row.layout]
+            mark, colour = MARKS[row.layout]
+            edge = {"markeredgecolor": colour, "markeredgewidth": 0.6}
+            edge["color"] = colour if _aligned(row) else "none"
             ax.plot(
-                getattr(row, size),
-                row.ratio,
-                mark,
-                markersize=3.2,
-                color=colour if _aligned(row) else "none",
-                markeredgecolor=colour,
-                markeredgewidth=0.6,
-                alpha=0.75,
-                zorder=3,
+                getattr(row, size), row.ratio, mark, markersize=3.2, alpha=0.75, zorder=3, **edge
             )
-        _log_axis(ax, "x", (getattr(row, size) for row in rows), _POWERS[::2])
-        _log_axis(ax, "y", (row.ratio for row in rows), _POWERS)
+        _log_axis(ax, "x", _around(getattr(row, size) for row in rows), POWERS[::2])
+        _log_axis(ax, "y", _around((row.ratio for row in rows), 0.9, 1.1), POWERS)
+        ax.axhline(1.0, color=INK, linewidth=1.0, zorder=1)
         ax.set_xlabel(f"{size.upper()} (log scale)")
-        _plain(ax)
+        ax.grid(zorder=0)
     for band in NAMES:
         of_band = [row for row in rows if band_of(row.m) == band]
         if of_band:
@@ -272,17 +222,15 @@ def scatter(rows: Sequence[Row], environment: Environment | None, path: Path) ->
     axes[0].set_ylabel("ratio = peer's time / ours; above 1, ours is faster", fontsize=8)
     found = spread(rows, RATIO)
     numbers = f"geometric mean {found.geomean:.2f}, P10 {found.tail:.2f}, least {found.worst:.2f}"
-    top = _heading(figure, _against(rows[0]), environment)
-    _below(figure, f"{len(rows)} random problems: {numbers}", top)
+    said = f"{len(rows)} random problems: {numbers}"
+    _heading(figure, _against(rows[0]), _surroundings(environment), said)
+    hollow = {"marker": "o", "color": "none", "markeredgecolor": MUTED}
     handles = [
-        Line2D([], [], marker=_MARKS[name][0], color=_MARKS[name][1], linestyle="", label=name)
-        for name in layouts
+        *_layouts(rows),
+        _line(**hollow, label="rows not aligned to 16 bytes"),
+        _line(color=INK, linewidth=1.6, label="geometric mean of a band of M"),
     ]
-    hollow = Line2D([], [], marker="o", color="none", markeredgecolor=MUTED)
-    hollow.set_label("rows not aligned to 16 bytes")
-    handles.append(hollow)
-    handles.append(Line2D([], [], color=INK, linewidth=1.6, label="geometric mean of a band of M"))
-    _key(figure, handles)
+    figure.legend(handles=handles, loc="lower left", ncols=len(handles))
     figure.subplots_adjust(left=0.075, right=0.985, top=0.81, bottom=0.2, wspace=0.06)
     _save(plt, figure, path)
 
@@ -298,68 +246,58 @@ def costs(
     """
     plt = _pyplot()
     figure, ax = plt.subplots(figsize=(WIDTH, 4.2))
-    ours = [p for p in points if p[0].startswith("ptxgen")]
+    line = []
     for name, ms, mb in points:
-        own = name.startswith("ptxgen")
-        colour = _MARKS["NN"][1] if own else MUTED
-        ax.plot(max(mb, 1.0), ms, "o", markersize=5, color=colour, zorder=3)
+        own, at = name.startswith("ptxgen"), (max(mb, 1.0), ms)
+        ax.plot(*at, "o", markersize=5, color=COLOURS[0] if own else MUTED, zorder=3)
         label = name.removeprefix("ptxgen, ").removeprefix("chunks of ")
         place, side = ((0, -13), "center") if own else ((7, -3), "left")
         if "f32" in name:
             place = (0, 7)
-        ax.annotate(
-            label, (max(mb, 1.0), ms), place, textcoords="offset points", ha=side, fontsize=8
-        )
-    line = sorted((max(mb, 1.0), ms) for name, ms, mb in ours if "f32" not in name)
-    ax.plot(*zip(*line, strict=True), color=_MARKS["NN"][1], linewidth=1.0, zorder=2)
-    ax.set_xscale("log")
-    ax.set_xlim(0.6, 4 * max(mb for _, _, mb in points))
+        elif own:
+            line.append(at)
+        ax.annotate(label, at, place, textcoords="offset points", ha=side, fontsize=8)
+    ax.plot(*zip(*sorted(line), strict=True), color=COLOURS[0], linewidth=1.0, zorder=2)
+    ax.set(xscale="log", xlim=(0.6, 4 * max(mb for *_, mb in points)))
     ax.set_ylim(0, 1.08 * max(ms for _, ms, _ in points))
     ax.set_xlabel("memory beyond operands and results, MB (log scale)")
     ax.set_ylabel("loss and gradients, ms")
-    ax.grid(True, color=MUTED, alpha=0.15)
-    _plain(ax)
-    top = _heading(figure, title, environment)
-    figure.subplots_adjust(left=0.075, right=0.985, top=top - 0.09, bottom=0.12)
+    ax.tick_params(length=2, labelsize=8)
+    ax.grid(zorder=0)
+    _heading(figure, title, _surroundings(environment))
+    figure.subplots_adjust(left=0.075, right=0.985, top=0.855, bottom=0.12)
     _save(plt, figure, path)
 
 
 def regrets(rows: Sequence[Row], environment: Environment | None, path: Path) -> None:
     """The regrets of ``rows``, sorted: which share of the problems has at most which."""
     plt = _pyplot()
-    from matplotlib.lines import Line2D
-
     figure, ax = plt.subplots(figsize=(WIDTH, 4.4))
-    handles = []
-    parts = [([row for row in rows if row.layout == name], name) for name in _MARKS]
-    for members, name in [(rows, ALL), *parts]:
+    parts = {ALL: rows, **{name: [row for row in rows if row.layout == name] for name in MARKS}}
+    for name, members in parts.items():
         if not members:
             continue
         ordered = sorted(REGRET.of(row) for row in members)
-        colour = INK if name == ALL else _MARKS[name][1]
-        width = 2.2 if name == ALL else 1.2
         shares = [100 * (i + 0.5) / len(ordered) for i in range(len(ordered))]
-        ax.plot(shares, ordered, color=colour, linewidth=width, zorder=3)
         found = spread(members, REGRET)
         label = (
             f"{name}, {found.cases} problems: geometric mean {found.geomean:.3f}, "
             f"P90 {found.tail:.2f}, worst {found.worst:.2f} ({found.worst_at.replace('x', ' × ')})"
         )
-        handles.append(Line2D([], [], color=colour, linewidth=width, label=label))
-    _log_axis(ax, "y", (REGRET.of(row) for row in rows), _FINE)
+        colour, width = (INK, 2.2) if name == ALL else (MARKS[name][1], 1.2)
+        ax.plot(shares, ordered, color=colour, linewidth=width, zorder=3, label=label)
+    _log_axis(ax, "y", _around((REGRET.of(row) for row in rows), 0.9, 1.1), RATIOS[6:])
     ax.set_xlim(0, 100)
-    ax.axvline(90, color=MUTED, linewidth=1.0, linestyle=(0, (2, 2)), zorder=1)
+    ax.axhline(1.0, color=INK, linewidth=1.0, zorder=1)
+    ax.axvline(90, color=MUTED, linewidth=1.0, linestyle=DASHES, zorder=1)
     ax.text(89.3, ax.get_ylim()[1], "P90", fontsize=8, color=MUTED, ha="right", va="top")
     ax.set_xlabel("% of the problems")
     ax.set_ylabel("regret (log scale)")
-    _plain(ax)
-    ax.legend(handles=handles, loc="upper left", fontsize=8, frameon=False)
+    ax.grid(zorder=0)
+    ax.legend(loc="upper left")
     title = f"ptxgen's chosen kernel against its best, {rows[0].dtype}, {rows[0].tier} tier"
-    _below(
-        figure,
-        "regret = time of the chosen kernel / of the best one, both timed afresh; below 1 is noise",
-        _heading(figure, title, environment),
-    )
+    what = "regret = time of the chosen kernel / of the best one, both timed afresh"
+    _heading(figure, title, _surroundings(environment), f"{what}; below 1 is noise")
     figure.subplots_adjust(left=0.075, right=0.975, top=0.82, bottom=0.115)
     _save(plt, figure, path)
 
@@ -370,59 +308,19 @@ def _aligned(row: Row) -> bool:
     return min(natural_alignment(case)) >= 16
 
 
-_POWERS = tuple(2.0**e for e in range(-16, 32))
-_FINE = (1, 1.1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 12, 16, 32)
-
-
-def _log_axis(ax: Any, name: str, values: Iterable[float], ticks: Sequence[float]) -> None:
-    """Makes the axis "x" or "y" a log axis around ``values``; y has a line at 1."""
-    from matplotlib.ticker import FixedLocator, NullLocator
-
-    listed = list(values)
-    low, high = min(listed) / 1.15, max(listed) * 1.15
-    if name == "y":
-        low, high = min(low, 0.9), max(high, 1.1)
-        ax.axhline(1.0, color=INK, linewidth=1.0, zorder=1)
-    ax.set(**{f"{name}scale": "log", f"{name}lim": (low, high)})
-    axis = getattr(ax, f"{name}axis")
-    axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(lambda x, _: _short(int(x)) if x >= 1024 else f"{x:.3g}")
-
-
-def _plain(ax: Any) -> None:
-    ax.grid(color=GRID, linewidth=0.6, zorder=0)
-    ax.set_axisbelow(True)
-    ax.tick_params(length=2, labelsize=8)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-
-
-def _below(figure: Any, text: str, top: float) -> None:
-    """A third line of the heading."""
-    figure.text(0.02, top - 0.43 / figure.get_figheight(), text, fontsize=8, va="center")
-
-
-def _key(figure: Any, handles: Sequence[Any]) -> None:
-    figure.legend(handles=handles, loc="lower left", ncols=len(handles), frameon=False, fontsize=8)
-
-
 # -- routes -----------------------------------------------------------------------
 @dataclass(frozen=True)
 class RouteMap:
-    """The routes of a plane, and which of them owns each cell."""
+    """The routes of a plane of M and N, and which of them owns each cell."""
 
     title: str
     subtitle: str
-    axes: tuple[str, str]
     routes: tuple[str, ...]
     labels: tuple[str, ...]
     reasons: tuple[str, ...]
     owner: list[list[int]]  # [N][M], indices into routes
-    edges_m: list[float]
-    edges_n: list[float]
-    centres_m: list[float]
-    centres_n: list[float]
+    edges: list[float]  # of cells, along either axis
+    centres: list[float]
 
 
 def route_map(found: RouteMap, path: Path) -> None:
@@ -431,105 +329,48 @@ def route_map(found: RouteMap, path: Path) -> None:
     import numpy as np
     from matplotlib.colors import ListedColormap
 
-    owner = np.array(found.owner)  # [N, M] of indices into found.routes
-    count = len(found.routes)
+    owner, edges, count = np.array(found.owner), found.edges, len(found.routes)
     tints = (0.35, 0.6, 0.8, 0.15)  # light enough for dark labels
     rounds = [divmod(i, len(COLOURS)) for i in range(count)]
     colours = [_tint(COLOURS[i], tints[min(turn, len(tints) - 1)]) for turn, i in rounds]
     height = 5.4 + 0.2 * count
     figure, ax = plt.subplots(figsize=(WIDTH, height))
-    ax.pcolormesh(
-        found.edges_m,
-        found.edges_n,
-        owner,
-        cmap=ListedColormap(colours),
-        vmin=-0.5,
-        vmax=count - 0.5,
-        rasterized=True,
-    )
-    _borders(ax, found, owner)
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_tick_params(length=3)
-    ax.set_xscale("log", base=2)
-    ax.set_yscale("log", base=2)
-    for setter, edges in ((ax.set_xticks, found.edges_m), (ax.set_yticks, found.edges_n)):
-        powers = [2**e for e in range(0, 32, 2) if edges[0] <= 2**e <= edges[-1]]
-        setter(powers, [_short(p) for p in powers])
-    ax.minorticks_off()
-    ax.set_xlim(found.edges_m[0], found.edges_m[-1])
-    ax.set_ylim(found.edges_n[0], found.edges_n[-1])
-    ax.set_xlabel(f"{found.axes[0]} (log scale)")
-    ax.set_ylabel(f"{found.axes[1]} (log scale)")
+    how = {"cmap": ListedColormap(colours), "vmin": -0.5, "vmax": count - 0.5}
+    ax.pcolormesh(edges, edges, owner, rasterized=True, **how)
+    for turned, plane in enumerate((owner, owner.T)):  # white lines between the regions
+        for row, column in np.argwhere(plane[:, 1:] != plane[:, :-1]):
+            ends = [edges[column + 1]] * 2, edges[row : row + 2]
+            ax.plot(*(ends[::-1] if turned else ends), color="white", linewidth=1.2)
+    for name in "xy":
+        _log_axis(ax, name, (edges[0], edges[-1]), POWERS[::2])
+    ax.set(xlabel="M (log scale)", ylabel="N (log scale)")
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(True)
     for index in range(count):
         place = _roomiest(owner == index)
         if place is None:
             continue
         row, column, run = place
-        width = run / len(found.centres_m) * 0.89 * WIDTH * 72  # points
+        width = run / len(found.centres) * 0.89 * WIDTH * 72  # points
         label, size = _label_that_fits(found.labels[index], str(index + 1), width)
-        ax.text(
-            found.centres_m[column],
-            found.centres_n[row],
-            label,
-            ha="center",
-            va="center",
-            fontsize=size,
-            weight="bold",
-        )
-    top = 1 - 0.25 / height
-    figure.text(0.02, top, found.title, fontsize=12, weight="bold", va="center")
-    figure.text(0.02, top - 0.23 / height, found.subtitle, fontsize=8, color=MUTED, va="center")
+        at = found.centres[column], found.centres[row]
+        ax.text(*at, label, ha="center", va="center", fontsize=size, weight="bold")
+    _heading(figure, found.title, found.subtitle)
     base = 0.2 * count + 0.15
     for index, route in enumerate(found.routes):
         y = (base - 0.2 * (index + 0.5) - 0.05) / height
-        figure.patches.append(
-            plt.Rectangle(
-                (0.02, y - 0.05 / height),
-                0.018,
-                0.11 / height,
-                color=colours[index],
-                transform=figure.transFigure,
-                figure=figure,
-            )
-        )
-        share = (owner == index).mean()
+        where = {"transform": figure.transFigure, "figure": figure}
+        patch = (0.02, y - 0.05 / height), 0.018, 0.11 / height
+        figure.patches.append(plt.Rectangle(*patch, color=colours[index], **where))
+        share, muted = (owner == index).mean(), {"fontsize": 7, "color": MUTED, "va": "center"}
         figure.text(0.062, y, str(index + 1), fontsize=8, va="center", ha="right")
         figure.text(0.07, y, found.labels[index], fontsize=8, weight="bold", va="center")
-        figure.text(
-            0.25,
-            y,
-            _fit(f"{route}: {found.reasons[index]}", 101),
-            fontsize=7,
-            color=MUTED,
-            va="center",
-        )
-        figure.text(
-            0.985,
-            y,
-            f"{100 * share:.0f}%" if share >= 0.005 else "< 1%",
-            fontsize=7,
-            color=MUTED,
-            va="center",
-            ha="right",
-        )
-    figure.subplots_adjust(
-        left=0.085, right=0.975, top=1 - 0.62 / height, bottom=(base + 0.52) / height
-    )
+        figure.text(0.25, y, _fit(f"{route}: {found.reasons[index]}", 101), **muted)
+        text = f"{100 * share:.0f}%" if share >= 0.005 else "< 1%"
+        figure.text(0.985, y, text, ha="right", **muted)
+    bottom = (base + 0.52) / height
+    figure.subplots_adjust(left=0.085, right=0.975, top=1 - 0.62 / height, bottom=bottom)
     _save(plt, figure, path)
-
-
-def _borders(ax: Any, found: RouteMap, owner: Any) -> None:
-    """White lines between the regions."""
-    import numpy as np
-
-    for row, column in np.argwhere(owner[:, 1:] != owner[:, :-1]):
-        x = found.edges_m[column + 1]
-        ax.plot([x, x], [found.edges_n[row], found.edges_n[row + 1]], color="white", linewidth=1.2)
-    for row, column in np.argwhere(owner[1:] != owner[:-1]):
-        y = found.edges_n[row + 1]
-        ax.plot(
-            [found.edges_m[column], found.edges_m[column + 1]], [y, y], color="white", linewidth=1.2
-        )
 
 
 def _roomiest(mask: Any) -> tuple[int, int, int] | None:

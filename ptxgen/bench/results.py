@@ -308,11 +308,14 @@ def quotient(a: str, b: str) -> property:
     return property(value)
 
 
-def columns(rows: Iterable[object], asked: Iterable[tuple[str, str]]) -> str:
-    """A table, a line a row. ``asked``: headings, each with the attribute of rows that is below it
-    and, behind a colon, how that is written. None is a dash.
-    """
-    asked = list(asked)
+Columns = Sequence[tuple[str, str]]
+"""Headings of a table, each with the attribute of rows that is below it and, behind a colon, how
+that is written.
+"""
+
+
+def columns(rows: Iterable[object], asked: Columns) -> str:
+    """A table, a line a row. None is a dash."""
     cells = [(attrgetter(cell.partition(":")[0]), cell.partition(":")[2]) for _, cell in asked]
     lines = []
     for row in rows:

@@ -69,15 +69,12 @@ def route_map(
         title=f"Which kernel serves {op} ({layout}) at K = {k}",
         subtitle=f"{arch}, {sms} SMs, {dtype}, {tier}, operands aligned to {align} bytes; "
         "every choice returns the same bits",
-        axes=("M", "N"),
         routes=names,
         labels=_labels([table[r] for r in present]),
         reasons=tuple(table[r].reason for r in present),
         owner=[[place[index] for index in line] for line in owner],
-        edges_m=edges,
-        edges_n=edges,
-        centres_m=centres,
-        centres_n=centres,
+        edges=edges,
+        centres=centres,
     )
 
 
@@ -164,10 +161,10 @@ def text_map(found: RouteMap) -> str:
     """The map in letters: M to the right, N upwards, every other row left out."""
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
     lines = [found.title, found.subtitle, ""]
-    for n, line in reversed(list(zip(found.centres_n, found.owner, strict=True))[::2]):
+    for n, line in reversed(list(zip(found.centres, found.owner, strict=True))[::2]):
         lines.append(f"{round(n):>7} " + "".join(letters[i % len(letters)] for i in line))
-    first, last = round(found.centres_m[0]), round(found.centres_m[-1])
-    lines.append(f"{'N, M':>7} {first:<{len(found.centres_m) - len(str(last))}}{last}")
+    first, last = round(found.centres[0]), round(found.centres[-1])
+    lines.append(f"{'N, M':>7} {first:<{len(found.centres) - len(str(last))}}{last}")
     lines.append("")
     for letter, name, reason in zip(letters, found.routes, found.reasons, strict=False):
         lines.append(f"  {letter}  {name}: {reason}")

@@ -66,6 +66,8 @@ class Area:
     """Kinds of cases to choose from."""
     budget: ClassVar[float] = math.inf
     """Seconds after which no case is begun."""
+    columns: ClassVar[results.Columns] = ()
+    """The table of its rows."""
 
     def __init__(self, options: Namespace, torch: Any = None, device: str = "cuda") -> None:
         self.options, self.torch, self.device = options, torch, device
@@ -103,7 +105,7 @@ class Area:
 
     def show(self, rows: Sequence[Any], runs: Sequence[Environment]) -> None:
         """Prints rows, below the headings of their runs."""
-        raise NotImplementedError
+        emit(results.columns(rows, self.columns))
 
     def close(self) -> None:
         """Prints what follows the rows of a run."""
@@ -157,11 +159,7 @@ class Area:
         parser = arguments.Parser(prog=f"ptxgen bench {cls.name}", description=cls.about)
         cls.add_options(parser)
         if cls.kinds:
-            known = arguments.words(*cls.kinds)
-            shown = f"({','.join(cls.kinds)})"
-            parser.add_argument(
-                "--kinds", type=known, default=cls.kinds, metavar="LIST", help=shown
-            )
+            add_list(parser, "--kinds", known=cls.kinds, default=cls.kinds)
         if cls.drawn:
             parser.add_argument("--random", type=int, metavar="COUNT", help=cls.drawn)
             arguments.add_seed(parser)
@@ -245,6 +243,16 @@ class Area:
         for each in runs:
             emit(results.heading(each))
         self.show(rows, runs)
+
+
+def add_list(
+    parser: ArgumentParser, names: str, text: str = "", known: Iterable[str] = (), **given: Any
+) -> None:
+    """Adds an option that takes words with commas between them, of ``known`` if there are any."""
+    known = tuple(known)
+    read = arguments.words(*known) if known else arguments.some
+    shown = text or f"({','.join(known)})"
+    parser.add_argument(*names.split(), **{"type": read, "metavar": "LIST", "help": shown, **given})
 
 
 def only_drawn(options: Namespace) -> bool:

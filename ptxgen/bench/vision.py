@@ -8,7 +8,6 @@ those of the eight, bit for bit.
 
 from __future__ import annotations
 
-import math
 import random
 import statistics
 import time
@@ -22,7 +21,7 @@ from typing import Any
 
 from ptxgen import arguments
 from ptxgen.bench import measure, results
-from ptxgen.bench.runner import Area
+from ptxgen.bench.runner import Area, add_list
 from ptxgen.ui import emit, missing, note
 
 MODELS = (
@@ -154,18 +153,18 @@ class Vision(Area):
         "batch_invariant(), after comparing rows with those of another batch."
     )
     row = Row
+    columns = (
+        *(("model", "model"), ("block ms", "block_ms:.2f"), ("stock ms", "stock_ms:.2f")),
+        *(("/ stock", "ratio:.3f"), ("host ms", "block_host_ms:.2f")),
+        *(("stock host ms", "stock_host_ms:.2f"), ("served", "served"), ("unknown", "names")),
+        ("same bits", "same"),
+    )
     tier = "tc"
 
     @classmethod
     def add_options(cls, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--models",
-            "--only",
-            type=arguments.some,
-            default=[*MODELS],
-            metavar="LIST",
-            help="names of timm (one of each of 32 families)",
-        )
+        named = "names of timm (one of each of 32 families)"
+        add_list(parser, "--models --only", named, default=[*MODELS])
         parser.add_argument(
             "--random",
             "--draw",
@@ -201,7 +200,7 @@ class Vision(Area):
         yield row
 
     def show(self, rows: Sequence[Row], runs: Sequence[results.Environment]) -> None:
-        emit(results.columns(rows, COLUMNS))
+        super().show(rows, runs)
         emit(summary(rows))
 
     def status(self, rows: Sequence[Row]) -> int:
@@ -209,19 +208,10 @@ class Vision(Area):
         return int(not all(row.same for row in rows))
 
 
-COLUMNS = (
-    *(("model", "model"), ("block ms", "block_ms:.2f"), ("stock ms", "stock_ms:.2f")),
-    *(("/ stock", "ratio:.3f"), ("host ms", "block_host_ms:.2f")),
-    *(("stock host ms", "stock_host_ms:.2f"), ("served", "served"), ("unknown", "names")),
-    ("same bits", "same"),
-)
-
-
 def summary(rows: Sequence[Row]) -> str:
     """The geometric mean, the tenth percentile and the worst of time ratios."""
     ratios = sorted((r.ratio for r in rows), reverse=True)
-    mean = math.exp(statistics.fmean(map(math.log, ratios)))
-    tenth = ratios[len(ratios) // 10]
+    mean, tenth = results.geomean(ratios), ratios[len(ratios) // 10]
     return (
         f"{len(rows)} models, time ratio block / stock: geometric mean {mean:.3f}, a tenth above "
         f"{tenth:.3f}, worst {ratios[0]:.3f}"

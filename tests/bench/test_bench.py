@@ -843,8 +843,8 @@ def test_route_map_is_the_dispatchers(op: str, layout: str) -> None:
     found = routes.route_map(op, layout, 4096, cells=24)
     table = ROUTES[OPERATIONS[op].products[layout].layout, "chunks", "f32", "simt"]
     assert len(set(found.labels)) == len(found.labels) == len(found.routes)
-    for i, n in enumerate(found.centres_n):
-        for j, m in enumerate(found.centres_m):
+    for i, n in enumerate(found.centres):
+        for j, m in enumerate(found.centres):
             m_size, n_size = max(1, round(m)), max(1, round(n))
             posed = problem_of(op, (m_size, n_size, 4096), "f32", 16, {"layout": layout})
             chosen = choose(posed.table, dict(posed.values), arch="sm_90", sms=132)

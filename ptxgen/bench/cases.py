@@ -154,60 +154,49 @@ def shapes_of(ms: Iterable[int], kn: Iterable[tuple[int, int]]) -> tuple[Shape, 
     return tuple(Shape(m, k, n) for (k, n), m in product(kn, ms))
 
 
-_SMALL_M = (1, 2, 4, 8, 16, 32)
-_WEIGHTS = ((4096, 4096), (14336, 4096), (4096, 14336), (4096, 1024))
+_FEW = (1, 2, 4, 8, 16, 32)
+_LARGE, _HIGH, _WIDE, _SMALL = (4096, 4096), (14336, 4096), (4096, 14336), (4096, 1024)
+"""K and N of weights."""
 
+
+def _named(*texts: str) -> tuple[Shape, ...]:
+    return tuple(Shape(*arguments.sizes(text)) for text in texts)
+
+
+_SQUARE = "4096x4096x4096", "8192x8192x8192", "8192x4096x14336", "4096x1536x3072"
 _F32 = (
     Group(
-        "large",
-        "linear",
-        (
-            Shape(4096, 4096, 4096),
-            Shape(8192, 8192, 8192),
-            Shape(8192, 4096, 14336),
-            Shape(4096, 1536, 3072),
-            Shape(2048, 768, 3072),
-        ),
-        quick=(Shape(4096, 4096, 4096), Shape(2048, 768, 3072)),
+        *("large", "linear", _named(*_SQUARE, "2048x768x3072")),
+        quick=_named(_SQUARE[0], "2048x768x3072"),
         geomean=1.03,
         each=1.00,
     ),
     Group(
-        "odd",
-        "linear",
-        (Shape(2048, 768, 512), Shape(128, 641, 257), Shape(1000, 1000, 1000)),
-        quick=(Shape(2048, 768, 512), Shape(128, 641, 257), Shape(1000, 1000, 1000)),
+        *("odd", "linear", _named("2048x768x512", "128x641x257", "1000x1000x1000")),
+        quick=_named("2048x768x512", "128x641x257", "1000x1000x1000"),
         geomean=None,
         each=1.00,
     ),
     Group(
-        "medium",
-        "linear",
-        shapes_of((64, 128, 256), ((4096, 4096), (14336, 4096), (4096, 1024))),
-        quick=shapes_of((64, 256), ((4096, 4096), (4096, 1024))),
+        *("medium", "linear", shapes_of((64, 128, 256), (_LARGE, _HIGH, _SMALL))),
+        quick=shapes_of((64, 256), (_LARGE, _SMALL)),
         geomean=1.15,
         each=1.00,
     ),
     Group(
-        "decode",
-        "linear",
-        shapes_of(_SMALL_M, ((4096, 4096), (14336, 4096), (4096, 14336))),
-        quick=shapes_of((1, 16), ((4096, 4096), (4096, 14336))),
+        *("decode", "linear", shapes_of(_FEW, (_LARGE, _HIGH, _WIDE))),
+        quick=shapes_of((1, 16), (_LARGE, _WIDE)),
         geomean=1.20,
         each=0.95,
     ),
     Group(
-        "decode-small",
-        "linear",
-        shapes_of(_SMALL_M, ((4096, 1024), (2048, 512))),
-        quick=shapes_of((1, 16), ((4096, 1024), (2048, 512))),
+        *("decode-small", "linear", shapes_of(_FEW, (_SMALL, (2048, 512)))),
+        quick=shapes_of((1, 16), (_SMALL, (2048, 512))),
         geomean=1.00,
         each=0.80,
     ),
     Group(
-        "wgrad",
-        "wgrad",
-        shapes_of((32, 2048, 8192, 65536), ((64, 64), (768, 3072), (4096, 4096))),
+        *("wgrad", "wgrad", shapes_of((32, 2048, 8192, 65536), ((64, 64), (768, 3072), _LARGE))),
         quick=shapes_of((2048, 8192), ((64, 64), (768, 3072))),
         geomean=1.10,
         each=0.95,
@@ -215,51 +204,32 @@ _F32 = (
 )
 _TENSOR_CORES = (
     Group(
-        "large",
-        "linear",
-        (
-            Shape(8192, 8192, 8192),
-            Shape(4096, 4096, 4096),
-            Shape(8192, 4096, 14336),
-            Shape(4096, 1536, 3072),
-        ),
-        quick=(Shape(4096, 4096, 4096), Shape(4096, 1536, 3072)),
+        *("large", "linear", _named(*_SQUARE)),
+        quick=_named(_SQUARE[0], _SQUARE[3]),
         geomean=1.00,
         each=0.97,
     ),
     Group(
-        "odd",
-        "linear",
-        (
-            Shape(2048, 768, 3072),
-            Shape(2048, 768, 512),
-            Shape(1024, 1024, 1024),
-            Shape(3000, 5000, 1000),
-        ),
-        quick=(Shape(2048, 768, 512), Shape(3000, 5000, 1000)),
+        *("odd", "linear"),
+        _named("2048x768x3072", "2048x768x512", "1024x1024x1024", "3000x5000x1000"),
+        quick=_named("2048x768x512", "3000x5000x1000"),
         geomean=1.00,
         each=0.92,
     ),
     Group(
-        "medium",
-        "linear",
-        shapes_of((64, 128, 256), _WEIGHTS),
-        quick=shapes_of((64, 256), ((4096, 4096), (4096, 1024))),
+        *("medium", "linear", shapes_of((64, 128, 256), (_LARGE, _HIGH, _WIDE, _SMALL))),
+        quick=shapes_of((64, 256), (_LARGE, _SMALL)),
         geomean=1.00,
         each=0.90,
     ),
     Group(
-        "decode",
-        "linear",
-        shapes_of(_SMALL_M, _WEIGHTS),
-        quick=shapes_of((1, 16), ((4096, 4096), (4096, 1024))),
+        *("decode", "linear", shapes_of(_FEW, (_LARGE, _HIGH, _WIDE, _SMALL))),
+        quick=shapes_of((1, 16), (_LARGE, _SMALL)),
         geomean=1.05,
         each=0.92,
     ),
     Group(
-        "wgrad",
-        "wgrad",
-        shapes_of((512, 8192, 65536), ((768, 3072), (4096, 4096), (128, 128))),
+        *("wgrad", "wgrad", shapes_of((512, 8192, 65536), ((768, 3072), _LARGE, (128, 128)))),
         quick=shapes_of((512, 8192), ((768, 3072), (128, 128))),
         geomean=1.00,
         each=0.92,
@@ -319,30 +289,22 @@ def select(
     return [
         Case(group, *_SERVED_BY[op][layout], shape, dtype, tier)
         for name in sets
-        for group, op, layout, shape in _problems(name, layouts, ops, GROUPS[tier], quick)
+        for group, served, shapes in _groups(name, GROUPS[tier], ops, quick)
+        for op, shape in product(served, shapes)
+        for layout in (layouts if op == "linear" else ("TN",))
     ]
 
 
-def _problems(
-    name: str,
-    layouts: tuple[str, ...],
-    ops: tuple[str, ...],
-    groups: dict[str, Group],
-    quick: bool,
-) -> Iterator[tuple[str, str, str, Shape]]:
-    if name == "all":
-        for each in groups:
-            yield from _problems(each, layouts, ops, groups, quick)
+def _groups(
+    name: str, groups: dict[str, Group], ops: Iterable[str], quick: bool
+) -> Iterator[tuple[str, Iterable[str], tuple[Shape, ...]]]:
+    """The groups of a set: their names, those of ``ops`` that they are of, and their shapes."""
+    if name != "all" and name not in groups:
+        yield CUSTOM, ops, (shape_of(name, ("all", *groups)),)
         return
-    if name in groups:
-        group = groups[name]
-        served = tuple(op for op in ops if op == group.op)
-        shapes = group.quick if quick else group.shapes
-    else:
-        served, shapes, name = ops, (shape_of(name, ("all", *groups)),), CUSTOM
-    for op, shape in product(served, shapes):
-        for layout in layouts if op == "linear" else ("TN",):
-            yield name, op, layout, shape
+    for group in groups.values() if name == "all" else (groups[name],):
+        served = [op for op in ops if op == group.op]
+        yield group.name, served, group.quick if quick else group.shapes
 
 
 def shape_of(text: str, names: Iterable[str] = ()) -> Shape:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from ptxgen.bench import draw
@@ -110,18 +111,17 @@ def drawn(count: int, seed: int, kinds: Iterable[str]) -> list[Case]:
     """``count`` problems of each kind, the first of those that ``seed`` draws, kinds in turns.
     Raises OptionError as :func:`ptxgen.bench.draw.shapes`.
     """
-    return draw.in_turns(count, seed, (_admitted(seed, kind) for kind in kinds))
+    return draw.first(count, seed, *(_drawn(Random(seed), kind) for kind in kinds))
 
 
-def _admitted(seed: int, kind: str) -> Iterator[Case]:
-    for case in _drawn(Random(seed), kind):
+def _drawn(random: Random, kind: str) -> Iterator[Case]:
+    for case in _any(random, kind):
         if case.flops <= MOST_FLOPS and case.nbytes(4) <= MOST_BYTES:
             yield case
 
 
-def _drawn(random: Random, kind: str) -> Iterator[Case]:
-    def integer(low: int, high: int) -> int:
-        return round(draw.log_uniform(random, low, high))
+def _any(random: Random, kind: str) -> Iterator[Case]:
+    integer = partial(draw.integer, random)
 
     def channels() -> int:
         count, whole = integer(*CHANNELS), random.random() < 0.9

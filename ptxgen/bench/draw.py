@@ -66,15 +66,8 @@ def shapes(count: int, seed: int, dtype: str) -> list[Shape]:
     The same for every dtype of one size; a longer draw begins with a shorter one. Raises
     OptionError unless ``count`` is at least 1 and ``seed`` is one of :data:`SEEDS`.
     """
-    check(count, seed)
     itemsize = ITEMSIZE[dtype]
-    found: list[Shape] = []
-    for shape in _drawn(Random(seed)):
-        if len(found) == count:
-            break
-        if admitted(shape, itemsize):
-            found.append(shape)
-    return found
+    return first(count, seed, (s for s in _drawn(Random(seed)) if admitted(s, itemsize)))
 
 
 def batches(count: int, seed: int, dtype: str) -> list[tuple[int, Shape]]:
@@ -82,19 +75,23 @@ def batches(count: int, seed: int, dtype: str) -> list[tuple[int, Shape]]:
     shape. An operand of all has a quarter of a single product's bytes at most, and the work is a
     sixteenth at most. Raises OptionError as :func:`shapes`.
     """
-    check(count, seed)
-    itemsize, random = ITEMSIZE[dtype], Random(seed)
-    found: list[tuple[int, Shape]] = []
-    while len(found) < count:
-        number = round(log_uniform(random, 2, MATRICES))
+    itemsize = ITEMSIZE[dtype]
+
+    def fits(number: int, shape: Shape) -> bool:
+        m, k, n = shape.m, shape.k, shape.n
+        largest, work = max(m * k, k * n, m * n) * itemsize, m * n * k
+        return number * largest <= MOST_BYTES // 4 and number * work <= MOST_PRODUCTS[itemsize] >> 4
+
+    return first(count, seed, (batch for batch in _batches(Random(seed)) if fits(*batch)))
+
+
+def _batches(random: Random) -> Iterator[tuple[int, Shape]]:
+    while True:
+        number = integer(random, 2, MATRICES)
         m = rows(random, 1, BATCHED)
         unit = 8 if random.random() < 0.75 else 1
-        k, n = (unit * round(log_uniform(random, 32, BATCHED) / unit) for _ in "kn")
-        largest = max(m * k, k * n, m * n) * itemsize
-        work = number * m * n * k
-        if number * largest <= MOST_BYTES // 4 and work <= MOST_PRODUCTS[itemsize] >> 4:
-            found.append((number, Shape(m, k, n)))
-    return found
+        k, n = (integer(random, 32, BATCHED, unit) for _ in "kn")
+        yield number, Shape(m, k, n)
 
 
 def check(count: int, seed: int) -> None:
@@ -105,11 +102,12 @@ def check(count: int, seed: int) -> None:
         raise OptionError(f"seed {seed}: expected 0 to 2^63 - 1")
 
 
-def in_turns(count: int, seed: int, each: Iterable[Iterator[T]]) -> list[T]:
-    """``count`` problems of ``each``, in turns. Raises OptionError as :func:`check`."""
+def first(count: int, seed: int, *each: Iterator[T]) -> list[T]:
+    """The first ``count`` problems that ``seed`` draws, of several kinds in turns. Raises
+    OptionError as :func:`check`.
+    """
     check(count, seed)
-    kinds = list(each)
-    return [next(cases) for _ in range(count) for cases in kinds]
+    return [next(cases) for _ in range(count) for cases in each]
 
 
 def taking_turns(found: Mapping[str, Sequence[T]], shapes: Iterable[str]) -> list[T]:
@@ -132,25 +130,28 @@ def _drawn(random: Random) -> Iterator[Shape]:
         m = rows(random, 1, ROWS)
         kind = random.random()
         if kind < 0.5:
-            h = 64 * round(log_uniform(random, 512, 16384) / 64)
+            h = integer(random, 512, 16384, 64)
             ratio = RATIOS[int(random.random() * len(RATIOS))]
             pair = h, max(64 * round(h * ratio / 64), 64)
         elif kind < 0.75:
-            first, second = (8 * round(log_uniform(random, 16, 32768) / 8) for _ in "kn")
-            pair = first, second
+            pair = integer(random, 16, 32768, 8), integer(random, 16, 32768, 8)
         elif kind < 0.9:
-            first, second = (round(log_uniform(random, 1, 16384)) for _ in "kn")
-            pair = first, second
+            pair = integer(random, 1, 16384), integer(random, 1, 16384)
         else:
-            pair = 1 + int(random.random() * 256), round(log_uniform(random, 1024, 131072))
+            pair = 1 + int(random.random() * 256), integer(random, 1024, 131072)
         k, n = pair if random.random() < 0.5 else pair[::-1]
         yield Shape(m, k, n)
 
 
 def rows(random: Random, low: int, high: int) -> int:
     """A log-uniform number, the nearest power of two in half of the draws."""
-    found = round(log_uniform(random, low, high))
+    found = integer(random, low, high)
     return 1 << round(math.log2(found)) if random.random() < 0.5 else found
+
+
+def integer(random: Random, low: float, high: float, unit: int = 1) -> int:
+    """A log-uniform number, rounded to a multiple of ``unit``."""
+    return unit * round(log_uniform(random, low, high) / unit)
 
 
 def log_uniform(random: Random, low: float, high: float) -> float:

@@ -111,15 +111,15 @@ Method = Callable[[], Any]
 
 def drawn(count: int, seed: int) -> list[Sizes]:
     """``count`` problems, the first of those that ``seed`` draws. Raises OptionError."""
-    draw.check(count, seed)
-    random, found = Random(seed), list[Sizes]()
-    while len(found) < count:
+    return draw.first(count, seed, _drawn(Random(seed)))
+
+
+def _drawn(random: Random) -> Iterator[Sizes]:
+    while True:
         m = draw.rows(random, 512, 16384)
-        k = 64 * round(draw.log_uniform(random, 1024, 8192) / 64)
-        n = round(draw.log_uniform(random, 16384, 262144))
+        k, n = draw.integer(random, 1024, 8192, 64), draw.integer(random, 16384, 262144)
         if m * n <= MOST[0] and m * k * n <= MOST[1]:
-            found.append((m, k, n))
-    return found
+            yield m, k, n
 
 
 def methods(head: Head, forward: bool, chunks: Sequence[int]) -> Iterator[tuple[str, Method]]:

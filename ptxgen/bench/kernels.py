@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from argparse import ArgumentParser
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from ptxgen.bench.cases import CUSTOM, Case, Shape, add_kind, select, tier_of
 from ptxgen.bench.results import Environment, Sample
 from ptxgen.bench.runner import Area, add_list
 from ptxgen.dispatch.explain import Explanation
-from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import OPERATIONS
 from ptxgen.ops.explaining import explain
 from ptxgen.spec import KernelSpec
@@ -30,9 +30,6 @@ REPETITIONS = 7
 """Timings of each kernel that is worth more than one."""
 HOPELESS = 2.0
 """A kernel that takes this many times the fastest one's time is timed once."""
-
-Problem = tuple[str, str, int, int, int]
-"""Operation, layout, and the operation's own M, N, K."""
 
 
 @dataclass(frozen=True)
@@ -70,36 +67,25 @@ class KernelTime:
         return self.floor_us / self.us
 
     @property
-    def problem(self) -> Problem:
-        """The problem in words."""
-        return self.op, self.layout, self.m, self.n, self.k
+    def problem(self) -> str:
+        """The problem as a grid's line has it."""
+        return f"{self.op} {self.layout} {self.m}x{self.k}x{self.n}"
 
 
-def _case(problem: Problem, dtype: str = "f32", tier: str = "simt") -> Case:
-    op, layout, m, n, k = problem
+def _case(op: str, layout: str, sizes: Sequence[str]) -> Case:
+    """A problem of f32 from words. Raises OptionError."""
+    m, k, n = arguments.sizes(arguments.numbers(sizes, ("M", "N", "K")))
     if op not in OPERATIONS:
         raise OptionError(f"operation {op!r}: expected one of {', '.join(OPERATIONS)}")
     known = OPERATIONS[op].products
     if layout not in known:
         raise OptionError(f"layout {layout!r} of {op}: expected one of {', '.join(known)}")
-    if min(m, n, k) < 1:
-        raise OptionError(f"{op} M={m} N={n} K={k}: sizes are at least 1")
-    return Case(CUSTOM, op, layout, Shape(m, k, n), dtype, tier)
+    return Case(CUSTOM, op, layout, Shape(m, k, n))
 
 
-def time_table(times: Sequence[KernelTime]) -> str:
-    """One line per kernel."""
-    columns = [
-        *(("", "arrow"), ("route", "route"), ("kernel", "kernel"), ("µs", "us:.1f")),
-        *(("q1", "q1_us:.1f"), ("q3", "q3_us:.1f"), ("slower", "slowdown:.2f")),
-        *(("ratio", "ratio:.2f"), ("of limit", "share:.0%"), ("", "wrong")),
-    ]
-    return results.columns(times, columns)
-
-
-def read_grid(path: Path) -> list[Problem]:
+def read_grid(path: Path) -> list[Case]:
     """Problems from a file: ``OP LAYOUT MxKxN`` a line, # for comments. Raises OptionError."""
-    problems: list[Problem] = []
+    found: list[Case] = []
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -110,30 +96,12 @@ def read_grid(path: Path) -> list[Problem]:
             continue
         try:
             op, layout, *sizes = words
-            problem = _problem(op, layout, sizes)
-            _case(problem)
+            found.append(_case(op, layout, sizes))
         except ValueError as error:  # OptionError is one
             raise OptionError(
                 f"{path}:{number}: {line.strip()!r}: expected OP LAYOUT MxKxN ({error})"
             ) from error
-        problems.append(problem)
-    return problems
-
-
-def _problem(op: str, layout: str, words: Sequence[str]) -> Problem:
-    m, k, n = arguments.sizes(arguments.numbers(words, ("M", "N", "K")))
-    return op, layout, m, n, k
-
-
-def _text(problem: Problem) -> str:
-    """A problem as a grid's line has it."""
-    op, layout, m, n, k = problem
-    return f"{op} {layout} {m}x{k}x{n}"
-
-
-def of_cases(cases: Iterable[Case]) -> list[Problem]:
-    """The problems of benchmark cases."""
-    return [(c.op, c.stored, c.shape.m, c.shape.n, c.shape.k) for c in cases]
+    return found
 
 
 class Kernels(Area):
@@ -145,6 +113,11 @@ class Kernels(Area):
         "arrow marks the dispatcher's choice. ratio = torch.mm / kernel."
     )
     row = KernelTime
+    columns = (
+        *(("", "arrow"), ("route", "route"), ("kernel", "kernel"), ("µs", "us:.1f")),
+        *(("q1", "q1_us:.1f"), ("q3", "q3_us:.1f"), ("slower", "slowdown:.2f")),
+        *(("ratio", "ratio:.2f"), ("of limit", "share:.0%"), ("", "wrong")),
+    )
 
     @classmethod
     def add_options(cls, parser: ArgumentParser) -> None:
@@ -168,13 +141,13 @@ class Kernels(Area):
         if sum(x is not None for x in given) != 1 or (options.op and not options.sizes):
             raise OptionError("takes one of OP LAYOUT MxKxN, --grid FILE and --shapes SET")
         if options.grid:
-            problems = read_grid(options.grid)
+            found = read_grid(options.grid)
         elif options.shapes:
-            problems = of_cases(select(options.shapes, dtype=options.dtype, tier=options.tier))
+            found = select(options.shapes, dtype=options.dtype, tier=options.tier)
         else:
-            problems = [_problem(options.op, options.layout, options.sizes)]
+            found = [_case(options.op, options.layout, options.sizes)]
         self.tier = tier_of(options.dtype, options.tier)
-        return [_case(problem, options.dtype, self.tier) for problem in problems]
+        return [replace(c, group=CUSTOM, dtype=options.dtype, tier=self.tier) for c in found]
 
     def kernels(self, case: Case) -> Iterator[KernelSpec]:
         arch, *_ = measure.target()
@@ -196,24 +169,9 @@ class Kernels(Area):
         # What decides the numbers, whatever the layout.
         key = product, found.values["CHUNK"], case.dtype, case.tier
         oracle = self.kept(key, lambda: measure.Oracle(operands, key[1], self.seed, *key[2:], arch))
-        out, expected = operands.empty(), None
-        work: dict[str, measure.Work] = {}
-        wrong: dict[str, str] = {}
-        for name in admitted:
-            run = measure.ours(case, operands, out, name)
-            out.fill_(float("nan"))
-            try:
-                run()
-                torch.cuda.synchronize()
-                oracle.check(str(case), out)
-            except PtxgenError as error:
-                wrong[name] = str(error)
-                continue
-            expected = out.clone() if expected is None else expected
-            if torch.equal(out, expected):
-                work[name] = run
-            else:
-                wrong[name] = f"{int((out != expected).sum())} outputs have other bits"
+        out = operands.empty()
+        forced = partial(measure.ours, case, operands, out)
+        work, wrong = measure.right(torch, admitted, forced, out, partial(oracle.check, str(case)))
         peer = partial(torch.mm, *operands.views(case.layout), out=out)
         samples = self._samples([peer, *work.values()])
         mine = dict(zip(work, samples[1:], strict=True))
@@ -251,12 +209,12 @@ class Kernels(Area):
             best = found[0]
             chosen = next((t for t in found if t.chosen), best)
             emit(
-                f"{_text(problem)}: torch.mm {best.peer_us:.1f} µs, "
+                f"{problem}: torch.mm {best.peer_us:.1f} µs, "
                 f"ratio of the best {best.ratio:.2f}, of the chosen {chosen.ratio:.2f}, floor "
                 f"{best.floor_us:.1f} µs"
             )
             keep = [t for i, t in enumerate(found) if top is None or i < top or t.chosen or t.wrong]
-            emit(time_table(keep))
+            super().show(keep, runs)
 
     def status(self, rows: Sequence[KernelTime]) -> int:
         """1 unless every kernel returned the same bits."""

@@ -14,11 +14,12 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ptxgen import __version__
 from ptxgen.bench.cases import Case
 from ptxgen.bench.results import LIMITS, Environment, Limits, Sample
 from ptxgen.cost.gpu import Rates
@@ -318,6 +319,37 @@ def compare(torch: Any, what: str, out: Any, expected: Any, k: int) -> None:
         )
 
 
+def right(
+    torch: Any,
+    names: Iterable[str],
+    forced: Callable[[str], Work],
+    out: Any,
+    check: Callable[[Any], object] = lambda out: None,
+) -> tuple[dict[str, Work], dict[str, str]]:
+    """Calls that write the bits of the first to ``out``, by the kernels that they are forced to
+    take; and of other kernels what was wrong. ``check`` raises PtxgenError for wrong results.
+    """
+    expected = None
+    work: dict[str, Work] = {}
+    wrong: dict[str, str] = {}
+    for name in names:
+        out.view(torch.uint8).fill_(0xFF)  # floats: NaN
+        run = forced(name)
+        try:
+            run()
+            torch.cuda.synchronize()
+            check(out)
+        except PtxgenError as error:
+            wrong[name] = str(error)
+            continue
+        expected = out.clone() if expected is None else expected
+        if torch.equal(out, expected):
+            work[name] = run
+        else:
+            wrong[name] = f"{int((out != expected).sum())} outputs have other bits"
+    return work, wrong
+
+
 def near(what: str, ours: Any, theirs: Any) -> None:
     """Compares results that were rounded once or a few times, to 16 bits: a coarse guard against
     nonsense. WrongBitsError if they are far off.
@@ -515,7 +547,7 @@ def environment(torch: Any, bounds: Limits, seed: int) -> Environment:
     return Environment(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         commit=commit(),
-        ptxgen=_version(),
+        ptxgen=__version__,
         gpu=torch.cuda.get_device_name(0),
         driver=smi.get("driver_version") or "unknown",
         sms=int(properties.multi_processor_count),
@@ -566,14 +598,3 @@ def commit() -> str:
         check=False,
     )
     return done.stdout.strip() or "unknown"
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("ptxgen")
-    except PackageNotFoundError:
-        import ptxgen
-
-        return str(getattr(ptxgen, "__version__", "unknown"))

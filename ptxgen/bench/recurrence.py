@@ -14,7 +14,6 @@ from typing import Any
 
 from ptxgen import arguments
 from ptxgen.bench import draw, results
-from ptxgen.bench.draw import log_uniform
 from ptxgen.bench.opcase import OpArea, OpCase, Timing, Work, matching
 from ptxgen.bench.runner import QUICK
 from ptxgen.ui import emit
@@ -25,12 +24,12 @@ STATES = 16
 
 def tokens(random: Random, batch: int, least: int = 256, most: int = 4096) -> int:
     """Of a sequence, such that a batch has no more than 16384."""
-    return min(round(log_uniform(random, least, most)), 16384 // batch)
+    return min(draw.integer(random, least, most), 16384 // batch)
 
 
 def channels(random: Random) -> int:
     """From 768 to 5120, a multiple of 128."""
-    return 128 * round(log_uniform(random, 6, 40))
+    return 128 * draw.integer(random, 6, 40)
 
 
 # -- PyTorch's side -------------------------------------------------------------------------

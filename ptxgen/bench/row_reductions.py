@@ -133,9 +133,7 @@ class Case:
 
 def cases(count: int, seed: int) -> list[Case]:
     """``count`` problems, the first of those that ``seed`` draws. Raises OptionError."""
-    draw.check(count, seed)
-    drawn = _drawn(Random(seed))
-    return [next(drawn) for _ in range(count)]
+    return draw.first(count, seed, _drawn(Random(seed)))
 
 
 def _drawn(random: Random) -> Iterator[Case]:
@@ -144,9 +142,9 @@ def _drawn(random: Random) -> Iterator[Case]:
     while True:
         name = names[int(random.random() * len(names))]
         at = int(random.random() * (len(COLUMNS) + 1))
-        other = round(draw.log_uniform(random, 64, 200000))
+        other = draw.integer(random, 64, 200000)
         cols = COLUMNS[at] if at < len(COLUMNS) else other
-        rows = round(draw.log_uniform(random, 1, ELEMENTS // cols))
+        rows = draw.integer(random, 1, ELEMENTS // cols)
         lies = (APART, OFF, *[DENSE] * 6)[int(random.random() * 8)]
         if cols >= OPERATIONS[name].least:
             yield Case(name, rows, cols, lies)

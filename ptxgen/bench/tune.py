@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +24,13 @@ from ptxgen.bench import bmm, cases, draw, int4, measure, nf4, row_reductions_fi
 from ptxgen.bench.bands import ALL, NAMES, band_of
 from ptxgen.bench.cases import Case, Shape, case_of
 from ptxgen.bench.journal import CLOSE, Header, Journal, Problem, Record
+from ptxgen.bench.results import columns
+from ptxgen.bench.runner import add_list
 from ptxgen.bench.timed_routes import points
 from ptxgen.cost.fit import FAR, Point, Regret, fit, held_out, near
 from ptxgen.cost.gpu import TYPICAL, Rates
-from ptxgen.cost.tuning import (
-    FALLBACK,
-    FOLDER,
-    Constants,
-    Tuning,
-    read,
-    tuning_name,
-    write,
-)
-from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.cost.tuning import FALLBACK, FOLDER, Constants, Tuning, read, tuning_name, write
+from ptxgen.errors import OptionError
 from ptxgen.numerics import contract
 from ptxgen.numerics.contract import AUTO_TIER, DTYPES, ITEMSIZE, OPERATIONS, TIERS
 from ptxgen.numerics.int4 import ELEMENTS
@@ -43,7 +38,7 @@ from ptxgen.numerics.int4 import LAYOUTS as INT4_LAYOUTS
 from ptxgen.spec import ALIGNMENT, Key, Route, of_result
 from ptxgen.tiles import ROUTES, SPECS, TABLES
 from ptxgen.tiles.gemm import WIDTH_OF
-from ptxgen.ui import Progress, emit, note, plural, table
+from ptxgen.ui import Progress, emit, note, plural
 
 STAGES = ((1, FAR), (3, CLOSE), (5, 1.08), (11, 0.0))
 """How often a kernel is timed, and how far from the fastest it may be to be timed again."""
@@ -117,34 +112,30 @@ def tasks(keys: Iterable[Key], count: int, seed: int, arch: str, sms: int) -> li
     """The ``count`` problems that ``seed`` draws, in every table; those of a problem together, so
     that they share operands, and that a run that was stopped has been everywhere.
     """
-    keys = tuple(keys)
-    drawn = {key: _drawn(key, count, seed) for key in keys}
-    found: dict[Problem, Task] = {}
-    for number in range(count):
-        for key in keys:
-            case = drawn[key][number]
-            if case is None:
-                continue
-            align = lies(case) if isinstance(case, Case) else case.align
-            task = Task(case, align, admissible(case, align, arch, sms))
-            if task.kernels:
-                found.setdefault(task.problem, task)
-    return list(found.values())
+    drawn = zip(*(_drawn(key, count, seed) for key in keys), strict=True)
+    return _tasks(chain.from_iterable(drawn), arch, sms)
 
 
 def batches(keys: Iterable[Key], count: int, seed: int, arch: str, sms: int) -> list[Task]:
     """The ``count`` batches that ``seed`` draws, in every table of :data:`BATCHED`."""
+    drawn = (
+        [bmm.BatchCase(key, *of) for of in draw.batches(count, seed, TABLES[key].dtypes[0])]
+        for key in keys
+        if count and key[:2] in BATCHED
+    )
+    return _tasks(chain.from_iterable(zip(*drawn, strict=True)), arch, sms)
+
+
+def _tasks(drawn: Iterable[Tuned | None], arch: str, sms: int) -> list[Task]:
+    """The cases that some kernel serves, each problem once."""
     found: dict[Problem, Task] = {}
-    tables = [key for key in keys if key[:2] in BATCHED]
-    drawn = {key: draw.batches(count, seed, TABLES[key].dtypes[0]) for key in tables if count}
-    for number in range(count):
-        for key in tables:
-            case = bmm.BatchCase(key, *drawn[key][number])
-            fitting = admissible(case, case.align, arch, sms)
-            batched = {route.name for route in ROUTES[key] if route.batched}
-            task = Task(case, case.align, tuple(name for name in fitting if name in batched))
-            if task.kernels:
-                found.setdefault(task.problem, task)
+    for case in drawn:
+        if case is None:
+            continue
+        align = lies(case) if isinstance(case, Case) else case.align
+        task = Task(case, align, admissible(case, align, arch, sms))
+        if task.kernels:
+            found.setdefault(task.problem, task)
     return list(found.values())
 
 
@@ -180,8 +171,10 @@ def lies(case: Case) -> tuple[int, ...]:
 def admissible(case: Tuned, align: tuple[int, ...], arch: str, sms: int) -> tuple[str, ...]:
     """The routes, by name, that are correct for ``case``."""
     env = environment(case.table, case.product, align, sms)
-    fitting = (r.name for r in ROUTES[case.table] if _runs(r, arch) and r.requires.evaluate(env))
-    return tuple(dict.fromkeys(fitting))
+    routes = [r for r in ROUTES[case.table] if _runs(r, arch) and r.requires.evaluate(env)]
+    if isinstance(case, bmm.BatchCase):
+        routes = [r for r in routes if r.batched]
+    return tuple(dict.fromkeys(r.name for r in routes))
 
 
 def _runs(route: Route, arch: str) -> bool:
@@ -231,24 +224,7 @@ class GpuMeter:
     ) -> tuple[dict[str, float], dict[str, str]]:
         """As :data:`Meter`."""
         out, ours = self._product(case)
-        expected = None
-        work: dict[str, measure.Work] = {}
-        wrong: dict[str, str] = {}
-        for name in kernels:
-            out.view(self._torch.uint8).fill_(0xFF)  # floats: NaN
-            run = ours(name)
-            try:
-                run()
-                self._torch.cuda.synchronize()
-            except PtxgenError as error:
-                wrong[name] = str(error)
-                continue
-            if expected is None:
-                expected = out.clone()
-            if not self._torch.equal(out, expected):
-                wrong[name] = f"{int((out != expected).sum())} outputs have other bits"
-                continue
-            work[name] = run
+        work, wrong = measure.right(self._torch, kernels, ours, out)
         return timings(self._timer, work), wrong
 
     def _product(self, case: Tuned) -> tuple[Any, Callable[[str], measure.Work]]:
@@ -400,22 +376,12 @@ def write_rows(files: Iterable[Path], output: Path | None) -> list[Report]:
 
 def report_table(reports: Iterable[Report]) -> str:
     """One line per table and rows."""
-    return table(
-        [
-            (
-                r.table,
-                r.rows,
-                r.regret.problems,
-                f"{r.regret.mean:.3f}",
-                f"{r.regret.p90:.3f}",
-                f"{r.regret.worst:.2f}",
-                r.regret.worst_at,
-            )
-            for r in reports
-            if r.regret.problems
-        ],
-        ("table", "rows", "problems", "mean", "P90", "worst", "worst at"),
-    )
+    asked = [
+        *(("table", "table"), ("rows", "rows"), ("problems", "regret.problems")),
+        *(("mean", "regret.mean:.3f"), ("P90", "regret.p90:.3f"), ("worst", "regret.worst:.2f")),
+        ("worst at", "regret.worst_at"),
+    ]
+    return columns([r for r in reports if r.regret.problems], asked)
 
 
 # -- the command -------------------------------------------------------------------------
@@ -526,33 +492,16 @@ def _parser() -> argparse.ArgumentParser:
         help=f"of {', '.join(KINDS)} (bf16); nf4: of weights",
     )
     parser.add_argument("--tier", choices=("auto", *TIERS), default="auto", help="(%(default)s)")
-    parser.add_argument(
-        "--layout",
-        type=arguments.words(*LAYOUTS),
-        default=list(LAYOUTS),
-        metavar="LIST",
-        help=f"of {', '.join(LAYOUTS)} (all)",
-    )
-    parser.add_argument(
-        "--plan",
-        type=arguments.words(*PLANS),
-        default=list(PLANS),
-        metavar="LIST",
-        help="of chunks and chain (weight gradients that are continued) (all)",
-    )
-    parser.add_argument(
-        "--random", type=int, default=PROBLEMS, metavar="N", help="problems a table (%(default)s)"
-    )
-    parser.add_argument(
-        "--batches",
-        type=int,
-        default=BATCHES,
-        metavar="N",
-        help="batches a table that has them (%(default)s)",
-    )
-    parser.add_argument(
-        "--seed", type=int, default=1, metavar="S", help="that draws them (%(default)s)"
-    )
+    add_list(parser, "--layout", f"of {', '.join(LAYOUTS)} (all)", LAYOUTS, default=[*LAYOUTS])
+    plans = "of chunks and chain (weight gradients that are continued) (all)"
+    add_list(parser, "--plan", plans, PLANS, default=[*PLANS])
+    for name, usual, metavar, what in (
+        ("--random", PROBLEMS, "N", "problems a table"),
+        ("--batches", BATCHES, "N", "batches a table that has them"),
+        ("--seed", 1, "S", "that draws them"),
+    ):
+        shown = f"{what} (%(default)s)"
+        parser.add_argument(name, type=int, default=usual, metavar=metavar, help=shown)
     parser.add_argument(
         "--budget", type=float, default=math.inf, metavar="SECONDS", help="stop measuring then"
     )
@@ -560,20 +509,12 @@ def _parser() -> argparse.ArgumentParser:
         "--journal", type=Path, metavar="FILE", help="(tune-<gpu>_<sms>.jsonl, in this directory)"
     )
     parser.add_argument("--fresh", action="store_true", help="begin the journal anew")
-    parser.add_argument(
-        "--learn",
-        type=Path,
-        nargs="+",
-        metavar="FILE",
-        help="measure nothing, learn from these journals of one GPU (needs none)",
-    )
-    parser.add_argument(
-        "--rows",
-        type=Path,
-        nargs="+",
-        metavar="FILE",
-        help="measure nothing, learn from these of `ptxgen bench ops --random --regret --json`",
-    )
+    for name, what in (
+        ("--learn", "journals of one GPU (needs none)"),
+        ("--rows", "of `ptxgen bench ops --random --regret --json`"),
+    ):
+        shown = f"measure nothing, learn from these {what}"
+        parser.add_argument(name, type=Path, nargs="+", metavar="FILE", help=shown)
     parser.add_argument(
         "--output", type=Path, metavar="FILE", help="the tuning (cost/tunings/<gpu>_<sms>.json)"
     )

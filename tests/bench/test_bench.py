@@ -724,7 +724,7 @@ def test_host_costs_and_what_is_allowed() -> None:
     peer = host.Cost("f32", "ptxgen.torch.linear", 9.0, "F.linear", 8.5, 1.0)
     assert peer.ok and not dataclasses.replace(peer, us=9.6).ok
     assert dataclasses.replace(peer, allowed=None).ok is None
-    text = host.cost_table([peer, dataclasses.replace(peer, us=9.6)])
+    text = results.columns([peer, dataclasses.replace(peer, us=9.6)], host.Host.columns)
     assert "9.50" in text and [line.split()[-1] for line in text.splitlines()[1:]] == [
         "ok",
         "short",
@@ -766,8 +766,10 @@ def test_host_steps_go_back_and_may_take_a_ratio(monkeypatch: pytest.MonkeyPatch
 def test_grid_files(tmp_path: Path) -> None:
     path = tmp_path / "grid"
     path.write_text("# all\nlinear kn 1x3x2\n\n linear_wgrad nk 4 5 6  # the old spelling\n")
-    assert kernels.read_grid(path) == [("linear", "kn", 1, 2, 3), ("linear_wgrad", "nk", 4, 5, 6)]
-    assert kernels._text(("linear", "kn", 1, 2, 3)) == "linear kn 1x3x2"
+    assert kernels.read_grid(path) == [
+        Case(cases.CUSTOM, "linear", "kn", Shape(1, 3, 2)),
+        Case(cases.CUSTOM, "linear_wgrad", "nk", Shape(4, 6, 5)),
+    ]
     for line in ("linear kn 1x2", "linear nn 1x3x2", "conv kn 1x3x2", "linear kn 1x3x0"):
         path.write_text(f"linear kn 1x3x2\n{line}\n")
         with pytest.raises(OptionError, match=rf"grid:2: '{line}'"):
@@ -776,11 +778,15 @@ def test_grid_files(tmp_path: Path) -> None:
         kernels.read_grid(tmp_path / "absent")
 
 
-def test_problems_of_cases_are_the_cases() -> None:
-    selected = cases.select()
-    assert [kernels._case(p) for p in kernels.of_cases(selected)] == [
-        dataclasses.replace(case, group=cases.CUSTOM) for case in selected
-    ]
+def test_problems_have_the_dtype_that_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "grid").write_text("matmul tn 4096x4096x4096\n")
+    for given in ("--grid", str(tmp_path / "grid")), ("--shapes", "large"):
+        found = fake_area(kernels.Kernels, *given, "--dtype", "bf16").cases()
+        kinds = {(c.group, c.dtype, c.tier) for c in found}
+        assert kinds == {(cases.CUSTOM, "bf16", "tc")}
+        assert ("matmul", "tn", Shape(4096, 4096, 4096)) in {
+            (c.op, c.stored, c.shape) for c in found
+        }
 
 
 def test_kernel_table_marks_the_choice_and_what_is_wrong() -> None:
@@ -800,7 +806,8 @@ def test_kernel_table_marks_the_choice_and_what_is_wrong() -> None:
         )
         for i, us, w in ((0, 1.0, ""), (1, 2.0, ""), (2, math.nan, "3 outputs have other bits"))
     ]
-    _, best, chosen, wrong = kernels.time_table(times).splitlines()
+    _, best, chosen, wrong = results.columns(times, kernels.Kernels.columns).splitlines()
+    assert times[0].problem == "linear kn 1x3x2"
     assert not best.startswith("->") and chosen.startswith("->")
     assert wrong.endswith("3 outputs have other bits")
 

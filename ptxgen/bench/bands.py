@@ -69,6 +69,19 @@ class Spread:
 Part = tuple[str, ...]
 
 
+def by(
+    rows: Iterable[Any],
+    key: Callable[[Any], Part],
+    measure: Measure = RATIO,
+    at: Callable[[Any], str] = attrgetter("shape"),
+) -> dict[Part, Spread]:
+    """The spreads of rows that have the same key. ``at``: the name of a row's problem."""
+    found: dict[Part, list[tuple[float, str]]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append((measure.of(row), at(row)))
+    return {part: Spread.of(of, measure) for part, of in found.items()}
+
+
 def table_of(
     spreads: Mapping[Part, Spread],
     names: Part,

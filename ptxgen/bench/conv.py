@@ -14,7 +14,7 @@ from typing import Any
 
 import ptxgen
 from ptxgen import arguments
-from ptxgen.bench import bands, conv_cases, measure, results
+from ptxgen.bench import bands, conv_cases, measure
 from ptxgen.bench.conv_cases import DGRAD, GROUPED, KINDS, NAMED, WGRAD, Case
 from ptxgen.bench.measure import Work, WrongBitsError, near
 from ptxgen.bench.results import Environment, Sample
@@ -144,6 +144,11 @@ class Conv(Area):
         "one run, with a cold L2, after comparing results. ratio = cuDNN's time / our time."
     )
     row = Row
+    columns = (
+        *(("kind", "kind"), ("shape", "shape"), ("ours µs", "ours_us:.1f")),
+        *(("cuDNN µs", "cudnn_us:.1f"), ("ratio", "ratio:.2f")),
+        *(("launches", "steps"), ("kernels", "kernel")),
+    )
     effort = 60.0, 5, 31
     kinds = KINDS
     budget = 300.0
@@ -201,20 +206,10 @@ class Conv(Area):
         for group in dict.fromkeys(r.group for r in rows):
             those = [r for r in rows if r.group == group]
             emit(f"\n{plural(len(those), f'{group} problem')}, seed {seeds}")
-            emit(results.columns(those, COLUMNS))
+            super().show(those, runs)
             emit("\ncuDNN's time / ours")
-            kinds = {kind: [r for r in those if r.kind == kind] for kind in KINDS}
-            spreads: dict[bands.Part, bands.Spread] = {
-                (kind,): bands.Spread.of([(r.ratio, r.shape) for r in of])
-                for kind, of in kinds.items()
-                if of
-            }
-            emit(bands.table_of(spreads, ("kind",)))
+            ordered = sorted(those, key=lambda r: KINDS.index(r.kind))
+            emit(bands.table_of(bands.by(ordered, lambda r: (r.kind,)), ("kind",)))
 
 
-COLUMNS = (
-    *(("kind", "kind"), ("shape", "shape"), ("ours µs", "ours_us:.1f")),
-    *(("cuDNN µs", "cudnn_us:.1f"), ("ratio", "ratio:.2f")),
-    *(("launches", "steps"), ("kernels", "kernel")),
-)
 main, _parser = Conv.main, Conv.parser

@@ -9,12 +9,12 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Callable
 from functools import cache, partial
-from itertools import compress
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import ptxgen
 from ptxgen.bench.opcase import OpArea, OpCase, Work, matching
+from ptxgen.bench.runner import add_list
 
 CHUNK = 64
 """Tokens of a chunk, as ``transformers`` has it."""
@@ -205,16 +205,15 @@ class Delta(OpArea):
         "flash-linear-attention, where fla is installed; medians in µs. "
         "Sizes are sequences x tokens; limit = bytes / 4.3 TB/s."
     )
-    third = "fla"
+    columns = tuple(("fla" if name == "compile" else name, of) for name, of in OpArea.columns)
 
     @classmethod
     def add_options(cls, parser: ArgumentParser) -> None:
-        parser.add_argument("--only", metavar="LIST", default="*", help="names or patterns (all)")
+        add_list(parser, "--only", "names or patterns (all)", default=["*"])
 
     def cases(self) -> list[OpCase]:
-        every = [_case(name, *shape) for name in KINDS for shape in SHAPES]
-        names = ((case.name, str(case)) for case in every)
-        return list(compress(every, matching(names, self.options.only.split(","))))
+        every = {_case(name, *shape): name for name in KINDS for shape in SHAPES}
+        return matching(every, self.options.only)
 
 
 main, _parser = Delta.main, Delta.parser

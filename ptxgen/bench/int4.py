@@ -163,13 +163,10 @@ def drawn(count: int, seed: int) -> list[Shape]:
 
 def summary(found: Sequence[Row]) -> str:
     """The ratios of each group, dtype and layout; and of the layouts' times to each other."""
-    spreads: dict[bands.Part, bands.Spread] = {}
-    kinds = dict.fromkeys((r.group, r.dtype, r.layout) for r in found)
-    of = {kind: [r for r in found if (r.group, r.dtype, r.layout) == kind] for kind in kinds}
-    for kind, rows in of.items():
-        spreads[kind] = bands.Spread.of([(r.ratio, r.shape) for r in rows])
-    for both in dict.fromkeys(kind[:2] for kind in kinds):
-        times = {lies: {r.shape: r.us for r in of.get((*both, lies), ())} for lies in LAYOUTS}
+    spreads = bands.by(found, lambda r: (r.group, r.dtype, r.layout))
+    for both in dict.fromkeys(kind[:2] for kind in spreads):
+        own = [r for r in found if (r.group, r.dtype) == both]
+        times = {lies: {r.shape: r.us for r in own if r.layout == lies} for lies in LAYOUTS}
         if all(times.values()):
             pairs = [(us / times["rrr"][shape], shape) for shape, us in times["rcr"].items()]
             spreads[*both, "rrr : rcr"] = bands.Spread.of(pairs)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from ptxgen.bench import measure, results
 from ptxgen.bench.measure import WrongBitsError
 from ptxgen.bench.results import Sample
 from ptxgen.bench.runner import Area, Timed
 from ptxgen.errors import OptionError
-from ptxgen.ui import emit, note
+from ptxgen.ui import note
 
+T = TypeVar("T")
 BANDWIDTH = 4.3e12
 """Bytes a second that an H200's memory gives a copy, the limit that times are held to."""
 
@@ -51,17 +52,11 @@ class OpCase:
         return 1e6 * self.nbytes / BANDWIDTH
 
 
-@dataclass(frozen=True)
-class Timing:
-    """A case's times, µs; ``compiled_us`` is None where PyTorch was not asked to compile.
-
-    It is another library's time where a case has a peer.
+class Beside:
+    """Our time beside PyTorch's, µs; ``compiled_us`` is None where that was not asked to compile,
+    and another library's time where a case has a peer.
     """
 
-    name: str
-    sizes: str
-    nbytes: int
-    limit_us: float
     ours_us: float
     eager_us: float
     compiled_us: float | None
@@ -76,6 +71,19 @@ class Timing:
         """The peer's time over ours."""
         return self.peer_us / self.ours_us
 
+
+@dataclass(frozen=True)
+class Timing(Beside):
+    """A case's times."""
+
+    name: str
+    sizes: str
+    nbytes: int
+    limit_us: float
+    ours_us: float
+    eager_us: float
+    compiled_us: float | None
+
     @property
     def share(self) -> float:
         """The part of the limit that is reached."""
@@ -87,43 +95,61 @@ class OpArea(Area):
 
     row: ClassVar[type[Any]] = Timing
     effort = 60.0, 7, 51
-    third: ClassVar[str] = "compile"
-    """The heading of ``compiled_us``."""
+    columns: ClassVar[results.Columns] = (
+        *(("operation", "name"), ("sizes", "sizes"), ("ours", "ours_us:.1f")),
+        *(("eager", "eager_us:.1f"), ("compile", "compiled_us:.1f"), ("limit", "limit_us:.1f")),
+        *(("of limit", "share:.2f"), ("peer / ours", "ratio:.2f")),
+    )
 
     def check(self, case: OpCase) -> Timed:
-        """Ours agrees with PyTorch's and a peer's."""
-        made = case.make(self.torch)
-        ours, stock = (partial(call, *made.inputs) for call in (made.ours, made.stock))
-        work: dict[str, measure.Work] = {"ours": ours, "eager": stock}
-        compare(ours(), stock(), made.agree)
-        if made.peer is not None:
-            work["peer"] = partial(made.peer, *made.inputs)
-            compare(ours(), work["peer"](), made.agree)
-        elif made.compiled:
-            work |= compiled(self.torch, made.stock, made.inputs, case)
-        return Timed(work, 3 * case.limit_us + 10)
+        return Timed(agreed(self.torch, case, case.make(self.torch)), 3 * case.limit_us + 10)
 
     def found(self, case: OpCase, times: Mapping[str, Sample]) -> Iterator[Timing]:
-        mine, eager, *others = (sample.median for sample in times.values())
-        known = case.name, case.sizes, case.nbytes, case.limit_us
-        yield Timing(*known, mine, eager, others[0] if others else None)
-
-    def show(self, rows: Sequence[Timing], runs: Sequence[results.Environment]) -> None:
-        emit(timing_table(rows, self.third))
+        yield Timing(case.name, case.sizes, case.nbytes, case.limit_us, *medians(times))
 
 
-def compiled(
-    torch: Any, stock: Callable[..., Any], inputs: Sequence[Any], case: object
-) -> dict[str, measure.Work]:
-    """The compiled ``stock``, by its name; nothing where torch.compile fails."""
-    torch._dynamo.reset()
-    work = partial(torch.compile(stock, dynamic=False), *inputs)
-    try:
-        work()
-    except Exception as error:  # a compiler's own
-        note(f"{case}: torch.compile fails: {type(error).__name__}")
-        return {}
-    return {"compiled": work}
+def medians(times: Mapping[str, Sample]) -> tuple[float, float, float | None]:
+    """Our time, PyTorch's, and that of the third, None where there is none."""
+    ours, eager, *others = (sample.median for sample in times.values())
+    return ours, eager, others[0] if others else None
+
+
+def trained(
+    torch: Any,
+    dy: Any,
+    given: Sequence[Any],
+    ours: Callable[..., Any],
+    stock: Callable[..., Any],
+) -> Work:
+    """Forward and backward, with gradients by all that is given."""
+
+    def both(call: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda dy, *given: torch.autograd.grad(call(*given), given, dy)
+
+    leaves = (each.requires_grad_() for each in given)
+    return Work((dy, *leaves), both(ours), both(stock), compiled=False)
+
+
+def agreed(torch: Any, case: object, made: Work) -> dict[str, measure.Work]:
+    """The calls of a case by name, of which ours agrees with PyTorch's and a peer's; without the
+    compiled one where torch.compile fails.
+    """
+    ours, stock = (partial(call, *made.inputs) for call in (made.ours, made.stock))
+    work: dict[str, measure.Work] = {"ours": ours, "eager": stock}
+    compare(ours(), stock(), made.agree)
+    if made.peer is not None:
+        work["peer"] = partial(made.peer, *made.inputs)
+        compare(ours(), work["peer"](), made.agree)
+    elif made.compiled:
+        torch._dynamo.reset()
+        compiled = partial(torch.compile(made.stock, dynamic=False), *made.inputs)
+        try:
+            compiled()
+        except Exception as error:  # a compiler's own
+            note(f"{case}: torch.compile fails: {type(error).__name__}")
+        else:
+            work["compiled"] = compiled
+    return work
 
 
 def compare(ours: Any, theirs: Any, agree: Callable[[Any, Any], bool] | None = None) -> None:
@@ -134,21 +160,16 @@ def compare(ours: Any, theirs: Any, agree: Callable[[Any, Any], bool] | None = N
         raise WrongBitsError("not what was to be computed")
 
 
-def timing_table(found: Sequence[Timing], third: str = "compile") -> str:
-    """One line per case. ``third``: whose times ``compiled_us`` are."""
-    columns = [
-        *(("operation", "name"), ("sizes", "sizes"), ("ours", "ours_us:.1f")),
-        *(("eager", "eager_us:.1f"), (third, "compiled_us:.1f"), ("limit", "limit_us:.1f")),
-        *(("of limit", "share:.2f"), ("peer / ours", "ratio:.2f")),
+def matching(every: Mapping[T, str], patterns: Sequence[str]) -> list[T]:
+    """Those of ``every``, by name, that have a name or a text that matches a pattern. OptionError
+    if none does.
+    """
+    found = [
+        thing
+        for thing, name in every.items()
+        if any(fnmatch(text, p) for p in patterns for text in (name, str(thing)))
     ]
-    return results.columns(found, columns)
-
-
-def matching(names: Iterable[tuple[str, ...]], patterns: Sequence[str]) -> list[bool]:
-    """Picks things whose names match a pattern. OptionError if none does."""
-    names = list(names)
-    found = [any(fnmatch(name, p) for p in patterns for name in of) for of in names]
-    if not any(found):
-        known = ", ".join(dict.fromkeys(name for name, *_ in names))
+    if not found:
+        known = ", ".join(dict.fromkeys(every.values()))
         raise OptionError(f"--only {','.join(patterns)} matches nothing; there are {known}")
     return found

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import compress
 from typing import Any
 
 import ptxgen
 from ptxgen import arguments
 from ptxgen.bench import pointwise, results, row_reductions
-from ptxgen.bench.opcase import BANDWIDTH, OpArea, OpCase, Timing, Work, matching
+from ptxgen.bench.opcase import BANDWIDTH, OpArea, OpCase, Timing, Work, matching, trained
+from ptxgen.bench.runner import add_list
 from ptxgen.errors import OptionError
 from ptxgen.ui import emit
 
@@ -29,9 +29,7 @@ def _row(name: str, m: int, n: int, label: str = "") -> OpCase:
     case = row_reductions.Case(name, m, n, row_reductions.DENSE)
 
     def make(torch: Any) -> Work:
-        operands = row_reductions.Operands(torch, case, 0)
-        agree = partial(row_reductions.agree, case, operands.arrays[0])
-        return Work(operands.arrays, operands.call, operands.stock(), agree=agree)
+        return row_reductions.Operands(torch, case, 0).work()
 
     return OpCase(label or name, f"{m}x{n}", case.nbytes, make)
 
@@ -43,18 +41,14 @@ def _trained(norm: str, m: int, n: int) -> OpCase:
         import ptxgen.torch
 
         shapes = (m, n), (n,), *([(n,)] if norm == "layer_norm" else [])
-        given = [_random(torch, *shape).requires_grad_() for shape in shapes]
-        stock = getattr(torch.nn.functional, norm)
+        given = [_random(torch, *shape) for shape in shapes]
+        ours = partial(getattr(ptxgen.torch, norm), eps=1e-6)
+        call = getattr(torch.nn.functional, norm)
 
-        def both(norm: Callable[..., Any]) -> Callable[..., Any]:
-            return lambda dy, *given: torch.autograd.grad(norm(*given, eps=1e-6), given, dy)
+        def stock(x: Any, *vectors: Any) -> Any:
+            return call(x, (n,), *vectors, eps=1e-6)
 
-        return Work(
-            (_random(torch, m, n), *given),
-            both(getattr(ptxgen.torch, norm)),
-            both(lambda x, *vectors, eps: stock(x, (n,), *vectors, eps=eps)),
-            compiled=False,
-        )
+        return trained(torch, _random(torch, m, n), given, ours, stock)
 
     return OpCase(f"{norm} + backward", f"{m}x{n}", 2 * m * n * 5, make)
 
@@ -170,9 +164,7 @@ def cases() -> list[OpCase]:
 
 def select(patterns: Sequence[str], *, quick: bool = False) -> list[OpCase]:
     """The cases whose name, or name and sizes, match a pattern. OptionError if there are none."""
-    every = cases()
-    chosen = matching(((case.name, str(case)) for case in every), patterns)
-    return list(compress(every, chosen))[:: 3 if quick else 1]
+    return matching({case: case.name for case in cases()}, patterns)[:: 3 if quick else 1]
 
 
 # -- the run --------------------------------------------------------------------------------
@@ -207,9 +199,7 @@ class Ops(OpArea):
 
     @classmethod
     def add_options(cls, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--only", metavar="LIST", default="*", help="names, or patterns, with commas (all)"
-        )
+        add_list(parser, "--only", "names, or patterns, with commas (all)", default=["*"])
         parser.add_argument(
             "--random",
             type=int,
@@ -243,7 +233,7 @@ class Ops(OpArea):
     def cases(self) -> list[OpCase]:
         if self.options.regret:
             raise OptionError("--regret is of random problems: --random")
-        return select(self.options.only.split(","), quick=self.options.quick)
+        return select(self.options.only, quick=self.options.quick)
 
     def show(self, rows: Sequence[Timing], runs: Sequence[results.Environment]) -> None:
         super().show(rows, runs)

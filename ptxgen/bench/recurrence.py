@@ -8,14 +8,13 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import compress
 from random import Random
 from typing import Any
 
 from ptxgen import arguments
 from ptxgen.bench import draw, results
-from ptxgen.bench.opcase import OpArea, OpCase, Timing, Work, matching
-from ptxgen.bench.runner import QUICK
+from ptxgen.bench.opcase import OpArea, OpCase, Timing, Work, matching, trained
+from ptxgen.bench.runner import QUICK, add_list
 from ptxgen.ui import emit
 
 STATES = 16
@@ -77,16 +76,9 @@ def _selective(random: Random, *, decode: bool = False, backward: bool = False) 
             return scan(x, delta, a, b, c, d, z, state=h, softplus=True)
 
         stock = partial(scanned, torch)
-        if not backward:
-            return Work(given, ours, stock, compiled=False)
-        dy = drawn(batch, length, width)
-        for each in given:
-            each.requires_grad_()
-
-        def both(scan: Callable[..., Any]) -> Callable[..., Any]:
-            return lambda *given: torch.autograd.grad(scan(*given), given, dy)
-
-        return Work(given, both(ours), both(stock), compiled=False)
+        if backward:
+            return trained(torch, drawn(batch, length, width), given, ours, stock)
+        return Work(given, ours, stock, compiled=False)
 
     name = f"selective_scan{' + backward' if backward else ' decode' if decode else ''}"
     passes = 1 if not backward else 3
@@ -105,16 +97,9 @@ def _linear(random: Random, *, backward: bool = False) -> OpCase:
         a = torch.rand(shape, device="cuda")
         b, dy = (torch.randn(shape, device="cuda") for _ in range(2))
         stock = partial(recurred, torch)
-        if not backward:
-            return Work((a, b), ptxgen.linear_recurrence, stock, compiled=False)
-        for each in (a, b):
-            each.requires_grad_()
-
-        def both(of: Callable[..., Any]) -> Callable[..., Any]:
-            return lambda a, b: torch.autograd.grad(of(a, b), (a, b), dy)
-
-        ours = ptxgen.torch.linear_recurrence
-        return Work((a, b), both(ours), both(stock), compiled=False)
+        if backward:
+            return trained(torch, dy, (a, b), ptxgen.torch.linear_recurrence, stock)
+        return Work((a, b), ptxgen.linear_recurrence, stock, compiled=False)
 
     name = f"linear_recurrence{' + backward' if backward else ''}"
     arrays = 3 if not backward else 3 + 5
@@ -135,7 +120,7 @@ def cases(count: int, seed: int, patterns: Sequence[str] = ("*",)) -> list[OpCas
     """``count`` of each operation whose name matches a pattern. OptionError if there are none."""
     draw.check(count, seed)
     found = []
-    for name in compress(OPERATIONS, matching(((name,) for name in OPERATIONS), patterns)):
+    for name in matching({name: name for name in OPERATIONS}, patterns):
         random = Random(f"{seed} {name}")
         found += [OPERATIONS[name](random) for _ in range(count)]
     return found
@@ -154,14 +139,14 @@ class Recurrence(OpArea):
 
     @classmethod
     def add_options(cls, parser: ArgumentParser) -> None:
-        parser.add_argument("--only", metavar="LIST", default="*", help="names or patterns (all)")
+        add_list(parser, "--only", "names or patterns (all)", default=["*"])
         parser.add_argument(
             "--random", "--cases", type=int, default=4, metavar="COUNT", help="of each (4)"
         )
         arguments.add_seed(parser, 1)
 
     def cases(self) -> list[OpCase]:
-        return cases(self.options.random, self.options.seed, self.options.only.split(","))
+        return cases(self.options.random, self.options.seed, self.options.only)
 
     def show(self, rows: Sequence[Timing], runs: Sequence[results.Environment]) -> None:
         super().show(rows, runs)

@@ -20,9 +20,8 @@ from random import Random
 from typing import Any
 
 import ptxgen
-from ptxgen.bench import bands, draw, measure, results
+from ptxgen.bench import bands, draw, measure, opcase, results
 from ptxgen.bench.measure import Work
-from ptxgen.bench.opcase import compare, compiled
 from ptxgen.bench.regret import best_in_turns
 from ptxgen.bench.runner import Area, Timed
 from ptxgen.bench.tune import timings
@@ -172,20 +171,20 @@ class Operands:
             more.append(which if seed is None else which.random_(0, most, generator=random))
         self.arrays = (x, *more)
 
-    @property
-    def call(self) -> Callable[..., Any]:
-        """Our function of the arrays."""
-        return partial(getattr(ptxgen, self.case.operation.ours), **self.case.operation.given)
+    def work(self, compiled: bool = True) -> opcase.Work:
+        """Both functions of the arrays; ``compiled``: whether PyTorch's is compiled, too."""
+        of, torch = self.case.operation, self._torch
+        return opcase.Work(
+            *(self.arrays, partial(getattr(ptxgen, of.ours), **of.given)),
+            lambda *arrays: of.stock(torch, *arrays),
+            compiled,
+            agree=partial(agree, self.case, self.arrays[0]),
+        )
 
     def ours(self, kernel: str | None = None) -> Work:
         """Our call; ``kernel`` forces a route."""
         forced = {} if kernel is None else {"kernel": kernel}
-        return partial(self.call, *self.arrays, **forced)
-
-    def stock(self) -> Callable[..., Any]:
-        """PyTorch's function of the arrays."""
-        stock, torch = self.case.operation.stock, self._torch
-        return lambda *arrays: stock(torch, *arrays)
+        return partial(self.work().ours, *self.arrays, **forced)
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
@@ -214,7 +213,7 @@ class Operands:
 
 
 @dataclass(frozen=True)
-class Timing:
+class Timing(opcase.Beside):
     """A case's times, µs (None: not timed). ``table``, ``dtype`` and ``values``: the problem of
     that of its ``steps`` that moves most. ``routes``: the time of each of its routes, by name, if
     regret is asked for; ``regret``: the chosen one's over that of the ``best``.
@@ -238,16 +237,6 @@ class Timing:
     regret: float | None = None
 
     @property
-    def peer_us(self) -> float:
-        """The faster of PyTorch's."""
-        return min(self.eager_us, self.compiled_us or self.eager_us)
-
-    @property
-    def ratio(self) -> float:
-        """The peer's time over ours."""
-        return self.peer_us / self.ours_us
-
-    @property
     def sizes(self) -> str:
         """Of the problem, for people."""
         return f"{self.rows}x{self.cols}{'' if self.lies == DENSE else ', ' + self.lies}"
@@ -261,7 +250,7 @@ class Rows(Area):
     effort = 40.0, 7, 31
 
     def cases(self) -> list[Case]:
-        if self.options.only != "*":
+        if self.options.only != ["*"]:
             raise OptionError("--random draws operations over rows: no --only")
         count = self.options.random  # True where none is given
         return cases(self.options.problems if count is True else count, self.seed)
@@ -276,26 +265,19 @@ class Rows(Area):
         return [kernel for of in found[: None if self.options.regret else 1] for kernel in of]
 
     def check(self, case: Case) -> Timed:
-        """Ours agrees with PyTorch's."""
         self.operands = Operands(self.torch, case, self.seed)
-        ours, stock, arrays = self.operands.ours(), self.operands.stock(), self.operands.arrays
-        self.expected = ours()
-        compare(self.expected, stock(*arrays), partial(agree, case, arrays[0]))
-        work: dict[str, Work] = {"ours": ours, "eager": partial(stock, *arrays)}
-        if self.options.compiled:
-            work |= compiled(self.torch, stock, arrays, case)
-        return Timed(work, 10 + case.nbytes / 3e6)
+        made = self.operands.work(self.options.compiled)
+        return Timed(opcase.agreed(self.torch, case, made), 10 + case.nbytes / 3e6)
 
     def found(self, case: Case, times: Mapping[str, results.Sample]) -> Iterator[Timing]:
         kernels, problem = self.operands.kernels(self.gpu), self.operands.step.problem
         routes: dict[str, float] = {}
         best = None
         if self.options.regret:
-            routes, best = self.judged(self.operands, [*kernels], self.expected)
-        mine, eager, *others = (sample.median for sample in times.values())
+            routes, best = self.judged(self.operands, [*kernels], self.operands.ours()())
         yield Timing(
             *(case.name, case.rows, case.cols, case.lies, case.nbytes),
-            *(mine, eager, others[0] if others else None),
+            *opcase.medians(times),
             " + ".join(kernel.name for kernel in next(iter(kernels.values()))),
             len(self.operands.steps),
             problem.table,
@@ -332,12 +314,12 @@ class Rows(Area):
 
     def show(self, rows: Sequence[Timing], runs: Sequence[results.Environment]) -> None:
         emit(f"\nthe faster of PyTorch's / ours, {plural(len(rows), 'problem')}")
-        emit(ratio_table(rows))
+        emit(spread_table(rows, bands.RATIO))
         emit("\nthe worst of them")
         emit(worst_table(rows))
         if known := [t for t in rows if t.regret is not None]:
             emit("\nchosen kernel's time / the best one's")
-            emit(regret_table(known))
+            emit(spread_table(known, bands.REGRET))
 
 
 def written(path: Path) -> bool:
@@ -374,24 +356,11 @@ def _flat(pair: tuple[Any, Any]) -> tuple[Any, Any]:
 
 
 # -- what is said -----------------------------------------------------------------------------
-def ratio_table(found: Sequence[Timing]) -> str:
-    """The peer's time over ours, by operation: geometric mean, P10, least and where."""
-    return _spread(found, bands.RATIO)
-
-
-def regret_table(found: Sequence[Timing]) -> str:
-    """Regret by operation: geometric mean, P90, worst and where."""
-    return _spread(found, bands.REGRET)
-
-
-def _spread(found: Sequence[Timing], measure: bands.Measure) -> str:
-    parts = {
-        name: [(measure.of(t), t.sizes) for t in found if t.name == name] for name in OPERATIONS
-    }
-    parts[bands.ALL] = [(measure.of(t), f"{t.name} {t.sizes}") for t in found]
-    spreads: dict[bands.Part, bands.Spread] = {
-        (name,): bands.Spread.of(of, measure) for name, of in parts.items() if of
-    }
+def spread_table(found: Sequence[Timing], measure: bands.Measure) -> str:
+    """Ratios or regrets by operation, and of all."""
+    ordered = sorted(found, key=lambda t: [*OPERATIONS].index(t.name))
+    spreads = bands.by(ordered, lambda t: (t.name,), measure, lambda t: t.sizes)
+    spreads |= bands.by(found, lambda t: (bands.ALL,), measure, lambda t: f"{t.name} {t.sizes}")
     return bands.table_of(spreads, ("operation",), measure, cases="problems")
 
 

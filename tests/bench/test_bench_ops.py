@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ptxgen.bench import opcase, ops
+from ptxgen.bench import opcase, ops, results
 from ptxgen.errors import OptionError
 
 
@@ -28,7 +28,7 @@ def test_the_summary_says_what_targets_are_about():
         "ours / the faster of PyTorch's: at most 1.33 (sum 1x2)",
         "of 4.3 TB/s, above 64 MiB: at least 0.80 (softmax 3x4)",
     ]
-    assert "0.80" in opcase.timing_table([small, large]).splitlines()[2]
+    assert "0.80" in results.columns([small, large], ops.Ops.columns).splitlines()[2]
 
 
 def test_draws_agree_if_they_are_among_what_is_kept(monkeypatch):

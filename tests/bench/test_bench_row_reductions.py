@@ -14,6 +14,7 @@ import pytest
 from test_bench import ENVIRONMENT
 
 from ptxgen.bench import measure, ops, results, row_reductions, row_reductions_fit
+from ptxgen.bench.bands import RATIO, REGRET
 from ptxgen.bench.row_reductions import (
     APART,
     COLUMNS,
@@ -92,8 +93,8 @@ def test_every_operation_agrees_with_its_peer_and_its_routes_with_each_other() -
             torch, Case(name, 2, max(operation.least, 40), OFF), 0, "cpu"
         )
         ours = operands.ours()()
-        theirs = operands.stock()(*operands.arrays)
-        row_reductions.agree(operands.case, operands.arrays[0], ours, theirs)
+        work = operands.work()
+        assert work.agree and work.agree(ours, work.stock(*operands.arrays))
         kernels = operands.kernels(device)
         cheap = min(kernels, key=lambda n: sum(k.threads for k in kernels[n]))
         assert row_reductions.same(torch, operands.ours(cheap)(), ours), cheap
@@ -171,14 +172,18 @@ FOUND = [
 
 
 def test_tables_are_by_operation() -> None:
-    lines = [" ".join(line.split()) for line in row_reductions.ratio_table(FOUND).splitlines()]
+    lines = [
+        " ".join(line.split()) for line in row_reductions.spread_table(FOUND, RATIO).splitlines()
+    ]
     assert lines == [
         "operation problems geomean P10 least at",
         "softmax 2 0.750 0.562 0.500 3x256, off 16 bytes",
         "argmax 1 3.000 3.000 3.000 5x512",
         "all 3 1.191 0.625 0.500 softmax 3x256, off 16 bytes",
     ]
-    lines = [" ".join(line.split()) for line in row_reductions.regret_table(FOUND).splitlines()]
+    lines = [
+        " ".join(line.split()) for line in row_reductions.spread_table(FOUND, REGRET).splitlines()
+    ]
     assert lines[1] == "softmax 2 1.100 1.189 1.210 3x256, off 16 bytes"
     assert row_reductions.worst_table(FOUND).splitlines()[1].split()[-6:] == [
         "bytes", "8.0", "4.0", "0.500", "some", "kernel",
@@ -190,7 +195,7 @@ def test_an_earlier_run_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture
     results.write_records(path, results.records(FOUND, ENVIRONMENT))
     assert ops.main(["--rows", str(path)]) == 0
     said = capsys.readouterr().out
-    assert row_reductions.ratio_table(FOUND) in said and row_reductions.regret_table(FOUND) in said
+    assert all(row_reductions.spread_table(FOUND, of) in said for of in (RATIO, REGRET))
 
 
 @pytest.mark.parametrize(

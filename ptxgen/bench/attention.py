@@ -15,13 +15,13 @@ from typing import Any
 
 import ptxgen
 from ptxgen import arguments
-from ptxgen.bench import attention_cases, bands, measure
+from ptxgen.bench import attention_cases, bands, measure, results
 from ptxgen.bench.attention_cases import KINDS, NAMED, TRAINING, Case
 from ptxgen.bench.measure import Work, near
 from ptxgen.bench.results import Environment, Sample
 from ptxgen.bench.runner import Area, Timed, add_list, only_drawn
 from ptxgen.spec import KernelSpec
-from ptxgen.ui import emit, plural, table
+from ptxgen.ui import emit, plural
 
 BACKENDS = {"cudnn": "CUDNN_ATTENTION", "fa2": "FLASH_ATTENTION"}
 """Of scaled_dot_product_attention."""
@@ -59,17 +59,24 @@ class Row:
     flex_us: float | None
     refused: str
 
+    @property
+    def faster_us(self) -> float | None:
+        """The time of the faster of those in :data:`BACKENDS`."""
+        return min((us for us in (self.cudnn_us, self.fa2_us) if us), default=None)
+
+    to_faster, to_cudnn, to_fa2, to_flex = (
+        results.quotient(f"{peer}_us", "ours_us") for peer in (FASTER, *PEERS)
+    )
+
     def time_of(self, peer: str) -> float | None:
         """The peer's time."""
-        if peer == FASTER:
-            return min((us for us in map(self.time_of, BACKENDS) if us), default=None)
         us: float | None = getattr(self, f"{peer}_us")
         return us
 
     def ratio(self, peer: str) -> float | None:
         """The peer's time over ours: above 1, ours is faster."""
-        us = self.time_of(peer)
-        return us and us / self.ours_us
+        found: float | None = getattr(self, f"to_{peer}")
+        return found
 
 
 # -- what is timed ----------------------------------------------------------------------------
@@ -314,19 +321,10 @@ def summarise(rows: Sequence[Row]) -> dict[bands.Part, bands.Spread]:
 def case_table(rows: Sequence[Row]) -> str:
     """One line per row: times, and ratios to the faster of both peers and to each other."""
     peers = [p for p in PEERS if any(r.time_of(p) is not None for r in rows)]
-
-    def shown(value: float | None, digits: int) -> str | None:
-        return None if value is None else f"{value:.{digits}f}"
-
-    lines = [
-        [r.kind, r.shape, shown(r.ours_us, 1)]
-        + [shown(r.time_of(p), 1) for p in peers]
-        + [shown(r.ratio(p), 2) for p in (FASTER, *peers)]
-        + [r.kernel]
-        for r in rows
-    ]
-    header = ["kind", "shape", "ours µs", *(f"{p} µs" for p in peers)]
-    return table(lines, [*header, *(f"/ {p}" for p in (FASTER, *peers)), "kernel"])
+    times = ((f"{p} µs", f"{p}_us:.1f") for p in ("ours", *peers))
+    ratios = ((f"/ {p}", f"to_{p}:.2f") for p in (FASTER, *peers))
+    known = ("kind", "kind"), ("shape", "shape")
+    return results.columns(rows, [*known, *times, *ratios, ("kernel", "kernel")])
 
 
 def left_out(rows: Sequence[Row]) -> list[str]:

@@ -15,7 +15,6 @@ from typing import Any
 
 from ptxgen.bench import measure, model, results
 from ptxgen.bench.runner import Area
-from ptxgen.ui import emit
 
 SHAPE = model.LLAMA_8B
 DECODED = 32, 2048
@@ -39,52 +38,22 @@ class Row:
     to_stock = results.quotient("ours_ms", "stock_ms")
     memory = results.quotient("ours_bytes", "stock_bytes")
 
-    @property
-    def stock_gb(self) -> float | None:
-        """Stock PyTorch's memory in GB."""
-        return self.stock_bytes and self.stock_bytes / 1e9
-
-    @property
-    def ours_gb(self) -> float | None:
-        """Our memory in GB."""
-        return self.ours_bytes and self.ours_bytes / 1e9
-
-
-class Cached(model.Llama):
-    """Keys and values lie where they stay, with room for one token's behind them."""
-
-    def reserve(self, sequences: int, keys: int) -> list[Any]:
-        """A cache of ``keys - 1`` random ones."""
-        s = self.shape
-        size = 2, sequences, s.kv_heads, keys, self.width
-        self._memory = [
-            self.torch.randn(size, device="cuda", dtype=self.norm.dtype) for _ in self.layers
-        ]
-        return [tuple(both[..., :-1, :]) for both in self._memory]
-
-    def extended(self, cache: list[Any], i: int, k: Any, v: Any) -> tuple[Any, Any]:
-        """The memory of layer ``i``, with the new ones written behind the others."""
-        keys, values = self._memory[i]
-        keys[..., -1:, :].copy_(k)
-        values[..., -1:, :].copy_(v)
-        return keys, values
+    stock_gb = results.quotient("stock_bytes", 1e9)
+    ours_gb = results.quotient("ours_bytes", 1e9)
 
 
 def rows(
     torch: Any, shape: model.Shape = SHAPE, decoded: tuple[int, int] = DECODED, count: int = COUNT
 ) -> Iterator[Row]:
     """A training step (loss and gradients), the forward pass, and a token, ways in turns."""
-    llama = Cached(torch, shape)
-    random = torch.Generator(device="cuda").manual_seed(1)
-
-    def draw(*size: int) -> Any:
-        return torch.randint(shape.vocabulary, size, device="cuda", generator=random)
-
+    llama = model.Static(torch, shape)
     blocks = model.blocks(torch)
     ways = [blocks[name] for name in WAYS]
-    tokens, targets = draw(shape.batch, shape.length), draw(shape.batch * shape.length)
-    kept = [llama.embedding, llama.head, *(w for layer in llama.layers for w in layer.values())]
-    weights = list({id(w): w for w in kept}.values())
+    tokens, targets = (
+        llama.drawn(shape.batch, shape.length),
+        llama.drawn(shape.batch * shape.length),
+    )
+    weights = llama.weights()
 
     def train() -> None:
         logits = llama(tokens).flatten(0, 1).float()
@@ -100,7 +69,7 @@ def rows(
     yield _row(torch, "training step", ways, [train, train], count)
     yield _row(torch, "forward", ways, [forward, forward], count)
 
-    token, cache = draw(decoded[0], 1), llama.reserve(*decoded)
+    token, cache = llama.drawn(decoded[0], 1), llama.reserve(*decoded)
     graphs = []
     for way in ways:
         with way(), torch.no_grad():
@@ -144,21 +113,16 @@ def _row(
     return Row(what, stock, ours, *(found[name][-1][1] for name in WAYS))
 
 
-def row_table(found: Sequence[Row]) -> str:
-    """One line per row."""
-    columns = [
-        *(("what", "what"), ("stock ms", "stock_ms:.3f"), ("ours ms", "ours_ms:.3f")),
-        *(("/ stock", "to_stock:.3f"), ("stock GB", "stock_gb:.2f"), ("ours GB", "ours_gb:.2f")),
-        ("/ stock", "memory:.3f"),
-    ]
-    return results.columns(found, columns)
-
-
 class Steps(Area):
     """A step of training, as ``--step`` times it."""
 
     name = "attention --step"
     row = Row
+    columns = (
+        *(("what", "what"), ("stock ms", "stock_ms:.3f"), ("ours ms", "ours_ms:.3f")),
+        *(("/ stock", "to_stock:.3f"), ("stock GB", "stock_gb:.2f"), ("ours GB", "ours_gb:.2f")),
+        ("/ stock", "memory:.3f"),
+    )
     tier = "tc"
 
     def cases(self) -> list[model.Shape]:
@@ -166,6 +130,3 @@ class Steps(Area):
 
     def rows(self, case: model.Shape) -> Iterator[Row]:
         return rows(self.torch, case, count=3 if self.options.quick else COUNT)
-
-    def show(self, rows: Sequence[Row], runs: Sequence[results.Environment]) -> None:
-        emit(row_table(rows))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import ptxgen
 from ptxgen import arguments
-from ptxgen.bench import measure
+from ptxgen.bench import measure, results
 from ptxgen.bench.cases import Shape
 from ptxgen.bench.measure import WrongBitsError
 from ptxgen.bench.results import Sample
@@ -117,10 +117,7 @@ class Row:
     torch_us: float
     tflops: float
 
-    @property
-    def ratio(self) -> float:
-        """torch's time over ours."""
-        return self.torch_us / self.us
+    ratio = results.quotient("torch_us", "us")
 
 
 class Batch(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Any
 
 import ptxgen
 from ptxgen import arguments
-from ptxgen.bench import bands, conv_cases, measure
+from ptxgen.bench import bands, conv_cases, measure, results
 from ptxgen.bench.conv_cases import DGRAD, GROUPED, KINDS, NAMED, WGRAD, Case
 from ptxgen.bench.measure import Work, WrongBitsError, near
 from ptxgen.bench.results import Environment, Sample
@@ -49,10 +49,7 @@ class Row:
     ours_count: int
     cudnn_us: float
 
-    @property
-    def ratio(self) -> float:
-        """cuDNN's time over ours: above 1, ours is faster."""
-        return self.cudnn_us / self.ours_us
+    ratio = results.quotient("cudnn_us", "ours_us")  # above 1, ours is faster
 
 
 # -- what is timed ----------------------------------------------------------------------------

@@ -11,10 +11,9 @@ again. A quarter of the rows at a time is timed besides the default, and other l
 
 from __future__ import annotations
 
-import statistics
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -82,15 +81,22 @@ class Head:
         """Random ones; one target in sixteen is left out."""
         m, k, n = shape
         random = torch.Generator(device="cuda").manual_seed(seed)
-        options = {
-            "device": "cuda",
-            "generator": random,
-            "dtype": measure.torch_dtype(torch, dtype),
-        }
+        options = {"device": "cuda", "generator": random}
+        options["dtype"] = measure.torch_dtype(torch, dtype)
         x, w = torch.randn((m, k), **options), torch.randn((n, k), **options).mul_(k**-0.5)
         target = torch.randint(n, (m,), device="cuda", generator=random)
         target[torch.rand(m, device="cuda", generator=random) < 1 / 16] = IGNORED
         return cls(torch, x, w, target, SOFTCAPPED.get(n))
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """Options of our calls."""
+        return {"softcap": self.softcap, "ignore_index": IGNORED}
+
+    @property
+    def grad(self) -> Callable[..., Any]:
+        """Our loss and gradients."""
+        return partial(ptxgen.linear_cross_entropy_grad, self.x, self.w, self.target, **self.how)
 
     def stock(self, x: Any, w: Any) -> Any:
         """The loss as PyTorch computes it, of logits in f32."""
@@ -124,14 +130,11 @@ def _drawn(random: Random) -> Iterator[Sizes]:
 
 def methods(head: Head, forward: bool, chunks: Sequence[int]) -> Iterator[tuple[str, Method]]:
     """What is timed, by name. One that is not installed is said to be, and left out."""
-    torch = head.torch
-    given: dict[str, Any] = {"softcap": head.softcap, "ignore_index": IGNORED}
-    x, w, target = head.x, head.w, head.target
+    torch, x, w, ours = head.torch, head.x, head.w, head.grad
     if forward:
-        yield "ptxgen", partial(ptxgen.linear_cross_entropy, x, w, target, **given)
+        yield "ptxgen", partial(ptxgen.linear_cross_entropy, x, w, head.target, **head.how)
         yield "product alone", partial(ptxgen.linear, x, w, layout="nk")
     else:
-        ours = partial(ptxgen.linear_cross_entropy_grad, x, w, target, **given)
         yield "ptxgen", ours
         for chunk in chunks:
             yield f"ptxgen, chunks of {chunk}", partial(ours, chunk=chunk)
@@ -168,10 +171,8 @@ def stock_methods(
 
 def few_methods(head: Head) -> Iterator[tuple[str, Method]]:
     """What is timed of a problem that was drawn."""
-    given: dict[str, Any] = {"softcap": head.softcap, "ignore_index": IGNORED}
-    ours = partial(ptxgen.linear_cross_entropy_grad, head.x, head.w, head.target, **given)
-    yield "ptxgen", ours
-    yield QUARTER, partial(ours, chunk=-(-head.x.shape[0] // 4))
+    yield "ptxgen", head.grad
+    yield QUARTER, partial(head.grad, chunk=-(-head.x.shape[0] // 4))
     yield from stock_methods(head, lambda loss: partial(head.trained, loss))
 
 
@@ -214,37 +215,13 @@ def check(head: Head) -> None:
 
     Logits are in memory where gradients are wanted; by themselves losses may come from the product.
     """
-    torch = head.torch
+    torch, each = head.torch, {**head.how, "reduction": "none"}
     rows = torch.randperm(head.x.shape[0], device="cuda")[:CHECKED]
-    given: dict[str, Any] = {"softcap": head.softcap, "ignore_index": IGNORED, "reduction": "none"}
-    whole = ptxgen.linear_cross_entropy(head.x, head.w, head.target, **given)[rows]
-    alone = ptxgen.linear_cross_entropy_grad(
-        head.x[rows], head.w, head.target[rows], dw=False, **given
-    )[0]
+    whole = ptxgen.linear_cross_entropy(head.x, head.w, head.target, **each)[rows]
+    few = replace(head, x=head.x[rows], target=head.target[rows])
+    alone, *_ = few.grad(dw=False, **each)
     if not torch.equal(whole, alone):
         raise WrongBitsError("losses of rows differ from those of the rows alone")
-
-
-def measured(torch: Any, method: Method, kept: int, repeats: int) -> tuple[float, int]:
-    """The median time, ms, and the peak of memory beyond what was there and ``kept`` bytes."""
-    method()
-    torch.cuda.synchronize()
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
-    method()
-    torch.cuda.synchronize()
-    extra = torch.cuda.max_memory_allocated() - before - kept
-    flushed = torch.empty(measure.FLUSH_BYTES, dtype=torch.uint8, device="cuda")
-    times = []
-    for _ in range(repeats):
-        flushed.zero_()
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        method()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(float(start.elapsed_time(end)))
-    return statistics.median(times), max(extra, 0)
 
 
 class Flce(Area):
@@ -294,15 +271,26 @@ class Flce(Area):
             if options.only and not any(name.startswith(each) for each in options.only):
                 continue
             own = kept - head.w.numel() * head.w.element_size() if "in f32" in name else kept
+            found: tuple[Any, ...]
             try:
-                ms, extra = measured(self.torch, method, own, 3 if options.quick else 7)
+                found = self.measured(method, own)
             except Exception as error:
-                failed = f"{type(error).__name__}: {error}"[:200]
-                line = Line(*case, options.dtype, name, 0.0, 0, failed)
-            else:
-                line = Line(*case, options.dtype, name, ms, extra)
+                found = 0.0, 0, f"{type(error).__name__}: {error}"[:200]
             self.torch.cuda.empty_cache()
-            yield line
+            yield Line(*case, options.dtype, name, *found)
+
+    def measured(self, method: Method, kept: int) -> tuple[float, int]:
+        """The median time, ms, and the peak of memory beyond what was there and ``kept`` bytes."""
+        cuda, timer = self.torch.cuda, self.timer
+        method()
+        cuda.synchronize()
+        cuda.reset_peak_memory_stats()
+        before = cuda.memory_allocated()
+        method()
+        cuda.synchronize()
+        extra = cuda.max_memory_allocated() - before - kept
+        (taken,) = timer([method], [3 if self.options.quick else 7], warmup=0)
+        return taken.median / 1e3, max(extra, 0)
 
     def show(self, rows: Sequence[Line], runs: Sequence[results.Environment]) -> None:
         emit(line_table(rows))

@@ -80,11 +80,7 @@ class Row:
     graphs = results.quotient("block_graph_ms", "eager_graph_ms")
     memory = results.quotient("ours_mb", "stock_mb")
     bound = results.quotient("arena", "least")
-
-    @property
-    def arena_mb(self) -> float | None:
-        """The largest arena in MB."""
-        return None if self.arena is None else self.arena / 1e6
+    arena_mb = results.quotient("arena", 1e6)
 
 
 COLUMNS = (
@@ -95,28 +91,6 @@ COLUMNS = (
     *(("arena MB", "arena_mb:.2f"), ("/ bound", "bound:.3f"), ("cold ms", "cold_ms:.3f")),
     ("warm ms", "warm_ms:.3f"),
 )
-
-
-class Static(model.Llama):
-    """Keys and values of a token are written into caches, in the last place of each."""
-
-    def reserve(self, sequences: int, keys: int) -> list[Any]:
-        """Random caches."""
-        torch, s = self.torch, self.shape
-        self.place = torch.full((1,), keys - 1, device=self.device, dtype=torch.int64)
-        size = sequences, s.kv_heads, keys, self.width
-
-        def drawn() -> Any:
-            return torch.randn(size, device=self.device, dtype=self.norm.dtype)
-
-        return [(drawn(), drawn()) for _ in self.layers]
-
-    def extended(self, cache: list[Any], i: int, k: Any, v: Any) -> tuple[Any, Any]:
-        """The caches of layer ``i``, with the new keys and values."""
-        keys, values = cache[i]
-        keys.index_copy_(2, self.place, k)
-        values.index_copy_(2, self.place, v)
-        return keys, values
 
 
 class Bench:
@@ -135,10 +109,6 @@ class Bench:
     ) -> None:
         self.torch, self.shape, self.count, self.device = torch, shape, count, device
         self.streams, self.names = streams, names
-
-    def _drawn(self, shape: model.Shape, *size: int) -> Any:
-        random = self.torch.Generator(device=self.device).manual_seed(1)
-        return self.torch.randint(shape.vocabulary, size, device=self.device, generator=random)
 
     def _row(
         self,
@@ -193,20 +163,20 @@ class Bench:
         """The forward pass."""
         llama = model.Llama(self.torch, self.shape, self.device)
         for sequences, length in FORWARDS:
-            tokens = self._drawn(self.shape, sequences, length)
+            tokens = llama.drawn(sequences, length)
 
             def work(tokens: Any = tokens) -> Any:
                 return llama(tokens)
 
             make = self._without_gradients(work)
-            yield self._row("forward", f"{sequences} x {length}", make, _weights(llama))
+            yield self._row("forward", f"{sequences} x {length}", make, llama.weights())
 
     def training(self) -> Iterator[Row]:
         """Loss and gradients."""
         torch, s = self.torch, self.shape
         llama = model.Llama(torch, s, self.device)
-        tokens, targets = self._drawn(s, s.batch, s.length), self._drawn(s, s.batch * s.length)
-        weights = [w.requires_grad_() for w in _weights(llama)]
+        tokens, targets = llama.drawn(s.batch, s.length), llama.drawn(s.batch * s.length)
+        weights = [w.requires_grad_() for w in llama.weights()]
 
         def loss() -> Any:
             logits = llama(tokens).flatten(0, 1).float()
@@ -225,14 +195,14 @@ class Bench:
 
     def decode(self) -> Iterator[Row]:
         """A token of each of some sequences."""
-        llama = Static(self.torch, self.shape, self.device)
+        llama = model.Static(self.torch, self.shape, self.device)
         for sequences in DECODED:
             yield self._token("decode", llama, sequences, KEYS)
 
     def small(self) -> Iterator[Row]:
         """The same of small models, one sequence."""
         for hidden in SMALL:
-            llama = Static(self.torch, self.of(hidden), self.device)
+            llama = model.Static(self.torch, self.of(hidden), self.device)
             yield self._token("small", llama, 1, SMALL_KEYS)
 
     def of(self, hidden: int) -> model.Shape:
@@ -241,14 +211,14 @@ class Bench:
         kv = max(heads // 4, 1)
         return replace(self.shape, hidden=hidden, heads=heads, kv_heads=kv, inner=3 * hidden)
 
-    def _token(self, part: str, llama: Static, sequences: int, keys: int) -> Row:
-        token, cache = self._drawn(llama.shape, sequences, 1), llama.reserve(sequences, keys)
+    def _token(self, part: str, llama: model.Static, sequences: int, keys: int) -> Row:
+        token, cache = llama.drawn(sequences, 1), llama.reserve(sequences, keys)
         caches = [x for pair in cache for x in pair]
 
         def work() -> Any:
             return llama(token, cache), *(x[:, :, -1:].clone() for x in caches[:2])
 
-        still = [*_weights(llama), token, llama.place, *caches]
+        still = [*llama.weights(), token, llama.place, *caches]
         what = f"{sequences} x {keys}, hidden {llama.shape.hidden}"
         make = self._without_gradients(work)
         return self._row(part, what, make, still, mode="reduce-overhead")
@@ -270,8 +240,8 @@ class Bench:
         import ptxgen.torch as ours
 
         torch, shape = self.torch, replace(self.of(hidden), layers=layers)
-        module = model.Llama(torch, shape, self.device).module()
-        tokens = self._drawn(shape, 1, 8)
+        llama = model.Llama(torch, shape, self.device)
+        module, tokens = llama.module(), llama.drawn(1, 8)
         with tempfile.TemporaryDirectory() as home, torch.no_grad():
             path = Path(home) / "model.ptxgen"
             saved = ours.export(module, (tokens,))
@@ -292,7 +262,7 @@ class Bench:
 
         torch, shape = self.torch, self.of(SMALL[-1])
         llama = model.Llama(torch, shape, self.device)
-        given = [self._drawn(shape, *size) for size in SETS.values()]
+        given = [llama.drawn(*size) for size in SETS.values()]
         with ours.batch_invariant(), torch.no_grad():
             expected = [llama(tokens) for tokens in given]
         taken: dict[str, list[float]] = {}
@@ -348,11 +318,6 @@ def _all(found: Any) -> Sequence[Any]:
     return found if isinstance(found, tuple | list) else (found,)
 
 
-def _weights(llama: model.Llama) -> list[Any]:
-    kept = [llama.embedding, llama.head, *(w for layer in llama.layers for w in layer.values())]
-    return list({id(w): w for w in kept}.values())
-
-
 # -- a new process --------------------------------------------------------------------------------
 _FIRST = "import sys; from ptxgen.bench import graph; graph.first(sys.argv[1])"
 
@@ -378,10 +343,8 @@ def _first(backend: str, home: Path) -> float:
 def first(backend: str) -> None:
     """Prints the ms of the first result of a small model, with all that is compiled for it."""
     torch = measure.require_torch()
-    hidden = SMALL[-1]
-    bench = Bench(torch)
-    shape = bench.of(hidden)
-    llama, tokens = model.Llama(torch, shape), bench._drawn(shape, 4, 512)
+    llama = model.Llama(torch, Bench(torch).of(SMALL[-1]))
+    tokens = llama.drawn(4, 512)
     if backend == "ptxgen":
         import ptxgen.torch
 

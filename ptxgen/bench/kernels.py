@@ -61,10 +61,7 @@ class KernelTime:
         """A mark at the dispatcher's choice."""
         return "->" if self.chosen else ""
 
-    @property
-    def share(self) -> float:
-        """The part of the limit that is reached."""
-        return self.floor_us / self.us
+    share = results.quotient("floor_us", "us")
 
     @property
     def problem(self) -> str:

@@ -89,6 +89,17 @@ class Llama:
         powers = torch.arange(0, width, 2, device=device) / width
         self.frequencies = 10000.0**-powers
 
+    def weights(self) -> list[Any]:
+        """All weights, each once."""
+        kept = [self.embedding, self.head, *(w for layer in self.layers for w in layer.values())]
+        return list({id(w): w for w in kept}.values())
+
+    def drawn(self, *size: int) -> Any:
+        """Random tokens."""
+        random = self.torch.Generator(device=self.device).manual_seed(1)
+        most = self.shape.vocabulary
+        return self.torch.randint(most, size, device=self.device, generator=random)
+
     def _rms(self, x: Any, weight: Any) -> Any:
         wide = x.float()
         wide = wide * self.torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)
@@ -187,6 +198,25 @@ class Llama:
         return Module()
 
 
+class Static(Llama):
+    """Keys and values of a token are written into caches, in the last place of each."""
+
+    def reserve(self, sequences: int, keys: int) -> list[Any]:
+        """Random caches."""
+        torch, how = self.torch, {"device": self.device}
+        self.place = torch.full((1,), keys - 1, dtype=torch.int64, **how)
+        size = sequences, self.shape.kv_heads, keys, self.width
+        caches = [torch.randn(size, dtype=self.norm.dtype, **how) for _ in 2 * self.layers]
+        return list(zip(caches[::2], caches[1::2], strict=True))
+
+    def extended(self, cache: list[Any], i: int, k: Any, v: Any) -> tuple[Any, Any]:
+        """The caches of layer ``i``, with the new keys and values."""
+        for kept, new in zip(cache[i], (k, v), strict=True):
+            kept.index_copy_(2, self.place, new)
+        keys, values = cache[i]
+        return keys, values
+
+
 @dataclass(frozen=True)
 class Row:
     """One way to compute: ms of a forward pass and of a generated token, and what changes when
@@ -221,10 +251,7 @@ def blocks(torch: Any) -> dict[str, Callable[[], Any]]:
 def rows(torch: Any, shape: Shape, count: int = 7) -> list[Row]:
     """Checks each way, then times them in turns; medians."""
     model = Llama(torch, shape)
-    random = torch.Generator(device="cuda").manual_seed(1)
-    tokens = torch.randint(
-        shape.vocabulary, (shape.batch, shape.length), device="cuda", generator=random
-    )
+    tokens = model.drawn(shape.batch, shape.length)
     ways = blocks(torch)
     differ = {}
     works: tuple[Callable[[], Any], ...] = (

@@ -66,10 +66,7 @@ class Beside:
         """The faster of PyTorch's."""
         return min(self.eager_us, self.compiled_us or self.eager_us)
 
-    @property
-    def ratio(self) -> float:
-        """The peer's time over ours."""
-        return self.peer_us / self.ours_us
+    ratio = results.quotient("peer_us", "ours_us")
 
 
 @dataclass(frozen=True)
@@ -84,10 +81,7 @@ class Timing(Beside):
     eager_us: float
     compiled_us: float | None
 
-    @property
-    def share(self) -> float:
-        """The part of the limit that is reached."""
-        return self.limit_us / self.ours_us
+    share = results.quotient("limit_us", "ours_us")
 
 
 class OpArea(Area):

@@ -25,25 +25,16 @@ from ptxgen.bench.attention_cases import TRAINING
 from ptxgen.bench.bands import quantile
 from ptxgen.bench.ops import TEMPERATURE
 from ptxgen.bench.pointwise import biased
-from ptxgen.bench.results import reading
+from ptxgen.bench.results import columns, reading
 from ptxgen.cost.fit import FOLDS
-from ptxgen.cost.tuning import (
-    BOUNDS,
-    FOLDER,
-    UNMEASURED,
-    Constants,
-    Tuning,
-    larger,
-    read,
-    write,
-)
+from ptxgen.cost.tuning import BOUNDS, FOLDER, UNMEASURED, Constants, Tuning, larger, read, write
 from ptxgen.dispatch.predict import demand
 from ptxgen.errors import PtxgenError
 from ptxgen.graph import Builder
 from ptxgen.program.launch import chosen
 from ptxgen.program.step import Program, Step
 from ptxgen.runtime import get_device
-from ptxgen.ui import emit, table
+from ptxgen.ui import emit
 
 HOLD = 0.05
 """What the square of a constant's logarithm, over that of UNMEASURED, counts beside a result's."""
@@ -295,11 +286,8 @@ def _work(options: argparse.Namespace) -> int:
     of = points(options.rows, tuning)
     if not of:
         raise PtxgenError(f"no result is of a GPU with {tuning.sms} SMs, as {tuning.gpu} has")
-    body = [
-        [q.family, str(q.results), f"{q.mean:.2f}", f"{q.p10:.2f}", f"{q.p90:.2f}"]
-        for q in qualities(held_out(of))
-    ]
-    emit(table(body, ["family", "results", "predicted / measured", "P10", "P90"]))
+    asked = ("family", "family"), ("results", "results"), ("predicted / measured", "mean:.2f")
+    emit(columns(qualities(held_out(of)), [*asked, ("P10", "p10:.2f"), ("P90", "p90:.2f")]))
     if options.write:
         families = {**tuning.families, **fit(of)}
         write(replace(tuning, families=families), options.tuning)

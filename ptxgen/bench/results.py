@@ -298,11 +298,11 @@ def case_table(rows: Sequence[Row]) -> str:
     return table(lines, header)
 
 
-def quotient(a: str, b: str) -> property:
-    """The quotient of two fields, None where one is not there."""
+def quotient(a: str, b: str | float) -> property:
+    """The quotient of a field by another or a number; None where one is not there."""
 
     def value(row: Any) -> float | None:
-        of, by = getattr(row, a), getattr(row, b)
+        of, by = getattr(row, a), getattr(row, b) if isinstance(b, str) else b
         return of / by if of and by else None
 
     return property(value)

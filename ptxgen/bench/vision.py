@@ -56,10 +56,7 @@ class Row:
     unknown: Mapping[str, int] = field(default_factory=dict)
     same: bool = True
 
-    @property
-    def ratio(self) -> float:
-        """The time ratio, block by stock."""
-        return self.block_ms / self.stock_ms
+    ratio = results.quotient("block_ms", "stock_ms")
 
     @property
     def names(self) -> str:

@@ -150,7 +150,7 @@ def test_rows_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_the_step_says_both_ratios() -> None:
     step = attention_step.Row("step", 50.0, 55.0, 4_000_000_000, 5_000_000_000)
     token = attention_step.Row("token", 2.0, 1.0, None, None)
-    shown = attention_step.row_table([step, token]).splitlines()
+    shown = results.columns([step, token], attention_step.Steps.columns).splitlines()
     assert shown[1].split()[1:] == ["50.000", "55.000", "1.100", "4.00", "5.00", "1.250"]
     assert shown[2].split()[1:] == ["2.000", "1.000", "0.500", "-", "-", "-"]
 

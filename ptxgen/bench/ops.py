@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from argparse import ArgumentParser
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import ptxgen
-from ptxgen import arguments
-from ptxgen.bench import pointwise, results, row_reductions
+from ptxgen import arguments, layout
+from ptxgen import functions as f
+from ptxgen.autograd import pointwise
+from ptxgen.bench import results, row_reductions
 from ptxgen.bench.opcase import BANDWIDTH, OpArea, OpCase, Timing, Work, matching, trained
 from ptxgen.bench.runner import add_list
 from ptxgen.errors import OptionError
@@ -121,6 +124,66 @@ def _draws(m: int, n: int, top_k: int, top_p: float) -> OpCase:
     return OpCase(f"draw{how}", f"{m}x{n}", 2 * m * n, make)
 
 
+def _pointwise(
+    name: str,
+    shapes: tuple[tuple[int, ...], ...],
+    files: float,
+    ours: Callable[..., Any],
+    stock: Callable[..., Any],
+) -> OpCase:
+    """Of tensors; ``files``: how many like the first are read and written."""
+
+    def make(torch: Any) -> Work:
+        given = tuple(_random(torch, *shape) for shape in shapes)
+        return Work(given, ours, lambda *x: stock(torch, *x))
+
+    nbytes = int(2 * math.prod(shapes[0]) * files)
+    return OpCase(name, "x".join(map(str, shapes[0])), nbytes, make)
+
+
+@pointwise
+def biased(x: Any, bias: Any) -> Any:
+    """As a fused function."""
+    return f.gelu_tanh(x + bias)
+
+
+def _halves(torch: Any, x: Any, cos: Any, sin: Any) -> Any:
+    a, b = x.float().chunk(2, -1)
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1).to(x.dtype)
+
+
+def pointwise_cases() -> list[OpCase]:
+    """Pointwise formulas, and copies that arrange elements anew."""
+    large, small, square, heads = (8192, 14336), (16, 4096), (8192, 8192), (8, 2048, 32, 128)
+    angles = (2048, 1, 64)
+
+    def gated(torch: Any, x: Any, y: Any) -> Any:
+        return torch.nn.functional.silu(x) * y
+
+    def stock_biased(torch: Any, x: Any, bias: Any) -> Any:
+        return torch.nn.functional.gelu(x + bias, approximate="tanh")
+
+    def turned(x: Any) -> Any:
+        return layout.contiguous(x.t())
+
+    def apart(x: Any) -> Any:
+        return layout.contiguous(x.transpose(1, 2))
+
+    case = _pointwise
+    return [
+        *(case("swiglu", (s, s), 3, f.swiglu, gated) for s in (large, (256, 14336), small)),
+        case("gelu", (large,), 2, f.gelu, lambda torch, x: torch.nn.functional.gelu(x)),
+        case("bias + gelu_tanh", (large, large[1:]), 2, biased, stock_biased),
+        *(case("add", (s, s), 3, f.add, lambda torch, x, y: x + y) for s in (large, small)),
+        case("contiguous, transposed", (square,), 2, turned, lambda _, x: x.t().contiguous()),
+        case(
+            *("contiguous, heads", (heads,), 2, apart),
+            lambda _, x: x.transpose(1, 2).contiguous(),
+        ),
+        case("rope", (heads, angles, angles), 2, layout.rope, _halves),
+    ]
+
+
 SIZES: Mapping[str, tuple[tuple[int, int], ...]] = {
     "rms_norm": ((16, 4096), (8192, 4096), (8192, 8192), (64, 128256), (262144, 128)),
     "layer_norm": ((16, 4096), (8192, 4096)),
@@ -158,7 +221,7 @@ def cases() -> list[OpCase]:
             for m, n in ((64, 128256), (32, 32000))
             for top_k, top_p in ((0, 1.0), (50, 0.9), (0, 0.9))
         ),
-        *pointwise.cases(),
+        *pointwise_cases(),
     ]
 
 

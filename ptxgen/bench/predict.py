@@ -23,8 +23,7 @@ import numpy as np
 from ptxgen import arguments
 from ptxgen.bench.attention_cases import TRAINING
 from ptxgen.bench.bands import quantile
-from ptxgen.bench.ops import TEMPERATURE
-from ptxgen.bench.pointwise import biased
+from ptxgen.bench.ops import TEMPERATURE, biased
 from ptxgen.bench.results import columns, reading
 from ptxgen.cost.fit import FOLDS
 from ptxgen.cost.tuning import BOUNDS, FOLDER, UNMEASURED, Constants, Tuning, larger, read, write

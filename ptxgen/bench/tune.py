@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from ptxgen import arguments
-from ptxgen.bench import bmm, cases, draw, int4, measure, nf4, row_reductions_fit
+from ptxgen.bench import bmm, cases, draw, int4, measure, nf4
 from ptxgen.bench.bands import ALL, NAMES, band_of
 from ptxgen.bench.cases import Case, Shape, case_of
 from ptxgen.bench.journal import CLOSE, Header, Journal, Problem, Record
 from ptxgen.bench.results import columns
 from ptxgen.bench.runner import add_list
-from ptxgen.bench.timed_routes import points
+from ptxgen.bench.timed_routes import points, read_rows, row_points
 from ptxgen.cost.fit import FAR, Point, Regret, fit, held_out, near
 from ptxgen.cost.gpu import TYPICAL, Rates
 from ptxgen.cost.tuning import FALLBACK, FOLDER, Constants, Tuning, read, tuning_name, write
@@ -358,10 +358,10 @@ def write_rows(files: Iterable[Path], output: Path | None) -> list[Report]:
     tuning ``output`` (that of the first one's GPU). Constants are relative to a GPU's rates, so
     results of several may be learnt from.
     """
-    records = row_reductions_fit.read(files)
+    records = read_rows(files)
     gpu, sms = records[0]["gpu"], records[0]["sms"]
     path = output or FOLDER / f"{tuning_name(gpu, sms)}.json"
-    before, known = read(path), row_reductions_fit.points(records)
+    before, known = read(path), row_points(records)
     routes = Counter(point.problem for point in known)
     reports: list[Report] = []
     constants: dict[str, Constants] = {}

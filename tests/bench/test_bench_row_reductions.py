@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from test_bench import ENVIRONMENT
 
-from ptxgen.bench import measure, ops, results, row_reductions, row_reductions_fit
+from ptxgen.bench import measure, ops, results, row_reductions
 from ptxgen.bench.bands import RATIO, REGRET
 from ptxgen.bench.row_reductions import (
     APART,
@@ -25,7 +25,7 @@ from ptxgen.bench.row_reductions import (
     Case,
     Timing,
 )
-from ptxgen.bench.timed_routes import route_terms
+from ptxgen.bench.timed_routes import route_terms, row_points
 from ptxgen.cost import fit
 from ptxgen.cost.tuning import FOLDER, TERMS, read
 from ptxgen.errors import OptionError
@@ -155,7 +155,7 @@ def test_what_was_measured_can_be_learnt_from() -> None:
         known = {"table": key, "dtype": dtype, "values": values, "routes": us}
         records.append(asdict(timing(case, 1.0, 1.0, None, **known)) | on)
     several = {**records[0], "steps": 2}
-    measured = row_reductions_fit.points([several, *records])
+    measured = row_points([several, *records])
     assert len(measured) == 3 * len(records), "of several steps it is not known which took how long"
     constants = fit.near(measured)
     assert constants.keys() == {r.main.name for r in routes}

@@ -56,9 +56,7 @@ def rows(
     weights = llama.weights()
 
     def train() -> None:
-        logits = llama(tokens).flatten(0, 1).float()
-        loss = torch.nn.functional.cross_entropy(logits, targets)
-        torch.autograd.grad(loss, weights)
+        torch.autograd.grad(llama.loss(tokens, targets), weights)
 
     def forward() -> None:
         with torch.no_grad():

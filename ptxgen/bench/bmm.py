@@ -85,20 +85,13 @@ class Operands:
         tier: str = "auto",
     ) -> None:
         count, m, n, k = sizes
-        random = torch.Generator(device="cuda").manual_seed(seed)
-        kind = measure.torch_dtype(torch, dtype)
-        options = {"device": "cuda", "generator": random, "dtype": kind}
-        self._torch, self._size, self._kind, self._tier = torch, (count, m, n), kind, tier
-        self.a, self.b = (
-            torch.randn((count, *size), **options)
-            if how == "N"
-            else torch.randn((count, *size[::-1]), **options).mT
-            for size, how in zip(((m, k), (k, n)), layout, strict=True)
-        )
+        made, self._tier = measure.normal(torch, dtype, seed), tier
+        self.a = made(count, m, k) if layout[0] == "N" else made(count, k, m).mT
+        self.b = made(count, k, n) if layout[1] == "N" else made(count, n, k).mT
 
     def empty(self) -> Any:
         """Memory for the result."""
-        return self._torch.empty(self._size, device="cuda", dtype=self._kind)
+        return self.a.new_empty((*self.a.shape[:2], self.b.shape[2]))
 
     def ours(self, out: Any, kernel: str | None = None) -> measure.Work:
         """Our product into ``out``."""

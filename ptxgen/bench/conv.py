@@ -58,21 +58,13 @@ class Operands:
 
     def __init__(self, torch: Any, case: Case, dtype: str, seed: int, device: str) -> None:
         self._torch, self.case = torch, case
-        random = torch.Generator(device=device).manual_seed(seed)
-        options = {
-            "generator": random,
-            "device": device,
-            "dtype": measure.torch_dtype(torch, dtype),
-        }
-        sides = (case.size,) * case.rank
-        taps = (case.taps,) * case.rank
-        self.x = torch.randn((case.batch, *sides, case.channels), **options)
-        each = case.channels // case.groups
-        self.w = torch.randn((case.outputs, *taps, each), **options)
+        made = measure.normal(torch, dtype, seed, device)
+        sides, taps, along = ((n,) * case.rank for n in (case.size, case.taps, case.along))
+        self.x = made(case.batch, *sides, case.channels)
+        self.w = made(case.outputs, *taps, case.channels // case.groups)
         self.dy: Any = None
         if case.kind in (DGRAD, WGRAD):
-            sides = (case.along,) * case.rank
-            self.dy = torch.randn((case.batch, *sides, case.outputs), **options)
+            self.dy = made(case.batch, *along, case.outputs)
 
     def arguments(self) -> tuple[str, dict[str, Any]]:
         """Our operation, and what it is given."""

@@ -80,12 +80,11 @@ class Head:
     def draw(cls, torch: Any, shape: Sizes, dtype: str, seed: int = 0) -> Head:
         """Random ones; one target in sixteen is left out."""
         m, k, n = shape
-        random = torch.Generator(device="cuda").manual_seed(seed)
-        options = {"device": "cuda", "generator": random}
-        options["dtype"] = measure.torch_dtype(torch, dtype)
-        x, w = torch.randn((m, k), **options), torch.randn((n, k), **options).mul_(k**-0.5)
-        target = torch.randint(n, (m,), device="cuda", generator=random)
-        target[torch.rand(m, device="cuda", generator=random) < 1 / 16] = IGNORED
+        made = measure.normal(torch, dtype, seed)
+        x, w = made(m, k), made(n, k).mul_(k**-0.5)
+        how = {"device": "cuda", "generator": torch.Generator(device="cuda").manual_seed(seed)}
+        target = torch.randint(n, (m,), **how)
+        target[torch.rand(m, **how) < 1 / 16] = IGNORED
         return cls(torch, x, w, target, SOFTCAPPED.get(n))
 
     @property

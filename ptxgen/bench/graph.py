@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from operator import attrgetter
@@ -114,50 +114,44 @@ class Bench:
         self,
         part: str,
         what: str,
-        make: Callable[[Callable[[Any], Any]], Callable[[], Any]],
+        function: Callable[[], Any],
+        run: Callable[[Callable[[], Any]], Any] | None = None,
         still: Sequence[Any] = (),
         **stock: Any,
     ) -> Row:
-        """Checks and times what ``make`` makes, given what compiles a function. ``still``: tensors
-        that lie still; ``stock``: how ``torch.compile`` is called.
+        """Checks and times a function as it is, and compiled. ``run``: what is done with it (called
+        without gradients); ``still``: tensors that lie still; ``stock``: how ``torch.compile`` is
+        called.
         """
         import ptxgen.torch as ours
 
         torch = self.torch
         torch._dynamo.reset()
+        run = run or torch.no_grad()(lambda call: call())
         for tensor in still:
             torch._dynamo.mark_static_address(tensor)
         backend = ours.Backend(capture=True, streams=self.streams)
-        plain = make(lambda function: function)
         with ours.batch_invariant():
-            expected, same = [x.clone() for x in _all(plain())], True
+            expected, same = [x.clone() for x in _all(run(function))], True
         ways = {
-            "ours": make(lambda function: torch.compile(function, backend=backend, dynamic=False)),
-            "stock": make(lambda function: torch.compile(function, dynamic=False, **stock)),
+            "ours": torch.compile(function, backend=backend, dynamic=False),
+            "stock": torch.compile(function, dynamic=False, **stock),
         }
         for _ in range(4):  # carried out, recorded, replayed
-            pairs = zip(expected, _all(ways["ours"]()), strict=True)
+            pairs = zip(expected, _all(run(ways["ours"])), strict=True)
             same = all([bool(torch.equal(a, b)) for a, b in pairs]) and same
         del expected
-        calls = {name: partial(measure.host_ms, torch, way) for name, way in ways.items()}
-        taken = measure.host_turns(calls, self.count, warm=3)
+
+        def turns(ways: Mapping[str, Any]) -> list[float]:
+            calls = {n: partial(measure.host_ms, torch, partial(run, w)) for n, w in ways.items()}
+            taken = measure.host_turns(calls, self.count, warm=3)
+            return [statistics.median(times) for times in taken.values()]
+
+        ours_ms, stock_ms = turns(ways)
         with ours.batch_invariant():
-            alone = {"block": partial(measure.host_ms, torch, plain)}
-            taken |= measure.host_turns(alone, self.count, warm=3)
-        block_ms, ours_ms, stock_ms = (
-            statistics.median(taken[name]) for name in ("block", "ours", "stock")
-        )
+            (block_ms,) = turns({"block": function})
         arena, least = max(backend.report().arenas, default=(0, 0))
         return Row(part, what, block_ms, ours_ms, stock_ms, same, arena=arena, least=least)
-
-    def _without_gradients(self, function: Callable[[], Any]) -> Callable[..., Any]:
-        """What makes of what compiles the function of a row."""
-
-        def make(compile: Callable[[Any], Any]) -> Callable[[], Any]:
-            made: Callable[[], Any] = self.torch.no_grad()(compile(function))
-            return made
-
-        return make
 
     def forward(self) -> Iterator[Row]:
         """The forward pass."""
@@ -168,8 +162,8 @@ class Bench:
             def work(tokens: Any = tokens) -> Any:
                 return llama(tokens)
 
-            make = self._without_gradients(work)
-            yield self._row("forward", f"{sequences} x {length}", make, llama.weights())
+            what = f"{sequences} x {length}"
+            yield self._row("forward", what, work, still=llama.weights())
 
     def training(self) -> Iterator[Row]:
         """Loss and gradients."""
@@ -179,19 +173,13 @@ class Bench:
         weights = [w.requires_grad_() for w in llama.weights()]
 
         def loss() -> Any:
-            logits = llama(tokens).flatten(0, 1).float()
-            return torch.nn.functional.cross_entropy(logits, targets)
+            return llama.loss(tokens, targets)
 
-        def make(compile: Callable[[Any], Any]) -> Callable[[], Any]:
-            compiled = compile(loss)
+        def step(loss: Callable[[], Any]) -> Any:
+            found = loss()
+            return [found.detach(), *torch.autograd.grad(found, weights)]
 
-            def step() -> Any:
-                found = compiled()
-                return [found.detach(), *torch.autograd.grad(found, weights)]
-
-            return step
-
-        yield self._row("training", f"{s.batch} x {s.length}", make)
+        yield self._row("training", f"{s.batch} x {s.length}", loss, step)
 
     def decode(self) -> Iterator[Row]:
         """A token of each of some sequences."""
@@ -220,8 +208,7 @@ class Bench:
 
         still = [*llama.weights(), token, llama.place, *caches]
         what = f"{sequences} x {keys}, hidden {llama.shape.hidden}"
-        make = self._without_gradients(work)
-        return self._row(part, what, make, still, mode="reduce-overhead")
+        return self._row(part, what, work, still=still, mode="reduce-overhead")
 
     def host(self) -> Iterator[Row]:
         """The first result of a new process."""

@@ -74,6 +74,13 @@ def torch_dtype(torch: Any, dtype: str) -> Any:
     return getattr(torch, next(long for long, short in DTYPES.items() if short == dtype))
 
 
+def normal(torch: Any, dtype: str, seed: int, device: str = "cuda") -> Callable[..., Any]:
+    """A function of sizes that makes arrays of standard normal numbers, which ``seed`` draws."""
+    random = torch.Generator(device=device).manual_seed(seed)
+    options = {"device": device, "generator": random, "dtype": torch_dtype(torch, dtype)}
+    return lambda *shape: torch.randn(shape, **options)
+
+
 class Operands:
     """The operands of a shape in every layout: the same numbers, so the same result.
 
@@ -86,12 +93,8 @@ class Operands:
     ) -> None:
         m, n, k = product
         self._torch, self.dtype = torch, dtype
-        random = torch.Generator(device="cuda").manual_seed(seed)
-        options = {"device": "cuda", "generator": random, "dtype": torch_dtype(torch, dtype)}
-        self._kept = {
-            ("a", "N"): torch.randn((m, k), **options),
-            ("b", "N"): torch.randn((k, n), **options),
-        }
+        made = normal(torch, dtype, seed)
+        self._kept = {("a", "N"): made(m, k), ("b", "N"): made(k, n)}
 
     def empty(self, value: float | None = None, dtype: str = "") -> Any:
         """An array for the product, of the operands' dtype or another; filled with ``value``."""

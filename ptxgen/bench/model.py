@@ -149,6 +149,11 @@ class Llama:
             x = x + functional.linear(gate * functional.linear(y, w["up"]), w["down"])
         return functional.linear(self._rms(x, self.norm), self.head)
 
+    def loss(self, tokens: Any, targets: Any) -> Any:
+        """The cross-entropy of ``targets``, one for each of the tokens."""
+        logits = self(tokens).flatten(0, 1).float()
+        return self.torch.nn.functional.cross_entropy(logits, targets)
+
     def extended(self, cache: list[Any], i: int, k: Any, v: Any) -> tuple[Any, Any]:
         """The keys and values of layer ``i``, those of the cache before the new ones."""
         if i < len(cache):

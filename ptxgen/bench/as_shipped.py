@@ -303,15 +303,6 @@ class Shipped:
                     work(self.made)
             except RuntimeError:
                 continue
-            graphs[f"{name} graph"] = made
+            graphs[f"{name}_graph"] = made
         calls = {n: partial(measure.host_ms, torch, made.replay) for n, made in graphs.items()}
         return measure.host_turns(calls, count, warm=3)
-
-
-def measured(
-    torch: Any, name: str, dtype: str, count: int, device: str = "cuda"
-) -> Iterator[tuple[str, Measured]]:
-    """The name of each piece of work of a model, and its measurements."""
-    one = Shipped(torch, name, dtype, device)
-    for what, make, token in one.works():
-        yield what, one.measured(make(), count, token)

@@ -93,23 +93,124 @@ COLUMNS = (
 )
 
 
-class Bench:
-    """What all parts have: the shape, how often something is timed, where, and on how many streams
-    programs are replayed at most.
-    """
+PARTS = ("forward", "training", "decode", "small", "sizes", "host", "transformers")
 
-    def __init__(
-        self,
-        torch: Any,
-        shape: model.Shape = SHAPE,
-        count: int = COUNT,
-        device: str = "cuda",
-        streams: int = STREAMS,
-        names: Sequence[str] = tuple(as_shipped.MODELS),
-    ) -> None:
-        self.torch, self.shape, self.count, self.device = torch, shape, count, device
-        self.streams, self.names = streams, names
 
+def small(shape: model.Shape, hidden: int) -> model.Shape:
+    """The shape of a small model like a large one."""
+    heads = max(hidden // 64, 1)
+    kv = max(heads // 4, 1)
+    return replace(shape, hidden=hidden, heads=heads, kv_heads=kv, inner=3 * hidden)
+
+
+def _all(found: Any) -> Sequence[Any]:
+    return found if isinstance(found, tuple | list) else (found,)
+
+
+# -- a new process --------------------------------------------------------------------------------
+_FIRST = "import sys; from ptxgen.bench import graph; graph.first(sys.argv[1])"
+
+
+def _first(backend: str, home: Path) -> float:
+    """ms of the first result in a new process, which keeps what it compiles in ``home``."""
+    places = ("PTXGEN_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+    kept = {name: str(home / name.lower()) for name in places}
+    root = str(Path(__file__).parents[2])
+    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
+    done = subprocess.run(
+        [sys.executable, "-c", _FIRST, backend],
+        env={**os.environ, **kept, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise PtxgenError(f"the first result with {backend}: {done.stderr.strip()[-500:]}")
+    return float(json.loads(done.stdout.splitlines()[-1]))
+
+
+def first(backend: str) -> None:
+    """Prints the ms of the first result of a small model, with all that is compiled for it."""
+    torch = measure.require_torch()
+    llama = model.Llama(torch, small(SHAPE, SMALL[-1]))
+    tokens = llama.drawn(4, 512)
+    if backend == "ptxgen":
+        import ptxgen.torch
+
+        made = torch.compile(llama.__call__, backend=ptxgen.torch.Backend())
+    else:
+        made = torch.compile(llama.__call__, backend=backend)
+    with torch.no_grad():
+        print(json.dumps(measure.host_ms(torch, lambda: made(tokens))))
+
+
+# -- the command ---------------------------------------------------------------------------------
+def row_table(found: Sequence[Row]) -> str:
+    """One line per row; columns that no row has are left out."""
+
+    def there(name: str) -> bool:
+        return any(attrgetter(name)(row) is not None for row in found)
+
+    return results.columns(found, [c for c in COLUMNS if there(c[1].partition(":")[0])])
+
+
+class Graph(Area):
+    """Parts, which are methods."""
+
+    name = "graph"
+    about = (
+        "Times whole models: torch.compile stock (tokens: mode='reduce-overhead') and "
+        "with backend='ptxgen', replayed as CUDA graphs, after comparing bits with those of "
+        "batch_invariant()."
+    )
+    row = Row
+    tier = "tc"
+    streams = STREAMS
+    """The most that a program is replayed on."""
+
+    @classmethod
+    def add_options(cls, parser: ArgumentParser) -> None:
+        add_list(parser, "--only", known=PARTS, default=[*PARTS])
+        names = [*as_shipped.MODELS]
+        shown = f"models of transformers ({','.join(names)})"
+        add_list(parser, "--models", shown, names, default=names)
+        arguments.add_dtype(parser, ("bf16", "f16", "f32"))
+        parser.add_argument(
+            "--streams",
+            type=int,
+            default=STREAMS,
+            metavar="N",
+            help="most streams that a program is replayed on (%(default)s)",
+        )
+
+    def cases(self) -> list[str]:
+        self.streams = checked(self.options.streams)
+        parts: list[str] = self.options.only
+        return parts
+
+    @cached_property
+    def shape(self) -> model.Shape:
+        """The shape of the large model."""
+        return replace(SHAPE, dtype=self.options.dtype)
+
+    @cached_property
+    def count(self) -> int:
+        """How often something is timed."""
+        return 5 if self.options.quick else COUNT
+
+    def rows(self, case: str) -> Iterator[Row]:
+        for row in getattr(self, case)():
+            note(f"{row.part}: {row.what}")
+            yield row
+
+    def show(self, rows: Sequence[Row], runs: Sequence[results.Environment]) -> None:
+        emit(row_table(rows))
+
+    def status(self, rows: Sequence[Row]) -> int:
+        """1 if some bits were not the same."""
+        return int(any(r.same is False for r in rows))
+
+    # -- parts ---------------------------------------------------------------------------
     def _row(
         self,
         part: str,
@@ -190,14 +291,8 @@ class Bench:
     def small(self) -> Iterator[Row]:
         """The same of small models, one sequence."""
         for hidden in SMALL:
-            llama = model.Static(self.torch, self.of(hidden), self.device)
+            llama = model.Static(self.torch, small(self.shape, hidden), self.device)
             yield self._token("small", llama, 1, SMALL_KEYS)
-
-    def of(self, hidden: int) -> model.Shape:
-        """The shape of a small model."""
-        heads = max(hidden // 64, 1)
-        kv = max(heads // 4, 1)
-        return replace(self.shape, hidden=hidden, heads=heads, kv_heads=kv, inner=3 * hidden)
 
     def _token(self, part: str, llama: model.Static, sequences: int, keys: int) -> Row:
         token, cache = llama.drawn(sequences, 1), llama.reserve(sequences, keys)
@@ -226,7 +321,7 @@ class Bench:
         import ptxgen
         import ptxgen.torch as ours
 
-        torch, shape = self.torch, replace(self.of(hidden), layers=layers)
+        torch, shape = self.torch, replace(small(self.shape, hidden), layers=layers)
         llama = model.Llama(torch, shape, self.device)
         module, tokens = llama.module(), llama.drawn(1, 8)
         with tempfile.TemporaryDirectory() as home, torch.no_grad():
@@ -247,7 +342,7 @@ class Bench:
         """
         import ptxgen.torch as ours
 
-        torch, shape = self.torch, self.of(SMALL[-1])
+        torch, shape = self.torch, small(self.shape, SMALL[-1])
         llama = model.Llama(torch, shape, self.device)
         given = [llama.drawn(*size) for size in SETS.values()]
         with ours.batch_invariant(), torch.no_grad():
@@ -275,133 +370,15 @@ class Bench:
         except ImportError:
             emit("transformers: transformers is not installed")
             return
-        for name in self.names:
+        for name in self.options.models:
             emit(f"{name} ...")
-            for what, found in as_shipped.measured(
-                self.torch, name, self.shape.dtype, self.count, self.device
-            ):
-                ms, mb = found.ms, found.mb
-                yield Row(
-                    "transformers",
-                    f"{name}, {what}",
-                    ms["block"],
-                    ms["ours"],
-                    ms["stock"],
-                    same=not found.different,
-                    eager_ms=ms["eager"],
-                    block_graph_ms=ms.get("block graph"),
-                    eager_graph_ms=ms.get("eager graph"),
-                    ours_mb=mb["ours"],
-                    stock_mb=mb["stock"],
-                    different=len(found.different),
-                    compared=found.compared,
-                )
-
-
-PARTS = ("forward", "training", "decode", "small", "sizes", "host", "transformers")
-
-
-def _all(found: Any) -> Sequence[Any]:
-    return found if isinstance(found, tuple | list) else (found,)
-
-
-# -- a new process --------------------------------------------------------------------------------
-_FIRST = "import sys; from ptxgen.bench import graph; graph.first(sys.argv[1])"
-
-
-def _first(backend: str, home: Path) -> float:
-    """ms of the first result in a new process, which keeps what it compiles in ``home``."""
-    places = ("PTXGEN_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
-    kept = {name: str(home / name.lower()) for name in places}
-    root = str(Path(__file__).parents[2])
-    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
-    done = subprocess.run(
-        [sys.executable, "-c", _FIRST, backend],
-        env={**os.environ, **kept, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise PtxgenError(f"the first result with {backend}: {done.stderr.strip()[-500:]}")
-    return float(json.loads(done.stdout.splitlines()[-1]))
-
-
-def first(backend: str) -> None:
-    """Prints the ms of the first result of a small model, with all that is compiled for it."""
-    torch = measure.require_torch()
-    llama = model.Llama(torch, Bench(torch).of(SMALL[-1]))
-    tokens = llama.drawn(4, 512)
-    if backend == "ptxgen":
-        import ptxgen.torch
-
-        made = torch.compile(llama.__call__, backend=ptxgen.torch.Backend())
-    else:
-        made = torch.compile(llama.__call__, backend=backend)
-    with torch.no_grad():
-        print(json.dumps(measure.host_ms(torch, lambda: made(tokens))))
-
-
-# -- the command ----------------------------------------------------------------------------------
-def row_table(found: Sequence[Row]) -> str:
-    """One line per row; columns that no row has are left out."""
-
-    def there(name: str) -> bool:
-        return any(attrgetter(name)(row) is not None for row in found)
-
-    return results.columns(found, [c for c in COLUMNS if there(c[1].partition(":")[0])])
-
-
-class Graph(Area):
-    """The parts of :class:`Bench`."""
-
-    name = "graph"
-    about = (
-        "Times whole models: torch.compile stock (tokens: mode='reduce-overhead') and "
-        "with backend='ptxgen', replayed as CUDA graphs, after comparing bits with those of "
-        "batch_invariant()."
-    )
-    row = Row
-    tier = "tc"
-
-    @classmethod
-    def add_options(cls, parser: ArgumentParser) -> None:
-        add_list(parser, "--only", known=PARTS, default=[*PARTS])
-        names = [*as_shipped.MODELS]
-        shown = f"models of transformers ({','.join(names)})"
-        add_list(parser, "--models", shown, names, default=names)
-        arguments.add_dtype(parser, ("bf16", "f16", "f32"))
-        parser.add_argument(
-            "--streams",
-            type=int,
-            default=STREAMS,
-            metavar="N",
-            help="most streams that a program is replayed on (%(default)s)",
-        )
-
-    def cases(self) -> list[str]:
-        self.streams = checked(self.options.streams)
-        parts: list[str] = self.options.only
-        return parts
-
-    @cached_property
-    def bench(self) -> Bench:
-        """Columns that all parts have."""
-        shape, count = replace(SHAPE, dtype=self.options.dtype), 5 if self.options.quick else COUNT
-        how = {"streams": self.streams, "names": self.options.models}
-        return Bench(self.torch, shape, count, self.device, **how)
-
-    def rows(self, case: str) -> Iterator[Row]:
-        for row in getattr(self.bench, case)():
-            note(f"{row.part}: {row.what}")
-            yield row
-
-    def show(self, rows: Sequence[Row], runs: Sequence[results.Environment]) -> None:
-        emit(row_table(rows))
-
-    def status(self, rows: Sequence[Row]) -> int:
-        """1 if some bits were not the same."""
-        return int(any(r.same is False for r in rows))
+            shipped = as_shipped.Shipped(self.torch, name, self.shape.dtype, self.device)
+            for what, make, token in shipped.works():
+                found = shipped.measured(make(), self.count, token)
+                said: dict[str, Any] = {f"{way}_ms": ms for way, ms in found.ms.items()}
+                said |= {f"{way}_mb": found.mb[way] for way in ("ours", "stock")}
+                said |= {"same": not found.different, "different": len(found.different)}
+                yield Row("transformers", f"{name}, {what}", compared=found.compared, **said)
 
 
 main, _parser = Graph.main, Graph.parser

@@ -15,7 +15,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -84,63 +84,6 @@ def drawn(timm: Any, torch: Any, count: int, seed: int) -> list[str]:
     return found
 
 
-class Bench:
-    """All models on one device."""
-
-    def __init__(self, torch: Any, timm: Any, dtype: str = "bf16", device: str = "cuda") -> None:
-        import ptxgen.torch as ours
-
-        self.torch, self.timm, self.ours, self.device = torch, timm, ours, device
-        self.dtype = measure.torch_dtype(torch, dtype)
-
-    def row(self, name: str, turns: int = TURNS) -> Row:
-        """Compares rows of a model, then times it."""
-        torch = self.torch
-        torch.manual_seed(0)
-        with torch.device(self.device):
-            model = self.timm.create_model(name, pretrained=False).eval().to(self.dtype)
-            images = torch.randn(BATCH, *model.default_cfg["input_size"]).to(self.dtype)
-        ways = {"stock": nullcontext, "block": self.ours.batch_invariant}
-
-        def turn(entered: Callable[[], Any]) -> list[tuple[float, float]]:
-            with entered():
-                model(images)
-                return [self._pass(model, images) for _ in range(PASSES)]
-
-        with torch.no_grad():
-            with self.ours.batch_invariant() as block:
-                whole, two = model(images), model(images[1:3])
-            taken = measure.host_turns({way: partial(turn, w) for way, w in ways.items()}, turns)
-        ms = {
-            way: [statistics.median(x) for x in zip(*chain(*said), strict=True)]
-            for way, said in taken.items()
-        }
-        report = block.report()
-        return Row(
-            name,
-            block_ms=ms["block"][1],
-            stock_ms=ms["stock"][1],
-            block_host_ms=ms["block"][0],
-            stock_host_ms=ms["stock"][0],
-            served=sum(report.served.values()) // 2,
-            unknown=dict(report.unknown),
-            same=bool(torch.equal(whole[1:3], two)),
-        )
-
-    def _pass(self, model: Callable[[Any], Any], images: Any) -> tuple[float, float]:
-        """ms until the host has issued a pass, and until it is done."""
-        self._wait()
-        begun = time.perf_counter()
-        model(images)
-        issued = time.perf_counter()
-        self._wait()
-        return 1e3 * (issued - begun), 1e3 * (time.perf_counter() - begun)
-
-    def _wait(self) -> None:
-        if self.device == "cuda":
-            self.torch.cuda.synchronize()
-
-
 class Vision(Area):
     """Models by name."""
 
@@ -181,20 +124,64 @@ class Vision(Area):
         names: list[str] = self.options.models
         return names
 
-    @cached_property
-    def bench(self) -> Bench:
-        """The models on the device."""
-        return Bench(self.torch, self.timm, self.options.dtype, self.device)
-
     def timed(self, selected: Sequence[str]) -> Iterator[Row]:
         if self.options.random:
             selected = drawn(self.timm, self.torch, self.options.random, self.seed)
         yield from super().timed(selected)
 
     def rows(self, case: str) -> Iterator[Row]:
-        row = self.bench.row(case, 2 if self.options.quick else TURNS)
+        row = self.measured(case, 2 if self.options.quick else TURNS)
         note(f"{row.model}: {row.ratio:.3f}")
         yield row
+
+    def measured(self, name: str, turns: int) -> Row:
+        """Compares rows of a model, then times it."""
+        from ptxgen.torch import batch_invariant
+
+        torch, dtype = self.torch, measure.torch_dtype(self.torch, self.options.dtype)
+        torch.manual_seed(0)
+        with torch.device(self.device):
+            model = self.timm.create_model(name, pretrained=False).eval().to(dtype)
+            images = torch.randn(BATCH, *model.default_cfg["input_size"]).to(dtype)
+        ways = {"stock": nullcontext, "block": batch_invariant}
+
+        def turn(entered: Callable[[], Any]) -> list[tuple[float, float]]:
+            with entered():
+                model(images)
+                return [self._pass(model, images) for _ in range(PASSES)]
+
+        with torch.no_grad():
+            with batch_invariant() as block:
+                whole, two = model(images), model(images[1:3])
+            taken = measure.host_turns({way: partial(turn, w) for way, w in ways.items()}, turns)
+        ms = {
+            way: [statistics.median(x) for x in zip(*chain(*said), strict=True)]
+            for way, said in taken.items()
+        }
+        report = block.report()
+        return Row(
+            name,
+            block_ms=ms["block"][1],
+            stock_ms=ms["stock"][1],
+            block_host_ms=ms["block"][0],
+            stock_host_ms=ms["stock"][0],
+            served=sum(report.served.values()) // 2,
+            unknown=dict(report.unknown),
+            same=bool(torch.equal(whole[1:3], two)),
+        )
+
+    def _pass(self, model: Callable[[Any], Any], images: Any) -> tuple[float, float]:
+        """ms until the host has issued a pass, and until it is done."""
+        self._wait()
+        begun = time.perf_counter()
+        model(images)
+        issued = time.perf_counter()
+        self._wait()
+        return 1e3 * (issued - begun), 1e3 * (time.perf_counter() - begun)
+
+    def _wait(self) -> None:
+        if self.device == "cuda":
+            self.torch.cuda.synchronize()
 
     def show(self, rows: Sequence[Row], runs: Sequence[results.Environment]) -> None:
         super().show(rows, runs)

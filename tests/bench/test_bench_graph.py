@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_bench import fake_area
 
 import ptxgen
 from ptxgen.bench import as_shipped, graph, model
@@ -82,6 +83,13 @@ SMALL = model.Shape(
 )  # fmt: skip
 
 
+def area(torch: Any = None, *options: str) -> Any:
+    """The parts, of a small model, each once."""
+    found = fake_area(graph.Graph, *options, torch=torch)
+    found.shape, found.count = SMALL, 1
+    return found
+
+
 @pytest.mark.parametrize(
     "parts", ["small", pytest.param("forward training decode", marks=pytest.mark.long)]
 )
@@ -91,7 +99,7 @@ def test_models_of_plain_pytorch_run(
     for name, value in (("FORWARDS", ((1, 6),)), ("DECODED", (2,)), ("KEYS", 9), ("SMALL", (64,))):
         monkeypatch.setattr(graph, name, value)
     monkeypatch.setattr(graph, "SMALL_KEYS", 7)
-    bench = graph.Bench(torch, SMALL, 1, "cpu")
+    bench = area(torch)
     found = [row for part in parts.split() for row in getattr(bench, part)()]
     assert [row.part for row in found] == parts.split()
     for row in found:
@@ -104,7 +112,7 @@ def test_a_model_whose_sizes_change_runs(torch: Any, monkeypatch: pytest.MonkeyP
     sets = {"first": (2, 4), "second": (2, 3), "second again": (2, 3)}
     monkeypatch.setattr(graph, "SMALL", (64,))
     monkeypatch.setattr(graph, "SETS", sets)
-    found = list(graph.Bench(torch, SMALL, 1, "cpu").sizes())
+    found = list(area(torch).sizes())
     assert [(r.what.split(" set")[0], r.same) for r in found] == [(name, True) for name in sets]
     assert all(r.ours_ms and r.stock_ms for r in found)
 
@@ -122,7 +130,7 @@ def test_models_of_transformers_run(
     tiny = as_shipped.Model(name, {**TINY, **experts}, steps=((1, 6),), tokens=(2,))
     monkeypatch.setattr(as_shipped, "MODELS", {name: tiny})
     monkeypatch.setattr(as_shipped, "KEYS", 9)
-    found = list(graph.Bench(torch, SMALL, 1, "cpu", names=(name,)).transformers())
+    found = list(area(torch, "--models", name).transformers())
     works = "step 1 x 6", "forward 1 x 6", "token 2 x 9"
     assert [r.what for r in found] == [f"{name}, {work}" for work in works]
     assert all(r.same and r.different == 0 and r.compared for r in found)
@@ -134,7 +142,7 @@ def test_models_are_left_out_without_transformers(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
-    assert list(graph.Bench(None).transformers()) == []
+    assert list(area().transformers()) == []
     assert "transformers is not installed" in capsys.readouterr().out
 
 
@@ -143,13 +151,13 @@ def test_the_first_result_of_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
         graph, "_FIRST", "import os; print(len(os.environ['PTXGEN_CACHE_DIR']) > 9)"
     )
     monkeypatch.setattr(graph.json, "loads", lambda text: 7.5 if text == "True" else None)
-    monkeypatch.setattr(graph.Bench, "loaded", lambda self: ROWS[0])
-    *found, last = graph.Bench(None).host()
+    monkeypatch.setattr(graph.Graph, "loaded", lambda self: ROWS[0])
+    *found, last = area().host()
     assert [(r.cold_ms, r.warm_ms) for r in found] == [(7.5, 7.5)] * 2 and last is ROWS[0]
 
 
 def test_a_deep_model_is_saved_and_loaded(torch: Any) -> None:
-    row = graph.Bench(torch, SMALL, device="cpu").loaded(hidden=64, layers=3)
+    row = area(torch).loaded(hidden=64, layers=3)
     assert (row.part, row.what, row.same) == ("host", "loaded, 3 layers", True)
     assert row.ours_ms and row.ours_ms > 0
 

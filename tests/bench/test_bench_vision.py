@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from test_bench import fake_area
 
 import ptxgen
 from ptxgen.bench import vision
@@ -48,7 +49,9 @@ def fake(torch: Any) -> Any:
 
 def test_a_model_is_compared_and_timed(torch: Any) -> None:
     with ptxgen.use_device("cpu"):
-        row = vision.Bench(torch, fake(torch), "f32", "cpu").row("model1", 1)
+        area = fake_area(vision.Vision, "--dtype", "f32", torch=torch)
+        area.timm = fake(torch)
+        row = area.measured("model1", 1)
     assert (row.model, row.served, row.unknown, row.same) == ("model1", 2, {}, True)
     assert 0 < row.block_host_ms <= row.block_ms and 0 < row.stock_host_ms <= row.stock_ms
 
@@ -74,7 +77,7 @@ def test_rows_are_kept_and_shown(
     monkeypatch.setattr(measure, "limits", lambda torch, tier: None)
     monkeypatch.setattr(measure, "environment", lambda *given: surroundings)
     monkeypatch.setitem(sys.modules, "timm", SimpleNamespace())
-    monkeypatch.setattr(vision.Bench, "row", lambda self, name, turns: rows[name])
+    monkeypatch.setattr(vision.Vision, "measured", lambda self, name, turns: rows[name])
     path = tmp_path / "rows.json"
     rows = {row.model: row for row in ROWS}
     assert (

@@ -138,7 +138,7 @@ def methods(head: Head, forward: bool, chunks: Sequence[int]) -> Iterator[tuple[
         for chunk in chunks:
             yield f"ptxgen, chunks of {chunk}", partial(ours, chunk=chunk)
         if x.element_size() == 2:
-            wide = partial(_main_grad, ours, torch.empty_like(w).float())
+            wide = partial(ours, dw=torch.empty_like(w).float())
             yield "ptxgen, dW in f32", wide
             for chunk in chunks:
                 yield f"ptxgen, dW in f32, chunks of {chunk}", partial(wide, chunk=chunk)
@@ -173,10 +173,6 @@ def few_methods(head: Head) -> Iterator[tuple[str, Method]]:
     yield "ptxgen", head.grad
     yield QUARTER, partial(head.grad, chunk=-(-head.x.shape[0] // 4))
     yield from stock_methods(head, lambda loss: partial(head.trained, loss))
-
-
-def _main_grad(ours: Callable[..., Any], dw: Any, **given: Any) -> Any:
-    return ours(dw=dw, **given)
 
 
 def _products(head: Head) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ from ptxgen.bench import bands, cases, draw, host, measure, results
 from ptxgen.bench.cases import Case
 from ptxgen.bench.measure import WrongBitsError
 from ptxgen.bench.peers import PEERS, Peer, discover
-from ptxgen.bench.regret import Judge, serving
-from ptxgen.bench.results import Environment, Row, Sample
+from ptxgen.bench.regret import judged, serving
+from ptxgen.bench.results import Best, Environment, Row, Sample
 from ptxgen.bench.runner import Area, Timed, add_list, only_drawn
+from ptxgen.bench.tune import GpuMeter
 from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.spec import KernelSpec
@@ -128,9 +129,9 @@ class Gemm(Area):
         return found
 
     @cached_property
-    def judge(self) -> Judge:
-        """The one that times every kernel."""
-        return Judge(self.torch, self.timer, self.effort, self.seed)
+    def judge(self) -> Callable[..., tuple[Best | None, dict[str, str]]]:
+        """Finds the best kernel of a case, and what is wrong with others."""
+        return partial(judged, GpuMeter(self.torch, self.seed), self.timer, self.effort)
 
     def shared(self, case: Case) -> Shared:
         """The numbers of a case."""

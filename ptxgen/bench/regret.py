@@ -71,27 +71,24 @@ def best_in_turns(
     return best_of(chosen, times, timed)
 
 
-class Judge:
-    """Times every kernel that serves a case, on the present GPU."""
-
-    def __init__(
-        self, torch: Any, timer: measure.Timer, effort: tuple[float, int, int], seed: int
-    ) -> None:
-        self._timer, self._effort, self._meter = timer, effort, GpuMeter(torch, seed)
-
-    def __call__(
-        self, case: Case, operands: measure.Operands, out: Any
-    ) -> tuple[Best | None, dict[str, str]]:
-        """The best kernel, and what was wrong with others; None where the chosen one is wrong.
-
-        ``out`` has been found right: kernels are held to the bits of the chosen one.
-        """
-        a, b = (measure.alignment(t) for t in operands.stored(case.layout))
-        kernels = serving(case, (a, b))
-        chosen = measure.chosen(case, (a, b)).name
-        times, wrong = self._meter(case, [chosen, *(name for name in kernels if name != chosen)])
-        if chosen not in times:
-            return None, wrong
-        work = {name: measure.ours(case, operands, out, name) for name in times}
-        best = best_in_turns(self._timer, self._effort, work, chosen, times)
-        return Best(" + ".join(kernels[best.kernel]), best.us, best.regret), wrong
+def judged(
+    meter: GpuMeter,
+    timer: measure.Timer,
+    effort: tuple[float, int, int],
+    case: Case,
+    operands: measure.Operands,
+    out: Any,
+) -> tuple[Best | None, dict[str, str]]:
+    """The best kernel that serves a case on the present GPU, and what was wrong with others; None
+    where the chosen one is wrong. ``out`` has been found right: kernels are held to the bits of the
+    chosen one.
+    """
+    a, b = (measure.alignment(t) for t in operands.stored(case.layout))
+    kernels = serving(case, (a, b))
+    chosen = measure.chosen(case, (a, b)).name
+    times, wrong = meter(case, [chosen, *(name for name in kernels if name != chosen)])
+    if chosen not in times:
+        return None, wrong
+    work = {name: measure.ours(case, operands, out, name) for name in times}
+    best = best_in_turns(timer, effort, work, chosen, times)
+    return Best(" + ".join(kernels[best.kernel]), best.us, best.regret), wrong

@@ -20,6 +20,15 @@ from ptxgen.spec import Key, Route
 from ptxgen.tiles import TABLES
 
 
+def environment(
+    key: Key, product: tuple[int, int, int], align: tuple[int, ...], sms: int
+) -> dict[str, int]:
+    """The problem variables of a product."""
+    space = TABLES[key].space
+    values = dict(zip(space.arguments, (*product, sms, *align), strict=True))
+    return space.environment(values)
+
+
 def points(
     records: Sequence[Record], tuning: Tuning, held: Mapping[str, Constants] = MappingProxyType({})
 ) -> list[Point]:
@@ -31,10 +40,8 @@ def points(
     }
     found = []
     for record in records:
-        key, (m, n, k), align, batch = record.problem
-        space = TABLES[key].space
-        values = dict(zip(space.arguments, (m, n, k, tuning.sms, *align), strict=True))
-        env = space.environment(values)
+        key, product, align, batch = record.problem
+        env = environment(key, product, align, tuning.sms)
         times = {name: us for name, us in record.times.items() if name in routes[key]}
         for name, us in times.items():
             terms = route_terms(routes[key][name], env, tuning, batch)

@@ -26,7 +26,7 @@ from ptxgen.bench.cases import Case, Shape, case_of
 from ptxgen.bench.journal import CLOSE, Header, Journal, Problem, Record
 from ptxgen.bench.results import columns
 from ptxgen.bench.runner import add_list
-from ptxgen.bench.timed_routes import points, read_rows, row_points
+from ptxgen.bench.timed_routes import environment, points, read_rows, row_points
 from ptxgen.cost.fit import FAR, Point, Regret, fit, held_out, near
 from ptxgen.cost.gpu import TYPICAL, Rates
 from ptxgen.cost.tuning import FALLBACK, FOLDER, Constants, Tuning, read, tuning_name, write
@@ -179,15 +179,6 @@ def admissible(case: Tuned, align: tuple[int, ...], arch: str, sms: int) -> tupl
 
 def _runs(route: Route, arch: str) -> bool:
     return all(kernel.runs_on(arch) for kernel in route.kernels)
-
-
-def environment(
-    key: Key, product: tuple[int, int, int], align: tuple[int, ...], sms: int
-) -> dict[str, int]:
-    """The problem variables of a product."""
-    space = TABLES[key].space
-    values = dict(zip(space.arguments, (*product, sms, *align), strict=True))
-    return space.environment(values)
 
 
 # -- measuring ------------------------------------------------------------------------

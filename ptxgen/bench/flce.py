@@ -11,7 +11,7 @@ again. A quarter of the rows at a time is timed besides the default, and other l
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -127,10 +127,16 @@ def _drawn(random: Random) -> Iterator[Sizes]:
             yield m, k, n
 
 
-def methods(head: Head, forward: bool, chunks: Sequence[int]) -> Iterator[tuple[str, Method]]:
-    """What is timed, by name. One that is not installed is said to be, and left out."""
+def methods(head: Head, options: Namespace) -> Iterator[tuple[str, Method]]:
+    """All that is timed, by name; a few of a problem that was drawn. One that is not installed is
+    said to be, and left out.
+    """
     torch, x, w, ours = head.torch, head.x, head.w, head.grad
-    if forward:
+    forward, chunks, drawn = options.forward, options.chunks, options.random is not None
+    if drawn:
+        yield "ptxgen", ours
+        yield QUARTER, partial(ours, chunk=-(-x.shape[0] // 4))
+    elif forward:
         yield "ptxgen", partial(ptxgen.linear_cross_entropy, x, w, head.target, **head.how)
         yield "product alone", partial(ptxgen.linear, x, w, layout="nk")
     else:
@@ -149,30 +155,16 @@ def methods(head: Head, forward: bool, chunks: Sequence[int]) -> Iterator[tuple[
             return partial(head.trained, loss)
         return partial(torch.no_grad()(loss), x, w)
 
-    yield from stock_methods(head, run)
-    for name, made in (("Liger-Kernel", _liger), ("Apple's CCE", _cce)):
+    yield "eager", run(head.stock)
+    torch._dynamo.reset()
+    yield COMPILED, run(torch.compile(head.stock, dynamic=False))
+    for name, made in (("Liger-Kernel", _liger), ("Apple's CCE", _cce)) if not drawn else ():
         try:
             loss = made(head)
         except ImportError as error:
             note(f"{name} is left out: {error}")
             continue
         yield name, run(loss)
-
-
-def stock_methods(
-    head: Head, run: Callable[[Callable[[Any, Any], Any]], Method]
-) -> Iterator[tuple[str, Method]]:
-    """PyTorch's own, of whose loss ``run`` makes what is timed."""
-    yield "eager", run(head.stock)
-    head.torch._dynamo.reset()
-    yield COMPILED, run(head.torch.compile(head.stock, dynamic=False))
-
-
-def few_methods(head: Head) -> Iterator[tuple[str, Method]]:
-    """What is timed of a problem that was drawn."""
-    yield "ptxgen", head.grad
-    yield QUARTER, partial(head.grad, chunk=-(-head.x.shape[0] // 4))
-    yield from stock_methods(head, lambda loss: partial(head.trained, loss))
 
 
 def _products(head: Head) -> Any:
@@ -261,8 +253,7 @@ class Flce(Area):
         head = Head.draw(self.torch, case, options.dtype, self.seed)
         check(head)
         kept = 0 if options.forward else (head.x.numel() + head.w.numel()) * head.x.element_size()
-        every = methods(head, options.forward, options.chunks)
-        for name, method in every if options.random is None else few_methods(head):
+        for name, method in methods(head, options):
             if options.only and not any(name.startswith(each) for each in options.only):
                 continue
             own = kept - head.w.numel() * head.w.element_size() if "in f32" in name else kept

@@ -195,7 +195,7 @@ class Graph(Area):
 
     @cached_property
     def count(self) -> int:
-        """How often something is timed."""
+        """The number of times that something is timed."""
         return 5 if self.options.quick else COUNT
 
     def rows(self, case: str) -> Iterator[Row]:
@@ -315,8 +315,8 @@ class Graph(Area):
         yield self.loaded()
 
     def loaded(self, hidden: int = SMALL[0], layers: int = DEEP) -> Row:
-        """What it takes to load a deep model that was saved, kernels among it, but not weights; and
-        whether it has the bits of what was saved.
+        """Loads a deep model that was saved, kernels among it, but not weights; and compares its
+        bits with those of what was saved.
         """
         import ptxgen
         import ptxgen.torch as ours

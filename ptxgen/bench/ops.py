@@ -131,7 +131,7 @@ def _pointwise(
     ours: Callable[..., Any],
     stock: Callable[..., Any],
 ) -> OpCase:
-    """Of tensors; ``files``: how many like the first are read and written."""
+    """A formula of tensors; ``files``: how many like the first are read and written."""
 
     def make(torch: Any) -> Work:
         given = tuple(_random(torch, *shape) for shape in shapes)
@@ -143,7 +143,7 @@ def _pointwise(
 
 @pointwise
 def biased(x: Any, bias: Any) -> Any:
-    """As a fused function."""
+    """Adds and activates in one function."""
     return f.gelu_tanh(x + bias)
 
 

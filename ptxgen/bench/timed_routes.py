@@ -63,7 +63,7 @@ def route_terms(
 # -- of row operations ---------------------------------------------------------------------
 @dataclass(frozen=True, order=True)
 class Problem:
-    """What a result is known by: the operation, its rows and columns, and how rows lie."""
+    """The problem of a result: the operation, its rows and columns, and how rows lie."""
 
     name: str
     rows: int

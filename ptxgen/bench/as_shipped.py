@@ -138,10 +138,6 @@ class Work:
     run: Callable[[Callable[..., Any]], dict[str, Any]]
     reset: Callable[[], None] = lambda: None
 
-    def __call__(self, call: Callable[..., Any]) -> dict[str, Any]:
-        """Runs it."""
-        return self.run(call)
-
 
 class Shipped:
     """One model, and what is done with it."""
@@ -244,7 +240,7 @@ class Shipped:
         torch._dynamo.reset()
         work.reset()
         with ours.batch_invariant():
-            expected = {name: x.clone() for name, x in work(self.made).items()}
+            expected = {name: x.clone() for name, x in work.run(self.made).items()}
         ways: dict[str, tuple[Any, Callable[[], AbstractContextManager[Any]]]] = {}
         backend = ours.Backend(capture=token)
         ways["ours"] = torch.compile(self.made, backend=backend), nullcontext
@@ -256,7 +252,7 @@ class Shipped:
         compared = len(expected)
         for _ in range(4 if token else 2):  # carried out, recorded, replayed
             work.reset()
-            found = work(ways["ours"][0])
+            found = work.run(ways["ours"][0])
             different |= found.keys() ^ expected.keys()
             both = found.keys() & expected.keys()
             different |= {n for n in both if not torch.equal(found[n], expected[n])}
@@ -269,7 +265,7 @@ class Shipped:
             with block():
                 self.made.zero_grad(set_to_none=True)
                 before = self._allocated(reset=True)
-                run = partial(work, call)
+                run = partial(work.run, call)
                 ms = [measure.host_ms(torch, run) for _ in range(IN_A_ROW if token else 1)]
                 return ms, (self._allocated() - before) / 1e6
 
@@ -300,7 +296,7 @@ class Shipped:
             made = torch.cuda.CUDAGraph()
             try:
                 with ways[name][1](), torch.cuda.graph(made):
-                    work(self.made)
+                    work.run(self.made)
             except RuntimeError:
                 continue
             graphs[f"{name}_graph"] = made

@@ -121,12 +121,7 @@ def _any(random: Random, kind: str) -> Iterator[Case]:
 
 def select(shapes: Sequence[str], kinds: Sequence[str]) -> list[Case]:
     """The problems of these shapes, kinds in turns. OptionError for other text, or none."""
-    found: dict[str, list[Case]] = {kind: [] for kind in kinds}
-    for shape in shapes:
-        for case in _read(shape):
-            if case.kind in found:
-                found[case.kind].append(case)
-    return draw.taking_turns(found, shapes)
+    return draw.taking_turns((case for shape in shapes for case in _read(shape)), kinds, shapes)
 
 
 def _read(shape: str) -> list[Case]:

@@ -143,17 +143,16 @@ def select(shapes: Sequence[str], kinds: Sequence[str]) -> list[Case]:
     """The problems of these shapes, kinds in turns: those whose outputs are as many as channels of
     all kinds. OptionError for other text, or none.
     """
-    found: dict[str, list[Case]] = {kind: [] for kind in kinds}
-    for shape in shapes:
-        read = _SHAPE.fullmatch(shape)
-        sizes = [int(n) for n in read.groups()] if read else [0]
-        if min(sizes) < 1:
-            raise OptionError(
-                f"the shape is {shape!r}; takes BATCHxIMAGExCHANNELSxOUTPUTSrTAPSsSTRIDE, such as "
-                f"{NAMED[0]}"
-            )
-        for kind in kinds:
-            case = Case(kind, *sizes)
-            if kind not in GROUPED or case.channels == case.outputs:
-                found[kind].append(case)
-    return draw.taking_turns(found, shapes)
+    return draw.taking_turns((case for shape in shapes for case in _read(shape)), kinds, shapes)
+
+
+def _read(shape: str) -> list[Case]:
+    read = _SHAPE.fullmatch(shape)
+    sizes = [int(n) for n in read.groups()] if read else [0]
+    if min(sizes) < 1:
+        raise OptionError(
+            f"the shape is {shape!r}; takes BATCHxIMAGExCHANNELSxOUTPUTSrTAPSsSTRIDE, such as "
+            f"{NAMED[0]}"
+        )
+    every = [Case(kind, *sizes) for kind in KINDS]
+    return [c for c in every if c.kind not in GROUPED or c.channels == c.outputs]

@@ -20,11 +20,11 @@ multiples of 8.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, zip_longest
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ptxgen.bench import cases
 from ptxgen.bench.cases import LAYOUTS, RANDOM, Case, Shape
@@ -110,8 +110,10 @@ def first(count: int, seed: int, *each: Iterator[T]) -> list[T]:
     return [next(cases) for _ in range(count) for cases in each]
 
 
-def taking_turns(found: Mapping[str, Sequence[T]], shapes: Iterable[str]) -> list[T]:
-    """The cases of ``shapes``, by kind, so that kinds take turns. OptionError if there are none."""
+def taking_turns(every: Iterable[Any], kinds: Iterable[str], shapes: Iterable[str]) -> list[Any]:
+    """The cases of ``shapes`` that are of some kinds, in turns. OptionError if there are none."""
+    of = [*every]
+    found = {kind: [case for case in of if case.kind == kind] for kind in kinds}
     cases = [case for case in chain(*zip_longest(*found.values())) if case is not None]
     if not cases:
         raise OptionError(f"{', '.join(shapes)}: none is of kind {' or '.join(found)}")

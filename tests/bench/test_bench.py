@@ -709,6 +709,16 @@ def test_peers_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> No
         peers.discover(["mkl"])
 
 
+def test_a_peer_writes_the_product() -> None:
+    torch = pytest.importorskip("torch")
+    (peer,), missing = peers.discover(["torch"])
+    a, b, out = torch.ones((3, 4)), torch.ones((4, 5)), torch.zeros((3, 5))
+    operands: Any = SimpleNamespace(views=lambda layout: (a, b))
+    work = peer.work(Case("", "linear", "kn", Shape(3, 4, 5)), operands, out)
+    assert work and work() is out and bool((out == 4).all())
+    assert (peer.name, peer.version, missing) == ("torch", torch.__version__, [])
+
+
 @pytest.mark.parametrize("main", [gemm.main, kernels.main])
 def test_without_torch_the_commands_say_what_they_need(
     main: Any, monkeypatch: pytest.MonkeyPatch

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from test_bench import fake_area
 
-from ptxgen.bench import flce, results
+import ptxgen
+from ptxgen.bench import flce, measure, results
 from ptxgen.errors import OptionError, PtxgenError
 
 RESULTS = sorted((Path(__file__).parents[2] / "bench" / "results").glob("flce-*.json"))
@@ -62,6 +66,48 @@ def test_ratios_are_of_what_did_not_fail() -> None:
     shown = flce.ratio_table(lines).splitlines()
     assert shown[1].split()[-4:] == ["0.500", "0.25", "0.750", "0.12"] and "0." not in shown[2]
     assert shown[3].split() == ["geometric", "mean", "0.500", "0.750"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "options", "ours"),
+    [
+        ("f32", ["--chunks", "4"], ["ptxgen", "ptxgen, chunks of 4", "three products"]),
+        ("bf16", [], ["ptxgen", "ptxgen, dW in f32", "three products"]),
+        ("bf16", ["--forward"], ["ptxgen", "product alone"]),
+        ("bf16", ["--random", "1"], ["ptxgen", flce.QUARTER]),
+    ],
+)
+def test_methods_are_those_that_are_asked_for(
+    dtype: str, options: list[str], ours: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    for name in ("liger_kernel", "cut_cross_entropy"):
+        monkeypatch.setitem(sys.modules, name, None)
+    made = measure.normal(torch, dtype, 0, "cpu")
+    head = flce.Head(torch, made(8, 16), made(40, 16), torch.arange(8), 30.0)
+    area = fake_area(flce.Flce, "--dtype", dtype, *options)
+    found = dict(flce.methods(head, area.options))
+    assert list(found) == [*ours, "eager", flce.COMPILED]
+    with ptxgen.use_device("cpu"):
+        losses = [found[name]() for name in (ours[0], "eager")]
+    a, b = (float(x[0] if isinstance(x, tuple) else x) for x in losses)
+    assert a == pytest.approx(b, rel=2**-6)
+
+
+def test_time_and_memory_of_a_method() -> None:
+    """Memory is what is above that which was there and is kept."""
+    done: list[str] = []
+    cuda = SimpleNamespace(
+        synchronize=lambda: None,
+        reset_peak_memory_stats=lambda: done.append("reset"),
+        memory_allocated=lambda: 100,
+        max_memory_allocated=lambda: 1000,
+    )
+    area = fake_area(flce.Flce, "--quick", torch=SimpleNamespace(cuda=cuda))
+    area.timer = lambda work, counts, warmup: [results.Sample(2500.0, 0, 0, *counts)]
+    assert area.measured(lambda: done.append("run"), 300) == (2.5, 600)
+    assert area.measured(lambda: None, 5000) == (2.5, 0)
+    assert done == ["run", "reset", "run", "reset"]
 
 
 @pytest.mark.gpu

@@ -40,3 +40,12 @@ def test_draws_agree_if_they_are_among_what_is_kept(monkeypatch):
         opcase.compare(stock(*inputs), None, agree)
         with pytest.raises(opcase.WrongBitsError, match="not what was to be computed"):
             opcase.compare(inputs[0].argmin(-1), None, agree)
+
+
+def test_both_sides_go_back_to_all_that_is_given():
+    torch = pytest.importorskip("torch")
+    dy, a, b = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 5.0]), torch.tensor([7.0, 11.0])
+    work = opcase.trained(torch, dy, (a, b), lambda a, b: a * b, lambda a, b: b + a)
+    assert [x.tolist() for x in work.ours(*work.inputs)] == [[7.0, 22.0], [3.0, 10.0]]
+    assert [x.tolist() for x in work.stock(*work.inputs)] == [[1.0, 2.0]] * 2
+    assert not work.compiled

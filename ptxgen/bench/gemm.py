@@ -62,11 +62,9 @@ class Gemm(Area):
             action="store_true",
             help="time every kernel that serves a problem: the chosen one's time / the best one's",
         )
-        add_list(
-            *(parser, "--layouts", "of the product cases (NN,NT,TN)"),
-            type=lambda text: arguments.some(text.upper()),
-            default=[*cases.LAYOUTS],
-        )
+        how: dict[str, Any] = {"type": lambda text: arguments.some(text.upper())}
+        what, usual = "of the product cases (NN,NT,TN)", [*cases.LAYOUTS]
+        add_list(parser, "--layouts", what, default=usual, **how)
         parser.add_argument(
             "--op", choices=(*cases.OPS, "all"), default="all", help="(%(default)s)"
         )

@@ -112,13 +112,8 @@ def _draws(m: int, n: int, top_k: int, top_p: float) -> OpCase:
             least = logits.where(p > 0, torch.inf).amin(-1)
             return bool((x.gather(-1, ours[:, None])[:, 0] >= least).all())
 
-        options: dict[str, Any] = {
-            "temperature": TEMPERATURE,
-            "top_k": top_k,
-            "top_p": top_p,
-            "seed": 1,
-        }
-        return Work((x,), partial(ptxgen.sample, **options), stock, agree=likely)
+        how: dict[str, Any] = {"temperature": TEMPERATURE, "top_k": top_k, "top_p": top_p}
+        return Work((x,), partial(ptxgen.sample, **how, seed=1), stock, agree=likely)
 
     how = (f" top_k {top_k}" if top_k else "") + (f" top_p {top_p}" if top_p < 1 else "")
     return OpCase(f"draw{how}", f"{m}x{n}", 2 * m * n, make)

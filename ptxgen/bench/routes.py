@@ -112,19 +112,11 @@ def _work(options: argparse.Namespace) -> int:
     if min(options.k, options.sms) < 1 or options.largest < 2:
         raise OptionError("--k and --sms are at least 1, --largest at least 2")
     layout = options.layout or next(iter(OPERATIONS[options.op].products))
-    found = route_map(
-        options.op,
-        layout,
-        options.k,
-        arch=options.arch,
-        sms=options.sms,
-        align=options.align,
-        dtype=options.dtype,
-        tier=options.tier,
-        gpu=None if options.gpu is None else driver_name(options.gpu),
-        largest=options.largest,
-        cells=CELLS if options.plot else 64,
-    )
+    names = ("arch", "sms", "align", "dtype", "tier", "largest")
+    given = {name: getattr(options, name) for name in names}
+    given["gpu"] = None if options.gpu is None else driver_name(options.gpu)
+    given["cells"] = CELLS if options.plot else 64
+    found = route_map(options.op, layout, options.k, **given)
     if options.plot:
         plots.route_map(found, options.plot)
         emit(f"wrote {options.plot}")

@@ -125,7 +125,7 @@ def language_model(torch: Any, sizes: Sizes) -> Any:
         nn.Linear(sizes.width, sizes.vocabulary),
     )
     model.requires_grad_(False)
-    done = ptxgen.torch.convert(model, nf4=True)
+    done = ptxgen.torch.convert(model, format="nf4")
     assert len(done.converted) == 2 * sizes.layers + 1 and not done.skipped, done
     model.to(torch.bfloat16)  # which leaves the weights of 4 bits as they are
     for block in model[1:-1]:

@@ -3,9 +3,9 @@
 ``dir(ptxgen)`` lists the operations: products (:func:`linear`, :func:`matmul` ...), rows
 (:func:`softmax`, :func:`rms_norm`, :func:`sum` ...), indexing (:func:`embedding` ...), losses.
 :func:`pointwise` makes one of any formula, and :mod:`ptxgen.functions` has those with names;
-:mod:`ptxgen.layout` has copies and views; :mod:`ptxgen.int4` and :mod:`ptxgen.nf4` have products of
-4-bit numbers. :func:`capture` makes a CUDA graph of a function of them, :func:`load` one of what
-was saved.
+:mod:`ptxgen.layout` has copies and views; :mod:`ptxgen.int4` and :mod:`ptxgen.quantized` have
+products of numbers of few bits. :func:`capture` makes a CUDA graph of a function of them,
+:func:`load` one of what was saved.
 :func:`explain` says which kernel serves a problem and why; :mod:`ptxgen.reference` has NumPy
 oracles with the same bits; :class:`use_device` says where NumPy arrays are computed;
 :class:`autotune` has kernels timed as problems come.
@@ -47,9 +47,10 @@ _ERRORS = (
     "UncoveredError",
     "UninitializedFault",
 )
+_MODULES = ("functions", "int4", "layout", "nf4", "quantized", "reference")
 _HOMES = {
     **{name: f"ptxgen.errors:{name}" for name in _ERRORS},
-    **{name: f"ptxgen.{name}" for name in ("functions", "int4", "layout", "nf4", "reference")},
+    **{name: f"ptxgen.{name}" for name in _MODULES},
     "autotune": "ptxgen.program.autotune:autotune",
     "capture": "ptxgen.program.capture:capture",
     "devices": "ptxgen.runtime:devices",

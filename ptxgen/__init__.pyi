@@ -4,6 +4,7 @@ from ptxgen import functions as functions
 from ptxgen import int4 as int4
 from ptxgen import layout as layout
 from ptxgen import nf4 as nf4
+from ptxgen import quantized as quantized
 from ptxgen import reference as reference
 from ptxgen.autograd import pointwise as pointwise
 from ptxgen.errors import BarrierFault as BarrierFault

@@ -1,16 +1,14 @@
-"""NF4 weights, QLoRA's format of 4 bits: blocks of 64 numbers along K share an f32 scale.
-
-:func:`quantize` and :func:`dequantize` weights (:class:`Weight`), of NumPy or PyTorch;
-:func:`from_bitsandbytes` and :func:`to_bitsandbytes` convert them exactly; :func:`linear` and
-:func:`linear_dgrad` multiply with them, with the bits of the same on the dequantised weight.
-:mod:`ptxgen.numerics.nf4` says what every bit is.
-
-Importing this does nothing: each name is loaded when it is first used.
-"""
+"""Names of :mod:`ptxgen.quantized` for one format, NF4: QLoRA's, of 4 bits."""
 
 from __future__ import annotations
 
-from ptxgen import lazy
+from typing import Any
+
+from ptxgen.numerics.formats.nf4 import NF4
+from ptxgen.ops import bitsandbytes, quantized_weight
+from ptxgen.ops.bitsandbytes import to_bitsandbytes
+from ptxgen.ops.quantized import linear, linear_dgrad
+from ptxgen.ops.quantized_weight import QuantizedWeight, dequantize
 
 __all__ = [
     "CODE",
@@ -23,17 +21,25 @@ __all__ = [
     "to_bitsandbytes",
 ]
 
-_HOMES = {
-    "Weight": "ptxgen.ops.nf4_weight:Weight",
-    "dequantize": "ptxgen.ops.nf4_weight:dequantize",
-    "from_bitsandbytes": "ptxgen.ops.nf4_weight:from_bitsandbytes",
-    "quantize": "ptxgen.ops.nf4_weight:quantize",
-    "to_bitsandbytes": "ptxgen.ops.nf4_weight:to_bitsandbytes",
-    "CODE": "ptxgen.numerics.nf4:CODE",
-    "linear": "ptxgen.ops.nf4:linear",
-    "linear_dgrad": "ptxgen.ops.nf4:linear_dgrad",
-}
+CODE = NF4.values
 
-__getattr__, __dir__ = lazy.attributes(
-    __name__, lambda name: lazy.resolve(_HOMES[name]), lambda: __all__
-)
+
+class Weight(QuantizedWeight):
+    """A :class:`ptxgen.quantized.QuantizedWeight` of format "nf4", ``[n, k]``."""
+
+    def __init__(self, data: Any, scales: Any, n: int, k: int) -> None:
+        super().__init__(NF4, data, scales, shape=(n, k))
+
+
+def _named(q: QuantizedWeight) -> Weight:
+    return Weight(q.data, q.scales, q.n, q.k)
+
+
+def quantize(w: Any, layout: str = "nk") -> Weight:
+    """``ptxgen.quantized.quantize(w, "nf4", layout)``."""
+    return _named(quantized_weight.quantize(w, NF4, layout))
+
+
+def from_bitsandbytes(param: Any) -> Weight:
+    """:func:`ptxgen.quantized.from_bitsandbytes` of a parameter with ``quant_type`` "nf4"."""
+    return _named(bitsandbytes.from_bitsandbytes(param))

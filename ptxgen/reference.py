@@ -15,10 +15,18 @@ from typing import Any
 
 from ptxgen import lazy
 
+OTHER_NAMES = {
+    "nf4_dequantize": "dequantize",
+    "nf4_linear": "quantized_linear",
+    "nf4_linear_dgrad": "quantized_linear_dgrad",
+}
+"""Names that oracles had before."""
+
 
 def _load(name: str) -> Any:
     from ptxgen import oracle
 
+    name = OTHER_NAMES.get(name, name)
     if name in oracle.__all__:
         return getattr(oracle, name)
     from ptxgen.ops import OPERATIONS

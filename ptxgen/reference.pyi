@@ -283,6 +283,7 @@ def cross_entropy(
     **numbers: Any,
 ) -> NDArray[Any]: ...
 def cumsum(x: ArrayLike, *, exclusive: bool = False, reverse: bool = False) -> NDArray[Any]: ...
+def dequantize(q: Any, dtype: Any = 'float32') -> NDArray[Any]: ...
 def dropout(
     x: ArrayLike,
     seeds: ArrayLike,
@@ -635,8 +636,18 @@ def moe_router(
     scale: float = 1.0,
     stream: Any = None,
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
-def nf4_dequantize(q: Any, dtype: Any = 'float32') -> NDArray[Any]: ...
-def nf4_linear(
+def prod(
+    x: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool = False,
+    out_dtype: Any = None,
+    out: Any = None,
+    kernel: Any = None,
+    stream: Any = None,
+    **numbers: Any,
+) -> NDArray[Any]: ...
+def quantized_linear(
     x: ArrayLike,
     q: Any,
     bias: ArrayLike | None = None,
@@ -649,7 +660,7 @@ def nf4_linear(
     kernel: Any = None,
     stream: Any = None,
 ) -> NDArray[Any]: ...
-def nf4_linear_dgrad(
+def quantized_linear_dgrad(
     dy: ArrayLike,
     q: Any,
     *,
@@ -659,17 +670,6 @@ def nf4_linear_dgrad(
     out: Any = None,
     kernel: Any = None,
     stream: Any = None,
-) -> NDArray[Any]: ...
-def prod(
-    x: ArrayLike,
-    axis: int | Sequence[int] | None = None,
-    *,
-    keepdims: bool = False,
-    out_dtype: Any = None,
-    out: Any = None,
-    kernel: Any = None,
-    stream: Any = None,
-    **numbers: Any,
 ) -> NDArray[Any]: ...
 def resize(
     x: ArrayLike,

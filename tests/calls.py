@@ -35,7 +35,9 @@ from ptxgen.program.trace import Traced
 FLOATS = ("f32", "bf16", "f16", "f64")
 KINDS = {**NUMPY, "i32": np.dtype("i4"), "i64": np.dtype("i8"), "bool": np.dtype("?")}
 
-UNTRACED = {"int4.pack", "int4.unpack", "nf4.dequantize", "nf4.quantize"}
+RULED = [name for name, row in ptxgen.quantized.FORMATS.items() if row.quantize]
+"""Formats that weights are quantized to."""
+UNTRACED = {"int4.pack", "int4.unpack", "quantized.dequantize", "quantized.quantize"}
 """Operations that a framework computes where its arrays are: they are no steps of programs."""
 
 
@@ -622,12 +624,18 @@ def _int4(d: Draw) -> dict[str, Any]:
     return given | d.some("alpha", d.one(0.5, 2)) | d.some("c", lambda: packed(m, n // 2))
 
 
-def _nf4(argument: str) -> Callable[[Draw], dict[str, Any]]:
+def _quantized(d: Draw, n: int, blocks: int) -> Any:
+    """A weight of some format."""
+    row = ptxgen.quantized.FORMATS[d.one(*RULED)]
+    w = d.numpy.standard_normal((n, row.block * blocks)).astype("f4")
+    return ptxgen.quantized.quantize(w, row)
+
+
+def _by_quantized(argument: str) -> Callable[[Draw], dict[str, Any]]:
     def draw(d: Draw) -> dict[str, Any]:
         n, dtype = d.size(9, 1), d.one("f32", "bf16", "f16")
-        q = ptxgen.nf4.quantize(d.numpy.standard_normal((n, 64)).astype("f4"))
-        width = 64 if argument == "x" else n
-        return {argument: d.array((d.size(9), width), dtype), "q": q}
+        q = _quantized(d, n, 1)
+        return {argument: d.array((d.size(9), q.k if argument == "x" else n), dtype), "q": q}
 
     return draw
 
@@ -645,12 +653,13 @@ def _unpacking(d: Draw) -> dict[str, Any]:
 
 
 def _weights(d: Draw) -> dict[str, Any]:
-    layout = d.one("nk", "kn")
-    w = d.array((d.size(9), 64 * d.one(1, 2)), d.one("f32", "bf16", "f16"))
-    return {"w": w if layout == "nk" else w.T, "layout": layout}
+    layout, format = d.one("nk", "kn"), d.one(*RULED)
+    k = ptxgen.quantized.FORMATS[format].block * d.one(1, 2)
+    w = d.array((d.size(9), k), d.one("f32", "bf16", "f16"))
+    return {"w": w if layout == "nk" else w.T, "format": format, "layout": layout}
 
 
-def _quantized(quantize: Any) -> Any:
+def _arrays(quantize: Any) -> Any:
     """``quantize``, whose results are the arrays of a weight."""
 
     @wraps(quantize)
@@ -661,21 +670,24 @@ def _quantized(quantize: Any) -> Any:
     return function
 
 
-def _quantized_oracle(w: Any, layout: str = "nk") -> Any:
-    """Quantised weights: of two codes equally near the lower, by the middles of neighbours."""
-    blocks = np.asarray(w if layout == "nk" else w.T).astype(np.float64).reshape(-1, 64)
-    scales = abs(blocks).max(-1)[:, None]
-    codes = np.array(ptxgen.nf4.CODE)
-    middles = (scales * (codes[1:] + codes[:-1]))[:, None]
-    index = (2 * blocks[..., None] > middles).sum(-1)
-    index = np.where(scales == 0, list(codes).index(0), index).astype(np.uint8)
-    return (index[:, ::2] | index[:, 1::2] << 4).reshape(-1), scales[:, 0].astype(np.float32)
+def _quantized_oracle(w: Any, format: str, layout: str = "nk") -> Any:
+    """Quantized weights: of two codes equally near the lower, by the middles of neighbours."""
+    row = ptxgen.quantized.FORMATS[format]
+    blocks = np.asarray(w if layout == "nk" else w.T).astype(np.float32).reshape(-1, row.block)
+    values = np.array(row.values)
+    scales = (abs(blocks).max(-1) / np.float32(values.max()))[:, None]
+    order = np.argsort(values)
+    middles = scales.astype(np.float64) * (values[order][1:] + values[order][:-1])
+    index = order[(2 * blocks.astype(np.float64)[..., None] > middles[:, None]).sum(-1)]
+    index = np.where(scales == 0, list(values).index(0), index).astype(np.uint8)
+    bits = np.unpackbits(index.reshape(-1, 1), axis=1, bitorder="little")[:, : row.bits]
+    return np.packbits(bits.reshape(-1), bitorder="little"), scales[:, 0]
 
 
 def _dequantizing(d: Draw) -> dict[str, Any]:
-    q = ptxgen.nf4.quantize(d.array((d.size(9), 64 * d.one(1, 2)), "f32"))
     dtype = d.one("float32", "bfloat16", "float16")
-    return {"q": q} | d.some("dtype", dtype) | d.some("layout", d.one("nk", "kn"))
+    given = {"q": _quantized(d, d.size(9), d.one(1, 2))} | d.some("dtype", dtype)
+    return given | d.some("layout", d.one("nk", "kn"))
 
 
 def _cast_of(d: Draw) -> dict[str, Any]:
@@ -884,14 +896,18 @@ def written() -> dict[str, Operation]:
     packing = Operation(ptxgen.int4.pack, formulas.int4_pack, _packing)
     found["int4.pack"] = packing
     found["int4.unpack"] = Operation(ptxgen.int4.unpack, formulas.int4_unpack, _unpacking)
-    found["nf4.quantize"] = Operation(_quantized(ptxgen.nf4.quantize), _quantized_oracle, _weights)
-    found["nf4.dequantize"] = Operation(
-        ptxgen.nf4.dequantize, formulas.nf4_dequantize, _dequantizing
+    found["quantized.quantize"] = Operation(
+        _arrays(ptxgen.quantized.quantize), _quantized_oracle, _weights
+    )
+    found["quantized.dequantize"] = Operation(
+        ptxgen.quantized.dequantize, formulas.dequantize, _dequantizing
     )
     found["int4.gemm"] = Operation(ptxgen.int4.gemm, reference.int4_gemm, _int4)
-    found["nf4.linear"] = Operation(ptxgen.nf4.linear, reference.nf4_linear, _nf4("x"))
-    found["nf4.linear_dgrad"] = Operation(
-        ptxgen.nf4.linear_dgrad, reference.nf4_linear_dgrad, _nf4("dy")
+    found["quantized.linear"] = Operation(
+        ptxgen.quantized.linear, reference.quantized_linear, _by_quantized("x")
+    )
+    found["quantized.linear_dgrad"] = Operation(
+        ptxgen.quantized.linear_dgrad, reference.quantized_linear_dgrad, _by_quantized("dy")
     )
     for name, oracle, draw in (
         ("narrow", lambda x, axis, start, length: np.take(x, range(start, start + length), axis),

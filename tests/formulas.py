@@ -21,7 +21,7 @@ from scipy import special
 from ptxgen.numerics.contract import TENSOR_CORES
 from ptxgen.numerics.delta import GROUP
 from ptxgen.numerics.delta import groups as groups_of
-from ptxgen.numerics.nf4 import CODE
+from ptxgen.numerics.formats import FORMATS
 
 Formula = Callable[..., Any]
 CORE = TENSOR_CORES["sm_90"]
@@ -1455,35 +1455,42 @@ def int4_unpack(x: Any, dtype: str = "s4") -> Any:
     return _nibbles(x, dtype == "s4").astype(np.int8 if dtype == "s4" else np.uint8)
 
 
-def nf4_dequantize(q: Any, dtype: Any = "float32", layout: str = "nk") -> Any:
-    codes = np.array(CODE, np.float32)[_nibbles(q.data, False)].reshape(-1, 64)
+def _codes(data: Any, bits: int) -> Any:
+    each = np.unpackbits(np.asarray(data).reshape(-1), bitorder="little").reshape(-1, bits)
+    return each.astype(np.int64) @ (1 << np.arange(bits))
+
+
+def dequantize(q: Any, dtype: Any = "float32", layout: str = "nk") -> Any:
+    row = q.format
+    codes = np.array(row.values, np.float32)[_codes(q.data, row.bits)].reshape(-1, row.block)
     with np.errstate(all="ignore"):
         rows = (codes * np.asarray(q.scales)[:, None]).reshape(q.n, q.k).astype(dtype)
     return rows if layout == "nk" else rows.T
 
 
-def nf4_quantize(w: Any, layout: str = "nk") -> Any:
-    rows = np.asarray(w).astype(np.float64)
-    blocks = (rows if layout == "nk" else rows.T).reshape(-1, 64)
+def quantize(w: Any, format: str, layout: str = "nk") -> Any:
+    row = FORMATS[format]
+    rows, values = np.asarray(w).astype(np.float64), np.array(row.values)
+    blocks = (rows if layout == "nk" else rows.T).reshape(-1, row.block)
     with np.errstate(all="ignore"):
-        scales = abs(blocks).max(-1)
+        scales = abs(blocks).max(-1).astype(np.float32) / np.float32(values.max())
 
     def data(got: Any) -> str:
-        codes = np.array(CODE)[_nibbles(got, False)].reshape(-1, 64)
+        codes = values[_codes(got, row.bits)].reshape(-1, row.block)
         sure = np.isfinite(scales)
         mine = abs(blocks - scales[:, None] * codes)[sure]
-        best = abs(blocks[..., None] - scales[:, None, None] * np.array(CODE)).min(-1)[sure]
+        best = abs(blocks[..., None] - scales[:, None, None] * values).min(-1)[sure]
         return "f64: a code is not the nearest" if (mine > best * (1 + 2.0**-40)).any() else ""
 
-    return data, scales.astype(np.float32)
+    return data, scales
 
 
-def nf4_linear(x: Any, q: Any, bias: Any = None, **how: Any) -> Num:
-    return linear(x, nf4_dequantize(q, x.dtype), bias, layout="nk", **how)
+def quantized_linear(x: Any, q: Any, bias: Any = None, **how: Any) -> Num:
+    return linear(x, dequantize(q, x.dtype), bias, layout="nk", **how)
 
 
-def nf4_linear_dgrad(dy: Any, q: Any, **_: Any) -> Num:
-    return linear(dy, nf4_dequantize(q, dy.dtype), layout="kn")
+def quantized_linear_dgrad(dy: Any, q: Any, **_: Any) -> Num:
+    return linear(dy, dequantize(q, dy.dtype), layout="kn")
 
 
 # -- layout ---------------------------------------------------------------------------------------
@@ -1646,9 +1653,9 @@ FORMULAS: dict[str, Formula] = {
     **{"resize_nearest_2x": resize_nearest_2x, "linear_recurrence": linear_recurrence},
     **{"selective_scan": selective_scan, "gated_delta_rule": gated_delta_rule, "ssd": ssd},
     **{"attention": attention, "attention_grad": attention_grad, "int4.gemm": int4_gemm},
-    **{"int4.pack": int4_pack, "int4.unpack": int4_unpack, "nf4.linear": nf4_linear},
-    **{"nf4.linear_dgrad": nf4_linear_dgrad, "nf4.quantize": nf4_quantize},
-    **{"nf4.dequantize": nf4_dequantize, "layout.narrow": narrow, "layout.rope": rope},
+    **{"int4.pack": int4_pack, "int4.unpack": int4_unpack, "quantized.linear": quantized_linear},
+    **{"quantized.linear_dgrad": quantized_linear_dgrad, "quantized.quantize": quantize},
+    **{"quantized.dequantize": dequantize, "layout.narrow": narrow, "layout.rope": rope},
     **{"layout.transpose": transpose, "layout.expand": expand, "layout.split_qkv": split_qkv},
     **{"layout.contiguous": lambda x: np.array(x), "layout.concat": concat, "layout.pad": pad},
     "functions.cast": cast,

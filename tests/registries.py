@@ -1,4 +1,4 @@
-"""The registries of tables, kernels and operations, which tests may add to."""
+"""The registries of tables, kernels, formats and operations, which tests may add to."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import contextlib
 from collections.abc import Iterator
 
 from ptxgen import dispatch, tiles
+from ptxgen.numerics.formats import FORMATS
 from ptxgen.ops import OPERATIONS
 
 
 @contextlib.contextmanager
 def registries_kept() -> Iterator[None]:
     """What is registered in here is forgotten afterwards."""
-    registries = (tiles.TABLES, tiles.ROUTES, tiles.SPECS, dispatch._installed)
+    registries = (tiles.TABLES, tiles.ROUTES, tiles.SPECS, dispatch._installed, FORMATS)
     before, named = [dict(registry) for registry in registries], set(OPERATIONS)
     try:
         yield

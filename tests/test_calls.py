@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import ptxgen
-from ptxgen import functions, graph, int4, layout, nf4
+from ptxgen import functions, graph, int4, layout, nf4, quantized
 from ptxgen.ops import OPERATIONS
 from ptxgen.runtime.cpu import CpuDevice
 
@@ -22,10 +22,10 @@ VALID, BAD = 1, 3
 LONG = {"valid": 3000, "bad": 5000}
 """Calls of all operations together, at least; the first seed is LONG_SEED."""
 SEED, LONG_SEED = 1000, 100_000
-NO_OPERATIONS = {"CODE", "Weight"}
+NO_OPERATIONS = {"FORMATS", "QuantizedWeight", "WeightFormat", "register", "signed", "unsigned"}
 """Public names of rooms of operations that are none."""
-WITHOUT = {"nf4.from_bitsandbytes", "nf4.to_bitsandbytes"}
-"""Operations of a package that is not there: of tests/nf4/test_nf4_weight.py."""
+WITHOUT = {"quantized.from_bitsandbytes", "quantized.to_bitsandbytes"}
+"""Operations of a package that is not there: of tests/quantized/test_quantized_weight.py."""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -41,7 +41,8 @@ def repeat(kind: str, name: str, seed: int) -> str:
 
 
 def test_every_public_operation_is_drawn() -> None:
-    rooms = {"": ptxgen, "functions.": functions, "layout.": layout, "int4.": int4, "nf4.": nf4}
+    rooms = {"": ptxgen, "functions.": functions, "layout.": layout, "int4.": int4}
+    rooms["quantized."] = quantized
     public = {
         prefix + name
         for prefix, room in rooms.items()

@@ -239,8 +239,8 @@ KERNEL = re.compile(r"\b([a-z]\w*?)_\w+_[0-9a-f]{6}\b")
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)
 def test_kernels_exist(document: Path) -> None:
-    """But those that programs make as they run (pw)."""
-    made = {"pw"}
+    """But those that programs make as they run (pointwise)."""
+    made = {"pointwise"}
     named = {found[0] for found in KERNEL.finditer(read(document)) if found[1] not in made}
     for name in named - SPECS.keys() - PINNED.keys():
         pytest.fail(f"{document}: there is no kernel {name}")
@@ -356,7 +356,7 @@ def test_every_document_is_found_from_the_readme() -> None:
 
 
 # -- public names ---------------------------------------------------------------------------------
-MODULES = ("", "functions", "layout", "int4", "nf4", "reference", "torch")
+MODULES = ("", "functions", "layout", "int4", "quantized", "reference", "torch")
 PAGES = {f"docs/api/{name or 'ptxgen'}.md" for name in MODULES}
 
 
@@ -406,13 +406,13 @@ NO_OPERATIONS = {
         "set_default_device",
         "use_device",
     },
-    "nf4": {"CODE", "Weight"},
+    "quantized": {"FORMATS", "QuantizedWeight", "WeightFormat", "register", "signed", "unsigned"},
     "torch": {
         "Backend",
         "Conversion",
         "Linear",
         "LinearCrossEntropy",
-        "NF4Linear",
+        "QuantizedLinear",
         "batch_invariant",
         "convert",
         "register_attention",
@@ -420,7 +420,7 @@ NO_OPERATIONS = {
     },
 }
 """What has neither shapes nor sums. Errors, which are classes, have none either."""
-HARMLESS = {"devices", "Conversion", "CODE"}
+HARMLESS = {"devices", "Conversion", "FORMATS", "signed", "unsigned"}
 """What raises nothing."""
 
 

@@ -42,6 +42,7 @@ ROOMS = (
     "functions",
     "layout",
     "int4",
+    "quantized",
     "nf4",
     "reference",
     "ui",

@@ -44,6 +44,15 @@ def test_operations_that_no_table_names_have_a_line(support):
         support.others("# Operations")
 
 
+def test_formats_have_a_line(support):
+    text = support.FORMATS_PAGE.read_text(encoding="utf-8")
+    assert support.formats(text) == text, "python tools/support.py --write"
+    found = support.formats(text.replace("| `nf4`", "| `none`"))
+    assert found == text and "| `nf4` | 4, codebook | 64 | f32 scales | 4.5 |" in found
+    with pytest.raises(ValueError, match="has no line"):
+        support.formats("# Formats")
+
+
 @pytest.mark.filterwarnings("ignore:.*(FakeTensor|lru_cache|data pointer)")
 def test_gradients_and_compilation(support, page):
     pytest.importorskip("torch")

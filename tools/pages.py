@@ -22,7 +22,10 @@ from typing import Any
 
 CHECKOUT = Path(__file__).parents[1]
 STUBS = CHECKOUT / "build" / "api" / "ptxgen"
-MODULES = ("ptxgen", *(f"ptxgen.{m}" for m in ("functions", "layout", "int4", "nf4", "reference")))
+MODULES = (
+    "ptxgen",
+    *(f"ptxgen.{m}" for m in ("functions", "layout", "int4", "quantized", "reference")),
+)
 TORCH = CHECKOUT / "ptxgen" / "torch"
 NEEDS = {
     "gpu": "needs a GPU",

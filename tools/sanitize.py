@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 from ml_dtypes import bfloat16
 
-from ptxgen import nf4, reference, use_device
+from ptxgen import quantized, reference, use_device
 from ptxgen.build.compile import Job, compile_many
 from ptxgen.build.render import render
 from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import ACTIVATIONS, OPERATIONS
-from ptxgen.numerics.nf4 import BLOCK
 from ptxgen.ops.gemm import table_of
 from ptxgen.program.launch import architecture, launch
 from ptxgen.runtime import get_device
@@ -43,6 +42,8 @@ from ptxgen.spec import (
     Route,
     of_result,
 )
+from ptxgen.spec.quantized import LOOKED_UP
+from ptxgen.spec.quantized import PIECE as BLOCK
 from ptxgen.tiles import TABLES
 
 NUMPY = {
@@ -234,22 +235,22 @@ def run_scatter(name: str, key: Key, rng: Any, shape: tuple[int, int]) -> str | 
     return "same" if got.tobytes() == expected.tobytes() else "different"
 
 
-def run_nf4(name: str, first: Any, m: int, n: int, k: int, rng: Any) -> str | None:
-    """The same of products with NF4 weights, whose sizes are rounded up to whole blocks."""
+def run_quantized(name: str, first: Any, m: int, n: int, k: int, rng: Any) -> str | None:
+    """The same of products with quantized weights, whose sizes are rounded up to whole blocks."""
     forward = first.layout == "NT"
     rows, columns = (n, k) if forward else (k, n)
     whole = max(rows, 1), max(-(-columns // BLOCK), 1) * BLOCK
-    q = nf4.quantize(rng.standard_normal(whole, dtype=np.float32))
+    q = quantized.quantize(rng.standard_normal(whole, dtype=np.float32), LOOKED_UP[0])
     x = rng.standard_normal((m, whole[forward]), dtype=np.float32).astype(NUMPY[first.dtype])
     how = "linear" if forward else "linear_dgrad"
     try:
         with use_device(DEVICE):
-            got = getattr(nf4, how)(x, q, kernel=name, accumulate=first.tier)
+            got = getattr(quantized, how)(x, q, kernel=name, accumulate=first.tier)
     except OptionError as refusal:
         if "it requires" not in str(refusal):
             raise
         return None
-    oracle = getattr(reference, f"nf4_{how}")
+    oracle = getattr(reference, f"quantized_{how}")
     expected = oracle(x, q, arch=DEVICE.arch, accumulate=first.tier)
     return "same" if got.tobytes() == expected.tobytes() else "different"
 
@@ -332,7 +333,7 @@ def main() -> int:
         first: Any = route.main
         found: list[str | None]
         if "data" in route.kernels[0].abi.offsets:
-            found = [run_nf4(name, first, m, n, k, rng) for m, n, k in shapes(first)]
+            found = [run_quantized(name, first, m, n, k, rng) for m, n, k in shapes(first)]
         elif key[0] == "int4":
             found = [x for mnk in shapes(first) for x in run_int4(name, key, *mnk, rng)]
         elif isinstance(first, GemmSpec) and key[0] != "conv" and "c" in first.abi.offsets:

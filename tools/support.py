@@ -23,9 +23,11 @@ import ml_dtypes
 import numpy as np
 
 import ptxgen
-from ptxgen import functions, int4, layout, nf4
+from ptxgen import functions, int4, layout, quantized
 from ptxgen.errors import DtypeError, FormulaError, GradError
 from ptxgen.numerics.dtype import NAMES
+from ptxgen.numerics.formats import FORMATS
+from ptxgen.numerics.weight_format import WeightFormat
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.explaining_code import Unmade
 from ptxgen.ops.pointwise import Pointwise
@@ -39,6 +41,8 @@ DTYPES = {
     "u8": np.dtype("uint8"),
 }
 YES, NO = "✓", "–"
+FORMAT = "int8_block"
+"""Format of quantized weights that operations are tried with."""
 
 TITLES = {
     "products": "Products",
@@ -46,8 +50,8 @@ TITLES = {
     "conv": "Convolutions",
     "moe": "Experts",
     "triangular": "Systems of equations",
-    "nf4": "Quantised",
-    "int4": "Quantised",
+    "quantized": "Quantized",
+    "int4": "Quantized",
     "reductions": "Over rows",
     "logsumexp": "Over rows",
     "losses": "Over rows",
@@ -67,10 +71,10 @@ TITLES = {
     "neighbours": "Scans, selections",
 }
 """Those of groups, by the module of what lowers an operation."""
-QUANTISED = {
+QUANTIZED = {
     "int4_gemm": ("int4.gemm", int4.gemm),
-    "nf4_linear": ("nf4.linear", nf4.linear),
-    "nf4_linear_dgrad": ("nf4.linear_dgrad", nf4.linear_dgrad),
+    "quantized_linear": ("quantized.linear", quantized.linear),
+    "quantized_linear_dgrad": ("quantized.linear_dgrad", quantized.linear_dgrad),
 }
 """Names and functions of operations that are no names of the package."""
 OF_THEIR_OWN = {
@@ -126,7 +130,7 @@ class Operation(NamedTuple):
         if found is None:
             return 4, 4
         forms = next(iter(found.forms.values()))
-        size = {"Quantised": 64, "Recurrences": 8}.get(self.group, 4)
+        size = {"Quantized": 64, "Recurrences": 8}.get(self.group, 4)
         many = {"S": size * size}  # the slots of all tokens
         sizes = [
             many.get(s, size) // int(s.partition("/")[2] or 1) for s in forms[parameter].split()
@@ -145,8 +149,8 @@ class Operation(NamedTuple):
     def _argument(self, name: str, dtype: str) -> Any:
         if name in NUMBERS and self.group not in ("Attention", "Recurrences"):  # k is an array
             return NUMBERS[name]
-        if name == "q" and self.group == "Quantised":
-            return nf4.quantize(np.ones((64, 64), np.float32))
+        if name == "q" and self.group == "Quantized":
+            return quantized.quantize(np.ones((64, 64), np.float32), FORMAT)
         if name == "arrays":
             return [np.ones((4, 4), DTYPES[dtype]) for _ in range(2)]
         shape = self.shape(name)
@@ -160,9 +164,9 @@ def operations() -> Iterator[Operation]:
     """Every one of the package, group by group."""
     rows = []
     for name, op in OPERATIONS.items():
-        if op.public or name in QUANTISED:
+        if op.public or name in QUANTIZED:
             home = op.lower.__module__.rpartition(".")[2]
-            public, call = QUANTISED[name] if name in QUANTISED else (name, getattr(ptxgen, name))
+            public, call = QUANTIZED[name] if name in QUANTIZED else (name, getattr(ptxgen, name))
             title = TITLES.get(home, home.replace("_", " ").capitalize())
             rows.append(Operation(title, public, call, name))
     groups = [*dict.fromkeys(TITLES.values()), *(row.group for row in rows)]
@@ -191,8 +195,8 @@ def tensors(operation: Operation, dtype: str) -> tuple[Callable[..., Any], list[
     def tensor(value: Any) -> Any:
         if isinstance(value, np.ndarray):
             return torch.from_numpy(value)
-        if isinstance(value, nf4.Weight):
-            weight = nf4.quantize(torch.ones(64, 64))
+        if isinstance(value, quantized.QuantizedWeight):
+            weight = quantized.quantize(torch.ones(64, 64), FORMAT)
             assert weight.operands  # made once, under a lock, which no compiler traces
             return weight
         many = isinstance(value, list) and isinstance(value[0], np.ndarray)
@@ -334,6 +338,33 @@ def others(text: str) -> str:
     return head + mark + "".join(f"{line}\n" for line in table)
 
 
+FORMATS_MARK = "<!-- Formats: tools/support.py writes the table that follows. -->\n"
+FORMATS_PAGE = PAGE.with_name("quantized.md")
+
+
+def format_line(row: WeightFormat) -> str:
+    """A format's line of docs/quantized.md."""
+    kind = row.integers or "codebook"
+    beside = f"{row.scales} scales" + (f", {row.offsets} offsets" if row.offsets else "")
+    rule = row.quantize or NO
+    whole = f"{row.bits_of_all:.4g}"
+    of = f"{row.bits}, {kind} | {row.block} | {beside} | {whole}"
+    return f"| `{row.name}` | {of} | `{row.decoding}` | {rule} | {row.source} |"
+
+
+def formats(text: str) -> str:
+    """docs/quantized.md with a line for each format of the package."""
+    head, mark, tail = text.partition(FORMATS_MARK)
+    if not mark:
+        raise ValueError(f"docs/quantized.md has no line {FORMATS_MARK.strip()!r}")
+    rest = tail.splitlines(keepends=True)[1:]
+    while rest[0].startswith("|"):
+        rest.pop(0)
+    titles = "format | bits of a code | block | beside | bits of a number | number | quantize"
+    table = [f"| {titles} | source |", "|" + " --- |" * 8, *map(format_line, FORMATS.values())]
+    return head + mark + "\n" + "".join(f"{line}\n" for line in table) + "".join(rest)
+
+
 def _called(op: Any) -> str:
     """Its arguments, as it is called."""
     plain = [p.name if p.needed else f"{p.name}=None" for p in op.parameters if not p.keyword]
@@ -368,7 +399,8 @@ def main() -> None:
     text = page(None if has_torch else PAGE.read_text(encoding="utf-8"))
     if parser.parse_args().write:
         PAGE.write_text(text, encoding="utf-8")
-        OPERATIONS_PAGE.write_text(others(OPERATIONS_PAGE.read_text("utf-8")), encoding="utf-8")
+        for path, filled in (OPERATIONS_PAGE, others), (FORMATS_PAGE, formats):
+            path.write_text(filled(path.read_text("utf-8")), encoding="utf-8")
     else:
         print(text, end="")
 

@@ -52,7 +52,7 @@ class BatchCase:
     @property
     def dtype(self) -> str:
         """The first of the table's."""
-        return TABLES[self.table].dtypes[0]
+        return str(TABLES[self.table].dtypes[0])
 
     @property
     def product(self) -> tuple[int, int, int]:

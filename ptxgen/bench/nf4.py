@@ -21,7 +21,7 @@ from ptxgen.bench.runner import QUICK, Area, Timed, only_drawn
 from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import AUTO_TIER, DTYPES
 from ptxgen.numerics.dtype import ITEMSIZE
-from ptxgen.numerics.nf4 import BLOCK
+from ptxgen.numerics.formats.nf4 import NF4
 from ptxgen.ops.explaining import problem_of
 from ptxgen.spec import SCRATCH_MAX, KernelSpec, Problem
 from ptxgen.ui import emit, note
@@ -36,7 +36,7 @@ WEIGHTS = (
 )
 """K and N of the named shapes: two models' layers."""
 GATE, BITSANDBYTES, PEAK = "torch", "bitsandbytes", "FMA peak"
-"""The peers: the dense product of the dequantised weight by cuBLAS; the package; for f64, where
+"""The peers: the dense product of the dequantized weight by cuBLAS; the package; for f64, where
 neither computes the same, the time that the multiplications take at the least."""
 CHECKED = 8
 """Rows and columns of f64 sums that are compared with the oracle."""
@@ -67,18 +67,19 @@ class Nf4Case(Case):
     def problem(self, align: tuple[int, int]) -> Problem:
         """It as the dispatcher is asked."""
         sizes = self.shape.m, self.shape.n, self.shape.k
-        return problem_of(f"nf4_{self.op}", sizes, self.dtype, align, {"accumulate": self.tier})
+        how = {"accumulate": self.tier, "format": NF4.name}
+        return problem_of(f"quantized_{self.op}", sizes, self.dtype, align, how)
 
     @property
     def dense(self) -> Case:
-        """The product of the dequantised weight, which has the same bits (but those of f64)."""
+        """The product of the dequantized weight, which has the same bits (but those of f64)."""
         return Case(self.group, self.op, self.stored, self.shape, self.dtype, self.tier)
 
     @property
     def bytes(self) -> int:
         """Half a byte for each number of the weight, and its scales."""
         s = self.shape
-        return s.n * s.k // 2 + 4 * s.n * s.k // BLOCK + self.itemsize * s.m * (s.k + s.n)
+        return s.n * s.k // 2 + 4 * s.n * s.k // NF4.block + self.itemsize * s.m * (s.k + s.n)
 
 
 def select(
@@ -93,8 +94,8 @@ def select(
         else:
             found.append((cases.CUSTOM, cases.shape_of(name, GROUPS)))
     for _, shape in found:
-        if shape.k % BLOCK:
-            raise OptionError(f"shape {shape} has K = {shape.k}; takes a multiple of {BLOCK}")
+        if shape.k % NF4.block:
+            raise OptionError(f"shape {shape} has K = {shape.k}; takes a multiple of {NF4.block}")
     return [Nf4Case(g, OPS[op], "nk", s, dtype, accumulate) for g, s in found for op in ops]
 
 
@@ -106,7 +107,7 @@ def drawn(count: int, seed: int, ops: Sequence[str], dtype: str, accumulate: str
     while len(found) < count:  # a longer draw begins with a shorter one
         more *= 2
         whole = (
-            Shape(s.m, max(BLOCK * round(s.k / BLOCK), BLOCK), s.n)
+            Shape(s.m, max(NF4.block * round(s.k / NF4.block), NF4.block), s.n)
             for s in draw.shapes(more, seed, dtype)
         )
         fit = (s for s in whole if s.k * s.n * itemsize <= SCRATCH_MAX)
@@ -126,7 +127,7 @@ class Weights:
         random = torch.Generator(device="cuda").manual_seed(seed)
         on = {"device": "cuda", "generator": random}
         data = torch.randint(0, 256, (n * k // 2,), dtype=torch.uint8, **on)
-        scales = torch.rand(n * k // BLOCK, **on) + 1
+        scales = torch.rand(n * k // NF4.block, **on) + 1
         self.kind = measure.torch_dtype(torch, dtype)
         self.q = ptxgen.nf4.Weight(data, scales, n, k)
         self.dense = ptxgen.nf4.dequantize(self.q, self.kind)
@@ -181,7 +182,7 @@ class Nf4(Area):
 
     name = "nf4"
     about = (
-        "Times nf4.linear and nf4.linear_dgrad beside cuBLAS with the dequantised "
+        "Times nf4.linear and nf4.linear_dgrad beside cuBLAS with the dequantized "
         "weight and beside bitsandbytes, in one run, with a cold L2, after comparing all bits with "
         "the dense product's. ratio = peer time / our time. Sums in f64 are compared with the "
         "oracle, and their peer is the time that the FMA units need at the least."
@@ -296,7 +297,7 @@ def _checked(torch: Any, case: Nf4Case, weights: Weights) -> tuple[Any, int]:
     if not torch.equal(out, expected):
         differ = int((out != expected).sum())
         raise WrongBitsError(
-            f"{differ} of {out.numel()} outputs have other bits than with the dequantised weight"
+            f"{differ} of {out.numel()} outputs have other bits than with the dequantized weight"
         )
     return out, m * n
 
@@ -311,8 +312,8 @@ def _sampled(case: Nf4Case, q: Any, x: Any, out: Any) -> int:
         columns = sorted({i % q.n for i in pick})
         data, scales, k = data[columns], scales[columns], q.k
     else:  # whole blocks
-        columns, k = list(range(BLOCK)), BLOCK
-        data, scales = data[:, : BLOCK // 2], scales[:, :1]
+        columns, k = list(range(NF4.block)), NF4.block
+        data, scales = data[:, : NF4.block // 2], scales[:, :1]
     part = ptxgen.nf4.Weight(
         data.reshape(-1).copy(), scales.reshape(-1).copy(), len(columns) if forward else q.n, k
     )

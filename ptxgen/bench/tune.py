@@ -52,7 +52,7 @@ PROBLEMS = 300
 """As many are drawn unless somebody asks for another number."""
 BATCHES = 60
 """As many batches."""
-WEIGHTS, WEIGHTED = "nf4", "bf16"
+WEIGHTS, WEIGHTED = "quantized", "bf16"
 """A weight's dtype, and that of what is multiplied with it unless the tier says otherwise."""
 LAYOUTS = ("NN", "NT", "TN", "TT", *INT4_LAYOUTS)
 KINDS = (*DTYPES.values(), *ELEMENTS, WEIGHTS)
@@ -148,7 +148,7 @@ def _drawn(key: Key, count: int, seed: int) -> list[Tuned | None]:
         op = next(
             op for op, name in nf4.OPS.items() if OPERATIONS[name].products["nk"].layout == key[1]
         )
-        return [*nf4.drawn(count, seed, [op], dtype, key[-1])]
+        return [*nf4.drawn(count, seed, [op], dtype.dtype, key[-1])]
     found: list[Tuned | None] = []
     results = ("", "f32") if "ITEM_C" in TABLES[key].space.names and ITEMSIZE[dtype] == 2 else ("",)
     for number, shape in enumerate(draw.shapes(count, seed, dtype)):
@@ -480,7 +480,7 @@ def _parser() -> argparse.ArgumentParser:
         type=arguments.words(*KINDS),
         default=["bf16"],
         metavar="LIST",
-        help=f"of {', '.join(KINDS)} (bf16); nf4: of weights",
+        help=f"of {', '.join(KINDS)} (bf16); quantized: of weights",
     )
     parser.add_argument("--tier", choices=("auto", *TIERS), default="auto", help="(%(default)s)")
     add_list(parser, "--layout", f"of {', '.join(LAYOUTS)} (all)", LAYOUTS, default=[*LAYOUTS])

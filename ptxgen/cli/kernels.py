@@ -63,7 +63,9 @@ def add_commands(commands: Any) -> None:
 
     command = commands.add_parser("render", help="the CUDA C++ (or PTX) of one kernel")
     command.add_argument(
-        "spec", metavar="SPEC", help="a kernel's name (see ptxgen list), or a short one: nf4_gemm"
+        "spec",
+        metavar="SPEC",
+        help="a kernel's name (see ptxgen list), or a short one: FORMAT_gemm",
     )
     command.add_argument(
         "--target",
@@ -111,7 +113,7 @@ def add_commands(commands: Any) -> None:
 def find(name: str) -> KernelSpec:
     """The kernel ``name``, or of that short name; UnknownSpecError proposes similar names."""
     from ptxgen.tiles import PINNED, SPECS
-    from ptxgen.tiles.nf4_ptx import NAMED
+    from ptxgen.tiles.quantized_ptx import NAMED
 
     for known in (SPECS, PINNED, NAMED):
         if name in known:
@@ -265,7 +267,7 @@ def uses(spec: KernelSpec) -> list[dict[str, Any]]:
                     found.append(
                         {
                             "table": list(key),
-                            "dtype": dtype,
+                            "dtype": str(dtype),
                             "route": index,
                             "kernels": [kernel.name for kernel in route.kernels],
                             "reason": route.reason,

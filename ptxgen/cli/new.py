@@ -1,4 +1,4 @@
-"""new: a skeleton of an operation, alone or with a kernel, and what is left to do."""
+"""new: a skeleton of an operation, a kernel or a weight format, and the steps that are left."""
 
 from __future__ import annotations
 
@@ -39,15 +39,35 @@ Importing it registers ptxgen.{name}. Then
   python -c "import ptxgen, {name}; print(ptxgen.explain('{name}', 1000))"
 docs/adding-an-operation.md says how it is proved, and how it moves into the package.""",
     ),
+    "format": (
+        "a format of quantized weights: a file of ptxgen/numerics/formats in a checkout",
+        """\
+{files}: 4 bits, `scale * code + offset` in blocks of 32. Say instead
+  - bits, block, values: the codes, and the numbers that they stand for
+  - decoding, scales, offsets: the formula, and the dtypes of its numbers
+  - quantize="absmax", if weights are quantized to it by their largest magnitude
+Then, in a checkout
+  make generate                       its line in docs/quantized.md
+  make lint
+  pytest tests/quantized -k {name}     every code, kernels against oracles, products
+  ptxgen golden bits --update         digests of its bits in golden/bits.json
+  a line under Bits of CHANGELOG.md
+  make test
+Elsewhere, `ptxgen.quantized.register(FORMAT)` makes it known by its name.""",
+    ),
 }
 """Help of each kind, and steps that are left."""
+
+
+HOMES = {"operation": "ptxgen/ops", "format": "ptxgen/numerics/formats", "kernel": ""}
+"""Folders of a checkout for files of each kind."""
 
 
 def add_commands(commands: Any) -> None:
     """Adds this module's commands to the parser."""
     command = commands.add_parser(
         "new",
-        help="write the skeleton of an operation, alone or with a kernel",
+        help="write the skeleton of an operation, a kernel or a weight format",
         description="Writes files that work, and says what to change in them. Kinds: "
         + "; ".join(f"{kind}: {text}" for kind, (text, _) in KINDS.items())
         + ".",
@@ -55,7 +75,7 @@ def add_commands(commands: Any) -> None:
     command.add_argument("kind", metavar="KIND", choices=tuple(KINDS), help=", ".join(KINDS))
     command.add_argument("name", metavar="NAME", help="a Python identifier in lower case")
     command.add_argument(
-        "--to", type=Path, metavar="DIR", help="where (default: ptxgen/ops of a checkout, or here)"
+        "--to", type=Path, metavar="DIR", help="where (default: its folder of a checkout, or here)"
     )
     command.set_defaults(run=_new)
 
@@ -64,26 +84,28 @@ def _new(arguments: argparse.Namespace) -> None:
     kind, name = arguments.kind, arguments.name
     for made in write(kind, name, arguments.to or _folder(kind)):
         emit(f"wrote {made}")
-    files = f"{name}.py" if kind == "operation" else f"{name}.py and {name}.cu.j2"
+    files = f"{name}.py and {name}.cu.j2" if kind == "kernel" else f"{name}.py"
     emit(KINDS[kind][1].format(name=name, files=files))
 
 
 def _folder(kind: str) -> Path:
     """The folder of a kind's files if none is given."""
-    ops = Path.cwd() / "ptxgen" / "ops"
-    return ops if kind == "operation" and ops.is_dir() else Path.cwd()
+    home = Path.cwd() / HOMES[kind]
+    return home if home.is_dir() else Path.cwd()
 
 
 def write(kind: str, name: str, folder: Path) -> list[Path]:
     """Writes the files of a kind with this name. Raises OptionError for a name that is taken or
     none, and writes nothing.
     """
+    from ptxgen.numerics.formats import FORMATS
     from ptxgen.ops import OPERATIONS
 
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise OptionError(f"NAME is {name!r}; takes a Python identifier in lower case")
-    if name in OPERATIONS:
-        raise OptionError(f"there is an operation {name!r} already")
+    known, what = (FORMATS, "a format") if kind == "format" else (OPERATIONS, "an operation")
+    if name in known:
+        raise OptionError(f"there is {what} {name!r} already")
     texts = {
         folder / source.name.removesuffix(".txt").replace(kind, name, 1): source.read_text("utf-8")
         for source in sorted(SKELETONS.glob(f"{kind}.*.txt"))

@@ -22,7 +22,7 @@ from ptxgen.program.description import Description
 from ptxgen.program.parameters import NEEDED, Parameter, shown
 
 STUBBED = (
-    *("ptxgen", "ptxgen.functions", "ptxgen.int4", "ptxgen.layout", "ptxgen.nf4"),
+    *("ptxgen", "ptxgen.functions", "ptxgen.int4", "ptxgen.layout", "ptxgen.quantized"),
     "ptxgen.reference",
 )
 """The modules."""

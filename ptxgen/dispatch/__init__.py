@@ -81,7 +81,7 @@ def candidates(
     kind = TABLES[table]
     dtype = kind.dtypes[0] if dtype is None else dtype
     if not kind.takes(dtype):
-        raise accepted(f"dtype of {' '.join(table)}", dtype, kind.dtypes)
+        raise accepted(f"dtype of {' '.join(table)}", dtype, map(str, kind.dtypes))
     given = {**values, "SMS": sms}
 
     def uncovered(why: str) -> UncoveredError:

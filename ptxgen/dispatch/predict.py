@@ -55,6 +55,6 @@ def epilogue(problem: Problem, choice: Choice, nbytes: int, tuning: Tuning, sms:
     known = problem.given(sms)
     moved = max(nbytes - problem.dtype.counted.evaluate(known), 0)
     operations = problem.dtype.operations.evaluate(known)
-    us = tuning.bounds("pw", 1, choice.grids[-1], moved, "fma", operations, sms=sms)
+    us = tuning.bounds("pointwise", 1, choice.grids[-1], moved, "fma", operations, sms=sms)
     del us["launches"]
     return sum(us.values())

@@ -19,7 +19,7 @@ import ml_dtypes  # noqa: F401 - so that NumPy knows bfloat16
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen import functions, nf4, reference
+from ptxgen import functions, quantized, reference
 from ptxgen.errors import DtypeError, FormulaError, GradError
 from ptxgen.numerics import (
     attention,
@@ -43,11 +43,13 @@ from ptxgen.numerics.contract import (
 )
 from ptxgen.numerics.dtype import FULL, NAMES
 from ptxgen.numerics.flce import REDUCTIONS as LOSSES
+from ptxgen.numerics.formats import FORMATS
 from ptxgen.numerics.gather_scatter import SCATTER
-from ptxgen.numerics.nf4 import BLOCK, DEQUANTISE, WIDE
+from ptxgen.numerics.quantized import WIDE
 from ptxgen.numerics.select import SAMPLE_CONTRACT, TOPK_CONTRACT
 from ptxgen.numerics.triangular import SOLVE
 from ptxgen.numerics.vocab_segments import FLCE, SEGMENT
+from ptxgen.numerics.weight_format import WeightFormat
 from ptxgen.ops import OPERATIONS as LIBRARY
 from ptxgen.oracle import recurrence as oracle
 from ptxgen.oracle.column_reductions import reduce_columns
@@ -55,6 +57,7 @@ from ptxgen.oracle.delta import ascend, descend
 from ptxgen.oracle.formula import KINDS
 from ptxgen.oracle.row_reductions import compute
 from ptxgen.oracle.vocab_segments import linear_segments, logit_gradient, logit_segments
+from ptxgen.spec.quantized import LOOKED_UP
 
 Array = NDArray[Any]
 Digests = dict[str, dict[str, dict[str, str]]]
@@ -201,7 +204,7 @@ def products_of(tier: str, dtype: str) -> Found:
 
 
 def quantised() -> Found:
-    """Products of integers of 4 bits with every epilogue, and with NF4 weights."""
+    """Products of integers of 4 bits with every epilogue, and with quantized weights."""
     for dtype, layout in product(int4.ELEMENTS, int4.LAYOUTS):
         low, high = int4.ELEMENTS[dtype].low, int4.ELEMENTS[dtype].high
         a, b = (int4.pack(indices(i, (6, 70), low, high + 1)) for i in (1, 2))
@@ -216,24 +219,41 @@ def quantised() -> Found:
             more |= {"alpha": 0.017, "beta": -1.5, "out_dtype": out}
             made.append(reference.int4_gemm(a, b, c, bias, **more))
         yield int4.INT4, f"gemm {layout}", dtype, made
-    q = nf4.quantize(numbers(1, (6, 2 * BLOCK), "f32", True))
-    yield DEQUANTISE, "quantize", "f32", (q.data, q.scales)
-    q = nf4.quantize(numbers(1, (6, 2 * BLOCK), "f32"))
+    for row in FORMATS.values():
+        yield from _of_format(row)
+
+
+def _of_format(row: WeightFormat) -> Found:
+    """A format's codes, numbers and products."""
+    shape = (6, 2 * row.block)
+    if row.quantize:
+        q = quantized.quantize(numbers(1, shape, "f32", True), row)
+        yield row.contract, "quantize", "f32", (q.data, q.scales)
+        q = quantized.quantize(numbers(1, shape, "f32"), row)
+    else:
+        size = row.sizes(shape[1])
+        data = indices(1, (shape[0], size.pop("data")), 0, 256).astype(np.uint8)
+        beside = (numbers(i, (shape[0], n), "f32") for i, n in enumerate(size.values(), 5))
+        kept = (x.astype(row.dtypes[name]) for name, x in zip(size, beside, strict=True))
+        q = quantized.QuantizedWeight(row, data, *kept, shape=shape)
     for dtype in ("f32", "bf16", "f16"):
-        yield DEQUANTISE, "dequantize", dtype, reference.nf4_dequantize(q, FULL[dtype])
+        yield row.contract, "dequantize", dtype, reference.dequantize(q, FULL[dtype])
         x, dy = numbers(2, (3, q.k), dtype), numbers(3, (3, q.n), dtype)
         bias = numbers(4, (q.n,), dtype)
         made = [
-            reference.nf4_linear(x, q, bias, activation="silu"),
-            reference.nf4_linear_dgrad(dy, q),
+            reference.quantized_linear(x, q, bias, activation="silu"),
+            reference.quantized_linear_dgrad(dy, q),
         ]
-        yield DEQUANTISE, "products", dtype, made
+        yield row.contract, "products", dtype, made
+    if row not in LOOKED_UP:
+        return
     x, dy, bias = (numbers(i, s, "f32") for i, s in ((2, (3, q.k)), (3, (3, q.n)), (4, (q.n,))))
     wide = {"accumulate": "f64"}
     made = [
-        reference.nf4_linear(x, q, bias, activation=a, **wide) for a in (None, *ACTIVATIONS[1:])
+        reference.quantized_linear(x, q, bias, activation=a, **wide)
+        for a in (None, *ACTIVATIONS[1:])
     ]
-    made.append(reference.nf4_linear_dgrad(dy, q, **wide))
+    made.append(reference.quantized_linear_dgrad(dy, q, **wide))
     yield WIDE, "products", "f32", made
 
 

@@ -3,16 +3,17 @@
 A shape is written as a form: ``"... K"`` is any number of leading dimensions, which together count
 as the size M, and a last one, K; ``"K N"`` is a matrix; ``"* K N"`` is a batch of them, whose
 leading dimensions broadcast against those of other arguments, as NumPy's do. ``"M K/2"`` is a
-matrix whose items hold two elements each along K, which therefore is even; ``"B+1"`` a vector of
-one element more than B. What sizes are to each other else (a multiple, say) are relations. The
-library, the oracles and PyTorch's fake kernels all infer shapes here.
+matrix whose items hold two elements each along K, which therefore is even; ``"M K/8*5"`` has five
+items for each eight elements; ``"B+1"`` is a vector of one element more than B. What sizes are to
+each other else (a multiple, say) are relations. The library, the oracles and PyTorch's fake kernels
+all infer shapes here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from math import prod
+from math import lcm, prod
 from types import MappingProxyType
 from typing import Any
 
@@ -44,7 +45,7 @@ class Signature:
 
     ``arguments``: the arrays, in order, of which those in ``optional`` may be None; ``results``
     likewise (the names of the arguments that say where to write). ``forms``: of all of these, for
-    each way that the option "layout" may be (the only key is "" where there is no such option).
+    each way that the option ``by`` may be (the only key is "" where there is no such option).
     ``sizes``: the names of its sizes, in the order in which people give them. ``over``: of results,
     the arguments that its memory may be, as a whole: kernels read each element of those before they
     write it. ``relations``: what sizes are to each other besides, where the same name does not say
@@ -63,6 +64,7 @@ class Signature:
     over: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     relations: tuple[tuple[Expr, str], ...] = ()
     lengths: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    by: str = "layout"
 
     def __post_init__(self) -> None:
         dims = {
@@ -102,7 +104,7 @@ class Signature:
         """
         if not isinstance(layout, str) or layout not in self.forms:
             takes = ", ".join(map(repr, self.forms))
-            raise OptionError(f"layout is {layout!r}; takes {takes}")
+            raise OptionError(f"{self.by} is {layout!r}; takes {takes}")
         forms = self.forms[layout]
         packing = packed(forms)
         sizes = dict(given)
@@ -115,7 +117,7 @@ class Signature:
                 continue
             shape, form = shapes[name], forms[name].split()
             leading = form[0] == "..."
-            how = f" (layout {layout!r})" if layout and leading_in(forms) else ""
+            how = f" ({self.by} {layout!r})" if layout and leading_in(forms) else ""
             text = f"[{', '.join(form)}]".replace(BATCH, "...")
             open_ended = leading or form[0] == BATCH
             if (len(shape) < len(form) - 1) if open_ended else (len(shape) != len(form)):
@@ -140,12 +142,19 @@ class Signature:
                     )
                 batch, batched, dims, extents = found, batched or name, form[1:], shape[cut:]
             for each, extent in zip(dims, extents, strict=True):
-                dim, unit, more = elements(each)
+                dim, unit, more, count = elements(each)
                 size = (extent - more) * unit
                 if isinstance(size, int) and size < 0:
                     raise ShapeError(
                         f"{name} has shape {list(shape)}; takes {text}, {more} or more"
                     )
+                if count > 1:
+                    if size % count:
+                        raise ShapeError(
+                            f"{name} has shape {list(shape)}; takes {text}, of {count} items for "
+                            f"each {unit} of {dim}"
+                        )
+                    size //= count
                 if size % packing.get(dim, 1):
                     raise ShapeError(
                         f"{name} has shape {list(shape)}, so {dim} = {size}; takes a multiple of "
@@ -198,7 +207,7 @@ class Signature:
             form = self.forms[layout][name].split()
             outer = before.get(form[0])
             inner = form if outer is None else form[1:]
-            own = (sizes[dim] // unit + more for dim, unit, more in map(elements, inner))
+            own = (sizes[d] // unit * n + more for d, unit, more, n in map(elements, inner))
             found.append((*(outer or ()), *own))
         return tuple(found)
 
@@ -215,19 +224,23 @@ def broadcast(one: Shape, other: Shape) -> Shape | None:
     return tuple(found)
 
 
-def elements(dim: str) -> tuple[str, int, int]:
-    """A dimension of a form: its size's name, how many elements an item holds along it, and how
-    many items there are besides.
+def elements(dim: str) -> tuple[str, int, int, int]:
+    """A dimension of a form: its size's name, elements along it that make up whole items, how many
+    items there are besides, and how many those elements make up.
     """
     name, _, more = dim.partition("+")
     name, _, unit = name.partition("/")
-    return name, int(unit or 1), int(more or 0)
+    unit, _, count = unit.partition("*")
+    return name, int(unit or 1), int(more or 0), int(count or 1)
 
 
 def packed(forms: Mapping[str, str]) -> dict[str, int]:
     """The sizes along which items of some argument or result hold several elements: how many."""
-    found = (elements(dim) for form in forms.values() for dim in form.split())
-    return {name: unit for name, unit, _ in found if unit > 1}
+    found: dict[str, int] = {}
+    for name, unit, *_ in (elements(dim) for form in forms.values() for dim in form.split()):
+        if unit > 1:
+            found[name] = lcm(unit, found.get(name, 1))
+    return found
 
 
 def leading_in(forms: Mapping[str, str]) -> bool:

@@ -9,10 +9,11 @@ from ptxgen.numerics import (
     attention,
     contract,
     delta,
+    formats,
     gather_scatter,
     int4,
     logsumexp,
-    nf4,
+    quantized,
     recurrence,
     reduction_order,
     scan,
@@ -33,7 +34,7 @@ def versions() -> dict[str, int]:
             int4,
             vocab_segments,
             gather_scatter,
-            nf4,
+            quantized,
             recurrence,
             logsumexp,
             reduction_order,
@@ -45,4 +46,4 @@ def versions() -> dict[str, int]:
         for value in vars(module).values():
             several = value.values() if isinstance(value, Mapping) else (value,)
             found |= {c.name: c.version for c in several if isinstance(c, contract.Contract)}
-    return found
+    return found | {row.contract.name: row.version for row in formats.FORMATS.values()}

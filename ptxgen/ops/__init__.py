@@ -29,16 +29,17 @@ __all__ = ["OPERATIONS", "register"]
 
 HELPERS = (
     "attention_shapes",
+    "bitsandbytes",
     "column_reductions",
     "explaining",
     "explaining_code",
     "gemm",
     "gradients",
     "implicit_gemm",
-    "nf4_weight",
     "pointwise",
     "pointwise_table",
     "profiling",
+    "quantized_weight",
     "reductions",
     "row_reductions",
     "views",

@@ -113,7 +113,9 @@ def program_of(
     if lacking := [name for name in needed if name not in given]:
         raise OptionError(f"{op} takes the option {lacking[0]}, which has no default")
     taken = row.check(given)
-    dtypes: Mapping[str, str] = row.dtypes
+    dtypes = row.dtypes_of(taken)
+    if callable(row.dtypes):
+        there += [name for name in dtypes if name not in there]
     if attending:
         made = attention_shapes.arrays(named, of, taken["layout"], page)
         shapes = {name: made[name][0] for name in there}

@@ -1,6 +1,6 @@
 """NumPy oracles of the contracts and operations, bit for bit what the kernels return."""
 
-from ptxgen.oracle import grouped, int4, nf4, ops, row_reductions
+from ptxgen.oracle import grouped, int4, ops, quantized, row_reductions
 from ptxgen.oracle.activation import activate
 from ptxgen.oracle.attention import attention
 from ptxgen.oracle.call import as_called
@@ -16,7 +16,7 @@ from ptxgen.oracle.gather_scatter import (
 )
 from ptxgen.oracle.gemm import chain, chain16
 from ptxgen.oracle.logsumexp import logsumexp as _logsumexp
-from ptxgen.oracle.nf4 import nf4_dequantize
+from ptxgen.oracle.quantized import dequantize
 from ptxgen.oracle.recurrence import linear_recurrence, selective_scan
 from ptxgen.oracle.scan import cumsum, logcumsumexp
 from ptxgen.oracle.select import sample, topk
@@ -30,8 +30,8 @@ grouped_linear = as_called(grouped.grouped_linear)
 grouped_linear_wgrad = as_called(grouped.grouped_linear_wgrad)
 logsumexp = as_called(_logsumexp)
 int4_gemm = as_called(int4.int4_gemm)
-nf4_linear = as_called(nf4.nf4_linear)
-nf4_linear_dgrad = as_called(nf4.nf4_linear_dgrad)
+quantized_linear = as_called(quantized.quantized_linear)
+quantized_linear_dgrad = as_called(quantized.quantized_linear_dgrad)
 globals().update({name: as_called(oracle) for name, oracle in row_reductions.ORACLES.items()})
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "chain",
     "chain16",
     "cumsum",
+    "dequantize",
     "embedding",
     "embedding_backward",
     "fma",
@@ -58,9 +59,8 @@ __all__ = [
     "logcumsumexp",
     "logsumexp",
     "matmul",
-    "nf4_dequantize",
-    "nf4_linear",
-    "nf4_linear_dgrad",
+    "quantized_linear",
+    "quantized_linear_dgrad",
     "rms_norm_wgrad",
     "sample",
     "scatter_add",

@@ -93,7 +93,7 @@ class Description:
         checks: Callable[[Mapping[str, Any], Mapping[str, Any]], None] | None = None,
         public: bool = True,
         of_tensors: bool = False,
-        dtypes: Mapping[str, str] = MappingProxyType({}),
+        dtypes: Mapping[str, str] | Callable[..., Mapping[str, str]] = MappingProxyType({}),
         sizes: Mapping[str, str] = MappingProxyType({}),
         keeping: Description | None = None,
         updates: tuple[str, ...] = (),
@@ -117,6 +117,10 @@ class Description:
     def __repr__(self) -> str:
         return f"<operation {self.name}>"
 
+    def dtypes_of(self, options: Mapping[str, Any]) -> Mapping[str, str]:
+        """Dtypes of the arrays that have one of their own; of those that options ask for, all."""
+        return self.dtypes(options) if callable(self.dtypes) else self.dtypes
+
     def looks_at(self, arrays: Mapping[str, Any]) -> bool:
         """Whether there are values to check among these arrays."""
         lengths = self.forms.lengths if self.forms else ()
@@ -125,7 +129,7 @@ class Description:
     def _counted(self, arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         assert self.forms is not None, "that has lengths"
         shapes = {n: tuple(x.shape) for n, x in arrays.items() if n in self.forms.arguments}
-        self.forms.counted(arrays, self.forms.infer(shapes, options.get("layout", "")).sizes)
+        self.forms.counted(arrays, self.forms.infer(shapes, self.layout_of(options)).sizes)
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -200,7 +204,8 @@ class Description:
     def layout_of(self, options: Mapping[str, Any]) -> str:
         """The layout of its forms that these options say."""
         of = (name for name, said in self.layouts.items() if said.items() <= options.items())
-        return str(options.get("layout", next(of, "")))
+        by = self.forms.by if self.forms is not None else "layout"
+        return str(options.get(by, next(of, "")))
 
     def check_shapes(
         self, shapes: Mapping[str, tuple[int, ...]], options: Mapping[str, Any]

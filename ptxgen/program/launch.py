@@ -13,6 +13,7 @@ from ptxgen.dispatch import Choice, candidates, choose
 from ptxgen.dispatch.predict import bounds, epilogue
 from ptxgen.errors import DeviceError, OptionError, SpecError
 from ptxgen.expr import Expr
+from ptxgen.numerics.weight_format import Quantized
 from ptxgen.runtime import Device, Launch, Parameters, ScratchLaunch, TensorBox
 from ptxgen.spec import ARCHITECTURES, KernelSpec, Key, Param, Problem, Route, Step, standing_for
 from ptxgen.tiles import SPECS, TABLES
@@ -246,7 +247,7 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
     space = TABLES[problem.table].space
     what = f"kernel {kernel} does not serve {problem} on {arch}"
     if takes != problem.dtype:
-        got = problem.dtype if isinstance(problem.dtype, str) else "another formula"
+        got = problem.dtype if isinstance(problem.dtype, str | Quantized) else "another formula"
         raise OptionError(f"{what}: it takes {takes}, got {got}")
     if problem.count > 1 and not route.batched:
         raise OptionError(f"{what}: it takes no batches")
@@ -314,8 +315,8 @@ def _unlike(spec: KernelSpec, table: tuple[str, ...], problem: Problem) -> str:
         return f"it serves {TABLES[table].space.name}"
     if spec.tier != wanted.tier:
         return (
-            f"it is of tier {spec.tier!r}, which tier= (of nf4: accumulate=) asks for; "
-            f"got {wanted.tier!r}"
+            f"it is of tier {spec.tier!r}, which tier= (accumulate= of quantized weights) asks "
+            f"for; got {wanted.tier!r}"
         )
     if spec.contract != wanted.contract:
         return f"its contract is {spec.contract}, that of the problem {wanted.contract}"

@@ -17,6 +17,7 @@ from ptxgen.errors import OptionError, SpecError, proposal
 from ptxgen.expr import Expr
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.option import name_text
+from ptxgen.numerics.weight_format import Quantized
 from ptxgen.spec.abi import Abi
 
 GRID_MAX = (1 << 31) - 1
@@ -321,6 +322,12 @@ class KernelSpec(ABC):
     def takes(self, dtype: Hashable) -> bool:
         """Whether there is such a kernel for a dtype that its table takes (:meth:`of`)."""
         return True
+
+    def seen(self, dtype: Hashable) -> Hashable:
+        """A dtype of the table as the kernel sees it: of products with a quantized weight, kernels
+        that read a dense one see the dtype of x alone.
+        """
+        return dtype.dtype if isinstance(dtype, Quantized) else dtype
 
     def of(self, dtype: Hashable) -> Self:
         """The same kernel for operands of another dtype, or whatever else says what is computed of

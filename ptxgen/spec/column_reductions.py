@@ -136,7 +136,7 @@ class ColumnsSpec(KernelSpec):
     min_arch: str = "sm_80"
     contract: Contract = reduction_order.ROWS
 
-    family: ClassVar[str] = "columns"
+    family: ClassVar[str] = "column_reductions"
     template: ClassVar[str] = "column_reductions/columns.cu.j2"
     shared_bytes: ClassVar[int] = 0
     meanings: ClassVar[Mapping[str, str]] = {

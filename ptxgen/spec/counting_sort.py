@@ -76,7 +76,7 @@ class OrderSpec(KernelSpec):
     min_arch: str = "sm_80"
     contract: Contract = COPY
 
-    family: ClassVar[str] = "order"
+    family: ClassVar[str] = "counting_sort"
     template: ClassVar[str] = "counting_sort/counting_sort.cu.j2"
     shared_bytes: ClassVar[int] = 0
     BLOCK: ClassVar[int] = BLOCK
@@ -187,5 +187,5 @@ class RunsSpec(OrderSpec):
 
     final: bool = False
 
-    family: ClassVar[str] = "runs"
+    family: ClassVar[str] = "counting_sort_runs"
     prepares: ClassVar[bool] = True

@@ -97,7 +97,7 @@ class GatherSpec(KernelSpec):
     min_arch: str = "sm_80"
     contract: Contract = COPY
 
-    family: ClassVar[str] = "gather"
+    family: ClassVar[str] = "gather_scatter_gather"
     template: ClassVar[str] = "gather_scatter/gather.cu.j2"
     threads: ClassVar[int] = GATHER_THREADS
     shared_bytes: ClassVar[int] = 0
@@ -212,7 +212,7 @@ class ScatterSpec(KernelSpec):
     min_arch: str = "sm_80"
     contract: Contract = SCATTER
 
-    family: ClassVar[str] = "scatter"
+    family: ClassVar[str] = "gather_scatter_scatter"
     template: ClassVar[str] = "gather_scatter/scatter.cu.j2"
     shared_bytes: ClassVar[int] = 0
     meanings: ClassVar[Mapping[str, str]] = {
@@ -357,7 +357,7 @@ class ScatterSpec(KernelSpec):
 class SortSpec(ScatterSpec):
     """A step before the sums: it orders indices, or adds leaves of long rows."""
 
-    family: ClassVar[str] = "sort"
+    family: ClassVar[str] = "gather_scatter_sort"
     prepares: ClassVar[bool] = True
 
     @property

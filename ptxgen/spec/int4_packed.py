@@ -53,7 +53,7 @@ class UnpackSpec(PreparingSpec, problems.Elements):
     min_arch: str = "sm_90"
     contract: Contract = COPY
 
-    family: ClassVar[str] = "unpack"
+    family: ClassVar[str] = "int4_unpack"
     template: ClassVar[str] = "int4/unpack.cu.j2"
     meanings: ClassVar[Mapping[str, str]] = {
         **PreparingSpec.meanings,
@@ -159,7 +159,7 @@ class PackedSpec(Ring, problems.ProductSpec):
 
     cluster_m: ClassVar[int] = 1
     cluster_n: ClassVar[int] = 1
-    family: ClassVar[str] = "packed"
+    family: ClassVar[str] = "int4_packed"
     template: ClassVar[str] = "int4/packed.cu.j2"
 
     def __post_init__(self) -> None:

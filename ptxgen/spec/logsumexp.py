@@ -73,7 +73,7 @@ class LogSumExpSpec(KernelSpec):
     min_arch: str = "sm_80"
     contract: Contract = logsumexp.LSE
 
-    family: ClassVar[str] = "lse"
+    family: ClassVar[str] = "logsumexp"
     template: ClassVar[str] = "logsumexp/logsumexp.cu.j2"
     OUT_F32: ClassVar[int] = OUT_F32
     meanings: ClassVar[Mapping[str, str]] = {

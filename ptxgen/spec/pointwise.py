@@ -172,7 +172,7 @@ class PointwiseSpec(KernelSpec):
     min_arch: str = "sm_80"
     contract: Contract = POINTWISE
 
-    family: ClassVar[str] = "pw"
+    family: ClassVar[str] = "pointwise"
     template: ClassVar[str] = "pointwise/pointwise.cu.j2"
     shared_bytes: ClassVar[int] = 0
     meanings: ClassVar[Mapping[str, str]] = {

@@ -118,7 +118,7 @@ class SelectiveSpec(RecurrenceSpec):
     tile: int = 16
     contract: Contract = recurrence.SELECTIVE_SCAN
 
-    family: ClassVar[str] = "selective"
+    family: ClassVar[str] = "recurrence_selective"
     SOFTPLUS: ClassVar[int] = SOFTPLUS
     TURNED: ClassVar[int] = TURNED
     OUT_F32: ClassVar[int] = OUT_F32
@@ -253,7 +253,7 @@ class LinearSpec(RecurrenceSpec):
     depth: int = 16
     contract: Contract = recurrence.LINEAR_RECURRENCE
 
-    family: ClassVar[str] = "linrec"
+    family: ClassVar[str] = "recurrence_linear"
     template: ClassVar[str] = "recurrence/linear.cu.j2"
     OUT_F32: ClassVar[int] = OUT_F32
     shared_bytes: ClassVar[int] = 0

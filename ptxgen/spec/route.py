@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 from ptxgen.cost.kernel import KernelCost
 from ptxgen.errors import SpecError
@@ -167,7 +168,7 @@ class Route:
 
     def of(self, dtype: Hashable) -> Route:
         """This route's twin for problems of another dtype."""
-        kernels = [step.kernel.of(dtype) for step in self.steps]
+        kernels = [step.kernel.of(step.kernel.seen(dtype)) for step in self.steps]
         if all(twin is kernel for twin, kernel in zip(kernels, self.kernels, strict=True)):
             return self
         steps = (replace(s, kernel=twin) for s, twin in zip(self.steps, kernels, strict=True))
@@ -193,7 +194,7 @@ class RouteTable:
 
     space: Space
     routes: tuple[Route, ...]
-    dtypes: tuple[str, ...] = ("f32",)
+    dtypes: tuple[Any, ...] = ("f32",)
     opened: bool | type = False
     partial: bool = False
     pinned: Callable[[], Iterable[KernelSpec]] = tuple
@@ -235,4 +236,4 @@ class RouteTable:
         """All kernels of all dtypes."""
         for dtype in self.dtypes:
             for route in self.routes:
-                yield from (kernel.of(dtype) for kernel in route.kernels)
+                yield from route.of(dtype).kernels

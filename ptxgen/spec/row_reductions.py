@@ -194,7 +194,7 @@ class RowSpec(KernelSpec):
     variant: str = "softmax x=bf16 > bf16"
     contract: Contract = CONTRACT
 
-    family: ClassVar[str] = "rows"
+    family: ClassVar[str] = "row_reductions"
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
         "part": "how it has a row",

@@ -221,7 +221,7 @@ class LogScanSpec(ScanSpec):
 
     contract: Contract = scan.LOGSCAN
 
-    family: ClassVar[str] = "logscan"
+    family: ClassVar[str] = "scan_log"
     legible: ClassVar[bool] = False  # what is read of them is in the texts of sums
     numbers: ClassVar[int] = 2
 

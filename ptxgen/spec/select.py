@@ -90,7 +90,7 @@ class SelectSpec(KernelSpec):
     min_arch: str = "sm_80"
     contract: Contract = TOPK_CONTRACT
 
-    family: ClassVar[str] = "topk"
+    family: ClassVar[str] = "select_topk"
     template: ClassVar[str] = "select/topk.cu.j2"
     BINS: ClassVar[int] = BINS
     SMALLEST: ClassVar[int] = SMALLEST
@@ -183,7 +183,7 @@ class LanesSpec(SelectSpec):
 
     warps: int = 8
 
-    family: ClassVar[str] = "topk_lanes"
+    family: ClassVar[str] = "select_topk_lanes"
     template: ClassVar[str] = "select/lanes.cu.j2"
     shared_bytes: ClassVar[int] = 0
 
@@ -227,7 +227,7 @@ class SiftSpec(SelectSpec):
     held: int = 32
     room: int = 4096
 
-    family: ClassVar[str] = "topk_sift"
+    family: ClassVar[str] = "select_topk_sift"
     template: ClassVar[str] = "select/sift.cu.j2"
     shared_bytes: ClassVar[int] = 0
     draws: ClassVar[bool] = False
@@ -324,7 +324,7 @@ class SampleSpec(SelectSpec):
     ctas: int = 1
     contract: Contract = SAMPLE_CONTRACT
 
-    family: ClassVar[str] = "sample"
+    family: ClassVar[str] = "select_sample"
     legible: ClassVar[bool] = False
     template: ClassVar[str] = "select/sample.cu.j2"
     GREEDY: ClassVar[int] = GREEDY
@@ -382,7 +382,7 @@ class DrawSpec(SiftSpec):
     part: str = "part"
     contract: Contract = SAMPLE_CONTRACT
 
-    family: ClassVar[str] = "sample_sift"
+    family: ClassVar[str] = "select_sample_sift"
     nothing: ClassVar[str] = "0u"
     draws: ClassVar[bool] = True
     PARTS: ClassVar[tuple[str, ...]] = ("part", "draw")

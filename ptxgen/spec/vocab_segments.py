@@ -59,7 +59,7 @@ class LogitsSpec(KernelSpec):
     min_arch: str = "sm_80"
     contract: Contract = vocab_segments.FLCE
 
-    family: ClassVar[str] = "logits"
+    family: ClassVar[str] = "vocab_segments_logits"
     template: ClassVar[str] = "vocab_segments/segments.cu.j2"
     shared_bytes: ClassVar[int] = 0
     legible: ClassVar[bool] = False

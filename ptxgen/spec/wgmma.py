@@ -588,7 +588,7 @@ class WgmmaSegmentsSpec(WgmmaSpec):
     contract: Contract = FLCE
     capped: bool = False
 
-    family: ClassVar[str] = "wgmma_segments"
+    family: ClassVar[str] = "vocab_segments_wgmma"
     legible: ClassVar[bool] = False
     meanings: ClassVar[Mapping[str, str]] = {
         **GemmSpec.meanings,

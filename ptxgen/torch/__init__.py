@@ -1,7 +1,7 @@
 """PyTorch: the library's operations with autograd, autocast and ``torch.compile``.
 
 :func:`linear`, :func:`matmul`, :func:`bmm` and :func:`baddbmm` are products; :class:`Linear` is
-``nn.Linear`` made of them, :class:`NF4Linear` one with a frozen weight of 4 bits, and
+``nn.Linear`` made of them, :class:`QuantizedLinear` one with a frozen weight of few bits, and
 :func:`convert` puts either into a model; :class:`batch_invariant` serves the operators of code that
 nobody can touch. Every other operation with gradients is here by its name: reductions with the
 arguments ``dim`` and ``keepdim``, others as :mod:`ptxgen` has them. Underneath are custom
@@ -12,6 +12,7 @@ Nothing else in ptxgen imports torch. Needs PyTorch 2.7 or newer: ``pip install 
 
 from __future__ import annotations
 
+from importlib import import_module as _import_module
 from typing import Any
 
 try:
@@ -23,11 +24,11 @@ except ModuleNotFoundError as error:
 
 from ptxgen.torch import functional as _functional
 from ptxgen.torch.exported import export
-from ptxgen.torch.functional import baddbmm, bmm, linear, matmul, nf4_linear
+from ptxgen.torch.functional import baddbmm, bmm, linear, matmul, quantized_linear
 from ptxgen.torch.graphs import Backend
 from ptxgen.torch.losses import LinearCrossEntropy, linear_cross_entropy
 from ptxgen.torch.models import paged_attention, register_attention, register_experts
-from ptxgen.torch.module import Conversion, Linear, NF4Linear, convert
+from ptxgen.torch.module import Conversion, Linear, QuantizedLinear, convert
 from ptxgen.torch.sdpa import attention
 from ptxgen.torch.serve import batch_invariant
 
@@ -38,7 +39,7 @@ __all__ = [
     "Conversion",
     "Linear",
     "LinearCrossEntropy",
-    "NF4Linear",
+    "QuantizedLinear",
     "amax",
     "amin",
     "argmax",
@@ -54,9 +55,9 @@ __all__ = [
     "log_softmax",
     "matmul",
     "mean",
-    "nf4_linear",
     "paged_attention",
     "prod",
+    "quantized_linear",
     "register_attention",
     "register_experts",
     "softmax",
@@ -70,6 +71,8 @@ def __getattr__(name: str) -> Any:
     from ptxgen.ops import OPERATIONS
     from ptxgen.torch.dims import named
 
+    if name in ("NF4Linear", "nf4_linear"):
+        return _import_module("ptxgen.torch.nf4").renamed(name)
     if name.startswith("_") or name not in OPERATIONS or not OPERATIONS[name].in_torch:
         raise AttributeError(f"module 'ptxgen.torch' has no attribute {name!r}")
     found = named(OPERATIONS[name])

@@ -7,7 +7,7 @@ from ptxgen.torch.graphs import Backend as Backend
 from ptxgen.torch.module import Conversion as Conversion
 from ptxgen.torch.module import Linear as Linear
 from ptxgen.torch.losses import LinearCrossEntropy as LinearCrossEntropy
-from ptxgen.torch.module import NF4Linear as NF4Linear
+from ptxgen.torch.module import QuantizedLinear as QuantizedLinear
 from ptxgen.torch.sdpa import attention as attention
 from ptxgen.torch.functional import baddbmm as baddbmm
 from ptxgen.torch.serve import batch_invariant as batch_invariant
@@ -17,8 +17,8 @@ from ptxgen.torch.exported import export as export
 from ptxgen.torch.functional import linear as linear
 from ptxgen.torch.losses import linear_cross_entropy as linear_cross_entropy
 from ptxgen.torch.functional import matmul as matmul
-from ptxgen.torch.functional import nf4_linear as nf4_linear
 from ptxgen.torch.models import paged_attention as paged_attention
+from ptxgen.torch.functional import quantized_linear as quantized_linear
 from ptxgen.torch.models import register_attention as register_attention
 from ptxgen.torch.models import register_experts as register_experts
 

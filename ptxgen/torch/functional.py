@@ -1,5 +1,5 @@
 """Products with gradients: :func:`linear`, :func:`matmul`, :func:`bmm`, :func:`baddbmm` and
-:func:`nf4_linear`, with autocast, and gradients that are added to ``main_grad``.
+:func:`quantized_linear`, with autocast, and gradients that are added to ``main_grad``.
 
 Operands of any strides are taken: those that no kernel reads are copied.
 """
@@ -18,9 +18,9 @@ from ptxgen.numerics.option import Activation, Dtype, Layout, Tier, Value
 from ptxgen.numerics.signature import broadcast
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.gradients import through_activation
-from ptxgen.ops.nf4 import Accumulate, frozen_vjp, operands
-from ptxgen.ops.nf4_weight import Weight
 from ptxgen.ops.products import shared
+from ptxgen.ops.quantized import Accumulate, Format, frozen_vjp
+from ptxgen.ops.quantized_weight import QuantizedWeight, checked
 from ptxgen.ops.views import readable, rows_apart
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
@@ -320,79 +320,94 @@ def check_batches(a: Any, b: Any, first: str, second: str) -> None:
         )
 
 
-# -- of 4-bit weights -------------------------------------------------------------------------
-def _nf4_vjp(b: Builder, at: Backward) -> Gradients:
+# -- of quantized weights ----------------------------------------------------------------------
+def _quantized_vjp(b: Builder, at: Backward) -> Gradients:
     """By x and the bias; the weight is frozen."""
     dy, found = frozen_vjp(b, at)
     return found | (_bias_gradient(b, at, dy) if "bias" in at.needs else {})
 
 
-def _nf4(
+def _quantized(
     b: ProgramBuilder,
     x: Buffer,
     data: Buffer,
     scales: Buffer,
+    offsets: Buffer | None = None,
     bias: Buffer | None = None,
     bias_sum: Buffer | None = None,
     *,
+    format: Format,
     activation: Activation = None,
     accumulate: Accumulate = "auto",
     out_dtype: Dtype = None,
 ) -> Buffer:
-    """:func:`nf4_linear` of a weight in its two tensors."""
+    """:func:`quantized_linear` of a weight in its tensors."""
     how = {"activation": activation, "accumulate": accumulate, "out_dtype": out_dtype}
-    found: Buffer = b.nf4_linear(rows_apart(b, x), data, scales, b.packed(bias), **how)
+    x, bias = rows_apart(b, x), b.packed(bias)
+    found: Buffer = b.quantized_linear(x, data, scales, offsets, bias, format=format, **how)
     return found
 
 
-NF4 = added(Op(_nf4, name="nf4_linear", vjp=_nf4_vjp, updates=("bias_sum",), public=False))
-_called_nf4: Callable[..., torch.Tensor] = function(NF4, _with_sums)
+QUANTIZED = added(
+    Op(
+        _quantized,
+        name="quantized_linear",
+        vjp=_quantized_vjp,
+        updates=("bias_sum",),
+        public=False,
+    )
+)
+_called_quantized: Callable[..., torch.Tensor] = function(QUANTIZED, _with_sums)
 
 
-def nf4_linear(
+def quantized_linear(
     x: torch.Tensor,
-    q: Weight,
+    q: QuantizedWeight,
     bias: torch.Tensor | None = None,
     *,
     activation: str | None = None,
     accumulate: str = "auto",
     out_dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """``activation(x · Wᵀ + bias)``: :func:`ptxgen.nf4.linear` with gradients to x and the bias.
+    """``activation(x · Wᵀ + bias)``: :func:`ptxgen.quantized.linear` with gradients to x and bias.
 
     Shapes
-        ``x`` ``[..., K]``; ``q`` a :class:`ptxgen.nf4.Weight` of PyTorch tensors, ``[N, K]``;
-        ``bias`` ``[N]``; the result ``[..., N]``.
+        ``x`` ``[..., K]``; ``q`` a :class:`ptxgen.quantized.QuantizedWeight` of PyTorch tensors,
+        ``[N, K]``; ``bias`` ``[N]``; the result ``[..., N]``.
     Dtypes
-        Those of :func:`ptxgen.nf4.linear`; autocast as in :func:`ptxgen.torch.linear`.
+        Those of :func:`ptxgen.quantized.linear`; autocast as in :func:`ptxgen.torch.linear`.
     Order
-        The result's is that of :func:`ptxgen.nf4.linear`; dx is :func:`ptxgen.nf4.linear_dgrad`;
-        the bias's is as in :func:`ptxgen.torch.linear`. The weight is frozen. Gradients can be
-        differentiated again.
+        The result's is that of :func:`ptxgen.quantized.linear`; dx is
+        :func:`ptxgen.quantized.linear_dgrad`; the bias's is as in :func:`ptxgen.torch.linear`. The
+        weight is frozen. Gradients can be differentiated again.
     Errors
-        Those of :func:`ptxgen.nf4.linear`.
+        Those of :func:`ptxgen.quantized.linear`.
     Source
         ``ptxgen/torch/functional.py``.
     """
-    return multiplied(x, *operands(q), bias, activation, accumulate, out_dtype)
+    weight, format = checked(q).operands, q.format.name
+    return multiplied(x, weight, bias, format, activation, accumulate, out_dtype)
 
 
 def multiplied(
     x: torch.Tensor,
-    data: torch.Tensor,
-    scales: torch.Tensor,
+    weight: tuple[torch.Tensor, torch.Tensor, torch.Tensor | None],
     bias: torch.Tensor | None,
+    format: str,
     activation: str | None = None,
     accumulate: str = "auto",
     out_dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """:func:`nf4_linear` of a weight in its two tensors."""
-    if scales.requires_grad:
-        raise GradError("scales requires grad, but an NF4 weight is frozen; pass scales.detach()")
+    """:func:`quantized_linear` of a weight in its tensors."""
+    for name, each in zip(("scales", "offsets"), weight[1:], strict=True):
+        if each is not None and each.requires_grad:
+            raise GradError(
+                f"{name} requires grad, but a quantized weight is frozen; pass {name}.detach()"
+            )
     if any_autocast() and not shown_to():
         x, bias, _ = autocast(x, bias)
     how = {"activation": activation, "accumulate": accumulate, "out_dtype": out_dtype}
-    return _called_nf4(x, data, scales, bias, **how)
+    return _called_quantized(x, *weight, bias, format=format, **how)
 
 
 # -- autocast, main gradients -----------------------------------------------------------------
@@ -457,13 +472,13 @@ def _autocasting(op: Op, weights: int) -> Any:
     return operator
 
 
-_NAMED = ("int4_gemm", "nf4_linear_dgrad", "concat", "pad", "rope")
+_NAMED = ("int4_gemm", "quantized_linear_dgrad", "concat", "pad", "rope")
 """Operations with operators of their own that are no names of the package."""
 
 
 def register() -> None:
     """What callers see as operators, at once: exported programs name them."""
-    for made, weights in ((LINEAR, 1), (NF4, 2)):
+    for made, weights in ((LINEAR, 1), (QUANTIZED, 3)):
         operator(made)
         for key in ("AutocastCPU", "AutocastCUDA"):
             LIBRARY.impl(made.name, _autocasting(made, weights), key)

@@ -1,22 +1,27 @@
-"""``nn.Linear`` on ptxgen's kernels, with dense or NF4 weights, and how it gets into a model."""
+"""``nn.Linear`` on ptxgen's kernels, with dense or quantized weights, and its way into a model."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Self
 
 import torch
 
 from ptxgen.errors import DtypeError, OptionError, PtxgenError, ShapeError
 from ptxgen.numerics.contract import TIERS
-from ptxgen.numerics.nf4 import ACCUMULATE, BLOCK, CODE
+from ptxgen.numerics.formats import format_named
 from ptxgen.numerics.option import Choice
-from ptxgen.ops.nf4_weight import Weight, from_bitsandbytes, quantize, whole_blocks
+from ptxgen.numerics.quantized import ACCUMULATE
+from ptxgen.numerics.weight_format import WeightFormat
+from ptxgen.ops.bitsandbytes import from_bitsandbytes
+from ptxgen.ops.quantized_weight import QuantizedWeight, quantize, whole_blocks, zeros
 from ptxgen.torch.functional import NAMES, linear, multiplied
 
 _TAKEN = ", ".join(map(str, NAMES))
+_STORED = "data", "scales", "offsets"
 
 
 class Linear(torch.nn.Linear):
@@ -52,19 +57,20 @@ class Linear(torch.nn.Linear):
         return f"{super().extra_repr()}{tier}"
 
 
-class NF4Linear(torch.nn.Module):
-    """A linear layer with a frozen NF4 weight, computed by :func:`ptxgen.torch.nf4_linear`.
+class QuantizedLinear(torch.nn.Module):
+    """A linear layer with a frozen quantized weight: :func:`ptxgen.torch.quantized_linear`.
 
-    The weight is two buffers, ``data`` (uint8 ``[out_features, in_features / 2]``) and ``scales``
-    (float32 ``[out_features, in_features / 64]``), and :attr:`q` both as a
-    :class:`ptxgen.nf4.Weight`. Moving the module to another dtype leaves them as they are: what it
-    computes in is the dtype of its input, or autocast's. The bias is a parameter. Gradients go to
-    the input and the bias. ``accumulate`` is that of :func:`ptxgen.nf4.linear`.
+    The weight is buffers, ``data`` (uint8 ``[out_features, in_features * bits / 8]``), ``scales``
+    and, where the format has them, ``offsets`` (``[out_features, in_features / block]``), and
+    :attr:`q` all of them as a :class:`ptxgen.quantized.QuantizedWeight`. Moving the module to
+    another dtype leaves them as they are: what it computes in is the dtype of its input, or
+    autocast's. The bias is a parameter. Gradients go to the input and the bias. ``accumulate`` is
+    that of :func:`ptxgen.quantized.linear`, ``format`` a name of ``ptxgen.quantized.FORMATS``.
 
     The constructor's weight is zero: to be loaded, or see :meth:`from_weight`, :meth:`from_linear`
     and :meth:`from_bitsandbytes`. ``dtype`` is the bias's.
 
-    Raises ShapeError unless ``in_features`` is a multiple of 64, and OptionError.
+    Raises ShapeError unless ``in_features`` is a multiple of the block, and OptionError.
     """
 
     def __init__(
@@ -75,20 +81,20 @@ class NF4Linear(torch.nn.Module):
         device: Any = None,
         dtype: Any = None,
         *,
+        format: str,
         accumulate: str = "auto",
     ) -> None:
         super().__init__()
-        whole_blocks("in_features", in_features)
-        zero, on = CODE.index(0.0) * 0x11, {"device": device}
-        data = torch.full((out_features, in_features // 2), zero, dtype=torch.uint8, **on)
-        scales = torch.zeros(out_features, in_features // BLOCK, dtype=torch.float32, **on)
+        row, on = format_named(format), {"device": device}
+        whole_blocks(row, "in_features", in_features)
         made = torch.nn.Parameter(torch.zeros(out_features, dtype=dtype, **on)) if bias else None
-        self._hold((data, scales), made, accumulate)
+        shape = out_features, in_features
+        self._hold(row, shape, zeros(row, shape, on), made, accumulate)
 
     @classmethod
     def from_weight(
-        cls, q: Weight, bias: torch.Tensor | None = None, *, accumulate: str = "auto"
-    ) -> NF4Linear:
+        cls, q: QuantizedWeight, bias: torch.Tensor | None = None, *, accumulate: str = "auto"
+    ) -> Self:
         """A layer of a weight, of PyTorch tensors, whose memory it shares.
 
         ``bias``: a parameter, which it is then; another tensor becomes one.
@@ -103,74 +109,83 @@ class NF4Linear(torch.nn.Module):
             bias = torch.nn.Parameter(bias, requires_grad=bias.requires_grad)
         made = cls.__new__(cls)
         torch.nn.Module.__init__(made)
-        made._hold(q.operands, bias, accumulate)
+        made._hold(q.format, (q.n, q.k), q.operands, bias, accumulate)
         return made
 
     @classmethod
-    def from_linear(cls, module: torch.nn.Linear, *, accumulate: str = "auto") -> NF4Linear:
-        """A layer with the weight of ``module``, quantised, and its bias, the same parameter.
+    def from_linear(cls, module: torch.nn.Linear, *, format: str, accumulate: str = "auto") -> Self:
+        """A layer with the weight of ``module``, quantized, and its bias, the same parameter.
 
-        Raises what :func:`ptxgen.nf4.quantize` raises.
+        Raises what :func:`ptxgen.quantized.quantize` raises.
         """
-        made = cls.from_weight(quantize(module.weight), module.bias, accumulate=accumulate)
+        q = quantize(module.weight, format)
+        made = cls.from_weight(q, module.bias, accumulate=accumulate)
         made.train(module.training)
         return made
 
     @classmethod
-    def from_bitsandbytes(cls, module: Any, *, accumulate: str = "auto") -> NF4Linear:
+    def from_bitsandbytes(cls, module: Any, *, accumulate: str = "auto") -> Self:
         """A layer with the weight of a ``bitsandbytes.nn.Linear4bit`` and its bias.
 
         A bare ``Params4bit`` is taken, too. What bitsandbytes computes in (``compute_dtype``) is
         not looked at.
 
-        Raises what :func:`ptxgen.nf4.from_bitsandbytes` raises.
+        Raises what :func:`ptxgen.quantized.from_bitsandbytes` raises.
         """
         q = from_bitsandbytes(getattr(module, "weight", module))
         return cls.from_weight(q, getattr(module, "bias", None), accumulate=accumulate)
 
     def _hold(
         self,
-        weight: tuple[torch.Tensor, torch.Tensor],
+        row: WeightFormat,
+        shape: tuple[int, int],
+        weight: tuple[torch.Tensor, torch.Tensor, torch.Tensor | None],
         bias: torch.nn.Parameter | None,
         accumulate: str,
     ) -> None:
-        """Becomes a layer of data and scales, a row for each output."""
-        data, scales = weight
-        self.in_features, self.out_features = 2 * data.shape[1], data.shape[0]
-        self.accumulate = _checked_accumulate(accumulate)
-        self.register_buffer("data", data)
-        self.register_buffer("scales", scales)
+        """Becomes a layer of a weight, with a row of each buffer for each output."""
+        self.out_features, self.in_features = shape
+        self.format, self.accumulate = row.name, _checked_accumulate(accumulate)
+        for name, buffer in zip(_STORED, weight, strict=True):
+            if buffer is not None:
+                self.register_buffer(name, buffer)
         self.register_parameter("bias", bias)
 
     @classmethod
-    def _replace(cls, module: Any, q: Weight, accumulate: str) -> None:
+    def _replace(cls, module: Any, q: QuantizedWeight, accumulate: str) -> None:
         """Makes a linear layer one of these, in place."""
         del module._parameters["weight"]
         for name in ("tier", "quant_state"):  # ours, and bitsandbytes'
             vars(module).pop(name, None)
         module.__class__ = cls
-        module._hold(q.operands, module.bias, accumulate)
+        module._hold(q.format, (q.n, q.k), q.operands, module.bias, accumulate)
 
     @property
-    def q(self) -> Weight:
+    def weight_buffers(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """Data, scales, and offsets or None: not copied."""
+        return self.data, self.scales, self._buffers.get("offsets")
+
+    @property
+    def q(self) -> QuantizedWeight:
         """The weight: the buffers, not copied."""
-        data, scales = self.data.reshape(-1), self.scales.reshape(-1)
-        return Weight(data, scales, self.out_features, self.in_features)
+        shape = self.out_features, self.in_features
+        return QuantizedWeight(self.format, *self.weight_buffers, shape=shape)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """``input · Wᵀ + bias``."""
-        return multiplied(input, self.data, self.scales, self.bias, None, self.accumulate, None)
+        weight, how = self.weight_buffers, self.accumulate
+        return multiplied(input, weight, self.bias, self.format, accumulate=how)
 
     def extra_repr(self) -> str:
         how = "" if self.accumulate == "auto" else f", accumulate={self.accumulate!r}"
         return (
             f"in_features={self.in_features}, out_features={self.out_features}, "
-            f"bias={self.bias is not None}{how}"
+            f"bias={self.bias is not None}, format={self.format!r}{how}"
         )
 
-    def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> NF4Linear:
+    def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Self:
         """What ``to``, ``half`` and others do; dtypes of the weight are not theirs to change."""
-        before = {name: self._buffers[name] for name in ("data", "scales")}
+        before = {name: self._buffers[name] for name in _STORED if name in self._buffers}
         super()._apply(fn, recurse)
         for name, was in before.items():
             moved = self._buffers[name]
@@ -195,9 +210,10 @@ def convert(
     model: torch.nn.Module,
     *,
     tier: str = "auto",
-    nf4: bool = False,
+    format: str | None = None,
     accumulate: str = "auto",
     skip: Collection[str] = (),
+    nf4: bool | None = None,
 ) -> Conversion:
     """Turns the ``nn.Linear`` modules of ``model``, itself included, into :class:`Linear`.
 
@@ -206,36 +222,40 @@ def convert(
     (subclasses, a ``forward`` set on the instance), those whose weight no kernel takes, and those
     whose name a pattern in ``skip`` matches (``"*.lm_head"``, as :mod:`fnmatch` has them).
 
-    With ``nf4=True`` they become :class:`NF4Linear`, and so do NF4 layers of bitsandbytes
-    (``Linear4bit``), exactly. A module still stays the object that it is, but its weight is no
+    With ``format`` (of ``ptxgen.quantized.FORMATS``, such as "int8_block") they become
+    :class:`QuantizedLinear`, and so do layers of bitsandbytes in that format (``Linear4bit``),
+    exactly. A module still stays the object that it is, but its weight is no
     parameter any more, and frozen. Layers that learn beside frozen ones, such as LoRA's adapters,
     are skipped: where the weight of any linear layer does not require grad, those that do are to be
     trained. So freeze a base before it is converted (``requires_grad_(False)``), as QLoRA does;
     a model of which nothing is frozen is converted whole. A weight that several layers share is
     quantised once; layers whose weight something else than a layer converted here reads, such as an
-    embedding, are skipped. ``tier`` is for dense weights, ``accumulate`` for NF4 ones.
+    embedding, are skipped. ``tier`` is for dense weights, ``accumulate`` for quantized ones.
 
     Code that reads a layer's weight and multiplies by itself goes past the layer, in particular
     ``nn.MultiheadAttention``. :class:`ptxgen.torch.batch_invariant` serves such products.
 
-    Raises OptionError for an unknown tier or way to accumulate.
+    Raises OptionError for an unknown tier, format or way to accumulate.
     """
+    if nf4 is not None:
+        format = _format_before(nf4, format)
+    row = None if format is None else format_named(format)
     _checked(tier)
     _checked_accumulate(accumulate)
-    for name, value, meant in ("tier", tier, not nf4), ("accumulate", accumulate, nf4):
+    for name, value, meant in ("tier", tier, not row), ("accumulate", accumulate, row):
         if value != "auto" and not meant:
-            raise OptionError(f"{name} is {value!r}; with nf4={nf4} convert takes 'auto'")
+            raise OptionError(f"{name} is {value!r}; with format={format!r} convert takes 'auto'")
     done, fit = Conversion(), {}
     for name, module in model.named_modules():
-        if not isinstance(module, torch.nn.Linear) or (isinstance(module, Linear) and not nf4):
+        if not isinstance(module, torch.nn.Linear) or (isinstance(module, Linear) and not row):
             continue
-        why = "skip says so" if any(fnmatchcase(name, p) for p in skip) else _unfit(module, nf4)
+        why = "skip says so" if any(fnmatchcase(name, p) for p in skip) else _unfit(module, row)
         if why is None:
             fit[name] = module
         else:
             done.skipped[name] = why
-    if nf4:
-        _freeze(model, fit, accumulate, done)
+    if row:
+        _freeze(model, fit, row, accumulate, done)
     else:
         for module in fit.values():
             module.__class__ = Linear
@@ -244,11 +264,21 @@ def convert(
     return done
 
 
-def _unfit(module: torch.nn.Linear, nf4: bool) -> str | None:
+def _format_before(nf4: bool, format: str | None) -> str | None:
+    """The format that ``nf4=``, the name of before, asks for."""
+    warnings.warn(
+        'convert: pass format="nf4" for nf4=True, which the next version refuses',
+        FutureWarning,
+        stacklevel=3,
+    )
+    return "nf4" if nf4 else format
+
+
+def _unfit(module: torch.nn.Linear, row: WeightFormat | None) -> str | None:
     """Why a linear layer is not converted; None if it is."""
     kind = type(module)
-    theirs = nf4 and _is_bitsandbytes(kind)
-    if not theirs and kind is not torch.nn.Linear and not (nf4 and kind is Linear):
+    theirs = row is not None and _is_bitsandbytes(kind)
+    if not theirs and kind is not torch.nn.Linear and not (row and kind is Linear):
         return f"is a {kind.__module__}.{kind.__qualname__}, not plain nn.Linear"
     if "forward" in vars(module):
         return "has a forward of its own"
@@ -268,19 +298,24 @@ def _is_bitsandbytes(kind: type) -> bool:
 
 
 def _freeze(
-    model: torch.nn.Module, fit: dict[str, torch.nn.Linear], accumulate: str, done: Conversion
+    model: torch.nn.Module,
+    fit: dict[str, torch.nn.Linear],
+    row: WeightFormat,
+    accumulate: str,
+    done: Conversion,
 ) -> None:
-    """Makes :class:`NF4Linear` of these layers, or says why not."""
+    """Makes :class:`QuantizedLinear` of these layers, or says why not."""
     modules = dict(model.named_modules())
     readers: dict[int, list[str]] = {}  # names of the modules that have a parameter
     for name, module in modules.items():
         for parameter in vars(module)["_parameters"].values():
             readers.setdefault(id(parameter), []).append(name)
     adapted = any(
-        isinstance(m, NF4Linear) or (isinstance(m, torch.nn.Linear) and not m.weight.requires_grad)
+        isinstance(m, QuantizedLinear)
+        or (isinstance(m, torch.nn.Linear) and not m.weight.requires_grad)
         for m in modules.values()
     )
-    shared: dict[int, Weight] = {}
+    shared: dict[int, QuantizedWeight] = {}
     for name, module in fit.items():
         weight = module.weight
         others = [reader for reader in readers[id(weight)] if reader not in fit]
@@ -292,11 +327,15 @@ def _freeze(
             try:
                 if id(weight) not in shared:
                     theirs = _is_bitsandbytes(type(module))
-                    shared[id(weight)] = (from_bitsandbytes if theirs else quantize)(weight)
+                    q = from_bitsandbytes(weight) if theirs else quantize(weight, row)
+                    if q.format != row:
+                        done.skipped[name] = f"its weight is of {q.format.name}, not {row.name}"
+                        continue
+                    shared[id(weight)] = q
             except PtxgenError as error:
                 done.skipped[name] = str(error)
                 continue
-            NF4Linear._replace(module, shared[id(weight)], accumulate)
+            QuantizedLinear._replace(module, shared[id(weight)], accumulate)
             done.converted.append(name)
 
 

@@ -47,9 +47,9 @@ def test_each_case_is_a_problem_of_the_library(accumulate: str, dtype: str) -> N
     """As the dispatcher knows it, and with the dense product whose bits it has."""
     for case in nf4.select(["3x128x70", "4096x4096x14336"], tuple(nf4.OPS), dtype, accumulate):
         problem = case.problem(measure.natural_alignment(case))
-        assert problem.table[:2] == ("nf4", case.layout) and problem.table[-1] == accumulate
+        assert problem.table[:2] == ("quantized", case.layout) and problem.table[-1] == accumulate
         assert choose(
-            problem.table, dict(problem.values), arch="sm_90", sms=132, dtype=dtype
+            problem.table, dict(problem.values), arch="sm_90", sms=132, dtype=problem.dtype
         ).kernels
         dense = case.dense.problem((16, 16))
         assert dense.table == problem.table[1:]
@@ -129,12 +129,12 @@ def test_the_command_runs(kind: list[str], tmp_path: Path) -> None:
     assert len(found) == 4 and all(r.ours_us > 0 and r.peer_us > 0 and r.checked for r in found)
 
 
-KEYS = [("nf4", layout, "chunks", "half", "tc") for layout in ("NT", "NN")]
+KEYS = [("quantized", layout, "chunks", "half", "tc") for layout in ("NT", "NN")]
 
 
 def test_tuning_takes_the_tables_of_nf4() -> None:
-    assert tune.tables(["nf4"], "auto", tune.LAYOUTS, tune.PLANS) == KEYS
-    assert tune.tables(["nf4"], "tc", ["NN"], ["chunks"]) == KEYS[1:]
+    assert tune.tables(["quantized"], "auto", tune.LAYOUTS, tune.PLANS) == KEYS
+    assert tune.tables(["quantized"], "tc", ["NN"], ["chunks"]) == KEYS[1:]
     tasks = tune.tasks(KEYS, 8, 1, "sm_90", 132)
     assert len(tasks) == 16 and {len(task.align) for task in tasks} == {1}
     for task in tasks:
@@ -154,9 +154,9 @@ def test_what_is_learnt_of_nf4_leaves_dense_kernels_as_they_are(tmp_path: Path) 
     assert again.records == journal.records and again.header == header and not again.damaged
     path, before = tmp_path / "h200_132.json", read(FOLDER / "h200_132.json")
     write(before, path)
-    command = ["--learn", str(tmp_path / "j"), "--dtype", "nf4", "--output", str(path)]
+    command = ["--learn", str(tmp_path / "j"), "--dtype", "quantized", "--output", str(path)]
     assert tune.main(command) == 0
     after = read(path)
     changed = {n for n in after.kernels if after.kernels[n] != before.kernels[n]}
-    assert changed and all(name.startswith("nf4_") for name in changed)
+    assert changed and all(name.startswith("quantized_") for name in changed)
     assert replace(after, kernels=before.kernels) == before

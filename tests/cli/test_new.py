@@ -38,7 +38,7 @@ def kept():
     """Registries and modules as they were."""
     with registries_kept():
         yield
-    for name in ("squares", "scaled", "similarities"):
+    for name in ("squares", "scaled", "similarities", "squat"):
         sys.modules.pop(name, None)
 
 
@@ -57,6 +57,21 @@ def test_an_operation_is_registered_and_has_an_oracle(tmp_path, kept):
         with pytest.raises(DtypeError, match="x has dtype int32; takes float32 or"):
             call(x.astype(np.int32))
     assert "2 launches" in ptxgen.explain("squares", 3, 40).brief()
+
+
+def test_a_format_is_registered_and_has_products(tmp_path, kept):
+    (path,) = write("format", "squat", tmp_path)
+    row = ptxgen.quantized.register(imported(path).FORMAT)
+    rng = np.random.default_rng(0)
+    data = rng.integers(0, 256, (5, 32), np.uint8)
+    scales, offsets = (rng.standard_normal((5, 2)).astype("f2") for _ in range(2))
+    q = ptxgen.quantized.QuantizedWeight(row.name, data, scales, offsets, shape=(5, 64))
+    x = rng.standard_normal((3, 64), dtype=np.float32)
+    with ptxgen.use_device("cpu"):
+        y = ptxgen.quantized.linear(x, q)
+    assert (y == ptxgen.reference.quantized_linear(x, q)).all()
+    with pytest.raises(OptionError, match="there is a format 'squat' already"):
+        write("format", "squat", tmp_path)
 
 
 @pytest.mark.parametrize("factor", ["2.0", "3.0"])
@@ -174,9 +189,9 @@ def test_declared_shapes_are_enforced_and_errors_name_the_call(tmp_path, kept):
 
 
 @pytest.mark.long
-def test_operations_of_one_file_pass_every_gate(tmp_path):
-    """A composed operation and a pointwise one, each in one file of a copy of the checkout: after
-    ``make generate`` the stubs, the pages and the tests of random calls have them.
+def test_what_one_file_adds_passes_every_gate(tmp_path):
+    """A composed operation, a pointwise one and a weight format, each in one file of a copy of the
+    checkout: after the commands of the recipes the stubs, pages, goldens and tests have them.
     """
     copy = tmp_path / "copy"
     files = subprocess.run(
@@ -191,6 +206,9 @@ def test_operations_of_one_file_pass_every_gate(tmp_path):
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(CHECKOUT / name, copy / name)
     (copy / "ptxgen/ops/similarities.py").write_text(COSINE)
+    (copy / "ptxgen/numerics/formats/squat.py").write_text(
+        (SKELETONS / "format.py.txt").read_text().replace("NAME", "squat")
+    )
     table = copy / "ptxgen/ops/pointwise_table.py"
     text = table.read_text()
     assert text.count('    Row("swiglu"') == 1
@@ -211,8 +229,12 @@ def test_operations_of_one_file_pass_every_gate(tmp_path):
     run("-m", "ptxgen", "generate", "--check")
     for page in ("docs/operations.md", "docs/support.md"):
         assert "cosine" in (copy / page).read_text()
+    assert "| `squat` | 4, unsigned | 32 |" in (copy / "docs/quantized.md").read_text()
+    run("-m", "ptxgen", "golden", "bits", "--update")
+    run("-m", "ptxgen", "golden", "bits")
     quiet = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-x")
     run(*quiet, "tests/test_docs.py", "tests/test_support.py", "tests/test_families.py")
     run(*quiet, "tests/test_calls.py", "-k", "drawn or cosine or halved_sum")
-    run("-m", "mypy", "ptxgen/ops/similarities.py")
+    run(*quiet, "tests/quantized", "-k", "squat")
+    run("-m", "mypy", "ptxgen/ops/similarities.py", "ptxgen/numerics/formats/squat.py")
     run("-m", "ruff", "check", "ptxgen/ops", "ptxgen/cli/new.py")

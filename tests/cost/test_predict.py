@@ -265,7 +265,9 @@ def measured():
 def test_results_that_had_no_part_in_the_fit_are_predicted(measured) -> None:
     found = {q.family: q for q in predict.qualities(predict.held_out(measured))}
     many = [q for q in found.values() if q.results >= FEW]
-    assert {"rows", "pw", "attention_wgmma", "attention_decode", "all"} <= {q.family for q in many}
+    assert {"row_reductions", "pointwise", "attention_wgmma", "attention_decode", "all"} <= {
+        q.family for q in many
+    }
     for q in many:
         assert 1 / BAND < q.mean < BAND, q
         assert 1 / TAILS < q.p10 and q.p90 < TAILS, q

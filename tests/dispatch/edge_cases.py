@@ -14,8 +14,8 @@ import gather_cases
 import grouped_cases
 import int4_cases
 import interp_cases
-import nf4_cases
 import pointwise_cases
+import quantized_cases
 import row_cases
 import segment_cases
 import window_cases
@@ -24,7 +24,6 @@ from interp_launch import KERNELS, ROUTED, Case, admits
 
 from ptxgen.numerics.contract import ITEMSIZE
 from ptxgen.numerics.dtype import FULL
-from ptxgen.numerics.nf4 import BLOCK
 from ptxgen.numerics.row_reductions import TABLE
 from ptxgen.runtime.cpu import SMS
 from ptxgen.spec import GemmSpec, KernelSpec, Key, Route
@@ -37,9 +36,10 @@ from ptxgen.spec.counting_sort import OrderSpec
 from ptxgen.spec.depthwise import DepthwiseSpec
 from ptxgen.spec.grouped import GroupedSpec
 from ptxgen.spec.int4 import Int4Spec
-from ptxgen.spec.nf4_packed import Nf4GemmSpec
-from ptxgen.spec.nf4_ptx import Nf4PtxSpec
 from ptxgen.spec.pointwise import PointwiseSpec
+from ptxgen.spec.quantized import PIECE as BLOCK
+from ptxgen.spec.quantized_packed import QuantizedGemmSpec
+from ptxgen.spec.quantized_ptx import QuantizedPtxSpec
 from ptxgen.spec.row_reductions import DOWN, RowSpec, facts
 from ptxgen.spec.select import SampleSpec, SelectSpec
 from ptxgen.spec.wgmma import WgmmaSegmentsSpec
@@ -188,7 +188,7 @@ def product(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
     return functools.partial(interp_cases.check_product, name, case)
 
 
-def nf4(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
+def quantized(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
     """A weight of whole blocks, along K or N; rows of ``x`` that lie at multiples of 16 bytes."""
     at, forward = edge.inside, route.main.layout == "NT"
     if at["ALIGN_A"] < ITEMSIZE[route.main.dtype]:
@@ -196,8 +196,8 @@ def nf4(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
     assert edge.variable in ("K", "ALIGN_A"), f"{name} has not been run at {edge}"
     longest = at["K"] if edge.variable == "K" else BLOCK
     n, k = (8, longest // BLOCK * BLOCK) if forward else (BLOCK, longest)
-    case = nf4_cases.Case(3, n, k, wide=True)
-    return functools.partial(nf4_cases.check, name, case)
+    case = quantized_cases.Case(3, n, k, wide=True)
+    return functools.partial(quantized_cases.check, name, case)
 
 
 def segments(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
@@ -309,8 +309,8 @@ def ordered(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
 
 
 POSERS: dict[type[KernelSpec], Callable[..., Check | None]] = {
-    Nf4GemmSpec: nf4,
-    Nf4PtxSpec: nf4,
+    QuantizedGemmSpec: quantized,
+    QuantizedPtxSpec: quantized,
     WgmmaSegmentsSpec: segments,
     GroupedSpec: grouped_cases.at_edge,
     ConvSpec: window_cases.at_edge,

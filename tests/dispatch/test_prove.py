@@ -110,7 +110,7 @@ def test_a_batch_is_always_served(of: Table) -> None:
 def test_lemmas_belong_to_plans() -> None:
     """They are proved once for all tables of products under a plan, those of NF4 weights too."""
     of = {table.name: bare(table.space) for table in emit.tables()}
-    assert of["nn_chunks_half_tc"] == of["nf4_nn_chunks_half_tc"] != of["tn_chain_half_tc"]
+    assert of["nn_chunks_half_tc"] == of["quantized_nn_chunks_half_tc"] != of["tn_chain_half_tc"]
     (low, high) = lemmas(of["nn_chunks_half_tc"], EFFORT_PER_GOAL)["CHUNKS"]
     assert low == 1 < high < DIM_MAX
 

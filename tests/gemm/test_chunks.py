@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 
 import grouped_cases
-import nf4_cases
 import pytest
+import quantized_cases
 import segment_cases
 import window_cases
 from interp_cases import check_product, representatives, twin
@@ -90,7 +90,7 @@ def test_chunks_of_groups(name, chunk):
 
 
 SEGMENTED = sorted(
-    n for n, s in SPECS.items() if s.family == "wgmma_segments" and s.split == "serial"
+    n for n, s in SPECS.items() if s.family == "vocab_segments_wgmma" and s.split == "serial"
 )
 
 
@@ -117,19 +117,21 @@ def test_chunks_of_windows(name, chunk):
             check(device(name))
 
 
-WIDENED = sorted(n for n, s in SPECS.items() if s.family == "nf4_wgmma" and s.split == "serial")
+WIDENED = sorted(
+    n for n, s in SPECS.items() if s.family == "quantized_wgmma" and s.split == "serial"
+)
 
 
 @pytest.mark.parametrize(("name", "chunk"), list(runs(WIDENED, WIDENED[:1])))
-def test_chunks_of_nf4(name, chunk):
+def test_chunks_of_quantized(name, chunk):
     """Products with NF4 weights, which helping warps widen."""
     spec = SPECS[name]
-    block = nf4_cases.BLOCK
+    block = quantized_cases.NF4.block
     columns, k = -(-spec.bn // block) * block + block, 5 * chunk - (chunk > block) * block
     with chunks_of(chunk, device(name)):
         for m, wide in ((spec.bm + 1, True), (7, False)):
-            case = nf4_cases.Case(m, columns, k, "wide", wide=wide)
-            nf4_cases.check(name, case, device(name))
+            case = quantized_cases.Case(m, columns, k, "wide", wide=wide)
+            quantized_cases.check(name, case, device(name))
 
 
 def test_plans_of_tests_cut():

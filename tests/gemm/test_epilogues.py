@@ -386,7 +386,7 @@ def test_a_formula_takes_the_time_of_what_it_moves_and_computes():
     b.add(b.linear(x, w, layout="kn"), r)
     before, device = b.finish(None), default_device()
     tuning, _ = tuning_for("sm_90", (device.gpu, device.sms))
-    _, cost, _ = tuning.families["pw"]
+    _, cost, _ = tuning.families["pointwise"]
     found = only(before).predicted(device) - before.steps[0].predicted(device)
     assert found == pytest.approx(cost * r.nbytes / tuning.rates.memory, rel=1e-6)
 

@@ -18,6 +18,7 @@ from ptxgen.golden import bits
 from ptxgen.numerics.column_reductions import REDUCTIONS
 from ptxgen.numerics.contract import CONTRACTS, COPY, OPERATIONS, PLANS, TENSOR_CORES, Contract, K
 from ptxgen.numerics.dtype import FULL
+from ptxgen.numerics.formats import FORMATS
 from ptxgen.numerics.formula import STORED
 from ptxgen.numerics.functions import FUNCTIONS
 from ptxgen.numerics.row_reductions import TABLE
@@ -38,6 +39,7 @@ def test_every_contract_is_pinned_for_every_dtype_and_operation():
     values = [v for m in modules() for v in vars(m).values()]
     values += [v for by_tier in values if isinstance(by_tier, Mapping) for v in by_tier.values()]
     known = {str(v) for v in values if isinstance(v, Contract)}
+    known |= {str(row.contract) for row in FORMATS.values()}
     assert known - {str(COPY)} == COMMITTED.keys()
     for by_dtype in CONTRACTS.values():
         for dtype, contract in by_dtype.items():

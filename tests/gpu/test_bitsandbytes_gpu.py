@@ -73,8 +73,8 @@ def test_a_layer_is_converted(nested, dtype):
     x = torch.randn(33, K, device="cuda", dtype=dtype, requires_grad=True)
     theirs = model(x).detach()
     bias = model[0].bias.to(dtype)
-    copied = pt.NF4Linear.from_bitsandbytes(model[0])
-    assert str(pt.convert(model, nf4=True)) == "converted 1 linear layers, skipped 0"
+    copied = pt.QuantizedLinear.from_bitsandbytes(model[0])
+    assert str(pt.convert(model, format="nf4")) == "converted 1 linear layers, skipped 0"
     model[0].bias.data = bias
     y = model[0](x)
     y.sum().backward()

@@ -43,7 +43,10 @@ def test_any_number_of_classes(n, dtype):
 
 
 @pytest.mark.parametrize(
-    "name", sorted(n for n, s in SPECS.items() if s.family in ("logits", "wgmma_segments"))
+    "name",
+    sorted(
+        n for n, s in SPECS.items() if s.family in ("vocab_segments_logits", "vocab_segments_wgmma")
+    ),
 )
 def test_every_kernel(name):
     device = get_device("cuda")

@@ -125,7 +125,7 @@ def test_third_calls_follow_nothing(followed):
     assert followed == []
 
 
-@pytest.mark.parametrize("name", sorted(n for n in calls.operations() if "nf4" not in n))
+@pytest.mark.parametrize("name", sorted(n for n in calls.operations() if "quantized" not in n))
 def test_every_operation_has_the_oracles_bits(name):
     """Followed, then prepared, of numbers that were not there when it was."""
     if get_device("cuda").compute != (9, 0):

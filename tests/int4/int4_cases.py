@@ -178,7 +178,7 @@ def products(name: str) -> list[Any]:
     only the dtype is another, one.
     """
     found = cases(name)
-    turn = sorted(n for n in SPECS if n.startswith("int4_")).index(name)
+    turn = sorted(n for n in SPECS if SPECS[n].family == "int4").index(name)
     few = [0, 1, 2 + turn % (len(found) - 2)]
     few = few if SPECS[name].dtype == "s4" else few[turn % 2 :: 2]
     return [functools.partial(check, name, found[i]) for i in few]
@@ -187,6 +187,6 @@ def products(name: str) -> list[Any]:
 def representatives(*fields: str) -> list[str]:
     """One of the kernels that are alike in ``fields``."""
     found: dict[Any, str] = {}
-    for name in sorted(n for n in SPECS if n.startswith("int4_")):
+    for name in sorted(n for n in SPECS if SPECS[n].family == "int4"):
         found.setdefault(tuple(getattr(SPECS[name], field) for field in fields), name)
     return list(found.values())

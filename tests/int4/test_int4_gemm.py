@@ -59,7 +59,7 @@ def test_scaled_sums_are_rounded_as_the_oracle_does(dtype, layout):
     """To even where half way, cut off at both ends, whatever alpha is; each way to store them."""
     routes = [r for r in OURS["int4", layout, dtype].routes if r.main.bm in (32, 96)]
     first = {r.main.family: r.name for r in reversed(routes)}
-    assert sorted(first) == ["int4", "packed"]
+    assert sorted(first) == ["int4", "int4_packed"]
     for alpha in (0.5, -0.125, 3.0, 0.0, 1e-31, 2e30, math.inf, -math.inf, math.nan):
         given, options = operands(Case(5, 96, 32, alpha=alpha), dtype, layout)
         expected = reference.int4_gemm(**given, **options)
@@ -225,7 +225,7 @@ def test_reductions_that_are_too_long_are_refused():
 def test_explain_takes_the_elements_dtype():
     found = ptxgen.explain("int4_gemm", 4096, 4096, 4096, dtype="u4", layout="rrr", align=16)
     assert (found.table, found.dtype, found.contract) == (("int4", "rrr", "u4"), "u4", "int4/1")
-    assert found.winner.name.startswith("unpack_a+packed_rrr_u4_128x128")
+    assert found.winner.name.startswith("int4_unpack_a+int4_packed_rrr_u4_128x128")
     assert ptxgen.explain("int4_gemm", 1, 2, 2, align=1).dtype == "s4"
     with pytest.raises(ShapeError, match="K is 3; takes a multiple of 2"):
         ptxgen.explain("int4_gemm", 1, 2, 3)

@@ -17,10 +17,10 @@ import delta_cases
 import gather_cases
 import grouped_cases
 import int4_cases
-import nf4_cases
-import nf4_ptx_cases
 import numpy as np
 import pointwise_cases
+import quantized_cases
+import quantized_ptx_cases
 import recurrence_cases
 import segment_cases
 import window_cases
@@ -46,9 +46,9 @@ from ptxgen.spec.gather_scatter import GatherSpec
 from ptxgen.spec.grouped import GroupedSpec
 from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.logsumexp import LogSumExpSpec
-from ptxgen.spec.nf4_packed import Nf4GemmSpec
-from ptxgen.spec.nf4_ptx import Nf4PtxSpec
 from ptxgen.spec.pointwise import PointwiseSpec
+from ptxgen.spec.quantized_packed import QuantizedGemmSpec
+from ptxgen.spec.quantized_ptx import QuantizedPtxSpec
 from ptxgen.spec.recurrence import LinearSpec, SelectiveSpec
 from ptxgen.spec.row_reductions import DOWN, RowSpec
 from ptxgen.spec.scan import ScanSpec
@@ -369,7 +369,7 @@ def triangular(name: str) -> list[Check]:
 
 
 MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
-    Nf4GemmSpec: nf4_cases.products,
+    QuantizedGemmSpec: quantized_cases.products,
     WgmmaSegmentsSpec: segment_cases.products,
     LogitsSpec: segment_cases.rows,
     GroupedSpec: grouped_cases.products,
@@ -392,7 +392,7 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     DrawSpec: gather_cases.sample,
     SelectSpec: gather_cases.topk,
     RowSpec: rowwise,
-    Nf4PtxSpec: nf4_ptx_cases.products,
+    QuantizedPtxSpec: quantized_ptx_cases.products,
     PointwiseSpec: pointwise_cases.representatives,
     TriangularSpec: triangular,
 }

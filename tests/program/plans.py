@@ -14,7 +14,7 @@ from ptxgen.numerics.contract import DEFAULT_PLAN, PLANS, Plan
 from ptxgen.ops import implicit_gemm
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec import conv, gemm, grouped
-from ptxgen.tiles import TABLES, nf4, vocab_segments
+from ptxgen.tiles import TABLES, quantized, vocab_segments
 from ptxgen.tiles import gemm as products
 from ptxgen.tiles import grouped as groups
 
@@ -36,7 +36,7 @@ def chunks_of(length: int, device: CpuDevice) -> Iterator[None]:
     spaces |= {key: grouped.space(cut) for key in groups.TABLES if groups.PLAN[key[2]] == cut.name}
 
     derived = gemm.space(cut).derived
-    spaces |= {key: replace(TABLES[key].space, derived=derived) for key in nf4.TABLES}
+    spaces |= {key: replace(TABLES[key].space, derived=derived) for key in quantized.TABLES}
 
     def forget() -> None:
         expected.cache_clear()

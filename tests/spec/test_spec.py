@@ -17,6 +17,7 @@ from ptxgen.build.render import render
 from ptxgen.errors import SpecError
 from ptxgen.expr import TRUE, ceil_div, const
 from ptxgen.numerics.contract import FMA, FMA_CHUNKS, ITEMSIZE, TC16
+from ptxgen.numerics.formats import FORMATS
 from ptxgen.spec import (
     ARCHITECTURES,
     CHUNKS,
@@ -70,7 +71,10 @@ def rebuilt(spec: KernelSpec) -> KernelSpec:
     fields = json.loads(spec.canonical())
     kinds = {type(kernel).__name__: type(kernel) for kernel in SPECS.values()}
     contracts = {kernel.contract.implemented: kernel.contract for kernel in SPECS.values()}
-    fields["contract"] = contracts[fields["contract"]]
+    if "contract" in fields:
+        fields["contract"] = contracts[fields["contract"]]
+    if "format" in fields:
+        fields["format"] = {str(row): row for row in FORMATS.values()}[fields["format"]]
     if "form" in fields:
         forms = {
             str(kernel.form): kernel.form for kernel in SPECS.values() if hasattr(kernel, "form")
@@ -427,7 +431,7 @@ def test_specs_run_on_an_architecture_that_has_room(name: str) -> None:
         new_enough = arch.compute >= ARCHITECTURES[oldest].compute
         # Of wgmma no other architecture has the instructions; of f64 mma, the shapes or the speed.
         only_there = (
-            spec.family in ("wgmma", "packed")
+            spec.family in ("wgmma", "int4_packed")
             or isinstance(spec, Brought)
             or getattr(spec, "multiplier", "") in ("wgmma", "mma64")
             or getattr(spec, "unit", "") == "mma"

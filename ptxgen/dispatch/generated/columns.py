@@ -12,11 +12,11 @@ SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"))
 ROUTES = Routes({
     "columns": (
         # long columns: a CTA has a leaf
-        (0, 8, (0, "columns")),
+        (0, 8, (0, "column_reductions")),
         # few long columns
-        (1, 4, (1, "columns")),
+        (1, 4, (1, "column_reductions")),
         # few long columns: a warp has a lane
-        (2, 4, (2, "columns")),
+        (2, 4, (2, "column_reductions")),
         # some thousand rows: the CTAs of a cluster have a leaf each
         (3, 4, (3,)),
         # a warp has whole columns
@@ -28,9 +28,9 @@ ROUTES = Routes({
         # few short columns: a warp has a lane
         (7, 4, (7,)),
         # long columns at odd addresses
-        (8, 0, (8, "columns")),
+        (8, 0, (8, "column_reductions")),
         # few long columns at odd addresses: a warp has a lane
-        (9, 0, (9, "columns")),
+        (9, 0, (9, "column_reductions")),
         # columns at odd addresses
         (10, 0, (10,)),
         # columns at odd addresses, warps share them
@@ -41,35 +41,35 @@ ROUTES = Routes({
         (13, 0, (13,)),
     ),
 })
-# COLUMNS: launch, kernel, slots, c0, most_item, c1, c2, bn
-COLUMNS = {
+# COLUMN_REDUCTIONS: launch, kernel, slots, c0, most_item, c1, c2, bn
+COLUMN_REDUCTIONS = {
     "columns": (
-        (0, "columns_leaves_sum_columns_ecea2a_8x8_c2377b", 4, 256, 8, 2048, 2, 512),
-        (1, "columns_leaves_sum_columns_ecea2a_4x16_77e19a", 2, 128, 4, 2048, 2, 512),
-        (2, "columns_leaves_sum_columns_ecea2a_4x32_a513ab", 1, 128, 4, 4096, 1, 1024),
+        (0, "column_reductions_leaves_sum_columns_ecea2a_8x8_c2377b", 4, 256, 8, 2048, 2, 512),
+        (1, "column_reductions_leaves_sum_columns_ecea2a_4x16_77e19a", 2, 128, 4, 2048, 2, 512),
+        (2, "column_reductions_leaves_sum_columns_ecea2a_4x32_a513ab", 1, 128, 4, 4096, 1, 1024),
     ),
 }
-# COLUMNS1: launch, kernel, slots, c0, most_item, c1, c2, bn
-COLUMNS1 = {
+# COLUMN_REDUCTIONS1: launch, kernel, slots, c0, most_item, c1, c2, bn
+COLUMN_REDUCTIONS1 = {
     "columns": (
-        (5, "columns_whole_sum_columns_ecea2a_16x8_687930", 4, 512, 16, 4096, 2, 512),
-        (6, "columns_whole_sum_columns_ecea2a_4x16_9fbfd0", 2, 128, 4, 2048, 2, 512),
-        (7, "columns_whole_sum_columns_ecea2a_4x32_1c2d9a", 1, 128, 4, 4096, 1, 1024),
+        (5, "column_reductions_whole_sum_columns_ecea2a_16x8_687930", 4, 512, 16, 4096, 2, 512),
+        (6, "column_reductions_whole_sum_columns_ecea2a_4x16_9fbfd0", 2, 128, 4, 2048, 2, 512),
+        (7, "column_reductions_whole_sum_columns_ecea2a_4x32_1c2d9a", 1, 128, 4, 4096, 1, 1024),
     ),
 }
-# COLUMNS2: launch, kernel, slots, c0, c1, bn
-COLUMNS2 = {
+# COLUMN_REDUCTIONS2: launch, kernel, slots, c0, c1, bn
+COLUMN_REDUCTIONS2 = {
     "columns": (
-        (8, "columns_leaves_sum_columns_ecea2a_0x8_c93b21", 4, 256, 2, 512),
-        (9, "columns_leaves_sum_columns_ecea2a_0x32_16560a", 1, 1024, 1, 1024),
+        (8, "column_reductions_leaves_sum_columns_ecea2a_0x8_c93b21", 4, 256, 2, 512),
+        (9, "column_reductions_leaves_sum_columns_ecea2a_0x32_16560a", 1, 1024, 1, 1024),
     ),
 }
-# COLUMNS3: launch, kernel, slots, c0, c1, bn
-COLUMNS3 = {
+# COLUMN_REDUCTIONS3: launch, kernel, slots, c0, c1, bn
+COLUMN_REDUCTIONS3 = {
     "columns": (
-        (11, "columns_whole_sum_columns_ecea2a_0x8_983e66", 4, 256, 2, 512),
-        (12, "columns_whole_sum_columns_ecea2a_0x16_f63bf4", 2, 512, 2, 512),
-        (13, "columns_whole_sum_columns_ecea2a_0x32_a7e37b", 1, 1024, 1, 1024),
+        (11, "column_reductions_whole_sum_columns_ecea2a_0x8_983e66", 4, 256, 2, 512),
+        (12, "column_reductions_whole_sum_columns_ecea2a_0x16_f63bf4", 2, 512, 2, 512),
+        (13, "column_reductions_whole_sum_columns_ecea2a_0x32_a7e37b", 1, 1024, 1, 1024),
     ),
 }
 
@@ -84,7 +84,7 @@ def candidates(
     launches: Launches = {}
     operands = outer * n * inner * read
     stores = outer * inner * leaves * state
-    for launch, kernel, slots, c0, most_item, c1, c2, bn in fitting.rows(COLUMNS):
+    for launch, kernel, slots, c0, most_item, c1, c2, bn in fitting.rows(COLUMN_REDUCTIONS):
         ctas = outer * -(-(inner * item) // c0) * leaves
         if (
             ctas <= 2147483647 and leaves >= 1 and stores <= 268435456 and item <= most_item
@@ -96,13 +96,16 @@ def candidates(
             )
             launches[launch] = us, kernel, ctas, {"partial": stores}
     ctas = -(-(outer * inner) // 32)
-    if "columns" in fitting and ctas <= 2147483647 and leaves >= 1 and stores <= 268435456:
+    if (
+        "column_reductions" in fitting and ctas <= 2147483647 and leaves >= 1
+        and stores <= 268435456
+    ):
         us = time(
-            "columns_join_sum_columns_ecea2a_0x1_51ed47", "fma", 4, sms, ctas, -(-leaves // 8), 0,
-            stores, stores, 0,
+            "column_reductions_join_sum_columns_ecea2a_0x1_51ed47", "fma", 4, sms, ctas,
+            -(-leaves // 8), 0, stores, stores, 0,
         )
-        launches["columns"] = (
-            us, "columns_join_sum_columns_ecea2a_0x1_51ed47", ctas, {"partial": stores},
+        launches["column_reductions"] = (
+            us, "column_reductions_join_sum_columns_ecea2a_0x1_51ed47", ctas, {"partial": stores},
         )
     stores1 = outer * inner * 4
     ctas = outer * -(-(inner * item) // 128) * 8
@@ -111,20 +114,20 @@ def candidates(
         and item <= 4 and state * 5120 <= item * 49152
     ):
         us = time(
-            "columns_cluster_sum_columns_ecea2a_4x32_a22d64", "fma", 1, sms, ctas,
+            "column_reductions_cluster_sum_columns_ecea2a_4x32_a22d64", "fma", 1, sms, ctas,
             min(1, -(-n // 8)) * min(1, -(-n // 1024)), min(n, 1024) * -(-128 // item), operands,
             operands, stores1,
         )
-        launches[3] = us, "columns_cluster_sum_columns_ecea2a_4x32_a22d64", ctas, {}
+        launches[3] = us, "column_reductions_cluster_sum_columns_ecea2a_4x32_a22d64", ctas, {}
     ctas = outer * -(-(inner * item) // 2048) * 1
     if 4 in fitting and ctas <= 2147483647 and item <= 8:
         us = time(
-            "columns_whole_sum_columns_ecea2a_8x1_6646eb", "fma", 4, sms, ctas,
+            "column_reductions_whole_sum_columns_ecea2a_8x1_6646eb", "fma", 4, sms, ctas,
             min(32, -(-n // 8)) * min(2, -(-n // 512)) * leaves, n * -(-2048 // item), operands,
             operands, stores1,
         )
-        launches[4] = us, "columns_whole_sum_columns_ecea2a_8x1_6646eb", ctas, {}
-    for launch, kernel, slots, c0, most_item, c1, c2, bn in fitting.rows(COLUMNS1):
+        launches[4] = us, "column_reductions_whole_sum_columns_ecea2a_8x1_6646eb", ctas, {}
+    for launch, kernel, slots, c0, most_item, c1, c2, bn in fitting.rows(COLUMN_REDUCTIONS1):
         pieces = n * -(-c0 // item)
         ctas = outer * -(-(inner * item) // c0) * 1
         if ctas <= 2147483647 and item <= most_item and state * c1 <= item * 49152:
@@ -135,7 +138,7 @@ def candidates(
             )
             launches[launch] = us, kernel, ctas, {}
     pieces_outer_inner32 = outer * -(-inner // 32)
-    for launch, kernel, slots, c0, c1, bn in fitting.rows(COLUMNS2):
+    for launch, kernel, slots, c0, c1, bn in fitting.rows(COLUMN_REDUCTIONS2):
         ctas = pieces_outer_inner32 * leaves
         if ctas <= 2147483647 and leaves >= 1 and stores <= 268435456 and state * c0 <= 49152:
             us = time(
@@ -147,12 +150,12 @@ def candidates(
     ctas = pieces_outer_inner256 * 1
     if 10 in fitting and ctas <= 2147483647:
         us = time(
-            "columns_whole_sum_columns_ecea2a_0x1_11828f", "fma", 4, sms, ctas,
+            "column_reductions_whole_sum_columns_ecea2a_0x1_11828f", "fma", 4, sms, ctas,
             min(32, -(-n // 8)) * min(2, -(-n // 512)) * leaves, n * -(-256 // item), operands,
             operands, stores1,
         )
-        launches[10] = us, "columns_whole_sum_columns_ecea2a_0x1_11828f", ctas, {}
-    for launch, kernel, slots, c0, c1, bn in fitting.rows(COLUMNS3):
+        launches[10] = us, "column_reductions_whole_sum_columns_ecea2a_0x1_11828f", ctas, {}
+    for launch, kernel, slots, c0, c1, bn in fitting.rows(COLUMN_REDUCTIONS3):
         ctas = pieces_outer_inner32 * 1
         if ctas <= 2147483647 and state * c0 <= 49152:
             us = time(

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-# GATHER: route, kernel, least_align
-GATHER = (
+# GATHER_SCATTER_GATHER: route, kernel, least_align
+GATHER_SCATTER_GATHER = (
     # whole vectors
-    (0, "gather_16x4_0eab61", 16),
+    (0, "gather_scatter_gather_16x4_0eab61", 16),
     # rows off 16 bytes
-    (1, "gather_4x4_b595ae", 4),
+    (1, "gather_scatter_gather_4x4_b595ae", 4),
     # rows off 4 bytes
-    (2, "gather_2x4_da3935", 2),
+    (2, "gather_scatter_gather_2x4_da3935", 2),
 )
 
 
@@ -23,11 +23,13 @@ def candidates(
     time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    for route, kernel, least_align in GATHER:
+    for route, kernel, least_align in GATHER_SCATTER_GATHER:
         if least_align <= align:
             choice = Choice(route, (kernel,), (-(-(outer * count * lanes) // 256),), ())
             yield Candidate(0.0, choice)
             return
     # 3: odd bytes
-    choice = Choice(3, ("gather_1x4_df08ec",), (-(-(outer * count * lanes) // 256),), ())
+    choice = Choice(
+        3, ("gather_scatter_gather_1x4_df08ec",), (-(-(outer * count * lanes) // 256),), (),
+    )
     yield Candidate(0.0, choice)

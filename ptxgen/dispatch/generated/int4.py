@@ -35,13 +35,13 @@ ROUTES = Routes({
         # some rows; by words
         (10, 4, 4, (10,)),
         # tiles of 128 rows, by wgmma
-        (11, 0, 16, ("unpack_a", 11)),
+        (11, 0, 16, ("int4_unpack_a", 11)),
         # B off 16 bytes: copied first, then by wgmma
-        (12, 0, 0, ("realign_b", "unpack_a", 11)),
+        (12, 0, 0, ("realign_b", "int4_unpack_a", 11)),
         # tiles of 96 rows, by wgmma
-        (13, 0, 16, ("unpack_a", 13)),
+        (13, 0, 16, ("int4_unpack_a", 13)),
         # tiles of 64 rows, by wgmma
-        (14, 0, 16, ("unpack_a", 14)),
+        (14, 0, 16, ("int4_unpack_a", 14)),
         # A and B off 16 bytes: copied first
         (15, 0, 0, ("realign_ab", 0)), (16, 0, 0, ("realign_ab", 5)),
         # everything else: any alignment, the longest reductions
@@ -73,13 +73,13 @@ ROUTES = Routes({
         # some rows; by words
         (11, 4, 4, (11,)),
         # tiles of 128 rows, by wgmma
-        (12, 0, 16, ("unpack_a", 12)),
+        (12, 0, 16, ("int4_unpack_a", 12)),
         # B off 16 bytes: copied first, then by wgmma
-        (13, 0, 0, ("realign_b", "unpack_a", 12)),
+        (13, 0, 0, ("realign_b", "int4_unpack_a", 12)),
         # tiles of 96 rows, by wgmma
-        (14, 0, 16, ("unpack_a", 14)),
+        (14, 0, 16, ("int4_unpack_a", 14)),
         # tiles of 64 rows, by wgmma
-        (15, 0, 16, ("unpack_a", 15)),
+        (15, 0, 16, ("int4_unpack_a", 15)),
         # A and B off 16 bytes: copied first
         (16, 0, 0, ("realign_ab", 0)), (17, 0, 0, ("realign_ab", 5)),
         # everything else: any alignment, the longest reductions
@@ -125,34 +125,34 @@ INT41 = {
         (9, "int4_rrr_s4_32x32x512_d13159", 8384512, 32, 32, 8, 4096, 268435455),
     ),
 }
-# UNPACK: kernel, bk, c0
-UNPACK = {
-    "int4_rcr_s4": (("unpack_s4_d6fe17", 32, 2),),
-    "int4_rcr_u4": (("unpack_u4_cc3636", 32, 2),),
-    "int4_rrr_s4": (("unpack_s4_e9c788", 16, 1),),
-    "int4_rrr_u4": (("unpack_u4_a46b1f", 16, 1),),
+# INT4_UNPACK: kernel, bk, c0
+INT4_UNPACK = {
+    "int4_rcr_s4": (("int4_unpack_s4_d6fe17", 32, 2),),
+    "int4_rcr_u4": (("int4_unpack_u4_cc3636", 32, 2),),
+    "int4_rrr_s4": (("int4_unpack_s4_e9c788", 16, 1),),
+    "int4_rrr_u4": (("int4_unpack_u4_a46b1f", 16, 1),),
 }
-# PACKED: launch, kernel, most_k, bm, c0
-PACKED = {
+# INT4_PACKED: launch, kernel, most_k, bm, c0
+INT4_PACKED = {
     "int4_rcr_s4": (
-        (11, "packed_rcr_s4_128x128x128_ed7b6c", 2097151, 128, 192),
-        (13, "packed_rcr_s4_96x128x128_5bcc6a", 2097151, 96, 160),
-        (14, "packed_rcr_s4_64x128x128_c93bdc", 2097151, 64, 128),
+        (11, "int4_packed_rcr_s4_128x128x128_ed7b6c", 2097151, 128, 192),
+        (13, "int4_packed_rcr_s4_96x128x128_5bcc6a", 2097151, 96, 160),
+        (14, "int4_packed_rcr_s4_64x128x128_c93bdc", 2097151, 64, 128),
     ),
     "int4_rcr_u4": (
-        (11, "packed_rcr_u4_128x128x128_c70611", 9544371, 128, 192),
-        (13, "packed_rcr_u4_96x128x128_828284", 9544371, 96, 160),
-        (14, "packed_rcr_u4_64x128x128_cec1df", 9544371, 64, 128),
+        (11, "int4_packed_rcr_u4_128x128x128_c70611", 9544371, 128, 192),
+        (13, "int4_packed_rcr_u4_96x128x128_828284", 9544371, 96, 160),
+        (14, "int4_packed_rcr_u4_64x128x128_cec1df", 9544371, 64, 128),
     ),
     "int4_rrr_s4": (
-        (12, "packed_rrr_s4_128x128x128_f3f084", 2097151, 128, 192),
-        (14, "packed_rrr_s4_96x128x128_ef02f0", 2097151, 96, 160),
-        (15, "packed_rrr_s4_64x128x128_b512d3", 2097151, 64, 128),
+        (12, "int4_packed_rrr_s4_128x128x128_f3f084", 2097151, 128, 192),
+        (14, "int4_packed_rrr_s4_96x128x128_ef02f0", 2097151, 96, 160),
+        (15, "int4_packed_rrr_s4_64x128x128_b512d3", 2097151, 64, 128),
     ),
     "int4_rrr_u4": (
-        (12, "packed_rrr_u4_128x128x128_4265ce", 9544371, 128, 192),
-        (14, "packed_rrr_u4_96x128x128_fc3ca1", 9544371, 96, 160),
-        (15, "packed_rrr_u4_64x128x128_a34466", 9544371, 64, 128),
+        (12, "int4_packed_rrr_u4_128x128x128_4265ce", 9544371, 128, 192),
+        (14, "int4_packed_rrr_u4_96x128x128_fc3ca1", 9544371, 96, 160),
+        (15, "int4_packed_rrr_u4_64x128x128_a34466", 9544371, 64, 128),
     ),
 }
 # INT42: launch, kernel, slots, bm, bn, bk, c0
@@ -230,14 +230,19 @@ def candidates(
             launches[launch] = us, kernel, min(tiles, c1) * c0, {}
     operands1 = m * -(-k // 2)
     stores1 = 2 * (m * -(-k // 2))
-    for kernel, bk, c0 in UNPACK[table] if arch in SOME_0 and "unpack_a" in fitting else ():
+    for kernel, bk, c0 in INT4_UNPACK[table]:
         pieces = m * -(-k // bk)
         ctas = -(-(pieces * c0) // 1024)
-        if m * (max(-(-k // 128), 1) * 128) <= 1073741824:
+        if (
+            arch in SOME_0 and "int4_unpack_a" in fitting
+            and m * (max(-(-k // 128), 1) * 128) <= 1073741824
+        ):
             us = time(kernel, "fma", 8, sms, ctas, 1, 0, operands1, operands1, stores1)
-            launches["unpack_a"] = us, kernel, ctas, {"a_bytes": m * (max(-(-k // 128), 1) * 128)}
+            launches["int4_unpack_a"] = (
+                us, kernel, ctas, {"a_bytes": m * (max(-(-k // 128), 1) * 128)},
+            )
     operands2 = m * k + -(-(n * k) // 2)
-    for launch, kernel, most_k, bm, c0 in fitting.rows(PACKED) if arch in SOME_1 else ():
+    for launch, kernel, most_k, bm, c0 in fitting.rows(INT4_PACKED) if arch in SOME_1 else ():
         tiles = -(-m // bm) * -(-n // 128)
         if (
             k <= most_k and m + bm <= 2147483647 and n + 128 <= 2147483647

@@ -15,6 +15,8 @@ def candidates(
     pieces_batch_channels32 = batch * -(-channels // 32)
     # 0: a thread has a channel
     if pieces_batch_channels32 <= 2147483647:
-        choice = Choice(0, ("linrec_forward_bf16_32x48_3645e6",), (pieces_batch_channels32,), ())
+        choice = Choice(
+            0, ("recurrence_linear_forward_bf16_32x48_3645e6",), (pieces_batch_channels32,), (),
+        )
         yield Candidate(0.0, choice)
         return

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-# LOGITS: kernel
-LOGITS = {
-    "logits_segments": ("logits_segments_bf16_2eed59",),
-    "logits_segments_capped": ("logits_segments_capped_bf16_7dd91e",),
-    "logits_gradient": ("logits_gradient_bf16_46cd31",),
-    "logits_gradient_capped": ("logits_gradient_capped_bf16_e90a3b",),
+# VOCAB_SEGMENTS_LOGITS: kernel
+VOCAB_SEGMENTS_LOGITS = {
+    "logits_segments": ("vocab_segments_logits_segments_bf16_2eed59",),
+    "logits_segments_capped": ("vocab_segments_logits_segments_capped_bf16_7dd91e",),
+    "logits_gradient": ("vocab_segments_logits_gradient_bf16_46cd31",),
+    "logits_gradient_capped": ("vocab_segments_logits_gradient_capped_bf16_e90a3b",),
 }
 
 
@@ -23,5 +23,5 @@ def candidates(
     """What can serve a problem, with predicted times."""
     segments = -(-cols // 256)
     # 0: warps walk over runs of segments
-    for kernel in LOGITS[table]:
+    for kernel in VOCAB_SEGMENTS_LOGITS[table]:
         yield Candidate(0.0, Choice(0, (kernel,), (-(-segments // 16) * min(rows, 2048),), ()))

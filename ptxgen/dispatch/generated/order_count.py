@@ -13,4 +13,4 @@ def candidates(
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     # 0: a CTA a bin
-    yield Candidate(0.0, Choice(0, ("order_count_i64_cc137c",), (rows,), ()))
+    yield Candidate(0.0, Choice(0, ("counting_sort_count_i64_cc137c",), (rows,), ()))

@@ -11,4 +11,4 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 def candidates(table: str, arch: str, count: int, sms: int, time: Time) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     # 0: a thread each
-    yield Candidate(0.0, Choice(0, ("order_place_i64_89a068",), (-(-count // 256),), ()))
+    yield Candidate(0.0, Choice(0, ("counting_sort_place_i64_89a068",), (-(-count // 256),), ()))

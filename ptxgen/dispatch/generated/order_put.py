@@ -13,5 +13,5 @@ def candidates(
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     # 0: a thread an element
-    choice = Choice(0, ("order_put_b64_68e438",), (-(-(outer * count * inner) // 256),), ())
+    choice = Choice(0, ("counting_sort_put_b64_68e438",), (-(-(outer * count * inner) // 256),), ())
     yield Candidate(0.0, choice)

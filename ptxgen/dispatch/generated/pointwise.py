@@ -19,7 +19,7 @@ def candidates(
         and max(-(-chunks // 4096), min(-(-chunks // 128), sms * 16)) <= 2147483647
     ):
         choice = Choice(
-            0, ("pw_factor_bf16_76cb2f",),
+            0, ("pointwise_factor_bf16_76cb2f",),
             (max(-(-chunks // 4096), min(-(-chunks // 128), sms * 16)),), (),
         )
         yield Candidate(0.0, choice)
@@ -30,8 +30,8 @@ def candidates(
         and max(-(-chunks // 256), min(-(-chunks // 128), sms * 2)) <= 2147483647
     ):
         choice = Choice(
-            1, ("pw_flat_bf16_fd4b9a",), (max(-(-chunks // 256), min(-(-chunks // 128), sms * 2)),),
-            (),
+            1, ("pointwise_flat_bf16_fd4b9a",),
+            (max(-(-chunks // 256), min(-(-chunks // 128), sms * 2)),), (),
         )
         yield Candidate(0.0, choice)
         return
@@ -41,8 +41,8 @@ def candidates(
         and max(-(-chunks // 256), min(-(-chunks // 128), sms * 2)) <= 2147483647
     ):
         choice = Choice(
-            2, ("pw_rows_bf16_366c94",), (max(-(-chunks // 256), min(-(-chunks // 128), sms * 2)),),
-            (),
+            2, ("pointwise_rows_bf16_366c94",),
+            (max(-(-chunks // 256), min(-(-chunks // 128), sms * 2)),), (),
         )
         yield Candidate(0.0, choice)
         return
@@ -51,21 +51,21 @@ def candidates(
         step == 3 and rank >= 2 and blocks >= 1 and blocks <= 2147483647
         and -(-blocks // 128) <= 2147483647
     ):
-        yield Candidate(0.0, Choice(3, ("pw_blocks_bf16_4d60b7",), (-(-blocks // 128),), ()))
+        yield Candidate(0.0, Choice(3, ("pointwise_blocks_bf16_4d60b7",), (-(-blocks // 128),), ()))
         return
     # 4: elements, anyhow
     if count <= 2147483647 and max(-(-count // 512), min(-(-count // 128), sms * 2)) <= 2147483647:
         choice = Choice(
-            4, ("pw_any_bf16_497414",), (max(-(-count // 512), min(-(-count // 128), sms * 2)),),
-            (),
+            4, ("pointwise_any_bf16_497414",),
+            (max(-(-count // 512), min(-(-count // 128), sms * 2)),), (),
         )
         yield Candidate(0.0, choice)
         return
     # 5: more than 2^31 elements, anyhow
     if max(-(-count // 512), min(-(-count // 128), sms * 2)) <= 2147483647:
         choice = Choice(
-            5, ("pw_wide_bf16_44c752",), (max(-(-count // 512), min(-(-count // 128), sms * 2)),),
-            (),
+            5, ("pointwise_wide_bf16_44c752",),
+            (max(-(-count // 512), min(-(-count // 128), sms * 2)),), (),
         )
         yield Candidate(0.0, choice)
         return

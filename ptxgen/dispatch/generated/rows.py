@@ -27,9 +27,12 @@ ROUTES = Routes({
         # the longest that a cluster holds
         (14, 1, 0, (14,)),
         # few very long rows: branches on all SMs, then their sum
-        (15, 1, 0, (15, "rows")),
+        (15, 1, 0, (15, "row_reductions")),
         # few very long rows, stage by stage, on all SMs
-        (16, 1, 1, (16, "rows1", "rows2", "rows3", "rows4")),
+        (
+            16, 1, 1,
+            (16, "row_reductions1", "row_reductions2", "row_reductions3", "row_reductions4"),
+        ),
         # any length: a CTA a row, stage by stage
         (17, 1, 0, (17,)),
         # short rows off 16 bytes
@@ -41,92 +44,95 @@ ROUTES = Routes({
         # long rows off 16 bytes: a cluster a row
         (28, 0, 0, (28,)),
         # few very long rows: branches on all SMs, then their sum
-        (29, 0, 0, (29, "rows")),
+        (29, 0, 0, (29, "row_reductions")),
         # few very long rows, stage by stage, on all SMs
-        (30, 0, 1, (30, "rows1", "rows5", "rows3", "rows6")),
+        (
+            30, 0, 1,
+            (30, "row_reductions1", "row_reductions5", "row_reductions3", "row_reductions6"),
+        ),
         # everything else
         (31, 0, 0, (31,)),
     ),
 })
-# ROWS: launch, kernel, slots, most_cols, rows_each
-ROWS = {
+# ROW_REDUCTIONS: launch, kernel, slots, most_cols, rows_each
+ROW_REDUCTIONS = {
     "rows": (
-        (0, "rows_softmax_bf16_held_16x8_3c153f", 6, 128, 16),
-        (1, "rows_softmax_bf16_held_32x8_e0c396", 6, 256, 8),
-        (2, "rows_softmax_bf16_held_32x16_093ff7", 5, 512, 8),
-        (3, "rows_softmax_bf16_held_32x32_bf80f2", 8, 1024, 4),
+        (0, "row_reductions_softmax_bf16_held_16x8_3c153f", 6, 128, 16),
+        (1, "row_reductions_softmax_bf16_held_32x8_e0c396", 6, 256, 8),
+        (2, "row_reductions_softmax_bf16_held_32x16_093ff7", 5, 512, 8),
+        (3, "row_reductions_softmax_bf16_held_32x32_bf80f2", 8, 1024, 4),
     ),
 }
-# ROWS1: launch, kernel, slots, most_cols, most_held
-ROWS1 = {
+# ROW_REDUCTIONS1: launch, kernel, slots, most_cols, most_held
+ROW_REDUCTIONS1 = {
     "rows": (
-        (4, "rows_softmax_bf16_held_64x32_6610e8", 16, 2048, 16),
-        (5, "rows_softmax_bf16_held_128x32_1e3b21", 8, 4096, 16),
-        (6, "rows_softmax_bf16_held_256x32_ae3406", 4, 8192, 16),
-        (7, "rows_softmax_bf16_held_512x32_4cca29", 2, 16384, 8),
-        (8, "rows_softmax_bf16_held_256x64_b22c81", 3, 16384, 4),
-        (9, "rows_softmax_bf16_held_512x64_1faee7", 2, 32768, 4),
+        (4, "row_reductions_softmax_bf16_held_64x32_6610e8", 16, 2048, 16),
+        (5, "row_reductions_softmax_bf16_held_128x32_1e3b21", 8, 4096, 16),
+        (6, "row_reductions_softmax_bf16_held_256x32_ae3406", 4, 8192, 16),
+        (7, "row_reductions_softmax_bf16_held_512x32_4cca29", 2, 16384, 8),
+        (8, "row_reductions_softmax_bf16_held_256x64_b22c81", 3, 16384, 4),
+        (9, "row_reductions_softmax_bf16_held_512x64_1faee7", 2, 32768, 4),
     ),
 }
-# ROWS2: launch, kernel, most_cols, most_read
-ROWS2 = {
+# ROW_REDUCTIONS2: launch, kernel, most_cols, most_read
+ROW_REDUCTIONS2 = {
     "rows": (
-        (10, "rows_softmax_bf16_staged_832x64_952a28", 53248, 2),
-        (26, "rows_softmax_bf16_staged_832x32_any_58fcec", 26624, 4),
-        (27, "rows_softmax_bf16_staged_832x64_any_2cedac", 53248, 2),
+        (10, "row_reductions_softmax_bf16_staged_832x64_952a28", 53248, 2),
+        (26, "row_reductions_softmax_bf16_staged_832x32_any_58fcec", 26624, 4),
+        (27, "row_reductions_softmax_bf16_staged_832x64_any_2cedac", 53248, 2),
     ),
 }
-# ROWS3: launch, kernel, slots, most_cols, most_held, cols_each
-ROWS3 = {
+# ROW_REDUCTIONS3: launch, kernel, slots, most_cols, most_held, cols_each
+ROW_REDUCTIONS3 = {
     "rows": (
-        (11, "rows_softmax_bf16_cluster_2048x32_8a7417", 2, 65536, 8, 4),
-        (12, "rows_softmax_bf16_cluster_4096x32_448a5d", 2, 131072, 8, 8),
-        (13, "rows_softmax_bf16_cluster_2048x64_d183f8", 2, 131072, 4, 4),
-        (14, "rows_softmax_bf16_cluster_4096x64_1db2d5", 1, 262144, 4, 4),
+        (11, "row_reductions_softmax_bf16_cluster_2048x32_8a7417", 2, 65536, 8, 4),
+        (12, "row_reductions_softmax_bf16_cluster_4096x32_448a5d", 2, 131072, 8, 8),
+        (13, "row_reductions_softmax_bf16_cluster_2048x64_d183f8", 2, 131072, 4, 4),
+        (14, "row_reductions_softmax_bf16_cluster_4096x64_1db2d5", 1, 262144, 4, 4),
     ),
 }
-# ROWS4: launch, kernel
-ROWS4 = {
+# ROW_REDUCTIONS4: launch, kernel
+ROW_REDUCTIONS4 = {
     "rows": (
-        (16, "rows_softmax_bf16_branches0_512x64_cfcaad"),
-        ("rows2", "rows_softmax_bf16_branches1_512x64_7efb44"),
+        (16, "row_reductions_softmax_bf16_branches0_512x64_cfcaad"),
+        ("row_reductions2", "row_reductions_softmax_bf16_branches1_512x64_7efb44"),
     ),
 }
-# ROWS5: launch, kernel
-ROWS5 = {
+# ROW_REDUCTIONS5: launch, kernel
+ROW_REDUCTIONS5 = {
     "rows": (
-        ("rows1", "rows_softmax_bf16_combine0_512x32_401c5e"),
-        ("rows3", "rows_softmax_bf16_combine1_512x32_6c052c"),
+        ("row_reductions1", "row_reductions_softmax_bf16_combine0_512x32_401c5e"),
+        ("row_reductions3", "row_reductions_softmax_bf16_combine1_512x32_6c052c"),
     ),
 }
-# ROWS6: launch, kernel, slots, most_cols, rows_each
-ROWS6 = {
+# ROW_REDUCTIONS6: launch, kernel, slots, most_cols, rows_each
+ROW_REDUCTIONS6 = {
     "rows": (
-        (18, "rows_softmax_bf16_held_16x8_any_738f68", 6, 128, 16),
-        (19, "rows_softmax_bf16_held_32x8_any_0123ba", 6, 256, 8),
-        (20, "rows_softmax_bf16_held_32x16_any_cb9a9a", 5, 512, 8),
-        (21, "rows_softmax_bf16_held_32x32_any_59f902", 8, 1024, 4),
+        (18, "row_reductions_softmax_bf16_held_16x8_any_738f68", 6, 128, 16),
+        (19, "row_reductions_softmax_bf16_held_32x8_any_0123ba", 6, 256, 8),
+        (20, "row_reductions_softmax_bf16_held_32x16_any_cb9a9a", 5, 512, 8),
+        (21, "row_reductions_softmax_bf16_held_32x32_any_59f902", 8, 1024, 4),
     ),
 }
-# ROWS7: launch, kernel, slots, most_cols
-ROWS7 = {
+# ROW_REDUCTIONS7: launch, kernel, slots, most_cols
+ROW_REDUCTIONS7 = {
     "rows": (
-        (22, "rows_softmax_bf16_held_128x32_any_ea4927", 8, 4096),
-        (23, "rows_softmax_bf16_held_256x32_any_bcbc93", 4, 8192),
+        (22, "row_reductions_softmax_bf16_held_128x32_any_ea4927", 8, 4096),
+        (23, "row_reductions_softmax_bf16_held_256x32_any_bcbc93", 4, 8192),
     ),
 }
-# ROWS8: launch, kernel, slots, most_cols
-ROWS8 = {
+# ROW_REDUCTIONS8: launch, kernel, slots, most_cols
+ROW_REDUCTIONS8 = {
     "rows": (
-        (24, "rows_softmax_bf16_staged_256x32_any_5f6b7b", 3, 8192),
-        (25, "rows_softmax_bf16_staged_416x32_any_06f73f", 2, 13312),
+        (24, "row_reductions_softmax_bf16_staged_256x32_any_5f6b7b", 3, 8192),
+        (25, "row_reductions_softmax_bf16_staged_416x32_any_06f73f", 2, 13312),
     ),
 }
-# ROWS9: launch, kernel
-ROWS9 = {
+# ROW_REDUCTIONS9: launch, kernel
+ROW_REDUCTIONS9 = {
     "rows": (
-        (30, "rows_softmax_bf16_branches0_512x64_any_3da237"),
-        ("rows5", "rows_softmax_bf16_branches1_512x64_any_f5432d"),
+        (30, "row_reductions_softmax_bf16_branches0_512x64_any_3da237"),
+        ("row_reductions5", "row_reductions_softmax_bf16_branches1_512x64_any_f5432d"),
     ),
 }
 
@@ -140,22 +146,22 @@ def candidates(
     fitting = ROUTES.fitting(table, vector, way)
     launches: Launches = {}
     operands = rows * cols * moved
-    for launch, kernel, slots, most_cols, rows_each in fitting.rows(ROWS):
+    for launch, kernel, slots, most_cols, rows_each in fitting.rows(ROW_REDUCTIONS):
         ctas = -(-rows // rows_each)
         if cols <= most_cols and held <= 16:
             us = time(
                 kernel, "fma", slots, sms, ctas, 1, cols * rows_each * work, operands, operands, 0,
             )
             launches[launch] = us, kernel, ctas, {}
-    for launch, kernel, slots, most_cols, most_held in fitting.rows(ROWS1):
+    for launch, kernel, slots, most_cols, most_held in fitting.rows(ROW_REDUCTIONS1):
         if cols <= most_cols and held <= most_held:
             us = time(kernel, "fma", slots, sms, rows, 1, cols * work, operands, operands, 0)
             launches[launch] = us, kernel, rows, {}
-    for launch, kernel, most_cols, most_read in fitting.rows(ROWS2) if arch in SOME_0 else ():
-        if cols <= most_cols and held <= 4 and read <= most_read:
+    for launch, kernel, most_cols, most_read in fitting.rows(ROW_REDUCTIONS2):
+        if arch in SOME_0 and cols <= most_cols and held <= 4 and read <= most_read:
             us = time(kernel, "fma", 1, sms, rows, 1, cols * work, operands, operands, 0)
             launches[launch] = us, kernel, min(-(-rows // 1), sms * 1), {}
-    for launch, kernel, slots, most_cols, most_held, cols_each in fitting.rows(ROWS3):
+    for launch, kernel, slots, most_cols, most_held, cols_each in fitting.rows(ROW_REDUCTIONS3):
         ctas = rows * cols_each
         if arch in SOME_1 and cols <= most_cols and held <= most_held and ctas <= 2147483647:
             us = time(
@@ -169,66 +175,66 @@ def candidates(
         and ctas <= 2147483647
     ):
         us = time(
-            "rows_softmax_bf16_branches0_1024x32_740afe", "fma", 2, sms, ctas, 1,
+            "row_reductions_softmax_bf16_branches0_1024x32_740afe", "fma", 2, sms, ctas, 1,
             min(cols, 32768) * work, operands, operands, 0,
         )
         launches[15] = (
-            us, "rows_softmax_bf16_branches0_1024x32_740afe", ctas,
+            us, "row_reductions_softmax_bf16_branches0_1024x32_740afe", ctas,
             {"branch_sums": ctas * 32, "row_sums": rows * 64},
         )
     if (
-        "rows" in fitting and way == 1 and rows * branches * 32 <= 268435456
+        "row_reductions" in fitting and way == 1 and rows * branches * 32 <= 268435456
         and rows * 64 <= 268435456 and rows <= 2147483647
     ):
         us = time(
-            "rows_softmax_bf16_combine0_512x32_814151", "fma", 2, sms, rows, -(-branches // 32), 0,
-            0, 0, 0,
+            "row_reductions_softmax_bf16_combine0_512x32_814151", "fma", 2, sms, rows,
+            -(-branches // 32), 0, 0, 0, 0,
         )
-        launches["rows"] = (
-            us, "rows_softmax_bf16_combine0_512x32_814151", rows,
+        launches["row_reductions"] = (
+            us, "row_reductions_softmax_bf16_combine0_512x32_814151", rows,
             {"branch_sums": rows * branches * 32, "row_sums": rows * 64},
         )
-    for launch, kernel in fitting.rows(ROWS4):
+    for launch, kernel in fitting.rows(ROW_REDUCTIONS4):
         ctas = rows * branches
         if ctas * 32 <= 268435456 and rows * 64 <= 268435456 and ctas <= 2147483647:
             us = time(
                 kernel, "fma", 1, sms, ctas, 1, min(cols, 32768) * work, operands, operands, 0,
             )
             launches[launch] = us, kernel, ctas, {"branch_sums": ctas * 32, "row_sums": rows * 64}
-    for launch, kernel in fitting.rows(ROWS5):
+    for launch, kernel in fitting.rows(ROW_REDUCTIONS5):
         if rows * branches * 32 <= 268435456 and rows * 64 <= 268435456 and rows <= 2147483647:
             us = time(kernel, "fma", 2, sms, rows, -(-branches // 32), 0, 0, 0, 0)
             launches[launch] = (
                 us, kernel, rows, {"branch_sums": rows * branches * 32, "row_sums": rows * 64},
             )
     ctas = rows * branches
-    if "rows4" in fitting and rows * 64 <= 268435456 and ctas <= 2147483647:
+    if "row_reductions4" in fitting and rows * 64 <= 268435456 and ctas <= 2147483647:
         us = time(
-            "rows_softmax_bf16_finish_512x64_2d485f", "fma", 1, sms, ctas, 1,
+            "row_reductions_softmax_bf16_finish_512x64_2d485f", "fma", 1, sms, ctas, 1,
             min(cols, 32768) * work, operands, operands, 0,
         )
-        launches["rows4"] = (
-            us, "rows_softmax_bf16_finish_512x64_2d485f", ctas, {"row_sums": rows * 64},
+        launches["row_reductions4"] = (
+            us, "row_reductions_softmax_bf16_finish_512x64_2d485f", ctas, {"row_sums": rows * 64},
         )
     operands1 = rows * cols * moved * passes
     if 17 in fitting:
         us = time(
-            "rows_softmax_bf16_streamed_512x64_764a74", "fma", 1, sms, rows, branches * passes * 8,
-            cols * work, operands1, operands1, 0,
+            "row_reductions_softmax_bf16_streamed_512x64_764a74", "fma", 1, sms, rows,
+            branches * passes * 8, cols * work, operands1, operands1, 0,
         )
-        launches[17] = us, "rows_softmax_bf16_streamed_512x64_764a74", rows, {}
-    for launch, kernel, slots, most_cols, rows_each in fitting.rows(ROWS6):
+        launches[17] = us, "row_reductions_softmax_bf16_streamed_512x64_764a74", rows, {}
+    for launch, kernel, slots, most_cols, rows_each in fitting.rows(ROW_REDUCTIONS6):
         ctas = -(-rows // rows_each)
         if vector <= 0 and cols <= most_cols and held <= 16:
             us = time(
                 kernel, "fma", slots, sms, ctas, 1, cols * rows_each * work, operands, operands, 0,
             )
             launches[launch] = us, kernel, ctas, {}
-    for launch, kernel, slots, most_cols in fitting.rows(ROWS7):
+    for launch, kernel, slots, most_cols in fitting.rows(ROW_REDUCTIONS7):
         if vector <= 0 and cols <= most_cols and held <= 16:
             us = time(kernel, "fma", slots, sms, rows, 1, cols * work, operands, operands, 0)
             launches[launch] = us, kernel, rows, {}
-    for launch, kernel, slots, most_cols in fitting.rows(ROWS8):
+    for launch, kernel, slots, most_cols in fitting.rows(ROW_REDUCTIONS8):
         if cols <= most_cols and held <= 4 and read <= 4:
             us = time(kernel, "fma", slots, sms, rows, 1, cols * work, operands, operands, 0)
             launches[launch] = us, kernel, min(-(-rows // 1), sms * slots), {}
@@ -238,24 +244,24 @@ def candidates(
         and ctas <= 2147483647
     ):
         us = time(
-            "rows_softmax_bf16_cluster_4096x32_any_660517", "fma", 2, sms, ctas, 1,
+            "row_reductions_softmax_bf16_cluster_4096x32_any_660517", "fma", 2, sms, ctas, 1,
             -(-cols // 8) * work, operands, operands, 0,
         )
-        launches[28] = us, "rows_softmax_bf16_cluster_4096x32_any_660517", ctas, {}
+        launches[28] = us, "row_reductions_softmax_bf16_cluster_4096x32_any_660517", ctas, {}
     ctas = rows * branches
     if (
         29 in fitting and vector <= 0 and way == 1 and ctas * 32 <= 268435456
         and rows * 64 <= 268435456 and ctas <= 2147483647
     ):
         us = time(
-            "rows_softmax_bf16_branches0_512x64_any_e10230", "fma", 1, sms, ctas, 1,
+            "row_reductions_softmax_bf16_branches0_512x64_any_e10230", "fma", 1, sms, ctas, 1,
             min(cols, 32768) * work, operands, operands, 0,
         )
         launches[29] = (
-            us, "rows_softmax_bf16_branches0_512x64_any_e10230", ctas,
+            us, "row_reductions_softmax_bf16_branches0_512x64_any_e10230", ctas,
             {"branch_sums": ctas * 32, "row_sums": rows * 64},
         )
-    for launch, kernel in fitting.rows(ROWS9):
+    for launch, kernel in fitting.rows(ROW_REDUCTIONS9):
         ctas = rows * branches
         if vector <= 0 and ctas * 32 <= 268435456 and rows * 64 <= 268435456 and ctas <= 2147483647:
             us = time(
@@ -263,18 +269,22 @@ def candidates(
             )
             launches[launch] = us, kernel, ctas, {"branch_sums": ctas * 32, "row_sums": rows * 64}
     ctas = rows * branches
-    if "rows6" in fitting and vector <= 0 and rows * 64 <= 268435456 and ctas <= 2147483647:
+    if (
+        "row_reductions6" in fitting and vector <= 0 and rows * 64 <= 268435456
+        and ctas <= 2147483647
+    ):
         us = time(
-            "rows_softmax_bf16_finish_512x64_any_c97685", "fma", 1, sms, ctas, 1,
+            "row_reductions_softmax_bf16_finish_512x64_any_c97685", "fma", 1, sms, ctas, 1,
             min(cols, 32768) * work, operands, operands, 0,
         )
-        launches["rows6"] = (
-            us, "rows_softmax_bf16_finish_512x64_any_c97685", ctas, {"row_sums": rows * 64},
+        launches["row_reductions6"] = (
+            us, "row_reductions_softmax_bf16_finish_512x64_any_c97685", ctas,
+            {"row_sums": rows * 64},
         )
     if 31 in fitting and vector <= 0:
         us = time(
-            "rows_softmax_bf16_streamed_512x64_any_03f640", "fma", 1, sms, rows,
+            "row_reductions_softmax_bf16_streamed_512x64_any_03f640", "fma", 1, sms, rows,
             branches * passes * 8, cols * work, operands1, operands1, 0,
         )
-        launches[31] = us, "rows_softmax_bf16_streamed_512x64_any_03f640", rows, {}
+        launches[31] = us, "row_reductions_softmax_bf16_streamed_512x64_any_03f640", rows, {}
     yield from fitting.combined(launches)

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-# ROWS: route, kernel, most_cols
-ROWS = (
+# ROW_REDUCTIONS: route, kernel, most_cols
+ROW_REDUCTIONS = (
     # a CTA has 32 rows, each in registers
-    (0, "rows_rms_norm_gradients_bf16_lane_64x32_53f2b2", 2048),
-    (1, "rows_rms_norm_gradients_bf16_lane_128x32_4949ad", 4096),
-    (2, "rows_rms_norm_gradients_bf16_lane_256x32_ef664d", 8192),
+    (0, "row_reductions_rms_norm_gradients_bf16_lane_64x32_53f2b2", 2048),
+    (1, "row_reductions_rms_norm_gradients_bf16_lane_128x32_4949ad", 4096),
+    (2, "row_reductions_rms_norm_gradients_bf16_lane_256x32_ef664d", 8192),
 )
 
 
@@ -21,10 +21,10 @@ def candidates(
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     lane_sums = -(-rows // 1024) * 32
-    for route, kernel, most_cols in ROWS:
+    for route, kernel, most_cols in ROW_REDUCTIONS:
         if vector >= 1 and cols <= most_cols and read <= 4 and lane_sums * cols <= 16777216:
             choice = Choice(
-                route, (kernel, "rows_rms_norm_gradients_bf16_lanes_256x32_7dbbd5"),
+                route, (kernel, "row_reductions_rms_norm_gradients_bf16_lanes_256x32_7dbbd5"),
                 (lane_sums, -(-cols // 32)), (lane_sums * cols * 16,),
             )
             yield Candidate(0.0, choice)
@@ -34,8 +34,8 @@ def candidates(
         choice = Choice(
             3,
             (
-                "rows_rms_norm_gradients_bf16_lane_256x32_any_172b21",
-                "rows_rms_norm_gradients_bf16_lanes_256x32_7dbbd5",
+                "row_reductions_rms_norm_gradients_bf16_lane_256x32_any_172b21",
+                "row_reductions_rms_norm_gradients_bf16_lanes_256x32_7dbbd5",
             ), (lane_sums, -(-cols // 32)), (lane_sums * cols * 16,),
         )
         yield Candidate(0.0, choice)

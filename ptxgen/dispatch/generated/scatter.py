@@ -15,10 +15,12 @@ def candidates(
     """What can serve a problem, with predicted times."""
     kernel, kernel1, kernel2 = {
         "scatter": (
-            "scatter_sum_bf16_16_6d7a6b", "scatter_sum_bf16_0_940189", "scatter_sum_bf16_0_1a21a9",
+            "gather_scatter_scatter_sum_bf16_16_6d7a6b", "gather_scatter_scatter_sum_bf16_0_940189",
+            "gather_scatter_scatter_sum_bf16_0_1a21a9",
         ),
         "scatter_old": (
-            "scatter_sum_bf16_16_5447ef", "scatter_sum_bf16_0_4084ee", "scatter_sum_bf16_0_bade6e",
+            "gather_scatter_scatter_sum_bf16_16_5447ef", "gather_scatter_scatter_sum_bf16_0_4084ee",
+            "gather_scatter_scatter_sum_bf16_0_bade6e",
         ),
     }[table]
     leaves = max(-(-count // 1024), 1)
@@ -29,7 +31,11 @@ def candidates(
         and leaves * 2 * -(-(inner * item) // 512) <= 2147483647 and align >= 16 and count <= 4096
     ):
         choice = Choice(
-            0, ("sort_sort_e02d17", "sort_leaves_bf16_16_e5fb72", kernel),
+            0,
+            (
+                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_leaves_bf16_16_e5fb72",
+                kernel,
+            ),
             (
                 max(-(-count // 4096), 1), leaves * 2 * -(-(inner * item) // 512),
                 shares * -(-(inner * item) // 512) + -(-rows // 16) * -(-(inner * item) // 4096),
@@ -43,7 +49,11 @@ def candidates(
         and leaves * 2 * -(-(inner * item) // 512) <= 2147483647 and align >= 16 and count <= 65536
     ):
         choice = Choice(
-            1, ("sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_leaves_bf16_16_e5fb72", kernel),
+            1,
+            (
+                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_merge_4096_e130a8",
+                "gather_scatter_sort_leaves_bf16_16_e5fb72", kernel,
+            ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1),
                 leaves * 2 * -(-(inner * item) // 512),
@@ -61,8 +71,9 @@ def candidates(
         choice = Choice(
             2,
             (
-                "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_merge_65536_b3b497",
-                "sort_leaves_bf16_16_e5fb72", kernel,
+                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_merge_4096_e130a8",
+                "gather_scatter_sort_merge_65536_b3b497",
+                "gather_scatter_sort_leaves_bf16_16_e5fb72", kernel,
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
@@ -81,8 +92,10 @@ def candidates(
         choice = Choice(
             3,
             (
-                "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_merge_65536_b3b497",
-                "sort_merge_1048576_f563e3", "sort_leaves_bf16_16_e5fb72", kernel,
+                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_merge_4096_e130a8",
+                "gather_scatter_sort_merge_65536_b3b497",
+                "gather_scatter_sort_merge_1048576_f563e3",
+                "gather_scatter_sort_leaves_bf16_16_e5fb72", kernel,
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
@@ -100,7 +113,11 @@ def candidates(
         and count <= 4096 and inner <= 32
     ):
         choice = Choice(
-            4, ("sort_sort_e02d17", "sort_leaves_bf16_0_c408fe", kernel1),
+            4,
+            (
+                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_leaves_bf16_0_c408fe",
+                kernel1,
+            ),
             (
                 max(-(-count // 4096), 1), leaves * 2 * -(-inner // 32),
                 pieces_shares_inner32 + tiles_rows256_inner256,
@@ -114,7 +131,11 @@ def candidates(
         and leaves * 2 * -(-inner // 32) <= 2147483647 and count <= 65536 and inner <= 32
     ):
         choice = Choice(
-            5, ("sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_leaves_bf16_0_c408fe", kernel1),
+            5,
+            (
+                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_merge_4096_e130a8",
+                "gather_scatter_sort_leaves_bf16_0_c408fe", kernel1,
+            ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), leaves * 2 * -(-inner // 32),
                 pieces_shares_inner32 + tiles_rows256_inner256,
@@ -130,8 +151,9 @@ def candidates(
         choice = Choice(
             6,
             (
-                "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_merge_65536_b3b497",
-                "sort_leaves_bf16_0_c408fe", kernel1,
+                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_merge_4096_e130a8",
+                "gather_scatter_sort_merge_65536_b3b497",
+                "gather_scatter_sort_leaves_bf16_0_c408fe", kernel1,
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
@@ -148,8 +170,10 @@ def candidates(
         choice = Choice(
             7,
             (
-                "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_merge_65536_b3b497",
-                "sort_merge_1048576_f563e3", "sort_leaves_bf16_0_c408fe", kernel1,
+                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_merge_4096_e130a8",
+                "gather_scatter_sort_merge_65536_b3b497",
+                "gather_scatter_sort_merge_1048576_f563e3",
+                "gather_scatter_sort_leaves_bf16_0_c408fe", kernel1,
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
@@ -166,7 +190,11 @@ def candidates(
         and count <= 4096
     ):
         choice = Choice(
-            8, ("sort_sort_e02d17", "sort_leaves_bf16_0_c408fe", kernel2),
+            8,
+            (
+                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_leaves_bf16_0_c408fe",
+                kernel2,
+            ),
             (
                 max(-(-count // 4096), 1), leaves * 2 * -(-inner // 32),
                 pieces_shares_inner32 + tiles_rows16_inner256,
@@ -180,7 +208,11 @@ def candidates(
         and leaves * 2 * -(-inner // 32) <= 2147483647 and count <= 65536
     ):
         choice = Choice(
-            9, ("sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_leaves_bf16_0_c408fe", kernel2),
+            9,
+            (
+                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_merge_4096_e130a8",
+                "gather_scatter_sort_leaves_bf16_0_c408fe", kernel2,
+            ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), leaves * 2 * -(-inner // 32),
                 pieces_shares_inner32 + tiles_rows16_inner256,
@@ -196,8 +228,9 @@ def candidates(
         choice = Choice(
             10,
             (
-                "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_merge_65536_b3b497",
-                "sort_leaves_bf16_0_c408fe", kernel2,
+                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_merge_4096_e130a8",
+                "gather_scatter_sort_merge_65536_b3b497",
+                "gather_scatter_sort_leaves_bf16_0_c408fe", kernel2,
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
@@ -214,8 +247,10 @@ def candidates(
         choice = Choice(
             11,
             (
-                "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_merge_65536_b3b497",
-                "sort_merge_1048576_f563e3", "sort_leaves_bf16_0_c408fe", kernel2,
+                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_merge_4096_e130a8",
+                "gather_scatter_sort_merge_65536_b3b497",
+                "gather_scatter_sort_merge_1048576_f563e3",
+                "gather_scatter_sort_leaves_bf16_0_c408fe", kernel2,
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),

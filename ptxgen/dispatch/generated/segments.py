@@ -19,19 +19,19 @@ ROUTES = Routes({
 ROUTES["segments_nt_capped"] = ROUTES["segments_nt"]
 ROUTES["segments_nn"] = ROUTES["segments_nt"]
 ROUTES["segments_nn_capped"] = ROUTES["segments_nt"]
-# WGMMA_SEGMENTS: kernel
-WGMMA_SEGMENTS = {
-    "segments_nt": ("wgmma_segments_nt_bf16_128x256x64_5c648b",),
-    "segments_nt_capped": ("wgmma_segments_capped_nt_bf16_128x256x64_c92f7d",),
-    "segments_nn": ("wgmma_segments_nn_bf16_128x256x64_c60fc7",),
-    "segments_nn_capped": ("wgmma_segments_capped_nn_bf16_128x256x64_29fcb4",),
+# VOCAB_SEGMENTS_WGMMA: kernel
+VOCAB_SEGMENTS_WGMMA = {
+    "segments_nt": ("vocab_segments_wgmma_nt_bf16_128x256x64_5c648b",),
+    "segments_nt_capped": ("vocab_segments_wgmma_capped_nt_bf16_128x256x64_c92f7d",),
+    "segments_nn": ("vocab_segments_wgmma_nn_bf16_128x256x64_c60fc7",),
+    "segments_nn_capped": ("vocab_segments_wgmma_capped_nn_bf16_128x256x64_29fcb4",),
 }
-# WGMMA_SEGMENTS1: kernel
-WGMMA_SEGMENTS1 = {
-    "segments_nt": ("wgmma_segments_nt_bf16_128x256x64_d5a3a4",),
-    "segments_nt_capped": ("wgmma_segments_capped_nt_bf16_128x256x64_140b0e",),
-    "segments_nn": ("wgmma_segments_nn_bf16_128x256x64_888f6e",),
-    "segments_nn_capped": ("wgmma_segments_capped_nn_bf16_128x256x64_008cad",),
+# VOCAB_SEGMENTS_WGMMA1: kernel
+VOCAB_SEGMENTS_WGMMA1 = {
+    "segments_nt": ("vocab_segments_wgmma_nt_bf16_128x256x64_d5a3a4",),
+    "segments_nt_capped": ("vocab_segments_wgmma_capped_nt_bf16_128x256x64_140b0e",),
+    "segments_nn": ("vocab_segments_wgmma_nn_bf16_128x256x64_888f6e",),
+    "segments_nn_capped": ("vocab_segments_wgmma_capped_nn_bf16_128x256x64_008cad",),
 }
 
 
@@ -52,7 +52,7 @@ def candidates(
     operands = (m + n) * k * 2
     stores = m * n * 2
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    for kernel in WGMMA_SEGMENTS[table] if arch in SOME_0 and 0 in fitting else ():
+    for kernel in VOCAB_SEGMENTS_WGMMA[table] if arch in SOME_0 and 0 in fitting else ():
         if (
             chunks <= 1 and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647
             and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
@@ -63,7 +63,7 @@ def candidates(
                 operands, stores,
             )
             launches[0] = us, kernel, min(tiles_128x256, sms) * 1, {}
-    for kernel in WGMMA_SEGMENTS1[table] if arch in SOME_0 and 1 in fitting else ():
+    for kernel in VOCAB_SEGMENTS_WGMMA1[table] if arch in SOME_0 and 1 in fitting else ():
         if (
             (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
             and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-# SELECTIVE: route, kernel, channels_each, least_states, most_states
-SELECTIVE = (
+# RECURRENCE_SELECTIVE: route, kernel, channels_each, least_states, most_states
+RECURRENCE_SELECTIVE = (
     # 4 lanes have a channel
-    (0, "selective_backward_bf16_4x4x16_0b89b8", 32, 1, 16),
+    (0, "recurrence_selective_backward_bf16_4x4x16_0b89b8", 32, 1, 16),
     # 16 lanes have a channel
-    (1, "selective_backward_bf16_16x4x16_81e87b", 8, 17, 64),
+    (1, "recurrence_selective_backward_bf16_16x4x16_81e87b", 8, 17, 64),
     # 32 lanes have a channel
-    (2, "selective_backward_bf16_32x8x8_b859e3", 4, 65, 256),
+    (2, "recurrence_selective_backward_bf16_32x8x8_b859e3", 4, 65, 256),
 )
 
 
@@ -23,7 +23,7 @@ def candidates(
     time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    for route, kernel, channels_each, least_states, most_states in SELECTIVE:
+    for route, kernel, channels_each, least_states, most_states in RECURRENCE_SELECTIVE:
         pieces = batch * -(-channels // channels_each)
         if pieces <= 2147483647 and least_states <= states and states <= most_states:
             yield Candidate(0.0, Choice(route, (kernel,), (pieces,), ()))

@@ -14,11 +14,11 @@ def candidates(
     """What can serve a problem, with predicted times."""
     # 0: short rows, few of each: a warp has a row
     if cols <= 256 and k <= 32:
-        yield Candidate(0.0, Choice(0, ("topk_lanes_bf16_8_fd9b8a",), (-(-rows // 8),), ()))
+        yield Candidate(0.0, Choice(0, ("select_topk_lanes_bf16_8_fd9b8a",), (-(-rows // 8),), ()))
         return
     # 1: a small CTA has a row
     if cols <= 4096 and (k <= 256 or cols <= 1024):
-        yield Candidate(0.0, Choice(1, ("topk_sift_whole_bf16_4x32_be1322",), (rows,), ()))
+        yield Candidate(0.0, Choice(1, ("select_topk_sift_whole_bf16_4x32_be1322",), (rows,), ()))
         return
     pieces_rows_cols16384 = rows * -(-cols // 16384)
     # 2: long rows: CTAs have parts, one more what is left of them
@@ -27,10 +27,11 @@ def candidates(
         and rows * (-(-cols // 16384) * k) * 8 <= 268435456 and -(-cols // 16384) * k <= 16384
     ):
         choice = Choice(
-            2, ("topk_sift_part_bf16_16x32_a2dcc9", "topk_sift_merge_bf16_16x32_de60f2"),
+            2,
+            ("select_topk_sift_part_bf16_16x32_a2dcc9", "select_topk_sift_merge_bf16_16x32_de60f2"),
             (pieces_rows_cols16384, rows), (rows * (-(-cols // 16384) * k) * 8,),
         )
         yield Candidate(0.0, choice)
         return
     # 3: any: digit by digit of the keys
-    yield Candidate(0.0, Choice(3, ("topk_bf16_16_86b68d",), (rows,), ()))
+    yield Candidate(0.0, Choice(3, ("select_topk_bf16_16_86b68d",), (rows,), ()))

@@ -1,0 +1,443 @@
+"""Dispatch of quantized NT chunks half tc, quantized NN chunks half tc: products under the plan
+'chunks', with quantized weights.
+
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
+"""
+
+from collections.abc import Iterator
+
+from ptxgen.dispatch.choice import Candidate, Launches, Routes, Time
+
+SOME_0 = frozenset(("sm_90",))
+SOME_1 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
+SOME_2 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
+# ROUTES: route, least align_a, launches
+ROUTES = Routes({
+    "quantized_nt_chunks_half_tc": (
+        # few outputs: a CTA per tile and chunk
+        (0, 16, (0, "reduce")), (1, 16, (1, "reduce")), (2, 16, (2, "reduce")),
+        (3, 16, (3, "reduce")),
+        # few rows: the weight streams once, as it is stored
+        (4, 16, (4,)), (5, 16, (5,)),
+        # short reductions: several tiles an SM
+        (6, 16, (6,)), (7, 16, (7,)),
+        # few rows, more columns: looked up as it is multiplied
+        (8, 16, (8,)), (9, 16, (9,)), (10, 16, (10,)), (11, 16, (11,)), (12, 16, (12,)),
+        (13, 16, (13,)), (14, 16, (14,)),
+        # more rows: the weight as it is stored, by wgmma
+        (15, 16, (15,)), (16, 16, (16,)), (17, 16, (17,)), (18, 16, (18,)), (19, 16, (19,)),
+        (20, 16, (20,)), (21, 16, (21,)), (22, 16, (22,)),
+        # more rows, in several chunks, by wgmma
+        (23, 16, (23,)), (24, 16, (24,)), (25, 16, (25,)), (26, 16, (26,)), (27, 16, (27,)),
+        # the weight dequantized; a long reduction: a CTA per tile and chunk
+        (28, 16, ("quantized_datascales", 28, "reduce")),
+        (29, 16, ("quantized_datascales", 29, "reduce")),
+        # the weight dequantized; many rows, by wgmma
+        (30, 16, ("quantized_datascales", 30)), (31, 16, ("quantized_datascales", 31)),
+        (32, 16, ("quantized_datascales", 32)), (33, 16, ("quantized_datascales", 33)),
+        (34, 16, ("quantized_datascales", 34)), (35, 16, ("quantized_datascales", 35)),
+        (36, 16, ("quantized_datascales", 36)), (37, 16, ("quantized_datascales", 37)),
+        (38, 16, ("quantized_datascales", 38)),
+        # the weight dequantized; many rows, by mma
+        (39, 16, ("quantized_datascales", 39)), (40, 16, ("quantized_datascales", 40)),
+        (41, 16, ("quantized_datascales", 41)),
+        # the weight dequantized; operands off 16 bytes
+        (42, 4, ("quantized_datascales", 42)),
+        # the weight dequantized; everything else: any size, alignment and plan
+        (43, 0, ("quantized_datascales", 43)),
+    ),
+    "quantized_nn_chunks_half_tc": (
+        # few outputs: a CTA per tile and chunk
+        (0, 16, (0, "reduce")), (1, 16, (1, "reduce")), (2, 16, (2, "reduce")),
+        # few rows: the weight streams once, as it is stored
+        (3, 16, (3,)), (4, 16, (4,)), (5, 16, (5,)), (6, 16, (6,)), (7, 0, (7,)), (8, 0, (8,)),
+        # short reductions: several tiles an SM
+        (9, 0, (9,)), (10, 0, (10,)),
+        # few rows, more columns: looked up as it is multiplied
+        (11, 16, (11,)), (12, 16, (12,)), (13, 16, (13,)),
+        # more rows: the weight as it is stored, by wgmma
+        (14, 16, (14,)), (15, 16, (15,)), (16, 16, (16,)), (17, 16, (17,)), (18, 16, (18,)),
+        (19, 16, (19,)), (20, 16, (20,)),
+        # more rows, in several chunks, by wgmma
+        (21, 16, (21,)), (22, 16, (22,)), (23, 16, (23,)), (24, 16, (24,)), (25, 16, (25,)),
+        # the weight dequantized; a long reduction: a CTA per tile and chunk
+        (26, 16, ("quantized_datascales", 26, "reduce")),
+        (27, 16, ("quantized_datascales", 27, "reduce")),
+        # the weight dequantized; A off 16 bytes: copied first
+        (28, 0, ("quantized_datascales", "realign_a", 26, "reduce")),
+        (29, 0, ("quantized_datascales", "realign_a", 27, "reduce")),
+        # the weight dequantized; many rows, by wgmma
+        (30, 16, ("quantized_datascales", 30)), (31, 16, ("quantized_datascales", 31)),
+        (32, 16, ("quantized_datascales", 32)), (33, 16, ("quantized_datascales", 33)),
+        (34, 16, ("quantized_datascales", 34)), (35, 16, ("quantized_datascales", 35)),
+        (36, 16, ("quantized_datascales", 36)), (37, 16, ("quantized_datascales", 37)),
+        (38, 16, ("quantized_datascales", 38)), (39, 16, ("quantized_datascales", 39)),
+        # the weight dequantized; many rows, by mma
+        (40, 16, ("quantized_datascales", 40)), (41, 16, ("quantized_datascales", 41)),
+        (42, 16, ("quantized_datascales", 42)),
+        # the weight dequantized; A off 16 bytes: copied first
+        (43, 0, ("quantized_datascales", "realign_a", 30)),
+        (44, 0, ("quantized_datascales", "realign_a", 31)),
+        (45, 0, ("quantized_datascales", "realign_a", 36)),
+        (46, 0, ("quantized_datascales", "realign_a", 39)),
+        # the weight dequantized; operands off 16 bytes
+        (47, 4, ("quantized_datascales", 47)),
+        # the weight dequantized; everything else: any size, alignment and plan
+        (48, 0, ("quantized_datascales", 48)),
+    ),
+})
+# QUANTIZED_WGMMA: launch, kernel, bk, bm, bn
+QUANTIZED_WGMMA = {
+    "quantized_nt_chunks_half_tc": (
+        (1, "quantized_wgmma_nf4_nt_bf16_64x64x128_19fe37", 128, 64, 64),
+        (2, "quantized_wgmma_nf4_nt_bf16_128x128x64_4d1aab", 64, 128, 128),
+        (3, "quantized_wgmma_nf4_nt_bf16_256x128x64_dc4bd9", 64, 256, 128),
+    ),
+    "quantized_nn_chunks_half_tc": (
+        (0, "quantized_wgmma_nf4_nn_bf16_64x64x128_ab9577", 128, 64, 64),
+        (1, "quantized_wgmma_nf4_nn_bf16_128x128x64_f662a2", 64, 128, 128),
+        (2, "quantized_wgmma_nf4_nn_bf16_256x128x64_53edde", 64, 256, 128),
+    ),
+}
+# QUANTIZED_MMA: launch, kernel, slots, bm, bn, c0, bk
+QUANTIZED_MMA = {
+    "quantized_nt_chunks_half_tc": (
+        (4, "quantized_mma_nf4_nt_bf16_8x16x256_8c5ed5", 1, 8, 16, 128, 256),
+        (5, "quantized_mma_nf4_nt_bf16_16x16x256_d73d39", 1, 16, 16, 128, 256),
+        (6, "quantized_mma_nf4_nt_bf16_32x64x64_e9fbae", 3, 32, 64, 64, 64),
+        (7, "quantized_mma_nf4_nt_bf16_64x64x64_842dcc", 2, 64, 64, 64, 64),
+    ),
+    "quantized_nn_chunks_half_tc": (
+        (3, "quantized_mma_nf4_nn_bf16_8x32x256_88d38a", 1, 8, 32, 128, 256),
+        (5, "quantized_mma_nf4_nn_bf16_16x32x256_6c9a52", 1, 16, 32, 128, 256),
+        (7, "quantized_mma_nf4_nn_bf16_16x32x256_44e492", 1, 16, 32, 128, 256),
+        (9, "quantized_mma_nf4_nn_bf16_32x64x64_516433", 3, 32, 64, 64, 64),
+        (10, "quantized_mma_nf4_nn_bf16_64x64x64_e36407", 2, 64, 64, 64, 64),
+    ),
+}
+# QUANTIZED_PAIRS: launch, kernel, archs, bm, bn, c0, bk
+QUANTIZED_PAIRS = {
+    "quantized_nt_chunks_half_tc": (
+        (8, "quantized_pairs_nf4_nt_bf16_8x32x256_6840cd", SOME_1, 8, 32, 128, 256),
+        (9, "quantized_pairs_nf4_nt_bf16_8x64x256_93f8f2", SOME_1, 8, 64, 128, 256),
+        (10, "quantized_pairs_nf4_nt_bf16_8x112x256_55ed96", SOME_1, 8, 112, 128, 256),
+        (11, "quantized_pairs_nf4_nt_bf16_16x32x256_2674bf", SOME_1, 16, 32, 128, 256),
+        (12, "quantized_pairs_nf4_nt_bf16_16x64x256_ee9175", SOME_1, 16, 64, 128, 256),
+        (13, "quantized_pairs_nf4_nt_bf16_32x64x256_6d3299", SOME_1, 32, 64, 128, 256),
+        (14, "quantized_pairs_nf4_nt_bf16_32x128x256_d92612", SOME_1, 32, 128, 128, 256),
+    ),
+    "quantized_nn_chunks_half_tc": (
+        (4, "quantized_mma_nf4_nn_bf16_8x32x256_7e8e74", SOME_2, 8, 32, 128, 256),
+        (6, "quantized_mma_nf4_nn_bf16_32x32x256_3b6079", SOME_2, 32, 32, 64, 256),
+        (8, "quantized_mma_nf4_nn_bf16_8x32x256_c2d6c1", SOME_2, 8, 32, 128, 256),
+        (11, "quantized_pairs_nf4_nn_bf16_8x64x256_5d5baf", SOME_1, 8, 64, 128, 256),
+        (12, "quantized_pairs_nf4_nn_bf16_8x128x128_e3cbfd", SOME_1, 8, 128, 128, 128),
+        (13, "quantized_pairs_nf4_nn_bf16_16x128x256_855eb8", SOME_1, 16, 128, 128, 256),
+    ),
+}
+# QUANTIZED_WGMMA1: launch, kernel, bm, bn, bk
+QUANTIZED_WGMMA1 = {
+    "quantized_nt_chunks_half_tc": (
+        (15, "quantized_wgmma_nf4_nt_bf16_64x32x128_13d6aa", 64, 32, 128),
+        (16, "quantized_wgmma_nf4_nt_bf16_64x64x128_76c5fa", 64, 64, 128),
+        (17, "quantized_wgmma_nf4_nt_bf16_64x128x128_4247a7", 64, 128, 128),
+        (18, "quantized_wgmma_nf4_nt_bf16_128x64x128_d0c53a", 128, 64, 128),
+        (19, "quantized_wgmma_nf4_nt_bf16_128x96x128_2484d1", 128, 96, 128),
+        (20, "quantized_wgmma_nf4_nt_bf16_128x128x64_900a0e", 128, 128, 64),
+        (21, "quantized_wgmma_nf4_nt_bf16_192x128x64_42b5c2", 192, 128, 64),
+        (22, "quantized_wgmma_nf4_nt_bf16_256x128x64_78fb23", 256, 128, 64),
+    ),
+    "quantized_nn_chunks_half_tc": (
+        (14, "quantized_wgmma_nf4_nn_bf16_64x32x128_887eb5", 64, 32, 128),
+        (15, "quantized_wgmma_nf4_nn_bf16_64x64x128_50b8dd", 64, 64, 128),
+        (16, "quantized_wgmma_nf4_nn_bf16_64x128x128_05f46e", 64, 128, 128),
+        (17, "quantized_wgmma_nf4_nn_bf16_128x64x128_0f16e2", 128, 64, 128),
+        (18, "quantized_wgmma_nf4_nn_bf16_128x128x64_065e26", 128, 128, 64),
+        (19, "quantized_wgmma_nf4_nn_bf16_192x128x64_9f957e", 192, 128, 64),
+        (20, "quantized_wgmma_nf4_nn_bf16_256x128x64_15ea25", 256, 128, 64),
+    ),
+}
+# QUANTIZED_WGMMA2: launch, kernel, bk, bm, bn
+QUANTIZED_WGMMA2 = {
+    "quantized_nt_chunks_half_tc": (
+        (23, "quantized_wgmma_nf4_nt_bf16_64x32x128_f83126", 128, 64, 32),
+        (24, "quantized_wgmma_nf4_nt_bf16_64x64x128_02547b", 128, 64, 64),
+        (25, "quantized_wgmma_nf4_nt_bf16_64x128x128_cbf5cb", 128, 64, 128),
+        (26, "quantized_wgmma_nf4_nt_bf16_128x64x128_ab33ce", 128, 128, 64),
+        (27, "quantized_wgmma_nf4_nt_bf16_128x128x64_7d265a", 64, 128, 128),
+    ),
+    "quantized_nn_chunks_half_tc": (
+        (21, "quantized_wgmma_nf4_nn_bf16_64x32x128_a7671d", 128, 64, 32),
+        (22, "quantized_wgmma_nf4_nn_bf16_64x64x128_bd4e11", 128, 64, 64),
+        (23, "quantized_wgmma_nf4_nn_bf16_64x128x128_7463c0", 128, 64, 128),
+        (24, "quantized_wgmma_nf4_nn_bf16_128x64x128_a87f36", 128, 128, 64),
+        (25, "quantized_wgmma_nf4_nn_bf16_128x128x64_e1e8ef", 64, 128, 128),
+    ),
+}
+# WGMMA: launch, kernel, bm, c0, c1
+WGMMA = {
+    "quantized_nt_chunks_half_tc": (
+        (28, "wgmma_nt_bf16_128x128x64_40a9ac", 128, 16384, 512),
+        (29, "wgmma_nt_bf16_64x64x64_15f6e1", 64, 4096, 256),
+    ),
+    "quantized_nn_chunks_half_tc": (
+        (26, "wgmma_nn_bf16_128x128x64_f64026", 128, 16384, 512),
+        (27, "wgmma_nn_bf16_64x64x64_168fdf", 64, 4096, 256),
+    ),
+}
+# WGMMA1: kernel
+WGMMA1 = {
+    "quantized_nt_chunks_half_tc": ("wgmma_nt_bf16_128x256x64_b35b38",),
+    "quantized_nn_chunks_half_tc": ("wgmma_nn_bf16_128x256x64_86d2ac",),
+}
+# WGMMA2: launch, kernel, bm, bn
+WGMMA2 = {
+    "quantized_nt_chunks_half_tc": (
+        (31, "wgmma_nt_bf16_128x256x64_4bc648", 128, 256),
+        (34, "wgmma_nt_bf16_128x224x64_ad8f66", 128, 224),
+        (36, "wgmma_nt_bf16_128x128x64_96a12d", 128, 128),
+        (37, "wgmma_nt_bf16_128x64x64_885da7", 128, 64),
+        (38, "wgmma_nt_bf16_64x64x64_595f63", 64, 64),
+    ),
+    "quantized_nn_chunks_half_tc": (
+        (31, "wgmma_nn_bf16_128x256x64_2c5b0f", 128, 256),
+        (34, "wgmma_nn_bf16_128x224x64_337f7e", 128, 224),
+        (36, "wgmma_nn_bf16_128x128x64_f67370", 128, 128),
+        (38, "wgmma_nn_bf16_128x64x64_0dad98", 128, 64),
+        (39, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 64),
+    ),
+}
+# WGMMA3: launch, kernel, bn, c0
+WGMMA3 = {
+    "quantized_nt_chunks_half_tc": (
+        (32, "wgmma_nt_bf16_128x256x64_63dcfc", 256, 1024),
+        (33, "wgmma_nt_bf16_128x192x64_eb3cc9", 192, 896),
+        (35, "wgmma_nt_bf16_128x160x64_732859", 160, 832),
+    ),
+    "quantized_nn_chunks_half_tc": (
+        (32, "wgmma_nn_bf16_128x256x64_74f96d", 256, 1024),
+        (33, "wgmma_nn_bf16_128x192x64_05a037", 192, 896),
+        (35, "wgmma_nn_bf16_128x160x64_20a7b2", 160, 832),
+        (37, "wgmma_nn_bf16_128x128x64_68c5f8", 128, 768),
+    ),
+}
+# MMA: launch, kernel, slots, bm, c0, c1
+MMA = {
+    "quantized_nt_chunks_half_tc": (
+        (39, "mma_nt_bf16_64x64x64_93d7f2", 3, 64, 4096, 256),
+        (41, "mma_nt_bf16_128x128x64_848ada", 1, 128, 16384, 512),
+    ),
+    "quantized_nn_chunks_half_tc": (
+        (40, "mma_nn_bf16_64x64x64_42490e", 3, 64, 4096, 256),
+        (42, "mma_nn_bf16_128x128x64_e43a98", 1, 128, 16384, 512),
+    ),
+}
+# MMA1: launch, kernel
+MMA1 = {
+    "quantized_nt_chunks_half_tc": ((40, "mma_nt_bf16_128x128x64_beb296"),),
+    "quantized_nn_chunks_half_tc": ((41, "mma_nn_bf16_128x128x64_cd5bbc"),),
+}
+# MMA2: launch, kernel
+MMA2 = {
+    "quantized_nt_chunks_half_tc": ((42, "mma_nt_bf16_128x64x64_675ed6"),),
+    "quantized_nn_chunks_half_tc": ((47, "mma_nn_bf16_128x64x64_c213a3"),),
+}
+# MMA3: launch, kernel
+MMA3 = {
+    "quantized_nt_chunks_half_tc": ((43, "mma_nt_bf16_64x64x32_d497a1"),),
+    "quantized_nn_chunks_half_tc": ((48, "mma_nn_bf16_64x64x32_782949"),),
+}
+
+
+def candidates(
+    table: str, arch: str, m: int, n: int, k: int, sms: int, align_a: int, time: Time,
+) -> Iterator[Candidate]:
+    """What can serve a problem, with predicted times."""
+    u, v = {
+        "quantized_nt_chunks_half_tc": (n, k),
+        "quantized_nn_chunks_half_tc": (k, n),
+    }[table]
+    chunk = max(1, min(k, k if k <= 4096 else -(-k // -(-k // 3072) // 128) * 128))
+    chunks = -(-k // chunk)
+    fitting = ROUTES.fitting(table, align_a)
+    launches: Launches = {}
+    operands = m * k * 2 + n * k * 9 // 16
+    stores = chunks * m * n * 4
+    tiles_8x16 = -(-m // 8) * -(-n // 16)
+    ctas = tiles_8x16 * chunks
+    if (
+        table == "quantized_nt_chunks_half_tc" and 0 in fitting and ctas <= 2147483647
+        and stores <= 268435456 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "quantized_mma_nf4_nt_bf16_8x16x256_9edcbc", "mma", 1, sms, ctas, -(-chunk // 256),
+            chunk * 128, -(-n // 16) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands,
+            stores,
+        )
+        launches[0] = us, "quantized_mma_nf4_nt_bf16_8x16x256_9edcbc", ctas, {"workspace": stores}
+    stores1 = m * n * 2
+    ctas = -(-(m * n) // 512)
+    if "reduce" in fitting and stores <= 268435456 and ctas <= 2147483647:
+        us = time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, ctas, -(-chunks // 8), 0, stores, stores,
+            stores1,
+        )
+        launches["reduce"] = us, "reduce_bf16_128x4_9cc9ba", ctas, {"workspace": stores}
+    for launch, kernel, bk, bm, bn in fitting.rows(QUANTIZED_WGMMA) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bn)
+        if (
+            (chunks <= 1 or chunk % bk == 0) and stores <= 268435456 and m + bm <= 2147483647
+            and n + bn <= 2147483647 and k + bk <= 2147483647 and tiles * chunks + sms <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles * chunks, -(-chunk // bk), chunk * (bm * bn),
+                -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores,
+            )
+            launches[launch] = us, kernel, min(tiles * chunks, sms) * 1, {"workspace": stores}
+    for launch, kernel, slots, bm, bn, c0, bk in fitting.rows(QUANTIZED_MMA):
+        tiles = -(-m // bm) * -(-n // bn)
+        if tiles <= 2147483647 and (chunk % c0 == 0 or chunks <= 1):
+            us = time(
+                kernel, "mma", slots, sms, tiles, -(-k // bk), k * (bm * bn),
+                -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores1,
+            )
+            launches[launch] = us, kernel, tiles, {}
+    for launch, kernel, archs, bm, bn, c0, bk in fitting.rows(QUANTIZED_PAIRS):
+        tiles = -(-m // bm) * -(-n // bn)
+        if arch in archs and tiles <= 2147483647 and (chunk % c0 == 0 or chunks <= 1):
+            us = time(
+                kernel, "mma", 1, sms, tiles, -(-k // bk), k * (bm * bn),
+                -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores1,
+            )
+            launches[launch] = us, kernel, tiles, {}
+    for launch, kernel, bm, bn, bk in fitting.rows(QUANTIZED_WGMMA1) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bn)
+        if (
+            chunks <= 1 and m + bm <= 2147483647 and n + bn <= 2147483647 and k + bk <= 2147483647
+            and tiles + sms <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles, -(-k // bk), k * (bm * bn),
+                -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores1,
+            )
+            launches[launch] = us, kernel, min(tiles, sms) * 1, {}
+    for launch, kernel, bk, bm, bn in fitting.rows(QUANTIZED_WGMMA2) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bn)
+        if (
+            (chunks <= 1 or chunk % bk == 0) and m + bm <= 2147483647 and n + bn <= 2147483647
+            and k + bk <= 2147483647 and tiles + sms <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles, -(-k // bk), k * (bm * bn),
+                -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores1,
+            )
+            launches[launch] = us, kernel, min(tiles, sms) * 1, {}
+    operands1 = u * -(-v // 64) * 36
+    stores2 = u * -(-v // 64) * 128
+    pieces_u_v64 = u * -(-v // 64)
+    ctas = -(-(pieces_u_v64 * 8) // 1024)
+    if "quantized_datascales" in fitting and stores2 <= 1073741824:
+        us = time(
+            "quantized_nf4_bf16_420a1a", "fma", 8, sms, ctas, 1, 0, operands1, operands1, stores2,
+        )
+        launches["quantized_datascales"] = (
+            us, "quantized_nf4_bf16_420a1a", ctas, {"b_dequantized": stores2},
+        )
+    operands2 = (m + n) * k * 2
+    for launch, kernel, bm, c0, c1 in fitting.rows(WGMMA) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bm)
+        if (
+            (chunk % 64 == 0 or chunks <= 1) and stores <= 268435456 and sms >= 1
+            and m + bm <= 2147483647 and n + bm <= 2147483647 and k + 64 <= 2147483647
+            and tiles * chunks + sms <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles * chunks, -(-chunk // 64), chunk * c0,
+                tiles * k * (c1 + (min(k % 16, 1) * bm + min(v % 16, 1) * bm) * 6), operands2,
+                stores,
+            )
+            launches[launch] = us, kernel, min(tiles * chunks, sms) * 1, {"workspace": stores}
+    tiles_128x256 = -(-m // 128) * -(-n // 256)
+    for kernel in WGMMA1[table] if arch in SOME_0 and 30 in fitting else ():
+        if (
+            chunks <= 1 and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647
+            and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles_128x256, -(-k // 64), k * 32768,
+                tiles_128x256 * k * (768 + (min(k % 16, 1) * 128 + min(v % 16, 1) * 256) * 6),
+                operands2, stores1,
+            )
+            launches[30] = us, kernel, min(tiles_128x256, sms) * 1, {}
+    for launch, kernel, bm, bn in fitting.rows(WGMMA2) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bn)
+        if (
+            (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + bm <= 2147483647
+            and n + bn <= 2147483647 and k + 64 <= 2147483647 and tiles + sms <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles, -(-k // 64), k * (bm * bn),
+                tiles * k * ((bm + bn) * 2 + (min(k % 16, 1) * bm + min(v % 16, 1) * bn) * 6),
+                operands2, stores1,
+            )
+            launches[launch] = us, kernel, min(tiles, sms) * 1, {}
+    for launch, kernel, bn, c0 in fitting.rows(WGMMA3) if arch in SOME_0 else ():
+        tiles = -(-m // 256) * -(-n // bn)
+        if (
+            (chunk % 64 == 0 or chunks <= 1) and sms >= 2 and m + 256 <= 2147483647
+            and n + bn <= 2147483647 and k + 64 <= 2147483647 and tiles + sms // 2 <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles * 2, -(-k // 64), k * ((bn + bn) * 64),
+                tiles * k * (c0 + (min(k % 16, 1) * 256 + min(v % 16, 1) * bn) * 6), operands2,
+                stores1,
+            )
+            launches[launch] = us, kernel, min(tiles, sms // 2) * 2, {}
+    for launch, kernel, slots, bm, c0, c1 in fitting.rows(MMA):
+        tiles = -(-m // bm) * -(-n // bm)
+        if (chunk % 64 == 0 or chunks <= 1) and tiles <= 2147483647:
+            us = time(
+                kernel, "mma", slots, sms, tiles, -(-k // 64), k * c0,
+                tiles * k * (c1 + (min(k % 16, 1) * bm + min(v % 16, 1) * bm) * 6), operands2,
+                stores1,
+            )
+            launches[launch] = us, kernel, tiles, {}
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    for launch, kernel in fitting.rows(MMA1):
+        if chunks <= 1 and tiles_128x128 <= 2147483647:
+            us = time(
+                kernel, "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+                tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(v % 16, 1) * 128) * 6),
+                operands2, stores1,
+            )
+            launches[launch] = us, kernel, tiles_128x128, {}
+    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    for launch, kernel in fitting.rows(MMA2) if arch in SOME_2 else ():
+        if (chunk % 64 == 0 or chunks <= 1) and tiles_128x64 <= 2147483647:
+            us = time(
+                kernel, "mma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
+                tiles_128x64 * k * (384 + (min(k % 16, 1) * 128 + min(v % 16, 1) * 64) * 6),
+                operands2, stores1,
+            )
+            launches[launch] = us, kernel, tiles_128x64, {}
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    for launch, kernel in fitting.rows(MMA3):
+        if chunk % 32 == 0 or chunks <= 1:
+            us = time(
+                kernel, "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
+                tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(v % 16, 1) * 64) * 6),
+                operands2, stores1,
+            )
+            launches[launch] = us, kernel, min(tiles_64x64, 2147483647), {}
+    operands3 = 0 + m * -(-k // 8) * 16
+    pieces_m_k8 = m * -(-k // 8)
+    ctas = -(-pieces_m_k8 // 512)
+    if (
+        table == "quantized_nn_chunks_half_tc" and "realign_a" in fitting
+        and pieces_m_k8 * 16 <= 1073741824
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, ctas, 1, 0, operands3, operands3, operands3,
+        )
+        launches["realign_a"] = us, "realign_b16x1_7953b4", ctas, {"a_realigned": pieces_m_k8 * 16}
+    yield from fitting.combined(launches)

@@ -1,9 +1,0 @@
-# As `ptxgen generate` writes it.
-from ptxgen.numerics.nf4 import CODE as CODE
-from ptxgen.ops.nf4 import linear as linear
-from ptxgen.ops.nf4 import linear_dgrad as linear_dgrad
-from ptxgen.ops.nf4_weight import Weight as Weight
-from ptxgen.ops.nf4_weight import dequantize as dequantize
-from ptxgen.ops.nf4_weight import from_bitsandbytes as from_bitsandbytes
-from ptxgen.ops.nf4_weight import quantize as quantize
-from ptxgen.ops.nf4_weight import to_bitsandbytes as to_bitsandbytes

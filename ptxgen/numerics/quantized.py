@@ -1,0 +1,99 @@
+"""Products with quantized weights: their contracts and signatures.
+
+A weight is ``data``, ``scales`` and, in some formats, ``offsets``, as
+:mod:`ptxgen.numerics.weight_format` orders them. What products of such a weight are, by
+``accumulate``:
+
+======== ==========================================================================================
+"tc"     contract ``tc16`` on the weight in x's dtype, bfloat16 or float16
+"simt"   contract ``fma`` on the weight in f32
+"f64"    contract ``wide``, of f32 operands: ``acc = fma(x[k], w[k], acc)`` in f64, where products
+         are exact, k ascending, one chain from +0.0; ``acc + 0.0``; rounded once to f32, and on
+         with the epilogue of the others
+======== ==========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+from ptxgen.numerics.contract import Contract, K, Plan
+from ptxgen.numerics.formats import FORMATS, format_named
+from ptxgen.numerics.option import Choice, Option
+from ptxgen.numerics.signature import Signature
+
+WIDE = Contract(
+    "wide",
+    1,
+    "acc = fma_rn(x[k], w[k], acc) in f64 of f32 operands, k ascending; rounded to f32 at the end",
+    "f64",
+    accumulator="f64",
+)
+"""That of ``accumulate="f64"``, whose plan is :data:`WHOLE`."""
+WHOLE = Plan("whole", K)
+"""One chain."""
+
+ACCUMULATED = {"float32": ("simt", "f64"), "bfloat16": ("tc",), "float16": ("tc",)}
+"""What products of operands of each dtype may be accumulated by, ``"auto"`` first."""
+
+ACCUMULATE = Choice("auto", "tc", "simt", "f64")
+"""What products may add in: which of these, the dtype says (:data:`ACCUMULATED`)."""
+
+
+class _Forms(Mapping[str, Mapping[str, str]]):
+    """Forms of a product by the weight's format: ``given``, and those of the weight's arrays."""
+
+    def __init__(self, **given: str) -> None:
+        self._given = given
+
+    def __getitem__(self, name: str) -> Mapping[str, str]:
+        row = FORMATS[name]
+        together = gcd(row.bits, 8)
+        items = f"K/{8 // together}*{row.bits // together}"
+        blocks = f"N K/{row.block}"
+        stored = {"data": f"N {items.removesuffix('*1').removesuffix('/1')}", "scales": blocks}
+        return {**self._given, **stored, "offsets": blocks}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(FORMATS)
+
+    def __len__(self) -> int:
+        return len(FORMATS)
+
+
+LINEAR = Signature(
+    "quantized_linear",
+    ("x", "data", "scales", "offsets", "bias"),
+    ("out",),
+    _Forms(x="... K", bias="N", out="... N"),
+    ("M", "N", "K"),
+    optional=frozenset({"offsets", "bias"}),
+    by="format",
+)
+DGRAD = Signature(
+    "quantized_linear_dgrad",
+    ("dy", "data", "scales", "offsets"),
+    ("out",),
+    _Forms(dy="... N", out="... K"),
+    ("M", "N", "K"),
+    optional=frozenset({"offsets"}),
+    by="format",
+)
+
+
+@dataclass(frozen=True)
+class FormatName(Option):
+    """The name of a format of quantized weights."""
+
+    shown = "str"
+
+    @property
+    def key(self) -> str | None:
+        """See :attr:`Option.key`."""
+        return "{0}"
+
+    def read(self, name: str, value: Any) -> str:
+        return format_named(value, name).name

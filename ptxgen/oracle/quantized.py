@@ -1,0 +1,130 @@
+"""The oracles of quantized weights: the dense ones on the dequantized weight."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ptxgen.errors import DtypeError, OptionError
+from ptxgen.numerics.dtype import DTYPES, name_of
+from ptxgen.numerics.quantized import ACCUMULATE, ACCUMULATED, DGRAD, LINEAR
+from ptxgen.numerics.weight_format import WeightFormat
+from ptxgen.oracle import ops
+from ptxgen.oracle.activation import activate, check_activation
+from ptxgen.oracle.f32 import F32, add
+from ptxgen.oracle.half import downcast
+
+Array = NDArray[Any]
+
+
+class Weight(Protocol):
+    """A quantized weight of ``n`` rows of ``k`` numbers: its ``format`` and arrays."""
+
+    @property
+    def format(self) -> WeightFormat: ...
+    @property
+    def data(self) -> Any: ...
+    @property
+    def scales(self) -> Any: ...
+    @property
+    def offsets(self) -> Any: ...
+    @property
+    def n(self) -> int: ...
+    @property
+    def k(self) -> int: ...
+
+
+def dequantize(q: Weight, dtype: Any = "float32") -> Array:
+    """The weight ``[N, K]`` in f32, or rounded once more; bfloat16 as ml_dtypes' arrays."""
+    row = q.format
+    bits = np.unpackbits(np.asarray(q.data, np.uint8).reshape(-1), bitorder="little")
+    codes = bits.reshape(-1, row.bits).astype(np.int64) @ (1 << np.arange(row.bits))
+    code = np.array(row.values, np.float32)[codes].reshape(-1, row.block)
+    beside = (q.scales,) if q.offsets is None else (q.scales, q.offsets)
+    with np.errstate(all="ignore"):
+        wide = row.decode(code, *(np.asarray(x).astype(np.float32).reshape(-1, 1) for x in beside))
+    wide = np.asarray(wide, np.float32).reshape(q.n, q.k)
+    wanted = name_of(dtype)
+    if wanted == "float32":
+        return wide
+    if wanted == "float64":
+        raise DtypeError("dtype is 'float64'; takes 'float32', 'bfloat16', 'float16'")
+    return downcast(wide, DTYPES[wanted]).view(np.dtype(wanted))
+
+
+def quantized_linear(
+    x: ArrayLike,
+    q: Weight,
+    bias: ArrayLike | None = None,
+    *,
+    activation: str | None = None,
+    accumulate: str = "auto",
+    out_dtype: Any = None,
+    arch: str = "sm_90",
+) -> Array:
+    """``activation(x @ W.T + bias)``: ``[..., K]`` and a weight of N rows to ``[..., N]``.
+
+    Arguments, and errors, are those of :func:`ptxgen.reference.linear`; ``accumulate`` as in
+    :mod:`ptxgen.numerics.quantized`, by default "tc" for 16 bits and "simt" for float32.
+    """
+    x = np.asarray(x)
+    if _tier(x, accumulate) != "f64":
+        weight = dequantize(q, x.dtype)
+        more = {"activation": activation, "out_dtype": out_dtype, "arch": arch}
+        return ops.linear(x, weight, bias, layout="nk", **more)
+    activation = check_activation(activation)
+    _only_f32("out_dtype", out_dtype)
+    given = {"x": x.shape, "data": (q.n, q.format.sizes(q.k)["data"])}
+    given.update({} if bias is None else {"bias": np.shape(bias)})
+    (shape,) = LINEAR.infer(given, q.format.name).results
+    total = _product(x, dequantize(q).T).reshape(shape)
+    if bias is not None:
+        _only_f32("bias", np.asarray(bias).dtype)
+        total = add(total, bias)
+    return activate(activation, total) if activation != "none" else total
+
+
+def quantized_linear_dgrad(
+    dy: ArrayLike,
+    q: Weight,
+    *,
+    accumulate: str = "auto",
+    out_dtype: Any = None,
+    arch: str = "sm_90",
+) -> Array:
+    """``dx = dy @ W``: ``[..., N]`` to ``[..., K]``; all else as in :func:`quantized_linear`."""
+    dy = np.asarray(dy)
+    if _tier(dy, accumulate) != "f64":
+        weight = dequantize(q, dy.dtype)
+        return ops.linear_dgrad(dy, weight, layout="nk", out_dtype=out_dtype, arch=arch)
+    _only_f32("out_dtype", out_dtype)
+    given = {"dy": dy.shape, "data": (q.n, q.format.sizes(q.k)["data"])}
+    (shape,) = DGRAD.infer(given, q.format.name).results
+    return _product(dy, dequantize(q)).reshape(shape)
+
+
+def _tier(x: Array, accumulate: str) -> str:
+    ACCUMULATE.read("accumulate", accumulate)
+    if x.dtype.name not in ACCUMULATED:
+        raise DtypeError(f"got {x.dtype}; takes {' or '.join(ACCUMULATED)}")
+    choices = ACCUMULATED[x.dtype.name]
+    if accumulate not in ("auto", *choices):
+        raise OptionError(f"accumulate is {accumulate!r}; {x.dtype} takes {', '.join(choices)}")
+    return choices[0] if accumulate == "auto" else accumulate
+
+
+def _only_f32(what: str, dtype: Any) -> None:
+    if dtype is not None and (found := name_of(dtype, what)) != "float32":
+        raise DtypeError(f"{what} is {found!r}; takes 'float32'")
+
+
+def _product(x: Array, weight: F32) -> F32:
+    """``x @ weight`` in f64: no rounding of the products, one of each sum and of the result."""
+    left, right = ops.rows(x).astype(np.float64), weight.astype(np.float64)
+    acc = np.zeros((len(left), right.shape[1]))
+    with np.errstate(all="ignore"):
+        for k in range(len(right)):
+            acc += left[:, k, None] * right[k]
+        return (acc + 0.0).astype(np.float32)

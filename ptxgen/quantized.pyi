@@ -1,0 +1,13 @@
+# As `ptxgen generate` writes it.
+from ptxgen.numerics.formats import FORMATS as FORMATS
+from ptxgen.numerics.formats import register as register
+from ptxgen.numerics.weight_format import WeightFormat as WeightFormat
+from ptxgen.numerics.weight_format import signed as signed
+from ptxgen.numerics.weight_format import unsigned as unsigned
+from ptxgen.ops.bitsandbytes import from_bitsandbytes as from_bitsandbytes
+from ptxgen.ops.bitsandbytes import to_bitsandbytes as to_bitsandbytes
+from ptxgen.ops.quantized import linear as linear
+from ptxgen.ops.quantized import linear_dgrad as linear_dgrad
+from ptxgen.ops.quantized_weight import QuantizedWeight as QuantizedWeight
+from ptxgen.ops.quantized_weight import dequantize as dequantize
+from ptxgen.ops.quantized_weight import quantize as quantize

@@ -1,0 +1,174 @@
+"""Quantized weights brought to memory as dense ones, for the kernels of products.
+
+==========  ==========================================================================
+``BLOCKS``  times 64 numbers, in the order of :mod:`ptxgen.numerics.weight_format`
+``COUNT``   numbers, for formats whose blocks are no multiples of 64
+==========  ==========================================================================
+
+A step says what they are in its table's space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, ClassVar, Self, cast
+
+from ptxgen.cost.kernel import MOVE, KernelCost
+from ptxgen.expr import Expr, ceil_div, var
+from ptxgen.numerics import formula as f
+from ptxgen.numerics.contract import Contract
+from ptxgen.numerics.dtype import ITEMSIZE
+from ptxgen.numerics.formats import FORMATS
+from ptxgen.numerics.weight_format import Quantized, WeightFormat
+from ptxgen.spec import formula as cuda
+from ptxgen.spec.abi import Abi, Param, ptr
+from ptxgen.spec.base import Expect, KernelSpec, check
+from ptxgen.spec.prepare import PreparingSpec
+
+BLOCKS, COUNT = var("BLOCKS"), var("COUNT")
+PIECE = 64
+"""Numbers that ``BLOCKS`` counts."""
+FORMAT = "of the weight"
+"""Words for the field."""
+_DTYPES = ("f32", "bf16", "f16")
+
+
+def looked_up(format: WeightFormat) -> bool:
+    """Whether kernels have the codebook in registers, and multiply by weights as they are stored:
+    codes of 4 bits, with f32 scales, in blocks of :data:`PIECE`.
+    """
+    plain = format.decoding == "scale * code" and format.scales == "f32"
+    return plain and format.bits == 4 and format.integers is None and format.block == PIECE
+
+
+LOOKED_UP = tuple(format for format in FORMATS.values() if looked_up(format))
+"""These formats."""
+
+
+class QuantizedSpec(KernelSpec):
+    """A kernel that reads a quantized weight as it is stored."""
+
+    format: WeightFormat
+
+    def seen(self, dtype: Hashable) -> Hashable:
+        """The dtype of x, and the format."""
+        return dtype
+
+    def takes(self, dtype: Hashable) -> bool:
+        return isinstance(dtype, Quantized)
+
+    def of(self, dtype: Hashable) -> Self:
+        """The same kernel for another dtype of x, or that and another format."""
+        wanted = dtype if isinstance(dtype, Quantized) else Quantized(str(dtype), self.format)
+        check(self.takes(wanted), self.name, "format", wanted.format, "4-bit codebooks")
+        own = {"dtype": self.dtype, "format": self.format}
+        changed = {name: v for name, v in wanted._asdict().items() if v != own[name]}
+        return replace(cast(Any, self), **changed) if changed else self
+
+
+class LookedUpSpec(QuantizedSpec):
+    """One that has the codebook of :data:`LOOKED_UP` in registers or in shared memory."""
+
+    def takes(self, dtype: Hashable) -> bool:
+        return isinstance(dtype, Quantized) and looked_up(dtype.format)
+
+
+@dataclass(frozen=True)
+class DequantizeSpec(QuantizedSpec, PreparingSpec):
+    """A weight's numbers, decoded as ``format`` says and rounded once to ``dtype``, densely stored.
+
+    A thread brings ``turns`` times 8 numbers. Codes of :data:`LOOKED_UP` are looked up in the
+    registers of a half warp; of other formats, a thread computes what they stand for.
+    """
+
+    dtype: str = "f32"
+    cta_threads: int = 256
+    turns: int = 4
+    min_arch: str = "sm_80"
+    format: WeightFormat = LOOKED_UP[0]
+
+    family: ClassVar[str] = "quantized"
+    template: ClassVar[str] = "quantized/dequantize.cu.j2"
+    meanings: ClassVar[Mapping[str, str]] = {
+        **PreparingSpec.meanings,
+        "dtype": "of what it writes",
+        "turns": "times 8 numbers that a thread brings",
+        "format": FORMAT,
+    }
+
+    def __post_init__(self) -> None:
+        name = self.name
+        check(self.dtype in _DTYPES, name, "dtype", self.dtype, _DTYPES)
+        self.check_threads()
+
+    @property
+    def label(self) -> str:
+        return f"{self.format.name}_{self.dtype}"
+
+    @property
+    def contract(self) -> Contract:
+        return self.format.contract
+
+    @property
+    def decoder(self) -> str:
+        """The file of macros that fetch and decode."""
+        return f"quantized/decode/{'codebook' if looked_up(self.format) else 'formula'}.cuh.j2"
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        return MappingProxyType({"CODE": self.format.values, "decoding": self.decoding})
+
+    def decoding(self, code: str) -> tuple[list[str], str]:
+        """Statements that decode the number in ``code``, and the name of the result."""
+        row = self.format
+        code_node, scale, offset = (f.read(name, "f32") for name in ("code", "scale", "offset"))
+        found = row.decode(code_node, scale, offset if row.offsets else None)
+        names = {code_node: code, scale: "scale[t]", offset: "offset[t]"}
+        lines = list(cuda.statements([found], names))
+        return lines, names[found]
+
+    @property
+    def abi(self) -> Abi:
+        row, restrict = self.format, "__restrict__"
+        if looked_up(row):
+            data, beside = "unsigned", [ptr("scales", f"const float* {restrict}")]
+        else:
+            data = "unsigned char"
+            arrays = {"scales": row.scales} | ({"offsets": row.offsets} if row.offsets else {})
+            beside = [
+                ptr(name, f"const {cuda.STORAGE[dtype]}* {restrict}")
+                for name, dtype in arrays.items()
+            ]
+        count = "blocks" if looked_up(row) else "count"
+        stored = ptr("data", f"const {data}* {restrict}")
+        return Abi((stored, *beside, ptr("y", "uint4*"), Param(count, "u32")))
+
+    @property
+    def scratch(self) -> Mapping[str, Expr]:
+        return {"y": BLOCKS * (PIECE * ITEMSIZE[self.dtype])}
+
+    @property
+    def grid(self) -> Expr:
+        return ceil_div(BLOCKS * (PIECE // 8), self.threads * self.turns)
+
+    @property
+    def cost(self) -> KernelCost:
+        read = BLOCKS * (PIECE // 2 + 4)
+        return KernelCost(self.slots, self.grid, (MOVE,), read, read, self.scratch["y"])
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        stored = Expect(
+            f"st.global.v4.{'f32' if self.dtype == 'f32' else 'u32'}", ("st.global.[fu]*",)
+        )
+        next_one = Expect("griddepcontrol.launch_dependents", since="sm_90")
+        product = Expect("mul.rn.f32", ("mul.f32", "mul.ftz*", "fma.*"))
+        return (product, stored, next_one) if "*" in self.format.decoding else (stored, next_one)
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract.implemented}: {self.contract.step}",
+            f"CTAs {self.grid} of {self.threads} threads",
+        )

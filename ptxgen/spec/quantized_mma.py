@@ -1,0 +1,114 @@
+"""Products with quantized weights on tensor cores, by ``mma.sync``, on sm_80 and newer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ptxgen.numerics.contract import TC16, TIERS, Contract
+from ptxgen.numerics.weight_format import WeightFormat
+from ptxgen.spec.base import ARCHITECTURES, WARP, check
+from ptxgen.spec.gemm import MEANINGS
+from ptxgen.spec.mma import BLOCK, MmaLoop, MmaSide
+from ptxgen.spec.quantized import FORMAT, LOOKED_UP
+from ptxgen.spec.quantized_packed import HELPERS, TEAMS, QuantizedSyncSpec
+
+SPLITS = ("serial", "workspace")
+
+
+@dataclass(frozen=True)
+class QuantizedTensorSpec(MmaLoop, QuantizedSyncSpec):
+    """A kernel of products whose B is a quantized weight, as it is stored: ``data`` and ``scales``.
+
+    A CTA of ``warps_m`` x ``warps_n`` warps that multiply, and ``helpers`` that bring operands,
+    computes ``bm`` x ``bn`` outputs, ``bk`` k's per stage. Columns of B are the instruction's 16
+    rows, rows of A its 8 columns.
+
+    ``stages``: those of what is copied (A, indices, scales); of widened B there are two.
+    ``split``: "serial", a CTA takes one chunk after another, and keeps a second set of sums, or
+    "workspace", a CTA for each tile and chunk, whose sums a reduce kernel adds. ``ahead``: steps
+    of 16 k by which fragments are fetched ahead. ``stream``: "b" if L2 is told to evict the weight
+    first. ``teams``: helpers are so many teams, each with ``stages`` and two widened tiles of B of
+    its own. ``copy_a``: "plain" if A comes number by number, wherever it lies, through registers.
+    """
+
+    layout: str
+    bm: int
+    bn: int
+    bk: int
+    warps_m: int
+    warps_n: int
+    helpers: int
+    stages: int
+    ahead: int = 3
+    split: str = "serial"
+    stream: str = "b"
+    ctas_per_sm: int = 1
+    dtype: str = "bf16"
+    min_arch: str = "sm_80"
+    contract: Contract = TC16
+    format: WeightFormat = LOOKED_UP[0]
+    teams: int | None = None
+    copy_a: str | None = None
+
+    family: ClassVar[str] = "quantized_mma"
+    template: ClassVar[str] = "quantized/gemm.cu.j2"
+    meanings: ClassVar[Mapping[str, str]] = {
+        **MEANINGS,
+        "format": FORMAT,
+        "helpers": HELPERS,
+        "teams": TEAMS,
+        "copy_a": "how A travels, plain: number by number (none: by vectors)",
+    }
+
+    def __post_init__(self) -> None:
+        self.check_counts("bm", "bn", "bk", "warps_m", "warps_n", "helpers", "ctas_per_sm")
+        name = self.name
+        self.check_choices(
+            dtype=TIERS["tc"],
+            split=SPLITS,
+            stream=("", "b"),
+            min_arch=[*ARCHITECTURES],
+            copy_a=(None, "plain"),
+        )
+        least = 3 if self.teams else 2
+        check(self.stages >= least, name, "stages", self.stages, f">= {least}")
+        crews = self.crews
+        check(crews <= 3, name, "teams, of which each has four barriers", self.teams, "1 .. 3")
+        check(self.helpers % crews == 0, name, "helpers, in whole teams", self.helpers, crews)
+        check(1 <= self.ahead <= 7, name, "ahead", self.ahead, "1 .. 7")
+        for what, unit in (("bk", max(BLOCK, self.block)), ("bm", 8 * self.warps_m)):
+            check(getattr(self, what) % unit == 0, name, f"{unit} divides {what}", unit, what)
+        check(self.bn % (16 * self.warps_n) == 0, name, "16 * warps_n divides bn", self.bn, 16)
+        self.check_packed()
+        a, threads = self.side("a"), self.packed.threads
+        check(threads % a.vectors == 0, name, "rows of A at once", threads, a.vectors)
+        wide, slim = self.side("b"), self.side("a")
+        needed = self.fragment_registers(wide, slim, 2)
+        self.check_room(needed, "accumulators, two fragments, addresses", self.ctas_per_sm)
+
+    # -- derived --------------------------------------------------------------
+    @property
+    def threads(self) -> int:
+        return (self.warps_m * self.warps_n + self.helpers) * WARP
+
+    @property
+    def copied(self) -> int:
+        """Stages of indices, of a team."""
+        return self.stages
+
+    @property
+    def widened(self) -> int:
+        """Tiles of B: two, or two of each team."""
+        return 2 * self.crews
+
+    def side(self, x: str) -> MmaSide:
+        """The operand "a" or "b", as it lies in shared memory: B as a dense one."""
+        return MmaSide(copy="vector", wide=x == "b", **self.laid(x, self.packed.threads))
+
+    @property
+    def shared_bytes(self) -> int:
+        copied = self.side("a").nbytes + self.packed.nbytes
+        ring = self.crews * self.stages * copied + self.widened * self.side("b").nbytes
+        return max(ring, 4 * self.bm * self.exchange_pitch)

@@ -1,0 +1,212 @@
+"""Common parts of kernels that read a quantized weight as it is stored, and widen it themselves."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from ptxgen.cost.kernel import KernelCost
+from ptxgen.expr import Expr, all_of, ceil_div
+from ptxgen.numerics.contract import K, M, N
+from ptxgen.spec.abi import Abi, Param, ptr
+from ptxgen.spec.base import GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
+from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, CONTEXT, GemmSpec
+from ptxgen.spec.gemm.rasters import Bands, Chunk, Raster
+from ptxgen.spec.gemm.staged import StagedSpec
+from ptxgen.spec.mma import VECTOR
+from ptxgen.spec.quantized import PIECE, LookedUpSpec
+
+LAYOUTS = ("NT", "NN")
+"""Forward, and the gradient of the input."""
+INDICES = 32
+"""Indices of a vector of 16 bytes."""
+HELPERS = "warps that copy operands and widen the weight's indices"
+"""What the field says."""
+TEAMS = "teams of helpers, which take stages in turns (none: all help at each)"
+"""The same."""
+ROWS = 8
+"""Rows side by side in a warp that widens indices, of which each goes to banks of its own."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A stage of indices as threads copy them: rows of ``parts`` vectors of 16 bytes."""
+
+    rows: int
+    parts: int
+    threads: int
+
+    @property
+    def turns(self) -> int:
+        """Vectors of a thread."""
+        return self.rows * self.parts // self.threads
+
+    @property
+    def shared(self) -> int:
+        """Vectors of a thread's that lie one behind the other, and share a scale."""
+        block = PIECE // INDICES
+        return block if self.turns % block == self.parts % block == 0 else 1
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a stage, with a scale for each vector."""
+        return self.rows * self.parts * (16 + 4)
+
+
+class QuantizedGemmSpec(LookedUpSpec, GemmSpec):
+    """A kernel of products whose B is ``data`` and ``scales``: it loads 9 bytes for 16 numbers."""
+
+    helpers: int
+
+    if TYPE_CHECKING:
+
+        @property
+        def teams(self) -> int | None: ...
+
+    @property
+    def label(self) -> str:
+        return f"{self.format.name}_{super().label}"
+
+    @property
+    def crews(self) -> int:
+        """Teams of helpers, or one of all."""
+        return self.teams or 1
+
+    @property
+    def along_k(self) -> bool:
+        """Whether the weight's rows lie along K, not along N."""
+        return self.layout[1] == "T"
+
+    @property
+    def scale_block(self) -> int:
+        """Indices that share a scale."""
+        return self.format.block
+
+    @property
+    def packed(self) -> Packed:
+        """The indices of a stage."""
+        rows, columns = (self.bn, self.bk) if self.along_k else (self.bk, self.bn)
+        return Packed(rows, columns // INDICES, self.helpers * WARP // self.crews)
+
+    def check_packed(self) -> None:
+        """SpecError if threads do not divide a stage's vectors."""
+        packed, name = self.packed, self.name
+        check(self.layout in LAYOUTS, name, "layout", self.layout, LAYOUTS)
+        columns = packed.parts * INDICES
+        there = self.bk if self.along_k else self.bn
+        check(columns == there, name, "whole vectors of indices", columns, there)
+        at_once, vectors = ROWS * packed.parts, packed.rows * packed.parts
+        check(packed.threads % at_once == 0, name, "rows copied", packed.threads, at_once)
+        copied = packed.turns * packed.threads
+        check(copied == vectors, name, "vectors copied at once", copied, vectors)
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        return MappingProxyType({**CONTEXT, "CODE": self.format.values})
+
+    @property
+    def batched(self) -> bool:
+        return False
+
+    @property
+    def cost(self) -> KernelCost:
+        packed = N * K * 9 // 16
+        loads = ceil_div(N, self.bn) * (M * K * 2) + ceil_div(M, self.bm) * packed
+        operands = M * K * 2 + packed
+        return replace(super().cost, loads=loads, operands=operands)
+
+    @property
+    def partial(self) -> bool:
+        """Whether each chunk's sums go to the workspace."""
+        return self.split == "workspace"
+
+    @property
+    def pointers(self) -> tuple[Param, ...]:
+        """Those of its parameters."""
+        alone = "" if self.multiplier == "wgmma" else " __restrict__"
+        sums = (ptr("workspace", "float*", optional=True),) if self.partial else ()
+        return (
+            ptr("a", f"const Element*{alone}"),
+            ptr("data", f"const unsigned char*{alone}"),
+            ptr("scales", f"const float*{alone}"),
+            ptr("bias", f"const void*{alone}", optional=True),
+            ptr("c", "void*"),
+            *sums,
+        )
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        mul = Expect("mul.rn.f32", ("mul.f32", "mul.ftz*"))
+        return (mul, *super().expects)
+
+
+class QuantizedSyncSpec(QuantizedGemmSpec, StagedSpec):
+    """One that multiplies with ``mma.sync``, beside helping warps, in a CTA a tile."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def copy_a(self) -> str | None: ...
+
+    @property
+    @abstractmethod
+    def block(self) -> int:
+        """k's over which the main loop is unrolled."""
+
+    @property
+    def schedule(self) -> Raster:
+        return Chunk() if self.partial else Bands(0)
+
+    @property
+    def grid(self) -> Expr:
+        return self.work
+
+    @property
+    def abi(self) -> Abi:
+        return Abi(
+            (
+                *self.pointers,
+                *(Param(name, "i64") for name in ("lda", "ldc")),
+                *(Param(name, "u32") for name in ("m", "n", "k", "chunk", "flags")),
+            )
+        )
+
+    @property
+    def requires(self) -> Expr:
+        terms = [] if self.copy_a == "plain" else [ALIGN_A >= 2 * VECTOR]
+        terms.append(self.grid <= GRID_MAX)
+        if self.partial:
+            terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)
+        terms.append((CHUNK % self.block).eq(0) | (CHUNKS <= 1))
+        return all_of(terms)
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        bounds = [
+            ("m + BM - 1", M + (self.bm - 1)),
+            ("m0 + BM", ceil_div(M, self.bm) * self.bm),
+            ("n0 + BN", ceil_div(N, self.bn) * self.bn),
+            ("k + BK - 1", K + (self.bk - 1)),
+            ("step * BK of a copy", K + self.crews * self.stages * self.bk),
+        ]
+        known = (*bounds, *self.schedule.bounds(self))
+        return tuple((text, value, INDEX_MAX) for text, value in known)
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        shape = f"m16n8k16.row.col.f32.{self.dtype}.{self.dtype}.f32"
+        return (
+            Expect(f"mma.sync.aligned.{shape}", ("*mma.*",)),
+            *super().expects,
+        )
+
+    def describe(self) -> tuple[str, ...]:
+        return self.described(
+            f"C[M, N] = A . B, layout {self.layout}, {self.dtype}, B a weight of "
+            f"{self.format.name}; CTA tile "
+            f"{self.bm} x {self.bn} x {self.bk}, {self.sizes}",
+            f"{self.helpers} helping warps, {self.stages} stages, split: {self.split}",
+        )

@@ -1,0 +1,142 @@
+"""The tables of products with quantized weights, by operand layout ("NT": forward, "NN": input
+gradient), plan, width of operands and tier.
+
+Two kinds of routes:
+
+- *fused* (:data:`FUSED`): kernels that read the weight as it is stored, for the formats of
+  :data:`ptxgen.spec.quantized.LOOKED_UP`;
+- *dequantized*, for all formats: a step brings the weight into scratch memory, in the operands'
+  dtype, and on it goes as in the dense table, whose B it then is: at a multiple of 16 bytes. Of the
+  dense routes they take the last, which serves everything, and those of the tiles :data:`TILES` and
+  :data:`COPIED`, which are within some percent of the others where rows are many. Where they are
+  few, dequantizing takes longer than the product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial, reduce
+from operator import or_
+
+from ptxgen.expr import Expr, ceil_div, const
+from ptxgen.numerics.contract import DEFAULT_PLAN, K, N
+from ptxgen.numerics.quantized import WHOLE
+from ptxgen.numerics.weight_format import Quantized, WeightFormat, signed, unsigned
+from ptxgen.spec import ARCHITECTURES, GemmSpec, Key, Route, RouteTable, Step
+from ptxgen.spec.gemm import space
+from ptxgen.spec.quantized import LOOKED_UP, PIECE, DequantizeSpec
+from ptxgen.tiles import gemm, quantized_mma, quantized_ptx
+
+WEIGHT = "b_dequantized"
+"""The scratch memory that has the weight."""
+TILES = {
+    "tc": ((128, 256), (128, 224), (128, 192), (128, 160), (128, 128), (128, 64), (64, 64)),
+    "simt": ((128, 128), (64, 256), (64, 64), (32, 64)),
+}
+"""Of the dense routes of a tier, those that go on with a dequantized weight: BM and BN."""
+SPLIT = "wgmma", "simt"
+"""The families of those that write partial sums. Where neither runs, CTAs take chunks in turns."""
+COPIED = (128, 256), (128, 128), (64, 64)
+"""Of those that copy A, which only input gradients want: their rows of A are as long as outputs are
+many.
+"""
+FUSED: dict[str, Callable[[str], tuple[Route, ...]]] = {
+    "tc": quantized_mma.routes,
+    "simt": quantized_ptx.routes,
+    "f64": quantized_ptx.wide_routes,
+}
+"""The routes of a tier that read the weight as it is, by operand layout."""
+
+
+def weight(layout: str, dtype: str) -> tuple[Step, dict[str, Expr]]:
+    """The step that dequantizes B of a product, and what is so of that B."""
+    rows, cols = (N, K) if layout[1] == "T" else (K, N)
+    blocks = ceil_div(cols, PIECE)
+    given = {"BLOCKS": rows * blocks, "COUNT": rows * cols}
+    return Step(DequantizeSpec(dtype), {"y": WEIGHT}, given), {"ALIGN_B": const(16), "LDB": cols}
+
+
+def dequantized(dense: Route) -> Route:
+    """The twin of a dense route that reads a dequantized B."""
+    main = dense.main
+    assert isinstance(main, GemmSpec), "of products"
+    first, so = weight(main.layout, main.dtype)
+
+    def reading(step: Step) -> Step:
+        if step.kernel.prepares:
+            return step
+        return Step(step.kernel, {**step.bind, "b": WEIGHT}, {**step.given, **so})
+
+    steps = (first, *map(reading, dense.steps))
+    return Route(steps, reason=f"the weight dequantized; {dense.reason}")
+
+
+def _taken(dense: RouteTable, tier: str) -> Iterator[Route]:
+    *others, filler = dense.routes
+    for route in others:
+        main = route.main
+        assert isinstance(main, GemmSpec), "of products"
+        if main is not route.kernels[0]:
+            copied = [route.steps[0].bind.get(f"x{i}") for i in (0, 1)]
+            if copied == ["a", None] and (main.bm, main.bn) in COPIED:
+                yield route
+        elif (main.bm, main.bn) in TILES[tier] and (len(route.steps) == 1 or main.family in SPLIT):
+            yield route
+    yield filler
+
+
+def _table(key: Key) -> RouteTable:
+    layout, _, width, tier = key
+    fused = FUSED[tier](layout) if tier in FUSED else ()
+    if key in gemm.TABLES:
+        dense = gemm.TABLES[key]()
+        products, widths = dense.space, dense.dtypes
+        routes = (*fused, *map(dequantized, _taken(dense, tier)))
+    else:
+        products, widths, routes = space(WHOLE), gemm.WIDTHS[width], fused
+    first, _ = weight(layout, str(widths[0]))
+    listed = tuple(Quantized(str(dtype), row) for row in LOOKED_UP for dtype in widths)
+    problems = replace(
+        products,
+        name=f"{products.name}, with quantized weights",
+        variables=tuple(pair for pair in products.variables if pair[0] != "ALIGN_B"),
+        within=_within(first, fused),
+    )
+    return RouteTable(problems, routes, listed, opened=Quantized, pinned=partial(_pinned, key))
+
+
+_PINNED = (
+    WeightFormat("pinned2", 2, 8, (0.0, 1.0, -1.0, 0.5), "scale * code", "bf16"),
+    WeightFormat("pinned3", 3, 8, unsigned(3), "scale * (code - offset)", "f16", "bf16"),
+    WeightFormat("pinned4", 4, 8, signed(4), "scale * code"),
+)
+"""Formats for lines of a template that no listed kernel has."""
+
+
+def _pinned(key: Key) -> Iterator[DequantizeSpec]:
+    """The kernels that dequantize these; those of other formats are made when first used."""
+    if key == next(_keys()):
+        yield from (DequantizeSpec("bf16", format=row) for row in _PINNED)
+
+
+def _within(dequantise: Step, fused: tuple[Route, ...]) -> Expr:
+    """Which problems are served on every architecture: those whose weight fits into scratch memory
+    when it is dequantized, and those that a kernel takes that reads it as it is stored. (Who asks
+    for another format than :data:`~ptxgen.spec.quantized.LOOKED_UP` sees to the first.)
+    """
+    everywhere = [r for r in fused if all(k.runs_on(a) for k in r.kernels for a in ARCHITECTURES)]
+    return reduce(or_, (route.requires for route in everywhere), dequantise.requires)
+
+
+def _keys() -> Iterator[Key]:
+    for layout in ("NT", "NN"):
+        yield layout, DEFAULT_PLAN, "half", "tc"
+        yield layout, DEFAULT_PLAN, "f32", "simt"
+        yield layout, DEFAULT_PLAN, "f32", "f64"
+
+
+TABLES: dict[Key, Callable[[], RouteTable]] = {
+    ("quantized", *key): partial(_table, key) for key in _keys()
+}
+"""What makes each table."""

@@ -1,0 +1,99 @@
+"""The routes of products with quantized weights whose kernels are written in PTX.
+
+Those of f32 (tier "simt") leave the sums of the plan's chunks in scratch memory, where a reduce
+kernel adds them and goes on with the epilogue. Those of ``accumulate="f64"`` have one chain, whose
+value is the result but for bias and activation, which a second kernel sees to. On sm_90 they run on
+tensor cores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ptxgen.numerics.contract import FMA, Contract, N
+from ptxgen.numerics.quantized import WIDE
+from ptxgen.spec import Route, Step
+from ptxgen.spec.quantized import LOOKED_UP
+from ptxgen.spec.quantized_ptx import FinishSpec, QuantizedMmaSpec, QuantizedPtxSpec
+from ptxgen.spec.simt import ReduceSpec
+from ptxgen.tiles import regimes
+
+Tile = tuple[int, int, int, int]
+"""Rows of a CTA, rows and columns of a thread, and warps."""
+
+
+def _kernel(
+    layout: str, tile: Tile, ahead: int = 1, look_up: str = "select", contract: Contract = FMA
+) -> QuantizedPtxSpec:
+    bm, tm, tn, warps = tile
+    return QuantizedPtxSpec(
+        layout, bm, tm, tn, warps, look_up=look_up, ahead=ahead, contract=contract
+    )
+
+
+_PLAIN = {
+    "gemm": QuantizedPtxSpec("NT"),
+    "gemm_f64": _kernel("NT", (16, 8, 4, 4), contract=WIDE),
+    "dgrad": _kernel("NN", (16, 8, 8, 4)),
+    "dgrad_f64": _kernel("NN", (16, 8, 4, 4), contract=WIDE),
+}
+NAMED = {
+    f"{row.name}_{what}": replace(kernel, format=row)
+    for row in LOOKED_UP
+    for what, kernel in _PLAIN.items()
+}
+"""The kernels that are emitted for any target, by short names."""
+
+_FEW: dict[str, tuple[tuple[Tile, int], ...]] = {
+    "NT": (((1, 1, 1, 1), 8), ((4, 4, 1, 2), 2), ((8, 8, 2, 2), 2)),
+    "NN": (((1, 1, 4, 1), 8), ((4, 4, 4, 1), 4)),
+}
+"""Tiles for few rows, and how far ahead codes are fetched. With more rows dequantising first is the
+faster way.
+"""
+_WIDE: tuple[tuple[Tile, int], ...] = (
+    ((32, 4, 8, 4), 2),
+    ((16, 2, 8, 2), 4),
+    ((16, 2, 4, 2), 4),
+    ((16, 2, 2, 2), 8),
+)
+"""Tiles of tensor cores whose rows of A are loaded by vectors, and how far ahead."""
+_ANY: dict[str, tuple[tuple[Tile, int, str], ...]] = {
+    "NT": (((128, 8, 8, 4), 1, "select"), ((16, 2, 8, 2), 4, "shuffle")),
+    "NN": (((128, 8, 8, 4), 1, "shuffle"), ((16, 2, 8, 2), 4, "shuffle")),
+}
+"""Those for many outputs, or for any alignment, and how codes are looked up."""
+
+
+def routes(layout: str) -> tuple[Route, ...]:
+    """Those of f32, for few rows."""
+    reduce = Step(ReduceSpec(), {"b": "data"})  # neither operand is read
+    few = (_kernel(layout, tile, ahead, "shuffle") for tile, ahead in _FEW[layout])
+    return tuple(
+        Route(
+            (Step(kernel, {"c": "workspace"}, {"LDC": N}), reduce),
+            reason="few rows: the weight is read as it is stored",
+        )
+        for kernel in few
+    )
+
+
+def wide_routes(layout: str) -> tuple[Route, ...]:
+    """Those of sums in f64; the last serves everything."""
+    then = (FinishSpec(),) if layout == "NT" else ()
+    tensor = (
+        *(
+            QuantizedMmaSpec(layout, bm, tm, tn, warps, look_up=look_up, ahead=ahead)
+            for (bm, tm, tn, warps), ahead, look_up in _ANY[layout]
+        ),
+        *(
+            QuantizedMmaSpec(layout, bm, tm, tn, warps, look_up="shuffle", ahead=ahead, align_a=16)
+            for (bm, tm, tn, warps), ahead in _WIDE
+        ),
+    )
+    aligned = _PLAIN["gemm_f64" if layout == "NT" else "dgrad_f64"]
+    return (
+        *regimes.routes(tensor, "sums in f64 on tensor cores", *then),
+        *regimes.routes((aligned,), "sums in f64 on FMA units", *then),
+        *regimes.routes((replace(aligned, align_a=4),), "everything else: any alignment", *then),
+    )

@@ -1,0 +1,232 @@
+"""Every format of quantized weights: codes, kernels, products, gradients, both frameworks."""
+
+from __future__ import annotations
+
+import importlib
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from bits import NUMPY, operand, same_bits
+from format_cases import ROWS, stands_for, weight
+from registries import registries_kept
+from toy import five
+
+import ptxgen
+from ptxgen import quantized, reference
+from ptxgen.errors import DtypeError, OptionError, ShapeError, SpecError
+from ptxgen.numerics.formats import FORMATS
+from ptxgen.numerics.weight_format import WeightFormat, signed, unsigned
+from ptxgen.ops.explaining import explain
+from ptxgen.runtime.cpu import CpuDevice
+from ptxgen.spec.quantized import LOOKED_UP
+from ptxgen.tiles import SPECS
+
+SEED = 51
+DTYPES = ("f32", "bf16", "f16")
+
+
+@pytest.fixture(params=[*ROWS, five.FORMAT.name])
+def row(request):
+    """Each format, and one that a test registers."""
+    with registries_kept():
+        if request.param == five.FORMAT.name:
+            quantized.register(five.FORMAT)
+        yield FORMATS[request.param]
+
+
+@pytest.mark.parametrize("kind", ["normal", "wide", "subnormal", "special"])
+def test_every_code_stands_for_its_number(row, kind):
+    q, codes = weight(row, 5, -(-(1 << row.bits) // row.block) + 1, SEED, kind)
+    assert {*codes} == {*range(1 << row.bits)}
+    expected = stands_for(q, codes)
+    same_bits(reference.dequantize(q), expected, seed=SEED, what=row.name)
+    same_bits(quantized.dequantize(q), expected, seed=SEED, what=row.name)
+    for dtype in ("bf16", "f16"):
+        once = reference.dequantize(q, NUMPY[dtype])
+        with np.errstate(over="ignore"):
+            same_bits(once, expected.astype(NUMPY[dtype]), seed=SEED, what=row.name)
+        same_bits(quantized.dequantize(q, NUMPY[dtype]), once, seed=SEED, what=row.name)
+    same_bits(quantized.dequantize(q, layout="kn"), expected.T, seed=SEED)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_products_are_the_dense_ones(row, dtype):
+    """On the CPU device: the dequantized weight's, forward and backward, whole and by rows."""
+    q, _ = weight(row, 9, 3, SEED + 1)
+    rng, w = np.random.default_rng(SEED), quantized.dequantize(q, NUMPY[dtype])
+    x, dy = operand(rng, (5, q.k), "normal", dtype), operand(rng, (5, q.n), "normal", dtype)
+    bias = operand(rng, (q.n,), "normal", dtype)
+    with ptxgen.use_device(CpuDevice()):
+        y = quantized.linear(x, q, bias, activation="gelu")
+        dx = quantized.linear_dgrad(dy, q)
+        same_bits(quantized.linear(x[3:4], q, bias, activation="gelu"), y[3:4], seed=SEED)
+        same_bits(quantized.linear_dgrad(dy[:2], q), dx[:2], seed=SEED)
+        same_bits(y, ptxgen.linear(x, w, bias, activation="gelu", layout="nk"), seed=SEED)
+        same_bits(dx, ptxgen.linear_dgrad(dy, w, layout="nk"), seed=SEED)
+    same_bits(y, reference.quantized_linear(x, q, bias, activation="gelu"), seed=SEED)
+    same_bits(dx, reference.quantized_linear_dgrad(dy, q), seed=SEED)
+
+
+def test_a_kernel_decodes_any_number_of_blocks(row):
+    """Numbers of all lengths around a CTA's share, of scales of all kinds."""
+    for turn, (n, blocks) in enumerate(((1, 1), (3, 1), (1, 341), (7, 50))):
+        kind = ("normal", "subnormal", "wide")[turn % 3]
+        q, codes = weight(row, n, blocks, SEED + turn, kind)
+        one = np.eye(1, n, n - 1, dtype=np.float32)  # the last row, times 1
+        with ptxgen.use_device(CpuDevice()):
+            got = quantized.linear_dgrad(one, q)
+        same_bits(
+            got[0], stands_for(q, codes)[-1] + np.float32(0), seed=SEED, what=str((n, blocks))
+        )
+
+
+def test_numbers_become_the_nearest_codes(row):
+    if row.quantize is None:
+        with pytest.raises(OptionError, match=f"'{row.name}', which nothing is quantized to"):
+            quantized.quantize(np.ones((1, row.block), np.float32), row.name)
+        return
+    rng, order = (
+        np.random.default_rng(SEED),
+        sorted(range(1 << row.bits), key=row.values.__getitem__),
+    )
+    w = operand(rng, (3, 2 * row.block), "normal")
+    w[1, : row.block] = 0
+    q = quantized.quantize(w, row.name)
+    largest = np.float32(max(row.values))
+    scales = (abs(w.reshape(-1, row.block)).max(1) / largest).astype(NUMPY[row.scales])
+    same_bits(q.scales, scales, seed=SEED)
+    ascending = [row.values[code] for code in order]
+    for numbers, scale, got in zip(
+        w.reshape(-1, row.block),
+        scales,
+        quantized.dequantize(q).reshape(-1, row.block),
+        strict=True,
+    ):
+        for number, found in zip(numbers[:24], got[:24], strict=True):
+            exact = [Fraction(float(scale)) * Fraction(v) for v in ascending]
+            far = [abs(Fraction(float(number)) - e) for e in exact]
+            best = float(scale) and ascending[far.index(min(far))]
+            assert found == np.float32(scale) * np.float32(best)
+
+
+def test_scales_that_their_dtype_has_not_are_refused():
+    row = WeightFormat("small", 4, 32, signed(4), scales="f16", quantize="absmax")
+    w = np.ones((2, 64), np.float32)
+    w[1, 40] = 3e6
+    with pytest.raises(
+        DtypeError, match="w has a block of scale 428571, beyond the range of float16"
+    ):
+        quantized.quantize(w, row)
+    w[1, 40] = np.inf
+    assert np.isinf(quantized.quantize(w, row).scales[3])
+
+
+def test_torch_has_the_same_bits(row):
+    torch = pytest.importorskip("torch")
+    q, _ = weight(row, 4, 2, SEED)
+
+    def tensor(array):
+        if array is None or array.dtype.name != "bfloat16":
+            return None if array is None else torch.from_numpy(np.asarray(array))
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+
+    own = quantized.QuantizedWeight(
+        row.name, *(tensor(a) for a in (q.data, q.scales, q.offsets)), shape=(q.n, q.k)
+    )
+    for name in ("float32", "float16"):
+        same_bits(quantized.dequantize(own, name).numpy(), reference.dequantize(q, name), seed=SEED)
+    if row.quantize:
+        w = np.random.default_rng(SEED).standard_normal((4, 2 * row.block), np.float32)
+        there, here = quantized.quantize(torch.from_numpy(w), row), quantized.quantize(w, row)
+        same_bits(there.data.numpy(), here.data, seed=SEED)
+        same_bits(there.scales.numpy(), here.scales, seed=SEED)
+    layer = ptxgen_torch().QuantizedLinear.from_weight(own)
+    x = np.random.default_rng(SEED).standard_normal((3, q.k), np.float32)
+    with ptxgen.use_device("cpu"):
+        y = layer(torch.from_numpy(x).requires_grad_())
+        y.sum().backward()
+    same_bits(y.detach().numpy(), reference.quantized_linear(x, q), seed=SEED)
+    empty = ptxgen_torch().QuantizedLinear(q.k, q.n, format=row.name)
+    assert empty.state_dict().keys() == {*row.dtypes, "bias"}
+    assert not empty(torch.zeros(1, q.k)).detach().numpy().any()
+    empty.load_state_dict({**layer.state_dict(), "bias": torch.zeros(q.n)})
+    assert torch.equal(empty.q.data, layer.q.data) and empty.half().scales.dtype is own.scales.dtype
+
+
+def ptxgen_torch():
+    return importlib.import_module("ptxgen.torch")
+
+
+def test_a_format_is_explained_and_has_kernels_of_its_own(row):
+    sizes = 300, 64, 2 * row.block
+    found = explain("quantized_linear", *sizes, dtype="bf16", format=row.name)
+    assert row.name in str(found)
+    first = found.launches[0].kernel
+    if row in LOOKED_UP:
+        assert first in SPECS and not found.scratch
+    else:
+        assert first.startswith(f"quantized_{row.name}_bf16_") and first not in SPECS
+        assert found.scratch
+
+
+def test_a_format_of_a_folder_of_its_own_is_refused_by_name():
+    row = five.FORMAT
+    with registries_kept():
+        with pytest.raises(
+            OptionError, match=f"format is 'five'; takes {', '.join(map(repr, ROWS))}"
+        ):
+            quantized.quantize(np.ones((1, 24), np.float32), "five")
+        assert quantized.register(row) is quantized.register(row)
+        with pytest.raises(SpecError, match="there is a format 'five' already"):
+            quantized.register(WeightFormat("five", 5, 24, unsigned(5)))
+        q, _ = weight(row, 2, 2, SEED)
+        make = quantized.QuantizedWeight
+        for call, error, message in (
+            (lambda: make("five", q.data, q.scales, shape=(2, 48)), OptionError, "has offsets; p"),
+            (lambda: make("nf4", q.data, q.scales, q.offsets, shape=(2, 64)), OptionError,
+             "'nf4' has no offsets; leave"),
+            (lambda: make("five", q.data, q.scales, q.scales, shape=(2, 48)), DtypeError,
+             "offsets has dtype float16; takes bfloat16"),
+            (lambda: make("five", q.data, q.scales, q.offsets, shape=(2, 50)), ShapeError,
+             "k is 50; takes a multiple of 24: so many share a scale in five"),
+            (lambda: make("five", q.data[1:], q.scales, q.offsets, shape=(2, 48)), ShapeError,
+             r"data has shape \[59\]; takes \[60\] or \[2, 30\] for N = 2 and K = 48"),
+            (lambda: make("five", q.data, q.scales, q.offsets, shape=(2,)), ShapeError, ".N, K"),
+            (lambda: quantized.linear(np.ones((2, 48), "f4"), q, accumulate="f64"), OptionError,
+             "accumulate is 'f64'; float32 and five take 'auto', 'simt'"),
+            (lambda: quantized.linear(np.ones((2, 24), "f4"), q), ShapeError, "data has shape"),
+            (lambda: explain("quantized_linear", 1, 3 << 13, 1 << 14, format="five"), ShapeError,
+             "K is 16384; takes a multiple of 24"),
+            (lambda: explain("quantized_linear", 1, 1 << 14, 3 << 14, format="five"), ShapeError,
+             "it may have 1073741824; split it along N"),
+        ):  # fmt: skip
+            with pytest.raises(error, match=message), ptxgen.use_device(CpuDevice()):
+                call()
+    assert "five" not in FORMATS
+
+
+def test_a_record_refuses_what_does_not_fit():
+    good = {"name": "x", "bits": 4, "block": 32, "values": signed(4)}
+    assert WeightFormat(**good).bits_of_all == 5
+    for changes, message in (
+        ({"name": "a b"}, "name is 'a b'"),
+        ({"bits": 9}, r"bits is 9; takes 2 \.\. 8"),
+        ({"block": 20}, "block is 20; takes a multiple of 8"),
+        ({"values": unsigned(3)}, "number of values is 8; takes 16"),
+        ({"values": (*unsigned(4)[:-1], 0.1)}, "values is .*; takes f32 numbers"),
+        ({"values": (*unsigned(4)[:-1], 1e39)}, "values is .*; takes f32 numbers"),
+        ({"scales": "f64"}, "dtype of scales is f64; takes f32, bf16, f16"),
+        ({"offsets": "i8"}, "dtype of offsets is i8"),
+        ({"quantize": "best"}, "quantize is best; takes absmax"),
+        ({"quantize": "absmax", "decoding": "code * scale"}, "decoding to quantize to is code"),
+        ({"quantize": "absmax", "values": (1.0,) * 16}, "values to quantize to"),
+        ({"decoding": "code"}, r"names in decoding is \['code'\]; takes \['code', 'scale'\]"),
+        ({"decoding": "scale * code +"}, "decoding 'scale . code .': invalid syntax"),
+        ({"decoding": "scale / code"}, r"takes \+, - and \* of"),
+        ({"decoding": "scale * code * 2"}, "numbers such as 8.0"),
+        ({"decoding": "scale * code * 0.1"}, "numbers such as 8.0"),
+        ({"offsets": "f16"}, r"takes \['code', 'offset', 'scale'\]"),
+    ):
+        with pytest.raises(SpecError, match=message):
+            WeightFormat(**(good | changes))

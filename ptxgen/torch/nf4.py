@@ -31,7 +31,7 @@ def renamed(name: str) -> Any:
     """Warns, and returns what has the name."""
     new = {"NF4Linear": 'QuantizedLinear(..., format="nf4")', "nf4_linear": "quantized_linear"}
     warnings.warn(
-        f"ptxgen.torch.{name} is {new[name]}; the next version has no other name",
+        f"{name} is {new[name]}; the next version of ptxgen.torch has no other name",
         FutureWarning,
         stacklevel=3,
     )

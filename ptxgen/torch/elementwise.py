@@ -20,7 +20,7 @@ from ptxgen.numerics.dtype import NAMES as SHORT
 from ptxgen.numerics.formula import FLOATS, STORED, Node, cast, compare, const, primitive, where
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.program.buffer import Buffer
-from ptxgen.torch.functions import text, value
+from ptxgen.torch.functions import meta, text, value
 from ptxgen.torch.record import NAMES
 from ptxgen.torch.unserved import UNKNOWN, NotServed
 
@@ -149,12 +149,7 @@ def _taken(x: Any, dtype: str, kind: str, name: str, *, whole: bool) -> bool:
 
 def _together(args: Sequence[Any]) -> str:
     """The dtype that operands have together."""
-
-    def like(x: Any) -> Any:
-        of = isinstance(x, Buffer)
-        return torch.empty(x.shape, dtype=getattr(torch, x.dtype), device="meta") if of else x
-
-    return NAMES[torch.result_type(*map(like, args))]
+    return NAMES[torch.result_type(*map(meta, args))]
 
 
 def _told(x: Any) -> tuple[str, Any]:

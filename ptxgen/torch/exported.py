@@ -30,7 +30,9 @@ from ptxgen.program.trace import Tracing
 from ptxgen.runtime import Call
 from ptxgen.torch.graphs import Options, Report, Schedule, TorchCall, attending
 from ptxgen.torch.lowering import Asked, Like
+from ptxgen.torch.operators import SYMBOLIC
 from ptxgen.torch.tracing import as_served, resizing
+from ptxgen.torch.trees import leaves
 
 
 def export(
@@ -112,11 +114,8 @@ def _decompositions(tier: str) -> dict[Any, Callable[..., Any]]:
 
 def _unknown(value: Any) -> bool:
     """Whether a value, or a size of it, is not known before tensors are there."""
-    if isinstance(value, torch.Tensor):
-        return any(map(_unknown, value.shape))
-    if isinstance(value, tuple | list):
-        return any(map(_unknown, value))
-    return isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool)
+    sizes = [tuple(x.shape) for x in leaves(value, torch.Tensor)]
+    return any(True for _ in leaves((value, sizes), SYMBOLIC))
 
 
 class Whole(Schedule):

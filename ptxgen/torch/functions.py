@@ -147,7 +147,7 @@ def call(
     arrays = [x for x in args if isinstance(x, Buffer)]
     if any(x.dtype not in SHORT for x in arrays):
         return None
-    like = op(*map(_meta, args), **options)
+    like = op(*map(meta, args), **options)
     dtype = SHORT.get(NAMES.get(like.dtype, ""), "")
     if STORED.get(dtype) not in FLOATS:
         return None
@@ -170,7 +170,8 @@ def call(
         return None
 
 
-def _meta(x: Any) -> Any:
+def meta(x: Any) -> Any:
+    """A tensor without memory that lies as a buffer does. What is no buffer stays as it is."""
     if not isinstance(x, Buffer):
         return x
     how: dict[str, Any] = {"dtype": getattr(torch, x.dtype), "device": "meta"}

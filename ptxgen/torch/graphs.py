@@ -44,6 +44,7 @@ from ptxgen.torch.reading import as_run
 from ptxgen.torch.record import NAMES
 from ptxgen.torch.replay import Replay
 from ptxgen.torch.tracing import as_served
+from ptxgen.torch.trees import leaves
 from ptxgen.torch.unserved import NotServed, reason
 from ptxgen.torch.updates import (
     IN_PLACE,
@@ -492,9 +493,8 @@ class Schedule:
                     values[node] = values[node.args[0]][node.args[1]]
                     known.add(node)
                 continue
-            tensors = [x for x in _flat((like, *(self.likes[n] for n in node.all_input_nodes)))]
-            likes = [x for x in tensors if isinstance(x, Like)]
-            made = any(isinstance(x, Like) for x in _flat((like,)))
+            made = [*leaves(like, Like)]
+            likes = [*made, *self._taken(node)]
             if not made or not isinstance(node.target, torch._ops.OpOverload):
                 continue
             if len({x.device for x in likes}) > 1 or not _ours(likes[0].device):
@@ -517,7 +517,7 @@ class Schedule:
         exact: set[fx.Node] = set()
         needed: set[fx.Node] = set()
         for node in self.nodes:
-            dtypes = [x.dtype for x in _flat([self.likes[node]]) if isinstance(x, Like)]
+            dtypes = [x.dtype for x in leaves(self.likes[node], Like)]
             real = any(d.is_floating_point or d.is_complex for d in dtypes)
             if not (real or _mutable(node)) and exact.issuperset(node.all_input_nodes):
                 exact.add(node)
@@ -580,7 +580,7 @@ class Schedule:
                 continue
             if node.op != "call_function" or node.target is operator.getitem:
                 continue
-            if not any(isinstance(x, Like) for x in _flat((self.likes[node],))):
+            if not any(True for _ in leaves(self.likes[node], Like)):
                 continue
             name = str(node.target)
             if node in self.known:
@@ -604,10 +604,13 @@ class Schedule:
             return True
         if op.namespace == "aten" and op.overloadpacket.__name__ in MOVES:
             return True  # that the block does not meet: they are of graphs without mutation
-        likes = _flat([self.likes[x] for x in node.all_input_nodes])
         return op.namespace == "aten" and not any(
-            x.dtype.is_floating_point or x.dtype.is_complex for x in likes if isinstance(x, Like)
+            x.dtype.is_floating_point or x.dtype.is_complex for x in self._taken(node)
         )
+
+    def _taken(self, node: fx.Node) -> Iterator[Like]:
+        """What the tensors are like that a node reads."""
+        return leaves([self.likes[x] for x in node.all_input_nodes], Like)
 
     # -- order --------------------------------------------------------------------------------
     def _ordered(self) -> Iterator[Segment | TorchCall]:
@@ -688,7 +691,7 @@ class Schedule:
 
     def _recordable(self) -> bool:
         """Whether all is done on one GPU, and no call of PyTorch's may wait for it or draws."""
-        likes = [x for x in _flat(self.likes.values()) if isinstance(x, Like)]
+        likes = [*leaves(self.likes, Like)]
         if {x.device.type for x in likes} != {"cuda"} or len({x.device for x in likes}) > 1:
             return False
         own = [m.outward[0] for m in self.moves if isinstance(m, TorchCall)]
@@ -746,14 +749,6 @@ def _plain(tree: Any, number: Callable[[Any], Any]) -> Any:
     if isinstance(tree, dict):
         return {k: _plain(x, number) for k, x in tree.items()}
     return number(tree)
-
-
-def _flat(tree: Any) -> Iterator[Any]:
-    for x in tree:
-        if isinstance(x, tuple | list):
-            yield from _flat(x)
-        else:
-            yield x
 
 
 def _imagined(b: ProgramBuilder, like: Any) -> Any:

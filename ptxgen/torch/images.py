@@ -396,7 +396,7 @@ def _linear(b: Any, tier: str, x: Any, size: Any, corners: bool, *scales: Any) -
     return resize_by(b, x, resized(x, size, "linear", corners, _steps(scales)))
 
 
-def nearest(b: Any, x: Any, size: Any, scales: Sequence[Any]) -> Any:
+def nearest(b: Any, x: Any, size: Any, *scales: Any) -> Any:
     """``upsample_nearest*``, which moves values: the block leaves it alone, programs contain it."""
     _real(x)
     return resize_by(b, x, resized(x, size, "nearest", False, _steps(scales)))

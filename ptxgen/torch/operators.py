@@ -32,6 +32,7 @@ from ptxgen.program.parameters import (
     Parameter,
 )
 from ptxgen.torch import pointwise
+from ptxgen.torch.functions import meta
 from ptxgen.torch.record import (
     NAMES,
     Recorder,
@@ -207,8 +208,8 @@ class _Operator:
         self, b: ProgramBuilder, arrays: Any, results: Any, dys: Any, needs: Any, **named: Any
     ) -> tuple[Any, ...]:
         """The gradients that ``needs`` says, of buffers."""
-        like = [x if x is None else _tensor(x) for x in arrays]
-        plan = self._plan(like, [_tensor(x) for x in results], needs, _plainly(named))
+        like = [meta(x) for x in arrays]
+        plan = self._plan(like, [meta(x) for x in results], needs, _plainly(named))
         saved, _ = plan.given(arrays, results)
         return tuple(plan.lowered(b, saved, dys))
 
@@ -359,7 +360,7 @@ def _option(p: Parameter, name: str = "") -> str:
     return f"{kind} {name}={text}"
 
 
-_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 """What compilers have for numbers that they do not know."""
 
 
@@ -380,7 +381,7 @@ def results_like(op: Op, given: Mapping[str, Any]) -> list[Any]:
             lead = value[0]
             named[p.name] = tuple(map(_buffer, value))
         elif p.kind == OPTION:
-            named[p.name] = value if isinstance(value, _SYMBOLIC) else p.read(value)
+            named[p.name] = value if isinstance(value, SYMBOLIC) else p.read(value)
         elif p.kind != WRITTEN or value is not None:
             named[p.name] = value
     found = op.lower(builder, **named)
@@ -391,7 +392,7 @@ def results_like(op: Op, given: Mapping[str, Any]) -> list[Any]:
 
 def _hint(x: Any) -> Any:
     """A number, or a compiler's hint of it."""
-    return x.node.hint if isinstance(x, _SYMBOLIC) else x
+    return x.node.hint if isinstance(x, SYMBOLIC) else x
 
 
 def _hinted(x: Any) -> Any:
@@ -403,11 +404,6 @@ def _hinted(x: Any) -> Any:
 
 def _buffer(x: Any) -> Buffer:
     return imagined(x.shape, NAMES[x.dtype])
-
-
-def _tensor(x: Buffer) -> torch.Tensor:
-    """A tensor of no memory."""
-    return torch.empty(x.shape, dtype=getattr(torch, x.dtype), device="meta")
 
 
 def _plainly(named: Mapping[str, Any]) -> dict[str, Any]:

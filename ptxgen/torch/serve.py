@@ -42,6 +42,7 @@ from ptxgen.torch.functions import FUNCTIONS
 from ptxgen.torch.module import _checked
 from ptxgen.torch.reading import Sharing
 from ptxgen.torch.record import PLAIN
+from ptxgen.torch.trees import leaves
 from ptxgen.torch.unserved import ALONE, PARTS, UNKNOWN, NotServed, Serve, overload, reason
 
 KINDS = ("cuda", "cpu", "mps", "xpu")
@@ -219,7 +220,9 @@ class _Watch(TorchDispatchMode):
         space = func.namespace
         seen, optional = func in _overrides.seen, func in functions()
         # Kernels of another key are not overridden.
-        odd = seen and any(t.layout is not torch.strided for t in _tensors((args, kwargs)))
+        odd = seen and any(
+            t.layout is not torch.strided for t in leaves((args, kwargs), torch.Tensor)
+        )
         if seen and not (optional and (odd or not self.block.functions)):
             if odd:
                 self.block.count_unknown(str(func))
@@ -231,7 +234,7 @@ class _Watch(TorchDispatchMode):
                     return found
             self.block.free[func.overloadpacket.__name__] += 1
         elif space not in _KNOWN and any(
-            t.device.type in _overrides.kinds for t in _tensors((args, kwargs))
+            t.device.type in _overrides.kinds for t in leaves((args, kwargs), torch.Tensor)
         ):
             self.block.count_unknown(str(func))
         return func(*args, **kwargs)
@@ -239,16 +242,6 @@ class _Watch(TorchDispatchMode):
 
 _KNOWN = {"ptxgen", "prim", "prims"}
 """The namespaces of operators that are not another library's."""
-
-
-def _tensors(tree: Any) -> Iterator[torch.Tensor]:
-    if isinstance(tree, torch.Tensor):
-        yield tree
-    elif isinstance(tree, (tuple, list)):
-        for each in tree:
-            yield from _tensors(each)
-    elif isinstance(tree, dict):
-        yield from _tensors(tuple(tree.values()))
 
 
 def _is_available(kind: str) -> bool:
@@ -521,7 +514,8 @@ def _exact(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
     if isinstance(dtype, torch.dtype):
         return not (dtype.is_floating_point or dtype.is_complex)
     return not any(
-        t.dtype.is_floating_point or t.dtype.is_complex for t in _tensors((args, options))
+        t.dtype.is_floating_point or t.dtype.is_complex
+        for t in leaves((args, options), torch.Tensor)
     )
 
 

@@ -151,8 +151,10 @@ class Whole(Schedule):
         return replace(super().asked(node), puts=True)
 
     @cached_property
-    def _fixed(self) -> set[fx.Node]:
-        """The nodes that no argument and no parameter goes into, and that draw nothing."""
+    def _ahead(self) -> set[fx.Node]:
+        """The nodes that no argument and no parameter goes into, and that draw nothing: they are
+        the same at each call.
+        """
         found: set[fx.Node] = set()
         for node in self.nodes:
             spec = self._inputs.get(node)
@@ -166,18 +168,10 @@ class Whole(Schedule):
                 found.add(node)
         return found
 
-    def _early(self) -> set[fx.Node]:
-        """Known nodes that are fixed, and that calls of PyTorch of such need."""
-        needed: set[fx.Node] = set()
-        for node in reversed(self.nodes):
-            if node in self._fixed and (node in needed or node not in self.known):
-                needed.update(node.all_input_nodes)
-        return self.known & needed & self._fixed
-
     def _calls(self, name: str) -> list[TorchCall]:
         """Those that are called once. Raises UnservedError where there are others."""
         calls = [m for m in self.moves if isinstance(m, TorchCall)]
-        left = Counter(str(m.outward[0].target) for m in calls if m.outward[0] not in self._fixed)
+        left = Counter(str(m.outward[0].target) for m in calls if m.outward[0] not in self._ahead)
         if left:
             listed = ", ".join(f"{op} ({count})" for op, count in sorted(left.items()))
             raise UnservedError(
@@ -220,7 +214,7 @@ class Whole(Schedule):
         for node, (key, x) in outside.items():
             if node in used:
                 values[node] = tracing.outer(key, x)
-                values[node].memory.constant = node in self._fixed
+                values[node].memory.constant = node in self._ahead
         for node in nodes:
             self.enter(b, values, node)
         found = [self._result(b, name, values, x) for x in self._returned]

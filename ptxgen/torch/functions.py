@@ -35,22 +35,12 @@ LOG10_E: Final = {
 
 
 # -- formulas ---------------------------------------------------------------------------------
-def _of_result(function: Function) -> Callable[[Node, Node], Node]:
-    """The gradient of a function whose slope is one of its result."""
+def _gradient(function: Function, *, of_result: bool = False) -> Callable[[Node, Node], Node]:
+    """The gradient of a function, by its argument or by its result, of which the slope then is."""
 
-    def backward(dy: Node, y: Node) -> Node:
+    def backward(dy: Node, at: Node) -> Node:
         assert function.slope is not None, "rows have slopes"
-        return dy * function.slope(y, y)[0]
-
-    return backward
-
-
-def _of_argument(function: Function) -> Callable[[Node, Node], Node]:
-    """The gradient of a function."""
-
-    def backward(dy: Node, x: Node) -> Node:
-        assert function.slope is not None, "rows have slopes"
-        return dy * function.slope(x, function(x))[0]
+        return dy * function.slope(at, at if of_result else function(at))[0]
 
     return backward
 
@@ -63,7 +53,7 @@ def _gelu(x: Node, approximate: str) -> Node:
 
 
 def _gelu_backward(dy: Node, x: Node, approximate: str) -> Node:
-    return _of_argument(_GELU[approximate])(dy, x)
+    return _gradient(_GELU[approximate])(dy, x)
 
 
 def _log10(x: Node) -> Node:
@@ -119,9 +109,9 @@ FUNCTIONS: Final[dict[str, Callable[..., Node]]] = {
     "mish": _mish,
     "elu": _elu,
     "celu": _celu,
-    "tanh_backward": _of_result(f.tanh),
-    "sigmoid_backward": _of_result(f.sigmoid),
-    "silu_backward": _of_argument(f.silu),
+    "tanh_backward": _gradient(f.tanh, of_result=True),
+    "sigmoid_backward": _gradient(f.sigmoid, of_result=True),
+    "silu_backward": _gradient(f.silu),
     "gelu_backward": _gelu_backward,
     "softplus_backward": _softplus_backward,
     "mish_backward": _mish_backward,

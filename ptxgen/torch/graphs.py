@@ -130,11 +130,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Options:
-    """How graphs are compiled. ``passes``: their names, None for all; ``tier``: of products;
-    ``strict``: whether an operator that nothing is known of is refused; ``capture``: whether sizes
-    that come twice are replayed as a CUDA graph (:mod:`ptxgen.torch.replay`); ``streams``: on how
-    many its programs may run; ``functions``: whether functions are ptxgen's, as in a block.
-    """
+    """How graphs are compiled, as :class:`Backend` has it. ``passes``: None for all."""
 
     passes: tuple[str, ...] | None = None
     tier: str = "auto"
@@ -511,20 +507,25 @@ class Schedule:
         return known
 
     def _early(self) -> set[fx.Node]:
-        """Known nodes of integers alone that calls of PyTorch of such need (those that make masks
-        and places): they are calls, too, before all programs, and cut none.
+        """Known nodes before all programs: they are calls, and cut none. Other calls need them."""
+        needed: set[fx.Node] = set()
+        for node in reversed(self.nodes):
+            if node in self._ahead and (node in needed or node not in self.known):
+                needed.update(node.all_input_nodes)
+        return self.known & needed & self._ahead
+
+    @cached_property
+    def _ahead(self) -> set[fx.Node]:
+        """The nodes of integers alone that nothing else goes into (those that make masks and
+        places).
         """
         exact: set[fx.Node] = set()
-        needed: set[fx.Node] = set()
         for node in self.nodes:
             dtypes = [x.dtype for x in leaves(self.likes[node], Like)]
             real = any(d.is_floating_point or d.is_complex for d in dtypes)
             if not (real or _mutable(node)) and exact.issuperset(node.all_input_nodes):
                 exact.add(node)
-        for node in reversed(self.nodes):
-            if node in exact and (node in needed or node not in self.known):
-                needed.update(node.all_input_nodes)
-        return self.known & needed & exact
+        return exact
 
     def _alone(self) -> set[fx.Node]:
         """Known nodes that no array goes into, in a level without any: nobody says where."""
@@ -910,13 +911,6 @@ class Segment:
 
 def _root(node: fx.Node) -> fx.Node:
     """What a node is a view of."""
-    while True:
-        op = node.target
-        if op is operator.getitem:
-            (node, _) = node.args
-            if getattr(getattr(node.target, "overloadpacket", None), "__name__", "") in VIEWS:
-                continue
-            return node
-        if getattr(getattr(op, "overloadpacket", None), "__name__", "") not in VIEWS:
-            return node
+    while node.target is operator.getitem or packet(node) in VIEWS:
         node = node.args[0]
+    return node

@@ -16,23 +16,14 @@ import torch
 from ptxgen.errors import ShapeError
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.dtype import NAMES as SHORT
-from ptxgen.ops.pointwise import named
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.runtime.strided import Ints, contiguous_strides, overlaps_itself
 from ptxgen.spec.counting_sort import BINS_MAX, COUNT_MAX
-from ptxgen.torch import elementwise, images
-from ptxgen.torch.aten import (
-    LOWERED,
-    axes,
-    placed_first,
-    put_summed,
-    sums_places,
-    wrapped,
-)
+from ptxgen.torch import elementwise, images, pointwise
+from ptxgen.torch.aten import LOWERED, axes, placed_first, put_summed, sums_places, wrapped
 from ptxgen.torch.functions import FUNCTIONS, empty, meta
 from ptxgen.torch.operators import known
-from ptxgen.torch.pointwise import wanted
 from ptxgen.torch.record import NAMES
 from ptxgen.torch.unserved import UNKNOWN, NotServed
 
@@ -243,7 +234,7 @@ def _unshuffle(b: Any, at: Asked, x: Buffer, by: int) -> Any:
 def _groups_shuffle(b: Any, at: Asked, x: Buffer, groups: int) -> Any:
     n, c, *sizes = x.shape
     parts = b.reshape(x, (n, groups, c // groups, *sizes))
-    return b.reshape(parts.permuted((0, 2, 1, *range(3, parts.ndim))), at.shape)
+    return b.reshape(b.move(parts, 1, 2), at.shape)
 
 
 def _roll(b: Any, at: Asked, x: Buffer, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
@@ -437,11 +428,7 @@ PLACES: Final[dict[str, Rule]] = {
 def _own(b: Any, packet: str, args: Sequence[Any], how: Mapping[str, Any]) -> Any:
     """One of ``torch.ops.ptxgen``."""
     if packet == "pointwise":
-        key, which, arrays, numbers, dtypes = args
-        sources = {"a": iter(arrays), "n": iter(numbers)}
-        given = [next(sources[letter]) for letter in which]
-        found = b.call(named(key), *given, out_dtype=wanted(dtypes))
-        return found if isinstance(found, tuple) else (found,)
+        return pointwise.lower(b, *args)
     name = packet.removesuffix("_vjp")
     of = known(name)
     if of is None or packet.endswith("_vjp_"):

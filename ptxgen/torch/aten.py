@@ -51,7 +51,7 @@ from ptxgen.torch.functions import FUNCTIONS, call
 from ptxgen.torch.operators import added
 from ptxgen.torch.record import TorchBuilder, function
 from ptxgen.torch.sdpa import at_once, attended, fused
-from ptxgen.torch.unserved import ALONE, PARTS, UNKNOWN, NotServed, Serve, overload, require_floats
+from ptxgen.torch.unserved import ALONE, PARTS, UNKNOWN, NotServed, Serve, require_floats
 
 
 # -- products -------------------------------------------------------------------------------
@@ -916,13 +916,7 @@ def _none_drawn(x: Any, first: tuple[int, ...], dtype: Any) -> tuple[Any, Any]:
 
 # -- functions ------------------------------------------------------------------------------
 def _elementwise(name: str) -> Serve:
-    def serve(b: Any, tier: str, *args: Any, **options: Any) -> Any:
-        found = call(b, name, overload(f"aten::{name}"), args, options)
-        if found is None:
-            raise NotServed(ALONE)
-        return found
-
-    return serve
+    return lambda b, tier, *args, **options: call(b, name, args, options)
 
 
 def elementwise_in_place(name: str) -> Serve:
@@ -934,10 +928,8 @@ def elementwise_in_place(name: str) -> Serve:
         alone = not any(isinstance(v, Buffer) for v in args)
         if not alone or x.memory.role != INPUT or not x.whole:
             raise NotServed(PARTS)
-        op = overload(f"aten::{name}")
         x.memory.written = True
-        if call(b, name, op, (x, *args), options, out=x) is None:
-            raise NotServed(ALONE)
+        call(b, name, (x, *args), options, out=x)
         return x
 
     return serve

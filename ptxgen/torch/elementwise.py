@@ -132,11 +132,16 @@ def lowered(
     return out
 
 
+def is_float(dtype: str) -> bool:
+    """Whether a dtype is one of floats."""
+    return bool(getattr(torch, dtype).is_floating_point)
+
+
 def _taken(x: Any, dtype: str, kind: str, name: str, *, whole: bool) -> bool:
     """Whether an operand is brought to ``dtype`` by all of PyTorch's kernels alike."""
-    real = torch.empty(0, dtype=getattr(torch, dtype)).is_floating_point()
+    real = is_float(dtype)
     if isinstance(x, Buffer):
-        cut = getattr(torch, x.dtype).is_floating_point and not real
+        cut = is_float(x.dtype) and not real
         scalar = x.dtype != dtype and not x.shape and not whole
         return not (cut or scalar)
     if isinstance(x, float) and not real:

@@ -25,6 +25,7 @@ from ptxgen.ops.pointwise import Pointwise
 from ptxgen.program.buffer import Buffer
 from ptxgen.runtime.strided import Ints
 from ptxgen.torch.record import NAMES
+from ptxgen.torch.unserved import ALONE, NotServed, overload
 
 _hex = float.fromhex
 LOG10_E: Final = {
@@ -124,23 +125,18 @@ of a formula, what is neither as it is.
 
 # -- calls of them ------------------------------------------------------------------------------
 def call(
-    b: Any,
-    name: str,
-    op: Any,
-    args: Sequence[Any],
-    options: Mapping[str, Any],
-    out: Buffer | None = None,
+    b: Any, name: str, args: Sequence[Any], options: Mapping[str, Any], out: Buffer | None = None
 ) -> Any:
     """The result of an operator of :data:`FUNCTIONS`, given all arguments, in ``out`` if there is
-    such; None where it has no formula for their dtypes.
+    such. Raises NotServed where it has no formula for their dtypes.
     """
     arrays = [x for x in args if isinstance(x, Buffer)]
     if any(x.dtype not in SHORT for x in arrays):
-        return None
-    like = op(*map(meta, args), **options)
+        raise NotServed(ALONE)
+    like = overload(f"aten::{name}")(*map(meta, args), **options)
     dtype = SHORT.get(NAMES.get(like.dtype, ""), "")
     if STORED.get(dtype) not in FLOATS:
-        return None
+        raise NotServed(ALONE)
     same = scalar_type([SHORT[x.dtype] for x in arrays]) == STORED[dtype]
     spec: list[Any] = []
     given: list[Any] = []
@@ -157,7 +153,7 @@ def call(
     try:
         return b.call(function, *given, out=out)
     except (DtypeError, FormulaError):
-        return None
+        raise NotServed(ALONE) from None
 
 
 def meta(x: Any) -> Any:

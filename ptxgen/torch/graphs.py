@@ -130,7 +130,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Options:
-    """How graphs are compiled, as :class:`Backend` has it. ``passes``: None for all."""
+    """The options of a :class:`Backend`. ``passes``: None for all."""
 
     passes: tuple[str, ...] | None = None
     tier: str = "auto"
@@ -610,7 +610,7 @@ class Schedule:
         )
 
     def _taken(self, node: fx.Node) -> Iterator[Like]:
-        """What the tensors are like that a node reads."""
+        """Yields the tensors that a node reads, as they are known."""
         return leaves([self.likes[x] for x in node.all_input_nodes], Like)
 
     # -- order --------------------------------------------------------------------------------
@@ -910,7 +910,7 @@ class Segment:
 
 
 def _root(node: fx.Node) -> fx.Node:
-    """What a node is a view of."""
+    """The node that a node is a view of, or itself."""
     while node.target is operator.getitem or packet(node) in VIEWS:
         node = node.args[0]
     return node

@@ -33,7 +33,7 @@ from ptxgen.torch.functions import empty
 from ptxgen.torch.unserved import PARTS, UNKNOWN, NotServed, Serve, require_floats
 
 GRADIENTS: Final = "x", "weight", "bias"
-"""What norms of channels have gradients by, in the order of PyTorch's masks."""
+"""Arguments that norms of channels have gradients by, in the order of PyTorch's masks."""
 
 
 def _like(b: Any, x: Any) -> Any:

@@ -22,6 +22,7 @@ from ptxgen.runtime.strided import Ints, contiguous_strides, overlaps_itself
 from ptxgen.spec.counting_sort import BINS_MAX, COUNT_MAX
 from ptxgen.torch import elementwise, images, pointwise
 from ptxgen.torch.aten import LOWERED, axes, placed_first, put_summed, sums_places, wrapped
+from ptxgen.torch.elementwise import is_float
 from ptxgen.torch.functions import FUNCTIONS, empty, meta
 from ptxgen.torch.operators import known
 from ptxgen.torch.record import NAMES
@@ -131,13 +132,9 @@ def _cast(b: Any, at: Asked, x: Buffer, *_: Any, **__: Any) -> Any:
     to = NAMES[at.like.dtype]
     if x.dtype == to:
         return x
-    if x.dtype not in SHORT or to not in SHORT or (_real(x.dtype) and not _real(to)):
+    if x.dtype not in SHORT or to not in SHORT or (is_float(x.dtype) and not is_float(to)):
         raise NotServed(UNKNOWN)  # what floats are beyond integers differs from device to device
     return elementwise.lowered(b, "copied", at.kind, at.like.empty(b), (x,), {})
-
-
-def _real(dtype: str) -> bool:
-    return bool(getattr(torch, dtype).is_floating_point)
 
 
 def _put(name: str) -> Rule:
@@ -185,7 +182,7 @@ def _filled(value: Any) -> Rule:
         if not isinstance(number, bool | int | float):
             raise NotServed(UNKNOWN)
         dtype = NAMES.get(at.like.dtype)
-        if dtype not in SHORT or (isinstance(number, float) and not _real(dtype)):
+        if dtype not in SHORT or (isinstance(number, float) and not is_float(dtype)):
             raise NotServed(UNKNOWN)
         number = bool(number) if dtype == "bool" else number
         out = at.like.empty(b)
@@ -249,7 +246,7 @@ def _pad(b: Any, at: Asked, x: Buffer, widths: Sequence[int], value: Any = 0) ->
     """``widths``: of the last dimension first; below 0 they cut."""
     pairs = list(zip(widths[::2], widths[1::2], strict=True))[::-1]
     pairs = [(0, 0)] * (x.ndim - len(pairs)) + pairs
-    if not _real(x.dtype):
+    if not is_float(x.dtype):
         value = int(value)
     for d, (low, high) in enumerate(pairs):
         start, end = max(-low, 0), x.shape[d] - max(-high, 0)
@@ -395,7 +392,7 @@ def _integers_summed(b: Any, at: Asked, x: Buffer, dim: int, **_: Any) -> Any:
 
 def _counted(b: Any, at: Asked, x: Buffer, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
     """The sum of integers, or how many are true."""
-    if _real(x.dtype) or NAMES[at.like.dtype] != "int64":
+    if is_float(x.dtype) or NAMES[at.like.dtype] != "int64":
         raise NotServed(UNKNOWN)
     return b.sum(b.cast(x, "int64"), axis=axes(x, dim), keepdims=keepdim)
 

@@ -18,7 +18,7 @@ from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.dtype import NAMES as SHORT
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import ProgramBuilder
-from ptxgen.runtime.strided import Ints, contiguous_strides, overlaps_itself
+from ptxgen.runtime.strided import Ints, is_contiguous
 from ptxgen.spec.counting_sort import BINS_MAX, COUNT_MAX
 from ptxgen.torch import elementwise, images, pointwise
 from ptxgen.torch.aten import LOWERED, axes, placed_first, put_summed, sums_places, wrapped
@@ -65,11 +65,7 @@ class Like:
     def dense(self) -> bool:
         """Whether the elements fill their memory, in whichever order."""
         order = sorted(range(len(self.shape)), key=lambda i: (-self.strides[i], i))
-        shape = tuple(self.shape[i] for i in order)
-        strides = tuple(self.strides[i] for i in order)
-        want = contiguous_strides(shape)
-        triples = zip(shape, strides, want, strict=True)
-        return not overlaps_itself(shape, strides) and all(s == w for n, s, w in triples if n > 1)
+        return is_contiguous(*(tuple(of[i] for i in order) for of in (self.shape, self.strides)))
 
 
 @dataclass(frozen=True)

@@ -59,13 +59,6 @@ def _several(x: Any) -> None:
         raise NotServed(UNKNOWN)
 
 
-def _trained(b: Any, x: Any, vectors: Sequence[Any], momentum: float, eps: float) -> Any:
-    """The result, mean, scale and new running statistics."""
-    _several(x)
-    how = {"momentum": momentum, "eps": eps, "out": _like(b, x)}
-    return b.batch_norm_kept(x, *vectors, **how)
-
-
 def _batch_norm(b: Any, tier: str, x: Any, *given: Any) -> Any:
     """In evaluation, or without running statistics: training writes to these, which programs of the
     block do not.
@@ -90,10 +83,12 @@ def _no_stats(b: Any, tier: str, x: Any, weight: Any, bias: Any, *how: Any) -> A
 
 
 def _functional(b: Any, tier: str, x: Any, *given: Any) -> Any:
+    """The running statistics behind the results, new ones in training."""
     *vectors, training, momentum, eps = given
-    if training:
-        return _trained(b, x, vectors, momentum, eps)
-    return *_evaluated(b, x, vectors, eps), *vectors[2:]
+    if not training:
+        return *_evaluated(b, x, vectors, eps), *vectors[2:]
+    _several(x)
+    return b.batch_norm_kept(x, *vectors, momentum=momentum, eps=eps, out=_like(b, x))
 
 
 def _always(serve: Serve, training: bool) -> Serve:

@@ -13,6 +13,7 @@ gradients; :data:`RECORDED` runs there, too, and brings its own gradients.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -50,7 +51,7 @@ from ptxgen.torch.functions import FUNCTIONS, call
 from ptxgen.torch.operators import added
 from ptxgen.torch.record import TorchBuilder, function
 from ptxgen.torch.sdpa import at_once, attended, fused
-from ptxgen.torch.unserved import ALONE, PARTS, UNKNOWN, NotServed, Serve, overload
+from ptxgen.torch.unserved import ALONE, PARTS, UNKNOWN, NotServed, Serve, require_floats
 
 
 # -- products -------------------------------------------------------------------------------
@@ -60,6 +61,10 @@ def _name(dtype: Any) -> str | None:
     if dtype not in NAMES:
         raise NotServed(UNKNOWN)
     return NAMES[dtype]
+
+
+def _as(b: Any, x: Any, dtype: Any) -> Any:
+    return x if dtype is None else b.cast(x, _name(dtype))
 
 
 def _mm(b: Any, tier: str, x: Any, y: Any, dtype: Any = None) -> Any:
@@ -159,15 +164,13 @@ def _grouped_mm(
             rows = a[:, start:end].mT.contiguous(), b[start:end].contiguous()
             out[i] = _weight_gradient(*rows, **chain)
         return out
-    if b.dim() == 3:
-        out = a.new_zeros(a.shape[0], b.shape[2], dtype=dtype)
-        for i, (start, end) in enumerate(spans):
-            if end > start:
-                out[start:end] = product(a[start:end], b[i], dtype)
-        return out
-    out = a.new_zeros(a.shape[1], b.shape[1], dtype=dtype)
+    of_rows = b.dim() == 3  # else of columns
+    shape = (a.shape[0], b.shape[2]) if of_rows else (a.shape[1], b.shape[1])
+    out = a.new_zeros(shape, dtype=dtype)
     for i, (start, end) in enumerate(spans):
-        if end > start:
+        if end > start and of_rows:
+            out[start:end] = product(a[start:end], b[i], dtype)
+        elif end > start:
             out[:, start:end] = product(a[i], b[:, start:end], dtype)
     return out
 
@@ -181,12 +184,6 @@ def axes(x: Any, dim: Any) -> Any:
     return dim if given and (x.shape or {*given} - {0, -1}) else None
 
 
-def _real(*arrays: Any) -> None:
-    """Leaves what no operation over rows computes."""
-    if any(x is not None and x.dtype not in DTYPES for x in arrays):
-        raise NotServed(UNKNOWN)
-
-
 def _adding(name: str) -> Serve:
     def serve(
         b: Any, tier: str, x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
@@ -194,7 +191,7 @@ def _adding(name: str) -> Serve:
         how = {"axis": axes(x, dim), "keepdims": keepdim}
         wanted = x.dtype if dtype is None else _name(dtype)
         if wanted == x.dtype:
-            _real(x)
+            require_floats(x)
             return getattr(b, name)(x, **how)
         if x.dtype not in DTYPES or wanted != b.wide(x):
             x = b.cast(x, wanted)
@@ -209,7 +206,7 @@ def _extreme(*names: str) -> Serve:
     """
 
     def serve(b: Any, tier: str, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
-        _real(x)
+        require_floats(x)
         if not math.prod(x.shape):
             raise NotServed(ALONE)
         found = tuple(getattr(b, n)(x, axis=axes(x, dim), keepdims=keepdim) for n in names)
@@ -221,7 +218,7 @@ def _extreme(*names: str) -> Serve:
 def _prod(
     b: Any, tier: str, x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
-    x = x if dtype is None else b.cast(x, _name(dtype))
+    x = _as(b, x, dtype)
     if b.dtype(x) not in DTYPES:
         raise NotServed(UNKNOWN)
     return b.prod(x, axis=axes(x, dim), keepdims=keepdim)
@@ -238,8 +235,8 @@ def _prod_recorded(tier: str, x: Any, *args: Any, **options: Any) -> Any:
 
 def _cumprod(b: Any, tier: str, x: Any, dim: int, *, dtype: Any = None) -> Any:
     """Products by ``h[t] = x[t] * h[t - 1] + 0``, in f32, each rounded as it is written."""
-    x = x if dtype is None else b.cast(x, _name(dtype))
-    _real(x)
+    x = _as(b, x, dtype)
+    require_floats(x)
     if not x.shape or not math.prod(x.shape) or x.dtype == "float64":
         raise NotServed(UNKNOWN)
     dim %= len(x.shape)
@@ -254,7 +251,7 @@ def _spread(name: str) -> Serve:
     """The variance or standard deviation."""
 
     def serve(b: Any, tier: str, x: Any, dim: Any, *, correction: Any, keepdim: bool) -> Any:
-        _real(x)
+        require_floats(x)
         less = 1.0 if correction is None else float(correction)
         return getattr(b, name)(x, axis=axes(x, dim), keepdims=keepdim, correction=less)
 
@@ -274,7 +271,7 @@ def _with_mean(name: str) -> Serve:
 def _vector_norm(
     b: Any, tier: str, x: Any, ord: Any, dim: Any, keepdim: bool, *, dtype: Any
 ) -> Any:
-    _real(x)
+    require_floats(x)
     if ord not in (1, 2):
         raise NotServed(UNKNOWN)
     wanted = _name(dtype) or x.dtype
@@ -293,7 +290,7 @@ def _along(b: Any, name: str, x: Any, dim: int, **how: Any) -> Any:
 
 def _softmax(name: str) -> Serve:
     def serve(b: Any, tier: str, x: Any, dim: int, half_to_float: bool) -> Any:
-        _real(x)
+        require_floats(x)
         return _along(b, name, x, dim, out_dtype="float32" if half_to_float else None)
 
     return serve
@@ -301,7 +298,7 @@ def _softmax(name: str) -> Serve:
 
 def _softmax_backward(name: str) -> Serve:
     def serve(b: Any, tier: str, dy: Any, y: Any, dim: int, input_dtype: Any) -> Any:
-        _real(dy, y)
+        require_floats(dy, y)
         given = [b.reshape(v, (1,)) if not v.shape else b.move(v, dim, -1) for v in (dy, y)]
         dx = b.rows(f"{name}_backward", *map(b.packed, given))
         dx = b.move(dx, -1, dim) if y.shape else b.reshape(dx, ())
@@ -335,7 +332,7 @@ def _norm(norm: str) -> Serve:
 
     def serve(b: Any, tier: str, x: Any, shape: Any, *rest: Any) -> Any:
         *vectors, eps = rest
-        _real(x)
+        require_floats(x)
         given = _flat(b, x, shape), *(_vector(b, v) for v in vectors)
         y, *kept = b.rows(f"native_{norm}", *given, eps=_norm_eps(x, eps))
         return b.reshape(y, x.shape), *(b.reshape(m, _outer(x, shape)) for m in kept)
@@ -366,7 +363,7 @@ def _norm_whole(norm: str, count: int) -> Serve:
 
 def _group_norm_whole(b: Any, tier: str, x: Any, groups: int, *how: Any) -> Any:
     weight, bias, eps, _ = how
-    _real(x)
+    require_floats(x)
     if len(x.shape) < 2 or x.shape[1] % groups:
         raise NotServed(PARTS)  # PyTorch says so
     return group_norm_kept(b, x, groups, weight, bias, eps, x.dtype)[0]
@@ -386,7 +383,7 @@ def _norm_backward(norm: str, count: int) -> Serve:
 
     def serve(b: Any, tier: str, dy: Any, x: Any, shape: Any, *rest: Any) -> Any:
         kept, vectors, mask = rest[:count], rest[count:-1], rest[-1]
-        _real(dy, x)
+        require_floats(dy, x)
         g, rows = (b.packed(_flat(b, v, shape)) for v in (dy, x))
         kept = tuple(b.reshape(b.cast(m, b.wide(rows)), rows.shape[:-1]) for m in kept)
         dx, found = None, [None] * count
@@ -408,7 +405,7 @@ def _norm_backward(norm: str, count: int) -> Serve:
 def _group_norm(b: Any, tier: str, x: Any, weight: Any, bias: Any, *how: Any) -> Any:
     """What PyTorch keeps has the dtype that its own kernel gives it."""
     count, _, _, groups, eps = how  # the others are channels, and what lies behind them
-    _real(x)
+    require_floats(x)
     y, *kept = group_norm_kept(b, x, groups, weight, bias, eps, x.dtype)
     dtype = next((v.dtype for v in (weight, bias) if v is not None), x.dtype)
     return y, *(b.cast(b.reshape(m, (count, groups)), dtype) for m in kept)
@@ -418,13 +415,12 @@ def _group_norm_backward(
     b: Any, tier: str, dy: Any, x: Any, mean: Any, rstd: Any, weight: Any, *how: Any
 ) -> Any:
     count, _, _, groups, mask = how
-    _real(dy, x)
+    require_floats(dy, x)
     dtype = x.dtype if weight is None else weight.dtype
     mean, scale = (b.reshape(b.cast(m, b.wide(x)), (count * groups,)) for m in (mean, rstd))
-    names = ("x", "weight", "bias")
-    needs = frozenset(n for n, need in zip(names, mask, strict=True) if need)
+    needs = frozenset(itertools.compress(images.GRADIENTS, mask))
     found = group_norm_gradients(b, dy, x, weight, mean, scale, groups, needs, (dtype, dtype))
-    return tuple(found.get(n) for n in names)
+    return tuple(map(found.get, images.GRADIENTS))
 
 
 # -- convolutions ---------------------------------------------------------------------------
@@ -448,8 +444,8 @@ def _windowed(b: Any, given: Sequence[Any]) -> tuple[list[Any], str]:
 
 
 def _convolution(
-    b: Any, tier: str, x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
-    transposed: bool, output_padding: Any, groups: int, *_: Any,
+    b: Any, tier: str, x: Any, w: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
+    dilation: Any = 1, transposed: bool = False, output_padding: Any = 0, groups: int = 1, *_: Any,
 ) -> Any:  # fmt: skip
     (x, w), layout = _windowed(b, (x, w))
     of = {"stride": stride, "padding": padding, "dilation": dilation}
@@ -458,6 +454,22 @@ def _convolution(
         of["output_padding"] = output_padding
     y = (b.conv_transpose if transposed else b.conv)(x, w, b.packed(bias), **of)
     return b.move(y, -1, 1) if layout == "channels_last" else y
+
+
+def _convolution_by(names: str, *, transposed: bool = False) -> Serve:
+    """A convolution by an operator whose arguments behind x and w are these."""
+
+    def serve(b: Any, tier: str, x: Any, w: Any, *given: Any) -> Any:
+        how = dict(zip(names.split(), given, strict=False))
+        how.pop("size", None)
+        return _convolution(b, tier, x, w, transposed=transposed, **how)
+
+    return serve
+
+
+def _depthwise(b: Any, tier: str, x: Any, w: Any, *given: Any) -> Any:
+    _, bias, stride, padding, dilation = given
+    return _convolution(b, tier, x, w, bias, stride, padding, dilation, groups=x.shape[1])
 
 
 def _convolution_backward(
@@ -483,37 +495,6 @@ def _convolution_backward(
     if last:
         dx, dw = (None if v is None else b.move(v, -1, 1) for v in (dx, dw))
     return dx, dw, db
-
-
-def _cudnn_convolution(
-    b: Any, tier: str, x: Any, w: Any, padding: Any, stride: Any, dilation: Any, groups: int,
-    *_: Any,
-) -> Any:  # fmt: skip
-    return _convolution(b, tier, x, w, None, stride, padding, dilation, False, 0, groups)
-
-
-def _cudnn_convolution_transpose(
-    b: Any, tier: str, x: Any, w: Any, padding: Any, output_padding: Any, stride: Any,
-    dilation: Any, groups: int, *_: Any,
-) -> Any:  # fmt: skip
-    how = stride, padding, dilation, True, output_padding, groups
-    return _convolution(b, tier, x, w, None, *how)
-
-
-def _depthwise(
-    b: Any, tier: str, x: Any, w: Any, size: Any, bias: Any, stride: Any, padding: Any,
-    dilation: Any,
-) -> Any:  # fmt: skip
-    how = stride, padding, dilation, False, 0, x.shape[1]
-    return _convolution(b, tier, x, w, bias, *how)
-
-
-def _dilated(
-    b: Any, tier: str, x: Any, w: Any, size: Any, bias: Any, stride: Any, padding: Any,
-    dilation: Any = 1,
-) -> Any:  # fmt: skip
-    """The operators behind convolutions that cuDNN does not take."""
-    return _convolution(b, tier, x, w, bias, stride, padding, dilation, False, 0, 1)
 
 
 # -- systems of equations ---------------------------------------------------------------------
@@ -566,8 +547,8 @@ def _topk_sorted(
 
 
 def _cumsum(b: Any, tier: str, x: Any, dim: int, *, dtype: Any) -> Any:
-    x = x if dtype is None else b.cast(x, _name(dtype))
-    _real(x)
+    x = _as(b, x, dtype)
+    require_floats(x)
     if not x.shape:
         raise NotServed(UNKNOWN)
     return b.contiguous(b.move(b.cumsum(_rows(b, x, dim)), -1, dim))
@@ -576,7 +557,7 @@ def _cumsum(b: Any, tier: str, x: Any, dim: int, *, dtype: Any) -> Any:
 def _embedding_backward(
     b: Any, tier: str, dy: Any, indices: Any, count: int, padding: int, by_frequency: bool
 ) -> Any:
-    _real(dy)
+    require_floats(dy)
     if by_frequency:
         raise NotServed(UNKNOWN)
     skipped = padding if padding >= 0 else None
@@ -588,7 +569,7 @@ wrapped = Pointwise(lambda index, size: where(index < 0, index + size, index), "
 
 
 def _index_add(b: Any, tier: str, x: Any, dim: int, index: Any, source: Any, *, alpha: Any) -> Any:
-    _real(x)
+    require_floats(x)
     if not x.shape or source.dtype != x.dtype:
         raise NotServed(UNKNOWN)
     source = source if alpha == 1 else b.mul(source, alpha)
@@ -601,7 +582,7 @@ def _index_add(b: Any, tier: str, x: Any, dim: int, index: Any, source: Any, *, 
 
 
 def _scatter_add(b: Any, tier: str, x: Any, dim: int, index: Any, source: Any) -> Any:
-    _real(x)
+    require_floats(x)
     if not x.shape or source.dtype != x.dtype:
         raise NotServed(UNKNOWN)
     dim %= len(x.shape)
@@ -616,14 +597,7 @@ def _scatter_add(b: Any, tier: str, x: Any, dim: int, index: Any, source: Any) -
 
 
 def _scatter_reduce(
-    tier: str,
-    x: Any,
-    dim: int,
-    index: Any,
-    source: Any,
-    reduce: str,
-    *,
-    include_self: bool = True,
+    tier: str, x: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
 ) -> Any:
     if reduce in ("amax", "amin"):
         raise NotServed(ALONE)
@@ -683,12 +657,7 @@ def sums_places(x: Any, indices: Sequence[Any], values: Any, integers: Sequence[
 
 
 def _index_put_(
-    tier: str,
-    x: Any,
-    indices: Any,
-    values: Any,
-    accumulate: bool = False,
-    unsafe: bool = False,
+    tier: str, x: Any, indices: Any, values: Any, accumulate: bool = False, unsafe: bool = False
 ) -> Any:
     """Values put in their places; those that share a place are added in their order."""
     if not accumulate:
@@ -947,13 +916,7 @@ def _none_drawn(x: Any, first: tuple[int, ...], dtype: Any) -> tuple[Any, Any]:
 
 # -- functions ------------------------------------------------------------------------------
 def _elementwise(name: str) -> Serve:
-    def serve(b: Any, tier: str, *args: Any, **options: Any) -> Any:
-        found = call(b, name, overload(f"aten::{name}"), args, options)
-        if found is None:
-            raise NotServed(ALONE)
-        return found
-
-    return serve
+    return lambda b, tier, *args, **options: call(b, name, args, options)
 
 
 def elementwise_in_place(name: str) -> Serve:
@@ -965,65 +928,58 @@ def elementwise_in_place(name: str) -> Serve:
         alone = not any(isinstance(v, Buffer) for v in args)
         if not alone or x.memory.role != INPUT or not x.whole:
             raise NotServed(PARTS)
-        op = overload(f"aten::{name}")
         x.memory.written = True
-        if call(b, name, op, (x, *args), options, out=x) is None:
-            raise NotServed(ALONE)
+        call(b, name, (x, *args), options, out=x)
         return x
 
     return serve
 
 
 # -- the tables -----------------------------------------------------------------------------
+_SOFTMAXES = "softmax", "log_softmax"
 LOWERED: Final[dict[str, Serve]] = {
-    "mm": _mm,
-    "mm.dtype": _mm,
-    "addmm": _addmm,
-    "addmm.dtype": _addmm,
-    "bmm": _bmm,
-    "bmm.dtype": _bmm,
-    "baddbmm": _added(_bmm),
-    "baddbmm.dtype": _added(_bmm),
+    **dict.fromkeys(("mm", "mm.dtype"), _mm),
+    **dict.fromkeys(("addmm", "addmm.dtype"), _addmm),
+    **dict.fromkeys(("bmm", "bmm.dtype"), _bmm),
+    **dict.fromkeys(("baddbmm", "baddbmm.dtype"), _added(_bmm)),
     "mv": _mv,
     "addmv": _added(_mv),
     "_grouped_mm": _grouped,
-    "dot": _dot,
-    "vdot": _dot,
-    "sum": _adding("sum"),
-    "sum.dim_IntList": _adding("sum"),
-    "prod": _prod,
-    "prod.dim_int": _prod,
+    **dict.fromkeys(("dot", "vdot"), _dot),
+    **dict.fromkeys(("sum", "sum.dim_IntList"), _adding("sum")),
+    **dict.fromkeys(("mean", "mean.dim"), _adding("mean")),
+    **dict.fromkeys(("prod", "prod.dim_int"), _prod),
     **dict.fromkeys(("amax", "max"), _extreme("amax")),
     **dict.fromkeys(("amin", "min"), _extreme("amin")),
     "aminmax": _extreme("amin", "amax"),
-    "mean": _adding("mean"),
-    "mean.dim": _adding("mean"),
-    "var.correction": _spread("var"),
-    "std.correction": _spread("std"),
-    "var_mean.correction": _with_mean("var"),
-    "std_mean.correction": _with_mean("std"),
+    **{f"{name}.correction": _spread(name) for name in ("var", "std")},
+    **{f"{name}_mean.correction": _with_mean(name) for name in ("var", "std")},
     "linalg_vector_norm": _vector_norm,
-    "_softmax": _softmax("softmax"),
-    "_log_softmax": _softmax("log_softmax"),
-    "_softmax_backward_data": _softmax_backward("softmax"),
-    "_log_softmax_backward_data": _softmax_backward("log_softmax"),
+    **{f"_{name}": _softmax(name) for name in _SOFTMAXES},
+    **{f"_{name}_backward_data": _softmax_backward(name) for name in _SOFTMAXES},
     "native_layer_norm": _norm("layer_norm"),
     "native_layer_norm_backward": _norm_backward("layer_norm", 2),
     "native_group_norm": _group_norm,
     "native_group_norm_backward": _group_norm_backward,
     "_fused_rms_norm": _norm("rms_norm"),
     "_fused_rms_norm_backward": _norm_backward("rms_norm", 1),
-    "convolution": _convolution,
-    "_convolution": _convolution,
+    **dict.fromkeys(("convolution", "_convolution"), _convolution),
     "convolution_backward": _convolution_backward,
-    "cudnn_convolution": _cudnn_convolution,
-    "cudnn_convolution_transpose": _cudnn_convolution_transpose,
-    "_conv_depthwise2d": _depthwise,
-    "conv_depthwise3d": _depthwise,
-    "_slow_conv2d_forward": _dilated,
-    "slow_conv3d_forward": _dilated,
-    "slow_conv_dilated2d": _dilated,
-    "slow_conv_dilated3d": _dilated,
+    "cudnn_convolution": _convolution_by("padding stride dilation groups"),
+    "cudnn_convolution_transpose": _convolution_by(
+        "padding output_padding stride dilation groups", transposed=True
+    ),
+    **dict.fromkeys(("_conv_depthwise2d", "conv_depthwise3d"), _depthwise),
+    # What is called for convolutions that cuDNN does not take.
+    **dict.fromkeys(
+        (
+            "_slow_conv2d_forward",
+            "slow_conv3d_forward",
+            "slow_conv_dilated2d",
+            "slow_conv_dilated3d",
+        ),
+        _convolution_by("size bias stride padding dilation"),
+    ),
     "linalg_solve_triangular": _solve_triangular,
     "topk": _topk,
     "cumsum": _cumsum,
@@ -1046,11 +1002,9 @@ DIRECT: Final[dict[str, Serve]] = {
     "_scaled_dot_product_efficient_attention_backward": _efficient_backward,
     "_scaled_dot_product_flash_attention_for_cpu": _on_cpu,
     "_scaled_dot_product_flash_attention_for_cpu_backward": _on_cpu_backward,
-    "sort": _sort,
-    "sort.stable": _sort,
+    **dict.fromkeys(("sort", "sort.stable"), _sort),
     "topk": _topk_sorted,
-    "scatter.reduce": _scatter_reduce,
-    "scatter_reduce.two": _scatter_reduce,
+    **dict.fromkeys(("scatter.reduce", "scatter_reduce.two"), _scatter_reduce),
     "_index_put_impl_": _index_put_,
     "nll_loss2d_forward": _nll_of_places,
     **images.DIRECT,
@@ -1062,8 +1016,7 @@ WHOLE: Final[dict[str, tuple[str, Serve]]] = {
     "rms_norm": ("_fused_rms_norm", _norm_whole("rms_norm", 1)),
     "group_norm": ("native_group_norm", _group_norm_whole),
     **images.WHOLE,
-    "softmax.int": ("_softmax", _softmax_whole("softmax")),
-    "log_softmax.int": ("_log_softmax", _softmax_whole("log_softmax")),
+    **{f"{name}.int": (f"_{name}", _softmax_whole(name)) for name in _SOFTMAXES},
 }
 """Operators that are served above autograd where that records nothing: the operator of
 :data:`LOWERED` that they are counted as, and what serves them, given all arguments.
@@ -1072,8 +1025,7 @@ WHOLE: Final[dict[str, tuple[str, Serve]]] = {
 RECORDED: Final[dict[str, tuple[Serve, Serve]]] = {
     "scaled_dot_product_attention": (_attention, _attention_recorded),
     "cross_entropy_loss": (_cross_entropy, _cross_entropy_recorded),
-    "prod": (_prod, _prod_recorded),
-    "prod.dim_int": (_prod, _prod_recorded),
+    **dict.fromkeys(("prod", "prod.dim_int"), (_prod, _prod_recorded)),
 }
 """Operators that are served above autograd: as programs, and by functions with gradients."""
 

@@ -20,7 +20,7 @@ from ptxgen.numerics.dtype import NAMES as SHORT
 from ptxgen.numerics.formula import FLOATS, STORED, Node, cast, compare, const, primitive, where
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.program.buffer import Buffer
-from ptxgen.torch.functions import text, value
+from ptxgen.torch.functions import meta, text, value
 from ptxgen.torch.record import NAMES
 from ptxgen.torch.unserved import UNKNOWN, NotServed
 
@@ -132,11 +132,16 @@ def lowered(
     return out
 
 
+def is_float(dtype: str) -> bool:
+    """Whether a dtype is one of floats."""
+    return bool(getattr(torch, dtype).is_floating_point)
+
+
 def _taken(x: Any, dtype: str, kind: str, name: str, *, whole: bool) -> bool:
     """Whether an operand is brought to ``dtype`` by all of PyTorch's kernels alike."""
-    real = torch.empty(0, dtype=getattr(torch, dtype)).is_floating_point()
+    real = is_float(dtype)
     if isinstance(x, Buffer):
-        cut = getattr(torch, x.dtype).is_floating_point and not real
+        cut = is_float(x.dtype) and not real
         scalar = x.dtype != dtype and not x.shape and not whole
         return not (cut or scalar)
     if isinstance(x, float) and not real:
@@ -149,12 +154,7 @@ def _taken(x: Any, dtype: str, kind: str, name: str, *, whole: bool) -> bool:
 
 def _together(args: Sequence[Any]) -> str:
     """The dtype that operands have together."""
-
-    def like(x: Any) -> Any:
-        of = isinstance(x, Buffer)
-        return torch.empty(x.shape, dtype=getattr(torch, x.dtype), device="meta") if of else x
-
-    return NAMES[torch.result_type(*map(like, args))]
+    return NAMES[torch.result_type(*map(meta, args))]
 
 
 def _told(x: Any) -> tuple[str, Any]:

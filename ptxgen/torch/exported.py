@@ -30,7 +30,9 @@ from ptxgen.program.trace import Tracing
 from ptxgen.runtime import Call
 from ptxgen.torch.graphs import Options, Report, Schedule, TorchCall, attending
 from ptxgen.torch.lowering import Asked, Like
+from ptxgen.torch.operators import SYMBOLIC
 from ptxgen.torch.tracing import as_served, resizing
+from ptxgen.torch.trees import leaves
 
 
 def export(
@@ -112,11 +114,8 @@ def _decompositions(tier: str) -> dict[Any, Callable[..., Any]]:
 
 def _unknown(value: Any) -> bool:
     """Whether a value, or a size of it, is not known before tensors are there."""
-    if isinstance(value, torch.Tensor):
-        return any(map(_unknown, value.shape))
-    if isinstance(value, tuple | list):
-        return any(map(_unknown, value))
-    return isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool)
+    sizes = [tuple(x.shape) for x in leaves(value, torch.Tensor)]
+    return any(True for _ in leaves((value, sizes), SYMBOLIC))
 
 
 class Whole(Schedule):
@@ -152,8 +151,10 @@ class Whole(Schedule):
         return replace(super().asked(node), puts=True)
 
     @cached_property
-    def _fixed(self) -> set[fx.Node]:
-        """The nodes that no argument and no parameter goes into, and that draw nothing."""
+    def _ahead(self) -> set[fx.Node]:
+        """The nodes that no argument and no parameter goes into, and that draw nothing: they are
+        the same at each call.
+        """
         found: set[fx.Node] = set()
         for node in self.nodes:
             spec = self._inputs.get(node)
@@ -167,18 +168,10 @@ class Whole(Schedule):
                 found.add(node)
         return found
 
-    def _early(self) -> set[fx.Node]:
-        """Known nodes that are fixed, and that calls of PyTorch of such need."""
-        needed: set[fx.Node] = set()
-        for node in reversed(self.nodes):
-            if node in self._fixed and (node in needed or node not in self.known):
-                needed.update(node.all_input_nodes)
-        return self.known & needed & self._fixed
-
     def _calls(self, name: str) -> list[TorchCall]:
         """Those that are called once. Raises UnservedError where there are others."""
         calls = [m for m in self.moves if isinstance(m, TorchCall)]
-        left = Counter(str(m.outward[0].target) for m in calls if m.outward[0] not in self._fixed)
+        left = Counter(str(m.outward[0].target) for m in calls if m.outward[0] not in self._ahead)
         if left:
             listed = ", ".join(f"{op} ({count})" for op, count in sorted(left.items()))
             raise UnservedError(
@@ -221,7 +214,7 @@ class Whole(Schedule):
         for node, (key, x) in outside.items():
             if node in used:
                 values[node] = tracing.outer(key, x)
-                values[node].memory.constant = node in self._fixed
+                values[node].memory.constant = node in self._ahead
         for node in nodes:
             self.enter(b, values, node)
         found = [self._result(b, name, values, x) for x in self._returned]

@@ -25,6 +25,7 @@ from ptxgen.ops.pointwise import Pointwise
 from ptxgen.program.buffer import Buffer
 from ptxgen.runtime.strided import Ints
 from ptxgen.torch.record import NAMES
+from ptxgen.torch.unserved import ALONE, NotServed, overload
 
 _hex = float.fromhex
 LOG10_E: Final = {
@@ -35,22 +36,12 @@ LOG10_E: Final = {
 
 
 # -- formulas ---------------------------------------------------------------------------------
-def _of_result(function: Function) -> Callable[[Node, Node], Node]:
-    """The gradient of a function whose slope is one of its result."""
+def _gradient(function: Function, *, of_result: bool = False) -> Callable[[Node, Node], Node]:
+    """The gradient of a function, by its argument or by its result, of which the slope then is."""
 
-    def backward(dy: Node, y: Node) -> Node:
+    def backward(dy: Node, at: Node) -> Node:
         assert function.slope is not None, "rows have slopes"
-        return dy * function.slope(y, y)[0]
-
-    return backward
-
-
-def _of_argument(function: Function) -> Callable[[Node, Node], Node]:
-    """The gradient of a function."""
-
-    def backward(dy: Node, x: Node) -> Node:
-        assert function.slope is not None, "rows have slopes"
-        return dy * function.slope(x, function(x))[0]
+        return dy * function.slope(at, at if of_result else function(at))[0]
 
     return backward
 
@@ -63,7 +54,7 @@ def _gelu(x: Node, approximate: str) -> Node:
 
 
 def _gelu_backward(dy: Node, x: Node, approximate: str) -> Node:
-    return _of_argument(_GELU[approximate])(dy, x)
+    return _gradient(_GELU[approximate])(dy, x)
 
 
 def _log10(x: Node) -> Node:
@@ -119,9 +110,9 @@ FUNCTIONS: Final[dict[str, Callable[..., Node]]] = {
     "mish": _mish,
     "elu": _elu,
     "celu": _celu,
-    "tanh_backward": _of_result(f.tanh),
-    "sigmoid_backward": _of_result(f.sigmoid),
-    "silu_backward": _of_argument(f.silu),
+    "tanh_backward": _gradient(f.tanh, of_result=True),
+    "sigmoid_backward": _gradient(f.sigmoid, of_result=True),
+    "silu_backward": _gradient(f.silu),
     "gelu_backward": _gelu_backward,
     "softplus_backward": _softplus_backward,
     "mish_backward": _mish_backward,
@@ -134,23 +125,18 @@ of a formula, what is neither as it is.
 
 # -- calls of them ------------------------------------------------------------------------------
 def call(
-    b: Any,
-    name: str,
-    op: Any,
-    args: Sequence[Any],
-    options: Mapping[str, Any],
-    out: Buffer | None = None,
+    b: Any, name: str, args: Sequence[Any], options: Mapping[str, Any], out: Buffer | None = None
 ) -> Any:
     """The result of an operator of :data:`FUNCTIONS`, given all arguments, in ``out`` if there is
-    such; None where it has no formula for their dtypes.
+    such. Raises NotServed where it has no formula for their dtypes.
     """
     arrays = [x for x in args if isinstance(x, Buffer)]
     if any(x.dtype not in SHORT for x in arrays):
-        return None
-    like = op(*map(_meta, args), **options)
+        raise NotServed(ALONE)
+    like = overload(f"aten::{name}")(*map(meta, args), **options)
     dtype = SHORT.get(NAMES.get(like.dtype, ""), "")
     if STORED.get(dtype) not in FLOATS:
-        return None
+        raise NotServed(ALONE)
     same = scalar_type([SHORT[x.dtype] for x in arrays]) == STORED[dtype]
     spec: list[Any] = []
     given: list[Any] = []
@@ -167,10 +153,11 @@ def call(
     try:
         return b.call(function, *given, out=out)
     except (DtypeError, FormulaError):
-        return None
+        raise NotServed(ALONE) from None
 
 
-def _meta(x: Any) -> Any:
+def meta(x: Any) -> Any:
+    """A tensor without memory that lies as a buffer does. What is no buffer stays as it is."""
     if not isinstance(x, Buffer):
         return x
     how: dict[str, Any] = {"dtype": getattr(torch, x.dtype), "device": "meta"}

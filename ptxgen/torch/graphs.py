@@ -44,6 +44,7 @@ from ptxgen.torch.reading import as_run
 from ptxgen.torch.record import NAMES
 from ptxgen.torch.replay import Replay
 from ptxgen.torch.tracing import as_served
+from ptxgen.torch.trees import leaves
 from ptxgen.torch.unserved import NotServed, reason
 from ptxgen.torch.updates import (
     IN_PLACE,
@@ -129,11 +130,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Options:
-    """How graphs are compiled. ``passes``: their names, None for all; ``tier``: of products;
-    ``strict``: whether an operator that nothing is known of is refused; ``capture``: whether sizes
-    that come twice are replayed as a CUDA graph (:mod:`ptxgen.torch.replay`); ``streams``: on how
-    many its programs may run; ``functions``: whether functions are ptxgen's, as in a block.
-    """
+    """The options of a :class:`Backend`. ``passes``: None for all."""
 
     passes: tuple[str, ...] | None = None
     tier: str = "auto"
@@ -492,9 +489,8 @@ class Schedule:
                     values[node] = values[node.args[0]][node.args[1]]
                     known.add(node)
                 continue
-            tensors = [x for x in _flat((like, *(self.likes[n] for n in node.all_input_nodes)))]
-            likes = [x for x in tensors if isinstance(x, Like)]
-            made = any(isinstance(x, Like) for x in _flat((like,)))
+            made = [*leaves(like, Like)]
+            likes = [*made, *self._taken(node)]
             if not made or not isinstance(node.target, torch._ops.OpOverload):
                 continue
             if len({x.device for x in likes}) > 1 or not _ours(likes[0].device):
@@ -511,20 +507,25 @@ class Schedule:
         return known
 
     def _early(self) -> set[fx.Node]:
-        """Known nodes of integers alone that calls of PyTorch of such need (those that make masks
-        and places): they are calls, too, before all programs, and cut none.
+        """Known nodes before all programs: they are calls, and cut none. Other calls need them."""
+        needed: set[fx.Node] = set()
+        for node in reversed(self.nodes):
+            if node in self._ahead and (node in needed or node not in self.known):
+                needed.update(node.all_input_nodes)
+        return self.known & needed & self._ahead
+
+    @cached_property
+    def _ahead(self) -> set[fx.Node]:
+        """The nodes of integers alone that nothing else goes into (those that make masks and
+        places).
         """
         exact: set[fx.Node] = set()
-        needed: set[fx.Node] = set()
         for node in self.nodes:
-            dtypes = [x.dtype for x in _flat([self.likes[node]]) if isinstance(x, Like)]
+            dtypes = [x.dtype for x in leaves(self.likes[node], Like)]
             real = any(d.is_floating_point or d.is_complex for d in dtypes)
             if not (real or _mutable(node)) and exact.issuperset(node.all_input_nodes):
                 exact.add(node)
-        for node in reversed(self.nodes):
-            if node in exact and (node in needed or node not in self.known):
-                needed.update(node.all_input_nodes)
-        return self.known & needed & exact
+        return exact
 
     def _alone(self) -> set[fx.Node]:
         """Known nodes that no array goes into, in a level without any: nobody says where."""
@@ -580,7 +581,7 @@ class Schedule:
                 continue
             if node.op != "call_function" or node.target is operator.getitem:
                 continue
-            if not any(isinstance(x, Like) for x in _flat((self.likes[node],))):
+            if not any(True for _ in leaves(self.likes[node], Like)):
                 continue
             name = str(node.target)
             if node in self.known:
@@ -604,10 +605,13 @@ class Schedule:
             return True
         if op.namespace == "aten" and op.overloadpacket.__name__ in MOVES:
             return True  # that the block does not meet: they are of graphs without mutation
-        likes = _flat([self.likes[x] for x in node.all_input_nodes])
         return op.namespace == "aten" and not any(
-            x.dtype.is_floating_point or x.dtype.is_complex for x in likes if isinstance(x, Like)
+            x.dtype.is_floating_point or x.dtype.is_complex for x in self._taken(node)
         )
+
+    def _taken(self, node: fx.Node) -> Iterator[Like]:
+        """Yields the tensors that a node reads, as they are known."""
+        return leaves([self.likes[x] for x in node.all_input_nodes], Like)
 
     # -- order --------------------------------------------------------------------------------
     def _ordered(self) -> Iterator[Segment | TorchCall]:
@@ -688,7 +692,7 @@ class Schedule:
 
     def _recordable(self) -> bool:
         """Whether all is done on one GPU, and no call of PyTorch's may wait for it or draws."""
-        likes = [x for x in _flat(self.likes.values()) if isinstance(x, Like)]
+        likes = [*leaves(self.likes, Like)]
         if {x.device.type for x in likes} != {"cuda"} or len({x.device for x in likes}) > 1:
             return False
         own = [m.outward[0] for m in self.moves if isinstance(m, TorchCall)]
@@ -746,14 +750,6 @@ def _plain(tree: Any, number: Callable[[Any], Any]) -> Any:
     if isinstance(tree, dict):
         return {k: _plain(x, number) for k, x in tree.items()}
     return number(tree)
-
-
-def _flat(tree: Any) -> Iterator[Any]:
-    for x in tree:
-        if isinstance(x, tuple | list):
-            yield from _flat(x)
-        else:
-            yield x
 
 
 def _imagined(b: ProgramBuilder, like: Any) -> Any:
@@ -914,14 +910,7 @@ class Segment:
 
 
 def _root(node: fx.Node) -> fx.Node:
-    """What a node is a view of."""
-    while True:
-        op = node.target
-        if op is operator.getitem:
-            (node, _) = node.args
-            if getattr(getattr(node.target, "overloadpacket", None), "__name__", "") in VIEWS:
-                continue
-            return node
-        if getattr(getattr(op, "overloadpacket", None), "__name__", "") not in VIEWS:
-            return node
+    """The node that a node is a view of, or itself."""
+    while node.target is operator.getitem or packet(node) in VIEWS:
         node = node.args[0]
+    return node

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import compress
 from math import prod
 from typing import Any, Final
 
 import torch
 
-from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.formula import where
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.channels import batch_norm_alone, batch_norm_gradients, batch_norm_scale
@@ -30,13 +30,10 @@ from ptxgen.ops.resize import resize_by, resize_gradient, resized
 from ptxgen.program.buffer import imagined
 from ptxgen.program.invoke import Frame
 from ptxgen.torch.functions import empty
-from ptxgen.torch.unserved import PARTS, UNKNOWN, NotServed, Serve
+from ptxgen.torch.unserved import PARTS, UNKNOWN, NotServed, Serve, require_floats
 
-
-def _real(*arrays: Any) -> None:
-    """Leaves what is not computed."""
-    if any(x is not None and x.dtype not in DTYPES for x in arrays):
-        raise NotServed(UNKNOWN)
+GRADIENTS: Final = "x", "weight", "bias"
+"""Arguments that norms of channels have gradients by, in the order of PyTorch's masks."""
 
 
 def _like(b: Any, x: Any) -> Any:
@@ -48,7 +45,7 @@ def _like(b: Any, x: Any) -> Any:
 def _evaluated(b: Any, x: Any, vectors: Sequence[Any], eps: float) -> tuple[Any, ...]:
     """The result, and the two that are kept in training, empty."""
     weight, bias, mean, var = vectors
-    _real(x)
+    require_floats(x)
     if mean is None or var is None:
         raise NotServed(UNKNOWN)
     y = b.batch_norm(x, mean, var, weight, bias, eps=eps, out=_like(b, x))
@@ -57,22 +54,9 @@ def _evaluated(b: Any, x: Any, vectors: Sequence[Any], eps: float) -> tuple[Any,
 
 def _several(x: Any) -> None:
     """Leaves what has one value a channel, of which PyTorch's results are NaN."""
-    _real(x)
+    require_floats(x)
     if prod(x.shape) < 2 * x.shape[1]:
         raise NotServed(UNKNOWN)
-
-
-def _trained(b: Any, x: Any, *vectors: Any, momentum: float, eps: float) -> Any:
-    """The result, mean, scale and new running statistics."""
-    _several(x)
-    how = {"momentum": momentum, "eps": eps, "out": _like(b, x)}
-    return b.batch_norm_kept(x, *vectors, **how)
-
-
-def _trained_alone(b: Any, x: Any, weight: Any, bias: Any, eps: float) -> Any:
-    """The result, mean and scale."""
-    _several(x)
-    return batch_norm_alone(b, x, weight, bias, eps, _like(b, x))[:3]
 
 
 def _batch_norm(b: Any, tier: str, x: Any, *given: Any) -> Any:
@@ -85,7 +69,8 @@ def _batch_norm(b: Any, tier: str, x: Any, *given: Any) -> Any:
     weight, bias, mean, var = vectors
     if mean is not None or var is not None:
         raise NotServed(PARTS)
-    return _trained_alone(b, x, weight, bias, eps)
+    _several(x)
+    return batch_norm_alone(b, x, weight, bias, eps, _like(b, x))[:3]
 
 
 def _batch_norm_whole(b: Any, tier: str, x: Any, *given: Any) -> Any:
@@ -94,32 +79,31 @@ def _batch_norm_whole(b: Any, tier: str, x: Any, *given: Any) -> Any:
 
 
 def _no_stats(b: Any, tier: str, x: Any, weight: Any, bias: Any, *how: Any) -> Any:
-    training, _, eps = how
-    if not training:
-        raise NotServed(UNKNOWN)
-    return _trained_alone(b, x, weight, bias, eps)
-
-
-def _no_training(b: Any, tier: str, x: Any, *given: Any) -> Any:
-    *vectors, _, eps = given
-    return _evaluated(b, x, vectors, eps)
+    return _batch_norm(b, tier, x, weight, bias, None, None, *how)
 
 
 def _functional(b: Any, tier: str, x: Any, *given: Any) -> Any:
+    """The running statistics behind the results, new ones in training."""
     *vectors, training, momentum, eps = given
-    if training:
-        return _trained(b, x, *vectors, momentum=momentum, eps=eps)
-    return *_evaluated(b, x, vectors, eps), *vectors[2:]
+    if not training:
+        return *_evaluated(b, x, vectors, eps), *vectors[2:]
+    _several(x)
+    return b.batch_norm_kept(x, *vectors, momentum=momentum, eps=eps, out=_like(b, x))
 
 
-def _no_update(b: Any, tier: str, x: Any, *given: Any) -> Any:
-    return *_no_training(b, tier, x, *given), b.empty((0,), "uint8")
+def _always(serve: Serve, training: bool) -> Serve:
+    """An operator that is not told whether it is in training."""
+    return lambda b, tier, x, *given: serve(b, tier, x, *given[:4], training, *given[4:])
 
 
-def _with_update_functional(b: Any, tier: str, x: Any, *given: Any) -> Any:
-    *vectors, momentum, eps = given
-    *kept, mean, var = _trained(b, x, *vectors, momentum=momentum, eps=eps)
-    return *kept, b.empty((0,), "uint8"), mean, var
+def _reserving(serve: Serve) -> Serve:
+    """With what cuDNN would keep for its own gradient, empty, behind the first three results."""
+
+    def with_reserve(b: Any, tier: str, x: Any, *given: Any) -> Any:
+        found = serve(b, tier, x, *given)
+        return *found[:3], b.empty((0,), "uint8"), *found[3:]
+
+    return with_reserve
 
 
 @cache
@@ -146,10 +130,6 @@ def _with_update(tier: str, x: Any, *given: Any) -> Any:
     return *_batch_norm_written(tier, x, *vectors, True, momentum, eps), _nothing(x)
 
 
-def _cudnn(b: Any, tier: str, x: Any, *given: Any) -> Any:
-    return *_batch_norm(b, tier, x, *given), b.empty((0,), "uint8")
-
-
 def _cudnn_written(tier: str, x: Any, *given: Any) -> Any:
     return *_batch_norm_written(tier, x, *given), _nothing(x)
 
@@ -159,42 +139,26 @@ def _nothing(x: Any) -> Any:
     return x.new_empty(0, dtype=torch.uint8)
 
 
-def _batch_norm_backward(
-    b: Any,
-    dy: Any,
-    x: Any,
-    weight: Any,
-    running: Sequence[Any],
-    kept: Sequence[Any],
-    training: bool,
-    eps: float,
-    mask: Sequence[bool],
-) -> Any:
-    _real(x, dy)
-    mean, scale = kept if training else running
+def _batch_norm_backward(b: Any, tier: str, dy: Any, x: Any, weight: Any, *given: Any) -> Any:
+    *running, save_mean, save_scale, training, eps, mask = given[:7]
+    require_floats(x, dy)
+    mean, scale = (save_mean, save_scale) if training else running
     if mean is None or scale is None or dy.dtype != x.dtype:
         raise NotServed(UNKNOWN)
     if not training:
         scale = batch_norm_scale(b, scale, eps)
     dtype = x.dtype if weight is None else weight.dtype
-    names = ("x", "weight", "bias")
-    needs = {n for n, need in zip(names, mask, strict=True) if need}
+    needs = {*compress(GRADIENTS, mask)}
     found = batch_norm_gradients(
         b, dy, x, weight, mean, scale, training, needs, (dtype, dtype), _like(b, x)
     )
-    return tuple(found.get(n) for n in names)
-
-
-def _native_backward(b: Any, tier: str, dy: Any, x: Any, weight: Any, *given: Any) -> Any:
-    mean, var, save_mean, save_scale, training, eps, mask, *_ = given
-    kept = save_mean, save_scale
-    return _batch_norm_backward(b, dy, x, weight, (mean, var), kept, training, eps, mask)
+    return tuple(map(found.get, GRADIENTS))
 
 
 def _cudnn_backward(b: Any, tier: str, x: Any, dy: Any, weight: Any, *given: Any) -> Any:
     """In training alone is it called."""
-    kept, eps = given[2:4], given[4]
-    return _batch_norm_backward(b, dy, x, weight, (), kept, True, eps, (True,) * 3)
+    *kept, eps = given[:5]
+    return _batch_norm_backward(b, tier, dy, x, weight, *kept, True, eps, (True,) * 3)
 
 
 # -- pooling --------------------------------------------------------------------------------
@@ -205,7 +169,7 @@ def _all(numbers: Sequence[int], rank: int) -> tuple[int, ...]:
 
 def _max_pool(rank: int) -> Serve:
     def serve(b: Any, tier: str, x: Any, window: Any, *how: Any) -> Any:
-        _real(x)
+        require_floats(x)
         stride, padding, dilation, ceil = how
         given = {"stride": stride, "padding": padding, "dilation": dilation, "ceil": ceil}
         return b.max_pool(x, _all(window, rank), **given)
@@ -217,7 +181,7 @@ def _max_pool_whole(rank: int) -> Serve:
     """Without where the largest lie."""
 
     def serve(b: Any, tier: str, x: Any, window: Any, *how: Any) -> Any:
-        _real(x)
+        require_floats(x)
         return largest(b, x, fixed(x, _all(window, rank), *how))
 
     return serve
@@ -226,7 +190,7 @@ def _max_pool_whole(rank: int) -> Serve:
 def _max_pool_backward(rank: int) -> Serve:
     def serve(b: Any, tier: str, dy: Any, x: Any, window: Any, *how: Any) -> Any:
         *given, indices = how
-        _real(x)
+        require_floats(x)
         axes = fixed(x, _all(window, rank), *given)
         return _max_image(b, dy, x, indices, axes)
 
@@ -241,7 +205,7 @@ def _max_image(b: Any, dy: Any, x: Any, indices: Any, axes: Any) -> Any:
 
 def _avg_pool(rank: int) -> Serve:
     def serve(b: Any, tier: str, x: Any, window: Any, *how: Any) -> Any:
-        _real(x)
+        require_floats(x)
         stride, padding, ceil, counted, divisor = how
         given = {"stride": stride, "padding": padding, "ceil": ceil, "count_padding": counted}
         return b.avg_pool(x, _all(window, rank), **given, divisor=divisor or 0)
@@ -259,20 +223,18 @@ def _avg_pool_backward(rank: int) -> Serve:
 
 
 def _mean_image(b: Any, dy: Any, x: Any, axes: Any, *how: Any) -> Any:
-    _real(x)
+    require_floats(x)
     if dy.dtype != x.dtype or not prod(dy.shape):
         raise NotServed(UNKNOWN)
     return b.contiguous(mean_gradient(b, dy, axes, x.dtype, *how))
 
 
-def _adaptive_avg(b: Any, tier: str, x: Any, size: Any) -> Any:
-    _real(x)
-    return b.adaptive_avg_pool(x, size)
+def _adaptive(name: str) -> Serve:
+    def serve(b: Any, tier: str, x: Any, size: Any) -> Any:
+        require_floats(x)
+        return getattr(b, name)(x, size)
 
-
-def _adaptive_max(b: Any, tier: str, x: Any, size: Any) -> Any:
-    _real(x)
-    return b.adaptive_max_pool(x, size)
+    return serve
 
 
 def _adaptive_avg_backward(rank: int) -> Serve:
@@ -284,7 +246,7 @@ def _adaptive_avg_backward(rank: int) -> Serve:
 
 def _adaptive_max_backward(rank: int) -> Serve:
     def serve(b: Any, tier: str, dy: Any, x: Any, indices: Any) -> Any:
-        _real(x)
+        require_floats(x)
         return _max_image(b, dy, x, indices, adapted(x, dy.shape[-rank:]))
 
     return serve
@@ -298,9 +260,9 @@ _POOLING: Final[dict[str, Serve]] = {
         (f"max_pool{rank}d_with_indices", "_backward", _max_pool_backward(rank)),
         (f"avg_pool{rank}d", "", _avg_pool(rank)),
         (f"avg_pool{rank}d", "_backward", _avg_pool_backward(rank)),
-        (f"_adaptive_avg_pool{rank}d", "", _adaptive_avg),
+        (f"_adaptive_avg_pool{rank}d", "", _adaptive("adaptive_avg_pool")),
         (f"_adaptive_avg_pool{rank}d", "_backward", _adaptive_avg_backward(rank)),
-        (f"adaptive_max_pool{rank}d", "", _adaptive_max),
+        (f"adaptive_max_pool{rank}d", "", _adaptive("adaptive_max_pool")),
         (f"adaptive_max_pool{rank}d", "_backward", _adaptive_max_backward(rank)),
     )
 }
@@ -323,7 +285,7 @@ def im2col(b: Any, x: Any, *how: Any) -> Any:
 
 def _col2im(b: Any, tier: str, x: Any, size: Any, *how: Any) -> Any:
     """Windows ``[..., C · taps, count]`` added up to images ``[..., C, *size]``."""
-    _real(x)
+    require_floats(x)
     if len(x.shape) not in (2, 3) or not prod(x.shape):
         raise NotServed(UNKNOWN)
     axes = _sliding(size, *how)
@@ -370,7 +332,7 @@ def padded(b: Any, kind: str, x: Any, widths: Sequence[int]) -> Any:
 def _padded_backward(kind: str) -> Serve:
     def serve(b: Any, tier: str, dy: Any, x: Any, widths: Any) -> Any:
         """To each element what stands for it, ascending, one dimension after the other."""
-        _real(dy, x)
+        require_floats(dy, x)
         if not prod(dy.shape):
             raise NotServed(UNKNOWN)
         found = b.cast(dy, b.wide(dy))
@@ -392,54 +354,45 @@ def _steps(scales: Sequence[Any]) -> tuple[float | None, ...]:
 
 
 def _linear(b: Any, tier: str, x: Any, size: Any, corners: bool, *scales: Any) -> Any:
-    _real(x)
+    require_floats(x)
     return resize_by(b, x, resized(x, size, "linear", corners, _steps(scales)))
 
 
-def nearest(b: Any, x: Any, size: Any, scales: Sequence[Any]) -> Any:
+def nearest(b: Any, x: Any, size: Any, *scales: Any) -> Any:
     """``upsample_nearest*``, which moves values: the block leaves it alone, programs contain it."""
-    _real(x)
+    require_floats(x)
     return resize_by(b, x, resized(x, size, "nearest", False, _steps(scales)))
 
 
-def _resize_backward(b: Any, dy: Any, size: Any, shape: Any, *how: Any) -> Any:
-    _real(dy)
-    if not prod(dy.shape):
-        raise NotServed(UNKNOWN)
-    mode, corners, scales = how
-    axes = resized(imagined(shape, dy.dtype), size, mode, corners, _steps(scales))
-    return resize_gradient(b, dy, axes, dy.dtype)
+def _resize_backward(mode: str) -> Serve:
+    def serve(b: Any, tier: str, dy: Any, size: Any, shape: Any, *how: Any) -> Any:
+        corners, *scales = how if mode == "linear" else (False, *how)
+        require_floats(dy)
+        if not prod(dy.shape):
+            raise NotServed(UNKNOWN)
+        axes = resized(imagined(shape, dy.dtype), size, mode, corners, _steps(scales))
+        return resize_gradient(b, dy, axes, dy.dtype)
 
-
-def _linear_backward(
-    b: Any, tier: str, dy: Any, size: Any, shape: Any, corners: bool, *scales: Any
-) -> Any:
-    return _resize_backward(b, dy, size, shape, "linear", corners, scales)
-
-
-def _nearest_backward(b: Any, tier: str, dy: Any, size: Any, shape: Any, *scales: Any) -> Any:
-    return _resize_backward(b, dy, size, shape, "nearest", False, scales)
+    return serve
 
 
 _LINEAR = "upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"
 _RESIZING: Final[dict[str, Serve]] = {
     **dict.fromkeys(_LINEAR, _linear),
-    **{f"{name}_backward": _linear_backward for name in _LINEAR},
-    **{f"upsample_nearest{rank}d_backward": _nearest_backward for rank in (1, 2, 3)},
+    **{f"{name}_backward": _resize_backward("linear") for name in _LINEAR},
+    **{f"upsample_nearest{rank}d_backward": _resize_backward("nearest") for rank in (1, 2, 3)},
 }
 """Nearest itself moves values, and needs no serving."""
 
 LOWERED: Final[dict[str, Serve]] = {
-    "native_batch_norm": _batch_norm,
-    "_native_batch_norm_legit": _batch_norm,
+    **dict.fromkeys(("native_batch_norm", "_native_batch_norm_legit"), _batch_norm),
     "_native_batch_norm_legit.no_stats": _no_stats,
-    "_native_batch_norm_legit_no_training": _no_training,
+    "_native_batch_norm_legit_no_training": _always(_batch_norm, False),
     "_native_batch_norm_legit_functional": _functional,
-    "_batch_norm_no_update": _no_update,
-    "_batch_norm_with_update_functional": _with_update_functional,
-    "cudnn_batch_norm": _cudnn,
-    "native_batch_norm_backward": _native_backward,
-    "batch_norm_backward": _native_backward,
+    "_batch_norm_no_update": _reserving(_always(_batch_norm, False)),
+    "_batch_norm_with_update_functional": _reserving(_always(_functional, True)),
+    "cudnn_batch_norm": _reserving(_batch_norm),
+    **dict.fromkeys(("native_batch_norm_backward", "batch_norm_backward"), _batch_norm_backward),
     "cudnn_batch_norm_backward": _cudnn_backward,
     "col2im": _col2im,
     **{

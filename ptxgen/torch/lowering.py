@@ -6,8 +6,8 @@ stays a call of PyTorch's own (:mod:`ptxgen.torch.graphs`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, Final
 
@@ -16,23 +16,15 @@ import torch
 from ptxgen.errors import ShapeError
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.dtype import NAMES as SHORT
-from ptxgen.ops.pointwise import named
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import ProgramBuilder
-from ptxgen.runtime.strided import Ints, contiguous_strides, overlaps_itself
+from ptxgen.runtime.strided import Ints, is_contiguous
 from ptxgen.spec.counting_sort import BINS_MAX, COUNT_MAX
-from ptxgen.torch import elementwise, images
-from ptxgen.torch.aten import (
-    LOWERED,
-    axes,
-    placed_first,
-    put_summed,
-    sums_places,
-    wrapped,
-)
-from ptxgen.torch.functions import FUNCTIONS, empty
+from ptxgen.torch import elementwise, images, pointwise
+from ptxgen.torch.aten import LOWERED, axes, placed_first, put_summed, sums_places, wrapped
+from ptxgen.torch.elementwise import is_float
+from ptxgen.torch.functions import FUNCTIONS, empty, meta
 from ptxgen.torch.operators import known
-from ptxgen.torch.pointwise import wanted
 from ptxgen.torch.record import NAMES
 from ptxgen.torch.unserved import UNKNOWN, NotServed
 
@@ -73,11 +65,7 @@ class Like:
     def dense(self) -> bool:
         """Whether the elements fill their memory, in whichever order."""
         order = sorted(range(len(self.shape)), key=lambda i: (-self.strides[i], i))
-        shape = tuple(self.shape[i] for i in order)
-        strides = tuple(self.strides[i] for i in order)
-        want = contiguous_strides(shape)
-        triples = zip(shape, strides, want, strict=True)
-        return not overlaps_itself(shape, strides) and all(s == w for n, s, w in triples if n > 1)
+        return is_contiguous(*(tuple(of[i] for i in order) for of in (self.shape, self.strides)))
 
 
 @dataclass(frozen=True)
@@ -112,42 +100,22 @@ def _reshape(b: Any, at: Asked, x: Buffer, *_: Any) -> Any:
     return b.reshape(x, at.shape)
 
 
-def _permute(b: Any, at: Asked, x: Buffer, order: Sequence[int]) -> Any:
-    return x.permuted([i % x.ndim for i in order])
+def _view(name: str) -> Rule:
+    """A view, as PyTorch makes it of a tensor that lies as the buffer does."""
+    op = getattr(torch.ops.aten, name)
+
+    def rule(b: Any, at: Asked, x: Buffer, *where: Any, **how: Any) -> Any:
+        found = op(meta(x), *where, **how)
+        several = isinstance(found, tuple | list)
+        made = tuple(_lying(x, view) for view in (found if several else (found,)))
+        return made if several else made[0]
+
+    return rule
 
 
-def _transpose(b: Any, at: Asked, x: Buffer, first: int = 0, second: int = 1) -> Any:
-    order = list(range(x.ndim))
-    if len(order) > 1:
-        order[first], order[second] = order[second], order[first]
-    return x.permuted(order)
-
-
-def _expand(b: Any, at: Asked, x: Buffer, *_: Any, **__: Any) -> Any:
-    return x.expanded(at.shape)
-
-
-def _slice(
-    b: Any, at: Asked, x: Buffer, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
-) -> Any:
-    first = slice(start, end, step).indices(x.shape[dim])[0]
-    return x.narrowed(dim, first, at.shape[dim], step)
-
-
-def _select(b: Any, at: Asked, x: Buffer, dim: int, index: int) -> Any:
-    return x.one(dim, index % x.shape[dim])
-
-
-def _split(b: Any, at: Asked, x: Buffer, _: Any, dim: int = 0) -> Any:
-    found, start = [], 0
-    for like in at.likes:
-        found.append(x.narrowed(dim, start, like.shape[dim]))
-        start += like.shape[dim]
-    return tuple(found)
-
-
-def _unbind(b: Any, at: Asked, x: Buffer, dim: int = 0) -> Any:
-    return tuple(x.one(dim, i) for i in range(x.shape[dim]))
+def _lying(x: Buffer, view: torch.Tensor) -> Buffer:
+    offset = x.offset + view.storage_offset() * x.itemsize
+    return replace(x, shape=tuple(view.shape), strides=view.stride(), offset=offset)
 
 
 def _same(b: Any, at: Asked, x: Buffer, *_: Any, **__: Any) -> Any:
@@ -160,43 +128,27 @@ def _cast(b: Any, at: Asked, x: Buffer, *_: Any, **__: Any) -> Any:
     to = NAMES[at.like.dtype]
     if x.dtype == to:
         return x
-    if x.dtype not in SHORT or to not in SHORT or (_real(x.dtype) and not _real(to)):
+    if x.dtype not in SHORT or to not in SHORT or (is_float(x.dtype) and not is_float(to)):
         raise NotServed(UNKNOWN)  # what floats are beyond integers differs from device to device
     return elementwise.lowered(b, "copied", at.kind, at.like.empty(b), (x,), {})
 
 
-def _real(dtype: str) -> bool:
-    return bool(getattr(torch, dtype).is_floating_point)
+def _put(name: str) -> Rule:
+    """The first argument with the second in the place of a view of it."""
+    view = _view(name)
+
+    def rule(b: Any, at: Asked, x: Buffer, source: Buffer, *where: Any, **how: Any) -> Any:
+        out = b.copied(x, at.like.empty(b))
+        b.copied(source, view(b, at, out, *where, **how))
+        return out
+
+    return rule
 
 
-def _put(b: Any, at: Asked, x: Buffer, source: Buffer, view: Callable[[Buffer], Buffer]) -> Any:
-    """``x`` with ``source`` in the place of a view."""
-    out = b.copied(x, at.like.empty(b))
-    b.copied(source, view(out))
-    return out
-
-
-def _slice_scatter(
-    b: Any, at: Asked, x: Any, source: Any, dim: int = 0, start: Any = None, end: Any = None,
-    step: int = 1,
-) -> Any:  # fmt: skip
-    first = slice(start, end, step).indices(x.shape[dim])[0]
-    return _put(b, at, x, source, lambda y: y.narrowed(dim, first, source.shape[dim], step))
-
-
-def _select_scatter(b: Any, at: Asked, x: Any, source: Any, dim: int, index: int) -> Any:
-    return _put(b, at, x, source, lambda y: y.one(dim, index % y.shape[dim]))
-
-
-def _slice_backward(
-    b: Any, at: Asked, dy: Any, sizes: Any, dim: int, start: int, end: int, step: int
-) -> Any:
-    zeros = b.filled(sizes, dy.dtype, 0)
-    return _slice_scatter(b, at, zeros, dy, dim, start, end, step)
-
-
-def _select_backward(b: Any, at: Asked, dy: Any, sizes: Any, dim: int, index: int) -> Any:
-    return _select_scatter(b, at, b.filled(sizes, dy.dtype, 0), dy, dim, index)
+def _view_backward(name: str) -> Rule:
+    """Zeros, with the gradient in the place of the view."""
+    put = _put(name)
+    return lambda b, at, dy, sizes, *where: put(b, at, b.filled(sizes, dy.dtype, 0), dy, *where)
 
 
 def _cat(b: Any, at: Asked, arrays: Sequence[Buffer], dim: int = 0) -> Any:
@@ -226,7 +178,7 @@ def _filled(value: Any) -> Rule:
         if not isinstance(number, bool | int | float):
             raise NotServed(UNKNOWN)
         dtype = NAMES.get(at.like.dtype)
-        if dtype not in SHORT or (isinstance(number, float) and not _real(dtype)):
+        if dtype not in SHORT or (isinstance(number, float) and not is_float(dtype)):
             raise NotServed(UNKNOWN)
         number = bool(number) if dtype == "bool" else number
         out = at.like.empty(b)
@@ -244,16 +196,9 @@ def _embedding(b: Any, at: Asked, weight: Buffer, indices: Buffer, *_: Any, **__
     return b.embedding(weight, b.packed(indices))
 
 
-def _nearest(b: Any, at: Asked, x: Buffer, size: Any, *scales: Any) -> Any:
-    return images.nearest(b, x, size, scales)
-
-
-def _im2col(b: Any, at: Asked, x: Buffer, *how: Any) -> Any:
-    return images.im2col(b, x, *how)
-
-
-def _padded(kind: str) -> Rule:
-    return lambda b, at, x, widths: images.padded(b, kind, x, widths)
+def _of_images(move: Callable[..., Any], *how: Any) -> Rule:
+    """A function of :mod:`ptxgen.torch.images`."""
+    return lambda b, at, *args: move(b, *how, *args)
 
 
 def _repeat(b: Any, at: Asked, x: Buffer, counts: Sequence[int]) -> Any:
@@ -282,7 +227,7 @@ def _unshuffle(b: Any, at: Asked, x: Buffer, by: int) -> Any:
 def _groups_shuffle(b: Any, at: Asked, x: Buffer, groups: int) -> Any:
     n, c, *sizes = x.shape
     parts = b.reshape(x, (n, groups, c // groups, *sizes))
-    return b.reshape(parts.permuted((0, 2, 1, *range(3, parts.ndim))), at.shape)
+    return b.reshape(b.move(parts, 1, 2), at.shape)
 
 
 def _roll(b: Any, at: Asked, x: Buffer, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
@@ -297,7 +242,7 @@ def _pad(b: Any, at: Asked, x: Buffer, widths: Sequence[int], value: Any = 0) ->
     """``widths``: of the last dimension first; below 0 they cut."""
     pairs = list(zip(widths[::2], widths[1::2], strict=True))[::-1]
     pairs = [(0, 0)] * (x.ndim - len(pairs)) + pairs
-    if not _real(x.dtype):
+    if not is_float(x.dtype):
         value = int(value)
     for d, (low, high) in enumerate(pairs):
         start, end = max(-low, 0), x.shape[d] - max(-high, 0)
@@ -313,30 +258,24 @@ def _index_select(b: Any, at: Asked, x: Buffer, dim: int, index: Buffer) -> Any:
 
 MOVES: Final[dict[str, Rule]] = {
     **dict.fromkeys(("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze"), _reshape),
-    "permute": _permute,
-    "t": _transpose,
-    "transpose": _transpose,
-    "expand": _expand,
-    "slice": _slice,
-    "select": _select,
-    "split": _split,
-    "split_with_sizes": _split,
-    "unbind": _unbind,
+    **{name: _view(name) for name in ("permute", "t", "transpose", "expand", "slice", "select")},
+    **{name: _view(name) for name in ("split", "split_with_sizes", "unbind")},
     **dict.fromkeys(("detach", "alias", "clone", "lift_fresh_copy"), _same),
     "_to_copy": _cast,
     "copy": _copy,
     "fill": _fill,
     "cat": _cat,
     "stack": _stack,
-    "slice_scatter": _slice_scatter,
-    "select_scatter": _select_scatter,
-    "slice_backward": _slice_backward,
-    "select_backward": _select_backward,
+    **{f"{name}_scatter": _put(name) for name in ("slice", "select")},
+    **{f"{name}_backward": _view_backward(name) for name in ("slice", "select")},
     "embedding": _embedding,
-    **{f"upsample_nearest{rank}d": _nearest for rank in (1, 2, 3)},
-    "im2col": _im2col,
-    **{f"reflection_pad{rank}d": _padded("reflection") for rank in (1, 2, 3)},
-    **{f"replication_pad{rank}d": _padded("replication") for rank in (1, 2, 3)},
+    **{f"upsample_nearest{rank}d": _of_images(images.nearest) for rank in (1, 2, 3)},
+    "im2col": _of_images(images.im2col),
+    **{
+        f"{kind}_pad{rank}d": _of_images(images.padded, kind)
+        for kind in ("reflection", "replication")
+        for rank in (1, 2, 3)
+    },
     "repeat": _repeat,
     "pixel_shuffle": _shuffle,
     "pixel_unshuffle": _unshuffle,
@@ -449,7 +388,7 @@ def _integers_summed(b: Any, at: Asked, x: Buffer, dim: int, **_: Any) -> Any:
 
 def _counted(b: Any, at: Asked, x: Buffer, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
     """The sum of integers, or how many are true."""
-    if _real(x.dtype) or NAMES[at.like.dtype] != "int64":
+    if is_float(x.dtype) or NAMES[at.like.dtype] != "int64":
         raise NotServed(UNKNOWN)
     return b.sum(b.cast(x, "int64"), axis=axes(x, dim), keepdims=keepdim)
 
@@ -482,11 +421,7 @@ PLACES: Final[dict[str, Rule]] = {
 def _own(b: Any, packet: str, args: Sequence[Any], how: Mapping[str, Any]) -> Any:
     """One of ``torch.ops.ptxgen``."""
     if packet == "pointwise":
-        key, which, arrays, numbers, dtypes = args
-        sources = {"a": iter(arrays), "n": iter(numbers)}
-        given = [next(sources[letter]) for letter in which]
-        found = b.call(named(key), *given, out_dtype=wanted(dtypes))
-        return found if isinstance(found, tuple) else (found,)
+        return pointwise.lower(b, *args)
     name = packet.removesuffix("_vjp")
     of = known(name)
     if of is None or packet.endswith("_vjp_"):
@@ -559,12 +494,3 @@ def _packed(b: ProgramBuilder, tree: Any) -> Any:
     if isinstance(tree, tuple | list):
         return type(tree)(_packed(b, x) for x in tree)
     return tree
-
-
-def buffers(tree: Any) -> Iterator[Buffer]:
-    """The buffers of a result."""
-    if isinstance(tree, Buffer):
-        yield tree
-    elif isinstance(tree, tuple | list):
-        for each in tree:
-            yield from buffers(each)

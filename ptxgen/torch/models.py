@@ -152,6 +152,7 @@ def _mask(
     graph, for functions whose closures have to be read, which it cannot; not of whole sequences
     without padding.
     """
+    sizes = batch_size, q_length, kv_length, q_offset, kv_offset
     if mask_function is None:
         mask_function = masking_utils.causal_mask_function
     plain = (
@@ -160,24 +161,13 @@ def _mask(
     )
     if aside is not None and not plain and torch.compiler.is_compiling():
         if not _from_the_first(attention_mask, q_offset, kv_offset):
-            sizes = batch_size, q_length, kv_length, q_offset, kv_offset
             return aside(*sizes, mask_function, attention_mask, device, **rest)
         known = None  # the mask's own comparisons are read where the graph is compiled
     else:
         known = _pattern(mask_function, masking_utils)
     if known is None or (kv_offset and not known[1]):
         rest |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
-        return masking_utils.sdpa_mask(
-            batch_size,
-            q_length,
-            kv_length,
-            q_offset,
-            kv_offset,
-            mask_function,
-            attention_mask,
-            device=device,
-            **rest,
-        )
+        return masking_utils.sdpa_mask(*sizes, mask_function, attention_mask, device=device, **rest)
     causal, window = known
     # Places count from where the mask begins; ``first`` and ``end`` are a sequence's own.
     last = kv_offset + kv_length

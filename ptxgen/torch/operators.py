@@ -32,15 +32,8 @@ from ptxgen.program.parameters import (
     Parameter,
 )
 from ptxgen.torch import pointwise
-from ptxgen.torch.record import (
-    NAMES,
-    Recorder,
-    _Like,
-    by_result,
-    by_tensor,
-    no_gradient,
-    recorder,
-)
+from ptxgen.torch.functions import meta
+from ptxgen.torch.record import NAMES, Recorder, _Like, by_result, no_gradient, recorder
 
 LIBRARY = torch.library.Library("ptxgen", "FRAGMENT")
 TAGS = (torch.Tag.pt2_compliant_tag,)
@@ -199,7 +192,7 @@ class _Operator:
         """The results, of buffers."""
         args = self.args(arrays, _plainly(named))
         pairs = zip(self.op.parameters, args, strict=True)
-        given = {p.name: _read(p, x) for p, x in pairs if p.kind != STREAM}
+        given = {p.name: p.read(x) if p.kind == OPTION else x for p, x in pairs if p.kind != STREAM}
         found = self.op.lower(b, **given)
         return tuple(_listed(found)) if self.several else found
 
@@ -207,8 +200,8 @@ class _Operator:
         self, b: ProgramBuilder, arrays: Any, results: Any, dys: Any, needs: Any, **named: Any
     ) -> tuple[Any, ...]:
         """The gradients that ``needs`` says, of buffers."""
-        like = [x if x is None else _tensor(x) for x in arrays]
-        plan = self._plan(like, [_tensor(x) for x in results], needs, _plainly(named))
+        like = [meta(x) for x in arrays]
+        plan = self._plan(like, [meta(x) for x in results], needs, _plainly(named))
         saved, _ = plan.given(arrays, results)
         return tuple(plan.lowered(b, saved, dys))
 
@@ -283,7 +276,7 @@ class _Operator:
             arrays = (tensors,) if ctx.lists else tensors
             plan = self.of.plan(self.args(arrays, ctx.named), needs, tensors, results)
             found = plan.differentiable(*plan.given(tensors, results), dys)
-            gradients = by_tensor(plan.wanted, found, len(tensors))
+            gradients = list(plan.by_tensor(found))
         else:
             gradients = self._gradients(ctx, list(saved), list(results), dys, needs)
         count = len(ctx.needs_input_grad)  # tracing leaves trailing arguments away that are None
@@ -295,16 +288,17 @@ class _Operator:
         """By the operators of gradients: those that are returned, those that are added."""
         adds = [need and self._sum(i, ctx.updates) is not None for i, need in enumerate(needs)]
         own = [need and not add for need, add in zip(needs, adds, strict=True)]
-        wanted, made = [i for i, need in enumerate(own) if need], []
+        made: list[Any] = []
         given = saved, results, dys
-        if wanted:
+        if any(own):
             vjp = getattr(torch.ops.ptxgen, f"{self.op.name}_vjp")
             made = vjp(*given, own, **ctx.named)
         if any(adds):
             updates = [self._sum(i, ctx.updates) for i, add in enumerate(adds) if add]
             add = getattr(torch.ops.ptxgen, f"{self.op.name}_vjp_")
             add(*given, adds, updates, **ctx.named)
-        return by_tensor(wanted, made, len(needs))
+        found = iter(made)
+        return [next(found) if need else None for need in own]
 
     def _sum(self, i: int, tensors: Sequence[Any]) -> Any:
         """What the gradient of an array is added to, of all tensors; None if it is returned."""
@@ -359,7 +353,7 @@ def _option(p: Parameter, name: str = "") -> str:
     return f"{kind} {name}={text}"
 
 
-_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 """What compilers have for numbers that they do not know."""
 
 
@@ -380,7 +374,7 @@ def results_like(op: Op, given: Mapping[str, Any]) -> list[Any]:
             lead = value[0]
             named[p.name] = tuple(map(_buffer, value))
         elif p.kind == OPTION:
-            named[p.name] = value if isinstance(value, _SYMBOLIC) else p.read(value)
+            named[p.name] = value if isinstance(value, SYMBOLIC) else p.read(value)
         elif p.kind != WRITTEN or value is not None:
             named[p.name] = value
     found = op.lower(builder, **named)
@@ -391,7 +385,7 @@ def results_like(op: Op, given: Mapping[str, Any]) -> list[Any]:
 
 def _hint(x: Any) -> Any:
     """A number, or a compiler's hint of it."""
-    return x.node.hint if isinstance(x, _SYMBOLIC) else x
+    return x.node.hint if isinstance(x, SYMBOLIC) else x
 
 
 def _hinted(x: Any) -> Any:
@@ -405,15 +399,6 @@ def _buffer(x: Any) -> Buffer:
     return imagined(x.shape, NAMES[x.dtype])
 
 
-def _tensor(x: Buffer) -> torch.Tensor:
-    """A tensor of no memory."""
-    return torch.empty(x.shape, dtype=getattr(torch, x.dtype), device="meta")
-
-
 def _plainly(named: Mapping[str, Any]) -> dict[str, Any]:
     """Options with dtypes by name."""
     return {n: NAMES[x] if isinstance(x, torch.dtype) else x for n, x in named.items()}
-
-
-def _read(p: Parameter, value: Any) -> Any:
-    return p.read(value) if p.kind == OPTION else value

@@ -18,6 +18,7 @@ import torch
 from torch import fx
 
 from ptxgen.torch.operators import LIBRARY, register
+from ptxgen.torch.trees import leaves
 
 ALIAS: Final = "ptxgen_output_view"
 """Key in ``node.meta`` of view nodes that :func:`rejoin` made. PyTorch computes them, so that they
@@ -71,12 +72,9 @@ def separate(module: fx.GraphModule) -> None:
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Yields the strided tensors of a node's value."""
-    if isinstance(value, torch._subclasses.FakeTensor) and value.layout == torch.strided:
-        yield value
-    elif isinstance(value, tuple | list):
-        for each in value:
-            yield from _tensors(each)
+    """Returns the strided tensors of a node's value."""
+    found = leaves(value, torch._subclasses.FakeTensor)
+    return (x for x in found if x.layout == torch.strided)
 
 
 def _storage(x: torch.Tensor) -> int:

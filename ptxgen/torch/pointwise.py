@@ -47,7 +47,15 @@ def _arguments(which: str, arrays: Sequence[Any], numbers: Sequence[Any]) -> tup
     return tuple(next(sources[letter]) for letter in which)
 
 
-def wanted(dtypes: Sequence[str] | None) -> Any:
+def lower(
+    b: Any, key: str, which: str, arrays: Sequence[Any], numbers: Sequence[Any], dtypes: Any
+) -> tuple[Any, ...]:
+    """A call of the operator as steps, of buffers."""
+    found = b.call(named(key), *_arguments(which, arrays, numbers), out_dtype=_wanted(dtypes))
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _wanted(dtypes: Sequence[str] | None) -> Any:
     """The dtypes of results, as functions are asked for them."""
     if dtypes is None:
         return None
@@ -59,7 +67,7 @@ def _compute(
 ) -> list[Any]:
     op = named(name)
     given = dict(zip(op.arguments, _arguments(which, arrays, numbers), strict=True))
-    given["out_dtype"] = wanted(dtypes)
+    given["out_dtype"] = _wanted(dtypes)
     found = recorder(op).plain(tuple(given.get(p.name) for p in op.parameters))
     return list(found) if isinstance(found, tuple) else [found]
 
@@ -73,7 +81,7 @@ def _fake(
         short(NAMES[x.dtype], n) if letter == "a" else None
         for x, n, letter in zip(given, op.arguments, which, strict=True)
     )
-    formula = op.formula(kinds, _full(wanted(dtypes)))
+    formula = op.formula(kinds, _full(_wanted(dtypes)))
     shape = torch.broadcast_shapes(*(a.shape for a in arrays))
     made = (getattr(torch, FULL[o.dtype]) for o in formula.outputs)
     return [arrays[0].new_empty(shape, dtype=dtype) for dtype in made]

@@ -329,7 +329,7 @@ class _Plan:
         return (*dys, *self._kept) if self._floats else by_result(self.results, dys)
 
     def by_tensor(self, found: tuple[Any, ...]) -> Iterable[Any]:
-        """Gradients of all tensors (:func:`by_tensor`)."""
+        """Gradients of all tensors: None where none is wanted."""
         if self._picked is None:
             return found
         all = *found, None
@@ -491,14 +491,6 @@ def by_result(results: Sequence[Any], dys: Sequence[Any]) -> list[Any]:
     for i, dy in enumerate(dys):
         found[i] = dy if results[i].dtype.is_floating_point else None
     return found
-
-
-def by_tensor(wanted: Sequence[int], found: Sequence[Any], count: int) -> list[Any]:
-    """The gradients of all tensors: None where none is wanted."""
-    all: list[Any] = [None] * count
-    for i, gradient in zip(wanted, found, strict=True):
-        all[i] = gradient
-    return all
 
 
 # -- programs of tensors ----------------------------------------------------------------------

@@ -32,11 +32,6 @@ _shifted = Pointwise(lambda x, mask, scale: x * scale + mask, "shifted")
 _before = Pointwise(lambda x, at, seen, scale: where(at < seen, x * scale, -inf), "before")
 
 
-def _grouped(query: Any, key: Any, gqa: bool) -> bool:
-    """Whether heads share keys: they are then rows of one product."""
-    return bool(gqa and key.shape[-3] != query.shape[-3])
-
-
 def _widened(b: Any, query: Any, key: Any, value: Any, mask: Any, gqa: bool) -> Any:
     """``query`` with all the leading dimensions that the others are broadcast along."""
     lead = tuple(query.shape[:-2])
@@ -174,9 +169,7 @@ _AT_ONCE: dict[str, Any] = {
     "takes": tuple(p for p in FUSED.parameters if p.name in _NAMES),
     "public": False,
 }
-_recorder = recorder(
-    Op(_lower, **_AT_ONCE, keeping=Op(_lower, **_AT_ONCE, results=("out", "lse"))),
-)
+_recorder = recorder(Op(_lower, **_AT_ONCE, keeping=Op(_lower, **_AT_ONCE, results=("out", "lse"))))
 """Records attention of ``[..., H, S, D]``, whose operands lie by a layout, as one operation."""
 
 
@@ -261,7 +254,7 @@ def attended(
     begin at 0. ``seen``: what ``mask`` says, where that is known: whether it is causal, with the
     last query at the last key, and its window.
     """
-    shared = _grouped(query, key, gqa)
+    shared = bool(gqa and key.shape[-3] != query.shape[-3])  # heads are then rows of one product
     if not fused(b.dtype(query), tier, query, value):
         factor = 1 / sqrt(query.shape[-1]) if scale is None else scale
         return _composed(b, query, key, value, mask, causal, factor, shared, tier)

@@ -6,11 +6,11 @@ is not touched and costs nothing. The overrides are the process's: one set for a
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from types import TracebackType
 from typing import Any
 
@@ -42,6 +42,7 @@ from ptxgen.torch.functions import FUNCTIONS
 from ptxgen.torch.module import _checked
 from ptxgen.torch.reading import Sharing
 from ptxgen.torch.record import PLAIN
+from ptxgen.torch.trees import leaves
 from ptxgen.torch.unserved import ALONE, PARTS, UNKNOWN, NotServed, Serve, overload, reason
 
 KINDS = ("cuda", "cpu", "mps", "xpu")
@@ -219,7 +220,9 @@ class _Watch(TorchDispatchMode):
         space = func.namespace
         seen, optional = func in _overrides.seen, func in functions()
         # Kernels of another key are not overridden.
-        odd = seen and any(t.layout is not torch.strided for t in _tensors((args, kwargs)))
+        odd = seen and any(
+            t.layout is not torch.strided for t in leaves((args, kwargs), torch.Tensor)
+        )
         if seen and not (optional and (odd or not self.block.functions)):
             if odd:
                 self.block.count_unknown(str(func))
@@ -231,7 +234,7 @@ class _Watch(TorchDispatchMode):
                     return found
             self.block.free[func.overloadpacket.__name__] += 1
         elif space not in _KNOWN and any(
-            t.device.type in _overrides.kinds for t in _tensors((args, kwargs))
+            t.device.type in _overrides.kinds for t in leaves((args, kwargs), torch.Tensor)
         ):
             self.block.count_unknown(str(func))
         return func(*args, **kwargs)
@@ -239,16 +242,6 @@ class _Watch(TorchDispatchMode):
 
 _KNOWN = {"ptxgen", "prim", "prims"}
 """The namespaces of operators that are not another library's."""
-
-
-def _tensors(tree: Any) -> Iterator[torch.Tensor]:
-    if isinstance(tree, torch.Tensor):
-        yield tree
-    elif isinstance(tree, (tuple, list)):
-        for each in tree:
-            yield from _tensors(each)
-    elif isinstance(tree, dict):
-        yield from _tensors(tuple(tree.values()))
 
 
 def _is_available(kind: str) -> bool:
@@ -305,9 +298,9 @@ class _Overrides:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message=r"[\s\S]*previously registered kernel")
                 for kind in filter(_is_available, KINDS):
-                    for op, key, made in _planned(kind.upper(), kind in kinds):
-                        kernel = made(self.blocks, _original(op, get(op, key), key))
-                        library.impl(op, kernel, key)
+                    for op, key, make in _planned(kind.upper(), kind in kinds):
+                        made = make(op, self.blocks, _original(op, get(op, key), key))
+                        library.impl(op, made.kernel, key)
                         self.seen.add(op)
             stance = torch.compiler.set_stance("force_eager")
         except BaseException:
@@ -342,7 +335,7 @@ def _original(op: Any, kernel: Any, key: str) -> Callable[..., Any]:
     if op in (torch.ops.aten.pow.Scalar, torch.ops.aten.pow.Scalar_out):
         return _power_of_number
     keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
-    return functools.partial(kernel.call_boxed, keys)
+    return partial(kernel.call_boxed, keys)
 
 
 def _power_of_number(base: Any, exponent: Any, **out: Any) -> Any:
@@ -353,24 +346,22 @@ def _power_of_number(base: Any, exponent: Any, **out: Any) -> Any:
     return torch.pow(torch.full((), base, dtype=dtype, device=exponent.device), exponent, **out)
 
 
-Make = Callable[[list[batch_invariant], Any], Callable[..., Any]]
+Make = Callable[..., Any]
+"""Makes what has the kernel of an operator, of open blocks and PyTorch's own kernel."""
 
 
+@cache
 def _planned(key: str, ours: bool) -> list[tuple[Any, str, Make]]:
     """Each operator to override, under which key, and what makes the kernel."""
-    found = _plans.get((key, ours))
-    if found is None:
-        rows, forms = _rows(), functional()
-        found = _plans[key, ours] = list(_plan(key, rows, forms) if ours else _counted(key, forms))
-    return found
+    return list(_plan(key) if ours else _counted(key))
 
 
-@functools.cache
+@cache
 def _rows() -> dict[Any, Serve]:
     return {overload(f"aten::{name}"): _functional(name) for name in SERVED}
 
 
-@functools.cache
+@cache
 def functional() -> Mapping[Any, Serve]:
     """What serves operators, of a tier and tensors; ``out=`` and in-place forms among them, and
     operators of graphs that come to a block as others.
@@ -381,7 +372,7 @@ def functional() -> Mapping[Any, Serve]:
     return {**_rows(), **dict(_forms(_rows())), **put}
 
 
-@functools.cache
+@cache
 def functions() -> Collection[Any]:
     """The operators among them that need no serving, but have a formula."""
     rows = {op: _rows()[op] for name in FUNCTIONS if (op := overload(f"aten::{name}"))}
@@ -394,51 +385,49 @@ def _put(tier: str, x: Any, indices: Any, values: Any, accumulate: bool = False)
     return DIRECT["_index_put_impl_"](tier, x.clone(), indices, values, accumulate)
 
 
-_plans: dict[tuple[str, bool], list[tuple[Any, str, Make]]] = {}
 _has = torch._C._dispatch_has_kernel_for_dispatch_key
 
 
-def _plan(
-    key: str, rows: Mapping[Any, Serve], forms: Mapping[Any, Serve]
-) -> Iterator[tuple[Any, str, Make]]:
+def _plan(key: str) -> Iterator[tuple[Any, str, Make]]:
+    rows, forms = _rows(), functional()
     runs = torch._C._dispatch_has_computed_kernel_for_dispatch_key
 
     def served(op: Any) -> bool:
         name = op.name()
         return _has(name, key) or (runs(name, key) and not _has(name, "CompositeImplicitAutograd"))
 
-    above: dict[Any, tuple[str, Serve, Serve | None]] = {}
+    above: dict[Any, Make] = {}
     for name, (lower, direct) in RECORDED.items():
         op = overload(f"aten::{name}")
         if runs(op.name(), key):  # PyTorch's builds for CPUs have no kernels of GPUs
-            above[op] = op.overloadpacket.__name__, lower, direct
+            how = {"name": op.overloadpacket.__name__, "lower": lower, "recorded": direct}
+            above[op] = partial(_AboveAutograd, **how)
     for name, (part, lower) in WHOLE.items():
         op = overload(f"aten::{name}")
         if op is not None and served(overload(f"aten::{part}")):
-            above[op] = part, lower, None
-    for op, how in above.items():
-        for each in (f"Autograd{key}", key):
-            yield op, each, _above(op, *how)
+            above[op] = partial(_AboveAutograd, name=part, lower=lower)
+    for op, make in above.items():
+        yield op, f"Autograd{key}", make
+        yield op, key, make
     for op in _operators():
         if op in above:
             continue
-        if op in rows:
-            if served(op):
-                which = op.name().removeprefix("aten::")
-                yield op, key, _serving(op, LOWERED.get(which), DIRECT.get(which))
-        elif op in forms:
-            if served(op):
-                yield op, key, _serving(op, _writing().get(op), forms[op])
+        if op in rows and served(op):
+            name = op.name().removeprefix("aten::")
+            how = {"lower": LOWERED.get(name), "direct": DIRECT.get(name)}
+            yield op, key, partial(_BelowAutograd, **how)
+        elif op in forms and served(op):
+            yield op, key, partial(_BelowAutograd, lower=_writing().get(op), direct=forms[op])
         elif _has(op.name(), key) and reason(op) is None:
-            yield op, key, _serving(op)
+            yield op, key, _BelowAutograd
 
 
-def _counted(key: str, forms: Mapping[Any, Serve]) -> Iterator[tuple[Any, str, Make]]:
+def _counted(key: str) -> Iterator[tuple[Any, str, Make]]:
     """On a device that is not served."""
     for op in _operators():
-        served = op in forms and op not in functions()
+        served = op in functional() and op not in functions()
         if _has(op.name(), key) and (served or reason(op) is None):
-            yield op, key, _serving(op, unserved=key.lower() if served else "")
+            yield op, key, partial(_BelowAutograd, unserved=key.lower() if served else "")
 
 
 def _operators() -> Iterator[Any]:
@@ -475,7 +464,7 @@ def _in_places(op: Any) -> Iterator[Any]:
             yield form
 
 
-@functools.cache
+@cache
 def _writing() -> Mapping[Any, Serve]:
     """Programs of the in-place forms of functions."""
     known = ((name, op) for name in FUNCTIONS if (op := overload(f"aten::{name}")))
@@ -521,7 +510,8 @@ def _exact(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
     if isinstance(dtype, torch.dtype):
         return not (dtype.is_floating_point or dtype.is_complex)
     return not any(
-        t.dtype.is_floating_point or t.dtype.is_complex for t in _tensors((args, options))
+        t.dtype.is_floating_point or t.dtype.is_complex
+        for t in leaves((args, options), torch.Tensor)
     )
 
 
@@ -641,7 +631,7 @@ def _functional(name: str) -> Serve:
     if name not in LOWERED:
         return DIRECT[name]
 
-    @functools.cache
+    @cache
     def function() -> Callable[..., Any]:
         op = operation(name, LOWERED[name], _parameters(overload(f"aten::{name}")))
         hooks = Hooks(keyed=_DECIDES, names=_DECIDING_NAMES) if name in FUNCTIONS else Hooks()
@@ -678,11 +668,11 @@ class _BelowAutograd:
     def __init__(
         self,
         op: Any,
-        lower: Serve | None,
-        direct: Serve | None,
-        unserved: str,
         blocks: list[batch_invariant],
         original: Callable[..., Any],
+        lower: Serve | None = None,
+        direct: Serve | None = None,
+        unserved: str = "",
     ) -> None:
         self.op, self.direct, self.unserved = op, direct, unserved
         self.blocks, self.original = blocks, original
@@ -705,7 +695,7 @@ class _BelowAutograd:
         ways: list[Callable[[str], Any]] = []
         # What is expanded may not be written, as the function of tensors says.
         if key not in self.parts and not (self.op in _writing() and 0 in args[0].stride()):
-            ways.append(functools.partial(_carried_out, frame, memo, key, args))
+            ways.append(partial(_carried_out, frame, memo, key, args))
         return self._served(ways, *self.split(args), key)
 
     def _served(self, ways: list[Callable[[str], Any]], args: Any, options: Any, key: Any) -> Any:
@@ -741,15 +731,6 @@ class _BelowAutograd:
         return self.original(*args, **options)
 
 
-def _serving(
-    op: Any, lower: Serve | None = None, direct: Serve | None = None, unserved: str = ""
-) -> Make:
-    """An operator below autograd, see :class:`_BelowAutograd`."""
-    return lambda blocks, original: (
-        _BelowAutograd(op, lower, direct, unserved, blocks, original).kernel
-    )
-
-
 class _AboveAutograd:
     """The kernel of an operator above autograd, counted by a ``name``: its program where autograd
     records nothing, else what is ``recorded``, if there is such.
@@ -758,11 +739,11 @@ class _AboveAutograd:
     def __init__(
         self,
         op: Any,
-        name: str,
-        lower: Serve,
-        recorded: Serve | None,
         blocks: list[batch_invariant],
         original: Callable[..., Any],
+        name: str,
+        lower: Serve,
+        recorded: Serve | None = None,
     ) -> None:
         self.op, self.name, self.recorded = op, name, recorded
         self.blocks, self.original = blocks, original
@@ -813,13 +794,6 @@ class _AboveAutograd:
         elif self.recorded is not None and why.args[0] != PARTS:  # each part says what it is
             block.count_unknown(str(self.op))
         return self.original(*placed, **options)
-
-
-def _above(op: Any, name: str, lower: Serve, recorded: Serve | None) -> Make:
-    """An operator above autograd, see :class:`_AboveAutograd`."""
-    return lambda blocks, original: (
-        _AboveAutograd(op, name, lower, recorded, blocks, original).kernel
-    )
 
 
 def _watched(given: Iterable[Any]) -> bool:

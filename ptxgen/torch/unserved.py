@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import torch
 
+from ptxgen.numerics.dtype import DTYPES
+
 Serve = Callable[..., Any]
 UNKNOWN: Final = "unknown"
 ALONE: Final = "PyTorch's own kernel computes each row by itself"
@@ -20,6 +22,12 @@ PARTS: Final = "made of operators that are served"
 
 class NotServed(Exception):  # noqa: N818 - no error
     """A call is left to PyTorch, and why."""
+
+
+def require_floats(*arrays: Any) -> None:
+    """Leaves buffers whose dtype operations over rows do not have."""
+    if any(x is not None and x.dtype not in DTYPES for x in arrays):
+        raise NotServed(UNKNOWN)
 
 
 MOVES = "values are moved, none is computed"

@@ -17,6 +17,7 @@ import torch
 from torch import fx
 
 from ptxgen.torch.lowering import VIEWS
+from ptxgen.torch.trees import leaves
 
 SCATTERS: Final = {"slice_scatter", "select_scatter", "index_copy", "index_put", "scatter"}
 """Operators whose result is their first argument, some elements of which are others."""
@@ -58,7 +59,7 @@ def puts(node: fx.Node) -> bool:
 
 def others(node: fx.Node) -> list[fx.Node]:
     """The nodes among all arguments but the first."""
-    return [*_nodes(node.args[1:]), *_nodes(tuple(node.kwargs.values()))]
+    return list(leaves((node.args[1:], node.kwargs), fx.Node))
 
 
 def views(of: fx.Node) -> Iterator[fx.Node]:
@@ -128,11 +129,3 @@ def in_place(
             if not own and (reader.op == "output" or when(reader) > when(new)):
                 return False
     return not any(u.op == "output" for x in views(last) for u in x.users)
-
-
-def _nodes(tree: Any) -> Iterator[fx.Node]:
-    if isinstance(tree, fx.Node):
-        yield tree
-    elif isinstance(tree, tuple | list):
-        for each in tree:
-            yield from _nodes(each)

@@ -1,0 +1,118 @@
+"""Checks docstrings and commit subjects: openings, lengths, form. ``make lint`` runs it.
+
+A docstring is the text of a module, class or function, or the text behind an assignment. Its first
+line stands alone: it begins with a noun phrase or a verb in the third person, and has three words.
+A commit subject is an imperative of at most 72 characters without a full stop; those behind the
+commit that brought this file are checked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+CHECKOUT = Path(__file__).parents[1]
+FOLDERS = "ptxgen", "tests", "tools", "bench", "examples"
+OPENINGS = (
+    "What", "Which", "Where", "How", "Of", "As", "The same", "That of", "Those of", "Those", "That",
+)  # fmt: skip
+"""Words that refer to a line above, or ask."""
+LEAST = 3
+"""Least number of words of a docstring."""
+SUBJECT = 72
+"""Most characters of a commit subject."""
+FORMS = tuple(
+    "Adds Added Adding Fixes Fixed Fixing Makes Made Making Removes Removed Removing".split()
+)
+"""Other forms of verbs that commits often begin with."""
+
+
+def texts(source: str) -> Iterator[tuple[int, str]]:
+    """Yields the line and the text of each docstring."""
+    for node in ast.walk(ast.parse(source)):
+        body = getattr(node, "body", None)
+        if not isinstance(body, list):
+            continue
+        for i, each in enumerate(body):
+            text = each.value if isinstance(each, ast.Expr) else None
+            if not isinstance(text, ast.Constant) or not isinstance(text.value, str):
+                continue
+            first = i == 0 and isinstance(
+                node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+            )
+            if first or (i and isinstance(body[i - 1], ast.Assign | ast.AnnAssign)):
+                yield each.lineno, text.value
+
+
+def fault(text: str) -> str:
+    """Returns a docstring's fault, or an empty text."""
+    words = text.split()
+    if len(words) < LEAST:
+        return f"has {len(words)} words; takes {LEAST} or more"
+    found = next((o for o in OPENINGS if words[: len(o.split())] == o.split()), None)
+    return (
+        f"begins with {found!r}; takes a noun phrase or a verb in the third person" if found else ""
+    )
+
+
+def subject_fault(subject: str) -> str:
+    """Returns a commit subject's fault, or an empty text."""
+    if len(subject) > SUBJECT:
+        return f"has {len(subject)} characters; takes {SUBJECT}"
+    if subject.endswith("."):
+        return "ends with a full stop"
+    opening = next((o for o in OPENINGS if subject.startswith(f"{o} ")), None)
+    if opening or subject.split()[:1] and subject.split()[0] in FORMS or not subject[:1].isupper():
+        return "begins with no imperative"
+    return ""
+
+
+def subjects() -> list[str]:
+    """Returns the subjects of commits behind the one that brought this file; none without git."""
+    own = Path(__file__).relative_to(CHECKOUT).as_posix()
+
+    def git(*words: str) -> list[str]:
+        done = subprocess.run(["git", *words], cwd=CHECKOUT, capture_output=True, text=True)
+        return done.stdout.splitlines() if done.returncode == 0 else []
+
+    brought = git("log", "--diff-filter=A", "--format=%H", "--", own)
+    return git("log", "--no-merges", "--format=%s", f"{brought[-1]}..HEAD") if brought else []
+
+
+def faults(folders: list[str]) -> Iterator[tuple[str, str]]:
+    """Yields each fault of docstrings: the file, and a line for people."""
+    for folder in folders:
+        root = CHECKOUT / folder
+        for path in sorted(root.rglob("*.py")) if root.is_dir() else [root]:
+            for line, text in texts(path.read_text(encoding="utf-8")):
+                if why := fault(text):
+                    name = path.relative_to(CHECKOUT).as_posix()
+                    yield name, f"{name}:{line}: {text.split(chr(10))[0][:60]!r} {why}"
+
+
+def main() -> int:
+    """Prints the faults, or their numbers by folder; returns 1 if there are any."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folders", nargs="*", default=list(FOLDERS), metavar="PATH")
+    parser.add_argument("--count", action="store_true", help="numbers by room alone")
+    options = parser.parse_args()
+    found = [*faults(options.folders)]
+    if options.count:
+        rooms = Counter("/".join(name.split("/")[:2]) for name, _ in found)
+        for room, number in rooms.most_common():
+            print(f"{number:5} {room}")
+        print(f"{len(found):5} in all")
+        return 0
+    lines = [line for _, line in found]
+    lines += [f"commit {s!r} {why}" for s in subjects() if (why := subject_fault(s))]
+    print("\n".join(lines), end="\n" if lines else "")
+    return bool(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -150,11 +150,13 @@ else
 	@$(DOCS)/bin/python -m mkdocs build --strict
 endif
 
-lint: $(READY)  ## ruff and mypy
+lint: $(READY)  ## ruff, mypy and words
 	@echo "== lint and types"
 	@$(PY) -m ruff check $(SOURCES)
 	@$(PY) -m ruff format --check --quiet $(SOURCES) || \
 		{ echo "some files are not formatted; make format does it"; exit 1; }
+	@$(PY) tools/lint_words.py
+	@$(PY) -m codespell_lib $(SOURCES) docs *.md
 	@$(PY) -m mypy --strict ptxgen tests/test_types.py
 
 format: $(READY)  ## format the sources

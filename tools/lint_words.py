@@ -26,8 +26,17 @@ LEAST = 3
 """Least number of words of a docstring."""
 SUBJECT = 72
 """Most characters of a commit subject."""
-FORMS = tuple(
-    "Adds Added Adding Fixes Fixed Fixing Makes Made Making Removes Removed Removing".split()
+FORMS = (
+    "Adds",
+    "Added",
+    "Adding",
+    "Fixes",
+    "Fixed",
+    "Fixing",
+    "Makes",
+    "Made",
+    "Removes",
+    "Removed",
 )
 """Other forms of verbs that commits often begin with."""
 
@@ -66,10 +75,8 @@ def subject_fault(subject: str) -> str:
         return f"has {len(subject)} characters; takes {SUBJECT}"
     if subject.endswith("."):
         return "ends with a full stop"
-    opening = next((o for o in OPENINGS if subject.startswith(f"{o} ")), None)
-    if opening or subject.split()[:1] and subject.split()[0] in FORMS or not subject[:1].isupper():
-        return "begins with no imperative"
-    return ""
+    opening = any(subject.startswith(f"{words} ") for words in (*OPENINGS, *FORMS))
+    return "" if subject[:1].isupper() and not opening else "begins with no imperative"
 
 
 def subjects() -> list[str]:

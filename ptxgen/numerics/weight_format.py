@@ -175,7 +175,7 @@ class WeightFormat:
 
     @cached_property
     def contract(self) -> Contract:
-        """That of decoding."""
+        """Contract of the decoding of a weight."""
         step = f"w = {self.decoding}, each operation rounded to f32; then to its dtype"
         return Contract(self.name, self.version, step, "any")
 
@@ -194,7 +194,7 @@ class WeightFormat:
 
 
 class Quantized(NamedTuple):
-    """What kernels of products with quantized weights are made for: x's dtype, W's format."""
+    """Key of the kernels of products with quantized weights: x's dtype, W's format."""
 
     dtype: str
     format: WeightFormat

@@ -1,4 +1,4 @@
-"""The oracle of fused linear cross-entropy: contract ``flce/3``, of the oracles of its steps."""
+"""The oracle of fused linear cross-entropy: contract ``flce/3``, by the oracles of its steps."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def linear_cross_entropy_grad(
 ) -> tuple[Any, Any, Any, Any]:
     """The bits of :func:`ptxgen.linear_cross_entropy_grad`, with its arguments.
 
-    Memory that is given for a gradient says its dtype, and what it is added to; it is not written.
+    An array given for a gradient decides its dtype and is what it is added to; it is not written.
     """
     wide = "float64" if np.asarray(x).dtype == np.float64 else "float32"
     rows, targets = ops.rows(np.asarray(x)), np.asarray(target).reshape(-1)

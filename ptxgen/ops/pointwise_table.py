@@ -33,7 +33,7 @@ class Row(NamedTuple):
 
     @property
     def doc(self) -> str:
-        """The docstring."""
+        """The function's docstring, with its sections."""
         gives = self.gives or "theirs; ``out`` or ``out_dtype`` may ask for another that holds it"
         takes = signature(self.formula).parameters
         chooses = "; ``condition`` is a bool" if "condition" in takes else ""
@@ -127,4 +127,4 @@ ROWS = (
     Row("reglu", lambda x, y: f.relu(x) * y, "``relu(x) * y``."),
 )
 INNER = (Row("fill", lambda x, value: value, "``value``, of the dtype of ``x``."),)
-"""Those that only other operations call."""
+"""Rows that only other operations call."""

@@ -32,7 +32,7 @@ from ptxgen.tiles.gemm import WIDTH_OF
 
 _TURNED = {"kn": "nk", "nk": "kn"}
 TIERS = {"float32": "simt", "bfloat16": "tc", "float16": "tc"}
-"""The dtypes that have kernels, and the tier of those."""
+"""Dtypes that have kernels, each with its tier."""
 
 
 def has_kernels(dtype: str | None, tier: str, groups: int) -> bool:
@@ -41,7 +41,7 @@ def has_kernels(dtype: str | None, tier: str, groups: int) -> bool:
 
 
 def _ascending(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-    """Raises IndexRangeError for offsets that are no ends of groups. Waits for them."""
+    """Raises IndexRangeError for offsets that do not ascend within the rows. Waits for them."""
     offsets, rows = arrays["offsets"], int(arrays["x"].shape[0])
     before = 0
     for i, end in enumerate(offsets.tolist()):

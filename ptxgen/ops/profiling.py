@@ -30,7 +30,7 @@ _LINE_INFO = "--generate-line-info"
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What one call of a route does: :func:`profile` makes it.
+    """Counts of what one call of a route does, as :func:`profile` returns them.
 
     ``op``, ``layout``, ``m``, ``n``, ``k``: the product ``C[m, n] = A[m, k] . B[k, n]``, its
     storage, and the operation whose plan cuts its reduction. ``minimum_bytes``: operands and
@@ -45,7 +45,7 @@ class Profile:
     k: int
     minimum_bytes: int
     kernels: tuple[KernelProfile, ...]
-    """In the order of their launches."""
+    """Profiles of the kernels, in the order of their launches."""
 
     @property
     def flop(self) -> int:
@@ -69,7 +69,7 @@ class Profile:
 
     @property
     def best_intensity(self) -> float:
-        """The same, if each operand and the result were moved once."""
+        """Floating-point operations per byte, if each operand and the result were moved once."""
         return self.flop / self.minimum_bytes
 
     def json(self) -> dict[str, Any]:

@@ -247,7 +247,7 @@ class Operation:
         return (DEFAULT_PLAN, *self.asked_plans)
 
     def plan(self, contract: Contract, name: str | None = None) -> Plan:
-        """Its plan under a contract; ``name``: another than the default."""
+        """The plan under a contract; ``name``: that of a plan other than the default."""
         return PLANS[contract.name][name or DEFAULT_PLAN]
 
     def asked(self, options: Mapping[str, Any]) -> str:

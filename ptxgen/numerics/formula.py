@@ -305,7 +305,7 @@ class Function:
         return Node("call", args, args[0].type, self)
 
     def formula(self, type: str) -> tuple[tuple[Node, ...], Node]:
-        """Its parameters, of one type, and its result."""
+        """The parameters, all of ``type``, and the result."""
         found = _bodies.get((self, type))
         if found is None:
             names = (f"x{i}" for i in range(self.arity))
@@ -484,7 +484,7 @@ class Output:
 
 @dataclass(frozen=True, eq=False)
 class Formula:
-    """All that a kernel computes: results, and what they are read from.
+    """All that a kernel computes: its results, as graphs that end in inputs.
 
     Formulas with the same text are equal, whatever Python functions made them.
     """

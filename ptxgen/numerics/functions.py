@@ -382,7 +382,7 @@ def log1p(x: Node) -> Node:
     c, sum = _of(x), 1 + x
     n = (bits(sum) - c.mantissas) >> c.places
     scale = from_bits((c.bias + 2 - n) << c.places) * 0.25  # 2**-n, which may be subnormal
-    t = fma(x, scale, scale - 1)  # of 1 + x, which is not rounded here
+    t = fma(x, scale, scale - 1)  # (1 + x) / 2**n - 1, without rounding 1 + x
     return where(x == 0, x, _log_special(sum, _log_joined(t, cast(n, x.type))))
 
 

@@ -135,7 +135,7 @@ class Flag(Option):
 
 @dataclass(frozen=True)
 class Integer(Option):
-    """A whole number from ``least`` to ``most``; ``error``: what is raised for another."""
+    """A whole number from ``least`` to ``most``; ``error``: the type of error for others."""
 
     least: int | None = None
     most: int | None = None
@@ -155,13 +155,13 @@ class Integer(Option):
 
 
 def whole(value: Any) -> int | None:
-    """An integer of Python, NumPy or another framework's; None for what is none, or has more than
-    64 bits.
+    """Returns a Python, NumPy or framework integer as an int; None for other values, or for more
+    than 64 bits.
     """
     if type(value) is int:
         return value if value.bit_length() <= 64 else None
     if isinstance(value, bool) or getattr(value, "shape", ()) != () or hasattr(value, "is_cuda"):
-        return None  # what lies on a GPU would have to be waited for
+        return None  # reading a value from a GPU would wait for it
     if hasattr(value, "dtype") and "int" not in str(value.dtype):
         return None
     try:
@@ -207,7 +207,7 @@ class Real(Option):
 
 
 def real(value: Any) -> float | None:
-    """A number of Python's or NumPy's as a float; None for what is none, or too large for one."""
+    """Returns a Python or NumPy number as a float; None for other values, or if it is too large."""
     if type(value) is float:
         return value
     if isinstance(value, (bool, str, bytes)) or getattr(value, "shape", ()) != ():

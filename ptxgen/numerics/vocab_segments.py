@@ -1,4 +1,4 @@
-"""A row of logits: its maxima and sums in segments, what they make, and its gradient.
+"""A row of logits: maxima and sums of its segments, the loss from these, and the gradient.
 
 The steps of contract ``flce/3`` (:mod:`ptxgen.numerics.flce`) between the products:
 

@@ -169,7 +169,7 @@ class WeightFormat:
 
     @cached_property
     def integers(self) -> str | None:
-        """Kind of integers, "unsigned" or "signed", if codes are what they stand for; else None."""
+        """Kind "unsigned" or "signed", if each code is the integer it stands for; else None."""
         known = {unsigned(self.bits): "unsigned", signed(self.bits): "signed"}
         return known.get(self.values)
 

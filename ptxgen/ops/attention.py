@@ -373,7 +373,7 @@ def attention(
     arrays |= {n: spread(b, n, arrays[n], of) for n in ("mask", "bias")}
     if b.abstract or y.size == 0:
         return found
-    if of.keys == 0:  # over a key that no sequence has
+    if of.keys == 0:  # kernels read one zero key that no sequence contains
         lead = () if of.packed else of.lead
         tokens = (of.heads, 1) if of.turned else (1, of.heads)
         k, v = (b.filled((*lead, *tokens, n), q.dtype, 0) for n in (of.head, of.head_v))

@@ -124,11 +124,11 @@ def attention_backward(
     sums: dict[str, Buffer] = {}
     if parts(of.group) > 1 and not nothing:
         sums = {n: b.empty((parts(of.group), *made[n].shape), "float32") for n in ("dk", "dv")}
-    # Keys may be in no sequence; logits may be unseen.
+    # Kernels write no gradients of keys outside sequences, nor of logits that are masked.
     unkept = any(x is not None for x in (lengths, starts, cu_seqlens))
     kept = {"dq": True, "delta": True, "dk": not unkept, "dv": not unkept, "dlogits": False}
     if nothing:
-        kept = {"delta": do.size > 0}  # without keys D is still what do and o say
+        kept = {"delta": do.size > 0}  # D needs no keys: it is sum(do * o)
     written = made | sums | {"delta": delta} | ({} if logits is None else {"dlogits": logits})
     for name, x in written.items():
         if x.size and not kept.get(name):

@@ -34,7 +34,7 @@ def from_bitsandbytes(param: Any) -> QuantizedWeight:
         return _converted(param)
     except PtxgenError:
         raise
-    except Exception as error:  # of an object that only looks like one
+    except Exception as error:  # an object that only resembles a Params4bit
         raise OptionError(
             f"param has a quant_state that cannot be read: {type(error).__name__}: {error}; takes "
             "a Params4bit that has been quantized"

@@ -1,4 +1,4 @@
-"""Convolutions: a product of the windows of an image, and what follows from that.
+"""Convolutions, forward and backward, as products of the windows of an image.
 
 Images are brought to ``[N, *, C]``, filters to ``[O, *, C / groups]``: views. Where a kernel reads
 windows as they lie, that is one launch (:mod:`ptxgen.ops.implicit_gemm`). Elsewhere windows are a
@@ -305,7 +305,7 @@ def _chain(taps: int, biased: bool, activation: str | None) -> Pointwise:
         total: Any = 0.0
         for x, w in zip(given[:taps], given[taps : 2 * taps], strict=True):
             total = fma(x, w, total)
-        total = total + 0.0  # no negative zero leaves a chain
+        total = total + 0.0  # a chain never ends in -0.0
         total = total + given[-1] if biased else total
         if activation not in (None, "none"):
             total = getattr(functions, str(activation))(total)
@@ -783,7 +783,7 @@ class _Transposed:
         )
 
     def patches(self) -> None:
-        """All taps are products of one launch, if windows share nothing."""
+        """One launch multiplies all taps, if windows do not overlap."""
         needs(self.groups == 1, "several groups")
         taps = self.w.shape[1:-1]
         needs(prod(taps) > 1, "one tap")
@@ -799,7 +799,7 @@ class _Transposed:
         each = self.w.shape[0] // groups, self.w.shape[-1]
         split = b.reshape(self.w, (groups, each[0], *taps, each[1]))
         turned = b.permute(split, (0, rank + 2, *range(2, rank + 2), 1))
-        if groups > 1:  # of one, each product has a copy of its own taps, or needs none
+        if groups > 1:  # with one group each product copies its own taps, if at all
             turned = b.packed(turned)
         turned = b.reshape(turned, (target.shape[-1], *taps, each[0]))
         phases = [tuple(zip(*chosen, strict=True)) for chosen in product(*self._ways)]
@@ -1129,7 +1129,7 @@ def _summed(b: Any, windows: Buffer, dy: Buffer, out: Buffer, tier: str, chain: 
         b.linear_wgrad(found, dy, **of, out=out)
         return
     images, each = windows.shape[0], count // max(windows.shape[0], 1)
-    unit = 16 // gcd(each, 16)  # of chains on tensor cores, which are cut at multiples of 16
+    unit = 16 // gcd(each, 16)  # chains on tensor cores continue at multiples of 16 rows
     most = COLUMNS_MAX // max(each * length * windows.itemsize, 1) // unit * unit
     step = max(most, unit) if chain else max(images, 1)
     total = out if step >= images else b.empty(out.shape, b.wide(dy))

@@ -82,7 +82,7 @@ class Gemm:
         lda, ldc = self.lds[0], check_out(target, matrix)
         flat, rows = _flat(self.batch, (*self.steps, steps)), []
         if self.storage[0] == "N" and flat:
-            # One B for neighbouring matrices, whose rows follow each other: those of one matrix.
+            # Neighbouring matrices of A with one B and contiguous rows are one taller matrix.
             count, (of_a, of_b, of_c) = flat[-1]
             evenly = m == 1 or (of_a, of_c) == (m * lda, m * ldc)
             if of_b == 0 < of_a and evenly and m * count <= DIM_MAX:
@@ -109,7 +109,7 @@ class Gemm:
         m, n, k = dims
         scalars: dict[str, int | float] = dict(ALONE)
         scalars.update(LDA=lda, LDB=self.lds[1], LDC=ldc, FLAGS=self.flags)
-        scalars["K"] = k  # the kernels of k = 1 serve an empty reduction, if told so
+        scalars["K"] = k  # kernels for K >= 1 serve K = 0 through this scalar
         scalars.update(BATCH=inner[0] * outer[0], INNER=inner[0])
         for along, (_, apart) in (("BATCH", inner), ("OUTER", outer)):
             scalars.update({f"{along}_{x}": step for x, step in zip("ABC", apart, strict=True)})
@@ -286,7 +286,7 @@ def sharing(problem: Problem, a: Buffer, b: Buffer, c: Buffer) -> Problem | None
     """
     try:
         found = read(MATMUL, {"a": a, "b": b}, layout="nn", tier=problem.table[3], wanted=c.dtype)
-    except ShapeError:  # B lies in no kernel's storage
+    except ShapeError:  # no kernel reads B as it is stored
         return None
     (shared, _), *more = found.launched(c)
     if more or (found.plan, found.flags) != (problem.table[1], dict(problem.scalars)["FLAGS"]):

@@ -36,7 +36,7 @@ TIERS = {"float32": "simt", "bfloat16": "tc", "float16": "tc"}
 
 
 def has_kernels(dtype: str | None, tier: str, groups: int) -> bool:
-    """Whether kernels multiply so many groups of a dtype in the tier that a caller asks for."""
+    """Whether there are kernels for ``groups`` groups of ``dtype`` in ``tier``."""
     return dtype in TIERS and tier in ("auto", TIERS[dtype]) and 0 < groups <= GROUPS_MAX
 
 
@@ -92,7 +92,7 @@ def _problem(
 ) -> Problem:
     m, n, k, groups = sizes
     short = DTYPES[dtype]
-    if k == 0:  # nothing is read, so nothing lies as the copy engine wants it
+    if k == 0:  # nothing is read, so the alignment is only an element's
         aligns = ITEMSIZE[short], ITEMSIZE[short]
     values = (
         *(("M", m), ("N", n), ("K", max(k, 1)), ("GROUPS", groups)),

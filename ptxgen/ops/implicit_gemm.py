@@ -139,7 +139,7 @@ def strided_dgrad(
     _some(x, [_most(each) for each in ways])
     needs(max(map(len, ways)) <= 2, "windows lie in more than two ways along a dimension")
     for i, (way, *others) in enumerate(ways):
-        if not others:  # what lies in one way has filters of its own taps alone
+        if not others:  # a single subset takes only its own taps
             w = b.narrow(w, i + 1, way.tap, way.along.taps, way.every)
     ways = [each if each[1:] else [TapSubset(each[0].along)] for each in ways]
     sides = zip(x.shape[1:-1], ways, strict=True)
@@ -256,7 +256,7 @@ def _sums(x: Buffer, along: Sequence[AxisWindows], dy: Buffer, out: Buffer) -> P
         "UNIT": gcd(x.shape[-1], UNITS.high),
         "FLAT": 1,
         "PHASES": 1,
-        "PIXELS": 0,  # nobody copies them
+        "PIXELS": 0,  # no kernel of this table copies pixels
         "ALIGN_A": alignment("dy", dy, lda),
         "ALIGN_B": alignment("x", x, *_pitches(x)),
     }
@@ -427,7 +427,7 @@ def _phases(
     start = 0
     sides = ("X", "ACROSS", "RIGHT", across, pitch), ("Y", "DOWN", "BELOW", down, line)
     for letter, name, towards, each, apart in sides:
-        # The way of most taps is the first, so that the last tiles are the short ones.
+        # The subset with the most taps comes first, so that the last tiles are the short ones.
         turned = each[0].along.taps < each[-1].along.taps
         start += apart if turned else 0
         scalars[f"{towards}_C"] = -apart if turned else apart

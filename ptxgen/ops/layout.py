@@ -57,7 +57,7 @@ def _concat_vjp(b: Builder, at: Backward) -> Gradients:
 
 @functools.cache
 def _copies(count: int) -> Pointwise:
-    """Copies of so many arrays, in one launch."""
+    """Returns the function that copies ``count`` arrays in one launch."""
     names = tuple(f"x{i}" for i in range(count))
     return Pointwise(lambda **given: tuple(given.values()), "copies", names)
 

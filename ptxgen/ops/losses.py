@@ -387,12 +387,12 @@ class _Fused:
                 kept, how = rows.kept(count), {**self.of, "softcap": self.how.softcap}
                 b.linear_segments(x, self.w, target, self.bias, out=kept, **how)
                 rows.join(target, b.narrow(losses, 0, first, count))
-        except UncoveredError:  # of the first chunk: they differ in their rows alone
+        except UncoveredError:  # raised by the first chunk: others differ only in rows
             return False
         return True
 
     def _share(self, dy: Any) -> Buffer | None:
-        """Each row's share of the gradient from above; None where it is 1."""
+        """Returns each row's factor from the incoming gradient ``dy``; None if it is 1."""
         name = "mean" if self.how.reduction == "mean" else "sum"
         op = f"{name}_shares_{'f64' if self.wide == 'float64' else 'f32'}"
         how = {"ignore_index": self.how.ignore_index}

@@ -302,7 +302,7 @@ def group_norm_gradients(
         dx = b.call(function, *grouped, *of, n, *weights, out_dtype=b.dtype(x))
         found["x"] = b.reshape(dx, x.shape)
     for name, s, dtype in zip(("weight", "bias"), (stretch, shift), dtypes, strict=True):
-        if name in needs:  # added down the batch
+        if name in needs:  # the sum down the batch
             found[name] = b.cast(b.rows("sum", b.packed(b.transpose(s))), dtype)
     return found
 

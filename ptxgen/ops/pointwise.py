@@ -200,7 +200,7 @@ class Pointwise(Op):
         return tuple(route.name for s in steps for route in serving(s.problem, call.device.sms))
 
     def _ordered(self, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """All arguments in order. Raises OptionError for others."""
+        """All arguments in order. Raises OptionError for missing or unknown ones."""
         given = dict(zip(self.arguments, args, strict=False))
         unknown = [n for n in named if n not in self.arguments or n in given]
         given = {**self.defaults, **given, **named}
@@ -265,7 +265,7 @@ class Pointwise(Op):
         if not of:
             return {}
         shape = tuple(at.dys[0].shape)
-        # What is still to be summed is not rounded before.
+        # Gradients that are summed over broadcast dimensions are rounded after the sum.
         dtypes = tuple(
             b.dtype(x) if tuple(x.shape) == shape else FULL[STORED[NAMES[b.dtype(x)]]]
             for x in of.values()

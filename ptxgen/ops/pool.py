@@ -70,7 +70,7 @@ class Axis:
 
     @property
     def rows(self) -> int:
-        """Windows that could begin in the image and what lies before it."""
+        """Windows that could begin in the image or in the padding before it."""
         return -(-(self.size + self.before) // self.step)
 
 

@@ -73,14 +73,14 @@ class Profile:
         return self.flop / self.minimum_bytes
 
     def json(self) -> dict[str, Any]:
-        """All of it as integers, strings, lists and dicts; keys are stable."""
+        """The profile as integers, strings, lists and dicts; keys are stable."""
         facts = "kernel", "op", "layout", "m", "n", "k", "flop"
         sums = "minimum_bytes", "requested_bytes", "moved_bytes"
         found = {name: getattr(self, name) for name in (*facts, *sums)}
         return {**found, "kernels": [kernel.json() for kernel in self.kernels]}
 
     def table(self, sites: int = 10) -> str:
-        """For people; ``sites``: how many access sites above the ideal are listed per kernel."""
+        """The profile as text; ``sites``: most access sites above the ideal, listed per kernel."""
         return "\n".join(self._lines(sites))
 
     def _lines(self, sites: int) -> Iterator[str]:
@@ -186,7 +186,7 @@ def _filled(device: Any, nbytes: int) -> int:
 
 
 def _align(nbytes: int) -> int:
-    """The alignment of rows of so many bytes, as routes count it."""
+    """The alignment, up to 16 bytes, of rows of ``nbytes`` bytes."""
     low = nbytes | 16
     return low & -low
 

@@ -93,7 +93,7 @@ def asked(
         found = alignment(name, target, *((width,) if element else ()))
         vector = vector and (not element or found >= _unit(target.itemsize))
         check_contiguous("out", target, result=True)
-    read = {i.name for i in formula_of(variant).inputs}  # with some options not all are
+    read = {i.name for i in formula_of(variant).inputs}  # some options leave arrays unread
     bind = {n: x for n, x in given.items() if n in read} | dict(targets)
     made = partial(problem, title or row.name, row, variant, count, width, vector, scalars)
     return made, bind
@@ -108,7 +108,7 @@ def _wide(row: RowOp) -> dict[str, str]:
 def _parameters(row: RowOp) -> tuple[Parameter, ...]:
     over = next(iter(row.over.values()), ())
     arrays = [Parameter(n, OPTIONAL if n in row.optional else ARRAY) for n in row.arrays]
-    for i in reversed(range(len(arrays))):  # those behind which nothing is needed
+    for i in reversed(range(len(arrays))):  # trailing optional arrays need no value
         if arrays[i].kind == ARRAY:
             break
         arrays[i] = replace(arrays[i], default=None)
@@ -204,7 +204,7 @@ def problem(
 ) -> Problem:
     """The problem of ``count`` rows of ``width`` elements."""
     what = f"{title} M={count} N={width}"
-    # kernels of one column serve rows of none
+    # kernels for one column serve rows without elements
     sizes = ("ROWS", count), ("COLS", max(width, 1)), ("VECTOR", int(vector))
     if row.down:
         if width > DOWN_COLS or -(-count // LEAF) * LANES * width > DOWN_MAX:

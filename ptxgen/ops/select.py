@@ -95,7 +95,7 @@ def _drawable(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     logits = arrays["logits"]
     if 0 in logits.shape or not logits.shape:
         return
-    there = (logits > float("-inf")).any(-1)  # no NaN is
+    there = (logits > float("-inf")).any(-1)  # False for NaN
     if not bool(there.all()):
         raise IndexRangeError(
             "logits has a row without a number above -inf, of which nothing can be drawn"

@@ -135,7 +135,7 @@ def readable(b: Any, x: Buffer) -> Buffer:
 
 
 def results(out: Buffer | tuple[Buffer, ...] | None, count: int) -> tuple[Buffer | None, ...]:
-    """The memory of so many results. Raises OptionError for another number of arrays."""
+    """The memory of ``count`` results. Raises OptionError for another number of arrays."""
     if out is None:
         return (None,) * count
     several = out if isinstance(out, tuple) else (out,)

@@ -145,7 +145,7 @@ def _down(g: Array, own: Any, memory: Any, accumulate: bool, wide: str) -> Array
 
 
 def _share(targets: Array, dy: Any, ignore_index: int, wide: str, of_mean: bool) -> Array | None:
-    """Each row's share of the gradient from above; None where it is 1."""
+    """Returns each row's factor from the incoming gradient ``dy``; None if it is 1."""
     number = dy is None or not hasattr(dy, "__setitem__")
     times = 1.0 if dy is None or not number else float(dy)
     if number and not of_mean and times == 1:

@@ -61,7 +61,7 @@ _HOMES = {
     "set_default_device": "ptxgen.runtime:set_default_device",
     "use_device": "ptxgen.runtime:use_device",
 }
-"""Where names are that are no operations."""
+"""Homes of public names that are not operations, as ``module:attribute`` or a module."""
 
 
 def _load(name: str) -> Any:

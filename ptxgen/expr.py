@@ -29,7 +29,7 @@ from ptxgen.errors import SpecError
 
 @dataclass(frozen=True)
 class _Operator:
-    """How one operator is computed, emitted and printed.
+    """One operator: its function, and the text by which it is emitted and printed.
 
     ``precedence`` is Python's (higher binds tighter); ``python`` formats already
     parenthesised operands; ``text`` likewise for people; ``smt`` formats SMT-LIB terms.
@@ -49,7 +49,7 @@ def _ceil_div(a: int, b: int) -> int:
 
 
 _TWO = "(let ((a! {0}) (b! {1})) (ite %s a! b!))"
-"""Each operand once, however deep these are nested."""
+"""SMT-LIB term of "min" and "max"; ``let`` writes each operand once, however deep they nest."""
 _OPERATORS: dict[str, _Operator] = {
     "+": _Operator(False, False, 6, lambda a, b: a + b, "{} + {}", "{} + {}", "(+ {} {})"),
     "-": _Operator(False, False, 6, lambda a, b: a - b, "{} - {}", "{} - {}", "(- {} {})"),

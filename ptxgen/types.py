@@ -7,15 +7,15 @@ from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 @runtime_checkable
 class Array(Protocol):
-    """What operations read: arrays of PyTorch, CuPy, JAX and NumPy, numbers of NumPy's, and
-    whatever has ``__dlpack__`` or ``__cuda_array_interface__``.
+    """An array that operations read: one of PyTorch, CuPy, JAX or NumPy, a NumPy scalar, or any
+    object with ``__dlpack__`` or ``__cuda_array_interface__``.
 
     Results are arrays of the framework of the first argument.
     """
 
     @property
     def shape(self) -> Any:
-        """The sizes."""
+        """The sizes of the dimensions."""
 
     @property
     def dtype(self) -> Any:

@@ -1,1 +1,1 @@
-"""What decides bits, as data: contracts, plans and constants, for kernels and oracles alike."""
+"""Data that decides bits: contracts, plans and constants, read by kernels and oracles alike."""

@@ -97,14 +97,14 @@ ATTENTION_GRAD: Mapping[str, Contract] = MappingProxyType(
         "simt": Contract("attention_grad32", 2, _GRAD.format("fma"), "simt", activations=False),
     }
 )
-"""That of gradients, by tier."""
+"""The contract of the gradients by tier."""
 
 SPLIT = 1024
-"""Keys that are summed up from nothing; splits are then joined."""
+"""Keys of a split. Each split has sums of its own, which are then merged in order."""
 LANES = 4
-"""Sums of weights that a split has."""
+"""Partial sums of weights in a split."""
 PAIR = 2
-"""Neighbouring keys whose weights are added to the same of them."""
+"""Neighbouring keys whose weights are added to the same partial sum."""
 HEAD_MAX = 256
 """The largest head dimension."""
 RANGE = 128
@@ -122,26 +122,27 @@ def block(head: int, head_v: int) -> int:
 
 
 QUERIES = 64
-"""Queries of a head whose rows follow each other in sums over rows."""
+"""Queries of one head that are added one after the other in sums over rows."""
 PART = 4
-"""Most heads that share keys whose rows are in one sum."""
+"""Most query heads, of those that share keys, whose rows go into one partial sum."""
 
 
 def parts(group: int) -> int:
-    """Sums over rows of ``group`` heads that share keys."""
+    """Number of partial sums over rows for ``group`` query heads that share keys."""
     return -(-group // PART)
 
 
 def part(group: int) -> int:
-    """Heads of such a sum; of the last maybe fewer."""
+    """Query heads of one partial sum over rows; the last sum may have fewer."""
     return -(-group // parts(group))
 
 
 def span(query: int, queries: int, keys: int, causal: bool, window: int | None) -> tuple[int, int]:
-    """The keys from the first to before the second are those that a query of a sequence of
-    ``queries`` and ``keys`` may see; the last query stands at the last key.
+    """Returns the half-open range of keys that a query may see.
 
-    ``causal``: none behind it; ``window``: none that is so many places away, or more.
+    ``query``: its index in a sequence of ``queries`` queries and ``keys`` keys, whose last query
+    stands at the last key. ``causal``: no key behind it; ``window``: no key that is ``window`` or
+    more places away.
     """
     at = query + keys - queries
     low = 0 if window is None else max(0, at - window + 1)

@@ -29,11 +29,11 @@ NUMBERS = (*FLOATS, "int32", "int64")
 
 @dataclass(frozen=True)
 class Reduction:
-    """One operation: its formula, and what its arguments have a number for.
+    """One operation: its formula, and the kind of each argument.
 
-    ``kinds``: of each argument, as :data:`ptxgen.numerics.formula.KINDS` says of rows of N
-    elements. ``takes``: dtypes of what has a number for each element; what belongs to a row or a
-    column is in the type that is computed in.
+    ``kinds``: argument to one of :data:`ptxgen.numerics.formula.KINDS`, for rows of N elements.
+    ``takes``: dtypes of arguments with a number for each element; those with a number for each row
+    or column have the type that is computed in.
     """
 
     signature: Signature
@@ -42,7 +42,7 @@ class Reduction:
     takes: tuple[str, ...]
 
     def formula(self, dtypes: tuple[str, ...], out: str) -> Formula:
-        """Of arguments of ``dtypes`` (short names), with results of ``out``."""
+        """Formula for arguments of ``dtypes`` and results of dtype ``out`` (short names)."""
         return _formula(self.function, tuple(self.kinds.items()), dtypes, out, self.results)
 
     @property
@@ -73,7 +73,7 @@ def _formula(
 
 
 def computed(dtypes: tuple[str, ...]) -> str:
-    """The type that numbers of these dtypes are computed in together: the widest."""
+    """Type that arguments of these dtypes are computed in: the widest of their types."""
     order = ("i32", "i64", "f32", "f64")
     return max((STORED[d] for d in dtypes), key=order.index)
 
@@ -126,4 +126,4 @@ REDUCTIONS = {
         _norm(layer_norm_wgrad, ("mean", "rstd"), ("dweight", "dbias")),
     )
 }
-"""All by name."""
+"""Column reductions by name."""

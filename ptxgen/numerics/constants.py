@@ -18,9 +18,10 @@ _hex = float.fromhex
 
 @dataclass(frozen=True)
 class Constants:
-    """``places``: bits of a mantissa; ``bias``: what exponents are stored with. Pairs are sums.
+    """Constants of the functions of one type. A pair is a number as the sum of two.
 
-    ``room``: what exponents of results, which reach below ``-bias``, are lifted by.
+    ``places``: bits of a mantissa; ``bias``: bias of stored exponents.
+    ``room``: added to exponents of results below ``-bias``; a last factor takes it off.
     ``rounder``: added to a small number it rounds that to an integer, held in the low bits.
     ``ln2``: the first part is short, so that its products with exponents are exact.
     ``exp``: ascending coefficients of ``(exp(r) - 1 - r) / r**2``, |r| <= 0.347.

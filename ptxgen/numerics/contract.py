@@ -74,18 +74,18 @@ class Contract:
     version: int
     step: str
     tier: str
-    """The tier that it belongs to."""
+    """Tier whose kernels implement it."""
     accumulator: str = "f32"
     """The dtype of chains and partial sums."""
     activations: bool = True
-    """Whether an epilogue may have one."""
+    """Whether an epilogue may have an activation."""
     kernels: int = 0
-    """The version that kernels are made for, where later ones changed plans alone, whose chunks a
-    launch tells them; 0: its own."""
+    """Version that kernels implement, where later versions changed plans alone: a launch passes the
+    chunk length to its kernel. 0: ``version`` itself."""
 
     @property
     def implemented(self) -> str:
-        """Its name and the version that kernels are made for."""
+        """Its name, and the version that kernels implement."""
         return f"{self.name}/{self.kernels or self.version}"
 
     def __str__(self) -> str:
@@ -118,7 +118,7 @@ AUTO_TIER = {dtype: "simt" for dtype in TIERS["simt"]} | {dtype: "tc" for dtype 
 
 @dataclass(frozen=True)
 class TensorCore:
-    """How tensor cores add 16 products of bf16 or f16 factors to an f32 accumulator.
+    """Arithmetic by which tensor cores add 16 products of bf16 or f16 to an f32 accumulator.
 
     In steps of ``terms`` products, ascending: the products and the accumulator are aligned to
     the largest exponent among them and ``floor``, each cut towards zero to ``bits`` fractional
@@ -152,11 +152,11 @@ TENSOR_CORES = {
 
 @dataclass(frozen=True)
 class Plan:
-    """How a reduction is cut into chunks.
+    """Rule by which a reduction is cut into chunks.
 
     ``chunk`` is the chunk length as an expression over ``K`` alone, which is checked here; a value
-    of at least K means one chain. ``continued``: what is accumulated to is where its (only) chain
-    begins.
+    of at least K means one chain. ``continued``: its (only) chain begins with the old contents
+    of the result.
     """
 
     name: str
@@ -195,16 +195,16 @@ def _equal(count: Expr, unit: int) -> Expr:
 
 
 FMA_CHUNKS = Plan(DEFAULT_PLAN, select(K <= 2048, K, _equal(ceil_div(K, 1024), 16)))
-"""Equal chunks of at most 1024; one of up to 2048."""
+"""One chunk up to K = 2048; beyond, equal chunks of at most 1024, rounded up to 16."""
 
 FMA64_CHUNKS = Plan(DEFAULT_PLAN, select(K < 2048, K, _equal(const(4), 16)))
-"""Four chunks from 2048 on, which the CTAs of a cluster have one each; else one."""
+"""One chunk below K = 2048; from there on four, one for each CTA of a cluster."""
 
 TC16_CHUNKS = Plan(DEFAULT_PLAN, select(K <= 4096, K, _equal(ceil_div(K, 3072), 128)))
-"""Equal chunks of at most 3072, rounded up to 128; one of up to 4096."""
+"""One chunk up to K = 4096; beyond, equal chunks of at most 3072, rounded up to 128."""
 
 CHAIN = Plan("chain", K, continued=True)
-"""One chain, whatever the sizes; it may continue that of an earlier call."""
+"""One chain for every K; it may continue the chain of an earlier call."""
 
 PLANS = {
     FMA.name: {plan.name: plan for plan in (FMA_CHUNKS, CHAIN)},
@@ -216,7 +216,7 @@ PLANS = {
 
 @dataclass(frozen=True)
 class Product:
-    """How an operation is computed as ``C[M, N] = A . B``.
+    """An operation's form as the product ``C[M, N] = A . B``.
 
     ``layout``: storage of A and B, row-major: "N" is [M, K] (A) or [K, N] (B), "T" the
     transpose. ``dims``: which of the operation's own dimensions are the product's M, N, K.
@@ -243,11 +243,11 @@ class Operation:
 
     @property
     def plan_names(self) -> tuple[str, ...]:
-        """All plans that it may have."""
+        """Names of all plans that it may have."""
         return (DEFAULT_PLAN, *self.asked_plans)
 
     def plan(self, contract: Contract, name: str | None = None) -> Plan:
-        """Its plan under a contract; ``name``: another than the default."""
+        """The plan under a contract; ``name``: that of a plan other than the default."""
         return PLANS[contract.name][name or DEFAULT_PLAN]
 
     def asked(self, options: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Vectors of integers: what is sorted, counted and put. Bits are moved, and integers counted."""
+"""Signatures of sorting and counting integers, and of writing rows by index: nothing is rounded."""
 
 from __future__ import annotations
 

@@ -61,32 +61,32 @@ DELTA_GRAD = Contract(
     "delta_grad", 1, "dS = fma(q, e, dS), back in time; columns by 4, then by twos to 64", "simt"
 )
 GROUP = 16
-"""Neighbouring rows that are summed before others are."""
+"""Neighbouring rows that are summed first."""
 CHAINS = 4
-"""Chains of such a sum."""
+"""Chains in the sum of a group of rows."""
 QUAD = 4
 """Neighbouring columns that are summed one after the other."""
 PART = 64
-"""Columns whose sums kernels make."""
+"""Columns of a part: one kernel sums them, and parts are added afterwards."""
 ROWS_MAX = 256
 """The most rows of a state."""
 COLUMNS_MAX = 256
-"""Its most columns."""
+"""The most columns of a state."""
 STEP = 8
-"""What its sizes are multiples of."""
+"""Rows and columns of a state are multiples of it."""
 DECAY = Formula((Output("a", "f32", exp(read("g", "f32", "scalar"))),))
-"""The decay of a token, of its logarithm."""
+"""Formula of a token's decay from its logarithm: ``exp(g)``."""
 
 _HEADS = ((var("H") % var("G")).eq(0) & (var("G") > 0), "heads H of values are a multiple of G")
 
 
 def groups(rows: int) -> int:
-    """Groups of so many rows, filled up to a power of two."""
+    """Number of groups in ``rows`` rows, filled up to a power of two."""
     return max(2, 1 << (-(-rows // GROUP) - 1).bit_length())
 
 
 def parts(columns: int) -> int:
-    """Parts of sums over so many columns."""
+    """Number of parts in sums over ``columns`` columns."""
     return -(-columns // PART)
 
 

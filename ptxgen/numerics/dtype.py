@@ -32,16 +32,16 @@ ELEMENTS = {**DTYPES, "int32": "i32", "int64": "i64"}
 SINGLE = ("bfloat16", "float16", "float32")
 """Floating-point dtypes whose results are computed in f32."""
 NAMES = {**ELEMENTS, "bool": "bool"}
-"""All dtypes of formulas, by their full names."""
+"""All dtypes of formulas: full name to short name."""
 FULL = {short: full for full, short in NAMES.items()}
-"""The full names of these."""
+"""Full names of the dtypes of formulas, by their short names."""
 ITEMSIZE = {short: BYTES[full] for full, short in NAMES.items()}
 """Bytes of an element, by the short name."""
 
 
 def joint(one: str, other: str) -> str | None:
-    """The dtype that both operands of a product are brought to, exactly; None where there is none:
-    of 16 bits beside float32, that.
+    """The dtype that both operands of a product are converted to, exactly: float32 for 16 bits
+    beside float32. None where there is none.
     """
     if one == other:
         return one
@@ -50,7 +50,7 @@ def joint(one: str, other: str) -> str | None:
 
 
 SHORT = {name: short for long, short in DTYPES.items() for name in (long, short)}
-"""A dtype's name in specs, from that or from its full name."""
+"""Name of a dtype in specs, from its short or full name."""
 
 
 def name_of(dtype: Any, what: str = "dtype", known: Iterable[str] = DTYPES) -> str:

@@ -26,9 +26,9 @@ INSTRUCTION = "ex2.approx.ftz.f32"
 SEGMENT_BITS = 6
 ROUND = 6114
 LOWEST = -126.0
-"""Below, a result would be subnormal, and is +0."""
+"""Least argument with a normal result; below it the result is +0."""
 BEHIND = 128.0
-"""From here on, a result is infinite."""
+"""Least argument whose result is infinite."""
 MEASURED: tuple[str, ...] = ("sm_90",)
 """The architectures whose bits were compared (tests/conformance). For others it is assumed."""
 

@@ -32,9 +32,9 @@ GROUP = 16
 CHUNK_MAX = 2048
 """Most rows of a chunk by default: more gain nothing (docs/performance-flce.md)."""
 WHOLE = 1 << 24
-"""Bytes of logits that are not worth cutting."""
+"""Bytes of logits up to which all rows are one chunk."""
 EVALUATED = 62_000_000
-"""Bytes of a chunk's logits where there are no gradients, so that less than 64 MB are needed."""
+"""Most bytes of a chunk's logits without gradients, so that a call needs less than 64 MB."""
 
 TILE = 128
 """Rows of a tile of the product that keeps segments."""
@@ -76,8 +76,8 @@ def chunk_of(
 
 
 def segmented(dtype: str, tier: str, smoothing: float) -> bool:
-    """Whether a product may keep segments alone, where there are no gradients: on tensor cores, and
-    of logits whose mean nobody wants.
+    """Whether a product without gradients may store segments in place of logits: on tensor cores,
+    and without label smoothing, which needs the mean of the logits.
     """
     return dtype in TIERS["tc"] and tier in ("auto", "tc") and not smoothing
 

@@ -44,7 +44,7 @@ from ptxgen.errors import DtypeError, FormulaError, described
 FLOATS = ("f32", "f64")
 INTEGERS = ("i32", "i64")
 TYPES = (*FLOATS, *INTEGERS, "bool")
-"""What nodes compute in."""
+"""Types that nodes compute in."""
 STORED = {
     "f16": "f32",
     "bf16": "f32",
@@ -54,11 +54,11 @@ STORED = {
     "i64": "i64",
     "bool": "bool",
 }
-"""The dtypes of arrays, and what is computed of each in."""
+"""Dtypes of arrays, each with the type that its numbers are computed in."""
 LEVELS = ("all", "row", "element")
 KINDS = {"element": "element", "column": "element", "row": "row", "scalar": "all"}
-"""What an input has a number for (each element, each column of all rows, each row, or one for all),
-and its level."""
+"""Kinds of inputs (a number for each element, for each column of all rows, for each row, or one for
+all), each with its level."""
 REDUCERS = ("sum", "prod", "max", "min")
 
 _ANY, _NUMBER, _BITS = TYPES, (*FLOATS, *INTEGERS), (*INTEGERS, "bool")
@@ -84,14 +84,14 @@ PRIMITIVES: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "shl": (2, INTEGERS),
     "shr": (2, INTEGERS),
 }
-"""Operations whose result has the type of their operands, which are all of one: how many, and of
-which types."""
+"""Operations whose operands and result have one type: the number of operands, and the types that
+they may have."""
 
 _interned: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
 
 
 class Node:
-    """One operation, or a leaf. Two that say the same are the same object.
+    """One operation, or a leaf. Equal nodes are one object (hash consing).
 
     ``op``: a key of PRIMITIVES, a comparison ("eq", "ne", "lt", "le", "gt", "ge"), "select"
     (condition, then, else), "convert", "round_to" (f32 to what a 16-bit dtype has; ``data`` names
@@ -239,7 +239,7 @@ OPERATORS: dict[str, Callable[[Any, Any], Node]] = {}
 
 
 def _text(data: Any) -> str:
-    """Distinguishes -0.0 and 0.0, and is the same in every process."""
+    """Text of ``data`` that tells -0.0 from 0.0 and is the same in every process."""
     if isinstance(data, float):
         return data.hex() if data == data else "nan"
     return str(data)
@@ -305,7 +305,7 @@ class Function:
         return Node("call", args, args[0].type, self)
 
     def formula(self, type: str) -> tuple[tuple[Node, ...], Node]:
-        """Its parameters, of one type, and its result."""
+        """The parameters, all of ``type``, and the result."""
         found = _bodies.get((self, type))
         if found is None:
             names = (f"x{i}" for i in range(self.arity))
@@ -329,7 +329,7 @@ _bodies: dict[tuple[Function, str], tuple[tuple[Node, ...], Node]] = {}
 
 # -- making nodes -----------------------------------------------------------------------------
 def const(value: float | int | bool, type: str) -> Node:
-    """A constant. Floats are rounded to the type, once; FormulaError for what it has not."""
+    """A constant. Floats are rounded to the type, once. FormulaError for what it cannot hold."""
     if type in FLOATS:
         try:
             value = float(value)
@@ -438,17 +438,17 @@ def from_bits(x: Node) -> Node:
 
 
 def index() -> Node:
-    """Which element of its row an element is, from 0, i64."""
+    """The index of an element in its row, from 0, i64."""
     return Node("index", (), "i64")
 
 
 def length() -> Node:
-    """How many elements a row has, i64."""
+    """The number of elements of a row, i64."""
     return Node("length", (), "i64")
 
 
 def read(name: str, dtype: str, kind: str = "element") -> Node:
-    """What is read of an array or scalar."""
+    """The input ``name``: an element of an array, or a scalar. Raises DtypeError."""
     if dtype not in STORED:
         raise DtypeError(f"{name} has dtype {dtype}; takes {', '.join(STORED)}")
     return Node("input", (), STORED[dtype], Input(name, dtype, kind))
@@ -459,7 +459,7 @@ def read(name: str, dtype: str, kind: str = "element") -> Node:
 class Output:
     """A result: its name, the dtype it is written in, and its value.
 
-    ``down``: the result is the sum of what elements have down all rows, a number for each column,
+    ``down``: the result is the sum of the elements' values down all rows, a number for each column,
     in the order of contract ``rows/1``.
     """
 
@@ -476,7 +476,7 @@ class Output:
 
     @property
     def level(self) -> str:
-        """What it has a number for: a "row", an "element" or a "column"."""
+        """Level of the result, which has a number for each "row", "element" or "column"."""
         if self.down:
             return "column"
         return "row" if self.node.level == "row" else "element"
@@ -484,9 +484,9 @@ class Output:
 
 @dataclass(frozen=True, eq=False)
 class Formula:
-    """All that a kernel computes: results, and what they are read from.
+    """All that a kernel computes: its results, as graphs that end in inputs.
 
-    Equal if they say the same, whatever Python functions they were made by.
+    Formulas with the same text are equal, whatever Python functions made them.
     """
 
     outputs: tuple[Output, ...]
@@ -498,22 +498,22 @@ class Formula:
 
     @cached_property
     def size(self) -> int:
-        """Operations in a kernel of it: of a named function all that it is made of, each time."""
+        """Operations in its kernel; each call of a named function counts its whole body."""
         return _size(self.nodes)
 
     @cached_property
     def work(self) -> int:
-        """Those of an element of a row: what the row has, once, is left out."""
+        """Operations for each element of a row, without those that run once a row."""
         return _size(n for n in self.nodes if n.op == "reduce" or n.level not in ("all", "row"))
 
     @cached_property
     def inputs(self) -> tuple[Input, ...]:
-        """What is read, in the order of first need."""
+        """Arrays and scalars that are read, in the order of first need."""
         return tuple(n.data for n in self.nodes if n.op == "input")
 
     @cached_property
     def functions(self) -> tuple[tuple[Function, str], ...]:
-        """Those it calls, directly or not, and for which type, each behind those that it calls."""
+        """Functions called, directly or not, with their types, each behind those that it calls."""
         found: dict[tuple[Function, str], None] = {}
 
         def visit(nodes: Iterable[Node]) -> None:
@@ -527,7 +527,7 @@ class Formula:
 
     @cached_property
     def text(self) -> str:
-        """The formula as text, a line a node, that of functions too."""
+        """The formula as text, a line a node, with the functions that it calls."""
         lines = []
         for function, type in self.functions:
             lines += [f"{function}({type}):", *_lines([function.formula(type)[1]])]
@@ -539,7 +539,7 @@ class Formula:
 
     @cached_property
     def digest(self) -> str:
-        """Of :attr:`text`."""
+        """SHA-256 of :attr:`text`, in hexadecimal."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     def __str__(self) -> str:
@@ -579,7 +579,7 @@ def ordered(roots: Iterable[Node], known: Container[Node] = ()) -> list[Node]:
 
 
 def substituted(roots: Iterable[Node], given: Mapping[Node, Node]) -> list[Node]:
-    """``roots`` with other nodes in the place of some that they are made of."""
+    """``roots`` with each node of ``given`` below them replaced by its value there."""
     several = tuple(roots)
     found = dict(given)
     for node in ordered(several, found):
@@ -616,7 +616,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _place(function: Callable[..., Any]) -> str:
-    """Where in ``function`` the exception that is being handled was raised."""
+    """Text of the line of ``function`` that raised the exception being handled."""
     code, trace = getattr(function, "__code__", None), sys.exc_info()[2]
     line = 0
     while trace is not None:

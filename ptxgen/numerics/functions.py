@@ -67,12 +67,12 @@ def _function(
 
 # -- primitives by name -----------------------------------------------------------------------
 def absolute(x: Node) -> Node:
-    """``|x|``."""
+    """The magnitude ``|x|``."""
     return primitive("abs", x)
 
 
 def negative(x: Node) -> Node:
-    """``-x``."""
+    """The negative ``-x``."""
     return primitive("neg", x)
 
 
@@ -156,10 +156,10 @@ def _turned(value: Node, x: Node) -> Node:
 
 
 def _reciprocal(x: Node) -> Node:
-    """``1 / x`` for 2**-124 <= |x| <= 2**124, nearly: 0.6 ulp. Without a branch, as division has.
+    """``1 / x`` to 0.6 ulp for 2**-124 <= |x| <= 2**124, without the branch that division has.
 
-    A difference of bits gives 4 of those of the result, Newton's method 9, and a step of third
-    order all of them. (Of f64 it is the quotient.)
+    A difference of bit patterns gives 4 bits of the result, a Newton step 9, and a step of third
+    order all of them. (In f64 it is the quotient.)
     """
     if x.type == "f64":
         return 1 / x
@@ -170,7 +170,7 @@ def _reciprocal(x: Node) -> Node:
 
 
 def _divided(x: Node) -> Node:
-    """``1 / x`` rounded once, of the same x: one more step of Newton."""
+    """``1 / x`` rounded once, x as :func:`_reciprocal` takes it: one more Newton step."""
     if x.type == "f64":
         return 1 / x
     guess = _reciprocal(x)
@@ -178,7 +178,7 @@ def _divided(x: Node) -> Node:
 
 
 def _quotient(a: Node, b: Node) -> Node:
-    """``a / b``, nearly: its error is 0.51 ulp. ``b`` as :func:`_reciprocal` takes it."""
+    """``a / b`` to 0.51 ulp, b as :func:`_reciprocal` takes it."""
     if b.type == "f64":
         return a / b
     inverse = _reciprocal(b)
@@ -188,8 +188,8 @@ def _quotient(a: Node, b: Node) -> Node:
 
 RECIPROCAL_BITS = 0x7EF50000
 RECIPROCAL_TWO = _hex("0x1.004p+1")
-"""Chosen such that the last rounding is right for every mantissa: the tests try them all. With 2
-itself it is not for the largest."""
+"""Replaces 2 in the first Newton step. With it the last rounding is correct for every mantissa (the
+tests try them all); with 2 the largest mantissa fails."""
 
 
 def _reduced(x: Node, bias: int) -> tuple[Node, Node, Node]:
@@ -210,8 +210,8 @@ def _exp_parts(x: Node, bias: int) -> tuple[Node, Node]:
 
 
 def _scaled(p: Node, n: Node) -> Node:
-    """``p * 2**n`` with one rounding, of the low bits of ``n + 2 * bias``: by two factors, each
-    nearly the root of that, since it may itself be subnormal or too large.
+    """``p * 2**n`` with one rounding, from the low bits of ``n + 2 * bias``. It multiplies by two
+    factors of about ``2**(n / 2)``, since ``2**n`` may be subnormal or too large.
     """
     places = _of(p).places
     first = (n >> 1) << places
@@ -219,7 +219,7 @@ def _scaled(p: Node, n: Node) -> Node:
 
 
 def _low_factors(n: Node, c: Constants) -> tuple[Node, float]:
-    """As :func:`_factors`, where n is not above 0: of the low bits of ``n + bias + room``."""
+    """Two factors that make ``2**n``, n <= 0, from the low bits of ``n + bias + room``."""
     return from_bits(n << c.places), 2.0**-c.room
 
 
@@ -281,7 +281,7 @@ def expm1(x: Node) -> Node:
 
 
 def _log_special(x: Node, result: Node) -> Node:
-    """``result`` for positive finite x."""
+    """``result`` for positive finite x; else the inf or NaN that C's ``log`` gives."""
     special = where(x > 0, x, where(x == 0, const(-_INF, x.type), math.nan))
     return where((x > 0) & (x < _INF), result, special)
 
@@ -292,14 +292,14 @@ def _is_plain(x: Node) -> Node:
 
 
 def _log_parts(x: Node, lowest: int) -> tuple[Node, Node]:
-    """``x = 2**n * (1 + t)`` as :func:`_is_plain`: t, and n. ``lowest``: the bits of that 1 + t."""
+    """t and n of a plain ``x = 2**n * (1 + t)``. ``lowest``: the bits of the least 1 + t."""
     places = _of(x).places
     n = (bits(x) - lowest) >> places
     return from_bits(bits(x) - (n << places)) - 1, cast(n, x.type)
 
 
 def _log_rare(x: Node, lowest: int, joined: Callable[[Node, Node], Node]) -> Node:
-    """A logarithm of any x, of what makes it of t and n."""
+    """The logarithm of any x. ``joined`` makes it from t and n (:func:`_log_parts`)."""
     places = _of(x).places + 1
     tiny = x < 1
     t, n = _log_parts(where(tiny, x * 2.0**places, x), lowest)
@@ -331,13 +331,13 @@ def log(x: Node) -> Node:
 
 
 def log_normal(x: Node) -> Node:
-    """The logarithm of what is positive, finite and normal."""
+    """The logarithm of a positive, finite and normal number."""
     return _log_joined(*_log_parts(x, _of(x).mantissas))
 
 
 @_function(None, _BOTH, rare=True)
 def log_rare(x: Node) -> Node:
-    """The logarithm of subnormal numbers and of what has none."""
+    """The logarithm of subnormal numbers; inf and NaN for arguments that have none."""
     return _log_rare(x, _of(x).mantissas, _log_joined)
 
 
@@ -372,7 +372,7 @@ def _log2_joined(t: Node, n: Node) -> Node:
 
 @_function(None, rare=True)
 def log2_rare(x: Node) -> Node:
-    """The same of subnormal numbers and of what has none."""
+    """Base-2 logarithm of subnormal numbers; inf and NaN for arguments that have none."""
     return _log_rare(x, LOG2_SPLIT_BITS, _log2_joined)
 
 
@@ -382,7 +382,7 @@ def log1p(x: Node) -> Node:
     c, sum = _of(x), 1 + x
     n = (bits(sum) - c.mantissas) >> c.places
     scale = from_bits((c.bias + 2 - n) << c.places) * 0.25  # 2**-n, which may be subnormal
-    t = fma(x, scale, scale - 1)  # of 1 + x, which is not rounded here
+    t = fma(x, scale, scale - 1)  # (1 + x) / 2**n - 1, without rounding 1 + x
     return where(x == 0, x, _log_special(sum, _log_joined(t, cast(n, x.type))))
 
 
@@ -479,7 +479,7 @@ POWERS: Mapping[float, Callable[[Node], Node]] = {
     3: lambda x: x * x * x,
     4: lambda x: (x * x) * (x * x),
 }
-"""What powers with these exponents are made of."""
+"""Exponents whose powers are short formulas of multiplications, divisions and roots."""
 
 
 def power(x: Any, y: Any) -> Node:
@@ -595,13 +595,13 @@ TWO_OVER_PI_WORDS = (
 
 
 def _window(first: int) -> int:
-    """64 of these bits, from a word on, as an i64."""
+    """64 bits of TWO_OVER_PI_WORDS, from word ``first`` on, as an i64."""
     value = TWO_OVER_PI_WORDS[first] << 32 | TWO_OVER_PI_WORDS[first + 1]
     return value - (value >> 63 << 64)
 
 
 _NEAR = 65536.0
-"""Below it a quarter turn of three f32 numbers is taken off often enough to keep all bits."""
+"""Bound of x below which taking off n * pi/2, as a sum of three f32 numbers, keeps all bits."""
 
 
 def _near(x: Node) -> tuple[Node, Node]:
@@ -613,10 +613,10 @@ def _near(x: Node) -> tuple[Node, Node]:
 
 
 def _far(x: Node) -> tuple[Node, Node]:
-    """The same for _NEAR <= x, by Payne and Hanek: of ``x * 2/pi`` only what is needed modulo 4.
+    """``x = n * pi/2 + r`` for _NEAR <= x: r, and n modulo 4, by Payne and Hanek's method.
 
-    ``x = m * 2**e``, m an integer of 24 bits; ``2**e * 2/pi`` modulo 4 is a window of the bits of
-    2/pi, of which 96 are multiplied by m.
+    ``x = m * 2**e``, m an integer of 24 bits. Modulo 4 ``x * 2/pi`` depends on a window of the bits
+    of 2/pi, of which 96 are multiplied by m.
     """
     word = bits(x) >> 23
     shift = cast(word - (127 + 16), "i64")  # of the window: 0 to 111
@@ -657,19 +657,19 @@ def _tangent(r: Node, n: Node) -> Node:
 
 @_function(None, rare=True)
 def sin_far(x: Node) -> Node:
-    """The sine from _NEAR on."""
+    """The sine of x from _NEAR on."""
     return _sine(*_far(x))
 
 
 @_function(None, rare=True)
 def cos_far(x: Node) -> Node:
-    """The cosine from _NEAR on."""
+    """The cosine of x from _NEAR on."""
     return _cosine(*_far(x))
 
 
 @_function(None, rare=True)
 def tan_far(x: Node) -> Node:
-    """The tangent from _NEAR on."""
+    """The tangent of x from _NEAR on."""
     return _tangent(*_far(x))
 
 
@@ -735,7 +735,7 @@ def relu(x: Node) -> Node:
 
 
 def _gate(name: str, x: Node) -> Node:
-    """See :mod:`ptxgen.numerics.activation`: what epilogues compute, to the bit, in fewer steps."""
+    """An epilogue's activation, to the bit, in fewer steps (:mod:`ptxgen.numerics.activation`)."""
     c = _of(x)
     y = minimum(absolute(x), c.limit[name])
 
@@ -821,10 +821,10 @@ EXP2_SHORT: tuple[float, ...] = (
     _hex("0x1.3cec1ap-7"),
     _hex("0x1.5ac9b2p-10"),
 )
-"""As EXP2; 2**r to 2**-23.2."""
+"""Ascending coefficients of ``(2**r - 1) / r``, |r| <= 0.5, fewer than EXP2; 2**r to 2**-23.2."""
 DOUBT, LEAST = 2.0**-20, 2.0**-36
-"""How far the bounds of gates are from their middle: of the probability, and besides. With them
-the bounds hold for every f32, as the tests see."""
+"""Distance of a gate's bounds from their middle: ``DOUBT`` times the probability, plus ``LEAST``.
+With them the bounds hold for every f32: the tests try them all."""
 
 
 def _gate_bounds(
@@ -834,10 +834,10 @@ def _gate_bounds(
     slope: Callable[[Node], Node | float],
     besides: float = LEAST,
 ) -> tuple[Node, Node]:
-    """Bounds of ``x / (1 + 2**(x * slope(x)))``, one factor after the other.
+    """Bounds of ``x / (1 + 2**(x * slope(x)))``, the lower one and the upper one.
 
-    Where the power is above ``1 / besides`` they have different signs, so it need not be known
-    below ``least``, where it is eight times that; above ``most`` it is too small to be seen.
+    Where the power is above ``1 / besides`` the bounds have different signs, so its value does not
+    matter below ``least``, where it is ``8 / besides``. Above ``most`` it is too small to matter.
     """
     y = clamp(x, least, most)
     by = slope(y)
@@ -902,4 +902,4 @@ FUNCTIONS: Mapping[str, Function] = {
         *(sin, cos, tan, atan, relu, silu, gelu, gelu_tanh),
     )
 }
-"""All by name."""
+"""The functions of formulas by name."""

@@ -1,4 +1,4 @@
-"""Moves with indices: their signatures, and the contract of sums over equal indices.
+"""Gather and scatter: their signatures, and the contract of sums over equal indices.
 
 The ``scatter`` contract, version 1
 -----------------------------------

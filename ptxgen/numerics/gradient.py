@@ -20,7 +20,7 @@ from ptxgen.errors import GradError
 from ptxgen.numerics.formula import FLOATS, LEVELS, Node, const, ordered, where
 
 _FLAT = ("floor", "ceil", "trunc", "round", "bits", "float", "index", "length", "const", "input")
-"""What gives nothing to its operands, or has none."""
+"""Operations that pass no gradient to operands, or have no operands."""
 
 
 def gradients(
@@ -54,7 +54,7 @@ def gradients(
 
 
 def _shares(y: Node, d: Node) -> Sequence[Node | None]:
-    """What ``y``, whose gradient is ``d``, gives to each of its operands."""
+    """Returns the gradients that ``y``, whose own gradient is ``d``, passes to its operands."""
     op, args = y.op, y.args
     if op in _FLAT or y.type not in FLOATS:
         return (None,) * len(args)
@@ -95,7 +95,7 @@ def _shares(y: Node, d: Node) -> Sequence[Node | None]:
 
 
 def _called(y: Node, d: Node) -> Sequence[Node | None]:
-    """The shares of a function's operands."""
+    """Returns the gradients that the call of a function passes to its operands."""
     function = y.data
     if function.slope is None:
         raise GradError(
@@ -105,7 +105,7 @@ def _called(y: Node, d: Node) -> Sequence[Node | None]:
 
 
 def _reduced(y: Node, d: Node) -> Node:
-    """The share of each element of a reduced row."""
+    """Returns the gradient that a reduction passes to each element of its row."""
     x, how = y.args[0], y.data
     if how == "sum":
         return d

@@ -14,7 +14,7 @@ from __future__ import annotations
 from ptxgen.numerics.signature import Signature
 
 GROUPS_MAX = 1024
-"""Most groups."""
+"""The largest number of groups."""
 
 GROUPED_LINEAR = Signature(
     "grouped_linear",

@@ -1,4 +1,4 @@
-"""Products of 4-bit integers: the contract, what elements may be, how they are packed, and the
+"""Products of 4-bit integers: the contract, the ranges of elements, their packing, and the
 signature of ``int4.gemm``.
 
 The ``int4`` contract, version 1
@@ -43,7 +43,7 @@ SUM_MAX = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class Element:
-    """The integers that an element may be."""
+    """The range of an element's values, ``low`` to ``high``."""
 
     low: int
     high: int
@@ -60,13 +60,13 @@ class Element:
 
 
 ELEMENTS = {"s4": Element(-8, 7), "u4": Element(0, 15)}
-"""The dtypes of elements."""
+"""Dtypes of elements, each with its range."""
 LAYOUTS = ("rcr", "rrr")
 EPILOGUES = ("identity", "bias", "relu", "gelu", "silu")
 """The first has no bias, the others have one; from the third on they are activations."""
 BIASES = ("float32", "int32")
 WIDE = ("int32", "float32")
-"""Results that are not packed: the sums, and what would be rounded."""
+"""Dtypes of results that are not packed: the sums, or the values before rounding."""
 STAIRS = {
     "gelu": (
         "0x1.563802p-1 0x1.96ca92p+0 0x1.41ea86p+1 0x1.c01a9ap+1 0x1.200042p+2 "
@@ -79,9 +79,9 @@ STAIRS = {
         "0x1.50026p+3 0x1.7000f4p+3 0x1.900064p+3 0x1.b00026p+3 0x1.d00012p+3"
     ),
 }
-"""The activations that end in so few integers that they are stairs: the least numbers, as C++ and
-Python write them, whose activations are rounded to 1, 2, 3 .. 15. Below the first all give 0, NaN
-included. They follow from the activations' formulas, by a search; a test makes it again."""
+"""Activations as step functions: the least numbers, as C++ and Python write them, whose activations
+round to 1, 2, 3 .. 15. Numbers below the first give 0, and so does NaN. A search over the
+activations' formulas found them; a test repeats it."""
 PACKED = "uint8"
 """The dtype of memory that holds packed elements."""
 
@@ -90,12 +90,12 @@ VARIANTS = tuple(
     for dtype, layout, epilogue in itertools.product(ELEMENTS, LAYOUTS, EPILOGUES)
     for bias in ((None,) if epilogue == "identity" else BIASES)
 )
-"""What there is: dtype, layout, epilogue, and the dtype of the bias."""
+"""Variants of the product: dtype, layout, epilogue, and dtype of the bias."""
 
 DTYPE = Choice(*ELEMENTS)
 LAYOUT = Choice(*LAYOUTS)
 ACTIVATION = Choice(None, *(e for e in EPILOGUES if e != "bias"))
-"""What options of products may be."""
+"""Values that options of ``int4.gemm`` may have."""
 
 GEMM = Signature(
     "int4_gemm",
@@ -112,7 +112,7 @@ GEMM = Signature(
 
 
 def epilogue(activation: str | None, bias: bool) -> str:
-    """Which of :data:`EPILOGUES` is meant. Raises OptionError for a bias too few or too many."""
+    """Returns one of :data:`EPILOGUES`. Raises OptionError for a missing or superfluous bias."""
     found = activation or ("bias" if bias else "identity")
     if bias != (found != "identity"):
         has = "takes none" if bias else "takes one: float32 or int32, of length N"

@@ -1,8 +1,8 @@
-"""What an argument that is no array may be: one place that reads, checks and names it.
+"""Options: arguments that are not arrays, read, checked and named in one place.
 
-An operation's function says it with types: ``eps: Annotated[float, Real(least=0.0)] = 1e-5``. Each
-option brings what a caller gives to one form, so that NumPy's numbers and Python's are the same,
-and refuses what it cannot be with an error that names the argument. None is taken where it is the
+An operation's function declares one by its type: ``eps: Annotated[float, Real(least=0.0)] = 1e-5``.
+Each option brings a caller's value to one form, so that NumPy's numbers and Python's are the same,
+and refuses an invalid value with an error that names the argument. None is accepted where it is the
 default.
 """
 
@@ -24,14 +24,14 @@ from ptxgen.numerics.dtype import DTYPES, name_of
 
 @dataclass(frozen=True)
 class Option:
-    """The base: takes anything. ``schema``: its type in PyTorch's schemas; ``shown``: in Python."""
+    """Base class, takes anything. ``schema``: type in PyTorch's schemas; ``shown``: in Python."""
 
     schema = "str"
     shown = "Any"
 
     @property
     def key(self) -> str | None:
-        """Expression of ``{0}`` that tells values apart, where all are of one type. Builtins
+        """Python expression of the value ``{0}`` that tells values of one type apart. Builtins
         are written with a ``$`` (:mod:`ptxgen.program.prepared`).
         """
         return None
@@ -54,7 +54,7 @@ def name_text(name: str, value: Any) -> str:
 
 @dataclass(frozen=True)
 class Choice(Option):
-    """One of a few words, or None where that is among them."""
+    """One of a few names, or None where that is among ``values``."""
 
     values: tuple[Any, ...] = ()
     shown = "str"
@@ -64,7 +64,7 @@ class Choice(Option):
 
     @property
     def key(self) -> str | None:
-        """See :attr:`Option.key`."""
+        """Expression that tells values apart (:attr:`Option.key`)."""
         return "{0}"
 
     def read(self, name: str, value: Any) -> Any:
@@ -83,11 +83,11 @@ class _Unstated:
 
 
 UNSTATED: Any = _Unstated()
-"""Default of an argument that callers are to state."""
+"""Default of an argument that callers must state."""
 
 
 class StatedLayout(Choice):
-    """Storage of a weight, which callers state: a square one fits both, with other numbers."""
+    """Layout of a weight. Callers must state it: a square weight fits both, with other results."""
 
     def __init__(self) -> None:
         super().__init__("kn", "nk")
@@ -135,7 +135,7 @@ class Flag(Option):
 
 @dataclass(frozen=True)
 class Integer(Option):
-    """A whole number from ``least`` to ``most``; ``error``: what is raised for another."""
+    """A whole number from ``least`` to ``most``; ``error``: the type of error for others."""
 
     least: int | None = None
     most: int | None = None
@@ -155,13 +155,13 @@ class Integer(Option):
 
 
 def whole(value: Any) -> int | None:
-    """An integer of Python, NumPy or another framework's; None for what is none, or has more than
-    64 bits.
+    """Returns a Python, NumPy or framework integer as an int; None for other values, or for more
+    than 64 bits.
     """
     if type(value) is int:
         return value if value.bit_length() <= 64 else None
     if isinstance(value, bool) or getattr(value, "shape", ()) != () or hasattr(value, "is_cuda"):
-        return None  # what lies on a GPU would have to be waited for
+        return None  # reading a value from a GPU would wait for it
     if hasattr(value, "dtype") and "int" not in str(value.dtype):
         return None
     try:
@@ -207,7 +207,7 @@ class Real(Option):
 
 
 def real(value: Any) -> float | None:
-    """A number of Python's or NumPy's as a float; None for what is none, or too large for one."""
+    """Returns a Python or NumPy number as a float; None for other values, or if it is too large."""
     if type(value) is float:
         return value
     if isinstance(value, (bool, str, bytes)) or getattr(value, "shape", ()) != ():
@@ -240,7 +240,7 @@ class AnyReal(Option):
 
 @dataclass(frozen=True)
 class Value(Option):
-    """A number as it is: of integers it stays an integer."""
+    """A number as it is given: an integer stays an integer."""
 
     schema = "Scalar"
     shown = "float"
@@ -257,7 +257,7 @@ class Value(Option):
 
 @dataclass(frozen=True)
 class DtypeName(Option):
-    """A dtype, by its full name, however it is given; ``known``: those that are taken.
+    """A dtype in any form, read as its full name; ``known``: the names that are accepted.
 
     ``several``: also a tuple of such, with None for those that are not asked for.
     """
@@ -269,7 +269,7 @@ class DtypeName(Option):
 
     @property
     def key(self) -> str | None:
-        """See :attr:`Option.key`."""
+        """Expression that tells values apart (:attr:`Option.key`)."""
         return None if self.several else "{0}"
 
     def read(self, name: str, value: Any) -> Any:
@@ -282,7 +282,7 @@ class DtypeName(Option):
 
 @dataclass(frozen=True)
 class AxisNumber(Option):
-    """An axis of an array: whether it is there, the operation sees."""
+    """An axis of an array; the operation checks that the array has it."""
 
     schema = "int"
     shown = "int"
@@ -303,7 +303,7 @@ class AxisNumbers(Option):
 
     @property
     def schema(self) -> str:  # type: ignore[override]
-        """See :class:`Option`."""
+        """Type in PyTorch's schemas: an integer (``single``) or a list."""
         return "int" if self.single else "int[]"
 
     def read(self, name: str, value: Any) -> Any:
@@ -320,7 +320,7 @@ class AxisNumbers(Option):
         return axes[0] if self.single else tuple(axes)
 
     def as_schema(self, value: Any) -> Any:
-        """See :meth:`Option.as_schema`."""
+        """The axes as a list, or one integer (``single``), or None."""
         axes = self.read("axis", value)
         return [axes] if isinstance(axes, int) and not self.single else axes
 
@@ -365,7 +365,7 @@ class Integers(Option):
         return tuple(found)
 
     def as_schema(self, value: Any) -> Any:
-        """See :meth:`Option.as_schema`; pairs one behind the other."""
+        """The integers as a list; pairs become one flat list."""
         return [n for pair in value for n in pair] if self.pairs else value
 
     @staticmethod
@@ -398,7 +398,7 @@ class PerAxis(Option):
         return tuple(v for v in found if v is not None)
 
     def as_schema(self, value: Any) -> Any:
-        """See :meth:`Option.as_schema`."""
+        """The integers as a list, of one element for a single integer."""
         return [value] if isinstance(value, int) else value
 
 
@@ -410,7 +410,7 @@ class KernelName(Option):
 
     @property
     def key(self) -> str | None:
-        """See :attr:`Option.key`."""
+        """Expression that tells values apart (:attr:`Option.key`)."""
         return "{0}"
 
     def read(self, name: str, value: Any) -> str | None:

@@ -29,7 +29,7 @@ _WIDTH = ("bool", "i32", "i64", "f32", "f64")
 
 
 def scalar_type(dtypes: Sequence[str]) -> str:
-    """What Python numbers are beside arrays of ``dtypes``: the widest type that those compute in,
+    """Type of Python numbers beside arrays of ``dtypes``: the widest type that those compute in,
     floats wider than integers.
     """
     return max((STORED[d] for d in dtypes), key=_WIDTH.index)

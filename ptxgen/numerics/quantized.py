@@ -32,19 +32,19 @@ WIDE = Contract(
     "f64",
     accumulator="f64",
 )
-"""That of ``accumulate="f64"``, whose plan is :data:`WHOLE`."""
+"""The contract of ``accumulate="f64"``; its plan is :data:`WHOLE`."""
 WHOLE = Plan("whole", K)
-"""One chain."""
+"""Plan of one chain over all of K."""
 
 ACCUMULATED = {"float32": ("simt", "f64"), "bfloat16": ("tc",), "float16": ("tc",)}
-"""What products of operands of each dtype may be accumulated by, ``"auto"`` first."""
+"""Accumulations by dtype of the operands; ``"auto"`` is the first."""
 
 ACCUMULATE = Choice("auto", "tc", "simt", "f64")
-"""What products may add in: which of these, the dtype says (:data:`ACCUMULATED`)."""
+"""Values of option ``accumulate``; each dtype allows some of them (:data:`ACCUMULATED`)."""
 
 
 class _Forms(Mapping[str, Mapping[str, str]]):
-    """Forms of a product by the weight's format: ``given``, and those of the weight's arrays."""
+    """Forms of a product by weight format: ``given`` ones, and those of the weight's arrays."""
 
     def __init__(self, **given: str) -> None:
         self._given = given
@@ -92,7 +92,7 @@ class FormatName(Option):
 
     @property
     def key(self) -> str | None:
-        """See :attr:`Option.key`."""
+        """Expression that tells values apart (:attr:`Option.key`)."""
         return "{0}"
 
     def read(self, name: str, value: Any) -> str:

@@ -68,7 +68,7 @@ def block(states: int) -> int:
 
 
 def tile(states: int) -> int:
-    """Tokens from one state that is kept for gradients to the next; it changes no bit."""
+    """Tokens between two states that are kept for gradients; the number changes no bit."""
     return 16 if states <= 64 else 8
 
 

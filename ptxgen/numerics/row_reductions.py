@@ -1,8 +1,8 @@
 """Operations over rows: a table of formulas (:mod:`ptxgen.numerics.formula`) with reductions.
 
 Contract ``rows/1`` (:mod:`ptxgen.numerics.reduction_order`) says in which order a row is added. An
-operation is its formula and the names of what it reads, computes and is told: a line of
-:data:`TABLE`. Kernels, oracle, shapes and the library's functions follow.
+operation is its formula and the names of its arrays, results and numbers: a line of :data:`TABLE`.
+Kernels, oracle, shapes and the library's functions follow.
 
 A *variant* is an operation with dtypes, as text: which of its arrays and numbers are given, and of
 which dtype each array and result is. It names the formula that kernels are made of::
@@ -45,14 +45,14 @@ from ptxgen.numerics.softcap import capped
 REAL = ("f32", "bf16", "f16", "f64")
 NUMBERS = (*REAL, "i32", "i64")
 LAST = (1 << 31) - 1
-"""No element's index: that of the last there can be, and one more."""
+"""One more than the largest index that an element can have."""
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 EPS = Real(least=0.0, most=3e38)
 INDEX = Integer(-(1 << 63), (1 << 63) - 1)
 SMOOTHING = Real(least=0.0, most=1.0)
 SOFTCAP = Real(above=0.0, most=3e38)
 Z_LOSS = Real(least=0.0, most=3e38)
-"""What numbers of these operations may be."""
+"""Ranges of the numbers that these operations take."""
 
 
 ANY = AnyReal()
@@ -60,9 +60,10 @@ ANY = AnyReal()
 
 @dataclass(frozen=True)
 class Number:
-    """A number that an operation is given: its default, and the value that leaves it out of the
-    formula, if there is one. ``dtype``: "" for the type that is computed in. ``option``: what it
-    may be.
+    """A number that an operation takes.
+
+    ``neutral``: the value that leaves it out of the formula, if there is one. ``dtype``: "" for the
+    type that is computed in. ``option``: the values that it may have.
     """
 
     default: Any = None
@@ -73,23 +74,21 @@ class Number:
 
 @dataclass(frozen=True, eq=False)
 class RowOp:
-    """A line of the table.
+    """An operation over rows: a line of the table.
 
-    ``formula`` is called with nodes by name: ``arrays`` (name: kind) and ``numbers``, None for
+    ``formula`` is called with nodes by name: ``arrays`` (name to kind) and ``numbers``, None for
     those left out. ``results``: name to level ("column": elements' numbers are added down all rows)
-    and dtype: "" for that of the first array (which
-    ``out_dtype`` may change to what is computed in), "wide" for what is computed in, "sum" for that
-    of the first array, i64 if those are integers. ``dtypes``: which the first array may have;
-    ``integers``: arrays of i64 or i32. ``empty``: whether rows of no elements have a result.
-    ``over``: of results, the arrays in whose memory they may be. ``wide``: what is computed in, if
-    the first array does not say it. ``narrow``: whether ``out_dtype`` may have 16 bits where the
-    first array has 32.
+    and dtype: "" for that of the first array (``out_dtype`` may change it to the type that is
+    computed in), "wide" for the type that is computed in, "sum" for that of the first array, i64 if
+    it has integers. ``dtypes``: dtypes that the first array may have; ``integers``: arrays of i64
+    or i32. ``empty``: whether rows without elements have a result. ``over``: result to the arrays
+    whose memory it may take. ``wide``: the type that is computed in, if the first array does not
+    decide it. ``narrow``: whether ``out_dtype`` may have 16 bits where the first array has 32.
 
-    ``when``: of results that are only there if an array is given, that array's name. ``lengths``:
-    arrays that say of how many elements a row is (:attr:`Signature.lengths`).
-    ``form``: how users call it: "reduce", over any axes; "along" one; "own", by a function of its
-    name that is written for it; "" not at all, other operations do. ``says``: what it computes, for
-    people.
+    ``when``: result to the array without which there is no such result. ``lengths``: arrays with
+    the number of elements of each row (:attr:`Signature.lengths`). ``form``: how users call it:
+    "reduce", over any axes; "along", over one; "own", by a function of its name that is written for
+    it; "", not at all: other operations call it. ``says``: its docstring.
     """
 
     name: str
@@ -111,7 +110,7 @@ class RowOp:
 
     @cached_property
     def signature(self) -> Signature:
-        """How shapes fit, over rows of N elements."""
+        """Shapes of arrays and results, over rows of N elements."""
         forms = {"element": "... N", "row": "...", "column": "N"}
         shapes = {name: forms[kind] for name, kind in self.arrays.items()}
         shapes |= {name: forms[level] for name, (level, _) in self.results.items()}
@@ -137,19 +136,19 @@ class RowOp:
         return any(dtype in ("", "sum") for _, dtype in self.results.values())
 
     def computed(self, first: str) -> str:
-        """What is computed in, if the first array is of dtype ``first``."""
+        """Type that is computed in, if the first array is of dtype ``first``."""
         return self.wide or STORED[first]
 
     def present(self, given: Iterable[str]) -> dict[str, tuple[str, str]]:
-        """The results that are there, if these arrays are given."""
+        """The results of a call with these arrays, each with its level and dtype."""
         names = set(given)
         return {n: r for n, r in self.results.items() if self.when.get(n, n) in {n, *names}}
 
     def outputs(
         self, first: str, given: Iterable[str], wanted: str | None = None
     ) -> tuple[str, ...]:
-        """The dtypes of the results, if the first array is of dtype ``first``, and these arrays are
-        given.
+        """The dtypes of the results of a call with these arrays, the first of dtype ``first``;
+        ``wanted``: ``out_dtype``.
         """
         natural = {"": first, "wide": self.computed(first)}
         natural["sum"] = first if first in REAL else "i64"
@@ -161,7 +160,7 @@ class RowOp:
     def variant(
         self, dtypes: Mapping[str, str], outputs: Iterable[str], numbers: Iterable[str] = ()
     ) -> str:
-        """The text of a variant, of the arrays and numbers that are given."""
+        """The text of the variant with these arrays, results and numbers."""
         wide = self.computed(dtypes[next(iter(self.arrays))])
         words = [self.name]
         words += [f"{name}={dtypes[name]}" for name in self.arrays if name in dtypes]
@@ -189,7 +188,7 @@ def known(name: str) -> RowOp:
 
 
 def formula(variant: str) -> Formula:
-    """What a variant computes. Raises SpecError for an unknown one."""
+    """Returns the formula of a variant. Raises SpecError for an unknown operation."""
     head, _, outputs = variant.partition(" > ")
     name, *given = head.split()
     row = known(name)
@@ -220,13 +219,13 @@ def _decay(x: Node) -> Node:
 
 
 _LEAST = {"f32": -88, "f64": -709}
-"""What ``exp`` of is less than half of the least normal number."""
+"""Least arguments of ``exp`` in :func:`decay`, by type: the result there is 0."""
 decay = Function("decay", _decay, 1, types=("f32", "f64"))
 """``exp(x)`` for x <= 0, but 0 below 2**-126.5 (2**-1022.5 in f64): one scale and no other case."""
 
 
 def _whole(x: Node) -> Node:
-    """Integers are added in 64 bits."""
+    """``x`` in the type that it is added in: i64 for i32 and bool."""
     return cast(x, "i64") if x.type in ("i32", "bool") else x
 
 
@@ -239,7 +238,7 @@ def _prod(x: Node) -> Node:
 
 
 def _prod_backward(x: Node, dy: Node) -> Node:
-    """For each element the product of the others: that by the element, unless there are zeros."""
+    """Gradient of a product by each element: ``dy`` times the product of the others."""
     (found,) = gradients([_prod(x)], [dy], [x])
     assert found is not None
     return found
@@ -272,7 +271,7 @@ def _std(x: Node, correction: Node) -> Node:
 
 
 def _first_of(lengths: Node | None) -> Callable[[Node, float], Node]:
-    """What there is of the first elements of a row, so many, and a number beyond them."""
+    """Returns a function of x and a number that puts the number beyond a row's length."""
     if lengths is None:
         return lambda x, _: x
     inside = cast(index(), lengths.type) < lengths
@@ -286,7 +285,7 @@ def _softmax(x: Node, lengths: Node | None) -> Node:
 
 
 def _attention_weights(x: Node, seen: Node | None, scale: Node | None) -> Node:
-    """Of scores, of which the first ``seen`` are looked at. A row of -inf gives zeros."""
+    """Softmax of scaled scores, the first ``seen`` of each row. A row of -inf gives zeros."""
     z = x if scale is None else x * scale
     if seen is not None:
         z = where(cast(index(), "i32") < cast(seen, "i32"), z, -math.inf)
@@ -312,14 +311,14 @@ def _log_softmax_backward(dy: Node, y: Node, lengths: Node | None) -> Node:
 
 
 def _logsumexp(x: Node) -> Node:
-    """An infinite maximum is the result."""
+    """``log(sum(exp(x)))``; an infinite maximum is the result."""
     m = x.reduce("max")
     total = functions.log(decay(x - m).reduce("sum"))
     return where(functions.isinf(m), m, total + m)
 
 
 def _capped(x: Node, softcap: Node | None) -> tuple[Node, Node | None]:
-    """The logits, and how fast they change with x (None: as x does)."""
+    """Returns the capped logits, and their derivatives by x (None: 1, there is no cap)."""
     if softcap is None:
         return x, None
     t = functions.tanh(x * (1 / softcap))
@@ -421,7 +420,7 @@ def _capped_mean(x: Node, softcap: Node | None) -> Node:
 
 
 def _shares(wide: str, counted: bool) -> Callable[..., Node]:
-    """What the gradient of each row's loss is, of the gradient of their sum or mean."""
+    """Returns the formula of each loss's gradient from the gradient of the losses' sum or mean."""
 
     def share(target: Node, dy: Node | None, ignore_index: Node, times: Node | None) -> Node:
         counts = _counts(target, ignore_index)
@@ -441,7 +440,7 @@ def _counts(target: Node, ignore_index: Node) -> Node:
 
 
 def _mean_loss(x: Node, target: Node, ignore_index: Node) -> Node:
-    """The sum of losses by how many targets count; 0 if none does."""
+    """The sum of losses over the number of targets that count; 0 if none does."""
     count = cast(_counts(target, ignore_index), x.type).reduce("sum")
     return where(count > 0, x.reduce("sum") / count, 0)
 
@@ -452,13 +451,13 @@ def _mean_loss_backward(dy: Node, target: Node, ignore_index: Node) -> Node:
 
 
 def no_class(target: Any, ignore_index: Any, classes: Any) -> Any:
-    """Whether a target counts, and is no class: of arrays, or in formulas."""
+    """Whether a target counts but is no class. Takes arrays, or nodes of formulas."""
     return (target != ignore_index) & ((target < 0) | (target >= classes))
 
 
 def _reduced_losses(mean: bool) -> Callable[..., Node]:
-    """The sum of losses, or their mean as PyTorch has it: NaN if no target counts. It is NaN, too,
-    if a target that counts is no class.
+    """Returns the formula of the losses' sum, or of their mean, NaN if no target counts, as in
+    PyTorch. Both are NaN if a target that counts is no class.
     """
 
     def reduced(x: Node, target: Node, ignore_index: Node, classes: Node) -> Node:
@@ -490,7 +489,7 @@ def _l2_norm_backward(dy: Node, x: Node, eps: Node) -> Node:
 
 
 def _total(x: Node, residual: Node, residual_bias: Node | None) -> Node:
-    """With a residual, which may have a bias of its own; rounded to the dtype of x."""
+    """``x`` plus a residual, which may have a bias of its own; rounded to the dtype of x."""
     other = residual if residual_bias is None else residual + residual_bias
     return cast(x + other, x.data.dtype)
 
@@ -515,13 +514,13 @@ def _rms_norm_backward(dy: Node, x: Node, weight: Node | None, eps: Node) -> tup
 
 
 def _rms_norm_gradients(dy: Node, x: Node, weight: Node | None, eps: Node) -> tuple[Node, Node]:
-    """By x and by the weight: what ``rms_norm_wgrad`` adds down columns."""
+    """The gradient by x, and the elements whose sums down columns are that by the weight."""
     dx, r = _rms_norm_backward(dy, x, weight, eps)
     return dx, dy * (x * r)
 
 
 def _moments(x: Node, eps: Node) -> tuple[Node, Node]:
-    """The mean and what deviations are scaled by."""
+    """The mean, and the factor of deviations from it, ``rsqrt(var + eps)``."""
     mean = _mean(x)
     d = x - mean
     return mean, functions.rsqrt((d * d).reduce("sum") / _count(x) + eps)
@@ -559,20 +558,20 @@ def _layer_norm_backward(
 def _layer_norm_gradients(
     dy: Node, x: Node, weight: Node | None, eps: Node
 ) -> tuple[Node, Node, Node]:
-    """By x, the weight and the bias: what ``layer_norm_wgrad`` adds down columns."""
+    """The gradient by x, and the elements whose sums down columns are those by weight and bias."""
     dx, mean, r = _layer_norm_backward(dy, x, weight, eps)
     return dx, dy * ((x - mean) * r), dy
 
 
 def _group_norm_sums(dy: Node, x: Node, mean: Node, scale: Node) -> tuple[Node, Node]:
-    """What the gradients of a group norm need of a channel."""
+    """Sums over a channel for a group norm's gradients: dy, and dy times the normalized x."""
     return dy.reduce("sum"), (dy * ((x - mean) * scale)).reduce("sum")
 
 
 def _layer_norm_kept(
     x: Node, weight: Node | None, bias: Node | None, eps: Node
 ) -> tuple[Node, Node, Node]:
-    """With what PyTorch keeps of it."""
+    """The layer norm, with the mean and scale that PyTorch keeps for its gradient."""
     return _layer_norm(x, weight, bias, eps), *_moments(x, eps)
 
 
@@ -584,7 +583,7 @@ def _layer_norm_from_kept(dy: Node, x: Node, weight: Node | None, mean: Node, sc
 
 
 def _rms_norm_kept(x: Node, weight: Node | None, eps: Node) -> tuple[Node, Node]:
-    """With what PyTorch keeps of it."""
+    """The RMS norm, with the scale that PyTorch keeps for its gradient."""
     return _rms_norm(x, weight, eps), _rms(x, eps)
 
 
@@ -924,5 +923,5 @@ TABLE: dict[str, RowOp] = {
 """The operations by name."""
 
 MADE: dict[str, RowOp] = {}
-"""Operations that no line of the table is, made when they are needed: gradients of lines, and parts
-of programs as one, by digests of their formulas (:mod:`ptxgen.graph.fuse_reductions`)."""
+"""Operations made when they are needed, beside the table: gradients of its operations, and fused
+parts of programs, named by digests of their formulas (:mod:`ptxgen.graph.fuse_reductions`)."""

@@ -82,7 +82,7 @@ def _joined(m: Node, s: Node, other: Node, share: Node) -> Node:
 
 
 def _value(m: Node, s: Node) -> Node:
-    """The logarithm of what a part of a row sums up to."""
+    """The logarithm of the sum of a part of a row, ``log(s) + m``."""
     return log_normal(s) + m
 
 
@@ -92,7 +92,7 @@ value = Function("joined_value", _value, 2, types=("f32", "f64"))
 
 @cache
 def formula(wide: str) -> Formula:
-    """All that kernels of ``logscan`` compute, in ``wide``."""
+    """Formula with all functions that kernels of ``logscan`` call, in type ``wide``."""
     m, s, other, share = (read(name, wide, "scalar") for name in ("m", "s", "other", "share"))
     found = joined(m, s, other, share), value(m, s)
     return Formula(tuple(Output(f"y{i}", wide, node) for i, node in enumerate(found)))

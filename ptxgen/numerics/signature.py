@@ -4,9 +4,9 @@ A shape is written as a form: ``"... K"`` is any number of leading dimensions, w
 as the size M, and a last one, K; ``"K N"`` is a matrix; ``"* K N"`` is a batch of them, whose
 leading dimensions broadcast against those of other arguments, as NumPy's do. ``"M K/2"`` is a
 matrix whose items hold two elements each along K, which therefore is even; ``"M K/8*5"`` has five
-items for each eight elements; ``"B+1"`` is a vector of one element more than B. What sizes are to
-each other else (a multiple, say) are relations. The library, the oracles and PyTorch's fake kernels
-all infer shapes here.
+items for each eight elements; ``"B+1"`` is a vector of one element more than B. Other conditions on
+sizes (one is a multiple of another, say) are relations. The library, the oracles and PyTorch's fake
+kernels all infer shapes here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Inferred:
-    """What shapes say: the sizes by name, and the results' shapes."""
+    """Sizes by name, and the results' shapes, inferred from the arguments' shapes."""
 
     sizes: Mapping[str, int]
     results: tuple[Shape, ...]
@@ -41,18 +41,17 @@ class Inferred:
 
 @dataclass(frozen=True)
 class Signature:
-    """One operation's.
+    """The arguments, results and shapes of one operation.
 
-    ``arguments``: the arrays, in order, of which those in ``optional`` may be None; ``results``
-    likewise (the names of the arguments that say where to write). ``forms``: of all of these, for
-    each way that the option ``by`` may be (the only key is "" where there is no such option).
-    ``sizes``: the names of its sizes, in the order in which people give them. ``over``: of results,
-    the arguments that its memory may be, as a whole: kernels read each element of those before they
-    write it. ``relations``: what sizes are to each other besides, where the same name does not say
-    it: predicates, each with words for people. ``lengths``: arguments of integers, and the size
-    that each of their values is at most, along which it says how many elements count. The host
-    knows the size, and only the device the values: to a kernel one below 0 is 0, and one beyond the
-    size is that.
+    ``arguments``: names of the arrays, in order; those in ``optional`` may be None. ``results``:
+    names of the results, which are also the arguments that say where to write. ``forms``: the form
+    of each array, for each value of the option ``by`` (the only key is "" where there is no such
+    option). ``sizes``: names of the sizes, in the order in which people give them. ``over``: result
+    to the arguments that it may overwrite, as a whole: kernels read each element before they write
+    it. ``relations``: conditions on sizes that forms cannot express, as predicates, each with words
+    for people. ``lengths``: integer arrays that say how many elements count along a size, with that
+    size's name. The host knows the size, and only the device the values: a kernel takes a value
+    below 0 for 0, and one beyond the size for the size.
     """
 
     name: str
@@ -225,8 +224,8 @@ def broadcast(one: Shape, other: Shape) -> Shape | None:
 
 
 def elements(dim: str) -> tuple[str, int, int, int]:
-    """A dimension of a form: its size's name, elements along it that make up whole items, how many
-    items there are besides, and how many those elements make up.
+    """Parses ``"NAME/unit*count+more"``, a dimension of a form, to (NAME, unit, more, count):
+    ``unit`` elements make up ``count`` items, and there are ``more`` items besides.
     """
     name, _, more = dim.partition("+")
     name, _, unit = name.partition("/")
@@ -235,7 +234,7 @@ def elements(dim: str) -> tuple[str, int, int, int]:
 
 
 def packed(forms: Mapping[str, str]) -> dict[str, int]:
-    """The sizes along which items of some argument or result hold several elements: how many."""
+    """Sizes along which items of an array hold several elements, each with their number."""
     found: dict[str, int] = {}
     for name, unit, *_ in (elements(dim) for form in forms.values() for dim in form.split()):
         if unit > 1:

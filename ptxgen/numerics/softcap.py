@@ -1,7 +1,7 @@
-"""The softcap of contract ``flce/3``: ``c * tanh(z / c)``, with a short way for small arguments.
+"""The softcap of contract ``flce/3``: ``c * tanh(z / c)``, with a fast path for small arguments.
 
-Logits are mostly well below the cap. There a polynomial gives tanh in a third of the operations;
-kernels take it for a run of logits that are all so small, which is what each of them would take.
+Logits are mostly well below the cap. There a polynomial gives tanh in a third of the operations.
+Kernels evaluate it alone for a run of logits that are all small; each has the same bits as alone.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from ptxgen.numerics import functions
 from ptxgen.numerics.formula import Function, Node, fma, where
 
 NEAR = 0.75
-"""Below it tanh is the polynomial."""
+"""Magnitude below which tanh is the polynomial :data:`TANH`."""
 _hex = float.fromhex
 TANH: tuple[float, ...] = (
     _hex("-0x1.5554aep-2"),
@@ -41,7 +41,7 @@ tanh = Function("capped_tanh", _tanh, 1)
 
 
 def capped(x: Node, softcap: Node | None, near: bool = False) -> tuple[Node, Node | None]:
-    """The logits, and how fast they change with x (None: as x does). ``near``: all are small."""
+    """Returns capped logits, and their derivatives by x (None: 1). ``near``: all x are small."""
     if softcap is None:
         return x, None
     u = x * (1 / softcap)

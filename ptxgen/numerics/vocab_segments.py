@@ -1,4 +1,4 @@
-"""A row of logits: its maxima and sums in segments, what they make, and its gradient.
+"""A row of logits: maxima and sums of its segments, the loss from these, and the gradient.
 
 The steps of contract ``flce/3`` (:mod:`ptxgen.numerics.flce`) between the products:
 
@@ -9,8 +9,7 @@ The steps of contract ``flce/3`` (:mod:`ptxgen.numerics.flce`) between the produ
    pairs, then the second half of these sums to the first half, again and again. ``s`` is NaN
    where m is +inf or NaN.
 2. ``cross_entropy_joined`` (:mod:`ptxgen.numerics.row_reductions`): loss, maximum and scale of a
-   row by
-   ``rows/1``, of its segments.
+   row from its segments, by ``rows/1``.
 3. ``logit_gradient``: :func:`gradient` of each logit, rounded once to the logits' dtype.
 
 All in f32 (f64 of float64). The order of step 1 is one that accumulators of tensor cores, of which
@@ -49,7 +48,7 @@ FLCE = Contract(
     kernels=2,
 )
 LEAST = -86.0
-"""What smaller exponents of a weight are taken for: no weight is subnormal."""
+"""Least argument of a weight's ``exp``; smaller ones are raised to it: no weight is subnormal."""
 CAP = 64.0
 """Softcaps up to it bring small logits (``softcap.NEAR``) to within -LEAST of each other."""
 
@@ -125,8 +124,10 @@ weight = Function("weight", _weight, 1, types=("f32", "f64"))
 
 
 def peak(dtype: str, capped: bool, near: bool = False) -> Formula:
-    """A segment's maximum ``m``, of its largest logit ``x``. ``near``: all logits are small, as in
-    :func:`ptxgen.numerics.softcap.capped`, and none is less than LEAST below the largest.
+    """Formula of a segment's maximum ``m`` from its largest logit ``x``.
+
+    ``near``: all logits are small, as in :func:`ptxgen.numerics.softcap.capped`, and none is less
+    than LEAST below the largest.
     """
     x, softcap = _logit(STORED[dtype], capped)
     z, _ = capped_by(x, softcap, near)
@@ -134,7 +135,7 @@ def peak(dtype: str, capped: bool, near: bool = False) -> Formula:
 
 
 def term(dtype: str, capped: bool, near: bool = False) -> Formula:
-    """What a logit ``x`` adds to the sum of its segment, of maximum ``m``."""
+    """Formula of the term that logit ``x`` adds to the sum of its segment, of maximum ``m``."""
     x, softcap = _logit(dtype, capped)
     z, _ = capped_by(x, softcap, near)
     below = z - read("m", x.type, "scalar")
@@ -142,9 +143,9 @@ def term(dtype: str, capped: bool, near: bool = False) -> Formula:
 
 
 def gradient(dtype: str, capped: bool, near: bool = False) -> Formula:
-    """The gradient by a logit ``x``, of what its row has: maximum, scale, and share ``dy``.
+    """Formula of the gradient by logit ``x``, from its row's maximum, scale and share ``dy``.
 
-    ``hit``: whether it is the target's.
+    ``hit``: whether ``x`` is the logit of the row's target.
     """
     x, softcap = _logit(dtype, capped)
     top, scale, dy, smoothing = (

@@ -169,13 +169,13 @@ class WeightFormat:
 
     @cached_property
     def integers(self) -> str | None:
-        """Kind of integers, "unsigned" or "signed", if codes are what they stand for; else None."""
+        """Kind "unsigned" or "signed", if each code is the integer it stands for; else None."""
         known = {unsigned(self.bits): "unsigned", signed(self.bits): "signed"}
         return known.get(self.values)
 
     @cached_property
     def contract(self) -> Contract:
-        """That of decoding."""
+        """Contract of the decoding of a weight."""
         step = f"w = {self.decoding}, each operation rounded to f32; then to its dtype"
         return Contract(self.name, self.version, step, "any")
 
@@ -194,7 +194,7 @@ class WeightFormat:
 
 
 class Quantized(NamedTuple):
-    """What kernels of products with quantized weights are made for: x's dtype, W's format."""
+    """Key of the kernels of products with quantized weights: x's dtype, W's format."""
 
     dtype: str
     format: WeightFormat

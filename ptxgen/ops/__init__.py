@@ -44,8 +44,8 @@ HELPERS = (
     "row_reductions",
     "views",
 )
-"""Modules of this package that have no operations, or those of a table. All others are searched for
-operations: a new file is a new module.
+"""Modules of this package without operations of their own, or with those of a table. All others are
+searched for operations: a new file is found.
 """
 
 
@@ -56,7 +56,7 @@ def _made(module: str, name: str) -> Op:
 
 
 def _makers() -> dict[str, Callable[[], Op]]:
-    """What makes each operation, by name."""
+    """Returns the function that makes each operation, by the operation's name."""
     found: dict[str, Callable[[], Op]] = {}
     for name in (*(row.name for row in (*ROWS, *INNER)), *(f"cast_{d}" for d in FULL)):
         found[name] = partial(_made, "pointwise", name)

@@ -30,10 +30,10 @@ Scalars = list[tuple[str, int | float]]
 
 @dataclass(frozen=True)
 class Sizes:
-    """What the shapes of a call say.
+    """Sizes of a call, from the shapes of its arrays.
 
-    ``packed``: sequences lie one behind the other; ``paged``: keys lie in blocks, of ``page`` each;
-    ``turned``: heads come before tokens. ``lead``: the dimensions of the batch.
+    ``packed``: a ragged batch, sequences one behind the other; ``paged``: a KV cache in blocks of
+    ``page`` keys; ``turned``: heads come before tokens. ``lead``: the dimensions of the batch.
     """
 
     packed: bool
@@ -52,17 +52,17 @@ class Sizes:
 
     @property
     def group(self) -> int:
-        """Heads of queries that share one of keys."""
+        """Query heads that share one head of keys."""
         return self.heads_q // self.heads
 
     @property
     def rows(self) -> int:
-        """Queries of the heads that share keys."""
+        """Rows of queries that share keys: ``queries * group``."""
         return self.queries * self.group
 
     @property
     def tiled(self) -> dict[str, int]:
-        """What tables are told of how kernels divide sequences."""
+        """Variables EXTRA and PAIRS of route tables: how kernels divide sequences into tiles."""
         if self.packed:
             return {"EXTRA": self.seqs + 1, "PAIRS": self.heads}
         return {"EXTRA": 0, "PAIRS": self.seqs * self.heads}
@@ -73,7 +73,7 @@ class Sizes:
 
 
 def sizes_of(arrays: Mapping[str, Any], layout: str) -> Sizes:
-    """Raises ShapeError and OptionError for what does not fit."""
+    """Returns the sizes of a call. Raises ShapeError for arrays that do not fit together."""
     q, k, v = (arrays[n] for n in "qkv")
     cu, table = arrays["cu_seqlens"], arrays["block_table"]
     packed, paged = cu is not None, table is not None
@@ -163,14 +163,14 @@ def check_arrays(of: Sizes, arrays: Mapping[str, Any]) -> None:
 
 
 def check_vectors(arrays: Mapping[str, Buffer | None]) -> None:
-    """Raises ShapeError for counts, places or numbers of heads that do not lie together."""
+    """Raises ShapeError for vectors (counts, offsets, numbers of heads) not of stride 1."""
     for name in (*COUNTS, *PLACES, *OF_HEADS):
         if (x := arrays[name]) is not None:
             check_vector(name, x)
 
 
 def within(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-    """Raises IndexRangeError for counts and places that are outside. Waits for the arrays."""
+    """Raises IndexRangeError for counts and offsets out of range. Waits for the arrays."""
     named = dict.fromkeys((*COUNTS, *PLACES, "block_table")) | dict(arrays)
     of = sizes_of(named, options["layout"])
     most = {
@@ -195,8 +195,8 @@ def within(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
 
 # -- arrays as kernels read them ----------------------------------------------------------------
 def _plain(name: str, x: Buffer) -> bool:
-    """Whether kernels read it as it lies: rows of stride 1 that begin at multiples of 16 bytes.
-    Tokens of keys lie at different places, as the copy engine takes them.
+    """Whether kernels read ``x`` as it lies: rows of stride 1 that begin at multiples of 16 bytes.
+    Tokens of k and v must not share memory (stride 0): the copy engine (TMA) refuses that.
     """
     steps = [s for s, n in zip(x.strides[:-1], x.shape[:-1], strict=True) if n > 1]
     same = name in ("k", "v") and x.shape[-3] > 1 and not x.strides[-3]
@@ -205,7 +205,7 @@ def _plain(name: str, x: Buffer) -> bool:
 
 
 def _ready(b: ProgramBuilder, name: str, x: Buffer) -> Buffer:
-    """``x``, or a copy that kernels read."""
+    """``x``, or a copy where kernels cannot read it as it lies."""
     if _plain(name, x):
         return x
     unit = 16 // x.itemsize
@@ -225,7 +225,7 @@ def spread(b: ProgramBuilder, name: str, x: Buffer | None, of: Sizes) -> Buffer 
 
 
 def steps(name: str, x: Buffer | None, *along: str) -> Scalars:
-    """How far apart elements lie along the first dimensions."""
+    """Strides (elements) along the first dimensions as scalars; 0 along size 1, and for None."""
     if x is None:
         return [(f"{name}_{each}".upper(), 0) for each in along]
     moved = zip(along, x.shape, x.strides, strict=False)
@@ -233,7 +233,7 @@ def steps(name: str, x: Buffer | None, *along: str) -> Scalars:
 
 
 def maps(of: Sizes, mask: Buffer | None, apart: bool, form: Form) -> int:
-    """Blocks of queries of the masks that differ (:mod:`ptxgen.spec.attention_mask`). ``apart``:
+    """Number of query blocks in all distinct masks (:mod:`ptxgen.spec.attention_mask`). ``apart``:
     whether sequences begin at different keys. 0 where kernels read the mask as it lies.
     """
     if mask is None or form.rounded:
@@ -253,7 +253,7 @@ def told(
     softcap: float | None,
     rounded: bool,
 ) -> Scalars:
-    """Sizes, what is seen, and what scores are multiplied by."""
+    """Scalars of a launch: sizes, window and flags of the mask, and the factors of scores."""
     factor = 1.0 if rounded else scale * log2(e)
     wide = BIAS_F32 if bias is not None and bias.dtype == "float32" else 0
     return [
@@ -272,7 +272,7 @@ _ARRAYS = ("bias", "mask", *COUNTS, *PLACES, *OF_HEADS)
 
 
 def _vjp(b: Builder, at: Backward) -> Gradients:
-    """By q, k, v, bias and sinks."""
+    """Gradients by q, k, v, bias and sinks."""
     if at.arguments.get("block_table") is not None:
         raise GradError("attention with block_table has no gradient; pass keys without one")
     if "slopes" in at.needs:
@@ -373,7 +373,7 @@ def attention(
     arrays |= {n: spread(b, n, arrays[n], of) for n in ("mask", "bias")}
     if b.abstract or y.size == 0:
         return found
-    if of.keys == 0:  # over a key that no sequence has
+    if of.keys == 0:  # kernels read one zero key that no sequence contains
         lead = () if of.packed else of.lead
         tokens = (of.heads, 1) if of.turned else (1, of.heads)
         k, v = (b.filled((*lead, *tokens, n), q.dtype, 0) for n in (of.head, of.head_v))
@@ -420,9 +420,9 @@ def attention(
 
 
 def sharing(problem: Problem, by: int, k: Buffer, v: Buffer) -> Problem | None:
-    """The problem of a call whose ``by`` next heads have the same keys and values, told that they
-    share them: those of ``k`` and ``v``, [batch, tokens, heads, ...]. None where kernels do not
-    take these.
+    """The problem of a call in which each ``by`` neighbouring heads have equal keys and values, as
+    grouped-query attention that reads them once, from ``k`` and ``v`` [batch, tokens, heads, ...].
+    None where kernels do not take these.
     """
     values, scalars = dict(problem.values), dict(problem.scalars)
     heads, group = int(scalars["HEADS"]), int(scalars["GROUP"])
@@ -447,7 +447,7 @@ def form_of(
     bias: Buffer | None,
     slopes: Buffer | None,
 ) -> tuple[Form, float]:
-    """What kernels are made for, and the scale."""
+    """The form that kernels are compiled for, and the scale of scores."""
     scale = 1 / sqrt(of.head) if scale is None else scale
     rounded = any(x is not None for x in (softcap, bias, slopes)) or scale <= 0
     heads = (-(-n // STEP) * STEP for n in (of.head, of.head_v))
@@ -455,8 +455,8 @@ def form_of(
 
 
 def flat_of(b: ProgramBuilder, of: Sizes, name: str, x: Buffer | None) -> Buffer | None:
-    """An array as [batch, tokens, heads, ...], or [tokens, heads, ...] where sequences lie one
-    behind the other; what kernels copy as they read it.
+    """An array as [batch, tokens, heads, ...], or [tokens, heads, ...] in a ragged batch. Arrays
+    of ``COPIED`` become copies where kernels cannot read them as they lie.
     """
     if x is None:
         return None
@@ -478,7 +478,7 @@ def flat_of(b: ProgramBuilder, of: Sizes, name: str, x: Buffer | None) -> Buffer
 
 
 def lies(of: Sizes, name: str, flat: Buffer | None) -> Scalars:
-    """How far apart the elements of such an array lie."""
+    """Strides of an array that :func:`flat_of` returned, as scalars."""
     if of.packed and not (of.paged and name in ("k", "v")):
         return [(f"{name}_batch".upper(), 0), *steps(name, flat, "row", "head")]
     return steps(name, flat, "batch", "row", "head")

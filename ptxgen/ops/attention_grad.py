@@ -46,13 +46,13 @@ from ptxgen.tiles.attention_grad import KERNELS, key
 _sunk = Pointwise(
     lambda sink, lse, delta: where(lse == -inf, 0, -functions.exp(sink - lse) * delta), "sunk"
 )
-"""What a row adds to the gradient of its sink."""
+"""The term that a row adds to the gradient of its head's sink."""
 ADDED = 8
-"""Sums of parts that are added at a time."""
+"""Most partial sums that one launch adds."""
 
 
 def _like(name: str, x: Buffer, shape: tuple[int, ...], dtype: str) -> None:
-    """Of what has rows or values for those of q and v."""
+    """Raises ShapeError or DtypeError unless ``x`` has the given shape and dtype."""
     if tuple(x.shape) != shape or x.dtype != dtype:
         raise (ShapeError if tuple(x.shape) != shape else DtypeError)(
             f"{name} has dtype {x.dtype} and shape {list(x.shape)}; takes {dtype} {list(shape)}, "
@@ -91,8 +91,8 @@ def attention_backward(
     out: Out = None,
     kernel: Kernel = None,
 ) -> Any:
-    """The gradients by q, k and v, D, and the gradient by the logits if ``dlogits``, of results
-    and logarithms. ``k`` and ``v`` have all leading dimensions.
+    """The gradients by q, k and v, D, and with ``dlogits`` the gradient by the logits, from the
+    results ``o`` and their logarithms ``lse``. ``k`` and ``v`` have all leading dimensions.
     """
     arrays: dict[str, Buffer | None] = {
         **{"q": q, "k": k, "v": v, "dout": do, "o": o, "lse": lse},
@@ -124,11 +124,11 @@ def attention_backward(
     sums: dict[str, Buffer] = {}
     if parts(of.group) > 1 and not nothing:
         sums = {n: b.empty((parts(of.group), *made[n].shape), "float32") for n in ("dk", "dv")}
-    # Keys may be in no sequence; logits may be unseen.
+    # Kernels write no gradients of keys outside sequences, nor of logits that are masked.
     unkept = any(x is not None for x in (lengths, starts, cu_seqlens))
     kept = {"dq": True, "delta": True, "dk": not unkept, "dv": not unkept, "dlogits": False}
     if nothing:
-        kept = {"delta": do.size > 0}  # without keys D is still what do and o say
+        kept = {"delta": do.size > 0}  # D needs no keys: it is sum(do * o)
     written = made | sums | {"delta": delta} | ({} if logits is None else {"dlogits": logits})
     for name, x in written.items():
         if x.size and not kept.get(name):
@@ -190,7 +190,7 @@ def _sum_of(count: int) -> Pointwise:
 
 
 def _add(b: ProgramBuilder, sums: Buffer, factor: float, out: Buffer) -> None:
-    """Adds up sums of parts, in order, as many at a time as a kernel takes arrays."""
+    """Adds partial sums in order, ``ADDED`` a launch, and multiplies the total by ``factor``."""
     first, *rest = (sums.one(0, i) for i in range(sums.shape[0]))
     while rest:
         some, rest = rest[: ADDED - 1], rest[ADDED - 1 :]
@@ -199,7 +199,7 @@ def _add(b: ProgramBuilder, sums: Buffer, factor: float, out: Buffer) -> None:
 
 
 def _brought(x: Buffer | None) -> bool:
-    """Whether the copy engine can bring rows of queries: all lie at different places."""
+    """Whether the copy engine (TMA) can load rows of queries: all strides are positive."""
     assert x is not None
     return all(s > 0 for s, n in zip(x.strides[:-1], x.shape[:-1], strict=True) if n > 1)
 
@@ -207,7 +207,7 @@ def _brought(x: Buffer | None) -> bool:
 def _sizes(
     of: Sizes, which: str, form: Form, facts: dict[str, int], what: str
 ) -> tuple[tuple[str, int], ...]:
-    """The variables of the space. Raises ShapeError for what is too large."""
+    """Values of the route table's variables. Raises ShapeError for sizes that are too large."""
     if which == "dq":
         held, past, count = of.rows, of.keys, 1
     else:

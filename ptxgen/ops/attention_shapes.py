@@ -1,4 +1,4 @@
-"""Shapes of attention's arrays, from sizes: what ``explain`` poses a problem of attention by."""
+"""Shapes of attention's arrays from sizes, by which ``explain`` makes problems of attention."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ptxgen.numerics.option import Integer
 SIZES = ("SEQUENCES", "HEADS", "KV_HEADS", "QUERIES", "KEYS", "DEPTH")
 """Sizes of attention by name."""
 ATTENDING = ("attention", "attention_grad")
-"""Operations that these sizes pose."""
+"""Operations whose problems are made from these sizes."""
 PAGE = "page"
 """Option with the keys of a page; keys and values then lie in blocks of a table."""
 
@@ -52,7 +52,7 @@ def arrays(named: Mapping[str, int], dtype: str, layout: str, page: int | None) 
 
 
 def read(options: dict[str, Any], op: str) -> int | None:
-    """Takes the keys of a page out of ``options``, and says that paged keys have lengths."""
+    """Takes the keys of a page out of ``options``; adds the arrays that paged keys need."""
     given = options.pop(PAGE, None)
     page = None if given is None else Integer(1).read(PAGE, given)
     if page is not None:

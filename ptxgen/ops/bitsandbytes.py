@@ -1,4 +1,4 @@
-"""Weights of bitsandbytes, whose formats of 4 bits are rows of ours: there and back, exactly."""
+"""Converts 4-bit weights from and to those of bitsandbytes, exactly."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def from_bitsandbytes(param: Any) -> QuantizedWeight:
         return _converted(param)
     except PtxgenError:
         raise
-    except Exception as error:  # of an object that only looks like one
+    except Exception as error:  # an object that only resembles a Params4bit
         raise OptionError(
             f"param has a quant_state that cannot be read: {type(error).__name__}: {error}; takes "
             "a Params4bit that has been quantized"
@@ -109,5 +109,5 @@ def to_bitsandbytes(q: QuantizedWeight, dtype: Any = "float32") -> Any:
 
 
 def _swapped(data: Any) -> Any:
-    """Bytes with their nibbles the other way round."""
+    """Bytes with their two nibbles swapped."""
     return data << 4 | data >> 4

@@ -65,14 +65,14 @@ def _by_variance(norm: Pointwise, *vectors: str) -> Pointwise:
 
 
 ALONE_MAX = 1 << 21
-"""Elements of which batch norm in evaluation is one launch: each computes its channel's ``rsqrt``,
-which costs less there than another launch.
+"""Elements up to which batch norm in evaluation is one launch: each element computes its channel's
+``rsqrt``, which costs less than a second launch.
 """
 _alone = {
     (weight, bias): _by_variance(norm, *["weight"] * weight, *["bias"] * bias)
     for (weight, bias), norm in NORMED.items()
 }
-"""By whether there is a weight, and a bias."""
+"""Batch norms of one launch, by whether there is a weight, and a bias."""
 _updated = Pointwise(lambda old, new, share, rest: new * share + old * rest, "updated")
 _shifted = Pointwise(lambda x, by: x * by, "batch_norm_dx")
 _shifted_weight = Pointwise(lambda x, by, weight: x * (by * weight), "batch_norm_dx")
@@ -84,7 +84,7 @@ _dx_weight = Pointwise(
 
 
 def _checked(x: Buffer, **vectors: Buffer | None) -> str:
-    """What is computed in. Raises ShapeError or DtypeError."""
+    """Returns the dtype that is computed in. Raises ShapeError or DtypeError."""
     if len(x.shape) < 2:
         raise ShapeError(f"x has shape {list(x.shape)}; takes [N, C, *]")
     check_dtype("x", x.dtype, [FULL[d] for d in REAL])
@@ -102,12 +102,12 @@ def _checked(x: Buffer, **vectors: Buffer | None) -> str:
 
 # -- over batch and positions -----------------------------------------------------------------
 def _rows(b: Builder, x: Any) -> Any:
-    """A row a channel: of [N, C, *] what lies at N and *, in this order."""
+    """``x`` [N, C, *] as rows, one for each channel: its elements along N, then *."""
     return b.packed(b.reshape(b.move(x, 1, 0), (x.shape[1], prod(x.shape) // max(x.shape[1], 1))))
 
 
 def _wide_of(b: Builder, v: Any, x: Any) -> Any:
-    """A view of what has a number a channel, as it broadcasts with ``x``."""
+    """``v``, with a number for each channel, as a view that broadcasts with ``x``."""
     return b.reshape(v, (x.shape[1], *[1] * (len(x.shape) - 2)))
 
 
@@ -118,7 +118,7 @@ def _normed(b: Builder, x: Any, mean: Any, scale: Any, vectors: Any, **how: Any)
 
 
 def batch_norm_scale(b: Builder, var: Any, eps: float) -> Any:
-    """``rsqrt(var + eps)``, in what is computed in."""
+    """``rsqrt(var + eps)``, in the dtype that is computed in."""
     return b.call(_scale, var, eps, out_dtype=b.wide(var))
 
 
@@ -134,8 +134,8 @@ def batch_norm_gradients(
     dtypes: tuple[str, str],
     out: Any = None,
 ) -> Gradients:
-    """Those by x, weight and bias that ``needs`` says; ``dtypes``: of the last two; ``out``: memory
-    for the first.
+    """Gradients by those of x, weight and bias that are in ``needs``. ``dtypes``: of the last two;
+    ``out``: memory for the first.
     """
     found: Gradients = {}
     how: dict[str, Any] = {"out_dtype": b.dtype(x)} if out is None else {"out": out}
@@ -164,7 +164,7 @@ def _vector_dtypes(b: Builder, at: Backward) -> tuple[str, str]:
 
 
 def _batch_norm_vjp(b: Builder, at: Backward) -> Gradients:
-    """``dx = dy * (rsqrt * weight)``; of weight and bias sums over batch and positions."""
+    """``dx = dy * (rsqrt * weight)``; dweight and dbias are sums over batch and positions."""
     if at.needs & _RUNNING.keys():
         raise GradError("batch_norm has no gradients of running_mean, running_var; detach them")
     x, dy = at["x"], b.cast(at.dys[0], b.dtype(at["x"]))
@@ -227,8 +227,8 @@ def batch_norm_alone(
     eps: float,
     out: Buffer | None = None,
 ) -> tuple[Buffer, Buffer, Buffer, Buffer]:
-    """The result by the moments of this batch, the mean and ``rsqrt(var + eps)`` of each channel,
-    and the rows that these are of.
+    """Batch norm by the moments of this batch: the result, the mean and ``rsqrt(var + eps)`` of
+    each channel, and the channels as rows.
     """
     _checked(x, weight=weight, bias=bias)
     rows = _rows(b, x)
@@ -324,7 +324,7 @@ def batch_norm_train(
 
 # -- over channels ----------------------------------------------------------------------------
 def _layer_norm2d_vjp(b: Builder, at: Backward) -> Gradients:
-    """As of ``layer_norm``, of positions' rows of channels."""
+    """Gradients of ``layer_norm`` over rows: the channels of each position."""
     x, weight, bias = (at[n] for n in ("x", "weight", "bias"))
     rows = b.packed(b.move(x, 1, -1))
     dy = b.packed(b.move(b.cast(at.dys[0], b.dtype(x)), 1, -1))

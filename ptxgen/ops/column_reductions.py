@@ -91,7 +91,7 @@ class ColumnOperation(Op):
         return self.__doc__ or ""
 
     def _lowered(self, b: ProgramBuilder, /, *args: Buffer, **named: Any) -> Any:
-        """One launch, or two."""
+        """Records the reduction: one launch, or two."""
         row, signature = self.row, self.row.signature
         all = self.bound(args, named)
         given = {n: all[n] for n in signature.arguments}
@@ -127,7 +127,7 @@ class ColumnOperation(Op):
 
 
 def _dtypes(row: Reduction, given: Mapping[str, Buffer]) -> tuple[tuple[str, ...], str]:
-    """The short dtypes of the arguments, and what is computed in. Raises DtypeError."""
+    """The short dtypes of the arguments, and the type that is computed in. Raises DtypeError."""
     dtypes: list[str] = []
     wide = ""
     for name, kind in row.kinds.items():
@@ -143,7 +143,7 @@ def _dtypes(row: Reduction, given: Mapping[str, Buffer]) -> tuple[tuple[str, ...
 
 
 def _single(name: str, view: Buffer) -> Buffer:
-    """[..., I] as one matrix [1, N, I]."""
+    """An array [..., I] as one matrix [1, N, I]."""
     flat = view.matrix(name)
     return replace(flat, shape=(1, *flat.shape), strides=(0, *flat.strides))
 
@@ -179,5 +179,5 @@ _DOCS = {
 
 
 def operation(name: str) -> ColumnOperation:
-    """The operation of a line."""
+    """The operation of a line of REDUCTIONS."""
     return ColumnOperation(REDUCTIONS[name], doc=_DOCS.get(name, ""), public=name in _DOCS)

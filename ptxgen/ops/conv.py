@@ -1,4 +1,4 @@
-"""Convolutions: a product of the windows of an image, and what follows from that.
+"""Convolutions, forward and backward, as products of the windows of an image.
 
 Images are brought to ``[N, *, C]``, filters to ``[O, *, C / groups]``: views. Where a kernel reads
 windows as they lie, that is one launch (:mod:`ptxgen.ops.implicit_gemm`). Elsewhere windows are a
@@ -35,10 +35,10 @@ from ptxgen.program.operation import Backward, Gradients, op
 from ptxgen.program.parameters import Out
 
 COLUMNS_MAX = 1 << 28
-"""Bytes of the columns that are there at a time, unless a single row of windows takes more."""
+"""Most bytes of im2col columns at a time, unless a single row of windows takes more."""
 TAPS_MAX = 23
-"""Taps of depthwise filters that are a formula, not a product: a kernel takes as many arrays. No
-chain is cut there."""
+"""Most taps of depthwise filters that one pointwise kernel computes: it takes as many arrays. So
+few terms are never cut into chunks."""
 PLANES_MAX = 1 << 24
 """Bytes of images and results up to which filters of one tap read images as they lie though rows of
 positions are not aligned to 16 bytes: for larger ones turned copies cost less.
@@ -52,7 +52,7 @@ Groups = Annotated[int, Integer(1, DIM_MAX)]
 
 
 def _signature(name: str, first: tuple[str, str, str], *others: str) -> Signature:
-    """Of images; ``first``: the arguments that are an image, the filter, and the result."""
+    """Signature of a convolution. ``first``: image, filter and result, each as ``name:kind``."""
     image, second, out = first
     forms = {
         FIRST: {"x": "B C H W", "y": "B O P Q", "w": "O C R T", "wt": "C O R T"},
@@ -84,14 +84,14 @@ WGRAD = _signature("conv_wgrad", ("x:x", "dy:y", "out:w"))
 # -- sizes ----------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _How:
-    """How windows lie: a number for each dimension."""
+    """Stride, padding and dilation of windows: a number for each dimension."""
 
     stride: tuple[int, ...]
     padding: tuple[int, ...]
     dilation: tuple[int, ...]
 
     def results(self, image: Sequence[int], taps: Sequence[int]) -> tuple[int, ...]:
-        """How many windows of so many taps there are in an image. Raises ShapeError."""
+        """Number of windows of ``taps`` along each dimension of an image. Raises ShapeError."""
         found = []
         for i, (size, count) in enumerate(zip(image, taps, strict=True)):
             padded, wide = size + 2 * self.padding[i], self.dilation[i] * (count - 1) + 1
@@ -105,14 +105,14 @@ class _How:
         return tuple(found)
 
     def apart(self, image: Sequence[int], taps: Sequence[int], count: Sequence[int]) -> bool:
-        """Whether so many windows are the whole image, and share nothing."""
+        """Whether ``count`` windows cover the whole image and do not overlap."""
         alike = tuple(taps) == self.stride and not any(self.padding) and set(self.dilation) == {1}
         sizes = zip(image, count, self.stride, strict=True)
         return alike and all(size == number * step for size, number, step in sizes)
 
 
 def _each(name: str, value: Any, rank: int) -> tuple[int, ...]:
-    """A number for each of so many dimensions. Raises ShapeError."""
+    """``value`` as a number for each of ``rank`` dimensions. Raises ShapeError."""
     several = (value,) if isinstance(value, int) else tuple(value)
     if len(several) == 1:
         return several * rank
@@ -133,7 +133,7 @@ def _how(rank: int, stride: Any, padding: Any, dilation: Any) -> _How:
 
 
 def _rank(**arrays: Buffer) -> int:
-    """The dimensions of an image. Raises ShapeError."""
+    """The number of dimensions of an image, 1 to 3. Raises ShapeError."""
     (first, x), *others = arrays.items()
     if not 3 <= len(x.shape) <= 5:
         raise ShapeError(
@@ -179,7 +179,7 @@ def _divided(name: str, count: int, groups: int) -> None:
 
 
 def _filters(x: str, channels: int, w: Buffer, groups: int) -> None:
-    """ShapeError unless ``w`` [O, *, C] is of so many channels in groups."""
+    """Raises ShapeError unless ``w`` [O, *, C] fits ``channels`` in ``groups``."""
     _divided(x, channels, groups)
     _divided("w", w.shape[0], groups)
     if w.shape[-1] * groups != channels:
@@ -200,8 +200,8 @@ def _bias(bias: Buffer | None, count: int, dtype: str) -> None:
 
 
 def _tier(tier: str, groups: int, *each: int) -> str:
-    """What "auto" is: of depthwise filters the FMA units', as tensor cores would have nothing to
-    share. ``each``: the channels and outputs of a group.
+    """Returns the tier; "auto" becomes "simt" for depthwise filters, as tensor cores would have
+    nothing to share. ``each``: the channels and outputs of a group.
     """
     return "simt" if tier == "auto" and groups > 1 and each == (1, 1) else tier
 
@@ -210,8 +210,8 @@ def _tier(tier: str, groups: int, *each: int) -> str:
 def _padded(
     b: Any, x: Buffer, several: Sequence[Sequence[AxisWindows]]
 ) -> tuple[Buffer, list[int]]:
-    """``x`` [N, *, C] with zeros around it, so that it has all windows of ``several``; and how many
-    there are before it along each dimension. ``x`` itself where it has them.
+    """``x`` [N, *, C] padded with zeros to contain all windows of ``several``, and the padding
+    before it along each dimension. ``x`` itself where it contains them.
     """
     widths = []
     for size, each in zip(x.shape[1:-1], zip(*several, strict=True), strict=True):
@@ -241,8 +241,8 @@ def _windows(x: Buffer, before: Sequence[int], along: Sequence[AxisWindows]) -> 
 
 
 class _Image:
-    """An image [N, *, C] whose windows are asked for: with zeros around it, once somebody needs
-    them. ``several``: what is asked for.
+    """An image [N, *, C] whose windows are read; it is padded once when windows reach beyond it.
+    ``several``: all windows that may be read.
     """
 
     def __init__(self, b: Any, x: Buffer, several: Sequence[Sequence[AxisWindows]]) -> None:
@@ -281,8 +281,8 @@ def _by_group(windows: Buffer, groups: int) -> Buffer:
 
 def _matrices(windows: Buffer, rank: int, lead: int) -> Buffer | None:
     """The rows of windows of images of ``rank`` dimensions, [..., M, K] with ``lead`` dimensions
-    before, if products read them as they lie: along stride 1, or turned. Rows of 16 bits that
-    overlap are none: TMA may refuse them.
+    before, if products read them as they lie: of stride 1, or transposed. None for
+    overlapping rows of 16 bits: TMA may refuse them.
     """
     cut = len(windows.shape) - rank - 1
     outer, columns = windows.shape[:lead], prod(windows.shape[cut:])
@@ -299,13 +299,13 @@ def _matrices(windows: Buffer, rank: int, lead: int) -> Buffer | None:
 
 @cache
 def _chain(taps: int, biased: bool, activation: str | None) -> Pointwise:
-    """The contract ``fma`` of one channel, in a formula: of 16 bits in f32."""
+    """Formula of one depthwise window by contract ``fma``; 16 bits are computed in f32."""
 
     def formula(*given: Node) -> Node:
         total: Any = 0.0
         for x, w in zip(given[:taps], given[taps : 2 * taps], strict=True):
             total = fma(x, w, total)
-        total = total + 0.0  # no negative zero leaves a chain
+        total = total + 0.0  # a chain never ends in -0.0
         total = total + given[-1] if biased else total
         if activation not in (None, "none"):
             total = getattr(functions, str(activation))(total)
@@ -344,7 +344,7 @@ def _planes(x: Buffer) -> Buffer | None:
 
 
 def _plain(bias: Buffer | None, activation: str | None) -> bool:
-    """Whether nothing is done to a sum but to round it."""
+    """Whether a product has neither bias nor activation."""
     return bias is None and activation in (None, "none")
 
 
@@ -358,9 +358,9 @@ def _multiplied(
     shape: Sequence[int],
     **how: Any,
 ) -> None:
-    """``activation(matmul(x, y) + bias)`` in ``out``, whose elements are those of products of a
-    ``shape``. The products write there where nothing is done to them and they can; else another
-    launch does in their wide dtype what ``linear`` does behind its sum, or copies them.
+    """Computes ``activation(matmul(x, y) + bias)`` into ``out``; ``shape``: that of the products.
+    Products without bias and activation are written to ``out`` directly where its strides allow.
+    Else a second launch applies these in the accumulator's dtype, or copies the products.
     """
     plain = _plain(bias, activation)
     flat = out.reshaped(shape) if plain else None
@@ -379,8 +379,8 @@ def _multiplied(
 
 
 def _pieces(lead: Sequence[int], nbytes: int) -> Iterator[tuple[int, int, int, int]]:
-    """Windows [N, P, ...] in pieces that take no more than may be there at a time: from which image
-    how many, and from where along P how many. ``nbytes``: of one window.
+    """Yields pieces of windows [N, P, ...] of at most :data:`COLUMNS_MAX` bytes: first image,
+    number of images, first place along P, number along P. ``nbytes``: of one window.
     """
     count, down, *rest = lead
     row = max(prod(rest) * nbytes, 1)
@@ -713,12 +713,12 @@ def _activated(activation: str | None, dtype: str) -> None:
 
 # -- transposed -----------------------------------------------------------------------------------
 _Reached = tuple[tuple[int, int, int], tuple[int, int, int], AxisWindows]
-"""(start, number, step) of elements, and of the taps that reach them, and where in the results
-these find what they weigh."""
+"""Triples along one axis: elements of the image (start, number, step), the taps that reach them
+(start, number, step), and the windows of ``dy`` that these taps multiply."""
 
 
 def _phases(how: _How, image: Sequence[int], taps: Sequence[int]) -> list[list[_Reached]]:
-    """What elements of an image come of: along each dimension, for each remainder by the stride."""
+    """Triples of each phase (remainder of an element's place by the stride), for each dimension."""
     each: list[list[_Reached]] = []
     for i, size in enumerate(image):
         step, shift, far = how.stride[i], how.padding[i], how.dilation[i]
@@ -783,7 +783,7 @@ class _Transposed:
         )
 
     def patches(self) -> None:
-        """All taps are products of one launch, if windows share nothing."""
+        """One launch multiplies all taps, if windows do not overlap."""
         needs(self.groups == 1, "several groups")
         taps = self.w.shape[1:-1]
         needs(prod(taps) > 1, "one tap")
@@ -799,7 +799,7 @@ class _Transposed:
         each = self.w.shape[0] // groups, self.w.shape[-1]
         split = b.reshape(self.w, (groups, each[0], *taps, each[1]))
         turned = b.permute(split, (0, rank + 2, *range(2, rank + 2), 1))
-        if groups > 1:  # of one, each product has a copy of its own taps, or needs none
+        if groups > 1:  # with one group each product copies its own taps, if at all
             turned = b.packed(turned)
         turned = b.reshape(turned, (target.shape[-1], *taps, each[0]))
         phases = [tuple(zip(*chosen, strict=True)) for chosen in product(*self._ways)]
@@ -826,8 +826,8 @@ def _patches(
     tier: str,
     activation: str | None,
 ) -> None:
-    """The same where windows share nothing: all taps are products of one launch, and what they
-    give is brought to its places.
+    """Computes ``target`` where windows do not overlap: one launch multiplies all taps, and a copy
+    brings the products to their places.
     """
     taps, count, rank = w.shape[1:-1], dy.shape[1:-1], len(dy.shape) - 2
     every, rows = prod(taps), prod(dy.shape[:-1])
@@ -951,7 +951,7 @@ def _dgrad_vjp(b: Builder, at: Backward) -> Gradients:
 
 
 def _agrees(dy: Buffer, how: _How, count: tuple[int, ...], name: str, sizes: Sequence[int]) -> None:
-    """ShapeError unless ``dy`` [N, *, O] has so many windows."""
+    """Raises ShapeError unless ``dy`` [N, *, O] has ``count`` windows."""
     if tuple(dy.shape[1:-1]) != count:
         raise ShapeError(
             f"dy is of {list(dy.shape[1:-1])} windows; with {name} {list(sizes)}, stride "
@@ -1121,7 +1121,7 @@ def conv_wgrad(
 
 
 def _summed(b: Any, windows: Buffer, dy: Buffer, out: Buffer, tier: str, chain: bool) -> None:
-    """``linear_wgrad`` of the windows [N, *windows, *taps, C], in ``out`` [O, K]."""
+    """Computes ``linear_wgrad`` of windows [N, *windows, *taps, C] into ``out`` [O, K]."""
     count, length = dy.shape[0], out.shape[1]
     of = {"layout": "nk", "tier": tier, "chain": chain}
     found = _matrices(windows, (len(windows.shape) - 2) // 2, 0)
@@ -1129,7 +1129,7 @@ def _summed(b: Any, windows: Buffer, dy: Buffer, out: Buffer, tier: str, chain: 
         b.linear_wgrad(found, dy, **of, out=out)
         return
     images, each = windows.shape[0], count // max(windows.shape[0], 1)
-    unit = 16 // gcd(each, 16)  # of chains on tensor cores, which are cut at multiples of 16
+    unit = 16 // gcd(each, 16)  # chains on tensor cores continue at multiples of 16 rows
     most = COLUMNS_MAX // max(each * length * windows.itemsize, 1) // unit * unit
     step = max(most, unit) if chain else max(images, 1)
     total = out if step >= images else b.empty(out.shape, b.wide(dy))
@@ -1145,8 +1145,8 @@ def _summed(b: Any, windows: Buffer, dy: Buffer, out: Buffer, tier: str, chain: 
 def _summed_by_group(
     b: Any, windows: Buffer, dy: Buffer, out: Buffer, groups: int, tier: str, chain: bool
 ) -> None:
-    """The same of each group, in ``out`` [O, *taps, C / groups]: by one product of a batch, or
-    chains.
+    """Computes ``linear_wgrad`` of each group's windows into ``out`` [O, *taps, C / groups]: by one
+    batched product, or with ``chain`` by a chain for each group.
     """
     rows, channels = dy.shape
     of_group = (groups, channels // groups, prod(out.shape[1:]))

@@ -1,4 +1,4 @@
-"""Vectors of integers: sorted, counted, and rows put where indices say."""
+"""Sorts and counts integers, and writes rows at the indices that they name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _vector(name: str, x: Buffer, most: int = COUNT_MAX) -> None:
 def sort_integers(
     b: ProgramBuilder, x: Buffer, *, out: Out = None, kernel: Kernel = None
 ) -> tuple[Buffer, Buffer]:
-    """``x`` ascending, equal ones in their order, and where each was: int64."""
+    """``x`` sorted, ascending and stable, and the index that each element had, int64."""
     SORT.infer({"x": x.shape})
     _vector("x", x)
     mine = results(out, 2)
@@ -67,9 +67,9 @@ def count_integers(
     out: Out = None,
     kernel: Kernel = None,
 ) -> Buffer:
-    """How many of ``x`` are ``first``, how many the next integer, and so on: int32 of each bin.
+    """Counts of ``first``, ``first + 1`` ... among ``x``: int32 ``[bins]``.
 
-    ``up_to``: how many are that or less.
+    ``up_to``: counts of elements that are not above each.
     """
     _vector("x", x, 1 << 30)
     y = b.result((bins,), "int32", single(out))
@@ -104,8 +104,8 @@ def put_rows(
     out: Out = None,
     kernel: Kernel = None,
 ) -> Buffer:
-    """``x`` [B, V, I] with the rows of ``source`` [B, K, I] where ``indices`` [K] say: the last one
-    of several, whatever the order of threads. An index that is none puts nothing.
+    """``x`` [B, V, I] with rows ``indices`` [K] replaced by those of ``source`` [B, K, I]. Of equal
+    indices the last counts, whatever the order of threads; one out of range writes nothing.
     """
     _vector("indices", indices)
     if x.dtype not in (*DTYPES, *INTEGERS) or source.dtype != x.dtype:
@@ -150,7 +150,7 @@ def placed(
 ) -> Buffer:
     """``y[indices[i]] = source[i]``, or i, where ``indices`` (int64) are a permutation.
 
-    Of others it is not known what is there.
+    The result for other indices is unspecified.
     """
     for name, x in (("indices", indices), *(() if source is None else (("source", source),))):
         check_dtype(name, x.dtype, ("int64",))

@@ -31,7 +31,7 @@ OverState = Annotated[Any, Written(over=("state",))]
 
 
 def _sizes(of: Any, arrays: Mapping[str, Buffer | None]) -> Inferred:
-    """What shapes say. Raises ShapeError for states that no kernel has."""
+    """Sizes and results' shapes of a call. Raises ShapeError for states that no kernel has."""
     found: Inferred = of.infer({n: x.shape for n, x in arrays.items() if x is not None})
     for what, size, most in (("N", "rows", ROWS_MAX), ("P", "columns", COLUMNS_MAX)):
         n = found.sizes[what]
@@ -74,9 +74,9 @@ def _walk(
     delta: bool,
     kernel: str | None = None,
 ) -> None:
-    """A walk over the tokens of all sequences. ``read``: arrays ``[..., L, heads, ...]``, of which
-    kernels are told how they lie (and ``out``); ``also``: others, which lie one behind the other.
-    ``sizes``: heads that share a key, rows, columns.
+    """Launches a walk over the tokens of all sequences. ``read``: arrays ``[..., L, heads, ...]``
+    that are passed with their strides (and ``out``); ``also``: contiguous arrays. ``sizes``: heads
+    that share a key, rows, columns.
     """
     share, rows, cols = sizes
     *lead, tokens, heads = read["g"].shape
@@ -180,8 +180,9 @@ def delta_descend(
     scale: Factor = 1.0,
     delta: Bool = True,
 ) -> tuple[Buffer, Buffer, Buffer]:
-    """From the last token to the first: the gradients of what is written, ``[..., L, H, P]``, parts
-    of those of keys, ``[..., L, H, parts, N]``, and that of the first state.
+    """Walks from the last token to the first. Returns the gradients of the written values,
+    ``[..., L, H, P]``, parts of the keys' gradients, ``[..., L, H, parts, N]``, and the gradient of
+    the first state.
     """
     rows, cols = q.shape[-1], do.shape[-1]
     dd = b.empty(do.shape, "float32")
@@ -208,8 +209,8 @@ def delta_ascend(
     state: Buffer | None = None,
     scale: Factor = 1.0,
 ) -> Any:
-    """From the first token to the last: parts of the gradients of queries and, by the delta rule,
-    which ``dd`` is of, of what keys answered, ``[..., L, H, parts, N]``.
+    """Walks from the first token to the last. Returns parts of the queries' gradients,
+    ``[..., L, H, parts, N]``, and by the delta rule (with ``dd``) further parts of the keys'.
     """
     rows, cols = k.shape[-1], do.shape[-1]
     shape = (*do.shape[:-1], parts(cols), rows)
@@ -243,8 +244,8 @@ def _gradients(
     scale: float,
     delta: bool,
 ) -> Gradients:
-    """Those of :func:`recurrence` by the arguments ``given``. ``states``: the last state, and its
-    gradient.
+    """Gradients of :func:`recurrence` by the arguments ``given``. ``states``: the last state, and
+    its gradient.
     """
     q, k, v, g, beta = (given[n] for n in ("q", "k", "v", "g", "beta"))
     first, how = given["state"], {"scale": scale}
@@ -287,8 +288,8 @@ def _gradients(
 
 
 def _shared(b: Builder, of_parts: Any, like: Any, more: Any = None) -> Any:
-    """The sums over parts, and over the heads that share what ``like`` has, ``[..., H, parts, N]``
-    and twice where there are ``more``.
+    """Sums of gradients over parts, and over the heads that share a head of ``like``, from
+    ``[..., H, parts, N]``; ``more``: further parts, summed likewise and added.
     """
     *lead, heads, count, width = of_parts.shape
     shape = (*lead, like.shape[-2], heads // like.shape[-2] * count, width)
@@ -307,7 +308,7 @@ def _states(at: Backward) -> tuple[Any, Any] | None:
 
 
 def _rule_vjp(b: Builder, at: Backward) -> Gradients:
-    """Through the norms of q and k, where there are such."""
+    """Gradients of the rule, through the norms of q and k if there are any."""
     given, norms = {**at.arguments, "skip": None}, ("q", "k") if at.options["l2_norm"] else ()
     given |= {n: b.rows("l2_norm", b.packed(at[n])) for n in norms}
     scale = _scale(at.options["scale"], at["q"])
@@ -396,7 +397,7 @@ _STEPS = {
     (True, False): Pointwise(_softened, "ssd_steps"),
     (True, True): Pointwise(_softened_biased, "ssd_steps"),
 }
-"""The step sizes of tokens, and the logarithms of decays; by softplus, and whether of a bias."""
+"""Formulas of step sizes and logarithms of decays, by whether with softplus, and with a bias."""
 
 
 def _steps(b: Builder, dt: Any, a: Any, bias: Any, softplus: bool) -> Any:
@@ -405,7 +406,7 @@ def _steps(b: Builder, dt: Any, a: Any, bias: Any, softplus: bool) -> Any:
 
 
 def _ssd_vjp(b: Builder, at: Backward) -> Gradients:
-    """Through the step sizes: of dt, a and the bias by the formula's own gradient."""
+    """Gradients of ``ssd``; those by dt, a and the bias go through the formula of step sizes."""
     softplus, wide = at.options["softplus"], "float32"
     of = [n for n in ("dt", "a", "dt_bias") if at[n] is not None]
     beta, g = _steps(b, at["dt"], at["a"], at["dt_bias"], softplus)

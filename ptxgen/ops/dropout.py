@@ -28,7 +28,7 @@ Chance = Annotated[float, Real(least=0.0, most=1.0)]
 
 
 def _kept(seed: Any, position: Any, column: Any, least: Any) -> Any:
-    """Whether the first 32 bits that Philox4x32-10 gives are at least so many."""
+    """Whether an element is kept: the first 32 bits of Philox4x32-10 are at least ``least``."""
     c = [position & LOW, (position >> 32) & LOW, column & LOW, (column >> 32) & LOW]
     k = [seed & LOW, (seed >> 32) & LOW]
     for _ in range(PHILOX_ROUNDS):
@@ -52,7 +52,7 @@ def _dropped(b: Builder, x: Any, seeds: Any, positions: Any, p: float) -> Any:
 
 
 def _vjp(b: Builder, at: Backward) -> Gradients:
-    """The same of dy: the mask is made again."""
+    """Gradient by x: dy under the same mask, which is computed again."""
     if at.needs - {"x"}:
         raise GradError("dropout has no gradients of seeds and positions")
     return {"x": _dropped(b, at.dys[0], at["seeds"], at["positions"], at.options["p"])}

@@ -36,11 +36,11 @@ def explain(
     gpu: str | None = None,
     **options: Any,
 ) -> Explanation | Composition:
-    """Which kernels serve a problem of the operation ``op``, and why.
+    """Returns which kernels serve a problem of the operation ``op``, and why.
 
     ``sizes``: the operation's own, in its order (M, N, K of products). ``options``: those of the
-    operation, such as ``layout`` and ``tier``; of an argument that may be left out, True says that
-    it is there; of any, a dtype that it is of that. ``dtype``: of the other operands (default:
+    operation, such as ``layout`` and ``tier``. True for an optional argument says that it is given,
+    and a dtype for any argument that it has this dtype. ``dtype``: of the other operands (default:
     float32), or of their elements, where that is an option. ``arch``, ``sms``: default those of the
     GPU's tuning, or an H200's, sm_90 with 132.
     ``align``: bytes, of all operands or of each. ``gpu``: the GPU's name, whose tuning decides if
@@ -189,7 +189,7 @@ def size_names(row: Op) -> tuple[str, ...]:
 def operands(row: Op, dtype: Any, what: str = "dtype") -> tuple[str, int]:
     """The dtype of a row's operands, where ``dtype`` is asked for, and bytes of an item.
 
-    Where it is an option it is that of elements, of which memory, in bytes, knows nothing.
+    Where ``dtype`` is an option of the operation it is that of packed elements, stored as bytes.
     """
     if "dtype" in row.options:
         return row.options["dtype"] if dtype is None else dtype, 1
@@ -237,12 +237,12 @@ def _alignments(align: int | tuple[int, ...], of: str, itemsize: int) -> tuple[i
 
 
 def _wide(dtype: str) -> str:
-    """What arrays of a dtype are computed in."""
+    """Dtype that arrays of ``dtype`` are computed in."""
     return FULL[STORED[NAMES[dtype]]]
 
 
 def _lying(shape: tuple[int, ...], dtype: str, address: int, apart: bool) -> Buffer:
-    """Rows that begin at multiples of 16 bytes, or one behind the other."""
+    """A buffer whose rows begin at multiples of 16 bytes if ``apart``, else a contiguous one."""
     strides = contiguous_strides(shape)
     if apart and len(shape) > 1:
         unit = max(16 // BYTES[dtype], 1)
@@ -270,13 +270,13 @@ class Composition:
 
     @cached_property
     def explained(self) -> dict[Problem, Explanation]:
-        """What serves each problem."""
+        """The explanation of each problem: the kernels that serve it."""
         nbytes = {step.problem: step.nbytes for step in self.program.steps}
         return {problem: self._each(problem, moved) for problem, moved in nbytes.items()}
 
     @cached_property
     def steps(self) -> tuple[tuple[int, Explanation], ...]:
-        """How often each is taken, and what serves it, in the order in which they first come."""
+        """Each problem's number of steps and its explanation, in the order of first use."""
         counts: dict[Problem, int] = {}
         for step in self.program.steps:
             counts[step.problem] = counts.get(step.problem, 0) + 1
@@ -299,12 +299,12 @@ class Composition:
 
     @property
     def scratch(self) -> dict[str, int]:
-        """Bytes of the arrays that live while it runs, by name."""
+        """Bytes of temporary arrays, by name."""
         return {memory.name: memory.nbytes for memory in self.program.temporaries}
 
     @cached_property
     def memory(self) -> int:
-        """Bytes of the one allocation that holds them, and the scratch memory of kernels."""
+        """Bytes of the one allocation that holds temporaries and the scratch memory of kernels."""
         lives: dict[Memory, list[int]] = {}
         pieces = []
         for number, step in enumerate(self.program.steps):
@@ -317,7 +317,7 @@ class Composition:
         return place(pieces)[1]
 
     def asdict(self) -> dict[str, Any]:
-        """All of this, for programs."""
+        """This composition as a dict, for programs."""
         steps = [
             {"count": count, "problem": found.problem, "kernels": found.winner.kernels}
             | {"time": found.winner.time}

@@ -26,11 +26,11 @@ class Unmade(CpuDevice):
     """The CPU device without kernels: calls are read, checked and dispatched, and nothing runs."""
 
     def kernel(self, symbol: str, *_: Any) -> Function:
-        """Stands for a kernel."""
+        """Returns a function that stands for a kernel."""
         return Function(self, symbol, 0, 0)
 
     def launch(self, *_: Any) -> None:
-        """Launches nothing."""
+        """Does nothing in place of a launch."""
 
 
 def explain_code(op: str, sizes: Sequence[int], dtype: Any = None, **options: Any) -> str:

@@ -1,4 +1,4 @@
-"""How products are read: from buffers to ``C[M, N] = A . B``, its storage and alignment.
+"""Reads products: from buffers to ``C[M, N] = A . B``, its storage and alignment.
 
 Which dimensions an argument has, and in which order, follows from the operation's
 :class:`~ptxgen.numerics.contract.Product`; nothing about a particular operation is written here.
@@ -37,7 +37,7 @@ from ptxgen.tiles import TABLES
 from ptxgen.tiles.gemm import WIDTH_OF
 
 WIDE = frozenset({"linear_wgrad"})
-"""Operations whose result is as wide as their sums, unless something else is asked for."""
+"""Operations whose result has the accumulator's dtype by default."""
 
 Served = Callable[[str, str], bool]
 """Whether products stored so ("NN" .. "TT") are served under a plan (its name)."""
@@ -50,9 +50,9 @@ _Along = tuple[int, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Gemm:
-    """A product that is asked for.
+    """A product as a call asks for it.
 
-    ``storage``: how A and B lie in memory ("NN" .. "TT"), after transposed views have been
+    ``storage``: row-major storage of A and B ("NN" .. "TT"), after transposed views have been
     recognised. ``plan``: its name. ``dims``: m, n, k of the product; ``lds``: elements from row to
     row of A and B; ``batch``: the dimensions of a batch, and ``steps`` from matrix to matrix of A
     and B along each; ``aligns``: of both, bytes; ``sizes``: the operation's own; ``operands``: A
@@ -76,13 +76,13 @@ class Gemm:
     bias: Buffer | None
 
     def launched(self, target: Buffer) -> Iterator[tuple[Problem, dict[str, Buffer]]]:
-        """The problems of all launches, with the result in ``target``; and A, B and C of each."""
+        """Yields the problem of each launch, with the result in ``target``, and its A, B and C."""
         matrix, steps = matrices("out", target, self.batch)
         m, n, k = self.dims
         lda, ldc = self.lds[0], check_out(target, matrix)
         flat, rows = _flat(self.batch, (*self.steps, steps)), []
         if self.storage[0] == "N" and flat:
-            # One B for neighbouring matrices, whose rows follow each other: those of one matrix.
+            # Neighbouring matrices of A with one B and contiguous rows are one taller matrix.
             count, (of_a, of_b, of_c) = flat[-1]
             evenly = m == 1 or (of_a, of_c) == (m * lda, m * ldc)
             if of_b == 0 < of_a and evenly and m * count <= DIM_MAX:
@@ -109,7 +109,7 @@ class Gemm:
         m, n, k = dims
         scalars: dict[str, int | float] = dict(ALONE)
         scalars.update(LDA=lda, LDB=self.lds[1], LDC=ldc, FLAGS=self.flags)
-        scalars["K"] = k  # the kernels of k = 1 serve an empty reduction, if told so
+        scalars["K"] = k  # kernels for K >= 1 serve K = 0 through this scalar
         scalars.update(BATCH=inner[0] * outer[0], INNER=inner[0])
         for along, (_, apart) in (("BATCH", inner), ("OUTER", outer)):
             scalars.update({f"{along}_{x}": step for x, step in zip("ABC", apart, strict=True)})
@@ -133,7 +133,7 @@ class Gemm:
 
 @cache
 def _routed(storage: str, plan: str) -> bool:
-    """Whether products stored so are served under a plan."""
+    """Whether there is a route table for products of this storage and plan."""
     return any(key[:2] == (storage, plan) for key in TABLES)
 
 
@@ -183,7 +183,7 @@ def lowered(
 def _alike(
     b: ProgramBuilder, signature: Signature, given: dict[str, Buffer], tier: str
 ) -> dict[str, Buffer]:
-    """The operands in one dtype: those of 16 bits beside float32 are brought to that, exactly."""
+    """The operands in one dtype: 16 bits beside float32 are converted to float32, exactly."""
     first, second = (given[name].dtype for name in OPERATIONS[signature.name].arguments)
     if first == second or tier == "tc" or (own := joint(first, second)) is None:
         return given
@@ -281,12 +281,12 @@ def batch_of(problem: Problem, a: Buffer, b: Buffer, c: Buffer) -> tuple[Buffer,
 
 
 def sharing(problem: Problem, a: Buffer, b: Buffer, c: Buffer) -> Problem | None:
-    """The problem of a batch of products that is told that some have the same B, which is 0 apart
-    along a dimension: as rows of one product. None where that is not one launch.
+    """The problem of a batch of products some of which have the same B (of stride 0 along a
+    dimension), as rows of one product. None where that is not one launch.
     """
     try:
         found = read(MATMUL, {"a": a, "b": b}, layout="nn", tier=problem.table[3], wanted=c.dtype)
-    except ShapeError:  # B lies in no kernel's storage
+    except ShapeError:  # no kernel reads B as it is stored
         return None
     (shared, _), *more = found.launched(c)
     if more or (found.plan, found.flags) != (problem.table[1], dict(problem.scalars)["FLAGS"]):
@@ -368,8 +368,8 @@ def matrices(name: str, view: Buffer, batch: tuple[int, ...]) -> tuple[Buffer, t
 
 
 def _flat(batch: tuple[int, ...], steps: tuple[tuple[int, ...], ...]) -> list[_Along]:
-    """As few dimensions as walk over a batch, in the order of the results in memory: neighbouring
-    ones are one where all operands are evenly spaced.
+    """The fewest dimensions that walk over a batch, in the order of the results in memory:
+    neighbouring ones are merged where all operands are evenly spaced.
     """
     found: list[_Along] = []
     each = sorted(zip(batch, *steps, strict=True), key=lambda of: -abs(of[-1]))
@@ -385,8 +385,8 @@ def _flat(batch: tuple[int, ...], steps: tuple[tuple[int, ...], ...]) -> list[_A
 def _launches(
     flat: Sequence[_Along], at: tuple[int, ...] = (0, 0, 0)
 ) -> Iterator[tuple[tuple[int, ...], _Along, _Along]]:
-    """What launches walk over, as kernels take it: where A, B and C begin, and the inner and the
-    outer dimension. There is one launch for each place along the shortest of further dimensions.
+    """Yields what each launch walks over: offsets of A, B and C, the inner and the outer dimension.
+    Kernels take two; there is a launch for each place along the shortest of further dimensions.
     """
     if len(flat) == 1 and flat[0][0] > BATCH_MAX:
         ((size, along),) = flat
@@ -409,7 +409,7 @@ def _launches(
 
 
 def _part(view: Buffer, which: int, at: int, walked: Sequence[_Along]) -> Buffer:
-    """The matrices of one launch: of A, B or C (``which``), from ``at`` on."""
+    """The matrices of one launch as a view of A, B or C (``which``), from element ``at`` on."""
     return replace(
         view,
         shape=(*(size for size, _ in walked), *view.shape[-2:]),
@@ -464,7 +464,7 @@ def _storage(
 
 
 def storages_of(view: Buffer, declared: str) -> list[tuple[str, int]]:
-    """The ways to read a matrix as rows of stride 1, the declared one first.
+    """Storages by which a matrix is rows of stride 1, the declared one first: (letter, pitch).
 
     A column that is dense in memory is one row of its transpose, and better read as such: its pitch
     is of no account then, and vectors lie along it.

@@ -1,6 +1,6 @@
-"""Gradients of what users call of the operations over rows: what each is made of.
+"""Gradients of the operations over rows that users call, made of other operations.
 
-Lines of the table that only other operations call have gradients that follow from their formulas
+Lines of the table that only other operations call have gradients derived from their formulas
 (:func:`ptxgen.ops.row_reductions.of_formula`).
 """
 
@@ -26,8 +26,8 @@ _by_spread = Pointwise(lambda dy, y, count: dy / (y * count), "by_spread")
 
 
 def through_activation(b: Builder, at: Backward, again: Callable[..., Any], dtype: str = "") -> Any:
-    """dy by what an activation was given, in ``dtype``, or that of x: relu's follows from the
-    result, others from what ``again`` computes once more.
+    """The gradient by an activation's argument, in ``dtype`` or that of x: relu's follows from the
+    result, others from the argument, which ``again`` computes once more.
     """
     (dy,), name = at.dys, at.options["activation"]
     if name == "relu":
@@ -38,7 +38,7 @@ def through_activation(b: Builder, at: Backward, again: Callable[..., Any], dtyp
 
 
 def _spread(b: Builder, v: Any, at: Backward) -> Any:
-    """What has a number for each reduced row, broadcast to the shape of x."""
+    """``v``, with a number for each reduced row, broadcast to the shape of x."""
     x = at["x"]
     axes = axes_of(at.options["axis"], x)
     kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
@@ -46,7 +46,7 @@ def _spread(b: Builder, v: Any, at: Backward) -> Any:
 
 
 def _count(at: Backward) -> int:
-    """The elements of a reduced row."""
+    """The number of elements of a reduced row."""
     x = at["x"]
     return prod(x.shape[i] for i in axes_of(at.options["axis"], x))
 
@@ -124,7 +124,7 @@ def of_each(b: Builder, x: Any, rows: Any) -> Any:
 
 
 def _along(name: str, says: str) -> Vjp:
-    """By an operation over rows, of dy and y: what ``says`` has."""
+    """Returns the gradient by operation ``{name}_backward`` of dy and y; ``says``: its formula."""
 
     def vjp(b: Builder, at: Backward) -> Gradients:
         x, axis, lengths = at["x"], at.options["axis"], at.arguments.get("lengths")
@@ -138,7 +138,7 @@ def _along(name: str, says: str) -> Vjp:
 
 
 def _attention_weights(b: Builder, at: Backward) -> Gradients:
-    """As a softmax, of what was multiplied."""
+    """The gradient of a softmax, times the scale."""
     g, scale = b.rows("softmax_backward", at.dys[0], at.results[0]), at.options["scale"]
     return {"x": g if scale == 1 else b.mul(g, scale)}
 
@@ -157,11 +157,11 @@ VJPS: dict[str, Vjp] = {
     "log_softmax": _along("log_softmax", "dy - exp(y) * sum(dy)"),
     "attention_weights": _attention_weights,
 }
-"""By the names of operations that users call; their docstrings are of those of PyTorch."""
+"""Gradients by operation name; their docstrings become part of the PyTorch functions' own."""
 
 
 def of_rows(name: str) -> Vjp | None:
-    """That of an operation over the last dimension; None if users call none of this name."""
+    """The gradient of an operation over the last dimension; None if users call none so named."""
     found = VJPS.get(name)
     if found is None:
         return None

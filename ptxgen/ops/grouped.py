@@ -32,16 +32,16 @@ from ptxgen.tiles.gemm import WIDTH_OF
 
 _TURNED = {"kn": "nk", "nk": "kn"}
 TIERS = {"float32": "simt", "bfloat16": "tc", "float16": "tc"}
-"""The dtypes that have kernels, and the tier of those."""
+"""Dtypes that have kernels, each with its tier."""
 
 
 def has_kernels(dtype: str | None, tier: str, groups: int) -> bool:
-    """Whether kernels multiply so many groups of a dtype in the tier that a caller asks for."""
+    """Whether there are kernels for ``groups`` groups of ``dtype`` in ``tier``."""
     return dtype in TIERS and tier in ("auto", TIERS[dtype]) and 0 < groups <= GROUPS_MAX
 
 
 def _ascending(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-    """Raises IndexRangeError for offsets that are no ends of groups. Waits for them."""
+    """Raises IndexRangeError for offsets that do not ascend within the rows. Waits for them."""
     offsets, rows = arrays["offsets"], int(arrays["x"].shape[0])
     before = 0
     for i, end in enumerate(offsets.tolist()):
@@ -92,7 +92,7 @@ def _problem(
 ) -> Problem:
     m, n, k, groups = sizes
     short = DTYPES[dtype]
-    if k == 0:  # nothing is read, so nothing lies as the copy engine wants it
+    if k == 0:  # nothing is read, so the alignment is only an element's
         aligns = ITEMSIZE[short], ITEMSIZE[short]
     values = (
         *(("M", m), ("N", n), ("K", max(k, 1)), ("GROUPS", groups)),

@@ -1,6 +1,6 @@
-"""Windows of images that a kernel reads where they lie: convolutions without columns.
+"""Implicit GEMM: convolutions whose kernels read windows from the image, without im2col columns.
 
-What a problem says of them is in :mod:`ptxgen.spec.conv`.
+:mod:`ptxgen.spec.conv` defines the variables of their problems.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ptxgen.spec.mma import VECTOR as WHOLE
 from ptxgen.tiles.conv import DEPTHWISE, KEY, SUMMED, TURNED
 
 LOOSE, LOOSE_MAX = 64, 1 << 24
-"""Columns of a tile whose windows are put together number by number, and how many numbers at most
-of fewer than so many channels, or of one tap: of more, columns are faster.
+"""Output channels of a tile whose windows are loaded element by element, and most elements loaded
+so of images of few channels, or for filters of one tap: beyond that, im2col columns are faster.
 """
 OUTPUTS_MAX = 768
-"""Outputs, at most, of windows that are put together anew for each tile, forward: of more, columns
-are faster, as they are written once.
+"""Most output channels of a forward convolution whose windows are put together again for each tile:
+beyond that, columns are faster, as they are written once.
 """
 
 
@@ -49,34 +49,32 @@ class AxisWindows:
 
     @property
     def side(self) -> int:
-        """How far the last tap lies from the first."""
+        """Distance from the first tap to the last, in elements."""
         return (self.taps - 1) * self.apart
 
     @property
     def low(self) -> int:
-        """Where the lowest tap of the first window is."""
+        """Place of the lowest tap of the first window."""
         return self.first + min(self.side, 0)
 
     @property
     def last(self) -> int:
-        """Where that of the last window is."""
+        """Place of the lowest tap of the last window."""
         return self.low + (self.count - 1) * self.step
 
     @property
     def span(self) -> tuple[int, int]:
-        """The first place and the last one."""
+        """The lowest and the highest place of all taps; (0, 0) without taps."""
         return (self.low, self.last + abs(self.side)) if self.taps else (0, 0)
 
 
 UNIT_AXIS = AxisWindows(0, 1, 1, 1, 1)
-"""That of a dimension that an image has not."""
+"""One window of one tap, for a dimension that an image does not have."""
 
 
 @dataclass(frozen=True)
 class TapSubset:
-    """Windows along one dimension whose taps are ``tap`` and every so many from there on, of those
-    that filters have.
-    """
+    """Windows along one dimension that use the taps ``tap, tap + every, ...`` of a filter."""
 
     along: AxisWindows
     tap: int = 0
@@ -84,7 +82,7 @@ class TapSubset:
 
 
 EMPTY_AXIS = TapSubset(AxisWindows(0, 0, 1, 0, 0))
-"""No windows."""
+"""A subset without windows and taps."""
 
 
 def fprop(
@@ -97,9 +95,10 @@ def fprop(
     activation: str | None,
     kernel: str | None = None,
 ) -> None:
-    """``activation(windows · wᵀ + bias)`` in ``out`` [N, *windows, O], in one launch: of windows of
-    ``x`` [N, *, C] and of ``w`` [O, *taps, C]. Refused where no kernel reads and writes them so.
-    ``kernel`` forces a route by its name.
+    """Computes ``activation(windows · wᵀ + bias)`` into ``out`` [N, *windows, O] in one launch.
+
+    Windows are those of ``x`` [N, *, C]; ``w`` [O, *taps, C]. Raises RefusedError where no kernel
+    reads and writes them so. ``kernel`` forces a route by its name.
     """
     _some(x, along)
     needs(all(map(_fits, along, x.shape[1:-1])), "the copy engine takes no such windows")
@@ -132,15 +131,15 @@ def strided_dgrad(
     activation: str | None,
     kernel: str | None = None,
 ) -> None:
-    """The same of windows that lie in one or two ways along each dimension, as those of a gradient
-    by the image with a stride of 2: results of the first and of the second take turns. ``w``: all
-    taps, of which each way has its own. Filters may lie anyhow, and channels be any number, but of
-    few, no multiple of 8, there may not be too many windows.
+    """Computes what :func:`fprop` does for one or two tap subsets along each dimension, as of a
+    gradient by the image with stride 2: results of the first and the second subset alternate.
+    ``w``: all taps, of which each subset uses its own. Filters may have any strides, and channels
+    may be any number; few channels that are no multiple of 8 limit the number of windows.
     """
     _some(x, [_most(each) for each in ways])
     needs(max(map(len, ways)) <= 2, "windows lie in more than two ways along a dimension")
     for i, (way, *others) in enumerate(ways):
-        if not others:  # what lies in one way has filters of its own taps alone
+        if not others:  # a single subset takes only its own taps
             w = b.narrow(w, i + 1, way.tap, way.along.taps, way.every)
     ways = [each if each[1:] else [TapSubset(each[0].along)] for each in ways]
     sides = zip(x.shape[1:-1], ways, strict=True)
@@ -171,30 +170,30 @@ def strided_dgrad(
 
 
 def _numbers(x: Buffer, ways: Sequence[Sequence[TapSubset]]) -> int:
-    """The numbers of all windows."""
+    """The number of elements in all windows."""
     along = [sum(way.along.count * way.along.taps for way in each) for each in ways]
     return x.shape[0] * x.shape[-1] * prod(along)
 
 
 def _most(ways: Sequence[TapSubset]) -> AxisWindows:
-    """The windows of most taps."""
+    """The windows with the most taps."""
     return max((way.along for way in ways), key=lambda a: a.taps)
 
 
 def _back(w: Buffer) -> tuple[int, ...]:
-    """Outputs and channels of filters in each other's place."""
+    """The permutation that swaps outputs and channels of filters."""
     last = len(w.shape) - 1
     return (last, *range(1, last), 0)
 
 
 def _even(w: Buffer) -> tuple[int, ...]:
-    """Filters whose outputs lie side by side, in rows of whole 16 bytes."""
+    """Shape of filters [C, *taps, O] with O rounded up to 8: rows of whole 16 bytes."""
     last = len(w.shape) - 1
     return (w.shape[last], *w.shape[1:last], -(-w.shape[0] // 8) * 8)
 
 
 def _rows(x: Buffer, w: Buffer) -> Buffer:
-    """The part of ``x``, as :func:`_even` says, that is ``w``."""
+    """The view [O, *taps, C] of ``x``, of shape :func:`_even`, that holds filters ``w``."""
     return replace(x, shape=(*x.shape[:-1], w.shape[0])).permuted(_back(w))
 
 
@@ -206,11 +205,11 @@ def wgrad(
     out: Buffer,
     kernel: str | None = None,
 ) -> None:
-    """``dyᵀ · windows`` in ``out`` [O, taps * C], summed over the windows: ``dy`` [windows, O].
-    Refused where no kernel does that in one launch.
+    """Computes ``dyᵀ · windows`` into ``out`` [O, taps * C], summed over the windows; ``dy``
+    [windows, O]. Raises RefusedError where no kernel does that in one launch.
 
-    Channels that are no multiple of 8 get zeros beside them, whose columns nobody keeps; ``dy`` off
-    16 bytes is copied into rows of those.
+    Channels are padded with zeros to a multiple of 8, and the columns of the zeros dropped. ``dy``
+    not aligned to 16 bytes is copied into rows that are.
     """
     _some(x, along)
     needs(all(map(_fits, along, x.shape[1:-1])), "the copy engine takes no such windows")
@@ -240,12 +239,12 @@ def wgrad(
 
 
 def _left(x: Buffer, count: int) -> Buffer:
-    """The first so many columns."""
+    """The first ``count`` columns of ``x``."""
     return replace(x, shape=(*x.shape[:-1], count))
 
 
 def _sums(x: Buffer, along: Sequence[AxisWindows], dy: Buffer, out: Buffer) -> Problem:
-    """Of a gradient by filters."""
+    """The problem of a gradient by the filters (wgrad)."""
     scalars, _, _ = _lies(x, along)
     count, outs = dy.shape
     lda = leading(count, outs, dy.strides[0], dy.itemsize)
@@ -257,7 +256,7 @@ def _sums(x: Buffer, along: Sequence[AxisWindows], dy: Buffer, out: Buffer) -> P
         "UNIT": gcd(x.shape[-1], UNITS.high),
         "FLAT": 1,
         "PHASES": 1,
-        "PIXELS": 0,  # nobody copies them
+        "PIXELS": 0,  # no kernel of this table copies pixels
         "ALIGN_A": alignment("dy", dy, lda),
         "ALIGN_B": alignment("x", x, *_pitches(x)),
     }
@@ -268,12 +267,12 @@ def _sums(x: Buffer, along: Sequence[AxisWindows], dy: Buffer, out: Buffer) -> P
 
 
 def _turned(w: Buffer) -> bool:
-    """Whether the outputs of filters lie side by side."""
+    """Whether the outputs of filters lie side by side (stride 1)."""
     return w.strides[0] == 1 < w.strides[-1]
 
 
 def _some(x: Buffer, along: Sequence[AxisWindows]) -> None:
-    """Refuses windows of dtypes and dimensions that no kernel reads them of, and none at all."""
+    """Refuses dtypes and numbers of dimensions that no kernel takes, and windows without taps."""
     needs(len(along) <= 2, f"images of {len(along)} dimensions")
     needs(x.dtype in _DTYPES, f"images of {x.dtype}")
     needs(x.size > 0 and prod(a.taps for a in along) > 0, "no taps")
@@ -289,8 +288,8 @@ def depthwise(
     activation: str | None,
     kernel: str | None = None,
 ) -> None:
-    """The same of depthwise filters ``w`` [C, *taps, 1], on FMA units; ``out`` has the channels of
-    ``x``. Where channels do not lie last, copies of them do.
+    """Computes what :func:`fprop` does for depthwise filters ``w`` [C, *taps, 1], on FMA units;
+    ``out`` has the channels of ``x``. Arrays whose channels do not lie last are copied.
     """
     _some(x, along)
     needs(all(map(_near, along, x.shape[1:-1])), "places are no signed integers")
@@ -338,7 +337,7 @@ def _written(out: Buffer) -> bool:
 
 
 def _copy(x: Buffer) -> Buffer:
-    """As a copy of ``x`` will lie."""
+    """A buffer without memory that lies as a copy of ``x`` will."""
     return imagined(x.shape, x.dtype)
 
 
@@ -374,7 +373,7 @@ def _flags(x: Buffer, bias: Buffer | None, out: Buffer, activation: str | None) 
 def _lies(
     x: Buffer, along: Sequence[AxisWindows]
 ) -> tuple[dict[str, int | float], AxisWindows, AxisWindows]:
-    """What kernels are told of how images and windows lie; the windows along X and Y."""
+    """Scalars of images and windows that kernels take, and the windows along X and Y."""
     images, *sides, channels = x.shape
     # Innermost first, as X and Y; a sequence has one row.
     down, across = (*[UNIT_AXIS] * (2 - len(along)), *along)
@@ -398,7 +397,7 @@ def _problem(
     out: Buffer,
     activation: str | None,
 ) -> Problem:
-    """Of filters ``w`` [O, taps * C]."""
+    """The problem of :func:`fprop` with filters ``w`` [O, taps * C]."""
     scalars, across, down = _lies(x, along)
     m, (n, k) = prod(out.shape[:-1]), w.shape
     ldb = leading(n, k, w.strides[0], w.itemsize)
@@ -418,7 +417,7 @@ def _phases(
     out: Buffer,
     activation: str | None,
 ) -> Problem:
-    """Of filters ``w`` [O, *taps, C] whose outputs lie side by side."""
+    """The problem of :func:`strided_dgrad`; outputs of ``w`` [O, *taps, C] have stride 1."""
     scalars, *_ = _lies(x, [_most(each) for each in ways])
     n, *taps, channels = w.shape
     alone: Sequence[TapSubset] = (TapSubset(UNIT_AXIS),)
@@ -428,7 +427,7 @@ def _phases(
     start = 0
     sides = ("X", "ACROSS", "RIGHT", across, pitch), ("Y", "DOWN", "BELOW", down, line)
     for letter, name, towards, each, apart in sides:
-        # The way of most taps is the first, so that the last tiles are the short ones.
+        # The subset with the most taps comes first, so that the last tiles are the short ones.
         turned = each[0].along.taps < each[-1].along.taps
         start += apart if turned else 0
         scalars[f"{towards}_C"] = -apart if turned else apart
@@ -481,15 +480,15 @@ def _product(
 
 
 def _pixels(x: Buffer) -> dict[str, int]:
-    """How many all images have, and the pitch that leads from each to the next; 0 if none does."""
+    """Number of pixels of all images, and their pitch; zeros where they are not evenly spaced."""
     count = prod(x.shape[:-1])
     rows = x.reshaped((count, x.shape[-1]))
     return {"PIXELS": count if rows else 0, "LDX": rows.strides[0] if rows else 0}
 
 
 def _pitches(x: Buffer) -> tuple[int, int, int]:
-    """Elements from pixel to pixel, from row to row and from image to image; along dimensions of
-    size 1, from where nobody steps, a whole one of what is inside.
+    """Elements from pixel to pixel, from row to row and from image to image. Dimensions of size 1,
+    whose stride nothing uses, have the extent of the dimensions inside.
     """
     images, *sides, channels = x.shape
     shape = (images, *[1] * (2 - len(sides)), *sides)
@@ -504,9 +503,9 @@ def _pitches(x: Buffer) -> tuple[int, int, int]:
 
 
 FILTERS = 2048
-"""Filters' elements of a tile, at most, so that most of it is pixels."""
+"""Most elements of the filters in a tile, so that most of the tile is pixels."""
 CTAS, OUTPUTS = 512, DepthwiseSpec.threads * WINDOWS * VECTOR
-"""Tiles are cut until there are so many CTAs, or threads have one strip each."""
+"""Tiles are cut until there are ``CTAS`` CTAs, or ``OUTPUTS`` elements a tile: a strip a thread."""
 
 
 @dataclass(frozen=True)
@@ -539,7 +538,7 @@ class _Tile:
         return nbytes(self.part, self.across.taps * self.down.taps, wide * high)
 
     def halved(self) -> _Tile | None:
-        """Of half the windows, along the longer side; of half the channels, if there is one."""
+        """This tile with half the windows along its longer side, or half the channels; or None."""
         long = self.columns * self.across.step > self.rows * self.down.step
         if self.columns > WINDOWS and (long or self.rows == 1):
             return replace(self, columns=_whole(-(-self.columns // 2), WINDOWS))
@@ -549,12 +548,12 @@ class _Tile:
 
 
 def _whole(count: int, unit: int) -> int:
-    """The next multiple of ``unit``."""
+    """``count`` rounded up to a multiple of ``unit``."""
     return -(-count // unit) * unit
 
 
 def _tile(images: int, channels: int, across: AxisWindows, down: AxisWindows) -> _Tile:
-    """The largest tile that has room, cut until there are enough of them."""
+    """The largest tile that fits shared memory, cut until there are enough tiles."""
     most = max(min(CHANNELS, FILTERS // (across.taps * down.taps) // 8 * 8), 8)
     part = _whole(-(-channels // -(-channels // most)), 8)
     tile = _Tile(across, down, channels, part, _whole(across.count, WINDOWS), down.count)

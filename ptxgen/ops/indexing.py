@@ -1,4 +1,4 @@
-"""Indexing: gather, embedding and its gradient, sums into rows that indices say, roll."""
+"""Indexing: gather, embedding and its gradient, index_add, scatter_add, roll."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Shifts = Annotated[int, Integer(-(1 << 63) + 1, (1 << 63) - 1)]
 
 # -- indices ------------------------------------------------------------------------------------
 def _flags(name: str, view: Buffer) -> int:
-    """Flags that say what indices are."""
+    """The flag of the indices' dtype. Raises ShapeError for indices that are not contiguous."""
     check_contiguous(name, view)
     alignment(name, view, 0)
     return INDEX_64 if view.dtype == "int64" else 0
@@ -54,7 +54,7 @@ def _within(name: str, indices: Any, size: int, of: str) -> None:
 
 
 def _checks(of: str, size: Callable[[Mapping[str, Any], Mapping[str, Any]], int]) -> Any:
-    """Looks at indices, of which there are ``size``, of the arrays and options of a call."""
+    """Returns a check that a call's indices are below ``size`` of its arrays and options."""
 
     def check(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         _within("indices", arrays["indices"], size(arrays, options), of)
@@ -124,7 +124,7 @@ def _movable(name: str, view: Buffer) -> None:
 
 
 def _embedding_vjp(b: Builder, at: Backward) -> Gradients:
-    """Contract ``scatter/1``."""
+    """The gradient by the weight, in the order of contract ``scatter/1``."""
     weight, padding = at["weight"], at.options["padding_idx"]
     dy, indices = b.packed(at.dys[0]), b.packed(at["indices"])
     how = {"rows": weight.shape[0], "padding_idx": padding}
@@ -248,7 +248,8 @@ def _scattered(
     kernel: str | None,
     each: tuple[int, int, int] | None = None,
 ) -> None:
-    """Sums of rows of ``source`` to those that indices say: rows, contributions, elements a row.
+    """Records sums of rows of ``source`` into rows of ``y``, by ``indices``. ``sizes``: rows of y,
+    contributions, elements a row.
 
     ``each``: an index's bound, and the two sizes that it has beside the first (V, K, I), where
     elements have indices, and not rows.
@@ -301,7 +302,7 @@ _zeroed = Pointwise(
 
 
 def _backward_vjp(b: Builder, at: Backward) -> Gradients:
-    """The rows of what the gradient's gradient is, but of the padding's."""
+    """The gradient by dy: rows of the incoming gradient, with zeros for ``padding_idx``."""
     ddw, indices, padding = at.dys[0], b.packed(at["indices"]), at.options["padding_idx"]
     found = b.embedding(b.packed(ddw), indices)
     if padding is not None:
@@ -364,7 +365,7 @@ def embedding_backward(
 
 
 def _add_vjp(b: Builder, at: Backward) -> Gradients:
-    """``dx = dy``, and of the source its rows."""
+    """``dx = dy``; the gradient by the source has the rows of dy at the indices."""
     found = {"x": at.dys[0]}
     if "source" in at.needs:
         found["source"] = b.embedding(b.packed(at.dys[0]), b.packed(at["indices"]))
@@ -418,7 +419,7 @@ def index_add(
 
 
 def _scatter_vjp(b: Builder, at: Backward) -> Gradients:
-    """``dx = dy``, and of the source what its indices say; zeros where that is none."""
+    """``dx = dy``; that by the source has dy's elements at the indices, or 0 out of range."""
     dy = at.dys[0]
     if "source" not in at.needs:
         return {"x": dy}
@@ -435,13 +436,13 @@ def _scatter_vjp(b: Builder, at: Backward) -> Gradients:
 
 
 def _ramp(b: Builder, count: int, like: Any) -> Any:
-    """0, 1 and so on."""
+    """The vector 0, 1 ... ``count - 1``, int64."""
     return b.cumsum(b.filled((count,), "int64", 1, like), exclusive=True)
 
 
 def flat_places(b: Builder, indices: Any, width: int) -> Any:
-    """Where elements are that each row of ``indices`` says of a row of ``width``, of all rows as
-    one; -1 where there is none.
+    """Flat index of each element that a row of ``indices`` selects from a row of ``width``, all
+    rows concatenated; -1 for an index out of range.
     """
     rows, count = prod(indices.shape[:-1]), indices.shape[-1]
     lead = b.reshape(_ramp(b, rows, indices), (rows, 1))
@@ -532,7 +533,7 @@ ROLL = Signature("roll", ("x",), ("out",), {"": {"x": "... N", "out": "... N"}},
 
 
 def _roll_vjp(b: Builder, at: Backward) -> Gradients:
-    """The other way round."""
+    """The gradient, rolled back."""
     return {"x": b.roll(at.dys[0], -at.options["shifts"], at.options["axis"])}
 
 

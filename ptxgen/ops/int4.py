@@ -52,7 +52,7 @@ def _f32(value: float) -> float:
 
 
 def _refused(b: Builder, at: Backward) -> Gradients:
-    """Refuses: what is rounded to 4 bits has no gradients."""
+    """Raises GradError: results rounded to 4 bits have no gradients."""
     raise GradError(
         f"{GEMM.name} has no gradients; pass what does not require grad, such as bias.detach()"
     )
@@ -136,7 +136,7 @@ def int4_gemm(
     flags = CODES[named if named in EPILOGUES[2:] else "none"] << ACTIVATION_SHIFT
     flags |= BIAS_I32 if bias is not None and bias.dtype == "int32" else 0
     scalars: tuple[tuple[str, int | float], ...] = (
-        ("K", k),  # the kernels of k = 1 serve an empty reduction, if told so
+        ("K", k),  # kernels for K >= 1 serve K = 0 through this scalar
         *((f"LD{x.upper()}", pitches.get(x, 0)) for x in "abc"),
         ("FLAGS", flags | _OUTS.get(wanted, 0)),
         ("ALPHA", _f32(alpha)),

@@ -1,4 +1,4 @@
-"""Layout: what brings elements to where they are wanted, by one pass over memory."""
+"""Layout: copies, concatenation, padding and rotary embedding, each in one pass over memory."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ptxgen.program.parameters import Out, OverX
 from ptxgen.runtime.strided import spread
 
 FILLED_MAX = 1 << 24
-"""Bytes of a padded array that is filled whole, in one launch: of a larger one each side is, as
-launches cost less than bytes there.
+"""Bytes of a padded array up to which one launch fills it whole. Each side of a larger one is
+filled by itself, as launches cost less than bytes there.
 """
 TOGETHER = 8
 """Most arrays that one launch copies."""
@@ -45,7 +45,7 @@ def contiguous(b: ProgramBuilder, x: Buffer, *, out: Out = None) -> Buffer:
 
 # -- concat -----------------------------------------------------------------------------------
 def _concat_vjp(b: Builder, at: Backward) -> Gradients:
-    """Parts of the result's: views."""
+    """Gradients as views: parts of the result's gradient."""
     (dy,), arrays, found, start = at.dys, at["arrays"], {}, 0
     axis = at.options["axis"] % len(dy.shape)
     for i, x in enumerate(arrays):
@@ -57,7 +57,7 @@ def _concat_vjp(b: Builder, at: Backward) -> Gradients:
 
 @functools.cache
 def _copies(count: int) -> Pointwise:
-    """Copies of so many arrays, in one launch."""
+    """Returns the function that copies ``count`` arrays in one launch."""
     names = tuple(f"x{i}" for i in range(count))
     return Pointwise(lambda **given: tuple(given.values()), "copies", names)
 
@@ -113,7 +113,7 @@ def concat(
 
 # -- pad --------------------------------------------------------------------------------------
 def _pad_vjp(b: Builder, at: Backward) -> Gradients:
-    """The part of the result's: a view."""
+    """The gradient as a view: the inner part of the result's gradient."""
     (dy,) = at.dys
     for axis, (size, (before, _)) in enumerate(
         zip(at["x"].shape, at.options["widths"], strict=True)
@@ -169,7 +169,7 @@ def pad(
 
 # -- rope -------------------------------------------------------------------------------------
 def _rope_vjp(b: Builder, at: Backward) -> Gradients:
-    """The other turn."""
+    """The gradient, turned by the opposite angles."""
     if at.needs & {"cos", "sin"}:
         raise GradError("rope has no gradients of cos and sin; detach them")
     of = at["cos"], b.neg(at["sin"])

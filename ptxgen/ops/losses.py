@@ -284,12 +284,12 @@ class _Options:
     chunk: int | None
 
     def only(self, *names: str) -> dict[str, Any]:
-        """Some by name."""
+        """The options of these names."""
         return {name: getattr(self, name) for name in names}
 
 
 class _Fused:
-    """One call. ``wanted``: the gradients by name, and memory for them (None: new memory)."""
+    """One call. ``wanted``: the gradients by name, with memory for them (None: new memory)."""
 
     def __init__(
         self,
@@ -323,7 +323,7 @@ class _Fused:
         self.of = {"layout": how.layout, "tier": how.tier}
 
     def _memory(self, name: str, memory: Buffer | None) -> Buffer:
-        """Where a gradient goes."""
+        """Returns the memory of gradient ``name``: the given one, checked, or new memory."""
         like = self.like[name[1:]]
         assert like is not None, "asked before"
         if memory is None:
@@ -334,7 +334,7 @@ class _Fused:
         return self.b.result(like.shape, memory.dtype, memory, name)
 
     def lowered(self, dy: Any, accumulate: bool) -> tuple[Any, ...]:
-        """The loss and the gradients."""
+        """Records the launches; returns the loss and the gradients."""
         b, (m, _, k), wanted = self.b, self.sizes, self.wanted
         if b.abstract:
             shape = self.shape if self.how.reduction == "none" else ()
@@ -368,13 +368,13 @@ class _Fused:
         return (loss, *map(wanted.get, ("dx", "dw", "dbias")))
 
     def _chunks(self, rows: int) -> Iterator[tuple[int, int]]:
-        """From and to which rows; one empty chunk of none."""
+        """Yields the first row of each chunk and the row behind its last; without rows, (0, 0)."""
         count = self.sizes[0]
         for first in range(0, max(count, 1), rows):
             yield first, min(first + rows, count)
 
     def _evaluated(self, losses: Buffer) -> bool:
-        """Computes the rows' losses with no logit in memory; false where no product does so."""
+        """Computes the rows' losses without logits in memory; False where no kernel does so."""
         (m, n, _), b = self.sizes, self.b
         if not segmented(DTYPES[self.dtype], self.how.tier, self.how.label_smoothing):
             return False
@@ -387,12 +387,12 @@ class _Fused:
                 kept, how = rows.kept(count), {**self.of, "softcap": self.how.softcap}
                 b.linear_segments(x, self.w, target, self.bias, out=kept, **how)
                 rows.join(target, b.narrow(losses, 0, first, count))
-        except UncoveredError:  # of the first chunk: they differ in their rows alone
+        except UncoveredError:  # raised by the first chunk: others differ only in rows
             return False
         return True
 
     def _share(self, dy: Any) -> Buffer | None:
-        """Each row's share of the gradient from above; None where it is 1."""
+        """Returns each row's factor from the incoming gradient ``dy``; None if it is 1."""
         name = "mean" if self.how.reduction == "mean" else "sum"
         op = f"{name}_shares_{'f64' if self.wide == 'float64' else 'f32'}"
         how = {"ignore_index": self.how.ignore_index}
@@ -418,7 +418,7 @@ class _Fused:
 
 
 class _Rows:
-    """What the rows of a chunk have besides their logits: segments, and what these make."""
+    """A chunk's arrays beside its logits: segments' maxima and sums, and rows' numbers."""
 
     def __init__(self, call: _Fused, rows: int) -> None:
         self.call, b = call, call.b
@@ -429,16 +429,16 @@ class _Rows:
         self.by_row = {name: b.empty((rows,), call.wide, name) for name in by_row}
 
     def kept(self, count: int) -> tuple[Buffer, Buffer, Buffer]:
-        """Memory for segments, and the targets' logits, of so many rows."""
+        """Memory for the segments and the targets' logits of ``count`` rows."""
         top, total = (self.call.b.narrow(s, 0, 0, count) for s in self.segments)
         return top, total, self.row("hit", count)
 
     def row(self, name: str, count: int) -> Buffer:
-        """What each of so many rows has."""
+        """The array ``name`` of the first ``count`` rows."""
         return self.call.b.narrow(self.by_row[name], 0, 0, count)
 
     def join(self, target: Buffer, out: Buffer, even: Buffer | None = None) -> None:
-        """The rows' losses, of their segments."""
+        """Computes the rows' losses into ``out``, from their segments."""
         how, b, count = self.call.how, self.call.b, target.shape[0]
         kept, made = self.kept(count), (out, self.row("peak", count), self.row("scale", count))
         of = how.only("ignore_index", "label_smoothing", "softcap", "z_loss")
@@ -469,7 +469,7 @@ class _Logits(_Rows):
         return z
 
     def turn(self, z: Buffer, target: Buffer, share: Buffer | None) -> None:
-        """The logits become their gradient."""
+        """Replaces the logits by their gradient, in place."""
         how, count = self.call.how, target.shape[0]
         given = target, self.row("peak", count), self.row("scale", count), share
         of = how.only("ignore_index", "label_smoothing", "softcap")
@@ -487,14 +487,14 @@ class _Down:
         self.ones = b.filled((rows, 1), call.dtype, 1.0)
 
     def add(self, z: Buffer, first: int) -> None:
-        """The rows from ``first`` on."""
+        """Adds the gradients ``z`` of the rows from ``first`` on."""
         b, begun = self.call.b, first > 0 or (self.adds and self.wide)
         ones = b.narrow(self.ones, 0, 0, z.shape[0])
         how = {"layout": "nk", "tier": "simt", "accumulate": begun, "chain": True}
         b.linear_wgrad(ones, z, out=self.sums, **how)
 
     def finish(self) -> None:
-        """Brings the sums to where they go, once all rows have been added."""
+        """Writes the sums to the gradient's memory, once all rows have been added."""
         if self.wide:
             return
         b, found = self.call.b, self.call.b.reshape(self.sums, self.memory.shape)

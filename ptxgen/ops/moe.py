@@ -1,7 +1,7 @@
-"""Mixtures of experts: which experts a token has, its way to them, and back.
+"""Mixtures of experts: router, dispatch of tokens to experts, combination of their results.
 
-All are made of other operations. A token's result depends on that token alone: which place among
-the sorted rows it has does not reach its bits.
+All are made of other operations. A token's result depends on that token alone: its place among the
+sorted rows does not change its bits.
 """
 
 from __future__ import annotations
@@ -63,9 +63,7 @@ _token = Pointwise(
 
 
 def _slots(b: Builder, places: Any) -> Any:
-    """The slot of each row, of places that may not be all rows: those sorted, and where they
-    were.
-    """
+    """The slot of each row: the permutation that sorts ``places``, which may skip rows."""
     flat = b.reshape(b.packed(places), (prod(places.shape),))
     return b.sort_integers(flat)[1]
 
@@ -114,7 +112,7 @@ def moe_dispatch(
 
 
 def _combine_vjp(b: Builder, at: Backward) -> Gradients:
-    """Of a row its slot's weight times the token's gradient; of a weight the product's sum."""
+    """``dy[slot] = weight * dout[token]``; ``dweight = dot(y, dout)``."""
     y, places, weights = (at[n] for n in ("y", "places", "weights"))
     dy = b.unsqueeze(b.packed(at.dys[0]), -2)
     found = {}
@@ -180,7 +178,7 @@ def _dlogits(b: Builder, scoring: str, ds: Any, scores: Any) -> Any:
 
 
 def _router_vjp(b: Builder, at: Backward) -> Gradients:
-    """Through the weights alone: which experts are taken has no gradient, nor has the bias."""
+    """The gradient by the logits, through the weights: the choice of experts has none."""
     logits, how = at["logits"], at.options
     scores, experts, dw = _scores(b, logits, how["scoring"]), at.results[1], at.dys[0]
     dw = b.mul(dw, how["scale"])

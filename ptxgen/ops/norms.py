@@ -22,16 +22,16 @@ from ptxgen.program.parameters import Out, Written
 from ptxgen.spec.row_reductions import DOWN_COLS, DOWN_ELEMENTS
 
 DOWN_ROWS, DOWN_LEAST = {"rms_norm": 3072, "layer_norm": 8192}, 2048
-"""Rows, and elements of each, from which on gradients by weights are made along with those by
-rows."""
+"""Least rows by norm, and least elements of a row, for which one pass makes the gradients by x and
+by the weights."""
 _added = Pointwise(lambda x, y: x + y, "added")
 
 
 # -- of rows ----------------------------------------------------------------------------------
 def _together(b: Builder, norm: str, x: Any, *vectors: Any) -> bool:
-    """Whether one pass makes the gradients by rows ``x`` and by all of ``vectors`` that there are.
+    """Whether one pass makes the gradients by rows ``x`` and by all ``vectors`` that are given.
 
-    The bits are those of two; it is worth it where rows are many, so that all SMs have some.
+    The bits are those of two passes; one is faster where there are rows for all SMs.
     """
     width = x.shape[-1]
     rows, dtype = prod(x.shape[:-1]), b.dtype(x)
@@ -47,8 +47,8 @@ def _down(b: Builder, dy: Any, vector: Any) -> Any:
 
 
 def _rms_vjp(b: Builder, at: Backward) -> Gradients:
-    """By x and the residual: dy's, and that of their sum; by the weight and the bias sums down the
-    rows.
+    """Gradients: those by x and the residual include that of the returned sum; those by the weight
+    and the bias are sums down the rows.
     """
     weight, eps = at["weight"], at.options["eps"]
     x = at["x"] if at["residual"] is None else at.results[1]
@@ -65,7 +65,7 @@ def _rms_vjp(b: Builder, at: Backward) -> Gradients:
 
 
 def _of_sum(b: Builder, at: Backward, dx: Any) -> Gradients:
-    """The gradients by x, the residual and its bias, of which there may be none."""
+    """The gradients by x, and by the residual and its bias if they are given."""
     if at["residual"] is None:
         return {"x": dx}
     dx = b.call(_added, dx, at.dys[1], out_dtype=b.dtype(dx))
@@ -84,7 +84,7 @@ def _normed(
     residual_bias: Buffer | None,
     **how: Any,
 ) -> Any:
-    """One launch of the row for what there is."""
+    """Records the norm of the given arrays: one launch of an operation over rows."""
     if residual is not None:
         return b.rows(f"add_{norm}", x, residual, *vectors, residual_bias, **how)
     if residual_bias is not None:
@@ -131,7 +131,7 @@ def rms_norm(
 
 
 def _layer_vjp(b: Builder, at: Backward) -> Gradients:
-    """As of ``rms_norm``; by the bias dy's rows are added."""
+    """Gradients as of ``rms_norm``; that by the bias is the sum of dy's rows."""
     weight, bias, eps = at["weight"], at["bias"], at.options["eps"]
     x = at["x"] if at["residual"] is None else at.results[1]
     x, dy = b.packed(x), b.packed(b.cast(at.dys[0], b.dtype(x)))
@@ -198,11 +198,11 @@ NORMED = {
         lambda x, m, r, weight, bias: (x - m) * r * weight + bias, "group_norm"
     ),
 }
-"""By whether there is a weight, and a bias."""
+"""Formulas of a norm, by whether there is a weight, and a bias."""
 
 
 def slope(dy: Any, x: Any, mean: Any, scale: Any, shift: Any, stretch: Any, n: Any) -> Any:
-    """The gradient by x of what is normalised: ``shift`` and ``stretch`` are sums, of n."""
+    """The gradient by x of a norm over n elements, from the sums of ``group_norm_sums``."""
     return scale * ((dy - shift / n) - (x - mean) * scale * (stretch / n))
 
 
@@ -228,12 +228,12 @@ def _by_group(b: Builder, x: Any, groups: int) -> Any:
 
 
 def _of_groups(b: Builder, v: Any, x: Any, groups: int) -> Any:
-    """A view of what has a number a group, as it broadcasts with :func:`_by_group`."""
+    """``v``, with a number for each group, as a view that broadcasts with :func:`_by_group`."""
     return b.reshape(v, (x.shape[0], groups, *[1] * (len(x.shape) - 1)))
 
 
 def _of_channels(b: Builder, v: Any, x: Any, groups: int) -> Any:
-    """A view of what has a number a channel, as it broadcasts with :func:`_by_group`."""
+    """``v``, with a number for each channel, as a view that broadcasts with :func:`_by_group`."""
     return b.reshape(v, (groups, x.shape[1] // groups, *[1] * (len(x.shape) - 2)))
 
 
@@ -302,15 +302,15 @@ def group_norm_gradients(
         dx = b.call(function, *grouped, *of, n, *weights, out_dtype=b.dtype(x))
         found["x"] = b.reshape(dx, x.shape)
     for name, s, dtype in zip(("weight", "bias"), (stretch, shift), dtypes, strict=True):
-        if name in needs:  # added down the batch
+        if name in needs:  # the sum down the batch
             found[name] = b.cast(b.rows("sum", b.packed(b.transpose(s))), dtype)
     return found
 
 
 def _group_vjp(b: Builder, at: Backward) -> Gradients:
-    """Those of the weight and the bias are sums of channels (rows), which are then added down the
-    batch, in f32 (f64 of float64); that by x takes the same sums, each by its weight. The moments
-    are computed again.
+    """Gradients by the weight and the bias are sums over channels (rows), then down the batch, in
+    f32 (f64 of float64). That by x takes the same sums, each times its weight. The moments are
+    computed again.
     """
     x, weight, groups = at["x"], at["weight"], at.options["groups"]
     rows = b.packed(b.reshape(x, group_rows(x, groups)))
@@ -366,7 +366,7 @@ def group_norm(
 
 
 def _check(x: Buffer, groups: int, weight: Buffer | None, bias: Buffer | None) -> str:
-    """What is computed in. Raises ShapeError, DtypeError or OptionError."""
+    """Returns the dtype that is computed in. Raises ShapeError or DtypeError."""
     if len(x.shape) < 2:
         raise ShapeError(f"x has shape {list(x.shape)}; takes [N, C, *]")
     channels = x.shape[1]

@@ -46,7 +46,7 @@ TURNED_MAX = 4
 """Most arrays whose innermost dimension is split (:meth:`Walk._turn`): of more the strides would be
 too many parameters."""
 _NAMED = ("out", "out_dtype", "stream", "kernel")
-"""What calls take besides the function's own arguments."""
+"""Arguments of every call, besides the function's own."""
 _BITS = struct.Struct("<Q")
 _known: WeakValueDictionary[str, Pointwise] = WeakValueDictionary()
 _count = itertools.count()
@@ -86,7 +86,7 @@ class Pointwise(Op):
         self.__doc__ = says or function.__doc__
         self.formulated, self.arguments = function, arguments
         self.key = f"{name}.{next(_count)}"
-        """Names it among all of the process."""
+        """Name that is unique in the process."""
         self._formulas: dict[Any, Formula] = {}
         self._first: tuple[Any, ...] | None = None
         self._gradients: dict[tuple[tuple[bool, ...], int], Pointwise] = {}
@@ -110,14 +110,14 @@ class Pointwise(Op):
         return self.__doc__ or f"``{self.name}`` of each element."
 
     def of_values(self, given: Mapping[str, Any]) -> Any:
-        """The value of a formula, if it is called with such; NotImplemented else."""
+        """The result as a node, if an argument is a node; NotImplemented else."""
         values = [given[n] for n in self.arguments]
         if not any(isinstance(v, Node) for v in values):
             return NotImplemented
         return self.formulated(*values)
 
     def reference(self, /, *args: Any, out_dtype: Any = None, **named: Any) -> Any:
-        """The same bits, with NumPy."""
+        """Computes the same bits with NumPy."""
         import numpy as np
 
         from ptxgen.oracle import formula as oracle
@@ -154,7 +154,7 @@ class Pointwise(Op):
         return made[0] if len(made) == 1 else made
 
     def formula(self, dtypes: tuple[str | None, ...], wanted: Any = None) -> Formula:
-        """What it computes of arrays of ``dtypes`` (None for a number).
+        """The formula for arrays of ``dtypes`` (None for a number).
 
         The function is read once: raises FormulaError if what it computes has changed since it was
         first called, as a value that it closes over may.
@@ -200,7 +200,7 @@ class Pointwise(Op):
         return tuple(route.name for s in steps for route in serving(s.problem, call.device.sms))
 
     def _ordered(self, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """All arguments in order. Raises OptionError for others."""
+        """All arguments in order. Raises OptionError for missing or unknown ones."""
         given = dict(zip(self.arguments, args, strict=False))
         unknown = [n for n in named if n not in self.arguments or n in given]
         given = {**self.defaults, **given, **named}
@@ -215,7 +215,7 @@ class Pointwise(Op):
 
     # -- how ------------------------------------------------------------------------------------
     def _lowered(self, b: ProgramBuilder, /, *args: Any, **named: Any) -> Any:
-        """One launch."""
+        """Records one launch."""
         all = self.bound(args, named)
         given, out, out_dtype = [all[n] for n in self.arguments], all["out"], all["out_dtype"]
         dtypes = tuple(
@@ -265,7 +265,7 @@ class Pointwise(Op):
         if not of:
             return {}
         shape = tuple(at.dys[0].shape)
-        # What is still to be summed is not rounded before.
+        # Gradients that are summed over broadcast dimensions are rounded after the sum.
         dtypes = tuple(
             b.dtype(x) if tuple(x.shape) == shape else FULL[STORED[NAMES[b.dtype(x)]]]
             for x in of.values()
@@ -281,7 +281,7 @@ class Pointwise(Op):
 
 @contextmanager
 def _naming(argument: str) -> Iterator[None]:
-    """What is wrong with a number names the argument."""
+    """Puts the argument's name before a DtypeError about a number."""
     try:
         yield
     except DtypeError as error:
@@ -289,15 +289,15 @@ def _naming(argument: str) -> Iterator[None]:
 
 
 def _word(argument: str, type: str, value: Any) -> Operand:
-    """What kernels are given of a number."""
+    """A number as kernels take it: 8 bytes as an integer, or their encoder for later calls."""
     encode = _encoder(type, argument)
     return value.scalar(encode) if isinstance(value, Number) else encode(value)
 
 
 @functools.cache
 def _encoder(type: str, argument: str) -> Callable[[Any], int]:
-    """What makes of a number the 8 bytes that kernels are given, as an integer; also of those that
-    come with later calls. What is wrong with one names the argument.
+    """Returns the function that makes of a number the 8 bytes that kernels take, as an integer,
+    in this call and later ones. Its DtypeErrors name the argument.
     """
     bits, number = _BITS.unpack, numerics.number
 
@@ -372,17 +372,17 @@ def problem(
 
 
 _form = functools.lru_cache(maxsize=4096)(Form)
-"""What a kernel is made for, of any sizes: what follows from it is found once."""
+"""The form that a kernel is compiled for, whatever the sizes; cached with its properties."""
 
 
 @functools.lru_cache(maxsize=4096)
 def _bytes(form: Form) -> int:
-    """The parameters of a kernel."""
+    """Bytes of a kernel's parameters."""
     return PointwiseSpec("wide", form).abi.size
 
 
 def _fits(name: str, form: Form, shape: tuple[int, ...]) -> None:
-    """Refuses what has more strides than a kernel has parameters."""
+    """Raises ShapeError for a form with more strides than a kernel has parameters."""
     if form.rank > RANK_MAX or _bytes(form) > PARAMETERS_MAX:
         raise ShapeError(
             f"{name}: arrays of shape {list(shape)} lie in {form.rank} dimensions of "
@@ -421,10 +421,10 @@ def _stretched(array: Buffer, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 class Walk:
-    """How arrays lie in the fewest dimensions, innermost first: ``sizes``, each one's ``steps``."""
+    """Arrays in the fewest dimensions, innermost first: ``sizes``, and ``steps`` of each array."""
 
     ways: tuple[tuple[str, tuple[int, ...]], ...]
-    """Of each its letter in :attr:`Form.steps`, and its steps."""
+    """Letter in :attr:`Form.steps`, and strides, of each array."""
 
     def __init__(
         self,
@@ -469,7 +469,7 @@ class Walk:
         self.sizes = turned(self.sizes, length, self.sizes[0] // length)
 
     def _letters(self, length: int) -> list[str]:
-        """Those of vectors of ``length`` elements along the innermost dimension."""
+        """Letters of arrays, for vectors of ``length`` elements along the innermost dimension."""
         pairs = zip(self.views, self.steps, strict=True)
         return [
             "u" if s[0] == 0 else "v" if s[0] == 1 and _aligned(v, s, 0, length) else "s"
@@ -477,7 +477,7 @@ class Walk:
         ]
 
     def _blocks(self, side: int) -> int:
-        """The threads of square blocks; 0 if there are no such."""
+        """Number of square blocks; their dimensions become the first two. 0 without blocks."""
         for other in range(1, len(self.sizes)):
             if any(s[0] not in (0, 1) and s[other] != 1 for s in self.steps):
                 continue

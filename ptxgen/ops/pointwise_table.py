@@ -21,8 +21,8 @@ BITS = "int32, int64 or bool"
 
 
 class Row(NamedTuple):
-    """A name, a function of values, and what it says: what it computes, the dtypes that it takes,
-    and that of the result, "" for theirs.
+    """A pointwise operation: its name, its function of values, the first line of its docstring, the
+    dtypes that it takes, and the dtype of its result ("": that of the arguments).
     """
 
     name: str
@@ -33,7 +33,7 @@ class Row(NamedTuple):
 
     @property
     def doc(self) -> str:
-        """The docstring."""
+        """The function's docstring, with its sections."""
         gives = self.gives or "theirs; ``out`` or ``out_dtype`` may ask for another that holds it"
         takes = signature(self.formula).parameters
         chooses = "; ``condition`` is a bool" if "condition" in takes else ""
@@ -69,7 +69,7 @@ ROWS = (
     Row("minimum", lambda x, y: f.minimum(x, y), "``min(x, y)``; a NaN if either is one.", NUMBERS),
     Row("clamp", f.clamp, "``min(max(x, low), high)``.", NUMBERS),
     Row("copy", lambda x: x, "``x``, in rows one behind the other, or as ``out=`` lies.", ANY),
-    # comparisons, and what chooses by them
+    # comparisons and selection
     Row("eq", lambda x, y: x == y, "``x == y``.", ANY, "bool"),
     Row("ne", lambda x, y: x != y, "``x != y``.", ANY, "bool"),
     Row("lt", lambda x, y: x < y, "``x < y``.", NUMBERS, "bool"),
@@ -127,4 +127,4 @@ ROWS = (
     Row("reglu", lambda x, y: f.relu(x) * y, "``relu(x) * y``."),
 )
 INNER = (Row("fill", lambda x, value: value, "``value``, of the dtype of ``x``."),)
-"""Those that only other operations call."""
+"""Rows that only other operations call."""

@@ -29,9 +29,9 @@ FLOATS = ("float32", "bfloat16", "float16", "float64")
 TAPS_MAX = 32
 """Elements of a window up to which one formula takes them; more are a row."""
 NUMBER_MAX, SIZE_MAX = (1 << 31) - 1, 1 << 16
-"""What windows are made of, and windows along a dimension of adaptive pooling, at most."""
+"""Bounds: of a window's numbers (size, stride ...), and of adaptive windows along a dimension."""
 PIECE = 40
-"""Arrays of taps that one launch of a gradient reads."""
+"""Most arrays of taps that one launch of a gradient reads."""
 Window = Annotated[Any, Integers()]
 Numbers = Annotated[Any, PerAxis(empty=True)]
 Divisor = Annotated[int, Integer(0, NUMBER_MAX)]
@@ -56,7 +56,7 @@ class Axis:
 
     @property
     def behind(self) -> int:
-        """How far the last window reaches beyond the image."""
+        """Elements by which the last window reaches beyond the image."""
         last = (self.count - 1) * self.step + (self.taps - 1) * self.dilation + 1
         return max(last - self.before - self.size, 0)
 
@@ -70,7 +70,7 @@ class Axis:
 
     @property
     def rows(self) -> int:
-        """Windows that could begin in the image and what lies before it."""
+        """Windows that could begin in the image or in the padding before it."""
         return -(-(self.size + self.before) // self.step)
 
 
@@ -82,7 +82,7 @@ def fixed(
     dilation: Sequence[int] = (),
     ceil: bool = False,
 ) -> tuple[Axis, ...]:
-    """Windows of one size. Raises ShapeError for such as cannot be."""
+    """Axes of windows of one size. Raises ShapeError for sizes that do not fit."""
     rank = len(window)
     if not 1 <= rank <= 3 or len(x.shape) < rank:
         raise ShapeError(
@@ -122,7 +122,7 @@ def fixed(
 
 
 def adapted(x: Any, size: Sequence[int]) -> tuple[Axis, ...]:
-    """So many windows. Raises ShapeError for such as cannot be."""
+    """Axes of adaptive pooling to ``size`` windows. Raises ShapeError for sizes that do not fit."""
     rank = len(size)
     if not 1 <= rank <= 3 or len(x.shape) < rank or not 1 <= min(size) <= max(size) <= SIZE_MAX:
         raise ShapeError(
@@ -145,7 +145,7 @@ def adapted(x: Any, size: Sequence[int]) -> tuple[Axis, ...]:
 
 # -- what lies there ----------------------------------------------------------------------------
 def _floor(numerator: Any, denominator: Any) -> Any:
-    """Of whole numbers, not negative: exact below 2^52."""
+    """``floor(numerator / denominator)`` of non-negative integers, exact below 2^52."""
     half = (cast(numerator, "f64") + 0.5) / cast(denominator, "f64")
     return cast(primitive("floor", half), "i64")
 
@@ -184,24 +184,24 @@ _length = _as_float("window_length", lambda low, high: high - low)
 
 
 def _ramp(b: Builder, count: int, like: Any) -> Any:
-    """0, 1 and so on."""
+    """The vector 0, 1 ... ``count - 1``, int64."""
     return b.cumsum(b.filled((count,), "int64", 1, like), exclusive=True)
 
 
 def _facing(b: Builder, v: Any, axes: Sequence[Any], at: int) -> Any:
-    """A view of a vector along one of the last dimensions."""
+    """Vector ``v`` as a view along the ``at``-th of the last dimensions."""
     return b.reshape(v, (v.shape[0], *[1] * (len(axes) - 1 - at)))
 
 
 def _ends(b: Builder, axis: Axis, like: Any) -> tuple[Any, Any]:
-    """Of windows that are not even: where each begins and ends."""
+    """First element of each uneven window, and the element behind its last."""
     of = _ramp(b, axis.count, like)
     return tuple(b.call(f, of, axis.size, axis.count) for f in (_begin, _end))
 
 
 def _spread(b: Builder, x: Any, low: Any, high: Any, most: int, other: int, axis: int) -> Any:
-    """``x`` with its elements from ``low`` to ``high`` in the place of each along an axis: ``most``
-    of them, what is missing as the last, or 0 where ``other`` is -1.
+    """Gathers the elements from ``low`` to ``high`` of each uneven window along ``axis``, ``most``
+    a window: missing ones repeat the last, or are 0 where ``other`` is -1.
     """
     j = b.reshape(_ramp(b, most, x), (1, most))
     low, high = (b.reshape(v, (v.shape[0], 1)) for v in (low, high))
@@ -210,7 +210,7 @@ def _spread(b: Builder, x: Any, low: Any, high: Any, most: int, other: int, axis
 
 
 def _taps(b: Builder, x: Any, axes: Sequence[Axis], outside: float) -> Any:
-    """``x`` with its windows where views reach them; ``outside``: what lies beyond an image."""
+    """``x`` padded and gathered so that views reach all taps; ``outside``: the value of padding."""
     rank = len(axes)
     lead = len(x.shape) - rank
     widths = [(a.before, a.behind) if a.even else (0, 0) for a in axes]
@@ -223,12 +223,12 @@ def _taps(b: Builder, x: Any, axes: Sequence[Axis], outside: float) -> Any:
 
 
 def _results(x: Buffer, axes: Sequence[Axis]) -> tuple[int, ...]:
-    """The shape of an array with a number a window."""
+    """The shape of an array with a number for each window."""
     return (*x.shape[: x.ndim - len(axes)], *(a.count for a in axes))
 
 
 def _views(b: Builder, x: Any, axes: Sequence[Axis]) -> Iterator[Any]:
-    """The taps of all windows, ascending."""
+    """Yields views of each tap of all windows, ascending."""
     lead = len(x.shape) - len(axes)
     for at in product(*(range(a.taps) for a in axes)):
         view = x
@@ -248,7 +248,7 @@ def windowed(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> Buffer:
 
 
 def _as_rows(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> Buffer:
-    """Windows one behind the other, a row each."""
+    """The windows as rows, copied one behind the other."""
     lead = x.ndim - len(axes)
     steps = x.strides[lead:]
     shape = *x.shape[:lead], *(a.count for a in axes), *(a.taps for a in axes)
@@ -260,7 +260,7 @@ def _as_rows(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> Buffer:
 
 # -- the largest --------------------------------------------------------------------------------
 def _numbered(what: str, function: Callable[..., Any]) -> Callable[[int], Pointwise]:
-    """Functions of so many arrays."""
+    """Returns a cached maker of pointwise functions of ``count`` arrays."""
 
     @cache
     def made(count: int) -> Pointwise:
@@ -293,7 +293,7 @@ _which = Pointwise(
 
 @cache
 def _place(rank: int) -> Pointwise:
-    """Where the tap ``which`` of each window lies in its image."""
+    """Formula of the flat index in its image of tap ``which`` of each window."""
     names = ("begin", "first", "last", "size", "taps", "dilation")
     arguments = ("which", *(f"{n}{i}" for i in range(rank) for n in names))
 
@@ -372,14 +372,14 @@ _sum = _numbered("sum", _plus)
 
 
 def _own(*given: Any) -> Any:
-    """Of a place, and pairs of a number and a place behind it: the sum of what is meant for it."""
+    """Sums ``dy`` of windows whose index is this place; takes the place, then pairs (dy, index)."""
     place, *pairs = given
     pair = zip(pairs[::2], pairs[1::2], strict=True)
     return _plus(*(where(at == place, dy, 0) for dy, at in pair))
 
 
 def _own_more(*given: Any) -> Any:
-    """The same, added to what comes first."""
+    """Adds the sum of :func:`_own` to a total, which is the first argument."""
     total, place, *pairs = given
     pair = zip(pairs[::2], pairs[1::2], strict=True)
     return _plus(total, *(where(at == place, dy, 0) for dy, at in pair))
@@ -389,8 +389,8 @@ _first_own, _next_own = _numbered("own", _own), _numbered("own_more", _own_more)
 
 
 def _total(b: Builder, taps: Sequence[Sequence[Any]], place: Any, dtype: str, wide: str) -> Any:
-    """The sum of taps, ascending, rounded to ``dtype`` once. ``place``: of pairs only those whose
-    second says it.
+    """The sum of taps, ascending, rounded to ``dtype`` once. With ``place`` taps are pairs (dy,
+    index), and only those whose index is the place count.
     """
     total, piece = None, PIECE // len(taps[0])
     for start in range(0, len(taps), piece):
@@ -407,7 +407,7 @@ def _total(b: Builder, taps: Sequence[Sequence[Any]], place: Any, dtype: str, wi
 
 @cache
 def _shared_sum(taps: int, rank: int) -> Pointwise:
-    """The sum of so many taps, by the numbers of so many dimensions."""
+    """Formula of the sum of ``taps`` taps over the element counts of ``rank`` dimensions."""
     names = *(f"x{i}" for i in range(taps)), *(f"n{i}" for i in range(rank))
 
     def function(**given: Any) -> Any:
@@ -426,11 +426,11 @@ _divided = {
                  ("x", *(f"n{i}" for i in range(n))))
     for n in (1, 2, 3)
 }  # fmt: skip
-"""By how many dimensions there are: a window's sum, by as many numbers."""
+"""``_divided[n]`` divides a window's sum by the product of its n element counts."""
 
 
 def _counts(b: Builder, axes: Sequence[Axis], padded: bool, divisor: int, like: Any) -> list[Any]:
-    """What sums are divided by, of each dimension: a number, or one for each window."""
+    """Divisors of windows' sums for each dimension: a number, or an array of one a window."""
     if divisor:
         return [float(divisor), *[1.0] * (len(axes) - 1)]
     found: list[Any] = []
@@ -451,7 +451,7 @@ def _counts(b: Builder, axes: Sequence[Axis], padded: bool, divisor: int, like: 
 def _mean(
     b: ProgramBuilder, x: Buffer, axes: Sequence[Axis], padded: bool = True, divisor: int = 0
 ) -> Buffer:
-    """The sum of each window's elements by how many they are."""
+    """The mean of each window: the sum of its elements over their number."""
     check_dtype("x", x.dtype, FLOATS)
     shape = _results(x, axes)
     if b.abstract or not prod(shape):
@@ -470,8 +470,8 @@ def _mean(
 
 # -- gradients ----------------------------------------------------------------------------------
 def _gathered(b: Builder, given: Sequence[Any], axes: Sequence[Axis]) -> list[list[Any]]:
-    """What the windows over each element of an image have, ascending: views of ``given``, arrays
-    with a number a window, in the shape of :func:`_places`.
+    """Views of ``given``, arrays with a number for each window, of the first, the second ... window
+    over each element of an image, ascending, in the shape of :func:`_places`.
     """
     rank = len(axes)
     lead = len(given[0].shape) - rank
@@ -505,7 +505,7 @@ def _gathered(b: Builder, given: Sequence[Any], axes: Sequence[Axis]) -> list[li
 
 
 def _phases(axes: Sequence[Axis]) -> list[tuple[int, int]]:
-    """The shape of each dimension in a gradient, as two: windows' steps, and within one."""
+    """Each dimension of a gradient as two: (steps of windows, elements within a step)."""
     return [(a.rows, a.step) if a.even else (a.size, 1) for a in axes]
 
 
@@ -513,7 +513,7 @@ _flat = Pointwise(lambda place, at, size: place * size + at, "flat_place")
 
 
 def _places(b: Builder, axes: Sequence[Axis], like: Any) -> Any:
-    """Where each element of a gradient lies in its image."""
+    """Flat index in its image of each element of a gradient in phases (:func:`_phases`)."""
     found, rank = None, len(axes)
     for i, (a, (rows, within)) in enumerate(zip(axes, _phases(axes), strict=True)):
         at = b.call(_line, _ramp(b, rows * within, like), 1, a.before if a.even else 0)
@@ -523,7 +523,7 @@ def _places(b: Builder, axes: Sequence[Axis], like: Any) -> Any:
 
 
 def _image(b: Builder, found: Any, axes: Sequence[Axis]) -> Any:
-    """The gradient of images from that in phases."""
+    """The gradient of images, from that in phases (:func:`_phases`)."""
     lead = len(found.shape) - 2 * len(axes)
     shape = [rows * within for rows, within in _phases(axes)]
     x = b.reshape(found, (*found.shape[:lead], *shape))
@@ -539,13 +539,13 @@ _within = Pointwise(
     ),
     "within",
 )
-"""Of an element ``at`` within a step: whether a window that began ``start`` before reaches it."""
+"""``dy`` where a window that began ``start`` before a step reaches its element ``at``, else 0."""
 
 
 def mean_gradient(
     b: Builder, dy: Any, axes: Sequence[Axis], dtype: str, padded: bool = True, divisor: int = 0
 ) -> Any:
-    """An element's is the sum, over the windows that it lies in, of theirs by their sizes."""
+    """Gradient of a mean: sums ``dy / size`` of the windows that an element lies in."""
     wide, rank = b.wide(dy), len(axes)
     counts = _counts(b, axes, padded, divisor, dy)
     each = b.call(_divided[rank], dy, *counts, out_dtype=wide)
@@ -564,7 +564,7 @@ def mean_gradient(
 
 
 def max_gradient(b: Builder, dy: Any, indices: Any, axes: Sequence[Axis], dtype: str) -> Any:
-    """An element's is the sum of those of the windows whose largest it is."""
+    """Gradient of a maximum: sums ``dy`` of the windows whose largest an element is."""
     taps = _gathered(b, [dy, indices], axes)
     found = _total(b, taps, _places(b, axes, dy), dtype, b.wide(dy))
     return _image(b, found, axes)
@@ -624,7 +624,7 @@ def _fixed_of(at: Backward) -> tuple[Axis, ...]:
 
 
 def _max_vjp(b: Builder, at: Backward) -> Gradients:
-    """To each element what the windows have whose largest it is, ascending."""
+    """Gradient by x: the sum of ``dy`` of the windows whose largest an element is, ascending."""
     axes = adapted(at["x"], at.options["size"]) if "size" in at.options else _fixed_of(at)
     x = at["x"]
     if not prod(at.results[1].shape):
@@ -633,7 +633,7 @@ def _max_vjp(b: Builder, at: Backward) -> Gradients:
 
 
 def _mean_vjp(b: Builder, at: Backward) -> Gradients:
-    """To each element what the windows have that it lies in, ascending, by their sizes."""
+    """Gradient by x: the sum of ``dy / size`` of the windows around an element, ascending."""
     axes = adapted(at["x"], at.options["size"]) if "size" in at.options else _fixed_of(at)
     x, dy = at["x"], at.dys[0]
     if not prod(dy.shape):

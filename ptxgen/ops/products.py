@@ -279,8 +279,8 @@ def linear_wgrad(
 
 
 def _matmul_vjp(b: Builder, at: Backward) -> Gradients:
-    """Products; that of an operand that was broadcast is the sum of its products, in f32, rounded
-    once: for a matrix b ``linear_wgrad``, else a sum over the batch.
+    """Gradients are products. That by an operand that was broadcast is a sum of products in f32,
+    rounded once: ``linear_wgrad`` for a matrix b, else a sum over the batch.
     """
     tier, turned = at.options["tier"], {n: at.options[f"transpose_{n}"] for n in ("a", "b")}
     left, right = (b.transpose(at[n]) if turned[n] else at[n] for n in ("a", "b"))

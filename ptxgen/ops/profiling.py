@@ -30,7 +30,7 @@ _LINE_INFO = "--generate-line-info"
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What one call of a route does: :func:`profile` makes it.
+    """Counts of what one call of a route does, as :func:`profile` returns them.
 
     ``op``, ``layout``, ``m``, ``n``, ``k``: the product ``C[m, n] = A[m, k] . B[k, n]``, its
     storage, and the operation whose plan cuts its reduction. ``minimum_bytes``: operands and
@@ -45,7 +45,7 @@ class Profile:
     k: int
     minimum_bytes: int
     kernels: tuple[KernelProfile, ...]
-    """In the order of their launches."""
+    """Profiles of the kernels, in the order of their launches."""
 
     @property
     def flop(self) -> int:
@@ -69,18 +69,18 @@ class Profile:
 
     @property
     def best_intensity(self) -> float:
-        """The same, if each operand and the result were moved once."""
+        """Floating-point operations per byte, if each operand and the result were moved once."""
         return self.flop / self.minimum_bytes
 
     def json(self) -> dict[str, Any]:
-        """All of it as integers, strings, lists and dicts; keys are stable."""
+        """The profile as integers, strings, lists and dicts; keys are stable."""
         facts = "kernel", "op", "layout", "m", "n", "k", "flop"
         sums = "minimum_bytes", "requested_bytes", "moved_bytes"
         found = {name: getattr(self, name) for name in (*facts, *sums)}
         return {**found, "kernels": [kernel.json() for kernel in self.kernels]}
 
     def table(self, sites: int = 10) -> str:
-        """For people; ``sites``: how many access sites above the ideal are listed per kernel."""
+        """The profile as text; ``sites``: most access sites above the ideal, listed per kernel."""
         return "\n".join(self._lines(sites))
 
     def _lines(self, sites: int) -> Iterator[str]:
@@ -186,7 +186,7 @@ def _filled(device: Any, nbytes: int) -> int:
 
 
 def _align(nbytes: int) -> int:
-    """The alignment of rows of so many bytes, as routes count it."""
+    """The alignment, up to 16 bytes, of rows of ``nbytes`` bytes."""
     low = nbytes | 16
     return low & -low
 

@@ -1,6 +1,6 @@
 """Products with quantized weights: ``quantized_linear`` and ``quantized_linear_dgrad``.
 
-They are read as the dense products that they have the bits of, whose weight is ``[N, K]``, in the
+They are read as the dense products whose bits they have; the dense weight is ``[N, K]``, in the
 dtype of the other operand.
 """
 
@@ -34,9 +34,9 @@ from ptxgen.spec import SCRATCH_MAX, Key, Problem
 from ptxgen.tiles import TABLES
 
 LAYOUT = "nk"
-"""How the weight of the dense product is stored."""
+"""Layout of the dense product's weight."""
 ALIGNMENTS = {"data": 16}
-"""Bytes that kernels read at a time of an array of a weight; of others, an element."""
+"""Bytes to which a weight's arrays are aligned; those left out are aligned to an element."""
 Accumulate = Annotated[str, ACCUMULATE]
 Format = Annotated[str, FormatName()]
 
@@ -53,7 +53,7 @@ def _lowered(
     activation: str | None,
     kernel: str | None,
 ) -> Buffer:
-    """The product that a call asks for; ``like``: the dense one."""
+    """Records the product of a call; ``like``: the signature of the dense product."""
     row, first = FORMATS[format], signature.arguments[0]
     given = {name: x for name, x in operands.items() if x is not None}
     row.check_arrays(given)
@@ -140,7 +140,7 @@ def _table(row: WeightFormat, dtype: str, asked: str, storage: str) -> Key:
 
 
 def _vjp(b: Builder, at: Backward) -> Gradients:
-    """By x and the bias; the weight is frozen."""
+    """Gradients by x and the bias; the weight is frozen."""
     dy, found = frozen_vjp(b, at)
     if "bias" in at.needs:
         found["bias"] = bias_gradient(b, dy, b.dtype(at["bias"]))
@@ -148,7 +148,7 @@ def _vjp(b: Builder, at: Backward) -> Gradients:
 
 
 def frozen_vjp(b: Builder, at: Backward) -> tuple[Any, Gradients]:
-    """dy by the product and the bias, and the gradient by x."""
+    """The gradient by the activation's argument, and that by x if it is needed."""
     given = [at[n] for n in ("x", "data", "scales", "offsets", "bias")]
     how = at.only("format", "accumulate")
     dy = through_activation(b, at, partial(b.quantized_linear, *given, **how))

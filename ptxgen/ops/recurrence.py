@@ -25,7 +25,7 @@ Scalars = list[tuple[str, int]]
 
 
 def _steps(name: str, x: Buffer | None, *along: str) -> Scalars:
-    """How far apart elements lie; along a dimension of one that does not matter."""
+    """Strides of ``x`` (elements) as scalars; 0 along dimensions of size 1, and for None."""
     along = along or ("batch", "token", "channel")
     if x is None:
         return [(f"{name}_{each}".upper(), 0) for each in along]
@@ -40,7 +40,7 @@ def _rows(b: ProgramBuilder, x: Buffer) -> Buffer:
 
 
 def _check(what: str, first: str, arrays: dict[str, Buffer | None], wide: tuple[str, ...]) -> None:
-    """DtypeError unless arrays have the dtype of the first, those of ``wide`` float32."""
+    """Raises DtypeError unless arrays have the dtype of the first, those of ``wide`` float32."""
     lead = arrays[first]
     assert lead is not None
     check_dtype(first, lead.dtype, numerics.DTYPES)
@@ -138,8 +138,8 @@ def selective_scan_kept(
     softplus: Bool = False,
     gated: Bool = False,
 ) -> Any:
-    """What gradients are made of: the states [B, tiles, D, N] before each tile of tokens, and with
-    ``gated``, before them, what the scan gives without its gate, in float32.
+    """Computes what gradients need: with ``gated`` the results before the gate, float32, and then
+    the states [B, tiles, D, N] before each tile of tokens.
     """
     arrays = _named(x, delta, A, B, C, D, delta_bias, state)
     sizes, shapes = _sizes(arrays)
@@ -204,7 +204,7 @@ def _silu_slope(z: Any) -> Any:
 
 
 def _of_nothing(b: Builder, at: Backward) -> Gradients:
-    """The gradients where there are no tokens: the last state is the first."""
+    """The gradients of a call without tokens, whose last state is its first one."""
     found = {n: b.filled(at[n].shape, b.dtype(at[n]), 0, at.dys[0]) for n in at.needs}
     if at.options["return_state"] and "state" in at.needs:
         found["state"] = at.dys[1]
@@ -317,7 +317,7 @@ def selective_scan(
 
 
 def _unchanged(b: ProgramBuilder, state: Buffer | None, last: Buffer | None) -> None:
-    """The state after no tokens."""
+    """Writes the last state of a call without tokens: its first one, or zeros."""
     if last is not None and state is None:
         b.fill(last, 0, out=last)
     elif last is not None and state is not None and state.memory is not last.memory:

@@ -28,9 +28,9 @@ from ptxgen.program.parameters import ARRAY, NEEDED, OPTION, OPTIONAL, Parameter
 from ptxgen.runtime.strided import spread
 
 COLUMNS = {"sum": "sum", "prod": "prod", "mean": "mean", "amax": "max", "amin": "min"}
-"""Those that kernels for columns carry out as well, of floats."""
+"""Reductions of floats that column kernels compute as well, with their names there."""
 DIMS = {"axis": "dim", "keepdims": "keepdim"}
-"""What PyTorch calls these arguments."""
+"""PyTorch's names of these arguments."""
 
 
 class RowFunction(Op):
@@ -56,7 +56,7 @@ class RowFunction(Op):
 
     @property
     def as_torch(self) -> tuple[inspect.Signature, str]:
-        """How the function with gradients is called, by PyTorch's names, and its docstring."""
+        """Signature with PyTorch's names of the function with gradients, and its docstring."""
         takes = []
         for p in self.parameters:
             keyword = p.keyword and (p.name != "keepdims" or bool(self.row.numbers))

@@ -1,7 +1,7 @@
 """Resizing images: nearest and linear, one dimension after the other, the last one first.
 
-Gradients are gathered: an element adds up what is made of it, ascending, by weights that are 0 for
-what is not. So nothing is added by atomics.
+Gradients are gathered: an element adds up the gradients of the outputs made of it, ascending, with
+weights, which are 0 for other outputs. So nothing is added by atomics.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Mode = Annotated[str, Choice("nearest", "linear")]
 
 @dataclass(frozen=True)
 class Axis:
-    """One dimension: ``count`` elements made of ``size``, ``step`` of these apart, the first
-    ``shift`` of a step behind the first's edge; ``linear``, or nearest.
+    """One dimension: ``count`` outputs from ``size`` inputs. Output o is read at
+    ``(o + shift) * step - shift``, not below 0; ``linear``, or nearest.
     """
 
     size: int
@@ -40,7 +40,7 @@ class Axis:
 
     @property
     def most(self) -> int:
-        """Elements that are looked at for a gradient: all that are made of one, and some beside."""
+        """Outputs read for the gradient of an input: all that are made of it, and some beside."""
         if self.step == 0:
             return self.count
         return min(ceil((2 if self.linear else 1) / self.step) + 3, self.count + 2)
@@ -53,7 +53,7 @@ def resized(
     align_corners: bool = False,
     steps: Sequence[float | None] = (),
 ) -> tuple[Axis, ...]:
-    """The dimensions. ``steps``: where they are given. Raises ShapeError or OptionError."""
+    """Axes of a resize. ``steps``: given ones, or None. Raises ShapeError or OptionError."""
     rank, linear = len(size), mode != "nearest"
     if not 1 <= rank <= 3 or len(x.shape) < rank or not 1 <= min(size) <= max(size) <= SIZE_MAX:
         raise ShapeError(
@@ -123,13 +123,13 @@ def _shares(nearest: bool) -> Pointwise:
 
 
 _share = {True: _shares(False), False: _shares(True)}
-"""What an element has of another; by whether it is linear."""
+"""Formulas of the weight of an input in an output, by whether the mode is linear."""
 _begun = Pointwise(lambda x, w: x * w, "resize_gradient")
 _more = Pointwise(lambda total, x, w: total + x * w, "resize_gradient")
 
 
 def _ramp(b: Builder, count: int, like: Any) -> Any:
-    """0, 1 and so on, in what is computed in."""
+    """The vector 0, 1 ... ``count - 1``, in the type that is computed in."""
     return b.cast(b.cumsum(b.filled((count,), "int64", 1, like), exclusive=True), b.wide(like))
 
 
@@ -160,7 +160,7 @@ def _gradient_along(b: Builder, dy: Any, a: Axis, axis: int, dtype: str) -> Any:
 
 
 def resize_gradient(b: Builder, dy: Any, axes: Sequence[Axis], dtype: str) -> Any:
-    """An element's is the sum of its shares, ascending; the first dimension first."""
+    """Gradient by x: weighted sums of ``dy``, ascending; the first dimension first."""
     lead = len(dy.shape) - len(axes)
     for k, a in enumerate(axes):
         to = dtype if k == len(axes) - 1 else b.wide(dy)
@@ -169,7 +169,7 @@ def resize_gradient(b: Builder, dy: Any, axes: Sequence[Axis], dtype: str) -> An
 
 
 def resize_by(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> Buffer:
-    """The result."""
+    """Resizes ``x`` along each axis, the last one first."""
     check_dtype("x", x.dtype, FLOATS)
     lead, dtype, wide = x.ndim - len(axes), x.dtype, b.wide(x)
     shape = (*x.shape[:lead], *(a.count for a in axes))
@@ -188,7 +188,7 @@ def resize_by(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> Buffer:
 
 
 def _vjp(b: Builder, at: Backward) -> Gradients:
-    """To each element the shares that others have of it, ascending."""
+    """Gradient by x: for each element the weighted sum of ``dy`` of the outputs made of it."""
     x, how = at["x"], at.only("size", "mode", "align_corners")
     if not prod(at.dys[0].shape):
         return {"x": b.filled(x.shape, b.dtype(x), 0.0, x)}
@@ -231,7 +231,7 @@ def resize(
 
 
 def _twice_vjp(b: Builder, at: Backward) -> Gradients:
-    """As of ``resize``."""
+    """Gradient of ``resize`` to twice the size, by nearest elements."""
     x = at["x"]
     size = tuple(2 * n for n in x.shape[-2:])
     if not prod(x.shape):

@@ -1,7 +1,7 @@
 """Operations over rows, made of the lines of :mod:`ptxgen.numerics.row_reductions`.
 
 A line is an operation over the last dimension (:class:`RowOperation`), which other operations call
-by ``b.rows(name, …)``. A line with a form has a function for users besides.
+by ``b.rows(name, …)``. A line with a form also has a function for users.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RowOperation(Op):
     def _lowered(
         self, b: ProgramBuilder, /, *args: Any, out_dtype: str | None = None, **named: Any
     ) -> Any:
-        """One launch."""
+        """Records one launch."""
         all, row = self.bound(args, named), self.row
         given = {n: all[n] for n in row.arrays if all[n] is not None}
         present = row.present(given)
@@ -83,8 +83,8 @@ def asked(
     width: int,
     title: str = "",
 ) -> tuple[Callable[[], Problem], dict[str, Buffer]]:
-    """What makes the problem of a variant, of arrays and results by name, and what is bound.
-    ``title``: what it is called, the operation's name by default.
+    """Returns the maker of a variant's problem, from arrays and results by name, and the bound
+    arrays. ``title``: the problem's name, by default the operation's.
     """
     scalars, vector = _lies(row, given, count, width)
     scalars += [(name.upper(), value) for name, value in numbers.items()]
@@ -93,7 +93,7 @@ def asked(
         found = alignment(name, target, *((width,) if element else ()))
         vector = vector and (not element or found >= _unit(target.itemsize))
         check_contiguous("out", target, result=True)
-    read = {i.name for i in formula_of(variant).inputs}  # with some options not all are
+    read = {i.name for i in formula_of(variant).inputs}  # some options leave arrays unread
     bind = {n: x for n, x in given.items() if n in read} | dict(targets)
     made = partial(problem, title or row.name, row, variant, count, width, vector, scalars)
     return made, bind
@@ -108,7 +108,7 @@ def _wide(row: RowOp) -> dict[str, str]:
 def _parameters(row: RowOp) -> tuple[Parameter, ...]:
     over = next(iter(row.over.values()), ())
     arrays = [Parameter(n, OPTIONAL if n in row.optional else ARRAY) for n in row.arrays]
-    for i in reversed(range(len(arrays))):  # those behind which nothing is needed
+    for i in reversed(range(len(arrays))):  # trailing optional arrays need no value
         if arrays[i].kind == ARRAY:
             break
         arrays[i] = replace(arrays[i], default=None)
@@ -121,14 +121,14 @@ def _parameters(row: RowOp) -> tuple[Parameter, ...]:
 
 
 CHOSEN = DtypeName(tuple(NAMES))
-"""The dtype of a result: which of these, the operation says."""
+"""The option ``out_dtype``; each operation accepts some of these dtypes."""
 Chosen = Annotated[str | None, CHOSEN]
 
 
 def _lies(
     row: RowOp, given: Mapping[str, Buffer], count: int, width: int
 ) -> tuple[list[tuple[str, int | float]], bool]:
-    """What kernels are given of how arrays lie, and whether groups of elements travel whole."""
+    """Scalars of arrays' pitches, and whether groups of elements are loaded as vectors."""
     scalars: list[tuple[str, int | float]] = [("COLS", width)]
     vector = width % GROUP == 0
     for name, view in given.items():
@@ -145,12 +145,12 @@ def _lies(
 
 
 def _unit(itemsize: int) -> int:
-    """What a group of elements is aligned to, if it travels whole."""
+    """Bytes to which a group of elements is aligned where it is loaded as a vector."""
     return min(ALIGN_MAX, itemsize * GROUP)
 
 
 def _dtype(row: RowOp, name: str, given: Mapping[str, Buffer]) -> str:
-    """The short dtype of an argument. DtypeError for one that it cannot have."""
+    """The short dtype of an argument. Raises DtypeError for one that it cannot have."""
     first = next(iter(row.arrays))
     own = NAMES.get(given[name].dtype, "")
     taken = row.dtypes
@@ -175,7 +175,7 @@ def outputs_of(
     wanted: str | None,
     memory: tuple[Buffer | None, ...],
 ) -> tuple[str, ...]:
-    """The dtypes of results: those that are asked for, or that memory which is given has."""
+    """The dtypes of results: those asked for, or those of the memory given. Raises DtypeError."""
     what = "out_dtype"
     natural = row.outputs(first, present)
     chosen = next((i for i, (_, d) in enumerate(row.results.values()) if d in ("", "sum")), 0)
@@ -204,7 +204,7 @@ def problem(
 ) -> Problem:
     """The problem of ``count`` rows of ``width`` elements."""
     what = f"{title} M={count} N={width}"
-    # kernels of one column serve rows of none
+    # kernels for one column serve rows without elements
     sizes = ("ROWS", count), ("COLS", max(width, 1)), ("VECTOR", int(vector))
     if row.down:
         if width > DOWN_COLS or -(-count // LEAF) * LANES * width > DOWN_MAX:
@@ -223,7 +223,7 @@ def problem(
 def backward_of(row: RowOp) -> RowOperation:
     """The operation over rows that computes the gradients of another by its arrays.
 
-    What belongs to a column has a number for each element here; who calls it adds these up.
+    Gradients by arrays of kind "column" have a number for each element; the caller sums these.
     """
     arrays = tuple(n for n in row.arrays if n not in row.integers)
     levels = {"element": "element", "row": "row", "column": "element"}
@@ -275,5 +275,5 @@ def of_formula(row: RowOp) -> Vjp:
 
 
 def operation(name: str) -> RowOperation:
-    """The operation of a line."""
+    """The operation over rows of a line of the table."""
     return RowOperation(TABLE[name])

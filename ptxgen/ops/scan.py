@@ -34,7 +34,7 @@ def _scanned(
     out: Buffer | None,
     kernel: str | None,
 ) -> Buffer:
-    """Rows from either end, by a table of kernels."""
+    """Records a scan of rows, from either end, by the kernels of ``table``."""
     check_dtype("x", x.dtype, dtypes)
     found = of.infer({"x": x.shape})
     y = b.result(found.results[0], x.dtype, single(out))
@@ -54,7 +54,7 @@ def _scanned(
 
 
 def _vjp(b: Builder, at: Backward) -> Gradients:
-    """The sums of the gradients of all results that an element is in: the other way round."""
+    """Gradient by x: the prefix sums of ``dy`` in the opposite direction."""
     dy, how = b.packed(at.dys[0]), at.options
     return {"x": b.cumsum(dy, exclusive=how["exclusive"], reverse=not how["reverse"])}
 
@@ -91,7 +91,7 @@ def cumsum(
 
 # -- sums of exponentials -----------------------------------------------------------------------
 def _weights(dy: Node, y: Node) -> tuple[Node, Node]:
-    """The logarithms of what is above 0 and below it of ``dy · exp(-y)``; none of an infinite y."""
+    """Logarithms of the positive and negative parts of ``dy · exp(-y)``; -inf for infinite y."""
     found = []
     for part in (dy, -dy):
         there = where(part > 0, log(part), where(part == part, -INFINITY, part))
@@ -100,7 +100,7 @@ def _weights(dy: Node, y: Node) -> tuple[Node, Node]:
 
 
 def _sloped(x: Node, above: Node, below: Node) -> Node:
-    """``exp(x + above) - exp(x + below)``, each 0 where nothing is added."""
+    """``exp(x + above) - exp(x + below)``, each 0 where its sum is empty (-inf)."""
     made = [where(w == -INFINITY, 0, exp(x + w)) for w in (above, below)]
     return made[0] - made[1]
 
@@ -109,8 +109,9 @@ _split, _gradient = Pointwise(_weights, "log_weights"), Pointwise(_sloped, "logc
 
 
 def _log_vjp(b: Builder, at: Backward) -> Gradients:
-    """``dx[j]``: ``exp(x[j])`` times the sum of ``dy[i] exp(-y[i])`` over all i that it is in, the
-    other way round, in logarithms, so that neither factor has to be a number by itself.
+    """``dx[j]`` is ``exp(x[j])`` times the sum of ``dy[i] exp(-y[i])`` over all i whose sum has j.
+
+    This is a scan in the opposite direction, in logarithms, so that neither factor overflows.
     """
     wide, how = b.wide(at["x"]), at.only("exclusive", "reverse")
     x, dy = (b.packed(b.cast(v, wide)) for v in (at["x"], at.dys[0]))

@@ -1,4 +1,4 @@
-"""What is selected from rows: the largest (``topk``), and draws (``sample``)."""
+"""Selections from rows: the largest elements (``topk``), and random draws (``sample``)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WORD = Integer(-(1 << 63), (1 << 63) - 1)
 
 
 def _rows(name: str, view: Buffer, takes: tuple[str, ...], most: int) -> None:
-    """Refuses what no kernel takes."""
+    """Raises DtypeError or ShapeError for rows that no kernel takes."""
     check_dtype(name, view.dtype, takes)
     if not view.shape:
         raise ShapeError(f"{name} has no dimensions; takes at least one")
@@ -41,7 +41,7 @@ def _problem(
 
 
 def _topk_vjp(b: Builder, at: Backward) -> Gradients:
-    """The gradients of the values, where they were: no two of a row at one place."""
+    """Gradient by x: the values' gradients at their indices, which are distinct in a row."""
     x, (_, indices) = at["x"], at.results
     zeros = b.filled(x.shape, b.dtype(x), 0.0, x)
     return {"x": b.scatter_add(zeros, b.packed(indices), b.packed(at.dys[0]), axis=-1)}
@@ -91,11 +91,11 @@ def topk(
 
 
 def _drawable(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-    """Raises IndexRangeError for a row that there is nothing to draw from."""
+    """Raises IndexRangeError for a row without a number above -inf."""
     logits = arrays["logits"]
     if 0 in logits.shape or not logits.shape:
         return
-    there = (logits > float("-inf")).any(-1)  # no NaN is
+    there = (logits > float("-inf")).any(-1)  # False for NaN
     if not bool(there.all()):
         raise IndexRangeError(
             "logits has a row without a number above -inf, of which nothing can be drawn"

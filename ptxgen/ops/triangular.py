@@ -27,7 +27,7 @@ _inside = Pointwise(
     ),
     "below_diagonal",
 )
-"""The negative of what is below the diagonal, or also on it; else 0."""
+"""The negative product below the diagonal, or also on it; else 0."""
 
 
 def _vjp(b: Builder, at: Backward) -> Gradients:

@@ -1,4 +1,4 @@
-"""What operations ask of the buffers of their arguments: alignment, pitch, advice."""
+"""Checks of the buffers of operations' arguments: alignment, pitch, strides, dtypes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def alignment(name: str, view: Strided, *strides: int) -> int:
     """The largest power of two up to 16 that divides the address and ``strides`` (elements), in
     bytes.
 
-    Of an empty array that of its address alone, which the copy engine may be told, though nothing
-    is read. Raises ShapeError if the address is off a whole element of one that is not.
+    For an empty array only its address counts: the copy engine (TMA) may be given it, though
+    nothing is read. Raises ShapeError if the address of another array is off a whole element.
     """
     if view.size and view.address % view.itemsize:
         raise ShapeError(
@@ -31,7 +31,7 @@ def alignment(name: str, view: Strided, *strides: int) -> int:
 
 
 def check_contiguous(name: str, view: Strided, *, result: bool = False) -> None:
-    """ShapeError unless the argument ``name``, or the ``result``, is contiguous."""
+    """Raises ShapeError unless the argument ``name``, or the ``result``, is contiguous."""
     if not view.contiguous:
         raise ShapeError(
             f"{name} has strides {list(view.strides)}; takes a contiguous array: pass "
@@ -47,7 +47,7 @@ def dense(name: str, view: Strided, *strides: int, result: bool = True) -> int:
 
 
 def check_dtype(name: str, dtype: str, takes: Collection[str]) -> None:
-    """DtypeError unless an argument has one of these dtypes."""
+    """Raises DtypeError unless an argument has one of these dtypes."""
     if dtype not in takes:
         raise DtypeError(f"{name} has dtype {dtype}; takes {' or '.join(takes)}")
 
@@ -55,7 +55,7 @@ def check_dtype(name: str, dtype: str, takes: Collection[str]) -> None:
 def result_dtype(
     asked: str | None, out: Strided | None, natural: str, accepted: Sequence[str]
 ) -> str:
-    """The dtype of a result: what is asked for, or that of its memory, or ``natural``."""
+    """The dtype of a result: ``asked``, that of its memory, or ``natural``. Raises DtypeError."""
     what, wanted = "out_dtype", asked
     if wanted is None:
         what, wanted = "out's dtype", natural if out is None else out.dtype
@@ -66,7 +66,7 @@ def result_dtype(
 
 
 def check_vector(name: str, view: Strided) -> None:
-    """ShapeError unless a vector has stride 1, and whole elements' addresses."""
+    """Raises ShapeError unless a vector has stride 1 and is aligned to its elements."""
     if view.size > 1 and view.strides != (1,):
         raise ShapeError(
             f"{name} has stride {view.strides[0]}; takes stride 1: pass a contiguous copy of {name}"
@@ -83,9 +83,9 @@ def apart(name: str, view: Strided) -> ShapeError:
 
 
 def leading(rows: int, width: int, stride: int, itemsize: int) -> int:
-    """Elements from row to row.
+    """Elements from row to row (the leading dimension).
 
-    Nobody steps from a single row, so any pitch is right; whole 16 bytes admit most kernels.
+    The pitch of a single row is never used; whole 16 bytes admit most kernels.
     """
     unit = ALIGN_MAX // itemsize
     return stride if rows > 1 else max(-(-width // unit) * unit, unit)
@@ -135,7 +135,7 @@ def readable(b: Any, x: Buffer) -> Buffer:
 
 
 def results(out: Buffer | tuple[Buffer, ...] | None, count: int) -> tuple[Buffer | None, ...]:
-    """The memory of so many results. Raises OptionError for another number of arrays."""
+    """The memory of ``count`` results. Raises OptionError for another number of arrays."""
     if out is None:
         return (None,) * count
     several = out if isinstance(out, tuple) else (out,)
@@ -151,7 +151,7 @@ def single(out: Buffer | tuple[Buffer, ...] | None) -> Buffer | None:
 
 
 def axis_of(name: str, x: Strided, axis: int, what: str = "axis") -> int:
-    """An axis of ``x`` from the first on. ShapeError if there is no such."""
+    """``axis`` of ``x``, counted from the first. Raises ShapeError for one that x does not have."""
     rank = len(x.shape)
     if not -rank <= axis < rank:
         raise ShapeError(f"{what} is {axis}; {name} has shape {list(x.shape)}")

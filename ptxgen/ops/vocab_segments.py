@@ -56,7 +56,7 @@ def _read(signature: Signature, **given: Buffer | None) -> tuple[str, int, int]:
 
 
 def _caps(softcap: float | None, wide: str) -> Scalars:
-    """What kernels are given of a softcap."""
+    """Scalars of a softcap: the cap and its inverse; none without a softcap."""
     if softcap is None:
         return ()
     cap = const(softcap, wide).data
@@ -93,7 +93,7 @@ def logit_segments(
     out: Out = None,
     kernel: Kernel = None,
 ) -> tuple[Buffer, ...]:
-    """Of each segment of a row of logits the maximum and the sum of weights, and the target's
+    """The maximum and the sum of weights of each segment of a row of logits, and the target's
     logit (:mod:`ptxgen.numerics.vocab_segments`).
     """
     dtype, count, width = _read(LOGIT_SEGMENTS, x=x, target=target)
@@ -158,7 +158,7 @@ def linear_segments(
     out: Out = None,
     kernel: Kernel = None,
 ) -> tuple[Buffer, ...]:
-    """What :func:`logit_segments` keeps of the logits ``x . W + bias``, which are not stored.
+    """Computes :func:`logit_segments` of the logits ``x . W + bias``, which are not stored.
 
     Raises UncoveredError where no product does so.
     """

@@ -41,8 +41,8 @@ _ONE = np.float32(1)
 
 @dataclass(frozen=True)
 class Logits:
-    """What makes logits of scores. ``rounded``: they are numbers of their own, not scores times
-    ``factor`` (``scale * log2 e``) within an fma.
+    """Rule that turns scores into logits. ``rounded``: a logit is a rounded number of its own, not
+    a score times ``factor`` (``scale * log2 e``) within an fma.
     """
 
     scale: float
@@ -51,11 +51,11 @@ class Logits:
 
     @property
     def factor(self) -> np.float32:
-        """What logits in base 2 are of scores; 1 where they are rounded."""
+        """Factor from scores to logits in base 2; 1 where logits are rounded."""
         return _ONE if self.rounded else np.float32(self.scale * math.log2(math.e))
 
     def of(self, s: F32, bias: F32 | None, slope: F32 | None, away: F32) -> F32:
-        """The logits of scores, or the scores. ``slope``: added for each place ``away``."""
+        """The logits if they are rounded, else ``s``. ``slope``: added for each place ``away``."""
         if not self.rounded:
             return s
         t = mul(s, np.float32(self.scale * math.log2(math.e)))
@@ -68,7 +68,7 @@ class Logits:
 
 
 def power(n: F32, tier: str) -> F32:
-    """``2**n`` of numbers up to 0, of f32 whole ones; 0 from -127 downwards, and of NaN."""
+    """``2**n`` for n <= 0, integers in tier simt; 0 from -127 downwards, and for NaN."""
     if tier != "simt":
         return ex2(np.fmax(n, np.float32(2 * LOWEST)))
     kept = np.where(n > -127, n, np.float32(-127)).astype(np.int32)
@@ -76,14 +76,14 @@ def power(n: F32, tier: str) -> F32:
 
 
 def weight(t: F32, factor: np.float32, top: F32, tier: str) -> F32:
-    """``2**(t * factor - top)``; twice that of f32, ``top`` being whole numbers."""
+    """``2**(t * factor - top)``; in tier simt twice that, for integer ``top``."""
     if tier == "simt":
         return above(t, factor, mul(top, np.float32(1 / RANGE)), tier)
     return above(t, factor, -top, tier)
 
 
 def above(t: F32, factor: np.float32, base: F32, tier: str) -> F32:
-    """``2**(t * factor + base)``; ``2 * 2**(t * factor - 128 * base)`` of f32."""
+    """``2**(t * factor + base)``; in tier simt ``2 * 2**(t * factor - 128 * base)``."""
     with np.errstate(all="ignore"):
         if tier != "simt":
             return ex2(fma(t, factor, base))
@@ -98,7 +98,7 @@ def above(t: F32, factor: np.float32, base: F32, tier: str) -> F32:
 
 
 def _top(m: F32, factor: np.float32, tier: str) -> F32:
-    """What weights are relative to."""
+    """The reference exponent of weights, ``m * factor``, rounded up in tier simt."""
     with np.errstate(all="ignore"):
         t = np.asarray(m * factor, np.float32)
         return t if tier != "simt" else np.ceil(t)
@@ -110,8 +110,8 @@ def _known(top: F32) -> F32:
 
 @dataclass(frozen=True)
 class Sums:
-    """What rows of queries have of some of their keys: the largest score, what weights are
-    relative to, the sum of weights, and that of values.
+    """Sums of R query rows over some of their keys: the largest score ``m`` [R], the reference
+    exponent of weights ``top`` [R], the sum of weights [R], and the weighted sum of values [R, E].
     """
 
     m: F32
@@ -125,8 +125,8 @@ class Sums:
 
 @dataclass(frozen=True)
 class Rows:
-    """Queries [R, D] that share keys, in bits of 16 or in f32. ``tier``, ``core``: how products
-    are summed up; ``dtype``: of queries, keys and values.
+    """Queries [R, D] that share keys, as 16-bit patterns or in f32. ``tier``, ``core``: the
+    arithmetic of products; ``dtype``: of queries, keys and values.
     """
 
     q: Array
@@ -136,7 +136,7 @@ class Rows:
     logits: Logits
 
     def scores(self, k: Array) -> F32:
-        """[R, K]."""
+        """The scores ``q @ k.T``, [R, K], in f32."""
         if self.core is None:
             return chain(self.q, k.T, max(1, k.shape[1]))
         return chain16(self.q, k.T, max(1, k.shape[1]), self.dtype, self.core)
@@ -151,7 +151,7 @@ class Rows:
         away: F32,
         keys: int,
     ) -> Sums:
-        """One split: keys [K, D], values [K, E], in blocks of ``keys``; ``seen`` [R, K]."""
+        """Sums of a split: keys [K, D], values [K, E], in blocks of ``keys``; ``seen`` [R, K]."""
         count, factor = len(self.q), self.logits.factor
         m = np.full(count, -np.inf, np.float32)
         top = m.copy()
@@ -179,7 +179,7 @@ class Rows:
         return Sums(m, top, total, values)
 
     def summed(self, p: F32, v: Array, seen: Seen, values: F32) -> F32:
-        """``values`` and ``p @ v`` of what is seen."""
+        """Adds ``p @ v`` to ``values``, over the keys that each row sees."""
         if self.core is None:
             for j in range(p.shape[1]):
                 own = np.where(seen[:, j, None], v[None, j], np.float32(0))
@@ -206,13 +206,13 @@ class Rows:
 
 
 def _whole(x: Array, fill: Any) -> Array:
-    """``x`` filled up to whole groups along its first axis."""
+    """``x`` padded with ``fill`` to a multiple of 16 along its first axis."""
     missing = -len(x) % TERMS
     return np.concatenate([x, np.full((missing, *x.shape[1:]), fill, x.dtype)])
 
 
 def joined(parts: Sequence[Sums], tier: str) -> Sums:
-    """Splits, ascending."""
+    """Merges the sums of splits, ascending."""
     count, width = parts[0].values.shape
     m = np.full(count, -np.inf, np.float32)
     top, total, values = m.copy(), np.zeros(count, np.float32), np.zeros((count, width), np.float32)
@@ -228,7 +228,7 @@ def joined(parts: Sequence[Sums], tier: str) -> Sums:
 
 
 def with_sink(sums: Sums, sink: F32, tier: str) -> Sums:
-    """With a logit [R] that has no value."""
+    """Adds a sink, a logit [R] that has no value."""
     m, top, total, values = sums
     with np.errstate(all="ignore"):
         t = mul(sink, np.float32(LOG2_E))
@@ -254,7 +254,7 @@ def finished(sums: Sums, tier: str) -> tuple[F32, F32]:
 def pairs(
     places: NDArray[np.int64], queries: int, keys: int, causal: bool, window: int | None
 ) -> tuple[Seen, F32]:
-    """Which of the keys rows may see, and how far these are from their own place, [R, K]."""
+    """Whether each row may see each key, and the key's place relative to the row's own, [R, K]."""
     spans = [span(int(i), queries, keys, causal, window) for i in places]
     low, high = (np.array([s[i] for s in spans], np.int64).reshape(-1, 1) for i in (0, 1))
     at = np.arange(keys)
@@ -276,9 +276,9 @@ def rows(
     slopes: F32 | None = None,
     sinks: F32 | None = None,
 ) -> tuple[F32, F32]:
-    """Results and logarithms of rows that share keys [K, D] and values [K, E].
+    """Results [R, E] and logarithms [R] of rows that share keys [K, D] and values [K, E].
 
-    ``places``: of each row's query in its sequence of ``queries``; ``mask``, ``bias`` [R, K];
+    ``places``: index of each row's query in its sequence of ``queries``; ``mask``, ``bias`` [R, K];
     ``slopes``, ``sinks`` [R].
     """
     keys = len(k)
@@ -306,7 +306,7 @@ def rows(
 @dataclass(frozen=True)
 class OneSequence:
     """One sequence: queries [S, H, D], keys [K, HK, D] and values [K, HK, E], the mask and the bias
-    [H, S, K], and where results go: [S, H, E] and [S, H].
+    [H, S, K], and the views that results are written to: [S, H, E] and [S, H].
     """
 
     q: Array
@@ -388,15 +388,15 @@ def attention(
 
 
 def _of_heads(x: ArrayLike) -> F32:
-    """A number of each head in f32, which holds those of 16 bits exactly."""
+    """A number for each head, in f32, which holds 16-bit floats exactly."""
     return np.asarray(x).astype(np.float32)
 
 
 def kind_of(
     q: Array, scale: float | None, softcap: float | None, added: Sequence[Any], arch: str
 ) -> tuple[str, str, TensorCore | None, Logits]:
-    """The tier of a call, its dtype, the tensor cores and what makes logits. ``added``: what may be
-    added to these.
+    """The tier of a call, its dtype, its tensor cores and its logits. ``added``: arguments that are
+    added to logits, or None.
     """
     dtype = DTYPES[q.dtype.name]
     tier = AUTO_TIER[dtype]
@@ -407,12 +407,12 @@ def kind_of(
 
 
 def _to(x: Array, shape: tuple[int, ...]) -> Array:
-    """Broadcast; what needs none can be written to."""
+    """``x`` broadcast to ``shape``; an array that has this shape stays writable."""
     return x if x.shape == shape else np.broadcast_to(x, shape)
 
 
 def heads_of(x: Array, layout: str, counts: Sequence[Any], paged: bool = False) -> int:
-    """The heads of an argument."""
+    """The number of heads of an argument."""
     packed = paged or counts[3] is not None
     return int(x.shape[-3 if layout == "bhsd" and not packed else -2])
 
@@ -420,7 +420,7 @@ def heads_of(x: Array, layout: str, counts: Sequence[Any], paged: bool = False) 
 def sequences(
     arrays: tuple[Array, ...], mask: Any, bias: Any, counts: Sequence[Any], layout: str
 ) -> Iterator[OneSequence]:
-    """The sequences of a call."""
+    """Yields the sequences of a call, as views of its arrays."""
     q, k, v, out, lse = arrays
     lengths, starts, query_lengths, cu, cu_k, table = (
         None if x is None else np.asarray(x).astype(np.int64) for x in counts

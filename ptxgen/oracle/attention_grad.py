@@ -22,7 +22,7 @@ _NAN = np.float32(np.nan)
 
 @dataclass(frozen=True)
 class Weighed:
-    """Of rows [R] the results' gradients [R, E], the logarithms and D."""
+    """Gradients ``do`` [R, E] of R rows' results, their logarithms and D, [R] each."""
 
     do: Array
     lse: F32
@@ -30,8 +30,8 @@ class Weighed:
 
 
 def orders(queries: int, group: int) -> list[NDArray[np.int64]]:
-    """The rows of each sum over rows in their order, of rows that are counted
-    ``query * group + head``; -1 stands for one that is none.
+    """Row indices ``query * group + head`` in the order in which each partial sum over rows adds
+    them; -1 is a row of zeros, which fills up a group of 16.
     """
     heads, found = part(group), []
     for first in range(0, group, heads):
@@ -45,7 +45,7 @@ def orders(queries: int, group: int) -> list[NDArray[np.int64]]:
 
 
 def _over_rows(of: Rows, w: F32, x: Array, seen: NDArray[np.bool_], group: int) -> F32:
-    """``w.T @ x`` of rows, in sums that are added."""
+    """``w.T @ x`` over rows, as partial sums that are added in order."""
     total = None
     for rows in orders(len(w) // group, group):
         there = (rows >= 0)[:, None]
@@ -58,7 +58,7 @@ def _over_rows(of: Rows, w: F32, x: Array, seen: NDArray[np.bool_], group: int) 
 
 
 def _base(lse: F32, tier: str) -> F32:
-    """What logits less ``lse`` are made with."""
+    """``base`` of :func:`above` that subtracts ``lse``: ``-lse * LOG2_E``, scaled in tier simt."""
     empty = lse == -np.inf
     with np.errstate(all="ignore"):
         if tier != "simt":
@@ -78,7 +78,7 @@ def gradients(
     away: F32,
     group: int,
 ) -> tuple[F32, F32, F32, F32]:
-    """Sums for rows' queries [R, D], keys [K, D] and values [K, E], and the bias's gradient
+    """Gradients, before scaling, by queries [R, D], keys [K, D] and values [K, E], and by the bias
     [R, K].
     """
     logits = of.logits

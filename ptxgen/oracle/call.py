@@ -1,4 +1,4 @@
-"""The oracles as the library's operations are called: with ``out=`` and what changes no bit."""
+"""Gives oracles the arguments of the library's operations: ``out=``, ``kernel``, ``stream``."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def as_called(oracle: Callable[..., Array], *, accumulates: bool = False) -> Cal
 
     ``out``: a NumPy array to write to, which is returned; it gives the dtype of the result unless
     ``out_dtype`` does. ``accumulate`` (where the operation has it): adds to ``out``. ``kernel``
-    and ``stream`` change no bit, and nothing here. A layout that callers are to state is warned
-    about where it is left out.
+    and ``stream`` change no bit, and nothing here. A call without a layout that callers must state
+    warns.
     """
     named = inspect.signature(oracle)
     layout = named.parameters.get("layout")

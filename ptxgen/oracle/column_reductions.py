@@ -1,4 +1,4 @@
-"""The oracle of reductions down columns: the formula's, of rows brought into memory order."""
+"""The oracle of reductions down columns: evaluates the formula on columns moved last, as rows."""
 
 from __future__ import annotations
 

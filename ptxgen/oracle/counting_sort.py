@@ -1,4 +1,4 @@
-"""The oracles of vectors of integers."""
+"""The oracles of sorting, counting and placing integers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Array = NDArray[Any]
 
 
 def sort_integers(x: ArrayLike) -> tuple[Array, Array]:
-    """Ascending, equal ones in their order; and where each was."""
+    """``x`` sorted, ascending and stable, and the index that each element had."""
     array = np.asarray(x)
     order = np.argsort(array, kind="stable")
     return array[order], order.astype(np.int64)
 
 
 def count_integers(x: ArrayLike, bins: int, *, first: int = 0, up_to: bool = False) -> Array:
-    """How many are ``first``, the next one, and so on; or up to these."""
+    """Counts of ``first``, ``first + 1`` ... in x; ``up_to``: of elements not above each."""
     array = np.asarray(x).astype(np.int64)
     if up_to:
         ends = (np.count_nonzero(array <= first + i) for i in range(bins))
@@ -28,8 +28,8 @@ def count_integers(x: ArrayLike, bins: int, *, first: int = 0, up_to: bool = Fal
 
 
 def put_rows(x: ArrayLike, indices: ArrayLike, source: ArrayLike) -> Array:
-    """``x`` [B, V, I] with the rows of ``source`` [B, K, I] where ``indices`` say, the last one of
-    several.
+    """``x`` [B, V, I] with rows ``indices`` [K] replaced by those of ``source`` [B, K, I]; of equal
+    indices the last counts.
     """
     found, rows = np.array(x), np.asarray(source)
     for k, index in enumerate(np.asarray(indices).tolist()):
@@ -39,7 +39,7 @@ def put_rows(x: ArrayLike, indices: ArrayLike, source: ArrayLike) -> Array:
 
 
 def placed(indices: ArrayLike, source: ArrayLike | None = None) -> Array:
-    """``y[indices[i]] = source[i]``, or i, of a permutation."""
+    """``y[indices[i]] = source[i]``, or i without a source, for a permutation ``indices``."""
     which = np.asarray(indices)
     found = np.empty(which.size, np.int64)
     found[which] = np.arange(which.size) if source is None else source

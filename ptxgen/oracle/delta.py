@@ -94,7 +94,7 @@ def ascend(
 
 
 class Walk:
-    """A state that walks over the tokens of each sequence, [batch, heads, rows, columns]."""
+    """A state [batch, heads, rows, columns] that is updated token by token."""
 
     def __init__(
         self,
@@ -119,14 +119,14 @@ class Walk:
             self.state[:, :, : self.rows] = given.reshape(seqs, heads, self.rows, columns)
 
     def _keys(self, x: Array, seqs: int, heads: int, filled: int) -> F32:
-        """Of each head of values, filled up with zeros."""
+        """Keys (or queries) for each head of values, their rows padded with zeros."""
         shared = x.shape[-2]
         found = np.zeros((seqs, self.tokens, shared, filled), np.float32)
         found[..., : self.rows] = wide(x).reshape(seqs, self.tokens, shared, self.rows)
         return np.repeat(found, heads // max(shared, 1), axis=2)
 
     def step(self, t: int, w: F32 | None = None) -> None:
-        """The state behind token ``t``, and what is written to it, unless that is known."""
+        """Advances the state over token ``t``. ``w``: the value written, if it is known."""
         self.a = call(exp, self.g[:, t])
         self.w = self.v[:, t] if w is None else w
         if self.delta and w is None:
@@ -136,7 +136,7 @@ class Walk:
         self.state = fma(self.k[:, t, :, :, None], self.d[:, :, None], self.before)
 
     def answer(self, x: F32) -> F32:
-        """``sum_n x[n] S[n, p]``."""
+        """The state read by ``x``: ``sum_n x[n] S[n, p]``."""
         return over_rows(x, self.state)
 
     def last(self) -> Array:
@@ -146,7 +146,7 @@ class Walk:
         return np.ascontiguousarray(found.reshape(*self.lead, *found.shape[1:]))
 
     def parts(self, found: list[Array]) -> Array:
-        """What was found of each token, as it is returned."""
+        """Stacks the tokens' parts as they are returned: [..., tokens, heads, parts, rows]."""
         heads, count = self.v.shape[2], parts(self.v.shape[3])
         shape = (*self.lead, self.tokens, heads, count, self.rows)
         if not found:
@@ -155,7 +155,7 @@ class Walk:
 
 
 def over_columns(x: F32, state: F32) -> F32:
-    """Parts of ``sum_p x[p] S[n, p]`` of [..., columns] and [..., rows, columns], as
+    """Parts of ``sum_p x[p] S[n, p]``: x [..., columns] and S [..., rows, columns] to
     [..., parts, rows].
     """
     *lead, rows, columns = state.shape
@@ -171,7 +171,7 @@ def over_columns(x: F32, state: F32) -> F32:
 
 
 def over_rows(x: F32, state: F32) -> F32:
-    """``sum_n x[n] S[n, p]`` of [..., rows] and [..., rows, columns], in the contract's order."""
+    """``sum_n x[n] S[n, p]``, x [..., rows] and S [..., rows, columns], in the contract's order."""
     *lead, rows, columns = state.shape
     each = state.reshape(*lead, rows // GROUP, GROUP // CHAINS, CHAINS, columns)
     by = x.reshape(*lead, rows // GROUP, GROUP // CHAINS, CHAINS, 1)
@@ -182,13 +182,13 @@ def over_rows(x: F32, state: F32) -> F32:
 
 
 def by_twos(x: F32) -> F32:
-    """The sums along the dimension before the last: neighbours, then their pairs, and so on."""
+    """Sums along the dimension before the last, as a tree of neighbouring pairs."""
     while x.shape[-2] > 1:
         x = add(x[..., ::2, :], x[..., 1::2, :])
     return x[..., 0, :]
 
 
 def wide(x: Array) -> F32:
-    """In f32, exactly."""
+    """``x`` in f32, exactly."""
     array = np.asarray(x)
     return np.asarray(widened(array, NAMES[array.dtype.name]), np.float32)

@@ -79,7 +79,7 @@ def _power(exponent: NDArray[np.int64]) -> F64:
 
 
 def _cut(total: F64) -> F32:
-    """Exact sums to f32, towards zero: the one place that says what overflows and how."""
+    """Rounds exact sums to f32, towards zero; 2**128 and more become infinite."""
     nearest = total.astype(np.float32)
     magnitude = np.abs(total)
     away = (np.abs(nearest) > magnitude) & (magnitude < 2.0**128)

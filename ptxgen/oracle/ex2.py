@@ -37,7 +37,7 @@ def _segments() -> tuple[I64, I64, I64]:
 
 
 def ex2(x: F32) -> F32:
-    """``2**x`` of the special function unit."""
+    """``2**x`` as the special function unit computes it."""
     inside = (x >= LOWEST) & (x < BEHIND)
     with np.errstate(invalid="ignore"):
         t = np.floor(np.abs(np.where(inside, x, 0), dtype=np.float64) * 2.0**_FRACTION)

@@ -39,7 +39,7 @@ F64: TypeAlias = NDArray[np.float64]
 
 _SPLIT = 2.0**27 + 1
 _LARGE = 2.0**960
-"""Products below it, and above 1 / it, need no scaling."""
+"""Bound of products that need no scaling: they lie between 1 / _LARGE and _LARGE."""
 _SPLITTABLE = 2.0**990
 _OUTER, _INNER = 1 + 2.0**-52, 1 - 2.0**-53
 _APART = 150
@@ -72,7 +72,7 @@ def fma(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> F64:
 
 
 def _rows(value: F64, part: slice) -> F64:
-    """Some rows of an operand; all rows of the result may share one."""
+    """Rows ``part`` of an operand, or its only row, which all rows of the result share."""
     return value[part] if len(value) > 1 else value
 
 
@@ -118,7 +118,7 @@ def _two_sum(a: F64, b: F64) -> tuple[F64, F64]:
 
 
 def _block(a: list[F64], b: list[F64], c: F64, out: F64, plain: bool) -> None:
-    """Steps 1 to 3 for a few rows; what they leave open goes to :func:`_careful`."""
+    """Steps 1 to 3 for a few rows; :func:`_careful` computes the lanes that they leave open."""
     product, excess = _two_product(a, b)
     total, more = _two_sum(product, c)
     excess = excess + more
@@ -136,7 +136,7 @@ def _block(a: list[F64], b: list[F64], c: F64, out: F64, plain: bool) -> None:
 
 
 def _careful(a: F64, b: F64, c: F64) -> F64:
-    """Any operands, of one dimension."""
+    """``a * b + c`` with one rounding for any operands [n]: scaled, or by integers (step 4)."""
     given = np.isfinite(a) & np.isfinite(b)
     result = np.where(given & ~np.isfinite(c), c, a * b + c)
     lanes = np.flatnonzero(given & np.isfinite(c) & (a != 0) & (b != 0))

@@ -1,4 +1,4 @@
-"""The oracle of fused linear cross-entropy: contract ``flce/3``, of the oracles of its steps."""
+"""The oracle of fused linear cross-entropy: contract ``flce/3``, by the oracles of its steps."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def linear_cross_entropy_grad(
 ) -> tuple[Any, Any, Any, Any]:
     """The bits of :func:`ptxgen.linear_cross_entropy_grad`, with its arguments.
 
-    Memory that is given for a gradient says its dtype, and what it is added to; it is not written.
+    An array given for a gradient decides its dtype and is what it is added to; it is not written.
     """
     wide = "float64" if np.asarray(x).dtype == np.float64 else "float32"
     rows, targets = ops.rows(np.asarray(x)), np.asarray(target).reshape(-1)
@@ -145,7 +145,7 @@ def _down(g: Array, own: Any, memory: Any, accumulate: bool, wide: str) -> Array
 
 
 def _share(targets: Array, dy: Any, ignore_index: int, wide: str, of_mean: bool) -> Array | None:
-    """Each row's share of the gradient from above; None where it is 1."""
+    """Returns each row's factor from the incoming gradient ``dy``; None if it is 1."""
     number = dy is None or not hasattr(dy, "__setitem__")
     times = 1.0 if dy is None or not number else float(dy)
     if number and not of_mean and times == 1:

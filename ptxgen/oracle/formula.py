@@ -1,6 +1,6 @@
 """The oracle of formulas: every node one NumPy operation, on arrays that broadcast.
 
-What each operation is, to the bit, :mod:`ptxgen.numerics.formula` says.
+:mod:`ptxgen.numerics.formula` defines each operation to the bit.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ KINDS: Mapping[str, Any] = {
     "i64": np.int64,
     "bool": np.bool_,
 }
-"""NumPy's types, by what nodes compute in."""
+"""NumPy types by the types of nodes."""
 WIDTH = {"i32": 32, "i64": 64}
 Reduce = Callable[[str, Array, Node], Array]
-"""Makes a row's numbers ([..., 1]) of elements' ([..., N]): how, the elements, and the node."""
+"""Function that reduces elements [..., N] to rows' numbers [..., 1]: of how, elements and node."""
 
 _PLAIN: Mapping[str, Callable[..., Any]] = {
     "add": np.add,
@@ -109,7 +109,7 @@ def _value(
 
 
 def call(function: Function, *operands: Array) -> Array:
-    """The function of arrays of f32 or f64, which broadcast; in parts that stay in the L2 cache."""
+    """Applies a function to arrays of f32 or f64, in parts that stay in the L2 cache."""
     parameters, result = function.formula(f"f{8 * operands[0].itemsize}")
     arrays = np.broadcast_arrays(*operands)
     out = np.empty(arrays[0].shape, operands[0].dtype)
@@ -132,7 +132,7 @@ def extreme(op: str, a: Array, b: Array) -> Array:
 
 
 def convert(x: Array, type: str) -> Array:
-    """See :mod:`ptxgen.numerics.formula`."""
+    """Converts to ``type`` as :mod:`ptxgen.numerics.formula` defines it."""
     if type in INTEGERS and x.dtype.kind == "f":
         low, high = -(2.0 ** (WIDTH[type] - 1)), 2.0 ** (WIDTH[type] - 1)
         whole = np.trunc(x.astype(np.float64))

@@ -1,4 +1,4 @@
-"""The oracles of moves with indices: contract ``scatter/1``, step by step."""
+"""The oracles of gather and scatter: contract ``scatter/1``, step by step."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _scattered(
     known = (present >= 0) & (present < rows) & (present != (-1 if skipped is None else skipped))
     present, first, counts = present[known], first[known], counts[known]
     with np.errstate(all="ignore"):
-        for q in range(GROUP):  # what is in the first lane alone: other lanes add zeros
+        for q in range(GROUP):  # rows that fit in one lane: other lanes add zeros
             some = (counts > q) & (counts <= GROUP)
             result[present[some]] += wide[order[first[some] + q]]
     for index, start, count in zip(present, first, counts, strict=True):

@@ -28,7 +28,7 @@ def chain(a: F32, b: F32, chunk: int, begin: F32 | None = None) -> F32:
 
 
 def chain64(a: F64, b: F64, chunk: int, begin: F64 | None = None) -> F64:
-    """As :func:`chain`, in f64."""
+    """``a @ b`` in f64, by the chains of :func:`chain`."""
     return _chunked(a, b, chunk, _block64, begin)
 
 

@@ -1,4 +1,4 @@
-"""The oracles of products of groups: those of each group's product, on its rows."""
+"""The oracles of grouped products: each group's product by the dense oracle, on its rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = NDArray[Any]
 
 
 def spans(offsets: ArrayLike, rows: int) -> list[tuple[int, int]]:
-    """Where the rows of each group begin and end."""
+    """First row of each group, and the row behind its last."""
     ends = np.maximum.accumulate(np.clip(np.asarray(offsets, np.int64), 0, rows))
     return list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)) if len(ends) else []
 

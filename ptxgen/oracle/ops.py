@@ -154,7 +154,7 @@ def matmul(
 
 @dataclass(frozen=True)
 class _Kind:
-    """What is computed of which numbers."""
+    """Dtypes, contract and tensor cores of one product."""
 
     operands: np.dtype[Any]
     contract: Contract
@@ -173,9 +173,9 @@ def _read(
     *,
     wide: bool = False,
 ) -> tuple[dict[str, Array], tuple[int, ...], _Kind]:
-    """The arrays that are given, the result's shape, and what is computed.
+    """The arrays that are given, the result's shape, and the kind of product.
 
-    ``wide``: the result is as wide as its sums, unless ``out_dtype`` says otherwise.
+    ``wide``: the result has the accumulator's dtype, unless ``out_dtype`` says otherwise.
     """
     given = {name: _operand(name, v) for name, v in arrays.items() if v is not None}
     one, other, *_ = (v.dtype.name for v in given.values())
@@ -241,7 +241,7 @@ def _finish(result: Array, out_old: ArrayLike | None, kind: _Kind) -> Array:
 
 
 def _old(out_old: ArrayLike, shape: tuple[int, ...], kind: _Kind) -> Array:
-    """What the result is added to, checked."""
+    """``out_old``, to which the result is added, with its dtype and shape checked."""
     old = _operand("out_old", out_old)
     _check_dtype("out_old", old, (kind.out.name,))
     if old.shape != shape:
@@ -277,6 +277,6 @@ def _operand(name: str, value: ArrayLike) -> Array:
 
 
 def rows(array: Array) -> Array:
-    """All leading dimensions as one."""
+    """``array`` as a matrix: all leading dimensions become one."""
     # Not reshape(-1, …), which cannot tell the number of rows of length zero.
     return array.reshape(prod(array.shape[:-1]), array.shape[-1])

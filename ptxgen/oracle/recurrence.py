@@ -28,7 +28,7 @@ def _begun(state: ArrayLike | None, shape: tuple[int, ...]) -> F32:
 
 
 def _tree(x: Array, axis: int, leaves: int) -> F32:
-    """The sum along an axis, of so many leaves, of neighbours in pairs."""
+    """The sum along ``axis``, padded to ``leaves`` elements, as a tree of neighbouring pairs."""
     x = np.moveaxis(x, axis, -1)
     size = 1 << max(leaves - 1, 0).bit_length()
     x = np.concatenate([x, np.zeros((*x.shape[:-1], size - x.shape[-1]), np.float32)], -1)
@@ -90,7 +90,7 @@ def _selective(
     state: ArrayLike | None,
     softplus: bool,
 ) -> tuple[F32, F32, list[F32]]:
-    """What it gives before the gate, the last state, and those before each token."""
+    """The results before the gate, the last state, and the states before each token."""
     wide, b, c = (_wide(n, v) for n, v in (("x", x), ("B", B), ("C", C)))
     a = _wide("A", A, ("float32",))
     d = _steps(delta, delta_bias, softplus)
@@ -120,7 +120,7 @@ def selective_scan_kept(
     softplus: bool = False,
     gated: bool = False,
 ) -> Any:
-    """The states before each tile of tokens; ``gated``: and what is given before the gate."""
+    """The states before each tile of tokens; ``gated``: with the results before the gate."""
     y, last, before = _selective(x, delta, A, B, C, D, delta_bias, state, softplus)
     each = before[:: recurrence.tile(last.shape[-1])]
     kept = np.stack(each, 1)

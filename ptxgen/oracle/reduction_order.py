@@ -36,7 +36,7 @@ def _ordered(how: str, x: Array) -> Array:
 
 
 def _leaf(operate: Any, start: Any, x: Array) -> Array:
-    padded = np.full((*x.shape[:-1], LEAF), start)  # what is not there changes no sum
+    padded = np.full((*x.shape[:-1], LEAF), start)  # the padding changes no sum
     padded[..., : x.shape[-1]] = x
     parts = padded.reshape(*x.shape[:-1], LEAF // (LANES * GROUP), LANES, GROUP)
     lanes = np.full((*x.shape[:-1], LANES), start)

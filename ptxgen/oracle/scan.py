@@ -54,7 +54,7 @@ def logcumsumexp(x: ArrayLike, *, exclusive: bool = False, reverse: bool = False
 def _scanned(
     x: ArrayLike, dtypes: tuple[str, ...], reverse: bool, scanned: Callable[[Array], Array]
 ) -> Array:
-    """Rows from either end, in what is computed in."""
+    """Applies ``scanned`` to rows in the type that is computed in, from the end if ``reverse``."""
     array = np.asarray(x)
     if array.dtype.name not in dtypes:
         raise DtypeError(f"x has dtype {array.dtype.name}; takes {' or '.join(dtypes)}")
@@ -76,9 +76,9 @@ def _rows(
     last: Callable[[Array, Array, Array], Array],
     exclusive: bool,
 ) -> Array:
-    """What is added to ``none`` by ``plus`` up to each, of rows [numbers, M, N]: the same.
+    """Prefix sums by ``plus``, from ``none``, of rows [numbers, M, N], in the same shape.
 
-    ``last``: what adds up what is before a chunk, before a lane and in it.
+    ``last``: adds the sums before a chunk, before a lane in it, and within the lane.
     """
     numbers, count, n = x.shape
     chunks = -(-n // CHUNK)

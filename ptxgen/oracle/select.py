@@ -1,4 +1,4 @@
-"""The oracles of what is selected from rows: contracts ``topk/1`` and ``sample/1``."""
+"""The oracles of selections from rows: contracts ``topk/1`` and ``sample/1``."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def logit_gradient(
     label_smoothing: float = 0.0,
     softcap: float | None = None,
 ) -> Array:
-    """The gradient by each logit [..., N], of what its row has."""
+    """The gradient by each logit [..., N], from its row's maximum, scale and share."""
     array, at = np.asarray(x), np.asarray(target)[..., None]
     dtype, n = DTYPES[array.dtype.name], array.shape[-1]
     wide = KINDS[STORED[dtype]]

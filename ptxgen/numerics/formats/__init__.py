@@ -21,7 +21,7 @@ def _found() -> dict[str, WeightFormat]:
 
 
 FORMATS: LazyDict[str, WeightFormat] = LazyDict(lambda: made(_found()))
-"""All formats, those of :func:`register` too."""
+"""Formats by name, registered ones (:func:`register`) too."""
 
 
 def register(format: WeightFormat) -> WeightFormat:

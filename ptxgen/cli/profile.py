@@ -10,7 +10,7 @@ from ptxgen.cli.kernels import find
 from ptxgen.ui import emit, emit_json, warn
 
 _SLOW = 1 << 26
-"""Products from which on the interpreter takes minutes."""
+"""Number of multiply-adds (M * N * K) above which the interpreter takes minutes."""
 
 _EPILOG = """\
 examples:

@@ -30,12 +30,12 @@ class Measure:
     """A number of each problem that is summarised, such as a ratio, and which end is bad."""
 
     field: str
-    """The attribute of rows that is this number."""
+    """Name of the rows' attribute that holds the number."""
     share: float
-    """The quantile that is reported."""
+    """The reported tail quantile, 0 .. 1."""
     worst: Callable[[Iterable[float]], float]
     names: tuple[str, str]
-    """The names of that quantile and of the worst."""
+    """Column headings of the quantile and of the worst value."""
 
     def of(self, row: Any) -> float:
         """Returns the attribute ``field`` of ``row``."""
@@ -59,7 +59,7 @@ class Spread:
 
     @classmethod
     def of(cls, found: Sequence[tuple[float, str]], measure: Measure = RATIO) -> Spread:
-        """The spread of numbers, at least one, each with the name of its problem."""
+        """Returns the spread of one or more numbers, each with the name of its problem."""
         values = [value for value, _ in found]
         worst = measure.worst(values)
         at = found[values.index(worst)][1]
@@ -75,7 +75,10 @@ def by(
     measure: Measure = RATIO,
     at: Callable[[Any], str] = attrgetter("shape"),
 ) -> dict[Part, Spread]:
-    """The spreads of rows that have the same key. ``at``: the name of a row's problem."""
+    """Groups rows by ``key``; returns the spread of each group.
+
+    ``at`` returns the name of a row's problem.
+    """
     found: dict[Part, list[tuple[float, str]]] = {}
     for row in rows:
         found.setdefault(key(row), []).append((measure.of(row), at(row)))
@@ -98,7 +101,7 @@ def table_of(
 
 
 def band_of(m: int) -> str:
-    """The name of M's band."""
+    """Returns the name of the band that M lies in."""
     return NAMES[bisect_left(BANDS, m)]
 
 

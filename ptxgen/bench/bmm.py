@@ -33,7 +33,7 @@ mixture, and rows that are not aligned to 16 bytes.
 """
 LAYOUTS = ("nn", "nt")
 CHECKED = 8
-"""Matrices of a batch whose bits are compared with those of the product alone."""
+"""Number of matrices in a batch whose bits are compared with those of a single product."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class BatchCase:
 
     @property
     def product(self) -> tuple[int, int, int]:
-        """M, N and K of a product."""
+        """M, N and K of each product in the batch."""
         return self.shape.m, self.shape.n, self.shape.k
 
     @property
@@ -96,13 +96,13 @@ class Operands:
         return self.a.new_empty((*self.a.shape[:2], self.b.shape[2]))
 
     def ours(self, out: Any, kernel: str | None = None) -> measure.Work:
-        """Our product into ``out``."""
+        """Our call, which writes the products to ``out``; ``kernel`` forces a kernel."""
         return partial(ptxgen.matmul, self.a, self.b, out=out, tier=self._tier, kernel=kernel)
 
 
 @dataclass(frozen=True)
 class Row:
-    """A batch: our time and torch's, µs, medians with a cold L2."""
+    """Times of a batch, ours and torch's: medians in µs with a cold L2."""
 
     dtype: str
     layout: str

@@ -98,7 +98,7 @@ def rule_inputs(torch: Any, batch: int, tokens: int, sizes: tuple[int, ...], dty
 
 
 def ssd_inputs(torch: Any, batch: int, tokens: int, sizes: tuple[int, ...], dtype: Any) -> Any:
-    """Random inputs x, dt, a, b, c of ``ssd``; ``sizes`` is that of :func:`rule_inputs`."""
+    """Random inputs x, dt, a, b, c of ``ssd``; ``sizes`` as in :data:`MAMBA`."""
     groups, heads, rows, cols = sizes
     how = {"device": "cuda", "dtype": dtype}
     x = torch.randn(batch, tokens, heads, cols, **how)
@@ -153,7 +153,7 @@ class Kind(NamedTuple):
     """An operation that is timed.
 
     ``inputs`` draws its arguments; ``chunked`` and ``step`` are PyTorch's prompt and decoding step;
-    ``peer`` is flash-linear-attention's call; ``sizes`` are those of :func:`rule_inputs`.
+    ``peer`` is flash-linear-attention's call; ``sizes``: :data:`QWEN` or :data:`MAMBA`.
     """
 
     inputs: Callable[..., tuple[Any, ...]]

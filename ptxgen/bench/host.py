@@ -1,4 +1,4 @@
-"""``ptxgen bench host``: what a call costs the host, beside torch's own calls.
+"""``ptxgen bench host``: host time of a call, beside torch's own calls.
 
 The problem is small, so a call never waits for the GPU. All calls take turns in batches; a batch is
 shorter than the launch queue and begins with an idle GPU. The median of the batches counts.

@@ -54,7 +54,7 @@ class KernelTime:
     peer_us: float  # torch.mm
     ratio: float  # peer_us / us
     floor_us: float
-    wrong: str  # what was wrong with the result; empty
+    wrong: str  # why the result is wrong; empty if it is right
 
     @property
     def arrow(self) -> str:

@@ -178,7 +178,7 @@ def _bitsandbytes(torch: Any, weights: Weights, op: str, out: Any) -> Work:
         with torch.no_grad():
             return layer(x)
 
-    out.copy_(run())  # once for the comparison; what is timed returns its own memory
+    out.copy_(run())  # once for the comparison; timed calls allocate their results
     return run
 
 

@@ -388,7 +388,7 @@ def _roomiest(mask: Any) -> tuple[int, int, int] | None:
     if not mask.any():
         return None
     inner = np.pad(mask, 1)
-    while inner.any():  # erode it; what is left last is farthest from the border
+    while inner.any():  # erode it; the last cells left are farthest from the border
         last = inner
         inner = inner.copy()
         inner[1:-1, 1:-1] &= last[:-2, 1:-1] & last[2:, 1:-1] & last[1:-1, :-2] & last[1:-1, 2:]

@@ -108,7 +108,7 @@ class Area:
         emit(results.columns(rows, self.columns))
 
     def close(self) -> None:
-        """Prints what follows the rows of a run."""
+        """Prints text after the rows of a run."""
 
     def status(self, rows: Sequence[Any]) -> int:
         """Returns the exit status of a run in which no case was refused."""

@@ -1,4 +1,4 @@
-"""golden check, update, diff: the generated code of every kernel beside what is committed."""
+"""golden check, update, diff: the generated code of every kernel against committed records."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _selected(patterns: Sequence[str]) -> list[KernelSpec]:
     for pattern in patterns or ["*"]:
         names = [name for name in specs if fnmatchcase(name, pattern)]
         if not names and not set(pattern) & set("*?["):
-            names = [find(pattern).name]  # says what is close
+            names = [find(pattern).name]  # raises an error that proposes similar names
         if not names and patterns:
             raise UnknownSpecError(f"no kernel matches {pattern!r}; see ptxgen list")
         chosen |= {name: specs[name] for name in names}
@@ -162,7 +162,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
     stored = load(_folder(arguments))
     specs = _selected(arguments.match)
-    # What another compiler made is all stale, which one sentence says.
+    # All goldens of another compiler are stale, which one message says.
     known = stored.kernels() if stored.nvrtc == TOOLCHAIN.nvrtc else set()
     recorded = [spec for spec in specs if spec.name in known]
     differing = changed(stored, recorded)

@@ -1,6 +1,7 @@
-"""Command-line arguments, read in one way by every command: sizes, dtypes, options for JSON.
+"""Command-line arguments that all commands read alike: sizes, dtypes, options for JSON.
 
-Sizes are written with an x between them. A product's are ``MxKxN``: x is M by K, its weight K by N.
+Sizes are written with an x between them. A product ``MxKxN`` multiplies x, [M, K], by a weight,
+[K, N].
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ptxgen.errors import OptionError, proposal
 from ptxgen.ui import emit_json, warn
 
 SIZE_DIGITS = 18
-"""Digits of the largest size that is read; operations name their own limits."""
+"""Most digits of a size; operations check their own limits."""
 PRODUCT = ("M", "K", "N")
 """Sizes of a product, in the order in which they are written."""
 
@@ -27,7 +28,7 @@ FORM = "SEQUENCESxHEADS/KV_HEADSxQUERIESxKEYSxDEPTH"
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line that names the closest known word; exit status 2."""
+    """A parser whose errors are one line that proposes the closest known word; exit status 2."""
 
     def error(self, message: str) -> NoReturn:
         """Prints ``message`` on one line and exits."""
@@ -38,7 +39,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parses like argparse; refuses unknown arguments here, where neighbours are known."""
+        """Parses like argparse; refuses unknown arguments here, where similar ones are known."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             flag = unknown[0].partition("=")[0]
@@ -56,13 +57,13 @@ class Parser(argparse.ArgumentParser):
 
 
 def printable(text: str) -> str:
-    """``text`` on one line, whatever was typed: control characters are escaped."""
+    """Returns ``text`` with control characters escaped, so that it is one line."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 # -- sizes ----------------------------------------------------------------------------------
 def written(names: Sequence[str]) -> tuple[str, ...]:
-    """The order in which sizes of these names are written: K before N where both are there."""
+    """Returns the names of sizes in the order in which they are written: K before N."""
     if not {"N", "K"} <= {*names}:
         return tuple(names)
     order = [*names]
@@ -73,7 +74,7 @@ def written(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def sizes(text: str, names: Sequence[str] = PRODUCT) -> tuple[int, ...]:
-    """The sizes in a text such as ``"16x4096x4096"``, as many as ``names``. Raises OptionError."""
+    """Parses sizes such as ``"16x4096x4096"``, as many as ``names``. Raises OptionError."""
     found = text.split("x")
     if len(found) != len(names) or not all(_is_size(each) for each in found):
         raise no_sizes(text, names)
@@ -81,7 +82,7 @@ def sizes(text: str, names: Sequence[str] = PRODUCT) -> tuple[int, ...]:
 
 
 def ranges(text: str, names: Sequence[str] = PRODUCT) -> tuple[range, ...]:
-    """Parses sizes like :func:`sizes`; each may be a range such as ``1..32``, both ends inside."""
+    """Parses sizes like :func:`sizes`; each may be a range such as ``1..32``, ends included."""
     found = []
     for each in text.split("x"):
         low, dots, high = each.partition("..")
@@ -94,7 +95,7 @@ def ranges(text: str, names: Sequence[str] = PRODUCT) -> tuple[range, ...]:
 
 
 def no_sizes(text: str, names: Sequence[str]) -> OptionError:
-    """The error of a text that is no sizes."""
+    """Returns the error for a text that is not sizes of these names."""
     example = "x".join(str(4 << 2 * i) for i in range(1, len(names) + 1))
     return OptionError(
         f"sizes are {printable(text)!r}; takes {'x'.join(names)}, numbers from 1 on, such as "
@@ -107,8 +108,10 @@ def _is_size(text: str) -> bool:
 
 
 def attention_sizes(text: str) -> tuple[tuple[int, ...], bool, int]:
-    """Sizes of attention written as :data:`FORM`, whether it is causal, and the keys of a page (0:
-    no pages). Raises OptionError.
+    """Parses a problem of attention: sizes as in :data:`FORM`, then c if causal, or pKEYS if paged.
+
+    Returns the sizes, whether it is causal, and the keys in a page (0: not paged). Raises
+    OptionError.
     """
     read = re.fullmatch(r"(\d+)x(\d+)/(\d+)x(\d+)x(\d+)x(\d+)(c?)(?:p(\d+))?", text, re.ASCII)
     found = [read[i] for i in range(1, 7)] if read else []
@@ -122,8 +125,10 @@ def attention_sizes(text: str) -> tuple[tuple[int, ...], bool, int]:
 
 
 def numbers(words: Sequence[str], names: Sequence[str]) -> str:
-    """Sizes as they are written, from those of one word, or from the old spelling: a word each, in
-    the operation's own order. The old one warns.
+    """Joins the words of sizes to one text such as ``16x4096x4096``.
+
+    The sizes are one word, or in the old spelling, which warns, a word each in the operation's
+    order, ``names``.
     """
     if len(words) == 1 or len(words) != len(names):
         return "x".join(words) if len(words) == 1 else " ".join(words)
@@ -138,9 +143,9 @@ def numbers(words: Sequence[str], names: Sequence[str]) -> str:
 
 # -- dtypes ---------------------------------------------------------------------------------
 def dtype(text: str) -> str:
-    """Short name of a dtype that is given by either name: ``bf16`` for ``bfloat16`` or ``bf16``.
+    """Returns the short name of a dtype: ``bf16`` for ``bfloat16`` or ``bf16``.
 
-    Other words stay as they are, for whoever knows the choices.
+    Other words are returned unchanged; the caller checks them against its choices.
     """
     from ptxgen.numerics.dtype import NAMES
 
@@ -148,7 +153,7 @@ def dtype(text: str) -> str:
 
 
 def dtype_names(known: Sequence[str]) -> list[str]:
-    """Both names of each dtype in ``known``."""
+    """Returns both names, short and full, of each dtype in ``known``."""
     from ptxgen.numerics.dtype import FULL
 
     return [name for short in known for name in dict.fromkeys((short, FULL.get(short, short)))]
@@ -156,7 +161,7 @@ def dtype_names(known: Sequence[str]) -> list[str]:
 
 # -- choices in a list ----------------------------------------------------------------------
 def words(*known: str) -> Callable[[str], list[str]]:
-    """Reads some of the words ``known``, with commas between them. Dtypes go by either name."""
+    """Returns a reader of comma-separated words, each one of ``known``; dtypes by either name."""
 
     def read(text: str) -> list[str]:
         found = [dtype(part) for part in text.split(",") if part]
@@ -170,26 +175,26 @@ def words(*known: str) -> Callable[[str], list[str]]:
 
 
 def add_dtype(parser: argparse.ArgumentParser, known: Sequence[str], **given: Any) -> None:
-    """Adds ``--dtype``, one of ``known`` by either name: the first if it is left out."""
+    """Adds the option ``--dtype``, one of ``known`` by either name (default: the first)."""
     how = {"default": known[0], "help": "(%(default)s)", **given}
     parser.add_argument("--dtype", type=dtype, choices=tuple(known), **how)
 
 
 def some(text: str) -> list[str]:
-    """Reads words with commas between them."""
+    """Reads a list of comma-separated words."""
     return [part for part in text.split(",") if part]
 
 
 # -- JSON -----------------------------------------------------------------------------------
 def add_seed(parser: argparse.ArgumentParser, usual: int = 0) -> None:
-    """Adds ``--seed``."""
+    """Adds the option ``--seed``, whose default is ``usual``."""
     parser.add_argument(
         "--seed", type=int, default=usual, help="of the draw and of the operands (%(default)s)"
     )
 
 
 def add_rows(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that say where a benchmark's rows go, and where they come from."""
+    """Adds ``--json``, ``--save`` and ``--rows``: where a benchmark's rows go, or come from."""
     parser.add_argument(
         "--json", action="store_true", help="print the rows as JSON; tables go to stderr"
     )
@@ -204,9 +209,9 @@ def run(
     work: Callable[[argparse.Namespace], int],
     argv: Sequence[str] | None = None,
 ) -> int:
-    """Runs ``work`` with the options in ``argv``.
+    """Runs ``work`` with the options in ``argv``; returns its exit status.
 
-    ``work`` leaves its rows in ``options.records``. With ``--json`` they are all that is printed.
+    ``work`` stores its rows in ``options.records``. With ``--json``, stdout has these alone.
     """
     given = sys.argv[1:] if argv is None else [*argv]
     options = parser.parse_args(_renamed(given))
@@ -222,7 +227,7 @@ def run(
 
 
 def _renamed(argv: list[str]) -> list[str]:
-    """``argv`` with ``--save FILE`` in place of the old ``--json FILE``, which warns."""
+    """Returns ``argv`` with ``--save FILE`` in place of the old ``--json FILE``, which warns."""
     found: list[str] = []
     rest = iter(argv)
     for word in rest:

@@ -1,4 +1,4 @@
-"""What the commands share: text on a terminal that stays plain and stable in a pipe."""
+"""Terminal output of the commands: tables, colours and progress, plain and stable in a pipe."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ def emit(text: object = "") -> None:
 
 
 def note(text: object) -> None:
-    """Prints a line about the work, to stderr, so that results can be piped."""
+    """Prints a line about the progress of the work to stderr, so that results can be piped."""
     sys.stdout.flush()
     print(text, file=sys.stderr, flush=True)
 
 
 def warn(text: object) -> None:
-    """Prints a warning, to stderr."""
+    """Prints a warning to stderr."""
     note(f"ptxgen: warning: {text}")
 
 
 def emit_json(value: Any) -> None:
-    """Prints ``value`` as JSON."""
+    """Prints ``value`` to stdout as JSON."""
     print(json.dumps(value, indent=2))
 
 
 def table(rows: Iterable[Sequence[object]], header: Sequence[str], indent: str = "") -> str:
-    """Aligned columns: numbers to the right, text to the left, None as a dash."""
+    """Returns a table of aligned columns: numbers right, text left, None as a dash."""
     body = [["-" if cell is None else str(cell) for cell in row] for row in rows]
     numeric = [
         all(row[i] == "-" or row[i].replace(".", "", 1).isdigit() for row in body)
@@ -57,7 +57,7 @@ def table(rows: Iterable[Sequence[object]], header: Sequence[str], indent: str =
 
 
 def pairs(items: Iterable[tuple[str, object]], indent: str = "  ") -> str:
-    """Aligned ``name value`` lines; further lines of a value are indented below it."""
+    """Returns aligned ``name value`` lines; further lines of a value are indented below it."""
     listed = list(items)
     width = max((len(name) for name, _ in listed), default=0)
     gap = "\n" + indent + " " * (width + 2)
@@ -67,7 +67,7 @@ def pairs(items: Iterable[tuple[str, object]], indent: str = "  ") -> str:
 
 
 def missing(what: str, error: ModuleNotFoundError) -> PtxgenError:
-    """The error of a command that needs a package which is no dependency of this one."""
+    """Returns the error of a command that needs an optional package; it says what to install."""
     extra = {"z3": "test", "matplotlib": "bench", "shtab": "completion"}.get(str(error.name))
     how = f"'ptxgen[{extra}]', or '.[{extra}]' in a checkout" if extra else str(error.name)
     return PtxgenError(
@@ -77,7 +77,7 @@ def missing(what: str, error: ModuleNotFoundError) -> PtxgenError:
 
 
 def size(count: int) -> str:
-    """A number of bytes for people."""
+    """Returns a number of bytes with a unit, such as "1.5 MiB"."""
     value, unit = float(count), "bytes"
     for larger in ("KiB", "MiB", "GiB"):
         if value < 1024:
@@ -87,12 +87,12 @@ def size(count: int) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """``"1 kernel"``, ``"2 kernels"``."""
+    """Returns a count with its noun: ``"1 kernel"``, ``"2 kernels"``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def paint(text: str, colour: str, stream: TextIO | None = None) -> str:
-    """``text`` in a colour, if ``stream`` (stdout) is a terminal that wants one."""
+    """Returns ``text`` in a colour if ``stream`` (default: stdout) is a terminal with colours."""
     stream = stream or sys.stdout
     if not stream.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
         return text
@@ -101,15 +101,15 @@ def paint(text: str, colour: str, stream: TextIO | None = None) -> str:
 
 
 class Named(Protocol):
-    """Anything that progress can be reported about."""
+    """An item whose progress can be reported: anything with a name."""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The name that the progress bar shows."""
 
 
 class Progress:
-    """A progress bar on a terminal, a line now and then elsewhere; on stderr.
+    """A progress bar on a terminal, and lines a few seconds apart elsewhere, on stderr.
 
     Call it with (done, total, item) after each item. Use it as a context manager.
     """

@@ -1,7 +1,7 @@
-"""Benchmarks: our operations beside their peers, and the plots of what they show.
+"""Benchmarks of our operations beside other libraries, and plots of the results.
 
-``gemm`` times the GEMM triad beside its peers, ``nf4`` products with NF4 weights, ``attention``
-that, ``kernels`` every kernel that a problem admits, ``routes`` draws which kernel serves which
-problems. Timing needs torch and a GPU; the tables, the floors, the statistics and the plots need
-neither.
+``gemm`` times the GEMM triad, ``nf4`` products with NF4 weights, ``attention`` attention and its
+gradients, and ``kernels`` every kernel that is correct for one problem. ``routes`` plots which
+kernel serves which problems. Timing needs torch and a GPU; the tables, the roofline limits, the
+statistics and the plots need neither.
 """

@@ -1,11 +1,11 @@
 """``ptxgen bench graph --only transformers``: unchanged models, with random weights.
 
-Each model makes a training step, a forward pass and a token with a static cache. Five ways take
-turns: stock PyTorch, stock ``torch.compile`` (default, and ``mode="reduce-overhead"`` of tokens),
-:class:`ptxgen.torch.batch_invariant`, and ``torch.compile(backend="ptxgen")``. A turn makes several
-tokens in a row, as generation does. Tokens are also replayed from a CUDA graph that the caller
-captures, as stock PyTorch and in the block. Every result and every gradient of the compiled model
-is compared with those of the block, bit for bit.
+Each model runs a training step, a forward pass, and decodes a token with a static KV cache. Stock
+PyTorch, stock ``torch.compile`` (default, or ``mode="reduce-overhead"`` when decoding),
+:class:`ptxgen.torch.batch_invariant` and ``torch.compile(backend="ptxgen")`` take turns. A turn
+decodes several tokens in a row, as generation does. Decoding is also timed as replays of a CUDA
+graph that the caller captures, of stock PyTorch and of the ``batch_invariant`` block. Every result
+and every gradient of the compiled model is compared with those of the block, bit for bit.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ EXPERTS: Mapping[str, Any] = MappingProxyType(
     {"num_local_experts": 8, "num_experts_per_tok": 2, "intermediate_size": 1408}
 )
 KEYS = 2048
-"""Keys of each sequence, its own token's among them, when a token is made."""
+"""Keys in the KV cache of each sequence when a token is decoded, the new token's included."""
 IN_A_ROW = 8
-"""Tokens that a way makes in its turn, one after the other, as generation does."""
+"""Tokens that are decoded in one turn, one after the other, as generation does."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Model:
     attention: str = "sdpa"
     head: str = "ForCausalLM"
     steps: tuple[tuple[int, int], ...] = ((2, 777),)
-    """Sequences and tokens of each, of training steps and forward passes."""
+    """Batches of training steps and forward passes: sequences, and tokens of each sequence."""
     tokens: tuple[int, ...] = (1, 32)
-    """Sequences that get a token each."""
+    """Batch sizes of decoding, in sequences; each sequence gets one token."""
 
 
 def _llama(hidden: int) -> Model:
@@ -119,8 +119,11 @@ MODELS: Mapping[str, Model] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Measured:
-    """Medians of ms by way, host included; MB of memory above the weights by way; how many results
-    and gradients were compared, and names of those that differ from the block's.
+    """Times and memory of one piece of work by the way it is run ("ours", "stock", "eager", ...).
+
+    ``ms``: median times in milliseconds, host included. ``mb``: peak memory above the weights, MB.
+    ``compared``: number of results and gradients that were compared with the block's;
+    ``different``: names of those whose bits differ.
     """
 
     ms: Mapping[str, float]
@@ -131,8 +134,8 @@ class Measured:
 
 @dataclass(frozen=True)
 class Work:
-    """A function of how the model is called, with results by name. ``reset`` restores what it
-    changes.
+    """A piece of work. ``run`` takes the callable model, runs the work and returns results by name;
+    ``reset`` restores the state that ``run`` changes.
     """
 
     run: Callable[[Callable[..., Any]], dict[str, Any]]
@@ -140,7 +143,7 @@ class Work:
 
 
 class Shipped:
-    """One model, and what is done with it."""
+    """One model of ``transformers`` with random weights, and the work that is timed on it."""
 
     def __init__(self, torch: Any, name: str, dtype: str = "bf16", device: str = "cuda") -> None:
         import transformers
@@ -164,7 +167,7 @@ class Shipped:
         self.made = made.eval()
 
     def works(self) -> Iterator[tuple[str, Callable[[], Any], bool]]:
-        """The name of each piece of work, what makes it, and whether it is a token."""
+        """Yields the name of each piece of work, its maker, and whether it decodes a token."""
         for sequences, length in self.model.steps:
             of = f"{sequences} x {length}"
             yield f"step {of}", partial(self.step, sequences, length), False
@@ -173,13 +176,13 @@ class Shipped:
             yield f"token {sequences} x {KEYS}", partial(self.token, sequences), True
 
     def drawn(self, *size: int) -> Any:
-        """Random tokens."""
+        """Random token ids of shape ``size``, the same at each call."""
         random = self.torch.Generator(device=self.device).manual_seed(1)
         most = self.config.vocab_size
         return self.torch.randint(3, most, size, device=self.device, generator=random)
 
     def step(self, sequences: int, length: int, **given: Any) -> Work:
-        """A training step: loss, logits and gradients."""
+        """A training step, which returns loss, logits and gradients."""
         ids = self.drawn(sequences, length)
 
         def work(call: Callable[..., Any]) -> dict[str, Any]:
@@ -192,7 +195,7 @@ class Shipped:
         return Work(work)
 
     def forward(self, sequences: int, length: int, **given: Any) -> Work:
-        """A forward pass: logits."""
+        """A forward pass, which returns logits."""
         ids = self.drawn(sequences, length)
 
         def work(call: Callable[..., Any]) -> dict[str, Any]:
@@ -202,7 +205,7 @@ class Shipped:
         return Work(work)
 
     def token(self, sequences: int) -> Work:
-        """A token of each sequence, whose cache is full but for its own place: logits."""
+        """Decodes one token a sequence, at the last place of a full static cache: logits."""
         torch = self.torch
         cache = self.transformers.StaticCache(config=self.config, max_cache_len=KEYS)
         takes = inspect.signature(self.made.forward).parameters
@@ -235,7 +238,7 @@ class Shipped:
         return Work(work, reset)
 
     def measured(self, work: Work, count: int, token: bool) -> Measured:
-        """Compares bits, then times all ways in turns."""
+        """Compares the compiled model's bits with the block's, then times all ways in turns."""
         torch, ours = self.torch, self.ours
         torch._dynamo.reset()
         work.reset()
@@ -250,7 +253,7 @@ class Shipped:
         ways["block"] = self.made, ours.batch_invariant
         different: set[str] = set()
         compared = len(expected)
-        for _ in range(4 if token else 2):  # carried out, recorded, replayed
+        for _ in range(4 if token else 2):  # runs, records a CUDA graph, replays it
             work.reset()
             found = work.run(ways["ours"][0])
             different |= found.keys() ^ expected.keys()
@@ -280,7 +283,7 @@ class Shipped:
         return Measured(medians, most, compared, sorted(different))
 
     def _allocated(self, reset: bool = False) -> int:
-        """Most bytes of GPU memory that were allocated at once since the last reset; 0 on a CPU."""
+        """Peak bytes of GPU memory that were allocated since the last reset; 0 on a CPU."""
         if self.device != "cuda":
             return 0
         if reset:
@@ -288,8 +291,8 @@ class Shipped:
         return int(self.torch.cuda.max_memory_allocated())
 
     def _replayed(self, work: Any, ways: Mapping[str, Any], count: int) -> dict[str, list[float]]:
-        """ms of CUDA graphs that a caller captures, of the model as it is, and in the block. Empty
-        where the model itself cannot be captured.
+        """Times in ms of replaying a CUDA graph of the model, captured outside and inside the
+        block. A way that cannot be captured is left out.
         """
         torch, graphs = self.torch, {}
         for name in ("eager", "block"):

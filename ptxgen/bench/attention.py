@@ -1,7 +1,8 @@
 """``ptxgen bench attention``: beside cuDNN, FlashAttention-2 and compiled flex_attention.
 
-The first two are those of PyTorch's ``scaled_dot_product_attention``; keys in pages are ours alone,
-and the peers' lie together. A peer that raises is left out of the problem, and counted.
+cuDNN and FlashAttention-2 are backends of PyTorch's ``scaled_dot_product_attention``. Where our
+call reads a paged KV cache, the peers read contiguous keys and values. A peer that raises is left
+out of the problem, and counted.
 """
 
 from __future__ import annotations
@@ -24,18 +25,21 @@ from ptxgen.spec import KernelSpec
 from ptxgen.ui import emit, plural
 
 BACKENDS = {"cudnn": "CUDNN_ATTENTION", "fa2": "FLASH_ATTENTION"}
-"""Of scaled_dot_product_attention."""
+"""Backends of ``scaled_dot_product_attention``, by the peer's name."""
 FLEX = "flex"
 PEERS = (*BACKENDS, FLEX)
 FASTER = "faster"
-"""Of those in :data:`BACKENDS`."""
+"""Name, in fields and tables, of the faster backend of :data:`BACKENDS`."""
 WIDE = 128
-"""The largest head dimension of those that are summed up apart."""
+"""Head dimensions up to this, and those above, are also summarised separately."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A problem: times, µs (None: left out), ours with quartiles, and why peers are left out."""
+    """Times of one problem in µs (None: the peer was left out), ours with quartiles.
+
+    ``refused``: why peers were left out.
+    """
 
     group: str  # "named" or "random"
     kind: str
@@ -61,7 +65,7 @@ class Row:
 
     @property
     def faster_us(self) -> float | None:
-        """The time of the faster of those in :data:`BACKENDS`."""
+        """The time of the faster backend of :data:`BACKENDS`, µs; None if neither was timed."""
         return min((us for us in (self.cudnn_us, self.fa2_us) if us), default=None)
 
     to_faster, to_cudnn, to_fa2, to_flex = (
@@ -69,7 +73,7 @@ class Row:
     )
 
     def time_of(self, peer: str) -> float | None:
-        """The peer's time."""
+        """The time of ``peer``, µs; None if it was left out."""
         us: float | None = getattr(self, f"{peer}_us")
         return us
 
@@ -98,7 +102,7 @@ class Operands:
 
     @cached_property
     def _how(self) -> dict[str, Any]:
-        """What our call is told besides q, k and v."""
+        """Options of our call besides q, k and v: the causal flag, or page table and lengths."""
         torch, case = self._torch, self.case
         if not case.page:
             return {"causal": case.causal}
@@ -110,7 +114,7 @@ class Operands:
 
     @cached_property
     def _cache(self) -> tuple[Any, Any]:
-        """Our keys and values: those of pages lie in any order."""
+        """Our keys and values, contiguous, or in pages that are shuffled in memory."""
         if not self.case.page:
             return self.k, self.v
         return self._paged(self.k), self._paged(self.v)
@@ -125,7 +129,7 @@ class Operands:
         return self._torch.empty_like(pages).index_copy_(0, places, pages)
 
     def ours(self) -> Work:
-        """Our call."""
+        """Our attention call; for training, forward and backward."""
         if self.case.kind != TRAINING:
             return partial(ptxgen.attention, self.q, *self._cache, **self._how)
         from ptxgen.torch import attention
@@ -137,7 +141,7 @@ class Operands:
         return self._torch.autograd.grad(found, (self.q, self.k, self.v), self.do)
 
     def peer(self, name: str) -> Work:
-        """A peer's call."""
+        """The attention call of a peer; for training, forward and backward."""
         shared = self.case.heads != self.case.kv_heads
         if name == FLEX:
             call, how = self._flex(), {"enable_gqa": shared, "block_mask": self._blocks()}
@@ -174,7 +178,7 @@ class Operands:
         return create_block_mask(lambda b, h, q, k: q >= k, None, None, *sizes, device=self._device)
 
     def kernels(self) -> list[KernelSpec]:
-        """The kernels of our call, in order. Nothing is launched."""
+        """The kernels that our call launches, in order, found without launching them."""
         k, v = self._cache
         given = {"q": self.q, "k": k, "v": v, **self._how}
         with self._torch.no_grad():
@@ -241,20 +245,20 @@ class Attention(Area):
         return self._operands(case, None).kernels()
 
     def check(self, case: Case) -> Timed:
-        """The results of the first peer that takes the case are compared."""
+        """Compares our result with that of the first peer that accepts the case."""
         operands = self._operands(case, self.seed)
         ours = operands.ours()
         found = ours()
         work, self.refused = {"ours": ours}, {}
         for name in self.options.peers:
-            if name == FLEX and self.options.random is not None:  # which takes seconds to compile
+            if name == FLEX and self.options.random is not None:  # takes seconds to compile
                 continue
             try:
                 call = operands.peer(name)
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # which say why a backend takes it not
+                    warnings.simplefilter("ignore")  # PyTorch warns why a backend refuses
                     theirs = call()
-            except Exception as error:  # a peer's own
+            except Exception as error:  # any exception of the peer leaves it out
                 self.refused[name] = f"{type(error).__name__}: {error}".splitlines()[0][:100]
                 continue
             if len(work) == 1:
@@ -279,7 +283,7 @@ class Attention(Area):
         )
 
     def show(self, rows: Sequence[Row], runs: Sequence[Environment]) -> None:
-        """Prints runs as one: every named problem, and the worst of random ones."""
+        """Prints all runs in one table: every named problem, and the worst of the random ones."""
         several = "seeds" if len(runs) > 1 else "seed"
         seeds = f"{several} {', '.join(str(each.seed) for each in runs)}"
         for group in dict.fromkeys(r.group for r in rows):
@@ -296,8 +300,10 @@ class Attention(Area):
 
 # -- what is said -----------------------------------------------------------------------------
 def summarise(rows: Sequence[Row]) -> dict[bands.Part, bands.Spread]:
-    """Ratios by kind, part and peer: to the faster of cuDNN and FlashAttention-2, of all and in
-    parts, and to each peer.
+    """Returns the spread of ratios (peer time / our time) by kind, part and peer.
+
+    Ratios to the faster of cuDNN and FlashAttention-2 are given for all problems and for parts:
+    small or large head dimension, causal or full. Ratios to a single peer are given for all.
     """
     found: dict[bands.Part, bands.Spread] = {}
     for kind in KINDS:
@@ -319,7 +325,7 @@ def summarise(rows: Sequence[Row]) -> dict[bands.Part, bands.Spread]:
 
 
 def case_table(rows: Sequence[Row]) -> str:
-    """One line per row: times, and ratios to the faster of both peers and to each other."""
+    """Returns a table, a line for each row: times, ratios to the faster backend and each peer."""
     peers = [p for p in PEERS if any(r.time_of(p) is not None for r in rows)]
     times = ((f"{p} µs", f"{p}_us:.1f") for p in ("ours", *peers))
     ratios = ((f"/ {p}", f"to_{p}:.2f") for p in (FASTER, *peers))
@@ -328,7 +334,7 @@ def case_table(rows: Sequence[Row]) -> str:
 
 
 def left_out(rows: Sequence[Row]) -> list[str]:
-    """What each peer refused, and the first reason."""
+    """Returns lines that count the problems each peer refused, with the first reason."""
     lines = []
     for peer in PEERS:
         those = [
@@ -343,7 +349,7 @@ def left_out(rows: Sequence[Row]) -> list[str]:
 
 
 def worst(rows: Sequence[Row]) -> list[Row]:
-    """Of each kind, those with the least ratios."""
+    """Returns the :data:`bands.WORST` rows of each kind with the smallest ratios."""
     found = []
     for kind in KINDS:
         those = [r for r in rows if r.kind == kind and r.ratio(FASTER) is not None]

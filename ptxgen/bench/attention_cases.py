@@ -20,16 +20,18 @@ from ptxgen.bench.opcase import BANDWIDTH
 from ptxgen.errors import OptionError
 
 FORWARD, TRAINING, DECODE, PAGED = KINDS = ("forward", "training", "decode", "paged")
-"""Training: forward and backward. Decode: one query a sequence; paged: of keys in pages."""
+"""Kinds of problems. "training" is forward and backward; "decode" has one query a sequence;
+"paged" is decoding from a paged KV cache.
+"""
 SEQUENCES, HEADS, GROUPS, KEYS = 64, 64, 16, (16, 32768)
 DEPTHS = (64, 96, 128, 192, 256)
 PAGES = (16, 32, 64, 128, 256)
 MOST_FLOPS = 1 << 43
-"""Of a problem: what an H200 needs some 15 ms for."""
+"""Most FLOPs of a problem that is drawn: about 15 ms on an H200."""
 MOST_BYTES = 8 << 30
-"""Of a problem's arrays, gradients and pages among them."""
+"""Most bytes of the arrays of a problem that is drawn, gradients and pages included."""
 RATE = 5e14
-"""Flops a second; only to choose a number of repetitions."""
+"""Assumed FLOP/s, from which the number of repetitions follows."""
 NAMED = (
     *("1x32/8x4096x4096x128c", "4x32/8x2048x2048x128c", "1x32/8x16384x16384x128c"),
     *("1x32/8x4096x4096x128", "8x16/16x1024x1024x64c", "2x16/16x512x512x64c"),
@@ -39,12 +41,12 @@ NAMED = (
     *("1x32/8x1x32768x128p64", "16x32/8x1x4096x128p16", "64x32/8x1x4096x128p64"),
     "256x32/8x1x2048x128p256",
 )
-"""As :attr:`Case.shape` writes them."""
+"""Named problems, in the notation of :attr:`Case.shape`."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """Attention of bf16 or f16. ``page``: keys of a page; 0: a sequence's keys lie together."""
+    """A problem of attention. ``page``: keys in a page; 0 where the keys are contiguous."""
 
     kind: str
     sequences: int
@@ -58,8 +60,8 @@ class Case:
 
     @property
     def shape(self) -> str:
-        """Sequences x heads of queries / of keys x queries x keys x head dimension; c: causal, p:
-        keys of a page.
+        """Text of the sizes: sequences x query heads / KV heads x queries x keys x head dimension;
+        then "c" if causal, and "p" with the keys in a page if paged.
         """
         sizes = f"{self.queries}x{self.keys}x{self.depth}{'c' if self.causal else ''}"
         page = f"p{self.page}" if self.page else ""
@@ -70,31 +72,32 @@ class Case:
 
     @property
     def flops(self) -> int:
-        """Of two products, or with the backward pass of seven; those of causal ones halved."""
+        """FLOPs of two products (seven with the backward pass), halved under a causal mask."""
         products = 7 if self.kind == TRAINING else 2
         pairs = self.queries * self.keys >> self.causal
         return 2 * products * self.sequences * self.heads * pairs * self.depth
 
     @property
     def nbytes(self) -> int:
-        """Of q, k, v and the result; of the gradients in training."""
+        """Bytes of q, k, v and the result at 2 bytes an element; twice as many in training."""
         rows = self.heads * self.queries + self.kv_heads * self.keys
         return 4 * self.sequences * rows * self.depth << (self.kind == TRAINING)
 
     @property
     def held(self) -> int:
-        """Of all arrays: keys of pages lie together as well, for the peers."""
+        """Bytes of all arrays. Paged problems count twice: peers read a contiguous copy."""
         return self.nbytes << (self.kind == PAGED)
 
     @property
     def expected_us(self) -> float:
-        """About the time that it takes."""
+        """Estimated time, µs: 1.5 times the roofline of :data:`RATE` and :data:`BANDWIDTH`."""
         return 1.5e6 * max(self.flops / RATE, self.nbytes / BANDWIDTH)
 
 
 def drawn(count: int, seed: int, kinds: Iterable[str]) -> list[Case]:
-    """``count`` problems of each kind, the first of those that ``seed`` draws, kinds in turns.
-    Raises OptionError as :func:`ptxgen.bench.draw.shapes`.
+    """Returns the first ``count`` problems of each kind that ``seed`` draws, kinds in turns.
+
+    Raises OptionError for arguments that :func:`ptxgen.bench.draw.check` refuses.
     """
     return draw.first(count, seed, *(_drawn(Random(seed), kind) for kind in kinds))
 
@@ -120,12 +123,15 @@ def _any(random: Random, kind: str) -> Iterator[Case]:
 
 
 def select(shapes: Sequence[str], kinds: Sequence[str]) -> list[Case]:
-    """The problems of these shapes, kinds in turns. OptionError for other text, or none."""
+    """Returns the problems of these shapes, kinds in turns.
+
+    Raises OptionError for malformed shapes, or if there is no problem.
+    """
     return draw.taking_turns((case for shape in shapes for case in _read(shape)), kinds, shapes)
 
 
 def _read(shape: str) -> list[Case]:
-    """The kinds of a problem."""
+    """Returns the cases of a shape, one for each kind that it fits. Raises OptionError."""
     sizes, causal, page = attention_sizes(shape)
     sequences, heads, kv_heads, queries, keys, depth = sizes
     if heads % kv_heads:

@@ -18,15 +18,16 @@ from ptxgen.bench.runner import Area
 
 SHAPE = model.LLAMA_8B
 DECODED = 32, 2048
-"""Sequences, and keys of each with the token that is computed."""
+"""Sequences of the decoding step, and keys of each, the new token's included."""
 COUNT = 7
 WAYS = "stock", "ptxgen"
 
 
 @dataclass(frozen=True)
 class Row:
-    """Medians of ms, host included, and the most memory that PyTorch had allocated, bytes (None of
-    graphs, which keep theirs).
+    """Median times in ms, host included, and PyTorch's peak of allocated memory in bytes.
+
+    Memory is None for CUDA graphs, which keep their memory between replays.
     """
 
     what: str
@@ -45,7 +46,10 @@ class Row:
 def rows(
     torch: Any, shape: model.Shape = SHAPE, decoded: tuple[int, int] = DECODED, count: int = COUNT
 ) -> Iterator[Row]:
-    """A training step (loss and gradients), the forward pass, and a token, ways in turns."""
+    """Times a training step (loss and gradients), a forward pass and a decoding step.
+
+    Stock PyTorch and ``batch_invariant`` take turns.
+    """
     llama = model.Static(torch, shape)
     blocks = model.blocks(torch)
     ways = [blocks[name] for name in WAYS]
@@ -78,7 +82,7 @@ def rows(
 
 
 def _captured(torch: Any, call: Callable[[], Any]) -> Any:
-    """A CUDA graph of ``call``."""
+    """Captures ``call`` as a CUDA graph, after three runs on a side stream."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -112,7 +116,7 @@ def _row(
 
 
 class Steps(Area):
-    """A step of training, as ``--step`` times it."""
+    """The run of ``ptxgen bench attention --step``."""
 
     name = "attention --step"
     row = Row

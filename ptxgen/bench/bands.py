@@ -1,4 +1,4 @@
-"""Many problems in a few numbers: ratios and regrets by layout and band of M."""
+"""Statistics of ratios and regrets over many problems, by layout and by band of M."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from ptxgen.bench.results import Row, columns, geomean
 from ptxgen.ui import table
 
 BANDS = (48, 512)
-"""The largest M of each band but the last, which has none."""
+"""The largest M of each band except the last, which is open."""
 NAMES = (
     *(f"{low + 1}-{high}" for low, high in zip((0, *BANDS), BANDS, strict=False)),
     f"above {BANDS[-1]}",
 )
-"""Of the bands."""
+"""Names of the bands of M, such as "1-48"."""
 ALL = "all"
 WORST = 10
-"""Problems in a table of the worst."""
+"""Number of problems in a table of the worst ones."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of a problem that is summed up, such as a ratio, and where its bad end is."""
+    """A number of each problem that is summarised, such as a ratio, and which end is bad."""
 
     field: str
-    """The attribute of rows that is this number."""
+    """Name of the rows' attribute that holds the number."""
     share: float
-    """The quantile that is reported."""
+    """The reported tail quantile, 0 .. 1."""
     worst: Callable[[Iterable[float]], float]
     names: tuple[str, str]
-    """The names of that quantile and of the worst."""
+    """Column headings of the quantile and of the worst value."""
 
     def of(self, row: Any) -> float:
-        """The number of a row."""
+        """Returns the attribute ``field`` of ``row``."""
         value: float = getattr(row, self.field)
         return value
 
@@ -49,7 +49,7 @@ REGRET = Measure("regret", 0.9, max, ("P90", "worst"))
 
 @dataclass(frozen=True)
 class Spread:
-    """The spread of a number over problems."""
+    """Statistics of a number over problems: geometric mean, a tail quantile, and the worst."""
 
     cases: int
     geomean: float
@@ -59,7 +59,7 @@ class Spread:
 
     @classmethod
     def of(cls, found: Sequence[tuple[float, str]], measure: Measure = RATIO) -> Spread:
-        """The spread of numbers, at least one, each with the name of its problem."""
+        """Returns the spread of one or more numbers, each with the name of its problem."""
         values = [value for value, _ in found]
         worst = measure.worst(values)
         at = found[values.index(worst)][1]
@@ -75,7 +75,10 @@ def by(
     measure: Measure = RATIO,
     at: Callable[[Any], str] = attrgetter("shape"),
 ) -> dict[Part, Spread]:
-    """The spreads of rows that have the same key. ``at``: the name of a row's problem."""
+    """Groups rows by ``key``; returns the spread of each group.
+
+    ``at`` returns the name of a row's problem.
+    """
     found: dict[Part, list[tuple[float, str]]] = {}
     for row in rows:
         found.setdefault(key(row), []).append((measure.of(row), at(row)))
@@ -89,7 +92,7 @@ def table_of(
     cases: str = "cases",
     at: str = "at",
 ) -> str:
-    """One line per spread, behind what it is of; ``names``: the headings of that."""
+    """Returns a table with a line for each spread, after its part; ``names`` head the part."""
     lines = [
         (*part, s.cases, *(f"{x:.3f}" for x in (s.geomean, s.tail, s.worst)), s.worst_at)
         for part, s in spreads.items()
@@ -98,28 +101,31 @@ def table_of(
 
 
 def band_of(m: int) -> str:
-    """The name of M's band."""
+    """Returns the name of the band that M lies in."""
     return NAMES[bisect_left(BANDS, m)]
 
 
 def quantile(values: Iterable[float], share: float) -> float:
-    """The value below which ``share`` of ``values`` lie, between neighbours by a straight line."""
+    """Returns the quantile ``share`` (0 .. 1) of ``values``, interpolated linearly."""
     return float(np.quantile([*values], share))
 
 
 def judged(rows: Iterable[Row]) -> list[Row]:
-    """One row, of whichever peer, of each case whose regret is known."""
+    """Returns one row for each case whose regret is known, whichever its peer."""
     key = attrgetter("group", "op", "layout", "shape")
     return list({key(r): r for r in rows if r.regret is not None}.values())
 
 
 def spread(rows: Sequence[Row], measure: Measure) -> Spread:
-    """The spread of ``rows`` of products."""
+    """Returns the spread of ``measure`` over ``rows`` of products."""
     return Spread.of([(measure.of(r), f"{r.shape} {r.layout}") for r in rows], measure)
 
 
 def spreads(rows: Sequence[Row], measure: Measure) -> dict[Part, Spread]:
-    """Those of each layout and band, and of all; where there is no problem, there is none."""
+    """Returns the spread for each layout and band of M, and for all of them.
+
+    Parts without a problem are left out.
+    """
     layouts = [*dict.fromkeys(r.layout for r in rows), ALL]
     parts = {
         (layout, band): [
@@ -132,12 +138,12 @@ def spreads(rows: Sequence[Row], measure: Measure) -> dict[Part, Spread]:
 
 
 def spread_table(rows: Sequence[Row], measure: Measure) -> str:
-    """One line for each layout and band."""
+    """Returns a table of :func:`spreads`, a line for each layout and band of M."""
     return table_of(spreads(rows, measure), ("layout", "M"), measure, at="at (M x K x N)")
 
 
 def worst_table(rows: Sequence[Row], measure: Measure) -> str:
-    """One line for each of the worst problems, the worst first."""
+    """Returns a table of the :data:`WORST` problems, the worst first."""
     ordered = sorted(rows, key=measure.of, reverse=measure.worst is max)[:WORST]
     judged = [("regret", "regret:.3f"), ("best", "best")]
     return columns(

@@ -28,16 +28,18 @@ SHAPES = (
     "64x512x2048x512",
     "8x1000x1000x1000",
 )
-"""Batch x M x K x N: attention's scores, one token, long attention, experts, off 16 bytes."""
+"""Batch x M x K x N: attention scores, scores of one token, long attention, experts of a
+mixture, and rows that are not aligned to 16 bytes.
+"""
 LAYOUTS = ("nn", "nt")
 CHECKED = 8
-"""Matrices of a batch whose bits are compared with those of the product alone."""
+"""Number of matrices in a batch whose bits are compared with those of a single product."""
 
 
 @dataclass(frozen=True)
 class BatchCase:
-    """A batch of a route table's products, as the tuner takes it
-    (:class:`ptxgen.bench.cases.Case`).
+    """A batch of products of a route table, with the attributes of
+    :class:`ptxgen.bench.cases.Case` that the tuner reads.
     """
 
     table: Key
@@ -46,28 +48,28 @@ class BatchCase:
 
     @property
     def layout(self) -> str:
-        """How A and B lie in memory, "NN" .. "TT"."""
+        """The memory layout of A and B: "NN", "NT", "TN" or "TT" (T: stored transposed)."""
         return self.table[0]
 
     @property
     def dtype(self) -> str:
-        """The first of the table's."""
+        """The first dtype of the route table."""
         return str(TABLES[self.table].dtypes[0])
 
     @property
     def product(self) -> tuple[int, int, int]:
-        """M, N and K of a product."""
+        """M, N and K of each product in the batch."""
         return self.shape.m, self.shape.n, self.shape.k
 
     @property
     def align(self) -> tuple[int, int]:
-        """The alignments of freshly allocated operands: of rows, and of matrices."""
+        """Byte alignments of A and B when freshly allocated: of their rows and matrices."""
         (m, n, k), item = self.product, ITEMSIZE[self.dtype]
         a, b = (k if self.layout[0] == "N" else m), (n if self.layout[1] == "N" else k)
         return math.gcd(16, item * a), math.gcd(16, item * b)
 
     def operands(self, torch: Any, seed: int) -> Operands:
-        """Random ones."""
+        """Returns random operands of the batch, drawn by ``seed``."""
         sizes = self.count, *self.product
         return Operands(torch, self.layout, self.dtype, sizes, seed, self.table[3])
 
@@ -94,13 +96,13 @@ class Operands:
         return self.a.new_empty((*self.a.shape[:2], self.b.shape[2]))
 
     def ours(self, out: Any, kernel: str | None = None) -> measure.Work:
-        """Our product into ``out``."""
+        """Our call, which writes the products to ``out``; ``kernel`` forces a kernel."""
         return partial(ptxgen.matmul, self.a, self.b, out=out, tier=self._tier, kernel=kernel)
 
 
 @dataclass(frozen=True)
 class Row:
-    """A batch: our time and torch's, µs, medians with a cold L2."""
+    """Times of a batch, ours and torch's: medians in µs with a cold L2."""
 
     dtype: str
     layout: str
@@ -114,7 +116,7 @@ class Row:
 
 
 class Batch(NamedTuple):
-    """A case."""
+    """A benchmark case: dtype, layout and shape ("BATCHxMxKxN")."""
 
     dtype: str
     layout: str
@@ -125,7 +127,7 @@ class Batch(NamedTuple):
 
 
 class Bmm(Area):
-    """Batches beside torch.bmm."""
+    """The run of ``ptxgen bench bmm``, whose peer is ``torch.bmm``."""
 
     name = "bmm"
     about = (
@@ -156,7 +158,10 @@ class Bmm(Area):
         return [Batch(d, lies, s) for d, s, lies in product(dtypes, options.shapes, layouts)]
 
     def check(self, case: Batch) -> Timed:
-        """Some matrices have the bits of the product alone, and all are near torch's."""
+        """Compares the bits of some matrices with products of those alone, and all with torch's.
+
+        Raises WrongBitsError.
+        """
         batch, m, k, n = _sizes(case.shape)
         operands = Operands(self.torch, case.layout.upper(), case.dtype, (batch, m, n, k), 0)
         ours, theirs = operands.empty(), operands.empty()

@@ -1,4 +1,4 @@
-"""What is timed, and which ratio to the gating peer each group is meant to reach."""
+"""Cases of products that are timed, and the ratio to the gating peer each group has to reach."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ptxgen.spec import Key, Problem
 from ptxgen.tiles import TABLES
 
 LAYOUTS = ("NN", "NT", "TN")
-"""Products that are timed, by the storage of A and B."""
+"""Memory layouts of A and B that are timed (T: stored transposed)."""
 OPS = ("linear", "wgrad")
 
 _SERVED_BY = {
@@ -27,12 +27,14 @@ _SERVED_BY = {
     },
     "wgrad": {"TN": ("linear_wgrad", "kn")},
 }
-"""The library operation, and its layout, that serves a kind of case in a product layout."""
+"""By kind of case and layout of the product: the library operation that serves it, and the
+``layout`` argument of that call.
+"""
 
 
 @dataclass(frozen=True, order=True)
 class Shape:
-    """The operation's own sizes: M rows (the batch), K inputs, N outputs."""
+    """Sizes of an operation: M rows (the batch), K input features, N output features."""
 
     m: int
     k: int
@@ -47,8 +49,8 @@ class Group:
     """Shapes that share a target.
 
     ``op`` is one of :data:`OPS`. ``geomean`` and ``each`` are the smallest geometric mean of the
-    ratios (peer time / our time) and the smallest single ratio that meet it; None where
-    nothing is asked. ``quick`` are the shapes of a quick run.
+    ratios (peer time / our time) and the smallest single ratio that meet the target; None where
+    there is no target. ``quick`` are the shapes of a quick run.
     """
 
     name: str
@@ -64,9 +66,9 @@ class Case:
     """One problem of a library operation.
 
     ``op`` and ``stored`` are keys of ``contract.OPERATIONS`` and of its products: the
-    operation, and how its operands are stored. ``dtype`` is that of operands and result, unless
-    the latter has its own, ``result``. ``asked``: a plan that the call asks for, by an option of
-    that name.
+    operation, and the memory layout of its operands. ``dtype`` is the operands' dtype, and the
+    result's unless ``result`` names another. ``asked``: the reduction plan that the call asks for,
+    by an option of that name; empty for the default plan.
     """
 
     group: str
@@ -88,16 +90,16 @@ class Case:
 
     @property
     def plan(self) -> Plan:
-        """How its contract cuts the reduction."""
+        """The plan by which the contract splits the reduction over K."""
         return OPERATIONS[self.op].plan(CONTRACTS[self.tier][self.dtype], self.asked)
 
     @property
     def table(self) -> Key:
-        """The key of its route table in ``tiles.TABLES``."""
+        """The key of the route table in ``tiles.TABLES`` that serves the case."""
         return self.problem((16, 16)).table
 
     def problem(self, align: tuple[int, int]) -> Problem:
-        """It as the dispatcher is asked, operands aligned so."""
+        """Returns the dispatcher's problem; ``align``: byte alignments of A and B."""
         sizes = self.shape.m, self.shape.n, self.shape.k
         out = next(name for name, short in DTYPES.items() if short == (self.result or self.dtype))
         options = {"layout": self.stored, "tier": self.tier, "out_dtype": out, **self.asks}
@@ -105,7 +107,7 @@ class Case:
 
     @property
     def asks(self) -> dict[str, bool]:
-        """The options that ask for its plan."""
+        """The options of the call that select the reduction plan."""
         return {self.asked: True} if self.asked else {}
 
     @property
@@ -115,27 +117,28 @@ class Case:
 
     @property
     def product(self) -> tuple[int, int, int]:
-        """M, N and K of the product that computes it."""
+        """M, N and K of the matrix product that computes the operation."""
         own = {"M": self.shape.m, "N": self.shape.n, "K": self.shape.k}
         m, n, k = (own[d] for d in OPERATIONS[self.op].products[self.stored].dims)
         return m, n, k
 
     @property
     def flops(self) -> int:
-        """Floating-point operations, a multiply-add counting two."""
+        """FLOPs of the product; a multiply-add counts as two."""
         m, n, k = self.product
         return 2 * m * n * k
 
     @property
     def bytes(self) -> int:
-        """The fewest bytes that device memory must move: each operand read, the result written."""
+        """The least memory traffic in bytes: each operand is read and the result written once."""
         m, n, k = self.product
         return self.itemsize * (m * k + k * n + m * n)
 
 
 def case_of(table: Key, shape: Shape, turn: int = 0) -> Case:
-    """The case of a route table's products that the library serves in this ``shape``; ``turn``:
-    which of the operations, where several have the table.
+    """Returns a case of ``shape`` that route table ``table`` serves.
+
+    ``turn`` picks one of the operations, modulo their number, where several use the table.
     """
     layout, plan, _, tier = table
     dtype = TABLES[table].dtypes[0]
@@ -150,13 +153,13 @@ def case_of(table: Key, shape: Shape, turn: int = 0) -> Case:
 
 
 def shapes_of(ms: Iterable[int], kn: Iterable[tuple[int, int]]) -> tuple[Shape, ...]:
-    """Every M with every (K, N)."""
+    """Returns the shapes of every M with every (K, N)."""
     return tuple(Shape(m, k, n) for (k, n), m in product(kn, ms))
 
 
 _FEW = (1, 2, 4, 8, 16, 32)
 _LARGE, _HIGH, _WIDE, _SMALL = (4096, 4096), (14336, 4096), (4096, 14336), (4096, 1024)
-"""K and N of weights."""
+"""Pairs (K, N): input and output features of weights."""
 
 
 def _named(*texts: str) -> tuple[Shape, ...]:
@@ -239,30 +242,32 @@ GROUPS = {
     tier: {group.name: group for group in groups}
     for tier, groups in (("simt", _F32), ("tc", _TENSOR_CORES))
 }
-"""By tier and name. 16-bit operands in the simt tier are timed on the shapes of f32."""
+"""Groups by tier and name. In the simt tier, 16-bit operands are timed on the shapes of f32."""
 CUSTOM = "custom"
-"""The group of shapes given by hand, of which nothing is asked."""
+"""The group of shapes that the command line gives; it has no targets."""
 RANDOM = "random"
-"""The group of shapes that were drawn (:mod:`ptxgen.bench.draw`), of which nothing is asked."""
+"""The group of random shapes (:mod:`ptxgen.bench.draw`); it has no targets."""
 INVARIANT = {"triton": 3.0, "sgemm_bi": 3.5}
-"""The geometric mean over all cases that the tensor-core tier is to reach against these peers."""
+"""Target of the tensor-core tier against batch-invariant peers: the geometric mean of the ratios
+over all cases.
+"""
 
 
 def target(group: str, dtype: str, tier: str) -> Group | None:
-    """The group whose targets rows of this dtype and tier are held to; None if there are none."""
-    held = tier == AUTO_TIER[dtype] and dtype != "f64"  # which is timed on the shapes of f32
+    """Returns the group whose targets apply to rows of this dtype and tier; None if none do."""
+    held = tier == AUTO_TIER[dtype] and dtype != "f64"  # f64 is timed on the shapes of f32
     return GROUPS[tier].get(group) if held else None
 
 
 def add_kind(parser: ArgumentParser) -> None:
-    """Adds ``--dtype`` and ``--tier``."""
+    """Adds the options ``--dtype`` and ``--tier``."""
     arguments.add_dtype(parser, tuple(DTYPES.values()), help="of operands and results (f32)")
     what = "(auto: tc for 16 bits, simt for f32)"
     parser.add_argument("--tier", choices=("auto", *TIERS), default="auto", help=what)
 
 
 def tier_of(dtype: str, tier: str = "auto") -> str:
-    """The tier that "auto" means, or ``tier``. Raises OptionError unless it takes the dtype."""
+    """Returns ``tier``, with "auto" resolved. Raises OptionError unless the tier has ``dtype``."""
     _check("dtype", (dtype,), tuple(DTYPES.values()))
     tier = AUTO_TIER[dtype] if tier == "auto" else tier
     _check(f"tier of {dtype}", (tier,), tuple(t for t, dtypes in TIERS.items() if dtype in dtypes))
@@ -278,10 +283,10 @@ def select(
     dtype: str = "f32",
     tier: str = "auto",
 ) -> list[Case]:
-    """The cases of ``sets``: "all", names of groups, or shapes such as "4096x4096x1024" (M, K, N).
+    """Returns the cases of ``sets``: "all", group names, or shapes "4096x4096x1024" (M, K, N).
 
-    Cases of one shape follow one another, so that they can share operands. ``layouts`` are
-    those of the product cases; a weight gradient is always TN. Raises OptionError.
+    Cases of one shape follow one another, so that they can share operands. ``layouts`` apply to
+    ``linear``; a weight gradient is always TN. Raises OptionError.
     """
     layouts, ops, tier = tuple(layouts), tuple(ops), tier_of(dtype, tier)
     _check("layout", layouts, LAYOUTS)
@@ -298,7 +303,7 @@ def select(
 def _groups(
     name: str, groups: dict[str, Group], ops: Iterable[str], quick: bool
 ) -> Iterator[tuple[str, Iterable[str], tuple[Shape, ...]]]:
-    """The groups of a set: their names, those of ``ops`` that they are of, and their shapes."""
+    """Yields the groups of set ``name``: group name, the operations of ``ops`` in it, shapes."""
     if name != "all" and name not in groups:
         yield CUSTOM, ops, (shape_of(name, ("all", *groups)),)
         return
@@ -308,7 +313,10 @@ def _groups(
 
 
 def shape_of(text: str, names: Iterable[str] = ()) -> Shape:
-    """The shape that ``text``, "MxKxN", names. Raises OptionError; ``names`` would do, too."""
+    """Returns the shape of ``text``, "MxKxN".
+
+    Raises OptionError, whose message also offers ``names``.
+    """
     try:
         return Shape(*arguments.sizes(text))
     except OptionError as error:

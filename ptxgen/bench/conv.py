@@ -1,7 +1,7 @@
 """``ptxgen bench conv``: convolutions and their gradients beside cuDNN.
 
-cuDNN is asked through PyTorch, channels last, with ``benchmark=True`` and without TF32. Ours is
-``channels_last``, so both read the same memory.
+cuDNN is called through PyTorch, channels last, with ``benchmark=True`` and without TF32. Our calls
+take ``layout="channels_last"``, so both read the same memory.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ptxgen.spec import KernelSpec
 from ptxgen.ui import emit, plural
 
 WINDOWS = 64
-"""Windows of a forward convolution whose bits are compared with those of ``linear``."""
+"""Number of outputs' windows of a forward convolution whose bits are compared with ``linear``."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A problem and its times, µs, ours with quartiles. ``steps``: what ours launches."""
+    """Times of one problem in µs, ours with quartiles. ``steps``: kernels of our call."""
 
     group: str  # "named" or "random"
     kind: str
@@ -67,7 +67,7 @@ class Operands:
             self.dy = made(case.batch, *along, case.outputs)
 
     def arguments(self) -> tuple[str, dict[str, Any]]:
-        """Our operation, and what it is given."""
+        """Returns the name of our operation, and its arguments."""
         case = self.case
         lies = {"stride": case.stride, "padding": case.padding, "groups": case.groups}
         how = {**lies, "layout": "channels_last"}
@@ -79,12 +79,12 @@ class Operands:
         return "conv", {"x": self.x, "w": self.w, **how}
 
     def ours(self) -> Work:
-        """Our call."""
+        """Our call of the operation."""
         name, given = self.arguments()
         return partial(getattr(ptxgen, name), **given)
 
     def peer(self) -> Work:
-        """cuDNN's, of the same memory."""
+        """cuDNN's call, which reads the same memory as ours."""
         x, w, dy = (None if v is None else v.movedim(-1, 1) for v in (self.x, self.w, self.dy))
         case, rank = self.case, self.case.rank
         if case.kind not in (DGRAD, WGRAD):
@@ -98,7 +98,10 @@ class Operands:
         return lambda: stock(dy, x, w, None, *lies, mask)[at]
 
     def check(self, ours: Any) -> None:
-        """Ours beside cuDNN's, and of forward ones the bits of some windows."""
+        """Compares our result with cuDNN's, and for "forward" the bits of some windows.
+
+        Raises WrongBitsError.
+        """
         theirs: Any = self.peer()()
         near("beside cuDNN", ours, theirs.movedim(1, -1))
         if self.case.kind in (DGRAD, WGRAD, *GROUPED):
@@ -109,7 +112,7 @@ class Operands:
             raise WrongBitsError("windows have other bits than linear gives them")
 
     def _windows(self, y: Any) -> tuple[Any, Any]:
-        """Some windows as rows, and what ours has there."""
+        """Random windows of the padded input as rows (im2col), and the outputs of ``y`` there."""
         torch, case = self._torch, self.case
         random = torch.Generator(device=y.device).manual_seed(0)
         flat = y.reshape(-1, case.outputs)
@@ -125,7 +128,7 @@ class Operands:
 
 # -- the run ----------------------------------------------------------------------------------
 class Conv(Area):
-    """Cases of :mod:`ptxgen.bench.conv_cases`, beside cuDNN."""
+    """The run of ``ptxgen bench conv``: cases of :mod:`ptxgen.bench.conv_cases`."""
 
     name = "conv"
     about = (

@@ -23,29 +23,33 @@ FORWARD, DGRAD, WGRAD, DEPTHWISE, CAUSAL = KINDS = (
     *("forward", "dgrad", "wgrad"),
     *("depthwise", "causal"),
 )
-"""dgrad and wgrad: the gradients of image and filters. Depthwise: forward, a channel and an output
-in a group; causal: the same of a sequence, with all padding before it.
+"""Kinds of problems. "dgrad" and "wgrad" are the gradients of image and filters. "depthwise" is a
+forward convolution with one channel a group; "causal" is a depthwise convolution of sequences,
+padded only at the front.
 """
 GROUPED = DEPTHWISE, CAUSAL
 BATCH, IMAGE, CHANNELS, LENGTH = (1, 64), (7, 256), (3, 2048), (128, 16384)
 TAPS = (1, 3, 5, 7)
 MOST_FLOPS = 1 << 42
-"""Of a problem: what an H200 needs some 8 ms for."""
+"""Most FLOPs of a problem that is drawn: about 8 ms on an H200."""
 MOST_BYTES = 1 << 30
-"""Of image, filters and result."""
+"""Most bytes of image, filters and result together, at 4 bytes an element, of a drawn problem."""
 RATE = 4e14
-"""Flops a second; only to choose a number of repetitions."""
+"""Assumed FLOP/s in 16 bits, from which the number of repetitions follows."""
 NAMED = (
     *("32x56x64x64r3s1", "32x28x128x128r3s1", "32x14x256x256r3s1", "32x7x512x512r3s1"),
     *("32x56x256x64r1s1", "32x56x128x128r3s2", "32x224x3x64r7s2", "8x64x320x320r3s1"),
 )
-"""As :attr:`Case.shape` writes them; of ResNet-50 and of a diffusion model."""
+"""Named problems, of ResNet-50 and a diffusion model, in the notation of :attr:`Case.shape`."""
 _SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)x(\d+)r(\d+)s(\d+)")
 
 
 @dataclass(frozen=True)
 class Case:
-    """A convolution of ``batch`` images of ``size`` x ``size``, or of sequences if causal."""
+    """A convolution of ``batch`` images of ``size`` x ``size``, or of causal sequences.
+
+    ``outputs``: output channels; ``taps``: size of the filter along each side.
+    """
 
     kind: str
     batch: int
@@ -57,7 +61,7 @@ class Case:
 
     @property
     def shape(self) -> str:
-        """Batch x image's side x channels x outputs; r: taps of a side, s: stride."""
+        """Text of the sizes: batch x image side x channels x outputs, r taps a side, s stride."""
         sizes = f"{self.batch}x{self.size}x{self.channels}x{self.outputs}"
         return f"{sizes}r{self.taps}s{self.stride}"
 
@@ -66,50 +70,51 @@ class Case:
 
     @property
     def rank(self) -> int:
-        """Dimensions of the image."""
+        """Number of spatial dimensions: 1 for sequences, 2 for images."""
         return 1 if self.kind == CAUSAL else 2
 
     @property
     def groups(self) -> int:
-        """Groups of channels."""
+        """Number of groups that the channels are split into."""
         return self.channels if self.kind in GROUPED else 1
 
     @property
     def padding(self) -> int:
-        """Zeros at each side. Of causal ones the results beyond the sequence are left out."""
+        """Zeros on each side. Causal problems pad by ``taps - 1``."""
         return self.taps - 1 if self.kind == CAUSAL else self.taps // 2
 
     @property
     def along(self) -> int:
-        """Windows along a side."""
+        """Number of output positions along a side."""
         return (self.size + 2 * self.padding - self.taps) // self.stride + 1
 
     @property
     def windows(self) -> int:
-        """Of all images."""
+        """Number of output positions in all images of the batch."""
         return int(self.batch * self.along**self.rank)
 
     @property
     def flops(self) -> int:
-        """Multiplications and additions."""
+        """FLOPs of the convolution; a multiply-add counts as two."""
         each = self.channels // self.groups
         return int(2 * self.windows * self.outputs * each * self.taps**self.rank)
 
     def nbytes(self, itemsize: int) -> int:
-        """Of image, filters and result."""
+        """Bytes of image, filters and result."""
         image = self.batch * self.size**self.rank * self.channels
         filters = self.outputs * (self.channels // self.groups) * self.taps**self.rank
         return int(itemsize * (image + filters + self.windows * self.outputs))
 
     def expected_us(self, itemsize: int) -> float:
-        """About the time that it takes."""
+        """Estimated time, µs: the roofline of :data:`RATE` (f32: a tenth) and bandwidth."""
         rate = RATE if itemsize == 2 else RATE / 10
         return 1e6 * max(self.flops / rate, self.nbytes(itemsize) / BANDWIDTH)
 
 
 def drawn(count: int, seed: int, kinds: Iterable[str]) -> list[Case]:
-    """``count`` problems of each kind, the first of those that ``seed`` draws, kinds in turns.
-    Raises OptionError as :func:`ptxgen.bench.draw.shapes`.
+    """Returns the first ``count`` problems of each kind that ``seed`` draws, kinds in turns.
+
+    Raises OptionError for arguments that :func:`ptxgen.bench.draw.check` refuses.
     """
     return draw.first(count, seed, *(_drawn(Random(seed), kind) for kind in kinds))
 
@@ -140,8 +145,10 @@ def _any(random: Random, kind: str) -> Iterator[Case]:
 
 
 def select(shapes: Sequence[str], kinds: Sequence[str]) -> list[Case]:
-    """The problems of these shapes, kinds in turns: those whose outputs are as many as channels of
-    all kinds. OptionError for other text, or none.
+    """Returns the problems of these shapes, kinds in turns.
+
+    Depthwise and causal problems are made only of shapes with as many outputs as channels. Raises
+    OptionError for malformed shapes, or if there is no problem.
     """
     return draw.taking_turns((case for shape in shapes for case in _read(shape)), kinds, shapes)
 

@@ -1,7 +1,8 @@
-"""``ptxgen bench delta``: recurrences of a matrix, beside PyTorch and flash-linear-attention.
+"""``ptxgen bench delta``: linear attention with a matrix-valued state (gated delta rule, SSD).
 
-In a chunk all tokens are computed at once, by products: within it by a triangle of decays (of the
-delta rule behind a triangular solve), and of the state that came before it.
+The peers are PyTorch and flash-linear-attention. PyTorch's prompts use the chunked form: all tokens
+of a chunk at once, as products masked by a lower triangle of decays (the delta rule solves a
+triangular system first), plus a product with the state before the chunk.
 """
 
 from __future__ import annotations
@@ -17,18 +18,24 @@ from ptxgen.bench.opcase import OpArea, OpCase, Work, matching
 from ptxgen.bench.runner import add_list
 
 CHUNK = 64
-"""Tokens of a chunk, as ``transformers`` has it."""
+"""Tokens in a chunk, as in ``transformers``."""
 
 
 def _split(x: Any, heads: int) -> Any:
-    """``[B, L, G, D]`` as chunks in f32, ``[B, heads, chunks, CHUNK, D]``."""
+    """Returns ``x``, ``[B, L, G, D]``, in f32 chunks ``[B, heads, chunks, CHUNK, D]``.
+
+    Each of the G heads is repeated ``heads / G`` times.
+    """
     batch, tokens, own, width = x.shape
     x = x.float().transpose(1, 2).repeat_interleave(heads // own, 1)
     return x.reshape(batch, heads, tokens // CHUNK, CHUNK, width)
 
 
 def _decays(torch: Any, g: Any) -> tuple[Any, Any]:
-    """The logarithms of decays since a chunk began, and between its tokens."""
+    """Returns the log decays since each chunk's begin, and the decays between its tokens.
+
+    The decays form a lower triangle: token i sees tokens j <= i.
+    """
     since = g.transpose(1, 2).reshape(g.shape[0], g.shape[2], -1, CHUNK).cumsum(-1)
     between = since[..., :, None] - since[..., None, :]
     there = torch.ones(CHUNK, CHUNK, dtype=torch.bool, device=g.device).tril()
@@ -36,7 +43,7 @@ def _decays(torch: Any, g: Any) -> tuple[Any, Any]:
 
 
 def _along(torch: Any, q: Any, k: Any, d: Any, since: Any, between: Any, w: Any = None) -> Any:
-    """The results of chunks, one after the other; ``w``: what is taken from d of the state."""
+    """Runs the recurrence between chunks. ``w``, if given, subtracts ``w @ state`` from ``d``."""
     state = q.new_zeros(*q.shape[:2], q.shape[-1], d.shape[-1])
     scores = q @ k.mT * between
     early, late = q * since.exp()[..., None], k * (since[..., -1:] - since).exp()[..., None]
@@ -53,8 +60,8 @@ def _joined(o: Any, like: Any) -> Any:
 
 
 def chunked_rule(torch: Any, q: Any, k: Any, v: Any, g: Any, beta: Any) -> Any:
-    """``gated_delta_rule`` by chunks: what tokens of a chunk take from each other is a triangular
-    system.
+    """``gated_delta_rule`` of a prompt by chunks; a unit triangular system couples the tokens of a
+    chunk.
     """
     heads = v.shape[2]
     qs, ks, vs = (_split(x, heads) for x in (q, k, v))
@@ -69,7 +76,7 @@ def chunked_rule(torch: Any, q: Any, k: Any, v: Any, g: Any, beta: Any) -> Any:
 
 
 def chunked_ssd(torch: Any, x: Any, dt: Any, a: Any, b: Any, c: Any) -> Any:
-    """``ssd`` by chunks."""
+    """``ssd`` of a prompt, computed by chunks."""
     heads = x.shape[2]
     xs, bs, cs = (_split(each, heads) for each in (x, b, c))
     since, between = _decays(torch, dt * a)
@@ -77,7 +84,10 @@ def chunked_ssd(torch: Any, x: Any, dt: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 def rule_inputs(torch: Any, batch: int, tokens: int, sizes: tuple[int, ...], dtype: Any) -> Any:
-    """Numbers for ``gated_delta_rule``: keys of length 1, decays and shares as models have them."""
+    """Random inputs q, k, v, g, beta of ``gated_delta_rule``: normalised queries and keys.
+
+    ``sizes``: query heads, value heads, key head dimension, value head dimension.
+    """
     groups, heads, rows, cols = sizes
     how = {"device": "cuda", "dtype": dtype}
     q, k = (torch.randn(batch, tokens, groups, rows, **how) for _ in range(2))
@@ -88,7 +98,7 @@ def rule_inputs(torch: Any, batch: int, tokens: int, sizes: tuple[int, ...], dty
 
 
 def ssd_inputs(torch: Any, batch: int, tokens: int, sizes: tuple[int, ...], dtype: Any) -> Any:
-    """Numbers for ``ssd``."""
+    """Random inputs x, dt, a, b, c of ``ssd``; ``sizes`` as in :data:`MAMBA`."""
     groups, heads, rows, cols = sizes
     how = {"device": "cuda", "dtype": dtype}
     x = torch.randn(batch, tokens, heads, cols, **how)
@@ -99,7 +109,7 @@ def ssd_inputs(torch: Any, batch: int, tokens: int, sizes: tuple[int, ...], dtyp
 
 
 def rule_step(q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any) -> Any:
-    """``gated_delta_rule`` of one token from a state."""
+    """One token of ``gated_delta_rule``: returns its output and the new state."""
     each = v.shape[2] // q.shape[2]
     q, k = (x[:, 0].float().repeat_interleave(each, 1)[..., None] for x in (q, k))
     old = g[:, 0].exp()[..., None, None] * state
@@ -109,7 +119,7 @@ def rule_step(q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any) -> Any:
 
 
 def ssd_step(x: Any, dt: Any, a: Any, b: Any, c: Any, state: Any) -> Any:
-    """``ssd`` of one token from a state."""
+    """One token of ``ssd``: returns its output and the new state."""
     each = x.shape[2] // b.shape[2]
     b, c = (y[:, 0].float().repeat_interleave(each, 1)[..., None, :] for y in (b, c))
     term = (dt[:, 0, :, None] * x[:, 0].float())[..., None] * b
@@ -118,7 +128,7 @@ def ssd_step(x: Any, dt: Any, a: Any, b: Any, c: Any, state: Any) -> Any:
 
 
 def fla_rule(fla: Any, q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any = None) -> Any:
-    """The same by flash-linear-attention's kernels, of a prompt or of a token."""
+    """``gated_delta_rule`` by flash-linear-attention: a prompt, or with ``state`` one token."""
     if state is None:
         return fla.chunk_gated_delta_rule(q, k, v, g, beta)[0]
     how = {"initial_state": state, "output_final_state": True}
@@ -126,9 +136,10 @@ def fla_rule(fla: Any, q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any = N
 
 
 def fla_ssd(fla: Any, x: Any, dt: Any, a: Any, b: Any, c: Any, state: Any = None) -> Any:
-    """The same as gated linear attention with one decay a head.
+    """``ssd`` by flash-linear-attention, as gated linear attention with one decay a head.
 
-    ``dt x`` and ``dt a`` are made of what is given; each head has its queries and keys.
+    The kernel takes values ``dt * x`` and log decays ``dt * a``, which this call computes; queries
+    and keys are expanded to all heads.
     """
     b, c = (y.expand(-1, -1, x.shape[2], -1) for y in (b, c))
     given = c, b, (dt[..., None] * x).to(x.dtype), dt * a
@@ -139,7 +150,11 @@ def fla_ssd(fla: Any, x: Any, dt: Any, a: Any, b: Any, c: Any, state: Any = None
 
 
 class Kind(NamedTuple):
-    """An operation: what is given, PyTorch's prompt and token, the peer, sizes of a model."""
+    """An operation that is timed.
+
+    ``inputs`` draws its arguments; ``chunked`` and ``step`` are PyTorch's prompt and decoding step;
+    ``peer`` is flash-linear-attention's call; ``sizes``: :data:`QWEN` or :data:`MAMBA`.
+    """
 
     inputs: Callable[..., tuple[Any, ...]]
     chunked: Callable[..., Any]
@@ -149,20 +164,20 @@ class Kind(NamedTuple):
 
 
 QWEN = (16, 32, 128, 128)
-"""Heads of keys and of values, rows and columns of Qwen3-Next's."""
+"""Sizes of Qwen3-Next: query heads, value heads, key and value head dimensions."""
 MAMBA = (1, 80, 128, 64)
-"""The same of Mamba-2 2.7b."""
+"""Sizes of Mamba-2 2.7b: groups of B and C, heads, state size, head dimension."""
 KINDS = {
     "gated_delta_rule": Kind(rule_inputs, chunked_rule, rule_step, fla_rule, QWEN),
     "ssd": Kind(ssd_inputs, chunked_ssd, ssd_step, fla_ssd, MAMBA),
 }
 SHAPES = (1, 512), (1, 4096), (4, 2048), (1, 1), (16, 1), (64, 1)
-"""Sequences, and tokens of each; one token goes on from a state."""
+"""Pairs of sequences and tokens in each; with one token the call continues from a state."""
 
 
 @cache
 def peers() -> Any:
-    """flash-linear-attention's functions, or None where it is not installed."""
+    """Returns the functions of flash-linear-attention; None where it is not installed."""
     try:
         from fla.ops import gated_delta_rule, simple_gla
     except ImportError:
@@ -196,7 +211,7 @@ def _case(name: str, batch: int, tokens: int) -> OpCase:
 
 
 class Delta(OpArea):
-    """Cases of :data:`KINDS` and :data:`SHAPES`."""
+    """The run of ``ptxgen bench delta``: each of :data:`KINDS` with each of :data:`SHAPES`."""
 
     name = "delta"
     about = (

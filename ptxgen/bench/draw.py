@@ -1,4 +1,4 @@
-"""Random problems: what nobody tuned for, drawn so that anyone can draw them again.
+"""Random problems, which no kernel was tuned for, reproducible from a seed.
 
 M is log-uniform in 1 .. 16384, half of them powers of two. K and N are
 
@@ -10,7 +10,8 @@ M is log-uniform in 1 .. 16384, half of them powers of two. K and N are
 10 %  thin: one in 1 .. 256, the other log-uniform in 1024 .. 131072; either way round
 ====  ==============================================================================
 
-What takes too long (:data:`MOST_PRODUCTS`) or too much memory (:data:`MOST_BYTES`) is drawn again.
+Problems that take too long (:data:`MOST_PRODUCTS`) or too much memory (:data:`MOST_BYTES`) are
+drawn again.
 
 Batches (:func:`batches`) have 2 to 1024 products, a log-uniform number, M log-uniform in
 1 .. 4096, half of them powers of two, K and N log-uniform in 32 .. 4096, three quarters of both
@@ -35,14 +36,14 @@ T = TypeVar("T")
 
 ROWS = 16384
 MATRICES, BATCHED = 1024, 4096
-"""The most products of a batch, and the largest size of one."""
+"""The most products in a batch, and the largest M, K or N of a batched product."""
 RATIOS = (1 / 8, 1 / 4, 1.0, 4 / 3, 2.0, 8 / 3, 3.0, 3.5, 4.0)
 MOST_PRODUCTS = {2: 1 << 40, 4: 1 << 37, 8: 1 << 36}
-"""The most multiplications of a problem, by the bytes of an element."""
+"""The largest M * N * K of a problem, by the bytes of an element."""
 MOST_BYTES = 4 << 30
 """The most bytes of an operand, or of the result."""
 SEEDS = range(1 << 63)
-"""What may be a seed. Not -1: Python draws the same from it as from 1."""
+"""Seeds that are accepted. Negative ones are not: Python's Random draws the same from -1 and 1."""
 
 
 def select(
@@ -53,7 +54,10 @@ def select(
     dtype: str = "f32",
     tier: str = "auto",
 ) -> list[Case]:
-    """:func:`shapes` as cases of ``linear`` (NN, NT) and ``matmul`` (TN). Raises OptionError."""
+    """Returns random :func:`shapes` as cases of ``linear`` (NN, NT) and ``matmul`` (TN).
+
+    Raises OptionError.
+    """
     tier = cases.tier_of(dtype, tier)
     names = map(str, shapes(count, seed, dtype))
     found = cases.select(names, layouts, ("linear",), dtype=dtype, tier=tier)
@@ -61,9 +65,9 @@ def select(
 
 
 def shapes(count: int, seed: int, dtype: str) -> list[Shape]:
-    """``count`` problems, the first of those that ``seed`` draws for operands of ``dtype``.
+    """Returns the first ``count`` shapes that ``seed`` draws for operands of ``dtype``.
 
-    The same for every dtype of one size; a longer draw begins with a shorter one. Raises
+    All dtypes of one item size get the same shapes; a longer draw begins with a shorter one. Raises
     OptionError unless ``count`` is at least 1 and ``seed`` is one of :data:`SEEDS`.
     """
     itemsize = ITEMSIZE[dtype]
@@ -71,9 +75,10 @@ def shapes(count: int, seed: int, dtype: str) -> list[Shape]:
 
 
 def batches(count: int, seed: int, dtype: str) -> list[tuple[int, Shape]]:
-    """``count`` batches, the first of those that ``seed`` draws: how many products each, of what
-    shape. An operand of all has a quarter of a single product's bytes at most, and the work is a
-    sixteenth at most. Raises OptionError as :func:`shapes`.
+    """Returns the first ``count`` batches that ``seed`` draws: number of products, and their shape.
+
+    An operand of the whole batch has at most a quarter of :data:`MOST_BYTES`, and the batch at most
+    a sixteenth of :data:`MOST_PRODUCTS`. Raises OptionError like :func:`shapes`.
     """
     itemsize = ITEMSIZE[dtype]
 
@@ -95,7 +100,7 @@ def _batches(random: Random) -> Iterator[tuple[int, Shape]]:
 
 
 def check(count: int, seed: int) -> None:
-    """Raises OptionError for what :func:`shapes` does not take."""
+    """Raises OptionError unless ``count`` is at least 1 and ``seed`` is one of :data:`SEEDS`."""
     if count < 1:
         raise OptionError(f"{count} random problems: expected 1 or more")
     if seed not in SEEDS:
@@ -103,15 +108,19 @@ def check(count: int, seed: int) -> None:
 
 
 def first(count: int, seed: int, *each: Iterator[T]) -> list[T]:
-    """The first ``count`` problems that ``seed`` draws, of several kinds in turns. Raises
-    OptionError as :func:`check`.
+    """Returns the first ``count`` problems of each iterator of ``each``, iterators in turns.
+
+    Raises OptionError for ``count`` or ``seed`` that :func:`check` refuses.
     """
     check(count, seed)
     return [next(cases) for _ in range(count) for cases in each]
 
 
 def taking_turns(every: Iterable[Any], kinds: Iterable[str], shapes: Iterable[str]) -> list[Any]:
-    """The cases of ``shapes`` that are of some kinds, in turns. OptionError if there are none."""
+    """Returns the cases of ``every`` whose kind is one of ``kinds``, kinds in turns.
+
+    Raises OptionError, which names ``shapes``, if there are none.
+    """
     of = [*every]
     found = {kind: [case for case in of if case.kind == kind] for kind in kinds}
     cases = [case for case in chain(*zip_longest(*found.values())) if case is not None]
@@ -121,7 +130,7 @@ def taking_turns(every: Iterable[Any], kinds: Iterable[str], shapes: Iterable[st
 
 
 def admitted(shape: Shape, itemsize: int) -> bool:
-    """Whether a problem is neither too long nor too large."""
+    """Whether a problem is within :data:`MOST_PRODUCTS` and :data:`MOST_BYTES`."""
     largest = max(shape.m * shape.k, shape.k * shape.n, shape.m * shape.n) * itemsize
     return shape.m * shape.n * shape.k <= MOST_PRODUCTS[itemsize] and largest <= MOST_BYTES
 
@@ -146,16 +155,16 @@ def _drawn(random: Random) -> Iterator[Shape]:
 
 
 def rows(random: Random, low: int, high: int) -> int:
-    """A log-uniform number, the nearest power of two in half of the draws."""
+    """Draws a log-uniform integer, rounded to a power of two in half of the draws."""
     found = integer(random, low, high)
     return 1 << round(math.log2(found)) if random.random() < 0.5 else found
 
 
 def integer(random: Random, low: float, high: float, unit: int = 1) -> int:
-    """A log-uniform number, rounded to a multiple of ``unit``."""
+    """Draws a log-uniform number, rounded to a multiple of ``unit``."""
     return unit * round(log_uniform(random, low, high) / unit)
 
 
 def log_uniform(random: Random, low: float, high: float) -> float:
-    """A number whose logarithm is uniform."""
+    """Draws a number in ``low`` .. ``high`` whose logarithm is uniform."""
     return math.exp(math.log(low) + random.random() * (math.log(high) - math.log(low)))

@@ -1,12 +1,12 @@
 """``ptxgen bench flce``: fused linear cross-entropy beside PyTorch, Liger-Kernel and Apple's CCE.
 
-Time and memory of loss and both gradients, or with ``--forward`` of the loss alone, in one run.
+Measures time and memory of the loss and both gradients, or with ``--forward`` of the loss alone.
 Memory is the peak above operands and results, as PyTorch's allocator counts it.
 
 ``--random`` draws problems: rows log-uniform in 512 .. 16384, half of them powers of two, features
 a multiple of 64, log-uniform in 1024 .. 8192, and classes, any number, log-uniform in
-16384 .. 262144. What has more logits or takes more multiplications than :data:`MOST` is drawn
-again. A quarter of the rows at a time is timed besides the default, and other libraries are not.
+16384 .. 262144. Problems with more logits or multiplications than :data:`MOST` are drawn again.
+Each is timed with the default chunk and with chunks of a quarter of the rows, beside PyTorch alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ptxgen.errors import OptionError
 from ptxgen.ui import emit, note, table
 
 Sizes = tuple[int, int, int]
-"""Rows, features, classes."""
+"""Sizes of a problem: rows, features, classes."""
 SHAPES = (
     (8192, 4096, 128256),
     (4096, 4096, 32000),
@@ -36,20 +36,23 @@ SHAPES = (
     (4096, 3584, 256000),
     (128, 512, 1000),
 )
-"""Rows, features, classes."""
+"""Named problems: rows, features, classes."""
 SOFTCAPPED = {256000: 30.0}
-"""The softcap, by classes, of the models that have one."""
+"""Softcap of the logits, by number of classes, for the models that have one."""
 CHECKED = 48
-"""Rows whose losses are compared with those of logits in memory."""
+"""Number of rows whose losses are compared with losses of logits that are kept in memory."""
 IGNORED = -100
 MOST = 8192 * 128256, 8192 * 4096 * 128256
-"""The most logits, and multiplications of a product, of a problem that is drawn."""
+"""Most logits (rows x classes) and multiplications of one product, of a drawn problem."""
 COMPILED, QUARTER = "torch.compile", "ptxgen, a quarter at a time"
 
 
 @dataclass(frozen=True)
 class Line:
-    """A method at a shape: medians in ms, and bytes beyond operands and results."""
+    """Result of a method at a shape.
+
+    ``ms``: median time. ``extra``: peak bytes beyond operands and results. ``failed``: the error.
+    """
 
     rows: int
     features: int
@@ -62,13 +65,13 @@ class Line:
 
     @property
     def shape(self) -> Sizes:
-        """Rows, features, classes."""
+        """Sizes of the problem: rows, features, classes."""
         return self.rows, self.features, self.classes
 
 
 @dataclass(frozen=True)
 class Head:
-    """The operands of a shape."""
+    """The operands of one shape: ``x`` [rows, features], ``w`` [classes, features], targets."""
 
     torch: Any
     x: Any
@@ -78,7 +81,7 @@ class Head:
 
     @classmethod
     def draw(cls, torch: Any, shape: Sizes, dtype: str, seed: int = 0) -> Head:
-        """Random ones; one target in sixteen is left out."""
+        """Draws random operands; one target in sixteen is ``IGNORED``."""
         m, k, n = shape
         made = measure.normal(torch, dtype, seed)
         x, w = made(m, k), made(n, k).mul_(k**-0.5)
@@ -89,23 +92,23 @@ class Head:
 
     @property
     def how(self) -> dict[str, Any]:
-        """Options of our calls."""
+        """Keyword arguments of our calls."""
         return {"softcap": self.softcap, "ignore_index": IGNORED}
 
     @property
     def grad(self) -> Callable[..., Any]:
-        """Our loss and gradients."""
+        """Our call that returns the loss and both gradients."""
         return partial(ptxgen.linear_cross_entropy_grad, self.x, self.w, self.target, **self.how)
 
     def stock(self, x: Any, w: Any) -> Any:
-        """The loss as PyTorch computes it, of logits in f32."""
+        """The loss by PyTorch's operators, with logits in f32."""
         z = (x @ w.t()).float()
         if self.softcap is not None:
             z = self.softcap * self.torch.tanh(z / self.softcap)
         return self.torch.nn.functional.cross_entropy(z, self.target, ignore_index=IGNORED)
 
     def trained(self, loss: Callable[[Any, Any], Any]) -> Any:
-        """Loss and gradients, by autograd."""
+        """Returns the value of ``loss`` and its gradients, by autograd."""
         x, w = self.x.detach().requires_grad_(), self.w.detach().requires_grad_()
         found = loss(x, w)
         return found.detach(), *self.torch.autograd.grad(found, (x, w))
@@ -115,7 +118,7 @@ Method = Callable[[], Any]
 
 
 def drawn(count: int, seed: int) -> list[Sizes]:
-    """``count`` problems, the first of those that ``seed`` draws. Raises OptionError."""
+    """Returns the first ``count`` problems that ``seed`` draws. Raises OptionError."""
     return draw.first(count, seed, _drawn(Random(seed)))
 
 
@@ -128,8 +131,9 @@ def _drawn(random: Random) -> Iterator[Sizes]:
 
 
 def methods(head: Head, options: Namespace) -> Iterator[tuple[str, Method]]:
-    """All that is timed, by name; a few of a problem that was drawn. One that is not installed is
-    said to be, and left out.
+    """Yields the name and the call of every method that is timed; fewer for random problems.
+
+    A method whose package is not installed is noted and left out.
     """
     torch, x, w, ours = head.torch, head.x, head.w, head.grad
     forward, chunks, drawn = options.forward, options.chunks, options.random is not None
@@ -168,7 +172,7 @@ def methods(head: Head, options: Namespace) -> Iterator[tuple[str, Method]]:
 
 
 def _products(head: Head) -> Any:
-    """The products alone, of logits that are there as a whole."""
+    """Runs the three matrix products alone, with all logits in memory."""
     z = ptxgen.linear(head.x, head.w, layout="nk")
     dtype = str(head.x.dtype).removeprefix("torch.")
     dx = ptxgen.linear_dgrad(z, head.w, layout="nk")
@@ -198,9 +202,10 @@ def _cce(head: Head) -> Callable[[Any, Any], Any]:
 
 # -- the run --------------------------------------------------------------------------------
 def check(head: Head) -> None:
-    """The losses of some rows, beside those of these rows alone with logits in memory, bit by bit.
+    """Compares losses of some rows with losses of a batch of those rows alone, bit by bit.
 
-    Logits are in memory where gradients are wanted; by themselves losses may come from the product.
+    The batch of few rows goes through the gradient call, which keeps logits in memory; the loss
+    alone may be computed in the product's epilogue. Raises WrongBitsError.
     """
     torch, each = head.torch, {**head.how, "reduction": "none"}
     rows = torch.randperm(head.x.shape[0], device="cuda")[:CHECKED]
@@ -212,7 +217,7 @@ def check(head: Head) -> None:
 
 
 class Flce(Area):
-    """Shapes, with a row for each method."""
+    """The run of ``ptxgen bench flce``: a row for each shape and method."""
 
     name = "flce"
     about = (
@@ -248,7 +253,7 @@ class Flce(Area):
         return [*(options.shapes or ()), *drawn(options.random, options.seed)]
 
     def rows(self, case: Sizes) -> Iterator[Line]:
-        """Every method, or a few; what fails, for want of memory or else, says so."""
+        """Yields a row for each method; one that fails, such as for lack of memory, says why."""
         options = self.options
         head = Head.draw(self.torch, case, options.dtype, self.seed)
         check(head)
@@ -266,7 +271,10 @@ class Flce(Area):
             yield Line(*case, options.dtype, name, *found)
 
     def measured(self, method: Method, kept: int) -> tuple[float, int]:
-        """The median time, ms, and the peak of memory beyond what was there and ``kept`` bytes."""
+        """Returns the median time, ms, and the peak bytes above those allocated before.
+
+        ``kept``: bytes of the results, which do not count.
+        """
         cuda, timer = self.torch.cuda, self.timer
         method()
         cuda.synchronize()
@@ -288,7 +296,7 @@ class Flce(Area):
 
 
 def line_table(lines: Sequence[Line]) -> str:
-    """For people. The last column: the method's time over ours."""
+    """Returns a table of all methods; the last column is the method's time over ours."""
     body = []
     ours = {line.shape: line.ms for line in lines if line.method == "ptxgen"}
     for line in lines:
@@ -302,7 +310,7 @@ def line_table(lines: Sequence[Line]) -> str:
 
 
 def ratio_table(lines: Sequence[Line]) -> str:
-    """Ours over torch.compile's, time and memory, of each shape; for people."""
+    """Returns a table of our time and memory over those of ``torch.compile``, for each shape."""
     of = {(line.shape, line.method): line for line in lines if not line.failed}
     names = [name for name in ("ptxgen", QUARTER) if any(method == name for _, method in of)]
     body, times = [], {name: list[float]() for name in names}
@@ -324,7 +332,7 @@ def ratio_table(lines: Sequence[Line]) -> str:
 
 
 def plot(lines: Sequence[Line], surroundings: results.Environment, folder: Path) -> list[Path]:
-    """A plot of time over memory for each shape."""
+    """Writes a plot of time over memory for each shape; returns the files."""
     from ptxgen.bench import plots
 
     written = []
@@ -333,7 +341,7 @@ def plot(lines: Sequence[Line], surroundings: results.Environment, folder: Path)
             (line.method, line.ms, line.extra / 1e6)
             for line in lines
             if line.shape == shape and not line.failed and line.method != "three products"
-            if "in f32, chunks" not in line.method  # beside those of the default and of 16 bits
+            if "in f32, chunks" not in line.method  # would overlap the points of 16-bit dW
         ]
         name = "x".join(map(str, shape))
         title = f"Linear cross-entropy, {' × '.join(map(str, shape))}, {lines[0].dtype}"

@@ -1,4 +1,4 @@
-"""``ptxgen bench gemm``: the GEMM triad beside its peers."""
+"""``ptxgen bench gemm``: the GEMM triad beside other libraries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ptxgen.ui import emit, note, plural
 
 
 class Shared:
-    """Numbers, the oracle and the first result, which the layouts of a shape have in common."""
+    """Operands, oracle and first result of a shape, which all its memory layouts share."""
 
     def __init__(self, torch: Any, case: Case, seed: int) -> None:
         seed += zlib.crc32(f"{case.plan.name} {case.product}".encode())
@@ -37,7 +37,7 @@ class Shared:
 
 
 class Gemm(Area):
-    """Products of :mod:`ptxgen.bench.cases`, beside :mod:`ptxgen.bench.peers`."""
+    """The run of ``ptxgen bench gemm``: :mod:`ptxgen.bench.cases` and :mod:`ptxgen.bench.peers`."""
 
     name = "gemm"
     about = (
@@ -95,7 +95,10 @@ class Gemm(Area):
         return (SPECS[name] for names in serving(case, align).values() for name in names)
 
     def check(self, case: Case) -> Timed:
-        """Right in the sampled bits, roughly right everywhere, equal to the first layout's."""
+        """Compares sampled outputs with the oracle, and all with torch's or the first layout's.
+
+        Raises WrongBitsError.
+        """
         torch, k = self.torch, case.product[2]
         shared = self.shared(case)
         operands = shared.operands
@@ -113,13 +116,13 @@ class Gemm(Area):
         return Timed(
             {"ours": ours, **{name: work for name, (_, work) in self.served.items()}},
             1.5 * results.floor(case, self.limits).us,
-            # The other peers are several times slower, and nothing is asked of us there.
+            # The other peers are several times slower, and have no targets for single groups.
             seldom=self.served.keys() - {results.GATE},
         )
 
     @cached_property
     def peers(self) -> list[Peer]:
-        """The peers that are asked for, and are there."""
+        """The requested peers that can be used here."""
         few = self.options.quick or self.options.random is not None
         found, missing = discover(self.options.peers or (PEERS if not few else [results.GATE]))
         for line in missing:
@@ -128,11 +131,11 @@ class Gemm(Area):
 
     @cached_property
     def judge(self) -> Callable[..., tuple[Best | None, dict[str, str]]]:
-        """Finds the best kernel of a case, and what is wrong with others."""
+        """A function that returns the best kernel of a case, and why others were refused."""
         return partial(judged, GpuMeter(self.torch, self.seed), self.timer, self.effort)
 
     def shared(self, case: Case) -> Shared:
-        """The numbers of a case."""
+        """Returns the operands and oracle of a case, kept while the shape stays the same."""
         key = case.product, case.plan
         found: Shared = self.kept(key, lambda: Shared(self.torch, case, self.seed))
         return found
@@ -140,7 +143,7 @@ class Gemm(Area):
     def _served(
         self, case: Case, operands: measure.Operands, out: Any
     ) -> Iterator[tuple[Peer, measure.Work]]:
-        """The peers whose results are right, and their calls."""
+        """Yields the peers whose results are right, and their calls."""
         for peer in list(self.peers):
             theirs = self.torch.full_like(out, float("nan"))
             try:

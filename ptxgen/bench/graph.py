@@ -1,7 +1,8 @@
 """``ptxgen bench graph``: whole models compiled, by ``torch.compile`` stock and with our backend.
 
-A Llama of plain PyTorch with random weights, so it runs wherever torch does. Before anything is
-timed, the block, the compiled model and its replay as a CUDA graph are compared, bit for bit.
+The model is a Llama in plain PyTorch with random weights, so it runs wherever torch does. Before
+anything is timed, the ``batch_invariant`` block, the compiled model and its replay as a CUDA graph
+are compared, bit for bit.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ from ptxgen.ui import emit, note
 
 SHAPE = model.LLAMA_8B
 FORWARDS = (1, 4096), (4, 512)
-"""Sequences and tokens of each."""
+"""Batches of the forward pass: sequences, and tokens of each sequence."""
 DECODED, KEYS = (1, 8, 32, 256), 2048
-"""Sequences that get a token each, and keys of each with that."""
+"""Batch sizes of decoding, in sequences, and keys of each sequence with the new token."""
 DEEP = 32
-"""Layers of the model that is saved and loaded."""
+"""Number of layers of the model that is saved and loaded."""
 SMALL = 256, 512, 1024
-"""Hidden sizes of small models."""
+"""Hidden sizes of the small models."""
 SMALL_KEYS = 512
 SETS = {"first": (4, 512), "second": (4, 384), "third": (3, 448), "second again": (4, 384)}
-"""Sequences and tokens of each that one compiled model is given, one set after the other."""
+"""Inputs of one compiled model, one after the other: sequences, and tokens of each sequence."""
 COUNT = 15
 
 
@@ -47,14 +48,15 @@ COUNT = 15
 class Row:
     """Times and memory of one problem.
 
-    ``block_ms``, ``ours_ms`` (compiled; replayed as a CUDA graph where the part says so),
-    ``stock_ms`` (stock ``torch.compile``), ``eager_ms`` (stock PyTorch): medians in ms, host
-    included; of ``sizes`` one call. ``block_graph_ms``, ``eager_graph_ms``: replays of a CUDA graph
-    that the caller captures. ``ours_mb``, ``stock_mb``: peak memory above what is allocated before,
-    in MB. ``same``: whether all results and gradients have the block's bits; ``different``: how
-    many of ``compared`` do not. ``arena``, ``least``: bytes of our largest arena, and those that
-    live at once. ``cold_ms``, ``warm_ms``: the first result of a new process, with an empty and
-    with a full cache of kernels.
+    ``block_ms`` (the ``batch_invariant`` block), ``ours_ms`` (compiled; replayed as a CUDA graph
+    where the part says so), ``stock_ms`` (stock ``torch.compile``), ``eager_ms`` (stock PyTorch):
+    medians in ms, host included; in part ``sizes`` a single call. ``block_graph_ms``,
+    ``eager_graph_ms``: replays of a CUDA graph that the caller captures. ``ours_mb``, ``stock_mb``:
+    peak memory above the memory allocated before, in MB. ``same``: whether all results and
+    gradients have the block's bits; ``different``: how many of ``compared`` do not. ``arena``:
+    bytes of our largest arena; ``least``: its lower bound, the most bytes that live at once.
+    ``cold_ms``, ``warm_ms``: time to the first result in a new process, with an empty and with a
+    filled kernel cache.
     """
 
     part: str
@@ -97,7 +99,7 @@ PARTS = ("forward", "training", "decode", "small", "sizes", "host", "transformer
 
 
 def small(shape: model.Shape, hidden: int) -> model.Shape:
-    """The shape of a small model like a large one."""
+    """Returns ``shape`` scaled down to a hidden size, with heads of 64 and a 3x inner size."""
     heads = max(hidden // 64, 1)
     kv = max(heads // 4, 1)
     return replace(shape, hidden=hidden, heads=heads, kv_heads=kv, inner=3 * hidden)
@@ -112,7 +114,7 @@ _FIRST = "import sys; from ptxgen.bench import graph; graph.first(sys.argv[1])"
 
 
 def _first(backend: str, home: Path) -> float:
-    """ms of the first result in a new process, which keeps what it compiles in ``home``."""
+    """Returns the ms to the first result in a new process, whose kernel caches are in ``home``."""
     places = ("PTXGEN_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
     kept = {name: str(home / name.lower()) for name in places}
     root = str(Path(__file__).parents[2])
@@ -130,7 +132,7 @@ def _first(backend: str, home: Path) -> float:
 
 
 def first(backend: str) -> None:
-    """Prints the ms of the first result of a small model, with all that is compiled for it."""
+    """Prints the ms to the first result of a small model, compilation included."""
     torch = measure.require_torch()
     llama = model.Llama(torch, small(SHAPE, SMALL[-1]))
     tokens = llama.drawn(4, 512)
@@ -146,7 +148,7 @@ def first(backend: str) -> None:
 
 # -- the command ---------------------------------------------------------------------------------
 def row_table(found: Sequence[Row]) -> str:
-    """One line per row; columns that no row has are left out."""
+    """Returns a table with a line for each row; columns that no row fills are left out."""
 
     def there(name: str) -> bool:
         return any(attrgetter(name)(row) is not None for row in found)
@@ -155,7 +157,7 @@ def row_table(found: Sequence[Row]) -> str:
 
 
 class Graph(Area):
-    """Parts, which are methods."""
+    """The run of ``ptxgen bench graph``; each of :data:`PARTS` is a method that yields rows."""
 
     name = "graph"
     about = (
@@ -166,7 +168,7 @@ class Graph(Area):
     row = Row
     tier = "tc"
     streams = STREAMS
-    """The most that a program is replayed on."""
+    """Most streams that a program is replayed on."""
 
     @classmethod
     def add_options(cls, parser: ArgumentParser) -> None:
@@ -195,7 +197,7 @@ class Graph(Area):
 
     @cached_property
     def count(self) -> int:
-        """The number of times that something is timed."""
+        """The number of timings of each call."""
         return 5 if self.options.quick else COUNT
 
     def rows(self, case: str) -> Iterator[Row]:
@@ -207,7 +209,7 @@ class Graph(Area):
         emit(row_table(rows))
 
     def status(self, rows: Sequence[Row]) -> int:
-        """1 if some bits were not the same."""
+        """Returns 1 if some bits were not the same, else 0."""
         return int(any(r.same is False for r in rows))
 
     # -- parts ---------------------------------------------------------------------------
@@ -220,9 +222,10 @@ class Graph(Area):
         still: Sequence[Any] = (),
         **stock: Any,
     ) -> Row:
-        """Checks and times a function as it is, and compiled. ``run``: what is done with it (called
-        without gradients); ``still``: tensors that lie still; ``stock``: how ``torch.compile`` is
-        called.
+        """Compares bits of a function in the block and compiled, then times both and stock.
+
+        ``run`` takes the function and runs it (default: one call without gradients). ``still``:
+        tensors whose addresses never change. ``stock``: options of stock ``torch.compile``.
         """
         import ptxgen.torch as ours
 
@@ -238,7 +241,7 @@ class Graph(Area):
             "ours": torch.compile(function, backend=backend, dynamic=False),
             "stock": torch.compile(function, dynamic=False, **stock),
         }
-        for _ in range(4):  # carried out, recorded, replayed
+        for _ in range(4):  # runs, records a CUDA graph, replays it
             pairs = zip(expected, _all(run(ways["ours"])), strict=True)
             same = all([bool(torch.equal(a, b)) for a, b in pairs]) and same
         del expected
@@ -255,7 +258,7 @@ class Graph(Area):
         return Row(part, what, block_ms, ours_ms, stock_ms, same, arena=arena, least=least)
 
     def forward(self) -> Iterator[Row]:
-        """The forward pass."""
+        """Times the forward pass of each of :data:`FORWARDS`."""
         llama = model.Llama(self.torch, self.shape, self.device)
         for sequences, length in FORWARDS:
             tokens = llama.drawn(sequences, length)
@@ -267,7 +270,7 @@ class Graph(Area):
             yield self._row("forward", what, work, still=llama.weights())
 
     def training(self) -> Iterator[Row]:
-        """Loss and gradients."""
+        """Times a training step: loss and gradients."""
         torch, s = self.torch, self.shape
         llama = model.Llama(torch, s, self.device)
         tokens, targets = llama.drawn(s.batch, s.length), llama.drawn(s.batch * s.length)
@@ -283,13 +286,13 @@ class Graph(Area):
         yield self._row("training", f"{s.batch} x {s.length}", loss, step)
 
     def decode(self) -> Iterator[Row]:
-        """A token of each of some sequences."""
+        """Times decoding a token of each sequence, for the batch sizes of :data:`DECODED`."""
         llama = model.Static(self.torch, self.shape, self.device)
         for sequences in DECODED:
             yield self._token("decode", llama, sequences, KEYS)
 
     def small(self) -> Iterator[Row]:
-        """The same of small models, one sequence."""
+        """Times decoding a token of one sequence by small models."""
         for hidden in SMALL:
             llama = model.Static(self.torch, small(self.shape, hidden), self.device)
             yield self._token("small", llama, 1, SMALL_KEYS)
@@ -306,7 +309,7 @@ class Graph(Area):
         return self._row(part, what, work, still=still, mode="reduce-overhead")
 
     def host(self) -> Iterator[Row]:
-        """The first result of a new process."""
+        """Times the first result of a new process, then loading a saved model."""
         with tempfile.TemporaryDirectory() as home:
             for backend in ("ptxgen", "inductor"):
                 taken = [_first(backend, Path(home)) for _ in range(2)]
@@ -315,8 +318,9 @@ class Graph(Area):
         yield self.loaded()
 
     def loaded(self, hidden: int = SMALL[0], layers: int = DEEP) -> Row:
-        """Loads a deep model that was saved, kernels among it, but not weights; and compares its
-        bits with those of what was saved.
+        """Times loading a deep model that was saved with its kernels, but without weights.
+
+        The loaded model's bits are compared with those of the model that was saved.
         """
         import ptxgen
         import ptxgen.torch as ours
@@ -337,8 +341,9 @@ class Graph(Area):
         return Row("host", f"loaded, {layers} layers", ours_ms=statistics.median(taken), same=same)
 
     def sizes(self) -> Iterator[Row]:
-        """A model whose sizes change: what the call with each set takes, with what is lowered and
-        compiled for it. For either compiler the sizes of the tokens are symbols.
+        """Times one compiled model on inputs of changing sizes, lowering and compilation included.
+
+        The token sizes are marked dynamic for both compilers.
         """
         import ptxgen.torch as ours
 
@@ -364,7 +369,7 @@ class Graph(Area):
             yield Row("sizes", what, ours_ms=ours_ms, stock_ms=stock_ms, same=same[i])
 
     def transformers(self) -> Iterator[Row]:
-        """Models of ``transformers`` as they come."""
+        """Times unchanged models of ``transformers`` (:mod:`ptxgen.bench.as_shipped`)."""
         try:
             import transformers  # noqa: F401
         except ImportError:

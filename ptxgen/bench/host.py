@@ -1,8 +1,7 @@
-"""``ptxgen bench host``: what a call costs the host, beside torch's own calls.
+"""``ptxgen bench host``: host time of a call, beside torch's own calls.
 
-The problem is small, so that the GPU is never what a call waits for. All calls take turns in
-batches; a batch is shorter than the launch queue and begins with an idle GPU. The median of the
-batches counts.
+The problem is small, so a call never waits for the GPU. All calls take turns in batches; a batch is
+shorter than the launch queue and begins with an idle GPU. The median of the batches counts.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ PAIRS: Pairs = (
     ("ptxgen.torch.linear, bias", "F.linear, bias", 1.0),
     ("ptxgen.torch.linear, grad", "F.linear, grad", 1.0),
 )
-"""Our call, the peer's, and how much more than the peer's ours may take, µs (None: not asked)."""
+"""Our call, the peer's call, and the µs that ours may take beyond the peer's (None: no target)."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """One of our calls and the peer's, µs a call: medians."""
+    """Host cost of one of our calls and of the peer's: median µs a call."""
 
     dtype: str
     call: str
@@ -54,36 +53,36 @@ class Cost:
 
     @property
     def ok(self) -> bool | None:
-        """Whether ours takes at most the peer's time and what is allowed; None: not asked."""
+        """Whether ours takes at most :attr:`asked`; None if there is no target."""
         return None if self.asked is None else self.us <= self.asked
 
     @property
     def asked(self) -> float | None:
-        """The most that ours may take."""
+        """The most µs that our call may take; None if there is no target."""
         return None if self.allowed is None else self.peer_us + self.allowed
 
     @property
     def verdict(self) -> str | None:
-        """Whether that is so, for people."""
+        """The value of :attr:`ok` as a word: "ok" or "short"; None if there is no target."""
         return {True: "ok", False: "short", None: None}[self.ok]
 
 
 def costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = BATCH) -> list[Cost]:
-    """Every pair whose calls are there."""
+    """Returns the costs of the pairs in :data:`PAIRS` whose calls can be made here."""
     return _beside(torch, dtype, _calls(torch, dtype), PAIRS, calls, batch)
 
 
 def _beside(
     torch: Any, dtype: str, work: Mapping[str, Work], pairs: Pairs, calls: int, batch: int
 ) -> list[Cost]:
-    """A cost for each pair, by the names of the calls that are there."""
+    """Times ``work``; returns a cost for each pair of call names that are both in it."""
     found = _medians(torch, work, calls, batch)
     there = [pair for pair in pairs if {*pair[:2]} <= found.keys()]
     return [Cost(dtype, ours, found[ours], peer, found[peer], most) for ours, peer, most in there]
 
 
 def _calls(torch: Any, dtype: str) -> dict[str, Work]:
-    """The calls by name; those of ``ptxgen.torch`` where it can be imported."""
+    """Returns the calls by name; those of ``ptxgen.torch`` only where it can be imported."""
     import ptxgen
 
     tier = tier_of(dtype)
@@ -104,7 +103,7 @@ def _calls(torch: Any, dtype: str) -> dict[str, Work]:
     }
     theirs = torch.nn.functional.linear
     linears = {"F.linear": theirs}
-    with contextlib.suppress(ImportError, AttributeError):  # what is not there is not timed
+    with contextlib.suppress(ImportError, AttributeError):  # ptxgen.torch is optional
         linears["ptxgen.torch.linear"] = importlib.import_module("ptxgen.torch").linear
     for name, linear in linears.items():
         found[name] = functools.partial(linear, x, w)
@@ -134,7 +133,7 @@ def _medians(torch: Any, work: Mapping[str, Work], calls: int, batch: int) -> di
 
 
 def other_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = BATCH) -> list[Cost]:
-    """Operations that are no products, beside PyTorch's; and steps forward and back."""
+    """Returns the costs of other operations, forward and with a backward pass, beside PyTorch's."""
     import ptxgen
     import ptxgen.torch as ours
 
@@ -176,11 +175,11 @@ def other_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = BATCH) 
 
 
 ALLOWED = 2.0
-"""How much more an operator may take in ``batch_invariant()``, µs."""
+"""Extra host time, µs, that an operator may take in ``batch_invariant()``."""
 
 
 def block_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = BATCH) -> list[Cost]:
-    """PyTorch's operators in ``ptxgen.torch.batch_invariant()``, beside their own calls."""
+    """Returns the costs of PyTorch's operators inside and outside of ``batch_invariant()``."""
     functional = torch.nn.functional
     random = functools.partial(torch.randn, device="cuda", dtype=measure.torch_dtype(torch, dtype))
     x, w, bias = random(SHAPE.m, SHAPE.k), random(SHAPE.n, SHAPE.k), random(SHAPE.n)
@@ -212,7 +211,7 @@ def block_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = BATCH) 
 def _in_turns(
     torch: Any, work: Mapping[str, Work], calls: int, batch: int
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Medians outside and inside of a block, which take turns four times."""
+    """Returns median µs outside and inside of ``batch_invariant()``, in four turns each."""
     from ptxgen.torch import batch_invariant
 
     def turn(block: Any) -> dict[str, float]:
@@ -230,13 +229,13 @@ def _in_turns(
 
 
 RATIO = 1.25
-"""Most of PyTorch's time that a step forward and back may take in ``batch_invariant()``."""
+"""Most time, relative to stock PyTorch, of a forward and backward step in ``batch_invariant()``."""
 STEPS = 25
-"""Steps of a batch: all their launches fit in the queue."""
+"""Steps in a batch: few enough that all their launches fit in the launch queue."""
 
 
 def backward_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = STEPS) -> list[Cost]:
-    """Steps forward and back of PyTorch's operators in the block, beside their own."""
+    """Returns the costs of forward and backward steps inside and outside of the block."""
     outside, inside = _in_turns(torch, steps(torch, dtype), calls, batch)
     return [
         Cost(dtype, f"{name}, step in the block", inside[name], name, us, (RATIO - 1) * us)
@@ -245,7 +244,7 @@ def backward_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = STEP
 
 
 def steps(torch: Any, dtype: str, device: str = "cuda") -> dict[str, Work]:
-    """A step of each operator: forward, and back from a given gradient to all operands."""
+    """Returns a step of each operator: forward, then backward from a fixed output gradient."""
     functional, kind = torch.nn.functional, measure.torch_dtype(torch, dtype)
 
     def leaf(*shape: int, by_token: bool = False) -> Any:
@@ -285,11 +284,11 @@ def steps(torch: Any, dtype: str, device: str = "cuda") -> dict[str, Work]:
 
 PARTS = {"calls": costs, "others": other_costs, "block": block_costs, "backward": backward_costs}
 WITHOUT_F64 = ("block", "backward")
-"""Parts that operands of f64 have not."""
+"""Parts that are left out for f64."""
 
 
 class Host(Area):
-    """Parts, each of a dtype."""
+    """The run of ``ptxgen bench host``; a case is a dtype and one of :data:`PARTS`."""
 
     name = "host"
     about = "What a call on a small problem costs the host, µs, beside torch's own calls."

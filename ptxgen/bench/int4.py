@@ -1,4 +1,4 @@
-"""``ptxgen bench int4``: products of 4-bit integers beside cuBLASLt's of the unpacked ones."""
+"""``ptxgen bench int4``: products of 4-bit integers beside cuBLASLt on the unpacked integers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ptxgen.spec import Key
 from ptxgen.ui import emit, note
 
 WEIGHTS = ((4096, 4096), (14336, 4096), (4096, 14336), (8192, 8192))
-"""K and N."""
+"""Pairs (K, N) of the named shapes."""
 GROUPS = {
     "decode": shapes_of((1, 2, 4, 8, 16, 32), WEIGHTS),
     "64-512": shapes_of((64, 128, 256, 512), WEIGHTS),
@@ -30,16 +30,16 @@ GROUPS = {
 }
 PEER = "torch._int_mm"
 PEER_ROWS = 32
-"""The fewest that it takes."""
+"""Fewest rows (M) that ``torch._int_mm`` takes."""
 PEER_UNIT = 8
-"""What must divide K and N for it."""
+"""Divisor that ``torch._int_mm`` asks of K and N."""
 CHECKED = 16
-"""Columns of the first and of the last row that are compared with the oracle."""
+"""Number of columns of the first and the last row that are compared with the oracle."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A product: our time and the peer's, µs, medians with a cold L2."""
+    """Times of a product, ours and the peer's: medians in µs with a cold L2."""
 
     group: str
     dtype: str
@@ -58,13 +58,15 @@ class Row:
 
     @property
     def shape(self) -> str:
-        """M x K x N."""
+        """Text of the sizes, M x K x N."""
         return str(Shape(self.m, self.k, self.n))
 
 
 @dataclass(frozen=True)
 class Int4Case:
-    """A problem of a route table, as the tuner takes it (:class:`ptxgen.bench.cases.Case`)."""
+    """A problem of an int4 route table, with the attributes of
+    :class:`ptxgen.bench.cases.Case` that the tuner reads.
+    """
 
     layout: str
     dtype: str
@@ -72,17 +74,17 @@ class Int4Case:
 
     @property
     def table(self) -> Key:
-        """The key of its route table."""
+        """The key of the route table that serves the problem."""
         return "int4", self.layout, self.dtype
 
     @property
     def product(self) -> tuple[int, int, int]:
-        """M, N and K."""
+        """M, N and K of the product."""
         return self.shape.m, self.shape.n, self.shape.k
 
     @property
     def align(self) -> tuple[int, int]:
-        """The alignments of freshly allocated operands."""
+        """Byte alignments of A and B when freshly allocated."""
         return measure.fresh("NT" if self.layout == "rcr" else "NN", self.product, 4)
 
 
@@ -104,17 +106,17 @@ class Operands:
             "rrr": int4.pack(self.right.t().contiguous(), dtype),
         }
         self.shape = shape
-        # A power of two, with which results spread over the elements.
+        # A power of two that scales the sums to the range of the 4-bit results.
         spread = math.sqrt(shape.k) if low < 0 else shape.k
         self.alpha = 2.0 ** -round(math.log2(4 * spread))
 
     def empty(self) -> Any:
-        """Memory for the result, full of what none has everywhere."""
+        """Memory for the result, filled with a byte pattern that no result has throughout."""
         size = self.shape.m, self.shape.n // 2
         return self._torch.full(size, 0x5A, dtype=self._torch.uint8, device="cuda")
 
     def ours(self, layout: str, out: Any, kernel: str | None = None) -> measure.Work:
-        """Our product into ``out``."""
+        """Our call, which writes the product to ``out``; ``kernel`` forces a kernel."""
         how: dict[str, Any] = {"dtype": self.dtype, "layout": layout}
         return partial(
             int4.gemm, self.a, self.b[layout], out=out, alpha=self.alpha, kernel=kernel, **how
@@ -130,8 +132,8 @@ class Operands:
         return partial(self._torch._int_mm, left, self.right.t(), out=sums), sums
 
     def check(self, what: str, out: Any, sums: Any, layout: str) -> None:
-        """Compares every output with what the contract makes of the peer's exact sums, and some
-        with the oracle. Raises WrongBitsError.
+        """Compares every output with the peer's exact integer sums, scaled, rounded and clamped as
+        the contract says, and some outputs with the oracle. Raises WrongBitsError.
         """
         torch, element = self._torch, ELEMENTS[self.dtype]
         value = (sums[: self.shape.m].float() * self.alpha).round_()  # half to even
@@ -154,7 +156,7 @@ class Operands:
 
 
 def drawn(count: int, seed: int) -> list[Shape]:
-    """The random problems of 16 bits, K and N rounded up to what the peer takes."""
+    """Returns the random shapes of bf16, with K and N rounded up to :data:`PEER_UNIT`."""
     return [
         Shape(s.m, *(-(-x // PEER_UNIT) * PEER_UNIT for x in (s.k, s.n)))
         for s in draw.shapes(count, seed, "bf16")
@@ -162,7 +164,7 @@ def drawn(count: int, seed: int) -> list[Shape]:
 
 
 def summary(found: Sequence[Row]) -> str:
-    """The ratios of each group, dtype and layout; and of the layouts' times to each other."""
+    """Returns a table of ratios by group, dtype and layout, and of time in rcr over rrr."""
     spreads = bands.by(found, lambda r: (r.group, r.dtype, r.layout))
     for both in dict.fromkeys(kind[:2] for kind in spreads):
         own = [r for r in found if (r.group, r.dtype) == both]
@@ -174,7 +176,7 @@ def summary(found: Sequence[Row]) -> str:
 
 
 class Problem(NamedTuple):
-    """A case: a product in every layout that is asked for."""
+    """A benchmark case: one product, timed in every requested layout."""
 
     group: str
     dtype: str
@@ -185,7 +187,7 @@ class Problem(NamedTuple):
 
 
 class Int4(Area):
-    """Products beside :data:`PEER`."""
+    """The run of ``ptxgen bench int4``, whose peer is :data:`PEER`."""
 
     name = "int4"
     about = (
@@ -224,7 +226,7 @@ class Int4(Area):
         return [Problem(g, d, s) for d in dtypes for g, shapes in groups.items() for s in shapes]
 
     def rows(self, case: Problem) -> Iterator[Row]:
-        """Those in every layout; what the peer refuses is left out."""
+        """Yields a row for each layout; a problem that the peer refuses is left out."""
         self.operands = Operands(self.torch, case.shape, case.dtype, self.seed)
         self.peer, self.sums = self.operands.peer()
         try:

@@ -1,4 +1,4 @@
-"""The tuner's journal: what was measured, a line a problem, so that a run can go on."""
+"""The tuner's journal: measured times, one line a problem, so that a stopped run can resume."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ from ptxgen.spec import Key
 
 FORMAT = 1
 PACKED = ".xz"
-"""How the name of a journal ends that is compressed: nothing is entered into it."""
+"""File suffix of a compressed journal, which takes no more records."""
 UNREADABLE = OSError, EOFError, lzma.LZMAError
 
 CLOSE = 1.25
-"""So many times the fastest kernel's time, at most, and a kernel is timed again."""
+"""Largest ratio of a kernel's time to the fastest kernel's at which the kernel is timed again."""
 
 
 class Problem(NamedTuple):
-    """What a measurement is known by.
+    """The key of a measurement.
 
-    A route table, the product's M, N, K, the alignments of A and B (and where the table's space
-    asks for that, what it says of C), and how many such products one launch does: more than one in
-    a batch.
+    ``table``: the route table. ``product``: M, N, K. ``align``: byte alignments of A and B, then,
+    where the table's space has them, the variables of C. ``batch``: products in one launch.
     """
 
     table: Key
@@ -39,7 +38,7 @@ class Problem(NamedTuple):
 
     @property
     def group(self) -> int:
-        """The same of problems of the same K and N."""
+        """A hash of K and N; a fit holds out problems of one group together."""
         _, n, k = self.product
         return k * 7919 + n * 104729
 
@@ -52,7 +51,7 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True)
 class Header:
-    """The first line of a journal: on what it was measured, and first with what."""
+    """The first line of a journal: the GPU, and the date, commit and versions of its first run."""
 
     gpu: str
     sms: int
@@ -62,7 +61,7 @@ class Header:
     driver: str
     cuda: str
     rates: Rates | None = None
-    """The GPU's, which constants are relative to."""
+    """The GPU's peak rates, which fitted constants are relative to."""
 
     def __str__(self) -> str:
         return (
@@ -73,7 +72,7 @@ class Header:
 
 @dataclass(frozen=True)
 class Record:
-    """A measured problem: times, and what was wrong."""
+    """A measured problem: ``times``, µs by kernel, and ``wrong``, errors by kernel."""
 
     problem: Problem
     times: Mapping[str, float]
@@ -81,22 +80,23 @@ class Record:
 
     @property
     def kernels(self) -> frozenset[str]:
-        """All that were thought of."""
+        """Names of all kernels that were tried, right or wrong."""
         return frozenset(self.times) | frozenset(self.wrong)
 
     def slowness(self, kernel: str) -> float:
-        """Its time over the best; 0 if it is not there."""
+        """The kernel's time over the fastest kernel's; 0 if the kernel was not timed."""
         return self.times[kernel] / min(self.times.values()) if kernel in self.times else 0.0
 
     @classmethod
     def averaged(cls, records: Sequence[Record]) -> Record:
-        """What several measurements of one problem say together.
+        """Returns one record from several measurements of one problem.
 
-        Clocks differ from run to run: a run is so many times slower than the first as the median
-        of the kernels is that all have timed. A kernel counts by the median of its times, each
-        over its run's slowness. Kernels far behind the fastest were timed few times, and one such
-        time may be much too long: where a kernel was :data:`CLOSE` in some runs, those count. What
-        was wrong once is wrong. Without kernels in common, the last measurement stands.
+        Clocks differ from run to run. A run's level is the median, over the kernels that all runs
+        timed, of time over time in the first run. A kernel's time is the median of its times, each
+        divided by its run's level, times the median level. Kernels far behind the fastest were
+        timed few times, and a single time may be much too long: if a kernel was within
+        :data:`CLOSE` in some runs, only those count. A kernel that was wrong once is wrong. If the
+        runs have no kernel in common, the last record is returned.
         """
         common = set.intersection(*(set(r.times) for r in records))
         if not common or len(records) == 1:
@@ -114,7 +114,7 @@ class Record:
         return cls(records[0].problem, times, wrong)
 
     def line(self) -> str:
-        """As the journal holds it."""
+        """The record as a line of the journal, in JSON."""
         key, (m, n, k), align, batch = self.problem
         found = {"table": " ".join(key), "m": m, "n": n, "k": k, "align": align}
         if batch > 1:
@@ -124,7 +124,10 @@ class Record:
 
     @classmethod
     def of(cls, line: str) -> Record:
-        """The record in a line; ValueError, LookupError or TypeError if there is none."""
+        """Reads a record from a line of the journal.
+
+        Raises ValueError, LookupError or TypeError for a malformed line.
+        """
         found = json.loads(line)
         table = tuple(found["table"].split())
         m, n, k = (int(found[size]) for size in "mnk")
@@ -140,9 +143,9 @@ class Record:
 
 @dataclass
 class Journal:
-    """What was measured, by problem; new records are written at once.
+    """A journal: records by problem. New records are written to its file at once.
 
-    ``damaged`` are the lines that could not be read: what they held is measured again.
+    ``damaged``: numbers of the lines that could not be read; their problems are measured again.
     """
 
     path: Path
@@ -152,8 +155,9 @@ class Journal:
 
     @classmethod
     def load(cls, path: Path) -> Journal:
-        """The journal in a file, which may be compressed (``.xz``) when it is done. Raises
-        PtxgenError for a file that is none.
+        """Reads a journal from a file, which may be compressed (``.xz``).
+
+        Raises PtxgenError for a file that is no journal.
         """
         try:
             read = lzma.open if path.suffix == PACKED else open
@@ -181,7 +185,7 @@ class Journal:
 
     @classmethod
     def merged(cls, paths: Sequence[Path]) -> Journal:
-        """All records of journals of one GPU; a problem that several have is averaged."""
+        """Reads journals of one GPU as one; a problem that several have is averaged."""
         journals = [cls.load(path) for path in paths]
         first = journals[0]
         found: dict[Problem, list[Record]] = {}
@@ -194,14 +198,14 @@ class Journal:
 
     @classmethod
     def begin(cls, path: Path, header: Header) -> Journal:
-        """A new journal, in place of what is there."""
+        """Begins a new journal at ``path``, and overwrites a file that is there."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({"ptxgen tune": FORMAT, **asdict(header)}) + "\n", "utf-8")
         return cls(path, header)
 
     @classmethod
     def resume(cls, path: Path, header: Header) -> Journal:
-        """The journal of this GPU in a file, or a new one. Raises PtxgenError for another's."""
+        """Reads this GPU's journal, or begins one. Raises PtxgenError for another GPU's journal."""
         if path.suffix == PACKED:
             raise PtxgenError(f"{path} is done and compressed; name another with --journal")
         if not path.exists():
@@ -211,7 +215,7 @@ class Journal:
         return journal
 
     def add(self, record: Record) -> None:
-        """Enters a record, in the file first. A line that was cut off stays a line of its own."""
+        """Adds a record, to the file first. A truncated last line is ended before."""
         with self.path.open("rb+") as file:
             file.seek(-1, 2)
             whole = file.read(1) == b"\n"

@@ -1,6 +1,6 @@
-"""``ptxgen bench kernels``: every kernel that a problem admits, forced one by one.
+"""``ptxgen bench kernels``: every kernel that is correct for a problem, forced one by one.
 
-For looking into one problem; what times are predicted by comes from ``ptxgen tune``.
+The command is for studying single problems; ``ptxgen tune`` fits the constants that predict times.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from ptxgen.tiles import ROUTES
 from ptxgen.ui import emit
 
 REPETITIONS = 7
-"""Timings of each kernel that is worth more than one."""
+"""Most timings of a kernel that is near the fastest."""
 HOPELESS = 2.0
-"""A kernel that takes this many times the fastest one's time is timed once."""
+"""Ratio to the fastest kernel's time above which a kernel is timed only once."""
 
 
 @dataclass(frozen=True)
 class KernelTime:
-    """One route of a problem's table, forced."""
+    """Times of one route of a problem's table, which the call was forced to take."""
 
     op: str
     layout: str
@@ -54,23 +54,23 @@ class KernelTime:
     peer_us: float  # torch.mm
     ratio: float  # peer_us / us
     floor_us: float
-    wrong: str  # what was wrong with the result; empty
+    wrong: str  # why the result is wrong; empty if it is right
 
     @property
     def arrow(self) -> str:
-        """A mark at the dispatcher's choice."""
+        """The mark "->" at the dispatcher's choice, else empty."""
         return "->" if self.chosen else ""
 
     share = results.quotient("floor_us", "us")
 
     @property
     def problem(self) -> str:
-        """The problem as a grid's line has it."""
+        """The problem in the notation of a ``--grid`` file."""
         return f"{self.op} {self.layout} {self.m}x{self.k}x{self.n}"
 
 
 def _case(op: str, layout: str, sizes: Sequence[str]) -> Case:
-    """A problem of f32 from words. Raises OptionError."""
+    """Reads a problem (of f32) from words of a command line. Raises OptionError."""
     m, k, n = arguments.sizes(arguments.numbers(sizes, ("M", "N", "K")))
     if op not in OPERATIONS:
         raise OptionError(f"operation {op!r}: expected one of {', '.join(OPERATIONS)}")
@@ -81,7 +81,10 @@ def _case(op: str, layout: str, sizes: Sequence[str]) -> Case:
 
 
 def read_grid(path: Path) -> list[Case]:
-    """Problems from a file: ``OP LAYOUT MxKxN`` a line, # for comments. Raises OptionError."""
+    """Reads problems from a file, ``OP LAYOUT MxKxN`` a line; # begins a comment.
+
+    Raises OptionError.
+    """
     found: list[Case] = []
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -102,7 +105,7 @@ def read_grid(path: Path) -> list[Case]:
 
 
 class Kernels(Area):
-    """Problems, with a row for each kernel: the fastest first, then those that are wrong."""
+    """The run of ``ptxgen bench kernels``: a row a kernel, fastest first, wrong ones last."""
 
     name = "kernels"
     about = (
@@ -153,17 +156,17 @@ class Kernels(Area):
                 yield from route.kernels
 
     def rows(self, case: Case) -> list[KernelTime]:
-        """All results must have the same bits; one that has others is marked, not hidden."""
+        """Times every kernel. One whose bits differ from the others' is marked wrong, and kept."""
         torch, product = self.torch, case.product
         operands = measure.Operands(torch, product, self.seed, case.dtype)
         arch, sms, _ = measure.target()
         a, b = (measure.alignment(t) for t in operands.stored(case.layout))
         s, how = case.shape, {"dtype": case.dtype, "tier": case.tier, "layout": case.stored}
-        # Of the table for any GPU, which has every kernel.
+        # Without gpu=, explain() answers for any GPU of the architecture.
         found = explain(case.op, s.m, s.n, s.k, **how, arch=arch, sms=sms, align=(a, b))
         assert isinstance(found, Explanation), "a product is no composition"
         admitted = {c.name: c.route for c in reversed(found.candidates) if c.correct}
-        # What decides the numbers, whatever the layout.
+        # The operands and the oracle's bits depend on these values, and not on the layout.
         key = product, found.values["CHUNK"], case.dtype, case.tier
         oracle = self.kept(key, lambda: measure.Oracle(operands, key[1], self.seed, *key[2:], arch))
         out = operands.empty()
@@ -189,7 +192,7 @@ class Kernels(Area):
         return [result(name) for name in (*sorted(mine, key=lambda n: mine[n].median), *wrong)]
 
     def _samples(self, work: Sequence[measure.Work]) -> list[Sample]:
-        """All once, then those within reach of the fastest of ours, and the peer, often."""
+        """Times all calls once, then the peer (the first) and kernels near the fastest often."""
         first = self.timer(work, [1] * len(work), warmup=1)
         best = min((s.median for s in first[1:]), default=0.0)
         near = [i for i, s in enumerate(first) if i == 0 or s.median <= HOPELESS * best]
@@ -214,7 +217,7 @@ class Kernels(Area):
             super().show(keep, runs)
 
     def status(self, rows: Sequence[KernelTime]) -> int:
-        """1 unless every kernel returned the same bits."""
+        """Returns 1 unless every kernel returned the same bits, else 0."""
         return int(any(t.wrong for t in rows))
 
 

@@ -1,8 +1,8 @@
 """Timing on a GPU, with torch: cold L2, events, interleaved peers, correct bits first.
 
-The rules: nothing is timed before its result has been checked; every launch finds an L2 full
-of something else; ours and the peers take turns, so that a drift of the clock meets all alike;
-the median counts; data are random. An empty kernel takes about 4 µs in this timing.
+The rules: nothing is timed before its result has been checked; the L2 is flushed before every
+launch; ours and the peers take turns, so that a drift of the clock affects all alike; the median
+counts; data are random. An empty kernel takes about 4 µs in this timing.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ T = TypeVar("T")
 FLUSH_L2 = 4
 """The L2 is flushed by writing this many times its size."""
 FLUSH_BYTES = 1 << 28
-"""... and at least this much: the GPU is then busy while the host enqueues the next launch."""
+"""Least bytes that a flush writes, so that the GPU is busy while the host enqueues the launch."""
 CHECKED = 64
-"""Outputs whose bits are compared with the oracle."""
+"""Number of outputs whose bits are compared with the oracle."""
 FLUSH_US = 80
-"""What a flush takes an H200; only to choose numbers of repetitions and of flushes."""
+"""Time of a flush on an H200, µs, from which numbers of repetitions and of flushes follow."""
 
 Work = Callable[[], object]
 
 
 class WrongBitsError(PtxgenError, AssertionError):
-    """A result that is not the contract's, so that its time means nothing."""
+    """Raised for a result that breaks the contract, so that its time means nothing."""
 
 
 def require_torch() -> Any:
-    """The module torch, with a GPU and with f32 products in f32.
+    """Imports torch, checks that it has a GPU, and switches TF32 off; returns the module.
 
     Raises DeviceError without a GPU, and PtxgenError without torch.
     """
@@ -70,22 +70,22 @@ def require_torch() -> Any:
 
 # -- data ------------------------------------------------------------------------
 def torch_dtype(torch: Any, dtype: str) -> Any:
-    """torch's dtype of a name in ``contract.DTYPES``' values."""
+    """Returns torch's dtype of a short name, such as "bf16" (a value of ``contract.DTYPES``)."""
     return getattr(torch, next(long for long, short in DTYPES.items() if short == dtype))
 
 
 def normal(torch: Any, dtype: str, seed: int, device: str = "cuda") -> Callable[..., Any]:
-    """A function of sizes that makes arrays of standard normal numbers, which ``seed`` draws."""
+    """Returns a function of a shape that draws standard normal tensors, seeded by ``seed``."""
     random = torch.Generator(device=device).manual_seed(seed)
     options = {"device": device, "generator": random, "dtype": torch_dtype(torch, dtype)}
     return lambda *shape: torch.randn(shape, **options)
 
 
 class Operands:
-    """The operands of a shape in every layout: the same numbers, so the same result.
+    """Random operands of a product, in every memory layout with the same numbers.
 
-    ``a`` [M, K] and ``b`` [K, N] of the product are views; ``stored(layout)`` are the arrays
-    as the layout keeps them in memory.
+    ``stored(layout)`` returns A and B as the layout keeps them in memory; ``views(layout)`` returns
+    views of that memory as A [M, K] and B [K, N].
     """
 
     def __init__(
@@ -97,18 +97,21 @@ class Operands:
         self._kept = {("a", "N"): made(m, k), ("b", "N"): made(k, n)}
 
     def empty(self, value: float | None = None, dtype: str = "") -> Any:
-        """An array for the product, of the operands' dtype or another; filled with ``value``."""
+        """Memory for the product, [M, N], of the operands' dtype or ``dtype``.
+
+        Filled with ``value`` if it is given.
+        """
         a, b = self.stored("NN")
         kind = torch_dtype(self._torch, dtype or self.dtype)
         out = a.new_empty((a.shape[0], b.shape[1]), dtype=kind)
         return out if value is None else out.fill_(value)
 
     def stored(self, layout: str) -> tuple[Any, Any]:
-        """A and B in memory, row-major: "N" as they are, "T" transposed."""
+        """A and B in row-major memory: for "N" as [M, K] and [K, N], for "T" transposed."""
         return self._stored("a", layout[0]), self._stored("b", layout[1])
 
     def views(self, layout: str) -> tuple[Any, Any]:
-        """The same arrays, seen as [M, K] and [K, N]."""
+        """Views of :meth:`stored` as A [M, K] and B [K, N]."""
         a, b = self.stored(layout)
         return (a if layout[0] == "N" else a.t()), (b if layout[1] == "N" else b.t())
 
@@ -119,7 +122,7 @@ class Operands:
 
 
 def ours(case: Case, operands: Operands, out: Any, kernel: str | None = None) -> Work:
-    """The library call of ``case``, writing ``out``; ``kernel`` forces one."""
+    """Returns the library call of ``case`` that writes ``out``; ``kernel`` forces a kernel."""
     import ptxgen
 
     first, second = operands.stored(case.layout)
@@ -136,13 +139,13 @@ def ours(case: Case, operands: Operands, out: Any, kernel: str | None = None) ->
 
 
 def alignment(tensor: Any) -> int:
-    """The most bytes, up to 16, that divide a tensor's address and the distance of its rows."""
+    """Returns the byte alignment (2, 4, 8 or 16) of a tensor's address and row stride."""
     step = int(tensor.stride(0) * tensor.element_size()) if tensor.shape[0] > 1 else 0
     return next(a for a in (16, 8, 4, 2) if not (tensor.data_ptr() | step) % a)
 
 
 def target() -> tuple[str, int, str]:
-    """The current device's architecture, as the dispatcher names it, its SMs, and its name."""
+    """Returns the current GPU's architecture (the dispatcher's name), number of SMs, and name."""
     from ptxgen.program.launch import architecture
     from ptxgen.runtime import get_device
 
@@ -151,14 +154,14 @@ def target() -> tuple[str, int, str]:
 
 
 def rates() -> Rates | None:
-    """What the driver says of the current device, which predicted times are of."""
+    """Returns the current GPU's peak rates, from the driver; predicted times scale with them."""
     from ptxgen.runtime import get_device
 
     return get_device("cuda").rates
 
 
 def chosen(case: Case, align: tuple[int, int]) -> Route:
-    """The route that the dispatcher chooses for ``case``."""
+    """Returns the route that the dispatcher chooses for ``case`` on the current GPU."""
     from ptxgen.dispatch import choose
     from ptxgen.program.launch import question
     from ptxgen.runtime import get_device
@@ -170,8 +173,9 @@ def chosen(case: Case, align: tuple[int, int]) -> Route:
 
 
 def fresh(layout: str, product: tuple[int, int, int], bits: int) -> tuple[int, int]:
-    """The alignments of freshly allocated, contiguous operands of a product, of a layout "NN" ..
-    "TT" and of so many bits an element.
+    """Returns the byte alignments of A and B when freshly allocated and contiguous.
+
+    ``layout``: "NN" .. "TT"; ``product``: M, N, K; ``bits``: bits of an element.
     """
     m, n, k = product
     a = (m, k) if layout[0] == "N" else (k, m)
@@ -183,7 +187,7 @@ def fresh(layout: str, product: tuple[int, int, int], bits: int) -> tuple[int, i
 
 
 def natural_alignment(case: Case) -> tuple[int, int]:
-    """:func:`fresh` of a case."""
+    """Returns the byte alignments of a case's operands when freshly allocated."""
     return fresh(case.layout, case.product, 8 * case.itemsize)
 
 
@@ -202,7 +206,10 @@ def build(specs: Sequence[KernelSpec]) -> float:
 
 
 def kernels(name: str, given: Mapping[str, Any]) -> list[KernelSpec]:
-    """The kernels of the library call ``name`` of arguments, in order. Nothing is launched."""
+    """Returns the kernels that the library call ``name`` launches for arguments ``given``.
+
+    Nothing is launched.
+    """
     from ptxgen.dispatch import choose
     from ptxgen.ops import OPERATIONS as LIBRARY
     from ptxgen.program.launch import question
@@ -222,7 +229,8 @@ def kernels(name: str, given: Mapping[str, Any]) -> list[KernelSpec]:
 class Oracle:
     """The bits of sampled outputs of a product, computed on the host.
 
-    ``arch`` names the tensor cores of tier "tc"; where they are not known, nothing is sampled.
+    ``arch`` selects the model of the tensor cores in tier "tc"; without a model for it, nothing is
+    compared.
     """
 
     def __init__(
@@ -247,16 +255,19 @@ class Oracle:
         self.bits = _expected(rows, columns, chunk, dtype, tier, arch)
 
     def _host(self, array: Any) -> Any:
-        """The bits of a torch array, in NumPy."""
+        """The bits of a torch tensor, as unsigned integers in NumPy."""
         array = array.contiguous()
-        if self.dtype == "bf16":  # which NumPy does not have
+        if self.dtype == "bf16":  # NumPy has no bf16
             import torch
 
             array = array.view(torch.int16)
         return array.cpu().numpy().view(f"u{ITEMSIZE[self.dtype]}")
 
     def check(self, what: str, out: Any) -> int:
-        """Compares ``out``; how many outputs. Raises WrongBitsError with the first mismatch."""
+        """Compares sampled outputs of ``out``; returns their number.
+
+        Raises WrongBitsError with the first mismatch.
+        """
         import numpy as np
 
         if self.bits is None:
@@ -275,7 +286,10 @@ class Oracle:
 
 
 def _expected(a: Any, b: Any, chunk: int, dtype: str, tier: str, arch: str) -> Any:
-    """The bits of ``a @ b`` in the tier's contract, of ``dtype`` like the operands' bits."""
+    """Returns the bits of ``a @ b`` by the tier's contract; None for unknown tensor cores.
+
+    ``a`` and ``b`` are the operands' bits; the result has their dtype.
+    """
     import numpy as np
 
     from ptxgen.oracle.gemm import chain, chain16, chain64
@@ -292,13 +306,15 @@ def _expected(a: Any, b: Any, chunk: int, dtype: str, tier: str, arch: str) -> A
 
 
 def _sample(random: Any, size: int, count: int) -> list[int]:
-    """Indices below ``size``, the first and the last among them."""
+    """Returns ``count`` random indices below ``size``, the first and the last among them."""
     inner = random.choice(size, count, replace=False)
     return sorted({0, size - 1, *map(int, inner[: max(0, count - 2)])})
 
 
 def compare(torch: Any, what: str, out: Any, expected: Any, k: int) -> None:
-    """Every output of ``out`` against another summation order; WrongBitsError if far off.
+    """Compares every output with ``expected``, a result of another summation order.
+
+    Raises WrongBitsError if an output is far off.
 
     Products of standard normal numbers have variance 1, so a running sum grows like sqrt(k),
     each step rounds it by up to u sqrt(k) (u = 2**-24; in f64 2**-53), about 0.4 of that on
@@ -315,7 +331,7 @@ def compare(torch: Any, what: str, out: Any, expected: Any, k: int) -> None:
     bound = 32 * unit * max(k, 16)
     if out.element_size() == 2:
         bound += 4 * torch.finfo(out.dtype).eps * expected.abs().max().item()
-    if not difference <= bound:  # so that NaN, which poisons what was not written, fails
+    if not difference <= bound:  # fails for NaN, with which unwritten outputs are filled
         raise WrongBitsError(
             f"{what}: an output is off by {difference:.3g}; two summation orders differ by "
             f"{bound:.3g} at most"
@@ -329,8 +345,10 @@ def right(
     out: Any,
     check: Callable[[Any], object] = lambda out: None,
 ) -> tuple[dict[str, Work], dict[str, str]]:
-    """Calls that write the bits of the first to ``out``, by the kernels that they are forced to
-    take; and of other kernels what was wrong. ``check`` raises PtxgenError for wrong results.
+    """Runs each kernel; returns the calls of those that are right, and why others are wrong.
+
+    ``forced`` makes the call of a kernel, which writes ``out``. A kernel is right if ``check``
+    raises no PtxgenError for its result, and its bits are those of the first right kernel.
     """
     expected = None
     work: dict[str, Work] = {}
@@ -354,8 +372,10 @@ def right(
 
 
 def near(what: str, ours: Any, theirs: Any) -> None:
-    """Compares results that were rounded once or a few times, to 16 bits: a coarse guard against
-    nonsense. WrongBitsError if they are far off.
+    """Compares results coarsely: raises WrongBitsError if they differ by more than 1/16 of the
+    largest value.
+
+    The bound allows for a few roundings to 16 bits.
     """
     pairs = zip(ours, theirs, strict=True) if isinstance(ours, tuple) else [(ours, theirs)]
     for a, b in pairs:
@@ -379,7 +399,7 @@ class Timer:
     def __call__(
         self, work: Sequence[Work], counts: Sequence[int], warmup: int = 2, flushes: int = 1
     ) -> list[Sample]:
-        """Times each of ``work`` ``counts`` times, taking turns (A B A B ...)."""
+        """Times each call of ``work`` as often as ``counts`` says, in turns (A B A B ...)."""
         for _ in range(warmup):
             for run in work:
                 run()
@@ -407,7 +427,10 @@ class Timer:
         return [Sample.of([1e3 * s.elapsed_time(e) for s, e in pairs]) for pairs in taken]
 
     def flushes(self, work: Sequence[Work]) -> int:
-        """How often to flush before each, so that the GPU never waits for the host."""
+        """Returns the number of flushes before each call that keep the GPU from waiting.
+
+        Flushes have to take longer than the host takes to issue the slowest call.
+        """
         longest = 0.0
         for run in work:
             taken = []
@@ -427,7 +450,7 @@ class Timer:
 
 
 def host_ms(torch: Any, work: Work) -> float:
-    """The ms of a call, host included, that begins with an idle GPU."""
+    """Returns the ms of a call that begins and ends with an idle GPU, host time included."""
     torch.cuda.synchronize()
     start = time.perf_counter()
     work()
@@ -438,7 +461,7 @@ def host_ms(torch: Any, work: Work) -> float:
 def host_turns(
     ways: Mapping[str, Callable[[], T]], count: int, warm: int = 1
 ) -> dict[str, list[T]]:
-    """Results of each way in ``count`` turns, after some to warm up: the ways take turns."""
+    """Runs each of ``ways`` ``count`` times in turns, after ``warm`` turns; returns the results."""
     found: dict[str, list[T]] = {name: [] for name in ways}
     for turn in range(count + warm):
         for name, way in ways.items():
@@ -449,7 +472,10 @@ def host_turns(
 
 
 def repetitions(expected_us: float, budget_ms: float, least: int, most: int) -> int:
-    """How often to time something of about ``expected_us``, an odd number within the limits."""
+    """Returns how often to time a call of about ``expected_us`` µs within ``budget_ms``.
+
+    The number is odd, and within ``least`` .. ``most``.
+    """
     count = int(1e3 * budget_ms / (expected_us + FLUSH_US))
     return max(least, min(most, count)) | 1
 
@@ -476,13 +502,16 @@ _REAL = {"simt": ("float", "__fmaf_rn"), "f64": ("double", "__fma_rn")}
 
 @functools.cache
 def limits(torch: Any, tier: str = "simt") -> Limits:
-    """The table's limits of this GPU, or else measured ones (once; well under a second)."""
+    """Returns this GPU's limits from :data:`LIMITS`, or else measures them (under a second)."""
     known = LIMITS.get((torch.cuda.get_device_name(0), tier))
     return known or measure_limits(torch, tier)
 
 
 def measure_limits(torch: Any, tier: str = "simt") -> Limits:
-    """A large copy, and independent FMAs (f32, or f64) on every SM, or a large bf16 product."""
+    """Measures bandwidth by a large copy, and FLOP/s by independent FMAs on every SM.
+
+    Tier "tc" measures FLOP/s by a large bf16 product of cuBLAS.
+    """
     import struct
 
     from ptxgen.build.compile import compile_cubin
@@ -544,7 +573,7 @@ def warm_up(torch: Any, seconds: float = 0.3) -> None:
 
 
 def environment(torch: Any, bounds: Limits, seed: int) -> Environment:
-    """Where this run is made. Call it while the GPU is busy, for the clocks."""
+    """Returns the environment of this run. The GPU has to be busy, so that its clocks are up."""
     properties = torch.cuda.get_device_properties(0)
     smi = _smi()
     return Environment(
@@ -566,7 +595,7 @@ def environment(torch: Any, bounds: Limits, seed: int) -> Environment:
 
 
 def _smi() -> dict[str, str]:
-    """What nvidia-smi says of the first GPU; nothing where it is missing."""
+    """Returns driver version and clocks of the first GPU by nvidia-smi; empty without it."""
     fields = ("driver_version", "clocks.sm", "clocks.mem")
     program = shutil.which("nvidia-smi")
     if program is None:
@@ -581,12 +610,12 @@ def _smi() -> dict[str, str]:
 
 
 def _mhz(clock: str) -> int | None:
-    """A clock; None where it is not known."""
+    """Reads a clock in MHz; None where it is not a number."""
     return int(clock) if clock.isdigit() else None
 
 
 def commit() -> str:
-    """The commit of the checkout, or of the environment variable PTXGEN_COMMIT."""
+    """Returns the environment variable PTXGEN_COMMIT, or the commit of the checkout."""
     given = os.environ.get("PTXGEN_COMMIT")
     if given:
         return given

@@ -1,7 +1,7 @@
 """``ptxgen bench model``: a small Llama, stock and in ``ptxgen.torch.batch_invariant``.
 
-Plain PyTorch with random weights, so it runs wherever torch does. Before
-anything is timed, rows of logits and tokens of another batch size are compared, bit for bit.
+The model is plain PyTorch with random weights, so it runs wherever torch does. Before anything is
+timed, logits and generated tokens of smaller batches are compared, bit for bit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ptxgen.ui import emit, table
 
 @dataclass(frozen=True)
 class Shape:
-    """What is computed."""
+    """Sizes of the model and of the benchmark: prompts of ``length``, then ``new`` tokens."""
 
     layers: int = 8
     hidden: int = 2048
@@ -36,7 +36,7 @@ class Shape:
     new: int = 24
     dtype: str = "bf16"
     attention: str = "eager"
-    """Written out in products and softmax, or "sdpa", one operator."""
+    """"eager" (products and a softmax) or "sdpa" (one operator)."""
 
 
 LLAMA_8B = Shape(
@@ -50,11 +50,11 @@ LLAMA_8B = Shape(
     length=4096,
     attention="sdpa",
 )
-"""Layers as those of a Llama of eight billion parameters, four of them."""
+"""Four layers with the sizes of a Llama of 8 billion parameters, and a small vocabulary."""
 
 
 class Llama:
-    """Weights, and the passes that read them: RMS norm, rotary positions, grouped heads, SwiGLU."""
+    """A Llama with random weights: RMS norm, rotary embedding, grouped-query attention, SwiGLU."""
 
     def __init__(self, torch: Any, shape: Shape, device: str = "cuda") -> None:
         self.torch, self.shape, self.device = torch, shape, device
@@ -90,12 +90,12 @@ class Llama:
         self.frequencies = 10000.0**-powers
 
     def weights(self) -> list[Any]:
-        """All weights, each once."""
+        """All weight tensors, each once."""
         kept = [self.embedding, self.head, *(w for layer in self.layers for w in layer.values())]
         return list({id(w): w for w in kept}.values())
 
     def drawn(self, *size: int) -> Any:
-        """Random tokens."""
+        """Random token ids of shape ``size``, the same at each call."""
         random = self.torch.Generator(device=self.device).manual_seed(1)
         most = self.shape.vocabulary
         return self.torch.randint(most, size, device=self.device, generator=random)
@@ -123,7 +123,7 @@ class Llama:
         keys = torch.arange(past + length, device=self.device)
         if s.attention == "eager":
             mask = torch.where(keys[None] <= at[:, None], 0.0, float("-inf")).to(x.dtype)
-        causal = {"is_causal": True} if length > 1 else {}  # a bool where sizes are symbols, too
+        causal = {"is_causal": True} if length > 1 else {}  # also works with symbolic sizes
         groups = s.heads // s.kv_heads
         for i, w in enumerate(self.layers):
             y = self._rms(x, w["norm"])
@@ -150,12 +150,12 @@ class Llama:
         return functional.linear(self._rms(x, self.norm), self.head)
 
     def loss(self, tokens: Any, targets: Any) -> Any:
-        """The cross-entropy of ``targets``, one for each of the tokens."""
+        """The mean cross-entropy of the logits of ``tokens`` and ``targets``."""
         logits = self(tokens).flatten(0, 1).float()
         return self.torch.nn.functional.cross_entropy(logits, targets)
 
     def extended(self, cache: list[Any], i: int, k: Any, v: Any) -> tuple[Any, Any]:
-        """The keys and values of layer ``i``, those of the cache before the new ones."""
+        """Appends ``k`` and ``v`` to the cache of layer ``i``; returns all its keys and values."""
         if i < len(cache):
             k, v = (self.torch.cat(pair, 2) for pair in zip(cache[i], (k, v), strict=True))
             cache[i] = k, v
@@ -164,8 +164,9 @@ class Llama:
         return k, v
 
     def generate(self, tokens: Any, count: int) -> tuple[Any, Any]:
-        """``count`` greedy tokens after ``tokens``, [batch, count], and the logits of the first
-        sequence that they were chosen by, [count, vocabulary].
+        """Decodes ``count`` tokens greedily after the prompts ``tokens``.
+
+        Returns the tokens, [batch, count], and the first sequence's logits, [count, vocabulary].
         """
         cache: list[Any] = []
         found, first = [], []
@@ -178,7 +179,7 @@ class Llama:
         return self.torch.cat(found, 1), self.torch.stack(first)
 
     def module(self) -> Any:
-        """The same as a module, whose weights are its buffers: what is exported."""
+        """The model as an ``nn.Module`` with its weights as buffers, for ``export``."""
         nn, whole, names = self.torch.nn, self, ("embedding", "head", "norm", "frequencies")
 
         class Module(nn.Module):  # type: ignore[misc, name-defined]
@@ -204,10 +205,10 @@ class Llama:
 
 
 class Static(Llama):
-    """Keys and values of a token are written into caches, in the last place of each."""
+    """A Llama with a static KV cache; keys and values of a token are written to its last place."""
 
     def reserve(self, sequences: int, keys: int) -> list[Any]:
-        """Random caches."""
+        """Returns random KV caches, a pair a layer, each [sequences, kv_heads, keys, head dim]."""
         torch, how = self.torch, {"device": self.device}
         self.place = torch.full((1,), keys - 1, dtype=torch.int64, **how)
         size = sequences, self.shape.kv_heads, keys, self.width
@@ -215,7 +216,7 @@ class Static(Llama):
         return list(zip(caches[::2], caches[1::2], strict=True))
 
     def extended(self, cache: list[Any], i: int, k: Any, v: Any) -> tuple[Any, Any]:
-        """The caches of layer ``i``, with the new keys and values."""
+        """Writes ``k`` and ``v`` to the last place of layer ``i``'s caches, and returns them."""
         for kept, new in zip(cache[i], (k, v), strict=True):
             kept.index_copy_(2, self.place, new)
         keys, values = cache[i]
@@ -224,9 +225,12 @@ class Static(Llama):
 
 @dataclass(frozen=True)
 class Row:
-    """One way to compute: ms of a forward pass and of a generated token, and what changes when
-    there are fewer sequences: positions of the forward pass, and generated tokens of the first
-    sequence, whose logits have other bits, and tokens that are others.
+    """Result of one way to run the model: stock, ours, or another library's mode.
+
+    ``forward_ms``, ``token_ms``: medians of a forward pass and of a generated token. The counts
+    compare smaller batches with the whole batch. ``positions``: positions of the forward pass whose
+    logits have other bits; ``logits``: generated tokens of the first sequence whose logits have
+    other bits; ``tokens``: generated tokens of the first sequence that differ.
     """
 
     name: str
@@ -239,7 +243,9 @@ class Row:
 
 
 def blocks(torch: Any) -> dict[str, Callable[[], Any]]:
-    """The ways: stock, ours, and Thinking Machines' mode where it is installed."""
+    """Returns the context managers to run in, by name: stock, ours, and Thinking Machines' mode
+    where it is installed.
+    """
     import ptxgen.torch
 
     found: dict[str, Callable[[], Any]] = {
@@ -254,7 +260,7 @@ def blocks(torch: Any) -> dict[str, Callable[[], Any]]:
 
 
 def rows(torch: Any, shape: Shape, count: int = 7) -> list[Row]:
-    """Checks each way, then times them in turns; medians."""
+    """Compares bits in each way, then times all ways in turns; returns a row for each."""
     model = Llama(torch, shape)
     tokens = model.drawn(shape.batch, shape.length)
     ways = blocks(torch)
@@ -286,7 +292,9 @@ def _ms(torch: Any, block: Callable[[], Any], works: Sequence[Callable[[], Any]]
 
 
 def _differ(model: Llama, tokens: Any, count: int) -> tuple[int, int, int]:
-    """What :class:`Row` says of fewer sequences."""
+    """Returns ``positions``, ``logits`` and ``tokens`` of :class:`Row`, over batches of 1, 2 and
+    half the sequences.
+    """
     fewer = sorted({1, 2, len(tokens) // 2} - {0})
     whole = model(tokens)
     positions = sum(int((model(tokens[:m]) != whole[:m]).any(-1).sum()) for m in fewer)
@@ -301,7 +309,7 @@ def _differ(model: Llama, tokens: Any, count: int) -> tuple[int, int, int]:
 
 
 class Model(Area):
-    """The ways of :func:`blocks`, with a row each."""
+    """The run of ``ptxgen bench model``: a row for each way of :func:`blocks`."""
 
     name = "model"
     about = (

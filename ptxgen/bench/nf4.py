@@ -1,4 +1,4 @@
-"""``ptxgen bench nf4``: products with NF4 weights beside dense ones and bitsandbytes."""
+"""``ptxgen bench nf4``: products with NF4 weights beside dense products and bitsandbytes."""
 
 from __future__ import annotations
 
@@ -27,24 +27,27 @@ from ptxgen.spec import SCRATCH_MAX, KernelSpec, Problem
 from ptxgen.ui import emit, note
 
 ACCUMULATE = {"tc": ("bf16", "f16"), "simt": ("f32",), "f64": ("f32",)}
-"""The dtypes of x by what products are added up in; the first is taken by default."""
+"""Dtypes of x by ``accumulate``, the tier of the sums; the first is the default."""
 OPS = {"linear": "linear", "dgrad": "linear_dgrad"}
-"""What is timed, by the dense operation that it is."""
+"""Operations that are timed: the dense library operation by name on the command line."""
 WEIGHTS = (
     *((2560, 2560), (2560, 640), (2560, 6912), (6912, 2560)),
     *((4096, 14336), (14336, 4096)),
 )
-"""K and N of the named shapes: two models' layers."""
+"""Pairs (K, N) of the named shapes, from the layers of two models."""
 GATE, BITSANDBYTES, PEAK = "torch", "bitsandbytes", "FMA peak"
-"""The peers: the dense product of the dequantized weight by cuBLAS; the package; for f64, where
-neither computes the same, the time that the multiplications take at the least."""
+"""Peers: cuBLAS with the dequantized weight; bitsandbytes; and, for sums in f64, which neither of
+them computes, the time of the multiplications at the FMA units' peak."""
 CHECKED = 8
-"""Rows and columns of f64 sums that are compared with the oracle."""
+"""Number of first and of last rows and columns of f64 sums that are compared with the oracle."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Numbers of rows that share targets: ratios to a peer, the mean and each."""
+    """Values of M that share targets.
+
+    ``targets``: by peer, the least geometric mean of ratios and the least ratio (None: no target).
+    """
 
     rows: tuple[int, ...]
     targets: dict[str, tuple[float | None, float | None]]
@@ -54,30 +57,33 @@ GROUPS = {
     "nf4-decode": Group((1, 2, 4, 8, 16, 32), {GATE: (1.4, None), BITSANDBYTES: (None, 1.0)}),
     "nf4-rows": Group((1024, 4096), {GATE: (0.9, None), PEAK: (None, 0.5)}),
 }
-"""The named shapes are each of their rows with each of :data:`WEIGHTS`."""
+"""Groups of named shapes: each of their ``rows`` with each of :data:`WEIGHTS`."""
 
 
 @dataclass(frozen=True)
 class Nf4Case(Case):
-    """A product; ``op`` and ``stored`` are those of the dense one, ``tier`` is ``accumulate``."""
+    """A product with an NF4 weight.
+
+    ``op`` and ``stored`` are those of the dense product; ``tier`` is the call's ``accumulate``.
+    """
 
     def __str__(self) -> str:
         return f"nf4 {super().__str__()}"
 
     def problem(self, align: tuple[int, int]) -> Problem:
-        """It as the dispatcher is asked."""
+        """Returns the dispatcher's problem; ``align``: byte alignments of the operands."""
         sizes = self.shape.m, self.shape.n, self.shape.k
         how = {"accumulate": self.tier, "format": NF4.name}
         return problem_of(f"quantized_{self.op}", sizes, self.dtype, align, how)
 
     @property
     def dense(self) -> Case:
-        """The product of the dequantized weight, which has the same bits (but those of f64)."""
+        """The product with the dequantized weight; except for f64 sums it has the same bits."""
         return Case(self.group, self.op, self.stored, self.shape, self.dtype, self.tier)
 
     @property
     def bytes(self) -> int:
-        """Half a byte for each number of the weight, and its scales."""
+        """The least memory traffic: 4-bit weight, f32 scales, x and the result."""
         s = self.shape
         return s.n * s.k // 2 + 4 * s.n * s.k // NF4.block + self.itemsize * s.m * (s.k + s.n)
 
@@ -85,7 +91,10 @@ class Nf4Case(Case):
 def select(
     sets: Sequence[str], ops: Sequence[str], dtype: str, accumulate: str, *, quick: bool = False
 ) -> list[Nf4Case]:
-    """The cases of names of :data:`GROUPS` and shapes MxKxN. Raises OptionError."""
+    """Returns the cases of ``sets``, names of :data:`GROUPS` or shapes MxKxN.
+
+    Raises OptionError.
+    """
     found: list[tuple[str, Shape]] = []
     for name in sets:
         if name in GROUPS:
@@ -100,7 +109,7 @@ def select(
 
 
 def drawn(count: int, seed: int, ops: Sequence[str], dtype: str, accumulate: str) -> list[Nf4Case]:
-    """``count`` problems of :mod:`ptxgen.bench.draw`, K rounded to whole blocks."""
+    """Returns the first ``count`` random problems, with K rounded to whole NF4 blocks."""
     itemsize = ITEMSIZE[dtype]
     found: list[Shape] = []
     more = count
@@ -117,7 +126,7 @@ def drawn(count: int, seed: int, ops: Sequence[str], dtype: str, accumulate: str
 
 # -- peers ----------------------------------------------------------------------------------
 class Weights:
-    """A random weight, as each of the peers has it, and what is multiplied with it.
+    """A random weight, quantized and dequantized, and the matrices ``x`` to multiply with it.
 
     All codes are equally likely, as they nearly are in a weight of normal numbers.
     """
@@ -137,11 +146,11 @@ class Weights:
         }
 
     def empty(self, case: Nf4Case) -> Any:
-        """Memory for a case's result, NaN everywhere."""
+        """Memory for a case's result, filled with NaN."""
         return self.dense.new_full(case.product[:2], float("nan"))
 
     def ours(self, op: str, out: Any, accumulate: str, kernel: str | None = None) -> Work:
-        """The library's call; ``kernel`` forces one."""
+        """Our call, which writes the product to ``out``; ``kernel`` forces a kernel."""
         call = getattr(ptxgen.nf4, op)
         how = {"accumulate": accumulate, "kernel": kernel}
         return partial(call, self.x[op], self.q, out=out, **how)
@@ -153,7 +162,7 @@ def _torch(torch: Any, weights: Weights, op: str, out: Any) -> Work:
 
 
 def _bitsandbytes(torch: Any, weights: Weights, op: str, out: Any) -> Work:
-    """A ``Linear4bit``; of its backward pass what that computes, without autograd's own cost."""
+    """Returns a call of ``Linear4bit``, or of its backward pass without autograd's overhead."""
     package = importlib.import_module("bitsandbytes")
     param = ptxgen.nf4.to_bitsandbytes(weights.q, weights.kind)
     x, q = weights.x[op], weights.q
@@ -169,7 +178,7 @@ def _bitsandbytes(torch: Any, weights: Weights, op: str, out: Any) -> Work:
         with torch.no_grad():
             return layer(x)
 
-    out.copy_(run())  # once for the comparison; what is timed returns its own memory
+    out.copy_(run())  # once for the comparison; timed calls allocate their results
     return run
 
 
@@ -178,7 +187,7 @@ PEERS: dict[str, Callable[..., Work]] = {GATE: _torch, BITSANDBYTES: _bitsandbyt
 
 # -- the run --------------------------------------------------------------------------------
 class Nf4(Area):
-    """Products with NF4 weights beside :data:`PEERS`."""
+    """The run of ``ptxgen bench nf4``, whose peers are :data:`PEERS`."""
 
     name = "nf4"
     about = (
@@ -232,7 +241,7 @@ class Nf4(Area):
 
     @cached_property
     def versions(self) -> dict[str, str]:
-        """The version of each of the peers that are installed."""
+        """Versions of the peers that are installed, by name."""
         found = {}
         for name in self.options.peers:
             try:
@@ -265,7 +274,7 @@ class Nf4(Area):
             yield results.row(case, kernel, times["ours"], peer, theirs, limits, self.checked)
 
     def show(self, rows: Sequence[Row], runs: Sequence[Environment]) -> None:
-        """Tables, and a plot of the ratios to the first peer if that is asked for."""
+        """Prints tables; with ``--plot`` also plots the ratios to the first peer."""
         if not self.options.brief:
             emit()
             emit(results.case_table(rows))
@@ -286,7 +295,11 @@ class Nf4(Area):
 
 
 def _checked(torch: Any, case: Nf4Case, weights: Weights) -> tuple[Any, int]:
-    """Our result, all bits those of the dense product (of f64: some, the oracle's); how many."""
+    """Runs our product and checks its bits; returns the result and how many outputs were checked.
+
+    All outputs are compared with the dense product's; of f64 sums some with the oracle. Raises
+    WrongBitsError.
+    """
     x, q = weights.x[case.op], weights.q
     m, n, _ = case.product
     out = weights.empty(case)
@@ -303,7 +316,10 @@ def _checked(torch: Any, case: Nf4Case, weights: Weights) -> tuple[Any, int]:
 
 
 def _sampled(case: Nf4Case, q: Any, x: Any, out: Any) -> int:
-    """Compares outputs of the first and last rows and columns with the oracle; how many."""
+    """Compares outputs in the first and last rows and columns with the oracle.
+
+    Returns how many were compared. Raises WrongBitsError.
+    """
     data, scales = (array.cpu().numpy() for array in q.operands)
     forward = case.op == "linear"
     pick = [*range(CHECKED), *range(-CHECKED, 0)]
@@ -326,7 +342,7 @@ def _sampled(case: Nf4Case, q: Any, x: Any, out: Any) -> int:
 
 
 def summarise(found: Sequence[Row]) -> list[Summary]:
-    """One summary per group, operation and peer, against the targets (of tc and f64)."""
+    """Returns a summary for each group, peer and operation; tiers tc and f64 have targets."""
     parts: dict[tuple[str, str, str], list[Row]] = {}
     for r in found:
         parts.setdefault((r.group, r.peer, r.layout), []).append(r)
@@ -340,7 +356,10 @@ def summarise(found: Sequence[Row]) -> list[Summary]:
 
 
 def _kind(accumulate: str, dtype: str | None) -> tuple[str, str]:
-    """What ``accumulate`` and dtype are, where one of them is open. Raises OptionError."""
+    """Returns ``accumulate`` and dtype with defaults filled in.
+
+    Raises OptionError for a dtype that ``accumulate`` does not take.
+    """
     if accumulate == "auto":
         accumulate = AUTO_TIER[dtype or "bf16"]
     taken = ACCUMULATE[accumulate]

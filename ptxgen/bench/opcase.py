@@ -1,4 +1,4 @@
-"""Areas of operations that memory bounds: what is called, beside what, and how it is timed."""
+"""Benchmarks of memory-bound operations: cases, peers, checks and rows."""
 
 from __future__ import annotations
 
@@ -17,26 +17,30 @@ from ptxgen.ui import note
 
 T = TypeVar("T")
 BANDWIDTH = 4.3e12
-"""Bytes a second that an H200's memory gives a copy, the limit that times are held to."""
+"""Bytes/s that a copy reaches on an H200: the roofline limit of memory-bound operations."""
 
 
 class Work(NamedTuple):
-    """What is timed: functions of the same tensors, ours and PyTorch's."""
+    """The calls of a case: our function and PyTorch's, of the same tensors ``inputs``."""
 
     inputs: tuple[Any, ...]
     ours: Callable[..., Any]
     stock: Callable[..., Any]
     compiled: bool = True
-    """Whether ``stock`` is also timed as torch.compile makes it."""
+    """Whether ``stock`` is also timed when compiled by ``torch.compile``."""
     peer: Callable[..., Any] | None = None
-    """What is timed in place of that: another library's."""
+    """Another library's function, timed in place of compiled ``stock``."""
     agree: Callable[[Any, Any], bool] | None = None
-    """Whether results agree, ours and PyTorch's, where they are not the same numbers."""
+    """Decides whether our result and PyTorch's agree; None: they have to be nearly equal."""
 
 
 @dataclass(frozen=True)
 class OpCase:
-    """One line of the table. ``make`` is given torch; ``nbytes``: read and written, each once."""
+    """A case, one line of the table.
+
+    ``make`` takes torch and makes the calls; ``nbytes``: bytes that are read and written, each
+    element once.
+    """
 
     name: str
     sizes: str
@@ -48,13 +52,15 @@ class OpCase:
 
     @property
     def limit_us(self) -> float:
-        """The time that the bytes take."""
+        """The time of moving ``nbytes`` at :data:`BANDWIDTH`, µs."""
         return 1e6 * self.nbytes / BANDWIDTH
 
 
 class Beside:
-    """Our time beside PyTorch's, µs; ``compiled_us`` is None where that was not asked to compile,
-    and another library's time where a case has a peer.
+    """Our time beside PyTorch's, µs.
+
+    ``compiled_us``: time under ``torch.compile`` (None: not compiled), or the time of the case's
+    peer.
     """
 
     ours_us: float
@@ -63,7 +69,7 @@ class Beside:
 
     @property
     def peer_us(self) -> float:
-        """The faster of PyTorch's."""
+        """The smaller of ``eager_us`` and ``compiled_us``."""
         return min(self.eager_us, self.compiled_us or self.eager_us)
 
     ratio = results.quotient("peer_us", "ours_us")
@@ -71,7 +77,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class Timing(Beside):
-    """A case's times."""
+    """Times of a case in µs, its bytes, and its bandwidth limit."""
 
     name: str
     sizes: str
@@ -103,7 +109,7 @@ class OpArea(Area):
 
 
 def medians(times: Mapping[str, Sample]) -> tuple[float, float, float | None]:
-    """Our time, PyTorch's, and that of the third, None where there is none."""
+    """Returns the medians of ours, of eager PyTorch, and of the third call (None without one)."""
     ours, eager, *others = (sample.median for sample in times.values())
     return ours, eager, others[0] if others else None
 
@@ -115,7 +121,7 @@ def trained(
     ours: Callable[..., Any],
     stock: Callable[..., Any],
 ) -> Work:
-    """Forward and backward, with gradients by all that is given."""
+    """Returns the calls of a forward and backward pass, with gradients of all of ``given``."""
 
     def both(call: Callable[..., Any]) -> Callable[..., Any]:
         return lambda dy, *given: torch.autograd.grad(call(*given), given, dy)
@@ -125,8 +131,9 @@ def trained(
 
 
 def agreed(torch: Any, case: object, made: Work) -> dict[str, measure.Work]:
-    """The calls of a case by name, of which ours agrees with PyTorch's and a peer's; without the
-    compiled one where torch.compile fails.
+    """Checks that our result agrees with PyTorch's and a peer's; returns the calls by name.
+
+    The compiled call is left out where ``torch.compile`` fails. Raises WrongBitsError.
     """
     ours, stock = (partial(call, *made.inputs) for call in (made.ours, made.stock))
     work: dict[str, measure.Work] = {"ours": ours, "eager": stock}
@@ -139,7 +146,7 @@ def agreed(torch: Any, case: object, made: Work) -> dict[str, measure.Work]:
         compiled = partial(torch.compile(made.stock, dynamic=False), *made.inputs)
         try:
             compiled()
-        except Exception as error:  # a compiler's own
+        except Exception as error:  # any failure of the compiler leaves it out
             note(f"{case}: torch.compile fails: {type(error).__name__}")
         else:
             work["compiled"] = compiled
@@ -147,7 +154,7 @@ def agreed(torch: Any, case: object, made: Work) -> dict[str, measure.Work]:
 
 
 def compare(ours: Any, theirs: Any, agree: Callable[[Any, Any], bool] | None = None) -> None:
-    """Raises WrongBitsError for results that do not agree, or are far from each other."""
+    """Raises WrongBitsError for results that do not ``agree``, or by default are far apart."""
     if agree is None:
         measure.near("ours", ours, theirs)
     elif not agree(ours, theirs):
@@ -155,8 +162,9 @@ def compare(ours: Any, theirs: Any, agree: Callable[[Any, Any], bool] | None = N
 
 
 def matching(every: Mapping[T, str], patterns: Sequence[str]) -> list[T]:
-    """Those of ``every``, by name, that have a name or a text that matches a pattern. OptionError
-    if none does.
+    """Returns the keys of ``every`` whose name (the value) or text matches a pattern.
+
+    Raises OptionError if none does.
     """
     found = [
         thing

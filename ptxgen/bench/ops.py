@@ -1,4 +1,4 @@
-"""``ptxgen bench ops``: operations that memory bounds, beside PyTorch, eager and compiled."""
+"""``ptxgen bench ops``: memory-bound operations beside PyTorch, eager and compiled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ptxgen.errors import OptionError
 from ptxgen.ui import emit
 
 LARGE = 64 << 20
-"""Bytes of work from which on that limit is what counts."""
+"""Bytes above which :func:`summary` reports the share of the bandwidth limit."""
 
 
 # -- cases ----------------------------------------------------------------------------------
@@ -28,7 +28,7 @@ def _random(torch: Any, *shape: int) -> Any:
 
 
 def _row(name: str, m: int, n: int, label: str = "") -> OpCase:
-    """An operation over rows, as random problems have it."""
+    """A case of an operation of :mod:`ptxgen.bench.row_reductions`, on m dense rows of n."""
     case = row_reductions.Case(name, m, n, row_reductions.DENSE)
 
     def make(torch: Any) -> Work:
@@ -38,7 +38,7 @@ def _row(name: str, m: int, n: int, label: str = "") -> OpCase:
 
 
 def _trained(norm: str, m: int, n: int) -> OpCase:
-    """Forward and backward, with gradients by x, the weight, and of a layer norm the bias."""
+    """A case of a norm's forward and backward pass: gradients of x, weight and, if any, bias."""
 
     def make(torch: Any) -> Work:
         import ptxgen.torch
@@ -57,7 +57,7 @@ def _trained(norm: str, m: int, n: int) -> OpCase:
 
 
 def _indexed(vocabulary: int, width: int, count: int) -> list[OpCase]:
-    """Rows of a weight that are read, and their gradient."""
+    """Cases of an embedding of ``count`` tokens, and of its weight gradient."""
     sizes = f"{count} of {vocabulary}x{width}"
 
     def which(torch: Any) -> Any:
@@ -85,10 +85,10 @@ TEMPERATURE = 0.8
 
 
 def _draws(m: int, n: int, top_k: int, top_p: float) -> OpCase:
-    """Draws from logits, beside softmax, sort or topk, cumsum and multinomial."""
+    """A case of sampling from logits; PyTorch's is softmax, sort or topk, cumsum, multinomial."""
 
     def kept(torch: Any, x: Any) -> tuple[Any, Any | None]:
-        """The probabilities that are drawn from, and whose they are; None: everyone's, in order."""
+        """Returns the probabilities that are left, and their columns (None: all, in order)."""
         p, which = torch.softmax(x.float() / TEMPERATURE, -1), None
         if top_k:
             p, which = p.topk(top_k)
@@ -126,7 +126,10 @@ def _pointwise(
     ours: Callable[..., Any],
     stock: Callable[..., Any],
 ) -> OpCase:
-    """A formula of tensors; ``files``: how many like the first are read and written."""
+    """A case of a formula of tensors of ``shapes``.
+
+    ``files``: memory traffic, in tensors of the first shape.
+    """
 
     def make(torch: Any) -> Work:
         given = tuple(_random(torch, *shape) for shape in shapes)
@@ -138,7 +141,7 @@ def _pointwise(
 
 @pointwise
 def biased(x: Any, bias: Any) -> Any:
-    """Adds and activates in one function."""
+    """Adds a bias and applies GELU, in one pointwise function."""
     return f.gelu_tanh(x + bias)
 
 
@@ -148,7 +151,7 @@ def _halves(torch: Any, x: Any, cos: Any, sin: Any) -> Any:
 
 
 def pointwise_cases() -> list[OpCase]:
-    """Pointwise formulas, and copies that arrange elements anew."""
+    """Returns the cases of pointwise formulas, and of copies that permute elements."""
     large, small, square, heads = (8192, 14336), (16, 4096), (8192, 8192), (8, 2048, 32, 128)
     angles = (2048, 1, 64)
 
@@ -195,13 +198,13 @@ SIZES: Mapping[str, tuple[tuple[int, int], ...]] = {
     "topk 8": ((8192, 64),),
     "sample": ((64, 128256),),
 }
-"""Rows and columns of operations over rows."""
+"""Rows and columns of the cases of each row operation."""
 LABELS = {"sum of rows": "sum axis 1", "sum of columns": "sum axis 0"}
-"""Names in tables and files that are others."""
+"""Names in tables and files, where they differ from those of :data:`SIZES`."""
 
 
 def cases() -> list[OpCase]:
-    """All of them, in the order of the table."""
+    """Returns all named cases, in the order of the table."""
     over_rows = [
         _row(name, *size, LABELS.get(name, "")) for name, sizes in SIZES.items() for size in sizes
     ]
@@ -221,13 +224,18 @@ def cases() -> list[OpCase]:
 
 
 def select(patterns: Sequence[str], *, quick: bool = False) -> list[OpCase]:
-    """The cases whose name, or name and sizes, match a pattern. OptionError if there are none."""
+    """Returns the cases whose name, or name and sizes, match a pattern.
+
+    Raises OptionError if there are none.
+    """
     return matching({case: case.name for case in cases()}, patterns)[:: 3 if quick else 1]
 
 
 # -- the run --------------------------------------------------------------------------------
 def summary(found: Sequence[Timing]) -> list[str]:
-    """What the targets are about."""
+    """Returns lines for the targets: mean ratio to ``torch.compile``, worst ratio to the faster of
+    PyTorch's, and the worst share of the bandwidth limit of large cases.
+    """
     lines = []
     if compiled := [t for t in found if t.compiled_us is not None]:
         mean = results.geomean((t.compiled_us or 0.0) / t.ours_us for t in compiled)
@@ -247,7 +255,10 @@ def summary(found: Sequence[Timing]) -> list[str]:
 
 
 class Ops(OpArea):
-    """Named cases; with --random :class:`ptxgen.bench.row_reductions.Rows`."""
+    """The run of ``ptxgen bench ops``: named cases.
+
+    With ``--random`` :class:`ptxgen.bench.row_reductions.Rows` runs instead.
+    """
 
     name = "ops"
     about = (

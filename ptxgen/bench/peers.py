@@ -1,4 +1,4 @@
-"""Who is timed beside us. A peer that is missing, or fails, is said to be, and left out."""
+"""Other libraries' products, timed beside ours. A peer that is missing or fails is left out."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from ptxgen.numerics.contract import DTYPES
 
 
 class Peer(NamedTuple):
-    """Another implementation of products. ``work``: a call that writes the product of a case to
-    memory; None if it has none.
+    """Another library's products.
+
+    ``work`` makes the call that writes the product of a case to memory; None if there is none.
     """
 
     name: str
@@ -23,9 +24,9 @@ class Peer(NamedTuple):
 
 
 def _torch() -> Peer:
-    """torch.mm, which is cuBLAS (f32 with TF32 off), not batch-invariant.
+    """``torch.mm``: cuBLAS (f32 with TF32 off), not batch-invariant.
 
-    cuBLAS is told of transpositions.
+    Transposed operands are passed as views, which cuBLAS reads without a copy.
     """
     import torch
 
@@ -50,8 +51,8 @@ def _triton() -> Peer:
 def _sgemm_bi() -> Peer:
     """sgemm-bi, deterministic and batch-invariant: NN, NT and weight gradients, weights [K, N].
 
-    In 16 bits its tensor-core tier, where that is asked of us, too. Its weight gradients (TN) are
-    added to an array of f32 whatever the operands; one rounding more is not timed.
+    Cases of tier "tc" use its tensor-core tier. Its weight gradients (TN) are added to an f32 array
+    whatever the operands' dtype; rounding them to the result's dtype is not timed.
     """
     import sgemm_bi
     import torch
@@ -76,9 +77,9 @@ def _sgemm_bi() -> Peer:
         run = partial(engine.backward_dw, (pc, pb, pa), (k, m, n), *tail)
         if master is out:
             return run
-        run()  # once for the comparison; what is timed adds to it
+        run()  # once for the comparison; timed calls add to the sum
         out.copy_(master)
-        return lambda: (run(), master)[0]  # which keeps the memory alive
+        return lambda: (run(), master)[0]  # keeps the memory of master alive
 
     return Peer("sgemm_bi", str(getattr(sgemm_bi, "__version__", "unknown")), work)
 
@@ -87,7 +88,10 @@ PEERS: dict[str, Callable[[], Peer]] = {"torch": _torch, "triton": _triton, "sge
 
 
 def discover(names: Iterable[str]) -> tuple[list[Peer], list[str]]:
-    """The peers that can be used here, and why the others cannot. Raises OptionError."""
+    """Returns the peers that can be used here, and why the others cannot.
+
+    Raises OptionError for an unknown name.
+    """
     found: list[Peer] = []
     missing: list[str] = []
     for name in names:

@@ -1,4 +1,7 @@
-"""Plots: ratio by shape, and which kernel serves which problems. Needs matplotlib, no GPU."""
+"""Plots of ratios, regrets and costs, and of the kernel that serves each problem.
+
+Plotting needs matplotlib, and no GPU.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ FEW_RATIOS = tuple(x for x in RATIOS if x not in (0.6, 0.7, 0.9, 1.1, 1.25, 2.5,
 
 
 def require() -> Any:
-    """The module matplotlib. Raises PtxgenError where it is not installed."""
+    """Imports matplotlib and returns it. Raises PtxgenError where it is not installed."""
     try:
         import matplotlib
     except ModuleNotFoundError as error:
@@ -48,7 +51,7 @@ def require() -> Any:
     return matplotlib
 
 
-# -- what plots have in common ------------------------------------------------------
+# -- helpers of all plots -----------------------------------------------------------
 def _pyplot() -> Any:
     require().use("Agg")
     import matplotlib.pyplot as plt
@@ -71,7 +74,7 @@ def _save(plt: Any, figure: Any, path: Path) -> None:
 
 
 def _heading(figure: Any, title: str, *lines: str) -> None:
-    """Writes a title and lines below it, at the top."""
+    """Writes a title at the top of the figure, and lines below it."""
     height = figure.get_figheight()
     figure.text(0.02, 1 - 0.22 / height, title, fontsize=12, weight="bold", va="center")
     for number, line in enumerate(lines, start=2):
@@ -90,7 +93,7 @@ def _surroundings(environment: Environment | None) -> str:
 
 
 def _log_axis(ax: Any, name: str, ends: tuple[float, float], ticks: Iterable[float]) -> None:
-    """Makes the axis "x" or "y" a log axis with those of the ticks that lie between its ends."""
+    """Makes axis "x" or "y" logarithmic, with the ticks that lie between its ends."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
     ax.set(**{f"{name}scale": "log", f"{name}lim": ends})
@@ -102,20 +105,20 @@ def _log_axis(ax: Any, name: str, ends: tuple[float, float], ticks: Iterable[flo
 
 
 def _around(values: Iterable[float], *more: float) -> tuple[float, float]:
-    """The ends of an axis for values, and for ``more`` without a margin."""
+    """Returns the ends of an axis that shows ``values`` with a margin, and ``more`` without."""
     listed = [*values]
     return min([min(listed) / 1.15, *more]), max([max(listed) * 1.15, *more])
 
 
 def _line(**how: Any) -> Any:
-    """A line of a legend."""
+    """An entry of a legend."""
     from matplotlib.lines import Line2D
 
     return Line2D([], [], **how)
 
 
 def _layouts(rows: Sequence[Any]) -> list[Any]:
-    """Lines of a legend: the layouts of rows."""
+    """Entries of a legend for the memory layouts that occur in ``rows``."""
     there = {row.layout for row in rows}
     marks = {name: of for name, of in MARKS.items() if name in there}
     return [_line(marker=m, color=c, linestyle="", label=name) for name, (m, c) in marks.items()]
@@ -123,8 +126,9 @@ def _layouts(rows: Sequence[Any]) -> list[Any]:
 
 # -- ratios -----------------------------------------------------------------------
 def ratios(rows: Sequence[Any], environment: Environment | None, path: Path) -> None:
-    """A dot per case of one peer's ``rows`` of products: one line per shape, groups one under
-    another.
+    """Plots the ratios of one peer's ``rows`` of products.
+
+    Each case is a dot, each shape a line, and each group a block of lines.
     """
     plt = _pyplot()
     groups: dict[str, dict[str, list[Any]]] = {}
@@ -197,7 +201,7 @@ def _group(ax: Any, name: str, shapes: dict[str, list[Any]], gated: bool) -> Non
 
 # -- many problems ------------------------------------------------------------------
 def scatter(rows: Sequence[Row], environment: Environment | None, path: Path) -> None:
-    """One peer's ratio over M, over K and over N, of the ``rows`` of random problems."""
+    """Plots the ratios of one peer's random problems over M, over K and over N."""
     plt = _pyplot()
     figure, axes = plt.subplots(1, 3, figsize=(WIDTH, 4.4), sharey=True)
     for ax, size in zip(axes, "mkn", strict=True):
@@ -241,8 +245,9 @@ def costs(
     environment: Environment | None,
     path: Path,
 ) -> None:
-    """Time over memory, a point a method: (name, ms, MB). Ours have a colour, and a line; their
-    numbers are rows of a chunk.
+    """Plots time over memory, with a point (name, ms, MB) for each method.
+
+    Our methods are coloured and joined by a line; their labels are the rows of a chunk.
     """
     plt = _pyplot()
     figure, ax = plt.subplots(figsize=(WIDTH, 4.2))
@@ -270,7 +275,7 @@ def costs(
 
 
 def regrets(rows: Sequence[Row], environment: Environment | None, path: Path) -> None:
-    """The regrets of ``rows``, sorted: which share of the problems has at most which."""
+    """Plots the sorted regrets of ``rows`` over the share of problems (a quantile function)."""
     plt = _pyplot()
     figure, ax = plt.subplots(figsize=(WIDTH, 4.4))
     parts = {ALL: rows, **{name: [row for row in rows if row.layout == name] for name in MARKS}}
@@ -303,7 +308,7 @@ def regrets(rows: Sequence[Row], environment: Environment | None, path: Path) ->
 
 
 def _aligned(row: Row) -> bool:
-    """Whether the rows of both operands of a random problem are aligned to 16 bytes."""
+    """Whether the rows of both operands of a random problem are aligned to 16 bytes or more."""
     (case,) = select([row.shape], [row.layout], ["linear"], dtype=row.dtype, tier=row.tier)
     return min(natural_alignment(case)) >= 16
 
@@ -311,7 +316,7 @@ def _aligned(row: Row) -> bool:
 # -- routes -----------------------------------------------------------------------
 @dataclass(frozen=True)
 class RouteMap:
-    """The routes of a plane of M and N, and which of them owns each cell."""
+    """A map of the (M, N) plane: the routes, and the route that serves each cell."""
 
     title: str
     subtitle: str
@@ -324,7 +329,7 @@ class RouteMap:
 
 
 def route_map(found: RouteMap, path: Path) -> None:
-    """The (M, N) plane in the colours of the routes that serve it, labelled in place."""
+    """Plots the (M, N) plane in the colours of the routes that serve it, labelled in place."""
     plt = _pyplot()
     import numpy as np
     from matplotlib.colors import ListedColormap
@@ -374,13 +379,16 @@ def route_map(found: RouteMap, path: Path) -> None:
 
 
 def _roomiest(mask: Any) -> tuple[int, int, int] | None:
-    """Where in ``mask`` a label has most room: row, column, and the cells free along the row."""
+    """Finds the place for a label that is farthest from the border of ``mask``.
+
+    Returns row, column, and the number of free cells along the row; None for an empty mask.
+    """
     import numpy as np
 
     if not mask.any():
         return None
     inner = np.pad(mask, 1)
-    while inner.any():  # erode it; what is left last is farthest from the border
+    while inner.any():  # erode it; the last cells left are farthest from the border
         last = inner
         inner = inner.copy()
         inner[1:-1, 1:-1] &= last[:-2, 1:-1] & last[2:, 1:-1] & last[1:-1, :-2] & last[1:-1, 2:]
@@ -393,7 +401,10 @@ def _roomiest(mask: Any) -> tuple[int, int, int] | None:
 
 
 def _label_that_fits(label: str, number: str, width: float) -> tuple[str, float]:
-    """The label, its tile alone, or the number in the legend; and a font size."""
+    """Returns the longest text that fits ``width`` points, and its font size.
+
+    Texts are the label, its tile alone, or its number in the legend.
+    """
     tile = label.partition(",")[0].partition(" ")[0]
     for text, size in ((label, 8.5), (tile, 8.5), (tile, 7.0)):
         if 0.72 * size * len(text) + 4 <= width:  # a bold digit is 0.7 em wide

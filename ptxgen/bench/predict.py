@@ -1,10 +1,10 @@
-"""``ptxgen bench predict``: how well times are predicted where routes are taken in order.
+"""``ptxgen bench predict``: accuracy of predicted times for kernel families taken in order.
 
-Programs of recorded results are lowered again, which needs no GPU. Of each step it is known what
-:meth:`ptxgen.cost.tuning.Tuning.bounds` multiplies its constants by; a program's time is that of
-its steps, one after the other. The constants of families are those with the least squares of
-``log(predicted / measured)``; a family that few results have stays near those of one that was never
-measured (:data:`HOLD`). What is said of predictions is of results that had no part in the fit.
+Programs of recorded results are lowered again, which needs no GPU. For each step,
+:meth:`ptxgen.cost.tuning.Tuning.bounds` multiplies the constants of the step's family by known
+quantities; a program's time is the sum over its steps. The constants minimise the squares of
+``log(predicted / measured)``; families with few results stay near the constants of an unmeasured
+family (:data:`HOLD`). The reported accuracy is that on results held out of the fit.
 """
 
 from __future__ import annotations
@@ -36,19 +36,23 @@ from ptxgen.runtime import get_device
 from ptxgen.ui import emit
 
 HOLD = 0.05
-"""What the square of a constant's logarithm, over that of UNMEASURED, counts beside a result's."""
+"""Weight of ``log(constant / UNMEASURED) ** 2`` in the fit; a result's squared log error has 1."""
 LEAST = 1e-3
-"""The least constant."""
+"""Lower bound of a fitted constant."""
 REACHED = 0.9
-"""What copies reach of a GPU's bandwidth: results of one that differs from the tuning's in that
-alone (an H100) are taken with its own.
+"""Share of a GPU's peak bandwidth that a copy reaches.
+
+Results of another GPU with as many SMs (an H100) are fitted with that GPU's own bandwidth: its
+measured copy divided by this share.
 """
 
 
 @dataclass(frozen=True)
 class Part:
-    """A step: its family, and what that one's constants are multiplied by. ``us``: the time of one
-    whose kernels have constants of their own.
+    """A step of a program.
+
+    ``quantities``: factors of the constants of its ``family``. ``us``: the predicted time, if its
+    kernels have constants of their own; else 0.
     """
 
     family: str
@@ -56,7 +60,7 @@ class Part:
     us: float = 0.0
 
     def time(self, families: Mapping[str, Constants]) -> float:
-        """Its predicted µs."""
+        """The predicted time of the step, µs."""
         if self.us:
             return self.us
         return sum(larger(families.get(self.family, UNMEASURED), self.quantities).values())
@@ -64,8 +68,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Point:
-    """A result: its steps, and the µs that they took. Results of one ``problem``, such as a forward
-    pass and its gradient, are left out together.
+    """A recorded result: the steps of its program, and the measured µs.
+
+    Results of one ``problem``, such as a forward pass and its gradient, are held out together.
     """
 
     problem: str
@@ -73,12 +78,12 @@ class Point:
     us: float
 
     def time(self, families: Mapping[str, Constants]) -> float:
-        """The predicted µs."""
+        """The predicted time of all steps, µs."""
         return sum(part.time(families) for part in self.parts)
 
     @property
     def family(self) -> str:
-        """That of the step that is predicted to take longest, without a fit."""
+        """The family of the step with the longest time by the constants of UNMEASURED."""
         return max(self.parts, key=lambda part: part.time({})).family
 
 
@@ -105,7 +110,7 @@ def _embedding(b: Builder, record: Mapping[str, Any], backward: bool) -> None:
 
 
 def _operation(b: Builder, record: Mapping[str, Any]) -> None:
-    """What ``ptxgen bench ops`` timed."""
+    """Builds the program of a result of ``ptxgen bench ops``."""
     name, *options = record["name"].split()
     shape = _sizes(record)
     if name.startswith("embedding"):
@@ -143,7 +148,7 @@ def _operation(b: Builder, record: Mapping[str, Any]) -> None:
 
 
 def _attention(b: Builder, record: Mapping[str, Any]) -> None:
-    """What ``ptxgen bench attention`` timed."""
+    """Builds the program of a result of ``ptxgen bench attention``."""
     r, dtype = record, {"bf16": "bfloat16", "f16": "float16"}[record["dtype"]]
     seqs, page = r["sequences"], r["page"]
     q = b.input("q", (seqs, r["heads"], r["queries"], r["depth"]), dtype)
@@ -163,7 +168,7 @@ def _attention(b: Builder, record: Mapping[str, Any]) -> None:
 
 
 def program_of(record: Mapping[str, Any]) -> Program:
-    """The program of a result of ``ptxgen bench ops`` or ``ptxgen bench attention``."""
+    """Returns the program of a result of ``ptxgen bench ops`` or ``ptxgen bench attention``."""
     b = Builder(record.get("kind") or record["name"], device="cpu")
     make: Callable[..., None] = _attention if "kind" in record else _operation
     make(b, record)
@@ -171,7 +176,7 @@ def program_of(record: Mapping[str, Any]) -> Program:
 
 
 def point(record: Mapping[str, Any], tuning: Tuning) -> Point:
-    """A result as it is fitted."""
+    """Returns the point that a result contributes to the fit."""
     program = program_of(record)
     parts = tuple(_part(step, tuning) for step in program.steps)
     names = ("sequences", "heads", "kv_heads", "keys", "depth")
@@ -187,7 +192,7 @@ def _part(step: Step, tuning: Tuning) -> Part:
 
 
 def _with_memory(tuning: Tuning, record: Mapping[str, Any]) -> Tuning:
-    """The tuning, with the bandwidth of the GPU that a result is of, in bytes a µs."""
+    """Returns ``tuning`` with the bandwidth, bytes/µs, of the GPU that a result was measured on."""
     if record["gpu"] == tuning.gpu:
         return tuning
     memory = record["bandwidth_limit"] / 1e6 / REACHED
@@ -195,8 +200,9 @@ def _with_memory(tuning: Tuning, record: Mapping[str, Any]) -> Tuning:
 
 
 def points(files: Iterable[Path], tuning: Tuning) -> list[Point]:
-    """The results in files that are of the tuning's GPU, or of one that differs from it in its
-    memory. Raises PtxgenError for other files.
+    """Reads the results of GPUs with as many SMs as the tuning's, as points of the fit.
+
+    Raises PtxgenError for files without such rows.
     """
     found = []
     for path in files:
@@ -209,7 +215,7 @@ def points(files: Iterable[Path], tuning: Tuning) -> list[Point]:
 
 # -- the fit --------------------------------------------------------------------------------
 def fit(of: Sequence[Point]) -> dict[str, Constants]:
-    """The constants of the families in ``of``."""
+    """Fits the constants of all families in ``of``; returns them by family."""
     from scipy.optimize import least_squares
 
     names = sorted({p.family for each in of for p in each.parts if not p.us})
@@ -240,7 +246,9 @@ def fit(of: Sequence[Point]) -> dict[str, Constants]:
 
 
 def held_out(of: Sequence[Point]) -> list[tuple[Point, float]]:
-    """Predicted over measured, by constants that were fitted without the result's problem."""
+    """Returns predicted over measured time of each point, by constants that were fitted without
+    the point's problem.
+    """
     problems = {name: i for i, name in enumerate(dict.fromkeys(p.problem for p in of))}
     found = []
     for fold in range(FOLDS):
@@ -252,7 +260,7 @@ def held_out(of: Sequence[Point]) -> list[tuple[Point, float]]:
 
 @dataclass(frozen=True)
 class Quality:
-    """Predicted over measured, of the results of a family."""
+    """Predicted over measured times of a family: number of results, geometric mean, P10, P90."""
 
     family: str
     results: int
@@ -262,7 +270,7 @@ class Quality:
 
 
 def qualities(found: Iterable[tuple[Point, float]]) -> list[Quality]:
-    """By the family that takes longest; and of all."""
+    """Returns the quality of each family, by the family of the longest step, and of all."""
     ratios: dict[str, list[float]] = {}
     for each, ratio in found:
         ratios.setdefault(each.family, []).append(ratio)
@@ -276,7 +284,7 @@ def qualities(found: Iterable[tuple[Point, float]]) -> list[Quality]:
 
 # -- the command ----------------------------------------------------------------------------
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Runs the command; returns its exit status."""
     return arguments.run(_parser(), _work, argv)
 
 

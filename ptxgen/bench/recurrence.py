@@ -1,6 +1,6 @@
-"""``ptxgen bench recurrence``: recurrences beside loops over tokens in PyTorch, of random sizes.
+"""``ptxgen bench recurrence``: recurrences of random sizes, beside loops over tokens in PyTorch.
 
-Each line of :data:`OPERATIONS` draws cases of an operation.
+Each entry of :data:`OPERATIONS` draws cases of one operation.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from ptxgen.bench.runner import QUICK, add_list
 from ptxgen.ui import emit
 
 STATES = 16
-"""Of a channel, as all models of Mamba have."""
+"""State size of a channel, as in all Mamba models."""
 
 
 def tokens(random: Random, batch: int, least: int = 256, most: int = 4096) -> int:
-    """Of a sequence, such that a batch has no more than 16384."""
+    """Draws the number of tokens in a sequence, at most 16384 in the batch."""
     return min(draw.integer(random, least, most), 16384 // batch)
 
 
 def channels(random: Random) -> int:
-    """From 768 to 5120, a multiple of 128."""
+    """Draws a number of channels, a multiple of 128 in 768 .. 5120."""
     return 128 * draw.integer(random, 6, 40)
 
 
 # -- PyTorch's side -------------------------------------------------------------------------
 def scanned(torch: Any, x: Any, delta: Any, a: Any, b: Any, c: Any, d: Any, z: Any, h: Any) -> Any:
-    """A selective scan, token by token: decays of all tokens first, as in ``transformers``."""
+    """A selective scan token by token, with all decays computed first, as in ``transformers``."""
     f = torch.nn.functional
     steps = f.softplus(delta.float())
     decays = torch.exp(steps[..., None] * a)
@@ -47,7 +47,7 @@ def scanned(torch: Any, x: Any, delta: Any, a: Any, b: Any, c: Any, d: Any, z: A
 
 
 def recurred(torch: Any, a: Any, b: Any) -> Any:
-    """A linear recurrence, token by token."""
+    """A linear recurrence ``h = a * h + b``, token by token."""
     h, ys = torch.zeros_like(a[:, 0], dtype=torch.float32), []
     for t in range(a.shape[1]):
         h = a[:, t].float() * h + b[:, t].float()
@@ -113,11 +113,14 @@ OPERATIONS: Mapping[str, Callable[[Random], OpCase]] = {
     "linear_recurrence": _linear,
     "linear_recurrence + backward": partial(_linear, backward=True),
 }
-"""What draws a case of each."""
+"""Functions that draw a case of each operation."""
 
 
 def cases(count: int, seed: int, patterns: Sequence[str] = ("*",)) -> list[OpCase]:
-    """``count`` of each operation whose name matches a pattern. OptionError if there are none."""
+    """Draws ``count`` cases of each operation whose name matches a pattern.
+
+    Raises OptionError if none does.
+    """
     draw.check(count, seed)
     found = []
     for name in matching({name: name for name in OPERATIONS}, patterns):
@@ -127,7 +130,7 @@ def cases(count: int, seed: int, patterns: Sequence[str] = ("*",)) -> list[OpCas
 
 
 class Recurrence(OpArea):
-    """Cases of :data:`OPERATIONS`, beside loops."""
+    """The run of ``ptxgen bench recurrence``: random cases of :data:`OPERATIONS`."""
 
     name = "recurrence"
     about = (

@@ -1,6 +1,6 @@
 """Regret: the time of the kernel that the dispatcher chose over that of the best of its table.
 
-The least of thirty noisy times flatters. So the best kernel is looked for first, and it and the
+The minimum of thirty noisy times is biased low. So the best kernel is found first, and it and the
 chosen one are then timed again, in turns: the quotient of these medians is the regret. It is 1
 where the chosen kernel is the best, and about 1, on either side, where another is as fast.
 """
@@ -19,11 +19,13 @@ from ptxgen.spec import Key
 from ptxgen.tiles import TABLES
 
 NEAR = 1.15
-"""A kernel within this factor of the fastest may be the best."""
+"""Ratio to the fastest first time within which a kernel is timed again as a possible best."""
 
 
 def serving(case: Case, align: tuple[int, int]) -> dict[str, tuple[str, ...]]:
-    """The routes that are correct for ``case``: their kernels, by the first, which forces them."""
+    """Returns the routes that are correct for ``case``: the names of their kernels, by the name
+    that forces the route.
+    """
     arch, sms, _ = measure.target()
     twins = _kernels(case.table, case.dtype)
     return dict(twins[name] for name in admissible(case, align, arch, sms))
@@ -31,7 +33,7 @@ def serving(case: Case, align: tuple[int, int]) -> dict[str, tuple[str, ...]]:
 
 @cache
 def _kernels(key: Key, dtype: str) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """By the name of each route of a table: the name and the kernels of its twin for ``dtype``."""
+    """Returns, by the name of each route of a table, its name and kernels for ``dtype``."""
     pairs = [(route, route.of(dtype)) for route in TABLES[key].routes]
     return {r.name: (twin.name, tuple(k.name for k in twin.kernels)) for r, twin in pairs}
 
@@ -39,11 +41,11 @@ def _kernels(key: Key, dtype: str) -> dict[str, tuple[str, tuple[str, ...]]]:
 def best_of(
     chosen: str, times: Mapping[str, float], timed: Callable[[Sequence[str]], Sequence[float]]
 ) -> Best:
-    """The best kernel and the regret of ``chosen``.
+    """Returns the best kernel and the regret of ``chosen``.
 
-    ``times``: a first time of every kernel, that of ``chosen`` included. ``timed``: times
-    kernels in turns. The best is the fastest of those near and the chosen one, timed together;
-    what is reported is of another set of timings, which had no part in choosing it.
+    ``times``: a first time of every kernel, ``chosen`` included. ``timed`` times kernels in turns.
+    The best is the fastest of the kernels within :data:`NEAR` and the chosen one, timed together.
+    The reported times are another set, which had no part in the selection.
     """
     limit = NEAR * min(times.values())
     near = [name for name, us in times.items() if us <= limit or name == chosen]
@@ -61,7 +63,7 @@ def best_in_turns(
     chosen: str,
     times: Mapping[str, float],
 ) -> Best:
-    """:func:`best_of`, on the present GPU: ``work`` forces the kernels that ``times`` are of."""
+    """Returns :func:`best_of` on the current GPU; ``work`` has the call of each kernel."""
     count = measure.repetitions(times[chosen], *effort)
 
     def timed(names: Sequence[str]) -> list[float]:
@@ -79,9 +81,10 @@ def judged(
     operands: measure.Operands,
     out: Any,
 ) -> tuple[Best | None, dict[str, str]]:
-    """The best kernel that serves a case on the present GPU, and what was wrong with others; None
-    where the chosen one is wrong. ``out`` has been found right: kernels are held to the bits of the
-    chosen one.
+    """Returns the best kernel of a case on the current GPU (None if the chosen kernel is wrong),
+    and why others are wrong.
+
+    Kernels are compared with the bits of the chosen one, whose result ``out`` was checked before.
     """
     a, b = (measure.alignment(t) for t in operands.stored(case.layout))
     kernels = serving(case, (a, b))

@@ -1,4 +1,4 @@
-"""What was measured, and what it means: statistics, floors, rows, tables and summaries."""
+"""Benchmark results: statistics, roofline floors, rows, tables, summaries, and their files."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ptxgen.errors import PtxgenError
 from ptxgen.ui import paint, table
 
 GATE = "torch"
-"""The peer that the targets of the groups are about."""
+"""The gating peer: the targets of the groups are ratios to its time."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Repeated timings of one thing, µs."""
+    """Statistics of repeated timings of one call, µs."""
 
     median: float
     q1: float
@@ -32,21 +32,21 @@ class Sample:
 
     @classmethod
     def of(cls, times: Sequence[float]) -> Sample:
-        """The median and quartiles of ``times``."""
+        """Returns the median and quartiles of ``times``."""
         if len(times) == 1:
             return cls(times[0], times[0], times[0], 1)
         q1, median, q3 = statistics.quantiles(times, n=4, method="inclusive")
         return cls(median, q1, q3, len(times))
 
     def as_ours(self) -> dict[str, Any]:
-        """The fields of a row that say our times."""
+        """Returns the fields of a row that hold our times: ``ours_us``, quartiles and count."""
         names = ("ours_us", "ours_q1_us", "ours_q3_us", "ours_count")
         return dict(zip(names, astuple(self), strict=True))
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a GPU can do at most: bytes/s of device memory, flop/s of a tier; and who says so."""
+    """Peak rates of a GPU: bytes/s of device memory, FLOP/s of a tier; and their source."""
 
     bandwidth: float
     flops: float
@@ -54,34 +54,34 @@ class Limits:
 
 
 LIMITS = {
-    # Reached, not the datasheet's: a copy of 8.6 GB (bytes read + bytes written), and
-    # independent FFMAs at the clock that they run at. Tensor cores never reach the datasheet's
-    # 989 TF/s, because the power does not suffice; how near one gets depends on the data.
+    # Measured, not the datasheet's: a copy of 8.6 GB (bytes read + bytes written), and
+    # independent FFMAs at their own clock. Tensor cores never reach the datasheet's 989 TF/s
+    # within the power limit; how near they get depends on the data.
     ("NVIDIA H200", "simt"): Limits(4.3e12, 66e12, "measured on an H200 SXM"),
     ("NVIDIA H200", "tc"): Limits(
         4.3e12, 989e12, "bytes measured on an H200 SXM, flops of its datasheet"
     ),
 }
-"""By the GPU's name and the tier. Others are measured at the start of a run."""
+"""Limits by GPU name and tier. Other GPUs are measured at the start of a run."""
 
 
 @dataclass(frozen=True)
 class Floor:
-    """The least time that a case can take, and what takes it."""
+    """The roofline time of a case, and the resource that bounds it."""
 
     us: float
     bound: str  # "memory" or "compute"
 
 
 def floor(case: Case, limits: Limits) -> Floor:
-    """The larger of bytes / bandwidth and flops / peak."""
+    """Returns the roofline of a case: the larger of bytes / bandwidth and FLOPs / peak."""
     memory, compute = case.bytes / limits.bandwidth, case.flops / limits.flops
     return Floor(1e6 * max(memory, compute), "memory" if memory >= compute else "compute")
 
 
 @dataclass(frozen=True)
 class Environment:
-    """Where and with what a run was made; part of every row."""
+    """GPU, driver, versions, clocks and limits of a run; part of every record."""
 
     date: str  # UTC, ISO 8601
     commit: str
@@ -110,7 +110,7 @@ class Best:
 
 @dataclass(frozen=True)
 class Row:
-    """Ours and one peer on one case."""
+    """Times of our call and of one peer on one case."""
 
     group: str
     op: str
@@ -138,14 +138,14 @@ class Row:
     tflops: float
     gbps: float
     checked: int  # outputs whose bits were compared with the oracle
-    # Where every kernel was timed; else None.
+    # None unless every kernel was timed.
     best: str | None = None  # the fastest kernel
     best_us: float | None = None
-    regret: float | None = None  # the chosen kernel's time / best_us, both timed for this alone
+    regret: float | None = None  # the chosen kernel's time / best_us, both timed afresh
 
     @property
     def shape(self) -> str:
-        """M x K x N, as the cases are named."""
+        """Text of the sizes, MxKxN, by which cases are named."""
         return f"{self.m}x{self.k}x{self.n}"
 
 
@@ -159,7 +159,7 @@ def row(
     checked: int,
     best: Best | None = None,
 ) -> Row:
-    """The row of ``case``; ``peer`` is its name and version."""
+    """Returns the row of ``case``; ``peer`` is the peer's name and version."""
     least = floor(case, limits)
     fields: tuple[Any, ...] = (
         *(case.group, case.op, case.dtype, case.tier, case.layout, *astuple(case.shape), kernel),
@@ -174,7 +174,7 @@ def row(
 # -- summaries --------------------------------------------------------------------
 @dataclass(frozen=True)
 class Summary:
-    """A group's ratios to one peer, against what is asked of them."""
+    """Statistics of a group's ratios to one peer, and their targets."""
 
     group: str
     peer: str
@@ -199,22 +199,22 @@ class Summary:
 
     @property
     def verdict(self) -> str | None:
-        """Whether they are met, for people."""
+        """The value of :attr:`ok` in words, with the number of cases below the target."""
         if self.short:
             return f"short, {self.short} of {self.cases} below"
         return {True: "ok", False: "short", None: None}[self.ok]
 
 
 def geomean(values: Iterable[float]) -> float:
-    """The geometric mean of positive numbers."""
+    """Returns the geometric mean of positive numbers."""
     return math.exp(statistics.fmean(math.log(v) for v in values))
 
 
 def summarise(rows: Iterable[Row], *, by_layout: bool = False) -> list[Summary]:
-    """One summary per peer and group (and layout), in the order of the rows.
+    """Returns a summary for each peer and group (and layout), in the order of the rows.
 
-    Only the gating peer has targets of groups, and only over all layouts together. The peers
-    of :data:`cases.INVARIANT` have one over all cases, if all groups are there.
+    Only the gating peer has targets for groups, and only over all layouts together. The peers of
+    :data:`cases.INVARIANT` have a target over all cases, if ``rows`` have all groups.
     """
     rows = list(rows)
     groups: dict[tuple[str, str, str], list[Row]] = {}
@@ -242,8 +242,10 @@ def summary(
     targets: tuple[float | None, float | None],
     at: str = "layout",
 ) -> Summary:
-    """The summary of ``rows``, whose group, peer and layout are ``names``, against the mean and
-    the least that are asked for. ``at``: what the least is known by besides its shape.
+    """Returns the summary of ``rows``, whose group, peer and layout are ``names``.
+
+    ``targets``: least geometric mean, and least single ratio. ``at``: the field that names the
+    worst case, besides its shape.
     """
     least = min(rows, key=lambda r: r.ratio)
     mean, each = targets
@@ -256,7 +258,7 @@ def summary(
 
 # -- text -------------------------------------------------------------------------
 def heading(environment: Environment) -> str:
-    """Where a run was made, in two lines."""
+    """Returns two lines about the environment of a run."""
     e = environment
     return (
         f"{e.gpu}, {e.sms} SMs, driver {e.driver}, CUDA {e.cuda}, torch {e.torch}, "
@@ -268,9 +270,10 @@ def heading(environment: Environment) -> str:
 
 
 def case_table(rows: Sequence[Row]) -> str:
-    """One line per case: ours, each peer and its ratio, the rate, and the share of the limit.
+    """Returns a table with a line for each case: our time, each peer's time and ratio, the rate,
+    and the share of the roofline limit.
 
-    Where every kernel was timed, the regret and the best kernel too.
+    If every kernel was timed, it also has the regret and the best kernel.
     """
     judged = any(r.regret is not None for r in rows)
     peers = list(dict.fromkeys(r.peer for r in rows))
@@ -299,7 +302,10 @@ def case_table(rows: Sequence[Row]) -> str:
 
 
 def quotient(a: str, b: str | float) -> property:
-    """The quotient of a field by another or a number; None where one is not there."""
+    """Returns a property, the quotient of field ``a`` and ``b`` (a field or a number).
+
+    The property is None where a field is None or 0.
+    """
 
     def value(row: Any) -> float | None:
         of, by = getattr(row, a), getattr(row, b) if isinstance(b, str) else b
@@ -309,13 +315,13 @@ def quotient(a: str, b: str | float) -> property:
 
 
 Columns = Sequence[tuple[str, str]]
-"""Headings of a table, each with the attribute of rows that is below it and, behind a colon, how
-that is written.
+"""Columns of a table: pairs of a heading and the attribute of rows below it; a format may follow
+the attribute after a colon, such as "ours_us:.1f".
 """
 
 
 def columns(rows: Iterable[object], asked: Columns) -> str:
-    """A table, a line a row. None is a dash."""
+    """Returns a table with a line for each row; None is shown as a dash."""
     cells = [(attrgetter(cell.partition(":")[0]), cell.partition(":")[2]) for _, cell in asked]
     lines = []
     for row in rows:
@@ -325,7 +331,7 @@ def columns(rows: Iterable[object], asked: Columns) -> str:
 
 
 def summary_table(summaries: Sequence[Summary]) -> str:
-    """One line per summary, with ok or short where there is a target."""
+    """Returns a table with a line for each summary, with "ok" or "short" if it has a target."""
     text = columns(
         summaries,
         [
@@ -346,33 +352,34 @@ def _coloured(line: str) -> str:
 
 # -- JSON -------------------------------------------------------------------------
 def records(rows: Iterable[Any], environment: Environment) -> list[dict[str, Any]]:
-    """Rows (instances of dataclasses) as flat JSON objects, each with its environment."""
+    """Returns rows (dataclass instances) as flat records, each with the environment's fields."""
     shared = asdict(environment)
     return [{**asdict(r), **shared} for r in rows]
 
 
 def write_records(path: Path, found: Iterable[Mapping[str, Any]]) -> None:
-    """Writes flat objects, one a line, in a list; NaN (not timed) as null."""
+    """Writes records as a JSON list, one a line; NaN (not timed) becomes null."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(json.dumps(json_row(record), ensure_ascii=False) for record in found)
     path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
 
 def keep(options: Namespace, found: Sequence[Mapping[str, Any]]) -> None:
-    """Hands rows to ``--json``, and writes them to the file of ``--save``."""
+    """Stores records in ``options.records`` for ``--json``, and writes the file of ``--save``."""
     options.records = [json_row(record) for record in found]
     if options.save:
         write_records(options.save, found)
 
 
 def json_row(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with null for what was not timed (NaN)."""
+    """Returns a record with None in place of NaN (not timed)."""
     return {name: None if value != value else value for name, value in record.items()}
 
 
 def read_json(path: Path) -> tuple[list[Row], Environment]:
-    """The rows of a file of products. Older ones do not say that they are of f32. Raises
-    PtxgenError for a file that holds anything else.
+    """Reads the rows of a file of ``ptxgen bench gemm``, and their environment.
+
+    Rows of old files have no dtype: they are f32, tier simt. Raises PtxgenError for other files.
     """
     return read_rows(Row, path, "gemm", dtype="f32", tier="simt")
 
@@ -395,7 +402,10 @@ _Record = TypeVar("_Record")
 
 
 def only(kind: type[_Record], record: Mapping[str, Any]) -> _Record:
-    """The dataclass ``kind`` with its fields of a flat record. LookupError if one is missing."""
+    """Returns an instance of dataclass ``kind`` with its fields from a flat record.
+
+    Raises LookupError if a field without a default is missing.
+    """
     asked = (f.name for f in fields(kind) if f.name in record or f.default is MISSING)  # type: ignore[arg-type]
     return kind(**{name: record[name] for name in asked})
 
@@ -403,10 +413,9 @@ def only(kind: type[_Record], record: Mapping[str, Any]) -> _Record:
 def read_rows(
     kind: type[_Record], path: Path, command: str, **older: Any
 ) -> tuple[list[_Record], Environment]:
-    """The rows of a file that ``ptxgen bench command`` wrote, and the environment of the first.
+    """Reads the rows of a file of ``ptxgen bench command``, and the environment of the first.
 
-    ``older``: fields of rows that do not say them. Raises PtxgenError for a file that holds
-    anything else.
+    ``older``: values of fields that rows of old files lack. Raises PtxgenError for other files.
     """
     with reading(path, command):
         found: list[Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))

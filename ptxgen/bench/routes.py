@@ -21,7 +21,7 @@ from ptxgen.tiles import TABLES
 from ptxgen.ui import emit
 
 CELLS = 168
-"""Cells of the map along each axis."""
+"""Number of cells of the map along each axis."""
 
 
 def route_map(
@@ -38,10 +38,10 @@ def route_map(
     largest: int = 1 << 14,
     cells: int = CELLS,
 ) -> RouteMap:
-    """Asks the dispatcher about a logarithmic grid of the operation's M and N up to ``largest``.
+    """Returns the dispatcher's choices on a logarithmic grid of M and N up to ``largest``.
 
-    ``k``: the operation's own K. ``align``: bytes, of both operands whatever M and N are, so
-    that the map shows sizes and not their divisors. Raises OptionError.
+    ``k``: the operation's own K. ``align``: byte alignment of both operands, the same for all M
+    and N, so that the map shows the influence of size and not of divisibility. Raises OptionError.
     """
     if op not in OPERATIONS or layout not in OPERATIONS[op].products:
         known = "; ".join(f"{o}: {', '.join(OPERATIONS[o].products)}" for o in OPERATIONS)
@@ -79,7 +79,7 @@ def route_map(
 
 
 def _labels(routes: Sequence[Route]) -> tuple[str, ...]:
-    """Short names: the tile and how the reduction is split; numbered where that is not unique."""
+    """Returns short names of routes, the tile and the split of K; equal names get numbers."""
     short = [_label(route.main) for route in routes]
     return tuple(
         text if short.count(text) == 1 else f"{text} ({short[: i + 1].count(text)})"
@@ -104,7 +104,7 @@ def _label(kernel: KernelSpec) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Runs the command; returns its exit status."""
     return arguments.run(_parser(), _work, argv)
 
 
@@ -150,7 +150,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def text_map(found: RouteMap) -> str:
-    """The map in letters: M to the right, N upwards, every other row left out."""
+    """Returns the map as text, a letter a route: M to the right, N upwards, every other row."""
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
     lines = [found.title, found.subtitle, ""]
     for n, line in reversed(list(zip(found.centres, found.owner, strict=True))[::2]):

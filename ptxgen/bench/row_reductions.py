@@ -1,12 +1,12 @@
-"""Row operations on random problems (``ptxgen bench ops --random``): what nobody tuned for.
+"""Row operations on random problems (``ptxgen bench ops --random``), which no kernel is tuned for.
 
 An operation of :data:`OPERATIONS` is drawn, then columns: one of :data:`COLUMNS`, or, one time in
 fourteen, log-uniform in 64 .. 200000; then rows, log-uniform in 1 .. 2^27 / columns. One time in
-eight rows lie apart (8 elements between them), one time in eight off 16 bytes (the array begins one
-element behind such an address).
+eight the rows are strided (8 elements of padding), one time in eight they are misaligned (the array
+begins one element behind a 16-byte boundary).
 
-Regret is as of products (:mod:`ptxgen.bench.regret`): the chosen kernel's time over that of the
-best that is right for the problem. All of them must return the same bits.
+Regret is defined as for products (:mod:`ptxgen.bench.regret`): the chosen kernel's time over that
+of the best kernel that is correct for the problem. All kernels must return the same bits.
 """
 
 from __future__ import annotations
@@ -36,20 +36,21 @@ from ptxgen.ui import emit, plural
 
 COLUMNS = (128, 256, 512, 768, 1024, 2048, 2880, 3072, 4096, 5120, 7168, 8192, 14336)
 ELEMENTS = 1 << 27
-"""The most of a problem."""
+"""Most elements (rows x columns) of a problem."""
 DENSE, APART, OFF = "dense", "apart", "off 16 bytes"
-"""How rows lie."""
+"""Memory layouts of the rows: contiguous, strided by 8 elements more, or not 16-byte aligned."""
 VOCABULARY = 1 << 16
-"""The most rows that are gathered from."""
+"""Most rows of an embedding's weight."""
 
 
 @dataclass(frozen=True)
 class Operation:
     """An operation over rows of x.
 
-    ``ours``: the library's, and what it is given besides arrays. ``stock``: PyTorch's, of torch and
-    the arrays. ``vectors``: how many arrays, one number a column, it takes besides. ``files``:
-    matrices that are read and written. ``least``: columns that it takes.
+    ``ours``: the library operation; ``given``: its arguments besides arrays. ``stock``: PyTorch's
+    function, which takes torch and the arrays. ``vectors``: number of further arguments of one
+    element a column. ``files``: memory traffic, in matrices of x's size. ``least``: least number of
+    columns.
     """
 
     ours: str
@@ -97,19 +98,19 @@ OPERATIONS: Mapping[str, Operation] = {
     "topk 50": _topk(50),
     "topk 1024": _topk(1024),
 }
-"""What is drawn from, each as often; ``topk`` of more than there are columns is drawn again."""
+"""Operations of random problems, equally likely; a ``topk`` of more than the columns is redrawn."""
 NAMED: Mapping[str, Operation] = {
     **OPERATIONS,
     "sum of all": Operation("sum", lambda torch, x: x.sum(), {}, files=1),
     "topk 8": _topk(8),
     "sample": Operation("sample", lambda torch, x: x.argmax(-1), {}, files=1),
 }
-"""Those, and what :mod:`ptxgen.bench.ops` times besides."""
+"""All row operations: :data:`OPERATIONS`, and others that :mod:`ptxgen.bench.ops` times."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A problem: an operation, and rows that lie so."""
+    """A problem: an operation on ``rows`` of ``cols`` elements; ``lies``: their memory layout."""
 
     name: str
     rows: int
@@ -118,12 +119,12 @@ class Case:
 
     @property
     def operation(self) -> Operation:
-        """What is computed."""
+        """The operation that ``name`` refers to."""
         return NAMED[self.name]
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are read and written, each once."""
+        """Bytes that are read and written in bf16, each element once."""
         return 2 * self.rows * self.cols * self.operation.files
 
     def __str__(self) -> str:
@@ -131,7 +132,7 @@ class Case:
 
 
 def cases(count: int, seed: int) -> list[Case]:
-    """``count`` problems, the first of those that ``seed`` draws. Raises OptionError."""
+    """Returns the first ``count`` problems that ``seed`` draws. Raises OptionError."""
     return draw.first(count, seed, _drawn(Random(seed)))
 
 
@@ -172,7 +173,7 @@ class Operands:
         self.arrays = (x, *more)
 
     def work(self, compiled: bool = True) -> opcase.Work:
-        """Both functions of the arrays; ``compiled``: whether PyTorch's is compiled, too."""
+        """Returns our function and PyTorch's; ``compiled``: whether to time ``torch.compile``."""
         of, torch = self.case.operation, self._torch
         return opcase.Work(
             *(self.arrays, partial(getattr(ptxgen, of.ours), **of.given)),
@@ -182,13 +183,13 @@ class Operands:
         )
 
     def ours(self, kernel: str | None = None) -> Work:
-        """Our call; ``kernel`` forces a route."""
+        """Returns our call; ``kernel`` forces a route."""
         forced = {} if kernel is None else {"kernel": kernel}
         return partial(self.work().ours, *self.arrays, **forced)
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """What our call does."""
+        """The steps of the program that our call is lowered to."""
         op = LIBRARY[self.case.operation.ours]
         names = (p.name for p in op.parameters)
         given = dict(zip(names, self.arrays, strict=False)) | dict(self.case.operation.given)
@@ -196,11 +197,11 @@ class Operands:
 
     @property
     def step(self) -> Step:
-        """The step that moves most."""
+        """The step with the most memory traffic."""
         return max(self.steps, key=lambda step: step.nbytes)
 
     def kernels(self, device: Any) -> dict[str, tuple[KernelSpec, ...]]:
-        """The routes that are right for that step, by name, the chosen one first."""
+        """The routes that are correct for :attr:`step`, by name, the dispatcher's choice first."""
         problem, arch = self.step.problem, architecture(device)
         found = {
             route.name: route.kernels
@@ -214,9 +215,11 @@ class Operands:
 
 @dataclass(frozen=True)
 class Timing(opcase.Beside):
-    """A case's times, µs (None: not timed). ``table``, ``dtype`` and ``values``: the problem of
-    that of its ``steps`` that moves most. ``routes``: the time of each of its routes, by name, if
-    regret is asked for; ``regret``: the chosen one's over that of the ``best``.
+    """Times of a case, µs (None: not timed).
+
+    ``steps``: steps of its program. ``table``, ``dtype`` and ``values``: the problem of the step
+    with the most memory traffic. ``routes``: µs of each route of that step, by name, with
+    ``--regret``; ``regret``: the chosen route's time over that of ``best``.
     """
 
     name: str
@@ -238,12 +241,12 @@ class Timing(opcase.Beside):
 
     @property
     def sizes(self) -> str:
-        """Of the problem, for people."""
+        """Text of rows, columns and memory layout."""
         return f"{self.rows}x{self.cols}{'' if self.lies == DENSE else ', ' + self.lies}"
 
 
 class Rows(Area):
-    """Row operations that are drawn, as ``ptxgen bench ops --random`` times them."""
+    """The run of ``ptxgen bench ops --random``."""
 
     name = "ops"
     row = Timing
@@ -257,7 +260,7 @@ class Rows(Area):
 
     @cached_property
     def gpu(self) -> Any:
-        """The device of all arrays."""
+        """The device that holds all arrays."""
         return get_device(self.device)
 
     def kernels(self, case: Case) -> list[KernelSpec]:
@@ -291,7 +294,11 @@ class Rows(Area):
     def judged(
         self, operands: Operands, routes: Sequence[str], expected: Any
     ) -> tuple[dict[str, float], results.Best]:
-        """The time of each route, and the best beside the first, the chosen one."""
+        """Returns the µs of each route, and the best route with the regret of the first of
+        ``routes``, the chosen one.
+
+        Routes whose bits differ from ``expected`` are refused.
+        """
         work: dict[str, Work] = {}
         for name in routes:
             run = operands.ours(name)
@@ -306,7 +313,7 @@ class Rows(Area):
     def records(
         self, rows: Sequence[Timing], surroundings: results.Environment
     ) -> list[dict[str, Any]]:
-        """With the GPU's rates, which constants are relative to."""
+        """Returns records with the GPU's rates added, which fitted constants are relative to."""
         rates = measure.rates()
         assert rates is not None, "a GPU's driver states them"
         known = {"rates": asdict(rates)}
@@ -323,16 +330,16 @@ class Rows(Area):
 
 
 def written(path: Path) -> bool:
-    """Whether a file has rows of random problems. Raises PtxgenError for a file without rows."""
+    """Whether a file has rows of random problems. Raises PtxgenError for a file of other kind."""
     with results.reading(path, "ops"):
         return "lies" in json.loads(path.read_text(encoding="utf-8"))[0]
 
 
 def agree(case: Case, x: Any, ours: Any, theirs: Any) -> bool:
-    """Whether results that were rounded once or a few times agree; far off, WrongBitsError.
+    """Whether our result and PyTorch's agree; raises WrongBitsError if they are far apart.
 
-    Prefix sums are held to those in f32 (PyTorch rounds every step to bf16); of maxima that are
-    equal any may be named; of the smallest selected values the same holds.
+    Prefix sums are compared with sums in f32, as PyTorch rounds every step to bf16. ``argmax`` and
+    ``topk`` are compared by value, as equal elements may be selected in any order.
     """
     if case.name in ("argmax", "sample"):
         ours, theirs = (x.gather(-1, i[:, None].long()) for i in (ours, theirs))
@@ -346,7 +353,7 @@ def agree(case: Case, x: Any, ours: Any, theirs: Any) -> bool:
 
 
 def same(torch: Any, a: Any, b: Any) -> bool:
-    """Whether results have the same bits."""
+    """Whether two results, tensors or tuples of them, have the same bits."""
     pairs = zip(a, b, strict=True) if isinstance(a, tuple) else [(a, b)]
     return all(torch.equal(p.view(torch.uint8), q.view(torch.uint8)) for p, q in map(_flat, pairs))
 
@@ -357,7 +364,7 @@ def _flat(pair: tuple[Any, Any]) -> tuple[Any, Any]:
 
 # -- what is said -----------------------------------------------------------------------------
 def spread_table(found: Sequence[Timing], measure: bands.Measure) -> str:
-    """Ratios or regrets by operation, and of all."""
+    """Returns a table of ratios or regrets by operation, and over all."""
     ordered = sorted(found, key=lambda t: [*OPERATIONS].index(t.name))
     spreads = bands.by(ordered, lambda t: (t.name,), measure, lambda t: t.sizes)
     spreads |= bands.by(found, lambda t: (bands.ALL,), measure, lambda t: f"{t.name} {t.sizes}")
@@ -365,7 +372,7 @@ def spread_table(found: Sequence[Timing], measure: bands.Measure) -> str:
 
 
 def worst_table(found: Sequence[Timing]) -> str:
-    """One line for each of the problems with the least ratio."""
+    """Returns a table of the :data:`bands.WORST` problems with the least ratios."""
     columns = [
         *(("operation", "name"), ("sizes", "sizes"), ("ours µs", "ours_us:.1f")),
         *(("peer µs", "peer_us:.1f"), ("ratio", "ratio:.3f"), ("kernel", "kernel")),

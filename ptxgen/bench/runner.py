@@ -1,9 +1,9 @@
-"""One runner of all areas of ``ptxgen bench``.
+"""The runner of all areas of ``ptxgen bench``, such as ``gemm`` and ``attention``.
 
-An area says what its cases are, what is timed of each, and what is printed of a row. The runner
-does the rest, always in this order: options that do not fit are refused; all kernels are compiled;
-the GPU is warmed up; results of a case are checked, then its calls are timed in turns; rows are
-kept and printed, those of an interrupted run too. What is wrong is told, and not timed.
+An area defines its cases, the calls that are timed for each, and the columns of a row. The runner
+does the rest, always in this order: it refuses options that do not fit; compiles all kernels; warms
+up the GPU; checks the results of a case, then times its calls in turns; saves and prints the rows,
+also those of an interrupted run. Cases with wrong results are reported, and not timed.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from ptxgen.spec import KernelSpec
 from ptxgen.ui import emit, note, plural
 
 SAVE_S = 15.0
-"""Rows are written at least so often, so that an interruption loses little."""
+"""Seconds between saves of the rows, so that an interruption loses little."""
 QUICK = 8.0, 3, 9
-"""The effort of a quick run."""
+"""The :attr:`Area.effort` of a quick run."""
 
 
 @dataclass(frozen=True)
 class Timed:
-    """Calls of a case whose results are right, by name: ours first, then the peers' that take it.
+    """Calls of a case whose results were checked, by name: ours first, then those of peers.
 
-    ``expected_us``: about what a call takes, from which the number of turns follows. ``seldom``:
+    ``expected_us``: estimated time of a call, from which the number of turns follows. ``seldom``:
     calls that get a quarter of the turns. ``slow_host``: whether issuing a call may take the host
-    longer than a flush takes the GPU, so that there must be more of these.
+    longer than an L2 flush takes the GPU, so that a call needs several flushes before it.
     """
 
     work: Mapping[str, Work]
@@ -47,27 +47,27 @@ class Timed:
 
 
 class Area:
-    """An area of ``ptxgen bench``; an instance is one run of it, with the options of that.
+    """An area of ``ptxgen bench``; an instance is one run of it with its options.
 
-    The module of a subclass has its ``main`` and its ``parser``.
+    The module of a subclass exports the subclass's ``main`` and ``_parser``.
     """
 
     name: ClassVar[str]
     about: ClassVar[str]
     row: ClassVar[type[Any]]
-    """The dataclass of its rows, as they are kept."""
+    """The dataclass of the area's rows, as they are saved."""
     tier: str = "simt"
-    """The tier whose limits are those of the GPU."""
+    """The tier whose peak FLOP/s is the GPU's compute limit."""
     effort: tuple[float, int, int] = (80.0, 7, 51)
-    """Milliseconds for each call of a case, and bounds on its repetitions."""
+    """Milliseconds for each call of a case, and least and most repetitions."""
     drawn: ClassVar[str] = ""
-    """The help of --random, where problems are drawn."""
+    """Help text of ``--random``; empty if the area has no random problems."""
     kinds: ClassVar[tuple[str, ...]] = ()
-    """Kinds of cases to choose from."""
+    """Kinds of cases that ``--kinds`` selects from."""
     budget: ClassVar[float] = math.inf
-    """Seconds after which no case is begun."""
+    """Seconds after which no further case begins."""
     columns: ClassVar[results.Columns] = ()
-    """The table of its rows."""
+    """Columns of the table of rows."""
 
     def __init__(self, options: Namespace, torch: Any = None, device: str = "cuda") -> None:
         self.options, self.torch, self.device = options, torch, device
@@ -78,59 +78,59 @@ class Area:
         if options.quick:
             self.effort = QUICK
 
-    # -- what an area has of its own -------------------------------------------------------
+    # -- defined by each area --------------------------------------------------------------
     @classmethod
     def add_options(cls, parser: ArgumentParser) -> None:
         """Adds the area's own options."""
 
     def cases(self) -> Sequence[Any]:
-        """The cases that are asked for. Raises OptionError; needs no GPU."""
+        """Returns the requested cases. Needs no GPU. Raises OptionError."""
         raise NotImplementedError
 
     def kernels(self, case: Any) -> Iterable[KernelSpec]:
-        """The kernels that a case needs, to be compiled before anything is timed."""
+        """Returns the kernels that a case needs; they are compiled before anything is timed."""
         return ()
 
     def check(self, case: Any) -> Timed:
-        """Checks the results of a case. Raises WrongBitsError."""
+        """Checks the results of a case; returns its calls. Raises WrongBitsError."""
         raise NotImplementedError
 
     def found(self, case: Any, times: Mapping[str, Sample]) -> Iterable[Any]:
-        """The rows of a case, of times of what :meth:`check` found right."""
+        """Returns the rows of a case from the times of the calls that :meth:`check` returned."""
         raise NotImplementedError
 
     def rows(self, case: Any) -> Iterable[Any]:
-        """The rows of a case: first the check, then the times."""
+        """Checks a case, times its calls, and returns its rows."""
         return self.found(case, self.turns(self.check(case)))
 
     def show(self, rows: Sequence[Any], runs: Sequence[Environment]) -> None:
-        """Prints rows, below the headings of their runs."""
+        """Prints a table of rows; the headings of ``runs`` are printed before."""
         emit(results.columns(rows, self.columns))
 
     def close(self) -> None:
-        """Prints what follows the rows of a run."""
+        """Prints text after the rows of a run."""
 
     def status(self, rows: Sequence[Any]) -> int:
-        """The exit status of rows of which none was refused."""
+        """Returns the exit status of a run in which no case was refused."""
         return 0
 
     def records(self, rows: Sequence[Any], surroundings: Environment) -> list[dict[str, Any]]:
-        """Rows as they are kept."""
+        """Returns rows as flat records, as they are saved."""
         return results.records(rows, surroundings)
 
     @classmethod
     def read(cls, path: Path) -> tuple[list[Any], Environment]:
-        """The rows of an earlier run. Raises PtxgenError for a file that holds anything else."""
+        """Reads the rows and environment of an earlier run. Raises PtxgenError for other files."""
         return results.read_rows(cls.row, path, cls.name)
 
-    # -- what an area is made of -----------------------------------------------------------
+    # -- helpers of the areas --------------------------------------------------------------
     @cached_property
     def timer(self) -> measure.Timer:
-        """The timer of all calls."""
+        """The timer that all calls share."""
         return measure.Timer(self.torch)
 
     def turns(self, timed: Timed) -> dict[str, Sample]:
-        """The times of calls, which take turns."""
+        """Times the calls in turns; returns the statistics of each by name."""
         work = list(timed.work.values())
         flushes, expected = 1, timed.expected_us
         if timed.slow_host:
@@ -141,21 +141,24 @@ class Area:
         return dict(zip(timed.work, self.timer(work, counts, flushes=flushes), strict=True))
 
     def kept(self, key: object, make: Any) -> Any:
-        """The result of ``make``, kept while the key stays the same. The last is dropped before."""
+        """Returns the result of ``make()``, kept while ``key`` stays the same.
+
+        The previous result is freed before the next is made.
+        """
         if self._kept[0] != key:
             self._kept = None, None
             self._kept = key, make()
         return self._kept[1]
 
     def refuse(self, what: object, error: object) -> None:
-        """Tells that something is wrong, and so is not timed."""
+        """Reports that ``what`` failed with ``error``, and is not timed."""
         self.wrong.append(f"{what}: {error}")
         note(f"not timed: {self.wrong[-1]}")
 
     # -- the run ---------------------------------------------------------------------------
     @classmethod
     def parser(cls) -> ArgumentParser:
-        """The command line of the area."""
+        """Returns the parser of the area's command line."""
         parser = arguments.Parser(prog=f"ptxgen bench {cls.name}", description=cls.about)
         cls.add_options(parser)
         if cls.kinds:
@@ -177,11 +180,11 @@ class Area:
 
     @classmethod
     def main(cls, argv: Sequence[str] | None = None) -> int:
-        """Runs the command. Status 0 if all that was asked for is right, whatever the times."""
+        """Runs the command; returns its exit status, 0 if all results are right."""
         return arguments.run(cls.parser(), lambda options: cls(options).run(), argv)
 
     def run(self) -> int:
-        """Runs the command with options that were read."""
+        """Runs the command with parsed options; returns its exit status."""
         options = self.options
         if getattr(options, "plot", None):
             from ptxgen.bench import plots
@@ -217,15 +220,16 @@ class Area:
         return 1 if self.wrong else self.status(rows)
 
     def prepare(self, selected: Sequence[Any]) -> None:
-        """Compiles the kernels of all cases."""
+        """Compiles the kernels of all cases, in parallel."""
         found = {k.name: k for case in selected for k in self.kernels(case)}
         if found:
             seconds = measure.build(list(found.values()))
             note(f"{plural(len(found), 'kernel')} ready in {seconds:.1f} s")
 
     def timed(self, selected: Sequence[Any]) -> Iterator[Any]:
-        """The rows of cases, until the budget is over. Cases that are wrong, or that there is no
-        memory for, are told.
+        """Yields the rows of cases until the budget is spent.
+
+        Cases that are wrong or run out of memory are reported.
         """
         seconds = getattr(self.options, "budget", math.inf)
         end = time.monotonic() + seconds
@@ -248,7 +252,7 @@ class Area:
 def add_list(
     parser: ArgumentParser, names: str, text: str = "", known: Iterable[str] = (), **given: Any
 ) -> None:
-    """Adds an option that takes words with commas between them, of ``known`` if there are any."""
+    """Adds an option that takes comma-separated words, only those of ``known`` if it is given."""
     known = tuple(known)
     read = arguments.words(*known) if known else arguments.some
     shown = text or f"({','.join(known)})"
@@ -256,7 +260,7 @@ def add_list(
 
 
 def only_drawn(options: Namespace) -> bool:
-    """Whether problems are drawn. Raises OptionError if some are named besides."""
+    """Whether ``--random`` is given. Raises OptionError if ``--shapes`` is given, too."""
     if options.random is not None and options.shapes:
         raise OptionError("--random draws problems: no --shapes")
     return options.random is not None

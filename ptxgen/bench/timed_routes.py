@@ -1,4 +1,4 @@
-"""Measured routes, as points that :mod:`ptxgen.cost.fit` fits constants to."""
+"""Converts measured times of routes to points that :mod:`ptxgen.cost.fit` fits constants to."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ptxgen.tiles import TABLES
 def environment(
     key: Key, product: tuple[int, int, int], align: tuple[int, ...], sms: int
 ) -> dict[str, int]:
-    """The problem variables of a product."""
+    """Returns the problem variables of a product (``product``: M, N, K) in the table's space."""
     space = TABLES[key].space
     values = dict(zip(space.arguments, (*product, sms, *align), strict=True))
     return space.environment(values)
@@ -32,8 +32,9 @@ def environment(
 def points(
     records: Sequence[Record], tuning: Tuning, held: Mapping[str, Constants] = MappingProxyType({})
 ) -> list[Point]:
-    """Returns the measured routes that the tables still have. ``held``: constants of kernels that
-    are not fitted.
+    """Returns a point for each measured route that its table still has.
+
+    ``held``: constants of kernels that are not fitted.
     """
     routes = {
         key: {r.name: r for r in TABLES[key].routes} for key in {r.problem.table for r in records}
@@ -53,17 +54,20 @@ def points(
 def route_terms(
     route: Route, env: Mapping[str, int], tuning: Tuning, count: int = 1
 ) -> dict[str, tuple[float, ...]]:
-    """The terms of each kernel of a route, with constants of 1, for ``count`` problems at once."""
+    """Returns the quantities that each kernel's constants are multiplied by, by kernel.
+
+    ``count``: problems in one launch.
+    """
     found = {}
     for kernel, cost in zip(route.kernels, route.costs or (), strict=True):
         found[kernel.name] = tuning.terms(*cost.arguments(env), count=count)
     return found
 
 
-# -- of row operations ---------------------------------------------------------------------
+# -- row operations ------------------------------------------------------------------------
 @dataclass(frozen=True, order=True)
 class Problem:
-    """The problem of a result: the operation, its rows and columns, and how rows lie."""
+    """The problem of a result: operation, rows, columns, and ``lies``, the rows' memory layout."""
 
     name: str
     rows: int
@@ -72,7 +76,7 @@ class Problem:
 
     @property
     def group(self) -> int:
-        """Problems of as many columns are left out of a fit together."""
+        """The number of columns; a fit holds out problems of one group together."""
         return self.cols
 
     def __str__(self) -> str:
@@ -81,13 +85,16 @@ class Problem:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured(Point):
-    """A measured route of a table."""
+    """A point of a row operation, with the route table that it belongs to."""
 
     table: Key
 
 
 def read_rows(files: Iterable[Path]) -> list[Mapping[str, Any]]:
-    """Records of ``ptxgen bench ops --random --regret``. Raises PtxgenError for other files."""
+    """Reads the records of files of ``ptxgen bench ops --random --regret``.
+
+    Raises PtxgenError for other files, or if no record has times of all routes.
+    """
     found: list[Mapping[str, Any]] = []
     for path in files:
         with results.reading(path, "ops --random --regret"):
@@ -99,8 +106,9 @@ def read_rows(files: Iterable[Path]) -> list[Mapping[str, Any]]:
 
 
 def row_points(records: Iterable[Mapping[str, Any]]) -> list[Measured]:
-    """The measured routes whose times are predicted, of calls of one step: what
-    :func:`ptxgen.cost.fit.near` learns from, each by the rates of the GPU that it was measured on.
+    """Returns the points that :func:`ptxgen.cost.fit.near` fits, scaled by each GPU's own rates.
+
+    Only calls of one step count, and only tables whose routes all have a predicted time.
     """
     found = []
     for r in records:

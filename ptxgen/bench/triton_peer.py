@@ -1,6 +1,6 @@
-"""A batch-invariant product in Triton, to compare with.
+"""A batch-invariant product in Triton, a peer of ``ptxgen bench gemm``.
 
-The idea is that of Thinking Machines' batch_invariant_ops: a persistent kernel with one fixed
+It follows the idea of Thinking Machines' batch_invariant_ops: a persistent kernel with one fixed
 tile, each output reduced by one CTA in one order, whatever the batch. The code is our own.
 """
 
@@ -13,7 +13,9 @@ import triton
 import triton.language as tl
 
 BLOCK_M, BLOCK_N, BLOCK_K_BYTES, GROUP = 128, 128, 128, 8
-"""The tile: 128 x 128, with 32 k's of f32 or 64 of 16 bits; f32 accumulators for all."""
+"""Tile of 128 x 128 with 128 bytes of K (32 elements of f32, 64 of 16 bits), and rows of tiles in a
+band of the rasterisation; accumulators are f32.
+"""
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
@@ -62,7 +64,7 @@ def _product(  # type: ignore[no-untyped-def, unused-ignore]
 
 
 def matmul(a: Any, b: Any, out: Any) -> None:
-    """``out = a @ b`` for [M, K] and [K, N] of any strides; rows of ``out`` contiguous."""
+    """Computes ``out = a @ b`` for [M, K] and [K, N] of any strides; rows of ``out`` contiguous."""
     (m, k), n = a.shape, b.shape[1]
     ctas = torch.cuda.get_device_properties(a.device).multi_processor_count
     tiles = triton.cdiv(m, BLOCK_M) * triton.cdiv(n, BLOCK_N)

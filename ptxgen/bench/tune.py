@@ -1,9 +1,9 @@
-"""``ptxgen tune``: measures every admissible kernel on random problems, and fits this GPU's tuning.
+"""``ptxgen tune``: times every admissible kernel on random problems, and fits this GPU's tuning.
 
-Every kernel that serves a problem is forced on it, with a cold L2, in turns with the others.
-What was measured is kept in a journal, a line a problem, so that a run can be stopped at any
-time and goes on where it was. From the journal come constants (:mod:`ptxgen.cost.fit`), and from
-them a tuning (:mod:`ptxgen.cost.tuning`), to be reviewed and committed.
+Every kernel that serves a problem is forced on it, with a cold L2, in turns with the others. Times
+are kept in a journal, a line a problem, so that a run can be stopped at any time and resumed. The
+constants of kernels are fitted to the journal (:mod:`ptxgen.cost.fit`) and written to a tuning
+(:mod:`ptxgen.cost.tuning`), to be reviewed and committed.
 """
 
 from __future__ import annotations
@@ -41,34 +41,38 @@ from ptxgen.tiles.gemm import WIDTH_OF
 from ptxgen.ui import Progress, emit, note, plural
 
 STAGES = ((1, FAR), (3, CLOSE), (5, 1.08), (11, 0.0))
-"""How often a kernel is timed, and how far from the fastest it may be to be timed again."""
+"""Stages of timing: most repetitions, and the ratio to the fastest kernel's time up to which a
+kernel enters the next stage.
+"""
 SHORT_US = 300.0
-"""Where the fastest takes less, no kernel is judged by one timing: it may be 50 µs too long."""
+"""Time of the fastest kernel below which one timing drops no kernel: it may be 50 µs too long."""
 BUDGET_MS = 30.0
-"""For the timings of a kernel in a stage."""
+"""Milliseconds for the timings of one kernel in one stage."""
 SEED = 0
-"""Of the operands' numbers, which do not matter."""
+"""Seed of the operands' values, which do not affect times."""
 PROBLEMS = 300
-"""As many are drawn unless somebody asks for another number."""
+"""Default number of random problems a table."""
 BATCHES = 60
-"""As many batches."""
+"""Default number of random batches a table."""
 WEIGHTS, WEIGHTED = "quantized", "bf16"
-"""A weight's dtype, and that of what is multiplied with it unless the tier says otherwise."""
+"""Name of the tables of quantized weights, and the dtype whose tier is their default."""
 LAYOUTS = ("NN", "NT", "TN", "TT", *INT4_LAYOUTS)
 KINDS = (*DTYPES.values(), *ELEMENTS, WEIGHTS)
 PLANS = tuple(dict.fromkeys(name for plans in contract.PLANS.values() for name in plans))
 Tuned = Case | int4.Int4Case | bmm.BatchCase
-"""What kernels are timed on."""
+"""Cases that kernels are timed on."""
 BATCHED = (("NN", contract.DEFAULT_PLAN), ("NT", contract.DEFAULT_PLAN))
-"""The tables whose batches are measured."""
+"""Layout and plan of the tables for which batches are timed."""
 Meter = Callable[[Tuned, Sequence[str]], tuple[dict[str, float], dict[str, str]]]
-"""Times kernels, forced on a case: µs by kernel, and of others what was wrong."""
+"""A function that times kernels, each forced on a case: returns µs by kernel, and errors of
+kernels that are wrong.
+"""
 
 
-# -- what is to be done ---------------------------------------------------------------
+# -- tasks ----------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Task:
-    """A case, and the kernels that serve it."""
+    """A case to be timed, its byte alignments, and the kernels that serve it."""
 
     case: Tuned
     align: tuple[int, ...]
@@ -76,20 +80,20 @@ class Task:
 
     @property
     def problem(self) -> Problem:
-        """What its measurement is known by."""
+        """The key of the task's record in the journal."""
         count = self.case.count if isinstance(self.case, bmm.BatchCase) else 1
         return Problem(self.case.table, self.case.product, self.align, count)
 
     @property
     def name(self) -> str:
-        """For people."""
+        """The problem as text, which the progress bar shows."""
         return str(self.problem)
 
 
 def tables(
     dtypes: Iterable[str], tier: str, layouts: Iterable[str], plans: Iterable[str]
 ) -> list[Key]:
-    """The route tables of these dtypes, layouts and plans. Raises OptionError for none."""
+    """Returns the route tables of these dtypes, layouts and plans. Raises OptionError for none."""
     dtypes, layouts, plans = tuple(dtypes), tuple(layouts), tuple(plans)
     dense = (d for d in dtypes if d in ITEMSIZE)
     wanted = [(WIDTH_OF.get(d, d), cases.tier_of(d, tier)) for d in dense]
@@ -109,15 +113,19 @@ def tables(
 
 
 def tasks(keys: Iterable[Key], count: int, seed: int, arch: str, sms: int) -> list[Task]:
-    """The ``count`` problems that ``seed`` draws, in every table; those of a problem together, so
-    that they share operands, and that a run that was stopped has been everywhere.
+    """Returns tasks for the first ``count`` problems that ``seed`` draws, in every table.
+
+    The tables of a problem follow one another, so that they share operands, and so that a run that
+    is stopped has timed all tables.
     """
     drawn = zip(*(_drawn(key, count, seed) for key in keys), strict=True)
     return _tasks(chain.from_iterable(drawn), arch, sms)
 
 
 def batches(keys: Iterable[Key], count: int, seed: int, arch: str, sms: int) -> list[Task]:
-    """The ``count`` batches that ``seed`` draws, in every table of :data:`BATCHED`."""
+    """Returns tasks for the first ``count`` batches that ``seed`` draws, in every table of
+    :data:`BATCHED`.
+    """
     drawn = (
         [bmm.BatchCase(key, *of) for of in draw.batches(count, seed, TABLES[key].dtypes[0])]
         for key in keys
@@ -127,7 +135,7 @@ def batches(keys: Iterable[Key], count: int, seed: int, arch: str, sms: int) -> 
 
 
 def _tasks(drawn: Iterable[Tuned | None], arch: str, sms: int) -> list[Task]:
-    """The cases that some kernel serves, each problem once."""
+    """Returns a task for each problem that some kernel serves, each problem once."""
     found: dict[Problem, Task] = {}
     for case in drawn:
         if case is None:
@@ -140,7 +148,7 @@ def _tasks(drawn: Iterable[Tuned | None], arch: str, sms: int) -> list[Task]:
 
 
 def _drawn(key: Key, count: int, seed: int) -> list[Tuned | None]:
-    """The problems that a table is asked; None where one is too long or too large for it."""
+    """Returns the random problems of a table; None for those that are too long or too large."""
     dtype = TABLES[key].dtypes[0]
     if key[0] == "int4":
         return [int4.Int4Case(key[1], dtype, shape) for shape in int4.drawn(count, seed)]
@@ -159,7 +167,11 @@ def _drawn(key: Key, count: int, seed: int) -> list[Tuned | None]:
 
 
 def lies(case: Case) -> tuple[int, ...]:
-    """What problem variables say of how a case lies in memory, behind its dimensions and SMS."""
+    """Returns the values of a space's memory variables for a case: alignments of A and B, then
+    those of the result.
+
+    In the order of the space's arguments they follow the dimensions and SMS.
+    """
     (m, n, _), item = case.product, ITEMSIZE[case.result or case.dtype]
     align = next(x for x in ALIGNMENT.values[::-1] if m == 1 or not n * item % x)
     space = TABLES[case.table].space
@@ -169,7 +181,7 @@ def lies(case: Case) -> tuple[int, ...]:
 
 
 def admissible(case: Tuned, align: tuple[int, ...], arch: str, sms: int) -> tuple[str, ...]:
-    """The routes, by name, that are correct for ``case``."""
+    """Returns the names of the routes that are correct for ``case``."""
     env = environment(case.table, case.product, align, sms)
     routes = [r for r in ROUTES[case.table] if _runs(r, arch) and r.requires.evaluate(env)]
     if isinstance(case, bmm.BatchCase):
@@ -183,14 +195,17 @@ def _runs(route: Route, arch: str) -> bool:
 
 # -- measuring ------------------------------------------------------------------------
 def missing(wanted: Iterable[Task], journal: Journal) -> list[Task]:
-    """The tasks that were not measured, or not with all of their kernels."""
+    """Returns the tasks that the journal lacks, or has without some of their kernels."""
     return [task for task in wanted if not journal.has(task.problem, task.kernels)]
 
 
 def measure_all(
     wanted: Sequence[Task], journal: Journal, meter: Meter, *, seconds: float = math.inf
 ) -> int:
-    """Measures what the journal does not have, for ``seconds`` at most; how much is left."""
+    """Measures the tasks that the journal lacks, for at most ``seconds``.
+
+    Returns the number of tasks that are left.
+    """
     todo = missing(wanted, journal)
     end = time.monotonic() + seconds
     with Progress("measuring") as progress:
@@ -203,7 +218,7 @@ def measure_all(
 
 
 class GpuMeter:
-    """Times kernels on the present GPU. Those that differ from the first in a bit are wrong."""
+    """Times kernels on the current GPU; a kernel whose bits differ from the first's is wrong."""
 
     def __init__(self, torch: Any, seed: int = 0) -> None:
         self._torch, self._seed = torch, seed
@@ -213,13 +228,13 @@ class GpuMeter:
     def __call__(
         self, case: Tuned, kernels: Sequence[str]
     ) -> tuple[dict[str, float], dict[str, str]]:
-        """As :data:`Meter`."""
+        """Times kernels on a case, as a :data:`Meter`."""
         out, ours = self._product(case)
         work, wrong = measure.right(self._torch, kernels, ours, out)
         return timings(self._timer, work), wrong
 
     def _product(self, case: Tuned) -> tuple[Any, Callable[[str], measure.Work]]:
-        """Memory for the result, and what makes the call that forces a kernel."""
+        """Returns memory for the result, and the function that makes the call of a kernel."""
         key = (case.product, case.dtype)
         kept = self._operands[1] if self._operands and self._operands[0] == key else None
         self._operands = None  # so that memory is free for the next
@@ -245,7 +260,7 @@ class GpuMeter:
 
 
 def timings(timer: measure.Timer, work: Mapping[str, measure.Work]) -> dict[str, float]:
-    """The µs of each, which has just run: all a few times, the better ones often, in turns."""
+    """Times kernels that have just run, in the :data:`STAGES`; returns median µs by kernel."""
     times: dict[str, float] = {}
     alive = list(work)
     for most, within in STAGES:
@@ -265,7 +280,7 @@ def timings(timer: measure.Timer, work: Mapping[str, measure.Work]) -> dict[str,
 # -- the tuning --------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Report:
-    """What is lost on problems whose K and N had no part in the fit, by a table and rows."""
+    """Regret on problems that were held out of the fit, of a table and a band of M."""
 
     table: str
     rows: str
@@ -275,8 +290,9 @@ class Report:
 def learn(
     journal: Journal, keys: Iterable[Key], rates: Rates, before: Mapping[str, Constants]
 ) -> tuple[dict[str, Constants], list[Report]]:
-    """The constants of the kernels of the tables ``keys``, and how well they choose. Kernels that
-    these tables have from others keep theirs, which are in ``before``.
+    """Fits the constants of the kernels of tables ``keys``; returns them, and reports of regret.
+
+    Kernels whose first table is not in ``keys`` keep their constants of ``before``.
     """
     h = journal.header
     tuning = Tuning(h.gpu, h.sms, h.arch, str(h), rates)
@@ -306,12 +322,13 @@ def _band(problem: Problem) -> str:
 def write_tuning(
     journal: Journal, keys: Iterable[Key], path: Path, rates: Rates | None = None
 ) -> list[Report]:
-    """Fits the constants of the tables ``keys`` and enters them into the tuning in ``path``.
+    """Fits the constants of tables ``keys`` and writes them to the tuning in ``path``.
 
-    What the tuning has of other kernels and of families stays, as do its rates unless ``rates`` are
-    given; what it has of kernels that no table has any more goes. Constants of other tables'
-    kernels that it lacks are those of :data:`~ptxgen.cost.tuning.FALLBACK`. A tuning of another
-    GPU stays that one's: constants are relative to the rates of the GPU that was measured.
+    Constants of other kernels and of families stay, as do the rates unless ``rates`` are given;
+    those of kernels that no table has any more are removed. Kernels of other tables that the tuning
+    lacks are held at the constants of :data:`~ptxgen.cost.tuning.FALLBACK` in the fit. If ``path``
+    is another GPU's tuning, only kernel constants are written: they are relative to the rates of
+    the GPU that was measured.
     """
     h = journal.header
     before = read(path) if path.exists() else None
@@ -330,7 +347,7 @@ def write_tuning(
 
 @cache
 def _homes() -> dict[str, Key]:
-    """The first table that has a kernel, by the kernel's name."""
+    """Returns the first table that has a kernel, by the kernel's name."""
     found: dict[str, Key] = {}
     for key, kind in TABLES.items():
         for route in kind.routes:
@@ -340,14 +357,15 @@ def _homes() -> dict[str, Key]:
 
 
 def _current(kernels: Mapping[str, Constants]) -> dict[str, Constants]:
-    """The constants of kernels that some table still has."""
+    """Returns the constants of those kernels that some table still has."""
     return {name: c for name, c in kernels.items() if name in _homes()}
 
 
 def write_rows(files: Iterable[Path], output: Path | None) -> list[Report]:
-    """Fits the constants of row operations to the results in ``files``, and enters them into the
-    tuning ``output`` (that of the first one's GPU). Constants are relative to a GPU's rates, so
-    results of several may be learnt from.
+    """Fits the constants of row operations to the results in ``files``, and writes them to the
+    tuning ``output`` (default: that of the first result's GPU).
+
+    Constants are relative to a GPU's rates, so results of several GPUs may be mixed.
     """
     records = read_rows(files)
     gpu, sms = records[0]["gpu"], records[0]["sms"]
@@ -366,7 +384,7 @@ def write_rows(files: Iterable[Path], output: Path | None) -> list[Report]:
 
 
 def report_table(reports: Iterable[Report]) -> str:
-    """One line per table and rows."""
+    """Returns a table of reports, a line for each route table and band of M."""
     asked = [
         *(("table", "table"), ("rows", "rows"), ("problems", "regret.problems")),
         *(("mean", "regret.mean:.3f"), ("P90", "regret.p90:.3f"), ("worst", "regret.worst:.2f")),
@@ -377,7 +395,7 @@ def report_table(reports: Iterable[Report]) -> str:
 
 # -- the command -------------------------------------------------------------------------
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command. 1 if a kernel returned wrong bits, else 0."""
+    """Runs the command; returns 1 if a kernel returned wrong bits, else 0."""
     return arguments.run(_parser(), _work, argv)
 
 
@@ -432,7 +450,7 @@ def _measured(options: argparse.Namespace) -> tuple[Journal, int]:
     start = time.monotonic()
     arch, sms, gpu = measure.target()
     header = Header(gpu, sms, arch, "", "", "", "", measure.rates())
-    _tuning_path(options, header)  # now, not after the measuring
+    _tuning_path(options, header)  # refuses a wrong --output before the measuring
     s = measure.environment(torch, measure.limits(torch), SEED)
     header = replace(header, date=s.date, commit=s.commit, driver=s.driver, cuda=s.cuda)
     path = options.journal or Path(f"tune-{tuning_name(gpu, sms)}.jsonl")

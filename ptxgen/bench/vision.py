@@ -1,9 +1,9 @@
-"""``ptxgen bench vision``: models of ``timm`` as they come, in the block and outside of it.
+"""``ptxgen bench vision``: unchanged models of ``timm``, stock and in ``batch_invariant``.
 
-Each model has random weights and makes forward passes of eight images, stock and in
-:class:`ptxgen.torch.batch_invariant`, in turns. A pass begins with an idle GPU and is timed from
-the host until the GPU is done. Rows of images that are computed two at a time are compared with
-those of the eight, bit for bit.
+Each model has random weights and runs forward passes of eight images, stock and in
+:class:`ptxgen.torch.batch_invariant`, in turns. A pass begins with an idle GPU and is timed on the
+host until the GPU is done. Results of a batch of two images are compared with those of the batch of
+eight, bit for bit.
 """
 
 from __future__ import annotations
@@ -33,18 +33,20 @@ MODELS = (
     *("maxvit_tiny_tf_224", "coatnet_0_rw_224", "edgenext_small", "hrnet_w18"),
     *("resnext50_32x4d", "seresnet50", "darknet53", "tresnet_m"),
 )
-"""A model of each of 32 families."""
+"""Names of ``timm`` models, one of each of 32 families."""
 BATCH, TURNS, PASSES = 8, 6, 4
 LARGEST = 60_000_000
-"""Most parameters of a model that is drawn."""
+"""Most parameters of a random model."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A model. ``block_ms``, ``stock_ms``: medians of a pass; ``block_host_ms``,
-    ``stock_host_ms``: until the host has issued it; ``served``: how many operators were served;
-    ``unknown``: those that the block does not know; ``same``: whether rows have the same bits in
-    another batch.
+    """Result of a model.
+
+    ``block_ms``, ``stock_ms``: median times of a forward pass; ``block_host_ms``,
+    ``stock_host_ms``: median times until the host has issued it. ``served``: operators of a pass
+    that ptxgen served; ``unknown``: operators that the block does not know, with counts; ``same``:
+    whether images have the same bits in another batch.
     """
 
     model: str
@@ -60,12 +62,12 @@ class Row:
 
     @property
     def names(self) -> str:
-        """The operators that are not known."""
+        """Names of the operators in ``unknown``, separated by commas."""
         return ", ".join(self.unknown) or "-"
 
 
 def drawn(timm: Any, torch: Any, count: int, seed: int) -> list[str]:
-    """Names of ``count`` models at random, each of a family that :data:`MODELS` has none of."""
+    """Draws the names of ``count`` models, each of a family that :data:`MODELS` lacks."""
     choose = random.Random(seed)
     families = sorted(timm.list_modules())
     choose.shuffle(families)
@@ -85,7 +87,7 @@ def drawn(timm: Any, torch: Any, count: int, seed: int) -> list[str]:
 
 
 class Vision(Area):
-    """Models by name."""
+    """The run of ``ptxgen bench vision``; cases are names of models."""
 
     name = "vision"
     about = (
@@ -135,7 +137,7 @@ class Vision(Area):
         yield row
 
     def measured(self, name: str, turns: int) -> Row:
-        """Compares rows of a model, then times it."""
+        """Compares a model's bits in two batch sizes, then times it."""
         from ptxgen.torch import batch_invariant
 
         torch, dtype = self.torch, measure.torch_dtype(self.torch, self.options.dtype)
@@ -171,7 +173,7 @@ class Vision(Area):
         )
 
     def _pass(self, model: Callable[[Any], Any], images: Any) -> tuple[float, float]:
-        """ms until the host has issued a pass, and until it is done."""
+        """Runs a pass; returns the ms until the host has issued it, and until it is done."""
         self._wait()
         begun = time.perf_counter()
         model(images)
@@ -188,12 +190,12 @@ class Vision(Area):
         emit(summary(rows))
 
     def status(self, rows: Sequence[Row]) -> int:
-        """1 if a row depends on the batch."""
+        """Returns 1 if some image's result depends on the batch, else 0."""
         return int(not all(row.same for row in rows))
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """The geometric mean, the tenth percentile and the worst of time ratios."""
+    """Returns a line with geometric mean, 90th percentile and worst of the time ratios."""
     ratios = sorted((r.ratio for r in rows), reverse=True)
     mean, tenth = results.geomean(ratios), ratios[len(ratios) // 10]
     return (

@@ -28,9 +28,10 @@ examples:
 
 
 def parser(*, deferred: bool = True) -> argparse.ArgumentParser:
-    """The command line. Importing and building it loads no compiler and no driver.
+    """Returns the parser of the command line. Building it loads no compiler and no driver.
 
-    ``deferred``: options of benchmarks are left to their modules, which are imported when they run.
+    ``deferred``: whether the modules of benchmarks, which parse their own options, are imported
+    only when they run.
     """
     top = arguments.Parser(
         prog="ptxgen",
@@ -52,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # where the encoding has not all we say
+            stream.reconfigure(errors="backslashreplace")  # for encodings without µ or ×
     options = parser().parse_args(argv)
     try:
         with warnings.catch_warnings():
@@ -74,25 +75,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(error, CompileError) and error.log and (path := _keep_log(error)):
             note(f"  the compiler's whole log is in {path}")
         return 1
-    except OSError as error:  # what is written to is full, or gone
+    except OSError as error:  # the disk that is written to is full, or gone
         _silence()
         note(f"ptxgen: {error}")
         return 1
 
 
 def _silence() -> None:
-    """Sends what is still to be written nowhere: the interpreter flushes once more at exit."""
+    """Redirects stdout to the null device, as the interpreter flushes it once more at exit."""
     with contextlib.suppress(OSError):  # an stdout without a file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    """Says in one line what matters to a user: not where in the code it came up."""
+    """Prints a warning on one line, without the line of code that raised it."""
     warn(message)
 
 
 def _keep_log(error: CompileError) -> Path | None:
-    """Writes the log beside the source that NVRTC refused."""
+    """Writes NVRTC's log beside the source that it refused; returns the file, if written."""
     if error.source_path is None:
         return None
     path = Path(error.source_path).with_suffix(".log")

@@ -20,11 +20,11 @@ examples:
 
 
 Make = Callable[..., argparse.ArgumentParser]
-"""Makes the parser, as :func:`ptxgen.cli.parser`."""
+"""A function that makes the parser, such as :func:`ptxgen.cli.parser`."""
 
 
 def add_commands(commands: Any, make: Make) -> None:
-    """Adds this module's commands to the parser, which ``make`` makes."""
+    """Adds this module's commands to the parser; ``make`` makes the whole parser to complete."""
     command = commands.add_parser(
         "completion",
         help="a script that completes commands, options and names in a shell",
@@ -46,7 +46,9 @@ def _completion(make: Make, arguments: argparse.Namespace) -> None:
 
 
 def whole(make: Make) -> argparse.ArgumentParser:
-    """The command line with benchmarks' own options, and names in place of SPEC and OP."""
+    """Returns the whole parser, benchmarks' options included, with names as choices of SPEC and
+    OP.
+    """
     from ptxgen.ops.explaining import posed_names
     from ptxgen.tiles import SPECS
 

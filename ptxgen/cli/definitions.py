@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 WIDTH = 100
-"""Most characters of a line."""
+"""Most characters in a line of a stub."""
 
 
 def defined(name: str, plain: list[str], named: list[str], returns: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""env: versions, GPUs and places, for bug reports."""
+"""env: versions, GPUs and folders, for bug reports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def add_commands(commands: Any) -> None:
 
 
 def version(distribution: str) -> str:
-    """The installed version of a distribution, or "not installed"."""
+    """Returns the installed version of a distribution, or "not installed"."""
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
@@ -26,7 +26,7 @@ def version(distribution: str) -> str:
 
 
 def facts() -> dict[str, Any]:
-    """What ``ptxgen env`` prints. Nothing in it fails for want of a GPU, driver or compiler."""
+    """Returns the entries of ``ptxgen env``, by name. Works without GPU, driver or compiler."""
     from ptxgen.build.cache import default_root
 
     devices, driver = _devices()
@@ -56,7 +56,7 @@ def _compiler() -> dict[str, Any]:
 
 
 def _devices() -> tuple[list[dict[str, Any]], str]:
-    """The usable devices, and the CUDA version of the driver (or why there is none)."""
+    """Returns the usable devices, and the driver's CUDA version (or why there is none)."""
     from ptxgen.errors import DeviceError
     from ptxgen.runtime import devices
     from ptxgen.runtime.cuda import driver

@@ -10,7 +10,7 @@ from ptxgen.spec import KernelSpec
 
 
 class Field(NamedTuple):
-    """A field of a spec, and what it says."""
+    """A field of a kernel's spec: its name, value and meaning."""
 
     name: str
     value: str
@@ -18,7 +18,7 @@ class Field(NamedTuple):
 
 
 def table_of(spec: KernelSpec) -> Iterator[Field]:
-    """The fields of a spec, in its order."""
+    """Yields the fields of a spec, in the order of its declaration."""
     for field in fields(spec):
         yield Field(field.name, _text(getattr(spec, field.name)), spec.meanings[field.name])
 

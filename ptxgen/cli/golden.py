@@ -1,4 +1,4 @@
-"""golden check, update, diff: the generated code of every kernel beside what is committed."""
+"""golden check, update, diff: the generated code of every kernel against committed records."""
 
 from __future__ import annotations
 
@@ -122,20 +122,20 @@ def _folder(arguments: argparse.Namespace) -> Path:
 
 
 def _kernels() -> dict[str, KernelSpec]:
-    """All that have goldens: those that tables list, and those that are pinned."""
+    """Returns the kernels that have goldens, by name: those of the tables, and pinned ones."""
     from ptxgen.tiles import PINNED, SPECS
 
     return {**SPECS, **PINNED}
 
 
 def _selected(patterns: Sequence[str]) -> list[KernelSpec]:
-    """The kernels that match one of ``patterns``; all if there are none."""
+    """Returns the kernels that match one of ``patterns``; all kernels without a pattern."""
     specs = _kernels()
     chosen: dict[str, KernelSpec] = {}
     for pattern in patterns or ["*"]:
         names = [name for name in specs if fnmatchcase(name, pattern)]
         if not names and not set(pattern) & set("*?["):
-            names = [find(pattern).name]  # says what is close
+            names = [find(pattern).name]  # raises an error that proposes similar names
         if not names and patterns:
             raise UnknownSpecError(f"no kernel matches {pattern!r}; see ptxgen list")
         chosen |= {name: specs[name] for name in names}
@@ -162,7 +162,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
     stored = load(_folder(arguments))
     specs = _selected(arguments.match)
-    # What another compiler made is all stale, which one sentence says.
+    # All goldens of another compiler are stale, which one message says.
     known = stored.kernels() if stored.nvrtc == TOOLCHAIN.nvrtc else set()
     recorded = [spec for spec in specs if spec.name in known]
     differing = changed(stored, recorded)
@@ -303,7 +303,7 @@ def _diff(arguments: argparse.Namespace) -> int:
 
 
 def _now(folder: Path, old: Goldens, patterns: Sequence[str]) -> Goldens:
-    """The goldens of the working tree: those on disk that are current, the others compiled."""
+    """Returns the goldens of the working tree: those on disk if current, the others compiled."""
     from ptxgen.golden import changed, load
 
     specs = [s for s in _kernels().values() if any(fnmatchcase(s.name, p) for p in patterns)]
@@ -321,7 +321,7 @@ def _now(folder: Path, old: Goldens, patterns: Sequence[str]) -> Goldens:
 
 
 def _text(kernel: str, arch: str) -> str:
-    """The PTX of a kernel as it is now."""
+    """Compiles a kernel from the current source; returns its PTX."""
     from ptxgen.build.compile import compile_ptx
     from ptxgen.build.render import source
 
@@ -336,7 +336,7 @@ def _show(
     newer: str,
     new: Callable[[str, str], str],
 ) -> None:
-    """Prints the difference of one kernel's text."""
+    """Prints the difference of one kernel's old and new PTX."""
     from ptxgen.golden import text_diff
 
     emit()

@@ -25,12 +25,12 @@ DEFAULT_ARCH = "sm_90"
 
 
 _PROBLEMS_MAX = 1_000_000
-"""Of one --for: some ten seconds of looking."""
+"""Most problems of one ``--for``, for which the search takes about ten seconds."""
 _SORTS = ("name", "threads", "shared", "regs", "spills")
 
 
 class UnknownSpecError(OptionError):
-    """A kernel name that the registry does not have."""
+    """Raised for a kernel name that the registry does not have."""
 
 
 def add_commands(commands: Any) -> None:
@@ -111,7 +111,10 @@ def add_commands(commands: Any) -> None:
 
 
 def find(name: str) -> KernelSpec:
-    """The kernel ``name``, or of that short name; UnknownSpecError proposes similar names."""
+    """Returns the kernel with this name, or short name.
+
+    Raises UnknownSpecError, which proposes similar names.
+    """
     from ptxgen.tiles import PINNED, SPECS
     from ptxgen.tiles.quantized_ptx import NAMED
 
@@ -124,30 +127,30 @@ def find(name: str) -> KernelSpec:
 
 
 def selected(names: list[str]) -> list[KernelSpec]:
-    """The kernels ``names``, or all if there are none."""
+    """Returns the kernels with these names; all kernels if ``names`` is empty."""
     from ptxgen.tiles import SPECS
 
     return [find(name) for name in names] or list(SPECS.values())
 
 
 def layout_of(spec: KernelSpec) -> str | None:
-    """The operand layout, for kernels that have one."""
+    """Returns the operand layout, such as "NN", of kernels that have one; else None."""
     return getattr(spec, "layout", None)
 
 
 def tile_of(spec: KernelSpec) -> str | None:
-    """``BMxBNxBK``, for kernels that have a tile."""
+    """Returns the tile as ``BMxBNxBK``; None for kernels without one."""
     sides = [getattr(spec, side, None) for side in ("bm", "bn", "bk")]
     return None if None in sides else "x".join(map(str, sides))
 
 
 def resources(spec: KernelSpec, goldens: Goldens) -> dict[str, Usage]:
-    """What the kernel takes per architecture, as far as goldens say."""
+    """Returns the recorded registers, spills and shared memory of a kernel, by architecture."""
     return {arch: use for (arch, name), use in goldens.usage.items() if name == spec.name}
 
 
 def _goldens() -> Goldens:
-    """The records of the checkout, or those that were installed."""
+    """Returns the goldens of the checkout, or else those that were installed."""
     from ptxgen.golden import recorded
 
     return recorded()
@@ -220,7 +223,7 @@ def _list(arguments: argparse.Namespace) -> None:
 
 
 def _filtered(arguments: argparse.Namespace) -> list[KernelSpec]:
-    """The kernels that --dtype, --tier, --family, --layout and --match admit."""
+    """Returns the kernels that pass --dtype, --tier, --family, --layout and --match."""
     from ptxgen.tiles import SPECS
 
     found = list(SPECS.values())
@@ -250,12 +253,12 @@ def _filtered(arguments: argparse.Namespace) -> list[KernelSpec]:
 
 
 def _spills(use: Usage | None) -> int | None:
-    """Bytes spilled, if that is recorded."""
+    """Returns the bytes of spill stores and loads; None if they are not recorded."""
     return None if use is None else use.spill_stores + use.spill_loads
 
 
 def uses(spec: KernelSpec) -> list[dict[str, Any]]:
-    """The routes that launch ``spec``: table, dtype, index in it, kernels and reason."""
+    """Returns the routes that launch ``spec``: table, dtype, index in it, kernels and reason."""
     from ptxgen.tiles import TABLES
 
     found = []
@@ -375,7 +378,7 @@ def _build(arguments: argparse.Namespace) -> None:
     from ptxgen.build.render import render
 
     class Stopwatch(Cache):
-        """The cache, which also takes the time of what it must build."""
+        """A cache that also records the seconds of each build."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -433,7 +436,7 @@ def _build(arguments: argparse.Namespace) -> None:
 
 
 def _serving(arguments: argparse.Namespace) -> list[str]:
-    """The names of the kernels that serve the problems of --for; says how many they are."""
+    """Returns the names of the kernels that serve the problems of --for, and prints a summary."""
     from ptxgen.dispatch import choose
     from ptxgen.ops.explaining import operands, operation, program_of, size_names
     from ptxgen.program.launch import architecture, question
@@ -474,7 +477,7 @@ def _serving(arguments: argparse.Namespace) -> list[str]:
 
 
 def _targets(names: list[str] | None) -> dict[str, str]:
-    """What to compile for, by architecture: those of these names, or the default GPU's."""
+    """Returns the compilation targets by architecture: those of ``names``, or the default GPU's."""
     from ptxgen.errors import DeviceError
     from ptxgen.program.launch import architecture
     from ptxgen.runtime import default_device

@@ -56,11 +56,11 @@ Then, in a checkout
 Elsewhere, `ptxgen.quantized.register(FORMAT)` makes it known by its name.""",
     ),
 }
-"""Help of each kind, and steps that are left."""
+"""Help text of each kind, and the steps that are left to the user."""
 
 
 HOMES = {"operation": "ptxgen/ops", "format": "ptxgen/numerics/formats", "kernel": ""}
-"""Folders of a checkout for files of each kind."""
+"""Folders of a checkout for the files of each kind."""
 
 
 def add_commands(commands: Any) -> None:
@@ -89,14 +89,15 @@ def _new(arguments: argparse.Namespace) -> None:
 
 
 def _folder(kind: str) -> Path:
-    """The folder of a kind's files if none is given."""
+    """Returns the default folder of a kind's files: that of a checkout, or the current one."""
     home = Path.cwd() / HOMES[kind]
     return home if home.is_dir() else Path.cwd()
 
 
 def write(kind: str, name: str, folder: Path) -> list[Path]:
-    """Writes the files of a kind with this name. Raises OptionError for a name that is taken or
-    none, and writes nothing.
+    """Writes the skeleton files of a kind with this name; returns their paths.
+
+    Raises OptionError, and writes nothing, if the name is taken or malformed, or a file exists.
     """
     from ptxgen.numerics.formats import FORMATS
     from ptxgen.ops import OPERATIONS

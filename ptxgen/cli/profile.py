@@ -1,4 +1,4 @@
-"""profile: what a kernel does, counted by the interpreter."""
+"""profile: instructions and memory accesses of a kernel, counted by the interpreter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ptxgen.cli.kernels import find
 from ptxgen.ui import emit, emit_json, warn
 
 _SLOW = 1 << 26
-"""Products from which on the interpreter takes minutes."""
+"""Number of multiply-adds (M * N * K) above which the interpreter takes minutes."""
 
 _EPILOG = """\
 examples:
@@ -62,7 +62,7 @@ def _profile(arguments: argparse.Namespace) -> None:
 
     m, k, n = sizes(numbers(arguments.sizes, ("M", "N", "K")))
     if arguments.spec not in routes_by_name():
-        find(arguments.spec)  # says what is close
+        find(arguments.spec)  # raises an error that proposes similar names
     if m * n * k > _SLOW:
         warn("this takes minutes or more: the interpreter does about a million products a second")
     found = profile(

@@ -114,7 +114,7 @@ def _align(text: str) -> int | tuple[int, int]:
 
 
 def _setting(text: str) -> tuple[str, Any]:
-    """A name and its value: Python's, or the text itself."""
+    """Parses NAME=VALUE; the value is a Python literal, or else the text itself."""
     name, given, value = text.partition("=")
     if not given or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"takes NAME=VALUE, not {text!r}")
@@ -125,7 +125,7 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def given_sizes(op: str, words: list[str]) -> tuple[tuple[int, ...], dict[str, Any]]:
-    """Sizes of ``op`` in its own order, and the options that are written with them."""
+    """Parses sizes of ``op``; returns them in its own order, and options written with them."""
     from ptxgen.ops.attention_shapes import ATTENDING
     from ptxgen.ops.explaining import operation, size_names
 
@@ -172,7 +172,7 @@ def _explain(arguments: argparse.Namespace) -> None:
 
 
 def _code(op: str, sizes: tuple[int, ...], options: dict[str, Any]) -> str:
-    """The Python of a call, of an H200's kernels."""
+    """Returns the Python code of a call, with the kernels that an H200 would run."""
     from ptxgen.ops.explaining_code import explain_code
 
     for name in ("arch", "sms", "gpu", "align"):
@@ -236,7 +236,7 @@ def _prove(arguments: argparse.Namespace) -> int:
 
 
 class _Report:
-    """Prints results as they come: failures whole, what is proved as a sum per table."""
+    """Prints results as they come: each failure, and the number of proved goals a table."""
 
     def __init__(self, *, verbose: bool, silent: bool) -> None:
         self._verbose, self._silent = verbose, silent
@@ -258,7 +258,7 @@ class _Report:
             emit(result)
 
     def close(self) -> None:
-        """Prints the sum of the group at hand."""
+        """Prints the counts of the current table and its architectures."""
         if self._group is not None:
             table, archs = self._group
             where = f" on {', '.join(archs)}" if archs else ""

@@ -1,4 +1,4 @@
-"""Stubs: the names that modules load when they are used, for type checkers and editors.
+"""Writes stubs (.pyi) of modules that load names lazily, for type checkers and editors.
 
 ``ptxgen generate`` writes them beside the modules, from the operations' parameters.
 """
@@ -25,11 +25,11 @@ STUBBED = (
     *("ptxgen", "ptxgen.functions", "ptxgen.int4", "ptxgen.layout", "ptxgen.quantized"),
     "ptxgen.reference",
 )
-"""The modules."""
+"""Modules that get a stub."""
 ASKING = {"residual": "Array", "return_lse": "bool", "return_state": "bool"}
-"""Arguments with which an operation returns a second result, and their types."""
+"""Arguments that make an operation return a second result, and their types."""
 INTEGERS = ("argmax", "argmin", "sample", "experts", "indices", "offsets", "places")
-"""Operations and results whose dtype is an integer, whatever the first array's is."""
+"""Operations and results whose dtype is an integer, whatever the first array's dtype."""
 ELEMENTWISE = """\
 class _Elementwise(Pointwise):
     @overload
@@ -42,7 +42,7 @@ class _Elementwise(Pointwise):
 
 
 def stubs() -> dict[Path, str]:
-    """The text of each stub."""
+    """Returns the text of each stub, by its path."""
     root = Path(ptxgen.__file__).parent
     found = {}
     for name in STUBBED:
@@ -89,7 +89,7 @@ def _text(module: ModuleType) -> str:
 
 
 def _described(value: Any) -> Description | None:
-    """The operation behind a function."""
+    """Returns the operation that a function calls; None if it is not an operation's."""
     from ptxgen.ops import OPERATIONS
 
     if isinstance(value, Description):
@@ -99,7 +99,7 @@ def _described(value: Any) -> Description | None:
 
 
 def _home(module: ModuleType, name: str, value: Any) -> str:
-    """Where a name is defined that is no operation."""
+    """Returns the module that defines a name which is not an operation."""
     homes: dict[str, str] = getattr(module, "_HOMES", {})
     if name in homes:
         return homes[name].partition(":")[0]
@@ -115,7 +115,7 @@ def _operation(name: str, op: Description) -> Iterator[str]:
 
 
 def _oracle(name: str, function: Any) -> Iterator[str]:
-    """An oracle takes what NumPy takes for arrays, and returns arrays of NumPy's."""
+    """Yields the definition of an oracle, which takes array-likes and returns NumPy arrays."""
     from ptxgen.ops import OPERATIONS
 
     plain: list[str] = []
@@ -136,7 +136,7 @@ def _oracle(name: str, function: Any) -> Iterator[str]:
 
 
 def _read_by_numpy(annotation: str) -> str:
-    """The type of an oracle's argument, with the names of its module in words of NumPy's."""
+    """Returns the type of an oracle's argument, with NumPy's names for its module's aliases."""
     text = re.sub(r"\b(?:Array|F32|U16)\b", "ArrayLike", annotation)
     text = re.sub(r"\bAxis\b", "int | Sequence[int] | None", text)
     known = re.fullmatch(r"(?:ArrayLike|bool|float|int|str|None|Sequence|[\[\], |.])+", text)
@@ -146,8 +146,9 @@ def _read_by_numpy(annotation: str) -> str:
 def _returning(
     name: str, op: Description, plain: list[str], named: list[str], array: str
 ) -> Iterator[str]:
-    """The definitions of an operation whose results are of type ``array``: one, or overloads where
-    an argument says whether there is a second result.
+    """Yields the definition of an operation whose results have type ``array``.
+
+    If an argument decides whether there is a second result, it yields overloads.
     """
     asking = [n for n in named if n.partition(":")[0] in ASKING]
     if not asking:
@@ -176,7 +177,7 @@ def _result(name: str, op: Description, array: str) -> str:
 
 
 def _function(name: str, function: Any) -> Iterator[str]:
-    """One that the module itself defines."""
+    """Yields the definition of a function that the module itself defines."""
     of = inspect.signature(function)
     plain: list[str] = []
     named: list[str] = []

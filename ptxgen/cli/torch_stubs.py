@@ -15,11 +15,11 @@ from ptxgen.cli.definitions import defined
 from ptxgen.program.description import Description
 
 ASKING = {"residual", "return_lse", "return_state"}
-"""Options with which an operation returns more results."""
+"""Options that make an operation return more results."""
 
 
 def torch_stubs() -> dict[Path, str]:
-    """The text of the stub."""
+    """Returns the text of the stub of :mod:`ptxgen.torch`, by its path."""
     from ptxgen.ops import OPERATIONS
 
     root = Path(ptxgen.__file__).parent / "torch"
@@ -40,14 +40,14 @@ def torch_stubs() -> dict[Path, str]:
 
 
 def _imported(module: Path) -> Iterator[tuple[str, str]]:
-    """The public names that a module imports from its own package, and where they are defined."""
+    """Yields the names that a module imports from ``ptxgen.torch``, and their modules."""
     for node in ast.parse(module.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ptxgen.torch."):
             yield from ((a.name, str(node.module)) for a in node.names if a.asname is None)
 
 
 def _operation(name: str, op: Description) -> Iterator[str]:
-    """The definition of an operation, with the arguments that PyTorch's names have."""
+    """Yields the definition of an operation, with its signature in ``ptxgen.torch``."""
     signature = getattr(op, "as_torch", (op.signature,))[0]
     plain: list[str] = []
     named: list[str] = []

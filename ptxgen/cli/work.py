@@ -42,7 +42,7 @@ _TUNE = "ptxgen.bench.tune"
 
 
 def add_commands(commands: Any, *, deferred: bool = True) -> None:
-    """Adds this module's commands to the parser. As :func:`ptxgen.cli.parser`."""
+    """Adds this module's commands to the parser; ``deferred`` as in :func:`ptxgen.cli.parser`."""
     command = commands.add_parser(
         "demo",
         help="a linear layer, forward and backward, compared bit for bit with NumPy",
@@ -78,15 +78,15 @@ def add_commands(commands: Any, *, deferred: bool = True) -> None:
 
 
 def _deferred(commands: Any, name: str, module: str, text: str) -> None:
-    """A command whose module has a parser of its own, and is imported when it is called."""
-    # A prefix that no argument has: all of them, --help too, are the command's own.
+    """Adds a command whose module parses its own options, and is imported when it runs."""
+    # No argument begins with this prefix, so the module gets all of them, --help too.
     command = commands.add_parser(name, help=text, add_help=False, prefix_chars="\0")
     command.add_argument("options", nargs="*")
     command.set_defaults(run=_bench, module=module)
 
 
 def _whole(commands: Any, name: str, module: str, text: str) -> None:
-    """A command with the options of its module."""
+    """Adds a command with the options of its module, which is imported at once."""
     own = importlib.import_module(module)._parser()
     commands.add_parser(name, help=text, add_help=False, parents=[own])
 
@@ -132,7 +132,7 @@ def _numpy_dtype(name: str) -> Any:
 
 
 def _demo_on_device(arguments: argparse.Namespace, device: Any, dtype: str) -> int:
-    """A linear layer, forward and backward; each result is compared as it comes."""
+    """Runs a linear layer forward and backward, and compares each result with the oracle."""
     import numpy as np
 
     ptxgen = importlib.import_module("ptxgen")
@@ -174,7 +174,7 @@ def _demo_on_device(arguments: argparse.Namespace, device: Any, dtype: str) -> i
 
 
 def _compare(what: str, got: Any, expected: Any) -> bool:
-    """Prints whether two arrays have the same bits; True if not."""
+    """Compares the bits of two arrays, and prints the outcome; returns True if they differ."""
     import numpy as np
 
     got, expected = np.ascontiguousarray(got), np.ascontiguousarray(expected)

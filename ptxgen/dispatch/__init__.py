@@ -1,4 +1,4 @@
-"""From a problem to the kernels that serve it.
+"""The dispatcher: chooses the kernels that serve a problem.
 
 :func:`choose` calls the generated code of ``generated/``, which ``emit`` writes from the
 route tables of ``tiles``; ``explain`` says why a kernel was chosen; ``prove`` proves that
@@ -21,10 +21,10 @@ from ptxgen.tiles import TABLES
 __all__ = ["Candidate", "Choice", "accepted", "candidates", "choose"]
 
 LISTED = 16
-"""Most options that an error lists beside a proposal."""
+"""Most options that an error message lists when it also proposes the closest one."""
 
 _installed: dict[Key, dict[str, Dispatch]] = {}
-"""Dispatch functions by architecture of tables that were registered while the program ran."""
+"""Dispatch functions, by table and architecture, of tables that were registered at run time."""
 
 
 def choose(
@@ -39,14 +39,14 @@ def choose(
     count: int = 1,
     what: str = "",
 ) -> Choice:
-    """The kernels that serve a problem: of all that do, those predicted to be the fastest.
+    """Returns the kernels with the shortest predicted time, of all that serve a problem.
 
     ``table``: the key of a route table; ``values``: the variables of its space, each in its domain,
-    but for SMS, which is ``sms``. ``dtype``: one of those that the table serves (default: its
-    first). ``gpu``: the GPU's name; if there is a tuning of a GPU of this name and ``sms``, times
-    are predicted by it, else by the one nearest to it and the GPU's ``rates`` (default: those of a
-    typical GPU of ``arch``). ``count``: how many such problems one launch is to do; if there are
-    several, kernels that take no batches are left out. ``what``: the problem's name in errors.
+    except SMS, which is ``sms``. ``dtype``: one that the table serves (default: its first).
+    ``gpu``: the GPU's name. If there is a tuning for a GPU of this name with ``sms``, it predicts
+    the times; else the nearest tuning does, scaled by ``rates`` (default: those of a typical GPU of
+    ``arch``). ``count``: problems in one launch; above 1, kernels that take no batches are left
+    out. ``what``: the problem's name in errors.
 
     Raises OptionError for an unknown table, architecture or dtype, and UncoveredError when no
     kernel serves the problem.
@@ -72,10 +72,11 @@ def candidates(
     what: str = "",
     named: bool = True,
 ) -> list[Candidate]:
-    """All kernels that serve a problem, with predicted times, in the order of their table.
+    """Returns all kernels that serve a problem, with predicted times, in the order of their table.
 
-    Where routes are taken in order, only the one that :func:`choose` takes. ``named``: by the
-    kernels for ``dtype``, else by those for the table's first. As :func:`choose`.
+    If the table's routes are taken in order, only the one that :func:`choose` returns. ``named``:
+    whether to name the kernels for ``dtype``, and not those for the table's first dtype. The other
+    arguments and the errors are those of :func:`choose`.
     """
     function = _dispatch(table, arch)
     kind = TABLES[table]
@@ -99,7 +100,7 @@ def candidates(
     if not found:
         raise uncovered(f"no route of {arch} with {sms} SMs admits it")
     if not named or dtype == kind.dtypes[0]:
-        return found  # the code names the kernels of the first
+        return found  # generated code names the kernels for the table's first dtype
     return [
         Candidate(us, choice._replace(kernels=kind.route(choice.route, dtype).names))
         for us, choice in found
@@ -107,7 +108,7 @@ def candidates(
 
 
 def accepted(what: str, value: object, options: Iterable[str]) -> OptionError:
-    """The error of an unknown value of an option."""
+    """Returns the error for an unknown value of an option, with the closest known value."""
     known = sorted(options)
     close = proposal(value, known)
     if close and len(known) > LISTED:
@@ -116,14 +117,17 @@ def accepted(what: str, value: object, options: Iterable[str]) -> OptionError:
 
 
 def made(tables: Mapping[Key, RouteTable]) -> dict[Key, dict[str, Dispatch]]:
-    """Dispatch functions of tables that no generated module has, by table and architecture."""
+    """Compiles dispatch functions for registered tables, which no generated module serves.
+
+    Returns them by table and architecture.
+    """
     from ptxgen.dispatch import emit
 
     return {each.key: emit.functions(each) for each in emit.tables(tables)}
 
 
 def install(functions: Mapping[Key, dict[str, Dispatch]]) -> None:
-    """Makes :func:`choose` know tables that were registered, of what :func:`made` made of them."""
+    """Adds the dispatch functions that :func:`made` returned, for :func:`choose` to call."""
     _installed.update(functions)
 
 
@@ -141,7 +145,7 @@ def _dispatch(table: Key, arch: str) -> Dispatch:
 
 @cache
 def functions_of(table: Key) -> dict[str, Dispatch]:
-    """The generated functions for a table, by architecture."""
+    """Returns the generated dispatch functions of a table, by architecture."""
     from ptxgen.dispatch.generated import TABLES as GENERATED
 
     module = import_module(f"ptxgen.dispatch.generated.{GENERATED[table]}")

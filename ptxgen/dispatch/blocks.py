@@ -1,8 +1,8 @@
-"""What dispatch functions compute, and what of it differs in constants only.
+"""Groups the formulas of dispatch functions that differ only in constants.
 
-Routes that are taken in order are *turns*; of others, each *launch* is computed once, and routes
-are *ways* to combine launches. Turns, or launches, of one form become a :class:`Block`: one term,
-and a row of constants for each.
+A route of a table whose routes are taken in order is a *turn*. In other tables each kernel *launch*
+is computed once, and a route is a *way* to combine launches. Turns, or launches, of the same form
+become a :class:`Block`: one term of formulas, with a row of constants for each of them.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from ptxgen.expr import FALSE, TRUE, Expr, var
 from ptxgen.spec import ARCHITECTURES, KernelSpec, OneOf, Route
 
 SIDES = ("bm", "bn", "bk")
-"""What the sides of tiles are called."""
+"""Attributes of kernels that hold the sides of their tile."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """What is computed of one launch or one turn, of the table of this name.
+    """One launch, or one turn, of the table named ``table``.
 
-    ``words``: names and numbers; ``where`` the kernels are correct, ``formulas`` are computed;
-    ``keys``: words that blocks do not differ in.
+    ``words``: its names and numbers. ``where``: the condition under which its kernels are correct
+    (of a turn: and preferred). ``formulas``: the expressions to compute. ``keys``: names of its
+    scratch memories, equal in all items of a block.
     """
 
     table: str
@@ -37,31 +38,34 @@ class Item:
     formulas: tuple[Expr, ...]
     keys: tuple[str, ...]
     note: str = ""
-    """For people."""
+    """Comment in the generated code."""
 
     @property
     def archs(self) -> tuple[str, ...]:
-        """Those that run the kernels."""
+        """Architectures that run all of the kernels."""
         return running(self.kernels)
 
     @property
     def limited(self) -> bool:
-        """Whether there are others."""
+        """Whether some architecture cannot run the kernels."""
         return self.archs != tuple(ARCHITECTURES)
 
     @property
     def possible(self) -> bool:
-        """Whether anything runs it, and its condition does not contradict itself."""
+        """Whether some architecture runs the kernels, and the condition is not FALSE."""
         return self.where != FALSE and bool(self.archs)
 
     def kind(self, variables: bool = False) -> Hashable:
-        """What those of one block have in common; if ``variables``, they may differ in these."""
+        """The key that items of one block share: the form of their terms without constants.
+
+        With ``variables``, items may differ in the names of variables, too.
+        """
         found = form((self.words, self.where, self.formulas), variables)
         return found, self.keys, self.limited, self.possible
 
 
 def turns(table: Table) -> list[Item]:
-    """The routes of a table, in the order that they are taken in, but for what nothing reaches.
+    """Returns the routes of a table in order, up to the first that takes every problem.
 
     Words: index and kernels. Formulas: CTAs of each kernel, and bytes of scratch memory.
     """
@@ -84,7 +88,10 @@ def turns(table: Table) -> list[Item]:
 
 @dataclass(frozen=True)
 class Way:
-    """A route, by what it launches, and the ``least`` that it asks of variables of few values."""
+    """A route, as names of its ``launches``.
+
+    ``least``: lower bounds that it puts on variables of few values, such as alignments.
+    """
 
     index: int
     route: Route
@@ -93,11 +100,11 @@ class Way:
 
 
 def launches(table: Table) -> tuple[list[Item], list[Way]]:
-    """What the routes of a table launch, and the routes.
+    """Returns the launches of a table's routes, each once, and the routes that combine them.
 
     Words: name, kernel, unit, slots, units of more phases. Formulas: those of the cost, the CTAs,
-    and the bytes of scratch memory by name. A main kernel's launch is called by the first route
-    that has it.
+    and the bytes of each scratch memory. The launch of a main kernel has the index of its first
+    route as name.
     """
     few = {name for name, domain in table.space.variables if isinstance(domain, OneOf)}
     items: dict[Hashable, Item] = {}
@@ -136,7 +143,7 @@ def launches(table: Table) -> tuple[list[Item], list[Way]]:
 
 
 def joined(items: Iterable[Item]) -> list[list[Item]]:
-    """Items of one form together; those of different tables too if they differ in variables."""
+    """Groups items of one form; groups of different tables may also differ in variables."""
     groups: dict[Hashable, list[Item]] = {}
     for item in items:
         groups.setdefault(item.kind(), []).append(item)
@@ -156,10 +163,10 @@ def joined(items: Iterable[Item]) -> list[list[Item]]:
 # -- blocks -------------------------------------------------------------------
 @dataclass(frozen=True)
 class Block:
-    """Items of one form, as one term with names where they differ.
+    """Items of one form, as one term with names in place of the constants that differ.
 
-    ``archs``: the name of the set of those that run it. ``columns``: what has a name here, with
-    its text for each item.
+    ``archs``: name of the set of architectures that run the items. ``columns``: by name, the text
+    of the constant in each item.
     """
 
     items: Sequence[Item]
@@ -172,9 +179,10 @@ class Block:
 
 @dataclass
 class Shared:
-    """What places of blocks have in common that differs from table to table only.
+    """A constant, or a variable, of blocks that depends on the table alone.
 
-    ``texts``: by table; ``name``: empty if each block keeps it in its rows.
+    ``texts``: its text by table. ``blocks``: numbers of the blocks that read it. ``name``: its name
+    in the generated function; empty if the rows of its block hold it.
     """
 
     hint: str
@@ -184,16 +192,16 @@ class Shared:
     name: str = ""
 
     def missing(self) -> str:
-        """What stands where a table has no use for it."""
+        """The text for tables that do not read it: an empty string, or 0."""
         return '""' if any(text.startswith('"') for text in self.texts.values()) else "0"
 
 
 @dataclass
 class Blocks:
-    """The blocks of a module.
+    """The blocks of a generated module.
 
-    ``sets``: names of sets of architectures; ``shared``: names of what is something else for other
-    tables, of variables and of what several blocks have.
+    ``sets``: names of sets of architectures. ``shared``: values that depend on the table alone and
+    have a name: variables, and constants that several blocks read.
     """
 
     blocks: list[Block]
@@ -202,7 +210,7 @@ class Blocks:
 
 
 def blocks(groups: Iterable[Sequence[Item]], taken: Collection[str]) -> Blocks:
-    """A block for each group of items of one form; ``taken``: names that others have."""
+    """Makes a block from each group of items of one form; ``taken``: names that are in use."""
     sets: dict[tuple[str, ...], str] = {}
     shared: list[Shared] = []
     made = []
@@ -225,7 +233,10 @@ def blocks(groups: Iterable[Sequence[Item]], taken: Collection[str]) -> Blocks:
 def _share(
     shared: list[Shared], number: int, items: Sequence[Item], place: Sequence[Leaf]
 ) -> Shared | None:
-    """What is shared of a place of block ``number``, if it differs from table to table only."""
+    """Returns the shared value of a leaf of block ``number``, if it depends on the table alone.
+
+    None if its text differs within a table, or is the same in all tables.
+    """
     texts: dict[str, str] = {}
     for item, leaf in zip(items, place, strict=True):
         if texts.setdefault(item.table, leaf.text) != leaf.text:
@@ -259,7 +270,7 @@ def _block(
             hints.setdefault(texts, []).append(place[0].name)
     names = {texts: _hint(items, texts, called) for texts, called in hints.items()}
     given: dict[tuple[str, ...], str | Expr] = {}
-    for texts in sorted(names, key=lambda texts: names[texts] == "c"):  # these come last
+    for texts in sorted(names, key=lambda texts: names[texts] == "c"):  # unnamed columns last
         taken = {*used, *(name for name in given.values() if isinstance(name, str))}
         product = _product(items, texts, given, named) if names[texts] == "c" else None
         given[texts] = numbered(names[texts], taken) if product is None else product
@@ -275,8 +286,8 @@ def _block(
 
 
 def _hint(items: Sequence[Item], texts: tuple[str, ...], hints: Sequence[str]) -> str:
-    """The name of a column: what its words are called, or the side of tiles that it is, or what a
-    formula suggests; else "c".
+    """Returns the name of a column: that of its words, the side of tiles whose values it has, or
+    the name that a formula suggests; else "c".
     """
     for name in hints:
         if name in SIDES or name in ("launch", "kernel", "route", "archs", "unit", "slots"):
@@ -293,8 +304,10 @@ def _product(
     names: Mapping[tuple[str, ...], str | Expr],
     shared: Sequence[Shared],
 ) -> Expr | None:
-    """A column as a multiple of a side of tiles, or of the sum or product of two, if it is one in
-    at least three ways; by a constant, or by what differs from table to table.
+    """Expresses a column as a multiple of a tile side, or of the sum or product of two sides.
+
+    The factor is a constant, or a shared value of the table. At least three distinct rows have to
+    agree; otherwise returns None.
     """
     sides = [
         (var(name), [*map(int, column)])
@@ -322,6 +335,6 @@ def _product(
 
 
 def numbered(name: str, used: Collection[str]) -> str:
-    """``name``, or with a number if it is used; "c" always has one."""
+    """Returns ``name``, with a number appended if it is used; "c" always gets a number."""
     candidates = (f"{name}{n}" if n or name == "c" else name for n in count())
     return next(found for found in candidates if found not in used)

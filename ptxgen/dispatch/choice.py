@@ -1,4 +1,4 @@
-"""What a dispatch function returns, and its type."""
+"""Types that generated dispatch functions use: choices, candidates, launches and routes."""
 
 from __future__ import annotations
 
@@ -37,33 +37,33 @@ class Candidate(NamedTuple):
 Time = Callable[..., float]
 """Function with the arguments of :meth:`ptxgen.cost.tuning.Tuning.time`."""
 Dispatch = Callable[..., Iterator[Candidate]]
-"""A generated function: of a table's name, an architecture, the variables of the table's space, in
-order, and a :data:`Time`; or the same for one table and architecture."""
+"""A dispatch function. A generated one takes a table's name, an architecture, the variables of the
+table's space in order, and a :data:`Time`; table and architecture may be bound already."""
 
 
 def named(key: Iterable[str]) -> str:
-    """What generated code calls the table of this key."""
+    """Returns the name that generated code has for the table of this key."""
     return "_".join(key).lower()
 
 
 def by_architecture(candidates: Dispatch, key: Iterable[str]) -> dict[str, Dispatch]:
-    """The generated function of a module, for a table of it and each architecture."""
+    """Binds the generated function of a module to one of its tables and to each architecture."""
     return {arch: partial(candidates, named(key), arch) for arch in ARCHITECTURES}
 
 
 Launches = dict[int | str, tuple[float, str, int, dict[str, int]]]
-"""Of launches that are correct for a problem, by name: the predicted µs, the kernel, its CTAs, and
-the bytes of scratch memory by name."""
+"""Launches that are correct for a problem, by name: predicted µs, kernel, CTAs, and bytes of
+scratch memory by name."""
 
 
 Name = int | str
-"""A launch's name: of a main kernel, the first route that has it."""
+"""Name of a launch; for a main kernel, the index of the first route that has it."""
 Rows = Mapping[str, tuple[tuple[Any, ...], ...]]
 """Rows of constants, by table."""
 
 
 class Fitting:
-    """Routes of a table that are correct for operands aligned as some are, and their launches."""
+    """Routes of a table that are correct for given alignments, and the names of their launches."""
 
     def __init__(self, table: str, routes: Sequence[tuple[int, tuple[Name, ...]]]) -> None:
         self.table = table
@@ -72,11 +72,13 @@ class Fitting:
         self._rows: dict[int, list[tuple[Any, ...]]] = {}
 
     def __contains__(self, name: Name) -> bool:
-        """Whether some of the routes launch what has this name."""
+        """Whether some of the routes have the launch of this name."""
         return name in self._names
 
     def rows(self, of: Rows) -> list[tuple[Any, ...]]:
-        """Those rows of the table, of a constant ``of`` a module, whose first is such a name."""
+        """Returns the table's rows of ``of``, a constant of a generated module, whose first element
+        is the name of a launch of these routes.
+        """
         found = self._rows.get(id(of))
         if found is None:
             rows = of.get(self.table, ())
@@ -84,7 +86,7 @@ class Fitting:
         return found
 
     def combined(self, launches: Launches) -> Iterator[Candidate]:
-        """The routes all of whose launches are there."""
+        """Yields a candidate for each route all of whose launches are in ``launches``."""
         for route, names in self.routes:
             if len(names) == 1:
                 if (launch := launches.get(names[0])) is not None:
@@ -101,16 +103,16 @@ class Fitting:
 
 
 class Routes(dict[str, tuple[tuple[Any, ...], ...]]):
-    """Rows of routes by table: the index, the least of some values, the names of launches."""
+    """Rows of routes by table: index, lower bounds of some variables, names of launches."""
 
     def __init__(self, rows: Rows) -> None:
         super().__init__(rows)
         self._known: dict[tuple[Any, ...], Fitting] = {}
 
     def fitting(self, table: str, *given: int) -> Fitting:
-        """The routes for which no value is less than the least.
+        """Returns the routes of a table whose lower bounds the ``given`` values meet.
 
-        Values are of domains of few, as alignments: what was found for some is kept.
+        Results are cached, as the variables have few values (alignments).
         """
         found = self._known.get((table, *given))
         if found is None:
@@ -122,6 +124,6 @@ class Routes(dict[str, tuple[tuple[Any, ...], ...]]):
 
 
 def best(candidates: Iterable[Candidate]) -> Choice | None:
-    """The fastest; of equals the first."""
+    """Returns the choice with the shortest time, the first of equals; None without candidates."""
     found = min(candidates, key=attrgetter("time"), default=None)
     return None if found is None else found.choice

@@ -1,9 +1,9 @@
 """Writes the dispatch functions of ``generated/`` from the route tables of ``tiles``.
 
-Every line of them is an :class:`~ptxgen.expr.Expr` in Python's clothes, or a row of its constants
+Every line of them is an :class:`~ptxgen.expr.Expr` as Python text, or a row of its constants
 (:mod:`ptxgen.dispatch.modules`). A function yields the routes that the architecture runs and whose
-``requires`` holds, each with its predicted time; of a table whose kernels have no cost, whose
-routes are taken in order, the first whose ``prefer`` holds as well.
+``requires`` holds, each with its predicted time. If a table's kernels have no cost, its routes are
+taken in order: the function yields the first whose ``prefer`` holds as well.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ GENERATED = Path(__file__).parent / "generated"
 
 
 def sources(of: Iterable[Table] | None = None) -> dict[str, str]:
-    """File name to text of every generated module."""
+    """Returns the text of every generated module, by file name."""
     made = modules(tables() if of is None else of)
     return {"__init__.py": _index(made), **{f"{module.name}.py": module.text for module in made}}
 
 
 def source(table: Table) -> str:
-    """The text of a module for one table alone."""
+    """Returns the text of a module that serves one table alone."""
     (module,) = modules([table])
     return module.text
 
 
 def checked_in(table: Table) -> str:
-    """The text of the generated module that serves a table; KeyError if there is none."""
+    """Reads the committed module that serves a table. Raises KeyError if there is none."""
     from ptxgen.dispatch.generated import TABLES
 
     return (GENERATED / f"{TABLES[table.key]}.py").read_text(encoding="utf-8")
 
 
 def functions(table: Table) -> dict[str, Dispatch]:
-    """The dispatch functions of a table by architecture, made here and now."""
+    """Generates and compiles the dispatch functions of a table; returns them by architecture."""
     namespace: dict[str, Any] = {}
     exec(compile(source(table), f"<dispatch of {' '.join(table.key)}>", "exec"), namespace)
     return by_architecture(namespace["candidates"], table.key)
@@ -53,7 +53,7 @@ def functions(table: Table) -> dict[str, Dispatch]:
 
 @dataclass(frozen=True)
 class Difference:
-    """A generated file that is not what the tables say."""
+    """A generated file whose text differs from what the tables generate."""
 
     path: Path
     what: str  # "stale", "missing" or "orphan"
@@ -66,7 +66,7 @@ class Difference:
 def generate(
     check: bool = False, of: Iterable[Table] | None = None, directory: Path = GENERATED
 ) -> list[Difference]:
-    """Brings ``directory`` up to date, or with ``check`` only looks.
+    """Writes the generated files to ``directory``, or with ``check`` only compares them.
 
     Returns the files that differed: stale, missing, or orphans (which are removed).
     """
@@ -78,7 +78,10 @@ def generate(
 
 
 def written(wanted: Mapping[Path, str | None], check: bool = False) -> list[Difference]:
-    """Brings files up to date, or with ``check`` only looks: those that differed. None: no file."""
+    """Writes files, or with ``check`` only compares them; returns those that differed.
+
+    ``wanted``: text by path; None means that there is to be no file.
+    """
     found = []
     for path in sorted(wanted):
         old = path.read_text(encoding="utf-8") if path.exists() else None

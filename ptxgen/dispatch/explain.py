@@ -1,7 +1,7 @@
-"""Why a problem is served by the kernel that serves it.
+"""Explains why the dispatcher chooses a kernel for a problem.
 
-Evaluates the formulas of the route table itself, so it can say which term failed and what a
-predicted time is made of; the tests compare its winner with the generated code's.
+It evaluates the formulas of the route table itself, so it can say which term failed and list the
+terms of a predicted time; the tests compare its winner with the generated code's.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ptxgen.spec import ARCHITECTURES, Key, Problem, Route, RouteTable
 from ptxgen.tiles import TABLES
 
 SHOWN_US = 0.05
-"""The least µs of a term that is shown to people."""
+"""Least µs of a term of a predicted time that is printed."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A term of a predicate that a problem does not meet.
+    """A term of a predicate that a problem does not satisfy.
 
-    ``left`` and ``right`` are the values of both sides of a comparison (None otherwise);
-    ``values`` those of the variables.
+    ``left`` and ``right``: values of both sides of a comparison (None otherwise); ``values``:
+    values of the term's variables.
     """
 
     predicate: str  # "requires", "prefer", "architecture" or "dtype"
@@ -49,7 +49,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class KernelLaunch:
-    """One kernel's launch."""
+    """The launch of one kernel: CTAs, threads a CTA, and bytes of shared memory."""
 
     kernel: str
     grid: int
@@ -59,12 +59,12 @@ class KernelLaunch:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A route, and what the problem makes of it.
+    """A route, evaluated for a problem.
 
-    ``correct``: the architecture runs it and its ``requires`` holds; ``failures`` are the
-    terms that do not hold, those of ``requires`` first. ``terms``: what its predicted time is made
-    of, µs by name: :data:`ptxgen.cost.tuning.TERMS`, or, where routes are taken in order, of the
-    winner alone, :data:`ptxgen.cost.tuning.BOUNDS`; else empty.
+    ``correct``: the architecture runs it and its ``requires`` holds. ``failures``: the terms that
+    do not hold, those of ``requires`` before those of ``prefer``. ``terms``: the terms of its
+    predicted time, µs by name of :data:`ptxgen.cost.tuning.TERMS`. Where routes are taken in order,
+    only the winner has terms, those of :data:`ptxgen.cost.tuning.BOUNDS`.
     """
 
     route: int
@@ -82,7 +82,7 @@ class Candidate:
 
     @property
     def prediction(self) -> str:
-        """It in words, the largest terms first; empty if there is none."""
+        """The predicted time in words, the largest terms first; empty if there is none."""
         shown = sorted(self.terms.items(), key=lambda term: -term[1])
         parts = ", ".join(f"{us:.1f} {name}" for name, us in shown if us >= SHOWN_US)
         return f"predicted {self.time:.1f} µs: {parts}" if self.terms else ""
@@ -90,17 +90,20 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The winner of a problem, and the candidates before and after it. ``str`` is for people."""
+    """The route that serves a problem, and all other routes of the table.
+
+    ``str`` formats everything as text.
+    """
 
     problem: str
-    """The problem in words."""
+    """Text of the problem."""
     table: Key
     dtype: str
     arch: str
     tuning: str
-    """The tuning whose constants predict times."""
+    """Name of the tuning whose constants predict times."""
     tuned: bool
-    """Whether it was measured on such a GPU; else its constants are taken with this one's rates."""
+    """Whether the tuning is of this GPU; else its constants are scaled by this GPU's rates."""
     contract: str
     space: str
     values: Mapping[str, int]
@@ -112,9 +115,9 @@ class Explanation:
     candidates: tuple[Candidate, ...]
     """All routes of the table, in order; ``candidates[choice.route]`` is the winner."""
     note: str = ""
-    """What should be known about the answer: that the GPU asked about has no tuning."""
+    """A remark, such as that the GPU has no tuning of its own; empty if there is none."""
     algorithms: tuple[str, ...] = ()
-    """Algorithms that the operation was lowered by, and why not by others."""
+    """Algorithms that the operation was lowered to, and why not to others."""
 
     @property
     def winner(self) -> Candidate:
@@ -133,11 +136,11 @@ class Explanation:
         return tuple(c for c in self.candidates if not c.correct)
 
     def legend(self) -> str:
-        """Meaning and unit of the terms in predicted times."""
+        """Text of the meaning and unit of the terms in the winner's predicted time."""
         return legend(name for name, us in self.winner.terms.items() if us >= SHOWN_US)
 
     def brief(self) -> str:
-        """What most people ask: the winner, its launches, and why."""
+        """Text of the winner, its launches and its reason, without the other routes."""
         lines = [*self._head()]
         lines.append(f"  {len(self.also_correct)} others correct as well, {len(self.unfit)} not")
         return "\n".join(lines)
@@ -178,7 +181,7 @@ class Explanation:
 
 
 def legend(shown: Iterable[str]) -> str:
-    """Meaning of the terms of predicted times that are ``shown``; empty if there are none."""
+    """Returns the meanings of the terms ``shown``, a line each; empty if there are none."""
     known = {**BOUNDS, **TERMS, "limit": LIMIT}
     named = [(name, known[name]) for name in dict.fromkeys(shown)]
     if not named:
@@ -200,8 +203,9 @@ def explain_problem(
     rates: Rates | None = None,
     algorithms: Iterable[object] = (),
 ) -> Explanation:
-    """Explains which kernels serve ``problem``. ``nbytes``: of its arrays;
-    ``algorithms``: what the operation was lowered by.
+    """Explains which kernels serve ``problem``.
+
+    ``nbytes``: bytes of its arrays. ``algorithms``: those that the operation was lowered to.
 
     Raises OptionError for an unknown architecture, and UncoveredError where nothing serves it.
     """
@@ -259,7 +263,7 @@ def explain_problem(
 
 
 def _twin(table: RouteTable, index: int, dtype: Hashable) -> Route:
-    """A route as it is for a dtype; of an opened table it may be one that cannot be."""
+    """Returns a route for a dtype; unchanged if the route cannot be made for that dtype."""
     try:
         return table.route(index, dtype)
     except SpecError:
@@ -299,7 +303,7 @@ def _candidate(
 
 
 def _terms(route: Route, env: Mapping[str, int], tuning: Tuning) -> dict[str, float]:
-    """What the predicted time of a route is made of."""
+    """Returns the terms of a route's predicted time, µs by name."""
     found = dict.fromkeys((*TERMS, "limit"), 0.0)
     for kernel, cost in zip(route.kernels, route.costs or (), strict=True):
         quantities = tuning.terms(*cost.arguments(env))

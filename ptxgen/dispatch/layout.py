@@ -1,4 +1,4 @@
-"""Expressions, calls and conditions as Python text, in lines as full as they can be."""
+"""Formats expressions, calls and conditions as Python text, with as much on a line as fits."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from ptxgen.expr import TRUE, Expr, var
 WIDTH = 100
 
 Field = str | Sequence[str]
-"""Python text, or a tuple of such texts."""
+"""An argument as Python text, or a tuple of such texts."""
 
 
 def python(e: Expr) -> str:
-    """Python in the layout that formatters and linters ask for."""
+    """Returns Python text of an expression, in the form that formatters and linters ask for."""
     lower = {name: var(name.lower()) for name in e.variables()}
     tree = ast.parse(e.substitute(lower).python(), mode="eval")
     return ast.unparse(_Plain().visit(tree))
 
 
 def quoted(text: str) -> str:
-    """A string's text."""
+    """Returns a string literal."""
     return f'"{text}"'
 
 
 def tuple_of(texts: Sequence[str]) -> str:
-    """A tuple's text."""
+    """Returns the text of a tuple of ``texts``."""
     return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
 
 
 def subtrees(e: Expr) -> Iterator[Expr]:
-    """An expression and all that it is made of."""
+    """Yields an expression and all its subexpressions."""
     yield e
     if e.op not in ("var", "const"):
         for arg in e.args:
@@ -39,7 +39,7 @@ def subtrees(e: Expr) -> Iterator[Expr]:
 
 
 def replaced(e: Expr, names: Mapping[Expr, str]) -> Expr:
-    """``e`` with the subtrees that have a name replaced by it."""
+    """Returns ``e`` with each subtree in ``names`` replaced by its name."""
     if e in names:
         return var(names[e])
     if e.op in ("var", "const"):
@@ -48,7 +48,7 @@ def replaced(e: Expr, names: Mapping[Expr, str]) -> Expr:
 
 
 def assignment(name: str, e: Expr, indent: str) -> Iterator[str]:
-    """Assigns ``e`` to ``name``; of a formula too long for a line, parts get names first."""
+    """Yields lines that assign ``e`` to ``name``; parts of a long formula get names first."""
     part = 0
     while len(line := f"{indent}{name} = {python(e)}") > WIDTH:
         part += 1
@@ -61,7 +61,7 @@ def assignment(name: str, e: Expr, indent: str) -> Iterator[str]:
 
 
 def call(lead: str, fields: Sequence[Field], indent: str, end: str = "") -> Iterator[str]:
-    """``lead`` and its arguments in parentheses, over several lines if they are long."""
+    """Yields ``lead`` with its arguments in parentheses, on several lines if they are long."""
     line = f"{indent}{lead}({', '.join(map(_field, fields))}){end}"
     if len(line) <= WIDTH:
         yield line
@@ -72,7 +72,7 @@ def call(lead: str, fields: Sequence[Field], indent: str, end: str = "") -> Iter
 
 
 def filled(fields: Sequence[Field], indent: str) -> Iterator[str]:
-    """Fields, as many on a line as fit; a tuple that fits on none over several."""
+    """Yields lines of fields, as many on a line as fit; a long tuple takes several lines."""
     line = indent
     for field in fields:
         text = f"{_field(field)},"
@@ -93,7 +93,7 @@ def _field(field: Field) -> str:
 
 
 def branch(guards: Sequence[str], predicate: Expr, indent: str) -> Iterator[str]:
-    """``if``, with what comes before the predicate; nothing if nothing is asked."""
+    """Yields an ``if`` with ``guards``, then the predicate; nothing if both are always true."""
     within = "and" if guards else ""
     texts = [*guards, *([] if predicate == TRUE else [_condition(predicate, within)])]
     if not texts:
@@ -113,7 +113,7 @@ def branch(guards: Sequence[str], predicate: Expr, indent: str) -> Iterator[str]
 
 
 def _broken(terms: Iterable[str | Expr], operator: str, indent: str) -> Iterator[str]:
-    """The terms of a condition over several lines, as many on each as fit."""
+    """Yields the terms of a condition on several lines, as many on each as fit."""
     line, lead = indent, ""
     for term in terms:
         text = term if isinstance(term, str) else _condition(term, within=operator)
@@ -134,7 +134,7 @@ def _broken(terms: Iterable[str | Expr], operator: str, indent: str) -> Iterator
 
 
 def _condition(predicate: Expr, within: str = "") -> str:
-    """A condition on one line; terms of the other operator are in parentheses."""
+    """Returns a condition on one line, with parentheses inside the other operator."""
     if predicate.op in ("and", "or"):
         terms = _terms(predicate, predicate.op)
         text = f" {predicate.op} ".join(_condition(t, within=predicate.op) for t in terms)

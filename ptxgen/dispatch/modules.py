@@ -1,12 +1,12 @@
-"""The modules of generated code: which tables share one, and its text.
+"""Writes the modules of generated code: assigns tables to modules, and makes a module's text.
 
-A module has one function for all its tables. What differs between kernels of one family, tiles and
-names, is in rows of constants, by table; the formulas that read them are there once.
+A module has one function for all its tables. Constants that differ between kernels of one family,
+such as tiles and names, are in rows by table; the formulas that read them are written once.
 
-Where times are predicted, the function finds the routes that take operands aligned as they are,
-then computes what their launches need as far as their kernels are correct: predicted time, CTAs
-and scratch memory; and yields the routes all of whose launches are there. Where routes are taken
-in order, each block yields the first of some that have the same formulas, and ends.
+Where times are predicted, the function finds the routes whose alignments the operands meet, then
+computes predicted time, CTAs and scratch memory of each launch whose kernel is correct, and yields
+the routes all of whose launches are correct. Where routes are taken in order, each block tests
+routes with the same formulas, yields the first that fits, and returns.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ INDENT = " " * 4
 NEVER = "(never: what it asks contradicts itself)"
 FIXED = ("arch", "table", "time", "us", "launches", "fitting", "choice")
 HOISTED = ("tiles", "pieces", "ctas", "operands", "stores")
-"""Names that the text uses itself."""
+"""Names of subexpressions in generated code; like :data:`FIXED`, they are reserved."""
 
 
 @dataclass(frozen=True)
@@ -50,16 +50,16 @@ class Module:
 
     @property
     def text(self) -> str:
-        """The source."""
+        """The source of the module."""
         return "\n".join(_Text(self.tables).lines()) + "\n"
 
 
 def modules(of: Iterable[Table]) -> list[Module]:
-    """The modules that serve tables ``of``.
+    """Returns the modules that serve tables ``of``.
 
-    Tables share one if their problems have the same variables, from which the same follows, and
-    some word is in all their keys; those whose routes are taken in order, if the routes of one
-    differ from those of another in constants only.
+    Tables share a module if their spaces have the same arguments and derived variables, and their
+    keys have a word in common. Tables whose routes are taken in order must also have routes that
+    differ in constants only.
     """
     groups: list[tuple[Hashable, Key, list[Table]]] = []
     for table in of:
@@ -80,7 +80,7 @@ def modules(of: Iterable[Table]) -> list[Module]:
 
 
 class _Text:
-    """The text of a module."""
+    """The text of a module, built block by block."""
 
     def __init__(self, tables: Sequence[Table]) -> None:
         self.tables = {table.name: table for table in tables}
@@ -137,7 +137,7 @@ class _Text:
 
     # -- blocks
     def _blocks(self, groups: Sequence[Sequence[Item]]) -> list[Block]:
-        """The blocks, after what all of them read."""
+        """Makes the blocks of ``groups``; first writes the variables and constants they share."""
         formulas = [e for items in groups for i in items for e in (i.where, *i.formulas)]
         read = frozenset().union(*(formula.variables() for formula in formulas))
         for name, formula in self.space.needed(read):
@@ -158,7 +158,7 @@ class _Text:
         return made.blocks
 
     def _turn(self, block: Block) -> None:
-        """Yields the first of some routes that can be."""
+        """Writes a block of routes that are taken in order: the first that fits is yielded."""
         if not block.items[0].possible:
             self.body += [f"{INDENT}# {item.note} {NEVER}" for item in block.items]
             return
@@ -175,7 +175,7 @@ class _Text:
             self.body.append(f"{indent}return")
 
     def _launch(self, block: Block) -> None:
-        """Computes what some launches need."""
+        """Writes a block that computes predicted time, CTAs and scratch memory of launches."""
         name, kernel, unit, slots, *units = block.words
         last = 6 + 2 * len(units)
         operands, stores, ctas = *block.formulas[4:6], block.formulas[last]
@@ -193,10 +193,11 @@ class _Text:
     def _begin(
         self, block: Block, called: Mapping[str, Expr], ctas: Expr | None = None
     ) -> tuple[dict[Expr, str], str]:
-        """Begins a block: what has a name, a loop over rows if items differ, and the condition.
+        """Writes the begin of a block: named expressions, a loop over rows if items differ, and
+        the condition.
 
-        Returns the names, and the indent of what follows. ``called``: formulas with names that
-        blocks may share; ``ctas``: one that has a name in the block if it is read twice.
+        Returns the names by expression, and the indent of the block's body. ``called``: expressions
+        by name that blocks may share; ``ctas``: one that gets a name if it occurs twice.
         """
         formulas = (block.where, *block.formulas)
         inner: dict[Expr, str] = {}
@@ -222,13 +223,13 @@ class _Text:
         return names, indent + INDENT if asked else indent
 
     def _loop(self, block: Block) -> tuple[str, list[str]]:
-        """Begins the loop over the rows of a block, if there are several.
+        """Writes the loop over the rows of a block, if its items differ.
 
-        Returns the indent of what is in it, and what is asked besides the block's condition.
+        Returns the indent of the loop's body, and tests to add to the block's condition.
         """
         items, columns = block.items, block.columns
         there = dict.fromkeys(item.table for item in items)
-        single = len(there) == len(items)  # one of each table
+        single = len(there) == len(items)  # one item a table
         if items[0].note and single:
             self.body.append(f"{INDENT}# {items[0].note}")
         guards = [f"arch in {block.archs}"] if items[0].limited else []
@@ -260,7 +261,7 @@ class _Text:
         return INDENT * 2, guards
 
     def _routes(self, found: Mapping[str, Sequence[Way]]) -> None:
-        """The routes as rows, and what finds those that take operands aligned as they are."""
+        """Writes the routes as rows, and the statement that selects those that fit."""
         ways = [(table, way) for table, of in found.items() for way in of]
         asked = [n for n in self.space.arguments if any(n in way.least for _, way in ways)]
         given = [name.lower() for name in asked]
@@ -277,7 +278,7 @@ class _Text:
 
     # -- rows
     def _data(self, name: str, columns: Sequence[str], rows: Iterable[_Row]) -> str:
-        """Adds rows, by table; returns what they are called."""
+        """Adds a constant that holds ``rows`` by table; returns its name."""
         name = numbered(name, self.rows)
         lines = wrap(f"# {name}: {', '.join(columns)}", WIDTH, subsequent_indent="# ")
         self.rows[name] = lines
@@ -301,11 +302,11 @@ class _Text:
 
 
 _Row = tuple[str, tuple[str, ...], str]
-"""The table, the constants (none of a route that nothing takes), and a note."""
+"""A row: its table, the constants (none for a route that serves no problem), and a note."""
 
 
 def _rows(rows: Iterable[_Row], indent: str) -> Iterator[str]:
-    """Rows under their notes; those of one note share lines."""
+    """Yields the lines of rows under their notes; rows of one note share lines."""
     for note, of in groupby(rows, lambda row: (row[2].partition(": ")[2], bool(row[1]))):
         words, possible = note
         if not possible:
@@ -329,7 +330,7 @@ def _rows(rows: Iterable[_Row], indent: str) -> Iterator[str]:
 
 
 def _counts(formulas: Iterable[Expr]) -> Iterator[tuple[str, Expr]]:
-    """What gets a name: products ceil(X/a)*ceil(Y/b), of tiles, and X*ceil(Y/b), of pieces."""
+    """Yields the products that get a name: tiles, ceil(X/a)*ceil(Y/b), and pieces, X*ceil(Y/b)."""
     for e in dict.fromkeys(t for formula in formulas for t in subtrees(formula)):
         if e.op != "*":
             continue
@@ -341,7 +342,7 @@ def _counts(formulas: Iterable[Expr]) -> Iterator[tuple[str, Expr]]:
 
 
 def _quotient(e: Expr) -> tuple[str, str]:
-    """Of ceil(X/a), or X, for a variable X: X and a as words; else nothing."""
+    """Splits ceil(X/a) into the words X and a; X alone has no a; other expressions have neither."""
     if e.op == "ceil" and e.args[0].op == "var" and e.args[1].op in ("var", "const"):
         return str(e.args[0]).lower(), str(e.args[1].args[0])
     return (str(e).lower() if e.op == "var" else ""), ""

@@ -1,8 +1,7 @@
-"""What a problem's time is predicted to be where its routes are taken in order, and what a formula
-behind a product adds to the time of that.
+"""Predicts times of routes that are taken in order, and of epilogue formulas of products.
 
-The model is :meth:`ptxgen.cost.tuning.Tuning.bounds`; here it is told what a problem asks for.
-Nothing is rendered or compiled, and no kernel is made.
+The model is :meth:`ptxgen.cost.tuning.Tuning.bounds`; this module computes its arguments from a
+problem. Nothing is rendered or compiled.
 """
 
 from __future__ import annotations
@@ -17,7 +16,11 @@ from ptxgen.tiles import TABLES
 
 
 class Demand(NamedTuple):
-    """What a route has to do for a problem; the arguments of ``Tuning.bounds``."""
+    """Work of a route for a problem: the arguments of ``Tuning.bounds``.
+
+    ``launches``: kernels; ``ctas``: CTAs of the largest launch; ``nbytes``: memory traffic;
+    ``operations``: number of operations of ``unit``, such as "fma".
+    """
 
     family: str
     launches: int
@@ -28,7 +31,7 @@ class Demand(NamedTuple):
 
 
 def demand(problem: Problem, route: Route, choice: Choice, nbytes: int, sms: int) -> Demand:
-    """What ``route`` has to do. ``choice``: its grids; ``nbytes``: of the problem's arrays."""
+    """Returns the work of ``route``; ``choice`` has its grids, ``nbytes`` is that of all arrays."""
     main, count = route.main, problem.count
     work = main.roofline(problem.dtype)
     scalars = {name: value for name, value in problem.scalars if isinstance(value, int)}
@@ -42,13 +45,18 @@ def demand(problem: Problem, route: Route, choice: Choice, nbytes: int, sms: int
 def bounds(
     problem: Problem, route: Route, choice: Choice, nbytes: int, tuning: Tuning, sms: int
 ) -> dict[str, float]:
-    """The predicted µs, by :data:`ptxgen.cost.tuning.BOUNDS`; as :func:`demand`."""
+    """Returns the predicted µs by name of :data:`ptxgen.cost.tuning.BOUNDS`.
+
+    Arguments are those of :func:`demand`.
+    """
     return tuning.bounds(*demand(problem, route, choice, nbytes, sms), sms=sms)
 
 
 def epilogue(problem: Problem, choice: Choice, nbytes: int, tuning: Tuning, sms: int) -> float:
-    """The predicted µs of a formula behind a product, beside the product's own: what a pointwise
-    step takes without its launch; 0 where there is none. ``nbytes``: of all arrays.
+    """Returns the µs that an epilogue formula is predicted to add to a product's time.
+
+    It is the time of a pointwise step without its launch; 0 without a formula. ``nbytes``: bytes of
+    all arrays.
     """
     if not isinstance(problem.dtype, Epilogue):
         return 0.0

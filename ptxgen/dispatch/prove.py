@@ -1,27 +1,27 @@
-"""Proves the generated dispatch code right for every problem.
+"""Proves the generated dispatch code correct for every problem.
 
 For all problems of a table's space (of products: 1 <= M, N, K < 2^31, every alignment of 2 to 16
 bytes, 1 .. 1024 SMs), from the conditions as emitted (:mod:`ptxgen.dispatch.read`):
 
 =========  ======================================================================
-current    the checked-in code is what the tables say
-derived    what follows from the variables is computed as the space says
-coverage   some route is a candidate (not of tables that are partial)
-requires   a candidate has the ``requires`` of every kernel of its route
+current    the committed code is what the tables generate
+derived    derived variables are computed as the space defines them
+coverage   some route is a candidate (not proved for partial tables)
+requires   the ``requires`` of every kernel of a candidate's route holds
 launch     kernels, grids and scratch are those of the specs
 grid       1 <= grid <= 2^31 - 1
 scratch    0 <= bytes <= SCRATCH_MAX, of each scratch memory
 index      no 32-bit quantity of a kernel overflows wherever its ``requires`` holds
-reachable  the route is a candidate for some problem (no route is dead); of routes that are taken
-           in order: it is taken
+reachable  the route is a candidate for some problem (no route is dead); where routes are taken in
+           order, it is the first candidate
 =========  ======================================================================
 
-A proof is by refutation with z3 (see :mod:`ptxgen.dispatch.solver`). A problem that refutes
-a goal is only reported after evaluation has confirmed it; what neither is proved nor
-refuted with the effort given fails too. Effort is counted in z3's own steps, each search begins
-with a z3 that knows of no other, and nothing depends on time or hashes: a verdict of one machine
-is that of any other with the same version of z3. As some searches run off into the woods, each is
-cut short at first and begun again with other seeds (:data:`STARTS`).
+A proof is by refutation with z3 (see :mod:`ptxgen.dispatch.solver`). A problem that refutes a goal
+is only reported after evaluation has confirmed it; a goal that is neither proved nor refuted within
+the given effort fails, too. Effort is counted in z3's resource units, each search begins in a fresh
+z3 context, and nothing depends on time or hashes: every machine with the same version of z3 reaches
+the same verdict. As the length of a search depends much on its seed, the first attempts are short
+and are restarted with other seeds (:data:`STARTS`).
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from ptxgen.expr import FALSE, TRUE, Expr, all_of, any_of, var
 from ptxgen.spec import DIM_MAX, GRID_MAX, SCRATCH_MAX, SMS_MAX, Domain, OneOf, Space
 
 EFFORT_PER_GOAL = 20_000_000
-"""In z3's resource units, of which it spends one to ten million a second."""
+"""Effort of one goal in z3's resource units, of which it spends one to ten million a second."""
 STARTS = (0.02, 0.02, 0.02, 0.05, 0.05, 0.1, 0.1, 0.2)
-"""The part of the effort that each attempt at one search may take."""
+"""Effort of each attempt at one search, as a share of :data:`EFFORT_PER_GOAL`."""
 LEMMA = 0.2
-"""The part of a goal's effort that a helpful fact may take."""
+"""Effort of the proof of a lemma, as a share of a goal's effort."""
 SAMPLES = 20_000
 FIRST_SAMPLES = 1_000
 ROUNDS_MAX = 200
@@ -86,7 +86,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether premises imply a goal: proved, refuted by ``shape``, or (neither) undecided."""
+    """The answer whether premises imply a goal: proved, refuted by ``shape``, or undecided."""
 
     proved: bool
     shape: Shape | None
@@ -94,7 +94,7 @@ class Verdict:
 
 
 Verdicts = dict[tuple[tuple[Expr, ...], Expr], Verdict]
-"""What is known about (premises, goal) over one space."""
+"""Verdicts by (premises, goal), over the problems of one space."""
 
 
 def prove(
@@ -103,10 +103,10 @@ def prove(
     effort_per_goal: int = EFFORT_PER_GOAL,
     report: Callable[[Result], None] | None = None,
 ) -> list[Result]:
-    """Proves all goals of the tables ``of`` (default: all, and that the code is current).
+    """Proves all goals of the tables ``of`` (default: all tables, and that the code is current).
 
-    All of them are proved by as many processes as there are processors.
-    ``report`` is called with each result as it comes. Needs z3-solver.
+    With the default, as many processes run as there are processors. ``report`` is called with each
+    result as it comes. Needs z3-solver.
     """
     results = []
     for result in _prove(of, effort_per_goal):
@@ -138,14 +138,17 @@ def _prove(of: Iterable[Table] | None, effort: int) -> Iterator[Result]:
 
 
 def _prove_named(names: set[str], code: Callable[[Table], str], effort: int) -> list[Result]:
-    """What :func:`_prove_tables` finds of these tables, for another process."""
+    """Returns the results of :func:`_prove_tables` for tables by name, as a pool worker."""
     return list(_prove_tables((t for t in emit.tables() if t.name in names), code, effort))
 
 
 def _prove_tables(
     group: Iterable[Table], code: Callable[[Table], str], effort: int
 ) -> Iterator[Result]:
-    """Proves the ``code`` for tables of one space, whose verdicts they share."""
+    """Proves all goals of the tables of one space, which share verdicts.
+
+    ``code`` returns the generated text of a table.
+    """
     verdicts: Verdicts = {}
     for table in group:
         yield from prove_source(table, code(table), effort, verdicts)
@@ -159,7 +162,7 @@ def prove_source(
 ) -> Iterator[Result]:
     """Proves all goals of the module text ``source`` against ``table``.
 
-    ``verdicts`` of the same space are used and added to: tables may differ in names only.
+    ``verdicts`` over the same space are reused and added to, as tables may differ in names only.
     """
     prover = Prover(table, effort_per_goal, verdicts)
     namespace: dict[str, Any] = {}
@@ -209,7 +212,11 @@ def _prove_function(
         def when_taken(
             goal: Expr, taken: list[Expr] = taken, chosen: list[Expr] = chosen
         ) -> Verdict:
-            """The condition alone usually suffices; a refutation must pass over earlier routes."""
+            """Tries the branch's condition as the only premise, then adds that no earlier route is
+            taken.
+
+            The condition usually suffices, and a refutation has to satisfy both.
+            """
             verdict = prover.implies(taken, goal)
             return verdict if verdict.proved else prover.implies(chosen, goal)
 
@@ -242,7 +249,7 @@ def _prove_function(
 
 
 def _covered(prover: Prover, conditions: list[Expr]) -> Verdict:
-    """Whether some condition always holds: first of the few that all sampled problems need."""
+    """Whether some condition always holds, tried first for the few that sampled problems need."""
     problems = prover.shapes(seed=4)
     open_ = [prover.environment(next(problems)) for _ in range(FIRST_SAMPLES)]
     needed: list[Expr] = []
@@ -253,7 +260,7 @@ def _covered(prover: Prover, conditions: list[Expr]) -> Verdict:
             break  # a problem that nothing takes
         needed.append(best)
         open_ = [*filterfalse(computed(best), open_)]
-    # Where the others fail, the last must hold, term by term.
+    # The last needed condition has to hold, term by term, where all others fail.
     failing = [~c for c in needed[:-1]]
     if needed and all(prover.implies(failing, t).proved for t in emit.conjuncts(needed[-1])):
         return Verdict(True, None, "")
@@ -300,7 +307,7 @@ def _prove_reachable(
 
 
 def _witnesses(prover: Prover, compiled: Dispatch, wanted: int) -> dict[int, Shape]:
-    """A problem for each route that sampling finds."""
+    """Returns a problem for each route that random problems reach."""
     found: dict[int, Shape] = {}
     shapes = prover.shapes(seed=1)
     for _ in range(SAMPLES):
@@ -330,7 +337,7 @@ class Prover:
         self._verdicts: Verdicts = {} if verdicts is None else verdicts
 
     def shapes(self, seed: int) -> Iterator[Shape]:
-        """Random problems of this table, crowded at the borders of its predicates."""
+        """Yields random problems of this table, dense at the bounds of its predicates."""
         formulas = list(self._aliases.values())
         for route in self.table.routes:
             formulas += [
@@ -344,7 +351,7 @@ class Prover:
                 yield shape
 
     def environment(self, shape: Shape) -> Shape:
-        """A problem with what follows from it."""
+        """Returns a problem with its derived variables added."""
         found = dict(shape)
         for name, value in self._derived:
             found[name] = value(found)
@@ -358,7 +365,7 @@ class Prover:
         return self._verdicts[key]
 
     def satisfiable(self, premises: Iterable[Expr]) -> Verdict:
-        """Whether some problem has all of ``premises``; proved if so, with the problem."""
+        """Whether some problem satisfies all ``premises``; the verdict then has that problem."""
         premises = tuple(premises)
         found = self._sampled(premises)
         if found is not None:
@@ -371,7 +378,7 @@ class Prover:
         return Verdict(True, verdict.shape, "witness")
 
     def _sampled(self, premises: tuple[Expr, ...]) -> Shape | None:
-        """A problem that has all of ``premises``, from the box that their comparisons leave."""
+        """Samples a problem that satisfies all ``premises``, within their bounds of variables."""
         space = self.table.space
         premises = (*premises, space.within)
         box = tightened(space, self.domain, premises)
@@ -407,7 +414,10 @@ class Prover:
     def decide(
         self, premises: tuple[Expr, ...], goal: Expr, domain: Mapping[str, Interval], effort: int
     ) -> Verdict:
-        """As :meth:`implies`, where variables are in ``domain``, and with no lemma."""
+        """Decides whether ``premises`` imply ``goal`` for variables in ``domain``, without lemmas.
+
+        The solver's guess and random problems are evaluated before the search is refined.
+        """
         premises = (*premises, self.table.space.within)
 
         def refuted_by(shape: Shape) -> bool:
@@ -422,7 +432,7 @@ class Prover:
             return Verdict(False, answer, "refuted")
         problems = self.shapes(seed=2)
         for number in range(SAMPLES):
-            if number == FIRST_SAMPLES:  # not an easy one
+            if number == FIRST_SAMPLES:  # the first samples did not refute it
                 answer = attempt.refine(refuted_by)
                 if answer is None:
                     return Verdict(True, None, "")
@@ -436,7 +446,7 @@ class Prover:
 
 @functools.cache
 def computed(e: Expr) -> Callable[[Mapping[str, int]], Any]:
-    """What an expression evaluates to, for very many environments: its Python, compiled."""
+    """Compiles an expression to a Python function of the variables' values."""
     code = compile(e.python(), "<expression>", "eval")
     return lambda env: eval(code, _BUILTINS, env)
 
@@ -445,7 +455,10 @@ _BUILTINS = {"__builtins__": {"min": min, "max": max}}
 
 
 def bare(space: Space) -> Space:
-    """What a space's lemmas are about, which it may share with others."""
+    """Returns ``space`` with only the variables that derived variables read, and SMS.
+
+    Spaces with the same bare space share its lemmas.
+    """
     read = frozenset(("SMS",)).union(*(e.variables() for _, e in space.derived))
     variables = tuple(pair for pair in space.variables if pair[0] in read)
     return replace(space, name="", variables=variables, within=TRUE)
@@ -453,8 +466,9 @@ def bare(space: Space) -> Space:
 
 @functools.cache
 def lemmas(space: Space, effort_per_goal: int) -> Mapping[str, Interval]:
-    """Bounds on the ``bounded`` variables of a :func:`bare` space, whose problems say which to try:
-    the best if all goes well.
+    """Proves upper bounds of the ``bounded`` variables of a :func:`bare` space.
+
+    The first bound tried is the largest value in random problems, then multiples of it.
     """
     prover = Prover(Table((), space, ()), effort_per_goal)
     effort = int(LEMMA * effort_per_goal)
@@ -471,7 +485,7 @@ def lemmas(space: Space, effort_per_goal: int) -> Mapping[str, Interval]:
 
 
 class Attempt:
-    """The search for a problem that has all of ``predicates``, in linear arithmetic."""
+    """The search for a problem that satisfies all ``predicates``, in linear arithmetic."""
 
     def __init__(
         self,
@@ -495,7 +509,11 @@ class Attempt:
         self._values: Shape = {}
 
     def solve(self) -> Shape | str | None:
-        """None: there is no such problem; a shape: a guess; text: why it is not known."""
+        """Searches for a problem in the linear relaxation.
+
+        Returns None if there is provably none, a shape as a guess, or text that says why the search
+        failed.
+        """
         if FALSE in self.assertions:
             return None
         self._told = len(self.linear.facts)
@@ -518,9 +536,9 @@ class Attempt:
         return {name: answer.get(name, self._domain[name][1]) for name in self._space.arguments}
 
     def refine(self, confirmed: Callable[[Shape], bool]) -> Shape | str | None:
-        """As :meth:`solve`, but a shape is one that is ``confirmed``.
+        """Searches like :meth:`solve`, until evaluation has ``confirmed`` a shape.
 
-        Each guess that is not is excluded by facts about products.
+        Each guess that is not confirmed is excluded by facts about products.
         """
         self.linear.relate_products()
         for number in range(ROUNDS_MAX):
@@ -536,7 +554,7 @@ class Attempt:
 
 
 class _Search:
-    """One run of z3, in a context of its own, which is told more and asked again."""
+    """An incremental z3 solver in a context of its own."""
 
     def __init__(self, assertions: Iterable[Expr], seed: int) -> None:
         import z3
@@ -551,7 +569,10 @@ class _Search:
         self._tell(assertions)
 
     def check(self, facts: list[Expr], effort: int) -> tuple[Shape | str | None, int]:
-        """As :meth:`Attempt.solve`, of ``facts`` that have only grown; and the effort it took."""
+        """Returns an answer like :meth:`Attempt.solve`, and the effort that it took.
+
+        ``facts`` begins with the facts of earlier calls; the new ones are asserted.
+        """
         self._tell(facts[self._told :])
         self._told = len(facts)
         self._solver.set("rlimit", effort)
@@ -569,7 +590,7 @@ class _Search:
         }, spent
 
     def _tell(self, facts: Iterable[Expr]) -> None:
-        """As text, which z3 reads much faster than terms are built through its Python."""
+        """Asserts facts in SMT-LIB text, which is much faster than z3's Python API."""
         facts = list(facts)
         names = sorted(frozenset().union(*(f.variables() for f in facts)) - self._terms.keys())
         self._terms |= {name: self._z3.Int(name, self._context) for name in names}
@@ -581,7 +602,7 @@ class _Search:
 def tightened(
     space: Space, domain: Mapping[str, Interval], predicates: Iterable[Expr]
 ) -> dict[str, Interval]:
-    """``domain`` cut to what comparisons of one variable among ``predicates`` leave of it."""
+    """Returns ``domain`` narrowed by ``predicates`` that compare a variable with a constant."""
     result = dict(domain)
     for predicate in predicates:
         for op, left, right in _comparisons(predicate, True):
@@ -603,7 +624,7 @@ def tightened(
 
 
 def _comparisons(predicate: Expr, holds: bool) -> Iterator[tuple[str, Expr, Expr]]:
-    """Comparisons that follow at once from ``predicate`` being ``holds``."""
+    """Yields the comparisons that are true if the truth value of ``predicate`` is ``holds``."""
     op, args = predicate.op, predicate.args
     if op == "not":
         yield from _comparisons(args[0], not holds)
@@ -618,7 +639,7 @@ def _comparisons(predicate: Expr, holds: bool) -> Iterator[tuple[str, Expr, Expr
 
 # -- problems to try ----------------------------------------------------------------
 def shapes(space: Space, formulas: Iterable[Expr], seed: int) -> Iterator[Shape]:
-    """Endless random problems of ``space``, half of them next to the constants of ``formulas``."""
+    """Yields endless random problems of ``space``, half near the constants of ``formulas``."""
     rng = random.Random(seed)
     constants = sorted({c for f in formulas for c in _constants(f) if c > 0})
     borders = {b + d for b in (*constants, *(1 << e for e in range(32))) for d in (-1, 0, 1)}

@@ -1,8 +1,8 @@
 """Reads generated dispatch code back into expressions, so that proofs are about the code.
 
-The code is run with a table and an architecture that are known, and with numbers that are not:
-loops over rows of constants are unrolled, and what is computed is an expression. Of predicted
-times nothing is known, and nothing is proved.
+The code is executed symbolically: table and architecture are concrete, numbers are expressions.
+Loops over rows of constants are unrolled. Predicted times are opaque, and nothing is proved about
+them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ptxgen.spec import ARCHITECTURES, Space
 
 @dataclass(frozen=True)
 class Branch:
-    """A candidate that the code yields, and where it does."""
+    """A candidate that the code yields, and the condition under which it does."""
 
     route: int
     condition: Expr
@@ -43,9 +43,10 @@ class Branch:
 
 @dataclass(frozen=True)
 class Function:
-    """A dispatch function as some architectures see it: these, and its branches, in order.
+    """A dispatch function as specialised for ``archs``, with its branches in order.
 
-    ``derived``: how it computes the derived variables of its space that it needs.
+    ``name``: the first of ``archs``. ``derived``: formulas by which it computes derived variables
+    of its space.
     """
 
     name: str
@@ -55,8 +56,10 @@ class Function:
 
 
 def functions(source: str, table: str, space: Space) -> list[Function]:
-    """The dispatch function of a generated module for the table of this name, over ``space``, once
-    for each class of architectures that have the same branches; SpecError for code of another form.
+    """Reads the dispatch function of a generated module, specialised for the table of this name.
+
+    Returns one for each class of architectures with the same branches. Raises SpecError for code of
+    another form.
     """
     tree = ast.parse(source)
     seen: dict[tuple[bool, ...], tuple[dict[str, Expr], tuple[Branch, ...]]] = {}
@@ -73,14 +76,14 @@ def functions(source: str, table: str, space: Space) -> list[Function]:
 
 
 _TIME = object()
-"""A predicted time."""
+"""Stands for every predicted time."""
 _Fitting = list[tuple[Expr, Expr, tuple[Any, ...]]]
-"""Routes: what they ask of alignments, their index, and the names of their launches."""
+"""Routes: their condition on alignments, their index, and the names of their launches."""
 
 
 @dataclass(frozen=True)
 class _Launch:
-    """What is computed of a launch, and where it is."""
+    """Results that the code computes for a launch, and the condition under which it does."""
 
     where: Expr
     kernel: str
@@ -89,7 +92,7 @@ class _Launch:
 
 
 class _Run:
-    """A run of a module. Values are expressions, words, tuples, sets and dictionaries of them."""
+    """Symbolic execution of a module; values are expressions, strings, and containers of them."""
 
     def __init__(self, names: Mapping[str, Any], space: Space) -> None:
         self.space = space
@@ -99,7 +102,7 @@ class _Run:
         self.branches: list[Branch] = []
 
     def module(self, tree: ast.Module) -> dict[str, Any]:
-        """The constants of a module, beside the names that are given."""
+        """Executes the module's assignments; returns its constants, and the initial names."""
         for statement in tree.body:
             match statement:
                 case ast.Expr(value=ast.Constant()) | ast.ImportFrom() | ast.FunctionDef():
@@ -111,7 +114,7 @@ class _Run:
         return self.names
 
     def function(self, tree: ast.Module) -> tuple[dict[str, Expr], tuple[Branch, ...]]:
-        """Its function."""
+        """Executes the module's function; returns formulas of derived variables, and branches."""
         (node,) = (each for each in tree.body if isinstance(each, ast.FunctionDef))
         arguments = tuple(argument.arg for argument in node.args.args)
         expected = ("table", "arch", *map(str.lower, self.space.arguments), "time")
@@ -124,10 +127,10 @@ class _Run:
     def block(
         self, statements: Iterable[ast.stmt], where: Expr, needed: str | int | None = None
     ) -> bool:
-        """Runs statements, which are reached ``where`` that holds, if ``needed`` is given only
-        where some route that fits has the launch of this name.
+        """Executes statements that are reached under the condition ``where``.
 
-        Whether they end the function wherever they are reached.
+        If ``needed`` is given, they are reached only where a fitting route has the launch of that
+        name. Returns whether the statements always return from the function.
         """
         for statement in statements:
             match statement:
@@ -177,19 +180,19 @@ class _Run:
         grids: tuple[Expr, ...],
         scratch: tuple[Expr, ...],
     ) -> None:
-        """A candidate; a term of its condition that occurs twice is kept once."""
+        """Adds a branch for a candidate; a term that its condition repeats is kept once."""
         condition = all_of(dict.fromkeys(conjuncts(where)))
         self.branches.append(Branch(_number(route), condition, kernels, grids, scratch))
 
     def fitting(self, rows: Iterable[Any], given: list[Expr]) -> _Fitting:
-        """Routes, each with what it asks of the ``given`` values."""
+        """Returns the routes of ``rows``, each with its condition on the ``given`` values."""
         return [
             (all_of(value >= bound for value, bound in zip(given, least, strict=True)), *route)
             for route, least in ((row[:1] + row[-1:], row[1:-1]) for row in rows)
         ]
 
     def combined(self, where: Expr, routes: _Fitting) -> None:
-        """The candidates: routes whose launches all are somewhere."""
+        """Adds a branch for each route all of whose launches the code computes."""
         for asked, route, names in routes:
             keys = [*map(_key, names)]
             if not self.launches.keys() >= set(keys):
@@ -207,7 +210,7 @@ class _Run:
             )
 
     def assign(self, statement: ast.stmt) -> None:
-        """Gives names to values; those of derived variables stay what they are."""
+        """Executes an assignment; a derived variable keeps its name as its value."""
         match statement:
             case ast.Assign(targets=[target], value=value):
                 self.bind(target, self.value(value))
@@ -230,11 +233,11 @@ class _Run:
                 raise _unexpected(target)
 
     def key(self, node: ast.expr) -> str | int:
-        """What a dictionary is asked for."""
+        """Returns the value of an expression that is a dictionary's key."""
         return _key(self.value(node))
 
     def value(self, node: ast.expr) -> Any:
-        """What an expression of the code is."""
+        """Returns the value of an expression of the code."""
         read = self.value
         match node:
             case ast.Name(id=name) if name in self.names:
@@ -274,7 +277,7 @@ class _Run:
         return self.expr(node)
 
     def expr(self, node: ast.expr) -> Expr:
-        """A formula."""
+        """Returns the value of an arithmetic or logical expression of the code."""
         read = self.expr
         match node:
             case ast.Name(id=name) if isinstance(value := self.names.get(name), Expr):
@@ -310,7 +313,7 @@ class _Run:
         raise _unexpected(node)
 
     def negative(self, node: ast.expr) -> Expr:
-        """Minus ``node``; minus a quotient of minus x is x divided and rounded up."""
+        """Returns ``-node``; ``-(-x // y)`` becomes ``ceil(x / y)``."""
         match node:
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return self.expr(operand)
@@ -320,7 +323,7 @@ class _Run:
 
 
 def _fitting(node: ast.AST) -> ast.expr | None:
-    """The launch's name, where the code asks whether some route has it."""
+    """Returns the name in a test ``name in fitting``; None for other nodes."""
     match node:
         case ast.Compare(left=name, ops=[ast.In()], comparators=[ast.Name(id="fitting")]):
             return name
@@ -328,12 +331,12 @@ def _fitting(node: ast.AST) -> ast.expr | None:
 
 
 def _key(value: Any) -> str | int:
-    """A word, or an integer that is written as one."""
+    """Returns a string as it is, and a constant expression as an integer."""
     return value if isinstance(value, str) else _number(value)
 
 
 def _number(value: Expr) -> int:
-    """The integer that an expression is."""
+    """Returns the integer of a constant expression. Raises SpecError for others."""
     if value.op != "const":
         raise SpecError(f"generated code: {value} is no constant")
     return int(value.args[0])

@@ -1,13 +1,13 @@
-"""Bounded integer arithmetic for an SMT solver that knows linear arithmetic only.
+"""Linearises bounded integer arithmetic for an SMT solver.
 
-Solvers are quick with linear integer formulas and helpless with products of variables in
-the range of 2^31. So every product, quotient, minimum and maximum becomes a fresh variable,
-and what is known about it is stated by linear facts: where it lies, the definition of a
-quotient (``b*q - b < a <= b*q``), the planes that bound a product over a box (McCormick),
-definitions multiplied by the other factors of a product, and, where the solver got a
-product wrong, a fact that says so (:meth:`Linear.cuts`). Every fact is a true statement about
-integers, so that "no solution" is a proof; a solution is only a guess, which the caller
-must evaluate. Facts are expressions, so that a test can check them by evaluation.
+SMT solvers are fast on linear integer formulas, and rarely finish with products of variables in the
+range of 2^31. So every product, quotient, minimum and maximum becomes a fresh variable, described
+by linear facts: its range; the definition of a quotient (``b*q - b < a <= b*q``); the planes that
+bound a product over a box (McCormick); definitions multiplied by the other factors of a product;
+and, for a product that the solver got wrong, a fact that excludes its guess (:meth:`Linear.cuts`).
+Every fact is a true statement about integers, so "no solution" is a proof; a solution is only a
+guess, which the caller must evaluate. Facts are expressions, so a test can check them by
+evaluation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ptxgen.expr import (
 )
 
 Monomial = tuple[str, ...]
-"""Sorted names of the factors; () is 1."""
+"""Product of variables, as sorted names of its factors; () is 1."""
 Polynomial = dict[Monomial, int]
 Interval = tuple[int, int]
 
@@ -39,18 +39,18 @@ PRODUCTS_MAX = 80
 
 
 class Linear:
-    """Turns predicates into linear ones over old and fresh variables.
+    """Turns predicates into linear ones over original and fresh variables.
 
-    ``bounds`` gives the range of every variable; ``aliases`` the formulas of variables
-    that are computed from others (which may have a range, too: the caller's word that
-    theirs never leaves it). ``facts`` grows as predicates are read.
+    ``bounds``: the range of every variable. ``aliases``: formulas of derived variables; a derived
+    variable may also have a range, which the caller guarantees. ``facts`` grows with each predicate
+    that is read.
     """
 
     def __init__(self, bounds: Mapping[str, Interval], aliases: Mapping[str, Expr]) -> None:
         self._bounds = dict(bounds)
         self._aliases = dict(aliases)
         self.meaning: dict[str, Expr] = {}
-        """Fresh variable to its formula over those before it."""
+        """Formulas of fresh variables, each over variables that come before it."""
         self.facts: list[Expr] = []
         self._products: dict[str, Monomial] = {}
         self._known: dict[str, list[Polynomial]] = {}  # atom: polynomials that are >= 0
@@ -59,7 +59,7 @@ class Linear:
 
     # -- reading ----------------------------------------------------------------
     def predicate(self, e: Expr) -> Expr:
-        """The linear form of a predicate."""
+        """Returns the linear form of a predicate."""
         if e.op == "const":
             return e
         if e.op == "and":
@@ -77,7 +77,7 @@ class Linear:
         return self._at_least_0(_times(difference, -1))
 
     def polynomial(self, e: Expr) -> Polynomial:
-        """An integer expression as a polynomial over old and fresh variables."""
+        """Returns an integer expression as a polynomial over original and fresh variables."""
         if e not in self._memo:
             self._memo[e] = self._polynomial(e)
         return self._memo[e]
@@ -165,7 +165,7 @@ class Linear:
 
     # -- names --------------------------------------------------------------------
     def linear(self, p: Polynomial) -> Expr:
-        """A polynomial as a linear expression; products are fresh variables."""
+        """Returns a polynomial as a linear expression; its products become fresh variables."""
         total: Expr | None = None
         for monomial, factor in sorted(p.items()):
             name = self._name(monomial)
@@ -199,7 +199,7 @@ class Linear:
         return {(name,): 1}
 
     def _named(self, p: Polynomial) -> Expr:
-        """``p`` as a constant or a variable, which may divide."""
+        """Returns ``p`` as a constant or a variable, for use as a divisor."""
         formula = self.linear(p)
         if formula.op == "const":
             return formula
@@ -218,7 +218,7 @@ class Linear:
 
     # -- ranges -------------------------------------------------------------------
     def interval(self, p: Polynomial) -> Interval:
-        """A range that contains every value of ``p``."""
+        """Returns a range that contains every value of ``p``."""
         low = high = 0
         for monomial, factor in p.items():
             ends = [factor * end for end in self._range(monomial)]
@@ -242,7 +242,7 @@ class Linear:
 
     # -- facts about products -------------------------------------------------------
     def relate_products(self) -> None:
-        """Adds what is known about the products without looking at a point."""
+        """Adds the facts about all products that need no guess of the solver."""
         done: set[str] = set()
         while todo := [name for name in self._products if name not in done]:
             for name in todo:
@@ -273,11 +273,11 @@ class Linear:
         ]
 
     def cuts(self, model: Mapping[str, int]) -> list[Expr]:
-        """Facts that ``model`` breaks, about the products that it has wrong.
+        """Adds facts that exclude ``model``, about products whose value in it is wrong.
 
-        For p = x*r: where p lies from its tangent plane at the model's x and r. And with
-        r >= 0 and any constant c: x <= c implies p <= c*r, and x >= c implies p >= c*r;
-        ``c`` is a power of two where that suffices, for then one fact serves many models.
+        For p = x*r, they relate p to its tangent plane at the model's x and r. For x, r >= 0 and
+        any constant c, also: x <= c implies p <= c*r, and x >= c implies p >= c*r. ``c`` is a power
+        of two where that suffices, as one fact then excludes many models. Returns the facts.
         """
         broken: list[Expr] = []
         for name, monomial in list(self._products.items()):
@@ -303,11 +303,11 @@ class Linear:
         return broken
 
     def names(self) -> Iterable[str]:
-        """The variables of the facts, old and fresh."""
+        """Returns the variables of the facts, original and fresh."""
         return self._used.keys()
 
     def complete(self, values: Mapping[str, int]) -> dict[str, int]:
-        """``values`` of the old variables, with those of the fresh ones."""
+        """Returns ``values`` of the original variables, with values of the fresh ones added."""
         env = dict(values)
         for name, formula in self.meaning.items():
             env[name] = formula.evaluate(env)
@@ -315,7 +315,7 @@ class Linear:
 
 
 def _tangents(p: Expr, a: Expr, b: Expr, a_0: int, b_0: int) -> list[Expr]:
-    """What p = a*b, whatever the signs, has to do with its tangent plane at (a_0, b_0)."""
+    """Returns facts that bound p = a*b, of any signs, by its tangent plane at (a_0, b_0)."""
     plane = b_0 * a + a_0 * b - a_0 * b_0
     same = ((a <= a_0) & (b <= b_0)) | ((a >= a_0) & (b >= b_0))
     opposite = ((a <= a_0) & (b >= b_0)) | ((a >= a_0) & (b <= b_0))
@@ -327,7 +327,7 @@ def _scaled(factor: int, x: Expr) -> Expr:
 
 
 def _splits(monomial: Monomial) -> Iterator[tuple[str, Monomial]]:
-    """A factor, and the product of the others."""
+    """Yields each distinct factor of a monomial, and the product of the others."""
     for i, x in enumerate(monomial):
         if x not in monomial[:i]:
             yield x, monomial[:i] + monomial[i + 1 :]

@@ -1,4 +1,4 @@
-"""Route tables, as dispatch functions are made from them."""
+"""Route tables as input of the code generator, with the conditions of their routes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ptxgen.tiles import TABLES
 
 @dataclass(frozen=True)
 class Table:
-    """A route table by its key.
+    """A route table and its key.
 
-    Refuses formulas that read anything but what the space names.
+    Raises SpecError for formulas that read variables which the space does not have.
     """
 
     key: Key
@@ -40,7 +40,7 @@ class Table:
 
     @property
     def name(self) -> str:
-        """What generated code calls it."""
+        """The table's name in generated code."""
         return named(self.key)
 
     @property
@@ -50,7 +50,7 @@ class Table:
 
     @property
     def classes(self) -> dict[tuple[str, ...], tuple[int, ...]]:
-        """Architectures that run the same routes, and the indices of those routes."""
+        """Classes of architectures that run the same routes, with the indices of those routes."""
         by_routes: dict[tuple[int, ...], list[str]] = {}
         for arch in ARCHITECTURES:
             runs = tuple(i for i, r in enumerate(self.routes) if arch in running(r.kernels))
@@ -59,25 +59,26 @@ class Table:
 
 
 def in_order(routes: Iterable[Route]) -> bool:
-    """Whether routes are taken in order: no time is predicted unless all have a cost."""
+    """Whether routes are taken in order, because some route has no cost to predict a time by."""
     return any(route.costs is None for route in routes)
 
 
 def tables(of: Mapping[Key, RouteTable] = TABLES) -> list[Table]:
-    """The route tables."""
+    """Returns the route tables ``of`` (default: all)."""
     return [Table(key, found.space, found.routes, found.partial) for key, found in of.items()]
 
 
 def running(kernels: Iterable[KernelSpec]) -> tuple[str, ...]:
-    """The architectures that run all ``kernels``."""
+    """Returns the architectures that run all ``kernels``."""
     kernels = tuple(kernels)
     return tuple(a for a in ARCHITECTURES if all(k.runs_on(a) for k in kernels))
 
 
 def condition(table: Table, route: Route) -> Expr:
-    """Where ``route`` is a candidate: requires, and prefer where routes are taken in order.
+    """Returns the condition under which ``route`` is a candidate.
 
-    A conjunct that occurs twice is kept once.
+    It is ``requires``, and also ``prefer`` if routes are taken in order. A conjunct that occurs
+    twice is kept once.
     """
     prefer = conjuncts(route.prefer) if table.ordered else ()
     result = TRUE
@@ -87,7 +88,7 @@ def condition(table: Table, route: Route) -> Expr:
 
 
 def conjuncts(predicate: Expr) -> Iterator[Expr]:
-    """The terms of a conjunction, left to right."""
+    """Yields the terms of a conjunction, left to right."""
     if predicate.op == "and":
         for arg in predicate.args:
             yield from conjuncts(arg)

@@ -1,8 +1,8 @@
-"""What terms have in common, and what they differ in: anti-unification.
+"""Anti-unification: the common form of several terms, and the leaves in which they differ.
 
-Kernels of one family have the same formulas, with other tiles. Terms are of one :func:`form` if
-they are equal but for integers and words (and for variables, if that is asked); these are their
-:func:`leaves`. :func:`filled` puts names in the place of some.
+Kernels of one family have the same formulas with different tiles. Terms have one :func:`form` if
+they are equal except for integers and words (and, on request, variables); these are their
+:func:`leaves`. :func:`filled` replaces some leaves by names.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ptxgen.expr import Expr, const, var
 
 
 class Word(NamedTuple):
-    """A constant outside of formulas: what it could be called, and its Python text."""
+    """A constant outside of formulas: a suggested name, and its Python text."""
 
     name: str
     text: str
@@ -24,7 +24,7 @@ Term = Expr | Word | tuple["Term", ...]
 
 
 class Leaf(NamedTuple):
-    """A constant or a variable: what it could be called ("c" if nothing says), its Python text."""
+    """A constant or a variable: a suggested name ("c" without a suggestion), its Python text."""
 
     name: str
     text: str
@@ -32,7 +32,7 @@ class Leaf(NamedTuple):
 
 
 def form(term: Term, variables: bool) -> Hashable:
-    """The term without its constants; without its ``variables`` too, if that is asked."""
+    """Returns the term without its constants, and with ``variables`` also without variables."""
     found: Hashable = _mapped(
         term, lambda leaf: leaf.text if leaf.variable and not variables else ""
     )
@@ -40,7 +40,7 @@ def form(term: Term, variables: bool) -> Hashable:
 
 
 def leaves(term: Term) -> list[Leaf]:
-    """The constants and variables of a term, in order."""
+    """Returns the constants and variables of a term, in order."""
     found: list[Leaf] = []
 
     def note(leaf: Leaf) -> str:
@@ -52,15 +52,15 @@ def leaves(term: Term) -> list[Leaf]:
 
 
 def filled(term: Term, names: Sequence[str | Expr]) -> Any:
-    """The term with a name, or a formula of names, in the place of each leaf that has one; the
-    others have "".
+    """Returns the term with leaves replaced by ``names``, one a leaf in order: a name, a formula
+    of names, or "" to keep the leaf.
     """
     given = iter(names)
     return _mapped(term, lambda leaf: leaf.text if (name := next(given)) == "" else name)
 
 
 def _mapped(term: Term, change: Callable[[Leaf], str | Expr], called: str = "c") -> Any:
-    """The term with each leaf changed to a formula, or what has the text ``change`` of it."""
+    """Returns the term with each leaf replaced by the formula or text that ``change`` returns."""
     if isinstance(term, Word):
         return Word(term.name, str(change(Leaf(term.name, term.text, False))))
     if not isinstance(term, Expr):
@@ -78,8 +78,8 @@ def _mapped(term: Term, change: Callable[[Leaf], str | Expr], called: str = "c")
 
 
 def _called(e: Expr) -> Iterator[str]:
-    """What the operands are called if they are constants: the bm of ceil(M/bm), the most_n of
-    N <= most_n.
+    """Yields a suggested name for each operand, in case it is a constant: "bm" in ceil(M/bm),
+    "most_n" in N <= most_n, else "c".
     """
     for place, other in enumerate(e.args[::-1] if len(e.args) == 2 else ()):
         name = str(other.args[0]).lower() if other.op == "var" else ""

@@ -69,7 +69,7 @@ class Load(Transfer):
             wave.mbarriers.get(access, bar, lane)
 
     def land(self) -> None:
-        """The bytes arrive, and are counted."""
+        """Writes the bytes to shared memory, and completes them on the mbarriers."""
         wave, access = self.wave, self.access
         wave.copies.bulk.remove(self)
         values = self.fetch()
@@ -109,19 +109,19 @@ class Store(Outward):
         wave.copies.stores.append(self)
 
     def read(self) -> None:
-        """Reads the source."""
+        """Reads the source bytes from shared memory, once."""
         if self.values is None:
             self.values = self.wave.shared_rows(_U32, 4)[self.at // PIECE]
 
     def land(self) -> None:
-        """The bytes arrive in global memory."""
+        """Writes the bytes to global memory."""
         self.wave.copies.bulk.remove(self)
         self.read()
         assert self.values is not None
         self.write(self.values)
 
     def waited(self, *, read: bool) -> None:
-        """The lane has waited for it; ``read``: for its reading only."""
+        """Completes the copy that its lane has waited for; ``read``: only its reads."""
         self.read()
         if self.reading is not None:
             self.wave.history.end(self.reading)
@@ -151,7 +151,7 @@ def same_cta(wave: Wave, instruction: Instruction, at: Lanes, bars: Lanes, lanes
 
 
 def leave(wave: Wave, mask: NDArray[np.bool_] | None) -> None:
-    """Lanes exit: none of their bulk copies may still read shared memory."""
+    """Raises if lanes exit while one of their bulk copies still reads shared memory."""
     for store in wave.copies.stores:
         lane = int(store.lanes[0])
         if mask is None or mask[lane]:
@@ -290,7 +290,7 @@ class _Copy:
         return operand
 
     def variants(self) -> Variants:
-        """The operations."""
+        """Returns one operation that serves as both the full and the masked one."""
 
         def operation(wave: Wave, registers: list[Any]) -> None:
             lanes = active(wave, None if self.guard is None else self.guard(wave, registers))

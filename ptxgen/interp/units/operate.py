@@ -40,7 +40,7 @@ def guard_of(kernel: Kernel, instruction: Instruction) -> Value | None:
 
 
 def compute(kernel: Kernel, instruction: Instruction, scalar: Scalar) -> Variants:
-    """Pure functions of registers."""
+    """Decodes a scalar instruction: a pure function of registers."""
     destinations = listed(instruction.operands[0])
     operands = instruction.operands[1:]
     if len(destinations) != len(scalar.dst) or len(operands) != len(scalar.src):
@@ -68,7 +68,7 @@ def compute(kernel: Kernel, instruction: Instruction, scalar: Scalar) -> Variant
 
 
 def nothing(wave: Wave, registers: list[Any]) -> None:
-    """No operation."""
+    """Does nothing; for instructions whose result goes to the sink ``_``."""
 
 
 def _converted(function: Callable[..., Any], converts: list[Any]) -> Callable[..., Any]:

@@ -160,7 +160,7 @@ def narrow(value: F64, kind: str, mode: str = "rn") -> Array:
 
 
 def _overflow(negative: Array, form: Format, mode: str) -> F64:
-    """What becomes of numbers above the largest one."""
+    """Returns infinity or the largest finite number, by sign and rounding mode, for an overflow."""
     up = np.inf if mode in ("rn", "rp") else form.largest
     down = np.inf if mode in ("rn", "rm") else form.largest
     return np.where(negative, -down, up)
@@ -297,7 +297,7 @@ def _step(nearest: F64, error: F64, mode: str) -> F64:
 
 
 def _exact_f64(operation: str, mode: str, *operands: F64) -> F64:
-    """One lane after the other, in rational numbers; infinities and NaN as NumPy has them."""
+    """Computes lane by lane in rational numbers; infinities and NaN are NumPy's."""
     arrays = np.broadcast_arrays(*operands)
     if operation == "fma":
         a, b, c = arrays
@@ -381,7 +381,7 @@ def absolute(kind: str) -> Function:
 
 
 def number(kind: str) -> Function:
-    """The function that makes what NumPy compares: f32 of bf16, the others as they are."""
+    """Returns the function to comparable NumPy numbers: bf16 becomes f32, others stay."""
     return bf16_to_f32 if kind == "bf16" else lambda a: a
 
 

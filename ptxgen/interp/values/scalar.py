@@ -185,7 +185,7 @@ class _Form:
         _refuse(self.instruction, why)
 
     def check(self, found: Scalar) -> None:
-        """All modifiers are used, and there are as many operands as the function has."""
+        """Raises PtxError for a modifier left over, or a wrong number of operands."""
         if self.rest:
             self.refuse(f".{self.rest[0]} is not supported here")
         pair = len(found.dst) == 2
@@ -349,16 +349,17 @@ _BYTE = np.uint32(0xFF)
 
 
 def _mask(length: Array, dtype: np.dtype[Any]) -> Array:
-    """As many low bits as ``length``; all from the width on."""
+    """Returns a mask of the ``length`` lowest bits; all bits from the width of ``dtype`` on."""
     one = dtype.type(1)
     mask: Array = (one << length.astype(dtype)) - one
     return mask
 
 
 def _byte(kind: str) -> Function:
-    """How a position or length above 255 is taken: its low byte for 32 bits, as 255 for 64.
+    """Returns the function that reduces a bit-field's position or length to 0 to 255.
 
-    PTX says the former; measured on an H200, whose 64-bit forms are several instructions.
+    It takes the low byte, as PTX says, for 32 bits. For 64 bits it clamps: measured on an H200,
+    whose 64-bit forms are several instructions.
     """
     if _bits(kind) == 32:
         return lambda a: a & _BYTE

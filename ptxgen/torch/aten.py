@@ -177,8 +177,8 @@ def _grouped_mm(
 
 # -- rows -----------------------------------------------------------------------------------
 def axes(x: Any, dim: Any) -> Any:
-    """Dimensions as reductions take them: None for all, which are an empty list in ATen, too, and 0
-    or -1 of a tensor that has none.
+    """Returns dimensions as reductions take them: None for all of them, also where ATen has an
+    empty list, or 0 or -1 for a tensor without dimensions.
     """
     given = (dim,) if isinstance(dim, int) else dim
     return dim if given and (x.shape or {*given} - {0, -1}) else None
@@ -201,8 +201,8 @@ def _adding(name: str) -> Serve:
 
 
 def _extreme(*names: str) -> Serve:
-    """The largest, the smallest or both. PyTorch's kernels return +0 or -0 of rows that have both,
-    by the order in which they compare, which is one of sizes.
+    """Serves max, min or both. Of a row with +0 and -0, PyTorch's kernels return either, by their
+    order of comparisons, which depends on sizes.
     """
 
     def serve(b: Any, tier: str, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
@@ -225,8 +225,8 @@ def _prod(
 
 
 def _prod_recorded(tier: str, x: Any, *args: Any, **options: Any) -> Any:
-    """Tensors' product with a gradient of each row alone: PyTorch's is another where any row of the
-    batch has a zero.
+    """Serves prod with gradients row by row: PyTorch's gradient of a row differs where any row of
+    the batch has a zero.
     """
     if x.dtype not in NAMES or x.layout is not torch.strided:
         raise NotServed(UNKNOWN)
@@ -234,7 +234,7 @@ def _prod_recorded(tier: str, x: Any, *args: Any, **options: Any) -> Any:
 
 
 def _cumprod(b: Any, tier: str, x: Any, dim: int, *, dtype: Any = None) -> Any:
-    """Products by ``h[t] = x[t] * h[t - 1] + 0``, in f32, each rounded as it is written."""
+    """Serves cumprod: ``h[t] = x[t] * h[t - 1] + 0`` in f32, each rounded as it is written."""
     x = _as(b, x, dtype)
     require_floats(x)
     if not x.shape or not math.prod(x.shape) or x.dtype == "float64":
@@ -248,7 +248,7 @@ def _cumprod(b: Any, tier: str, x: Any, dim: int, *, dtype: Any = None) -> Any:
 
 
 def _spread(name: str) -> Serve:
-    """The variance or standard deviation."""
+    """Serves the variance or the standard deviation, by ``name``."""
 
     def serve(b: Any, tier: str, x: Any, dim: Any, *, correction: Any, keepdim: bool) -> Any:
         require_floats(x)
@@ -282,7 +282,7 @@ def _vector_norm(
 
 
 def _along(b: Any, name: str, x: Any, dim: int, **how: Any) -> Any:
-    """An operation along a dimension; the result lies as PyTorch's does."""
+    """Returns an operation along a dimension; the result has PyTorch's strides."""
     if not x.shape:
         return b.reshape(getattr(b, name)(b.reshape(x, (1,)), **how), ())
     return b.contiguous(getattr(b, name)(x, axis=dim, **how))
@@ -309,7 +309,7 @@ def _softmax_backward(name: str) -> Serve:
 
 # -- norms ----------------------------------------------------------------------------------
 def _flat(b: Any, x: Any, shape: Sequence[int]) -> Any:
-    """x [..., *shape] with its last dimensions as one."""
+    """Returns x [..., *shape] with the dimensions of ``shape`` flattened into one."""
     if len(shape) == 1:
         return x
     return b.reshape(x, (*x.shape[: len(x.shape) - len(shape)], math.prod(shape)))
@@ -328,7 +328,7 @@ def _norm_eps(x: Any, eps: Any) -> float:
 
 
 def _norm(norm: str) -> Serve:
-    """A norm, and what it keeps of each row."""
+    """Serves a norm that also returns its saved statistics of each row."""
 
     def serve(b: Any, tier: str, x: Any, shape: Any, *rest: Any) -> Any:
         *vectors, eps = rest
@@ -341,7 +341,7 @@ def _norm(norm: str) -> Serve:
 
 
 def _fits(x: Any, shape: Any, *weights: Any) -> None:
-    """Leaves rows that a norm does not take in one piece, of one dtype."""
+    """Raises NotServed unless a fused norm kernel takes ``x`` and its weights, all of one dtype."""
     last = x.shape[-1:]
     if (
         x.dtype not in DTYPES
@@ -352,7 +352,7 @@ def _fits(x: Any, shape: Any, *weights: Any) -> None:
 
 
 def _norm_whole(norm: str, count: int) -> Serve:
-    """A norm of so many vectors, alone."""
+    """Serves a norm with ``count`` vectors (weight, bias) that returns no saved statistics."""
 
     def serve(b: Any, tier: str, x: Any, shape: Any, *rest: Any) -> Any:
         _fits(x, shape, *rest[:count])
@@ -379,7 +379,7 @@ def _softmax_whole(name: str) -> Serve:
 
 
 def _norm_backward(norm: str, count: int) -> Serve:
-    """Of a norm with so many vectors, which keeps as many numbers of each row."""
+    """Serves the gradient of a norm with ``count`` vectors and ``count`` saved numbers per row."""
 
     def serve(b: Any, tier: str, dy: Any, x: Any, shape: Any, *rest: Any) -> Any:
         kept, vectors, mask = rest[:count], rest[count:-1], rest[-1]
@@ -403,7 +403,7 @@ def _norm_backward(norm: str, count: int) -> Serve:
 
 
 def _group_norm(b: Any, tier: str, x: Any, weight: Any, bias: Any, *how: Any) -> Any:
-    """What PyTorch keeps has the dtype that its own kernel gives it."""
+    """Serves group norm; its saved mean and rstd have the dtype of PyTorch's: the weight's."""
     count, _, _, groups, eps = how  # the others are channels, and what lies behind them
     require_floats(x)
     y, *kept = group_norm_kept(b, x, groups, weight, bias, eps, x.dtype)
@@ -425,14 +425,14 @@ def _group_norm_backward(
 
 # -- convolutions ---------------------------------------------------------------------------
 def _lies_last(x: Any) -> bool:
-    """Whether the channels of an image lie last, as PyTorch's results do then."""
+    """Whether an image has the memory format channels_last, which results then have too."""
     order = (0, *range(2, len(x.shape)), 1)
     return len(x.shape) > 3 and not x.contiguous and x.permuted(order).contiguous
 
 
 def _windowed(b: Any, given: Sequence[Any]) -> tuple[list[Any], str]:
-    """Images and filters of one dtype, and how they lie; where channels lie last, views that say
-    so.
+    """Returns images and filters of one dtype, and their layout; for channels_last, views with
+    channels as the last dimension.
     """
     if any(x.dtype != given[0].dtype for x in given) or given[0].dtype not in DTYPES:
         raise NotServed(UNKNOWN)
@@ -457,7 +457,7 @@ def _convolution(
 
 
 def _convolution_by(names: str, *, transposed: bool = False) -> Serve:
-    """A convolution by an operator whose arguments behind x and w are these."""
+    """Serves a convolution operator whose arguments behind x and w have these ``names``."""
 
     def serve(b: Any, tier: str, x: Any, w: Any, *given: Any) -> Any:
         how = dict(zip(names.split(), given, strict=False))
@@ -511,14 +511,14 @@ def _solve_triangular(
 
 # -- order, indices ---------------------------------------------------------------------------
 def _sort(tier: str, x: Any, dim: int = -1, descending: bool = False, *, stable: Any = True) -> Any:
-    """Of equals the first comes first, whichever kernel sorts."""
+    """Serves an unstable sort by a stable one: equal elements keep their order."""
     if stable:
         raise NotServed(ALONE)
     return torch.sort(x, stable=True, dim=dim, descending=descending)
 
 
 def _rows(b: Any, x: Any, dim: int) -> Any:
-    """``x`` with a dimension as the last, of stride 1."""
+    """Returns ``x`` with ``dim`` moved to the end, with stride 1."""
     rows = b.move(x, dim, -1)
     return b.contiguous(rows) if rows.strides[-1] != 1 else rows
 
@@ -527,7 +527,7 @@ _SELECTED = ("float32", "bfloat16", "float16", "int32")
 
 
 def _topk(b: Any, tier: str, x: Any, k: int, dim: int, largest: bool, ordered: bool) -> Any:
-    """Of equals the first ones are taken."""
+    """Serves topk by its kernel: of equal elements, those with lower indices are selected."""
     if not (0 < k <= K_MAX and x.shape and x.dtype in _SELECTED) or k > x.shape[dim]:
         raise NotServed(PARTS)
     found = b.topk(_rows(b, x, dim), k, largest=largest)
@@ -537,7 +537,7 @@ def _topk(b: Any, tier: str, x: Any, k: int, dim: int, largest: bool, ordered: b
 def _topk_sorted(
     tier: str, x: Any, k: int, dim: int = -1, largest: bool = True, ordered: bool = True
 ) -> Any:
-    """Where there is no kernel, the head of a stable sort."""
+    """Serves topk without a kernel, as the first k elements of a stable sort."""
     if k > (x.shape[dim] if x.dim() else 1):
         raise NotServed(UNKNOWN)
     values, indices = torch.sort(x, stable=True, dim=dim, descending=largest)
@@ -633,8 +633,8 @@ def put_summed(b: Any, rows: Any, source: Any, *indices: Any) -> Any:
 
 
 def placed_first(b: Any, x: Any, indices: Sequence[Any], values: Any) -> tuple[Any, Any, list[int]]:
-    """``x`` with the indexed dimensions first, ``values`` with the dimensions of indices first, and
-    the order of the dimensions of ``x``.
+    """Returns ``x`` with the indexed dimensions first, ``values`` with the dimensions of indices
+    first, and the permutation of the dimensions of ``x``.
     """
     at = [d for d, i in enumerate(indices) if i is not None]
     order = [*at, *(d for d in range(len(x.shape)) if d not in at)]
@@ -651,7 +651,7 @@ def placed_first(b: Any, x: Any, indices: Sequence[Any], values: Any) -> tuple[A
 
 
 def sums_places(x: Any, indices: Sequence[Any], values: Any, integers: Sequence[Any]) -> bool:
-    """Whether :func:`put_summed` takes them. ``integers``: the dtypes of indices that it takes."""
+    """Whether :func:`put_summed` takes these arguments. ``integers``: allowed dtypes of indices."""
     given = [i for i in indices if i is not None]
     return bool(given) and values.dtype == x.dtype and all(i.dtype in integers for i in given)
 
@@ -728,7 +728,7 @@ def _cross_entropy_loss(
 
 
 def _cross_entropy_loss_vjp(b: Any, at: Backward) -> Gradients:
-    """The gradient of the library's loss."""
+    """Returns the gradient of :func:`ptxgen.cross_entropy` by the logits."""
     of, (dy,) = OPERATIONS["cross_entropy"], at.dys
     assert of.vjp is not None
     options = {**of.options, **at.only("reduction", "ignore_index", "label_smoothing")}
@@ -772,7 +772,7 @@ def _cross_entropy(
 
 
 def _cross_entropy_recorded(tier: str, *args: Any, **options: Any) -> Any:
-    """Tensors' loss, recorded in one piece."""
+    """Serves cross_entropy of tensors as one operation for autograd."""
     return _cross_entropy(TorchBuilder(OPERATIONS), tier, *args, **options)
 
 
@@ -828,7 +828,7 @@ def _attention(
 
 
 def _attention_recorded(tier: str, *args: Any, **how: Any) -> Any:
-    """The same of tensors, with gradients."""
+    """Serves attention of tensors, recorded by autograd."""
     if any([t.layout is not torch.strided or t.dtype not in NAMES for t in args[:3]]):
         raise NotServed(UNKNOWN)
     found = at_once(tier, *args, **how)
@@ -844,9 +844,9 @@ def _backend(
     scale: Any,
     at_end: bool = False,
 ) -> Any:
-    """The results of what PyTorch would call for :func:`_attention`, of q, k and v, and the
-    logarithms [B, H, S]; of dy, q, k, v and both results the gradients, a mask's among them where
-    it is one of floats. ``at_end``: where the last query of a causal mask stands.
+    """Serves the operators that PyTorch calls for attention. Given q, k and v, it returns the
+    result and the logsumexp [B, H, S]; given dy, q, k, v and both results, the gradients, also of a
+    float mask. ``at_end``: whether a causal mask aligns the last query with the last key.
     """
     q, k, v = given[-5:-2] if len(given) > 3 else given
     aligned = not causal or at_end or q.shape[-2] == k.shape[-2]
@@ -910,7 +910,7 @@ def _on_cpu_backward(tier: str, *given: Any, attn_mask: Any = None, scale: Any =
 
 
 def _none_drawn(x: Any, first: tuple[int, ...], dtype: Any) -> tuple[Any, Any]:
-    """Where a generator of random numbers would have been."""
+    """Returns zeros for the seed and the offset of dropout's random numbers: none are drawn."""
     return x.new_zeros(first, dtype=dtype), x.new_zeros((), dtype=dtype)
 
 
@@ -920,8 +920,8 @@ def _elementwise(name: str) -> Serve:
 
 
 def elementwise_in_place(name: str) -> Serve:
-    """The in-place form of an operator of :data:`FUNCTIONS` with one tensor, which the program
-    writes where it lies.
+    """Serves the in-place form of an operator of :data:`FUNCTIONS` with one tensor: the program
+    writes the tensor's own memory.
     """
 
     def serve(b: Any, tier: str, x: Any, *args: Any, **options: Any) -> Any:
@@ -1009,7 +1009,7 @@ DIRECT: Final[dict[str, Serve]] = {
     "nll_loss2d_forward": _nll_of_places,
     **images.DIRECT,
 }
-"""Operators that functions of tensors serve, or what their programs leave as PARTS."""
+"""Operators that functions of tensors serve: without a program, or where it raises PARTS."""
 
 WHOLE: Final[dict[str, tuple[str, Serve]]] = {
     "layer_norm": ("native_layer_norm", _norm_whole("layer_norm", 2)),
@@ -1035,11 +1035,11 @@ the parts that they are made of.
 """
 
 SERVED: Final = {**LOWERED, **DIRECT}
-"""All of the first two."""
+"""Operators that are served below autograd: by programs or by functions of tensors."""
 
 
 def operation(name: str, serve: Serve, takes: Sequence[Any]) -> Op:
-    """An operator as an operation, with the arguments ``takes``, of which the last is the tier."""
+    """Returns an operator as an operation with the parameters ``takes``; the last is the tier."""
     placed = [p.name for p in takes[:-1] if not p.keyword]
 
     def lower(b: Any, /, **given: Any) -> Any:

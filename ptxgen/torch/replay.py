@@ -22,7 +22,7 @@ from ptxgen.runtime import get_device
 
 @cache
 def _pool(index: int) -> Any:
-    """The memory that all graphs on a GPU share."""
+    """Returns the memory pool that all CUDA graphs on a GPU share."""
     with torch.cuda.device(index):
         return torch.cuda.graph_pool_handle()
 
@@ -51,13 +51,13 @@ class Replay:
         self._graph: Any = None
         self._places: list[int] | None = None
         self._pinned: list[tuple[int, int]] = []
-        """Arguments that are read and written where they lay, and their addresses."""
+        """Indices and addresses of arguments that the graph reads and writes in place."""
         self._moving: list[tuple[int, Any]] = []
-        """The others, and where the graph has them, each element once."""
+        """Indices of all other arguments, and the graph's copies of them, each element once."""
         self._ways: list[Way] = []
 
     def run(self, given: list[Any]) -> Any:
-        """The results, as new tensors."""
+        """Runs the schedule or replays its CUDA graph; returns the results as new tensors."""
         if self._graph is None:
             return self._begin(given)
         for i, place in self._pinned:
@@ -79,12 +79,12 @@ class Replay:
         return self._record(given, {i for i, (now, before) in pairs if now == before})
 
     def _moved(self, given: list[Any]) -> Any:
-        """Records anew, without what lies elsewhere now."""
+        """Records again; arguments that have moved are no longer pinned to their address."""
         places = _places(given)
         return self._record(given, {i for i, place in self._pinned if places[i] == place})
 
     def _back(self, given: Sequence[Any]) -> None:
-        """What has been written elsewhere is copied to where it belongs."""
+        """Copies arguments that the graph wrote in its own memory back to the caller's tensors."""
         for i, own in self._moving:
             if i in self._written:
                 _distinct(given[i]).copy_(own)

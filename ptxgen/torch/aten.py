@@ -1,14 +1,13 @@
-"""The table of what :class:`ptxgen.torch.batch_invariant` serves: an ATen operator, and how.
+"""Table of the ATen operators that :class:`ptxgen.torch.batch_invariant` serves, with handlers.
 
-A function of :data:`LOWERED` is called with a builder, the block's tier and the operator's own
-arguments, as buffers, and returns what the operator returns: it is a program. One of :data:`DIRECT`
-is called with tensors, as what it needs is not known before. ``out=`` and in-place forms are made
-of both. They may raise :class:`ptxgen.torch.unserved.NotServed`: UNKNOWN for arguments that are not
-taken (the operator is then unknown to the block), ALONE where PyTorch's kernel has the block's
-property (for the reason that stands there), or PARTS where what is called instead is made of
-operators that are served.
-:data:`WHOLE` runs above autograd, where that records nothing, and saves what PyTorch makes for
-gradients; :data:`RECORDED` runs there, too, and brings its own gradients.
+A handler of :data:`LOWERED` takes a builder, the block's tier and the operator's own arguments, as
+buffers, and returns the operator's results: it lowers to a program. One of :data:`DIRECT` takes
+tensors, for operators whose program depends on values. ``out=`` and in-place forms are made of
+both. Handlers may raise :class:`ptxgen.torch.unserved.NotServed`: UNKNOWN for arguments that they
+do not take (the call is then unknown to the block), ALONE where PyTorch's kernel computes each row
+by itself, or PARTS where PyTorch's implementation calls operators that are served.
+:data:`WHOLE` runs above autograd, where that records nothing, and leaves out results that PyTorch
+saves for gradients; :data:`RECORDED` runs there, too, with its own gradients.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ def _dot(b: Any, tier: str, x: Any, y: Any) -> Any:
 
 
 def _added(multiply: Serve) -> Serve:
-    """``alpha * product + beta * input``, for a product made by ``multiply``."""
+    """Serves ``alpha * product + beta * input``, with the product that ``multiply`` serves."""
 
     def serve(
         b: Any, tier: str, input: Any, x: Any, y: Any, dtype: Any = None, *, beta: Any, alpha: Any
@@ -120,7 +119,7 @@ def _addmm(
 def _grouped(
     b: Any, tier: str, x: Any, y: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None
 ) -> Any:
-    """Products of groups whose ends only the device reads; other kinds are left as PARTS."""
+    """Serves grouped products whose offsets only the device reads; raises PARTS for other kinds."""
     ranks = len(x.shape), len(y.shape)
     wanted, kind = _name(out_dtype) or x.dtype, b.dtype(x)
     served = kind == b.dtype(y) and wanted in (kind, "float32") and ranks in ((2, 3), (2, 2))
@@ -141,8 +140,8 @@ _weight_gradient = function(OPERATIONS["linear_wgrad"])
 def _grouped_mm(
     tier: str, a: Any, b: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None
 ) -> Any:
-    """A product for each group of those that :func:`_grouped` leaves: groups of columns, and of
-    dtypes that have no kernels. The host reads where they end (``offs``), and waits for it.
+    """Serves the groups that :func:`_grouped` leaves, with a product each: groups of columns, and
+    dtypes without grouped kernels. The host reads their ends (``offs``), and waits for it.
 
     Where groups cut K, each product is one chain, as the kernel's are.
     """
@@ -659,7 +658,7 @@ def sums_places(x: Any, indices: Sequence[Any], values: Any, integers: Sequence[
 def _index_put_(
     tier: str, x: Any, indices: Any, values: Any, accumulate: bool = False, unsafe: bool = False
 ) -> Any:
-    """Values put in their places; those that share a place are added in their order."""
+    """Serves index_put with accumulation: values at one index are added in their order."""
     if not accumulate:
         raise NotServed(ALONE)
     if x.dtype not in NAMES or not sums_places(x, indices, values, (torch.int64, torch.int32)):
@@ -671,8 +670,8 @@ def _index_put_(
 
 
 def _of_tensors(name: str, lower: Callable[..., Any], count: int) -> Callable[..., Any]:
-    """A program of ``lower``, a function of a builder and ``count`` arrays, for tensors. A block
-    need not be open.
+    """Returns a function of tensors that runs ``lower``, a function of a builder and ``count``
+    arrays, as a program, whether a block is open or not.
     """
 
     def lowered(b: Any, /, **given: Any) -> Any:
@@ -695,7 +694,7 @@ def _putting(indices: int) -> Callable[..., Any]:
 
 # -- losses ---------------------------------------------------------------------------------
 REDUCTIONS = ("none", "mean", "sum")
-"""The reductions of losses, as PyTorch's operators number them."""
+"""Reductions of losses, at the index that PyTorch's operators give them."""
 _wrong = Pointwise(no_class, "wrong")
 _marked = Pointwise(lambda wrong, loss: where(wrong, math.nan, loss), "marked")
 
@@ -777,7 +776,7 @@ def _cross_entropy_recorded(tier: str, *args: Any, **options: Any) -> Any:
 
 
 def autocast_widens(x: Any) -> bool:
-    """Whether ``x`` has 16 bits and autocast is on, which brings what losses read to float32."""
+    """Whether ``x`` has 16 bits and autocast is on, which casts the inputs of losses to float32."""
     return x.dtype in (torch.bfloat16, torch.float16) and torch.is_autocast_enabled(x.device.type)
 
 
@@ -787,7 +786,7 @@ _sum = function(OPERATIONS["sum"])
 def _nll_of_places(
     tier: str, x: Any, target: Any, weight: Any, reduction: int, ignored: int
 ) -> tuple[Any, Any]:
-    """Losses that are added in one order, where PyTorch's kernel for images adds by atomics."""
+    """Serves losses of images, added in a fixed order; PyTorch's kernel adds by atomics."""
     if reduction == 0:
         raise NotServed(ALONE)
     if x.dtype not in NAMES:
@@ -990,7 +989,7 @@ LOWERED: Final[dict[str, Serve]] = {
     **images.LOWERED,
     **{name: _elementwise(name) for name in FUNCTIONS},
 }
-"""Operators of ATen, functional forms, as programs."""
+"""Handlers that lower functional ATen operators to programs."""
 
 DIRECT: Final[dict[str, Serve]] = {
     "_grouped_mm": _grouped_mm,

@@ -1,9 +1,9 @@
-"""``export``: all that a model does, as one captured program that can be saved.
+"""``export``: a model as one captured program that can be saved.
 
-PyTorch reads the model (``torch.export``) and makes a graph of it without mutation. It is lowered
-as those of ``torch.compile`` are (:mod:`ptxgen.torch.graphs`), to one program: what would stay a
-call of PyTorch's is refused, unless no argument goes into it. That is called once, and what it
-gives is a constant.
+``torch.export`` traces the model to a functional graph. The graph is lowered to one program, as
+those of ``torch.compile`` are (:mod:`ptxgen.torch.graphs`). An operator that would stay a call of
+PyTorch is refused, unless it depends on no argument: then it is called once, at export, and its
+result becomes a constant.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _decompositions(tier: str) -> dict[Any, Callable[..., Any]]:
 
 
 def _unknown(value: Any) -> bool:
-    """Whether a value, or a size of it, is not known before tensors are there."""
+    """Whether a value, or one of its sizes, is symbolic: known at run time only."""
     sizes = [tuple(x.shape) for x in leaves(value, torch.Tensor)]
     return any(True for _ in leaves((value, sizes), SYMBOLIC))
 

@@ -1,7 +1,7 @@
 """``batch_invariant``: ATen inside a block, with rows that do not depend on the batch.
 
-PyTorch's kernels are overridden in its dispatcher while a block is open, so what needs no serving
-is not touched and costs nothing. The overrides are the process's: one set for all open blocks.
+Kernels are overridden in PyTorch's dispatcher while a block is open, so operators that need no
+serving cost nothing. The overrides are global to the process: one set for all open blocks.
 """
 
 from __future__ import annotations

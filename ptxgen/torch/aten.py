@@ -1,14 +1,13 @@
-"""The table of what :class:`ptxgen.torch.batch_invariant` serves: an ATen operator, and how.
+"""Table of the ATen operators that :class:`ptxgen.torch.batch_invariant` serves, with handlers.
 
-A function of :data:`LOWERED` is called with a builder, the block's tier and the operator's own
-arguments, as buffers, and returns what the operator returns: it is a program. One of :data:`DIRECT`
-is called with tensors, as what it needs is not known before. ``out=`` and in-place forms are made
-of both. They may raise :class:`ptxgen.torch.unserved.NotServed`: UNKNOWN for arguments that are not
-taken (the operator is then unknown to the block), ALONE where PyTorch's kernel has the block's
-property (for the reason that stands there), or PARTS where what is called instead is made of
-operators that are served.
-:data:`WHOLE` runs above autograd, where that records nothing, and saves what PyTorch makes for
-gradients; :data:`RECORDED` runs there, too, and brings its own gradients.
+A handler of :data:`LOWERED` takes a builder, the block's tier and the operator's own arguments, as
+buffers, and returns the operator's results: it lowers to a program. One of :data:`DIRECT` takes
+tensors, for operators whose program depends on values. ``out=`` and in-place forms are made of
+both. Handlers may raise :class:`ptxgen.torch.unserved.NotServed`: UNKNOWN for arguments that they
+do not take (the call is then unknown to the block), ALONE where PyTorch's kernel computes each row
+by itself, or PARTS where PyTorch's implementation calls operators that are served.
+:data:`WHOLE` runs above autograd, where that records nothing, and leaves out results that PyTorch
+saves for gradients; :data:`RECORDED` runs there, too, with its own gradients.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ def _dot(b: Any, tier: str, x: Any, y: Any) -> Any:
 
 
 def _added(multiply: Serve) -> Serve:
-    """``alpha * product + beta * input``, for a product made by ``multiply``."""
+    """Serves ``alpha * product + beta * input``, with the product that ``multiply`` serves."""
 
     def serve(
         b: Any, tier: str, input: Any, x: Any, y: Any, dtype: Any = None, *, beta: Any, alpha: Any
@@ -120,7 +119,7 @@ def _addmm(
 def _grouped(
     b: Any, tier: str, x: Any, y: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None
 ) -> Any:
-    """Products of groups whose ends only the device reads; other kinds are left as PARTS."""
+    """Serves grouped products whose offsets only the device reads; raises PARTS for other kinds."""
     ranks = len(x.shape), len(y.shape)
     wanted, kind = _name(out_dtype) or x.dtype, b.dtype(x)
     served = kind == b.dtype(y) and wanted in (kind, "float32") and ranks in ((2, 3), (2, 2))
@@ -141,8 +140,8 @@ _weight_gradient = function(OPERATIONS["linear_wgrad"])
 def _grouped_mm(
     tier: str, a: Any, b: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None
 ) -> Any:
-    """A product for each group of those that :func:`_grouped` leaves: groups of columns, and of
-    dtypes that have no kernels. The host reads where they end (``offs``), and waits for it.
+    """Serves the groups that :func:`_grouped` leaves, with a product each: groups of columns, and
+    dtypes without grouped kernels. The host reads their ends (``offs``), and waits for it.
 
     Where groups cut K, each product is one chain, as the kernel's are.
     """
@@ -177,8 +176,8 @@ def _grouped_mm(
 
 # -- rows -----------------------------------------------------------------------------------
 def axes(x: Any, dim: Any) -> Any:
-    """Dimensions as reductions take them: None for all, which are an empty list in ATen, too, and 0
-    or -1 of a tensor that has none.
+    """Returns dimensions as reductions take them: None for all of them, also where ATen has an
+    empty list, or 0 or -1 for a tensor without dimensions.
     """
     given = (dim,) if isinstance(dim, int) else dim
     return dim if given and (x.shape or {*given} - {0, -1}) else None
@@ -201,8 +200,8 @@ def _adding(name: str) -> Serve:
 
 
 def _extreme(*names: str) -> Serve:
-    """The largest, the smallest or both. PyTorch's kernels return +0 or -0 of rows that have both,
-    by the order in which they compare, which is one of sizes.
+    """Serves max, min or both. Of a row with +0 and -0, PyTorch's kernels return either, by their
+    order of comparisons, which depends on sizes.
     """
 
     def serve(b: Any, tier: str, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
@@ -225,8 +224,8 @@ def _prod(
 
 
 def _prod_recorded(tier: str, x: Any, *args: Any, **options: Any) -> Any:
-    """Tensors' product with a gradient of each row alone: PyTorch's is another where any row of the
-    batch has a zero.
+    """Serves prod with gradients row by row: PyTorch's gradient of a row differs where any row of
+    the batch has a zero.
     """
     if x.dtype not in NAMES or x.layout is not torch.strided:
         raise NotServed(UNKNOWN)
@@ -234,7 +233,7 @@ def _prod_recorded(tier: str, x: Any, *args: Any, **options: Any) -> Any:
 
 
 def _cumprod(b: Any, tier: str, x: Any, dim: int, *, dtype: Any = None) -> Any:
-    """Products by ``h[t] = x[t] * h[t - 1] + 0``, in f32, each rounded as it is written."""
+    """Serves cumprod: ``h[t] = x[t] * h[t - 1] + 0`` in f32, each rounded as it is written."""
     x = _as(b, x, dtype)
     require_floats(x)
     if not x.shape or not math.prod(x.shape) or x.dtype == "float64":
@@ -248,7 +247,7 @@ def _cumprod(b: Any, tier: str, x: Any, dim: int, *, dtype: Any = None) -> Any:
 
 
 def _spread(name: str) -> Serve:
-    """The variance or standard deviation."""
+    """Serves the variance or the standard deviation, by ``name``."""
 
     def serve(b: Any, tier: str, x: Any, dim: Any, *, correction: Any, keepdim: bool) -> Any:
         require_floats(x)
@@ -282,7 +281,7 @@ def _vector_norm(
 
 
 def _along(b: Any, name: str, x: Any, dim: int, **how: Any) -> Any:
-    """An operation along a dimension; the result lies as PyTorch's does."""
+    """Returns an operation along a dimension; the result has PyTorch's strides."""
     if not x.shape:
         return b.reshape(getattr(b, name)(b.reshape(x, (1,)), **how), ())
     return b.contiguous(getattr(b, name)(x, axis=dim, **how))
@@ -309,7 +308,7 @@ def _softmax_backward(name: str) -> Serve:
 
 # -- norms ----------------------------------------------------------------------------------
 def _flat(b: Any, x: Any, shape: Sequence[int]) -> Any:
-    """x [..., *shape] with its last dimensions as one."""
+    """Returns x [..., *shape] with the dimensions of ``shape`` flattened into one."""
     if len(shape) == 1:
         return x
     return b.reshape(x, (*x.shape[: len(x.shape) - len(shape)], math.prod(shape)))
@@ -328,7 +327,7 @@ def _norm_eps(x: Any, eps: Any) -> float:
 
 
 def _norm(norm: str) -> Serve:
-    """A norm, and what it keeps of each row."""
+    """Serves a norm that also returns its saved statistics of each row."""
 
     def serve(b: Any, tier: str, x: Any, shape: Any, *rest: Any) -> Any:
         *vectors, eps = rest
@@ -341,7 +340,7 @@ def _norm(norm: str) -> Serve:
 
 
 def _fits(x: Any, shape: Any, *weights: Any) -> None:
-    """Leaves rows that a norm does not take in one piece, of one dtype."""
+    """Raises NotServed unless a fused norm kernel takes ``x`` and its weights, all of one dtype."""
     last = x.shape[-1:]
     if (
         x.dtype not in DTYPES
@@ -352,7 +351,7 @@ def _fits(x: Any, shape: Any, *weights: Any) -> None:
 
 
 def _norm_whole(norm: str, count: int) -> Serve:
-    """A norm of so many vectors, alone."""
+    """Serves a norm with ``count`` vectors (weight, bias) that returns no saved statistics."""
 
     def serve(b: Any, tier: str, x: Any, shape: Any, *rest: Any) -> Any:
         _fits(x, shape, *rest[:count])
@@ -379,7 +378,7 @@ def _softmax_whole(name: str) -> Serve:
 
 
 def _norm_backward(norm: str, count: int) -> Serve:
-    """Of a norm with so many vectors, which keeps as many numbers of each row."""
+    """Serves the gradient of a norm with ``count`` vectors and ``count`` saved numbers per row."""
 
     def serve(b: Any, tier: str, dy: Any, x: Any, shape: Any, *rest: Any) -> Any:
         kept, vectors, mask = rest[:count], rest[count:-1], rest[-1]
@@ -403,7 +402,7 @@ def _norm_backward(norm: str, count: int) -> Serve:
 
 
 def _group_norm(b: Any, tier: str, x: Any, weight: Any, bias: Any, *how: Any) -> Any:
-    """What PyTorch keeps has the dtype that its own kernel gives it."""
+    """Serves group norm; its saved mean and rstd have the dtype of PyTorch's: the weight's."""
     count, _, _, groups, eps = how  # the others are channels, and what lies behind them
     require_floats(x)
     y, *kept = group_norm_kept(b, x, groups, weight, bias, eps, x.dtype)
@@ -425,14 +424,14 @@ def _group_norm_backward(
 
 # -- convolutions ---------------------------------------------------------------------------
 def _lies_last(x: Any) -> bool:
-    """Whether the channels of an image lie last, as PyTorch's results do then."""
+    """Whether an image has the memory format channels_last, which results then have too."""
     order = (0, *range(2, len(x.shape)), 1)
     return len(x.shape) > 3 and not x.contiguous and x.permuted(order).contiguous
 
 
 def _windowed(b: Any, given: Sequence[Any]) -> tuple[list[Any], str]:
-    """Images and filters of one dtype, and how they lie; where channels lie last, views that say
-    so.
+    """Returns images and filters of one dtype, and their layout; for channels_last, views with
+    channels as the last dimension.
     """
     if any(x.dtype != given[0].dtype for x in given) or given[0].dtype not in DTYPES:
         raise NotServed(UNKNOWN)
@@ -457,7 +456,7 @@ def _convolution(
 
 
 def _convolution_by(names: str, *, transposed: bool = False) -> Serve:
-    """A convolution by an operator whose arguments behind x and w are these."""
+    """Serves a convolution operator whose arguments behind x and w have these ``names``."""
 
     def serve(b: Any, tier: str, x: Any, w: Any, *given: Any) -> Any:
         how = dict(zip(names.split(), given, strict=False))
@@ -511,14 +510,14 @@ def _solve_triangular(
 
 # -- order, indices ---------------------------------------------------------------------------
 def _sort(tier: str, x: Any, dim: int = -1, descending: bool = False, *, stable: Any = True) -> Any:
-    """Of equals the first comes first, whichever kernel sorts."""
+    """Serves an unstable sort by a stable one: equal elements keep their order."""
     if stable:
         raise NotServed(ALONE)
     return torch.sort(x, stable=True, dim=dim, descending=descending)
 
 
 def _rows(b: Any, x: Any, dim: int) -> Any:
-    """``x`` with a dimension as the last, of stride 1."""
+    """Returns ``x`` with ``dim`` moved to the end, with stride 1."""
     rows = b.move(x, dim, -1)
     return b.contiguous(rows) if rows.strides[-1] != 1 else rows
 
@@ -527,7 +526,7 @@ _SELECTED = ("float32", "bfloat16", "float16", "int32")
 
 
 def _topk(b: Any, tier: str, x: Any, k: int, dim: int, largest: bool, ordered: bool) -> Any:
-    """Of equals the first ones are taken."""
+    """Serves topk by its kernel: of equal elements, those with lower indices are selected."""
     if not (0 < k <= K_MAX and x.shape and x.dtype in _SELECTED) or k > x.shape[dim]:
         raise NotServed(PARTS)
     found = b.topk(_rows(b, x, dim), k, largest=largest)
@@ -537,7 +536,7 @@ def _topk(b: Any, tier: str, x: Any, k: int, dim: int, largest: bool, ordered: b
 def _topk_sorted(
     tier: str, x: Any, k: int, dim: int = -1, largest: bool = True, ordered: bool = True
 ) -> Any:
-    """Where there is no kernel, the head of a stable sort."""
+    """Serves topk without a kernel, as the first k elements of a stable sort."""
     if k > (x.shape[dim] if x.dim() else 1):
         raise NotServed(UNKNOWN)
     values, indices = torch.sort(x, stable=True, dim=dim, descending=largest)
@@ -633,8 +632,8 @@ def put_summed(b: Any, rows: Any, source: Any, *indices: Any) -> Any:
 
 
 def placed_first(b: Any, x: Any, indices: Sequence[Any], values: Any) -> tuple[Any, Any, list[int]]:
-    """``x`` with the indexed dimensions first, ``values`` with the dimensions of indices first, and
-    the order of the dimensions of ``x``.
+    """Returns ``x`` with the indexed dimensions first, ``values`` with the dimensions of indices
+    first, and the permutation of the dimensions of ``x``.
     """
     at = [d for d, i in enumerate(indices) if i is not None]
     order = [*at, *(d for d in range(len(x.shape)) if d not in at)]
@@ -651,7 +650,7 @@ def placed_first(b: Any, x: Any, indices: Sequence[Any], values: Any) -> tuple[A
 
 
 def sums_places(x: Any, indices: Sequence[Any], values: Any, integers: Sequence[Any]) -> bool:
-    """Whether :func:`put_summed` takes them. ``integers``: the dtypes of indices that it takes."""
+    """Whether :func:`put_summed` takes these arguments. ``integers``: allowed dtypes of indices."""
     given = [i for i in indices if i is not None]
     return bool(given) and values.dtype == x.dtype and all(i.dtype in integers for i in given)
 
@@ -659,7 +658,7 @@ def sums_places(x: Any, indices: Sequence[Any], values: Any, integers: Sequence[
 def _index_put_(
     tier: str, x: Any, indices: Any, values: Any, accumulate: bool = False, unsafe: bool = False
 ) -> Any:
-    """Values put in their places; those that share a place are added in their order."""
+    """Serves index_put with accumulation: values at one index are added in their order."""
     if not accumulate:
         raise NotServed(ALONE)
     if x.dtype not in NAMES or not sums_places(x, indices, values, (torch.int64, torch.int32)):
@@ -671,8 +670,8 @@ def _index_put_(
 
 
 def _of_tensors(name: str, lower: Callable[..., Any], count: int) -> Callable[..., Any]:
-    """A program of ``lower``, a function of a builder and ``count`` arrays, for tensors. A block
-    need not be open.
+    """Returns a function of tensors that runs ``lower``, a function of a builder and ``count``
+    arrays, as a program, whether a block is open or not.
     """
 
     def lowered(b: Any, /, **given: Any) -> Any:
@@ -695,7 +694,7 @@ def _putting(indices: int) -> Callable[..., Any]:
 
 # -- losses ---------------------------------------------------------------------------------
 REDUCTIONS = ("none", "mean", "sum")
-"""The reductions of losses, as PyTorch's operators number them."""
+"""Reductions of losses, at the index that PyTorch's operators give them."""
 _wrong = Pointwise(no_class, "wrong")
 _marked = Pointwise(lambda wrong, loss: where(wrong, math.nan, loss), "marked")
 
@@ -728,7 +727,7 @@ def _cross_entropy_loss(
 
 
 def _cross_entropy_loss_vjp(b: Any, at: Backward) -> Gradients:
-    """The gradient of the library's loss."""
+    """Returns the gradient of :func:`ptxgen.cross_entropy` by the logits."""
     of, (dy,) = OPERATIONS["cross_entropy"], at.dys
     assert of.vjp is not None
     options = {**of.options, **at.only("reduction", "ignore_index", "label_smoothing")}
@@ -772,12 +771,12 @@ def _cross_entropy(
 
 
 def _cross_entropy_recorded(tier: str, *args: Any, **options: Any) -> Any:
-    """Tensors' loss, recorded in one piece."""
+    """Serves cross_entropy of tensors as one operation for autograd."""
     return _cross_entropy(TorchBuilder(OPERATIONS), tier, *args, **options)
 
 
 def autocast_widens(x: Any) -> bool:
-    """Whether ``x`` has 16 bits and autocast is on, which brings what losses read to float32."""
+    """Whether ``x`` has 16 bits and autocast is on, which casts the inputs of losses to float32."""
     return x.dtype in (torch.bfloat16, torch.float16) and torch.is_autocast_enabled(x.device.type)
 
 
@@ -787,7 +786,7 @@ _sum = function(OPERATIONS["sum"])
 def _nll_of_places(
     tier: str, x: Any, target: Any, weight: Any, reduction: int, ignored: int
 ) -> tuple[Any, Any]:
-    """Losses that are added in one order, where PyTorch's kernel for images adds by atomics."""
+    """Serves losses of images, added in a fixed order; PyTorch's kernel adds by atomics."""
     if reduction == 0:
         raise NotServed(ALONE)
     if x.dtype not in NAMES:
@@ -828,7 +827,7 @@ def _attention(
 
 
 def _attention_recorded(tier: str, *args: Any, **how: Any) -> Any:
-    """The same of tensors, with gradients."""
+    """Serves attention of tensors, recorded by autograd."""
     if any([t.layout is not torch.strided or t.dtype not in NAMES for t in args[:3]]):
         raise NotServed(UNKNOWN)
     found = at_once(tier, *args, **how)
@@ -844,9 +843,9 @@ def _backend(
     scale: Any,
     at_end: bool = False,
 ) -> Any:
-    """The results of what PyTorch would call for :func:`_attention`, of q, k and v, and the
-    logarithms [B, H, S]; of dy, q, k, v and both results the gradients, a mask's among them where
-    it is one of floats. ``at_end``: where the last query of a causal mask stands.
+    """Serves the operators that PyTorch calls for attention. Given q, k and v, it returns the
+    result and the logsumexp [B, H, S]; given dy, q, k, v and both results, the gradients, also of a
+    float mask. ``at_end``: whether a causal mask aligns the last query with the last key.
     """
     q, k, v = given[-5:-2] if len(given) > 3 else given
     aligned = not causal or at_end or q.shape[-2] == k.shape[-2]
@@ -910,7 +909,7 @@ def _on_cpu_backward(tier: str, *given: Any, attn_mask: Any = None, scale: Any =
 
 
 def _none_drawn(x: Any, first: tuple[int, ...], dtype: Any) -> tuple[Any, Any]:
-    """Where a generator of random numbers would have been."""
+    """Returns zeros for the seed and the offset of dropout's random numbers: none are drawn."""
     return x.new_zeros(first, dtype=dtype), x.new_zeros((), dtype=dtype)
 
 
@@ -920,8 +919,8 @@ def _elementwise(name: str) -> Serve:
 
 
 def elementwise_in_place(name: str) -> Serve:
-    """The in-place form of an operator of :data:`FUNCTIONS` with one tensor, which the program
-    writes where it lies.
+    """Serves the in-place form of an operator of :data:`FUNCTIONS` with one tensor: the program
+    writes the tensor's own memory.
     """
 
     def serve(b: Any, tier: str, x: Any, *args: Any, **options: Any) -> Any:
@@ -990,7 +989,7 @@ LOWERED: Final[dict[str, Serve]] = {
     **images.LOWERED,
     **{name: _elementwise(name) for name in FUNCTIONS},
 }
-"""Operators of ATen, functional forms, as programs."""
+"""Handlers that lower functional ATen operators to programs."""
 
 DIRECT: Final[dict[str, Serve]] = {
     "_grouped_mm": _grouped_mm,
@@ -1009,7 +1008,7 @@ DIRECT: Final[dict[str, Serve]] = {
     "nll_loss2d_forward": _nll_of_places,
     **images.DIRECT,
 }
-"""Operators that functions of tensors serve, or what their programs leave as PARTS."""
+"""Operators that functions of tensors serve: without a program, or where it raises PARTS."""
 
 WHOLE: Final[dict[str, tuple[str, Serve]]] = {
     "layer_norm": ("native_layer_norm", _norm_whole("layer_norm", 2)),
@@ -1035,11 +1034,11 @@ the parts that they are made of.
 """
 
 SERVED: Final = {**LOWERED, **DIRECT}
-"""All of the first two."""
+"""Operators that are served below autograd: by programs or by functions of tensors."""
 
 
 def operation(name: str, serve: Serve, takes: Sequence[Any]) -> Op:
-    """An operator as an operation, with the arguments ``takes``, of which the last is the tier."""
+    """Returns an operator as an operation with the parameters ``takes``; the last is the tier."""
     placed = [p.name for p in takes[:-1] if not p.keyword]
 
     def lower(b: Any, /, **given: Any) -> Any:

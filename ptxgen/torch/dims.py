@@ -18,7 +18,7 @@ Made = Callable[..., torch.Tensor]
 
 
 def named(op: Op) -> Callable[..., Any]:
-    """An operation as users call it."""
+    """Returns a reduction or softmax with PyTorch's arguments ``dim`` and ``keepdim``."""
     called = function(op)
     if not isinstance(op, RowFunction):
         return called
@@ -48,7 +48,7 @@ def _along(called: Made) -> Made:
 
 
 def _chosen(called: Made) -> Made:
-    """Of a dtype that is asked for."""
+    """Returns ``called`` with arguments ``dim``, ``keepdim`` and ``out_dtype``."""
 
     def reduced(
         x: torch.Tensor, dim: Dim = None, keepdim: bool = False, *, out_dtype: Any = None
@@ -66,7 +66,7 @@ def _reduced(called: Made) -> Made:
 
 
 def _spread(called: Made) -> Made:
-    """The variance or standard deviation."""
+    """Returns ``called``, a variance or standard deviation, with PyTorch's arguments."""
 
     def spread(
         x: torch.Tensor,

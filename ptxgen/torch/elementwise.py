@@ -25,8 +25,8 @@ from ptxgen.torch.record import NAMES
 from ptxgen.torch.unserved import UNKNOWN, NotServed
 
 SAME, COMPARED, CHOSEN = "same", "compared", "chosen"
-"""What operands are brought to: the dtype of the result; that which operands have together; that of
-the result, but for a condition, which comes first."""
+"""Dtype that operands are cast to: the result's; the operands' common dtype (``result_type``); the
+result's for all but the first operand, a condition."""
 
 
 def _compared(op: str) -> Callable[..., Node]:
@@ -34,8 +34,8 @@ def _compared(op: str) -> Callable[..., Node]:
 
 
 def _floor_divided(x: Node, y: Node) -> Node:
-    """Integers by a positive number below 2^31: a quotient in f64 is off by less than 2^11 at most,
-    and that of what it leaves is exact.
+    """Divides integers by a positive number below 2^31: a quotient in f64 is off by less than 2^11,
+    and the quotient of the remainder is exact.
     """
 
     def once(z: Node) -> Node:
@@ -76,14 +76,14 @@ FORMULAS: Final[dict[str, tuple[str, Callable[..., Node]]]] = {
     "cube": (SAME, lambda x: x * x * x),
     "copied": (SAME, lambda x: x),
 }
-"""Operators by the names of their packets, what operands are brought to, and the formula."""
+"""Formulas by operator name (overload packet), with the rule for the operands' dtype."""
 SERVED: Final = {*FORMULAS, "pow", "masked_fill", "isnan"} - {"relu_cpu", "cube", "copied"}
 _EXACT = ("mul", "div")
-"""Those whose kernels take numbers in f32 everywhere, whatever the dtype of the arrays."""
+"""Operators whose kernels take number operands in f32 on all devices, for arrays of any dtype."""
 
 
 def _rewritten(name: str, kind: str, args: list[Any], out: Buffer) -> tuple[str, list[Any]]:
-    """What is computed: a row of :data:`FORMULAS`, and its operands."""
+    """Returns the name in :data:`FORMULAS` that computes an operator, and its operands."""
     if name == "pow" and isinstance(args[0], Buffer) and args[1:] in ([1], [2]):
         return ("mul", args[:1] * 2) if args[1] == 2 else ("copied", args[:1])
     if name == "pow" and args[1:] == [3] and out.dtype in ("float32", "float64"):
@@ -112,8 +112,8 @@ def _rewritten(name: str, kind: str, args: list[Any], out: Buffer) -> tuple[str,
 def lowered(
     b: Any, name: str, kind: str, out: Buffer, args: Sequence[Any], options: dict[str, Any]
 ) -> Buffer:
-    """An operator, written to ``out``, for devices of a kind. Raises NotServed if it has no
-    formula.
+    """Lowers an operator for devices of ``kind``; its result goes to ``out``. Raises NotServed if
+    it has no formula.
     """
     if options.get("alpha", 1) != 1 or options.get("rounding_mode") is not None:
         raise NotServed(UNKNOWN)
@@ -138,7 +138,7 @@ def is_float(dtype: str) -> bool:
 
 
 def _taken(x: Any, dtype: str, kind: str, name: str, *, whole: bool) -> bool:
-    """Whether an operand is brought to ``dtype`` by all of PyTorch's kernels alike."""
+    """Whether all of PyTorch's kernels cast an operand to ``dtype`` alike."""
     real = is_float(dtype)
     if isinstance(x, Buffer):
         cut = is_float(x.dtype) and not real
@@ -153,7 +153,7 @@ def _taken(x: Any, dtype: str, kind: str, name: str, *, whole: bool) -> bool:
 
 
 def _together(args: Sequence[Any]) -> str:
-    """The dtype that operands have together."""
+    """Returns the common dtype of operands, by ``torch.result_type``."""
     return NAMES[torch.result_type(*map(meta, args))]
 
 
@@ -165,7 +165,7 @@ def _told(x: Any) -> tuple[str, Any]:
 
 @cache
 def _function(name: str, dtype: str, to: str, spec: tuple[Any, ...]) -> Pointwise:
-    """The formula of an operator whose operands are arrays (None in ``spec``) and numbers."""
+    """Returns the formula of an operator; ``spec`` has None for an array, else a number."""
     (how, body), type = FORMULAS[name], STORED[dtype]
     condition = how == CHOSEN
     names = tuple(f"x{i}" for i, each in enumerate(spec) if each is None)

@@ -1,9 +1,9 @@
-"""``export``: all that a model does, as one captured program that can be saved.
+"""``export``: a model as one captured program that can be saved.
 
-PyTorch reads the model (``torch.export``) and makes a graph of it without mutation. It is lowered
-as those of ``torch.compile`` are (:mod:`ptxgen.torch.graphs`), to one program: what would stay a
-call of PyTorch's is refused, unless no argument goes into it. That is called once, and what it
-gives is a constant.
+``torch.export`` traces the model to a functional graph. The graph is lowered to one program, as
+those of ``torch.compile`` are (:mod:`ptxgen.torch.graphs`). An operator that would stay a call of
+PyTorch is refused, unless it depends on no argument: then it is called once, at export, and its
+result becomes a constant.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def export(
 
 
 def _decompositions(tier: str) -> dict[Any, Callable[..., Any]]:
-    """What AOTAutograd takes apart before it hands a graph on, and attention as the block's."""
+    """Returns decompositions for ``torch.export``: AOTAutograd's, and attention as in the block."""
     implicit = torch._C._dispatch_has_kernel_for_dispatch_key
     found = {
         op: rule
@@ -113,13 +113,13 @@ def _decompositions(tier: str) -> dict[Any, Callable[..., Any]]:
 
 
 def _unknown(value: Any) -> bool:
-    """Whether a value, or a size of it, is not known before tensors are there."""
+    """Whether a value, or one of its sizes, is symbolic: known at run time only."""
     sizes = [tuple(x.shape) for x in leaves(value, torch.Tensor)]
     return any(True for _ in leaves((value, sizes), SYMBOLIC))
 
 
 class Whole(Schedule):
-    """A graph that is to be one program, but for what no argument goes into."""
+    """Schedule of a graph as one program; calls that depend on no argument run at export."""
 
     def __init__(self, read: Any, options: Options) -> None:
         signature = read.graph_signature
@@ -147,13 +147,13 @@ class Whole(Schedule):
         super().__init__(read.graph_module, {}, options, Report())
 
     def asked(self, node: fx.Node) -> Asked:
-        """See :meth:`Schedule.asked`; what is put in its place is put by kernels."""
+        """Returns how a node is lowered; here kernels, not PyTorch, write rows at indices."""
         return replace(super().asked(node), puts=True)
 
     @cached_property
     def _ahead(self) -> set[fx.Node]:
-        """The nodes that no argument and no parameter goes into, and that draw nothing: they are
-        the same at each call.
+        """Nodes that depend on no argument and no parameter, and draw no random numbers: they have
+        the same value at each call.
         """
         found: set[fx.Node] = set()
         for node in self.nodes:
@@ -169,7 +169,7 @@ class Whole(Schedule):
         return found
 
     def _calls(self, name: str) -> list[TorchCall]:
-        """Those that are called once. Raises UnservedError where there are others."""
+        """Returns the calls of PyTorch to run at export. Raises UnservedError for all others."""
         calls = [m for m in self.moves if isinstance(m, TorchCall)]
         left = Counter(str(m.outward[0].target) for m in calls if m.outward[0] not in self._ahead)
         if left:
@@ -181,8 +181,8 @@ class Whole(Schedule):
         return calls
 
     def _outside(self, model: torch.nn.Module) -> dict[fx.Node, tuple[str, torch.Tensor]]:
-        """What a program may read besides the arguments, and its name: parameters, buffers, and
-        constants, some of which are computed here.
+        """Returns names and tensors that a program may read besides its arguments: parameters,
+        buffers, and constants, some of which are computed here.
         """
         calls = self._calls(type(model).__name__)
         found: dict[fx.Node, tuple[str, torch.Tensor]] = {}
@@ -200,7 +200,7 @@ class Whole(Schedule):
         return found
 
     def program(self, model: torch.nn.Module, tracing: Tracing, call: Call) -> Program:
-        """The program, whose inputs are the arguments, and what it reads besides."""
+        """Returns the program; its inputs are the arguments, and outside tensors that it reads."""
         name, b, outside = type(model).__name__, tracing.builder, self._outside(model)
         given = [b.input(f"argument{i}", x.packed) for i, x in enumerate(call.views.values())]
         places = [
@@ -224,7 +224,7 @@ class Whole(Schedule):
         return b.finish(found)
 
     def _result(self, b: Any, name: str, values: Mapping[fx.Node, Any], x: Any) -> Buffer | None:
-        """What is returned, of memory that nobody else has."""
+        """Returns the buffer of one result, copied if it lies in the memory of an input."""
         if x is None:
             return None
         if not isinstance(x, fx.Node) or not isinstance(self.likes[x], Like):
@@ -233,7 +233,7 @@ class Whole(Schedule):
         return b.copied(found) if found.memory.role == INPUT else found
 
     def _write(self, b: Any, values: Mapping[fx.Node, Any]) -> None:
-        """Puts what is written where it belongs, behind all that reads what was there."""
+        """Copies mutated values to their arguments' and buffers' memory, after all reads of it."""
         places = {values[node].memory for node in self._mutated}
         pairs = [(values[node], values[x]) for node, x in self._mutated.items()]
         pairs = [(to, b.copied(x) if x.memory in places else x) for to, x in pairs]

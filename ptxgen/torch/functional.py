@@ -29,22 +29,22 @@ from ptxgen.torch.operators import LIBRARY, added, operator
 from ptxgen.torch.record import function, recorded, shown_to
 
 NAMES = {getattr(torch, name): name for name in DTYPES}
-"""The dtypes of operands, as :mod:`ptxgen.ops` calls them."""
+"""Dtypes of operands, with their names in :mod:`ptxgen.ops`."""
 
 CAST = {dtype for dtype in NAMES if dtype is not torch.float64}
-"""The dtypes that autocast touches."""
+"""Dtypes that autocast casts."""
 
 any_autocast = torch._C._is_any_autocast_enabled
 
 
 # -- linear -----------------------------------------------------------------------------------
 def _rounded(b: Any, x: Any, dtype: str | None) -> Any:
-    """``x`` in a dtype, unless it is float64."""
+    """Returns ``x`` cast to ``dtype``; a float64 ``x``, or a dtype of None, stays as it is."""
     return x if dtype is None or b.dtype(x) == "float64" else b.cast(x, dtype)
 
 
 def _linear_vjp(b: Builder, at: Backward) -> Gradients:
-    """As of the library's; each gradient is rounded once, to the dtype of what it belongs to."""
+    """Gradients of :func:`linear`, each rounded once, to the dtype of its operand."""
     x, w, bias = (at[n] for n in ("x", "w", "bias"))
     found: Gradients = {}
     of, rounded = at.only("layout", "tier"), _rounded(b, w, at.options["dtype"])
@@ -61,7 +61,7 @@ def _linear_vjp(b: Builder, at: Backward) -> Gradients:
 
 
 def _bias_gradient(b: Builder, at: Backward, dy: Any) -> Gradients:
-    """The sum of dy's rows, in the order of ``linear_wgrad`` with a column of ones."""
+    """Gradient of the bias: the sum of dy's rows, as ``linear_wgrad`` with a column of ones."""
     bias, total = at["bias"], at["bias_sum"]
     ones = b.filled((*dy.shape[:-1], 1), b.dtype(dy), 1.0, dy)
     total = None if total is None else b.reshape(total, (1, *total.shape))
@@ -71,7 +71,7 @@ def _bias_gradient(b: Builder, at: Backward, dy: Any) -> Gradients:
 
 
 def _sum(b: Builder, total: Any, x: Any, dy: Any, wanted: str, own: str, **of: Any) -> Any:
-    """``xᵀ · dy`` in the dtype that is ``wanted``, rounded once; None if it went to ``total``."""
+    """Returns ``xᵀ · dy`` rounded once to dtype ``wanted``; None if it was added to ``total``."""
     if total is not None:
         b.linear_wgrad(x, dy, **of, out=total, accumulate=True)
         return None
@@ -93,8 +93,8 @@ def _linear(
     out_dtype: Dtype = None,
     dtype: Dtype = None,
 ) -> Buffer:
-    """:func:`linear`, of a weight that is rounded to ``dtype``. ``w_sum``, ``bias_sum``: what
-    gradients are added to.
+    """Lowers :func:`linear` with a weight that is rounded to ``dtype``. ``w_sum``, ``bias_sum``:
+    arrays that gradients are added to.
     """
     given = rows_apart(b, x), readable(b, _rounded(b, w, dtype)), b.packed(bias)
     how = {"layout": layout, "tier": tier, "activation": activation, "out_dtype": out_dtype}
@@ -109,7 +109,7 @@ LINEAR = added(
 
 
 def _with_sums(op: Op, given: Mapping[str, Any]) -> Any:
-    """A call that is recorded: gradients go to ``main_grad``, where parameters have one."""
+    """Records a call; gradients go to ``main_grad`` of parameters that have one."""
     sums = {f"{n}_sum": main_grad_of(given[n]) for n in ("w", "bias") if n in given}
     return recorded(op, {**given, **sums})
 
@@ -219,7 +219,7 @@ def bmm(
 
 
 def accumulated(b: Builder, y: Any, input: Any, beta: float, alpha: float, dtype: str) -> Any:
-    """``alpha · y + beta · input``, with a rounding to y's dtype for each step that is there."""
+    """Returns ``alpha · y + beta · input``, rounded to y's dtype after each step that is needed."""
     if alpha != 1:
         y = b.mul(y, alpha)
     if beta != 0:
@@ -229,7 +229,7 @@ def accumulated(b: Builder, y: Any, input: Any, beta: float, alpha: float, dtype
 
 
 def _baddbmm_vjp(b: Builder, at: Backward) -> Gradients:
-    """Products, scaled in f32 (f64) and rounded once."""
+    """Gradients of :func:`baddbmm`: products, scaled in f32 (f64) and rounded once."""
     input, x, y = (at[n] for n in ("input", "a", "b"))
     alpha, tier = at.options["alpha"], at.options["tier"]
     (dy,), found = at.dys, {}
@@ -265,7 +265,7 @@ def _baddbmm(
     tier: Tier = "auto",
     out_dtype: Dtype = None,
 ) -> Buffer:
-    """:func:`baddbmm`."""
+    """Lowers :func:`baddbmm`: products in f32 (f64), then :func:`accumulated`."""
     y = to.matmul(readable(to, a), readable(to, b), tier=tier, out_dtype=to.wide(a))
     if broadcast(input.shape, y.shape) != y.shape:
         raise ShapeError(f"input has shape {list(input.shape)}; takes what broadcasts to {y.shape}")
@@ -312,7 +312,7 @@ def baddbmm(
 
 
 def check_batches(a: Any, b: Any, first: str, second: str) -> None:
-    """Raises ShapeError unless these are matrices and as many that they can be multiplied with."""
+    """Raises ShapeError unless ``a`` and ``b`` are batches of one length that can be multiplied."""
     if len(a.shape) != 3 or len(b.shape) != 3 or a.shape[::2] != b.shape[:2]:
         raise ShapeError(
             f"{first} has shape {list(a.shape)}, {second} {list(b.shape)}; "
@@ -322,7 +322,7 @@ def check_batches(a: Any, b: Any, first: str, second: str) -> None:
 
 # -- of quantized weights ----------------------------------------------------------------------
 def _quantized_vjp(b: Builder, at: Backward) -> Gradients:
-    """By x and the bias; the weight is frozen."""
+    """Gradients by x and the bias; the quantized weight is frozen."""
     dy, found = frozen_vjp(b, at)
     return found | (_bias_gradient(b, at, dy) if "bias" in at.needs else {})
 
@@ -426,7 +426,7 @@ def rounded(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 def autocast(
     x: torch.Tensor, bias: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor | None, torch.dtype | None]:
-    """What autocast makes of x and bias, and the dtype that it computes in (None: it is off)."""
+    """Returns x and bias as autocast casts them, and its dtype (None: autocast is off)."""
     kind = x.device.type
     if not torch.is_autocast_enabled(kind):
         return x, bias, None
@@ -437,7 +437,7 @@ def autocast(
 
 
 def main_grad_of(parameter: torch.Tensor | None) -> torch.Tensor | None:
-    """Where the gradient of ``parameter`` is to be added to, if not to its ``grad``."""
+    """Returns the ``main_grad`` that receives the gradient of ``parameter``; None: its ``grad``."""
     found: torch.Tensor | None = getattr(parameter, "main_grad", None)
     if found is None or not isinstance(parameter, torch.Tensor) or not parameter.requires_grad:
         return None  # not a tensor: what torch.fx traces with
@@ -457,7 +457,7 @@ def main_grad_of(parameter: torch.Tensor | None) -> torch.Tensor | None:
 
 
 def _autocasting(op: Op, weights: int) -> Any:
-    """The operator of a linear layer under autocast; ``weights``: arguments between x and bias."""
+    """Returns a linear layer's autocast kernel; ``weights``: number of arguments from x to bias."""
     rounds_weight = any(p.name == "dtype" for p in op.parameters)
 
     def operator(x: Any, *rest: Any, **named: Any) -> Any:
@@ -473,11 +473,11 @@ def _autocasting(op: Op, weights: int) -> Any:
 
 
 _NAMED = ("int4_gemm", "quantized_linear_dgrad", "concat", "pad", "rope")
-"""Operations with operators of their own that are no names of the package."""
+"""Operations without a name in the package that still need an operator."""
 
 
 def register() -> None:
-    """What callers see as operators, at once: exported programs name them."""
+    """Registers all operators that callers see at once, as exported programs name them."""
     for made, weights in ((LINEAR, 1), (QUANTIZED, 3)):
         operator(made)
         for key in ("AutocastCPU", "AutocastCUDA"):

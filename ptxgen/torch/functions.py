@@ -91,7 +91,7 @@ def _celu(x: Node, alpha: Node) -> Node:
 def _elu_backward(
     dy: Node, alpha: Node, scale: Node, input_scale: Node, of_result: bool, x: Node
 ) -> Node:
-    """Of the argument, or of the result."""
+    """Gradient of ELU; ``x`` is ELU's result if ``of_result``, else its argument."""
     below = alpha * scale
     low = input_scale * (x + below if of_result else below * f.exp(x * input_scale))
     return where(x <= 0, dy * low, dy * scale)
@@ -118,8 +118,8 @@ FUNCTIONS: Final[dict[str, Callable[..., Node]]] = {
     "mish_backward": _mish_backward,
     "elu_backward": _elu_backward,
 }
-"""Operators by their names, and what each computes of its arguments: tensors and numbers as values
-of a formula, what is neither as it is.
+"""Formulas by operator name. Tensors and numbers among the arguments come as nodes of the formula,
+all others as they are.
 """
 
 
@@ -127,8 +127,8 @@ of a formula, what is neither as it is.
 def call(
     b: Any, name: str, args: Sequence[Any], options: Mapping[str, Any], out: Buffer | None = None
 ) -> Any:
-    """The result of an operator of :data:`FUNCTIONS`, given all arguments, in ``out`` if there is
-    such. Raises NotServed where it has no formula for their dtypes.
+    """Calls an operator of :data:`FUNCTIONS` with all its arguments; the result goes to ``out`` if
+    given. Raises NotServed where it has no formula for their dtypes.
     """
     arrays = [x for x in args if isinstance(x, Buffer)]
     if any(x.dtype not in SHORT for x in arrays):
@@ -157,7 +157,7 @@ def call(
 
 
 def meta(x: Any) -> Any:
-    """A tensor without memory that lies as a buffer does. What is no buffer stays as it is."""
+    """Returns a meta tensor with the strides of a buffer; other values as they are."""
     if not isinstance(x, Buffer):
         return x
     how: dict[str, Any] = {"dtype": getattr(torch, x.dtype), "device": "meta"}
@@ -169,12 +169,12 @@ def _number(x: Any) -> bool:
 
 
 def text(value: Any) -> tuple[str, Any]:
-    """A number, or what is none: those that are equal may be others."""
+    """Returns a hashable key of a value, which tells 1, 1.0 and True apart, and 0.0 and -0.0."""
     return type(value).__name__, struct.pack("<d", value) if isinstance(value, float) else value
 
 
 def value(text: tuple[str, Any]) -> Any:
-    """What :func:`text` is of."""
+    """Returns the value whose key :func:`text` has made."""
     return struct.unpack("<d", text[1])[0] if text[0] == "float" else text[1]
 
 
@@ -182,8 +182,8 @@ def value(text: tuple[str, Any]) -> Any:
 def _function(
     name: str, dtype: str, spec: tuple[Any, ...], options: tuple[tuple[str, Any], ...]
 ) -> Pointwise:
-    """The formula of an operator that computes a ``dtype``. ``spec``: of each argument the dtype of
-    an array, None for a number that is given with each call, or what :func:`text` is of it.
+    """Returns the formula of an operator with a result of ``dtype``. ``spec`` has for each argument
+    the dtype of an array, None for a number given with each call, or a constant's :func:`text`.
     """
     names = tuple(f"x{i}" for i, each in enumerate(spec) if not isinstance(each, tuple))
 
@@ -200,7 +200,7 @@ def _function(
 
 
 def empty(b: Any, shape: Ints, strides: Ints, dtype: str) -> Buffer:
-    """New memory, in which elements lie in the order of these strides, one behind the other."""
+    """Returns a new dense buffer whose dimensions have the order of ``strides`` in memory."""
     order = list(range(len(shape)))
     if not any(s == 0 and n > 1 for s, n in zip(strides, shape, strict=True)):
         order.sort(key=lambda i: (-strides[i], i))

@@ -1,10 +1,10 @@
 """``torch.compile(model, backend="ptxgen")``: graphs of ATen's operators as programs.
 
-AOTAutograd gives two graphs, forward and backward, without mutation but at their ends, where what
-was mutated is copied back; most of that is written where it is (:mod:`ptxgen.torch.updates`). For
-each set of sizes that comes, a :class:`Schedule` is made: operators that are known become programs
-(:mod:`ptxgen.torch.lowering`), others stay calls of PyTorch's own between them. Each has the bits
-that it has in :class:`ptxgen.torch.batch_invariant`.
+AOTAutograd gives two functional graphs, forward and backward, which end with copies back to mutated
+arguments; most mutations are done in place instead (:mod:`ptxgen.torch.updates`). For each set of
+sizes, a :class:`Schedule` is made: operators with a lowering become programs
+(:mod:`ptxgen.torch.lowering`), others stay calls of PyTorch between them. Each operator has the
+bits that it has in :class:`ptxgen.torch.batch_invariant`.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ from ptxgen.torch.updates import (
 )
 
 SIZES_MAX = 64
-"""Most sets of sizes of one graph that are kept."""
+"""Most sets of sizes per graph whose schedules are kept."""
 PARTS, PARTS_FROM = 4, 1 << 28
-"""Programs that one with large results is cut into at most, and bytes of results from which on."""
+"""Most parts that a program is cut into, and least bytes of results for which it is cut."""
 
 
 def _ours(device: torch.device) -> bool:
@@ -72,16 +72,16 @@ def _ours(device: torch.device) -> bool:
 # -- what is compiled -------------------------------------------------------------------------
 @dataclass
 class Report:
-    """What graphs became: names of operators with counts, and programs."""
+    """Statistics of compiled graphs: operators by name with counts, and programs."""
 
     lowered: Counter[str] = field(default_factory=Counter)
-    """Steps of programs."""
+    """Operators that became steps of programs."""
     torch: Counter[str] = field(default_factory=Counter)
-    """Calls of PyTorch's own between them, that the block leaves or serves by itself."""
+    """Operators that stay calls between programs, known not to depend on the batch."""
     unknown: Counter[str] = field(default_factory=Counter)
-    """The same, of operators that nothing is known of: rows may depend on the batch."""
+    """Operators that stay calls of PyTorch whose rows may depend on the batch."""
     updated: Counter[str] = field(default_factory=Counter)
-    """Arguments that are written: "in place", and those that are "copied back"."""
+    """Mutated arguments, by whether they are written "in place" or "copied back"."""
     _segments: weakref.WeakSet[Segment] = field(default_factory=weakref.WeakSet)
     _streams: weakref.WeakSet[Streams] = field(default_factory=weakref.WeakSet)
 
@@ -91,22 +91,22 @@ class Report:
 
     @property
     def programs(self) -> list[Program]:
-        """Those that have run and are kept, with passes done."""
+        """Programs that have run and are kept, after passes."""
         return [s.program for s in self._ran() if s.program is not None]
 
     @property
     def arenas(self) -> list[tuple[int, int]]:
-        """Of each program the bytes that its temporaries share, and those that live at once."""
+        """Arena bytes of each program's temporaries, and the most bytes live at once."""
         return [s.arena for s in self._ran() if s.arena is not None]
 
     @property
     def streams(self) -> list[int]:
-        """Of each set of sizes that is replayed the most streams that a program runs on."""
+        """Most streams that a program runs on, for each set of sizes that is replayed."""
         return sorted(each.used for each in self._streams if each.used)
 
     @property
     def done(self) -> list[graph.Done]:
-        """What each pass did to them."""
+        """Records of what each pass did to each program."""
         return [done for s in self._ran() for done in s.done]
 
     def __str__(self) -> str:
@@ -141,7 +141,7 @@ class Options:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Options:
-        """Those of ``torch.compile(options=...)``. Raises OptionError."""
+        """Reads the options of ``torch.compile(options=...)``. Raises OptionError."""
         names = [each.name for each in fields(cls)]
         if unknown := sorted(given.keys() - set(names)):
             raise OptionError(f"there is no option {unknown[0]!r}; takes {', '.join(names)}")
@@ -196,7 +196,7 @@ class Backend:
                 raise OptionError(f"torch.compile has another backend {name!r} already") from None
 
     def report(self) -> Report:
-        """What became of the graphs so far; ``print`` shows it."""
+        """Returns statistics of all graphs compiled so far; ``print`` shows them."""
         return self._report
 
     def __call__(
@@ -220,11 +220,11 @@ class Backend:
 
 
 backend = Backend()
-"""The one that ``backend="ptxgen"`` is."""
+"""The instance behind ``torch.compile(backend="ptxgen")``."""
 
 
 def _above_autograd(module: fx.GraphModule, tier: str) -> None:
-    """What the block serves above autograd is replaced before autograd is traced."""
+    """Replaces functions that the block serves above autograd, before autograd is traced."""
     served = {_sdpa: attending(tier), _cross_entropy: losing(tier)}
     for each in module.modules():
         if isinstance(each, fx.GraphModule):
@@ -238,7 +238,7 @@ def _above_autograd(module: fx.GraphModule, tier: str) -> None:
 
 
 def _narrow_logits(loss: fx.Node) -> None:
-    """Gives a loss 16-bit logits as they are, where it is given them in f32.
+    """Removes a cast of 16-bit logits to f32 in front of a loss.
 
     It computes in f32 anyway, and the gradient is rounded once, either way.
     """
@@ -430,7 +430,7 @@ class Schedule:
 
     # -- sizes --------------------------------------------------------------------------------
     def _number(self, x: Any) -> Any:
-        """A number that may be a compiler's."""
+        """Returns a number, evaluated for these sizes if it is symbolic."""
         if not isinstance(x, torch.SymInt | torch.SymFloat):
             return x
         expr, of = x.node.expr, int if isinstance(x, torch.SymInt) else float
@@ -447,27 +447,27 @@ class Schedule:
         return self._number(value)
 
     def arguments(self, node: fx.Node, of: Callable[[fx.Node], Any]) -> tuple[Any, dict[str, Any]]:
-        """The arguments of a node; ``of`` has those that are tensors."""
+        """Returns the arguments of a node by place and by name; ``of`` returns the tensors."""
         value = partial(self.value, of=of)
         args = fx.node.map_arg(node.args, value)
         how = fx.node.map_arg(node.kwargs, value)
         return _plain(args, self._number), _plain(how, self._number)
 
     def value(self, node: fx.Node, of: Callable[[fx.Node], Any]) -> Any:
-        """What a node is: a number of these sizes, or what ``of`` has."""
+        """Returns the value of a node: its number for these sizes, or ``of(node)``."""
         like = self.likes[node]
         return like if isinstance(like, bool | int | float) else of(node)
 
     # -- what is known ------------------------------------------------------------------------
     def asked(self, node: fx.Node) -> Asked:
-        """How a node is lowered."""
+        """Returns the context for lowering a node: its results' shapes, tier and device kind."""
         like = self.likes[node]
         likes = like if isinstance(like, tuple) else (like,)
         device = next(x.device for x in likes if isinstance(x, Like))
         return Asked(likes, self.options.tier, device.type, self.options.functions)
 
     def enter(self, b: ProgramBuilder, values: dict[fx.Node, Any], node: fx.Node) -> None:
-        """Enters what a known node is, of what its arguments are."""
+        """Lowers a node that has a lowering, and enters its buffers into ``values``."""
         if node.target is operator.getitem:
             values[node] = values[node.args[0]][node.args[1]]
         else:
@@ -475,7 +475,7 @@ class Schedule:
             values[node] = lower(b, node.target, self.asked(node), args, how)
 
     def _classified(self) -> set[fx.Node]:
-        """The nodes that become steps: each is lowered once, of imagined arrays."""
+        """Returns the nodes that become steps: those whose trial lowering succeeds."""
         b = ProgramBuilder(OPERATIONS, "graph", aliases=True)
         values: dict[fx.Node, Any] = {}
         known: set[fx.Node] = set()
@@ -507,7 +507,7 @@ class Schedule:
         return known
 
     def _early(self) -> set[fx.Node]:
-        """Known nodes before all programs: they are calls, and cut none. Other calls need them."""
+        """Returns known nodes that calls before all programs need; they become calls as well."""
         needed: set[fx.Node] = set()
         for node in reversed(self.nodes):
             if node in self._ahead and (node in needed or node not in self.known):
@@ -516,8 +516,8 @@ class Schedule:
 
     @cached_property
     def _ahead(self) -> set[fx.Node]:
-        """The nodes of integers alone that nothing else goes into (those that make masks and
-        places).
+        """Nodes of integers that depend on nothing but such nodes: those that make masks and
+        positions.
         """
         exact: set[fx.Node] = set()
         for node in self.nodes:
@@ -528,7 +528,7 @@ class Schedule:
         return exact
 
     def _alone(self) -> set[fx.Node]:
-        """Known nodes that no array goes into, in a level without any: nobody says where."""
+        """Returns known nodes of levels that no tensor goes into: nothing names their device."""
         levels = self.levels = self._leveled()
         alone: set[fx.Node] = set()
         for level in set(levels.values()):
@@ -550,7 +550,7 @@ class Schedule:
             awaited = {*node.all_input_nodes, *(x for x in before.get(node, ()) if x in levels)}
             calls = [x.op == "call_function" and x not in self.known for x in awaited]
             behind = zip(awaited, calls, strict=True)
-            # What reads nothing of a program, and writes nothing, is called before the first.
+            # Calls that depend on no program and mutate nothing run before the first program.
             first = int(node in self.known or _mutable(node))
             level = max(first, *(levels[x] + (c and node in self.known) for x, c in behind), 0)
             if _mutable(node):
@@ -561,7 +561,7 @@ class Schedule:
         return levels
 
     def _in_place(self, update: Update) -> bool:
-        """Whether an argument is written where it is."""
+        """Whether an argument is written in place; counts it in the report."""
         number = {n: i for i, n in enumerate(self.nodes)}
 
         def when(node: fx.Node) -> tuple[int, ...]:
@@ -604,18 +604,18 @@ class Schedule:
         if op.namespace == "ptxgen" or op in serve.functional() or reason(op) is not None:
             return True
         if op.namespace == "aten" and op.overloadpacket.__name__ in MOVES:
-            return True  # that the block does not meet: they are of graphs without mutation
+            return True  # the block never sees these: they are in functional graphs alone
         return op.namespace == "aten" and not any(
             x.dtype.is_floating_point or x.dtype.is_complex for x in self._taken(node)
         )
 
     def _taken(self, node: fx.Node) -> Iterator[Like]:
-        """Yields the tensors that a node reads, as they are known."""
+        """Yields shape, strides, dtype and device of each tensor that a node reads."""
         return leaves([self.likes[x] for x in node.all_input_nodes], Like)
 
     # -- order --------------------------------------------------------------------------------
     def _ordered(self) -> Iterator[Segment | TorchCall]:
-        """What is done."""
+        """Yields programs and calls of PyTorch in the order in which they run."""
         roots = {x for u in self.updates for x in (u.argument, *u.versions)}
         shared = {x for root in roots for x in views(root)} - roots
         copies = {u.copy for u in self.updates}
@@ -655,8 +655,8 @@ class Schedule:
         """Cuts a program with large results into several that run one after the other.
 
         A program's results and temporaries are allocated when it begins. In parts, gradients of the
-        first layers do not exist yet while those of the last are made, and what only the parts
-        before read is freed. A cut is where little is live that is no result.
+        first layers do not exist yet while those of the last are made, and tensors that only
+        earlier parts read are freed. A cut is made where few live bytes are not results.
         """
         size = {n: self.likes[n].nbytes if isinstance(self.likes[n], Like) else 0 for n in nodes}
         returned = set(self.output.all_input_nodes)
@@ -677,21 +677,21 @@ class Schedule:
         yield nodes[begin:]
 
     def _versions(self, inner: Collection[fx.Node]) -> Iterator[tuple[fx.Node, fx.Node]]:
-        """What is written by a program of these nodes: the versions before it and behind it."""
+        """Yields the versions before and behind a program of these nodes of all that it mutates."""
         for update in self.updates:
             steps = [(old, new) for old, new in update.steps() if new in inner]
             if steps:
                 yield steps[0][0], steps[-1][1]
 
     def _freed(self) -> Iterator[list[fx.Node]]:
-        """The values that are let go after each move."""
+        """Yields, for each program or call, the values that are freed after it."""
         last = {n: i for i, move in enumerate(self.moves) for n in move.touched}
         for number, move in enumerate(self.moves):
             own = dict.fromkeys(move.touched)
             yield [n for n in own if last[n] == number and n not in self.output.all_input_nodes]
 
     def _recordable(self) -> bool:
-        """Whether all is done on one GPU, and no call of PyTorch's may wait for it or draws."""
+        """Whether a CUDA graph can record all: one GPU, no host wait and no random numbers."""
         likes = [*leaves(self.likes, Like)]
         if {x.device.type for x in likes} != {"cuda"} or len({x.device for x in likes}) > 1:
             return False
@@ -701,11 +701,11 @@ class Schedule:
         return all(n.target is operator.getitem or self._enqueued(n) for n in own)
 
     def _written(self) -> list[fx.Node]:
-        """What the graph's own mutations write."""
+        """Returns the nodes that the graph's mutating operators write."""
         return [n.args[0] for n in self.nodes if _mutable(n)]
 
     def _enqueued(self, node: fx.Node) -> bool:
-        """Whether a call does nothing but enqueue kernels that need no host and no seed."""
+        """Whether a call only enqueues kernels, without host synchronisation or random seed."""
         op = node.target
         if not isinstance(op, torch._ops.OpOverload) or op.is_view:
             return isinstance(op, torch._ops.OpOverload)
@@ -717,7 +717,7 @@ class Schedule:
         return not drawn and (known or op.namespace == "ptxgen")
 
     def run(self, given: list[Any]) -> Any:
-        """The results. Lets go of what is given as soon as it can."""
+        """Runs all programs and calls; returns the results. Frees values after their last use."""
         values: dict[fx.Node, Any] = dict(zip(self._places, given, strict=True))
         given.clear()
         for update in self.updates:
@@ -739,11 +739,11 @@ def _mutable(node: fx.Node) -> bool:
 
 _ENQUEUED = {*MOVES, "arange", "copy_", "cumsum", "gather", "scalar_tensor", "scatter"}
 _MASKS = {torch.bool, torch.uint8}
-"""As indices."""
+"""Dtypes of indices that are masks, whose true elements the host counts."""
 
 
 def _plain(tree: Any, number: Callable[[Any], Any]) -> Any:
-    """Arguments as plain tuples, lists and dicts, with plain numbers."""
+    """Returns arguments as plain tuples, lists and dicts, with symbolic numbers evaluated."""
     if isinstance(tree, tuple | list):
         found = [_plain(x, number) for x in tree]
         return found if isinstance(tree, list) else tuple(found)
@@ -765,7 +765,7 @@ def _imagined(b: ProgramBuilder, like: Any) -> Any:
 
 # -- what is done -------------------------------------------------------------------------------
 class TorchCall:
-    """A node that is a call of PyTorch's own, or of what the block serves it by."""
+    """Call of a node's operator between programs, by the block's function if there is one."""
 
     def __init__(self, of: Schedule, node: fx.Node) -> None:
         self.sources = tuple(
@@ -775,16 +775,16 @@ class TorchCall:
         self._of, self._node = of, node
         own = of.options.functions or node.target not in serve.functions()
         self._served = serve.functional().get(node.target) if own else None
-        if node in of._renewed:  # where its first argument lies
+        if node in of._renewed:  # written in place of its first argument
             self._served = partial(_put, IN_PLACE[node.target])
 
     @property
     def touched(self) -> tuple[fx.Node, ...]:
-        """The values that it takes and enters."""
+        """Nodes whose values the call reads or enters."""
         return *self.sources, *self.outward
 
     def run(self, values: dict[fx.Node, Any]) -> None:
-        """Enters the result."""
+        """Runs the call, and enters its result into ``values``."""
         args, how = self._of.arguments(self._node, values.__getitem__)
         values[self._node] = self._result(args, how)
 
@@ -806,10 +806,10 @@ _count = itertools.count()
 
 
 class Segment:
-    """Nodes that are one program, of the nodes ``sources``, which makes the nodes ``outward``.
+    """Nodes that become one program, with inputs ``sources`` and results ``outward``.
 
-    ``renewed``: versions of what is written, before and behind it: the latter lies where the
-    former did.
+    ``renewed``: pairs of versions of mutated arguments, before and behind the program; the program
+    writes the second into the memory of the first.
     """
 
     def __init__(
@@ -830,7 +830,7 @@ class Segment:
 
     @cached_property
     def function(self) -> Callable[..., Any]:
-        """The program, of arrays in the place of ``sources``."""
+        """Function that runs the program on tensors in the order of ``sources``."""
         takes = tuple(Parameter(f"a{i}", ARRAY) for i in range(len(self.sources)))
         op = Op(self.lower, name="graph", takes=takes, public=False, passes=self.passes)
         replay, hooks = self.of.replay, Hooks(autograd=False)
@@ -846,26 +846,26 @@ class Segment:
 
     @property
     def touched(self) -> tuple[fx.Node, ...]:
-        """The values that it takes and enters."""
+        """Nodes whose values the program reads or enters."""
         return *self.sources, *self.outward, *(new for _, new in self.renewed)
 
     def run(self, values: dict[fx.Node, Any]) -> None:
-        """Enters the results."""
+        """Runs the program, and enters its results into ``values``."""
         found = self.function(*[values[x] for x in self.sources])
         values.update(zip(self.outward, found, strict=True))
         values.update((new, values[old]) for old, new in self.renewed)
 
     def planned(self, plan: Plan) -> None:
-        """Notes how much memory it takes."""
+        """Stores the plan's arena size and peak of live bytes for the report."""
         self.arena = plan.nbytes, plan.least
 
     def passes(self, program: Program) -> Program:
-        """A program with passes done, which the report has."""
+        """Applies the passes, and stores the program for the report."""
         self.program, self.done = graph.apply(program, self.of.options.passes)
         return self.program
 
     def lower(self, b: ProgramBuilder, /, **given: Buffer) -> tuple[Buffer, ...]:
-        """The steps."""
+        """Lowers the nodes to steps; returns the buffers of ``outward``."""
         values: dict[fx.Node, Any] = dict(zip(self.sources, given.values(), strict=True))
         owners = {values[n].memory: _root(n) for n in self.sources}
         for node in self.nodes:
@@ -884,7 +884,7 @@ class Segment:
     def _renew(
         self, b: ProgramBuilder, values: dict[fx.Node, Any], owners: dict[Memory, fx.Node]
     ) -> None:
-        """Writes what is renewed to the arguments' memory."""
+        """Copies the new versions of mutated arguments to the arguments' memory."""
         places = {new: values[old] for old, new in self.renewed}
         written = {place.memory for place in places.values()}
         found = {new: values[new] for new in places}
@@ -899,8 +899,8 @@ class Segment:
     def _handed(
         self, b: ProgramBuilder, node: fx.Node, found: Buffer, owners: dict[Memory, fx.Node]
     ) -> Buffer:
-        """What is handed out: as PyTorch's would lie, and in one memory only what PyTorch has in
-        one.
+        """Returns a result's buffer with PyTorch's strides, copied where it would share memory that
+        PyTorch's result does not share.
         """
         like, root = self.of.likes[node], _root(node)
         own = owners.setdefault(found.memory, root) is root
@@ -910,7 +910,7 @@ class Segment:
 
 
 def _root(node: fx.Node) -> fx.Node:
-    """The node that a node is a view of, or itself."""
+    """Returns the node that ``node`` is a view of, or ``node`` itself."""
     while node.target is operator.getitem or packet(node) in VIEWS:
         node = node.args[0]
     return node

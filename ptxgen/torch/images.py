@@ -1,5 +1,5 @@
-"""What models of images call, as :mod:`ptxgen.torch.aten` has operators: norms of channels,
-pooling, resizing.
+"""Operators of image models, for the table in :mod:`ptxgen.torch.aten`: batch norms, pooling,
+unfolding, padding, resizing.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from ptxgen.torch.functions import empty
 from ptxgen.torch.unserved import PARTS, UNKNOWN, NotServed, Serve, require_floats
 
 GRADIENTS: Final = "x", "weight", "bias"
-"""Arguments that norms of channels have gradients by, in the order of PyTorch's masks."""
+"""Arguments of channel norms (batch, group) with gradients, in the order of PyTorch's masks."""
 
 
 def _like(b: Any, x: Any) -> Any:
-    """Memory in which elements lie as those of ``x`` do."""
+    """Returns a new buffer with the shape, strides and dtype of ``x``."""
     return empty(b, x.shape, x.strides, x.dtype)
 
 
 # -- batch norm -----------------------------------------------------------------------------
 def _evaluated(b: Any, x: Any, vectors: Sequence[Any], eps: float) -> tuple[Any, ...]:
-    """The result, and the two that are kept in training, empty."""
+    """Returns batch norm's result in evaluation, and two empty buffers for saved statistics."""
     weight, bias, mean, var = vectors
     require_floats(x)
     if mean is None or var is None:
@@ -53,15 +53,15 @@ def _evaluated(b: Any, x: Any, vectors: Sequence[Any], eps: float) -> tuple[Any,
 
 
 def _several(x: Any) -> None:
-    """Leaves what has one value a channel, of which PyTorch's results are NaN."""
+    """Raises NotServed for one value per channel, for which PyTorch returns NaN."""
     require_floats(x)
     if prod(x.shape) < 2 * x.shape[1]:
         raise NotServed(UNKNOWN)
 
 
 def _batch_norm(b: Any, tier: str, x: Any, *given: Any) -> Any:
-    """In evaluation, or without running statistics: training writes to these, which programs of the
-    block do not.
+    """Serves batch norm in evaluation, or in training without running statistics: programs of the
+    block cannot write those.
     """
     *vectors, training, _, eps = given
     if not training:
@@ -74,7 +74,7 @@ def _batch_norm(b: Any, tier: str, x: Any, *given: Any) -> Any:
 
 
 def _batch_norm_whole(b: Any, tier: str, x: Any, *given: Any) -> Any:
-    """The result alone; the last argument says whether cuDNN may serve."""
+    """Serves batch norm without saved statistics; ignores the last argument (``cudnn_enabled``)."""
     return _batch_norm(b, tier, x, *given[:-1])[0]
 
 
@@ -83,7 +83,7 @@ def _no_stats(b: Any, tier: str, x: Any, weight: Any, bias: Any, *how: Any) -> A
 
 
 def _functional(b: Any, tier: str, x: Any, *given: Any) -> Any:
-    """The running statistics behind the results, new ones in training."""
+    """Serves functional batch norm: appends the running statistics, updated in training."""
     *vectors, training, momentum, eps = given
     if not training:
         return *_evaluated(b, x, vectors, eps), *vectors[2:]
@@ -92,12 +92,12 @@ def _functional(b: Any, tier: str, x: Any, *given: Any) -> Any:
 
 
 def _always(serve: Serve, training: bool) -> Serve:
-    """An operator that is not told whether it is in training."""
+    """Returns ``serve`` for an operator without a ``training`` argument, with that fixed."""
     return lambda b, tier, x, *given: serve(b, tier, x, *given[:4], training, *given[4:])
 
 
 def _reserving(serve: Serve) -> Serve:
-    """With what cuDNN would keep for its own gradient, empty, behind the first three results."""
+    """Returns ``serve`` with an empty cuDNN reserve inserted behind its first three results."""
 
     def with_reserve(b: Any, tier: str, x: Any, *given: Any) -> Any:
         found = serve(b, tier, x, *given)
@@ -112,7 +112,7 @@ def _kept() -> Serve:
 
 
 def _batch_norm_written(tier: str, x: Any, *given: Any) -> Any:
-    """In training: running statistics are written where they are."""
+    """Serves batch norm in training; writes the running statistics in place."""
     weight, bias, mean, var, training, momentum, eps = given
     if not training or x.dim() < 2 or x.numel() < 2 * x.shape[1]:
         raise NotServed(UNKNOWN)
@@ -135,7 +135,7 @@ def _cudnn_written(tier: str, x: Any, *given: Any) -> Any:
 
 
 def _nothing(x: Any) -> Any:
-    """What cuDNN keeps for its own gradient."""
+    """Returns an empty tensor in place of the reserve that cuDNN keeps for its gradient."""
     return x.new_empty(0, dtype=torch.uint8)
 
 
@@ -156,14 +156,14 @@ def _batch_norm_backward(b: Any, tier: str, dy: Any, x: Any, weight: Any, *given
 
 
 def _cudnn_backward(b: Any, tier: str, x: Any, dy: Any, weight: Any, *given: Any) -> Any:
-    """In training alone is it called."""
+    """Serves cuDNN's batch norm gradient, which PyTorch calls in training only."""
     *kept, eps = given[:5]
     return _batch_norm_backward(b, tier, dy, x, weight, *kept, True, eps, (True,) * 3)
 
 
 # -- pooling --------------------------------------------------------------------------------
 def _all(numbers: Sequence[int], rank: int) -> tuple[int, ...]:
-    """One number a dimension, of which one may stand for all."""
+    """Returns a number per dimension; a single number is repeated."""
     return tuple(numbers) * rank if len(numbers) == 1 else tuple(numbers)
 
 
@@ -178,7 +178,7 @@ def _max_pool(rank: int) -> Serve:
 
 
 def _max_pool_whole(rank: int) -> Serve:
-    """Without where the largest lie."""
+    """Serves max pooling without indices."""
 
     def serve(b: Any, tier: str, x: Any, window: Any, *how: Any) -> Any:
         require_floats(x)
@@ -266,11 +266,11 @@ _POOLING: Final[dict[str, Serve]] = {
         (f"adaptive_max_pool{rank}d", "_backward", _adaptive_max_backward(rank)),
     )
 }
-"""PyTorch makes those of 1 dimension of those of 2."""
+"""Pooling operators; PyTorch makes those of 1 dimension from those of 2."""
 
 
 def _sliding(size: Any, window: Any, dilation: Any, padding: Any, stride: Any) -> list[Axis]:
-    """The windows of ``unfold`` and ``fold``, of images of a size."""
+    """Returns the windows of ``unfold`` and ``fold`` on images of ``size``."""
     given = zip(size, window, dilation, padding, stride, strict=True)
     return [Axis(n, (n + 2 * p - d * (k - 1) - 1) // s + 1, k, s, p, d) for n, k, d, p, s in given]
 
@@ -284,7 +284,7 @@ def im2col(b: Any, x: Any, *how: Any) -> Any:
 
 
 def _col2im(b: Any, tier: str, x: Any, size: Any, *how: Any) -> Any:
-    """Windows ``[..., C · taps, count]`` added up to images ``[..., C, *size]``."""
+    """Adds up windows ``[..., C · taps, count]`` to images ``[..., C, *size]``."""
     require_floats(x)
     if len(x.shape) not in (2, 3) or not prod(x.shape):
         raise NotServed(UNKNOWN)
@@ -310,11 +310,11 @@ _source: Final = {
         lambda o, low, last: where(o < low, 0, where(o - low > last, last, o - low)), "replicated"
     ),
 }
-"""The element of an image that stands at place o of the padded one."""
+"""Index of the image element at position o of the padded image, by kind of padding."""
 
 
 def _sources(b: Any, kind: str, x: Any, widths: Sequence[int]) -> Iterator[tuple[int, Any]]:
-    """Each padded dimension, the last one first, and which element stands at each place of it."""
+    """Yields each padded dimension, last first, and the source index of each position along it."""
     pairs = zip(widths[::2], widths[1::2], strict=True)
     for axis, (low, high) in zip(range(len(x.shape) - 1, -1, -1), pairs, strict=False):
         size = x.shape[axis]
@@ -331,7 +331,7 @@ def padded(b: Any, kind: str, x: Any, widths: Sequence[int]) -> Any:
 
 def _padded_backward(kind: str) -> Serve:
     def serve(b: Any, tier: str, dy: Any, x: Any, widths: Any) -> Any:
-        """To each element what stands for it, ascending, one dimension after the other."""
+        """Adds to each element the gradients of its copies, ascending, dimension by dimension."""
         require_floats(dy, x)
         if not prod(dy.shape):
             raise NotServed(UNKNOWN)
@@ -349,7 +349,7 @@ def _padded_backward(kind: str) -> Serve:
 
 # -- resizing -------------------------------------------------------------------------------
 def _steps(scales: Sequence[Any]) -> tuple[float | None, ...]:
-    """What PyTorch makes of scales, where they are given."""
+    """Returns PyTorch's source step per output element, 1 / scale; None for scales not given."""
     return tuple(1.0 / s if s is not None and s > 0 else None for s in scales)
 
 
@@ -382,7 +382,7 @@ _RESIZING: Final[dict[str, Serve]] = {
     **{f"{name}_backward": _resize_backward("linear") for name in _LINEAR},
     **{f"upsample_nearest{rank}d_backward": _resize_backward("nearest") for rank in (1, 2, 3)},
 }
-"""Nearest itself moves values, and needs no serving."""
+"""Resizing operators with sums; ``nearest`` only moves values, and needs no serving."""
 
 LOWERED: Final[dict[str, Serve]] = {
     **dict.fromkeys(("native_batch_norm", "_native_batch_norm_legit"), _batch_norm),
@@ -411,7 +411,7 @@ DIRECT: Final[dict[str, Serve]] = {
     "_batch_norm_with_update": _with_update,
     "cudnn_batch_norm": _cudnn_written,
 }
-"""Operators that write to what they are given."""
+"""Operators that write to their arguments."""
 
 WHOLE: Final[dict[str, tuple[str, Serve]]] = {
     "batch_norm": ("native_batch_norm", _batch_norm_whole),

@@ -1,8 +1,8 @@
 """Inputs that a graph reads several times while autograd records.
 
-AOTAutograd adds the gradients of an input inside of the graph: ``h + (b + a)``, where ``h`` comes
-from what reads the tensor after the graph. Eager autograd adds ``(h + b) + a``. :class:`Summands`
-returns each summand as the gradient of a view of its own, and autograd adds them as it always does.
+AOTAutograd adds the gradients of an input inside the graph: ``h + (b + a)``, where ``h`` comes
+from readers of the tensor after the graph. Eager autograd adds ``(h + b) + a``. :class:`Summands`
+returns each summand as the gradient of a separate view, and autograd adds them in its own order.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Fused linear cross-entropy for PyTorch: the last layer and the loss, with gradients.
 
-Gradients are made in the forward pass, with the logits, and kept; the backward pass multiplies them
-by the loss's own gradient. With ``reduction="none"`` that is one number a row, which only the
-backward pass knows: it computes the logits again.
+Gradients are computed in the forward pass, with the logits, and saved; the backward pass multiplies
+them by the loss's own gradient. With ``reduction="none"`` that is one number per row, known in the
+backward pass only, which then computes the logits again.
 
-Where nobody but autograd could be watching, calls go straight to the library; whoever watches is
-shown operators.
+In plain eager mode, calls go straight to the library; under ``torch.compile``, fake tensors and
+dispatch modes, they are operators of ``torch.ops.ptxgen``.
 """
 
 from __future__ import annotations
@@ -141,18 +141,18 @@ class _Fused(torch.autograd.Function):
 
 
 _recorded = super(torch.autograd.Function, _Fused).apply
-"""``_Fused.apply`` without what it does for ``torch.func``, which never comes here."""
+"""``_Fused.apply`` without its support of ``torch.func``, which never calls this."""
 
 
 def _widths(sums: tuple[torch.Tensor | None, ...]) -> tuple[bool, bool]:
-    """Which gradients of parameters are to be as wide as sums."""
+    """Whether the gradients of weight and bias stay wide (f32): those added to a ``main_grad``."""
     return sums[0] is not None, sums[1] is not None
 
 
 def _scaled(gradients: list[torch.Tensor | None], by: torch.Tensor) -> list[torch.Tensor | None]:
-    """In place, so that there are never two; a second backward pass is then refused by autograd.
+    """Scales gradients in place, to save memory; autograd then refuses a second backward pass.
 
-    What is traced has to be functional, and is made so without a copy by the compiler.
+    Traced code has to be functional; the compiler makes it in-place again.
     """
     if torch.compiler.is_compiling():
         return [None if g is None else torch.ops.ptxgen.scaled(g, by) for g in gradients]
@@ -184,7 +184,7 @@ def _op(
     how: tuple[Any, ...],
     widths: tuple[bool, bool] = (False, False),
 ) -> Sequence[torch.Tensor]:
-    """The loss, and those gradients that are needed."""
+    """Returns the loss, and the gradients that ``needs`` selects."""
     if gradient_wanted(x, w, target, bias, dy) is not None:
         with torch.no_grad():
             return _computed(x, w, target, bias, dy, needs, widths, *how)
@@ -201,7 +201,7 @@ def _wide(dtype: torch.dtype) -> torch.dtype:
 
 @cache
 def _called(name: str) -> Callable[..., Any]:
-    """An operation, made when it is first called; what no kernel reads as it lies is copied."""
+    """Returns an operation's function; operands with strides that no kernel reads are copied."""
     return Frame(OPERATIONS[name], copies=True).function
 
 

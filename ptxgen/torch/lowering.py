@@ -1,7 +1,7 @@
 """Operators of ATen as steps of programs: what the block serves, elementwise ones, and moves.
 
-:func:`lower` makes steps of one call. What it knows nothing of, it leaves (``NotServed``): that
-stays a call of PyTorch's own (:mod:`ptxgen.torch.graphs`).
+:func:`lower` makes steps of one call. It raises ``NotServed`` for operators without a rule, which
+stay calls of PyTorch (:mod:`ptxgen.torch.graphs`).
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ VIEWS: Final = {
     *("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "permute", "t", "transpose"),
     *("expand", "slice", "select", "split", "split_with_sizes", "unbind", "detach", "alias"),
 }
-"""Operators whose results are views, by the names of their packets. (``_unsafe_view`` and
-``reshape`` say no more than that they may be.)"""
+"""Operators whose results are views, by overload packet. (Results of ``_unsafe_view`` and
+``reshape`` may be views.)"""
 
 
 @dataclass(frozen=True)
 class Like:
-    """What is known of a tensor before it is there; the dtype is PyTorch's."""
+    """Shape, strides, dtype (PyTorch's) and device of a tensor of the graph."""
 
     shape: Ints
     strides: Ints
@@ -47,32 +47,30 @@ class Like:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the elements."""
+        """Size of the elements in bytes."""
         return int(prod(self.shape) * self.dtype.itemsize)
 
     def empty(self, b: ProgramBuilder) -> Buffer:
-        """New memory, in which the elements lie as those of the tensor will, where they are
-        dense.
-        """
+        """Returns a new buffer with the tensor's strides, if these are dense; else a dense one."""
         return empty(b, self.shape, self.strides, NAMES[self.dtype])
 
     def lies(self, x: Buffer) -> bool:
-        """Whether a buffer lies so."""
+        """Whether a buffer has these strides, dimensions of size 1 aside."""
         pairs = zip(self.shape, self.strides, x.strides, strict=True)
         return all(s == t for n, s, t in pairs if n > 1) or 0 in self.shape
 
     @property
     def dense(self) -> bool:
-        """Whether the elements fill their memory, in whichever order."""
+        """Whether the strides leave no gaps, in whichever order of dimensions."""
         order = sorted(range(len(self.shape)), key=lambda i: (-self.strides[i], i))
         return is_contiguous(*(tuple(of[i] for i in order) for of in (self.shape, self.strides)))
 
 
 @dataclass(frozen=True)
 class Asked:
-    """How a call is lowered: what its results are like, the tier of products, the kind of device,
-    whether functions are ptxgen's, and whether rows that are put in their places are put by
-    kernels (else it is left to PyTorch, which does it in place).
+    """Context of one lowering: likes of the results, tier of products, kind of device, whether
+    elementwise functions are ptxgen's, and whether kernels write rows at indices (else PyTorch
+    does, in place).
     """
 
     likes: tuple[Like, ...]
@@ -83,12 +81,12 @@ class Asked:
 
     @property
     def like(self) -> Like:
-        """What the one result is like."""
+        """Like of the only result."""
         return self.likes[0]
 
     @property
     def shape(self) -> Ints:
-        """The shape of the one result."""
+        """Shape of the only result."""
         return self.likes[0].shape
 
 
@@ -101,7 +99,7 @@ def _reshape(b: Any, at: Asked, x: Buffer, *_: Any) -> Any:
 
 
 def _view(name: str) -> Rule:
-    """A view, as PyTorch makes it of a tensor that lies as the buffer does."""
+    """Lowers a view operator: shape, strides and offset are PyTorch's for a meta tensor."""
     op = getattr(torch.ops.aten, name)
 
     def rule(b: Any, at: Asked, x: Buffer, *where: Any, **how: Any) -> Any:
@@ -124,17 +122,17 @@ def _same(b: Any, at: Asked, x: Buffer, *_: Any, **__: Any) -> Any:
 
 # -- moves --------------------------------------------------------------------------------------
 def _cast(b: Any, at: Asked, x: Buffer, *_: Any, **__: Any) -> Any:
-    """``x`` in the dtype of the result; of another device it is no operand here."""
+    """Casts ``x`` to the dtype of the result."""
     to = NAMES[at.like.dtype]
     if x.dtype == to:
         return x
     if x.dtype not in SHORT or to not in SHORT or (is_float(x.dtype) and not is_float(to)):
-        raise NotServed(UNKNOWN)  # what floats are beyond integers differs from device to device
+        raise NotServed(UNKNOWN)  # casts of floats out of range differ from device to device
     return elementwise.lowered(b, "copied", at.kind, at.like.empty(b), (x,), {})
 
 
 def _put(name: str) -> Rule:
-    """The first argument with the second in the place of a view of it."""
+    """Lowers ``slice_scatter`` and the like: a copy of ``x`` with ``source`` written to a view."""
     view = _view(name)
 
     def rule(b: Any, at: Asked, x: Buffer, source: Buffer, *where: Any, **how: Any) -> Any:
@@ -146,7 +144,7 @@ def _put(name: str) -> Rule:
 
 
 def _view_backward(name: str) -> Rule:
-    """Zeros, with the gradient in the place of the view."""
+    """Lowers the gradient of a view: zeros, with the gradient written to the view."""
     put = _put(name)
     return lambda b, at, dy, sizes, *where: put(b, at, b.filled(sizes, dy.dtype, 0), dy, *where)
 
@@ -171,7 +169,7 @@ def _copy(b: Any, at: Asked, x: Buffer, source: Buffer, *_: Any) -> Any:
 
 
 def _filled(value: Any) -> Rule:
-    """Of one value; None for that of the call."""
+    """Fills a new array with ``value``; None: with the value in the call."""
 
     def rule(b: Any, at: Asked, first: Any, *rest: Any, **how: Any) -> Any:
         number = how.get("fill_value", rest[0] if rest else None) if value is None else value
@@ -197,7 +195,7 @@ def _embedding(b: Any, at: Asked, weight: Buffer, indices: Buffer, *_: Any, **__
 
 
 def _of_images(move: Callable[..., Any], *how: Any) -> Rule:
-    """A function of :mod:`ptxgen.torch.images`."""
+    """Lowers by a function of :mod:`ptxgen.torch.images`, with ``how`` as first arguments."""
     return lambda b, at, *args: move(b, *how, *args)
 
 
@@ -239,7 +237,7 @@ def _roll(b: Any, at: Asked, x: Buffer, shifts: Sequence[int], dims: Sequence[in
 
 
 def _pad(b: Any, at: Asked, x: Buffer, widths: Sequence[int], value: Any = 0) -> Any:
-    """``widths``: of the last dimension first; below 0 they cut."""
+    """Pads with a constant. ``widths``: the last dimension first; negative widths crop."""
     pairs = list(zip(widths[::2], widths[1::2], strict=True))[::-1]
     pairs = [(0, 0)] * (x.ndim - len(pairs)) + pairs
     if not is_float(x.dtype):
@@ -288,7 +286,7 @@ MOVES: Final[dict[str, Rule]] = {
     **dict.fromkeys(("ones", "ones_like", "new_ones"), _filled(1)),
     **dict.fromkeys(("full", "full_like", "new_full"), _filled(None)),
 }
-"""Operators that move values, by the names of their packets."""
+"""Operators that move values without arithmetic, by overload packet."""
 
 
 # -- places -------------------------------------------------------------------------------------
@@ -296,7 +294,7 @@ _INTEGERS = ("int32", "int64")
 
 
 def _place(x: Buffer, indices: Sequence[Any]) -> Buffer:
-    """The one index, of rows of ``x``. Raises NotServed for others."""
+    """Returns the only index, an integer array into rows of ``x``. Raises NotServed for others."""
     first, *others = indices
     if others or not isinstance(first, Buffer) or first.dtype not in _INTEGERS or not x.shape:
         raise NotServed(UNKNOWN)
@@ -304,7 +302,7 @@ def _place(x: Buffer, indices: Sequence[Any]) -> Buffer:
 
 
 def _index(b: Any, at: Asked, x: Buffer, indices: Sequence[Any]) -> Any:
-    """Rows where integers say; below 0 they count from the end."""
+    """Gathers rows of ``x`` by integer indices; negative ones count from the end."""
     index, width = _place(x, indices), prod(x.shape[1:])
     rows = b.reshape(x, (x.shape[0], width))
     own = b.call(wrapped, b.packed(index), x.shape[0])
@@ -314,8 +312,9 @@ def _index(b: Any, at: Asked, x: Buffer, indices: Sequence[Any]) -> Any:
 def _index_put(
     b: Any, at: Asked, x: Buffer, indices: Sequence[Any], values: Buffer, accumulate: bool = False
 ) -> Any:
-    """Of vectors (caches are written where they are), or along one dimension; of several values
-    the last is put. Values that are accumulated are added in their order, at any places.
+    """Lowers index_put of vectors (caches are written in place), or along one dimension; of
+    several values at one index the last wins. ``accumulate`` adds values in their order, at indices
+    into any dimensions.
     """
     if accumulate:
         if x.dtype not in DTYPES or not sums_places(x, indices, values, _INTEGERS):
@@ -339,8 +338,8 @@ def _index_put(
 
 
 def _index_copy(b: Any, at: Asked, x: Buffer, dim: int, index: Any, values: Buffer) -> Any:
-    """Slices along a dimension, at integers; of several values the last is put. An index below 0
-    counts from the end; one beyond puts nothing.
+    """Writes slices along a dimension at integer indices; of several values the last wins. A
+    negative index counts from the end; one out of range writes nothing.
     """
     index = _place(x, (index,))
     if not at.puts or index.ndim > 1 or not 0 < index.size <= COUNT_MAX:
@@ -358,20 +357,20 @@ def _index_copy(b: Any, at: Asked, x: Buffer, dim: int, index: Any, values: Buff
 
 
 def _permutes(b: ProgramBuilder, index: Buffer) -> bool:
-    """Whether indices are those of a sort."""
+    """Whether ``index`` is the permutation that a sort of this program returns."""
     made = (s.bind["at"] for s in b.steps if s.problem.table == ("order", "sort"))
     return index.whole and any(isinstance(x, Buffer) and x.memory is index.memory for x in made)
 
 
 def _sort(b: Any, at: Asked, x: Buffer, dim: int = -1, descending: bool = False, **_: Any) -> Any:
-    """Of vectors of integers; equal ones keep their order."""
+    """Sorts a vector of integers, ascending; equal elements keep their order."""
     if x.ndim != 1 or x.dtype not in _INTEGERS or descending or not 0 < x.size <= COUNT_MAX:
         raise NotServed(UNKNOWN)
     return b.sort_integers(b.packed(x))
 
 
 def _histc(b: Any, at: Asked, x: Buffer, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
-    """Of integers, each of which has a bin."""
+    """Counts integers, with one bin per integer from ``min`` to ``max``."""
     if x.dtype not in _INTEGERS or min != int(min) or max - min + 1 != bins or bins > BINS_MAX:
         raise NotServed(UNKNOWN)
     found = b.count_integers(b.reshape(b.packed(x), (x.size,)), bins, first=int(min))
@@ -379,7 +378,7 @@ def _histc(b: Any, at: Asked, x: Buffer, bins: int = 100, min: Any = 0, max: Any
 
 
 def _integers_summed(b: Any, at: Asked, x: Buffer, dim: int, **_: Any) -> Any:
-    """The prefix sums of a vector of integers."""
+    """Computes the prefix sums of a vector of integers."""
     to = NAMES[at.like.dtype]
     if x.ndim != 1 or x.dtype not in _INTEGERS or to not in _INTEGERS:
         raise NotServed(UNKNOWN)
@@ -387,14 +386,14 @@ def _integers_summed(b: Any, at: Asked, x: Buffer, dim: int, **_: Any) -> Any:
 
 
 def _counted(b: Any, at: Asked, x: Buffer, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
-    """The sum of integers, or how many are true."""
+    """Sums integers, or counts booleans that are true."""
     if is_float(x.dtype) or NAMES[at.like.dtype] != "int64":
         raise NotServed(UNKNOWN)
     return b.sum(b.cast(x, "int64"), axis=axes(x, dim), keepdims=keepdim)
 
 
 def _extreme_at(name: str) -> Rule:
-    """The first index of the largest, or of the smallest; NaN is both. PyTorch's is the same."""
+    """Lowers argmax or argmin: the first index; NaN counts as the largest and the smallest."""
 
     def rule(b: Any, at: Asked, x: Buffer, dim: Any = None, keepdim: bool = False) -> Any:
         return getattr(b, name)(x, axis=axes(x, dim), keepdims=keepdim)
@@ -414,12 +413,12 @@ PLACES: Final[dict[str, Rule]] = {
     "histc": _histc,
     "cumsum": _integers_summed,
 }
-"""Operators that find places, and rows at places: those that sort rows by expert, among others."""
+"""Operators that compute indices, and gather or scatter rows by them, as experts' routing does."""
 
 
 # -- operators of the library -----------------------------------------------------------------
 def _own(b: Any, packet: str, args: Sequence[Any], how: Mapping[str, Any]) -> Any:
-    """One of ``torch.ops.ptxgen``."""
+    """Lowers an operator of ``torch.ops.ptxgen`` by its operation."""
     if packet == "pointwise":
         return pointwise.lower(b, *args)
     name = packet.removesuffix("_vjp")
@@ -471,10 +470,10 @@ def _lowered(b: ProgramBuilder, op: Any, at: Asked, args: Any, how: Mapping[str,
 
 
 def lower(b: ProgramBuilder, op: Any, at: Asked, args: Any, how: Mapping[str, Any]) -> Any:
-    """A call of an operator as steps; what kernels do not read as it lies is copied first.
+    """Lowers a call of an operator to steps; copies operands with strides that no kernel reads.
 
-    Raises NotServed, or the error of the operation, for what stays a call of PyTorch's own; the
-    builder is then as it was.
+    Raises NotServed, or the error of the operation, for a call that PyTorch has to make; the
+    builder is then unchanged.
     """
     count = len(b.steps)
     try:

@@ -64,8 +64,8 @@ def register_experts(name: str = "ptxgen") -> None:
 
 
 def _experts(module: Any, hidden: Any, experts: Any, weights: Any) -> Any:
-    """What a module of experts of `transformers` computes of tokens ``hidden`` [T, H], of the
-    experts and weights [T, J] of each.
+    """Computes the experts of a module of `transformers` for tokens ``hidden`` [T, H], with the
+    top-J experts and weights [T, J] of each token.
 
     Raises DtypeError and ShapeError as :func:`ptxgen.torch.grouped_linear` does.
     """
@@ -101,8 +101,8 @@ def _attend(
     position_bias: Any = None,
     **_: Any,
 ) -> tuple[Any, None]:
-    """Of [B, H, S, D]; the result is [B, S, H, D]. A mask says which keys are seen, and nothing
-    else does.
+    """Computes attention of [B, H, S, D]; the result is [B, S, H, D]. A mask, if given, replaces
+    ``is_causal`` and ``sliding_window``.
     """
     if dropout:
         raise OptionError(f"dropout is {dropout}; takes 0: weights of attention are not dropped")
@@ -147,10 +147,11 @@ def _mask(
     device: Any = "cpu",
     **rest: Any,
 ) -> Any:
-    """Which keys are seen: in numbers, or booleans [B, 1, S, L]. ``masking_utils``: the module of
-    `transformers`, which compilers do not import. ``aside``: what a compiler calls, outside of its
-    graph, for functions whose closures have to be read, which it cannot; not of whole sequences
-    without padding.
+    """Returns the mask of visible keys: numbers (see the module), or booleans [B, 1, S, L].
+
+    ``masking_utils``: the module of `transformers`, which compilers do not import. ``aside``: a
+    function that a compiler calls outside of its graph, as it cannot read the closures of mask
+    functions; not needed for whole sequences without padding.
     """
     sizes = batch_size, q_length, kv_length, q_offset, kv_offset
     if mask_function is None:
@@ -196,15 +197,15 @@ def _mask(
 
 
 def _from_the_first(attention_mask: Any, q_offset: Any, kv_offset: Any) -> bool:
-    """Whether all sequences have their first key at 0, as far as sizes say: booleans that say which
-    keys are seen then give attention the same bits as numbers do.
+    """Whether all sequences have their first key at 0, as far as sizes say: a mask of booleans then
+    gives attention the same bits as one of numbers.
     """
     known = isinstance(q_offset, int) and isinstance(kv_offset, int)
     return attention_mask is None and known and kv_offset == 0
 
 
 def _unread(x: Any) -> bool:
-    """Whether nobody may wait for values: a compiler traces, or a graph is captured."""
+    """Whether the host must not read values: a compiler traces, or a CUDA graph is captured."""
     if torch.compiler.is_compiling():
         return True
     return bool(x.is_cuda and torch.cuda.is_current_stream_capturing())

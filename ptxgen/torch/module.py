@@ -184,7 +184,7 @@ class QuantizedLinear(torch.nn.Module):
         )
 
     def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Self:
-        """What ``to``, ``half`` and others do; dtypes of the weight are not theirs to change."""
+        """Moves the module as ``to``, ``half`` and others ask; the weight's dtypes stay."""
         before = {name: self._buffers[name] for name in _STORED if name in self._buffers}
         super()._apply(fn, recurse)
         for name, was in before.items():
@@ -196,7 +196,7 @@ class QuantizedLinear(torch.nn.Module):
 
 @dataclass
 class Conversion:
-    """What :func:`convert` did: the names of the modules converted, and those skipped with why."""
+    """Result of :func:`convert`: names of converted modules, and of skipped ones with reasons."""
 
     converted: list[str] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Names of before for quantized layers of one format, NF4; the next version has them no more."""
+"""Deprecated names for quantized layers of format NF4; the next version removes them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NF4Linear(QuantizedLinear):
 
 
 def renamed(name: str) -> Any:
-    """Warns, and returns what has the name."""
+    """Warns, and returns the object with the deprecated name ``name``."""
     new = {"NF4Linear": 'QuantizedLinear(..., format="nf4")', "nf4_linear": "quantized_linear"}
     warnings.warn(
         f"{name} is {new[name]}; the next version of ptxgen.torch has no other name",

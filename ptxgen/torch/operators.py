@@ -1,4 +1,4 @@
-"""``torch.ops.ptxgen``: the operations as operators, for whoever watches operators.
+"""``torch.ops.ptxgen``: operations as operators, for compilers, fake tensors and dispatch modes.
 
 An operator is made from its operation when it is first asked for. It has an implementation (any
 device; what no device serves is refused by name), one for fake tensors, which lowers the operation
@@ -40,7 +40,7 @@ TAGS = (torch.Tag.pt2_compliant_tag,)
 
 
 def shown(op: Op, given: Mapping[str, Any]) -> Any:
-    """A call of ``op`` as an operator: all arguments by name."""
+    """Calls ``op`` as an operator of ``torch.ops.ptxgen``, with all arguments by name."""
     if isinstance(op, Pointwise):
         return pointwise.shown(op, given)
     made = getattr(torch.ops.ptxgen, _registered(op.name))
@@ -66,7 +66,7 @@ Recorder.show = staticmethod(shown)
 
 
 def _registered(name: str) -> str:
-    """The name of an operator, which is there now."""
+    """Registers an operator if it is not yet; returns its name."""
     operator(_ops[name] if name in _ops else OPERATIONS[name])
     return name
 
@@ -75,19 +75,19 @@ def _registered(name: str) -> str:
 # calls this, and does not trace what it does.
 _registered._dynamo_marked_constant = True  # type: ignore[attr-defined]
 _ops: dict[str, Op] = {}
-"""Operations that have names in PyTorch alone."""
+"""Operations of :mod:`ptxgen.torch` that are not in the library's table."""
 _known: set[str] = set()
 
 
 def added(op: Op) -> Op:
-    """Gives an operation a name in PyTorch: before one of the library of that name."""
+    """Adds an operation for PyTorch; it takes precedence over the library's of the same name."""
     _ops[op.name] = op
     return op
 
 
 def operator(op: Op) -> Callable[..., Any]:
-    """The operator of ``op``, or of what was added with its name: registered when it is first asked
-    for.
+    """Returns the operator of ``op``, or of the operation :func:`added` with its name; registers it
+    on first use.
     """
     op = _ops.get(op.name, op)
     if op.name not in _known:
@@ -97,14 +97,14 @@ def operator(op: Op) -> Callable[..., Any]:
 
 
 def known(name: str) -> _Operator | None:
-    """The operator of a name, if it has been registered."""
+    """Returns the operator of a name, or None if it has not been registered."""
     if name not in _known or (name not in OPERATIONS and name not in _ops):
         return None
     return _Operator(_ops[name] if name in _ops else OPERATIONS[name])
 
 
 def register(schema: str, compute: Callable[..., Any], fake: Callable[..., Any]) -> str:
-    """Defines an operator; autograd has been where it is computed, or was not wanted."""
+    """Defines an operator of ``torch.ops.ptxgen``; its implementation runs without autograd."""
     name = schema.partition("(")[0]
 
     def implementation(*args: Any, **options: Any) -> Any:
@@ -127,7 +127,7 @@ def _in_pairs(p: Parameter) -> bool:
 
 
 class _Operator:
-    """The operator of an operation: arrays by place, options by name."""
+    """PyTorch operator of an operation; takes arrays by place, options by name."""
 
     def __init__(self, op: Op) -> None:
         self.op, self.of = op, recorder(op)
@@ -138,7 +138,7 @@ class _Operator:
         self._sums = {at[n.removesuffix("_sum")]: at[n] for n in op.updates}
 
     def register(self) -> None:
-        """Defines it, and its gradients."""
+        """Defines the operator, and the operators of its gradients."""
         returns = "Tensor[]" if self.several else "Tensor"
         arrays = ", ".join(self._array(p) for p in self.op.parameters if p.kind in READ)
         numbers = (p for p in self.op.parameters if p.kind == EITHER)
@@ -164,7 +164,7 @@ class _Operator:
         return f"Tensor? {p.name}=None" if p.kind in (OPTIONAL, EITHER) else f"Tensor {p.name}"
 
     def args(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """All arguments of the operation, in order."""
+        """Returns all arguments of the operation, in order."""
         given = {**dict(zip(self.arrays, arrays, strict=False)), **named}
         found = []
         for p in self.op.parameters:
@@ -177,19 +177,19 @@ class _Operator:
         return tuple(found)
 
     def compute(self, *arrays: Any, **named: Any) -> Any:
-        """The results."""
+        """Computes the results: the operator's implementation."""
         found = self.of.plain(self.args(arrays, named))
         return _listed(found) if self.several else found
 
     def fake(self, *arrays: Any, **named: Any) -> Any:
-        """Tensors like the results."""
+        """Returns fake tensors for the results."""
         args = self.args(arrays, named)
         found = results_like(self.op, dict(zip(self.of.names, args, strict=True)))
         return found if self.several else found[0]
 
     # -- as steps -----------------------------------------------------------------------------
     def lower(self, b: ProgramBuilder, arrays: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        """The results, of buffers."""
+        """Lowers the operator to steps; returns buffers."""
         args = self.args(arrays, _plainly(named))
         pairs = zip(self.op.parameters, args, strict=True)
         given = {p.name: p.read(x) if p.kind == OPTION else x for p, x in pairs if p.kind != STREAM}
@@ -199,7 +199,7 @@ class _Operator:
     def lower_vjp(
         self, b: ProgramBuilder, arrays: Any, results: Any, dys: Any, needs: Any, **named: Any
     ) -> tuple[Any, ...]:
-        """The gradients that ``needs`` says, of buffers."""
+        """Lowers the gradients that ``needs`` selects to steps; returns buffers."""
         like = [meta(x) for x in arrays]
         plan = self._plan(like, [meta(x) for x in results], needs, _plainly(named))
         saved, _ = plan.given(arrays, results)
@@ -209,7 +209,7 @@ class _Operator:
     def setup(
         self, ctx: Any, inputs: Sequence[Any], output: Any, keyword_only_inputs: Any = None
     ) -> None:
-        """Keeps arguments and results."""
+        """Saves arguments and results for the backward pass."""
         named = keyword_only_inputs or {}
         args, results = self.args(inputs, named), _listed(output)
         if self.op.vjp is None and any(r.dtype.is_floating_point for r in results):
@@ -234,8 +234,8 @@ class _Operator:
     def _results_read(
         self, args: Sequence[Any], tensors: Sequence[Any], results: Sequence[Any]
     ) -> Collection[int]:
-        """Indices of the results that gradients read, counted behind ``tensors``. The others may be
-        written by whoever called. Sizes that a compiler does not know are taken for its hints.
+        """Returns indices, counted behind ``tensors``, of results that gradients read. Callers may
+        write to all others. Symbolic sizes are replaced by the compiler's hints.
         """
         every = range(len(tensors), len(tensors) + len(results))
         if self.op.vjp is None:
@@ -259,7 +259,7 @@ class _Operator:
         return found.saved
 
     def backward(self, ctx: Any, *given: Any) -> tuple[Any, ...]:
-        """The gradients of the arrays. Sizes may be a compiler's."""
+        """Returns the gradients of the arrays. Sizes may be symbolic."""
         dys = given[0] if self.several else given
         all = ctx.saved_tensors  # once: a checkpoint computes them then
         saved = all[: ctx.count]
@@ -285,7 +285,7 @@ class _Operator:
     def _gradients(
         self, ctx: Any, saved: list[Any], results: list[Any], dys: Any, needs: list[bool]
     ) -> list[Any]:
-        """By the operators of gradients: those that are returned, those that are added."""
+        """Calls the operators of gradients: one returns gradients, one adds to ``main_grad``."""
         adds = [need and self._sum(i, ctx.updates) is not None for i, need in enumerate(needs)]
         own = [need and not add for need, add in zip(needs, adds, strict=True)]
         made: list[Any] = []
@@ -301,26 +301,26 @@ class _Operator:
         return [next(found) if need else None for need in own]
 
     def _sum(self, i: int, tensors: Sequence[Any]) -> Any:
-        """What the gradient of an array is added to, of all tensors; None if it is returned."""
+        """Returns the tensor that the gradient of array ``i`` is added to; None: it is returned."""
         at = self._sums.get(i)
         return None if at is None else tensors[at]
 
     def vjp(self, arrays: Any, results: Any, dys: Any, needs: Any, **named: Any) -> list[Any]:
-        """The gradients that ``needs`` says."""
+        """Computes the gradients that ``needs`` selects."""
         plan = self._plan(arrays, results, needs, named)
         saved, _ = plan.given(arrays, results)
         found: list[Any] = list(plan.copies(*saved, *dys))
         return found
 
     def fake_vjp(self, arrays: Any, results: Any, dys: Any, needs: Any, **named: Any) -> list[Any]:
-        """Tensors like these."""
+        """Returns fake tensors for the gradients."""
         pairs = zip(arrays, needs, strict=True)
         return [x.new_empty(x.shape) for x, need in pairs if need]
 
     def update(
         self, arrays: Any, results: Any, dys: Any, needs: Any, updates: Any, **named: Any
     ) -> None:
-        """Adds the gradients that ``needs`` says to what is updated."""
+        """Adds the gradients that ``needs`` selects to the tensors ``updates``."""
         joined, own = list(arrays), iter(updates)
         for i, need in enumerate(needs):
             if need:
@@ -354,11 +354,11 @@ def _option(p: Parameter, name: str = "") -> str:
 
 
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
-"""What compilers have for numbers that they do not know."""
+"""Types of a compiler's symbolic numbers."""
 
 
 def results_like(op: Op, given: Mapping[str, Any]) -> list[Any]:
-    """Tensors like the results of a call, of fake tensors: whose sizes may be a compiler's."""
+    """Returns fake tensors for the results of a call with fake tensors; sizes may be symbolic."""
     builder = ProgramBuilder(OPERATIONS, op.name)
     builder.abstract = True
     lead: Any = None
@@ -384,12 +384,12 @@ def results_like(op: Op, given: Mapping[str, Any]) -> list[Any]:
 
 
 def _hint(x: Any) -> Any:
-    """A number, or a compiler's hint of it."""
+    """Returns a number, or the compiler's hint for a symbolic one."""
     return x.node.hint if isinstance(x, SYMBOLIC) else x
 
 
 def _hinted(x: Any) -> Any:
-    """The known shape and the dtype of a tensor; what is no tensor as it is."""
+    """Returns shape (with hints) and dtype of a tensor; other values as they are."""
     if not isinstance(x, torch.Tensor):
         return x
     return _Like(tuple(map(_hint, x.shape)), x.dtype)
@@ -400,5 +400,5 @@ def _buffer(x: Any) -> Buffer:
 
 
 def _plainly(named: Mapping[str, Any]) -> dict[str, Any]:
-    """Options with dtypes by name."""
+    """Returns options with dtypes replaced by their names."""
     return {n: NAMES[x] if isinstance(x, torch.dtype) else x for n, x in named.items()}

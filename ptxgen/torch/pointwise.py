@@ -22,7 +22,7 @@ _LIBRARY = torch.library.Library("ptxgen", "FRAGMENT")
 
 
 def shown(op: Pointwise, given: Mapping[str, Any]) -> Any:
-    """A call of a pointwise function as the operator."""
+    """Calls a pointwise function as ``torch.ops.ptxgen.pointwise``."""
     values = [given[n] for n in op.arguments]
     tensors = [isinstance(v, torch.Tensor) for v in values]
     which = "".join("a" if t else "n" for t in tensors)
@@ -42,7 +42,7 @@ def _name(dtype: Any) -> str:
 
 
 def _arguments(which: str, arrays: Sequence[Any], numbers: Sequence[Any]) -> tuple[Any, ...]:
-    """All arguments in order: ``which`` has a letter for each, "a" of an array, "n" of a number."""
+    """Returns all arguments in order: ``which`` has "a" for each array and "n" for each number."""
     sources = {"a": iter(arrays), "n": iter(numbers)}
     return tuple(next(sources[letter]) for letter in which)
 
@@ -50,7 +50,7 @@ def _arguments(which: str, arrays: Sequence[Any], numbers: Sequence[Any]) -> tup
 def lower(
     b: Any, key: str, which: str, arrays: Sequence[Any], numbers: Sequence[Any], dtypes: Any
 ) -> tuple[Any, ...]:
-    """A call of the operator as steps, of buffers."""
+    """Lowers a call of the operator to steps; returns buffers."""
     found = b.call(named(key), *_arguments(which, arrays, numbers), out_dtype=_wanted(dtypes))
     return found if isinstance(found, tuple) else (found,)
 
@@ -103,7 +103,7 @@ def _setup(ctx: Any, inputs: tuple[Any, ...], output: list[Any]) -> None:
 
 
 def _backward(ctx: Any, dys: list[Any]) -> tuple[Any, ...]:
-    """By the function's own gradient, which whoever watches is shown as an operator, too."""
+    """Computes gradients by the function's own gradient, itself an operator for compilers."""
     op, arrays, needs = ctx.function, ctx.saved_tensors, ctx.needs_input_grad[2]
     values = _arguments(ctx.which, arrays, ctx.numbers)
     wanted = _arguments(ctx.which, needs, [False] * len(ctx.numbers))

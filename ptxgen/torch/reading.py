@@ -1,11 +1,11 @@
-"""Graphs of models of `transformers`, which do other things when a compiler reads them.
+"""Graphs of models of `transformers`, which differ from the model in eager mode.
 
-Read, such a model makes a mask of positions where it otherwise says "causal". It repeats keys and
-values for the heads of queries that share them, and multiplies experts' weights by an operator of
-its own. :func:`as_run` undoes that in a graph before autograd is traced:
+Traced by a compiler, such a model builds a mask of positions where it is causal in eager mode. It
+repeats keys and values for query heads that share them, and multiplies experts' weights by an
+operator of its own. :func:`as_run` undoes that in a graph before autograd is traced:
 
-- a mask that sizes alone decide is evaluated once. If it is causal, a window, or both, attention is
-  told so (:class:`Seen`), and skips what nobody sees;
+- a mask that depends on sizes alone is evaluated once. If it is causal, a window, or both, it
+  becomes options of attention (:class:`Seen`), which then skips masked blocks;
 - keys that :data:`REPEATS` repeats are read once for all heads, and their gradients are summed as
   those of shared heads;
 - the operator becomes ``grouped_linear``.
@@ -51,7 +51,7 @@ EXACT: Final = frozenset(
         *(torch.logical_and, torch.logical_or, torch.logical_not, torch.logical_xor),
     }
 )
-"""Functions that masks are made by. Of numbers without rounding they have one result."""
+"""Functions that build masks; on exact numbers they have one result."""
 METHODS: Final = frozenset(
     {
         *("unsqueeze", "squeeze", "expand", "view", "reshape", "transpose", "contiguous", "clone"),
@@ -60,7 +60,7 @@ METHODS: Final = frozenset(
         *(f"__{name.strip('_')}__" for name in _BINARY),  # PyTorch 2.11 reads a == b so
     }
 )
-"""Methods that masks are made by."""
+"""Methods of tensors that build masks."""
 
 
 class Seen(NamedTuple):
@@ -272,8 +272,9 @@ def _repeats(node: fx.Node) -> bool:
 
 
 class Sharing(importlib.abc.MetaPathFinder):
-    """While it is open, attention of `transformers` is not given keys that are repeated, on devices
-    of the kinds that are served, whether `transformers` is imported before or meanwhile.
+    """Stops `transformers` from repeating keys for attention while it is open, on served devices.
+
+    `transformers` may be imported before or meanwhile.
     """
 
     def __init__(self, kinds: Collection[str]) -> None:
@@ -281,14 +282,14 @@ class Sharing(importlib.abc.MetaPathFinder):
         self._undo: list[Callable[[], None]] = []
 
     def open(self) -> None:
-        """Begins."""
+        """Patches `transformers`, now or when it is imported."""
         if MODULE in sys.modules:
             self._patch(sys.modules[MODULE])
         else:
             sys.meta_path.insert(0, self)
 
     def close(self) -> None:
-        """Ends, and leaves `transformers` as it was."""
+        """Removes the patch from `transformers`."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         self._kinds = ()  # for a module that is being imported meanwhile
@@ -298,7 +299,7 @@ class Sharing(importlib.abc.MetaPathFinder):
     def find_spec(
         self, name: str, path: Any = None, target: Any = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Finds the module as others do, and changes it once it is there."""
+        """Finds :data:`MODULE` as other finders do, and patches it after its import."""
         if name != MODULE:
             return None
         sys.meta_path.remove(self)

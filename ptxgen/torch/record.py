@@ -1,14 +1,13 @@
-"""Operations in PyTorch: which way a call goes, and its gradients.
+"""Dispatch of operations in PyTorch, and their gradients.
 
-Where nobody but autograd could be watching, a call goes straight to the library
-(:class:`ptxgen.program.invoke.Frame`), or through an ``autograd.Function`` if a gradient is wanted.
-Whoever watches operators (``torch.compile`` and ``torch.export``, fake tensors, tensor subclasses,
-dispatch modes, ``torch.func``) is shown ``torch.ops.ptxgen.*`` instead
-(:mod:`ptxgen.torch.operators`), which are the same functions with the same gradients. So every way
-gives the same bits.
+In plain eager mode, a call goes straight to the library (:class:`ptxgen.program.invoke.Frame`), or
+through an ``autograd.Function`` if a gradient is needed. Under tools that intercept operators
+(``torch.compile`` and ``torch.export``, fake tensors, tensor subclasses, dispatch modes,
+``torch.func``) it goes to ``torch.ops.ptxgen.*`` (:mod:`ptxgen.torch.operators`), which are the
+same functions with the same gradients. So both paths give the same bits.
 
 A backward pass is a program (:attr:`ptxgen.program.operation.Op.vjp`), lowered for the shapes of
-its call. What it reads says what the forward pass saves.
+its call. The forward pass saves exactly the arguments and results that this program reads.
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ from ptxgen.program.parameters import (
 from ptxgen.program.prepared import Hooks, exact
 
 PLAIN = {torch.Tensor, torch.nn.Parameter}
-"""The types of tensors that have no behaviour of their own."""
+"""Tensor types that override no behaviour, as subclasses of them may do."""
 NO_TENSORS = {type(None), bool, int, float}
-"""The types of most of what stands in the place of one."""
+"""Common types of arguments in the place of a tensor."""
 NAMES = {getattr(torch, name): name for name in BYTES if hasattr(torch, name)}
-"""The names of dtypes."""
+"""Names of PyTorch's dtypes."""
 
 _is_compiling = torch.compiler.is_compiling
 _dispatch_modes = torch._C._len_torch_dispatch_stack
@@ -57,7 +56,7 @@ _tracing = torch._C._is_tracing
 
 # -- which way --------------------------------------------------------------------------------
 def shown_to() -> bool:
-    """Whether somebody watches operators."""
+    """Whether a compiler, a tracer, a dispatch mode or ``torch.func`` intercepts operators."""
     return bool(_is_compiling() or _dispatch_modes() or _transforms() or _tracing())
 
 
@@ -78,7 +77,7 @@ def gradient_wanted(*operands: Any) -> bool | None:
 
 
 def _refuse_tangents(*operands: Any) -> None:
-    """No derivative in forward mode is defined, and the tangent would be lost in silence."""
+    """Raises GradError for operands with tangents: forward-mode derivatives are not defined."""
     for x in operands:
         if isinstance(x, torch.Tensor) and forward_ad.unpack_dual(x).tangent is not None:
             raise GradError(
@@ -88,7 +87,7 @@ def _refuse_tangents(*operands: Any) -> None:
 
 
 def recorded(op: Op, given: Mapping[str, Any]) -> Any:
-    """A call of ``op`` with tensors that somebody watches: all arguments by name."""
+    """Calls ``op`` with all arguments by name: as an operator, recorded by autograd, or plainly."""
     found = recorder(op)
     args = tuple([given[n] for n in found.names])
     tensors = found.tensors(args)
@@ -99,7 +98,7 @@ def recorded(op: Op, given: Mapping[str, Any]) -> Any:
 
 
 def function(op: Op, autograd: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """``op`` with gradients, for PyTorch. ``autograd``: in place of :func:`recorded`."""
+    """Returns ``op`` for PyTorch, with gradients. ``autograd``: replaces :func:`recorded`."""
     if _is_compiling():  # a compiler cannot follow how code is made
         return partial(_traced, op, autograd or recorder(op).autograd)
     found = recorder(op)
@@ -113,7 +112,7 @@ def _traced(op: Op, autograd: Callable[..., Any], *args: Any, **named: Any) -> A
 
 
 def recorder(op: Op) -> Recorder:
-    """What records calls of ``op``."""
+    """Returns the cached :class:`Recorder` of ``op``."""
     found = _recorders.get(op)
     if found is None:
         found = _recorders[op] = Recorder(op)
@@ -121,7 +120,7 @@ def recorder(op: Op) -> Recorder:
 
 
 def _shown(op: Op, aside: Iterable[str], given: Mapping[str, Any]) -> Any:
-    """``op`` as an operator, which neither writes to memory (``aside``) nor knows streams."""
+    """Calls ``op`` as an operator; raises OptionError for ``aside``: ``out=``, streams."""
     for name in aside:
         if given[name] is not None and not isinstance(given[name], bool):
             raise OptionError(f"{op.name}: {name}= cannot be traced; leave it away")
@@ -136,10 +135,10 @@ BEFORE = (
 
 
 class Recorder:
-    """One operation in PyTorch."""
+    """PyTorch functions of one operation: plain, recorded by autograd, and traced."""
 
     show: ClassVar[Callable[[Op, Mapping[str, Any]], Any]]
-    """What calls its operator, which :mod:`ptxgen.torch.operators` puts here."""
+    """Function that calls the operator; :mod:`ptxgen.torch.operators` sets it."""
 
     def __init__(self, op: Op) -> None:
         self.op, self.of = op, op.keeping or op
@@ -158,7 +157,7 @@ class Recorder:
 
     @cached_property
     def function(self) -> Callable[..., Any]:
-        """The operation as users call it."""
+        """Public function of the operation, with its name, signature and docstring."""
         arguments = ", ".join(self.names)
         names = {
             "$is_compiling": _is_compiling,
@@ -180,12 +179,12 @@ class Recorder:
 
     @cached_property
     def compute(self) -> Callable[..., Any]:
-        """The operation, unrecorded, of all arguments in order. It may return more results."""
+        """Function of all arguments in order, without autograd; also returns saved results."""
         return self._computing(Hooks(autograd=False))
 
     @cached_property
     def told(self) -> Callable[..., Any]:
-        """The code of :attr:`compute`, or None, and what that returns."""
+        """Function like :attr:`compute` that returns its generated code (or None), then results."""
         return self._computing(Hooks(autograd=False, told=True))
 
     def _computing(self, hooks: Hooks) -> Callable[..., Any]:
@@ -194,24 +193,24 @@ class Recorder:
 
     # torch 2.11 cannot follow what reads an operation from an attribute: it has a ``__get__``.
     def _watching(self) -> Callable[..., Any]:
-        """What somebody watches, of all arguments in order."""
+        """Returns the function of all arguments in order for calls that may be intercepted."""
         autograd, op, names = self.autograd, self.op, self.names
         return lambda *args: autograd(op, dict(zip(names, args, strict=True)))
 
     def plain(self, args: tuple[Any, ...]) -> Any:
-        """The results, of which none is recorded."""
+        """Returns the results of a call that autograd does not record."""
         with torch.no_grad():
             return self._own(self.compute(*args))
 
     def _own(self, found: Any) -> Any:
-        """The results without those that are kept for gradients."""
+        """Returns the public results, without those that are saved for gradients."""
         if self.of is self.op:
             return found
         own = found[: len(self.op.results)]
         return own[0] if len(own) == 1 else own
 
     def tensors(self, args: Sequence[Any]) -> list[Any]:
-        """What is read, in order: tensors, and numbers and None in their place."""
+        """Returns the operands that are read, in order: tensors, or numbers and None instead."""
         if not self.lists:
             return [args[i] for i in self._read]
         found: list[Any] = []
@@ -221,14 +220,14 @@ class Recorder:
         return found
 
     def recorded(self, *args: Any) -> Any:
-        """As :func:`recorded`, where nobody watches but autograd."""
+        """Records a call for autograd; calls the operator instead for tensor subclasses."""
         tensors = self.tensors(args)
         if all([type(t) in PLAIN or type(t) in NO_TENSORS for t in tensors]):
             return _apply(self, args, *tensors)
         return self._watching()(*args)
 
     def record(self, args: tuple[Any, ...], tensors: Sequence[Any]) -> Any:
-        """The results, which autograd records."""
+        """Returns the results of a call that autograd records."""
         return _apply(self, args, *tensors)
 
     # -- gradients ----------------------------------------------------------------------------
@@ -240,7 +239,7 @@ class Recorder:
         results: Sequence[Any],
         code: Any = None,
     ) -> _Plan:
-        """The gradients of calls like this one. ``code``: what has carried it out, if known."""
+        """Returns the plan for a call's gradients. ``code``: generated code that ran the call."""
         if code is None or self._by_code is None:
             return self._plan(args, needs, tensors, results)
         key = code, tuple(needs)
@@ -266,7 +265,7 @@ class Recorder:
         return found
 
     def named(self, args: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-        """What is read, by name; arrays of a sequence by ``name[i]``."""
+        """Yields names and values of all operands that are read; ``name[i]`` within sequences."""
         for i in self._read:
             name, each = self.names[i], args[i]
             if isinstance(each, tuple | list):
@@ -276,7 +275,7 @@ class Recorder:
 
 
 def no_gradient(op: Op) -> GradError:
-    """The error for operands that require grad."""
+    """Returns the error for operands that require grad, of an operation without gradient."""
     return GradError(
         f"{op.name} has no gradient; call it under torch.no_grad(), or pass what does not require "
         "grad"
@@ -284,10 +283,11 @@ def no_gradient(op: Op) -> GradError:
 
 
 class _Plan:
-    """The gradients of an operation, of arguments and results of certain shapes.
+    """Plan for the gradients of an operation, for given shapes of arguments and results.
 
-    ``saved``: which of the arguments and results, in one row, they are made of. ``updates``: which
-    arguments gradients are added to. ``exact``: the results whose gradients are not asked for.
+    ``saved``: indices, into arguments and then results, of tensors that gradients read.
+    ``updates``: indices of arguments that gradients are added to. ``exact``: indices of results
+    whose gradients are not read.
     """
 
     def __init__(
@@ -325,23 +325,23 @@ class _Plan:
         self._picked = None if len(at) == count else [at.get(t, -1) for t in range(count)]
 
     def by_result(self, dys: tuple[Any, ...]) -> Sequence[Any]:
-        """Gradients by all results (:func:`by_result`)."""
+        """Returns the incoming gradients of all results (:func:`by_result`)."""
         return (*dys, *self._kept) if self._floats else by_result(self.results, dys)
 
     def by_tensor(self, found: tuple[Any, ...]) -> Iterable[Any]:
-        """Gradients of all tensors: None where none is wanted."""
+        """Returns the gradients of all tensors; None where none is needed."""
         if self._picked is None:
             return found
         all = *found, None
         return [all[i] for i in self._picked]
 
     def given(self, tensors: Sequence[Any], results: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """What is saved, and what is updated."""
+        """Returns the tensors to save, and the tensors that gradients are added to."""
         both = (*tensors, *results)
         return [both[i] for i in self.saved], [tensors[i] for i in self.updates]
 
     def _used(self) -> list[int]:
-        """Which arguments and results the gradients read, or are views of."""
+        """Returns indices of arguments and results that the gradients read, or are views of."""
         builder = ProgramBuilder(OPERATIONS, f"{self.recorder.op.name}_vjp", aliases=True)
         buffers: list[Any] = []
         for i, like in enumerate(self._like):
@@ -361,7 +361,7 @@ class _Plan:
         return [i for i, b in enumerate(buffers) if isinstance(b, Buffer) and b.memory in read]
 
     def _gradients(self, b: Builder, all: Sequence[Any], dys: Sequence[Any]) -> tuple[Any, ...]:
-        """Those that are wanted, in order; None for those that there are not."""
+        """Returns the needed gradients, in order; None where the operation has none."""
         arguments = dict(zip(self._names, all, strict=False))
         for name, count in self._lists.items():
             arguments[name] = tuple(arguments.pop(f"{name}[{i}]") for i in range(count))
@@ -373,14 +373,14 @@ class _Plan:
         return tuple(found.get(self._names[i]) for i in self.wanted)
 
     def _placed(self, saved: Sequence[Any], updates: Sequence[Any], stub: Any) -> list[Any]:
-        """All arguments and results: those that are not there stand for their shapes."""
+        """Returns all arguments and results; stubs with shape and dtype for those not saved."""
         found = [stub(x) if isinstance(x, _Like) else x for x in self._like]
         for i, x in zip((*self.saved, *self.updates), (*saved, *updates), strict=True):
             found[i] = x
         return found
 
     def program(self, aliases: bool) -> Callable[..., Any]:
-        """The gradients of what is saved, what is updated, and the results' gradients."""
+        """Returns the backward pass as a function of saved tensors, updated tensors and ``dys``."""
         saved = [f"s{i}" for i in range(len(self.saved))]
         updates = [f"u{i}" for i in range(len(self.updates))]
         dys = [f"d{i}" for i in range(len(self._like) - self._count)]
@@ -401,23 +401,23 @@ class _Plan:
     def lowered(
         self, b: Builder, saved: Sequence[Any], dys: Sequence[Any], updates: Sequence[Any] = ()
     ) -> tuple[Any, ...]:
-        """The gradients of what is saved, of buffers."""
+        """Lowers the backward pass to steps; returns the gradients' buffers."""
         return self._gradients(b, self._placed(saved, updates, lambda x: x.buffer), dys)
 
     @cached_property
     def views(self) -> Callable[..., Any]:
-        """:meth:`program`, which may return views of what it is given."""
+        """Backward pass of :meth:`program` that may return views of its arguments."""
         return self.program(True)
 
     @cached_property
     def copies(self) -> Callable[..., Any]:
-        """:meth:`program`, whose results are new."""
+        """Backward pass of :meth:`program` whose results are new tensors."""
         return self.program(False)
 
     def differentiable(
         self, saved: Sequence[Any], updates: Sequence[Any], dys: Sequence[Any]
     ) -> tuple[Any, ...]:
-        """The gradients, recorded."""
+        """Computes the gradients so that autograd records them (``create_graph``)."""
         if self.recorder.of is not self.recorder.op:
             name = self.recorder.op.name
             raise GradError(f"gradients of {name} have no gradient; leave create_graph away")
@@ -428,31 +428,31 @@ class _Plan:
 
 @dataclass(frozen=True)
 class _Like:
-    """The shape and dtype of a tensor."""
+    """Shape and dtype of a tensor."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
 
     @classmethod
     def of(cls, x: Any) -> Any:
-        """Of a tensor its like; anything else as it is."""
+        """Returns shape and dtype of a tensor; any other value as it is."""
         return cls(tuple(x.shape), x.dtype) if isinstance(x, torch.Tensor) else x
 
     @property
     def buffer(self) -> Buffer:
-        """A buffer of no program."""
+        """Buffer of this shape and dtype that belongs to no program."""
         return imagined(self.shape, NAMES[self.dtype])
 
 
 class _Stub:
-    """Stands for a tensor that was not saved: its shape and dtype are known."""
+    """Placeholder for a tensor that was not saved, with its shape and dtype."""
 
     def __init__(self, device: torch.device, like: _Like) -> None:
         self.device, self.shape, self.dtype = device, like.shape, like.dtype
 
 
 class Recorded(torch.autograd.Function):
-    """An operation and its gradients, where only autograd watches."""
+    """Autograd function of an operation, for plain eager mode."""
 
     @staticmethod
     def forward(ctx: Any, of: Recorder, args: tuple[Any, ...], *tensors: Any) -> Any:
@@ -482,11 +482,11 @@ class Recorded(torch.autograd.Function):
 
 
 _apply = super(torch.autograd.Function, Recorded).apply
-"""``Recorded.apply`` without what it does for ``torch.func``, which never comes here."""
+"""``Recorded.apply`` without its support of ``torch.func``, which never calls this."""
 
 
 def by_result(results: Sequence[Any], dys: Sequence[Any]) -> list[Any]:
-    """The gradients by all results, those that are kept, too: None where there can be none."""
+    """Returns the gradients of all results, saved ones too; None for integers and for no ``dy``."""
     found: list[Any] = [None] * len(results)
     for i, dy in enumerate(dys):
         found[i] = dy if results[i].dtype.is_floating_point else None
@@ -495,7 +495,7 @@ def by_result(results: Sequence[Any], dys: Sequence[Any]) -> list[Any]:
 
 # -- programs of tensors ----------------------------------------------------------------------
 class TorchBuilder(Builder):
-    """Computes with tensors, so that autograd records each operation."""
+    """Builder that computes with tensors, so that autograd records each operation."""
 
     def call(self, op: Any, *args: Any, **options: Any) -> Any:
         if options.get("out") is not None:

@@ -1,10 +1,10 @@
-"""Replayed: what a compiled graph does as one CUDA graph, programs and PyTorch's own calls alike.
+"""Replay of a compiled graph as one CUDA graph, with its programs and its calls of PyTorch.
 
-PyTorch records it, because memory of its calls is PyTorch's: all graphs share one pool. A set of
-sizes that has come twice is recorded. What lay at the same place both times (parameters, caches) is
-read and written there. Other arguments are copied to where the graph reads them, and back if it
-writes them; results are handed out as copies. A parameter or a cache that has moved since is one of
-the others from then on.
+PyTorch records the CUDA graph, because it allocates the memory of its calls: all graphs share one
+pool. Sizes are recorded when they come for the second time. Arguments with the same address both
+times (parameters, caches) are read and written in place. Other arguments are copied to the graph's
+own memory, and back if the graph writes them; results are returned as copies. A parameter or cache
+that moves later is copied from then on.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from ptxgen.runtime import get_device
 
 @cache
 def _pool(index: int) -> Any:
-    """The memory that all graphs on a GPU share."""
+    """Returns the memory pool that all CUDA graphs on a GPU share."""
     with torch.cuda.device(index):
         return torch.cuda.graph_pool_handle()
 
 
 def captured(schedule: Any, own: Sequence[Any], index: int) -> tuple[Any, Any]:
-    """A CUDA graph of a schedule of these arguments on a GPU, and its results. Nothing is done.
+    """Records a schedule with these arguments as a CUDA graph, without running it; returns the
+    graph and its results.
 
-    PyTorch's calls are on the stream that it records on. Programs begin behind all that is there,
-    and end on it.
+    PyTorch's calls run on the recording stream. Programs start after all work on that stream, and
+    the stream waits for their end.
     """
     graph: Any = torch.cuda.CUDAGraph()
     streams = schedule.replay.streams.open(get_device(f"cuda:{index}"))
@@ -41,8 +42,8 @@ def captured(schedule: Any, own: Sequence[Any], index: int) -> tuple[Any, Any]:
 
 
 class Replay:
-    """One schedule: carried out at first, then recorded, then replayed. ``written``: which of the
-    arguments it writes. ``streams``: on how many its programs may run.
+    """State of one schedule, which is run at first, then recorded, then replayed. ``written``:
+    indices of arguments that it writes. ``streams``: streams that its programs may run on.
     """
 
     def __init__(self, schedule: Any, written: Collection[int], streams: int) -> None:
@@ -51,13 +52,13 @@ class Replay:
         self._graph: Any = None
         self._places: list[int] | None = None
         self._pinned: list[tuple[int, int]] = []
-        """Arguments that are read and written where they lay, and their addresses."""
+        """Indices and addresses of arguments that the graph reads and writes in place."""
         self._moving: list[tuple[int, Any]] = []
-        """The others, and where the graph has them, each element once."""
+        """Indices of all other arguments, and the graph's copies of them, each element once."""
         self._ways: list[Way] = []
 
     def run(self, given: list[Any]) -> Any:
-        """The results, as new tensors."""
+        """Runs the schedule or replays its CUDA graph; returns the results as new tensors."""
         if self._graph is None:
             return self._begin(given)
         for i, place in self._pinned:
@@ -70,7 +71,7 @@ class Replay:
         return _handed(self._ways, given, new=False)
 
     def _begin(self, given: list[Any]) -> Any:
-        """Carries out the schedule, and records it when the sizes come for the second time."""
+        """Runs the schedule, and records it when the sizes come for the second time."""
         places = _places(given)
         if self._places is None:
             self._places = places
@@ -79,19 +80,19 @@ class Replay:
         return self._record(given, {i for i, (now, before) in pairs if now == before})
 
     def _moved(self, given: list[Any]) -> Any:
-        """Records anew, without what lies elsewhere now."""
+        """Records again; arguments that have moved are no longer pinned to their address."""
         places = _places(given)
         return self._record(given, {i for i, place in self._pinned if places[i] == place})
 
     def _back(self, given: Sequence[Any]) -> None:
-        """What has been written elsewhere is copied to where it belongs."""
+        """Copies arguments that the graph wrote in its own memory back to the caller's tensors."""
         for i, own in self._moving:
             if i in self._written:
                 _distinct(given[i]).copy_(own)
 
     def _record(self, given: Sequence[Any], fixed: Collection[int]) -> Any:
-        """Carries out the schedule, so that what it needs is loaded, and records it. ``fixed``:
-        which arguments it reads and writes where they lie.
+        """Runs the schedule once, which loads its kernels, and records it. ``fixed``: indices of
+        arguments that it reads and writes in place.
         """
         tensors = [i for i, x in enumerate(given) if isinstance(x, torch.Tensor)]
         self._pinned = [(i, given[i].data_ptr()) for i in tensors if i in fixed]
@@ -108,10 +109,10 @@ class Replay:
 
 # -- results ------------------------------------------------------------------------------------
 class Way(NamedTuple):
-    """A result of a graph on its way to the caller.
+    """Rule for returning a result of a CUDA graph to the caller.
 
-    ``argument``: the one that it is a view of, or None; ``base``: the tensor whose memory it shares
-    with other results, or None.
+    ``argument``: index of the argument that the result is a view of, or None; ``base``: the tensor
+    whose memory it shares with other results, or None.
     """
 
     result: Any
@@ -121,7 +122,7 @@ class Way(NamedTuple):
 
 
 def _ways(results: Sequence[Any], own: Sequence[Any]) -> list[Way]:
-    """The ways of results, of the arguments ``own`` of a graph."""
+    """Returns the rule for each result of a graph with the arguments ``own``."""
     tensors = [x for x in results if isinstance(x, torch.Tensor)]
     sharing = Counter(_storage(x) for x in tensors if _storage(x))
     owned = {_storage(x): i for i, x in reversed([*enumerate(own)]) if isinstance(x, torch.Tensor)}

@@ -33,7 +33,7 @@ _before = Pointwise(lambda x, at, seen, scale: where(at < seen, x * scale, -inf)
 
 
 def _widened(b: Any, query: Any, key: Any, value: Any, mask: Any, gqa: bool) -> Any:
-    """``query`` with all the leading dimensions that the others are broadcast along."""
+    """Returns ``query`` expanded to all leading dimensions that the others broadcast to."""
     lead = tuple(query.shape[:-2])
     for x in (key, value):
         own = (*x.shape[:-3], 1) if gqa else x.shape[:-2]
@@ -65,7 +65,7 @@ def _product(b: Builder, x: Any, y: Any, **how: Any) -> Any:
 
 
 def _ramp(b: Builder, count: int, like: Any, exclusive: bool) -> Any:
-    """0 or 1 and so on, in int32."""
+    """Returns 0, 1, 2, ... or 1, 2, 3, ... as int32."""
     return b.cumsum(b.filled((count,), "int32", 1, like), exclusive=exclusive)
 
 
@@ -120,11 +120,11 @@ RECORDED = added(
         public=False,
     )
 )
-"""What watchers are shown: gradients are made of the logarithms as well."""
+"""Attention with its logsumexp as a second result, which gradients read; for autograd."""
 
 
 def _watched(op: Op, given: Mapping[str, Any]) -> Any:
-    """The results that are asked for. The logarithms have no gradient."""
+    """Records attention; returns the results that are asked for. The logsumexp has no gradient."""
     rest = {name: x for name, x in given.items() if name != "return_lse"}
     out, lse = recorded(RECORDED, rest)
     return (out, lse.detach()) if given["return_lse"] else out
@@ -134,17 +134,17 @@ attention = function(FUSED, _watched)
 
 
 def _by_token(strides: Size, shape: Size) -> bool:
-    """Whether queries lie token by token; results then do, too, as those of PyTorch's kernels."""
+    """Whether memory has queries token by token; results then do too, as in PyTorch's kernels."""
     return 0 < strides[-3] < strides[-2] and shape[-3] > 1 and shape[-2] > 1
 
 
 def _placing(b: Builder, layout: str) -> Callable[..., Any]:
-    """Between ``[..., H, S, D]`` and a layout: makes a view."""
+    """Returns a function that makes a view between ``[..., H, S, D]`` and ``layout``."""
     return lambda x, axis=-3: x if layout == "bhsd" else b.move(x, axis, axis + 1)
 
 
 def _lower(b: ProgramBuilder, /, q: Any, k: Any, v: Any, *, layout: str, **given: Any) -> Any:
-    """The result, which lies by ``layout``, and the logarithms."""
+    """Lowers attention; returns the result, in ``layout`` in memory, and the logsumexp."""
     placed = _placing(b, layout)
     of = {**given, "layout": layout, "return_lse": True}
     out, lse = b.attention(placed(q), placed(k), placed(v), **of)
@@ -152,7 +152,7 @@ def _lower(b: ProgramBuilder, /, q: Any, k: Any, v: Any, *, layout: str, **given
 
 
 def _vjp(b: Builder, at: Backward) -> Gradients:
-    """The gradients, which lie by the layout, too."""
+    """Computes the gradients, in the same layout."""
     placed = _placing(b, at.options["layout"])
     arguments = {n: placed(x) if n in "qkv" else x for n, x in at.arguments.items()}
     options = {**at.options, "window": None, "softcap": None}

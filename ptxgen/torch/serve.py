@@ -1,7 +1,7 @@
 """``batch_invariant``: ATen inside a block, with rows that do not depend on the batch.
 
-PyTorch's kernels are overridden in its dispatcher while a block is open, so what needs no serving
-is not touched and costs nothing. The overrides are the process's: one set for all open blocks.
+Kernels are overridden in PyTorch's dispatcher while a block is open, so operators that need no
+serving cost nothing. The overrides are global to the process: one set for all open blocks.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ def served_kinds() -> frozenset[str]:
 
 @dataclass
 class Report:
-    """What ran in a block, by the names of its operators, with counts."""
+    """Counts of the operators that ran in a block, by name."""
 
     served: Counter[str] = field(default_factory=Counter)
-    """Computed by ptxgen."""
+    """Operators that ptxgen computed."""
     free: Counter[str] = field(default_factory=Counter)
-    """Needs no serving. Pointwise operators, copies and views are counted with ``watch=True``."""
+    """Operators that need no serving; pointwise ones, copies and views with ``watch=True`` only."""
     unknown: Counter[str] = field(default_factory=Counter)
-    """Run as PyTorch has it; rows may depend on the batch."""
+    """Operators that PyTorch computed; rows may depend on the batch."""
 
     def __str__(self) -> str:
         served, free = ("served", self.served), ("needs no serving", self.free)
@@ -81,7 +81,7 @@ UNKNOWN_TITLE = "unknown: may depend on the batch"
 
 
 def counted(*groups: tuple[str, Counter[str]]) -> list[str]:
-    """Lines of a report: of each group how many there are, then its names with counts."""
+    """Returns lines of a report: the total of each group, then its names with counts."""
     lines = []
     for title, counts in groups:
         lines.append(f"{title}: {sum(counts.values())}")
@@ -150,7 +150,7 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
         self._warned: set[str] = set()
 
     def report(self) -> Report:
-        """The three lists; ``print`` shows them."""
+        """Returns the counts of served, free and unknown operators; ``print`` shows them."""
         return self._report
 
     def __enter__(self) -> batch_invariant:
@@ -207,7 +207,7 @@ _REMEDIES = {
 
 
 class _Watch(TorchDispatchMode):
-    """Counts what the overrides do not see."""
+    """Dispatch mode that counts operators without an override."""
 
     def __init__(self, block: batch_invariant) -> None:
         super().__init__()
@@ -347,12 +347,12 @@ def _power_of_number(base: Any, exponent: Any, **out: Any) -> Any:
 
 
 Make = Callable[..., Any]
-"""Makes what has the kernel of an operator, of open blocks and PyTorch's own kernel."""
+"""Function of (operator, open blocks, PyTorch's kernel) that returns the overriding object."""
 
 
 @cache
 def _planned(key: str, ours: bool) -> list[tuple[Any, str, Make]]:
-    """Each operator to override, under which key, and what makes the kernel."""
+    """Returns operator, dispatch key and maker of the kernel for each override."""
     return list(_plan(key) if ours else _counted(key))
 
 
@@ -363,8 +363,8 @@ def _rows() -> dict[Any, Serve]:
 
 @cache
 def functional() -> Mapping[Any, Serve]:
-    """What serves operators, of a tier and tensors; ``out=`` and in-place forms among them, and
-    operators of graphs that come to a block as others.
+    """Returns functions of (tier, tensors) by operator: also ``out=`` and in-place forms, and
+    operators of functional graphs that a block meets in another form.
     """
     put = dict.fromkeys(
         (torch.ops.aten.index_put.default, torch.ops.aten._unsafe_index_put.default), _put
@@ -374,7 +374,7 @@ def functional() -> Mapping[Any, Serve]:
 
 @cache
 def functions() -> Collection[Any]:
-    """The operators among them that need no serving, but have a formula."""
+    """Returns the operators of :func:`functional` that need no serving, but have a formula."""
     rows = {op: _rows()[op] for name in FUNCTIONS if (op := overload(f"aten::{name}"))}
     return {*rows, *(form for form, _ in _forms(rows))}
 
@@ -423,7 +423,7 @@ def _plan(key: str) -> Iterator[tuple[Any, str, Make]]:
 
 
 def _counted(key: str) -> Iterator[tuple[Any, str, Make]]:
-    """On a device that is not served."""
+    """Yields overrides that only count operators, for a device that is not served."""
     for op in _operators():
         served = op in functional() and op not in functions()
         if _has(op.name(), key) and (served or reason(op) is None):
@@ -438,7 +438,7 @@ def _operators() -> Iterator[Any]:
 
 
 def _forms(rows: dict[Any, Serve]) -> Iterator[tuple[Any, Serve]]:
-    """The ``out=`` and in-place forms of operators, made of their functional forms."""
+    """Yields ``out=`` and in-place forms of operators, served by their functional forms."""
     for op, serve in rows.items():
         if op is None:
             continue
@@ -455,7 +455,7 @@ def _forms(rows: dict[Any, Serve]) -> Iterator[tuple[Any, Serve]]:
 
 
 def _in_places(op: Any) -> Iterator[Any]:
-    """The in-place forms of an operator."""
+    """Yields the in-place forms of an operator."""
     types = [str(a.type) for a in op._schema.arguments]
     packet = getattr(torch.ops.aten, f"{op.overloadpacket.__name__}_", None)
     for name in packet.overloads() if packet is not None else ():
@@ -466,13 +466,13 @@ def _in_places(op: Any) -> Iterator[Any]:
 
 @cache
 def _writing() -> Mapping[Any, Serve]:
-    """Programs of the in-place forms of functions."""
+    """Returns programs of the in-place forms of elementwise functions."""
     known = ((name, op) for name in FUNCTIONS if (op := overload(f"aten::{name}")))
     return {form: elementwise_in_place(name) for name, op in known for form in _in_places(op)}
 
 
 def _to_out(serve: Serve, outs: list[str]) -> Serve:
-    """``serve``, written to memory that is given."""
+    """Returns ``serve`` with its results copied to the ``out=`` arguments."""
 
     def to_out(tier: str, *args: Any, **options: Any) -> Any:
         targets = [options.pop(name) for name in outs]
@@ -488,7 +488,7 @@ def _to_out(serve: Serve, outs: list[str]) -> Serve:
 
 
 def _in_place(serve: Serve) -> Serve:
-    """``serve``, written to its first argument."""
+    """Returns ``serve`` with its result copied to its first argument."""
 
     def in_place(tier: str, input: Any, *args: Any, **options: Any) -> Any:
         found = serve(tier, input, *args, **options)
@@ -499,7 +499,7 @@ def _in_place(serve: Serve) -> Serve:
 
 
 def _check_cast(found: Any, target: Any) -> None:
-    """Leaves results that PyTorch does not write to memory of such a dtype, in its own words."""
+    """Raises NotServed where the result's dtype cannot be cast; PyTorch then raises its error."""
     if not torch.can_cast(found.dtype, target.dtype):
         raise NotServed(UNKNOWN)
 
@@ -522,7 +522,7 @@ _PLAIN = {
     **dict.fromkeys(("List[int]", "List[bool]"), "$tuple({0})"),
     **dict.fromkeys(("float", "number"), None),
 }
-"""The types of arguments that programs take, besides tensors: what tells their values apart."""
+"""Code that makes a memo key of an argument, by its type in PyTorch's schemas."""
 
 
 @dataclass(frozen=True)
@@ -533,7 +533,7 @@ class _Plain(Option):
 
     @property
     def key(self) -> str | None:
-        """See :attr:`Option.key`."""
+        """Code that makes a hashable key of the argument (:attr:`Option.key`)."""
         optional = self.text.startswith("Optional[")
         found = _PLAIN[self.text[len("Optional[") : -1] if optional else self.text]
         lists = optional and found == "$tuple({0})"
@@ -542,14 +542,14 @@ class _Plain(Option):
 
 _TIER = Parameter("tier", OPTION, "auto", True, Option())
 _DECIDES = ("$default_dtype()",)
-"""What else decides a function: what integers become."""
+"""Code of further key parts of functions: the default dtype, which integers are promoted to."""
 _DECIDING_NAMES = {"$default_dtype": torch.get_default_dtype}
 _memos: dict[tuple[str, bool], Memo] = {}
-"""Codes of each operator, by name; they outlive blocks."""
+"""Generated code of each operator, by name; shared by all blocks of the process."""
 
 
 def _parameters(op: Any) -> list[Parameter]:
-    """The arguments of an operator, and the tier."""
+    """Returns the parameters of an operator, then the tier."""
     found = []
     for i, argument in enumerate(op._schema.arguments):
         kind, text = OPTION, str(argument.type)
@@ -570,8 +570,8 @@ def _frame(
     slow_path: Any,
     recorded: Callable[..., Any] | None = None,
 ) -> Frame:
-    """The calls of an operator by its program, in the block entered last. ``recorded``: of an
-    operator above autograd, the calls that autograd is to record; all arguments by place.
+    """Returns the frame that calls an operator's program, for the block entered last. ``recorded``:
+    for an operator above autograd, the function of all arguments by place that autograd records.
     """
     above = recorded is not None
     checks = ("$block is not None", *(("$forward_ad._current_level < 0",) if above else ()))
@@ -611,7 +611,7 @@ def _frame(
 
 
 def _carried_out(frame: Frame, memo: Memo | None, key: Any, args: Sequence[Any], tier: str) -> Any:
-    """A call by its program."""
+    """Runs a call by its operator's program."""
     return invoke(frame, dict(zip(frame.names, (*args, tier), strict=True)), memo, key)
 
 
@@ -627,7 +627,10 @@ class _unrecorded:  # noqa: N801 - read like torch.no_grad, of which it is the q
 
 
 def _functional(name: str) -> Serve:
-    """What serves an operator, of tensors."""
+    """Returns the function of (tier, tensors) for ATen operator ``name``.
+
+    It runs the operator's program if there is one, else the direct implementation.
+    """
     if name not in LOWERED:
         return DIRECT[name]
 
@@ -650,19 +653,19 @@ def _functional(name: str) -> Serve:
 
 
 def _splitting(op: Any) -> Callable[[tuple[Any, ...]], tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Makes of all arguments by place those by place and those by name."""
+    """Returns a function that splits arguments by place into positional and keyword arguments."""
     named = [a.name for a in op._schema.arguments if a.kwarg_only]
     count = len(op._schema.arguments) - len(named)
     return lambda args: (args[:count], dict(zip(named, args[count:], strict=True)))
 
 
 class _BelowAutograd:
-    """The kernel of an operator below autograd, of one set of open blocks.
+    """Overriding kernel of an operator below autograd, for one set of open blocks.
 
-    A call is computed by the operator's program (``lower``), or by a function of tensors
-    (``direct``) where there is none or what the program leaves is made of PARTS. Where neither
-    serves it, it is counted and goes to PyTorch's own kernel (``original``). ``unserved``: the kind
-    of device, if the operator is served on others.
+    A call runs the operator's program (``lower``), or a function of tensors (``direct``) where
+    there is no program or it raises NotServed with PARTS. Where neither serves the call, it is
+    counted and goes to PyTorch's kernel (``original``). ``unserved``: the kind of device, if the
+    operator is served on others.
     """
 
     def __init__(
@@ -679,27 +682,27 @@ class _BelowAutograd:
         self.name, self.optional = op.overloadpacket.__name__, op in functions()
         self.split = _splitting(op)
         self.free: dict[Any, bool] = {}
-        """Calls of functions that have no formula, by what decides them."""
+        """Calls of elementwise functions without a formula, by key."""
         self.parts: dict[Any, bool] = {}
-        """Calls that no program serves."""
+        """Calls that no program serves, by key."""
         self.kernel: Callable[..., Any] = self.call
         if lower is not None:
             self.kernel = _frame(op, self.name, lower, blocks, self.slow_path).function
 
     def call(self, *args: Any, **options: Any) -> Any:
-        """A call of an operator without a program."""
+        """Serves a call of an operator without a program."""
         return self._served([], args, options, None)
 
     def slow_path(self, frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
-        """A call whose code is not known."""
+        """Serves a call for which no code has been generated yet."""
         ways: list[Callable[[str], Any]] = []
-        # What is expanded may not be written, as the function of tensors says.
+        # Programs do not write to expanded tensors; the function of tensors raises PyTorch's error.
         if key not in self.parts and not (self.op in _writing() and 0 in args[0].stride()):
             ways.append(partial(_carried_out, frame, memo, key, args))
         return self._served(ways, *self.split(args), key)
 
     def _served(self, ways: list[Callable[[str], Any]], args: Any, options: Any, key: Any) -> Any:
-        """The result by the first way that serves the call, else by PyTorch's kernel."""
+        """Returns the result of the first of ``ways`` that serves the call, else of PyTorch."""
         if not self.blocks or (self.optional and not self.blocks[-1].functions):
             return self.original(*args, **options)
         block, why, direct = self.blocks[-1], UNKNOWN, self.direct
@@ -732,8 +735,8 @@ class _BelowAutograd:
 
 
 class _AboveAutograd:
-    """The kernel of an operator above autograd, counted by a ``name``: its program where autograd
-    records nothing, else what is ``recorded``, if there is such.
+    """Overriding kernel of an operator above autograd, counted as ``name``. Runs the program where
+    autograd records nothing, else the function ``recorded``, if there is one.
     """
 
     def __init__(
@@ -750,13 +753,13 @@ class _AboveAutograd:
         self.split, self.widens = _splitting(op), name in WIDENED
         self.refused = NotServed if recorded is None else (NotServed, DtypeError)
         self.parts: dict[Any, bool] = {}
-        """Calls that no program serves, by what decides them."""
+        """Calls that no program of this operator serves, by key."""
         plain = not any(a.kwarg_only for a in op._schema.arguments)
         autograd = original if recorded is None and plain else self.autograd
         self.kernel = _frame(op, name, lower, blocks, self.slow_path, autograd).function
 
     def autograd(self, *args: Any) -> Any:
-        """A call that autograd is to record."""
+        """Serves a call that autograd records."""
         if self.widens and autocast_widens(args[0]):
             args = args[0].float(), *args[1:]
         placed, options = self.split(args)
@@ -771,7 +774,7 @@ class _AboveAutograd:
         return found
 
     def slow_path(self, frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
-        """A call whose code is not known."""
+        """Serves a call for which no code has been generated yet."""
         if not self.blocks or _watched(args) or (self.widens and autocast_widens(args[0])):
             return self.autograd(*args)
         block, (placed, options) = self.blocks[-1], self.split(args)
@@ -788,7 +791,7 @@ class _AboveAutograd:
         return found
 
     def _left(self, block: batch_invariant, why: Exception, placed: Any, options: Any) -> Any:
-        """The result of PyTorch's kernel, of a call that is not served."""
+        """Returns the result of PyTorch's kernel for a call that is not served."""
         if self.recorded is not None and _exact(placed, options):
             block.free[self.name] += 1
         elif self.recorded is not None and why.args[0] != PARTS:  # each part says what it is
@@ -797,7 +800,7 @@ class _AboveAutograd:
 
 
 def _watched(given: Iterable[Any]) -> bool:
-    """Whether somebody has to see what is done to some tensor."""
+    """Whether some tensor is a subclass, requires grad or may have a tangent."""
     recorded = torch.is_grad_enabled()
     return forward_ad._current_level >= 0 or any(
         type(t) not in PLAIN or (recorded and t.requires_grad)

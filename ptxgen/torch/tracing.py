@@ -1,4 +1,4 @@
-"""PyTorch's tracing as graphs here want it: operators that the block serves stay whole."""
+"""Tracing rules for PyTorch that keep operators whole which the block serves."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _PRODUCTS = ("prod", "prod.dim_int")
 
 @cache
 def resizing() -> tuple[Any, ...]:
-    """The operators of ``torch.nn.functional.interpolate``, in all their forms."""
+    """Returns all overloads of the operators of ``torch.nn.functional.interpolate``."""
     names = torch._C._dispatch_get_all_op_names()
     own = (n for n in names if n.startswith(("aten::upsample_", "aten::_upsample_")))
     return tuple(op for name in own if (op := overload(name)) is not None)
 
 
 def _recorded(op: Any, serve_recorded: Callable[..., Any]) -> Callable[..., Any]:
-    """An operator with the gradients that it has in the block."""
+    """Returns an operator with its gradients in the block, for tracing."""
 
     def call(x: Any, *args: Any, **options: Any) -> Any:
         if x.device.type in serve.served_kinds():
@@ -47,8 +47,8 @@ def _recorded(op: Any, serve_recorded: Callable[..., Any]) -> Callable[..., Any]
 
 
 def _sized(op: Any) -> Callable[..., Any]:
-    """An operator of resizing by scales as the one of sizes: PyTorch's kernel reads them as plain
-    numbers, so that a graph would be of one size.
+    """Returns a rule that traces resizing by scales as resizing to a size: PyTorch's kernel reads
+    scales as plain numbers, so that a graph would serve one size only.
     """
 
     def call(x: Any, size: Any, *rest: Any) -> Any:
@@ -60,7 +60,7 @@ def _sized(op: Any) -> Callable[..., Any]:
 
 
 def _resizing_rules() -> dict[Any, dict[Any, Any]]:
-    """Rules of :func:`resizing`: shapes as PyTorch has them, and sizes of scales."""
+    """Returns the rules of :func:`resizing`: shapes as PyTorch has them, and sizes of scales."""
     keys = torch._C.DispatchKey
     found: dict[Any, dict[Any, Any]] = {}
     for op in resizing():
@@ -75,8 +75,8 @@ def _resizing_rules() -> dict[Any, dict[Any, Any]]:
 
 
 def _image_like(ordered: bool, dy: Any, size: Any, shape: Any, *_: Any) -> Any:
-    """A meta tensor like a gradient, ``ordered`` as ``dy``. PyTorch's kernel reads sizes as plain
-    numbers here, too.
+    """Returns a meta tensor like the gradient; ``ordered``: with the memory format of ``dy``.
+    PyTorch's kernel reads these sizes as plain numbers, too.
     """
     order = suggest_memory_format(dy) if ordered else torch.contiguous_format
     return torch.empty(shape, dtype=dy.dtype, device="meta", memory_format=order)
@@ -84,7 +84,7 @@ def _image_like(ordered: bool, dy: Any, size: Any, shape: Any, *_: Any) -> Any:
 
 @cache
 def _rules() -> dict[Any, dict[Any, Any]]:
-    """The rules in Python by which operators are traced, in place of PyTorch's."""
+    """Returns the Python rules that replace PyTorch's while operators are traced."""
     products = {overload(f"aten::{name}"): RECORDED[name][1] for name in _PRODUCTS}
     recorded = {op: {_AUTOGRAD: _recorded(op, of)} for op, of in products.items()}
     return {**_resizing_rules(), **recorded}

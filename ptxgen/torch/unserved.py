@@ -1,7 +1,7 @@
-"""What :class:`ptxgen.torch.batch_invariant` leaves alone, and why that is right.
+"""Operators that :class:`ptxgen.torch.batch_invariant` leaves to PyTorch, and the reasons.
 
-By rule, from an operator's schema and tags: views, pointwise functions, factories. Then one list
-of others, with the reason for each group. What is in neither, nor served, is unknown.
+A rule on schema and tags covers views, pointwise functions and factories. A list has the others,
+with the reason for each group. Operators in neither that are not served either are unknown.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ PARTS: Final = "made of operators that are served"
 
 
 class NotServed(Exception):  # noqa: N818 - no error
-    """A call is left to PyTorch, and why."""
+    """Raised for a call that is left to PyTorch, with the reason."""
 
 
 def require_floats(*arrays: Any) -> None:
-    """Leaves buffers whose dtype operations over rows do not have."""
+    """Raises NotServed for buffers of a dtype outside :data:`ptxgen.numerics.dtype.DTYPES`."""
     if any(x is not None and x.dtype not in DTYPES for x in arrays):
         raise NotServed(UNKNOWN)
 

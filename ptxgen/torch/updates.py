@@ -1,9 +1,9 @@
-"""Tensors of the caller that a graph writes to: which of them are written where they are.
+"""Mutated arguments of a graph, and the choice of those that are written in place.
 
-AOTAutograd makes mutation functional: ``x.index_copy_(...)`` is ``x1 = index_copy(x, ...)``, who
-reads ``x`` later reads ``x1``, and the graph ends with ``copy_(x, x1)``. An :class:`Update` is that
-way back: the versions of an argument, in order. Where all who read a version do so before the next
-one is made, each may lie where the argument does.
+AOTAutograd makes mutation functional: ``x.index_copy_(...)`` is ``x1 = index_copy(x, ...)``, later
+reads of ``x`` read ``x1``, and the graph ends with ``copy_(x, x1)``. An :class:`Update` has the
+versions of an argument, in order. If all reads of each version come before the next version is
+made, all versions may share the argument's memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ptxgen.torch.lowering import VIEWS
 from ptxgen.torch.trees import leaves
 
 SCATTERS: Final = {"slice_scatter", "select_scatter", "index_copy", "index_put", "scatter"}
-"""Operators whose result is their first argument, some elements of which are others."""
+"""Operators that return their first argument with some elements replaced."""
 _ATEN = torch.ops.aten
 IN_PLACE: Final = {
     _ATEN.index_copy.default: _ATEN.index_copy_.default,
@@ -28,42 +28,40 @@ IN_PLACE: Final = {
     _ATEN.scatter.src: _ATEN.scatter_.src,
     _ATEN.scatter.value: _ATEN.scatter_.value,
 }
-"""Those that PyTorch computes, and what puts their result in the place of that argument."""
+"""In-place forms of those :data:`SCATTERS` that PyTorch computes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """An argument of a graph that is written: ``versions`` of it, the last of which ``copy`` puts
-    in its place.
-    """
+    """Mutated argument of a graph: its ``versions``; the node ``copy`` writes the last one back."""
 
     argument: fx.Node
     copy: fx.Node
     versions: tuple[fx.Node, ...]
 
     def steps(self) -> Iterator[tuple[fx.Node, fx.Node]]:
-        """Each version behind the one before it."""
+        """Yields pairs of a version and the next one; the first version is the argument."""
         return zip((self.argument, *self.versions), self.versions, strict=False)
 
 
 def packet(node: fx.Node) -> str:
-    """The name of an operator without that of its overload; empty for what is none."""
+    """Returns the name of a node's overload packet; an empty text for other nodes."""
     return getattr(getattr(node.target, "overloadpacket", None), "__name__", "")
 
 
 def puts(node: fx.Node) -> bool:
-    """Whether a call of PyTorch's puts values in their places, and adds none."""
+    """Whether a node scatters values in PyTorch, without accumulation."""
     added = node.args[3] if len(node.args) > 3 else node.kwargs.get("accumulate", False)
     return node.target in IN_PLACE and (packet(node) != "index_put" or added is False)
 
 
 def others(node: fx.Node) -> list[fx.Node]:
-    """The nodes among all arguments but the first."""
+    """Returns the nodes among all arguments but the first."""
     return list(leaves((node.args[1:], node.kwargs), fx.Node))
 
 
 def views(of: fx.Node) -> Iterator[fx.Node]:
-    """Nodes that may share memory with one, itself first."""
+    """Yields the nodes that may share memory with ``of``, itself first."""
     yield of
     for user in of.users:
         if user.op == "call_function" and user.args[0] is of and _viewing(user):
@@ -77,13 +75,13 @@ def _viewing(node: fx.Node) -> bool:
 
 
 def readers(of: fx.Node) -> dict[fx.Node, None]:
-    """Who reads a node or a view of it."""
+    """Returns the nodes that read a node or a view of it."""
     shared = dict.fromkeys(views(of))
     return dict.fromkeys(u for x in shared for u in x.users if u not in shared)
 
 
 def updates(nodes: Iterable[fx.Node]) -> list[Update]:
-    """What is written of a graph's arguments."""
+    """Returns an :class:`Update` for each mutated argument of a graph."""
     made: list[Update] = []
     taken: set[fx.Node] = set()
     for node in nodes:
@@ -109,8 +107,8 @@ def in_place(
     known: Collection[fx.Node],
     when: Callable[[fx.Node], tuple[int, ...]],
 ) -> bool:
-    """Whether all versions may lie where the argument does. ``known``: what programs compute;
-    ``when``: what orders nodes, those of a program alike.
+    """Whether all versions may share the argument's memory. ``known``: nodes that programs compute;
+    ``when``: sort key of a node's execution, equal within a program.
     """
     like, last = likes[update.argument], update.versions[-1]
     if any(likes[v] != like for v in update.versions) or not like.dense:

@@ -1,1 +1,1 @@
-"""Memory: allocations, finding and checking what an address means, and who may touch it when."""
+"""Memory of the interpreter: allocations, address checks, and race detection."""

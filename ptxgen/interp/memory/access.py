@@ -1,8 +1,7 @@
-"""What memory instructions do: finding, checking, moving and recording, for all lanes at once.
+"""Loads and stores of all lanes at once: address translation, checks, data movement, recording.
 
 A request is an array of addresses, one per active lane (or a single one that all share), and
-an *access* of ``vector`` elements of one dtype. Everything checked here is checked before
-anything moves.
+an *access* of ``vector`` elements of one dtype. All checks run before any byte moves.
 """
 
 from __future__ import annotations
@@ -37,17 +36,17 @@ Where = Lanes | None
 
 
 class Wave(Protocol):
-    """What memory sees of the CTAs that run together. Arrays over lanes are flat: CTA, thread."""
+    """State of the CTAs that run together, as memory needs it. Lanes are flat: CTA, thread."""
 
     lanes: Lanes
     alive: NDArray[np.bool_]
     threads: int
-    """Of a CTA."""
+    """Threads per CTA, rounded up to whole warps."""
     cluster: int
-    """CTAs of a cluster."""
+    """CTAs per cluster."""
     memory: GlobalMemory
     recent: Allocation | None
-    """Where the last access to global memory was: probably that of the next one too."""
+    """Allocation of the last global access; the next access probably hits it again."""
     history: ProxyHistory
     shared_bytes: int
     shared_start: Lanes
@@ -56,7 +55,7 @@ class Wave(Protocol):
 
     @property
     def observer(self) -> Watcher | None:
-        """Who is told of every access."""
+        """Observer that is told of every access, or None."""
 
     def lane_at(self, lanes: Lanes | None, index: int) -> int:
         """The flat lane of request ``index`` (requests all lanes share are the first's)."""
@@ -72,16 +71,16 @@ class Wave(Protocol):
         lane: int | None = None,
         address: int | None = None,
     ) -> KernelFault:
-        """An exception that names the place; to be raised by the caller."""
+        """Returns an exception that names kernel, instruction and lane; the caller raises it."""
 
     def conflict(
         self, conflict: Conflict, instruction: Instruction, what: str, lanes: Lanes
     ) -> KernelFault:
-        """The fault for what the history found wrong with a request of ``lanes``."""
+        """Returns the fault for a conflict that the history found in a request of ``lanes``."""
 
 
 class Watcher(Protocol):
-    """Is told of accesses."""
+    """Receives a call for every memory access."""
 
     def memory(
         self, wave: Wave, access: Access, space: str, kind: str, address: Array, lanes: Where
@@ -91,7 +90,7 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One memory instruction: what it moves, and which it is (``site``, from 1)."""
+    """Dtype, vector length and site number (from 1) of one memory instruction."""
 
     instruction: Instruction
     site: int
@@ -124,8 +123,8 @@ def misaligned(wave: Wave, access: Access, address: Array, width: int, lanes: Wh
 def pieces(
     wave: Wave, access: Access, address: Array, width: int, lanes: Where
 ) -> Iterator[tuple[Allocation, Array, Array | None]]:
-    """The allocations that ``address`` points into: each with the offsets of its accesses in
-    it, and which of the requests they are (None: all).
+    """Yields each allocation that ``address`` points into, the byte offsets of the accesses in
+    it, and the mask of those requests (None: all).
     """
     low, high = int(address.min()), int(address.max())
     found = wave.recent
@@ -158,7 +157,7 @@ def pieces(
 
 
 def load_global(wave: Wave, access: Access, address: Array, lanes: Where) -> Array:
-    """Elements, or rows of ``vector`` elements, one per address."""
+    """Returns the elements at ``address``, or rows of ``vector`` elements, one per address."""
     if wave.observer is not None:
         wave.observer.memory(wave, access, "global", "load", address, lanes)
     result: Array | None = None
@@ -186,7 +185,7 @@ def load_global(wave: Wave, access: Access, address: Array, lanes: Where) -> Arr
 
 
 def store_global(wave: Wave, access: Access, address: Array, values: Array, lanes: Where) -> None:
-    """Stores ``values`` (an element or a row of them per address)."""
+    """Stores ``values``, an element or a row of ``vector`` elements per address."""
     if wave.observer is not None:
         wave.observer.memory(wave, access, "global", "store", address, lanes)
     for found, offsets, which in pieces(wave, access, address, access.width, lanes):
@@ -207,7 +206,7 @@ def store_global(wave: Wave, access: Access, address: Array, values: Array, lane
 
 
 def shared_at(wave: Wave, access: Access, address: Array, width: int, lanes: Where) -> Lanes:
-    """Flat byte offsets into the wave's shared memory for addresses of the CTA's own window."""
+    """Returns flat byte offsets into the wave's shared memory for shared addresses of ``lanes``."""
     offset = address.astype(np.int64)
     offset -= SHARED_BASE
     limit = wave.shared_bytes - width
@@ -222,7 +221,7 @@ def shared_at(wave: Wave, access: Access, address: Array, width: int, lanes: Whe
 
 
 def _other_cta(wave: Wave, access: Access, offset: Lanes, width: int, lanes: Where) -> Lanes:
-    """Addresses of a cluster's other CTAs; everything else is out of bounds."""
+    """Returns flat offsets of addresses in other CTAs of the cluster; raises if out of bounds."""
     offset = np.broadcast_to(offset, wave.lanes.shape if lanes is None else lanes.shape)
     rank, inside = offset // CLUSTER_STRIDE, offset % CLUSTER_STRIDE
     own = wave.lanes if lanes is None else lanes
@@ -259,7 +258,7 @@ def _other_cta(wave: Wave, access: Access, offset: Lanes, width: int, lanes: Whe
 
 
 def load_shared(wave: Wave, access: Access, address: Array, lanes: Where) -> Array:
-    """As :func:`load_global`, of the lanes' own CTAs."""
+    """Loads from shared memory; checks for races and unwritten bytes."""
     at = shared_at(wave, access, address, access.width, lanes)
     own = wave.lanes if lanes is None else lanes
     if wave.observer is not None:
@@ -273,7 +272,7 @@ def load_shared(wave: Wave, access: Access, address: Array, lanes: Where) -> Arr
 
 
 def store_shared(wave: Wave, access: Access, address: Array, values: Array, lanes: Where) -> None:
-    """As :func:`store_global`, to the lanes' own CTAs."""
+    """Stores ``values`` to shared memory; checks for races."""
     at = shared_at(wave, access, address, access.width, lanes)
     own = wave.lanes if lanes is None else lanes
     if wave.observer is not None:
@@ -306,7 +305,7 @@ def _local_at(wave: Wave, access: Access, address: Array, lanes: Where) -> tuple
 
 
 def load_local(wave: Wave, access: Access, address: Array, lanes: Where) -> Array:
-    """As :func:`load_global`, of the lanes' own local memory."""
+    """Loads from the lanes' own local memory; raises if a byte was never written."""
     own, row = _local_at(wave, access, address, lanes)
     written = wave.local_written.reshape(len(wave.local), -1, access.width)[own, row].all(axis=1)
     if not written.all():
@@ -326,7 +325,7 @@ def load_local(wave: Wave, access: Access, address: Array, lanes: Where) -> Arra
 
 
 def store_local(wave: Wave, access: Access, address: Array, values: Array, lanes: Where) -> None:
-    """As :func:`store_global`, to the lanes' own local memory."""
+    """Stores ``values`` to the lanes' own local memory."""
     own, row = _local_at(wave, access, address, lanes)
     data: Array = wave.local.view(access.dtype)
     if access.vector > 1:
@@ -374,7 +373,7 @@ STORES = {
 def _spaces(
     wave: Wave, access: Access, address: Array, lanes: Where
 ) -> Iterator[tuple[str, Array, Array | None]]:
-    """:func:`windows`, where nothing may be among the parameters."""
+    """Splits generic addresses by state space; raises MemoryFault for a parameter's address."""
     for found, part, which in windows(address):
         if found == "param":
             raise wave.fault(
@@ -388,7 +387,7 @@ def _spaces(
 
 
 def load(wave: Wave, access: Access, space: str, address: Array, lanes: Where) -> Array:
-    """A load from ``space``, which may be ``generic``."""
+    """Loads from state space ``space``, which may be ``generic``."""
     if space != "generic":
         return LOADS[space](wave, access, address, lanes)
     result: Array | None = None
@@ -407,7 +406,7 @@ def load(wave: Wave, access: Access, space: str, address: Array, lanes: Where) -
 def store(
     wave: Wave, access: Access, space: str, address: Array, values: Array, lanes: Where
 ) -> None:
-    """A store to ``space``, which may be ``generic``."""
+    """Stores to state space ``space``, which may be ``generic``."""
     if space != "generic":
         STORES[space](wave, access, address, values, lanes)
         return
@@ -421,7 +420,7 @@ def store(
 
 
 def load_atomic(wave: Wave, access: Access, space: str, address: Array, lanes: Lanes) -> Array:
-    """One lane's load of an atomic operation: of shared memory, it races with nothing atomic."""
+    """Loads for an atomic operation of one lane, without the race check in shared memory."""
     for found, part, _ in windows(address) if space == "generic" else [(space, address, None)]:
         if found == "shared":
             at = shared_at(wave, access, part, access.width, lanes)
@@ -433,7 +432,7 @@ def load_atomic(wave: Wave, access: Access, space: str, address: Array, lanes: L
 def store_atomic(
     wave: Wave, access: Access, space: str, address: Array, values: Array, lanes: Lanes
 ) -> None:
-    """The store that belongs to :func:`load_atomic`."""
+    """Stores the result of an atomic operation whose operand :func:`load_atomic` read."""
     for found, part, _ in windows(address) if space == "generic" else [(space, address, None)]:
         if found == "shared":
             at = shared_at(wave, access, part, access.width, lanes)

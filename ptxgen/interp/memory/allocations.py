@@ -26,7 +26,7 @@ Array = NDArray[Any]
 SHARED_BASE = 1 << 10
 """The first shared address of a CTA, as on sm_90, whose first 1024 bytes are the system's."""
 CLUSTER_STRIDE = 1 << 24
-"""From a CTA's shared memory to the next one's, in addresses of a cluster (shared::cluster)."""
+"""Distance in bytes between the shared memories of two CTAs in shared::cluster addresses."""
 LOCAL_BASE = 1 << 4
 SHARED_WINDOW = 1 << 40
 LOCAL_WINDOW = 1 << 41
@@ -34,20 +34,20 @@ PARAM_WINDOW = 1 << 42
 GLOBAL_BASE = 1 << 44
 _GAP = 1 << 22
 LIMIT = 2 << 30
-"""Bytes that a device holds at most; a shadow takes as many again."""
+"""Most bytes that a device allocates; the written-byte shadow takes as many again."""
 _REMEMBERED = 64
 _ALIGN = 256
 
 
 @dataclass(slots=True, eq=False)
 class Allocation:
-    """One range of global memory. ``data`` is padded to 16 bytes; ``nbytes`` is what counts."""
+    """One range of global memory of ``nbytes`` bytes; ``data`` is padded to 16 bytes."""
 
     base: int
     nbytes: int
     data: NDArray[np.uint8]
     written: NDArray[np.uint8] | None
-    """One byte a byte, 0 or 1; None once everything is written."""
+    """1 for each byte of ``data`` that has been written, else 0; None once all have been."""
     name: str = ""
     constant: bool = False
     freed: bool = False
@@ -70,14 +70,14 @@ class Allocation:
         return found
 
     def mark(self, start: int, nbytes: int) -> None:
-        """Bytes from offset ``start`` on have been written."""
+        """Marks ``nbytes`` bytes from offset ``start`` on as written."""
         if self.written is not None:
             self.written[start : start + nbytes] = 1
             if (start == 0 and nbytes == self.nbytes) or self.written[: self.nbytes].all():
                 self.written = None
 
     def mark_at(self, offsets: NDArray[np.int64], width: int) -> None:
-        """``width`` aligned bytes at each of ``offsets`` have been written."""
+        """Marks ``width`` aligned bytes at each of ``offsets`` as written."""
         if self.written is not None:
             if width == 1:
                 self.written[offsets] = 1
@@ -85,7 +85,7 @@ class Allocation:
                 self.written.reshape(-1, width)[offsets // width] = 1
 
     def unwritten(self, offsets: NDArray[np.int64], width: int) -> NDArray[np.bool_] | None:
-        """Which accesses of ``width`` aligned bytes touch bytes never written; None: no one."""
+        """Returns the mask of accesses of ``width`` bytes that touch unwritten ones; None: none."""
         if self.written is None:
             return None
         if width == 1:
@@ -101,7 +101,7 @@ class GlobalMemory:
     def __init__(self, limit: int = LIMIT) -> None:
         self._bases: list[int] = []
         self._live: dict[int, Allocation] = {}
-        # The latest, to say what became of an address; it must not grow for ever.
+        # The latest freed ranges, for messages about stale addresses; bounded in length.
         self._freed: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)
         self._limit, self._held = limit, 0
         self._next = GLOBAL_BASE
@@ -109,7 +109,7 @@ class GlobalMemory:
         self._lock = Lock()
 
     def alloc(self, nbytes: int, name: str = "", *, written: bool = False) -> Allocation:
-        """A new range of ``nbytes`` bytes, never written unless ``written`` (then zero).
+        """Allocates ``nbytes`` bytes: unwritten, or zeroed and marked as written if ``written``.
 
         Raises DeviceError beyond the device's limit, or the machine's.
         """
@@ -120,7 +120,7 @@ class GlobalMemory:
                 f"which {self._held} are in use; it interprets kernels, so take a smaller problem"
             )
         try:
-            # Not zeros: whoever reads what he has not written shall not find the usual.
+            # Not zeros: a read of unwritten bytes must not find the value that hides the bug.
             data = np.zeros(padded, np.uint8) if written else np.full(padded, 0xCD, np.uint8)
             shadow = None if written else np.zeros(padded, np.uint8)
         except MemoryError:
@@ -142,7 +142,7 @@ class GlobalMemory:
                 return False
             found.freed = True
             self._held -= len(found.data)
-            self._bases.remove(base)  # in one step, for the same reason
+            self._bases.remove(base)  # in one step; find() reads the list without the lock
             self._freed.append((base, found.end))
         return True
 
@@ -155,7 +155,7 @@ class GlobalMemory:
         return found if found is not None and address + nbytes <= found.end else None
 
     def describe(self, address: int, nbytes: int) -> str:
-        """Why ``nbytes`` bytes at ``address`` cannot be accessed."""
+        """Returns why ``nbytes`` bytes at ``address`` cannot be accessed, for a message."""
         for base, end in reversed(self._freed):
             if base <= address < end:
                 return f"the memory [{base:#x}, {end:#x}) has been freed"

@@ -1,4 +1,4 @@
-"""Where the variables of a kernel lie in their state spaces."""
+"""Addresses of a kernel's variables in their state spaces."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from ptxgen.interp.memory.allocations import GLOBAL_BASE, LOCAL_BASE, SHARED_BAS
 from ptxgen.interp.text.ptx import Entry, Module
 
 STATIC_SHARED = 227 << 10
-"""Bytes of shared memory that a CTA can have; ptxas takes 48 KiB of variables with a size."""
+"""Most bytes of shared memory per CTA; ptxas itself takes 48 KiB of statically sized variables."""
 CONST = 64 << 10
 LOCAL = 512 << 10
-"""Bytes of local memory of a thread (CUDA programming guide, technical specifications)."""
+"""Most bytes of local memory per thread (CUDA programming guide, technical specifications)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The address of each variable, and what the state spaces of a CTA or thread take."""
+    """Address of each variable, and sizes of shared and local memory."""
 
     symbols: dict[str, int]
     filled: list[tuple[int, bytes]]
-    """What shared memory holds at the start: offsets and bytes."""
+    """Initial contents of shared memory: (byte offset, data) pairs."""
     shared: int
-    """Bytes of the static variables of a CTA."""
+    """Bytes of static shared memory per CTA."""
     local: int
-    """Bytes of a thread."""
+    """Bytes of local memory per thread."""
 
 
 def place(module: Module, entry: Entry, memory: GlobalMemory) -> Layout:
-    """Gives every variable its address; those in global memory are allocated."""
+    """Assigns every variable its address; allocates those in global memory."""
     symbols: dict[str, int] = {}
     filled: list[tuple[int, bytes]] = []
     shared = local = 0

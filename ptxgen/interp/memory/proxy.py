@@ -1,14 +1,14 @@
-"""What the async proxy does to shared memory: reads that last, and writes it may not have seen.
+"""Race checks for the async proxy: reads that are still under way, and missing proxy fences.
 
-Bulk copies and wgmma read shared memory from their issue until somebody waits for them. Until
+Bulk copies and wgmma read shared memory from their issue until a thread waits for them. Until
 then every write to those bytes is a race. Afterwards a write must have happened after the wait:
 
 - by the thread that issued a bulk copy, whose read it then is;
 - or by *any* thread of the warpgroup that executed a wgmma, since its wait is the warpgroup's.
 
-What a thread writes by ordinary stores reaches the async proxy behind a ``fence.proxy.async``, of
-the writing thread after the write or of the issuing one after it knows of the write. A fence of
-a third thread in between would do as well, but is not followed here.
+The async proxy sees ordinary stores only behind a ``fence.proxy.async``: one of the writing thread
+after the write, or one of the issuing thread once the write happened before it. A fence of a third
+thread in between is legal too, but is not followed here.
 
 Source: PTX ISA 9.0, 8.2.4 and 8.10 (proxies, causality order), 9.7.9.25 (bulk copies) and
 9.7.15 (wgmma).
@@ -32,14 +32,14 @@ from ptxgen.interp.memory.race import (
 )
 
 PIECE = 16
-"""Bytes of what the async proxy reads: everything it takes is aligned to them."""
+"""Granularity in bytes of the async proxy's reads, which are all aligned to it."""
 GROUP = 128
 """Threads of a warpgroup."""
 
 
 @dataclass(slots=True, eq=False)
 class Reading:
-    """Reads of the async proxy that are under way: pieces by flat byte offset."""
+    """Reads of the async proxy that are under way, one 16-byte piece per flat byte offset."""
 
     at: Ints
     lanes: Ints
@@ -47,7 +47,7 @@ class Reading:
 
 
 class ProxyHistory(SharedHistory):
-    """A history that follows the async proxy's reads as well.
+    """Access history of shared memory that also tracks reads of the async proxy.
 
     ``warpgroups``: the first thread (of the ``threads``) of each warpgroup that can run wgmma.
     """
@@ -79,13 +79,13 @@ class ProxyHistory(SharedHistory):
             self._check_writes(stamp, at, lanes, width, reading=True)
 
     def begin(self, at: Ints, lanes: Ints, site: int) -> Reading:
-        """The async proxy starts to read 16 bytes at each of ``at``, for ``lanes``."""
+        """Starts reads of 16 bytes at each of ``at``, issued by ``lanes``."""
         self.check_read(at, lanes, PIECE)
         self._check_fences(at, lanes)
         return self._begin(at, lanes, site)
 
     def begin_group(self, at: Ints, groups: Ints, site: int) -> Reading:
-        """The same for warpgroups: a row of ``at`` for each row of lanes."""
+        """Starts reads of warpgroups: row i of ``groups`` (lanes) reads all of row i of ``at``."""
         chosen = self._representatives(groups)
         count, pieces = at.shape
         own = np.repeat(chosen.reshape(-1), pieces)
@@ -95,14 +95,14 @@ class ProxyHistory(SharedHistory):
         return self._begin(at.reshape(-1), np.repeat(groups[:, 0], pieces), site)
 
     def readers(self, at: Ints, groups: Ints) -> Ints:
-        """The lane of each element that :meth:`begin_group` checks, by which it names conflicts."""
+        """Returns the lane of each element that :meth:`begin_group` checks, to name conflicts."""
         return np.repeat(self._representatives(groups).reshape(-1), at.shape[1])
 
     def _representatives(self, groups: Ints) -> Ints:
-        """Lanes of each row such that a write is known to all of the row if it is to them.
+        """Returns lanes of each group such that a write known to them is known to the whole group.
 
-        Threads with equal knowledge share a row of it: of a stretch of those in any of the groups
-        the first and the last, as one of them may be the writer.
+        Threads with equal knowledge share a row of it. Each run of such threads is represented by
+        its first and its last thread, as one of the two may be the writer.
         """
         if self._knows is None:
             return groups[:, [0, -1]]
@@ -124,12 +124,12 @@ class ProxyHistory(SharedHistory):
         return Reading(at, lanes, site)
 
     def end(self, reading: Reading) -> None:
-        """The issuing threads have waited for the reads: they count as theirs, now."""
+        """Ends reads that their issuing threads have waited for; records them as these threads'."""
         self._end(reading.at)
         self.read(reading.at, reading.lanes, PIECE, reading.site)
 
     def split_reading(self, reading: Reading, part: NDArray[np.bool_]) -> tuple[Reading, Reading]:
-        """Reads under way as two: the pieces of the mask ``part``, and the others."""
+        """Splits reads under way in two: the pieces in the mask ``part``, and the others."""
         self._under_way += 1
         first, second = (
             Reading(reading.at[mask], reading.lanes[mask], reading.site) for mask in (part, ~part)
@@ -137,7 +137,7 @@ class ProxyHistory(SharedHistory):
         return first, second
 
     def end_group(self, reading: Reading) -> None:
-        """The warpgroups have waited for the reads of their wgmma."""
+        """Ends reads of wgmma that their warpgroups have waited for."""
         self._end(reading.at)
         if self._group_stamp is None:
             shape = (len(self._groups), self._pieces)
@@ -193,7 +193,7 @@ class ProxyHistory(SharedHistory):
     # -- fences -----------------------------------------------------------------------
 
     def fence(self, lanes: Ints) -> None:
-        """fence.proxy.async: the async proxy will see what these threads know of."""
+        """Records fence.proxy.async: the async proxy sees all writes that these threads know of."""
         if not len(lanes):
             return
         knows = self._knowledge()
@@ -222,7 +222,7 @@ class ProxyHistory(SharedHistory):
         fine = (stamp <= self._fenced[writer]) | (stamp <= self._fenced_floor[lane])
         if self._fenced_knows is not None:
             fine |= stamp <= self._fenced_knows[lane, writer % self.threads]
-            # The issuing thread's own writes it knows without being told.
+            # The issuing thread's own writes: it knows them without a release.
         if fine.all():
             return
         one = int(fine.argmin())
@@ -233,9 +233,9 @@ class ProxyHistory(SharedHistory):
     # -- copies that arrive -------------------------------------------------------------
 
     def hand_over(self, copy: Copy) -> None:
-        """An asynchronous copy of threads will complete on an object, as an engine's does.
+        """Makes a threads' copy complete on a history object, as a copy of the engine does.
 
-        What the threads have done so far is released into the object when it completes.
+        Completion also releases the threads' accesses up to now into that object.
         """
         knows = self._knowledge()
         unique, copy.issuer = np.unique(copy.lanes, return_inverse=True)

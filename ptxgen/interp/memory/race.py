@@ -51,11 +51,11 @@ _ROW: dict[int, np.dtype[Any]] = {
     2: np.dtype(np.int64),
     4: np.dtype(np.complex128),
 }
-"""Types as wide as some int32: NumPy copies one such element faster than a row of two or four."""
+"""Dtypes as wide as n int32: NumPy copies one such element faster than a row of two or four."""
 
 
 class Conflict(Exception):  # noqa: N818 - what it is
-    """An access that must not be, seen from the later of the two.
+    """Two conflicting accesses, described from the later one.
 
     ``kind``: ``"race"`` (nothing orders it after another access), ``"pending"`` (an asynchronous
     copy to these bytes has not been waited for), ``"uninitialised"`` (a read of bytes never
@@ -85,7 +85,7 @@ class Conflict(Exception):  # noqa: N818 - what it is
         self.other_is_write = other_is_write
 
     def before(self, other: Conflict) -> bool:
-        """Whether this one is named rather than ``other``."""
+        """Whether this conflict is reported rather than ``other``."""
         if self.index != other.index or self.other_is_write != other.other_is_write:
             return (self.index, not self.other_is_write) < (other.index, not other.other_is_write)
         return self.at < other.at
@@ -93,7 +93,7 @@ class Conflict(Exception):  # noqa: N818 - what it is
 
 @dataclass(slots=True, eq=False)
 class Copy:
-    """An asynchronous copy that has been issued: what :meth:`SharedHistory.complete` takes."""
+    """Asynchronous copy that has been issued; :meth:`SharedHistory.complete` takes it."""
 
     at: Ints
     lanes: Ints
@@ -149,7 +149,7 @@ class _Reads:
         self.logged += len(key)
 
     def forget(self, floor: int) -> None:
-        """Drops log entries that no one will ask for: all stamped at or below every floor."""
+        """Drops log entries that cannot conflict any more: all stamped at or below every floor."""
         while self.log and self.log[0].newest <= floor:
             self.logged -= sum(map(len, self.log.pop(0).keys))
 
@@ -205,7 +205,10 @@ class _Reads:
         self.older = older
 
     def pieces(self, at: Ints, width: int) -> Stamps:
-        """The latest stamps of all that an access touches: (accesses, pieces, warps)."""
+        """Returns the latest stamps of all pieces that each access touches.
+
+        The shape is (accesses, pieces, warps).
+        """
         many = max(width // self.width, 1)
         rows = self.rows.get(many)
         if rows is None:
@@ -214,7 +217,7 @@ class _Reads:
 
 
 class SharedHistory:
-    """What has been done to the shared memory of ``ctas`` CTAs of ``threads`` threads each.
+    """Access history of the shared memory of ``ctas`` CTAs of ``threads`` threads each.
 
     ``nbytes``: shared bytes of each CTA, a multiple of 16. ``granule``: the smallest access of
     the kernel in bytes. Accesses are arrays of equal length: ``at``, flat byte offsets (CTA *
@@ -265,7 +268,7 @@ class SharedHistory:
     # -- accesses ---------------------------------------------------------------------
 
     def fill(self, at: int, nbytes: int) -> None:
-        """``nbytes`` bytes from ``at`` on are initialised before the kernel starts."""
+        """Marks ``nbytes`` bytes from ``at`` on as initialised before the kernel starts."""
         self._stamp[at // self.granule : -(-(at + nbytes) // self.granule)] = _START
 
     def read(self, at: Ints, lanes: Ints, width: int, site: int) -> None:
@@ -319,7 +322,7 @@ class SharedHistory:
         return copy
 
     def complete(self, copy: Copy, handles: ArrayLike | None = None) -> None:
-        """The copy has landed; the bytes may be accessed by who knows of it.
+        """Completes a copy; threads that know of the completion may then access the bytes.
 
         Without ``handles``, the issuing threads have waited for it: it counts as their writes,
         now. With ``handles`` (the object that each element signals, or one for all; engine
@@ -344,7 +347,7 @@ class SharedHistory:
         self._engine = True
 
     def split(self, copy: Copy, part: NDArray[Any]) -> tuple[Copy, Copy]:
-        """A copy that has not completed, as two: the elements of the mask ``part``, the others."""
+        """Splits a pending copy in two: the elements in the mask ``part``, and the others."""
         first, second = (
             Copy(
                 copy.at[mask],
@@ -361,7 +364,7 @@ class SharedHistory:
     # -- synchronisation --------------------------------------------------------------
 
     def barrier(self, ctas: Ints) -> None:
-        """All threads of these CTAs (distinct) synchronise, those of each CTA with one another."""
+        """Synchronises all threads of each of these (distinct) CTAs."""
         everywhere = len(ctas) == self.ctas
         if self._engine:  # what threads know of its writes is not a matter of floors
             self._meet(ctas[:, None] * self.threads + np.arange(self.threads))
@@ -383,7 +386,7 @@ class SharedHistory:
             reads.forget(self._low)
 
     def sync(self, groups: Ints) -> None:
-        """The threads of each row of ``groups`` synchronise with one another.
+        """Synchronises the threads of each row of ``groups`` with one another.
 
         A row holds distinct threads of one CTA; no thread is in two rows.
         """
@@ -400,7 +403,7 @@ class SharedHistory:
         self._advance(groups.ravel() >> 5)
 
     def _meet(self, groups: Ints) -> Ints | None:
-        """The threads of each row know what any of them knows; the warps, if they are whole."""
+        """Joins the knowledge of each row's threads; returns the warps if all of them are whole."""
         knows = self._knowledge()
         size = groups.shape[1]
         rows = self._row[groups]
@@ -426,11 +429,11 @@ class SharedHistory:
         return whole
 
     def new_object(self, cta: int) -> int:
-        """A handle for something threads of ``cta`` synchronise through, as an mbarrier.
+        """Returns a handle for an object that threads of ``cta`` synchronise on, as an mbarrier.
 
-        An object only ever learns. Where threads may wait for one phase while others already
-        arrive at the next, take two: one for arrivals, and one for waiting that learns from it
-        (:meth:`merge`) when the phase completes.
+        An object never forgets. Where threads may wait for one phase while others already arrive
+        at the next, take two objects: one for arrivals, and one for waits, which learns from the
+        first (:meth:`merge`) when the phase completes.
         """
         knows = self._knowledge()
         handle = len(self._column) - self.lanes
@@ -448,7 +451,7 @@ class SharedHistory:
         return handle
 
     def release(self, lanes: Ints, handles: ArrayLike) -> None:
-        """Each object learns what the thread has done and what it knows."""
+        """Releases each thread's accesses and knowledge into the object of its handle."""
         if not len(lanes):
             return
         knows = self._knowledge()
@@ -459,7 +462,7 @@ class SharedHistory:
         self._advance(lanes >> 5)
 
     def acquire(self, lanes: Ints, handles: ArrayLike) -> None:
-        """Each thread (they are distinct) learns what the object knows."""
+        """Lets each (distinct) thread learn all that the object of its handle knows."""
         if not len(lanes):
             return
         knows = self._knowledge()
@@ -484,13 +487,13 @@ class SharedHistory:
         self._assign(lanes[moving], target[which[moving]])
 
     def merge(self, source: int, target: int) -> None:
-        """Object ``target`` learns what object ``source`` knows."""
+        """Lets object ``target`` learn all that object ``source`` knows."""
         np.maximum(self._objects[target], self._objects[source], out=self._objects[target])
 
     # -- inside -----------------------------------------------------------------------
 
     def _advance(self, warps: Ints) -> None:
-        """What these warps do from now on is not covered by the release that was just made."""
+        """Advances the clock of ``warps``: the release just made excludes their later accesses."""
         self._time += 1
         self._clocks = self._clocks.copy()
         self._clocks[warps] = self._time
@@ -511,7 +514,7 @@ class SharedHistory:
         return self._knows
 
     def _fresh(self, count: int) -> Ints:
-        """Rows that no thread uses."""
+        """Returns ``count`` rows of knowledge that no thread uses."""
         return np.flatnonzero(self._users == 0)[:count]
 
     def _assign(self, lanes: Ints, rows: Ints) -> None:
@@ -527,7 +530,7 @@ class SharedHistory:
         return least
 
     def _learn(self, handles: Ints, rows: Stamps) -> None:
-        """Objects learn rows of knowledge; ``handles`` ascend."""
+        """Lets objects learn rows of knowledge; ``handles`` ascend."""
         starts = np.flatnonzero(np.append(True, handles[1:] != handles[:-1]))
         joined = np.maximum.reduceat(rows, starts, axis=0)
         which = handles[starts]
@@ -536,7 +539,7 @@ class SharedHistory:
         self._objects[which] = known
 
     def _view(self, width: int) -> tuple[NDArray[Any], ...]:
-        """Stamps, writers and sites: as rows of what ``width`` bytes hold, and in single pieces."""
+        """Returns stamps, writers and sites: in rows of ``width`` bytes, then a row an element."""
         found = self._views.get(width)
         if found is None:
             many = width // self.granule
@@ -570,7 +573,7 @@ class SharedHistory:
         self._scatter(2, at, width, site)
 
     def _check(self, at: Ints, lanes: Ints, width: int) -> None:
-        """Raises unless everything done to these bytes happened before."""
+        """Raises Conflict unless all earlier accesses to these bytes happened before this one."""
         conflict: Conflict | None = None
         stamp = self._view(width)[0].take(at // width, axis=0)
         if stamp.max(initial=_NEVER) > self._low:

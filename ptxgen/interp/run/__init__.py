@@ -1,1 +1,1 @@
-"""Running kernels: decoding all of one, the machine that runs waves of it, and the profiler."""
+"""Execution of kernels: decoding, the machine that runs waves of CTAs, and the profiler."""

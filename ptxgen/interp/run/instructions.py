@@ -1,4 +1,4 @@
-"""The operations of each instruction: what :func:`fill` puts into a block."""
+"""Decoding of segments: :func:`fill` puts the operations of each instruction into a block."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 def fill(kernel: Kernel, block: Block, kind: str) -> None:
-    """Decodes ``block``: its operations, and how it ends. Raises PtxError."""
+    """Decodes the operations and the end of ``block``. Raises PtxError."""
     try:
         _fill(kernel, block, kind)
     except PtxError as error:
@@ -126,7 +126,7 @@ def _end(kernel: Kernel, block: Block, instruction: Instruction, kind: str) -> O
 
 
 def decode(kernel: Kernel, instruction: Instruction) -> Variants | None:
-    """The two operations of an instruction that is not the end of a segment."""
+    """Returns the full and the masked operation of an instruction that ends no segment."""
     if instruction.opcode == "mov" and _plain_mov(instruction) is False:
         return move(kernel, instruction)
     scalar = lookup(instruction)
@@ -143,7 +143,7 @@ def _plain_mov(instruction: Instruction) -> bool:
 
 
 def _fence(kernel: Kernel, instruction: Instruction) -> Variants | None:
-    """Fences; that of the async proxy counts, since copies and wgmma may miss what it orders."""
+    """Decodes fences that the race check follows: cluster-wide ones and fence.proxy.async."""
     form = instruction.modifiers
     if form[:1] in (("acq_rel",), ("sc",)) and kernel.cluster > 1 and form[1:] != ("cta",):
         guard = guard_of(kernel, instruction)
@@ -171,7 +171,7 @@ def _fence(kernel: Kernel, instruction: Instruction) -> Variants | None:
 
 
 def _ignored(kernel: Kernel, instruction: Instruction) -> Variants | None:
-    """Fences and hints: here every thread sees every store at once; the history checks order."""
+    """Decodes fences and hints to nothing: stores are visible at once; the history checks order."""
     return None
 
 

@@ -42,34 +42,34 @@ from ptxgen.spec.base import BLOCK_LIMIT, GRID_LIMIT, THREADS_MAX
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_] | None
-"""Which lanes of the wave; None: all of them."""
+"""Mask over the lanes of a wave; None: all of them."""
 Lanes = NDArray[np.int64]
 
 Unit = TypeVar("Unit")
 _log = logging.getLogger("ptxgen.interp")
 
 WAVE_LANES = 4096
-"""Lanes of a wave, if several CTAs fit: enough to make NumPy's cost per call small."""
+"""Lanes of a wave of several CTAs: enough to make NumPy's cost per call small."""
 VISITS = 1 << 20
-"""How often a wave may enter one segment before it is taken for an endless loop."""
+"""Entries of one segment by a wave above which it counts as an endless loop."""
 PATIENCE = 1 << 12
-"""How often a wave enters one segment before others that can run are preferred now and then,"""
+"""Entries of one segment by a wave after which other runnable segments get a turn."""
 YIELD = 16
-"""and every how many times, from then on."""
+"""Entries of such a segment between two turns of the others."""
 SLOW = 5.0
-"""Seconds from which on a launch says how long it will take."""
+"""Estimated seconds of a launch from which on a warning announces them."""
 POLLS = 8
-"""How often a wait that may give up does so in vain before it is taken to wait forever."""
+"""Time-outs of the waits at a segment (mbarrier.test_wait) without progress before a deadlock."""
 LOCAL_BYTES = 256 << 20
-"""Local memory that the lanes of a wave have together, if that is more than one cluster."""
+"""Most bytes of local memory of all lanes of a wave, if the wave has more than one cluster."""
 MAX_SHARED = 227 << 10
 
 
 class Observer(Protocol):
-    """Watches a launch; see :mod:`ptxgen.interp.run.profile`."""
+    """Interface of a launch's observer, such as :class:`ptxgen.interp.run.profile.Profiler`."""
 
     def segment(self, wave: Wave, block: Block, mask: Mask) -> None:
-        """The lanes of ``mask`` run ``block``."""
+        """Is called before the lanes of ``mask`` run ``block``."""
 
     def memory(
         self,
@@ -85,12 +85,12 @@ class Observer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a launch is run. Results do not depend on it."""
+    """Settings of a launch: schedule, limits, observer. Results do not depend on them."""
 
     seed: int | None = None
-    """Picks warps at random; None: whatever comes first in the text, all warps together."""
+    """Seed of a random schedule of warps; None: the first runnable segment, all warps together."""
     early: bool = False
-    """Asynchronous copies land as soon as they are issued, not as late as allowed."""
+    """Whether asynchronous copies land when they are issued, not as late as allowed."""
     visits: int = VISITS
     wave_lanes: int = WAVE_LANES
     observer: Observer | None = None
@@ -106,7 +106,7 @@ class Settings:
 
 
 class Wave:
-    """The state of some CTAs that run together. Arrays over lanes are flat: CTA, thread."""
+    """State of the CTAs that run together. Arrays over lanes are flat: CTA, thread."""
 
     def __init__(
         self,
@@ -158,14 +158,14 @@ class Wave:
         # The group that is running:
         self.mask: Mask = None
         self._turn = -1
-        """Which segment was last preferred to one that comes first."""
+        """Order of the segment that last got a turn in place of an earlier one."""
         self._active: Lanes | None = None
         # Groups that can run, by the order of their segment, and lanes that wait there.
         everyone = None if self.all_alive else self.alive.copy()
         self.ready: dict[int, Mask] = {program.entry_order: everyone}
         self.parked: dict[int, NDArray[np.bool_]] = {}
         self.stalls: dict[int, int] = {}
-        """How often lanes have given up waiting at a segment since anything last happened."""
+        """By segment, time-outs of waits since an mbarrier's or cluster barrier's last phase."""
         for start, data in program.shared_init:
             for cta in range(count):
                 at = cta * self.shared_bytes + start
@@ -174,7 +174,7 @@ class Wave:
 
     @property
     def early(self) -> bool:
-        """Whether what is asynchronous happens as soon as it is issued."""
+        """Whether asynchronous operations complete as soon as they are issued."""
         return self.settings.early
 
     def unit(self, kind: Callable[[sync.Wave], Unit]) -> Unit:
@@ -186,15 +186,15 @@ class Wave:
         return made
 
     def end(self) -> None:
-        """Gives up all it has, when it has run. Its units know it: without this, what it has would
-        wait for the collector of circles, by the hundred megabytes.
+        """Drops all state after the run. The units refer back to the wave, so without this its
+        hundreds of megabytes would wait for the cyclic garbage collector.
         """
         vars(self).clear()
 
     # -- lanes ----------------------------------------------------------------------
     @property
     def active(self) -> Lanes | None:
-        """The lanes that run, None for all; as indices."""
+        """Indices of the lanes that run; None for all."""
         if self.mask is None:
             return None
         if self._active is None:
@@ -208,13 +208,13 @@ class Wave:
         return int(lanes[min(index, len(lanes) - 1)])
 
     def cta_of(self, lane: int) -> tuple[int, int, int]:
-        """The CTA's coordinates."""
+        """Returns the grid coordinates (x, y, z) of a lane's CTA."""
         flat = self.ctas[lane // self.threads]
         x, y, _ = self.grid
         return flat % x, flat // x % y, flat // (x * y)
 
     def thread_text(self, lane: int) -> str:
-        """Names a lane in a sentence."""
+        """Returns a lane's thread, warp and lane number as text for a message."""
         inside = lane % self.threads
         return f"thread {inside} (warp {inside // WARP}, lane {inside % WARP})"
 
@@ -226,7 +226,7 @@ class Wave:
         lane: int | None = None,
         address: int | None = None,
     ) -> KernelFault:
-        """An exception that names the place; to be raised by the caller."""
+        """Returns an exception that names kernel, instruction and lane; the caller raises it."""
         inside = None if lane is None else lane % self.threads
         return kind(
             message,
@@ -243,7 +243,7 @@ class Wave:
     def conflict(
         self, conflict: Conflict, instruction: Instruction, what: str, lanes: Lanes
     ) -> KernelFault:
-        """The fault for what :class:`SharedHistory` found wrong with a request of ``lanes``."""
+        """Returns the fault for a conflict that the history found in a request of ``lanes``."""
         lane = int(lanes[conflict.index])
         address = int(conflict.at) % max(self.shared_bytes, 16)
         place = f"byte {address} of shared memory"
@@ -283,7 +283,7 @@ class Wave:
 
     # -- groups ---------------------------------------------------------------------
     def send(self, block: sync.Place, mask: Mask) -> None:
-        """Lanes reach ``block`` and can run it."""
+        """Makes the lanes of ``mask`` ready to run ``block``."""
         order = block.order
         if mask is None or order not in self.ready:
             self.ready[order] = mask
@@ -294,19 +294,19 @@ class Wave:
             self.ready[order] = None if together.all() else together
 
     def park(self, block: sync.Place, mask: NDArray[np.bool_]) -> None:
-        """Lanes wait at ``block`` until something wakes them."""
+        """Parks lanes at ``block`` until :meth:`wake` makes them ready again."""
         there = self.parked.get(block.order)
         self.parked[block.order] = mask if there is None else there | mask
 
     def wake(self, order: int | None = None) -> None:
-        """Lets lanes that wait (at one segment, or everywhere) try again."""
+        """Makes parked lanes ready: those at segment ``order``, or (None) all."""
         orders = list(self.parked) if order is None else [order]
         for at in orders:
             if at in self.parked:
                 self.send(self.program.blocks[at], self.parked.pop(at))
 
     def leave(self, mask: Mask) -> None:
-        """Lanes exit."""
+        """Ends the lanes of ``mask``, and opens barriers that waited for them alone."""
         if self.copies.stores:
             bulk.leave(self, mask)
         if mask is None:
@@ -321,7 +321,7 @@ class Wave:
 
     # -- running --------------------------------------------------------------------
     def run(self) -> None:
-        """Runs all lanes to their end."""
+        """Runs all lanes until they have exited."""
         ready, blocks, registers = self.ready, self.program.blocks, self.registers
         visits = [0] * len(blocks)
         limit, patience = self.settings.visits, PATIENCE
@@ -352,10 +352,10 @@ class Wave:
             block.end(self, registers)
 
     def _others(self, order: int, mask: Mask) -> tuple[int, Mask]:
-        """Lanes further on, instead of those that come by ``order`` again and again.
+        """Picks lanes at another segment than ``order``, which has been entered very often.
 
-        These may wait for something that the others do: a flag, a lock. At a barrier or a
-        warp-wide instruction only warps go on that have no lane elsewhere.
+        Lanes that spin at ``order`` may wait for a store of the others: a flag, a lock. At a
+        barrier or a warp-wide instruction, only warps without a lane elsewhere are picked.
         """
         ready = self.ready
         self.send(self.program.blocks[order], mask)
@@ -398,7 +398,7 @@ class Wave:
         return 0 if mask is None else int(np.flatnonzero(mask)[0])
 
     def _pick(self) -> tuple[int, Mask]:
-        """Some warps that can run, at random; within a warp what comes first goes first."""
+        """Picks warps at random; each runs its lanes at its first segment."""
         assert self.random is not None
         ready = self.ready
         warps = len(self.lanes) // WARP
@@ -425,7 +425,7 @@ class Wave:
         return order, None if running.all() else running
 
     def _stalled(self) -> bool:
-        """Nothing can run: lets something happen, and says whether anything can run now."""
+        """Completes transfers or times out waits until a lane can run; returns whether one can."""
         while not self.ready:
             if self.copies.land():
                 self.wake()
@@ -438,7 +438,7 @@ class Wave:
         return True
 
     def _time_out(self) -> bool:
-        """Waits that may give up (test_wait) do."""
+        """Times out the waits (mbarrier.test_wait) at one segment; False if there are none."""
         for order in list(self.parked):
             block = self.program.blocks[order]
             if block.polls and self.stalls.get(order, 0) < POLLS:
@@ -516,7 +516,7 @@ def launch(
 
 
 def _announce(program: Program, seconds: float) -> None:
-    """Says so if a launch takes long; with the first wave done, one knows."""
+    """Warns if a launch will take long; ``seconds`` is extrapolated from its first wave."""
     if seconds >= SLOW:
         _log.warning(
             "the CPU device interprets PTX, and %s will take about %.0f s; it is meant for tests "

@@ -1,26 +1,26 @@
-"""The microscope: what a launch does, counted while the interpreter runs it.
+"""Profiler: counts instructions and memory traffic of launches that the interpreter runs.
 
 A :class:`Profiler` is an :class:`~ptxgen.interp.run.machine.Observer`; :meth:`Profiler.kernels`
-says what it has seen. Everything is counted in PTX, which is what runs here: ptxas schedules the
-instructions, merges some and drops most moves, but leaves memory accesses as they are.
+returns its counts. All counts are of PTX instructions, not SASS: ptxas reorders instructions,
+merges some and drops most moves, but leaves memory accesses as they are.
 
 Models
 ======
 Instructions
-    A *warp instruction* is one that some lane of a warp carries out, a *lane instruction* one of
-    one lane, whatever its guard. Lanes that wait (for a warp's others, for an mbarrier) count
+    A *warp instruction* is executed by at least one lane of a warp, a *lane instruction* by one
+    lane, whatever its guard. Lanes that wait (for others of the warp, for an mbarrier) count
     each time they try.
 Global memory
     Moves in sectors of 32 bytes. A request (the lanes of a warp at one instruction) takes the
-    distinct sectors that it touches; ideal are as many as its distinct bytes would fill.
+    distinct sectors that it touches; the ideal is as many as its distinct bytes would fill.
     Source: CUDA C++ Programming Guide, global memory; Nsight Compute's "sectors/request".
 Shared memory
-    32 banks of 4 bytes; a bank gives one word per wavefront, to all lanes that want it. Requests
-    of 8 and 16 bytes per lane are carried out by half-warps and quarter-warps, one after the
-    other; loads by parts twice as large if all lanes i and i ^ 1 of the warp that take part, or
-    all lanes i and i ^ 2, want the same. Ideal is one wavefront for each part that has a lane;
-    what comes on top is bank conflicts. An asynchronous copy writes shared memory as a store of
-    its width would.
+    32 banks of 4 bytes; a bank serves one word per wavefront, to all lanes that read it. Requests
+    of 8 and 16 bytes per lane run as half-warps and quarter-warps, one after the other; loads run
+    in parts twice as large if all participating lanes i and i ^ 1 of the warp, or all i and i ^ 2,
+    read the same address. The ideal is one wavefront for each part with an active lane; all
+    others are bank conflicts. An asynchronous copy writes shared memory as a store of its width
+    would.
     Source: CUDA C++ Programming Guide, shared memory of compute capability 5.x and later; the
     parts of a warp: GTC 2019, S9593 (cuTENSOR); pairs: developer forums of NVIDIA, topic 77228
     (there for compute capability 7.x).
@@ -49,10 +49,10 @@ Ints = NDArray[np.int64]
 Lanes = NDArray[np.int64]
 
 SECTOR = 32
-"""Bytes of global memory that move together."""
+"""Bytes of a sector, the unit of global memory traffic."""
 BANKS = 32
 WORD = 4
-"""Bytes of a bank."""
+"""Bytes of a shared-memory bank's word."""
 
 CLASSES = (
     "fma", "tensor", "float", "integer", "move", "warp", "control", "barrier", "async copy",
@@ -104,7 +104,7 @@ def classify(instruction: Instruction) -> str:
 
 
 def _flop(instruction: Instruction, kind: str) -> int:
-    """Operations of one lane; a product and its sum are two. Comparing counts nothing."""
+    """Returns the FLOP of one lane: an fma counts two, comparisons count none."""
     if kind == "tensor":
         shape = next((f for m in instruction.modifiers if (f := _SHAPE.fullmatch(m))), None)
         lanes = 4 * WARP if instruction.opcode == "wgmma" else WARP  # that share the product
@@ -123,7 +123,7 @@ _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How often: by warps, and by lanes."""
+    """Number of executions, counted by warps and by lanes."""
 
     warps: int = 0
     lanes: int = 0
@@ -134,35 +134,35 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What one memory instruction did to one state space."""
+    """Traffic of one memory instruction in one state space."""
 
     line: int
-    """The PTX line, from 1."""
+    """Line of the PTX text, from 1."""
     text: str
-    """The instruction."""
+    """Text of the instruction."""
     name: str
-    """Its opcode with all modifiers."""
+    """Opcode with all modifiers."""
     space: str
-    """global or shared."""
+    """State space: global or shared."""
     kind: str
-    """load, store or async."""
+    """Kind of access: load, store or async."""
     width: int
-    """Bytes of one lane."""
+    """Bytes per lane and access."""
     hot: bool
-    """Whether it is in the main loop."""
+    """Whether the instruction is in the main loop."""
     requests: int
-    """Warp instructions with at least one lane."""
+    """Warp instructions with at least one active lane."""
     lanes: int
     bytes: int
-    """What the lanes asked for."""
+    """Bytes that the lanes request, ``lanes * width``."""
     units: int
     """Sectors (global memory) or wavefronts (shared memory)."""
     ideal: int
-    """The fewest units possible."""
+    """Fewest sectors or wavefronts possible."""
     lines: tuple[int, ...] = ()
     """The CUDA line, then those of the calls it was inlined at; empty without line information."""
     cuda: str = ""
-    """The text of the call that led here, or of the line itself where there is none."""
+    """Text of the innermost call that this code was inlined at, or of its own CUDA line."""
 
     @property
     def excess(self) -> int:
@@ -172,27 +172,27 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class GlobalTraffic:
-    """Global memory, in bytes, but for requests and sectors."""
+    """Global memory traffic; ``loaded``, ``stored`` and ``touched_*`` are bytes."""
 
     requests: int
     sectors: int
     ideal_sectors: int
     loaded: int
-    """Asked for by the lanes; what several lanes ask for counts as often."""
+    """Bytes that the lanes request; a byte that n lanes request counts n times."""
     stored: int
     touched_loads: int
-    """Distinct bytes that were read."""
+    """Distinct bytes that loads read."""
     touched_stores: int
 
     @property
     def moved(self) -> int:
-        """Bytes of the sectors."""
+        """Bytes of all sectors that move."""
         return self.sectors * SECTOR
 
 
 @dataclass(frozen=True, slots=True)
 class SharedTraffic:
-    """Shared memory."""
+    """Shared memory traffic, in requests, wavefronts and bytes."""
 
     requests: int
     wavefronts: int
@@ -217,30 +217,30 @@ class Copies:
 
 @dataclass(frozen=True, slots=True)
 class KernelProfile:
-    """What the launches of one kernel did."""
+    """Counts of all launches of one kernel."""
 
     name: str
     launches: int
     ctas: int
     threads: int
-    """Threads of a CTA."""
+    """Threads per CTA."""
     mix: Mapping[str, Count]
-    """By the instruction's whole name, most frequent first."""
+    """Counts by opcode with all modifiers, most frequent first."""
     classes: Mapping[str, Count]
     loop: Mapping[str, Count]
-    """By class, in the main loop: the innermost one around most of the arithmetic."""
+    """Counts by class in the main loop, the innermost loop around most of the arithmetic."""
     total: Count
     partial: int
-    """Warp instructions that not all living lanes of the warp took part in."""
+    """Warp instructions in which some lane of the warp that has not exited is inactive."""
     cta_barriers: int
-    """Arrivals of warps at barriers of the CTA."""
+    """Arrivals of warps at CTA barriers."""
     warp_barriers: int
     flop: int
     copies: Copies
     global_memory: GlobalTraffic
     shared_memory: SharedTraffic
     sites: tuple[Site, ...] = field(repr=False)
-    """In the order of the PTX."""
+    """Memory instructions in the order of the PTX text."""
 
     @property
     def lanes_per_instruction(self) -> float:
@@ -248,20 +248,20 @@ class KernelProfile:
         return self.total.lanes / max(self.total.warps, 1)
 
     def site(self, line: int, space: str) -> Site:
-        """The site at a PTX line; KeyError if there is none."""
+        """Returns the site at a PTX line; raises KeyError if there is none."""
         for site in self.sites:
             if (site.line, site.space) == (line, space):
                 return site
         raise KeyError(f"line {line} does not access {space} memory")
 
     def json(self) -> dict[str, Any]:
-        """All of it as numbers, strings, lists and dicts; numbers are integers."""
+        """Returns all counts as JSON values: integers, strings, lists and dicts."""
         value = asdict(self)
         value["sites"] = [{**site, "lines": list(site["lines"])} for site in value["sites"]]
         return value
 
     def table(self, sites: int = 10) -> str:
-        """For people. ``sites``: how many access sites above the minimum are listed."""
+        """Formats the profile as text. ``sites``: most access sites above the ideal to list."""
         return "\n".join((*self._head(), "", *self._instructions(), "", *self._accesses(sites)))
 
     def _head(self) -> Iterable[str]:
@@ -373,7 +373,7 @@ def _pairs(items: Sequence[tuple[str, str]]) -> Iterable[str]:
 
 
 def _columns(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterable[str]:
-    """Aligned columns: numbers to the right."""
+    """Yields lines with aligned columns; columns of numbers are right-aligned."""
     body = [[str(cell) for cell in row] for row in rows]
     right = [
         all(row[i] == "-" or row[i].replace(".", "", 1).isdigit() for row in body)
@@ -389,7 +389,7 @@ def _columns(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterable[
 
 
 def _warps(count: int, address: Array, lanes: Lanes | None) -> tuple[Ints, NDArray[np.bool_]]:
-    """The addresses of the warps that take part, and which of their lanes do; (warps, 32) each."""
+    """Returns addresses and active masks of the participating warps, (warps, 32) each."""
     flat = address.astype(np.int64)
     if lanes is None:
         rows = np.broadcast_to(flat, count).reshape(-1, WARP)
@@ -404,14 +404,14 @@ def _warps(count: int, address: Array, lanes: Lanes | None) -> tuple[Ints, NDArr
 
 
 def is_bulk(instruction: Instruction) -> bool:
-    """Whether the copy engine moves the data."""
+    """Whether ``instruction`` is a bulk copy, which the copy engine executes."""
     return instruction.opcode == "cp" and instruction.modifiers[1:2] == ("bulk",)
 
 
 def engine_sectors(
     count: int, address: Array, lanes: Lanes | None, width: int
 ) -> tuple[int, int, int]:
-    """Of bulk copies, a lane's elements being one: (copies, sectors, ideal sectors)."""
+    """Returns (copies, sectors, ideal sectors) of bulk copies, one copy per distinct lane."""
     who = np.arange(count) if lanes is None else lanes
     pieces = np.unique(np.stack((who, address.astype(np.int64))), axis=1)
     copies, each = np.unique(pieces[0], return_counts=True)
@@ -420,7 +420,10 @@ def engine_sectors(
 
 
 def _parts(rows: Ints, mask: NDArray[np.bool_], size: int) -> Ints:
-    """Parts of ``size`` lanes that take part; inactive lanes get a copy of an active one's."""
+    """Splits warps into parts of ``size`` lanes, and drops parts without an active lane.
+
+    Inactive lanes get the address of an active lane of their part.
+    """
     rows, mask = rows.reshape(-1, size), mask.reshape(-1, size)
     kept = mask.any(axis=1)
     rows, mask = rows[kept], mask[kept]
@@ -429,7 +432,7 @@ def _parts(rows: Ints, mask: NDArray[np.bool_], size: int) -> Ints:
 
 
 def _distinct(rows: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """Each row sorted, and where a value is the first of its kind in it."""
+    """Returns each row sorted, and the mask of the first of each run of equal values."""
     rows = np.sort(rows, axis=1)
     first = np.ones(rows.shape, np.bool_)
     np.not_equal(rows[:, 1:], rows[:, :-1], out=first[:, 1:])
@@ -437,7 +440,7 @@ def _distinct(rows: Ints) -> tuple[Ints, NDArray[np.bool_]]:
 
 
 def sectors(count: int, address: Array, lanes: Lanes | None, width: int) -> tuple[int, int, int]:
-    """Of an access of ``count`` lanes to global memory: (requests, sectors, ideal sectors)."""
+    """Returns (requests, sectors, ideal sectors) of one global access of a wave."""
     rows = _parts(*_warps(count, address, lanes), WARP)
     _, first = _distinct(rows)
     nbytes = first.sum(axis=1) * width
@@ -448,9 +451,9 @@ def sectors(count: int, address: Array, lanes: Lanes | None, width: int) -> tupl
 def wavefronts(
     count: int, address: Array, lanes: Lanes | None, width: int, *, pairs: bool = False
 ) -> tuple[int, int, int]:
-    """Of an access to shared memory: (requests, wavefronts, ideal wavefronts).
+    """Returns (requests, wavefronts, ideal wavefronts) of one shared-memory access of a wave.
 
-    ``pairs``: whether neighbours that want the same are served together (loads).
+    ``pairs``: whether neighbouring lanes with equal addresses are served together (loads).
     """
     rows, mask = _warps(count, address, lanes)
     words = max(width // WORD, 1)
@@ -475,7 +478,7 @@ def wavefronts(
 
 
 class _SiteCounter:
-    """Counts of one site. The last pattern is kept: most sites see the same over and over."""
+    """Counts of one site. Caches the last address pattern, as most sites repeat theirs."""
 
     __slots__ = ("access", "ideal", "kind", "known", "lanes", "model", "requests", "space", "units")
 
@@ -489,7 +492,7 @@ class _SiteCounter:
         self.known: tuple[int, Lanes | None, int, Array, tuple[int, int, int]] | None = None
 
     def add(self, count: int, address: Array, lanes: Lanes | None, width: int) -> None:
-        """One access of the lanes of a wave of ``count``."""
+        """Adds one access of ``lanes`` (None: all) of a wave of ``count`` lanes."""
         start = int(address[0])
         # Sectors repeat every 32 bytes; banks only turn when all addresses move by words.
         phase = start % (SECTOR if self.space == "global" else WORD)
@@ -525,7 +528,7 @@ class _KernelCounter:
         self.program = program
         self.launches = self.ctas = self.threads = 0
         self.visits: Ints = np.zeros((len(program.blocks), 3), np.int64)
-        """By segment: warps, lanes, warps without some living lane."""
+        """Executions by segment: warps, lanes, warps in which a living lane is inactive."""
         self.sites: dict[tuple[int, str], _SiteCounter] = {}
         self.bytes = {"load": 0, "store": 0}
         self.touched: dict[str, dict[int, NDArray[np.bool_]]] = {"load": {}, "store": {}}
@@ -533,7 +536,7 @@ class _KernelCounter:
     def touch(
         self, wave: memory_access.Wave, kind: str, address: Array, width: int, lanes: int
     ) -> None:
-        """Marks bytes of global memory. What is out of bounds is the machine's business."""
+        """Marks accessed bytes of global memory; skips bytes out of bounds, which fault later."""
         self.bytes[kind] += width * lanes
         flat = np.asarray(address, np.uint64)
         while flat.size:
@@ -550,7 +553,7 @@ class _KernelCounter:
 
 
 class Profiler:
-    """An observer that counts; give it to a device or as ``Settings(observer=...)``."""
+    """Observer that counts; pass it to a device or as ``Settings(observer=...)``."""
 
     def __init__(self) -> None:
         self._kernels: dict[int, _KernelCounter] = {}
@@ -558,7 +561,7 @@ class Profiler:
         self._counter: _KernelCounter
 
     def segment(self, wave: Wave, block: Block, mask: Mask) -> None:
-        """See :class:`~ptxgen.interp.run.machine.Observer`."""
+        """Counts the warps and lanes of ``mask`` that run ``block``."""
         if wave is not self._wave:
             self._enter(wave)
         visits = self._counter.visits[block.order]
@@ -584,7 +587,7 @@ class Profiler:
         address: Array,
         lanes: Lanes | None,
     ) -> None:
-        """See :class:`~ptxgen.interp.run.machine.Observer`."""
+        """Counts one access to global or shared memory; atomics are left out."""
         opcode = access.instruction.opcode
         if opcode in ("atom", "red"):
             return  # one lane after the other here, which says nothing about hardware
@@ -616,7 +619,7 @@ class Profiler:
         counter.threads = x * y * z
 
     def kernels(self, sources: Mapping[str, str] | None = None) -> tuple[KernelProfile, ...]:
-        """What has been seen so far, kernels in the order of their first launch.
+        """Returns the profile of each kernel so far, in the order of first launches.
 
         ``sources``: CUDA source by kernel, to show lines of, for PTX with line information.
         """
@@ -631,7 +634,7 @@ class Profiler:
 
 
 def _main_loop(program: Program, visits: Ints) -> range:
-    """The orders of the segments of the innermost loop around most of the arithmetic."""
+    """Returns the orders of the segments of the innermost loop around most of the arithmetic."""
     work = [
         int(lanes) * (1 + (sum(_flop(i, classify(i)) for i in block.instructions) << 32))
         for block, (_, lanes, _) in zip(program.blocks, visits.tolist(), strict=True)
@@ -764,7 +767,7 @@ _DEPTH = 16
 
 
 def locations(text: str) -> dict[int, tuple[int, ...]]:
-    """For lines of PTX the CUDA line, then those of the calls that it was inlined at.
+    """Maps PTX lines to their CUDA line, then the lines of the calls that it was inlined at.
 
     PTX states where a function was inlined by a place that has a .loc of its own (PTX ISA, .loc).
     """

@@ -1,4 +1,4 @@
-"""A kernel that can be launched: all of it decoded, and what its registers start with."""
+"""Launchable kernels: decoded segments and initial register contents."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ptxgen.interp.units.sync import Wave
 
 Array = NDArray[Any]
 KEPT = 1 << 16
-"""Statements of the programs that :func:`decode` keeps, together. They take about 3 KB each."""
+"""Most statements of all programs that :func:`decode` caches, at about 3 KB per statement."""
 
 _kept: dict[tuple[str, str, int], Program] = {}
-"""Programs that run on every device, the latest last."""
+"""Cached programs that hold no device's addresses, the most recently used last."""
 
 
 def decode(text: str, name: str, memory: GlobalMemory, compute: int) -> Program:
@@ -74,7 +74,7 @@ class Program(Kernel):
         self.entry_order = blocks[0].order
 
     def shared_bytes(self, dynamic: int) -> int:
-        """Shared memory of a CTA: the static variables, then the launch's."""
+        """Returns the bytes of shared memory per CTA: static variables, then ``dynamic`` bytes."""
         return self.static_shared + dynamic
 
     def check_block(self, block: tuple[int, int, int]) -> None:
@@ -89,7 +89,7 @@ class Program(Kernel):
             )
 
     def registers(self, wave: Wave) -> list[Any]:
-        """The slots as they are when a wave starts."""
+        """Returns the slots of registers with the values that they have when a wave starts."""
         found: list[Any] = [None] * self._count
         for slot, value in self._constants:
             found[slot] = value
@@ -119,7 +119,7 @@ def check_target(module: Module, compute: int) -> None:
 
 
 def special(program: Program, wave: Wave, name: str) -> Array:
-    """The value of a special register, for all lanes or uniform."""
+    """Returns the value of a special register: one element per lane, or one if uniform."""
     base, _, axis = name[1:].partition(".")
     at = "xyz".index(axis) if axis else 0
     if base in ("ntid", "nctaid"):

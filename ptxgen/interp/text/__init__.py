@@ -1,1 +1,1 @@
-"""Reading PTX: the syntax tree and its parser, and the flow of control through a kernel."""
+"""PTX text: syntax tree and parser, forms of instructions, control flow of a kernel."""

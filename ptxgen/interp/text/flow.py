@@ -1,10 +1,10 @@
-"""Control flow of a kernel: straight segments, their order, and which registers are assigned.
+"""Control flow of a kernel: straight-line segments, their order, and assigned registers.
 
-Lanes wait for each other at segments. Where lanes of a warp part, the one whose segment comes
-first in a *weak topological order* runs (Bourdoncle 1993): every loop is contiguous in it, and
-what follows a loop or a branch comes later. So lanes that are ahead wait for those behind, and
-all meet again at the latest where their paths join (thread frontiers, Diamos et al. 2011),
-as they do on hardware, where the compiler reconverges them there.
+Lanes wait for each other at segments. Where lanes of a warp diverge, those at the first segment in
+a *weak topological order* run (Bourdoncle 1993): every loop is contiguous in it, and code behind a
+loop or a branch comes later. So lanes that are ahead wait for those behind, and all reconverge at
+the latest where their paths join (thread frontiers, Diamos et al. 2011), as on hardware, where the
+compiler reconverges them there.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from ptxgen.interp.text.ptx import (
 class Segment:
     """Instructions that run one after the other.
 
-    A segment ends behind a branch, an exit, or something that lanes may have to wait for;
+    A segment ends behind a branch, an exit, or an instruction at which lanes may have to wait;
     ``target`` is the segment that its branch goes to, ``following`` the one below it.
     """
 
     index: int
     instructions: list[Instruction]
     kind: str = "fall"
-    """How it ends: fall, branch, exit, wait (see :func:`waits`)."""
+    """Kind of its end: fall, branch, exit or wait (see :func:`waits`)."""
     target: Segment | None = None
     following: Segment | None = None
     order: int = -1
-    """Its place in the weak topological order; lower runs first."""
+    """Position in the weak topological order; lower runs first."""
     next: list[Segment] = field(default_factory=list)
 
 
@@ -57,7 +57,7 @@ class Flow:
     unwritten: tuple[str, ...]
     """Registers that may be read, on some path, before anything has been written to them."""
     doubtful: frozenset[str]
-    """These, and all that may be made of them: registers whose value may be undefined."""
+    """Registers whose value may be undefined: ``unwritten``, and all computed from them."""
     matrices: frozenset[str]
     """Registers that a wgmma uses: accumulators and fragments of A."""
 
@@ -293,7 +293,7 @@ _NO_DESTINATION = frozenset(
 
 
 def destinations(instruction: Instruction) -> int:
-    """How many leading operands ``instruction`` writes: 0 or 1."""
+    """Returns the number of leading operands that ``instruction`` writes: 0 or 1."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode == "mbarrier":
         if modifiers[0] in ("test_wait", "try_wait", "pending_count"):

@@ -337,22 +337,22 @@ trap                                           |
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What stands in one place of a form."""
+    """Operand that one place of a form takes."""
 
     type: str = ""
-    """Of a value; "" for addresses, constants, labels and ``_``."""
+    """Type of a value; "" for addresses, constants, labels and ``_``."""
     written: bool = False
     constant: bool = False
-    """A register is not asked for."""
+    """Whether a constant may stand in place of a register."""
     special: bool = False
     symbol: bool = False
     exact: bool = False
     wider: bool = False
     sink: bool = False
     second: str = ""
-    """The second of a pair: "" none, "|" perhaps, "&" always."""
+    """Second operand of a pair: "" none, "|" optional, "&" required."""
     count: str = ""
-    """Of registers in braces; "v" by that modifier."""
+    """Number of registers in braces; "v": the number that the modifier v names."""
     space: str = ""
     coordinates: str = ""
     choices: str = ""
@@ -361,7 +361,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A line of the table; ``operands`` are alternatives in each place."""
+    """One line of the table; ``operands`` has the alternatives of each place."""
 
     name: str
     pattern: re.Pattern[str]
@@ -410,7 +410,7 @@ def _slot(text: str) -> Slot:
 
 
 def _regex(pattern: str) -> str:
-    """A pattern of the table as a regular expression."""
+    """Returns a pattern of the table as a regular expression."""
 
     def group(match: re.Match[str]) -> str:
         name, colon, what = match[1].partition(":")
@@ -441,7 +441,7 @@ def forms() -> dict[str, list[Form]]:
 
 @lru_cache(maxsize=4096)
 def named(name: str) -> list[tuple[Form, dict[str, str | None]]]:
-    """The forms that fit an instruction's name, and what they call its parts."""
+    """Returns the forms that fit an instruction's name, each with the named parts of the name."""
     return [
         (form, match.groupdict())
         for form in forms().get(name.partition(".")[0], ())
@@ -479,11 +479,11 @@ _right: set[object] = set()
 """Instructions that :func:`check` has passed, with the kinds of their operands."""
 _MOST_RIGHT = 1 << 14
 _ITSELF = (Immediate, Special, Sink)
-"""Operands that are their own kind."""
+"""Operand classes whose objects serve as their own kind in :func:`_kind`."""
 
 
 class FormError(Exception):
-    """What is wrong with an instruction's operands."""
+    """Raised when an instruction's operands do not fit its form; the message says why."""
 
 
 def check(
@@ -519,7 +519,7 @@ def check(
 
 
 def _kind(operand: Operand, registers: Mapping[str, str]) -> object:
-    """All that :class:`_Check` reads of an operand; None where that depends on variables."""
+    """Returns all that :class:`_Check` reads of an operand; None if that depends on variables."""
     if isinstance(operand, Register):
         return registers[operand.name]
     if isinstance(operand, Address):
@@ -542,7 +542,7 @@ def _has(target: str, least: str) -> bool:
 
 
 class _Check:
-    """One instruction against one form."""
+    """Checks the operands of one instruction against one form."""
 
     def __init__(
         self,
@@ -555,7 +555,7 @@ class _Check:
         self.registers, self.spaces = registers, spaces
 
     def wrong(self, form: Form) -> str | None:
-        """What is wrong, or None."""
+        """Returns why the operands do not fit ``form``, or None if they do."""
         given = self.instruction.operands
         most = len(form.operands)
         if not form.required <= len(given) <= most:
@@ -568,7 +568,7 @@ class _Check:
         return None
 
     def type_of(self, text: str) -> str:
-        """The type behind a type of the table."""
+        """Returns the PTX type that a type name of the table stands for."""
         if text in self.groups:
             return self.groups[text] or ""
         if text[0] == "2" and text[1:] in self.groups:
@@ -577,7 +577,7 @@ class _Check:
         return text
 
     def place(self, operand: Operand, slot: Slot) -> str | None:
-        """What is wrong with one operand."""
+        """Returns why one operand does not fit ``slot``, or None if it does."""
         if slot.label:
             return None if isinstance(operand, Symbol) else "takes a label"
         if slot.choices and (not slot.type or isinstance(operand, Immediate)):
@@ -624,7 +624,7 @@ class _Check:
         return None
 
     def one(self, operand: Operand, slot: Slot, type: str) -> str | None:
-        """A value or a destination."""
+        """Returns why a single value or destination does not fit ``slot``, or None if it does."""
         if isinstance(operand, Sink) and slot.sink:
             return None
         if isinstance(operand, Negated) and type == "pred" and not slot.written:
@@ -697,13 +697,13 @@ class _Check:
         return None
 
     def space(self, name: str) -> str:
-        """The state space behind one of the table."""
+        """Returns the state space that a space name of the table stands for."""
         found = self.groups.get(name) if name == "s" else name
         return (found or "generic").partition("::")[0]
 
 
 def _constant(constant: Immediate, type: str) -> bool:
-    """Whether operands of a type may be such constants; whether the value fits is not asked."""
+    """Whether a constant of this kind may be an operand of ``type``; ignores its value."""
     if type in _INTEGERS or type in _UNTYPED or type == "pred":
         kinds = {"b32": ("int", "f32"), "b64": ("int", "f64")}.get(type, ("int",))
         return constant.type in kinds

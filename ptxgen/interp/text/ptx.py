@@ -1,4 +1,4 @@
-"""PTX as data: the syntax tree, and the parser of it.
+"""Syntax tree of PTX, and its parser.
 
 The subset is what NVRTC 13.0 emits for kernels, and what hand-written PTX for them needs.
 Functions, calls, textures and vector registers are outside it; they are refused by name.
@@ -73,7 +73,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """The destination ``_`` of a result that nobody wants."""
+    """The destination ``_``, which discards a result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +311,7 @@ _FLOAT64 = _compile(r"0[dD]([\da-fA-F]{16})")
 _DECIMAL = _compile(r"-?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?")
 _GENERIC = _compile(r"generic\s*+\(\s*+([^()]*+)\)")
 
-# What tells the launch or the compiler something, by how many numbers it takes at most.
+# Directives for the launch or the compiler, and the most numbers that each takes.
 _TUNINGS = {
     "maxntid": 3,
     "reqntid": 3,
@@ -330,18 +330,18 @@ _OUTSIDE = {
     **dict.fromkeys(("tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep"), "textures"),
     **dict.fromkeys(("addc", "subc", "madc"), "carry chains"),
 }
-"""Opcodes whose operands cannot even be read, and why not."""
+"""Opcodes that the parser refuses, each with the reason for the message."""
 _MOST_REGISTERS = 1 << 20
 _MOST_SCOPES = 100
 _SINK = Sink()
 
 
 class _OperandError(Exception):
-    """What is wrong with a part of a statement; whoever knows the place makes a PtxError of it."""
+    """Raised for a malformed part of a statement; becomes a PtxError with file and line."""
 
 
 class _Scope(dict[str, Operand]):
-    """What names mean between two braces; a cache from an operand's text to the operand."""
+    """Names declared between two braces; also a cache of operands by their text."""
 
     __slots__ = ("branches", "depth", "labels", "number", "parent", "registers", "symbols")
 
@@ -524,7 +524,7 @@ def _short(text: str, most: int = 160) -> str:
 
 
 def _blank(match: re.Match[str]) -> str:
-    """What a comment leaves behind: its line ends."""
+    """Replaces a comment by its line ends (or a space); leaves strings as they are."""
     found = match[0]
     if found[0] == '"':
         return found
@@ -639,7 +639,7 @@ class _Parser:
         self.fail("the text ends inside a function (.func)")
 
     def unreadable(self, directive: re.Match[str] | None) -> NoReturn:
-        """There is nothing that starts like this statement."""
+        """Raises PtxError for a statement that starts like none of the subset."""
         if directive:
             self.fail(f"unknown or misplaced directive .{directive[1]}")
         if self.text.startswith("/*", self.pos):
@@ -649,7 +649,7 @@ class _Parser:
         self.fail("cannot read this statement")
 
     def common(self, kind: str) -> bool:
-        """Takes what may stand inside and outside of kernels; False if it is something else."""
+        """Takes a statement that is legal inside and outside kernels; False if it is another."""
         if kind == "loc":
             match = self.take(_LOC, ".loc")
             number = int(match[1])
@@ -669,7 +669,7 @@ class _Parser:
 
     # --- Declarations ---
     def fresh(self, name: str) -> str:
-        """``name``, if nothing in this scope is called so."""
+        """Returns ``name``; raises if this scope has declared it, or a special register has it."""
         if self.scope.declared(name):
             self.fail(f"{name} is declared twice")
         if name in SPECIALS or f"{name}.x" in SPECIALS:
@@ -770,7 +770,7 @@ class _Parser:
     def initialiser(
         self, text: str, type: str
     ) -> tuple[bytes, tuple[tuple[int, Symbol, bool], ...]]:
-        """The bytes of an initialiser, and where addresses go."""
+        """Returns the bytes of an initialiser, and the addresses to insert with their offsets."""
         text = text.strip()
         braced = text.startswith("{")
         if braced:
@@ -979,7 +979,7 @@ class _Parser:
 
 
 def _behind(text: str, pos: int) -> int:
-    """Where the white space from ``pos`` on ends."""
+    """Returns the position behind the white space that starts at ``pos``."""
     while text[pos : pos + 1].isspace():
         pos += 1
     return pos

@@ -1,1 +1,1 @@
-"""The units that carry instructions out: on registers, on memory, together, asynchronously."""
+"""Execution units: register operations, memory, warp-wide and asynchronous instructions."""

@@ -39,9 +39,9 @@ _U64 = np.dtype(np.uint64)
 
 
 class Load(Transfer):
-    """Copies into shared memory that complete on mbarriers, one for each row of ``at``.
+    """Bulk copies into shared memory that complete on mbarriers, one copy for each row of ``at``.
 
-    ``at`` are flat offsets of what ``access`` moves at a time, as ``fetch`` gives it.
+    ``at``: flat offsets of the pieces, each of the size of ``access``; ``fetch`` returns the data.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Load(Transfer):
             wave.mbarriers.get(access, bar, lane)
 
     def land(self) -> None:
-        """The bytes arrive, and are counted."""
+        """Writes the bytes to shared memory, and completes them on the mbarriers."""
         wave, access = self.wave, self.access
         wave.copies.bulk.remove(self)
         values = self.fetch()
@@ -87,7 +87,7 @@ class Load(Transfer):
 
 
 class Store(Outward):
-    """A copy of one lane from shared to global memory. It belongs to a group of the lane."""
+    """Bulk copy of one lane from shared to global memory, in one of the lane's bulk groups."""
 
     def __init__(
         self,
@@ -109,19 +109,19 @@ class Store(Outward):
         wave.copies.stores.append(self)
 
     def read(self) -> None:
-        """Reads the source."""
+        """Reads the source bytes from shared memory, once."""
         if self.values is None:
             self.values = self.wave.shared_rows(_U32, 4)[self.at // PIECE]
 
     def land(self) -> None:
-        """The bytes arrive in global memory."""
+        """Writes the bytes to global memory."""
         self.wave.copies.bulk.remove(self)
         self.read()
         assert self.values is not None
         self.write(self.values)
 
     def waited(self, *, read: bool) -> None:
-        """The lane has waited for it; ``read``: for its reading only."""
+        """Completes the copy that its lane has waited for; ``read``: only its reads."""
         self.read()
         if self.reading is not None:
             self.wave.history.end(self.reading)
@@ -132,7 +132,7 @@ class Store(Outward):
 
 
 def start(wave: Wave, transfer: Transfer) -> None:
-    """Puts a transfer under way."""
+    """Starts a transfer; it lands at once if the settings say ``early``."""
     wave.copies.bulk.append(transfer)
     if wave.early:
         transfer.land()
@@ -151,7 +151,7 @@ def same_cta(wave: Wave, instruction: Instruction, at: Lanes, bars: Lanes, lanes
 
 
 def leave(wave: Wave, mask: NDArray[np.bool_] | None) -> None:
-    """Lanes exit: none of their bulk copies may still read shared memory."""
+    """Raises if lanes exit while one of their bulk copies still reads shared memory."""
     for store in wave.copies.stores:
         lane = int(store.lanes[0])
         if mask is None or mask[lane]:
@@ -168,7 +168,7 @@ def leave(wave: Wave, mask: NDArray[np.bool_] | None) -> None:
 
 
 def bulk(kernel: Kernel, instruction: Instruction) -> Variants | None:
-    """cp.async.bulk and everything that begins so."""
+    """Decodes all instructions that begin with cp.async.bulk."""
     modifiers = list(instruction.modifiers[2:])
     if modifiers[:1] == ["commit_group"]:
         return _commit(kernel, instruction)
@@ -215,7 +215,7 @@ def _wait(kernel: Kernel, instruction: Instruction) -> Variants:
 
 
 class _Copy:
-    """The decoded form of one copy instruction."""
+    """Decoded bulk copy instruction."""
 
     def __init__(self, kernel: Kernel, instruction: Instruction, modifiers: list[str]) -> None:
         self.kernel, self.instruction = kernel, instruction
@@ -290,7 +290,7 @@ class _Copy:
         return operand
 
     def variants(self) -> Variants:
-        """The operations."""
+        """Returns one operation that serves as both the full and the masked one."""
 
         def operation(wave: Wave, registers: list[Any]) -> None:
             lanes = active(wave, None if self.guard is None else self.guard(wave, registers))
@@ -343,7 +343,7 @@ class _Copy:
                     self._store(wave, lane, at[i], addresses[i], self.access, None)
 
     def _shared(self, wave: Wave, address: Array, size: int, lanes: Lanes) -> Lanes:
-        """Flat offsets of ``size`` bytes of shared memory."""
+        """Returns flat offsets of ``size`` bytes of shared memory at each address."""
         flat = memory_access.shared_at(wave, self.access, address, PIECE, lanes)
         over = flat % wave.shared_bytes + size > wave.shared_bytes
         if over.any():
@@ -382,7 +382,7 @@ class _Copy:
         access: Access,
         inside: NDArray[np.bool_] | None,
     ) -> None:
-        """From global memory: rows of ``addresses``, of elements; not ``inside`` means zeros."""
+        """Starts loads from global memory, a row of ``addresses`` each, zeros if not ``inside``."""
         assert bars is not None
         target = memory_access.shared_at(wave, self.bar_access, bars, 8, lanes)
         same_cta(wave, self.instruction, at, target, lanes)
@@ -413,7 +413,7 @@ class _Copy:
     def _across(
         self, wave: Wave, lanes: Lanes, at: Lanes, bars: Array | None, source: Lanes
     ) -> None:
-        """From shared memory to that of another CTA of the cluster."""
+        """Starts copies from shared memory to that of another CTA of the cluster."""
         assert bars is not None
         target = memory_access.shared_at(wave, self.bar_access, bars, 8, lanes)
         same_cta(wave, self.instruction, at, target, lanes)
@@ -448,7 +448,7 @@ class _Copy:
         access: Access,
         inside: NDArray[np.bool_] | None,
     ) -> None:
-        """From shared memory to global addresses of elements, but for those not ``inside``."""
+        """Starts copies from shared memory to global addresses of elements that are ``inside``."""
 
         def write(values: Array) -> None:
             rows: Array = values.reshape(-1).view(access.dtype)
@@ -552,7 +552,7 @@ class _Copy:
             )
 
     def _map(self, wave: Wave, place: int, lane: int) -> TensorMap:
-        """The tensor map at a generic address."""
+        """Returns the tensor map at a generic address."""
         data = b""
         if place % 64:
             raise wave.fault(
@@ -593,7 +593,7 @@ def _decode(data: bytes) -> TensorMap:
 
 
 def _pieces(found: TensorMap, starts: Lanes) -> Lanes:
-    """Shared addresses of a box's pieces of 16 bytes, a row for each start."""
+    """Returns shared addresses of a box's 16-byte pieces, one row for each of ``starts``."""
     step = PIECE // found.itemsize
     cache: dict[int, Lanes] = {}
     for start in np.unique(starts).tolist():
@@ -604,7 +604,7 @@ def _pieces(found: TensorMap, starts: Lanes) -> Lanes:
 def _fetcher(
     wave: Wave, access: Access, rows: Array, inside: NDArray[np.bool_] | None, own: Lanes
 ) -> Callable[[], Array]:
-    """Reads global memory when called: 16-byte rows."""
+    """Returns a function that reads 16-byte rows of global memory when it is called."""
 
     def fetch() -> Array:
         flat = rows.reshape(-1)
@@ -624,7 +624,7 @@ def _fetcher(
 
 
 def copy_arrive(kernel: Kernel, instruction: Instruction) -> Variants:
-    """cp.async.mbarrier.arrive: the lane's copies so far arrive when they have landed."""
+    """Decodes cp.async.mbarrier.arrive: an arrival once the lane's copies so far have landed."""
     form = [m for m in instruction.modifiers[3:] if m != "b64"]
     counts = form[:1] != ["noinc"]
     spaces = form if counts else form[1:]
@@ -655,7 +655,7 @@ def copy_arrive(kernel: Kernel, instruction: Instruction) -> Variants:
 
 
 def store_async(kernel: Kernel, instruction: Instruction) -> Variants:
-    """st.async: a store of a few bytes into a CTA of the cluster, which counts on its mbarrier."""
+    """Decodes st.async: a store into a CTA of the cluster that completes bytes on its mbarrier."""
     form = [m for m in instruction.modifiers if m != "weak"]
     vector = int(form[3][1:]) if form[3:4] in (["v2"], ["v4"]) else 1
     type = form[-1]

@@ -1,5 +1,5 @@
-"""What several lanes do together: barriers, exchanges within a warp, matrix instructions of a warp,
-and mbarriers.
+"""Decoding of instructions that several lanes execute together: barriers, mbarriers, warp exchanges
+(shfl, vote, match, redux, elect), mma, ldmatrix and stmatrix.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Bools = NDArray[np.bool_]
 
 
 def waiting(kernel: Kernel, block: Block, instruction: Instruction) -> Operation:
-    """The end of a block whose one instruction lanes may have to wait at."""
+    """Returns the end of a block whose only instruction is one at which lanes may wait."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode in ("bar", "barrier"):
         if modifiers[:1] == ("warp",):
@@ -41,7 +41,7 @@ def waiting(kernel: Kernel, block: Block, instruction: Instruction) -> Operation
 
 
 def _barrier(kernel: Kernel, block: Block, instruction: Instruction) -> Operation:
-    """bar.sync, bar.arrive, barrier.sync and barrier.arrive."""
+    """Decodes bar.sync, bar.arrive, barrier.sync and barrier.arrive."""
     modifiers = [m for m in instruction.modifiers if m != "cta"]
     aligned = instruction.opcode == "bar" or "aligned" in modifiers
     kind = modifiers[0] if modifiers else ""
@@ -88,10 +88,10 @@ def _barrier(kernel: Kernel, block: Block, instruction: Instruction) -> Operatio
 
 
 def gathered(wave: Wave, block: Block, members: Array, instruction: Instruction) -> Bools | None:
-    """The warps (as rows) whose lanes, all that ``members`` name, are here; others stay.
+    """Returns the lanes that go on, (warps, 32), or None; parks the others.
 
-    Returns the lanes that go on as (warps, 32); None if there are none. A lane that its own
-    mask does not name is an error.
+    A lane goes on when all living lanes that its mask in ``members`` names have arrived. A lane
+    that its own mask does not name is an error.
     """
     # Lanes that came earlier and wait here for the others of their warp.
     before = wave.parked.pop(block.order, None)
@@ -123,7 +123,7 @@ def gathered(wave: Wave, block: Block, members: Array, instruction: Instruction)
 
 
 def _names_all(members: Array) -> bool:
-    """Whether a member mask is one for all lanes and names each."""
+    """Whether the member mask is uniform and names all 32 lanes."""
     return members.size == 1 and bool(members.flat[0] == 0xFFFFFFFF)
 
 
@@ -133,7 +133,7 @@ def _send(wave: Wave, block: Block, go: Bools) -> None:
 
 
 def _warp_barrier(kernel: Kernel, block: Block, instruction: Instruction) -> Operation:
-    """bar.warp.sync."""
+    """Decodes bar.warp.sync, the barrier of the lanes in a member mask."""
     block.collective = True
     members = kernel.value(instruction.operands[0], "b32", instruction)
     if instruction.guard is not None:
@@ -151,7 +151,7 @@ def _warp_barrier(kernel: Kernel, block: Block, instruction: Instruction) -> Ope
 
 
 def _warp_sync(wave: Wave, go: Bools, members: Array) -> None:
-    """Tells the history which lanes have synchronised."""
+    """Records in the access history that the lanes of each member mask have synchronised."""
     lanes = wave.lanes.reshape(-1, WARP)
     if go.all() and members.size == 1 and int(members[0]) == 0xFFFFFFFF:
         wave.history.sync(lanes)
@@ -168,7 +168,7 @@ def _warp_sync(wave: Wave, go: Bools, members: Array) -> None:
 
 
 def _cluster_barrier(kernel: Kernel, block: Block, instruction: Instruction) -> Operation:
-    """barrier.cluster.arrive and .wait, as two halves of one barrier of all the cluster."""
+    """Decodes barrier.cluster.arrive and .wait, the two halves of the cluster's barrier."""
     kind, *rest = instruction.modifiers[1:]
     aligned = rest[-1:] == ["aligned"]
     rest = rest[:-1] if aligned else rest
@@ -198,7 +198,7 @@ def _cluster_barrier(kernel: Kernel, block: Block, instruction: Instruction) -> 
 
 
 def _collective(kernel: Kernel, block: Block, instruction: Instruction) -> Operation:
-    """Instructions that all lanes of a mask, or of the warp, carry out together."""
+    """Decodes an instruction that all lanes of a member mask, or of the warp, execute together."""
     block.collective = True
     if instruction.guard is not None:
         raise kernel.error("a guard on this instruction is outside the subset", instruction)
@@ -219,7 +219,7 @@ def _collective(kernel: Kernel, block: Block, instruction: Instruction) -> Opera
 
 
 def check_whole(wave: Wave, go: Bools, instruction: Instruction) -> None:
-    """Raises BarrierFault where a part of a warp carries out what all of it must."""
+    """Raises BarrierFault where only a part of a warp executes a warp-wide instruction."""
     if go.all():
         return
     torn = go.any(axis=1) & ~go.all(axis=1)
@@ -237,14 +237,14 @@ Made = tuple[Action, Any]
 
 
 def rows_of(wave: Wave, value: Array) -> Array:
-    """A register as (warps, 32)."""
+    """Returns a register's value as (warps, 32)."""
     if value.shape != wave.lanes.shape:
         value = np.broadcast_to(value, wave.lanes.shape)
     return value.reshape(-1, WARP)
 
 
 def _put(wave: Wave, registers: list[Any], writer: Any, values: Array, go: Bools) -> None:
-    """Writes a register of the lanes that go on."""
+    """Writes ``values`` (warps, 32) to a register in the lanes of ``go``."""
     if go.all():
         writer(wave, registers, np.ascontiguousarray(values).reshape(-1), None)
     else:
@@ -253,7 +253,7 @@ def _put(wave: Wave, registers: list[Any], writer: Any, values: Array, go: Bools
 
 
 def _exchange(kernel: Kernel, instruction: Instruction) -> Made:
-    """shfl, vote, match, redux and elect: pure functions of a warp's registers."""
+    """Decodes shfl, vote, match, redux and elect, which are functions of a warp's registers."""
     operands = instruction.operands
     targets, sources = listed(operands[0]), operands[1:]
     dst, src, function = _EXCHANGES[instruction.opcode](instruction)
@@ -330,7 +330,7 @@ _EXCHANGES: dict[str, Callable[[Instruction], Exchange]] = {
 
 
 def _mma(kernel: Kernel, instruction: Instruction) -> Made:
-    """mma.sync: D = A B + C by fragments."""
+    """Decodes mma.sync: D = A B + C on register fragments."""
     if "aligned" not in instruction.modifiers:
         raise kernel.error("takes .aligned", instruction)
     mma = tensor.mma(instruction)
@@ -359,7 +359,7 @@ def _mma(kernel: Kernel, instruction: Instruction) -> Made:
 
 
 def _matrix(kernel: Kernel, instruction: Instruction) -> Made:
-    """ldmatrix and stmatrix: rows of 16 bytes, whose addresses the first lanes give."""
+    """Decodes ldmatrix and stmatrix, which move 16-byte rows at the first lanes' addresses."""
     loads = instruction.opcode == "ldmatrix"
     move = tensor.matrix_move(instruction)
     register, place = instruction.operands if loads else instruction.operands[::-1]
@@ -393,7 +393,7 @@ def _matrix(kernel: Kernel, instruction: Instruction) -> Made:
 
 
 def _setmaxnreg(kernel: Kernel, instruction: Instruction) -> Made:
-    """Registers are not counted here; only the operand is checked."""
+    """Decodes setmaxnreg: checks the operand only, as the interpreter has registers to spare."""
     form, operands = instruction.modifiers, instruction.operands
     number = operands[0].value if operands and isinstance(operands[0], Immediate) else 0
     if form[:1] not in (("inc",), ("dec",)) or form[1:] != ("sync", "aligned", "u32"):
@@ -402,7 +402,7 @@ def _setmaxnreg(kernel: Kernel, instruction: Instruction) -> Made:
         raise kernel.error("takes a multiple of 8 from 24 to 256", instruction)
 
     def action(wave: Wave, registers: list[Any], go: Bools) -> None:
-        """Nothing to do."""
+        """Does nothing: register counts change no result."""
 
     return action, None
 
@@ -421,7 +421,7 @@ _ACTIONS: dict[str, Callable[[Kernel, Instruction], Made]] = {
 
 
 def activemask(kernel: Kernel, instruction: Instruction) -> Variants:
-    """The lanes of the warp that run this together."""
+    """Decodes activemask: the lanes of the warp that run the instruction together."""
     writer = operate.write(kernel, instruction.operands[0], "b32", instruction)
 
     def operation(wave: Wave, registers: list[Any]) -> None:
@@ -439,7 +439,7 @@ def activemask(kernel: Kernel, instruction: Instruction) -> Variants:
 def _own(
     wave: Wave, registers: list[Any], guard: Any
 ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """The lanes that run, as indices, and as the rest of the library takes them."""
+    """Returns the running lanes as indices, and again with None for all lanes of the wave."""
     lanes = active(wave, None if guard is None else guard(wave, registers))
     if lanes is None and not wave.all_alive:
         lanes = np.flatnonzero(wave.alive)
@@ -449,7 +449,7 @@ def _own(
 def _flat(
     wave: Wave, access: Access, at: Array, own: NDArray[np.int64], window: int
 ) -> NDArray[np.int64]:
-    """Flat offsets of 8-byte objects in shared memory."""
+    """Returns flat offsets of mbarriers (8 bytes each) in the wave's shared memory."""
     at = np.broadcast_to(at, wave.lanes.shape)[own]
     if window:
         at = at - np.uint64(window)
@@ -462,7 +462,7 @@ def _window(instruction: Instruction) -> int:
 
 
 def mbarrier(kernel: Kernel, instruction: Instruction) -> Variants:
-    """mbarrier.init, .inval, .arrive, .arrive_drop, .expect_tx, .complete_tx, .pending_count."""
+    """Decodes all mbarrier instructions but test_wait and try_wait."""
     kind, *rest = instruction.modifiers
     if kind == "pending_count":
         return operate.pure(
@@ -536,13 +536,13 @@ _MBARRIER = frozenset(
 
 
 _IMPATIENCE = 0.25
-"""How often a wait on an mbarrier gives up at once, where schedules are random."""
+"""Probability that a wait on an mbarrier times out at once, under a random schedule."""
 
 
 def _mbarrier_wait(kernel: Kernel, block: Block, instruction: Instruction) -> Operation:
-    """mbarrier.test_wait and .try_wait: the lanes wait until the phase has completed.
+    """Decodes mbarrier.test_wait and .try_wait: lanes wait until the phase has completed.
 
-    They give up where nothing else can run and, with a seed, now and then: hardware may, too.
+    A wait times out where nothing else can run and, with a seed, at random: hardware may, too.
     """
     rest = instruction.modifiers[1:]
     if not (_MBARRIER | {"parity"}).issuperset(rest) or len(instruction.operands) > 4:

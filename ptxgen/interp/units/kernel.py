@@ -1,10 +1,10 @@
-"""From instructions to operations on the registers of a wave.
+"""Decoding of instructions to operations on the registers of a wave.
 
 Each instruction becomes one Python function of (wave, registers), in two variants: *full*, where
-no other lane is alive elsewhere, so that results simply replace what was in a register; and
-*masked*, where the lanes that are elsewhere keep theirs. Registers are slots of a list that
-hold one NumPy array each, of all lanes or, if the value is uniform, of one element. Arrays
-are never changed once they are in a slot.
+all living lanes run it, so that results simply replace a register's array; and *masked*, where
+lanes at other segments keep their values. Registers are slots of a list. Each slot holds one NumPy
+array of all lanes or, if the value is uniform, of one element. Arrays are never changed once they
+are in a slot.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from ptxgen.interp.values.scalar import STORAGE, constant, lookup
 Array = NDArray[Any]
 Operation = Callable[[Wave, list[Any]], None]
 Value = Callable[[Wave, list[Any]], Array]
-"""Gives an operand's value."""
+"""Function of (wave, registers) that returns an operand's value."""
 
 _OUTSIDE = {
     "createpolicy": ": cache policies change no result, so leave out the policy and "
@@ -64,7 +64,7 @@ WHOLE: dict[str, str] = {
 
 
 def register_dtype(type: str) -> np.dtype[Any]:
-    """How a register of a declared type is kept: floats as themselves, all else unsigned."""
+    """Returns the NumPy dtype of a register: f16, f32, f64 and pred as such, others unsigned."""
     return STORAGE[WHOLE.get(type, type)]
 
 
@@ -97,9 +97,9 @@ class Block:
         self.following: Block
         self.target: Block
         self.collective = False
-        """Whether the lanes that its instruction names must all be here."""
+        """Whether all lanes that its instruction names must arrive before any goes on."""
         self.polls = False
-        """Whether its instruction may give up waiting."""
+        """Whether its instruction may time out (mbarrier.test_wait)."""
         self.give_up: Callable[[Wave, NDArray[np.bool_]], None]
 
 
@@ -113,21 +113,21 @@ class Kernel:
         layout = place(module, entry, memory)
         self.symbols, self.local_bytes = layout.symbols, layout.local
         self.is_bound = False
-        """Whether it holds an address in ``memory``, which is no other device's."""
+        """Whether its code holds an address in ``memory``, so that no other device can run it."""
         self.static_shared = layout.shared
         self.shared_init = layout.filled
         self.parameter_bytes = max((p.offset + p.nbytes for p in entry.parameters), default=0)
         self.cluster = math.prod(entry.directives.get("reqnctapercluster", (1, 1, 1)))
         self.flow = flow.analyse(entry, module.file)
         self.granule = 4
-        """Bytes of shared memory that are told apart."""
+        """Granularity of the race check in bytes: the smallest shared access, at most 4."""
         self.decoding = Instruction("", (), ())
         self._sites: list[Instruction] = []
         self._slots: dict[object, int] = {}
         self._count = 0
         self.origins = {name: self.new_slot() for name in sorted(self.flow.doubtful)}
-        """By register that may be undefined, the slot of its origins; see :mod:`.undefined`."""
-        # What slots hold when a wave starts; of two for one slot, the later.
+        """Slot of the origins of each register that may be undefined; see :mod:`.undefined`."""
+        # Initial values of slots; the later entry for a slot wins.
         self._constants: list[tuple[int, Array]] = []
         self._specials: list[tuple[int, str]] = []
         self._parameters: list[tuple[int, int, np.dtype[Any], bool, np.dtype[Any]]] = []
@@ -154,11 +154,11 @@ class Kernel:
 
     # -- facts ------------------------------------------------------------------------
     def site(self, number: int) -> Instruction:
-        """The instruction of a site."""
+        """Returns the instruction with site number ``number``."""
         return self._sites[number - 1]
 
     def new_site(self, instruction: Instruction) -> int:
-        """A number for ``instruction``, from 1."""
+        """Returns a new site number for ``instruction``, from 1."""
         self._sites.append(instruction)
         return len(self._sites)
 
@@ -170,7 +170,7 @@ class Kernel:
         )
 
     def new_slot(self) -> int:
-        """A slot that nobody else has."""
+        """Returns the index of a new slot."""
         self._count += 1
         return self._count - 1
 
@@ -182,7 +182,7 @@ class Kernel:
         return found
 
     def dtype(self, name: str) -> np.dtype[Any]:
-        """How the register is kept."""
+        """Returns the NumPy dtype of register ``name``."""
         return register_dtype(self.entry.registers[name])
 
     def constant(self, value: Array) -> int:
@@ -215,7 +215,7 @@ class Kernel:
         return found
 
     def address_of(self, symbol: Symbol, instruction: Instruction) -> int:
-        """What ``mov`` gives for a variable or parameter: the address within its state space."""
+        """Returns the address of a variable or parameter in its state space, as ``mov`` does."""
         for parameter in self.entry.parameters:
             if parameter.name == symbol.name:
                 return parameter.offset + symbol.offset
@@ -227,7 +227,7 @@ class Kernel:
 
     # -- operands ---------------------------------------------------------------------
     def source(self, operand: Operand, type: str, instruction: Instruction) -> tuple[int, Any]:
-        """The slot that holds ``operand``, and a function that makes it a ``type``, or None."""
+        """Returns the slot of ``operand``, and a function that converts it to ``type``, or None."""
         wanted = STORAGE[type]
         if isinstance(operand, Register):
             slot, kept = self.slot(operand.name), self.dtype(operand.name)
@@ -245,14 +245,14 @@ class Kernel:
         raise self.error(f"an operand {operand} is not taken here", instruction)
 
     def value(self, operand: Operand, type: str, instruction: Instruction) -> Value:
-        """A function that gives ``operand`` as a ``type``."""
+        """Returns a function that gives the value of ``operand`` as ``type``."""
         slot, convert = self.source(operand, type, instruction)
         if convert is None:
             return lambda wave, registers: registers[slot]
         return lambda wave, registers: convert(registers[slot])
 
     def address(self, operand: Operand, instruction: Instruction) -> Value:
-        """A function that gives the addresses of ``[base+offset]``, as uint32 or uint64."""
+        """Returns a function that gives the addresses ``[base+offset]``, uint32 or uint64."""
         if not isinstance(operand, Address):
             raise self.error("an address [..] is missing", instruction)
         base, offset = operand.base, operand.offset
@@ -277,7 +277,7 @@ class Kernel:
 
 
 WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAM_WINDOW}
-"""Where state spaces lie among generic addresses; global addresses are generic ones."""
+"""First generic address of each state space; global addresses are generic addresses."""
 
 _U32, _U64 = np.dtype(np.uint32), np.dtype(np.uint64)
 SPECIALS: dict[str, np.dtype[Any]] = {
@@ -297,7 +297,7 @@ SPECIALS: dict[str, np.dtype[Any]] = {
     "%dynamic_smem_size": _U32,
     "%total_smem_size": _U32,
 }
-"""The special registers of the subset. Clocks and SM numbers are no function of the problem."""
+"""Special registers of the subset, with dtypes; not clocks and SM ids, which depend on the run."""
 
 
 # -- values -----------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Operations on registers: what scalar instructions, moves and address conversions become."""
+"""Decoding of scalar instructions, moves and address conversions to operations on registers."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from ptxgen.interp.values.scalar import STORAGE, Scalar
 
 Array = NDArray[Any]
 Variants = tuple[Operation, Operation]
-"""The full and the masked operation of an instruction."""
+"""Full and masked operation of an instruction; see :mod:`ptxgen.interp.units.kernel`."""
 
 
 def guard_of(kernel: Kernel, instruction: Instruction) -> Value | None:
-    """The value of the guard, with its negation."""
+    """Returns a function of the guard's value, negated for ``@!p``; None without a guard."""
     if instruction.guard is None:
         return None
     slot = kernel.slot(instruction.guard.name)
@@ -40,7 +40,7 @@ def guard_of(kernel: Kernel, instruction: Instruction) -> Value | None:
 
 
 def compute(kernel: Kernel, instruction: Instruction, scalar: Scalar) -> Variants:
-    """Pure functions of registers."""
+    """Decodes a scalar instruction: a pure function of registers."""
     destinations = listed(instruction.operands[0])
     operands = instruction.operands[1:]
     if len(destinations) != len(scalar.dst) or len(operands) != len(scalar.src):
@@ -68,7 +68,7 @@ def compute(kernel: Kernel, instruction: Instruction, scalar: Scalar) -> Variant
 
 
 def nothing(wave: Wave, registers: list[Any]) -> None:
-    """No operation."""
+    """Does nothing; for instructions whose result goes to the sink ``_``."""
 
 
 def _converted(function: Callable[..., Any], converts: list[Any]) -> Callable[..., Any]:
@@ -96,7 +96,7 @@ def result(
     type: str,
     function: Callable[..., Any],
 ) -> tuple[Callable[..., Any], int]:
-    """The slot of a destination, and the function whose result fits it."""
+    """Returns ``function`` with its result cast to a destination's dtype, and the slot of that."""
     if not isinstance(target, Register):
         raise kernel.error(f"a destination {target} is not taken here", instruction)
     kept, made = kernel.dtype(target.name), STORAGE[type]
@@ -112,7 +112,9 @@ def result(
 def apply(
     d: int, slots: list[int], function: Callable[..., Any], local: bool, guard: Value | None
 ) -> Variants:
-    """Slot ``d`` becomes ``function`` of ``slots``; a ``local`` one is nobody else's."""
+    """Returns the operations that set slot ``d`` to ``function`` of ``slots``. ``local``: no other
+    segment reads ``d``, so that it needs no mask.
+    """
     plain: Operation
     if len(slots) == 1:
         (a,) = slots
@@ -191,12 +193,12 @@ def pure(
     src: list[str],
     function: Callable[..., Any],
 ) -> Variants:
-    """A function of registers that is no scalar instruction of the table."""
+    """Decodes a pure function of registers that the scalar table does not have."""
     return compute(kernel, instruction, Scalar((dst,), tuple(src), function))
 
 
 def write(kernel: Kernel, target: Operand, type: str, instruction: Instruction) -> Any:
-    """A function (wave, registers, values, lanes) that writes ``values`` of ``type``."""
+    """Returns a function (wave, registers, values, lanes) that writes ``values`` of ``type``."""
     if isinstance(target, Sink):
         return lambda wave, registers, values, lanes: None
     identity = result(kernel, instruction, target, type, lambda x: x)
@@ -212,7 +214,7 @@ def write(kernel: Kernel, target: Operand, type: str, instruction: Instruction) 
 
 
 def move(kernel: Kernel, instruction: Instruction) -> Variants:
-    """mov that packs a vector into a register, or unpacks one."""
+    """Decodes a mov that packs a vector of registers into one register, or unpacks one."""
     target, source = instruction.operands
     bits = SIZES[instruction.modifiers[-1]]
     guard = guard_of(kernel, instruction)
@@ -252,7 +254,7 @@ def move(kernel: Kernel, instruction: Instruction) -> Variants:
 
 
 def cvta(kernel: Kernel, instruction: Instruction) -> Variants:
-    """Between generic addresses and those of a state space."""
+    """Decodes cvta, between generic addresses and addresses of a state space."""
     to = instruction.modifiers[0] == "to"
     space = instruction.modifiers[1 if to else 0].partition("::")[0]
     if space not in (*WINDOWS, "global", "const"):
@@ -264,7 +266,7 @@ def cvta(kernel: Kernel, instruction: Instruction) -> Variants:
 
 
 def mapa(kernel: Kernel, instruction: Instruction) -> Variants:
-    """The address of another CTA's shared memory in the cluster."""
+    """Decodes mapa: a shared address in another CTA of the cluster."""
     kind = instruction.modifiers[-1]
     window = 0 if "shared::cluster" in instruction.modifiers else WINDOWS["shared"]
 
@@ -277,14 +279,14 @@ def mapa(kernel: Kernel, instruction: Instruction) -> Variants:
 
 
 def _rank(address: Array, window: int) -> Array:
-    """The rank of the CTA whose shared memory has an address, counted from 1; 0: the own CTA."""
+    """Returns the rank, from 1, of the CTA whose shared memory has ``address``; 0: the own CTA."""
     inside = address.astype(np.int64) - window - SHARED_BASE
     rank: Array = inside // CLUSTER_STRIDE
     return rank
 
 
 def getctarank(kernel: Kernel, instruction: Instruction) -> Variants:
-    """The rank of the CTA whose shared memory has an address."""
+    """Decodes getctarank: the rank of the CTA whose shared memory has an address."""
     kind = instruction.modifiers[-1]
     if instruction.modifiers[:-1] not in ((), ("shared::cluster",)) or kind not in ("u32", "u64"):
         raise kernel.error("this form is outside the subset", instruction)
@@ -305,7 +307,7 @@ def getctarank(kernel: Kernel, instruction: Instruction) -> Variants:
 
 
 def isspacep(kernel: Kernel, instruction: Instruction) -> Variants:
-    """Whether a generic address lies in a state space."""
+    """Decodes isspacep: whether a generic address lies in a state space."""
     space = instruction.modifiers[0] if len(instruction.modifiers) == 1 else ""
     low, high = {
         "global": (GLOBAL_BASE, 1 << 64),

@@ -1,4 +1,4 @@
-"""What lanes wait for: barriers of a CTA or cluster, asynchronous copies, mbarriers."""
+"""Synchronisation of lanes: barriers of a CTA or cluster, asynchronous copies, mbarriers."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from ptxgen.interp.text.ptx import WARP, Instruction
 Array = NDArray[Any]
 Lanes = NDArray[np.int64]
 _MOST = 1 << 20
-"""Above what an mbarrier can count, in arrivals and in bytes."""
+"""One above the most arrivals, and the most bytes, that an mbarrier counts."""
 
 Unit = TypeVar("Unit")
 
 
 class Place(Protocol):
-    """Where lanes go on."""
+    """Segment at which lanes go on."""
 
     order: int
-    """In the kernel's weak topological order."""
+    """Position in the kernel's weak topological order."""
 
 
 class Wave(memory_access.Wave, Protocol):
-    """What the units see of the CTAs that run together."""
+    """State of the CTAs that run together, as the execution units use it."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     ctas: range
     params: bytes
     thread: Lanes
-    """The number of each lane's thread in its CTA."""
+    """Thread number of each lane in its CTA."""
     all_alive: bool
     mask: NDArray[np.bool_] | None
     """The lanes that run; None: all of the wave."""
@@ -55,29 +55,29 @@ class Wave(memory_access.Wave, Protocol):
 
     @property
     def early(self) -> bool:
-        """Whether what is asynchronous happens as soon as it is issued."""
+        """Whether asynchronous operations complete as soon as they are issued."""
 
     @property
     def active(self) -> Lanes | None:
-        """The lanes that run, None for all; as indices."""
+        """Indices of the lanes that run; None for all."""
 
     def unit(self, kind: Callable[[Wave], Unit]) -> Unit:
-        """The wave's unit of this kind."""
+        """Returns the wave's only instance of the unit class ``kind``."""
 
     def thread_text(self, lane: int) -> str:
-        """Names a lane in a sentence."""
+        """Returns a lane's thread, warp and lane number as text for a message."""
 
     def send(self, block: Place, mask: NDArray[np.bool_] | None) -> None:
-        """Lanes reach ``block`` and can run it."""
+        """Makes the lanes of ``mask`` ready to run ``block``."""
 
     def park(self, block: Place, mask: NDArray[np.bool_]) -> None:
-        """Lanes wait at ``block`` until something wakes them."""
+        """Parks lanes at ``block`` until :meth:`wake` makes them ready again."""
 
     def wake(self, order: int | None = None) -> None:
-        """Lets lanes that wait (at one segment, or everywhere) try again."""
+        """Makes parked lanes ready: those at segment ``order``, or (None) all."""
 
     def leave(self, mask: NDArray[np.bool_] | None) -> None:
-        """Lanes exit."""
+        """Ends the lanes of ``mask``; None: all of the wave."""
 
 
 # -- barriers of a CTA ----------------------------------------------------------------
@@ -93,7 +93,7 @@ class Arrival:
     expected: int | None
     """Threads that the barrier waits for; None: all that have not exited."""
     block: Place | None
-    """Where they go on; None for an arrival that does not wait."""
+    """Segment at which they go on; None for an arrival that does not wait (bar.arrive)."""
 
 
 class Arrivals:
@@ -114,7 +114,7 @@ class Arrivals:
         waits: bool = True,
         aligned: bool = True,
     ) -> None:
-        """Lanes of ``mask`` arrive; those that wait go on at ``block``."""
+        """Lets the lanes of ``mask`` arrive; they go on at ``block``, if ``waits`` later."""
         wave = self.wave
         if not 0 <= number < 16:
             lane = 0 if mask is None else _first(mask)
@@ -155,12 +155,12 @@ class Arrivals:
         self.review()
 
     def _ctas(self, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """How many lanes of each CTA are in ``mask``."""
+        """Returns the number of lanes in ``mask`` for each CTA."""
         counts: NDArray[np.int64] = mask.reshape(-1, self.wave.threads).sum(axis=1)
         return counts
 
     def whole_warps(self, instruction: Instruction, mask: NDArray[np.bool_]) -> None:
-        """Raises BarrierFault where a part of a warp has arrived."""
+        """Raises BarrierFault where only a part of a warp has arrived."""
         wave = self.wave
         rows = mask.reshape(-1, WARP)
         missing = wave.alive.reshape(-1, WARP) & ~rows
@@ -175,7 +175,7 @@ class Arrivals:
             )
 
     def review(self) -> None:
-        """Lets go whoever has not to wait any longer."""
+        """Opens each barrier at which all expected threads have arrived."""
         wave = self.wave
         alive = self._ctas(wave.alive)
         for number in {a.number for a in self.waiting}:
@@ -236,13 +236,13 @@ def _threads(expected: int | None) -> str:
 
 @dataclass(slots=True, eq=False)
 class Copy:
-    """A cp.async of some lanes that has not landed."""
+    """Copies by cp.async of some lanes that have not landed."""
 
     access: Access
     at: Lanes
     lanes: Lanes
     group: NDArray[np.int64]
-    """The group of each lane that it belongs to, counted from the lane's first."""
+    """Number of the cp.async group of each lane's copy, counted from the lane's first group."""
     values: Array
     token: Any
 
@@ -251,22 +251,22 @@ class Copies:
     """The asynchronous copies of a wave.
 
     A copy into shared memory reads its source when it is issued and lands when the lane that
-    issued it waits for its group (or at once, if the settings say ``early``). To anybody else it
-    is visible only behind a barrier, which is the history's business.
+    issued it waits for its group (or at once, if the settings say ``early``). Other lanes may read
+    it only behind a barrier, which the access history checks.
     """
 
     def __init__(self, wave: Wave) -> None:
         self.wave = wave
         self.pending: list[Copy] = []
         self.bulk: list[Transfer] = []
-        """What lands when nothing else can go on, at the latest."""
+        """Transfers that land when no lane can run, at the latest."""
         self.committed = np.zeros(len(wave.lanes), np.int64)
         self.stores: list[Outward] = []
-        """Bulk copies out of shared memory whose reading nobody has waited for."""
+        """Bulk copies out of shared memory whose reads no lane has waited for."""
         self.bulk_groups = np.zeros(len(wave.lanes), np.int64)
 
     def issue(self, access: Access, at: Lanes, lanes: Lanes, values: Array) -> None:
-        """``values`` (rows of ``access``) start on their way to the flat offsets ``at``."""
+        """Starts copies of ``values`` (rows of ``access``) to the flat offsets ``at``."""
         wave = self.wave
         try:
             token = wave.history.issue(at, lanes, access.width, access.site)
@@ -278,7 +278,7 @@ class Copies:
         self.pending.append(copy)
 
     def commit(self, lanes: Lanes | None) -> None:
-        """What the lanes have issued since their last commit becomes a group."""
+        """Closes a group: the copies that the lanes have issued since their last commit."""
         if lanes is None:
             self.committed += 1
         else:
@@ -307,7 +307,7 @@ class Copies:
                 transfer.wait(mask, newest)
 
     def _divide(self, copy: Copy, part: NDArray[np.bool_]) -> tuple[Copy | None, Copy | None]:
-        """The elements of the mask ``part``, and the others."""
+        """Splits a copy in two: the elements in the mask ``part``, and the others."""
         if part.all():
             return copy, None
         if not part.any():
@@ -325,14 +325,14 @@ class Copies:
         self.wave.history.complete(copy.token)
 
     def store(self, copy: Copy) -> None:
-        """The bytes arrive in shared memory."""
+        """Writes the copy's bytes to shared memory."""
         access = copy.access
         self.wave.shared_rows(access.dtype, access.vector)[copy.at // access.width] = copy.values
 
     def arrive(self, access: Access, at: Lanes, lanes: Lanes) -> None:
-        """cp.async.mbarrier.arrive: each lane arrives at the mbarrier at its flat offset ``at``.
+        """Starts cp.async.mbarrier.arrive on the mbarrier at each lane's flat offset ``at``.
 
-        That happens when what the lane has copied so far has landed.
+        A lane arrives when all its copies so far have landed.
         """
         wave = self.wave
         chosen = np.zeros(len(wave.lanes), np.bool_)
@@ -370,29 +370,29 @@ class Copies:
 
 
 class Transfer:
-    """Something under way that nobody need wait for. It is in :attr:`Copies.bulk`."""
+    """Asynchronous operation that may complete at any time; listed in :attr:`Copies.bulk`."""
 
     lanes: Lanes
-    """Who has issued it."""
+    """Lanes that have issued it."""
 
     def land(self) -> None:
-        """Makes it happen, and takes it out of the list."""
+        """Completes the operation, and removes it from the list."""
         raise NotImplementedError
 
 
 class Outward(Transfer):
-    """A copy of one lane out of shared memory, which it waits for by groups."""
+    """Copy of one lane out of shared memory, completed by groups (cp.async.bulk.wait_group)."""
 
     access: Access
     group: int
 
     def waited(self, *, read: bool) -> None:
-        """The lane has waited for it; ``read``: for its reading only."""
+        """Completes the copy that its lane has waited for; ``read``: only its reads."""
         raise NotImplementedError
 
 
 class Arriving(Transfer):
-    """Arrivals of lanes at mbarriers, which wait for copies of theirs to land."""
+    """Arrivals of lanes at mbarriers that take place once the lanes' copies have landed."""
 
     def __init__(
         self,
@@ -407,7 +407,7 @@ class Arriving(Transfer):
         self.waits_for, self.earlier = waits_for, earlier
 
     def land(self) -> None:
-        """The copies land, and the lanes arrive."""
+        """Lands the copies, and lets the lanes arrive."""
         if self not in self.copies.bulk:
             return
         self.copies.bulk.remove(self)
@@ -425,7 +425,7 @@ class Arriving(Transfer):
         bars.arrive(self.access, self.at, self.lanes, np.ones(len(self.at), np.int64), tell=False)
 
     def wait(self, mask: NDArray[np.bool_] | None, newest: int) -> None:
-        """Lands if a lane waits for one of the copies, by its groups."""
+        """Lands when a lane of ``mask`` waits for one of the copies (cp.async.wait_group)."""
         wave = self.copies.wave
         for copy in self.waits_for:
             done = copy.group < self.copies.committed[copy.lanes] - newest
@@ -447,14 +447,14 @@ class Arriving(Transfer):
 
 @dataclass(slots=True)
 class Mbarrier:
-    """An mbarrier object: arrivals and bytes that its phase still waits for."""
+    """State of an mbarrier: arrivals and bytes that the current phase still waits for."""
 
     expected: int
     pending: int
     now: int
-    """What its arrivals of this phase know (a history's object)."""
+    """Handle of the history object that arrivals of the current phase release into."""
     done: int
-    """What the arrivals of the phases that have completed know."""
+    """Handle of the history object that waits acquire: all arrivals of completed phases."""
     bytes: int = 0
     phase: int = 0
 
@@ -467,7 +467,7 @@ class Mbarriers:
         self.at: dict[int, Mbarrier] = {}
 
     def init(self, access: Access, at: Lanes, lanes: Lanes, counts: Array) -> None:
-        """mbarrier.init: phase 0, waiting for ``counts`` arrivals."""
+        """Executes mbarrier.init: phase 0, which waits for ``counts`` arrivals."""
         wave = self.wave
         self._own(access, at, lanes, "mbarrier.init")
         for offset, lane, count in zip(at.tolist(), lanes.tolist(), counts.tolist(), strict=True):
@@ -483,7 +483,7 @@ class Mbarriers:
             self.at[offset] = Mbarrier(count, count, new(cluster), new(cluster))
 
     def invalidate(self, access: Access, at: Lanes, lanes: Lanes) -> None:
-        """mbarrier.inval."""
+        """Executes mbarrier.inval: later uses of the mbarriers fault."""
         self._find(access, at, lanes)
         self._own(access, at, lanes, "mbarrier.inval")
         for offset in at.tolist():
@@ -497,7 +497,7 @@ class Mbarriers:
             raise wave.conflict(conflict, access.instruction, what, lanes) from None
 
     def get(self, access: Access, offset: int, lane: int) -> Mbarrier:
-        """The mbarrier at a flat offset. Raises UninitializedFault where there is none."""
+        """Returns the mbarrier at a flat offset. Raises UninitializedFault if there is none."""
         found = self.at.get(offset)
         if found is None:
             raise self.wave.fault(
@@ -512,7 +512,7 @@ class Mbarriers:
     def _find(
         self, access: Access, at: Lanes, lanes: Lanes
     ) -> tuple[list[Mbarrier], NDArray[np.int64]]:
-        """The mbarriers that lanes use, and which of them each lane does."""
+        """Returns the distinct mbarriers at ``at``, and the index of each lane's among them."""
         offsets, first, which = np.unique(at, return_index=True, return_inverse=True)
         found = [
             self.get(access, offset, lane)
@@ -537,18 +537,18 @@ class Mbarriers:
         drop: bool = False,
         completes: bool = True,
     ) -> Array:
-        """Each lane arrives ``counts`` times; returns the states that they found.
+        """Lets each lane arrive ``counts`` times; returns the mbarrier states before the arrivals.
 
-        A state is the phase, and the arrivals that were missing in its upper half. ``tell``:
-        those who wait learn what the lane knows; ``drop``: later phases do not wait for these
-        arrivals; ``completes``: an arrival may be its phase's last.
+        A state has the phase in its lower half, the pending arrivals in its upper half. ``tell``:
+        the arrival is a release; ``drop``: later phases do not wait for these arrivals;
+        ``completes``: the arrivals may complete the phase.
         """
         found, which = self._find(access, at, lanes)
         counts = counts.astype(np.int64)
         total = np.bincount(which, counts, len(found)).astype(np.int64).tolist()
         if any(n > b.pending for n, b in zip(total, found, strict=True)):
             return self._arrive_singly(access, at, lanes, counts, tell, drop, completes)
-        # All in the present phase: at once.
+        # No phase ends before the last arrival, so all lanes arrive at once.
         if tell:
             now = np.array([b.now for b in found])
             self.wave.history.release(lanes, now[which])
@@ -585,7 +585,7 @@ class Mbarriers:
         drop: bool,
         completes: bool,
     ) -> Array:
-        """Lane after lane, where a phase ends in between."""
+        """Lets lanes arrive one after the other, as a phase ends between their arrivals."""
         states = np.empty(len(at), np.int64)
         for i, (offset, lane, count) in enumerate(
             zip(at.tolist(), lanes.tolist(), counts.tolist(), strict=True)
@@ -611,13 +611,13 @@ class Mbarriers:
         return states.view(np.uint64)
 
     def more(self, access: Access, at: Lanes, lanes: Lanes) -> None:
-        """The present phase waits for one more arrival for each lane (cp.async.mbarrier.arrive)."""
+        """Adds a pending arrival per lane to the current phase (cp.async.mbarrier.arrive)."""
         found, which = self._find(access, at, lanes)
         for barrier, n in zip(found, np.bincount(which).tolist(), strict=True):
             barrier.pending += n
 
     def expect(self, access: Access, at: Lanes, lanes: Lanes, nbytes: Array) -> None:
-        """expect_tx: the phase also waits for ``nbytes`` bytes of copies."""
+        """Executes expect_tx: the phase also waits for ``nbytes`` bytes of copies."""
         found, which = self._find(access, at, lanes)
         total = np.bincount(which, nbytes, len(found)).astype(np.int64).tolist()
         for i, (barrier, n) in enumerate(zip(found, total, strict=True)):
@@ -631,14 +631,14 @@ class Mbarriers:
                 )
 
     def complete(self, access: Access, at: Lanes, lanes: Lanes, nbytes: Array) -> None:
-        """complete_tx: ``nbytes`` bytes have landed."""
+        """Executes complete_tx: ``nbytes`` bytes have landed."""
         for offset, lane, n in zip(at.tolist(), lanes.tolist(), nbytes.tolist(), strict=True):
             barrier = self.get(access, offset, lane)
             barrier.bytes -= n
             self.turn(barrier)
 
     def turn(self, barrier: Mbarrier) -> None:
-        """Completes the phase, if nothing is missing."""
+        """Completes the phase if no arrival and no byte is pending."""
         if barrier.pending == 0 and barrier.bytes == 0:
             self.wave.history.merge(barrier.now, barrier.done)
             barrier.phase += 1
@@ -666,7 +666,7 @@ class Mbarriers:
 
 
 class ClusterBarrier:
-    """barrier.cluster of all clusters of a wave: threads arrive, and wait for all to have."""
+    """State of barrier.cluster for all clusters of a wave."""
 
     def __init__(self, wave: Wave) -> None:
         self.wave = wave
@@ -674,9 +674,9 @@ class ClusterBarrier:
         count = len(wave.lanes) // self.size
         self.phase = np.zeros(count, np.int64)
         self.arrived = np.zeros(len(wave.lanes), np.int64)
-        """How often each lane has arrived,"""
+        """Arrivals of each lane so far."""
         self.waited = np.zeros(len(wave.lanes), np.int64)
-        """and how often it has waited."""
+        """Completed waits of each lane so far."""
         self.objects: tuple[Lanes, Lanes] | None = None
         self.fences: Lanes | None = None
 
@@ -686,7 +686,7 @@ class ClusterBarrier:
     def arrive(
         self, instruction: Instruction, mask: NDArray[np.bool_] | None, *, release: bool
     ) -> None:
-        """Lanes arrive; ``release``: what they have done happens before what waiters do next."""
+        """Lets lanes arrive; ``release``: their accesses happen before those behind the wait."""
         wave, lanes = self.wave, self._lanes(mask)
         twice = self.arrived[lanes] > self.waited[lanes]
         if twice.any():
@@ -703,7 +703,7 @@ class ClusterBarrier:
         self.review()
 
     def fence(self, lanes: Lanes) -> None:
-        """What lanes have done goes with a relaxed arrival that follows."""
+        """Releases the lanes' accesses with a later relaxed arrival (fence.acq_rel, fence.sc)."""
         if not len(lanes):
             return
         history = self.wave.history
@@ -712,7 +712,7 @@ class ClusterBarrier:
         history.release(lanes, self.fences[lanes // self.size])
 
     def _objects(self) -> tuple[Lanes, Lanes]:
-        """For each cluster, what its arrivals of this phase know, and those of phases before."""
+        """Returns each cluster's history objects: of this phase's arrivals, and of past phases'."""
         if self.objects is None:
             new = self.wave.history.new_object
             self.objects = (
@@ -722,7 +722,7 @@ class ClusterBarrier:
         return self.objects
 
     def wait(self, instruction: Instruction, mask: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-        """Which lanes of the wave (of ``mask``) may go on."""
+        """Returns the mask over the wave of lanes in ``mask`` that may go on."""
         wave, lanes = self.wave, self._lanes(mask)
         idle = self.arrived[lanes] == self.waited[lanes]
         if idle.any():

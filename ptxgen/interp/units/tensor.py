@@ -66,23 +66,23 @@ def registers_of(tile: Array) -> list[Array]:
 # -- mma ------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Mma:
-    """``mma.sync``: how many registers of which type it takes, and what it computes.
+    """One form of ``mma.sync``: register types and counts, and the function ``run``.
 
-    ``run`` is a function of the registers of A, B and C and of the architecture.
+    ``run`` computes D's registers from those of A, B and C and the architecture (``sm_90``).
     """
 
     factor: str
-    """The type of A's and B's registers."""
+    """PTX type of A's and B's registers."""
     sum: str
-    """The type of C's and D's."""
+    """PTX type of C's and D's registers."""
     counts: tuple[int, int, int]
-    """Registers of A, B, and C or D."""
+    """Registers per lane of A, of B, and of C or D."""
     run: Callable[[Registers, Registers, Registers, str], Sequence[Array]]
 
 
 _TYPES: dict[tuple[str, ...], str] = {("f32", t, t, "f32"): t for t in ("bf16", "f16")}
 _F64_SHAPES = {"m8n8k4": (8, 4), "m16n8k4": (16, 4), "m16n8k8": (16, 8), "m16n8k16": (16, 16)}
-"""Rows of A, and the reduction length."""
+"""Rows of A (m) and reduction length (k) of each f64 shape."""
 _BYTES: dict[tuple[str, ...], tuple[type[Any], type[Any]]] = {
     ("s32", a, b, "s32"): (of_a, of_b)
     for a, of_a in (("s8", np.int8), ("u8", np.uint8))
@@ -91,7 +91,7 @@ _BYTES: dict[tuple[str, ...], tuple[type[Any], type[Any]]] = {
 
 
 def mma(instruction: Instruction) -> Mma:
-    """Reads ``mma.sync``."""
+    """Returns the :class:`Mma` of an ``mma.sync``. Raises PtxError outside the subset."""
     form = instruction.modifiers
     dtype = _TYPES.get(form[5:])
     if form[:2] + form[3:5] == ("sync", "aligned", "row", "col"):
@@ -185,7 +185,7 @@ class MatrixMove:
 
     @property
     def lanes(self) -> int:
-        """How many lanes' addresses count."""
+        """Number of lanes whose addresses are used."""
         return 8 * self.count
 
     def load(self, rows: Array) -> list[U32]:
@@ -230,11 +230,10 @@ SWIZZLES = (0, 128, 64, 32)
 
 
 def swizzle(address: I64, width: int, base: Array | int = 0) -> I64:
-    """Where the 16-byte chunk of ``address`` lies: bits 4 and up are xored with bits 7 and up.
+    """Returns swizzled shared addresses: address bits from 4 up, XORed with those from 7 up.
 
-    As many as the ``width`` of 32, 64 or 128 bytes has chunks; 0 leaves the address alone. The
-    pattern is anchored in the shared address space, or, with ``base``, that many 128-byte rows
-    later (0 to 7).
+    A ``width`` of 32, 64 or 128 bytes swizzles 1, 2 or 3 bits; 0 leaves the address alone. The
+    pattern starts at shared address 0, or ``base`` (0 to 7) rows of 128 bytes later.
     """
     if not width:
         return address
@@ -249,13 +248,13 @@ class Descriptor:
     leading: I64
     stride: I64
     base: I64
-    """The base offset: in which row of 128 bytes the swizzle pattern starts."""
+    """Base offset: the row of 128 bytes in which the swizzle pattern starts, 0 to 7."""
     width: int
-    """Of the swizzle; the same in all."""
+    """Swizzle width in bytes, the same in all descriptors."""
 
 
 def descriptors(words: NDArray[np.uint64]) -> list[tuple[NDArray[np.int64], Descriptor]]:
-    """Descriptors by swizzle width: which of ``words`` they are, and their fields."""
+    """Decodes descriptors: a pair for each swizzle width, of indices into ``words`` and fields."""
     words = np.asarray(words, np.uint64)
 
     def bits(low: int, count: int) -> I64:
@@ -338,7 +337,7 @@ class Wgmma:
 
     n: int
     a: SharedMatrix | None
-    """None: A comes from four registers."""
+    """Operand A in shared memory; None: A comes from four registers."""
     b: SharedMatrix
     dtype: str
     negate_a: bool = False
@@ -357,7 +356,7 @@ class Wgmma:
         return fragment_a(registers).reshape(K, -1, 64)
 
     def run(self, a: Array, b: Array, d: Registers, scale_d: Array, arch: str) -> list[Array]:
-        """The new accumulators.
+        """Returns the new accumulator registers.
 
         ``a``: ``[k, groups, 64]``, ``b``: ``[k, groups, n]`` as :meth:`SharedMatrix.matrix`
         gives them; ``d``: the accumulator's registers; ``scale_d``: whether it counts, ``[groups]``
@@ -401,7 +400,7 @@ _EIGHT: dict[tuple[str, ...], str] = {("s32", "s8", "s8"): "int8", ("s32", "u8",
 
 
 def wgmma(instruction: Instruction) -> Wgmma:
-    """Reads ``wgmma.mma_async``; its operands are d, a or its descriptor, b's, scale-d, immediates.
+    """Returns the :class:`Wgmma` of an instruction with operands d, a, b, scale-d and immediates.
 
     The immediates are the scales of A and B (1 or -1), then the transpositions (0 or 1) of A, if
     it is in shared memory, and of B; of 8-bit elements there are none.

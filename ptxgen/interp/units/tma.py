@@ -1,8 +1,8 @@
-"""Tensor maps, and the geometry of what cp.async.bulk.tensor copies: boxes in tile mode, columns in
-im2col mode.
+"""Tensor maps, and the elements that cp.async.bulk.tensor copies: boxes in tile mode, columns of
+pixels in im2col mode.
 
 Source: PTX ISA 9.0, 5.5 (tensors) and 9.7.9.25 (tensor copies); CUDA driver API,
-``cuTensorMapEncodeTiled`` and ``cuTensorMapEncodeIm2col`` (what a tensor map may be).
+``cuTensorMapEncodeTiled`` and ``cuTensorMapEncodeIm2col`` (limits of a tensor map).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FIELDS = struct.Struct("<8sQBBBB4x5I4Q5H5B6h")
 _SWIZZLES = (0, 32, 64, 128)
 _MAX_RANK = 5
 _CORNER_BITS = {3: 16, 4: 8, 5: 5}
-"""Bits of a corner of the bounding box, and of an offset, by the dimensions of an im2col map."""
+"""Bits of a corner of the bounding box, and of an im2col offset, by the map's dimensions."""
 
 
 @dataclass(frozen=True)
@@ -42,33 +42,33 @@ class TensorMap:
     """
 
     address: int
-    """Of the element at the origin; a multiple of 16."""
+    """Global address in bytes of the element at the origin; a multiple of 16."""
     itemsize: int
     """Bytes of an element: 1, 2, 4 or 8."""
     dims: tuple[int, ...]
     """Elements along each of 1 to 5 dimensions."""
     strides: tuple[int, ...]
-    """Bytes from one element to the next along the second dimension and the further ones."""
+    """Strides in bytes of the second and all further dimensions."""
     box: tuple[int, ...]
     """Elements that the box spans along each dimension, 1 to 256."""
     element_strides: tuple[int, ...] = field(default=())
-    """Only every so many elements of the box are copied, 1 to 8; the first counts as 1.
+    """Element strides 1 to 8: n copies every n-th element of the box. The first counts as 1.
 
     Empty: all 1."""
     swizzle: int = 0
-    """Width in bytes of the pattern in shared memory: 0, 32, 64 or 128."""
+    """Swizzle width in bytes in shared memory: 0, 32, 64 or 128."""
     lower: tuple[int, ...] = ()
-    """Of an im2col map, whose dimensions are channels, 1 to 3 of an image, and images: where the
-    bounding box of pixels begins along each of the image's. Empty: tile mode.
+    """First pixel of the im2col bounding box along each image dimension. Empty: tile mode.
 
-    ``box`` is channels of a pixel and pixels of a column, and ``element_strides`` those from pixel
-    to pixel; pixels follow one another through the bounding boxes of all images."""
+    An im2col map has dimensions channels, 1 to 3 of an image, images. Its ``box`` is (channels per
+    pixel, pixels per column), and ``element_strides`` are the steps from pixel to pixel. A column
+    runs through the bounding boxes of successive images."""
     upper: tuple[int, ...] = ()
-    """Where it ends, from the image's last pixel on."""
+    """End of the bounding box along each image dimension, relative to the image's last pixel."""
 
     @property
     def im2col(self) -> bool:
-        """Whether it is one of im2col mode."""
+        """Whether the map is an im2col map, not a tiled one."""
         return bool(self.lower)
 
     def __post_init__(self) -> None:
@@ -119,7 +119,7 @@ class TensorMap:
             self._check_bounds(rank)
 
     def _check_bounds(self, rank: int) -> None:
-        """Raises SpecError for a bounding box that an im2col map has not."""
+        """Raises SpecError for a bounding box outside the limits of an im2col map."""
         self._check(rank in _CORNER_BITS, f"{rank} dimensions in im2col mode", "3 to 5")
         counts = len(self.lower), len(self.upper)
         self._check(counts == (rank - 2,) * 2, f"corners of {counts} numbers", f"{rank - 2} each")
@@ -201,12 +201,12 @@ class TensorMap:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of a box in shared memory, all of which count for an mbarrier."""
+        """Bytes of a box in shared memory; an mbarrier counts them all, zero-filled ones too."""
         return math.prod(self.shape) * self.itemsize
 
     @property
     def alignment(self) -> int:
-        """What a box's address in shared memory must be a multiple of."""
+        """Alignment in bytes of a box's shared address."""
         return 128
 
     @property
@@ -218,8 +218,10 @@ class TensorMap:
     def column_addresses(
         self, coordinates: Sequence[int], offsets: Sequence[int]
     ) -> tuple[I64, NDArray[np.bool_]]:
-        """:meth:`global_addresses` of an im2col map: of a column whose first pixel is at
-        ``coordinates``, in the bounding box; what is read lies ``offsets`` further.
+        """Returns the global addresses of an im2col column, and the mask of those in the tensor.
+
+        The column's first pixel is at ``coordinates``, in the bounding box; each element is read
+        ``offsets`` pixels further. The layout is that of :meth:`global_addresses`.
         """
         channel, *first, image = coordinates
         steps, spans = self.element_strides[1:-1], self._spans
@@ -258,7 +260,7 @@ class TensorMap:
         )
 
     def global_addresses(self, coordinates: Sequence[int]) -> tuple[I64, NDArray[np.bool_]]:
-        """Addresses of a box's elements, and which of them are in the tensor.
+        """Returns the global addresses of a box's elements, and the mask of those in the tensor.
 
         ``coordinates`` (signed, innermost first) are those of the box's first element. Both
         results are flat, the innermost dimension fastest, as the box lies in shared memory. The

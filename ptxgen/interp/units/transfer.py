@@ -1,4 +1,4 @@
-"""Memory instructions: loads, stores, atomics and cp.async."""
+"""Decoding of memory instructions: loads, stores, atomics and cp.async."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _QUALIFIERS = frozenset(
 
 
 def _mode(kernel: Kernel, instruction: Instruction) -> tuple[str, int, str]:
-    """State space, vector length and type of a load or store."""
+    """Returns state space, vector length and type of a load or store."""
     space, vector = "generic", 1
     type = instruction.modifiers[-1] if instruction.modifiers else ""
     for modifier in instruction.modifiers[:-1]:
@@ -59,12 +59,12 @@ def _mode(kernel: Kernel, instruction: Instruction) -> tuple[str, int, str]:
 
 
 def raw(type: str) -> np.dtype[Any]:
-    """The dtype that moves a type's bits: floats as themselves, all else unsigned."""
+    """Returns the NumPy dtype that moves a type's bits: floats as such, all others unsigned."""
     return STORAGE[type] if type in ("f32", "f64") else np.dtype(f"u{SIZES[type]}")
 
 
 def _extender(kernel: Kernel, target: Operand, type: str, instruction: Instruction) -> Any:
-    """A function (wave, registers, values, lanes) that writes a loaded value."""
+    """Returns a function (wave, registers, values, lanes) that writes loaded values."""
     if isinstance(target, Sink):
         return lambda wave, registers, values, lanes: None
     if not isinstance(target, Register):
@@ -80,7 +80,7 @@ def _extender(kernel: Kernel, target: Operand, type: str, instruction: Instructi
 
 
 def load(kernel: Kernel, instruction: Instruction) -> Variants:
-    """``ld`` from any state space."""
+    """Decodes ``ld`` from any state space."""
     space, vector, type = _mode(kernel, instruction)
     target, source = instruction.operands[:2]
     if space == "param":
@@ -119,7 +119,7 @@ def load(kernel: Kernel, instruction: Instruction) -> Variants:
 
 
 def _spread(wave: Wave, at: Array, lanes: Any) -> Array:
-    """One address per lane."""
+    """Returns one address per lane, also for a uniform address."""
     if at.size > 1:
         return at
     return np.broadcast_to(at, len(wave.lanes) if lanes is None else len(lanes))
@@ -169,7 +169,7 @@ def _load_param(kernel: Kernel, instruction: Instruction, type: str, vector: int
 
 
 def store(kernel: Kernel, instruction: Instruction) -> Variants:
-    """``st`` to any state space."""
+    """Decodes ``st`` to any state space."""
     if instruction.modifiers[:1] == ("async",):
         return bulk.store_async(kernel, instruction)
     space, vector, type = _mode(kernel, instruction)
@@ -210,7 +210,7 @@ def store(kernel: Kernel, instruction: Instruction) -> Variants:
 
 
 def atomic(kernel: Kernel, instruction: Instruction) -> Variants:
-    """atom and red, one lane after the other in the order of the lanes."""
+    """Decodes atom and red; lanes run one after the other, in ascending order."""
     modifiers = [
         m
         for m in instruction.modifiers
@@ -258,7 +258,7 @@ def atomic(kernel: Kernel, instruction: Instruction) -> Variants:
 
 
 def _flushed(value: Array) -> Array:
-    """Subnormals as zeros of their sign: what atomic additions do in global memory (PTX ISA)."""
+    """Flushes subnormals to zeros of their sign, as global atomic additions do (PTX ISA)."""
     return np.where(np.abs(value) < np.float32(2.0**-126), np.copysign(np.float32(0), value), value)
 
 
@@ -280,7 +280,7 @@ _ATOMS: dict[str, Callable[..., Any]] = {
 
 
 def copy(kernel: Kernel, instruction: Instruction) -> Variants | None:
-    """cp.async and its groups, and bulk copies."""
+    """Decodes cp.async, its commit and wait groups, and bulk copies."""
     modifiers = instruction.modifiers
     if modifiers[:1] != ("async",):
         raise kernel.error("this form is outside the subset", instruction)
@@ -316,7 +316,7 @@ def copy(kernel: Kernel, instruction: Instruction) -> Variants | None:
     guard = guard_of(kernel, instruction)
 
     def part(wave: Wave, at: Array, own: Any, counts: Array) -> Array:
-        """Rows of which only the first ``counts`` bytes are read; the rest is zero."""
+        """Reads rows of which only the first ``counts`` bytes are loaded; the rest is zero."""
         rows = np.zeros((len(at), size), np.uint8)
         if counts.any():  # where nothing is read, the address may be anything
             read = counts > 0
@@ -373,7 +373,7 @@ def copy(kernel: Kernel, instruction: Instruction) -> Variants | None:
 
 
 def _source_size(kernel: Kernel, instruction: Instruction, operand: Operand, size: int) -> Value:
-    """Bytes that each lane's cp.async reads: the operand, or none where a predicate says so."""
+    """Returns a function of the bytes that each lane reads: the operand, or 0 if it is ignored."""
     if not (isinstance(operand, Register) and kernel.entry.registers[operand.name] == "pred"):
         return kernel.value(operand, "u32", instruction)
     ignored = kernel.value(operand, "pred", instruction)

@@ -1,15 +1,15 @@
-"""Undefined values: what registers hold that nothing has written, and what is made of it.
+"""Undefined values: tracks unwritten registers and everything computed from them.
 
-To read such a register is no error. PTX gives an unspecified value, and compilers rely on that:
-they compute an address above the guard that keeps it from being used. So a value that is made of
-an undefined one is undefined as well, and what ends a kernel is to *use* one: whatever reaches
-memory, other lanes or the flow of control.
+To read an unwritten register is no error. PTX gives an unspecified value, and compilers rely on
+that: they compute an address above the guard that keeps it from being used. So a value computed
+from an undefined one is undefined as well, and only its *use* is a fault: when it reaches memory,
+other lanes or control flow.
 
 Each register that may be undefined (:attr:`~ptxgen.interp.text.flow.Flow.doubtful`) has a slot of
-*origins* beside its value, an array of all lanes or of one element like any other: 0 in a lane
-where it is defined, else the number of the register without a value that it was made of. Where
-the analysis of paths clears all registers, there are no such slots, and no operations on them.
-docs/interpreter.md says which instructions carry such a value on, and which use it.
+*origins* beside its value, an array of all lanes or of one element: 0 in a lane where the value is
+defined, else the number of the unwritten register that it was computed from. Where the analysis of
+paths clears all registers, there are no such slots, and no operations on them.
+docs/interpreter.md lists the instructions that propagate such a value, and those that use it.
 """
 
 from __future__ import annotations
@@ -30,21 +30,22 @@ from ptxgen.interp.units.sync import Wave
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
 Rule = Callable[[Wave, list[Any]], Array]
-"""Gives the origins of a result."""
+"""Function of (wave, registers) that returns the origins of a result."""
 Step = tuple[bool, tuple[int, ...], tuple[int, ...]]
-"""Whether its results stay in the segment; their slots; those of which they are made."""
+"""One instruction: whether its results are local to the segment, the results' origin slots, and
+the sources' origin slots."""
 
 
 class Tracker:
-    """Puts into a block what goes before each of its instructions."""
+    """Inserts the operations on origins into a block, before each of its instructions."""
 
     def __init__(self, kernel: Kernel, block: Block) -> None:
         self.kernel, self.block = kernel, block
         self.steps: list[Step] = []
-        """Of the last operation, if it is one for several instructions."""
+        """Steps of the block's last operation, if that one serves several instructions."""
 
     def precede(self, instruction: Instruction) -> None:
-        """Origins of the results of ``instruction``, or a check of what it uses."""
+        """Inserts the update of the results' origins, or the check of operands that are used."""
         origins = self.kernel.origins
         if not origins:
             return
@@ -83,7 +84,7 @@ class Tracker:
         self.steps = []
 
     def _step(self, step: Step) -> None:
-        """One more in a run of instructions that depend on origins only, not on values."""
+        """Adds a step to the run of instructions whose origins do not depend on values."""
         if self.steps:
             self.steps.append(step)
             return
@@ -96,8 +97,8 @@ class Tracker:
 
 
 def _run(steps: list[Step]) -> Variants:
-    """The operations of ``steps``, which may still grow."""
-    slots: list[int] = []  # all that they mention; as long as these are defined they remain so
+    """Returns the operations that execute ``steps``, a list that may still grow."""
+    slots: list[int] = []  # all slots of the steps; if all are defined, the steps change nothing
 
     def variant(whole: bool) -> Operation:
         def operation(wave: Wave, registers: list[Any]) -> None:
@@ -119,7 +120,7 @@ def _run(steps: list[Step]) -> Variants:
 
 
 def joined(registers: list[Any], slots: tuple[int, ...]) -> Array:
-    """Undefined where any of ``slots`` is."""
+    """Returns the joined origins of ``slots``: undefined where any of them is."""
     found = DEFINED
     for slot in slots:
         origins = registers[slot]
@@ -133,7 +134,7 @@ def _join(slots: tuple[int, ...]) -> Rule:
 
 
 def _rule(kernel: Kernel, instruction: Instruction) -> Rule:
-    """Where the results of ``selp``, ``and`` and ``or`` are undefined depends on values."""
+    """Returns the rule for ``selp``, ``and`` and ``or``, whose origins depend on operand values."""
     sources = instruction.operands[1:]
     each = [_origins(kernel, operand) for operand in sources]
     every = _origins(kernel, *sources)
@@ -165,7 +166,7 @@ def _rule(kernel: Kernel, instruction: Instruction) -> Rule:
 
 
 def _origins(kernel: Kernel, *operands: Operand) -> tuple[int, ...]:
-    """The slots of origins of the registers that ``operands`` name."""
+    """Returns the origin slots of the registers that ``operands`` name."""
     names = (name for operand in operands for name in flow.named(operand))
     return tuple(kernel.origins[name] for name in names if name in kernel.origins)
 
@@ -173,7 +174,7 @@ def _origins(kernel: Kernel, *operands: Operand) -> tuple[int, ...]:
 def _assign(
     kernel: Kernel, instruction: Instruction, slots: tuple[int, ...], rule: Rule
 ) -> Variants:
-    """``slots``, of the results of ``instruction``, get the origins that a rule gives."""
+    """Returns the operations that write a rule's origins to ``slots`` of the results."""
     guard = guard_of(kernel, instruction)
     deciding = () if instruction.guard is None else _origins(kernel, instruction.guard)
 
@@ -197,7 +198,7 @@ def _both(lanes: Bools, mask: Bools | None) -> Bools:
 
 
 def put(registers: list[Any], slot: int, new: Array, mask: Bools | None) -> None:
-    """The origins in ``slot`` become ``new`` in the lanes of ``mask`` (None: in all)."""
+    """Sets the origins in ``slot`` to ``new`` in the lanes of ``mask`` (None: all)."""
     old = registers[slot]
     if new is old:
         return
@@ -209,9 +210,10 @@ def put(registers: list[Any], slot: int, new: Array, mask: Bools | None) -> None
 def shuffle(
     kernel: Kernel, instruction: Instruction
 ) -> Callable[[Wave, list[Any], NDArray[np.int64], Bools], None] | None:
-    """What a shuffle does to origins, given which lane each reads and which take part.
+    """Returns a function that moves origins as a shuffle moves values; None if all are defined.
 
-    Both are ``[warps, 32]``. None where the instruction has no register that may be undefined.
+    The function takes the lane that each lane reads and the mask of participating lanes, both
+    ``[warps, 32]``.
     """
     results = [name for name in flow.writes(instruction) if name in kernel.origins]
     if not results:
@@ -234,7 +236,7 @@ def shuffle(
 
 
 def _check(kernel: Kernel, instruction: Instruction, names: set[str]) -> Operation | None:
-    """Raises where ``instruction`` uses one of ``names`` (or its guard) and it is undefined."""
+    """Returns an operation that raises where one of ``names`` is used and undefined, or None."""
     used = [(name, kernel.origins[name]) for name in sorted(names & kernel.origins.keys())]
     if not used:
         return None
@@ -260,7 +262,7 @@ def _check(kernel: Kernel, instruction: Instruction, names: set[str]) -> Operati
 def fault(
     kernel: Kernel, wave: Wave, instruction: Instruction, name: str, origin: int, lane: int
 ) -> KernelFault:
-    """The fault of an instruction that uses ``name``, which is undefined because of ``origin``."""
+    """Returns the fault for a use of ``name``, which is undefined because of ``origin``."""
     source = kernel.flow.unwritten[origin - 1]
     said = "" if source == name else f", made of register {source}"
     return wave.fault(

@@ -29,7 +29,7 @@ _BIT = np.uint32(1) << np.arange(WARP, dtype=np.uint32)
 
 
 def refuse(instruction: Instruction, accepted: str) -> PtxError:
-    """The exception for an instruction outside the subset, which says what is in it."""
+    """Returns the exception for an instruction outside the subset; it names the accepted forms."""
     return PtxError(
         f"{instruction.name} is outside the subset; it has {accepted}",
         line=instruction.line,
@@ -38,7 +38,7 @@ def refuse(instruction: Instruction, accepted: str) -> PtxError:
 
 
 def ballot(flags: Bool) -> U32:
-    """Bit l of a warp's word is lane l's flag: ``[warps, 1]``."""
+    """Returns a word per warp whose bit l is lane l's flag, ``[warps, 1]``."""
     return np.packbits(flags, axis=1, bitorder="little").view(np.uint32)
 
 
@@ -49,7 +49,7 @@ def members(mask: U32) -> Bool:
 
 
 def activemask(active: Bool) -> U32:
-    """``activemask.b32``: the word of active lanes, in every lane."""
+    """Returns ``activemask.b32``: the word of active lanes, in every lane."""
     return np.broadcast_to(ballot(active), active.shape)
 
 
@@ -58,7 +58,7 @@ SHUFFLES = ("up", "down", "bfly", "idx")
 
 
 def shuffle_source(mode: str, b: Array, c: Array) -> tuple[I64, Bool]:
-    """The lane that each lane reads, and the predicate: whether that is the lane asked for.
+    """Returns the lane that each lane reads, and the predicate: whether that lane is in range.
 
     ``b``: distance, mask or lane; ``c``: clamp in bits 0 to 4, segment mask in bits 8 to 12.
     A lane whose source is out of its segment reads itself.

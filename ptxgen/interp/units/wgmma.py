@@ -35,7 +35,7 @@ _SUMS = {"f32": np.float32, "s32": np.int32}
 
 
 class Matrices:
-    """The wgmma of a wave: what is under way, and what the registers need."""
+    """State of a wave's wgmma: products under way, and registers that need a fence."""
 
     def __init__(self, wave: Wave) -> None:
         self.wave = wave
@@ -49,18 +49,18 @@ class Matrices:
         self.pending: list[Product] = []
         self.committed = np.zeros(len(first), np.int64)
         self.fenced = np.zeros(len(first), np.bool_)
-        """Which warpgroups have executed a fence."""
+        """Whether each warpgroup has executed ``wgmma.fence``."""
         self.touched: dict[int, Bools] = {}
         """By register: lanes that have accessed it since their last fence."""
 
     def mask_of(self, groups: Lanes) -> Bools:
-        """The lanes of warpgroups."""
+        """Returns the mask over the wave of the lanes in warpgroups ``groups``."""
         mask = np.zeros(len(self.wave.lanes), np.bool_)
         mask[self.lanes[groups]] = True
         return mask
 
     def touch(self, names: list[tuple[str, int]], mask: Bools, instruction: Instruction) -> None:
-        """Something that is no wgmma accesses registers of lanes."""
+        """Records that an instruction other than wgmma accesses registers; raises if in use."""
         for product in self.pending:
             both = product.mask & mask
             if both.any():
@@ -84,7 +84,7 @@ class Matrices:
         )
 
     def fence(self, groups: Lanes) -> None:
-        """wgmma.fence: registers may be used again."""
+        """Executes wgmma.fence: later wgmma may use registers that were accessed before."""
         self.fenced[groups] = True
         if self.touched:
             mask = self.mask_of(groups)
@@ -124,11 +124,11 @@ class Matrices:
             product.execute()
 
     def commit(self, groups: Lanes) -> None:
-        """wgmma.commit_group."""
+        """Executes wgmma.commit_group: closes a group of the products issued so far."""
         self.committed[groups] += 1
 
     def wait(self, groups: Lanes, newest: int) -> None:
-        """wgmma.wait_group: all but the ``newest`` youngest groups complete."""
+        """Executes wgmma.wait_group: completes all but the ``newest`` youngest groups."""
         chosen = np.zeros(len(self.committed), np.bool_)
         chosen[groups] = True
         rest: list[Product] = []
@@ -155,10 +155,10 @@ class Product:
     form: Form
     groups: Lanes
     number: NDArray[np.int64]
-    """To which group of its warpgroup it belongs, counted from the first."""
+    """Number of its commit group in each warpgroup, counted from the first."""
     mask: Bools
     a: Lanes | list[Array]
-    """Flat offsets of the pieces, a row for each warpgroup; or registers (warps, 32)."""
+    """Flat offsets of A's 16-byte pieces, a row per warpgroup; or A's registers (warps, 32)."""
     b: Lanes
     keep: Bools
     reading: Reading
@@ -169,16 +169,16 @@ class Product:
 
     @property
     def slots(self) -> frozenset[int]:
-        """The registers that it uses."""
+        """Slots of all registers that the product uses."""
         return self.form.slots
 
     @property
     def sums(self) -> tuple[int, ...]:
-        """Its accumulators."""
+        """Slots of the accumulator registers."""
         return self.form.sums
 
     def split(self, part: Bools) -> tuple[Product, Product]:
-        """That of the warpgroups ``part``, and that of the others."""
+        """Splits the product in two: the warpgroups in the mask ``part``, and the others."""
         matrices, history = self.wave.unit(Matrices), self.wave.history
         pieces = len(self.reading.at) // len(self.groups)
         readings = history.split_reading(self.reading, np.repeat(part, pieces))

@@ -1,1 +1,1 @@
-"""What values are and what scalar instructions make of them: functions on NumPy arrays."""
+"""Scalar instructions of PTX and exact float arithmetic, as functions on NumPy arrays."""

@@ -116,19 +116,19 @@ def _fix(outer: F32, inner: F32, total: F64, product: F64, addend: Array) -> Non
 
 # --- Between formats --------------------------------------------------------------------------
 def widen(value: Array, kind: str) -> F64:
-    """Numbers of the format ``kind`` in f64, exactly."""
+    """Converts numbers of the format ``kind`` to f64, exactly."""
     if kind == "bf16":
         value = bf16_to_f32(value)
     return value.astype(np.float64)
 
 
 def bf16_to_f32(value: U16) -> F32:
-    """bf16 bits as f32 numbers, exactly."""
+    """Converts bf16 bits to f32 numbers, exactly."""
     return (value.astype(np.uint32) << _16).view(np.float32)
 
 
 def f32_to_bf16(value: F32) -> U16:
-    """f32 numbers as bf16 bits, to nearest even."""
+    """Rounds f32 numbers to bf16 bits, to nearest even."""
     bits = value.view(np.uint32)
     result = ((bits + (((bits >> _16) & _ONE) + _HALF)) >> _16).astype(np.uint16)
     nan = value != value
@@ -138,7 +138,7 @@ def f32_to_bf16(value: F32) -> U16:
 
 
 def narrow(value: F64, kind: str, mode: str = "rn") -> Array:
-    """f64 numbers rounded to the format ``kind``.
+    """Rounds f64 numbers to the format ``kind``.
 
     The number is divided by its unit in the last place, which is a power of two and so exact,
     rounded to an integer, and multiplied back.
@@ -160,14 +160,14 @@ def narrow(value: F64, kind: str, mode: str = "rn") -> Array:
 
 
 def _overflow(negative: Array, form: Format, mode: str) -> F64:
-    """What becomes of numbers above the largest one."""
+    """Returns infinity or the largest finite number, by sign and rounding mode, for an overflow."""
     up = np.inf if mode in ("rn", "rp") else form.largest
     down = np.inf if mode in ("rn", "rm") else form.largest
     return np.where(negative, -down, up)
 
 
 def convert(source: str, kind: str, mode: str = "rn") -> Function:
-    """The function that converts numbers of one format to another."""
+    """Returns the function that converts numbers of format ``source`` to format ``kind``."""
     if source == kind:
         return lambda a: a
     if kind == "bf16" and source == "f32" and mode == "rn":
@@ -182,7 +182,7 @@ def convert(source: str, kind: str, mode: str = "rn") -> Function:
 
 
 def integral(value: Array, kind: str, mode: str) -> Array:
-    """Numbers rounded to integers in their own format; zeros keep the sign."""
+    """Rounds numbers to integers in their own format; zeros keep the sign."""
     rounded: Array
     if kind == "bf16":
         rounded = f32_to_bf16(_INTEGRAL[mode](bf16_to_f32(value)))
@@ -193,7 +193,7 @@ def integral(value: Array, kind: str, mode: str) -> Array:
 
 # --- Integers ---------------------------------------------------------------------------------
 def from_integer(value: Array, kind: str, mode: str = "rn") -> Array:
-    """Integers as numbers of the format ``kind``."""
+    """Converts integers to numbers of the format ``kind``."""
     if value.dtype.itemsize < 8:
         return narrow(value.astype(np.float64), kind, mode)
     if mode == "rn" and kind in ("f32", "f64"):
@@ -207,7 +207,7 @@ def from_integer(value: Array, kind: str, mode: str = "rn") -> Array:
 
 
 def to_integer(value: Array, source: str, target: np.dtype[Any], mode: str) -> Array:
-    """Numbers of the format ``source`` as integers of dtype ``target``, clamped to its range.
+    """Converts numbers of format ``source`` to integers of dtype ``target``, clamped to its range.
 
     NaN gives 0, or the integer of which only the highest bit is set where the source is f64 or
     the target has 64 bits (PTX ISA 9.0, cvt).
@@ -231,7 +231,7 @@ def to_integer(value: Array, source: str, target: np.dtype[Any], mode: str) -> A
 
 # --- Arithmetic -------------------------------------------------------------------------------
 def function(operation: str, kind: str, mode: str = "rn") -> Function:
-    """``operation`` (add, sub, mul, fma, div, sqrt, rcp) in the format ``kind``."""
+    """Returns the function of ``operation`` (add, sub, mul, fma, div, sqrt, rcp) in ``kind``."""
     if operation == "rcp":
         divide = function("div", kind, mode)
         one = narrow(np.ones(1), kind)
@@ -297,7 +297,7 @@ def _step(nearest: F64, error: F64, mode: str) -> F64:
 
 
 def _exact_f64(operation: str, mode: str, *operands: F64) -> F64:
-    """One lane after the other, in rational numbers; infinities and NaN as NumPy has them."""
+    """Computes lane by lane in rational numbers; infinities and NaN are NumPy's."""
     arrays = np.broadcast_arrays(*operands)
     if operation == "fma":
         a, b, c = arrays
@@ -365,7 +365,7 @@ _SIGN: dict[str, tuple[type[Any], int]] = {
 
 
 def negate(kind: str) -> Function:
-    """Flips the sign, of NaN too."""
+    """Returns the function that flips the sign, of NaN too."""
     if kind != "bf16":
         return np.negative
     sign = np.uint16(1 << 15)
@@ -373,7 +373,7 @@ def negate(kind: str) -> Function:
 
 
 def absolute(kind: str) -> Function:
-    """Clears the sign, of NaN too."""
+    """Returns the function that clears the sign, of NaN too."""
     if kind != "bf16":
         return np.absolute
     magnitude = np.uint16(0x7FFF)
@@ -381,12 +381,12 @@ def absolute(kind: str) -> Function:
 
 
 def number(kind: str) -> Function:
-    """The function that makes what NumPy compares: f32 of bf16, the others as they are."""
+    """Returns the function to comparable NumPy numbers: bf16 becomes f32, others stay."""
     return bf16_to_f32 if kind == "bf16" else lambda a: a
 
 
 def extreme(operation: str, kind: str, *, nan: bool) -> Function:
-    """``min`` or ``max``. -0 is below +0. One NaN gives the other operand, or with ``nan`` NaN."""
+    """Returns min or max, with -0 < +0; one NaN gives the other operand, or NaN with ``nan``."""
     smaller = operation == "min"
     numeric = number(kind)
 
@@ -401,7 +401,7 @@ def extreme(operation: str, kind: str, *, nan: bool) -> Function:
 
 
 def saturate(kind: str) -> Function:
-    """Clamps to [0, 1]; NaN and -0 give +0."""
+    """Returns the function that clamps to [0, 1]; NaN and -0 give +0."""
     zero = narrow(np.zeros(1), kind)
     one = narrow(np.ones(1), kind)
     numeric = number(kind)

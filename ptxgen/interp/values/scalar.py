@@ -155,7 +155,7 @@ def _refuse(instruction: Instruction, why: str) -> NoReturn:
 
 
 class _Form:
-    """An instruction's modifiers, taken from the left."""
+    """Reader of an instruction's modifiers, from left to right."""
 
     def __init__(self, instruction: Instruction) -> None:
         self.instruction = instruction
@@ -164,11 +164,11 @@ class _Form:
         self.pair = bool(instruction.operands) and isinstance(instruction.operands[0], Pair)
 
     def take(self, *choices: str) -> str | None:
-        """The next modifier, if it is one of ``choices``."""
+        """Takes the next modifier if it is one of ``choices``, else returns None."""
         return self.rest.pop(0) if self.rest and self.rest[0] in choices else None
 
     def need(self, choices: Iterable[str]) -> str:
-        """The next modifier, which has to be one of ``choices``."""
+        """Takes the next modifier; raises PtxError unless it is one of ``choices``."""
         choices = tuple(choices)
         found = self.take(*choices)
         if found is None:
@@ -185,7 +185,7 @@ class _Form:
         _refuse(self.instruction, why)
 
     def check(self, found: Scalar) -> None:
-        """All modifiers are used, and there are as many operands as the function has."""
+        """Raises PtxError for a modifier left over, or a wrong number of operands."""
         if self.rest:
             self.refuse(f".{self.rest[0]} is not supported here")
         pair = len(found.dst) == 2
@@ -213,7 +213,7 @@ def _bits(kind: str) -> int:
 
 
 def _packed(kind: str, function: Function) -> Function:
-    """The function on the two halves of packed operands, low and high alike."""
+    """Returns ``function`` applied to both 16-bit halves of packed operands."""
     half = STORAGE[kind[:-2]]
 
     def apply(*operands: Array) -> Array:
@@ -229,7 +229,7 @@ def _identity(a: Array) -> Array:
 
 # --- Integers -----------------------------------------------------------------------------------
 def _clamped(function: Function, dtype: np.dtype[Any]) -> Function:
-    """A saturating sum or difference of s32, by way of s64."""
+    """Returns a saturating sum or difference of s32, computed in s64."""
     info = np.iinfo(dtype)
 
     def apply(a: Array, b: Array) -> Array:
@@ -240,7 +240,7 @@ def _clamped(function: Function, dtype: np.dtype[Any]) -> Function:
 
 
 def _high(kind: str) -> Function:
-    """The upper half of a product."""
+    """Returns the function of a product's upper half (mul.hi)."""
     dtype = STORAGE[kind]
     if kind == "u64":
         return _high_u64
@@ -276,7 +276,7 @@ def _wide(kind: str) -> Function:
 
 
 def _mul24(kind: str, high: bool) -> Function:
-    """Product of the low 24 bits: its low 32 bits, or its bits 16 to 47."""
+    """Returns the function of a 24-bit product: its low 32 bits, or (``high``) bits 16 to 47."""
     eight, wide = STORAGE[kind].type(8), STORAGE[_TWICE[kind]]
     shift = wide.type(16 if high else 0)
 
@@ -349,16 +349,17 @@ _BYTE = np.uint32(0xFF)
 
 
 def _mask(length: Array, dtype: np.dtype[Any]) -> Array:
-    """As many low bits as ``length``; all from the width on."""
+    """Returns a mask of the ``length`` lowest bits; all bits from the width of ``dtype`` on."""
     one = dtype.type(1)
     mask: Array = (one << length.astype(dtype)) - one
     return mask
 
 
 def _byte(kind: str) -> Function:
-    """How a position or length above 255 is taken: its low byte for 32 bits, as 255 for 64.
+    """Returns the function that reduces a bit-field's position or length to 0 to 255.
 
-    PTX says the former; measured on an H200, whose 64-bit forms are several instructions.
+    It takes the low byte, as PTX says, for 32 bits. For 64 bits it clamps: measured on an H200,
+    whose 64-bit forms are several instructions.
     """
     if _bits(kind) == 32:
         return lambda a: a & _BYTE
@@ -397,7 +398,7 @@ def _insert(kind: str) -> Function:
 
 
 def _length(a: Array) -> Array:
-    """Bits up to the highest one set (int32)."""
+    """Returns the number of bits up to the highest set one (int32)."""
     if a.dtype.itemsize < 8:
         exponent: Array = np.frexp(a.astype(np.float64))[1]
         return exponent
@@ -494,7 +495,7 @@ _TWO_INPUT: tuple[Function, ...] = (
 
 
 def _logic(a: Array, b: Array, c: Array, table: Array) -> Array:
-    """Bit 4 * a + 2 * b + c of the table for each bit of a, b and c."""
+    """Computes lop3: bit 4 * a + 2 * b + c of ``table`` for each bit of a, b and c."""
     index = int(table[0])
     clear, change = index & 15, (index >> 4) ^ (index & 15)
     # The operands' shape, also where the table ignores some of them.
@@ -503,7 +504,7 @@ def _logic(a: Array, b: Array, c: Array, table: Array) -> Array:
 
 
 def _dot(types: tuple[str, str], parts: int, start: int, dtype: np.dtype[Any]) -> Function:
-    """dp4a (four 8-bit parts of both) and dp2a (two 16-bit parts of a)."""
+    """Returns dp4a (four 8-bit parts of both operands) or dp2a (two 16-bit parts of a)."""
     first = STORAGE[f"{types[0][0]}{32 // parts}"]
     second = STORAGE[f"{types[1][0]}8"]
 
@@ -536,7 +537,7 @@ _COMBINE: dict[str, Function] = {
 
 
 def _comparison(form: _Form) -> tuple[str, Callable[[str], Function]]:
-    """The comparison that is next in the form, as a function of the operands' type."""
+    """Takes a comparison from the modifiers; returns its name, and its function by type."""
     name = form.need((*_COMPARE, *_SAME, *_UNORDERED, "num", "nan"))
 
     def choose(kind: str) -> Function:
@@ -582,7 +583,7 @@ def _compare_floats(name: str, kind: str, form: _Form) -> Function:
 def _test(
     form: _Form, types: Iterable[str], before: str | None = None
 ) -> tuple[str, int, Function]:
-    """The rest of set and setp: the operands' type, how many, and the combined comparison."""
+    """Decodes the rest of set and setp: operand type, operand count, combined comparison."""
     _, choose = _comparison(form)
     combine = form.take(*_COMBINE)
     if before is not None:
@@ -609,7 +610,7 @@ def _add(form: _Form) -> Scalar:
 
 
 def _arithmetic(form: _Form) -> Scalar:
-    """add, sub, mul, fma, div, rcp and sqrt of floats."""
+    """Decodes add, sub, mul, fma, div, rcp and sqrt of floats."""
     operation = form.opcode
     mode = form.take(*floats.MODES)
     saturate = form.take("sat") is not None
@@ -690,7 +691,7 @@ def _sad(form: _Form) -> Scalar:
 
 
 def _one(form: _Form) -> Scalar:
-    """Abs and neg."""
+    """Decodes abs and neg."""
     integers: Function = np.absolute if form.opcode == "abs" else np.negative
     choose = floats.absolute if form.opcode == "abs" else floats.negate
     kind = form.need(_S + _FLOAT + _PACKED)
@@ -763,7 +764,7 @@ def _bfind(form: _Form) -> Scalar:
 
 
 def _count(form: _Form) -> Scalar:
-    """Clz and popc."""
+    """Decodes clz and popc."""
     kind = form.need(("b32", "b64"))
     function = _leading_zeros(kind) if form.opcode == "clz" else _population
     return Scalar(("u32",), (kind,), function)
@@ -822,7 +823,7 @@ def _compare_and_inverse(test: Function) -> Function:
 
 
 def _second(form: _Form, kind: str) -> Function:
-    """With a third operand the second result is the inverted comparison, combined with it."""
+    """Returns setp with a third operand: both results, the second of the inverse comparison."""
     again = _Form(form.instruction)
     _, choose = _comparison(again)
     compare, combine = choose(kind), _COMBINE[again.need(_COMBINE)]
@@ -962,7 +963,7 @@ def _pack(target: str, mode: str) -> Function:
 
 
 def _clamp_integer(source: str, target: str) -> Function:
-    """To the nearest integer of the target; bounds are those that both types have."""
+    """Returns the function that clamps integers of ``source`` to the range of ``target``."""
     have, want = np.iinfo(STORAGE[source]), np.iinfo(STORAGE[target])
     low = STORAGE[source].type(max(int(have.min), int(want.min)))
     high = STORAGE[source].type(min(int(have.max), int(want.max)))

@@ -115,7 +115,7 @@ class _Text:
         numbers = [f"{name.lower()}: int" for name in self.space.arguments]
         arguments = ["table: str", "arch: str", *numbers, "time: Time"]
         yield from call("def candidates", arguments, "", " -> Iterator[Candidate]:")
-        yield f'{INDENT}"""What can serve a problem, with predicted times."""'
+        yield f'{INDENT}"""Yields the routes that serve a problem, with predicted times."""'
         yield from self.first
         yield from self.body
 

@@ -14,7 +14,7 @@ def candidates(
     table: str, arch: str, rows: int, extra: int, pairs: int, past: int, depth: int, width: int,
     plain: int, maps: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     # 0: small tiles
     if (-(-rows // 32) + extra) * pairs <= 2147483647 and depth + width <= 256:
         choice = Choice(

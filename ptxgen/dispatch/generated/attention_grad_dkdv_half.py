@@ -15,7 +15,7 @@ def candidates(
     table: str, arch: str, rows: int, extra: int, pairs: int, past: int, depth: int, width: int,
     plain: int, maps: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     # 0: Hopper: wgmma, the copy engine: one warpgroup
     if (
         arch in SOME_0 and plain == 1 and maps == 0 and depth + width <= 256

@@ -17,7 +17,7 @@ def candidates(
     table: str, arch: str, rows: int, extra: int, pairs: int, keys: int, depth: int, width: int,
     paged: int, maps: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     splits = -(-keys // 1024)
     fewest = (-(-rows // 16) + extra) * pairs
     large = (-(-rows // 128) + extra) * pairs

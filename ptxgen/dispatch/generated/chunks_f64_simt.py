@@ -151,7 +151,7 @@ F645 = {
 def candidates(
     table: str, arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     chunk = max(1, min(k, k if k < 2048 else -(-k // 64) * 16))
     chunks = -(-k // chunk)
     fitting = ROUTES.fitting(table, align_a, align_b)

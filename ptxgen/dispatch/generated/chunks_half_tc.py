@@ -414,7 +414,7 @@ MMA4 = {
 def candidates(
     table: str, arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     u, v, w, x = {
         "nn_chunks_half_tc": (k, n, m, k),
         "nt_chunks_half_tc": (k, k, m, n),

@@ -275,7 +275,7 @@ SIMT5 = {
 def candidates(
     table: str, arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     c0 = {
         "nn_chunks_f32_simt": 4,
         "nt_chunks_f32_simt": 4,

@@ -78,7 +78,7 @@ def candidates(
     table: str, arch: str, outer: int, n: int, inner: int, item: int, align: int, state: int,
     read: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     leaves = -(-n // 1024)
     fitting = ROUTES.fitting(table, align)
     launches: Launches = {}

@@ -12,7 +12,7 @@ def candidates(
     table: str, arch: str, tiles: int, blocks: int, n: int, taps: int, shared: int, sms: int,
     time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     # 0: windows of an image as it lies
     if taps <= 256 and shared <= 49152 and tiles * blocks <= 2147483647:
         yield Candidate(0.0, Choice(0, ("depthwise_bf16_8x2_7edbe7",), (tiles * blocks,), ()))

@@ -11,7 +11,7 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 def candidates(
     table: str, arch: str, pairs: int, cols: int, tokens: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     pieces_pairs_cols32 = pairs * -(-cols // 32)
     # 0: there is no other
     if pieces_pairs_cols32 <= 2147483647:

@@ -17,7 +17,7 @@ DELTA_GRAD = {
 def candidates(
     table: str, arch: str, pairs: int, cols: int, tokens: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     pieces_pairs_cols64 = pairs * -(-cols // 64)
     # 0: there is no other
     for kernel in DELTA_GRAD[table]:

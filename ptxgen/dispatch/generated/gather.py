@@ -22,7 +22,7 @@ def candidates(
     table: str, arch: str, outer: int, count: int, bytes: int, lanes: int, align: int, sms: int,
     time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     for route, kernel, least_align in GATHER_SCATTER_GATHER:
         if least_align <= align:
             choice = Choice(route, (kernel,), (-(-(outer * count * lanes) // 256),), ())

@@ -19,7 +19,7 @@ def candidates(
     table: str, arch: str, m: int, n: int, k: int, groups: int, sms: int, align_a: int,
     align_b: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     # 0: everything else: any size, alignment and plan
     for kernel in GROUPED_SIMT[table]:
         choice = Choice(

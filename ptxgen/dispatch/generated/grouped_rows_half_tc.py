@@ -50,7 +50,7 @@ def candidates(
     table: str, arch: str, m: int, n: int, k: int, groups: int, sms: int, align_a: int,
     align_b: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     chunk = max(1, min(k, k if k <= 4096 else -(-k // -(-k // 3072) // 128) * 128))
     chunks = -(-k // chunk)
     # 0: many rows a group, by wgmma

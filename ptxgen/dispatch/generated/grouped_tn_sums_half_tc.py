@@ -15,7 +15,7 @@ def candidates(
     table: str, arch: str, m: int, n: int, k: int, groups: int, sms: int, align_a: int,
     align_b: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
     tiles_128x256 = -(-m // 128) * -(-n // 256)

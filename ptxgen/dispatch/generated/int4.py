@@ -201,7 +201,7 @@ INT43 = {
 def candidates(
     table: str, arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     u, v = {
         "int4_rcr_s4": (n, k),
         "int4_rcr_u4": (n, k),

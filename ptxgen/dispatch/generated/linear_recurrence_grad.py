@@ -11,7 +11,7 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 def candidates(
     table: str, arch: str, batch: int, tokens: int, channels: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     pieces_batch_channels32 = batch * -(-channels // 32)
     # 0: a thread has a channel
     if pieces_batch_channels32 <= 2147483647:

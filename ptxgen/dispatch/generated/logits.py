@@ -20,7 +20,7 @@ VOCAB_SEGMENTS_LOGITS = {
 def candidates(
     table: str, arch: str, rows: int, cols: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     segments = -(-cols // 256)
     # 0: warps walk over runs of segments
     for kernel in VOCAB_SEGMENTS_LOGITS[table]:

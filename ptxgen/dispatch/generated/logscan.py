@@ -11,7 +11,7 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 def candidates(
     table: str, arch: str, rows: int, cols: int, item: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     # 0: short rows: a warp has one
     if rows >= 1 and cols <= 256:
         choice = Choice(0, ("scan_log_bf16_1x1_b76167",), (min(-(-rows // 8), 1048576),), ())

@@ -20,7 +20,7 @@ LOGSUMEXP = (
 def candidates(
     table: str, arch: str, rows: int, cols: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     segments = -(-cols // 1024)
     for route, kernel, most_cols, c0, rows_each in LOGSUMEXP:
         if cols <= most_cols and sms * c0 < rows:

@@ -11,6 +11,6 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 def candidates(
     table: str, arch: str, count: int, rows: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     # 0: a CTA a bin
     yield Candidate(0.0, Choice(0, ("counting_sort_count_i64_cc137c",), (rows,), ()))

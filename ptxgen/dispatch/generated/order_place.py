@@ -9,6 +9,6 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 
 def candidates(table: str, arch: str, count: int, sms: int, time: Time) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     # 0: a thread each
     yield Candidate(0.0, Choice(0, ("counting_sort_place_i64_89a068",), (-(-count // 256),), ()))

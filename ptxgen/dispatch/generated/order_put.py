@@ -11,7 +11,7 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 def candidates(
     table: str, arch: str, count: int, rows: int, inner: int, outer: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     # 0: a thread an element
     choice = Choice(0, ("counting_sort_put_b64_68e438",), (-(-(outer * count * inner) // 256),), ())
     yield Candidate(0.0, choice)

@@ -9,7 +9,7 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 
 def candidates(table: str, arch: str, count: int, sms: int, time: Time) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     # 0: sorted in blocks, merged 0 times
     if count <= 4096:
         choice = Choice(0, ("counting_sort_block_i64_0db351",), (-(-count // 4096),), ())

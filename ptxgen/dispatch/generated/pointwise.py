@@ -12,7 +12,7 @@ def candidates(
     table: str, arch: str, count: int, chunks: int, blocks: int, rank: int, step: int, factor: int,
     sms: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     # 0: products by a number in memory, in place: few CTAs, which see a 1 and end
     if (
         step == 2 and rank == 1 and factor == 1

@@ -70,7 +70,7 @@ QUANTIZED2 = {
 def candidates(
     table: str, arch: str, m: int, n: int, k: int, sms: int, align_a: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
     fitting = ROUTES.fitting(table, align_a)

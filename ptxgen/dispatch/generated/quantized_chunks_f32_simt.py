@@ -95,7 +95,7 @@ SIMT2 = {
 def candidates(
     table: str, arch: str, m: int, n: int, k: int, sms: int, align_a: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     u, v = {
         "quantized_nt_chunks_f32_simt": (n, k),
         "quantized_nn_chunks_f32_simt": (k, n),

@@ -252,7 +252,7 @@ MMA3 = {
 def candidates(
     table: str, arch: str, m: int, n: int, k: int, sms: int, align_a: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     u, v = {
         "quantized_nt_chunks_half_tc": (n, k),
         "quantized_nn_chunks_half_tc": (k, n),

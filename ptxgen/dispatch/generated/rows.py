@@ -141,7 +141,7 @@ def candidates(
     table: str, arch: str, rows: int, cols: int, vector: int, held: int, read: int, way: int,
     moved: int, work: int, passes: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     branches = -(-cols // 32768)
     fitting = ROUTES.fitting(table, vector, way)
     launches: Launches = {}

@@ -19,7 +19,7 @@ ROW_REDUCTIONS = (
 def candidates(
     table: str, arch: str, rows: int, cols: int, vector: int, read: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     lane_sums = -(-rows // 1024) * 32
     for route, kernel, most_cols in ROW_REDUCTIONS:
         if vector >= 1 and cols <= most_cols and read <= 4 and lane_sums * cols <= 16777216:

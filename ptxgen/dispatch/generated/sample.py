@@ -13,7 +13,7 @@ SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"))
 def candidates(
     table: str, arch: str, rows: int, cols: int, k: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     # 0: short rows: a CTA of two warps has one
     if -(-cols // 256) * 12 <= 8192 and rows * 1 <= 2147483647 and cols <= 1024:
         yield Candidate(0.0, Choice(0, ("select_sample_bf16_2_cb0d39",), (rows * 1,), ()))

@@ -40,7 +40,7 @@ SCAN = {
 def candidates(
     table: str, arch: str, rows: int, cols: int, item: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     fitting = ROUTES.fitting(table)
     launches: Launches = {}
     operands = rows * cols * item

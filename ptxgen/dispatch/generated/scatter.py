@@ -12,7 +12,7 @@ def candidates(
     table: str, arch: str, rows: int, inner: int, count: int, item: int, align: int, sms: int,
     time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     kernel, kernel1, kernel2 = {
         "scatter": (
             "gather_scatter_scatter_sum_bf16_16_6d7a6b", "gather_scatter_scatter_sum_bf16_0_940189",

@@ -38,7 +38,7 @@ VOCAB_SEGMENTS_WGMMA1 = {
 def candidates(
     table: str, arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     u = {
         "segments_nt": k,
         "segments_nt_capped": k,

@@ -22,7 +22,7 @@ def candidates(
     table: str, arch: str, batch: int, tokens: int, channels: int, states: int, sms: int,
     time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     for route, kernel, channels_each, least_states, most_states in RECURRENCE_SELECTIVE:
         pieces = batch * -(-channels // channels_each)
         if pieces <= 2147483647 and least_states <= states and states <= most_states:

@@ -59,7 +59,7 @@ def candidates(
     table: str, arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int,
     align_c: int, item_c: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
     fitting = ROUTES.fitting(table, align_a, align_b, align_c)

@@ -11,7 +11,7 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 def candidates(
     table: str, arch: str, rows: int, cols: int, k: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     # 0: short rows, few of each: a warp has a row
     if cols <= 256 and k <= 32:
         yield Candidate(0.0, Choice(0, ("select_topk_lanes_bf16_8_fd9b8a",), (-(-rows // 8),), ()))

@@ -11,7 +11,7 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 def candidates(
     table: str, arch: str, count: int, n: int, cols: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
-    """What can serve a problem, with predicted times."""
+    """Yields the routes that serve a problem, with predicted times."""
     pieces_count_cols32 = count * -(-cols // 32)
     # 0: a column a lane
     yield Candidate(0.0, Choice(0, ("triangular_f32_32_7750df",), (pieces_count_cols32,), ()))

@@ -78,7 +78,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Entry:
-    """A compiled image and what the compiler said about it (JSON values)."""
+    """A compiled image and the compiler's report about it (JSON values)."""
 
     image: bytes = field(repr=False)
     meta: Mapping[str, Any]
@@ -345,7 +345,7 @@ def _user() -> int:
 def _untrusted(status: os.stat_result) -> str | None:
     """Returns why another user could have written a file or directory, or None."""
     if sys.platform == "win32":
-        return None  # ownership there is not in the mode bits
+        return None  # Windows has no owner in the mode bits
     if status.st_uid != _user():
         return f"it belongs to user {status.st_uid}, not to {_user()}"
     if status.st_mode & 0o022:

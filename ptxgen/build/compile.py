@@ -49,7 +49,7 @@ BASE_OPTIONS: tuple[str, ...] = (
     "--prec-sqrt=true",  # sqrtf is sqrt.rn, correctly rounded, not an approximation
     # No effect on numbers:
     "--no-source-include",  # no header from the working directory: the key has only the text
-    "--no-cache",  # nor kernels from the driver's cache, whose key nobody states
+    "--no-cache",  # nor kernels from the driver's cache, whose key is not documented
 )
 """Options of every compilation, with their numeric effect. No fast math, ever.
 
@@ -67,8 +67,8 @@ _FREE_OPTIONS = re.compile(r"--maxrregcount=\d+|--generate-line-info|--device-de
 # 13.0.88 (measured). The second stands in its binary too, but did nothing when tried.
 _STEERING = ("NV_NVVM_VERSION", "NVRTC_APPEND_FLAGS")
 
-# The name that NVRTC knows every source by. It shows in symbols with internal linkage, so
-# a kernel's own name here would put into the output what is not in the key.
+# The file name that NVRTC gets for every source. It shows in symbols with internal linkage, so
+# a kernel's own name here would change the output, although the key does not contain it.
 _PROGRAM_NAME = b"kernel.cu"
 
 _UNKEYED = re.compile(

@@ -308,7 +308,7 @@ def _argument(
     if op.arrays[name] == "row":
         dtype = op.computed(dtype)
     found = numbers(i, size, dtype)
-    if i == 0 and op.arrays[name] == "element" and shape[0] > 1:  # in one row: it may be NaN
+    if i == 0 and op.arrays[name] == "element" and shape[0] > 1:  # in one row, which may become NaN
         found[0] = numbers(i, size[1:], dtype, special=True)
     return found
 

@@ -56,7 +56,7 @@ _KEPT: tuple[tuple[str, int], ...] = (
     ("setmaxnreg.*", 2),
     ("shfl.*", 1),
     ("vote.*", 1),
-    # Control flow, and slow integer arithmetic.
+    # Calls, branches and divisions.
     ("call*", 1),
     ("bra*", 1),
     ("div.*", _WHOLE),

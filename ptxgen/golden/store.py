@@ -25,7 +25,7 @@ RECORDS = "records"
 COMPILER = f"{RECORDS}/compiler.json"
 TEXTS = "ptx"
 ACCEPTED = "accepted_spills.json"
-_LEGACY = "resources.json"  # of revisions that had all PTX as text
+_LEGACY = "resources.json"  # in old revisions, which kept all PTX as text
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """``autotune``: times the kernels predicted to be fastest when a problem first comes.
 
-All kernels of a contract return the same bits, so what is measured here changes times and nothing
-else.
+All kernels of a contract return the same bits, so a measurement changes times and nothing else.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ _on: autotune | None = None
 
 
 class autotune:  # noqa: N801 - reads like a function
-    """Times the kernels predicted to be fastest whenever a problem comes that is not known.
+    """Times the kernels predicted to be fastest for each problem that is new to the process.
 
     ``with ptxgen.autotune(): ...``, or ``ptxgen.autotune()`` alone from there on, in all threads of
-    the process. ``most``: how many kernels are timed; ``show``: a line on stderr for each
-    problem; ``on=False`` turns it off.
+    the process. ``most``: number of kernels that are timed; ``show``: whether a line on
+    stderr reports each problem; ``on=False`` turns it off.
 
     The kernels run on the operands of the call that brought the problem, with a cold L2, into
     scratch memory, so results are written once and by the call itself. It takes some milliseconds,
@@ -65,7 +64,7 @@ class autotune:  # noqa: N801 - reads like a function
 
 
 def enabled() -> bool:
-    """Whether problems are to be timed here."""
+    """Whether problems are timed now."""
     return _on is not None
 
 

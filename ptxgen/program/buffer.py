@@ -1,4 +1,4 @@
-"""Buffers: where the arrays of a program lie, before there is any memory.
+"""Buffers: shapes, strides and offsets of a program's arrays, before memory is allocated.
 
 A :class:`Memory` is one piece of memory: an argument's, a result's, or one that lives while the
 program runs. A :class:`Buffer` is an array in it. A view is another buffer of the same memory. So

@@ -81,7 +81,7 @@ class Replayed:
         where = [0 if v is None else v.ptr for v in self._own]
         where += [*outside, *(v.ptr for v in self._found)]
         self._where = [*where, *([arena[0]] if arena else [])]
-        device.synchronize(stream)  # memory of its framework is of that stream
+        device.synchronize(stream)  # the framework allocated memory on that stream
         self.streams, self._most = 1, streams
         self._runs: dict[tuple[int, ...], Run] = {}
         self._last = None if of.written else self._run(())
@@ -132,8 +132,8 @@ class Replayed:
         argument that is written is updated in place; if it is returned, it is itself the result.
 
         Raises ShapeError, DtypeError and DeviceError, naming the argument, for other arrays; for
-        one that is written also where it is read-only, does not lie row by row from a multiple of
-        16 bytes on, shares memory with another argument, or is in host memory while a GPU computes.
+        one that is written also if it is read-only, not contiguous, not aligned to 16 bytes, shares
+        memory with another argument, or is in host memory while a GPU computes.
         """
         if len(given) != len(self.arguments):
             raise TraceError(
@@ -258,10 +258,10 @@ class Replayed:
 
     # -- ahead of time ------------------------------------------------------------------------
     def save(self, path: str | PathLike[str], *, arrays: bool = True) -> None:
-        """Writes a file from which :func:`ptxgen.load` makes the same callable, on any machine: the
-        launches, the compiled kernels, and all offsets. ``arrays``: whether arrays from outside,
-        such as weights, are in the file; if not, they are passed to ``load``. Constants of the
-        program are always in the file.
+        """Writes a file from which :func:`ptxgen.load` makes the same callable, also on another
+        machine: the launches, the compiled kernels, and all offsets. ``arrays``: whether arrays
+        from outside, such as weights, are in the file; if not, they are passed to ``load``.
+        Constants of the program are always in the file.
 
         An older file is replaced atomically; a path of anything but a regular file is refused.
         Raises SavedError if the file cannot be written.

@@ -133,7 +133,7 @@ def _target(path: Any) -> Path:
         raise SavedError(f"path is {path!r}, which names no file; takes that of a file")
     try:
         mode = target.stat().st_mode
-    except (OSError, ValueError):  # there is none; else writing says why not
+    except (OSError, ValueError):  # no such file; other errors show when writing
         return target
     if not stat.S_ISREG(mode):
         raise SavedError(f"path is {path!r}, which is no regular file, and is not replaced")

@@ -276,7 +276,7 @@ def _view_cupy(x: Any, name: str, stream: int) -> ArrayView:
 
 def _view_numpy(x: Any, name: str, stream: int) -> ArrayView:
     fixed = scalar(x)
-    if fixed:  # its interface is of a copy that goes with it
+    if fixed:  # its own interface describes a short-lived copy
         x = sys.modules["numpy"].asarray(x)
     interface = getattr(x, "__array_interface__", None)
     if interface is None or hasattr(x, "mask"):
@@ -301,7 +301,7 @@ def _view_cai(x: Any, name: str, stream: int) -> ArrayView:
     typestr = str(interface["typestr"])
     dtype = _TYPESTR.get(typestr[1:])
     if dtype is None or typestr[0] == ">":
-        if hasattr(x, "__dlpack__"):  # which can say bfloat16
+        if hasattr(x, "__dlpack__"):  # which has a code for bfloat16
             return _view_dlpack(x, name, stream)
         raise DtypeError(
             f"{name}: dtype {typestr!r} of its __cuda_array_interface__ is not supported; "

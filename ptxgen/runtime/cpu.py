@@ -26,7 +26,7 @@ MAX_SHARED = 227 << 10
 
 
 class CpuDevice(Device):
-    """An interpreter with memory of its own. Each call returns when its work is done.
+    """A device that interprets PTX, in memory of its own. Calls return when their work is done.
 
     ``settings`` are those of :class:`ptxgen.interp.Settings`, by name: ``seed`` picks warps at
     random, ``early`` lets asynchronous copies land at once, ``visits`` bounds loops,

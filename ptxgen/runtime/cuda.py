@@ -437,7 +437,7 @@ class CudaDevice(Device):
             try:
                 work(stream, *others)
             except BaseException:
-                cu.cuStreamEndCapture(stream)  # which has failed, too
+                cu.cuStreamEndCapture(stream)  # fails, too; ignored
                 raise
             graph = _call("ending a capture", cu.cuStreamEndCapture, stream)
             try:

@@ -95,7 +95,7 @@ def chosen(
 ) -> tuple[float, Route, Choice]:
     """Returns the predicted µs, the route as listed in its table, and the grids for a problem.
 
-    The time is 0 in tables without a cost model, whose first fitting route is taken. Raises as
+    The time is 0 in tables whose routes are taken in order instead of by predicted time. Raises as
     :func:`named`.
     """
     asked = question(problem, device)

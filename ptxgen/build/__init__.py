@@ -1,1 +1,1 @@
-"""From a spec to an image: rendering, compiling with NVRTC, and the cache on disk."""
+"""Makes images from specs: rendering, compiling with NVRTC, and the cache on disk."""

@@ -1,8 +1,8 @@
 """A content-addressed store of compiled kernels on disk.
 
-What may go wrong with a file must never reach a kernel launch, so an entry is used only
-if its owner and mode, its digest and the key written inside it all check out. Everything
-else is a miss with a :class:`~ptxgen.errors.CacheWarning`: the kernel is built again.
+A damaged file must never reach a kernel launch, so an entry is used only if its owner and
+mode, its digest and the key written inside it all check out. Any other entry is a miss with
+a :class:`~ptxgen.errors.CacheWarning`: the kernel is built again.
 
 An entry is one file, ``<sha256 of the key>.kernel``::
 
@@ -42,7 +42,7 @@ if sys.platform != "win32":
     import fcntl
 
 FORMAT = 1
-"""Version of keys and entries; a change of either is a new number."""
+"""Version of keys and entries; a change of either takes a new number."""
 
 _MAGIC = b"ptxgen kernel cache"
 _ENTRY, _TUNED, _LOCK, _TEMPORARY = ".kernel", ".tuned", ".lock", ".tmp"
@@ -52,7 +52,7 @@ _LOCK_POLL_S = 0.01
 
 @dataclass(frozen=True)
 class Key:
-    """Everything that a compiled image depends on; nothing else."""
+    """Everything that a compiled image depends on, and nothing else."""
 
     source: str
     options: tuple[str, ...]
@@ -62,40 +62,40 @@ class Key:
     format: int = FORMAT
 
     def encode(self) -> bytes:
-        """Canonical JSON: quoting keeps the fields, and the options, apart."""
+        """Returns canonical JSON, whose quoting separates the fields and the options."""
         return json.dumps(asdict(self), sort_keys=True, separators=(",", ":")).encode("ascii")
 
     @functools.cached_property
     def digest(self) -> str:
-        """sha256 of :meth:`encode`, hex: the name of the entry."""
+        """SHA-256 of :meth:`encode`, hex: the name of the entry."""
         return hashlib.sha256(self.encode()).hexdigest()
 
     @property
     def file(self) -> str:
-        """The file that its entry is in."""
+        """Name of the file that has the entry of this key."""
         return self.digest + (_TUNED if self.kind == "autotune" else _ENTRY)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A compiled image and what the compiler said about it (JSON values)."""
+    """A compiled image and the compiler's report about it (JSON values)."""
 
     image: bytes = field(repr=False)
     meta: Mapping[str, Any]
 
 
 Check = Callable[[Entry], str | None]
-"""Why an entry cannot be used, or None."""
+"""A function that returns why an entry cannot be used, or None."""
 
 
 @dataclass(frozen=True)
 class CacheInfo:
-    """What :meth:`Cache.info` found. ``trusted`` is empty, or why the directory is not used."""
+    """Location and contents of a cache. ``distrust``: why the directory is not used, or empty."""
 
     root: Path
     entries: int
     tuned: int
-    """Problems whose kernels were timed (``ptxgen.autotune``), beside the ``entries``."""
+    """Number of problems timed by ``ptxgen.autotune``, which are not among the ``entries``."""
     bytes: int
     temporaries: int
     distrust: str = ""
@@ -120,10 +120,10 @@ class Cache:
         self._warning = Lock()
 
     def get(self, key: Key, check: Check | None = None) -> Entry | None:
-        """The entry of ``key``, or None. A bad one on disk is removed, with a warning.
+        """Returns the entry of ``key``, or None. A bad file is removed, with a warning.
 
-        ``check`` says of an entry from the disk, sound as far as the cache can tell, why its
-        user cannot use it, or None.
+        ``check``: a function that returns why its user cannot use an entry from the disk, or
+        None. It is called for entries that pass the cache's own checks.
         """
         entry = self._memory.get(key.digest)
         if entry is not None:
@@ -149,7 +149,7 @@ class Cache:
     def get_or_build(
         self, key: Key, build: Callable[[], Entry], check: Check | None = None
     ) -> tuple[Entry, bool]:
-        """The entry of ``key`` and True, or what ``build()`` returned, now stored, and False.
+        """Returns the entry of ``key`` and True; or stores ``build()``, and returns it and False.
 
         Of concurrent callers, in this process or in others, one builds and the others wait
         for it. An exception of ``build`` is passed on and nothing is stored. ``check`` as for
@@ -169,7 +169,7 @@ class Cache:
 
     # -- housekeeping ---------------------------------------------------------
     def info(self) -> CacheInfo:
-        """Where the cache is and how much is in it."""
+        """Returns the location of the cache and the number and size of its entries."""
         sizes: list[int] = []
         for path in self._files(_ENTRY, _TUNED):
             with contextlib.suppress(OSError):
@@ -185,7 +185,7 @@ class Cache:
         )
 
     def verify(self, *, remove: bool = False) -> dict[Path, str]:
-        """Reads every entry; the bad ones and why. They are misses in any case."""
+        """Reads every entry; returns the bad ones, each with a reason. Lookups skip them, too."""
         bad: dict[Path, str] = {}
         for path in self._files(_ENTRY, _TUNED):
             try:
@@ -200,9 +200,9 @@ class Cache:
         return bad
 
     def clear(self) -> int:
-        """Removes every entry, from memory too; returns how many files that were.
+        """Removes every entry, from memory too; returns the number of removed files.
 
-        Leftovers of killed writers go as well; other people's files stay.
+        Also removes leftovers of killed writers, but no files of other programs.
         """
         self._memory.clear()
         removed = 0
@@ -224,7 +224,7 @@ class Cache:
         return self.root / key.file
 
     def _make(self) -> None:
-        """Makes the directory, if it is missing; raises OSError."""
+        """Creates the directory if it is missing. Raises OSError."""
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         except RecursionError:  # pathlib's, for paths of a thousand folders
@@ -232,7 +232,7 @@ class Cache:
             raise OSError(errno.ENAMETOOLONG, text, str(self.root)) from None
 
     def _files(self, *suffix: str) -> list[Path]:
-        """This cache's own files of some kinds, sorted; a missing directory has none."""
+        """Returns this cache's own files with these suffixes, sorted; none without a directory."""
         try:
             names = os.listdir(self.root)
         except OSError:
@@ -240,7 +240,7 @@ class Cache:
         return sorted(self.root / n for n in names if n.endswith(suffix) and _is_ours(n))
 
     def _distrust(self) -> str | None:
-        """Why the directory must not be used, or None. A missing one is fine."""
+        """Returns why the directory must not be used, or None. A missing one may be used."""
         try:
             status = os.stat(self.root)
         except FileNotFoundError:
@@ -273,7 +273,7 @@ class Cache:
         )
 
     def _warn(self, subject: str, message: str) -> None:
-        """Warns once for each subject."""
+        """Issues a CacheWarning, once for each subject."""
         with self._warning:
             known = subject in self._warned
             self._warned.add(subject)
@@ -281,7 +281,7 @@ class Cache:
             warnings.warn(message, CacheWarning, stacklevel=2)
 
     def _store(self, key: Key, entry: Entry, *, locked: bool) -> None:
-        """Writes an entry; failing to is a warning. ``locked``: the caller holds its key's lock."""
+        """Writes an entry; warns if it cannot. ``locked``: the caller holds the key's lock."""
         if not self._usable():
             return
         try:
@@ -292,7 +292,7 @@ class Cache:
 
     @contextlib.contextmanager
     def _locked(self, key: Key) -> Iterator[bool]:
-        """Holds the lock of ``key``; False where there is none to be had."""
+        """Holds the lock of ``key``, and yields True; yields False if it cannot be acquired."""
         if not self._usable():
             yield False
             return
@@ -308,9 +308,9 @@ class Cache:
 
 
 def default_root() -> Path:
-    """``$PTXGEN_CACHE_DIR``, or ``ptxgen`` in ``$XDG_CACHE_HOME`` or in ``~/.cache``.
+    """Returns ``$PTXGEN_CACHE_DIR``, or ``ptxgen`` in ``$XDG_CACHE_HOME`` or in ``~/.cache``.
 
-    A leading ``~`` is the home directory, also where no shell has seen it.
+    A leading ``~`` is expanded to the home directory, even if no shell has done so.
     """
     if chosen := os.environ.get("PTXGEN_CACHE_DIR"):
         return Path(os.path.expanduser(chosen))
@@ -323,7 +323,7 @@ def default_root() -> Path:
 
 
 def default_cache() -> Cache:
-    """The cache of :func:`default_root`, one object per directory and process."""
+    """Returns the cache of :func:`default_root`, one object per directory and process."""
     return _cache_at(default_root())
 
 
@@ -334,7 +334,7 @@ def _cache_at(root: Path) -> Cache:
 
 # -- files ---------------------------------------------------------------------
 def _is_ours(name: str) -> bool:
-    """Whether a file name starts with a digest, as all of the cache's do."""
+    """Whether a file name starts with a digest, as the names of all cache files do."""
     return len(name) > 64 and all(c in "0123456789abcdef" for c in name[:64]) and name[64] == "."
 
 
@@ -343,9 +343,9 @@ def _user() -> int:
 
 
 def _untrusted(status: os.stat_result) -> str | None:
-    """Why a file or directory could be another user's work, or None."""
+    """Returns why another user could have written a file or directory, or None."""
     if sys.platform == "win32":
-        return None  # ownership there is not in the mode bits
+        return None  # Windows has no owner in the mode bits
     if status.st_uid != _user():
         return f"it belongs to user {status.st_uid}, not to {_user()}"
     if status.st_mode & 0o022:
@@ -379,7 +379,7 @@ def _unpack(data: bytes, digest: str) -> Entry:
 
 
 def _read(path: Path, digest: str) -> Entry:
-    """Raises FileNotFoundError, another OSError, or _BadEntryError."""
+    """Reads an entry. Raises FileNotFoundError, another OSError, or _BadEntryError."""
     # Without O_NONBLOCK, opening a FIFO put in the entry's place would hang.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
@@ -389,7 +389,7 @@ def _read(path: Path, digest: str) -> Entry:
             raise _BadEntryError("it is a symbolic link") from None
         raise
     with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)  # of the opened file: its name may change hands
+        status = os.fstat(descriptor)  # of the open file: its path may be replaced
         if not stat.S_ISREG(status.st_mode):
             raise _BadEntryError("it is not a regular file")
         if reason := _untrusted(status):
@@ -398,10 +398,10 @@ def _read(path: Path, digest: str) -> Entry:
 
 
 def _write(path: Path, digest: str, entry: Entry, *, locked: bool) -> None:
-    """Makes the entry visible as a whole or not at all; raises OSError.
+    """Writes an entry atomically. Raises OSError.
 
-    The holder of a key's lock always writes to one name, so that the next one replaces what a
-    killed writer left behind, without a search of the directory.
+    The holder of a key's lock always uses the same temporary name, so that it replaces the leftover
+    of a killed writer without a search of the directory.
     """
     if locked:
         temporary = str(path.with_suffix(_TEMPORARY))
@@ -424,7 +424,7 @@ def _write(path: Path, digest: str, entry: Entry, *, locked: bool) -> None:
 
 @contextlib.contextmanager
 def _lock_file(path: Path, *, patience_s: float) -> Iterator[None]:
-    """Holds an exclusive lock; its file is removed on release. Raises OSError if not to be had.
+    """Holds an exclusive lock; its file is removed on release. Raises OSError if it cannot.
 
     Two threads of one process exclude each other too: a lock belongs to the open file.
     """

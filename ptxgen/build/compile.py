@@ -1,4 +1,4 @@
-"""CUDA C++ source to PTX or cubin, by NVRTC; a source in PTX is taken as it is.
+"""Compiles CUDA C++ to PTX or cubin with NVRTC; sources in PTX are only retargeted.
 
 NVRTC needs neither a GPU nor a driver. A compilation depends on the source text, the
 options, the architecture and the NVRTC version, all of which are in the cache key, and on
@@ -36,7 +36,7 @@ class Toolchain:
 
 
 TOOLCHAIN = Toolchain(distribution="nvidia-cuda-nvrtc", nvrtc="13.0.88")
-"""Results do not hang on the version (contracts fix the bits), but PTX text does."""
+"""The pinned compiler. PTX text depends on its version; results do not (contracts fix them)."""
 
 BASE_OPTIONS: tuple[str, ...] = (
     "--std=c++17",
@@ -49,7 +49,7 @@ BASE_OPTIONS: tuple[str, ...] = (
     "--prec-sqrt=true",  # sqrtf is sqrt.rn, correctly rounded, not an approximation
     # No effect on numbers:
     "--no-source-include",  # no header from the working directory: the key has only the text
-    "--no-cache",  # nor kernels from the driver's cache, whose key nobody states
+    "--no-cache",  # nor kernels from the driver's cache, whose key is not documented
 )
 """Options of every compilation, with their numeric effect. No fast math, ever.
 
@@ -58,35 +58,34 @@ out, a rendered kernel is plain CUDA that nvcc takes too.
 """
 
 CUBIN_OPTIONS: tuple[str, ...] = ("--ptxas-options=-v",)
-"""More options for cubins: the log then lists registers, spills and memory."""
+"""Additional options for cubins: ptxas then logs registers, spills and memory."""
 
 _FREE_OPTIONS = re.compile(r"--maxrregcount=\d+|--generate-line-info|--device-debug")
-"""What a job may add: nothing that changes a bit or reads a file."""
+"""Options that a job may add; none of them changes a bit or reads a file."""
 
 # Environment variables that reach into NVRTC. The first, in no manual, changes the PTX of
 # 13.0.88 (measured). The second stands in its binary too, but did nothing when tried.
 _STEERING = ("NV_NVVM_VERSION", "NVRTC_APPEND_FLAGS")
 
-# The name that NVRTC knows every source by. It shows in symbols with internal linkage, so
-# a kernel's own name here would put into the output what is not in the key.
+# The file name that NVRTC gets for every source. It shows in symbols with internal linkage, so
+# a kernel's own name here would change the output, although the key does not contain it.
 _PROGRAM_NAME = b"kernel.cu"
 
 _UNKEYED = re.compile(
     r"^[ \t]*#[ \t]*include\b.*|\b__(?:DATE|TIME|TIMESTAMP)__\b|\b__has_include\b", re.MULTILINE
 )
 _UNKEYED_WORDS = ("include", "__DATE__", "__TIME__", "__TIMESTAMP__")
-"""One of these stands in all that _UNKEYED finds, and is looked for much faster."""
+"""Each match of _UNKEYED contains one of these words, which a search finds much faster."""
 _ARCH = re.compile(r"(compute|sm)_(\d{2,3})[af]?")
 _KIND = {"compute": "ptx", "sm": "cubin"}
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What one kernel uses, by ptxas: bytes, except ``registers`` and ``barriers``.
+    """Resources of one kernel, as ptxas reports them: bytes, except ``registers`` and ``barriers``.
 
-    Spills of functions that were not inlined into the kernel are counted in. ``shared`` is
-    the static part; ``constant`` sums the banks that ptxas lists for the kernel, where since
-    sm_90 its parameters do not show.
+    Spills include those of functions that were not inlined. ``shared`` is static shared memory;
+    ``constant`` sums the constant banks that ptxas lists, which since sm_90 exclude parameters.
     """
 
     registers: int
@@ -102,9 +101,9 @@ class Resources:
 class Compiled:
     """A compiled kernel.
 
-    ``image`` is what the driver loads (PTX text has no NUL at its end). ``resources`` is None
-    for PTX, and where NVRTC's log was not understood. ``log`` holds the compiler's warnings,
-    and for cubins what ptxas said. ``cached`` tells whether it was built before.
+    ``image``: cubin, or PTX text without a NUL at its end. ``resources`` is None for PTX, and if
+    NVRTC's log could not be parsed. ``log``: the compiler's warnings, and for cubins the report of
+    ptxas. ``cached``: whether the kernel came from the cache.
     """
 
     name: str
@@ -117,7 +116,7 @@ class Compiled:
 
     @property
     def text(self) -> str:
-        """The PTX; AttributeError for a cubin."""
+        """PTX text. Raises AttributeError for a cubin."""
         if self.kind != "ptx":
             raise AttributeError(f"{self.name} is a {self.kind} for {self.arch}; it has no text")
         return self.image.decode("utf-8")
@@ -159,7 +158,7 @@ class Job:
 
     @property
     def kind(self) -> str:
-        """``"ptx"`` or ``"cubin"``."""
+        """Kind of the image: ``"ptx"`` or ``"cubin"``."""
         return _KIND[self.arch.partition("_")[0]]
 
     @property
@@ -168,7 +167,7 @@ class Job:
         return replace(self, arch=self.arch.replace("sm_", "compute_"))
 
     def key(self, nvrtc: str) -> Key:
-        """The cache key for an NVRTC version. ``name`` is not in it: it changes nothing."""
+        """Returns the cache key for an NVRTC version, without ``name``, which changes nothing."""
         extra = CUBIN_OPTIONS if self.kind == "cubin" else ()
         return Key(self.source, BASE_OPTIONS + extra + self.options, self.arch, nvrtc, self.kind)
 
@@ -181,7 +180,7 @@ def compile_ptx(
     options: Sequence[str] = (),
     cache: Cache | EllipsisType | None = ...,
 ) -> Compiled:
-    """PTX of the kernel ``name``: the same bytes on every machine for one NVRTC version.
+    """Compiles kernel ``name`` to PTX: the same bytes on every machine for one NVRTC version.
 
     ``cache=None`` compiles afresh; the default is the user's cache. Raises CompileError.
     """
@@ -196,7 +195,7 @@ def compile_cubin(
     options: Sequence[str] = (),
     cache: Cache | EllipsisType | None = ...,
 ) -> Compiled:
-    """A cubin of the kernel ``name`` with its :class:`Resources`.
+    """Compiles kernel ``name`` to a cubin, with its :class:`Resources`.
 
     ``cache=None`` compiles afresh; the default is the user's cache. Raises CompileError.
     """
@@ -228,7 +227,7 @@ def compile_pairs(
     progress: Callable[[int, int, Job], None] | None = None,
     cache: Cache | EllipsisType | None = ...,
 ) -> list[tuple[Compiled, Compiled]]:
-    """The PTX and the cubin of each job, whose architecture is an ``sm_…``, as compile_many does.
+    """Compiles jobs for ``sm_…`` as compile_many does; returns the PTX and the cubin of each.
 
     One run of the compiler makes both, and both are cached, each under its own job's key.
     """
@@ -259,7 +258,7 @@ def _together(
 
 
 def compile_job(job: Job, *, cache: Cache | EllipsisType | None = ...) -> Compiled:
-    """Compiles one job: see :func:`compile_ptx` and :func:`compile_cubin`."""
+    """Compiles one job as :func:`compile_ptx` or :func:`compile_cubin` does."""
     store = default_cache() if cache is ... else cache
     if store is None:
         return _compiled(job, _build(job), cached=False)
@@ -285,7 +284,7 @@ def _compile_pair(job: Job, cache: Cache | EllipsisType | None) -> tuple[Compile
 
 
 def _through(store: Cache, job: Job, build: Callable[[], Entry]) -> Compiled:
-    """What ``store`` has of ``job``, or else builds."""
+    """Returns the result of ``job`` from ``store``, or builds and stores it."""
     # Loading NVRTC costs more than a warm start may, so a hit trusts the version that is
     # installed; what is stored goes under the version that the compiler itself states.
     installed = _installed_version()
@@ -300,11 +299,11 @@ def _through(store: Cache, job: Job, build: Callable[[], Entry]) -> Compiled:
 
 @functools.cache
 def toolchain_version() -> str:
-    """The full version of the NVRTC that this process compiles with, such as "13.0.88".
+    """Returns the full version of this process's NVRTC, such as "13.0.88".
 
     nvrtcVersion knows only two of the three numbers, and a package's metadata would describe
-    a library that may not be the one loaded, so this asks the compiler: it signs its PTX.
-    Should it ever not, the result is "13.0 (build unknown)", which equals no pinned version.
+    a library that may not be the one loaded, so this reads the compiler's signature in its PTX.
+    Without a signature the result is "13.0 (build unknown)", which equals no pinned version.
     """
     probe = _build(Job('extern "C" __global__ void probe() {}', "probe", "compute_80"))
     signature = re.search(rb"^// Cuda compilation tools, .*\bV(\d+\.\d+\.\d+)", probe.image, re.M)
@@ -325,7 +324,7 @@ def require_pinned_toolchain() -> None:
 
 
 def parse_resources(log: str) -> dict[str, Resources]:
-    """The resources of every kernel in the log of a cubin (``--ptxas-options=-v``)."""
+    """Parses the resources of every kernel in a cubin's log (``--ptxas-options=-v``)."""
     kernels: dict[str, dict[str, int]] = {}
     kernel: dict[str, int] = {}
     own = True  # whether the properties are the kernel's, not those of a function it calls
@@ -358,14 +357,14 @@ def _sum(pattern: str, line: str) -> int:
 
 
 def cpus() -> int:
-    """The CPUs that this process may use."""
+    """Returns the number of CPUs that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 @functools.cache
 def _installed_version() -> str | None:
-    """The version of the NVRTC wheel, or None if NVRTC did not come as one."""
+    """Returns the version of the NVRTC wheel, or None if there is no wheel."""
     from importlib import metadata
 
     try:
@@ -388,7 +387,7 @@ def _require_kind(kind: str, job: Job) -> None:
 
 
 def _has_kernel(job: Job, image: bytes) -> bool:
-    """Whether an image is of the kind of ``job``, and has its kernel."""
+    """Whether an image has the kind of ``job`` and contains its kernel."""
     if job.kind == "ptx":
         return re.search(rb"\.entry\s+" + job.name.encode() + rb"\b", image) is not None
     section = b"\0.text." + job.name.encode() + b"\0"
@@ -396,7 +395,7 @@ def _has_kernel(job: Job, image: bytes) -> bool:
 
 
 def _fault(job: Job, entry: Entry) -> str | None:
-    """Why a cached entry is not what a compilation of ``job`` leaves, or None."""
+    """Returns why a cached entry cannot be a result of ``job``, or None."""
     log, resources = entry.meta.get("log"), entry.meta.get("resources")
     if not isinstance(log, str) or not isinstance(resources, dict):
         return "its metadata has no log or no resources"
@@ -433,7 +432,7 @@ def _compiled(job: Job, entry: Entry, *, cached: bool) -> Compiled:
 # -- NVRTC -----------------------------------------------------------------------
 @functools.cache
 def _nvrtc() -> Any:
-    """The binding, with the library loaded."""
+    """Returns the binding ``cuda.bindings.nvrtc``, with the library loaded."""
     try:
         from cuda.bindings import nvrtc  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
@@ -447,7 +446,7 @@ def _nvrtc() -> Any:
 
 
 def _call(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> Any:
-    """Calls the binding: its values, without the status, which must be success."""
+    """Calls the binding, checks the status, and returns the other values."""
     status, *values = function(*arguments)
     if status != 0:
         raise CompileError(f"{function.__name__} failed: {status.name}")
@@ -466,7 +465,7 @@ def _build(job: Job) -> Entry:
 
 
 def _translate(job: Job) -> tuple[Entry, ...]:
-    """The PTX of ``job``, and its cubin if it is one for a cubin."""
+    """Compiles ``job``; returns (PTX,), or (PTX, cubin) for a cubin."""
     if not is_ptx(job.source):
         return _through_nvrtc(job)
     text = retargeted(job.source, job.to_ptx.arch.replace("compute_", "sm_")).encode("utf-8")
@@ -503,7 +502,7 @@ def _through_nvrtc(job: Job) -> tuple[Entry, ...]:
             cubin = _buffer(_call(nvrtc.nvrtcGetCUBINSize, program), nvrtc.nvrtcGetCUBIN, program)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
-    # What ptxas says is not of the PTX, whose entry is the same as that of a job for it.
+    # Without the log of ptxas, so that the entry equals that of a job for PTX.
     text = Entry(normalise_ptx(ptx), {"log": log.partition("ptxas ")[0].rstrip(), "resources": {}})
     if job.kind == "ptx":
         return (text,)
@@ -512,12 +511,12 @@ def _through_nvrtc(job: Job) -> tuple[Entry, ...]:
 
 
 def normalise_ptx(image: bytes) -> bytes:
-    """PTX as a text file: one newline at the end, no NUL. NVRTC writes no paths or times."""
+    """Returns PTX as a text file, with one newline at the end and no NUL."""
     return image.rstrip(b"\0\n ") + b"\n"
 
 
 def _clean_log(log: bytes) -> str:
-    """The log as text, without ptxas's timings, which would differ from run to run."""
+    """Returns the log as text, without ptxas's timings, which differ from run to run."""
     # ptxas's errors come after a NUL of their own.
     text = log.decode("utf-8", errors="replace").replace("\0", "")
     lines = text.strip().splitlines(keepends=True)

@@ -1,8 +1,8 @@
-"""Kernels that are written in PTX: for another target, and assembled.
+"""Kernels written in PTX: retargets them, and wraps them in CUDA C++ for NVRTC to assemble.
 
-NVRTC, the one compiler that is always there, contains the assembler, but takes CUDA C++ only. So a
-kernel in PTX is assembled as the one ``asm`` statement of a kernel of the same parameters, whose
-names in PTX are those that NVRTC gives to parameters: ``<kernel>_param_0`` and so on.
+NVRTC, the only compiler that ptxgen requires, contains the assembler, but takes CUDA C++ only. So a
+kernel in PTX becomes the only ``asm`` statement of a C++ kernel with the same parameters. The PTX
+uses the names that NVRTC gives to parameters: ``<kernel>_param_0`` and so on.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def is_ptx(source: str) -> bool:
 
 
 def retargeted(source: str, target: str) -> str:
-    """A kernel in PTX for another target, such as "sm_90", which is no older than its own.
+    """Returns a PTX kernel for another target, such as "sm_90", no older than its own.
 
-    Raises OptionError for an older one, and for one that is not known.
+    Raises OptionError for an older target, and for an unknown one.
     """
     found = _HEADER.search(source)
     assert found is not None, "PTX"
@@ -43,7 +43,7 @@ def retargeted(source: str, target: str) -> str:
 
 
 def carrier(source: str) -> str:
-    """CUDA C++ of which NVRTC makes the cubin of a kernel in PTX. Raises CompileError."""
+    """Returns CUDA C++ from which NVRTC makes the cubin of a PTX kernel. Raises CompileError."""
     found = _KERNEL.search(source)
     if found is None:
         raise CompileError(
@@ -62,5 +62,5 @@ def carrier(source: str) -> str:
 
 
 def _plain(body: str) -> str:
-    """PTX without its comments; it has no strings."""
+    """Returns PTX without comments; the PTX of kernels has no string literals."""
     return re.sub(r"[ \t]*//.*", "", body)

@@ -1,4 +1,4 @@
-"""Spec to source text: one strict Jinja environment, which hands the template the spec."""
+"""Renders specs to source text, in one strict Jinja environment; templates get the spec."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[1]
 READ = ("*.py", "numerics", "spec", "templates", "build/render.py")
-"""What decides a rendered source besides its spec: files of the package, and whole folders."""
+"""Files and folders of the package that rendering reads, besides the spec."""
 
 
 @cache
 def environment(folder: Path | None = None) -> jinja2.Environment:
-    """The one environment: undefined names are errors, blocks leave no blank lines.
+    """Returns the Jinja environment: undefined names are errors, blocks leave no blank lines.
 
-    ``folder``: where there are more templates than the package's.
+    ``folder``: folder with more templates, besides the package's.
     """
     import jinja2
 
@@ -40,13 +40,13 @@ def environment(folder: Path | None = None) -> jinja2.Environment:
 
 
 def render(spec: KernelSpec) -> str:
-    """The source of ``spec``: CUDA C++, or PTX for the oldest target that takes it."""
+    """Renders ``spec`` to CUDA C++, or to PTX for the oldest target that takes it."""
     template = environment(spec.folder).get_template(spec.template)
     return template.render(spec=spec, **spec.context)
 
 
 def source(spec: KernelSpec) -> str:
-    """What rendering ``spec`` gives, from the cache: Jinja alone costs more than a warm start may.
+    """Returns the rendered ``spec`` from the cache, since Jinja is too slow for a warm start.
 
     A source is a function of the spec and of the code that renders it, so both are the key.
     """
@@ -62,7 +62,7 @@ def source(spec: KernelSpec) -> str:
 
 @cache
 def renderer(package: Path, patterns: tuple[str, ...] = READ) -> str:
-    """Identifies all that rendering reads: the templates, what they are given, and Jinja."""
+    """Returns a digest of all files that rendering reads, and of the version of Jinja."""
     files = {
         file
         for pattern in patterns

@@ -10,7 +10,7 @@ ARCHES = ("sm_80", "sm_90a", "sm_120")
 
 
 def arches(spec: KernelSpec) -> tuple[str, ...]:
-    """Returns those of :data:`ARCHES` that a kernel runs on. Raises SpecError if there is none."""
+    """Returns the members of :data:`ARCHES` that a kernel runs on. Raises SpecError for none."""
     fitting = tuple(arch for arch in ARCHES if spec.runs_on(arch.rstrip("af")))
     if not fitting:
         raise SpecError(f"{spec.name} runs on none of the recorded architectures, {ARCHES}")

@@ -1,10 +1,10 @@
-"""Goldens: what is committed of the generated code of every kernel.
+"""Goldens: committed records of the generated code of every kernel.
 
-A golden is a line for every kernel and architecture (digests of what it is made from and of its
-PTX, what ptxas makes of it, the instructions that matter), and text for people: the PTX of a few
-kernels, one for each way to work. ``accepted_spills.json`` has the kernels that may use local
-memory, each with a reason. A refactor shows no difference; a change shows one, in numbers first.
-All of it belongs to one NVRTC version, the pinned one.
+A golden is a line for each kernel and architecture: digests of its inputs and of its PTX, the
+resources that ptxas reports, and counts of significant instructions. For reviewers there is also
+the PTX text of a few kernels, one for each variant of a template. ``accepted_spills.json`` has the
+kernels that may use local memory, each with a reason. A refactoring shows no difference; other
+changes show in numbers first. All goldens are made with one NVRTC version, the pinned one.
 """
 
 from ptxgen.build.targets import ARCHES, arches

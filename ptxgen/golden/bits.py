@@ -1,8 +1,9 @@
 """``ptxgen golden bits``: digests of the oracles' results on fixed inputs.
 
 ``golden/bits.json`` has, by contract and operation, a digest of the results for each dtype. Inputs
-are made by integer arithmetic, so they are the same everywhere and always. Sizes are on both sides
-of what splits a sum. A digest that differs is a moved bit, which takes a new version of a contract.
+are made by integer arithmetic, so they are the same on every machine. Sizes lie on both sides of
+the thresholds that split a sum. A digest that differs means a changed bit, which needs a new
+version of a contract.
 """
 
 from __future__ import annotations
@@ -61,9 +62,9 @@ from ptxgen.spec.quantized import LOOKED_UP
 
 Array = NDArray[Any]
 Digests = dict[str, dict[str, dict[str, str]]]
-"""By contract, operation and dtype."""
+"""Digests of results by contract, operation and dtype."""
 Found = Iterator[tuple[Contract, str, str, Any]]
-"""Contract, operation, dtype, and results: arrays, or tuples of them."""
+"""Yields contract, operation, dtype, and results: an array, or several."""
 
 FLOATS = ("f32", "f64", "bf16", "f16")
 NUMBERS = (*FLOATS, "i32", "i64")
@@ -72,7 +73,7 @@ SPECIAL = (np.inf, -np.inf, np.nan, -0.0, 0.0, 1e-40, -3e-39, 6e-8, 65504.0, 1.0
 
 # -- inputs -------------------------------------------------------------------------------
 def words(seed: int, count: int) -> NDArray[np.uint64]:
-    """64 bits for each position: SplitMix64."""
+    """Returns 64 pseudorandom bits for each position, by SplitMix64."""
     z = (np.arange(count, dtype=np.uint64) + np.uint64(seed << 32 | 1)) * np.uint64(
         0x9E3779B97F4A7C15
     )
@@ -84,8 +85,10 @@ def words(seed: int, count: int) -> NDArray[np.uint64]:
 def numbers(
     seed: int, shape: Sequence[int], dtype: str, special: bool = False, spread: int = 4
 ) -> Array:
-    """Numbers of a dtype by its short name: 24 bits times one of ``2**spread`` powers of two around
-    1, rounded once; integers of all magnitudes. ``special``: one of 16 is such as :data:`SPECIAL`.
+    """Returns pseudorandom numbers of a dtype, given by its short name.
+
+    Floats are 24-bit integers times one of ``2**spread`` powers of two around 1, rounded once;
+    integers have all magnitudes. ``special``: whether one in 16 is drawn from :data:`SPECIAL`.
     """
     bits = words(seed, prod(shape))
     if dtype in ("i32", "i64", "bool"):
@@ -109,14 +112,14 @@ def numbers(
 
 
 def indices(seed: int, shape: Sequence[int], low: int, high: int) -> NDArray[np.int64]:
-    """Integers from ``low`` to below ``high``."""
+    """Returns pseudorandom integers in [low, high)."""
     return ((words(seed, prod(shape)) % np.uint64(high - low)).astype(np.int64) + low).reshape(
         shape
     )
 
 
 def digest(results: Any) -> str:
-    """Identifies the bits of arrays, their dtypes and shapes. Any NaN is any other."""
+    """Returns a digest of the bits, dtypes and shapes of arrays. All NaNs count as equal."""
     hashed = hashlib.sha256()
     for array in results if isinstance(results, tuple | list) else (results,):
         if array is None:
@@ -138,13 +141,13 @@ SPLITS = {
     "fma64": ((2, 3, 2047), (3, 2, 2048), (2, 1, 4097)),
     "tc16": ((2, 3, 4096), (3, 2, 4097), (1, 513, 6145), (2, 1, 16500)),
 }
-"""M, N, K of products, on both sides of where plans cut."""
+"""M, N, K of products, on both sides of the lengths at which plans split K."""
 NEAR = sorted({max((n << i) + d, 1) for n in (1, 3) for i in range(17) for d in (-1, 0, 1)})
-"""Lengths on both sides of where plans have a chunk more."""
+"""Lengths K on both sides of those at which plans get one more chunk."""
 
 
 def products() -> Found:
-    """Those of every tier and dtype, and a step on every architecture's tensor cores."""
+    """Yields products of every tier and dtype, and of every architecture's tensor cores."""
     for tier, dtype in ((tier, dtype) for tier, of in CONTRACTS.items() for dtype in of):
         yield from products_of(tier, dtype)
     x, w = (numbers(i, s, "bf16", spread=6) for i, s in ((1, (9, 96)), (2, (96, 8))))
@@ -156,7 +159,7 @@ def products() -> Found:
 
 
 def products_of(tier: str, dtype: str) -> Found:
-    """Every operation and layout, sums that are cut and that are not, and every epilogue."""
+    """Yields products of a tier and dtype: every layout, split and unsplit K, every epilogue."""
     contract = CONTRACTS[tier][dtype]
     how: dict[str, Any] = {"tier": tier}
     plain: dict[str, Any] = {**how, "layout": "kn"}
@@ -204,7 +207,7 @@ def products_of(tier: str, dtype: str) -> Found:
 
 
 def quantised() -> Found:
-    """Products of integers of 4 bits with every epilogue, and with quantized weights."""
+    """Yields 4-bit integer products with every epilogue, and products of quantized weights."""
     for dtype, layout in product(int4.ELEMENTS, int4.LAYOUTS):
         low, high = int4.ELEMENTS[dtype].low, int4.ELEMENTS[dtype].high
         a, b = (int4.pack(indices(i, (6, 70), low, high + 1)) for i in (1, 2))
@@ -224,7 +227,7 @@ def quantised() -> Found:
 
 
 def _of_format(row: WeightFormat) -> Found:
-    """A format's codes, numbers and products."""
+    """Yields quantized codes, dequantized numbers and products of a weight format."""
     shape = (6, 2 * row.block)
     if row.quantize:
         q = quantized.quantize(numbers(1, shape, "f32", True), row)
@@ -258,18 +261,18 @@ def _of_format(row: WeightFormat) -> Found:
 
 
 LEAVES = (2, reduction_order.LEAF + 19)
-"""Rows of more than a leaf, with a tail."""
+"""Shape of rows that are longer than a leaf of the summation tree, with a remainder."""
 BRANCHES = (1, (reduction_order.BRANCH + 1) * reduction_order.LEAF + 5)
-"""A row of more than a branch."""
+"""Shape of a row that is longer than a branch of the summation tree."""
 
 
 LENGTHS = "lengths"
-"""The argument that says how much of each row there is."""
+"""Name of the argument that has the valid length of each row."""
 
 
 def row_operations() -> Found:
-    """Every operation over rows, with and without what is optional; long rows where there is one
-    array.
+    """Yields every row reduction, with and without optional arguments, and on long rows if it takes
+    one array.
     """
     for name, op in row_reductions.TABLE.items():
         for dtype in op.dtypes:
@@ -305,7 +308,7 @@ def _argument(
     if op.arrays[name] == "row":
         dtype = op.computed(dtype)
     found = numbers(i, size, dtype)
-    if i == 0 and op.arrays[name] == "element" and shape[0] > 1:  # in one row: it may be NaN
+    if i == 0 and op.arrays[name] == "element" and shape[0] > 1:  # in one row, which may become NaN
         found[0] = numbers(i, size[1:], dtype, special=True)
     return found
 
@@ -315,7 +318,7 @@ def _all(results: Any) -> list[Array]:
 
 
 def columns_and_moves() -> Found:
-    """Reductions of columns, prefix sums, sums into rows, selections."""
+    """Yields column reductions, prefix sums, scatter-adds, top-k, sampling and logsumexp."""
     for how, reduction in REDUCTIONS.items():
         for dtype in (NAMES[d] for d in reduction.takes):
             wide = {"bf16": "f32", "f16": "f32"}.get(dtype, dtype)
@@ -366,7 +369,7 @@ def columns_and_moves() -> Found:
 
 
 def solved() -> Found:
-    """Triangular systems, of all kinds."""
+    """Yields solutions of upper, lower, unit and general triangular systems."""
     for dtype in ("f32", "f64"):
         a, b = numbers(1, (2, 9, 9), dtype), numbers(2, (2, 9, 3), dtype)
         ways = product((False, True), repeat=2)
@@ -375,7 +378,7 @@ def solved() -> Found:
 
 
 def attended() -> Found:
-    """Attention, across blocks and splits, with all that changes logits and what is seen."""
+    """Yields attention over several blocks and splits, with all options for masks and logits."""
     heads, keys = (4, 2), attention.SPLIT + 150
     for dtype in ("f32", "bf16", "f16"):
         made = []
@@ -395,8 +398,9 @@ def attended() -> Found:
 
 
 def matrix_recurrences() -> Found:
-    """Recurrences of a matrix and the walks of their gradients: of more rows than a group, more
-    columns than a part, with and without the delta rule.
+    """Yields matrix recurrences (linear attention) and the two passes of their gradients.
+
+    Sizes exceed a group of rows and a part of columns; with and without the delta rule.
     """
     heads, rows, cols = 2, 40, 72
     for dtype in ("f32", "bf16", "f16"):
@@ -418,7 +422,7 @@ def matrix_recurrences() -> Found:
 
 
 def losses() -> Found:
-    """Segments and gradients of logits, and the last layer with the loss."""
+    """Yields segments and gradients of logits, and the fused linear cross-entropy."""
     for dtype in FLOATS:
         wide = "f64" if dtype == "f64" else "f32"
         x, at = numbers(1, (4, 2 * SEGMENT + 44), dtype), indices(2, (4,), -1, 2 * SEGMENT + 45)
@@ -448,8 +452,10 @@ def losses() -> Found:
 
 
 def attention_gradients() -> Found:
-    """Of rows that are more than sixteen, with all that changes logits and what is seen; and of
-    two blocks of queries, and heads in two parts.
+    """Yields gradients of attention with all options for masks and logits.
+
+    Sizes cover more than 16 rows of queries, two blocks of queries, and head dimensions in two
+    parts.
     """
     for dtype in ("f32", "bf16", "f16"):
         made: list[Any] = []
@@ -475,7 +481,7 @@ def attention_gradients() -> Found:
 
 
 def pointwise() -> Found:
-    """Every function by name, its gradients, and casts, of all dtypes that there are."""
+    """Yields every pointwise function, its gradients, and casts, for all dtypes."""
     from ptxgen.ops.pointwise_table import ROWS
 
     for row in ROWS:
@@ -504,7 +510,7 @@ def pointwise() -> Found:
 
 
 def recurrences() -> Found:
-    """Of every part of a tree, with all that may be given; and their gradients."""
+    """Yields selective scans and linear recurrences, with all options, and their gradients."""
     for dtype in ("f32", "bf16", "f16"):
         made: list[Any] = []
         for states in (1, 16, 19):
@@ -543,7 +549,7 @@ ALL: tuple[Callable[[], Found], ...] = (
 
 
 def digests(of: Iterable[Callable[[], Found]] = ALL) -> Digests:
-    """Of the oracles as they are."""
+    """Computes the digests of the oracles' current results."""
     found: Digests = {}
     for each in of:
         for contract, operation, dtype, results in each():
@@ -554,13 +560,13 @@ def digests(of: Iterable[Callable[[], Found]] = ALL) -> Digests:
 
 
 def count(found: Digests) -> int:
-    """How many digests there are."""
+    """Returns the number of digests."""
     return sum(len(dtypes) for of in found.values() for dtypes in of.values())
 
 
 # -- the file -----------------------------------------------------------------------------
 def differences(old: Digests, new: Digests) -> list[str]:
-    """Each digest that is another, or is there on one side only."""
+    """Returns a line for each digest that differs, or is on one side only."""
     flat = [
         {
             f"{contract} {operation} {dtype}": value
@@ -579,7 +585,7 @@ def differences(old: Digests, new: Digests) -> list[str]:
 
 
 def text(found: Digests) -> str:
-    """The file: a line for each operation."""
+    """Returns the text of the file: JSON with a line for each operation."""
     blocks = []
     for contract, operations in sorted(found.items()):
         lines = (
@@ -591,6 +597,6 @@ def text(found: Digests) -> str:
 
 
 def load(path: Path) -> Digests:
-    """What is committed; nothing, if there is no such file."""
+    """Returns the committed digests in a file; empty if there is no file."""
     found: Mapping[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
     return dict(found)

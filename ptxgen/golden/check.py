@@ -1,4 +1,4 @@
-"""What must hold of goldens: they are all there, fresh, and as contracts and specs want them."""
+"""Checks of goldens: completeness, freshness, and the rules of contracts and specs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ptxgen.spec import ARCHITECTURES, KernelSpec
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """One thing wrong with the goldens.
+    """One fault of the goldens.
 
     ``kind``: "missing", "orphan", "stale", "spill" (local memory without an accepted reason),
     "unneeded" (an accepted reason without local memory), "forbidden" (an instruction, or a name)
@@ -34,10 +34,10 @@ class Finding:
 
 
 def check(stored: Goldens, fresh: Goldens, specs: Collection[KernelSpec]) -> list[Finding]:
-    """All problems of the ``stored`` goldens, sorted; none if they are as they must be.
+    """Returns all faults of the ``stored`` goldens, sorted; empty if they are right.
 
-    ``specs`` is every kernel there is; ``fresh`` is built from those whose inputs have changed,
-    and from any others: only these can be found stale.
+    ``specs``: all kernels; ``fresh``: goldens built now, of kernels whose inputs have changed and
+    perhaps of others. Only kernels in ``fresh`` can be found stale.
     """
     return sorted(
         {
@@ -51,7 +51,7 @@ def check(stored: Goldens, fresh: Goldens, specs: Collection[KernelSpec]) -> lis
 
 
 def _present(stored: Goldens, specs: Collection[KernelSpec]) -> Iterator[Finding]:
-    """That there is a record for everything, a text for people, and nothing else."""
+    """Yields missing and orphaned records and texts, and a wrong version of NVRTC."""
     wanted = expected(specs)
     for arch, kernel in wanted - stored.records.keys():
         yield Finding(kernel, arch, "missing", "the spec has no record")
@@ -82,7 +82,7 @@ def _stale(stored: Goldens, fresh: Goldens, specs: Collection[KernelSpec]) -> It
 
 
 def rules(goldens: Goldens, specs: Iterable[KernelSpec]) -> Iterator[Finding]:
-    """What can be said of a kernel by its record, and its text if it is there."""
+    """Yields forbidden and lacking instructions of kernels, from their records and texts."""
     known = {spec.name: spec for spec in specs}
     for (arch, kernel), record in goldens.records.items():
         expected = {e.opcode for e in known[kernel].expects} if kernel in known else ()
@@ -110,7 +110,7 @@ def _expected(spec: KernelSpec, arch: str, record: Record) -> Iterator[Finding]:
 
 
 def _local(goldens: Goldens) -> Iterator[Finding]:
-    """That local memory has been accepted where it is used, and nowhere else."""
+    """Yields local memory without an accepted reason, and reasons without local memory."""
     used = local_memory(goldens)
     for (arch, kernel), what in used.items():
         if not goldens.accepted.get((arch, kernel), "").strip():
@@ -121,7 +121,7 @@ def _local(goldens: Goldens) -> Iterator[Finding]:
 
 
 def local_memory(goldens: Goldens) -> dict[Key, str]:
-    """Every kernel that uses local memory (spills, a stack, a depot), and how much."""
+    """Returns the local memory (spills, stack, arrays) of each kernel that uses any, as text."""
     used = {}
     for key, record in goldens.records.items():
         use = record.usage

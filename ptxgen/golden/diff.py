@@ -1,4 +1,4 @@
-"""What changed between two sets of goldens: numbers first, then text that people can read."""
+"""Differences between two sets of goldens: numbers first, then diffs of PTX."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _NUMBER = re.compile(r"\d+$")
 
 @dataclass(frozen=True)
 class Change:
-    """How one kernel differs.
+    """The difference of one kernel.
 
-    ``status``: "added", "removed" or "changed". ``numbers``: a line for the architectures that
-    changed alike. ``arch``: the first one whose PTX is known to differ, or empty. ``weight``: how
-    many instructions came or went there, at least.
+    ``status``: "added", "removed" or "changed". ``numbers``: a line for each group of architectures
+    with the same change. ``arch``: the first architecture whose PTX is known to differ, or empty.
+    ``weight``: least number of instructions that were added or removed there.
     """
 
     kernel: str
@@ -33,7 +33,7 @@ class Change:
 
 
 def changes(old: Goldens, new: Goldens) -> Iterator[Change]:
-    """Every kernel that differs, by name."""
+    """Yields the change of every kernel that differs, sorted by name."""
     before = {kernel for _, kernel in old.records}
     after = {kernel for _, kernel in new.records}
     keys = dict.fromkeys((*old.records, *new.records))
@@ -53,9 +53,9 @@ def changes(old: Goldens, new: Goldens) -> Iterator[Change]:
 
 
 def difference(old: Record | None, new: Record | None) -> str:
-    """What a record says otherwise: ``"registers 126 -> 128, instructions 90 -> 91: …"``.
+    """Returns how two records differ: ``"registers 126 -> 128, instructions 90 -> 91: …"``.
 
-    Empty if nothing that is known of both differs; a dash stands for what is not there.
+    Empty if no fact that both records have differs; a dash stands for a missing number.
     """
     was, now = _numbers(old), _numbers(new)
     said = [
@@ -77,7 +77,7 @@ def difference(old: Record | None, new: Record | None) -> str:
 
 
 def _recompiled(old: Record, new: Record) -> bool:
-    """Whether PTX differs; not if that of one is unknown."""
+    """Whether the PTX of two records differs; false if that of one is unknown."""
     return bool(old.ptx and new.ptx) and old.ptx != new.ptx
 
 
@@ -95,17 +95,16 @@ def _moved(old: Mapping[str, int], new: Mapping[str, int]) -> dict[str, int]:
 
 # -- text ------------------------------------------------------------------------
 def text_diff(old: str, new: str, names: tuple[str, str] = ("old", "new")) -> list[str]:
-    """A unified diff of PTX, in which registers and labels of ``new`` have ``old``'s names.
+    """Returns a unified diff of PTX, after renaming registers and labels of ``new`` as in ``old``.
 
-    One more instruction renumbers all registers behind it. So the lines of the two are paired
-    first with all names taken away; each name is then that of the old text which it stands
-    beside most often.
+    One more instruction renumbers all registers behind it. So the lines of both texts are paired
+    first without names; each new name then becomes the old name that it is paired with most often.
     """
     return diff(old, renamed(old, new), names)
 
 
 def renamed(old: str, new: str) -> str:
-    """``new`` with the names of registers and labels that ``old`` has for the same things."""
+    """Returns ``new`` with registers and labels renamed to match ``old``."""
     before, after = old.splitlines(), new.splitlines()
     bare = [_NAME.sub(_nameless, line) for line in before]
     bare_new = [_NAME.sub(_nameless, line) for line in after]
@@ -133,23 +132,23 @@ def _names(text: str) -> list[str]:
 
 
 def _tail(name: str) -> list[str]:
-    """The number at the end of ``name``."""
+    """Returns the number at the end of ``name``, in a list; empty if there is none."""
     return [match[0] for match in _NUMBER.finditer(name)]
 
 
 def _nameless(match: re.Match[str]) -> str:
-    """The kind of a name."""
+    """Returns a matched name without its number."""
     return _NUMBER.sub("", match[0])
 
 
 def _pairs(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The lines that a diff takes for the same, by index."""
+    """Yields index pairs of the lines that a diff finds equal."""
     i = j = 0
     hunks = diff("\n".join(old) + "\n", "\n".join(new) + "\n", context=0)
     for line in (*hunks, f"@@ -{len(old) + 1} +{len(new) + 1} @@"):
         if found := re.match(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", line):
             start, taken, other, added = (int(n) if n else 1 for n in found.groups())
-            # Where no line was taken, diff names the one before.
+            # For a hunk without lines on one side, diff gives the line before it.
             start, other = start - (taken > 0), other - (added > 0)
             yield from zip(range(i, start), range(j, other), strict=True)
             i, j = start + taken, other + added

@@ -1,4 +1,4 @@
-"""Goldens as the specs, templates and compiler of now make them."""
+"""Goldens built anew from the current specs, templates and compiler."""
 
 from __future__ import annotations
 
@@ -24,25 +24,26 @@ from ptxgen.spec import KernelSpec
 from ptxgen.tiles import PINNED
 
 VARIED = frozenset({"layout", "copy_a", "copy_b", "vector", "final"})
-"""Fields of specs whose values are written by the same lines of a template, each in its turn: a
-reviewer who has read one has read all."""
+"""Fields of specs whose values all come from the same lines of a template, so that a reviewer who
+has read the kernel of one value has read all."""
 
 
 def expected(specs: Iterable[KernelSpec]) -> set[Key]:
-    """The records that ``specs`` must have."""
+    """Returns the keys of the records that ``specs`` must have."""
     return {(arch, spec.name) for spec in specs for arch in arches(spec)}
 
 
 def read_by_people(specs: Iterable[KernelSpec]) -> set[str]:
-    """The kernels whose PTX is kept as text, for reviewers: of each way to work, the smallest.
+    """Returns the kernels whose PTX is kept as text, for reviewers: the smallest of each variant.
 
-    A way to work is a family with a contract and all that a spec says in words (split, order,
-    dtype, …) rather than in numbers, but for :data:`VARIED`. Small is what has little shared
-    memory, then few threads; of several, the first by name. What is written in PTX has been read,
-    and so has a kernel of f16 where there is one of bf16, and of u4, as there is one of s4: a few
-    lines differ, alike in a family. What continues chains differs from others where its sums begin,
-    in many lines that are alike. What is pinned (:data:`ptxgen.tiles.PINNED`) shows a few lines
-    that others do not have: its digest is enough.
+    A variant is a family and a contract, with the values of all fields of a spec that are strings
+    or flags (split, order, dtype, …), except :data:`VARIED`. Kernels are compared by shared
+    memory, then threads, then name.
+
+    Some kernels need no text. Those written in PTX are reviewed as sources. Those of f16 differ
+    from those of bf16 in a few lines, and those of u4 from those of s4. Kernels that continue
+    chains differ where their sums begin, in many similar lines. Pinned kernels
+    (:data:`ptxgen.tiles.PINNED`) have few lines of their own, so a digest is enough.
     """
     given = {spec.name: spec for spec in specs}
     chosen: dict[tuple[object, ...], str] = {}
@@ -67,22 +68,22 @@ def read_by_people(specs: Iterable[KernelSpec]) -> set[str]:
 
 
 def jobs(spec: KernelSpec) -> list[Job]:
-    """The compilations behind the goldens of ``spec``."""
+    """Returns the compilations for the goldens of ``spec``, one for each architecture."""
     source = render(spec)
     return [Job(source, spec.name, arch) for arch in arches(spec)]
 
 
 def inputs(spec: KernelSpec) -> dict[str, str]:
-    """Identifies, by architecture, all that a record of ``spec`` follows from.
+    """Returns a digest of all inputs of a record of ``spec``, by architecture.
 
-    That is source, options, architecture, compiler, and the shared memory asked for at launch.
+    Inputs are the source, options, architecture, compiler, and dynamic shared memory.
     """
     keys = {job.arch: replace(job.key(TOOLCHAIN.nvrtc), format=0) for job in jobs(spec)}
     return {arch: digest(f"{key.digest} {spec.shared_bytes}") for arch, key in keys.items()}
 
 
 def changed(stored: Goldens, specs: Iterable[KernelSpec]) -> list[KernelSpec]:
-    """Those of ``specs`` whose records, if any, were made from something else than now."""
+    """Returns the specs whose records are missing, or were made from other inputs."""
     known: dict[str, dict[str, str]] = {}
     for (arch, kernel), record in stored.records.items():
         known.setdefault(kernel, {})[arch] = record.inputs
@@ -90,7 +91,7 @@ def changed(stored: Goldens, specs: Iterable[KernelSpec]) -> list[KernelSpec]:
 
 
 def textless(stored: Goldens, specs: Iterable[KernelSpec]) -> set[str]:
-    """The kernels whose text is not there, or not the recorded one, though people read it."""
+    """Returns the kernels whose text should be kept, but is missing or not the recorded one."""
     return {
         spec.name
         for spec in specs
@@ -100,14 +101,12 @@ def textless(stored: Goldens, specs: Iterable[KernelSpec]) -> set[str]:
 
 
 def group(spec: KernelSpec) -> str:
-    """The file that has the records of ``spec``."""
+    """Returns the name of the file, without suffix, that has the records of ``spec``."""
     return f"{spec.family}_{spec.dtype}"
 
 
 def sample(specs: Iterable[KernelSpec], count: int, seed: str) -> list[KernelSpec]:
-    """``count`` of ``specs`` at random, from as many files of records as can be: ``seed`` says
-    which.
-    """
+    """Returns ``count`` random specs, spread over as many record files as possible, by ``seed``."""
     files: dict[str, list[KernelSpec]] = {}
     for spec in sorted(specs, key=lambda spec: spec.name):
         files.setdefault(group(spec), []).append(spec)
@@ -127,8 +126,8 @@ def build(
     workers: int | None = None,
     cache: Cache | EllipsisType | None = ...,
 ) -> Goldens:
-    """Renders and compiles ``specs``; all have their text. Raises CompileError, also for another
-    NVRTC version.
+    """Renders and compiles ``specs``, and returns goldens with the text of every kernel. Raises
+    CompileError, also for another NVRTC version than the pinned one.
     """
     require_pinned_toolchain()
     kernels = {spec.name: spec for spec in specs}
@@ -155,7 +154,7 @@ def build(
 def updated(
     stored: Goldens, fresh: Goldens, specs: Mapping[str, KernelSpec], shown: set[str]
 ) -> Goldens:
-    """``stored`` with what is ``fresh``, for the kernels that there are; ``shown`` keep a text."""
+    """Returns ``stored`` updated by ``fresh``, for kernels in ``specs``; ``shown`` keep texts."""
     present = {key: r for key, r in stored.records.items() if key[1] not in fresh.kernels()}
     records = {key: r for key, r in (present | dict(fresh.records)).items() if key[1] in specs}
     texts = {k: t for k, t in {**stored.texts, **fresh.texts}.items() if k in shown}
@@ -163,7 +162,7 @@ def updated(
 
 
 def usage_of(spec: KernelSpec, made: Compiled) -> Usage:
-    """What ptxas said about a cubin, with the spec's dynamic shared memory."""
+    """Returns a cubin's resources from ptxas, with the spec's dynamic shared memory added."""
     if made.resources is None:
         raise CompileError(
             f"{made.name} for {made.arch}: the compiler's log does not say what it uses",

@@ -1,4 +1,4 @@
-"""What goldens need of git: other revisions, and a diff of long texts that takes no time."""
+"""Git access for goldens: other revisions, and fast diffs of long texts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ptxgen.golden.store import Goldens, digest, parse
 
 
 class Revision:
-    """A revision of the checkout that ``folder`` (``golden/``) is in. A context manager.
+    """A revision of the checkout that contains ``folder`` (``golden/``). A context manager.
 
-    Raises OptionError when git does not know the revision, or is not there.
+    Raises OptionError when git does not know the revision, or is not installed.
     """
 
     def __init__(self, name: str, folder: Path) -> None:
@@ -35,7 +35,7 @@ class Revision:
 
     @cached_property
     def goldens(self) -> Goldens:
-        """The goldens of the revision."""
+        """Goldens that the revision has committed."""
         files = {}
         with self._archive(self._folder.name) as tar:
             for member in tar:
@@ -45,9 +45,9 @@ class Revision:
         return parse(files, self.name)
 
     def text(self, kernel: str, arch: str) -> str:
-        """The PTX of a kernel: the golden text, or what the revision's own code makes.
+        """Returns the PTX of a kernel: the golden text, or the output of the revision's own code.
 
-        Raises PtxgenError if it makes none.
+        Raises PtxgenError if that code does not make the kernel.
         """
         stored = self.goldens.texts.get(kernel)
         record = self.goldens.records.get((arch, kernel))
@@ -69,7 +69,7 @@ class Revision:
 
     @cached_property
     def _code(self) -> Path:
-        """Where the revision's package is."""
+        """Folder with an extracted copy of the revision's package."""
         place = Path(self._place.name) / "code"
         with self._archive("ptxgen") as tar:
             tar.extractall(place, filter="data")
@@ -88,7 +88,7 @@ class Revision:
 
 
 def git(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
-    """Runs git; OptionError if there is none."""
+    """Runs git. Raises OptionError if git is not installed."""
     try:
         return subprocess.run(["git", *arguments], cwd=cwd, capture_output=True)
     except FileNotFoundError:
@@ -98,9 +98,9 @@ def git(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
 def diff(
     old: str, new: str, names: Sequence[str] = ("old", "new"), *, context: int = 3
 ) -> list[str]:
-    """A unified diff, line by line; empty if there is no difference.
+    """Returns the lines of a unified diff; empty if there is no difference.
 
-    By git, because Python's own takes minutes for thousands of lines that are much alike.
+    Uses git, because Python's difflib takes minutes for thousands of similar lines.
     """
     with tempfile.TemporaryDirectory(prefix="ptxgen-diff-") as place:
         for name, text in (("a", old), ("b", new)):

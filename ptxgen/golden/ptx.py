@@ -1,4 +1,4 @@
-"""Reading PTX as far as goldens need it: which instructions a kernel has."""
+"""A minimal PTX reader for goldens: instruction counts, entry points and local memory."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ FORBIDDEN = {
     "no document gives the bits of an approximation": ("*.approx", "*.approx.*", "div.full.*"),
     "subnormals are inside the contract": ("*.ftz", "*.ftz.*"),
 }
-"""Opcodes that no kernel may have, by the reason."""
+"""Patterns of opcodes that no kernel may have, by the reason."""
 MEASURED = (ex2.INSTRUCTION,)
-"""Of these, what a contract gives the bits of: a kernel may have it if its spec expects it."""
+"""Forbidden opcodes whose bits a contract defines: allowed if the kernel's spec expects them."""
 
 _WHOLE = 0
 _KEPT: tuple[tuple[str, int], ...] = (
@@ -36,7 +36,7 @@ _KEPT: tuple[tuple[str, int], ...] = (
     ("sub.f*", _WHOLE),
     ("mul.f*", _WHOLE),
     ("sqrt.*", _WHOLE),
-    # Memory: how wide, and by which way.
+    # Memory: width and path of accesses.
     ("ld.param.*", 2),
     ("ld.*", _WHOLE),
     ("st.*", _WHOLE),
@@ -46,7 +46,7 @@ _KEPT: tuple[tuple[str, int], ...] = (
     ("ldmatrix.*", 1),
     ("stmatrix.*", 1),
     ("prefetch*", 2),
-    # Who waits for whom.
+    # Synchronisation.
     ("bar.*", 2),
     ("barrier.*", 3),
     ("mbarrier.*", 2),
@@ -56,20 +56,20 @@ _KEPT: tuple[tuple[str, int], ...] = (
     ("setmaxnreg.*", 2),
     ("shfl.*", 1),
     ("vote.*", 1),
-    # Where the rest may go wrong.
+    # Calls, branches and divisions.
     ("call*", 1),
     ("bra*", 1),
     ("div.*", _WHOLE),
     ("rem.*", _WHOLE),
 )
-"""What records count: the first pattern that an opcode matches says how many of its words, told
-apart by dots, are kept. Whatever matches none is counted as :data:`OTHER`."""
+"""Patterns of opcodes that records count, and how many of the dot-separated words of an opcode are
+kept (0: all). The first match holds. Opcodes without a match are counted as :data:`OTHER`."""
 
 OTHER = "other"
 
 
 def instructions(text: str) -> Counter[str]:
-    """How often each opcode, with its modifiers, stands in ``text``.
+    """Counts each opcode, with its modifiers, in ``text``.
 
     >>> sorted(instructions("L: @%p1 bra L; { .reg .b32 t; ld.v2.f32 {%f1, %f2}, [%rd1]; }"))
     ['bra', 'ld.v2.f32']
@@ -85,7 +85,7 @@ def instructions(text: str) -> Counter[str]:
 
 
 def summary(text: str) -> dict[str, int]:
-    """The instructions of ``text`` that matter, by what records call them; sorted.
+    """Counts the instructions of ``text`` under the names that records use; sorted.
 
     >>> summary("add.s32 %r1, %r2, %r3; fma.rn.f32 %f1, %f2, %f3, %f4; bra.uni L; bra M;")
     {'bra': 2, 'fma.rn.f32': 1, 'other': 1}
@@ -105,7 +105,7 @@ def _kept(opcode: str) -> str:
 
 
 def forbidden(mix: Mapping[str, int], expected: Container[str] = ()) -> list[str]:
-    """What a kernel must never hold, as sentences; usually none. ``expected``: by its spec."""
+    """Returns a sentence for each forbidden opcode; ``expected``: opcodes that the spec expects."""
     return [
         f"{count} x {opcode}: {reason}"
         for opcode, count in sorted(mix.items())
@@ -116,10 +116,10 @@ def forbidden(mix: Mapping[str, int], expected: Container[str] = ()) -> list[str
 
 
 def entries(text: str) -> list[str]:
-    """The kernels that ``text`` exports."""
+    """Returns the names of the kernels that ``text`` exports."""
     return re.findall(r"\.visible\s+\.entry\s+([\w$]+)", text)
 
 
 def local_depot(text: str) -> int:
-    """Bytes of local memory that ``text`` reserves for arrays it could not keep in registers."""
+    """Returns the bytes of local memory in ``text`` for arrays that do not fit registers."""
     return sum(int(n) for n in re.findall(r"\.local\b[^;]*?__local_depot\w*\[(\d+)\]", text))

@@ -1,11 +1,11 @@
-"""Goldens as files: a line for every kernel and architecture, and texts for people.
+"""Files of goldens: a record for every kernel and architecture, and PTX texts for reviewers.
 
 ::
 
     golden/records/compiler.json        the compiler's version and options
     golden/records/<family>_<dtype>.jsonl   a line per kernel and architecture, sorted
     golden/ptx/<kernel>.ptx             PTX, of the kernels that a reviewer reads
-    golden/accepted_spills.json         why a kernel may use local memory; people's
+    golden/accepted_spills.json         why a kernel may use local memory; written by hand
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ RECORDS = "records"
 COMPILER = f"{RECORDS}/compiler.json"
 TEXTS = "ptx"
 ACCEPTED = "accepted_spills.json"
-_LEGACY = "resources.json"  # of revisions that had all PTX as text
+_LEGACY = "resources.json"  # in old revisions, which kept all PTX as text
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What a kernel takes on one architecture: registers per thread, bytes otherwise.
+    """Resources of a kernel on one architecture: registers per thread, bytes otherwise.
 
     ``shared`` is static and dynamic shared memory together, per CTA.
     """
@@ -44,12 +44,12 @@ class Usage:
 
 @dataclass(frozen=True)
 class Record:
-    """What is committed of one kernel on one architecture.
+    """The committed record of one kernel on one architecture.
 
-    ``inputs`` identifies all that the rest follows from: source, options, architecture and
-    compiler; empty where that is unknown. ``ptx`` identifies the PTX of ``size`` bytes, in which
-    ``mix`` counts instructions and ``local`` the bytes of arrays in local memory. ``group`` is the
-    file that has the record.
+    ``inputs``: digest of source, options, architecture and compiler, which decide all other fields;
+    empty if unknown. ``ptx``: digest of the PTX, which has ``size`` bytes; ``mix``: its instruction
+    counts; ``local``: bytes of arrays in local memory. ``group``: name of the file that has the
+    record.
     """
 
     group: str
@@ -62,15 +62,15 @@ class Record:
 
 
 Key = tuple[str, str]
-"""(architecture, kernel)."""
+"""Pair of architecture and kernel name."""
 
 
 @dataclass(frozen=True)
 class Goldens:
     """A set of goldens.
 
-    ``texts`` has PTX by kernel, for the first of its architectures; ``nvrtc`` is the version that
-    made all; ``accepted`` gives the reason why a kernel may use local memory.
+    ``texts``: PTX by kernel, for the first of its architectures; ``nvrtc``: the compiler version of
+    all records; ``accepted``: the reason why a kernel may use local memory.
     """
 
     nvrtc: str = ""
@@ -80,15 +80,15 @@ class Goldens:
 
     @property
     def usage(self) -> dict[Key, Usage]:
-        """What kernels take."""
+        """Resources of each kernel, by key."""
         return {key: record.usage for key, record in self.records.items()}
 
     def kernels(self) -> set[str]:
-        """The kernels that have any golden."""
+        """Returns the kernels that have a record or a text."""
         return {kernel for _, kernel in self.records} | self.texts.keys()
 
     def only(self, kernels: set[str]) -> Goldens:
-        """The goldens of some kernels."""
+        """Returns the goldens of some kernels."""
         return replace(
             self,
             records={key: r for key, r in self.records.items() if key[1] in kernels},
@@ -97,12 +97,12 @@ class Goldens:
 
 
 def digest(text: str) -> str:
-    """Identifies a text: half a sha256, hex."""
+    """Returns the first half of the SHA-256 of a text, hex."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def checkout_folder() -> Path:
-    """``golden/`` of the checkout that this package is in; OptionError if it is in none."""
+    """Returns ``golden/`` of the checkout that has this package; OptionError if none has."""
     checkout = Path(__file__).resolve().parents[2]
     if not (checkout / "pyproject.toml").is_file():
         raise OptionError(
@@ -113,7 +113,7 @@ def checkout_folder() -> Path:
 
 
 def recorded() -> Goldens:
-    """The records of this very ptxgen: the checkout's, or those that a wheel has."""
+    """Loads the records of this package, from the checkout or from the wheel."""
     try:
         return load(checkout_folder())
     except OptionError:
@@ -121,7 +121,7 @@ def recorded() -> Goldens:
 
 
 def load(folder: Path) -> Goldens:
-    """The goldens in ``folder`` (none if it does not exist)."""
+    """Loads the goldens in ``folder`` (none if it does not exist)."""
     paths = [*folder.glob("*.json"), *folder.glob(f"{RECORDS}/*"), *folder.glob(f"{TEXTS}/*.ptx")]
     files = {p.relative_to(folder).as_posix(): p.read_bytes() for p in paths if p.is_file()}
     return parse(files, str(folder))
@@ -130,7 +130,7 @@ def load(folder: Path) -> Goldens:
 def save(folder: Path, goldens: Goldens) -> list[str]:
     """Makes ``folder`` hold exactly ``goldens``; returns the files that changed.
 
-    The accepted spills are people's, so they are never written.
+    The accepted spills are edited by hand, so they are never written.
     """
     wanted = _format(goldens)
     present = {
@@ -151,7 +151,7 @@ def save(folder: Path, goldens: Goldens) -> list[str]:
 
 
 def parse(files: Mapping[str, bytes], where: str) -> Goldens:
-    """Goldens from files, by name in their folder."""
+    """Parses goldens from file contents, given by name in their folder."""
     if _LEGACY in files:
         return _parse_legacy(files)
     name = COMPILER
@@ -202,13 +202,13 @@ def _format(goldens: Goldens) -> dict[str, bytes]:
 
 
 def _number(arch: str) -> tuple[int, str]:
-    """Sorts sm_80 before sm_120."""
+    """Returns a sort key that puts sm_80 before sm_120."""
     digits = re.search(r"\d+", arch)
     return (int(digits[0]) if digits else 0, arch)
 
 
 def _row(key: Key, record: Record) -> str:
-    """A record's line: what is zero is left out, and what is there is sealed by its digest."""
+    """Returns a record's line of JSON, without zeros, and with a digest (seal) of its content."""
     arch, kernel = key
     optional = {**asdict(record.usage), "local": record.local}
     row: dict[str, Any] = {"kernel": kernel, "arch": arch, "inputs": record.inputs}
@@ -223,7 +223,7 @@ def _seal(row: Mapping[str, Any]) -> str:
 
 
 def _record(line: str, group: str) -> tuple[Key, Record]:
-    """The record of a line. An edited line is one of unknown inputs, so it is made again."""
+    """Parses a record. Clears the inputs of an edited line (wrong seal), which makes it stale."""
     row = json.loads(line)
     seal = row.pop("seal", "")
     inputs = row["inputs"] if seal == _seal(row) else ""
@@ -233,7 +233,7 @@ def _record(line: str, group: str) -> tuple[Key, Record]:
 
 
 def _parse_legacy(files: Mapping[str, bytes]) -> Goldens:
-    """Goldens of the time when all PTX was kept as text, by target, and nothing as digest."""
+    """Parses goldens of old revisions, which kept all PTX as text and no digests."""
     texts = {}
     records = {}
     made = {name.rpartition("/")[2]: content.decode() for name, content in files.items()}

@@ -1,8 +1,8 @@
-"""Programs of many operations: made, and changed before they run.
+"""Op graphs: builds programs of many operations, and optimises them without changing a bit.
 
-:func:`trace` makes one of a function, :class:`Builder` of nodes that are added by hand.
-:data:`PASSES` has each pass by its name, a function of a program that returns one with the same
-inputs, outputs and bits; :func:`apply` does several, and says what each did.
+:func:`trace` makes a program from a function, :class:`Builder` from nodes that are added one by
+one. :data:`PASSES` has the passes by name: functions of a program that return one with the same
+inputs, outputs and bits. :func:`apply` runs several, and reports the effect of each.
 
 >>> import numpy, ptxgen
 >>> from ptxgen import functions, graph
@@ -27,10 +27,11 @@ __all__ = ["PASSES", "Builder", "Done", "apply", "chosen", "fewer", "trace"]
 
 
 def trace(function: Callable[..., Any], *example: Any) -> Program:
-    """The program of a function of arrays, which calls operations of the library and takes views,
-    nothing else. Of ``example`` only shapes, dtypes and the device matter.
+    """Returns the program of a function of arrays. The function calls operations of the library and
+    takes views, nothing else. Only the shapes, dtypes and device of ``example`` matter.
 
-    Raises TraceError, with the line, for a function that does anything else, and without arrays.
+    Raises TraceError, with the line, for a function that does anything else, and if there is no
+    array in ``example``.
     """
     tracing.refuse_untraceable("trace", function, example)
     call = Call({f"argument {i}": x for i, x in enumerate(example)})

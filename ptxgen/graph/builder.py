@@ -1,7 +1,7 @@
-"""Programs by hand: nodes of an op graph from elsewhere, one after the other.
+"""A builder for programs: adds the nodes of another framework's op graph one by one.
 
-Each node is lowered as it is added, by what lowers calls of arrays: so operations, their options,
-and what is refused are the same.
+Each node is lowered as it is added, by the functions that lower calls on arrays. So operations,
+their options and their errors are the same.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ptxgen.runtime import Device, default_device, get_device
 
 
 class Builder:
-    """A program in the making, for a device (by default the one that NumPy's arrays go to).
+    """A program in the making, for a device (by default the one that computes NumPy's arrays).
 
     ``b.NAME(...)`` adds a node of any operation, with its options: ``b.softmax(x, axis=-1)``,
     ``b.add(x, 2.0)``. Nodes are arrays whose values are not known; they have ``shape``, ``dtype``,
-    and the views and operators of arrays. A node that does not fit is refused when it is added,
-    with the errors of the operation, and leaves nothing behind.
+    and the views and operators of arrays. A node with invalid arguments raises the errors of its
+    operation when it is added, and leaves the program unchanged.
 
     >>> from ptxgen import graph
     >>> b = graph.Builder("layer", device="cpu")
@@ -47,9 +47,9 @@ class Builder:
 
     # -- what goes in and out -----------------------------------------------------------------
     def input(self, name: str, shape: Sequence[int], dtype: Any) -> Traced:
-        """An array that is given, row by row, when the program runs: in the order of inputs.
+        """Adds an input: a contiguous array, passed in this order when the program runs.
 
-        Raises TraceError for a name that there is, ShapeError and DtypeError.
+        Raises TraceError for a name that is taken, ShapeError and DtypeError.
         """
         self._open()
         builder = self._tracing.builder
@@ -60,13 +60,13 @@ class Builder:
         return Traced(self._tracing, builder.input(name, like))
 
     def output(self, *nodes: Traced) -> None:
-        """Nodes that are returned, behind those that were said before."""
+        """Adds nodes to the outputs of the program, behind earlier ones."""
         self._own("output", nodes)
         self._outputs += nodes
 
     def program(self) -> Program:
-        """The program, to which nothing can be added any more. ``ptxgen.capture`` runs it, with
-        passes done or without. Raises TraceError where nothing is returned.
+        """Finishes and returns the program; no node can be added afterwards. ``ptxgen.capture``
+        runs it, with or without passes. Raises TraceError if it has no output.
         """
         if self._program is None:
             if not self._outputs:
@@ -84,11 +84,11 @@ class Builder:
         return lambda *args, **options: self.call(name, *args, **options)
 
     def call(self, operation: str | Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """A node of an operation, by its name; or of a function of arrays that calls some, such as
-        one that :func:`ptxgen.pointwise` made. An operation of several results has several.
+        """Adds a node of an operation, given by name, or of a function of arrays that calls
+        operations, such as one from :func:`ptxgen.pointwise`. Returns a node for each result.
 
-        Raises OptionError for an unknown name or what is no function, TraceError for arrays that
-        are no nodes of this program, and what the operation raises.
+        Raises OptionError for an unknown name or an object that is no function, TraceError for
+        arrays that are no nodes of this program, and the errors of the operation.
         """
         if isinstance(operation, str):
             if operation not in OPERATIONS:
@@ -107,14 +107,14 @@ class Builder:
             return function(*args, **options)
 
     def cast(self, x: Traced, dtype: Any) -> Traced:
-        """``x`` in another dtype, rounded once."""
+        """Adds a node that casts ``x`` to another dtype, rounded once."""
         found: Traced = self.call(f"cast_{NAMES[name_of(dtype, 'dtype', NAMES)]}", x)
         return found
 
     # -- views --------------------------------------------------------------------------------
     def reshape(self, x: Traced, shape: Sequence[int]) -> Traced:
-        """``x`` in another shape, of which one size may be -1: a view, or a copy where none will
-        do. Raises ShapeError for another number of elements.
+        """Returns ``x`` in another shape, of which one size may be -1: a view, or a copy where no
+        view will do. Raises ShapeError for another number of elements.
         """
         self._own("reshape", [x])
         to = Integers(least=-1).read("shape", shape)
@@ -122,7 +122,7 @@ class Builder:
             return x.reshape(to)
 
     def permute(self, x: Traced, order: Sequence[int]) -> Traced:
-        """A view with the dimensions in another order. Raises ShapeError where it is none."""
+        """Returns a view with the dimensions in another order. Raises ShapeError for any other."""
         self._own("permute", [x])
         axes = Integers().read("order", order)
         if sorted(axes) != list(range(x.ndim)):
@@ -130,8 +130,8 @@ class Builder:
         return x.permute(axes)
 
     def slice(self, x: Traced, axis: int, start: int, stop: int, step: int = 1) -> Traced:
-        """A view of the elements from ``start`` to before ``stop`` along ``axis``. Raises
-        ShapeError for an axis that ``x`` lacks, and for what is beyond its end.
+        """Returns a view of ``start``, ``start + step``, ... below ``stop`` along ``axis``. Raises
+        ShapeError for an axis that ``x`` lacks, and for a slice beyond its end.
         """
         self._own("slice", [x])
         given = {"axis": axis, "start": start, "stop": stop, "step": step}
@@ -146,7 +146,7 @@ class Builder:
         return x[(*[slice(None)] * axis, slice(start, stop, step))]
 
     def expand(self, x: Traced, shape: Sequence[int]) -> Traced:
-        """A view that is broadcast to a shape. Raises ShapeError where that cannot be."""
+        """Returns a view broadcast to a shape. Raises ShapeError if it does not broadcast."""
         self._own("expand", [x])
         return x.expand(Integers().read("shape", shape))
 
@@ -165,7 +165,7 @@ class Builder:
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
-        """A node is added as a whole, or not at all."""
+        """Removes the steps that were added inside if an exception leaves the block."""
         steps = self._tracing.builder.steps
         before = len(steps)
         try:

@@ -1,8 +1,8 @@
-"""Epilogues: elementwise steps in the kernels of the products whose results they read.
+"""Epilogue fusion: moves elementwise steps into the GEMM kernels whose results they read.
 
-A product's kernel has its result in registers, or in shared memory, before it stores it. What an
-elementwise step computes of that, element by element, is computed there, of the result rounded to
-its dtype. So no bit moves, and a result that nobody else reads is neither stored nor read.
+A GEMM kernel has its result in registers, or in shared memory, before it stores it. The elementwise
+step is computed there, from the result rounded to its dtype. So no bit changes, and a result that
+no other step reads is neither stored nor loaded.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from ptxgen.spec.epilogue import PRODUCT, Epilogue
 from ptxgen.tiles.gemm import concludes
 
 ARRAYS_MAX = 4
-"""Most arrays of an epilogue, read and written: kernels keep their accumulators meanwhile."""
+"""Most arrays of an epilogue, read and written: accumulators occupy registers meanwhile."""
 
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """A product, and the elementwise steps that were moved into its epilogue.
+    """A product (GEMM), and the elementwise steps that were moved into its epilogue.
 
-    ``plain``: the product alone; ``own``: its result, as a matrix; ``reads``: what each input node
-    but the product is, as a matrix; ``results``: nodes, and where each is written; ``names``: what
-    the elementwise steps are called.
+    ``plain``: the step of the product alone; ``own``: its result [M, N]; ``reads``: the array of
+    each input node except the product's, viewed as [M, N]; ``results``: formula nodes, each with
+    the buffer that it is written to; ``names``: names of the elementwise steps.
     """
 
     plain: Step
@@ -46,16 +46,16 @@ class Product:
 
     @cached_property
     def read(self) -> set[Memory]:
-        """The memories that are read."""
+        """Memories that the step reads."""
         return {b.memory for b in (*self.plain.reads(), *self.reads.values())}
 
     @cached_property
     def written(self) -> set[Memory]:
-        """The memories that are written."""
+        """Memories that the step writes."""
         return {b.memory for _, b in self.results}
 
     def step(self) -> Step:
-        """As a step. Raises ShapeError or FormulaError for what is too much for an epilogue."""
+        """Converts to a step. Raises ShapeError or FormulaError beyond an epilogue's limits."""
         places: dict[Node, Node] = {}
         known: dict[object, Node] = {}
         given: dict[str, Buffer] = {}
@@ -100,9 +100,10 @@ class Product:
 
 
 def product(step: Step) -> Product | None:
-    """A product whose kernels take a formula as their epilogue; None for any other step: a batch, a
-    sum with what is there, a result of another dtype than the operands', a kernel that is asked for
-    by name.
+    """Returns a step as a product whose kernels take a formula as their epilogue.
+
+    Returns None for any other step, for a batched product, for one that accumulates into its
+    output or has another dtype than its operands, and for a kernel forced by name.
     """
     problem, c = step.problem, step.bind.get("c")
     if not concludes(problem.table) or step.kernel is not None or step.also_read:
@@ -118,17 +119,17 @@ def product(step: Step) -> Product | None:
 
 
 def _matrix(x: Buffer, shape: tuple[int, ...]) -> Buffer | None:
-    """An array in a product's shape; None where it has no rows of such."""
+    """Returns a view of ``x`` in a product's shape; None if there is none."""
     return x.reshaped(shape) if x.size == prod(shape) else None
 
 
 def _step(x: Buffer) -> str:
-    """How numbers of a row lie: see :class:`ptxgen.spec.epilogue.Array`; empty for any other."""
+    """Returns the step along a row, as in :class:`ptxgen.spec.epilogue.Array`; empty if neither."""
     return "v" if x.shape[1] == 1 else {0: "u", 1: "v"}.get(x.strides[1], "")
 
 
 def _once(x: Buffer) -> Buffer:
-    """A matrix without the dimensions along which all its numbers are the same."""
+    """Returns a matrix without its broadcast dimensions (stride 0)."""
     for axis in (1, 0):
         if x.strides[axis] == 0:
             x = x.one(axis, 0)
@@ -136,8 +137,9 @@ def _once(x: Buffer) -> Buffer:
 
 
 def joined(first: Product, to: Region, needed: set[Memory]) -> Product | None:
-    """A product and an elementwise step that reads what it writes as one; None where they cannot
-    be. ``needed``: what others read.
+    """Fuses a product and an elementwise step that reads its result; None if they cannot be fused.
+
+    ``needed``: results of ``first`` that other steps read, which stay stored.
     """
     if (first.read | (to.read - first.written)) & (first.written | to.written):
         return None
@@ -173,14 +175,15 @@ def joined(first: Product, to: Region, needed: set[Memory]) -> Product | None:
 
 
 def in_epilogues(program: Program) -> Iterator[Step]:
-    """The steps of a program; products with elementwise ones that read their results, where these
-    can be one, and are predicted to take no longer so. Of elementwise steps that lead from a result
-    to another one is made before, and of those that one reads beside it.
+    """Yields the steps of a program, with elementwise steps fused into the epilogues of products
+    where that is possible and not predicted to be slower. Elementwise steps behind a product, and
+    those whose results they read, are fused with each other first.
 
-    What is made of a result may be read by a step that could have computed it, and then need not
-    have been stored. It is left to that step where it has more bytes than the product's result, as
-    a norm's squares, or that is stored all the same. So is what reads, beside a result, what need
-    not be stored: elementwise steps alone make and read it, and the product does not wait for it.
+    An elementwise step is left to a later fusion in two cases. First, a step that could compute its
+    result reads it, and the result has more bytes than the product's (such as the squares of a
+    norm) or the product's result is stored anyway. Second, it reads, beside the product, an array
+    that only elementwise steps write and read and that the product does not depend on: fused
+    elsewhere, that array need not be stored.
     """
     made: set[Memory] = set()
     elementwise = [region(step, at) for at, step in enumerate(program.steps)]
@@ -191,7 +194,7 @@ def in_epilogues(program: Program) -> Iterator[Step]:
     stored = {b.memory for b in program.outputs if b is not None}
     stored |= {b.memory for own, step in pairs if own is None for b in step.reads()}
     passing = {m for own in elementwise if own for m in own.written} - stored
-    awaits: dict[Memory, int] = {}  # the steps that lead to what is written, as bits
+    awaits: dict[Memory, int] = {}  # bit mask of the steps that each memory's content depends on
     for at, step in enumerate(program.steps):
         lead = reduce(or_, (awaits.get(b.memory, 0) for b in step.reads()), 1 << at)
         awaits |= {b.memory: awaits.get(b.memory, 0) | lead for b in step.writes()}

@@ -1,9 +1,9 @@
-"""Fusion: elementwise steps as one, where one reads what another writes.
+"""Fusion of elementwise steps, where one reads the result of another.
 
-A step of the table of pointwise formulas is a :class:`Region`: nodes, and arrays seen in the shape
-of its results. What it reads of another one's result, as that lies or by any view that steps evenly
-through it (:func:`index_of`), is computed there, and rounded as it was stored. So no bit moves,
-and what nobody else reads need not be stored.
+A step of the table of pointwise formulas is a :class:`Region`: formula nodes, and arrays broadcast
+to the shape of its results. If it reads another region's result, directly or through any view with
+constant steps (:func:`index_of`), the value is computed in place and rounded as it was stored. So
+no bit changes, and a result that no other step reads is not stored.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ ARRAYS_MAX = 16
 NODES_MAX = 256
 """Most operations of a region."""
 BACK = 64
-"""How many steps a step may move to join another."""
+"""Largest distance, in steps, over which two steps are fused."""
 
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """Elementwise steps as one.
+    """One elementwise step, or several fused ones.
 
-    ``shape``: of all results; ``reads``: what each input node is, an array seen in that shape, or a
-    number; ``results``: nodes, and where each is written; ``names``: what its steps are called.
+    ``shape``: the shape of all results; ``reads``: for each input node an array broadcast to that
+    shape, or a number; ``results``: formula nodes, each with the buffer that it is written to;
+    ``names``: names of its steps.
     """
 
     shape: Ints
@@ -49,21 +50,21 @@ class Region:
 
     @cached_property
     def read(self) -> set[Memory]:
-        """The memories that are read."""
+        """Memories that the step reads."""
         return {b.memory for b in self.reads.values() if isinstance(b, Buffer)}
 
     @cached_property
     def written(self) -> set[Memory]:
-        """The memories that are written."""
+        """Memories that the step writes."""
         return {b.memory for _, b in self.results}
 
     @property
     def size(self) -> int:
-        """Operations."""
+        """Number of operations in the formula."""
         return Formula(_outputs([n for n, _ in self.results], self.results)).size
 
     def step(self) -> Step:
-        """As a step. Raises ShapeError or FormulaError for what is too much for a kernel."""
+        """Converts to a step. Raises ShapeError or FormulaError beyond the limits of a kernel."""
         places: dict[Node, Node] = {}
         bind: dict[str, Operand] = {}
         known: dict[object, Node] = {}
@@ -87,7 +88,7 @@ class Region:
         return Step(problem(title, formula, self.shape, bind, len(self.results)), bind)
 
     def split(self, axis: int, inner: int) -> Region:
-        """The same with one dimension as two."""
+        """Returns the region with dimension ``axis`` split in two, the second of size ``inner``."""
         reads = {
             n: x.split(axis, inner) if isinstance(x, Buffer) else x for n, x in self.reads.items()
         }
@@ -96,7 +97,7 @@ class Region:
 
 
 def elementwise(step: Step) -> Formula | None:
-    """The formula of a step that is a region; None for any other."""
+    """Returns the formula of an elementwise step; None for any other step."""
     if step.problem.table != TABLE or step.kernel is not None or step.also_read:
         return None
     if not step.writes()[0].size:
@@ -107,7 +108,7 @@ def elementwise(step: Step) -> Formula | None:
 
 
 def region(step: Step, number: int) -> Region | None:
-    """A step as a region; None for one that is none."""
+    """Returns an elementwise step as a region; None for any other step."""
     formula = elementwise(step)
     if formula is None:
         return None
@@ -141,25 +142,27 @@ def _seen(x: Operand, shape: Ints) -> Operand:
 
 
 def fact(x: Operand) -> object:
-    """What tells operands apart."""
+    """Returns a key that is equal for operands with the same elements in the same layout."""
     if not isinstance(x, Buffer):
         return x
-    pairs = zip(x.shape, x.strides, strict=True)  # of one element any step is the same
+    pairs = zip(x.shape, x.strides, strict=True)  # strides of size-1 dimensions do not matter
     return x.memory, x.offset, x.shape, tuple(s if n > 1 else 0 for n, s in pairs), x.dtype
 
 
 # -- indices ----------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Index:
-    """Which index of one shape an index of another is: ``origin``, and for each dimension of the
-    one how far each dimension of the other steps along it.
+    """An affine map from indices of one shape to indices of another.
+
+    ``origin``: the image of index 0; ``steps[i][j]``: change of image index i for a step of 1 along
+    dimension j.
     """
 
     origin: Ints
     steps: tuple[Ints, ...]
 
     def of(self, x: Buffer, shape: Ints) -> Buffer:
-        """An array of the one shape, seen in the other."""
+        """Returns the view of ``x`` in ``shape`` whose element i is element map(i) of ``x``."""
         pairs = list(zip(x.strides, self.steps, strict=True))
         strides = tuple(sum(s * c[d] for s, c in pairs) for d in range(len(shape)))
         first = sum(s * o for s, o in zip(x.strides, self.origin, strict=True))
@@ -167,8 +170,8 @@ class Index:
 
 
 def _places(x: Buffer) -> list[tuple[int, int, int]] | None:
-    """Stride, size and number of the dimensions of an array, the widest first; None where one does
-    not follow from the elements' addresses.
+    """Returns (stride, size, dimension) by decreasing stride, without dimensions of size 1; None if
+    an offset does not determine the index (dimensions overlap).
     """
     found = [(s, n, k) for k, (s, n) in enumerate(zip(x.strides, x.shape, strict=True)) if n > 1]
     found.sort(reverse=True)
@@ -181,7 +184,7 @@ def _places(x: Buffer) -> list[tuple[int, int, int]] | None:
 
 
 def _digits(distance: int, places: list[tuple[int, int, int]], count: int) -> list[int] | None:
-    """How far an offset of so many elements is along each dimension."""
+    """Converts an element offset to an index; None if no element is there."""
     found = [0] * count
     for step, size, k in places:
         found[k], distance = divmod(distance, step)
@@ -191,8 +194,8 @@ def _digits(distance: int, places: list[tuple[int, int, int]], count: int) -> li
 
 
 def index_of(of: Buffer, view: Buffer) -> Index | None:
-    """Which index of ``of`` each of ``view`` is, an array in the same memory; None where that is no
-    sum of steps.
+    """Returns the affine map from indices of ``view`` to indices of ``of``, two arrays in one
+    memory; None if there is none.
     """
     places, (distance, rest) = _places(of), divmod(view.offset - of.offset, of.itemsize)
     if places is None or rest or distance < 0 or view.dtype != of.dtype:
@@ -213,8 +216,8 @@ def index_of(of: Buffer, view: Buffer) -> Index | None:
 
 
 def walking(view: Buffer, of: Buffer) -> Iterator[tuple[int, int]]:
-    """Where to split a view, one split after the other, that walks over the end of a dimension of
-    ``of``: which dimension, and the size of the inner one.
+    """Yields splits (axis, inner size), to be applied in order, of each dimension of ``view`` that
+    crosses the end of a dimension of ``of``.
     """
     places = {s: n for s, n, _ in _places(of) or ()}
     axis = 0
@@ -229,7 +232,7 @@ def walking(view: Buffer, of: Buffer) -> Iterator[tuple[int, int]]:
 
 
 def _refined(to: Region, of: Buffer, node: Node) -> Region:
-    """``to`` with each dimension as several that walks over the end of one of ``of``."""
+    """Splits each dimension of ``to`` along which an input crosses the end of one of ``of``."""
     view = to.reads[node]
     assert isinstance(view, Buffer), "an array"
     for axis, inner in walking(view, of):
@@ -239,7 +242,7 @@ def _refined(to: Region, of: Buffer, node: Node) -> Region:
 
 # -- joining ----------------------------------------------------------------------------------
 def _made(first: Region, view: Buffer) -> int | None:
-    """Which result the first element of an array is of."""
+    """Returns the index of the result of ``first`` that has the view's first element, or None."""
     own = [i for i, (_, b) in enumerate(first.results) if b.memory is view.memory]
     if len(own) < 2:
         return own[0] if own else None
@@ -247,15 +250,17 @@ def _made(first: Region, view: Buffer) -> int | None:
 
 
 def _holds(of: Buffer, view: Buffer) -> bool:
-    """Whether the first element of an array is one of another in the same memory."""
+    """Whether array ``of`` has the first element of ``view``, in the same memory."""
     places, (distance, rest) = _places(of), divmod(view.offset - of.offset, of.itemsize)
     within = places is not None and not rest and distance >= 0
     return within and _digits(distance, places or [], of.ndim) is not None
 
 
 def joined(first: Region, to: Region, needed: set[Memory], repeat: bool) -> Region | None:
-    """Two regions as one, the second of which reads what the first writes; None where they cannot
-    be. ``needed``: what others read; ``repeat``: whether the first may be computed more often.
+    """Fuses two regions, the second of which reads results of the first; None if impossible.
+
+    ``needed``: results of ``first`` that other steps read, which stay stored; ``repeat``: whether
+    elements of ``first`` may be computed several times.
     """
     read = [(n, b) for n, b in to.reads.items() if isinstance(b, Buffer)]
     hits = [(n, made) for n, b in read if (made := _made(first, b)) is not None]
@@ -299,7 +304,7 @@ def joined(first: Region, to: Region, needed: set[Memory], repeat: bool) -> Regi
 
 
 def beside(*regions: Region) -> Region:
-    """Regions of one shape as one."""
+    """Returns one region with the results of several independent regions of one shape."""
     reads: dict[Node, Operand] = {}
     results: list[tuple[Node, Buffer]] = []
     for number, part in enumerate(regions):
@@ -315,8 +320,8 @@ def beside(*regions: Region) -> Region:
 
 
 def _siblings(first: Region, second: Region, needed: set[Memory], repeat: bool) -> Region | None:
-    """Two regions of one shape as one where both read all of an array; None if there is none, or
-    one needs what the other writes.
+    """Fuses two regions of one shape that both read all of some array; None if there is no such
+    array, or one reads or writes memory that the other writes.
     """
     if first.shape != second.shape or first.written & (second.read | second.written):
         return None
@@ -330,7 +335,7 @@ def _siblings(first: Region, second: Region, needed: set[Memory], repeat: bool) 
 
 
 def _elementwise(reads: dict[Node, Operand], targets: list[Buffer]) -> bool:
-    """Whether what is read of memory that is written is the element that is written."""
+    """Whether each read of a written memory is of the same element that is written there."""
     places = {b.memory: (b.offset, b.shape, b.strides, b.dtype) for b in targets}
     return len(places) == len(targets) and all(
         places.get(b.memory, own) == own
@@ -345,7 +350,7 @@ def _twice(x: Buffer) -> bool:
 
 
 def as_stored(node: Node, dtype: str) -> Node:
-    """What is read of a value that was written as ``dtype``."""
+    """Returns the value of a node after a store and load as ``dtype``: rounded, if need be."""
     short = NAMES[dtype]
     rounded = node.data if node.op == "round_to" else node.op == "input" and node.data.dtype
     return node if rounded == short else cast(node, short)
@@ -353,7 +358,7 @@ def as_stored(node: Node, dtype: str) -> Node:
 
 @dataclass(eq=False)
 class _Item:
-    """A step in its place: the steps that it is made of, and its region if it is one."""
+    """A step, the numbers of the original steps in it, and its region (None if not fusible)."""
 
     step: Step
     of: set[int]
@@ -369,14 +374,12 @@ class _Item:
 
 
 def fused(program: Program) -> Iterator[Step]:
-    """The steps of a program, elementwise ones as one where they can be."""
+    """Yields the steps of a program, with elementwise steps fused along dependencies."""
     return merged(program, region, joined)
 
 
 def together(program: Program) -> Iterator[Step]:
-    """The steps of a program, elementwise ones that read the same array as one where they can
-    be.
-    """
+    """Yields the steps of a program, with elementwise steps fused that read the same array."""
     return merged(program, region, _siblings, attrgetter("read"))
 
 
@@ -387,14 +390,15 @@ def merged(
     shared: Callable[[Any], set[Memory]] = attrgetter("written"),
     weighed: bool = False,
 ) -> Iterator[Step]:
-    """The steps of a program, pairs of them as one where they can be. ``region``: what is known of
-    a step, None if it is never joined; it has the memories that are ``read`` and ``written``, and
-    is a ``step`` again. ``joined``: :func:`joined`, of these. It is asked where the second reads a
-    memory that is ``shared`` of the first, by default one that this writes.
+    """Yields the steps of a program after fusing pairs of steps, again and again.
 
-    What repeats nothing comes first: it saves a launch and bytes, and costs nothing, unless the
-    caller wants that ``weighed``, too. Behind it comes what repeats some of the work, where the one
-    step is predicted to be :func:`worth` it.
+    ``region``: returns a description of a step with ``read``, ``written`` and ``step()``, or None
+    if it is never fused. ``joined``: fuses two descriptions, as :func:`joined` does for regions. A
+    pair is tried if the second reads a memory in ``shared(first)``, by default one that it writes.
+
+    Fusions that repeat no work come first. They save a launch and bytes at no cost, so they are
+    always done, unless ``weighed``. Fusions that repeat work come next. These, and all if
+    ``weighed``, are done only if the fused step is predicted to be :func:`worth` it.
     """
     readers: dict[Memory, set[int]] = {}
     writers: dict[Memory, set[int]] = {}
@@ -408,7 +412,7 @@ def merged(
     items: list[_Item] = []
 
     def join(at: int, number: int, repeat: bool) -> bool:
-        """Makes one of two items, in the place of either."""
+        """Fuses two items, at the place of either, and returns whether it could."""
         first, second = items[at], items[number]
         if not first.region.written <= once:
             return False
@@ -439,7 +443,7 @@ def merged(
         return True
 
     def settle(latest: _Item, repeat: bool) -> None:
-        """Joins an item to those before it, as long as there is one."""
+        """Fuses an item with earlier ones until none fits."""
         while latest.region is not None:
             where, read = items.index(latest), latest.region.read
             for at in range(where - 1, max(-1, where - BACK - 1), -1):

@@ -1,9 +1,9 @@
-"""Rows: an operation over rows and the elementwise steps around it, as one step.
+"""Fusion of row reductions with the elementwise steps before and behind them.
 
-A step over rows is its formula, with reductions. What it reads of an elementwise step's result, and
-what an elementwise step reads of its results, is computed in the same kernel, and rounded as it was
-stored. Rows are added in the order of their contract, as before. So no bit moves, and elements that
-nobody else reads are not stored. A norm that is written as a mean, a root and products is one step.
+A row reduction is a formula with reductions over rows. Elementwise steps that write its operands,
+or read its results, are computed in the same kernel, and each value is rounded as it was stored.
+Rows are still summed in the order of their contract. So no bit changes, and elements that no other
+step reads are not stored. A norm that is written as a mean, a root and products becomes one step.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from ptxgen.program.step import Operand, Program, Step
 from ptxgen.tiles.row_reductions import KEY
 
 WIDTH_MAX = 1 << 14
-"""The longest rows: those that registers hold. Longer ones are read anew for each reduction."""
+"""Longest fused rows, elements: they fit registers. Longer ones are read for each reduction."""
 ARRAYS_MAX = 8
-"""Most arrays of elements, read and written."""
+"""Most arrays with a value for each element, read and written."""
 HELD_MAX, SHORT = 8, (LEAF, 16)
-"""Bytes of an element that registers hold, at most; of rows that are as short, more."""
+"""Most bytes an element that registers hold; and (row length, bytes) for shorter rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A step over ``count`` rows of ``width`` elements, and what was joined to it.
+    """A reduction over ``count`` rows of ``width`` elements, and the steps fused with it.
 
-    ``reads``: what each input node is: an array of elements [count, width], of rows [count] or of
-    columns [width], as the node's kind says; ``results``: nodes, and where each is written;
-    ``over``: what the step over rows is called, ``names``: all that is joined, in order.
+    ``reads``: the array of each input node: elements [count, width], rows [count] or columns
+    [width], as the node's kind says; ``results``: formula nodes, each with the buffer that it is
+    written to; ``over``: name of the row reduction; ``names``: names of all fused steps, in order.
     """
 
     count: int
@@ -52,17 +52,17 @@ class Rows:
 
     @cached_property
     def read(self) -> set[Memory]:
-        """The memories that are read."""
+        """Memories that the step reads."""
         return {b.memory for b in self.reads.values()}
 
     @cached_property
     def written(self) -> set[Memory]:
-        """The memories that are written."""
+        """Memories that the step writes."""
         return {b.memory for _, b in self.results}
 
     @property
     def sizes(self) -> dict[str, int]:
-        """How many numbers there are, one for each element, row or column."""
+        """Number of values of an array with one for each element, row or column."""
         return {
             "element": self.count * self.width,
             "row": self.count,
@@ -70,11 +70,11 @@ class Rows:
         }
 
     def level(self, x: Buffer) -> str:
-        """What a result has a number for."""
+        """Returns whether a result has a value for each "element" or each "row"."""
         return "element" if x.size == self.sizes["element"] else "row"
 
     def step(self) -> Step:
-        """As a step. Raises ShapeError or FormulaError for what is too much for a kernel."""
+        """Converts to a step. Raises ShapeError or FormulaError beyond the limits of a kernel."""
         places: dict[Node, Node] = {}
         known: dict[object, Node] = {}
         given: dict[str, Buffer] = {}
@@ -122,7 +122,7 @@ class Rows:
 
 
 def rows(step: Step, number: int) -> Rows | None:
-    """A step over rows; None for one that is none, or whose rows are too long."""
+    """Returns a row reduction as :class:`Rows`; None for other steps, and for too long rows."""
     values = dict(step.problem.values)
     if step.problem.table != KEY or step.kernel is not None or step.also_read:
         return None
@@ -163,9 +163,10 @@ def _inputs(roots: list[Node]) -> Iterator[Node]:
 def joined(
     first: Region | Rows, to: Region | Rows, needed: set[Memory], repeat: bool
 ) -> Rows | None:
-    """Both as one, the second of which reads what the first writes; None where they cannot be, or
-    neither or both are over rows. ``needed``: what others read; ``repeat``: whether what is one for
-    each column may be computed anew in each row.
+    """Fuses a row reduction and an elementwise step, the second of which reads the first's results.
+
+    Returns None if that is impossible. ``needed``: results of ``first`` that other steps read,
+    which stay stored; ``repeat``: whether a value for each column may be computed in each row.
     """
     if isinstance(first, Rows) == isinstance(to, Rows) or first.written & to.written:
         return None
@@ -181,8 +182,9 @@ def joined(
 
 
 def _levels(x: Region, of: Rows, needed: set[Memory], repeat: bool) -> Iterator[str]:
-    """What an elementwise step may have a number for: one for each column if nobody else reads it,
-    and it may be repeated.
+    """Yields the levels (element, row, column) at which an elementwise step may have its values.
+
+    A value for each column must not be needed elsewhere, and ``repeat`` must allow it.
     """
     size = prod(x.shape)
     for level, count in of.sizes.items():
@@ -222,8 +224,8 @@ def _joined(
 
 
 def _of(x: Region, rows: Rows, level: str) -> Rows | None:
-    """An elementwise step that has a number for each of ``level``, as one over these rows; that is
-    what it is ``over``.
+    """Returns an elementwise step with a value for each ``level`` as :class:`Rows` of this shape,
+    with ``level`` as its ``over``; None if an input cannot be read so.
     """
     places: dict[Node, Node] = {}
     reads: dict[Node, Buffer] = {}
@@ -245,15 +247,15 @@ def _of(x: Region, rows: Rows, level: str) -> Rows | None:
 
 
 def number(node: Node, operand: Operand) -> Node | None:
-    """A number that is known, as a constant."""
+    """Returns a number that is known now as a constant node; None for other operands."""
     if not isinstance(operand, int):
         return None
     return const(value_of(node.type, operand.to_bytes(8, "little")), node.type)
 
 
 def _kind(x: Buffer, rows: Rows, level: str) -> tuple[str, Buffer | None]:
-    """What an array that is seen as an elementwise step's results has a number for, and the array
-    as kernels over rows read it; None for what they do not.
+    """Returns the kind of an input of an elementwise step (element, row or column), and the array
+    as row kernels read it; None for an array that they cannot read.
     """
     if level != "element":
         seen = x.reshaped((rows.sizes[level],))
@@ -273,8 +275,8 @@ def _kind(x: Buffer, rows: Rows, level: str) -> tuple[str, Buffer | None]:
 
 
 def over_rows(program: Program) -> Iterator[Step]:
-    """The steps of a program; those over rows with the elementwise ones that lead to them, and that
-    follow, where these can be one.
+    """Yields the steps of a program, with row reductions fused with elementwise steps before and
+    behind them.
     """
 
     def of(step: Step, number: int) -> Region | Rows | None:

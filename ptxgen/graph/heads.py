@@ -1,10 +1,10 @@
-"""Heads: keys and values that were copied for each head of queries are read where they were.
+"""Folds ``repeat_kv`` into grouped-query attention, which reads the original keys and values.
 
-Several heads of queries may share one of keys and values. Models that repeat keys and values as
-often, since the attention they call knows no such heads, or is written out in products, copy all of
-a cache for each token. Contract ``attention/2`` does not depend on where keys lie, and a row of a
-product does not depend on the other rows: queries that share keys may be rows of one product. So no
-bit moves.
+In grouped-query attention several query heads share one KV head. Some models repeat keys and values
+for each query head, since the attention that they call has no grouped heads, or is written as
+batched products; this copies the whole KV cache for each token. Contract ``attention/2`` does not
+depend on the layout of keys, and a row of a product does not depend on the other rows, so queries
+that share keys may be rows of one product. So no bit changes.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ptxgen.program.step import Program, Step
 TABLE = "attention"
 
 Copies = Mapping[Memory, tuple[Buffer, Buffer]]
-"""What each memory is a copy of, as that lies, and all of the memory."""
+"""For each memory that is a copy: the source of the copy, and the buffer of the whole memory."""
 
 
 def shared(program: Program) -> Iterator[Step]:
-    """The steps of a program; attention and batches of products read what its keys and values are
-    copies of, where those are repeated for heads.
+    """Yields the steps of a program, in which attention and batched products read the sources of
+    keys and values that were repeated for several heads.
     """
     copies: dict[Memory, tuple[Buffer, Buffer]] = {}
     for step in program.steps:
@@ -42,7 +42,7 @@ def shared(program: Program) -> Iterator[Step]:
 
 
 def _attention(step: Step, copies: Copies) -> Step | None:
-    """A step of attention that reads what its keys and values are copies of; None if it cannot."""
+    """Returns attention that reads the sources of repeated keys and values; None if it cannot."""
     k, v = (x for n in "kv" if isinstance(x := step.bind[n], Buffer))
     if k.memory not in copies or v.memory not in copies:
         return None
@@ -57,8 +57,8 @@ def _attention(step: Step, copies: Copies) -> Step | None:
 
 
 def _once(x: Buffer, by: int, source: Buffer, target: Buffer) -> Buffer | None:
-    """``x`` [batch, tokens, heads, ...], of which each ``by`` next heads are copies of one, as that
-    lies in the source; None if they are not.
+    """Returns the view of ``source`` with one head for each ``by`` equal heads of its copy ``x``
+    [batch, tokens, heads, ...]; None if adjacent heads are no copies of one.
     """
     if x.ndim != 4 or x.shape[2] % by:
         return None
@@ -69,7 +69,7 @@ def _once(x: Buffer, by: int, source: Buffer, target: Buffer) -> Buffer | None:
 
 
 def _products(step: Step, copies: Copies) -> Step | None:
-    """A batch of products that reads what its second operand is a copy of, and each matrix of that
+    """Returns a batched product that reads the source of its repeated second operand, each matrix
     once for all products that share it; None if it cannot.
     """
     a, b, c = (step.bind.get(n) for n in "abc")
@@ -94,7 +94,7 @@ def _products(step: Step, copies: Copies) -> Step | None:
 
 
 def _each(x: Buffer) -> Buffer:
-    """Without the dimensions along which the same elements are repeated."""
+    """Returns a view without dimensions of size 1 or stride 0."""
     for axis in reversed(range(x.ndim)):
         if x.shape[axis] == 1 or not x.strides[axis]:
             x = x.one(axis, 0)

@@ -1,8 +1,7 @@
-"""Values that are copied to where they belong: written there at once.
+"""In-place writes: steps write to the final memory instead of a temporary that is copied there.
 
-A step that copies a temporary to memory of the caller's is dropped where all that touches the
-temporary may touch that memory instead. Elementwise steps write where what they read for the last
-time lies.
+A step that copies a temporary to the caller's memory is dropped if all steps that use the temporary
+can use that memory instead. Elementwise steps overwrite an input that no later step reads.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from ptxgen.program.step import Operand, Program, Step
 
 
 def copied(step: Step) -> tuple[Buffer, Buffer] | None:
-    """What a step copies, and where to, if it does nothing else."""
+    """Returns (source, target) of a step that only copies; None for any other step."""
     formula = elementwise(step)
     if formula is None or len(step.written) != 1 or len(step.read) != 1:
         return None
@@ -27,7 +26,7 @@ def copied(step: Step) -> tuple[Buffer, Buffer] | None:
 
 
 def _ordered(step: Step) -> tuple[Buffer, Buffer] | None:
-    """As :func:`copied`, with dimensions in the order in which elements lie in the target."""
+    """Returns :func:`copied` with dimensions sorted by decreasing stride of the target."""
     pair = copied(step)
     if pair is None:
         return None
@@ -42,9 +41,7 @@ def _ordered(step: Step) -> tuple[Buffer, Buffer] | None:
 
 
 def renamed(step: Step, memories: Mapping[Memory, Memory], shift: int = 0) -> Step:
-    """A step of other memories, in which the same lies at the same places, or so many bytes behind
-    these.
-    """
+    """Returns a step with memories replaced, and offsets in them increased by ``shift`` bytes."""
     if memories.keys().isdisjoint(b.memory for b in step.buffers()):
         return step
 
@@ -58,7 +55,7 @@ def renamed(step: Step, memories: Mapping[Memory, Memory], shift: int = 0) -> St
 
 
 def _alike(a: Buffer, b: Buffer) -> bool:
-    """Whether the elements of two arrays lie alike, from wherever on."""
+    """Whether two arrays have the same shape, strides and dtype, at any offset."""
     found = zip(a.shape, a.strides, b.strides, strict=True)
     return (a.shape, a.dtype) == (b.shape, b.dtype) and all(s == t for n, s, t in found if n > 1)
 
@@ -75,7 +72,7 @@ def _dense(x: Buffer) -> bool:
 
 
 def written_in_place(program: Program) -> Iterator[Step]:
-    """The steps of a program without copies to memory of the caller's, as far as can be."""
+    """Yields the steps of a program, with copies to the caller's memory removed where possible."""
     outputs = {b.memory for b in program.outputs if b is not None}
     steps, at = list(program.steps), len(program.steps) - 1
     while at >= 0:
@@ -92,7 +89,7 @@ def written_in_place(program: Program) -> Iterator[Step]:
 def _without(
     steps: Sequence[Step], at: int, source: Buffer, target: Buffer, outputs: set[Memory]
 ) -> list[Step] | None:
-    """The steps without copy ``at``; None where they would not do the same."""
+    """Returns the steps without copy ``at``; None if that would change a result."""
     memory, place, shift = source.memory, target.memory, target.offset - source.offset
     own = [(i, b) for i, s in enumerate(steps) for b in s.buffers() if b.memory is memory]
     inside = all(source.span()[0] <= b.span()[0] <= b.span()[1] <= source.span()[1] for _, b in own)
@@ -102,10 +99,10 @@ def _without(
     first, last = own[0][0], own[-1][0]
     if place.role == TEMPORARY and place not in outputs and last == at and len(writing) > 1:
         touched = next(i for i, s in enumerate(steps) if place in {b.memory for b in s.buffers()})
-        if touched == at and target.nbytes == place.nbytes:  # nobody else needs the temporary
+        if touched == at and target.nbytes == place.nbytes:  # the source ends here
             return [renamed(s, {place: memory}, -shift) for i, s in enumerate(steps) if i != at]
     if not place.written or (place.low + shift) % ALIGN or writing[-1] > at:
-        return None  # kernels were asked for what is aligned as the temporary is
+        return None  # kernels were chosen for the alignment of the temporary
     begin = _ordered(steps[first])
     whole = begin is not None and begin[0].same(target) and begin[1].same(source)
     change = next((i for i in writing if i > first), at) if whole else first
@@ -119,8 +116,8 @@ def _without(
 
 
 def _each(step: Step, memory: Memory, target: Buffer, shift: int) -> bool:
-    """Whether a step, if it writes ``target`` in the place of ``memory``, reads each element of it
-    before it writes that, and nothing else of it.
+    """Whether a step that writes ``target`` in the place of ``memory`` would read each element of
+    ``target`` only where it then writes that element.
     """
     of = region(step, 0)
     made = [b for _, b in of.results if b.memory is memory] if of else []
@@ -132,7 +129,7 @@ def _each(step: Step, memory: Memory, target: Buffer, shift: int) -> bool:
 
 
 def reused(program: Program) -> Iterator[Step]:
-    """The steps of a program; elementwise ones write over what nobody reads behind them."""
+    """Yields the steps of a program; elementwise ones overwrite inputs at their last use."""
     outputs = {b.memory for b in program.outputs if b is not None}
     last = {b.memory: i for i, s in enumerate(program.steps) for b in s.buffers()}
     first = {b.memory: i for i, s in reversed([*enumerate(program.steps)]) for b in s.buffers()}
@@ -157,7 +154,7 @@ def reused(program: Program) -> Iterator[Step]:
 def _ending(
     of: Region | None, made: Buffer, last: Mapping[Memory, int], number: int
 ) -> Iterator[Memory]:
-    """Memories that step ``number`` is the last to read, each element where ``made`` has it."""
+    """Yields memories with the layout of ``made`` that step ``number`` is the last to read."""
     reads = [b for b in of.reads.values() if isinstance(b, Buffer)] if of else []
     for memory in dict.fromkeys(b.memory for b in reads):
         over = all(

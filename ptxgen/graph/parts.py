@@ -1,8 +1,8 @@
-"""Parts: an elementwise step that reads what several steps write a part of each, as one step.
+"""Fusion of concatenations with the elementwise step that reads them.
 
-A concatenation is a copy of each array into its part of a memory. An elementwise step that reads
-all of it is cut into as many parts; each reads its own array, and all are one step. So halves that
-are exchanged, as rotary embeddings do, are not stored.
+A concatenation copies each array into its part of a memory. An elementwise step that reads all of
+it is cut into the same parts. Each part reads its own array, and all parts are one step. So
+exchanged halves, as in rotary embeddings, are not stored.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ptxgen.program.step import Operand, Program, Step
 from ptxgen.runtime.strided import overlaps_itself
 
 PARTS_MAX = 4
-"""Most parts: each is computed by the same threads."""
+"""Most parts of a fused concatenation: each thread computes an element of every part."""
 
 
 def in_parts(program: Program) -> Iterator[Step]:
-    """The steps of a program; elementwise ones that read a concatenation do not, where they can
-    read what it is of.
+    """Yields the steps of a program, in which elementwise steps read the operands of a
+    concatenation instead of its result.
     """
     steps: list[Step | None] = list(program.steps)
     readers: dict[Memory, list[int]] = {}
@@ -49,7 +49,7 @@ def in_parts(program: Program) -> Iterator[Step]:
 def _without(
     steps: Sequence[Step | None], memory: Memory, numbers: Sequence[int], last: int
 ) -> Step | None:
-    """Step ``last``, which reads no ``memory`` but what ``numbers`` read; None if it must."""
+    """Fuses steps ``numbers``, which write parts of ``memory``, into step ``last``, or None."""
     step = steps[last]
     of = region(step, last) if step is not None else None
     if of is None:
@@ -82,7 +82,7 @@ def _without(
 
 
 def _apart(written: Sequence[Buffer]) -> bool:
-    """Whether buffers of one shape lie at even distances and share no element."""
+    """Whether buffers have one shape and layout, constant distances, and no element in common."""
     first, second = written[:2]
     step = second.offset - first.offset
     alike = all(
@@ -95,7 +95,7 @@ def _apart(written: Sequence[Buffer]) -> bool:
 
 
 def _cut(of: Region, axis: int, firsts: Sequence[Region]) -> list[Region] | None:
-    """A region in equal parts along an axis, each joined to the one that writes what it reads."""
+    """Cuts a region into equal parts along an axis, each fused with the region that it reads."""
     inner, rest = divmod(of.shape[axis], len(firsts))
     if rest or not inner:
         return None
@@ -110,7 +110,7 @@ def _cut(of: Region, axis: int, firsts: Sequence[Region]) -> list[Region] | None
 
 
 def _part(of: Region, axis: int, start: int, length: int) -> Region:
-    """``length`` elements along an axis, from ``start`` on, of what a region reads and writes."""
+    """Returns a region of elements ``start`` to ``start + length`` along an axis."""
 
     def cut(x: Operand) -> Operand:
         return x.narrowed(axis, start, length) if isinstance(x, Buffer) else x

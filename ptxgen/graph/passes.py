@@ -1,7 +1,7 @@
 """Passes: functions of a program that return one with the same inputs, outputs and bits.
 
-A pass looks at memories: who writes each, who reads it, and in which order. What several steps
-write, or what is given to be written, it leaves as it is.
+A pass examines the steps that write and read each memory, and their order. Memories that several
+steps write, and memories that the caller gave for results, are left unchanged.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def _with(program: Program, steps: Iterable[Step]) -> Program:
 
 
 def _writers(program: Program) -> Counter[Memory]:
-    """How many steps write each memory."""
+    """Returns the number of steps that write each memory."""
     return Counter(m for s in program.steps for m in {b.memory for b in s.writes()})
 
 
 def dead(program: Program) -> Program:
-    """Without steps whose results nobody reads."""
+    """Removes steps whose results are never read (dead code elimination)."""
     needed = {b.memory for b in program.outputs if b is not None}
     kept: list[Step] = []
     for step in reversed(program.steps):
@@ -48,8 +48,8 @@ def dead(program: Program) -> Program:
 
 
 def copies(program: Program) -> Program:
-    """Without copies of what lies as they do: who reads one reads what it is a copy of, or what is
-    copied is written there at once.
+    """Removes copies with the layout of their source. Readers of the copy read the source, or the
+    step that writes the source writes to the copy's memory.
     """
     writers, at = _writers(program), _last(program)
     outputs = {b.memory for b in program.outputs if b is not None}
@@ -76,12 +76,12 @@ def copies(program: Program) -> Program:
 
 
 def _last(program: Program) -> dict[Memory, int]:
-    """The last step that writes each memory."""
+    """Returns the index of the last step that writes each memory."""
     return {b.memory: i for i, s in enumerate(program.steps) for b in s.writes()}
 
 
 def _copied(step: Step) -> tuple[Buffer, Buffer] | None:
-    """What a step copies, and where to, if it does nothing else and both lie alike."""
+    """Returns (source, target) of a step that only copies, with one layout; None for others."""
     pair = copied(step)
     if pair is None:
         return None
@@ -91,7 +91,7 @@ def _copied(step: Step) -> tuple[Buffer, Buffer] | None:
 
 
 def _alike(source: Memory, target: Memory) -> bool:
-    """Whether what lies in one may lie in the other: as many bytes, as well aligned."""
+    """Whether one memory can replace the other: same size, alignment and layout."""
     a, b = source.natural, target.natural
     if a is None or b is None or source.low != 0 or a.nbytes != b.nbytes:
         return False
@@ -99,7 +99,7 @@ def _alike(source: Memory, target: Memory) -> bool:
 
 
 def common(program: Program) -> Program:
-    """Without steps that do what one before them did."""
+    """Removes steps that repeat an earlier step (common subexpression elimination)."""
     writers = _writers(program)
     outputs = {b.memory for b in program.outputs if b is not None}
     version: Counter[Memory] = Counter()
@@ -124,7 +124,7 @@ def common(program: Program) -> Program:
 
 
 def _does(step: Step, version: Mapping[Memory, int]) -> Any:
-    """What two steps have in common that do the same."""
+    """Returns a key that is equal for steps that compute the same from the same values."""
     writes = set(step.written)
 
     def fact(name: str, x: Any) -> Any:
@@ -137,55 +137,53 @@ def _does(step: Step, version: Mapping[Memory, int]) -> Any:
 
 
 def heads(program: Program) -> Program:
-    """Attention, and batches of products, read keys and values once for all heads that share them,
-    where they were repeated for each; ``dead`` drops the copies.
+    """Folds ``repeat_kv`` into grouped-query attention, also where attention is written as batched
+    products; ``dead`` then removes the copies.
     """
     return _with(program, shared(program))
 
 
 def fuse(program: Program) -> Program:
-    """Elementwise steps as one where one reads what another writes; each value is rounded as it
-    was.
-    """
+    """Fuses elementwise steps where one reads another's result; each value is rounded as before."""
     return _with(program, fused(program))
 
 
 def siblings(program: Program) -> Program:
-    """Elementwise steps as one where both read all of the same array; it is read once."""
+    """Fuses elementwise steps that both read all of one array, which is then read once."""
     return _with(program, together(program))
 
 
 def epilogues(program: Program) -> Program:
-    """Elementwise steps in the epilogues of the products whose results they read, each value
-    rounded as it was. It comes before ``fuse`` and ``rows``, which would else join a sum with the
-    norm that reads it: the product would store what that adds, and the norm read it.
+    """Fuses elementwise steps into the epilogues of the products that they read; each value is
+    rounded as before. It runs before ``fuse`` and ``rows``. These would fuse a residual sum with
+    the norm that reads it, and the product's result would be stored and loaded again.
     """
     return _with(program, in_epilogues(program))
 
 
 def parts(program: Program) -> Program:
-    """Elementwise steps read what a concatenation is of, and not the concatenation, where nobody
-    else does: each part of their results is computed beside the others.
+    """Fuses concatenations that only one elementwise step reads: each part of its result is
+    computed from its own operand, and the concatenation is not stored.
     """
     return _with(program, in_parts(program))
 
 
 def rows(program: Program) -> Program:
-    """Operations over rows and the elementwise steps around them as one; each value is rounded as
-    it was. It comes behind ``fuse``, so that what is elementwise is one step already.
+    """Fuses row reductions with the elementwise steps around them; each value is rounded as before.
+    It runs after ``fuse``, so that elementwise chains are single steps already.
     """
     return _with(program, over_rows(program))
 
 
 def inplace(program: Program) -> Program:
-    """What is copied to memory of the caller's is written there at once, where nobody reads what
-    was there before.
+    """Writes results that are copied to the caller's memory there directly, if no step reads the
+    previous content.
     """
     return _with(program, written_in_place(program))
 
 
 def reuse(program: Program) -> Program:
-    """Elementwise steps write over what they read, where nobody reads that behind them."""
+    """Lets elementwise steps overwrite an input that no later step reads."""
     return _with(program, reused(program))
 
 
@@ -202,19 +200,17 @@ PASSES: Final[dict[str, Pass]] = {
     "siblings": siblings,
     "reuse": reuse,
 }
-"""Each pass, in the order in which they are done."""
+"""The passes by name, in the order in which they run."""
 
 
 def fewer(program: Program) -> Program:
-    """A program after all passes."""
+    """Returns a program after all passes."""
     return apply(program)[0]
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a pass did: steps, bytes that these move, and the µs that they are predicted to take,
-    before and after.
-    """
+    """The effect of a pass on steps, the bytes that they move, and predicted µs, as (old, new)."""
 
     name: str
     steps: tuple[int, int]
@@ -223,7 +219,7 @@ class Done:
 
     @classmethod
     def together(cls, name: str, of: Iterable[Done]) -> Done:
-        """What a pass did to several programs."""
+        """Returns the summed effect of a pass on several programs."""
         all_of = tuple(of)
 
         def sums(fact: Callable[[Done], tuple[Any, Any]]) -> tuple[Any, Any]:
@@ -238,8 +234,9 @@ class Done:
 
 
 def chosen(names: Collection[str] | None, what: str = "names") -> Iterator[tuple[str, Pass]]:
-    """The passes of these names, in their order; all for None. Raises OptionError, which calls the
-    argument ``what``.
+    """Returns the passes of these names, in the order in which they run; all for None.
+
+    Raises OptionError, with ``what`` as the argument's name.
     """
     if names is None:
         return iter(PASSES.items())
@@ -254,8 +251,9 @@ def chosen(names: Collection[str] | None, what: str = "names") -> Iterator[tuple
 def apply(
     program: Program, names: Collection[str] | None = None
 ) -> tuple[Program, tuple[Done, ...]]:
-    """A program after the passes of these names (all for None), and what each did. Raises
-    OptionError for what is no program, and for other names.
+    """Returns a program after the passes of these names (all for None), and each pass's effect.
+
+    Raises OptionError for an object that is no Program, and for unknown names.
     """
     if not isinstance(program, Program):
         raise OptionError(f"program is a {type(program).__qualname__}; takes a Program")

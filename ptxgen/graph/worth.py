@@ -1,7 +1,7 @@
-"""Whether one step is better than several: by the time that they are predicted to take.
+"""Cost comparison of a fused step with the separate steps, by predicted times.
 
-Times are those of the device that NumPy's arrays go to. They decide no bit: a step that is fused
-rounds where separate ones did.
+Times are predicted for the device that computes NumPy's arrays. They decide no bit: a fused step
+rounds where the separate ones did.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from ptxgen.runtime import default_device
 
 
 def microseconds(steps: Iterable[Step]) -> float:
-    """The predicted time of steps, one after the other."""
+    """Returns the predicted time of steps that run one after the other, µs."""
     device = default_device()
     return sum(step.predicted(device) for step in steps)
 
 
 def worth(after: Step, before: Sequence[Step]) -> bool:
-    """Whether a step takes no longer than those that it is made of, one behind the other."""
+    """Whether a fused step is predicted to take no longer than the steps that it replaces."""
     return microseconds([after]) <= microseconds(before) - EMPTY * (len(before) - 1)

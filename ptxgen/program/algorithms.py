@@ -27,7 +27,7 @@ class Algorithm(NamedTuple):
 
 @dataclass(frozen=True)
 class ChosenAlgorithm:
-    """The algorithm that computes ``what``, and those before it with reasons why they do not."""
+    """The algorithm that computes ``what``, and why each one before it was refused."""
 
     what: str
     served: str
@@ -39,7 +39,7 @@ class ChosenAlgorithm:
 
 
 class Recorder(Protocol):
-    """A recorder of algorithms: a :class:`ptxgen.program.build.ProgramBuilder`."""
+    """The part of :class:`ptxgen.program.build.ProgramBuilder` that algorithms need."""
 
     algorithms: list[ChosenAlgorithm]
 
@@ -64,7 +64,7 @@ def needs_kernel(b: Recorder, problem: Problem) -> None:
 def first_served(b: Recorder, what: str, algorithms: Iterable[Algorithm]) -> None:
     """Records the launches of the first algorithm that is not refused."""
     refused: list[tuple[str, str]] = []
-    at = len(b.algorithms)  # ahead of those that it is made of
+    at = len(b.algorithms)  # ahead of the algorithms that ``launch`` chooses in turn
     for name, launch in algorithms:
         try:
             launch()

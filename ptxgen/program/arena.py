@@ -1,12 +1,12 @@
-"""One allocation for all that lives while a program runs: offsets by lifetimes.
+"""The arena: one allocation for all temporaries of a program, with offsets by liveness.
 
 A piece lives from the first step that touches it to the last. Pieces that never live at once may
-share bytes. Placed largest first, each at the lowest offset that is free for as long as it lives,
-which is the greedy-by-size order of Pisarchyk and Lee (Efficient memory management for deep neural
-net inference, 2020). Where that takes more bytes than live at once, other orders are tried: by size
-times steps, and by steps. Then each of these is mended: of the pieces that end last in memory, and
-those that they lie on, one changes places with one that is in its way, as long as no order takes
-more by that.
+share bytes. Pieces are placed largest first, each at the lowest offset that is free for as long as
+it lives: the greedy-by-size order of Pisarchyk and Lee (Efficient memory management for deep neural
+net inference, 2020). Where that takes more bytes than live at once, two other orders are tried: by
+size times lifetime, and by lifetime. A local search then improves each order: it swaps a piece at
+the top of the arena, or one below such a piece, with a piece that was placed before it and lives at
+the same time. A swap is kept unless the arena grows.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from typing import NamedTuple
 from ptxgen.errors import SpecError
 
 UNIT = 256
-"""Pieces begin at multiples of this, bytes, as allocations of CUDA do."""
+"""Alignment of pieces, bytes: that of CUDA's allocations."""
 ROOM = 1.05
-"""Of what lives at once, the bytes that all may take."""
+"""Largest accepted ratio of the arena's bytes to the bytes that live at once."""
 TRIES, WORK = 60, 2_000_000
-"""How often each order is mended; and how many pairs of pieces may be looked at for that, and for
-further tries where the best order takes more than :data:`ROOM`.
+"""Swaps tried for each order, and most pairs of live pieces looked at for all swaps.
+
+Swaps go on past ``TRIES``, up to ``WORK``, while the best order takes more than :data:`ROOM`.
 """
 
 
@@ -37,7 +38,7 @@ class Piece(NamedTuple):
 
 
 def place(pieces: Iterable[Piece]) -> tuple[tuple[int, ...], int]:
-    """An offset for each piece, and the bytes of all."""
+    """Returns the offset of each piece, and the bytes of the arena."""
     given = list(pieces)
     bound, near = least(given), _near(given)
     found: list[_Order] = []
@@ -58,9 +59,11 @@ def place(pieces: Iterable[Piece]) -> tuple[tuple[int, ...], int]:
 
 
 def place_apart(pieces: Sequence[Piece], steps: int) -> tuple[tuple[int, ...], int]:
-    """As :func:`place`; then each piece, small ones first, is put where no other is in so many
-    steps before and behind it, if there is such a place within :data:`ROOM`. So steps next to each
-    other wait less for memory.
+    """Returns offsets and bytes as :func:`place` does, with pieces of nearby steps moved apart.
+
+    Each piece, small ones first, moves to bytes that no piece uses within ``steps`` steps before
+    or behind it, if there are such bytes within :data:`ROOM`. Steps on several streams then wait
+    less often for memory to become free.
     """
     found, nbytes = place(pieces)
     offsets, room = list(found), max(nbytes, ROOM * least(pieces))
@@ -77,8 +80,9 @@ def place_apart(pieces: Sequence[Piece], steps: int) -> tuple[tuple[int, ...], i
 
 
 class _Order:
-    """Pieces that are placed in an order, each where it is free: their offsets, and the bytes of
-    all. ``near``: of each those that live at once with it.
+    """Offsets of pieces that are placed in one order, and the bytes of the arena.
+
+    ``near``: for each piece, the indices of the pieces that live at once with it.
     """
 
     def __init__(
@@ -95,8 +99,10 @@ class _Order:
         return found, _end(units, found)
 
     def mend(self, drawn: Random) -> None:
-        """Has one of the pieces that end last in memory, or that those lie on, change places in the
-        order with one before it that is in its way; not if all take more then.
+        """Swaps two pieces in the order; keeps the swap unless the arena grows.
+
+        The first is a piece at the top of the arena, or one below such a piece; the second was
+        placed before it and lives at the same time.
         """
         ends = [a + n for a, n in zip(self.offsets, self._units, strict=True)]
         stack = [i for i, end in enumerate(ends) if end == self.nbytes]
@@ -116,12 +122,12 @@ class _Order:
 
 
 def _end(units: Iterable[int], offsets: Iterable[int]) -> int:
-    """The bytes of all."""
+    """Returns the bytes of an arena whose pieces have these sizes and offsets."""
     return max((at + n for at, n in zip(offsets, units, strict=True)), default=0)
 
 
 def _near(given: Sequence[Piece]) -> list[list[int]]:
-    """Of each piece those that live at once with it."""
+    """Returns for each piece the indices of the others that live at once with it."""
     return [
         [j for j, b in enumerate(given) if j != i and a.first <= b.last and b.first <= a.last]
         for i, a in enumerate(given)
@@ -129,7 +135,7 @@ def _near(given: Sequence[Piece]) -> list[list[int]]:
 
 
 def _lowest(taken: Iterable[tuple[int, int]], nbytes: int) -> int:
-    """The lowest offset with so many bytes that are not taken."""
+    """Returns the lowest offset with ``nbytes`` free bytes; ``taken`` has ranges [low, high)."""
     at = 0
     for low, high in sorted(taken):
         if at + nbytes <= low:
@@ -151,12 +157,12 @@ def _length(piece: Piece) -> tuple[int, ...]:
 
 
 def _units(piece: Piece) -> int:
-    """The bytes that a piece takes."""
+    """Returns the bytes of a piece, rounded up to :data:`UNIT`."""
     return -(-max(piece.nbytes, 1) // UNIT) * UNIT
 
 
 def least(pieces: Iterable[Piece]) -> int:
-    """The bytes that live at once at some step: no placing needs fewer."""
+    """Returns the most bytes that live at one step: a lower bound of every arena."""
     given = list(pieces)
     return max(
         (

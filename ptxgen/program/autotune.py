@@ -1,7 +1,6 @@
-"""``autotune``: the kernels predicted to be fastest are timed when a problem first comes.
+"""``autotune``: times the kernels predicted to be fastest when a problem first comes.
 
-All kernels of a contract return the same bits, so what is measured here changes times and nothing
-else.
+All kernels of a contract return the same bits, so a measurement changes times and nothing else.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from ptxgen.spec import Problem
 
 MOST = 4
 ROUNDS = 7
-"""How often each kernel is timed, in turns."""
+"""Number of times that each kernel is timed; the kernels take turns."""
 
 _on: autotune | None = None
-"""Of the whole process: backward passes run in threads of their own."""
+"""The current setting of the process, not of a thread: backward passes have their own threads."""
 
 
 class autotune:  # noqa: N801 - reads like a function
-    """Times the kernels predicted to be fastest whenever a problem comes that is not known.
+    """Times the kernels predicted to be fastest for each problem that is new to the process.
 
     ``with ptxgen.autotune(): ...``, or ``ptxgen.autotune()`` alone from there on, in all threads of
-    the process. ``most``: how many kernels are timed; ``show``: a line on stderr for each
-    problem; ``on=False`` turns it off.
+    the process. ``most``: number of kernels that are timed; ``show``: whether a line on
+    stderr reports each problem; ``on=False`` turns it off.
 
     The kernels run on the operands of the call that brought the problem, with a cold L2, into
     scratch memory, so results are written once and by the call itself. It takes some milliseconds,
@@ -65,7 +64,7 @@ class autotune:  # noqa: N801 - reads like a function
 
 
 def enabled() -> bool:
-    """Whether problems are to be timed here."""
+    """Whether problems are timed now."""
     return _on is not None
 
 
@@ -77,10 +76,10 @@ def tuned(
     pointers: Sequence[int],
     sizes: Mapping[str, int],
 ) -> Launch | None:
-    """The launch that was found to be the fastest for ``problem``; None where nothing is timed.
+    """Returns the fastest launch for ``problem``, timed or remembered; None where nothing is timed.
 
-    ``names``, ``pointers``: what it will be launched with; ``sizes``: of those that are written,
-    bytes.
+    ``names``, ``pointers``: the launch's pointer parameters and their addresses; ``sizes``: bytes
+    of each array that is written.
     """
     asked = _on
     if asked is None or not device.can_time or device.capturing(stream):
@@ -124,7 +123,7 @@ def remembered(
     best: Sequence[Candidate],
     measure: Callable[[], dict[str, float]],
 ) -> dict[str, float]:
-    """The times of ``best`` by the names of their kernels: from the disk, or as measured now."""
+    """Returns the µs of the candidates ``best`` by kernel name: from the disk, or measured now."""
     from ptxgen.build.cache import Entry, Key, default_cache
     from ptxgen.build.render import PACKAGE, renderer
 
@@ -156,7 +155,7 @@ def _timed(
     sizes: Mapping[str, int],
     best: Sequence[Candidate],
 ) -> list[float]:
-    """Median µs of each candidate."""
+    """Returns the median µs of each candidate, run into scratch memory with a cold L2."""
     launches = [ready(problem, names, device, candidate.choice) for candidate in best]
     scratch = {name: device.alloc(size) for name, size in sizes.items()}
     try:

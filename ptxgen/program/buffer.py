@@ -1,4 +1,4 @@
-"""Buffers: where the arrays of a program lie, before there is any memory.
+"""Buffers: shapes, strides and offsets of a program's arrays, before memory is allocated.
 
 A :class:`Memory` is one piece of memory: an argument's, a result's, or one that lives while the
 program runs. A :class:`Buffer` is an array in it. A view is another buffer of the same memory. So
@@ -24,7 +24,7 @@ from ptxgen.runtime.strided import (
 
 INPUT, RESULT, TEMPORARY = "input", "result", "temporary"
 ALIGN = 16
-"""Buffers know their address modulo this."""
+"""Modulus of the part of an address that a buffer knows, bytes."""
 
 
 @dataclass(eq=False, slots=True)
@@ -32,9 +32,9 @@ class Memory:
     """One piece of memory.
 
     ``role``: INPUT (the caller's), RESULT (handed to the caller) or TEMPORARY. ``low``: the address
-    modulo 16, which allocators make 0. ``written``: of the caller's, whether it may be written to
-    (it was given for a result). ``constant``: of the caller's, whether what is in it belongs to
-    the program. ``nbytes``: of what the program allocates.
+    modulo 16; 0 in memory that the program allocates. ``written``: whether a step may write to an
+    INPUT (the caller gave it for a result). ``constant``: whether the contents of an INPUT belong
+    to the program. ``nbytes``: bytes of a RESULT or TEMPORARY.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Memory:
     low: int = 0
     written: bool = False
     natural: Buffer | None = None
-    """All of it, as it is given or allocated."""
+    """The buffer that spans all of this memory, as it was given or will be allocated."""
     constant: bool = False
 
     def __repr__(self) -> str:
@@ -52,7 +52,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Buffer(Strided):
-    """An array in a memory, from ``offset`` bytes behind the memory's address on."""
+    """An array in a memory; its first element is ``offset`` bytes behind the memory's address."""
 
     memory: Memory
     shape: Ints
@@ -65,7 +65,7 @@ class Buffer(Strided):
 
     @property
     def address(self) -> int:
-        """See :attr:`Strided.address`."""
+        """The first element's address modulo :data:`ALIGN`."""
         return (self.memory.low + self.offset) % ALIGN
 
     @property
@@ -75,11 +75,11 @@ class Buffer(Strided):
 
     @property
     def whole(self) -> bool:
-        """Whether it is all of its memory, as that is given or allocated."""
+        """Whether this buffer is its memory's natural one, not another view."""
         return self.memory.natural is not None and self.same(self.memory.natural)
 
     def same(self, other: Buffer) -> bool:
-        """Whether each element of one is the element of the other at its place."""
+        """Whether both buffers have the same memory, offset, shape, strides and dtype."""
         return self.memory is other.memory and (
             (self.shape, self.strides, self.dtype, self.offset)
             == (other.shape, other.strides, other.dtype, other.offset)
@@ -87,47 +87,48 @@ class Buffer(Strided):
 
     @property
     def footprint(self) -> int:
-        """Bytes of the elements, each once where several indices have it by a stride of 0."""
+        """Bytes of the distinct elements: a dimension of stride 0 counts once."""
         pairs = zip(self.shape, self.strides, strict=True)
         return prod(n if step or not n else 1 for n, step in pairs) * self.itemsize
 
     def span(self) -> tuple[int, int]:
-        """The bytes [low, high) of the memory that the elements lie between."""
+        """Returns the byte range [low, high) of the memory that holds all elements."""
         low, high = extent(self.shape, self.strides, self.itemsize)
         return self.offset + low, self.offset + high
 
     # -- views --------------------------------------------------------------------------------
     def laid(self, shape: Ints, strides: Ints) -> Buffer:
-        """See :meth:`Strided.laid`."""
+        """Returns a view of the same first element with another shape and other strides."""
         return replace(self, shape=shape, strides=strides)
 
     def reshaped(self, shape: Sequence[int]) -> Buffer | None:
-        """The same elements in another shape, of which one size may be -1; None where that takes a
-        copy. Raises ShapeError for another number of elements.
+        """Returns a view in another shape, of which one size may be -1; None where no view will do.
+
+        Raises ShapeError for another number of elements.
         """
         to = sizes(self.shape, shape)
         found = reshaped(self.shape, self.strides, to)
         return None if found is None else self.laid(to, found)
 
     def permuted(self, order: Sequence[int]) -> Buffer:
-        """The dimensions in another order."""
+        """Returns a view with the dimensions in another order."""
         return self.laid(tuple(self.shape[i] for i in order), tuple(self.strides[i] for i in order))
 
     def moved(self, source: int, target: int) -> Buffer:
-        """One dimension moved to another place."""
+        """Returns a view with dimension ``source`` moved to position ``target``."""
         order = list(range(self.ndim))
         order.insert(target % self.ndim, order.pop(source % self.ndim))
         return self.permuted(order)
 
     def split(self, axis: int, inner: int) -> Buffer:
-        """With dimension ``axis`` as two, the second of size ``inner``."""
+        """Returns a view with dimension ``axis`` split in two, the second of size ``inner``."""
         size, step = self.shape[axis], self.strides[axis]
         shape = (*self.shape[:axis], size // inner, inner, *self.shape[axis + 1 :])
         strides = (*self.strides[:axis], step * inner, step, *self.strides[axis + 1 :])
         return self.laid(shape, strides)
 
     def expanded(self, shape: Sequence[int]) -> Buffer:
-        """Broadcast to a shape. Raises ShapeError where that cannot be."""
+        """Returns a view broadcast to a shape. Raises ShapeError where it does not broadcast."""
         to = tuple(shape)
         found = spread(self.shape, self.strides, to)
         if found is None:
@@ -135,7 +136,7 @@ class Buffer(Strided):
         return self.laid(to, found)
 
     def narrowed(self, axis: int, start: int, length: int, step: int = 1) -> Buffer:
-        """``length`` elements along ``axis``, from ``start`` on, each ``step`` behind the last."""
+        """Returns a view of ``length`` elements along ``axis``: ``start``, ``start + step``, ..."""
         axis %= self.ndim
         shape = (*self.shape[:axis], length, *self.shape[axis + 1 :])
         stride = self.strides[axis]
@@ -144,7 +145,7 @@ class Buffer(Strided):
         return replace(self, shape=shape, strides=strides, offset=offset)
 
     def one(self, axis: int, index: int) -> Buffer:
-        """The elements of one index along ``axis``, which goes."""
+        """Returns a view of one index along ``axis``, without that dimension."""
         found = self.narrowed(axis, index, 1)
         axis %= self.ndim
         return found.laid(
@@ -153,7 +154,7 @@ class Buffer(Strided):
         )
 
     def unsqueezed(self, axis: int) -> Buffer:
-        """With a dimension of 1 at ``axis``."""
+        """Returns a view with a new dimension of size 1 at ``axis``."""
         axis %= self.ndim + 1
         return self.laid(
             (*self.shape[:axis], 1, *self.shape[axis:]),
@@ -162,7 +163,7 @@ class Buffer(Strided):
 
 
 def sizes(shape: Ints, to: Sequence[int]) -> Ints:
-    """The shape ``to``, of which one size may be -1. Raises ShapeError for other elements."""
+    """Returns shape ``to``, a size of -1 filled in; ShapeError for another number of elements."""
     count = known = 1
     for n in shape:
         count *= n
@@ -178,14 +179,14 @@ def sizes(shape: Ints, to: Sequence[int]) -> Ints:
 
 
 def imagined(shape: Sequence[int], dtype: str) -> Buffer:
-    """An array of no program, row by row: one that is only asked for its shape and dtype."""
+    """Returns a contiguous buffer of no program, for questions about shape and dtype alone."""
     memory, of = Memory("", INPUT), tuple(shape)
     memory.natural = Buffer(memory, of, contiguous_strides(of), dtype)
     return memory.natural
 
 
 def dense(memory: Memory, shape: Sequence[int], dtype: str) -> Buffer:
-    """All of a memory that the program allocates, row by row."""
+    """Returns a contiguous buffer that spans a memory, and sets that memory's size."""
     of = tuple(shape)
     found = Buffer(memory, of, contiguous_strides(of), dtype)
     memory.natural, memory.nbytes = found, found.nbytes

@@ -1,4 +1,4 @@
-"""Captured: a function of arrays as one CUDA graph over one planned allocation.
+"""``capture``: records a function of arrays as one CUDA graph over one planned allocation.
 
 :func:`capture` traces a function (:mod:`ptxgen.program.trace`), plans its program
 (:mod:`ptxgen.program.execute`), and records the launches once (:mod:`ptxgen.program.replay`).
@@ -31,32 +31,34 @@ def capture(
     passes: Callable[[Program], Program] | None = None,
     streams: int = STREAMS,
 ) -> Replayed:
-    """Makes of ``function`` a callable that replays a CUDA graph: ``captured(*arrays)`` has the
-    bits of ``function(*arrays)``. Of a program it makes one that takes its inputs, on the default
-    device.
+    """Returns a callable that replays ``function`` as a CUDA graph: ``captured(*arrays)`` has the
+    bits of ``function(*arrays)``. A program may be given in place of a function; its callable takes
+    the program's inputs and runs on the default device.
 
     ``function`` calls operations of the library and takes views, nothing else. It is called twice,
-    and must do the same both times. Numbers are those of now. All memory between its operations is
-    one allocation, planned by lifetimes. ``captured.save(path)`` writes it for :func:`ptxgen.load`;
-    ``captured.profile(*arrays)`` says what its steps cost. ``passes``: what is done to the program
-    first, such as :func:`ptxgen.graph.fewer`, which moves no bit. ``streams``: on how many at most
-    the graph runs steps that do not wait for each other (``captured.streams`` has the number); with
-    1 they run one after the other.
+    and must do the same both times. Python numbers keep the values that they have during capture.
+    All memory between its operations is one allocation, planned by lifetimes.
+    ``captured.save(path)`` writes a file for :func:`ptxgen.load`; ``captured.profile(*arrays)``
+    measures each step. ``passes``: a function that transforms the program first, such as
+    :func:`ptxgen.graph.fewer`, which changes no bit. ``streams``: most streams on which the graph
+    runs independent steps side by side (``captured.streams`` has the number in use); with 1 they
+    run one after the other.
 
     Shapes
-        Those of the arrays ``example``, at each call. Only where these are, their shapes and dtypes
-        matter, not what is in them.
+        Each call takes the shapes of the arrays ``example``. Only the device, shapes and dtypes of
+        ``example`` matter, not its values.
     Dtypes
-        Those of ``example``. Calls return new arrays in their framework.
+        Each call takes the dtypes of ``example``, and returns new arrays in their framework.
     Storage
         An argument that ``function`` hands to an operation as ``out=``, or a view of it, is written
-        where the caller has it, at each call (:class:`~ptxgen.program.replay.Replayed`). Arrays
-        that ``function`` reads besides its arguments, such as weights, are read where they are,
-        with what is in them when the graph is replayed. ``stream``: where memory for the graph is
-        made; the framework's current one by default. A view that no kernel reads as it lies is
-        copied where the arrays are in host memory, as calls copy those; on a device it is refused.
+        in the caller's own memory, at each call (:class:`~ptxgen.program.replay.Replayed`). Arrays
+        that ``function`` reads besides its arguments, such as weights, are read in place, with the
+        values that they have when the graph is replayed. ``stream``: the stream on which memory for
+        the graph is allocated; the framework's current one by default. A view with strides that no
+        kernel reads is copied if the arrays are in host memory, as calls do; on a device it is
+        refused.
     Order
-        That of each operation's contract.
+        Each operation has the order of its contract.
     Errors
         TraceError, with the line, if ``function`` asks for values of an array, hands one to another
         library, or does something else the second time; GradError for arrays that require grad;
@@ -94,7 +96,7 @@ def _of_program(
     passes: Callable[[Program], Program] | None,
     streams: int,
 ) -> Owned:
-    """A program on the default device, whose arguments are its inputs."""
+    """Captures a program on the default device; the inputs become the callable's arguments."""
     if example:
         raise TraceError("a program says its shapes itself; capture takes no arrays beside it")
     device = default_device()
@@ -104,7 +106,7 @@ def _of_program(
 
 
 def _facts(program: Program, tracing: Tracing) -> tuple[Any, ...]:
-    """What makes two programs do the same."""
+    """Returns a value that is equal for two programs that do the same to the same arrays."""
     number: dict[Memory, int] = {}
 
     def fact(operand: Operand) -> Any:
@@ -124,8 +126,8 @@ def _facts(program: Program, tracing: Tracing) -> tuple[Any, ...]:
 class Captured(Replayed):
     """A function of arrays as one CUDA graph (:func:`capture`).
 
-    ``arguments`` and ``results`` are in the caller's framework. What the function reads besides is
-    read where it is: :attr:`outside`.
+    ``arguments`` and ``results`` are in the caller's framework. Other arrays that the function
+    reads (:attr:`outside`) are read in place.
     """
 
     program: Program
@@ -140,9 +142,9 @@ class Captured(Replayed):
         super().__init__(of, call.device, call.stream, made, outside, arena, streams)
 
     def __del__(self) -> None:
-        """Memory of frameworks goes back in the order of their stream, behind the last replay."""
+        """Orders the framework's stream, on which memory is freed, behind the last replay."""
         if not sys.is_finalizing() and getattr(self, "_last", None) is not None:
-            with suppress(DeviceError):  # of a stream that has gone, whose work has ended
+            with suppress(DeviceError):  # if the stream is gone, its work has ended
                 self._device.order(self._call.stream, self._stream)
 
     def _memory(self, buffer: Buffer) -> Made:
@@ -161,7 +163,7 @@ class Captured(Replayed):
     # -- arrays from outside ------------------------------------------------------------------
     @property
     def outside(self) -> tuple[Any, ...]:
-        """The arrays that are read besides the arguments, in the order of their first use."""
+        """Arrays that are read besides the arguments, in the order of their first use."""
         return tuple(x for x, _ in self._outside)
 
     def _seen(self, stream: Any = None) -> list[ArrayView]:
@@ -172,7 +174,7 @@ class Captured(Replayed):
         return [seen.ptr for seen in self._seen(self._call.stream)]
 
     def _uploaded(self, of: Recorded) -> list[int]:
-        """Memory on the device for what is in host memory, which each call copies there anew."""
+        """Allocates device copies of host arrays from outside; each call copies these anew."""
         assert all(b.contiguous for b in of.outside), "arrays in host memory are traced as copied"
         self._copies = [self._memory(b)[0] for b in of.outside]
         return [v.ptr for v in self._copies]

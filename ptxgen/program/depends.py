@@ -1,9 +1,9 @@
-"""Which steps wait for which, by the memory that they touch.
+"""Dependencies between steps, found from the bytes that each step reads and writes.
 
-Nothing else orders steps. A step waits for the last that wrote a byte which it touches; one that
-writes also waits for those that have read the byte since. Ranges are those of a plan, in which
-temporaries and scratch memory of kernels have their places. So bytes that are used again order
-steps by themselves, and so do arguments that share memory.
+A step waits for the last step that wrote a byte which it touches (RAW, WAW). A step that writes a
+byte also waits for the steps that have read it since (WAR). Nothing else orders steps. The byte
+ranges are those of a plan, with the offsets of temporaries and of scratch memory. So arena bytes
+that are used twice, and arguments that share memory, order steps without further rules.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 
 class Touch(NamedTuple):
-    """The bytes [low, high) behind the address of a slot, which a step reads, or writes."""
+    """A byte range [low, high), relative to the address of a slot, that a step reads or writes."""
 
     slot: int
     low: int
@@ -23,15 +23,15 @@ class Touch(NamedTuple):
 
 
 def before(steps: Sequence[Sequence[Touch]], where: Sequence[int]) -> list[set[int]]:
-    """For each step the earlier ones that must have ended before it begins; not all those that come
-    before these. ``where``: the addresses of all slots.
+    """Returns for each step the earlier steps that it waits for directly, not those that they in
+    turn wait for. ``where``: the addresses of all slots.
     """
     ranges = [
         [(where[t.slot] + t.low, where[t.slot] + t.high, t.written) for t in touches]
         for touches in steps
     ]
     cuts = sorted({end for own in ranges for low, high, _ in own for end in (low, high)})
-    writer = [-1] * len(cuts)  # of the bytes from each cut to the next
+    writer = [-1] * len(cuts)  # the last step that wrote the bytes from each cut to the next
     readers: list[set[int]] = [set() for _ in cuts]
     found = []
     for number, own in enumerate(ranges):

@@ -1,8 +1,8 @@
-"""What an operation is: a function that lowers it, and what is known of it besides.
+"""Descriptions of operations: the function that lowers one, its signature, oracle and gradient.
 
-A :class:`Description` is made of one function, which takes a builder, arrays and options, and says
-what is done (:mod:`ptxgen.program.build`). Its types say what callers may give, its docstring what
-it computes. How it is called is :class:`ptxgen.program.operation.Op`.
+A :class:`Description` is made of one function, which takes a builder, arrays and options, and
+lowers the operation (:mod:`ptxgen.program.build`). The function's types say which arguments callers
+may give, its docstring what is computed. :class:`ptxgen.program.operation.Op` adds the call.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from ptxgen.program.parameters import (
 from ptxgen.program.step import Program
 
 Gradients = dict[str, Any]
-"""The gradients of arguments, by name, of those that are asked for."""
+"""Gradients by the name of their argument, for the arguments whose gradients are asked for."""
 
 
 @dataclass(frozen=True)
 class Backward:
-    """What a gradient is made of: the ``arguments`` and ``options`` of a call, its ``results``, the
-    gradients ``dys`` by these, and the arguments whose gradients are asked for (``needs``).
+    """The inputs of a backward pass: the ``arguments``, ``options`` and ``results`` of the forward
+    call, the gradients ``dys`` of the results, and the arguments that need gradients (``needs``).
     """
 
     arguments: Mapping[str, Any]
@@ -48,36 +48,37 @@ class Backward:
         return self.arguments[name]
 
     def only(self, *names: str) -> dict[str, Any]:
-        """Some options by name."""
+        """Returns the options of these names."""
         return {name: self.options[name] for name in names}
 
 
 class Description:
     """One operation.
 
-    ``lower``: called with a builder, arrays and options, it returns the results.
-    ``forms``: its signature, by which problems are posed from sizes alone (``explain``), and which
-    arrays of a call have to fit, unless it takes those of ``any_rank``.
-    ``oracle``: a function of NumPy's arrays with the same bits: the one of its name in
-    :mod:`ptxgen.oracle`, if there is one and none is given. ``vjp``: called with a builder and a
-    :class:`Backward`, it returns the gradients of arguments; made of operations alone.
-    ``backwards``: whether it takes negative strides. ``autograd``: what is called, in place of
-    kernels, with tensors that autograd or a compiler watches; without it such are refused.
-    ``checks``: called with the arrays and the options, of calls in host memory and of those with
-    the option ``check``, it raises for values that cannot be; by default for lengths that are none
-    (:attr:`Signature.lengths`). ``public``: whether it is one of the names of the package;
-    ``of_tensors``: of :mod:`ptxgen.torch` although it is not. ``dtypes``: of arguments that have
-    another dtype than the first: its name, or "wide" for what is computed in. ``sizes``: options
-    that are sizes of ``forms``, and which. ``keeping``: what is computed where gradients will be
-    asked for: the same results, and others that these are made of. ``updates``: arguments that
-    gradients of others are added to. ``passes``: what is done to its program before that is carried
-    out. ``layouts``: where no option ``layout`` says which of those of ``forms`` it is, the options
-    that do.
+    ``lower``: a function of a builder, arrays and options that returns the results.
+    ``forms``: the signature. ``explain`` poses problems from its sizes, and the shapes of a call
+    must fit it, unless the operation takes arrays of ``any_rank``.
+    ``oracle``: a function of NumPy arrays with the same bits; by default the function of this name
+    in :mod:`ptxgen.oracle`, if there is one. ``vjp``: a function of a builder and a
+    :class:`Backward` that returns the gradients of arguments; it uses operations alone.
+    ``backwards``: whether the operation takes negative strides. ``autograd``: the function that is
+    called for tensors that autograd or a compiler traces; without it such tensors are refused.
+    ``checks``: a function of the arrays and the options that raises for invalid values. It is
+    called for arrays in host memory and with the option ``check``; by default it checks lengths
+    (:attr:`Signature.lengths`). ``public``: whether the package exports the operation;
+    ``of_tensors``: whether :mod:`ptxgen.torch` exports it although the package does not.
+    ``dtypes``: the dtype of each argument whose dtype is not the first one's: a name, or "wide" for
+    the dtype of the arithmetic. ``sizes``: the options that are sizes of ``forms``, each with the
+    name of the size. ``keeping``: an operation that replaces this one where gradients will be
+    needed; it also returns the values that they are computed from. ``updates``: arguments that
+    gradients of others are added to. ``passes``: a transformation of the lowered program.
+    ``layouts``: for each layout of ``forms`` the options that select it, where there is no option
+    ``layout``.
     """
 
     autograd: Callable[..., Any] | None
     typed_each = False
-    """Whether the option ``out_dtype`` may be one of each result."""
+    """Whether the option ``out_dtype`` may be a tuple with a dtype for each result."""
 
     def __init__(
         self,
@@ -118,11 +119,11 @@ class Description:
         return f"<operation {self.name}>"
 
     def dtypes_of(self, options: Mapping[str, Any]) -> Mapping[str, str]:
-        """Dtypes of the arrays that have one of their own; of those that options ask for, all."""
+        """Returns the dtype of each argument that has its own; it may depend on ``options``."""
         return self.dtypes(options) if callable(self.dtypes) else self.dtypes
 
     def looks_at(self, arrays: Mapping[str, Any]) -> bool:
-        """Whether there are values to check among these arrays."""
+        """Whether ``checks`` has values to check among these arrays."""
         lengths = self.forms.lengths if self.forms else ()
         return self.checks is not None and (not lengths or any(n in arrays for n in lengths))
 
@@ -133,17 +134,17 @@ class Description:
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """What it takes, in order."""
+        """The parameters of the operation, in order."""
         return parameters(self.lower)
 
     @cached_property
     def arrays(self) -> tuple[str, ...]:
-        """The names of the arguments that are read as arrays."""
+        """Names of the arguments that are read as arrays."""
         return tuple(p.name for p in self.parameters if p.kind in READ)
 
     @cached_property
     def options(self) -> dict[str, Any]:
-        """The options with their defaults, without those of the frame."""
+        """Options with their defaults, without ``kernel``, which every operation has."""
         frame = ("kernel",)
         return {
             p.name: p.default for p in self.parameters if p.kind == OPTION and p.name not in frame
@@ -151,17 +152,17 @@ class Description:
 
     @cached_property
     def written(self) -> tuple[str, ...]:
-        """The names of what says where results go."""
+        """Names of the arguments that give memory for results."""
         return tuple(p.name for p in self.parameters if p.kind == WRITTEN)
 
     @property
     def in_torch(self) -> bool:
-        """Whether :mod:`ptxgen.torch` has it, by its name."""
+        """Whether :mod:`ptxgen.torch` has a function of this name."""
         return (self.public or self.of_tensors) and not any(p.flag for p in self.parameters)
 
     @property
     def oracle(self) -> Callable[..., Any] | None:
-        """See the class; None where it is that of the operations that this one is made of."""
+        """The oracle; None for an operation that is derived from the oracles of its parts."""
         from ptxgen import oracle
 
         if self._oracle is None and self.name in oracle.__all__:
@@ -170,7 +171,7 @@ class Description:
 
     @cached_property
     def doc(self) -> str:
-        """What it computes, for people; and where that is written, if nothing more is said."""
+        """Docstring of the operation; a section Source is added where it has none."""
         found = inspect.getdoc(self.lower) or ""
         if "\nErrors\n" in found and "\nSource\n" not in found:
             found += f"\nSource\n    ``{self.lower.__module__.replace('.', '/')}.py``."
@@ -178,13 +179,13 @@ class Description:
 
     @cached_property
     def signature(self) -> inspect.Signature:
-        """How it is called."""
+        """The Python signature of the operation."""
         count = len(self.results)
         returns = Shown("Array" if count == 1 else f"tuple[{', '.join(['Array'] * count)}]")
         return signature(self.parameters, returns)
 
     def bound(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-        """All arguments by name. Raises TypeError as functions do."""
+        """Returns all arguments by name, defaults included. Raises TypeError as functions do."""
         names = [p.name for p in self.parameters if not p.keyword]
         if len(args) > len(names):
             raise TypeError(f"{self.name} takes {len(names)} arguments by place, got {len(args)}")
@@ -202,7 +203,7 @@ class Description:
         return found
 
     def layout_of(self, options: Mapping[str, Any]) -> str:
-        """The layout of its forms that these options say."""
+        """Returns the layout of ``forms`` that these options select."""
         of = (name for name, said in self.layouts.items() if said.items() <= options.items())
         by = self.forms.by if self.forms is not None else "layout"
         return str(options.get(by, next(of, "")))
@@ -216,11 +217,11 @@ class Description:
             self.forms.sizes_of(own, self.layout_of(options))
 
     def of_values(self, given: Mapping[str, Any]) -> Any:
-        """What it gives, called with values of a formula; NotImplemented where it is not."""
+        """Returns the result of a call on formula nodes; NotImplemented for other arguments."""
         return NotImplemented
 
     def check(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """All options in one form, those given and the others' defaults. Raises OptionError."""
+        """Returns all options in canonical form, defaults included. Raises OptionError."""
         if unknown := sorted(given.keys() - self.options.keys()):
             raise OptionError(
                 f"{self.name} has no option {unknown[0]!r}; takes {sorted(self.options)}"

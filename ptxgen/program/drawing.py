@@ -1,9 +1,9 @@
 """Programs as pictures (SVG).
 
-Steps are boxes, one below the other. What one step writes and another reads is an edge: it runs
-down a lane of its own beside the boxes, from a dot at the one to an arrow at each of the others,
-and is the wider the more bytes it has. Arrays of the caller, which are read anywhere, are named
-beside the boxes, and so is what is written.
+Steps are boxes, one below the other. An array that one step writes and others read is an edge: it
+runs down a lane beside the boxes, from a dot at the writer to an arrow at each reader. The more
+bytes it has, the wider it is. Each box names, at its side, the caller's arrays that the step reads,
+and the arrays that it writes.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from ptxgen.program.line import Line, Shown
 
 ROW, BOX, LANE, MARGIN = 52, 38, 12, 16
 CHARACTER, SMALL = 7.3, 6.1
-"""Widths of a character of the fonts, at least, pixels."""
+"""Least widths of a character of the two fonts, pixels."""
 NAMED_MAX = 3
 """Most arrays that are named beside a box."""
 COLORS = "#1f6fb4", "#c2571a", "#2c8a4b", "#b0307d", "#6a4bb5", "#1a8a8a", "#8a7a14", "#b3343a"
-"""Of lanes, again and again. All that is drawn has its looks as attributes: not every viewer reads
-style sheets."""
+"""Colors of lanes, used cyclically. Every SVG element has its style as attributes, since some
+viewers ignore style sheets."""
 LARGE, SMALLER = 'font-size="12" fill="#1c2733"', 'font-size="10" fill="#5a6b7b"'
 
 
 @dataclass
 class _Edge:
-    """An array that one step writes and others read. ``begin``, ``ends``: where it meets their
-    boxes, pixels; ``lane``: counted from the boxes.
+    """An array that one step writes and others read. ``begin``, ``ends``: y of the writer's dot and
+    of each reader's arrow, pixels; ``lane``: number of the lane, counted from the boxes outwards.
     """
 
     array: Shown
@@ -42,7 +42,7 @@ class _Edge:
 
 
 def drawn(name: str, steps: Sequence[Line]) -> str:
-    """The picture of a program."""
+    """Returns the picture of a program, as SVG text."""
     edges = _edges(steps)
     lanes = 1 + max((e.lane for e in edges), default=-1)
     left = MARGIN + LANE * (lanes + 1)
@@ -74,8 +74,10 @@ def drawn(name: str, steps: Sequence[Line]) -> str:
 
 
 def _edges(steps: Sequence[Line]) -> list[_Edge]:
-    """What lies between steps. What is written again begins another edge, beside those of its other
-    parts, which nobody has read yet.
+    """Returns the edges between steps, with their lanes.
+
+    An array that is written again begins another edge. Earlier edges of it that no step has read
+    stay open: each belongs to another part of the array.
     """
     open_: dict[str, list[_Edge]] = {}
     found = []
@@ -91,7 +93,7 @@ def _edges(steps: Sequence[Line]) -> list[_Edge]:
             open_[array.name] = [*unread, edge]
             found.append(edge)
     edges = [e for e in found if e.ends]
-    busy: list[int] = []  # until which step each lane is taken
+    busy: list[int] = []  # the last step up to which each lane is taken
     for edge in edges:
         free = (i for i, last in enumerate(busy) if last <= edge.first)
         edge.lane = next(free, len(busy))
@@ -104,7 +106,7 @@ def _top(number: int) -> int:
 
 
 def _path(edge: _Edge, left: int) -> Iterator[str]:
-    """An edge: a dot where it begins, an arrow at each reader."""
+    """Yields the SVG of an edge: a dot at its writer, an arrow at each reader."""
     x, begin = left - LANE * (edge.lane + 1), edge.begin
     color = COLORS[edge.lane % len(COLORS)]
     wide = 1 + log2(max(edge.array.nbytes, 1)) / 12
@@ -129,7 +131,7 @@ def _wide(head: str, kernel: str) -> float:
 
 
 def _beside(line: Line) -> list[str]:
-    """What the caller gives to a step, and what it writes."""
+    """Returns text beside a box: the caller's arrays that the step reads, and those it writes."""
     given = [f"{x}, {x.nbytes:,} bytes" for x in line.reads if x.role == INPUT]
     made = [f"{x}, {x.nbytes:,} bytes{', returned' * (x.role == RESULT)}" for x in line.writes]
     ways = ("reads", given), ("writes", made)

@@ -1,9 +1,10 @@
-"""Running programs. All ways return the same bits, since steps and their operands are the same.
+"""Execution of programs. All modes return the same bits, since they run the same launches.
 
-*Eager*: each temporary is an allocation of its own, as steps come to it. *Planned*: all temporaries
-and the scratch memory of all kernels are one allocation, with offsets by lifetimes
+*Eager*: each temporary is allocated when a step first needs it. *Planned*: all temporaries and the
+scratch memory of all kernels are one allocation, with offsets by liveness
 (:mod:`ptxgen.program.arena`). *Prepared*: the planned launches as straight-line code
-(:mod:`ptxgen.program.prepared`). *Captured*: a CUDA graph of them (:mod:`ptxgen.program.capture`).
+(:mod:`ptxgen.program.prepared`). *Captured*: the planned launches as a CUDA graph
+(:mod:`ptxgen.program.capture`).
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ from ptxgen.runtime.call import Results
 
 Launched = Callable[..., None]
 Enqueue = Callable[[int, Sequence[int]], None]
-"""What enqueues a plan, given a stream and the addresses of all slots."""
+"""A function that enqueues a plan, given a stream and the addresses of all slots."""
 
 
 class Place(NamedTuple):
-    """An address: ``offset`` bytes behind that of ``slot``, an input, a result or the arena."""
+    """An address ``offset`` bytes behind that of ``slot``: an input, a result or the arena."""
 
     slot: int
     offset: int
 
 
 Source = Place | Scalar | int
-"""Where a pointer of a launch comes from; a number stands for itself."""
+"""Source of a launch's pointer: an address, a number of the call, or a constant integer."""
 
 
 class Fired(NamedTuple):
-    """The launches of a step, where the pointers of each come from, and the bytes that they touch,
-    scratch memory among them.
+    """The launches of a step, the sources of the pointers that all of them take, and the bytes
+    that they read or write, scratch memory included.
     """
 
     launches: tuple[Launch, ...]
@@ -50,10 +51,10 @@ class Fired(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A program on a device: the launches of each step, and where their pointers come from.
+    """A program on a device: the launches of each step, and the sources of their pointers.
 
-    Slots are the inputs, then the results, then the arena: all memory that lives meanwhile, of
-    ``nbytes``. ``pieces``: what lies there.
+    Slots are the inputs, then the results, then the arena, which holds temporaries and scratch
+    memory. ``nbytes``: bytes of the arena; ``pieces``: its pieces with their lifetimes.
     """
 
     program: Program
@@ -63,25 +64,26 @@ class Plan:
 
     @cached_property
     def launches(self) -> tuple[tuple[Launched, tuple[Source, ...]], ...]:
-        """What is fired, in order, with which pointers."""
+        """Functions that enqueue a launch each, in order, with the sources of its pointers."""
         return tuple((one.fire, of.sources) for of in self.steps for one in of.launches)
 
     @property
     def least(self) -> int:
-        """The bytes that live at once: no plan needs fewer."""
+        """Lower bound of the arena's bytes: the most that live at one step."""
         return arena.least(self.pieces)
 
 
 def parts(found: Launch) -> tuple[tuple[Launch, ...], tuple[int, ...]]:
-    """The launches behind one of a route, and the bytes of each scratch memory that they share."""
+    """Returns the kernel launches of a route's launch, and the bytes of each scratch memory."""
     if isinstance(found, ScratchLaunch):
         return found.steps, found.sizes
     return (found,), ()
 
 
 def plan(program: Program, device: Device, streams: int = 1) -> Plan:
-    """The launches of a program, with one place for each temporary and scratch memory. Those of
-    steps that may run beside each other on ``streams`` streams lie apart where there is room.
+    """Returns the launches of a program, with arena offsets of temporaries and scratch memory.
+
+    With several ``streams``, steps that may run side by side use separate memory if room allows.
     """
     return planned(program, [_launch(step, device) for step in program.steps], streams)
 
@@ -91,7 +93,7 @@ def _launch(step: Step, device: Device) -> Launch:
 
 
 def planned(program: Program, launches: Sequence[Launch], streams: int = 1) -> Plan:
-    """As :func:`plan`, of launches that there are."""
+    """Returns a plan as :func:`plan` does, from ``launches`` that are already prepared."""
     pieces = lives(program)
     found = [parts(each) for each in launches]
     for number, (_, sizes) in enumerate(found):
@@ -114,7 +116,7 @@ def planned(program: Program, launches: Sequence[Launch], streams: int = 1) -> P
 
 
 def lives(program: Program) -> list[Piece]:
-    """The bytes of each temporary, and from which step to which it lives."""
+    """Returns for each temporary its bytes, and the first and last step that touch it."""
     found = {m: [len(program.steps), -1] for m in program.temporaries}
     for number, step in enumerate(program.steps):
         for buffer in step.buffers():
@@ -138,8 +140,8 @@ def _touch(buffer: Buffer, slots: Mapping[Memory, Place], *, written: bool) -> T
 
 
 class Given(NamedTuple):
-    """The arrays of a call, for one program: ``pointers`` of its inputs, on the device, and the
-    ``numbers`` that are no arrays, as they were given.
+    """The arguments of a call: device ``pointers`` of the program's inputs, and the Python
+    ``numbers`` that were given in the place of arrays.
     """
 
     call: Call
@@ -148,8 +150,9 @@ class Given(NamedTuple):
 
 
 def run(plan: Plan, given: Given, enqueue: Enqueue | None = None) -> tuple[Any, ...]:
-    """Carries out a plan: results in new memory of the caller's framework, in their order.
-    ``enqueue``: what enqueues the launches; else they are on the stream of the call.
+    """Runs a plan, and returns its outputs in new memory of the caller's framework.
+
+    ``enqueue``: a function that enqueues the launches; without it they go to the call's stream.
     """
     call, program = given.call, plan.program
     results = [_made(call, m) for m in program.results]
@@ -169,7 +172,7 @@ def run(plan: Plan, given: Given, enqueue: Enqueue | None = None) -> tuple[Any, 
 
 
 def pointer(source: Source, where: Sequence[int], numbers: tuple[Any, ...] = ()) -> int:
-    """What a launch is given: an address among ``where``, by slot, or 8 bytes of a number."""
+    """Returns a launch's argument: an address, from ``where`` by slot, or 8 bytes of a number."""
     if isinstance(source, Scalar):
         return source.encode(numbers[source.number])
     if isinstance(source, int):
@@ -185,9 +188,10 @@ def fire(step: Fired, where: Sequence[int], stream: int) -> None:
 
 
 def run_eager(program: Program, given: Given) -> tuple[tuple[Any, ...], Plan | None]:
-    """Carries out a program step by step. Where problems are to be timed
-    (:class:`ptxgen.autotune`), each is before it is launched. Also the plan of what was launched;
-    None while something is still to be timed.
+    """Runs a program step by step; returns its outputs, and the plan of the launches that it used.
+
+    With :class:`ptxgen.autotune` on, each problem is timed before it is launched. The plan is None
+    if some problem could not be timed yet.
     """
     call = given.call
     address = dict(zip(program.inputs, given.pointers, strict=True))
@@ -227,7 +231,7 @@ def _made(call: Call, memory: Memory) -> Results:
 
 
 def _returned(program: Program, results: Sequence[Results]) -> tuple[Any, ...]:
-    """For each output an array, or the buffer itself where it is the caller's own memory."""
+    """Returns an array for each output, or its buffer if it lies in the caller's own memory."""
     made = dict(zip(program.results, results, strict=True))
     found: list[Any] = []
     for output in program.outputs:

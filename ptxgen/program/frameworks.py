@@ -1,4 +1,4 @@
-"""What prepared code asks of the caller's framework: its current stream, and memory."""
+"""Current streams and allocators of the caller's framework, for prepared code."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["compiling", "current_torch", "maker", "resolve"]
 
 
 def compiling() -> bool:
-    """Whether ``torch.compile`` is reading the caller."""
+    """Whether ``torch.compile`` is tracing the caller."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.compiler.is_dynamo_compiling()
 
 
 def current_torch(index: int) -> int:
-    """The handle of PyTorch's current stream on a GPU."""
+    """Returns the handle of PyTorch's current stream on GPU ``index``."""
     return torch_current(index)
 
 
 def maker(call: Call) -> Maker:
-    """What makes memory on the device of a call, in its framework."""
+    """Returns the allocator of a call's framework, for the call's device."""
     index = call.lead.index
     if call.lead.framework == "torch":
         torch = sys.modules["torch"]
@@ -42,10 +42,10 @@ def maker(call: Call) -> Maker:
 def torch_empty(
     torch: Any, index: int, shape: Ints, strides: Ints, dtype: str
 ) -> Callable[[], Any]:
-    """Makes tensors that lie so.
+    """Returns a function that allocates tensors of this shape, these strides and this dtype.
 
-    In the way of torch's own compiled code, if this torch has it (private; a third of the cost
-    of ``torch.empty``). That allocates on the current GPU, so it is asked which one that is.
+    It is the allocator of torch's own compiled code, if this torch has it (private; a third of the
+    cost of ``torch.empty``). That one allocates on the current GPU, so the current GPU is checked.
     """
     kind = getattr(torch, dtype)
     slow = functools.partial(

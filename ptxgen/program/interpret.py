@@ -1,8 +1,8 @@
-"""Programs carried out by NumPy: the oracle of an operation that is made of others.
+"""Oracles of composed operations: programs run by NumPy.
 
-:func:`derived` lowers an operation and carries out each operation that it is made of by that one's
-own oracle, on NumPy's memory. So a composed operation needs no oracle of its own. If it has one all
-the same, because its contract was written first, the two must agree.
+:func:`derived` lowers an operation, and runs the oracle of each operation that it is made of, on
+NumPy's memory. So a composed operation needs no oracle of its own. If it has one all the same,
+because its contract was written first, the two must agree.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ptxgen.spec import Problem
 
 
 class Interpreter(ProgramBuilder):
-    """Computes at once what it is asked to build. ``arrays``: of inputs, by name."""
+    """A builder that runs each operation at once, by its oracle, on NumPy arrays."""
 
     def __init__(self, name: str) -> None:
         super().__init__(OPERATIONS, name)
@@ -32,8 +32,8 @@ class Interpreter(ProgramBuilder):
         return ProgramBuilder(OPERATIONS, self.name)
 
     def array(self, name: str, array: Any, *, written: bool = False) -> Buffer:
-        """The buffer of an array of NumPy: what is read is copied to rows one behind the other, as
-        calls do with arrays in host memory.
+        """Returns the buffer of a NumPy array. An array that is only read is copied to contiguous
+        memory first, as calls do with arrays in host memory.
         """
         import numpy as np
 
@@ -43,7 +43,7 @@ class Interpreter(ProgramBuilder):
         return found
 
     def value(self, x: Any) -> Any:
-        """A buffer as an array, several as a tuple of such, anything else as it is."""
+        """Returns the NumPy array of a buffer, a tuple for several; other values unchanged."""
         import numpy as np
 
         if isinstance(x, tuple | list):
@@ -62,7 +62,7 @@ class Interpreter(ProgramBuilder):
         return where(first, x.shape, strides)
 
     def call(self, op: Description, *args: Any, **options: Any) -> Any:
-        """See :meth:`ptxgen.program.build.Builder.call`."""
+        """Applies an operation by its oracle, or lowers it if it has none."""
         if op.oracle is None:
             return super().call(op, *args, **options)
         found = self._shapes.call(op, *args, **options)
@@ -80,16 +80,16 @@ class Interpreter(ProgramBuilder):
         return found
 
     def require(self, problem: Problem) -> None:
-        """Refused: there are no kernels here, so whoever has another way takes that."""
+        """Raises UncoveredError: there are no kernels here, so callers take another algorithm."""
         raise UncoveredError(str(problem), "NumPy computes it")
 
     def launch(self, problem: Any, bind: Any, *_: Any, **__: Any) -> None:
-        """Refused: only operations with oracles are launched."""
+        """Raises SpecError: an operation that launches kernels needs an oracle."""
         raise SpecError(f"{self.name} launches {problem()}, and has no oracle")
 
 
 def _memory(memory: Memory) -> Any:
-    """Poisoned memory of the shape and dtype that it is allocated as."""
+    """Allocates a memory and poisons it: every byte is 0xFF, or 1 for bool."""
     import numpy as np
 
     assert memory.natural is not None, "all memory of programs is laid"
@@ -107,7 +107,7 @@ def _dtype(name: str) -> Any:
 
 
 def derived(op: Description) -> Callable[..., Any]:
-    """The oracle of an operation by those of the operations that it is made of."""
+    """Returns the oracle of an operation, made of the oracles of the operations in it."""
 
     @wraps(op.lower)
     def oracle(*args: Any, **named: Any) -> Any:

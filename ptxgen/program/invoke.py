@@ -1,7 +1,7 @@
-"""A call, followed: arguments are read, the operation is lowered, its program is carried out.
+"""The slow path of a call: reads its arguments, lowers the operation and runs the program.
 
-This is the way of every call that is not known yet. :class:`Frame` joins it to the code of calls
-that are (:mod:`ptxgen.program.prepared`).
+Every call takes this path the first time. :class:`Frame` joins it to the fast path, the prepared
+code of calls that have been seen before (:mod:`ptxgen.program.prepared`).
 """
 
 from __future__ import annotations
@@ -40,26 +40,28 @@ from ptxgen.runtime.call import strided
 
 @dataclass
 class Arguments:
-    """The arguments of a call, read. ``values``: options in one form, and what stands for arrays
-    that are not there (None; a flag in the place of memory; a number in that of an array).
+    """The arguments of a call, sorted by kind.
+
+    ``values``: options in canonical form, and values given in the place of arrays: None, a flag in
+    the place of memory for a result, an option in the place of an array.
     """
 
     arrays: dict[str, Any] = field(default_factory=dict)
-    """What is read, by name: of a sequence ``name[i]``."""
+    """Arrays that are read, by argument name; those of a sequence as ``name[i]``."""
     several: dict[str, list[str]] = field(default_factory=dict)
-    """Of sequences, the names of their arrays."""
+    """Names ``name[i]`` of the arrays of each argument that is a sequence."""
     written: dict[str, Any] = field(default_factory=dict)
-    """What is written, by name: of a pair ``name[i]``."""
+    """Arrays that are written, by argument name; those of a tuple as ``name[i]``."""
     groups: dict[str, list[str]] = field(default_factory=dict)
-    """Of results that are given as a tuple, the names of their arrays."""
+    """Names ``name[i]`` of the arrays of each tuple that is given for results."""
     numbers: dict[str, Any] = field(default_factory=dict)
-    """What are numbers, of parameters that may be arrays."""
+    """Python numbers given for parameters that may also be arrays, by argument name."""
     values: dict[str, Any] = field(default_factory=dict)
     stream: Any = None
 
 
 def read(op: Description, given: Mapping[str, Any]) -> Arguments:
-    """Reads the arguments of a call. Raises an error that names the one that cannot be."""
+    """Reads the arguments of a call. Raises an error that names the argument it cannot take."""
     found = Arguments()
     operands = [p for p in op.parameters if p.kind == OPERAND]
     plain = numbers_of([given[p.name] for p in operands])
@@ -93,10 +95,10 @@ def read(op: Description, given: Mapping[str, Any]) -> Arguments:
 
 
 def numbers_of(values: Sequence[Any]) -> list[bool]:
-    """Which of some values are numbers: of Python's, or of what torch.compile has for those.
+    """Returns for each value whether it is a number: Python's, or torch.compile's symbolic one.
 
-    A NumPy scalar that is a number of Python's, too, is one beside arrays; it is an array where
-    there are none.
+    A NumPy scalar that is also a Python number (``numpy.float64``) counts as a number if there is
+    an array among the values, and as an array if there is none.
     """
     found = [
         isinstance(v, int | float | Number) or type(v).__name__ in ("SymInt", "SymFloat", "SymBool")
@@ -133,9 +135,11 @@ def _written(p: Parameter, value: Any, found: Arguments) -> None:
 # -- lowering -------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Lowered:
-    """A call as a program. ``single``: whether one array is returned, no tuple. ``given``: of each
-    argument that may be an array, in order, whether it is written, and the memory (None for numbers
-    and for what is not there); ``numbers``: of those that are read the numbers, None elsewhere.
+    """A call as a program. ``single``: whether it returns one array instead of a tuple.
+
+    ``given``: for each argument that may be an array, in order, whether it is written, and its
+    memory (None for numbers and absent arguments). ``numbers``: for each argument that is read, its
+    value if it is a Python number, else None.
     """
 
     program: Program
@@ -145,7 +149,7 @@ class Lowered:
 
 
 class _Lowering:
-    """The buffers of a call's arguments."""
+    """The buffers of a call's arguments, from which the operation is lowered."""
 
     def __init__(self, op: Description, arguments: Arguments, builder: ProgramBuilder) -> None:
         self.op, self.arguments, self.builder = op, arguments, builder
@@ -153,7 +157,7 @@ class _Lowering:
         self.given: dict[str, Memory] = {}
 
     def lowered(self) -> Lowered:
-        """The program."""
+        """Lowers the operation, and returns the program with its arguments."""
         op, given = self.op, self.arguments
         memories: list[tuple[bool, Memory | None]] = []
         numbers: list[Any] = []
@@ -191,22 +195,22 @@ class _Lowering:
 
 @dataclass(frozen=True)
 class Number:
-    """A Python number in the place of an array; ``position``: which of the arguments it is."""
+    """A Python number in the place of an array; ``position``: its index in ``Lowered.numbers``."""
 
     value: Any
     position: int
 
     def scalar(self, encode: Callable[[Any], int]) -> Scalar:
-        """What kernels are given of it: ``encode`` makes 8 bytes of it, each time."""
-        encode(self.value)  # refuses now what cannot be given
+        """Returns the kernel argument of this number, which ``encode`` packs into 8 bytes."""
+        encode(self.value)  # raises now for a value that it cannot pack
         return Scalar(self.position, encode)
 
 
 def lower(frame: Frame, arguments: Arguments, call: Call) -> Lowered:
-    """The program of a call. Checks what is written; nothing is enqueued.
+    """Returns the program of a call. Checks the arrays that are written; enqueues nothing.
 
-    Where the frame copies what no kernel reads, arguments that are refused as they lie are copied
-    by the program.
+    If no kernel takes the strides of an argument and ``frame.copies`` is set, the program copies
+    strided arguments first.
     """
     try:
         return _lowered(frame, arguments, call, copies=False)
@@ -259,14 +263,14 @@ def _lowered(frame: Frame, arguments: Arguments, call: Call, *, copies: bool) ->
 class Frame:
     """One operation as it is called: :attr:`function`.
 
-    ``copies``: arguments that no kernel reads as they lie are copied first. ``placed``: all
-    arguments are given by place. ``given``: the parameters that callers give, if not all are.
-    ``memo``: where codes are kept. ``aliases``: results may be views of arguments. ``autograd``:
-    what calls go to with tensors that autograd watches, in place of
-    :attr:`ptxgen.program.operation.Op.autograd`. ``hooks``: what else the function does.
-    ``slow_path``: what follows calls whose code is not known, with what decides them and all
-    arguments. ``planned``: what is told each plan that is made. ``streams``: what enqueues it,
-    where it may be recorded.
+    ``copies``: whether arguments whose strides no kernel takes are copied first. ``placed``:
+    whether all arguments are positional. ``given``: the parameters that callers pass, if not all.
+    ``memo``: the cache of prepared calls. ``aliases``: whether results may be views of arguments.
+    ``autograd``: the function for tensors that autograd records, in place of
+    :attr:`ptxgen.program.operation.Op.autograd`. ``hooks``: additions to the fast path.
+    ``slow_path``: the function for calls that are not in the cache; it takes this frame, the memo,
+    the call's key and all arguments. ``planned``: a callback that is given each new plan.
+    ``streams``: enqueues the plans, on several streams while :meth:`Streams.open`.
     """
 
     def __init__(
@@ -311,11 +315,11 @@ class Frame:
 
     @property
     def autograd(self) -> Callable[..., Any] | None:
-        """See the class."""
+        """The function that is called for tensors that autograd records, or None."""
         return self._autograd or self.op.autograd
 
     def _into(self) -> Callable[..., Any]:
-        """What calls go to that are given memory or a stream."""
+        """Returns the function for calls that are given memory for results, or a stream."""
         kinds = [p.kind for p in self.op.parameters]
         if WRITTEN not in kinds or ARRAYS in kinds:
             return partial(self.slow_path, None, None)
@@ -326,13 +330,13 @@ class Frame:
         )
 
     def recorded(self, *args: Any) -> Any:
-        """A call with tensors that need gradients."""
+        """Runs a call with tensors that need gradients, through autograd if there is a function."""
         if self.autograd is None:
             return self.follow(None, None, *args)
         return self.autograd(self.op, dict(zip(self.names, args, strict=True)))
 
     def slow_path(self, memo: prepared.Memo | None, key: Any, *args: Any) -> Any:
-        """A call that no code is known for: through another framework's code, or followed."""
+        """Runs a call that is not in the cache: on another framework's fast path, or in full."""
         framework = _framework(args)
         if framework in ("cupy", "numpy"):
             found = self.others.get(framework) or self._other(framework)
@@ -340,7 +344,7 @@ class Frame:
         return self.follow(memo, key, *args)
 
     def _other(self, framework: str) -> Callable[..., Any]:
-        """The fast path of another framework's arrays."""
+        """Builds the fast path for arrays of another framework."""
         memo: prepared.Memo = {}
         placed = [replace(p, default=None, keyword=False) for p in self.op.parameters]
         dialect = prepared.DIALECTS[framework]
@@ -356,16 +360,16 @@ class Frame:
         return made
 
     def _here(self, key: Any) -> Any:
-        """The code of a call in host memory on the device where it is computed now."""
+        """Returns the prepared code of a call on host arrays, from the default device's cache."""
         return default_device().calls.get((self, key))
 
     def follow(self, memo: prepared.Memo | None, key: Any, *args: Any) -> Any:
-        """A call, followed from its arguments to its launches."""
+        """Runs a call in full: reads, lowers, plans and launches (:func:`invoke`)."""
         return invoke(self, dict(zip(self.names, args, strict=True)), memo, key)
 
 
 def _framework(args: Iterable[Any]) -> str:
-    """The framework of the first array."""
+    """Returns the framework of the first array; "other" if there is none."""
     for each in args:
         found = _framework(each) if isinstance(each, tuple | list) else framework_of(each)
         if found != "other" and not (found == "numpy" and isinstance(each, int | float)):
@@ -376,7 +380,7 @@ def _framework(args: Iterable[Any]) -> str:
 def invoke(
     frame: Frame, given: Mapping[str, Any], memo: prepared.Memo | None = None, key: Any = None
 ) -> Any:
-    """A call. Its code is entered into ``memo`` under ``key``."""
+    """Runs a call in full, and enters its prepared code into ``memo`` under ``key``."""
     op = frame.op
     if any(isinstance(x, Traced) for x in leaves(given.values())):
         return traced(op, given)
@@ -417,13 +421,13 @@ def invoke(
 
 
 def called(arguments: Arguments) -> Call:
-    """The arrays of a call. Raises GradError where autograd would have to record it."""
+    """Views the arrays of a call. Raises GradError if autograd would have to record it."""
     refuse_gradients({**arguments.arrays, **arguments.written})
     return Call(arguments.arrays, arguments.stream)
 
 
 def _staged(call: Call, program: Program) -> dict[str, ArrayView]:
-    """Copies on the device of arrays in host memory."""
+    """Returns device copies of arrays in host memory, by name; uninitialised if only written."""
     if not call.host:
         return {}
     read = {b.memory for step in program.steps for b in step.reads()}
@@ -440,8 +444,8 @@ def _staged(call: Call, program: Program) -> dict[str, ArrayView]:
 
 
 def _owners(arguments: Arguments, lowered: Lowered) -> dict[str, Any]:
-    """The caller's arrays by the names of their memories: where two are one, what was to be
-    written.
+    """Returns the caller's arrays by memory name. If an input and an output are the same memory,
+    this is the array that was passed for the output.
     """
     found = {**arguments.arrays, **arguments.written}
     written = iter(arguments.written.values())
@@ -458,7 +462,7 @@ def _handed(
     own: Mapping[str, Any],
     host: Mapping[str, ArrayView],
 ) -> Any:
-    """What the caller gets: in the place of memory that was given, the array that it is of."""
+    """Returns the caller's results; outputs in memory that was passed in become those arrays."""
     if host:
         written = {m.name for m in lowered.program.inputs if m.written}
         updated = ((n, x) for n, x in call.views.items() if n in written)
@@ -470,7 +474,7 @@ def _handed(
 
 
 def _seen(own: Mapping[str, Any], result: Buffer, host: bool) -> Any:
-    """An array of the caller, or the view of it that is returned."""
+    """Returns an array of the caller, or a view of it with the result's shape and strides."""
     base = own[result.memory.name]
     if result.whole:
         return base
@@ -480,7 +484,7 @@ def _seen(own: Mapping[str, Any], result: Buffer, host: bool) -> Any:
 
 
 def records_gradient(given: Iterable[Any]) -> bool:
-    """Whether autograd records some tensor, or one is no plain one (fake, traced ...)."""
+    """Whether autograd records one of the tensors, or one is of a subclass (fake, traced ...)."""
     torch = sys.modules.get("torch")
     if torch is None:
         return False
@@ -491,7 +495,7 @@ def records_gradient(given: Iterable[Any]) -> bool:
 
 
 def refuse_gradients(given: Mapping[str, Any]) -> None:
-    """Nothing would be recorded, so a gradient asked for would silently be missing."""
+    """Raises GradError for tensors that need gradients, which would silently be missing."""
     for name, obj in given.items():
         if framework_of(obj) == "torch" and obj.requires_grad:
             if not sys.modules["torch"].is_grad_enabled():
@@ -513,8 +517,9 @@ def _learn(
     arguments: Arguments,
     enqueue: Enqueue | None,
 ) -> None:
-    """Makes the next call like this one a prepared one, if its arrays are plain ones. A call whose
-    arrays are the first of their type has no key: from here on, such have one.
+    """Caches prepared code for calls like this one, if its arrays are of plain types.
+
+    The first call with arrays of a type has no key. It registers the type, so that later calls do.
     """
     dialect = prepared.DIALECTS.get(call.lead.framework)
     views = (*call.views.values(), *call.targets.values())
@@ -548,7 +553,7 @@ def _learn(
 
 
 def _again(made: Plan, lowered: Lowered, *arrays: Any) -> Any:
-    """A known call of arrays in host memory: they are copied to the device, and results back."""
+    """Runs a cached call on host arrays: uploads them, runs the plan, and downloads results."""
     memories = [m for written, m in lowered.given if not written]
     pairs = list(zip(memories, arrays, strict=True))
     given = {m.name: x for m, x in pairs if m is not None}

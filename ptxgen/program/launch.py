@@ -1,4 +1,4 @@
-"""From a problem to a prepared launch: choosing, compiling, loading. Knows no operation."""
+"""Prepares launches for problems of any operation: chooses a route, compiles and loads it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ptxgen.spec import ARCHITECTURES, KernelSpec, Key, Param, Problem, Route, S
 from ptxgen.tiles import SPECS, TABLES
 
 ENTRIES_MAX = 4096
-"""Most entries of a memo. It then starts afresh: cheaper than keeping order on every hit."""
+"""Most entries of a memo. A full memo is cleared: cheaper than LRU order on every hit."""
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -35,8 +35,10 @@ def remember(memo: dict[_Key, _Value], key: _Key, value: _Value) -> None:
 def launch(
     problem: Problem, pointers: Sequence[str], device: Device, kernel: str | None = None
 ) -> Launch:
-    """A launch for ``problem``, from the memo or prepared. It takes ``pointers``, by the names of
-    the kernels' parameters, in this order. ``kernel`` forces a route by its name.
+    """Returns a launch for ``problem``, from the device's memo or newly prepared.
+
+    ``pointers``: names of the kernels' pointer parameters, in the order in which the launch takes
+    their addresses. ``kernel`` forces a route by its name.
 
     Raises OptionError when ``kernel`` does not serve the problem, and CompileError or
     DeviceError when the kernel cannot be built or loaded.
@@ -52,7 +54,7 @@ def launch(
 def prepare(
     problem: Problem, pointers: Sequence[str], device: Device, kernel: str | None = None
 ) -> Launch:
-    """As :func:`launch`, past the memo: what is prepared lives as long as its user wants it."""
+    """Prepares a launch as :func:`launch` does, without the memo; its user keeps it alive."""
     if kernel is None:
         choice = choose(problem.table, **question(problem, device))
         return ready(problem, pointers, device, choice)
@@ -61,12 +63,12 @@ def prepare(
 
 
 def covered(problem: Problem, device: Device) -> None:
-    """Raises UncoveredError if nothing serves a problem on a device."""
+    """Raises UncoveredError if no route serves a problem on a device."""
     choose(problem.table, **question(problem, device))
 
 
 def named(problem: Problem, device: Device, kernel: str | None = None) -> tuple[str, ...]:
-    """The kernels that serve a problem on a device. ``kernel`` forces a route by its name.
+    """Returns the kernels that serve a problem on a device. ``kernel`` forces a route by name.
 
     Raises UncoveredError, and OptionError when ``kernel`` does not serve the problem.
     """
@@ -76,10 +78,10 @@ def named(problem: Problem, device: Device, kernel: str | None = None) -> tuple[
 
 
 def predicted(problem: Problem, nbytes: int, device: Device, kernel: str | None = None) -> float:
-    """The µs that the kernels that serve a problem on a device are predicted to take. ``nbytes``:
-    of its arrays. ``kernel`` forces a route by its name. Nothing is rendered or compiled.
+    """Returns the predicted µs of the kernels that serve a problem on a device.
 
-    Raises as :func:`named`.
+    ``nbytes``: bytes of the problem's arrays. ``kernel`` forces a route by its name. Nothing is
+    rendered or compiled. Raises as :func:`named`.
     """
     us, route, choice = chosen(problem, device, kernel)
     tuning, _ = tuning_for(architecture(device), (device.gpu, device.sms), device.rates)
@@ -91,8 +93,10 @@ def predicted(problem: Problem, nbytes: int, device: Device, kernel: str | None 
 def chosen(
     problem: Problem, device: Device, kernel: str | None = None
 ) -> tuple[float, Route, Choice]:
-    """The route that serves a problem, as it is listed, its grids, and its predicted µs: 0 where
-    routes are taken in order. As :func:`named`.
+    """Returns the predicted µs, the route as listed in its table, and the grids for a problem.
+
+    The time is 0 in tables whose routes are taken in order instead of by predicted time. Raises as
+    :func:`named`.
     """
     asked = question(problem, device)
     if kernel is None:
@@ -105,7 +109,7 @@ def chosen(
 
 
 def question(problem: Problem, device: Device) -> dict[str, Any]:
-    """What the dispatcher is asked besides the table."""
+    """Returns the keyword arguments of the dispatcher for a problem on a device."""
     return {
         "values": dict(problem.values),
         "arch": architecture(device),
@@ -119,7 +123,7 @@ def question(problem: Problem, device: Device) -> dict[str, Any]:
 
 
 def ready(problem: Problem, pointers: Sequence[str], device: Device, choice: Choice) -> Launch:
-    """What the dispatcher chose, compiled, loaded and ready to be fired."""
+    """Compiles and loads the kernels of ``choice``, and returns a launch of them."""
     route = TABLES[problem.table].route(choice.route, problem.dtype)
     return _built(problem, pointers, device, route, choice)
 
@@ -135,7 +139,8 @@ def _built(
     for step, grid in zip(route.steps, choice.grids, strict=True):
         spec = step.kernel
         function = device.kernel(spec.name, partial(image, spec), spec.shared_bytes)
-        # The first waits for nobody's end but by the stream; what waits by itself may come early.
+        # Uses programmatic dependent launch for later steps whose kernels wait by themselves
+        # (griddepcontrol.wait); the first step waits for earlier work through stream order.
         ahead = bool(steps) and spec.waits and device.compute >= (9, 0)
         if ahead and spec.early_loads is not None and step.cost is not None:
             loads = step.cost.loads.evaluate(environment) * problem.count
@@ -157,7 +162,7 @@ def _built(
 
 
 def architecture(device: Device) -> str:
-    """The architecture whose routes fit ``device`` (:func:`ptxgen.spec.standing_for`).
+    """Returns the architecture whose routes fit ``device`` (:func:`ptxgen.spec.standing_for`).
 
     Raises DeviceError when there is none.
     """
@@ -174,7 +179,7 @@ def architecture(device: Device) -> str:
 
 
 def parameters(step: Step, fired: tuple[str, ...], values: Mapping[str, int | float]) -> Parameters:
-    """The parameters of one launch: ``fired`` names the pointers that it will be fired with."""
+    """Returns the parameter list of one launch; ``fired``: names of the pointers it will take."""
     abi = step.kernel.abi
     values = step.parameters(values)
 
@@ -220,10 +225,10 @@ def _number(environment: Mapping[str, int], value: int | Expr) -> int:
 
 
 def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, Choice]:
-    """The route that is named ``kernel``, and its launch numbers.
+    """Returns the route that is named ``kernel``, and its grids and scratch sizes for a problem.
 
-    A kernel returns the bits of whatever its parameters state, so the routes of all tables over
-    spaces of the same variables are looked through. Raises OptionError unless the kernel is
+    The bits of a kernel depend on its parameters alone, not on its table. So routes of all tables
+    whose spaces have the same variables are searched. Raises OptionError unless the kernel is
     correct for the problem.
     """
     import difflib
@@ -232,7 +237,7 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
 
     table = TABLES[problem.table]
     routes: dict[str, tuple[Route, Key, Hashable]] = {**routes_by_name()}
-    if table.opened and problem.dtype not in table.dtypes:  # its kernels are listed nowhere
+    if table.opened and problem.dtype not in table.dtypes:  # routes_by_name has no such kernels
         routes |= {r.name: (r, problem.table, problem.dtype) for r in _made(problem)}
     if kernel in SPECS and kernel not in routes:
         names = [r.name for r, *_ in routes.values() if any(s.name == kernel for s in r.kernels)]
@@ -274,12 +279,12 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
 
 
 def routes_by_name() -> dict[str, tuple[Route, Key, str]]:
-    """The routes of all tables for every dtype, with the table and the dtype, by name."""
+    """Returns every route of every table and dtype by its name, with its table and dtype."""
     return _by_name(tuple(TABLES))
 
 
 def serving(problem: Problem, sms: int) -> list[Route]:
-    """The routes of its table that are right for a problem, as they are rendered for it."""
+    """Returns the routes of a problem's table that are correct for it, specialised to its dtype."""
     table = TABLES[problem.table]
     environment = table.space.environment(problem.given(sms))
     found = (route for route in table.routes if route.requires.evaluate(environment))
@@ -287,7 +292,7 @@ def serving(problem: Problem, sms: int) -> list[Route]:
 
 
 def _made(problem: Problem) -> Iterator[Route]:
-    """The routes of its table as they are rendered for a problem, those that exist for such."""
+    """Yields the routes of a problem's table, specialised to its dtype, that can be rendered."""
     for route in TABLES[problem.table].routes:
         with suppress(SpecError):
             yield route.of(problem.dtype)
@@ -304,7 +309,7 @@ def _by_name(tables: tuple[Key, ...]) -> dict[str, tuple[Route, Key, str]]:
 
 
 def _unlike(spec: KernelSpec, table: tuple[str, ...], problem: Problem) -> str:
-    """Why a kernel of another table cannot serve ``problem``; empty if it can."""
+    """Returns why a kernel of another table cannot serve ``problem``; empty text if it can."""
     wanted = next(iter(TABLES[problem.table].routes)).main
     if spec.contract == wanted.contract and spec.continues != wanted.continues:
         begins, asks = (
@@ -334,7 +339,7 @@ def _cubin(spec: KernelSpec, arch: str) -> bytes:
 
 
 def _ptx(spec: KernelSpec, arch: str) -> bytes:
-    """The portable PTX, as the goldens hold it: the same on every device that loads PTX."""
+    """Compiles to portable PTX, as in the goldens: one text for every device that loads PTX."""
     from ptxgen.build.compile import compile_ptx
     from ptxgen.build.render import source
     from ptxgen.build.targets import portable_target

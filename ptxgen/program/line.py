@@ -1,4 +1,4 @@
-"""What is shown of a step: what it does, which kernels serve it, what it reads and writes."""
+"""Lines of a program listing: each step's kernels, arrays, bytes and predicted time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ptxgen.numerics.dtype import BYTES, NAMES
 
 
 class Shown(NamedTuple):
-    """An array: the name of its memory, that one's role, dtype and shape."""
+    """An array in a listing: its memory's name and role, its dtype and shape."""
 
     name: str
     role: str
@@ -18,7 +18,7 @@ class Shown(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its elements."""
+        """Bytes of the elements."""
         return prod(self.shape) * BYTES[self.dtype]
 
     def __str__(self) -> str:
@@ -26,8 +26,8 @@ class Shown(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A step. ``nbytes``: of what it reads and writes; ``us``: the time that it is predicted to
-    take.
+    """A step in a listing. ``what``: its operation; ``nbytes``: bytes that it reads and writes;
+    ``us``: its predicted time.
     """
 
     what: str

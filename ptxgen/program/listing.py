@@ -1,7 +1,7 @@
-"""Programs for people.
+"""Listings of programs, as text and as pictures.
 
-A :class:`Listing` has no more than is shown of a program: it is text (``str``), a picture
-(:meth:`Listing.draw`), and what a saved program is known by after it has been loaded.
+A :class:`Listing` is printed (``str``) or drawn (:meth:`Listing.draw`). Saved programs contain
+their listing, since a loaded program has no problems from which to make one.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ptxgen.program.line import Line, Shown
 
 @dataclass(frozen=True)
 class Listing:
-    """A program as it is shown: its name, and a line a step."""
+    """A program's name, and a line for each step."""
 
     name: str
     steps: tuple[Line, ...]
 
     def __str__(self) -> str:
-        """Each step in a line, and the sums of several. Times are predicted, µs."""
+        """Returns a table with a row for each step, and totals. Times are predicted, µs."""
         heads = "step", "kernel", "reads", "writes", "bytes", "µs"
         text = table(heads, [_cells(line) for line in self.steps])
         if len(self.steps) < 2:
@@ -33,7 +33,7 @@ class Listing:
 
     @property
     def us(self) -> float:
-        """The predicted times of all steps."""
+        """Sum of the steps' predicted times, µs."""
         return sum(line.us for line in self.steps)
 
     def draw(self, path: str | PathLike[str]) -> None:
@@ -48,12 +48,12 @@ def _cells(line: Line) -> list[str]:
 
 
 def joined(arrays: Sequence[Shown]) -> str:
-    """Arrays, one behind the other."""
+    """Returns a comma-separated list of arrays."""
     return ", ".join(map(str, arrays))
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Numbered rows beneath their heads."""
+    """Returns an aligned text table with numbered rows beneath ``heads``."""
     lines = [["", *heads], *([str(i), *row] for i, row in enumerate(rows))]
     wide = [max(map(len, column)) for column in zip(*lines, strict=True)]
     pairs = (zip(line, wide, strict=True) for line in lines)

@@ -1,4 +1,4 @@
-"""``load``: saved programs, as they were captured."""
+"""``load``: reads saved programs back as callables."""
 
 from __future__ import annotations
 
@@ -22,30 +22,33 @@ def load(
     stream: Any = None,
     streams: int = STREAMS,
 ) -> Owned:
-    """A callable that does what the one did that was saved to ``path``
-    (:meth:`~ptxgen.program.replay.Replayed.save`), with the same bits. Nothing is traced, chosen,
+    """Returns the callable that was saved to ``path``
+    (:meth:`~ptxgen.program.replay.Replayed.save`); it has the same bits. Nothing is traced, chosen,
     rendered or compiled. A cubin in the file is code, and digests do not say who wrote it: load
-    only what you trust.
+    only files that you trust.
 
-    ``arrays``: those that are read besides the arguments, in the place of those in the file: in the
-    order of ``captured.outside``, or some of them by name, such as a module's ``state_dict()`` for
-    what :func:`ptxgen.torch.export` made (other names are passed over). ``device``: where it runs;
-    by default the one that NumPy's arrays go to. ``streams``: see :func:`ptxgen.capture`.
+    ``arrays``: arrays that the program reads besides its arguments, in the place of those in the
+    file: a sequence in the order of ``captured.outside``, or some of them by name, such as a
+    module's ``state_dict()`` for a file of :func:`ptxgen.torch.export` (other names are ignored).
+    ``device``: the device that runs the program; by default the one that computes NumPy's arrays.
+    ``streams``: see :func:`ptxgen.capture`.
 
     Shapes
-        Those that were captured, at each call.
+        Each call takes the captured shapes.
     Dtypes
-        Those that were captured. Calls return new arrays in the framework of their first argument.
+        Each call takes the captured dtypes, and returns new arrays in the framework of its first
+        argument.
     Storage
-        What is read from outside is copied to the device once; of ``arrays`` those that are on it
-        are read where they are, and must lie as they did. An argument that is written is written
-        where the caller has it, at each call; so is what is written of ``arrays`` on the device.
-        What is written of others is the callable's own. ``stream``: where memory is made.
+        Arrays from outside are copied to the device once. Members of ``arrays`` that are already
+        there are read in place, and must have the captured strides and alignment. An argument that
+        is written is written in the caller's own memory, at each call; so are members of ``arrays``
+        on the device. Other arrays from outside that are written are copies that the callable owns.
+        ``stream``: the stream on which memory is allocated.
     Order
-        That of each operation's contract.
+        Each operation has the order of its contract.
     Errors
-        SavedError, which names what is wrong and where, for a file that was cut or altered, that
-        says what no program can, that is for another architecture, or of another format or version
+        SavedError, which names the fault and its place, for a file that was cut or altered, that
+        describes no valid program, that is for another architecture, has another format or version
         of a contract, or that the device refuses; ShapeError, DtypeError and DeviceError, with the
         name, for arrays that do not fit; OptionError for another number of ``streams`` than 1 to
         128.

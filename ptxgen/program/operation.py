@@ -1,8 +1,8 @@
-"""Operations: what is described (:mod:`ptxgen.program.description`), as it is called.
+"""Callable operations, made from descriptions (:mod:`ptxgen.program.description`).
 
 The function that users call, prepared calls, ``explain``, the operator in PyTorch and the pages of
-the reference all follow from an operation's description. So do its oracle and its gradient, where
-it is made of other operations; an operation at the bottom brings both.
+the reference all follow from an operation's description. An operation that is made of others also
+derives its oracle and its gradient from them; one that launches kernels itself defines both.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ __all__ = ["Backward", "Gradients", "Op", "lowering", "op"]
 
 
 class Op(Description):
-    """One operation, which can be called."""
+    """An operation that can be called with arrays."""
 
     __name__: str
 
     @cached_property
     def frame(self) -> Frame:
-        """How it is called: from arguments to launches."""
+        """The path of a call of this operation, from arguments to launches."""
         return Frame(self)
 
     @cached_property
     def function(self) -> Callable[..., Any]:
-        """What users call."""
+        """The public function of the package, such as ``ptxgen.softmax``."""
         made = self.frame.function
         made.__doc__, made.__module__ = self.doc, "ptxgen"
         made.__name__, made.__qualname__ = self.name, self.name
@@ -41,13 +41,13 @@ class Op(Description):
         return made
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
-        """As users call it."""
+        """Calls the public function; under ``torch.compile``, the autograd function."""
         if self.autograd is not None and compiling():
             return self.autograd(self, self.bound(args, named))
         return self.function(*args, **named)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        """As functions do: so ``help`` takes this for one."""
+        """Binds to an instance as functions do, so that ``help`` takes it for a function."""
         return self if instance is None else MethodType(self, instance)
 
     @property
@@ -56,13 +56,14 @@ class Op(Description):
 
 
 def op(**how: Any) -> Callable[[Callable[..., Any]], Op]:
-    """Makes an operation of a function: the arguments are those of :class:`Description`."""
+    """Returns a decorator that makes an operation; it takes arguments of :class:`Description`."""
     return lambda lower: Op(lower, **how)
 
 
 def lowering(op: Op, given: Mapping[str, Any]) -> tuple[Call, Lowered]:
-    """The program of a call of ``op`` with these arguments by name, and defaults for others;
-    nothing is carried out.
+    """Lowers a call of ``op`` with these arguments by name, and defaults for others.
+
+    Runs nothing. Returns the call's arrays, and the program.
     """
     arguments = read(op, {p.name: given.get(p.name, p.default) for p in op.parameters})
     call = called(arguments)

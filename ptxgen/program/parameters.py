@@ -1,9 +1,9 @@
-"""What an operation's function takes, read from its types: arrays, memory to write to, options.
+"""Parameters of operations, read from type hints: arrays, memory for results, and options.
 
-The function that lowers an operation says it all: ``x: Buffer`` is an array, ``bias: Buffer |
-None`` one that may be left out, ``arrays: Sequence[Buffer]`` several, ``out: Out`` memory to write
-to, ``eps: Eps`` an option (:mod:`ptxgen.numerics.option`). From this follow the signature that
-users see, what is checked, and the code of prepared calls.
+The function that lowers an operation declares them: ``x: Buffer`` is an array, ``bias: Buffer |
+None`` an optional one, ``arrays: Sequence[Buffer]`` several, ``out: Out`` memory for a result,
+``eps: Eps`` an option (:mod:`ptxgen.numerics.option`). The signature that users see, the checks and
+the code of prepared calls all follow from these declarations.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from ptxgen.program.buffer import Buffer
 ARRAY, OPTIONAL, ARRAYS, OPERAND = "array", "optional", "arrays", "operand"
 EITHER, WRITTEN, OPTION, STREAM = "either", "written", "option", "stream"
 READ = (ARRAY, OPTIONAL, ARRAYS, OPERAND, EITHER)
-"""The kinds that may be arrays which are read."""
+"""Kinds of parameters that may be arrays that the operation reads."""
 NEEDED: Any = inspect.Parameter.empty
-"""The default of a parameter that has none."""
+"""Default of a parameter that must be given."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """Memory to write a result to. ``flag``: or a bool, which says whether it is wanted.
+    """Memory for a result. ``flag``: whether a bool may be given instead, to ask for the result.
 
-    ``over``: the arguments that it may be, as a whole: each of their elements is read before it is
-    written.
+    ``over``: names of arguments that the memory may be identical to (in place): the kernels read
+    each element before they write it.
     """
 
     flag: bool = False
@@ -40,7 +40,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Either:
-    """An array, or an option."""
+    """An array, or the value of an option."""
 
     option: Option
 
@@ -51,9 +51,12 @@ OverX = Annotated[Any, Written(over=("x",))]
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter. ``kind``: what it takes; ``option``: of OPTION, and of EITHER where it is no
-    array; ``keyword``: whether it is given by name alone; ``over``, ``flag``: of :class:`Written`;
-    ``stated``: callers are to give it, and ``default`` is what sizes alone and schemas take.
+    """One parameter of an operation.
+
+    ``kind``: ARRAY, OPTION or another constant of this module; ``option``: the option's type, for
+    OPTION and EITHER; ``keyword``: whether it is keyword-only; ``over``, ``flag``: see
+    :class:`Written`; ``stated``: whether callers should always give it. ``default`` then serves
+    schemas and calls from sizes alone.
     """
 
     name: str
@@ -71,7 +74,7 @@ class Parameter:
         return self.default is NEEDED
 
     def read(self, value: Any) -> Any:
-        """An option in one form."""
+        """Returns an option's value in canonical form. Raises OptionError."""
         assert self.option is not None, self.name
         if value is None and self.default is None:
             return None
@@ -86,7 +89,7 @@ class Parameter:
             ) from error
 
     def items(self, value: Any) -> dict[str, Any]:
-        """Arrays of a sequence, by the names ``name[i]``. Raises for what is no such sequence."""
+        """Returns the arrays of a sequence, named ``name[i]``. Raises for any other value."""
         if not isinstance(value, tuple | list) or not len(value):
             got = "none" if isinstance(value, tuple | list) else f"a {type(value).__qualname__}"
             raise OptionError(f"{self.name}: takes a sequence of at least one array; got {got}")
@@ -97,13 +100,13 @@ class Parameter:
         return found
 
     def absent(self, operation: str) -> Any:
-        """Value of an argument that a call of ``operation`` left out; NEEDED if there is none."""
+        """Returns the value of an argument that a call left out; NEEDED if it must be given."""
         return assumed_layout(operation) if self.stated else self.default
 
 
 def outward(dtype: Option | None = None, over: tuple[str, ...] = ()) -> tuple[Parameter, ...]:
-    """What operations of tables take besides: memory for the results, which may be that of the
-    arguments ``over``; their ``dtype``, where it may be asked for; a stream and a kernel.
+    """Returns the keyword parameters that operations of tables share: ``out``, which may be one of
+    the arguments ``over`` (in place); ``out_dtype``, if ``dtype`` is given; stream and kernel.
     """
     return (
         Parameter("out", WRITTEN, None, True, over=over),
@@ -114,7 +117,7 @@ def outward(dtype: Option | None = None, over: tuple[str, ...] = ()) -> tuple[Pa
 
 
 def parameters(function: Callable[..., Any]) -> tuple[Parameter, ...]:
-    """Those of a function that lowers an operation, without the builder, and ``stream``."""
+    """Returns the parameters of a lowering function: without the builder, but with ``stream``."""
     hints = get_type_hints(function, include_extras=True)
     found = []
     named = list(inspect.signature(function).parameters.values())[1:]
@@ -155,7 +158,7 @@ def _kind(name: str, hint: Any, function: Any) -> tuple[Any, ...]:
 
 
 def signature(of: Sequence[Parameter], returns: Any = NEEDED) -> inspect.Signature:
-    """As Python shows it."""
+    """Returns the Python signature of an operation with these parameters."""
     found = []
     for p in of:
         kind = inspect.Parameter.KEYWORD_ONLY if p.keyword else p_kind
@@ -168,7 +171,7 @@ p_kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
 class Shown:
-    """A type by the name that it has in documents."""
+    """A type annotation whose repr is a given text, such as ``Array``."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -178,7 +181,7 @@ class Shown:
 
 
 def shown(p: Parameter) -> str:
-    """The type of a parameter, as documents and stubs name it."""
+    """Returns the type of a parameter as text, for documents and stubs."""
     if p.kind in (ARRAY, OPTIONAL):
         return "Array" if p.needed else "Array | None"
     if p.kind == ARRAYS:

@@ -1,4 +1,4 @@
-"""Arrays that lie as a buffer does: read from a device, and put there."""
+"""Copies of strided arrays between the host and a device, laid out as a buffer says."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ptxgen.runtime.strided import extent
 
 
 def elements(buffer: Buffer, device: Device, address: int, stream: int) -> Any:
-    """The bits of what lies so at ``address``, as a NumPy array row by row; ``stream`` is waited
-    for.
+    """Returns the bits of the array at ``address``, laid out as ``buffer``, as a contiguous NumPy
+    array of unsigned integers. Waits for ``stream``.
     """
     import numpy
 
@@ -26,8 +26,9 @@ def elements(buffer: Buffer, device: Device, address: int, stream: int) -> Any:
 
 
 def put(buffer: Buffer, bits: Any, device: Device, stream: int) -> tuple[int, DeviceArray]:
-    """The address on a device of a copy of these bits, a NumPy array, that lies as ``buffer`` does,
-    and the memory that it is in.
+    """Copies ``bits``, a NumPy array, to a device, with the strides and alignment of ``buffer``.
+
+    Returns the address of the first element, and the memory that holds the copy.
     """
     import numpy
 
@@ -47,8 +48,10 @@ def put(buffer: Buffer, bits: Any, device: Device, stream: int) -> tuple[int, De
 
 
 def placed(buffer: Buffer, x: Any, device: Device, stream: int) -> tuple[int, Any]:
-    """The address of an array ``x`` that is to lie as ``buffer`` does, and what keeps it: where it
-    is, or of one in host memory that of a copy.
+    """Returns the address of ``x`` on a device, and the object that keeps its memory alive.
+
+    An array on the device stays in place, and must have the strides and alignment of ``buffer``;
+    one in host memory is copied to the device.
 
     Raises ShapeError, DtypeError and DeviceError, with its name, for an array that does not fit.
     """
@@ -73,7 +76,7 @@ def placed(buffer: Buffer, x: Any, device: Device, stream: int) -> tuple[int, An
 
 
 def _within(raw: Any, buffer: Buffer, first: int) -> Any:
-    """The elements that lie so in some bytes, the first of which begins at ``first``."""
+    """Returns a view of bytes ``raw`` laid out as ``buffer``; element 0 is at byte ``first``."""
     import numpy
 
     size = buffer.itemsize

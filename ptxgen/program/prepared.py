@@ -1,11 +1,11 @@
-"""Prepared calls: what a call did is done again by straight-line code.
+"""Prepared calls: generated straight-line code that repeats calls seen before.
 
-:func:`fast_path` writes the function that users call. It knows calls by what decides them (shapes,
-strides, dtypes, device and low bits of the addresses of all arrays, and all options), and carries
-out the code of that call, which :func:`code` writes from its plan: allocate, launch, return. What
-it does not know goes to a function that checks, lowers and launches
-(:mod:`ptxgen.program.invoke`), and that enters its plan here. So nothing that is here need be read
-to follow a call; it only repeats one.
+:func:`fast_path` generates the function that users call. It looks up each call by its key (shapes,
+strides, dtypes, device and low address bits of all arrays, and all options), and runs the code that
+:func:`code` generated from the plan of the first such call: allocate, launch, return. A call whose
+key is unknown takes the slow path (:mod:`ptxgen.program.invoke`), which checks, lowers and
+launches, and caches its plan here. This module changes no result: to understand a call, read the
+slow path.
 """
 
 from __future__ import annotations
@@ -36,18 +36,19 @@ from ptxgen.program.step import Scalar
 from ptxgen.runtime.strided import Ints
 
 STRAIGHT_MAX = 64
-"""Most launches that are written out one by one; more are a loop over them."""
+"""Most launches that generated code writes out one by one; beyond, it loops over a table."""
 Code = Callable[..., Any]
 
 
 # -- frameworks -------------------------------------------------------------------------------
 @dataclass
 class Dialect:
-    """How arrays of a framework are asked what decides a call.
+    """Expressions that read an array's part of a call's key, for one framework.
 
-    ``types``: those of plain arrays, once such have been seen (subclasses may do anything);
-    ``lies``, ``pointer``: expressions, by the array's name. ``by_array``: plans are given arrays,
-    not pointers, as these are copied to the device first.
+    ``types``: types of plain arrays that have been seen; subclasses are excluded, as they may
+    behave differently. ``lies``: expression of shape, strides, dtype and device, with ``{0}`` for
+    the array's name; ``pointer``: that of its address. ``by_array``: whether the code takes arrays,
+    not pointers, because they are in host memory and must be copied to the device first.
     """
 
     framework: str
@@ -57,7 +58,7 @@ class Dialect:
     types: set[type] = field(default_factory=set)
 
     def seen(self, kind: type) -> bool:
-        """Whether arrays of a type are plain; notes those that are."""
+        """Whether arrays of type ``kind`` are plain; adds the type to ``types`` if so."""
         plain = (kind.__module__, kind.__name__) in _PLAIN[self.framework]
         if plain:
             self.types.add(kind)
@@ -75,32 +76,33 @@ NUMPY = Dialect("numpy", "{0}.shape, {0}.strides, {0}.dtype", "{0}", by_array=Tr
 DIALECTS = {d.framework: d for d in (TORCH, CUPY, NUMPY)}
 
 Memo = dict[tuple[Any, ...], Any]
-"""Codes of calls by what decides them."""
+"""Prepared code of calls, by their keys."""
 
 
 class Careful(NamedTuple):
-    """The code of a call one of whose tensors may be a lazily negated one: that is asked first."""
+    """Prepared code of a call whose tensors are checked first: none may be lazily negated."""
 
     code: Code
 
     def of(self, *arrays: Any) -> Code | None:
-        """The code, unless one is."""
+        """Returns the code; None if one of these tensors is lazily negated."""
         return None if any(x is not None and x.is_neg() for x in arrays) else self.code
 
 
 def may_be_negated(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether a tensor that lies so may be a lazily negated one: those are the imaginary parts of
-    complex ones, so all their steps are even.
+    """Whether a tensor of this shape and these strides may be lazily negated. Only imaginary parts
+    of complex tensors are, so all their strides are even.
     """
     return all(stride != 1 or size == 1 for size, stride in zip(shape, strides, strict=True))
 
 
 class Into(NamedTuple):
-    """The code of a call that writes to given memory: with what is asked of the pointers first.
+    """Prepared code of a call that writes to given memory, and the facts for its aliasing checks.
 
-    ``reach``: bytes between the ends of each array, in the order of the parameters; ``allocates``:
-    whether it also makes memory, which on another stream takes more care; ``gpu``: its number;
-    ``negated``: whether a tensor may be a lazily negated one, so that each is asked.
+    ``reach``: bytes from the start to the end of each array, in the order of the parameters;
+    ``allocates``: whether the code allocates memory, which excludes calls with a given stream;
+    ``gpu``: index of the GPU; ``negated``: whether a tensor may be lazily negated, so that each is
+    checked.
     """
 
     code: Code
@@ -112,15 +114,15 @@ class Into(NamedTuple):
 
 # -- the code of a call -----------------------------------------------------------------------
 class Maker(NamedTuple):
-    """What makes memory, and says which stream is current, on one device of a framework."""
+    """The allocator and the current stream of a framework on one device."""
 
     empty: Callable[[Ints, Ints, str], Callable[[], Any]]
-    """Of shape, strides and dtype, what makes such an array."""
+    """Returns a function that allocates arrays of a shape, strides and dtype."""
     pointer: str
-    """The expression of an array's address."""
+    """Expression of an array's address, with ``{0}`` for its name."""
     current: Callable[[], int]
     view: Callable[[Any, Ints, Ints, int], Any]
-    """Of a contiguous array, the elements that lie so from an offset on."""
+    """Returns a view of a contiguous array, given shape, strides and offset in elements."""
 
 
 def code(
@@ -133,13 +135,13 @@ def code(
     streamed: bool = False,
     enqueue: Enqueue | None = None,
 ) -> Code:
-    """The code of a plan.
+    """Generates the code of a plan.
 
-    ``pointers``: what it is called with, in order: the memory that each points to; None for
-    numbers, and for what is not given. ``arrays``: the memories whose arrays are given, too,
-    behind the pointers, as they or views of them are returned. ``single``: whether one array is
-    returned, no tuple. ``streamed``: the stream is given before all; else it is the current one.
-    ``enqueue``: what enqueues the launches; else they are written out.
+    ``pointers``: the memory of each pointer argument, in order; None for numbers and for absent
+    arguments. ``arrays``: the memories whose arrays follow the pointers as arguments, since the
+    code returns them or views of them. ``single``: whether one array is returned instead of a
+    tuple. ``streamed``: whether the first argument is the stream; else the current one is used.
+    ``enqueue``: a function that enqueues the launches; without it the code contains them.
     """
     program = plan.program
     inputs = len(program.inputs)
@@ -199,14 +201,14 @@ def code(
 
 
 def _seen(name: str, output: Buffer, whole: bool) -> str:
-    """An output, in the array of its memory."""
+    """Returns the expression of an output: the array ``name``, or a view of it."""
     lies = output.shape, output.strides, output.offset // output.itemsize
     return name if whole else f"view({name}, {', '.join(map(repr, lies))})"
 
 
 def _alone(outputs: Sequence[Buffer | None]) -> dict[Any, Buffer]:
-    """Results that are all that is returned of their memory and fill it: these are allocated as
-    they lie.
+    """Returns results that fill their memory and are its only output, by memory. They are allocated
+    with their own shape and strides, so that no view is needed.
     """
     found: dict[Any, list[Buffer]] = {}
     for output in outputs:
@@ -236,7 +238,7 @@ def _term(source: Source, number: str, slots: Sequence[str], names: dict[str, An
 
 
 def _table(fire: Code, sources: Sequence[Source]) -> tuple[Code, tuple[int, ...], tuple[int, ...]]:
-    """A launch of a loop, whose pointers are sums of slots and offsets."""
+    """Returns a launch for the loop over a table: pointer i is slot ``slots[i]`` plus offset i."""
     slots: list[int] = []
     offsets: list[int] = []
     for source in sources:
@@ -251,7 +253,7 @@ def _table(fire: Code, sources: Sequence[Source]) -> tuple[Code, tuple[int, ...]
 
 
 class _Literal(int):
-    """What stays itself, whatever it is added to."""
+    """An integer that absorbs addition: ``x + _Literal(n) == n``, for constants among pointers."""
 
     def __radd__(self, other: Any) -> int:
         return int(self)
@@ -267,12 +269,13 @@ def _compiled(text: str, name: str) -> Any:
 class Hooks:
     """Additions to a fast path.
 
-    ``before``: lines at its beginning; ``checks``: expressions without which no code is looked up;
-    ``keyed``: expressions that decide, too; ``hit``: lines before a code is carried out; ``names``:
-    the names in all these, each with a ``$`` (see :func:`_made`). ``autograd``: whether calls with
-    tensors that need gradients are told apart; ``recorded``: the function that those go to, of all
-    arguments in order. ``arrays``: whether codes are given the arrays, too. ``told``: whether the
-    code is returned beside the results, None where the call was followed.
+    ``before``: lines at its beginning; ``checks``: conditions without which no code is looked up;
+    ``keyed``: expressions that are added to the key; ``hit``: lines before found code is run;
+    ``names``: values of the names in these lines, each written with a ``$`` (see :func:`_made`).
+    ``autograd``: whether calls with tensors that need gradients are told apart; ``recorded``: the
+    function for such calls, which takes all arguments in order. ``arrays``: whether the code takes
+    the arrays after the pointers. ``told``: whether the fast path returns the pair (code, results),
+    with None for the code if the call took the slow path.
     """
 
     before: Sequence[str] = ()
@@ -299,11 +302,12 @@ def fast_path(
     into: Callable[..., Any] | None = None,
     autograd: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
-    """The function of these parameters that carries out the code of a call, if it is known.
+    """Generates the function of these parameters that runs the prepared code of a call.
 
-    ``find`` is called with what decides. ``slow_path`` is, too (with None where that cannot be
-    told), and with all arguments in order. ``into``: what is called with these where memory or a
-    stream is given. ``autograd``: where gradients are needed.
+    ``find`` returns the code of a key, or None. ``slow_path`` takes the key (None for a call that
+    has none) and all arguments in order. ``into``: the function for calls that are given memory for
+    results or a stream; ``autograd``: the function for calls that need gradients. Both take all
+    arguments in order.
     """
     namespace: dict[str, Any] = {
         **_SPOKEN_OF,
@@ -366,10 +370,10 @@ def fast_path(
 def _stating(
     name: str, parameters: Sequence[Parameter], namespace: Mapping[str, Any], slow: Any
 ) -> Any:
-    """``slow``, or the fast path once more where an argument that callers are to state is left out.
+    """Returns ``slow``, extended to fill in arguments that callers should state but left out.
 
-    No code is kept for such calls, so all of them arrive here and warn, and calls that state the
-    argument pay nothing.
+    Such calls warn, and then take the fast path again with the assumed value. No code is cached for
+    them, so each one arrives here, and calls that state the argument pay nothing.
     """
 
     def stating(*args: Any) -> Any:
@@ -389,11 +393,11 @@ def _made(
     file: str,
     namespace: Mapping[str, Any],
 ) -> Code:
-    """The function ``$call`` of these lines, called ``name``, which Python need not take as one.
+    """Compiles the function ``$call`` in these lines, and names it ``name``, which may be any text.
 
-    Users choose the names of parameters, so no other name of the lines may be one. They are all
-    written with a ``$``, and so are those of the namespace. It stands for a prefix that no
-    parameter begins with.
+    Users choose the names of parameters, so no other name in the lines may collide with one. Those
+    names, and the keys of the namespace, are written with a ``$``, which stands for a prefix that
+    no parameter begins with.
     """
     prefix = _prefix(parameters)
     scope = {n.replace("$", prefix): x for n, x in namespace.items()}
@@ -406,7 +410,7 @@ def _made(
 
 
 def _prefix(parameters: Sequence[Parameter]) -> str:
-    """One underscore more than any parameter begins with."""
+    """Returns one more underscore than any parameter begins with."""
     names = (unicodedata.normalize("NFKC", p.name) for p in parameters)  # as Python reads them
     return "_" * (1 + max((len(n) - len(n.lstrip("_")) for n in names), default=0))
 
@@ -471,7 +475,7 @@ def writing_fast_path(
 
 
 class _Body:
-    """The lines that find out what decides a call."""
+    """Generated lines and expressions that compute a call's key from its arguments."""
 
     def __init__(
         self, parameters: Sequence[Parameter], dialect: Dialect, into: bool = False
@@ -560,11 +564,11 @@ class _Body:
 
 
 _NUMBER = "{0} or $str({0})"
-"""What tells numbers of one type apart: 0.0 and -0.0 are equal."""
+"""Key expression of a number. Zeros become text, since 0.0 == -0.0 would share a key."""
 
 
 def _option(p: Parameter) -> str:
-    """What tells values of an option apart, by its name: 1, 1.0 and True are equal."""
+    """Returns the key expression of an option; types are in it, since 1 == 1.0 == True."""
     if p.option is not None and p.option.key:
         return p.option.key
     if isinstance(p.option, Flag):
@@ -574,7 +578,7 @@ def _option(p: Parameter) -> str:
 
 
 def exact(value: Any) -> Any:
-    """What is equal to nothing else than a value of these types and members."""
+    """Returns a key that is equal only to that of a value with the same types and members."""
     if isinstance(value, _SEVERAL):
         plain = all([type(each) is int for each in value])
         return tuple(value) if plain else tuple([exact(each) for each in value])
@@ -600,4 +604,4 @@ _SPOKEN_OF: Mapping[str, Any] = {
     "$careful": Careful,
     "$recording": _recording,
 }
-"""Names that the lines of every fast path use."""
+"""Values of the names that every fast path uses."""

@@ -1,4 +1,4 @@
-"""What the steps of a program cost: measured on a GPU, counted on the CPU device."""
+"""Profiles of a program's steps: times on a GPU, operation counts on the CPU device."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ptxgen.runtime import Device
 
 @dataclass(frozen=True)
 class Step:
-    """One step. ``us``: the median of its times, on a GPU, each with a cold L2. ``kernels``: on the
-    CPU device, what its kernels do (:class:`ptxgen.interp.run.profile.KernelProfile`).
+    """Profile of one step. ``us``: its median time on a GPU, with a cold L2. ``kernels``: counts of
+    each kernel on the CPU device (:class:`ptxgen.interp.run.profile.KernelProfile`).
     """
 
     line: Line
@@ -34,14 +34,15 @@ class Step:
 
     @property
     def moved(self) -> int:
-        """Bytes that were moved between L2 and the SMs, as counted."""
+        """Bytes moved between L2 and the SMs, as counted."""
         return sum(k.global_memory.moved for k in self.kernels)
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What the steps of a program cost. ``us``: the median of the times of a whole replay, which
-    begins with a cold L2; None on the CPU device. ``str`` is for people.
+    """Profile of a program, step by step; ``str`` prints it as a table.
+
+    ``us``: the median time of a whole replay, which begins with a cold L2; None on the CPU device.
     """
 
     name: str
@@ -65,7 +66,7 @@ class Profile:
         return table(heads, rows) + whole
 
     def trace(self, path: str | PathLike[str]) -> None:
-        """Writes the steps as a trace that Perfetto and Chrome show, one behind the other.
+        """Writes the steps, one behind the other, as a trace file for Perfetto or Chrome.
 
         Raises DeviceError where nothing is measured.
         """
@@ -91,7 +92,7 @@ def _cells(step: Step) -> list[str]:
 
 
 def _ranged(name: str, work: Callable[[], None]) -> Callable[[], None]:
-    """The same work within a range of NVTX, which Nsight shows, if the package nvtx is there."""
+    """Returns ``work`` inside an NVTX range, which Nsight shows; unchanged without package nvtx."""
     try:
         import nvtx
     except ImportError:
@@ -108,7 +109,7 @@ def profiled(
     stream: int,
     rounds: int,
 ) -> Profile:
-    """What each of the steps of a program costs, and its ``replay``."""
+    """Profiles each step of a program, and its ``replay`` as a whole."""
     names = *(line.what for line in listing.steps), f"a replay of {listing.name}"
     works = (partial(each, stream) for each in (*steps, replay))
     where, work = f"{device} {device.name}", list(map(_ranged, names, works))

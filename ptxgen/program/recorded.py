@@ -1,4 +1,4 @@
-"""What replays need of a program: arrays, launches and places, without the problems behind them."""
+"""Planned programs reduced to arrays, launches and offsets, for replays and for saved files."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ptxgen.tiles import TABLES
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """A planned program.
+    """A planned program without its problems.
 
-    Slots are the ``arguments``, then what is read from ``outside``, the ``results``, and the arena
-    of ``nbytes``. The memory of an array says whether it is ``written``. ``outputs``: the slot of
-    each array that is returned, None for none: of a result, or of an argument that is written.
-    ``contracts``: whose bits they have.
+    Slots are the ``arguments``, the arrays from ``outside``, the ``results``, and the arena of
+    ``nbytes``. The memory of an array says whether it is ``written``. ``outputs``: the slot of each
+    array that is returned, which is a result or a written argument; None for no array.
+    ``contracts``: the versioned contracts that the results' bits follow.
     """
 
     name: str
@@ -33,20 +33,20 @@ class Recorded:
 
     @property
     def written(self) -> tuple[int, ...]:
-        """Which arguments are written."""
+        """Indices of the arguments that are written."""
         return tuple(i for i, b in enumerate(self.arguments) if b.memory.written)
 
     @property
     def kept(self) -> tuple[Buffer, ...]:
-        """What has memory of its own behind all calls: arguments that are only read, results."""
+        """Arrays with memory that persists between calls: read-only arguments, then results."""
         return *(b for b in self.arguments if not b.memory.written), *self.results
 
 
 def recorded(plan: Plan, outside: int = 0) -> Recorded:
-    """A plan, whose last ``outside`` inputs are no arguments.
+    """Returns a plan as a :class:`Recorded`; its last ``outside`` inputs are no arguments.
 
-    Raises TraceError, with the array, for one that returns views, or takes numbers; ShapeError for
-    an argument that is written and does not lie row by row.
+    Raises TraceError, with the array, for a plan that returns views, or takes numbers; ShapeError
+    for an argument that is written and is not contiguous.
     """
     program = plan.program
     count = len(program.inputs) - outside
@@ -72,14 +72,12 @@ def recorded(plan: Plan, outside: int = 0) -> Recorded:
 
 
 def lies(x: Strided) -> bool:
-    """Whether an array lies as replays take those that are not copied: row by row, from a multiple
-    of 16 bytes on.
-    """
+    """Whether a replay can use an array in place: it is contiguous, and aligned to 16 bytes."""
     return x.contiguous and x.address % ALIGN == 0
 
 
 def apart(x: Strided) -> str:
-    """How one lies that does not, for an error."""
+    """Returns the part of an error that says why :func:`lies` is false."""
     return (
         f"has strides {list(x.strides)} and lies {x.address % ALIGN} bytes behind a multiple of "
         f"{ALIGN}; takes one that lies row by row, from a multiple of {ALIGN} on"

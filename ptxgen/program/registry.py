@@ -1,4 +1,4 @@
-"""The operations by name. Higher rooms add them; programs are built of those that are there."""
+"""The registry of operations by name, which packages such as ``ptxgen.ops`` fill."""
 
 from __future__ import annotations
 

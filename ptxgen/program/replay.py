@@ -1,9 +1,9 @@
 """Replays: planned launches over memory of their own, as one CUDA graph.
 
-A call copies its arrays to where the graph reads them, replays it, and copies the results. An
-argument that is written is read and written where the caller has it: there is a graph for each
-place that such have been at. On the CPU device, which has no graphs, the planned launches are
-carried out instead.
+A call copies its arrays to the memory that the graph reads, replays the graph, and copies the
+results. An argument that is written is read and written in the caller's memory, so there is a graph
+for each combination of addresses of such arguments. The CPU device has no graphs and runs the
+planned launches instead.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ from ptxgen.runtime import Call, Device, DeviceArray
 from ptxgen.runtime.arrays import ArrayView, download, empty, host_bits, host_empty, view
 
 Made = tuple[ArrayView, Any]
-"""An array on the device, and what the caller knows it as."""
+"""A view of an array on the device, and the array object in the caller's framework."""
 PLACES_MAX = 16
-"""Most places of arguments that are written, whose graphs are kept."""
+"""Most graphs that are kept, one for each combination of addresses of written arguments."""
 
 
 class Run(NamedTuple):
-    """What is replayed where all arrays are known: ``steps``, and all of them."""
+    """Functions of a stream that replay one step each (``steps``), or the whole graph (``all``)."""
 
     steps: Sequence[Callable[[int], None]]
     all: Callable[[int], None]
 
 
 class Replayed:
-    """Launches that are replayed.
+    """A program that is replayed as a CUDA graph.
 
-    ``program`` is what they carry out, ``nbytes`` what the one allocation has that its temporaries
-    and scratch memory share. ``arguments`` are the arrays that are read (None for one that is
-    written: that is the caller's), and ``results`` those that are made (None where nothing is
-    returned, or an argument is). ``streams``: how many its graph has.
+    ``program``: the program or its listing; ``nbytes``: bytes of the one allocation that its
+    temporaries and scratch memory share. ``arguments``: the arrays that the graph reads (None for
+    one that is written, which is the caller's); ``results``: the arrays that it writes (None for an
+    output that is no array, or is an argument). ``streams``: number of streams of the graph.
 
-    Calls follow one another: they share this memory. On another stream than the last one, a call
-    waits for that.
+    Calls share this memory, so they run one after the other. A call on another stream than the last
+    call's waits for the last call.
     """
 
     program: Program | Listing
@@ -81,7 +81,7 @@ class Replayed:
         where = [0 if v is None else v.ptr for v in self._own]
         where += [*outside, *(v.ptr for v in self._found)]
         self._where = [*where, *([arena[0]] if arena else [])]
-        device.synchronize(stream)  # memory of its framework is of that stream
+        device.synchronize(stream)  # the framework allocated memory on that stream
         self.streams, self._most = 1, streams
         self._runs: dict[tuple[int, ...], Run] = {}
         self._last = None if of.written else self._run(())
@@ -92,11 +92,11 @@ class Replayed:
         return f"<captured {self._of.name}: {steps} steps, {self.nbytes} bytes{beside}>"
 
     def _made(self, output: int | None) -> TypeGuard[int]:
-        """Whether an output is a result, and no argument."""
+        """Whether an output slot is that of a result, not of an argument or None."""
         return output is not None and output >= self._first
 
     def _run(self, places: tuple[int, ...]) -> Run:
-        """What is replayed where the arguments that are written are at these addresses."""
+        """Returns the graph for these addresses of the written arguments, recorded at first use."""
         found = self._runs.get(places)
         if found is None:
             where = list(self._where)
@@ -113,9 +113,9 @@ class Replayed:
 
     # -- calls --------------------------------------------------------------------------------
     def replay(self, stream: Any = None) -> None:
-        """Replays the graph on what is in :attr:`arguments`; :attr:`results` have what it makes.
+        """Replays the graph on the contents of :attr:`arguments`, and writes :attr:`results`.
 
-        Raises TraceError where an argument is written, which is the caller's: call it with that.
+        Raises TraceError if the program writes an argument: call it with all arguments instead.
         """
         for i in self._of.written:
             raise TraceError(f"{self._of.name} writes argument {i}; call it with all arguments")
@@ -128,12 +128,12 @@ class Replayed:
         self._stream = stream
 
     def __call__(self, *given: Any, stream: Any = None) -> Any:
-        """The results for arrays of the shapes and dtypes that were captured, as new arrays. What
-        is written is written where it is, and is itself among the results if it is returned.
+        """Returns the results for arrays of the captured shapes and dtypes, as new arrays. An
+        argument that is written is updated in place; if it is returned, it is itself the result.
 
         Raises ShapeError, DtypeError and DeviceError, naming the argument, for other arrays; for
-        one that is written also where it is read-only, does not lie row by row from a multiple of
-        16 bytes on, shares memory with another argument, or is in host memory while a GPU computes.
+        one that is written also if it is read-only, not contiguous, not aligned to 16 bytes, shares
+        memory with another argument, or is in host memory while a GPU computes.
         """
         if len(given) != len(self.arguments):
             raise TraceError(
@@ -165,7 +165,7 @@ class Replayed:
         return len(self._of.outputs) == 1
 
     def _with_own(self, made: Sequence[Any], given: Sequence[Any]) -> list[Any]:
-        """The results, and the arguments that are returned."""
+        """Returns the outputs: results in ``made``, and arguments that are returned."""
         pairs = zip(self._of.outputs, made, strict=True)
         return [x if i is None or self._made(i) else given[i] for i, x in pairs]
 
@@ -200,7 +200,7 @@ class Replayed:
             )
 
     def _handed(self, call: Call, array: Any) -> Any:
-        """A copy of a result."""
+        """Returns a copy of a result in a new array of the caller's framework."""
         seen = view(array, "result", call.stream)
         made, give = empty(call.lead, seen.shape, seen.dtype, call.device, call.stream)
         if seen.size:
@@ -228,14 +228,12 @@ class Replayed:
         return found[0] if self._single else tuple(found)
 
     def _host(self, call: Call) -> Iterator[tuple[ArrayView, ArrayView]]:
-        """Arrays in host memory, and where on the device they are read."""
+        """Yields pairs of an array in host memory and the device copy that the graph reads."""
         pairs = zip(call.views.values(), self._own, strict=True)
         yield from ((seen, own) for seen, own in pairs if own is not None)
 
     def _renewed(self) -> Iterator[tuple[ArrayView, ArrayView]]:
-        """What is written of arrays from outside, on the device, and where in host memory it
-        belongs.
-        """
+        """Yields pairs of a device copy that the graph writes and its host array from outside."""
         return iter(())
 
     def _downloaded(self, call: Call, number: int) -> Any:
@@ -245,9 +243,9 @@ class Replayed:
         return array
 
     def profile(self, *given: Any, rounds: int = 10, stream: Any = None) -> Profile:
-        """What each step costs, computing the results for some arrays: on a GPU the median of
-        ``rounds`` times, by events, each with a cold L2; on the CPU device what
-        :func:`ptxgen.profile` counts. What is written is written each time.
+        """Profiles each step of a call with these arrays: on a GPU the median of ``rounds`` times,
+        by CUDA events, with a cold L2; on the CPU device the counts of :func:`ptxgen.profile`.
+        Arguments that the program writes are written each time.
 
         Raises as a call does.
         """
@@ -260,13 +258,13 @@ class Replayed:
 
     # -- ahead of time ------------------------------------------------------------------------
     def save(self, path: str | PathLike[str], *, arrays: bool = True) -> None:
-        """Writes a file that :func:`ptxgen.load` makes the same callable of, elsewhere too: the
-        launches, their kernels as compiled, and where everything lies. ``arrays``: also what is in
-        those that are read from outside, such as weights; without it they are given to ``load``
-        (constants of the program are in the file always).
+        """Writes a file from which :func:`ptxgen.load` makes the same callable, also on another
+        machine: the launches, the compiled kernels, and all offsets. ``arrays``: whether arrays
+        from outside, such as weights, are in the file; if not, they are passed to ``load``.
+        Constants of the program are always in the file.
 
-        An older file is replaced as a whole; what is no regular file is refused. Raises SavedError
-        where the file cannot be written.
+        An older file is replaced atomically; a path of anything but a regular file is refused.
+        Raises SavedError if the file cannot be written.
         """
         with self._lock:
             found = self._contents(arrays)
@@ -277,8 +275,8 @@ class Replayed:
         return of if isinstance(of, Listing) else of.listing(self._device)
 
     def _contents(self, all: bool) -> Iterator[Any]:
-        """What is in the arrays from outside, as NumPy's arrays of bits, row by row; None for what
-        is no constant, unless all are asked for.
+        """Yields the bits of each array from outside, as contiguous NumPy arrays. Unless ``all``,
+        arrays that are no constants yield None.
         """
         for buffer, address in zip(self._of.outside, self._outer, strict=True):
             asked = all or buffer.memory.constant
@@ -291,10 +289,11 @@ class Replayed:
 
 
 class Owned(Replayed):
-    """A program over memory of ptxgen's own. It takes arrays of any framework, those in host memory
-    too, and returns such. ``arguments`` and ``results`` have ``__dlpack__``.
+    """A program replayed over memory that ptxgen allocates. It takes arrays of any framework, also
+    in host memory, and returns arrays of that framework. ``arguments`` and ``results`` have
+    ``__dlpack__``.
 
-    ``outside``: where what it reads besides lies on its device, and what keeps that.
+    ``outside``: the device address of each array from outside, and the object that keeps it alive.
     """
 
     def __init__(
@@ -327,7 +326,7 @@ class Owned(Replayed):
 
 
 def _brought(call: Call, x: Any, seen: ArrayView, own: ArrayView, to: Any) -> None:
-    """Copies an argument to where the graph reads it, unless it is there."""
+    """Copies an argument to the memory that the graph reads, unless it is that memory."""
     if seen.ptr == own.ptr or not seen.size:
         return
     if seen.contiguous:

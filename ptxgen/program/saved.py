@@ -1,20 +1,19 @@
-"""Planned programs as files: what is launched, with which kernels, and where everything lies.
+"""Saved programs: files with the launches, kernels, offsets and arrays of a planned program.
 
 A file is a zip archive that any tool opens. Nothing in it is pickled:
 
 ``program.json``
-    What there is: arrays, launches, the table of steps for people, what the file is for
-    (architecture, image, contracts), and the digest of each other part
-    (:mod:`ptxgen.program.saved_schema`).
+    The description: arrays, launches, the listing of steps, the target (architecture, kind of
+    image, contracts), and the digest of each other part (:mod:`ptxgen.program.saved_schema`).
 ``kernels/NAME``
     The image of a kernel, as the device loads it: a cubin, or PTX for the CPU device.
 ``arrays/NAME``
-    What is in an array from outside, row by row.
+    The elements of an array from outside, row by row.
 
 The archive's comment has the format and the digest of ``program.json``. The description and all
-images are checked before anything is put together, an array is checked as it is read, and kernels
-are loaded last. The digests find damage; they prove nobody's authorship, and a cubin is code: only
-files of those whom one trusts should be loaded.
+images are checked before anything is allocated, an array is checked as it is read, and kernels are
+loaded last. The digests find damage; they do not prove authorship, and a cubin is code: load only
+files from sources that you trust.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from ptxgen.runtime import Device
 from ptxgen.runtime.launch import Function, Prepared, TensorBox
 
 FORMAT = 3
-"""Version of the files; any change of what is in them is a new number."""
+"""Version of the file format; any change of its contents takes a new number."""
 PROGRAM = schema.TOP
 PROGRAM_MAX = 1 << 26
 """Largest description, bytes."""
@@ -54,7 +53,7 @@ UNPACKED_MAX = 1 << 28
 """Most bytes of the description and of all images, unpacked."""
 _MAGIC = "ptxgen program"
 _WHEN = (1980, 1, 1, 0, 0, 0)
-"""The time of all parts, so that the same program is the same file."""
+"""Time stamp of all parts, fixed so that equal programs give equal files."""
 
 
 # -- writing ----------------------------------------------------------------------------------
@@ -65,9 +64,10 @@ def write(
     device: Device,
     arrays: Iterable[Any],
 ) -> None:
-    """Writes a program, and what is in its arrays from outside (None for one that is not to be in
-    the file), of which one at a time is asked for. An older file is replaced as a whole. Raises
-    SavedError where there can be no file.
+    """Writes a program to a file, which replaces an older one atomically.
+
+    ``arrays``: the bits of each array from outside, or None to leave it out; it is consumed one
+    array at a time. Raises SavedError if the file cannot be written.
     """
     target = _target(path)
     kernels: dict[Function, int] = {}
@@ -118,7 +118,7 @@ def write(
 
 
 def _path(path: Any) -> Path:
-    """A path as users give it."""
+    """Converts a user's path. Raises SavedError for a value of another type."""
     try:
         return Path(os.fspath(path))
     except TypeError:
@@ -127,13 +127,13 @@ def _path(path: Any) -> Path:
 
 
 def _target(path: Any) -> Path:
-    """The path of a file that can be written, or replaced."""
+    """Returns the path of a file to write or replace. Raises SavedError for a directory."""
     target = _path(path)
     if not target.name:
         raise SavedError(f"path is {path!r}, which names no file; takes that of a file")
     try:
         mode = target.stat().st_mode
-    except (OSError, ValueError):  # there is none; else writing says why not
+    except (OSError, ValueError):  # no such file; other errors show when writing
         return target
     if not stat.S_ISREG(mode):
         raise SavedError(f"path is {path!r}, which is no regular file, and is not replaced")
@@ -141,7 +141,7 @@ def _target(path: Any) -> Path:
 
 
 def _added(archive: zipfile.ZipFile, name: str, data: bytes | memoryview) -> str:
-    """Writes a part; its digest."""
+    """Writes a part of the archive, and returns its SHA-256."""
     info = zipfile.ZipInfo(name, _WHEN)
     plain = name.startswith("arrays/")
     info.compress_type = zipfile.ZIP_STORED if plain else zipfile.ZIP_DEFLATED
@@ -150,7 +150,7 @@ def _added(archive: zipfile.ZipFile, name: str, data: bytes | memoryview) -> str
 
 
 def _part(b: Buffer) -> str:
-    """The name of the part that has what is in an array."""
+    """Returns the name of the part that has the elements of an array."""
     return f"arrays/{b.memory.name}"
 
 
@@ -175,8 +175,8 @@ def _box(of: TensorBox) -> dict[str, Any]:
 # -- reading ----------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Saved:
-    """An open file, whose description and images are right. ``there``: the names of arrays from
-    outside that it has.
+    """An open file whose description and images have been checked. ``there``: names of the arrays
+    from outside that the file contains.
     """
 
     path: str | os.PathLike[str]
@@ -186,8 +186,8 @@ class Saved:
     _images: dict[str, bytes]
 
     def arrays(self, but: Collection[str] = ()) -> Iterator[Any]:
-        """The bits of the arrays from outside but some, as NumPy's arrays, one read after the
-        other. Raises SavedError where one is not what was saved.
+        """Yields the bits of the arrays from outside, except those named in ``but``, as NumPy
+        arrays, read one at a time. Raises SavedError for an array whose digest differs.
         """
         import numpy
 
@@ -198,12 +198,12 @@ class Saved:
             yield numpy.frombuffer(data, f"u{b.itemsize}").reshape(b.shape)
 
     def listing(self) -> Listing:
-        """The table of steps."""
+        """Returns the listing of steps."""
         return Listing(self.contents.name, self.contents.listing)
 
     def recorded(self, device: Device) -> Recorded:
-        """The program, whose kernels are loaded on a device. Raises SavedError where that does not
-        take one.
+        """Loads the kernels on a device, and returns the program. Raises SavedError if the device
+        refuses one.
         """
         of = self.contents
         functions = []
@@ -235,8 +235,8 @@ class Saved:
 
 @contextmanager
 def opened(path: str | os.PathLike[str], device: Device) -> Iterator[Saved]:
-    """Opens a file for a device, and checks all but its arrays. Raises SavedError, which says what
-    is wrong.
+    """Opens a file for a device, and checks everything but its arrays. Raises SavedError with the
+    fault.
     """
     with ExitStack() as stack:
         with _damaged(path):
@@ -258,13 +258,13 @@ def opened(path: str | os.PathLike[str], device: Device) -> Iterator[Saved]:
 
 
 def _unblocked(path: str, flags: int) -> int:
-    """Opens without waiting for the other end of a pipe."""
+    """Opens a file with O_NONBLOCK, so that a named pipe does not block."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 @contextmanager
 def _damaged(path: Any) -> Iterator[None]:
-    """Around what reads an archive."""
+    """Turns errors of reading an archive into SavedError."""
     try:
         yield
     except SavedError:
@@ -277,12 +277,12 @@ _DAMAGED = (
     *(OSError, zipfile.BadZipFile, zlib.error, struct.error, EOFError),
     *(RuntimeError, LookupError, ValueError, OverflowError, MemoryError),
 )
-"""What reading a damaged archive raises."""
+"""Exceptions that reading a damaged archive raises."""
 
 
 def _sizes(path: Any, archive: zipfile.ZipFile, room: int) -> dict[str, int]:
-    """Unpacked bytes of each part, which are as few as those of saved programs; ``room``: bytes of
-    the file.
+    """Returns the unpacked bytes of each part. Raises SavedError for parts that are too large,
+    overlap, or are packed in another way; ``room``: bytes of the file.
     """
     parts = archive.infolist()
     sizes = {part.filename: part.file_size for part in parts}
@@ -309,7 +309,7 @@ def _sizes(path: Any, archive: zipfile.ZipFile, room: int) -> dict[str, int]:
 
 
 def _signed(path: Any, comment: str, program: bytes) -> bytes:
-    """The description, if it is the one that the comment is about."""
+    """Returns the description if the archive's comment has its digest. Raises SavedError if not."""
     magic, _, digest = comment.rpartition(" ")
     found, _, number = magic.rpartition(" ")
     if found != _MAGIC:
@@ -322,7 +322,7 @@ def _signed(path: Any, comment: str, program: bytes) -> bytes:
 
 
 def _decoded(program: bytes) -> Any:
-    """JSON, in which no key occurs twice, and all numbers are finite."""
+    """Parses JSON; refuses duplicate keys and numbers that are not finite."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -340,7 +340,7 @@ def _decoded(program: bytes) -> Any:
 
 
 def _check_target(path: Any, of: Contents, device: Device) -> None:
-    """Refuses programs for another device, and of other contracts."""
+    """Refuses programs for another architecture, image kind, or version of a contract."""
     if of.target != (device.arch, device.image_kind):
         was = f"{of.target.image} for {of.target.arch}"
         takes = f"{device.image_kind} for {device.arch}"
@@ -354,7 +354,7 @@ def _check_target(path: Any, of: Contents, device: Device) -> None:
 
 
 def _check_parts(path: Any, of: Contents, sizes: dict[str, int], images: dict[str, bytes]) -> None:
-    """Refuses parts that are not those which the description names."""
+    """Refuses parts that are missing, not named in the description, or altered."""
     for name in sorted({*of.parts, *sizes} - {PROGRAM}):
         if name not in of.parts or name not in sizes:
             raise SavedError(f"{path} was altered: {name} is not what was saved")
@@ -381,8 +381,8 @@ _NOBITS = 8
 
 
 def is_whole_elf(image: bytes) -> bool:
-    """Whether an image is ELF of 64 bits whose sections all lie within it. The driver is given its
-    address alone, and reads as far as the image says.
+    """Whether an image is 64-bit ELF whose sections all lie within it. The driver takes its address
+    without a length, and reads as far as the ELF headers say.
     """
     if len(image) < _ELF.size or _ELF.unpack_from(image) != (b"\x7fELF", 2):
         return False

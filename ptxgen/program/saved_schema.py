@@ -1,10 +1,10 @@
 """The schema of ``program.json``, the description in a saved program.
 
-Each record says its keys and what is taken for each, once: :meth:`Record.plain` writes them,
-:meth:`Record.parse` reads them. :func:`contents` parses a whole description, and then compares its
-parts with each other: indices with what they count, offsets with the memory that they are in.
-Nothing is loaded, allocated or put together meanwhile. All that is wrong raises :class:`Wrong`,
-with the place, such as ``launches[3].params.order[1]``.
+Each record declares its keys and the parser of each value once: :meth:`Record.plain` writes them,
+:meth:`Record.parse` reads them. :func:`contents` parses a whole description, and then checks its
+parts against each other: each index against the length of its list, each offset against the size of
+its memory. Nothing is loaded or allocated meanwhile. Every fault raises :class:`Wrong`, with its
+place, such as ``launches[3].params.order[1]``.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ Parse = Callable[[Any, str], Any]
 
 
 class Wrong(Exception):  # noqa: N818 - raised and caught where a file is read or written
-    """Something that no description has; the text says where it is and what is taken."""
+    """A fault of a description; the text says its place, the value, and what is accepted."""
 
 
 def wrong(at: str, got: str, takes: str) -> Wrong:
-    """The exception for what is at a place."""
+    """Returns the exception for value ``got`` at place ``at``."""
     return Wrong(f"{at} is {got}; takes {takes}")
 
 
 def _shown(value: Any) -> str:
-    """A value for an error: short, and of lists and objects the kind alone."""
+    """Returns a value as text for an error: shortened; only the kind for lists and objects."""
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list | tuple):
@@ -142,7 +142,7 @@ def several(parse: Parse, least: int = 0, most: int | None = None) -> Parse:
 
 
 def row(make: Callable[..., Any], *parses: Parse) -> Parse:
-    """Parses a list of values of their own kinds, of which ``make`` makes one."""
+    """Parses a list with a parser for each position, and calls ``make`` with the values."""
 
     def parse(value: Any, at: str) -> Any:
         if not isinstance(value, list | tuple) or len(value) != len(parses):
@@ -154,7 +154,7 @@ def row(make: Callable[..., Any], *parses: Parse) -> Parse:
 
 
 def named(parse_name: Callable[[str], bool], takes: str, parse: Parse) -> Parse:
-    """Parses an object whose keys are names of a form, and its values all of one kind."""
+    """Parses an object whose keys have a form, and whose values are all of one kind."""
 
     def parse_all(value: Any, at: str) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -174,7 +174,7 @@ class Record:
         self._make, self._fields = make, fields
 
     def plain(self, *values: Any) -> dict[str, Any]:
-        """The object of these values, in the order of the keys."""
+        """Returns the JSON object of these values, given in the order of the keys."""
         return dict(zip(self._fields, values, strict=True))
 
     def parse(self, value: Any, at: str) -> Any:
@@ -196,7 +196,7 @@ TOP = "program.json"
 
 
 class Target(NamedTuple):
-    """The architecture that kernels are for, and what their images are."""
+    """The architecture of the kernels, and the kind of their images: cubin or ptx."""
 
     arch: str
     image: str
@@ -222,7 +222,7 @@ class Laid(NamedTuple):
     constant: bool
 
     def buffer(self, role: str) -> Buffer:
-        """All of its memory."""
+        """Returns a buffer that spans a new memory of this array."""
         memory = Memory(self.name, role, 0, self.low, self.written, None, self.constant)
         memory.natural = Buffer(memory, self.shape, self.strides, self.dtype)
         memory.nbytes = memory.natural.nbytes
@@ -237,7 +237,7 @@ class Kernel(NamedTuple):
 
 
 class Launched(NamedTuple):
-    """A launch (:class:`ptxgen.runtime.launch.Prepared`). ``kernel``: its number."""
+    """A launch (:class:`ptxgen.runtime.launch.Prepared`). ``kernel``: index in ``kernels``."""
 
     kernel: int
     grid: Dim3
@@ -249,7 +249,7 @@ class Launched(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step: its launches, by number, their pointers, and the bytes that they touch."""
+    """A step: indices of its launches, sources of their pointers, and the bytes they touch."""
 
     launches: Ints
     sources: tuple[Place | int, ...]
@@ -260,7 +260,8 @@ class Step(NamedTuple):
 class Contents:
     """A whole description (:class:`ptxgen.program.recorded.Recorded`).
 
-    ``target``: what it is for. ``parts``: the SHA-256 of each other part of the file, by name.
+    ``target``: the architecture and kind of image. ``parts``: the SHA-256 of each other part of the
+    file, by name.
     """
 
     target: Target
@@ -406,8 +407,9 @@ CONTENTS = Record(
 
 # -- a whole description ----------------------------------------------------------------------
 def contents(value: Any, max_shared: int) -> Contents:
-    """A description whose parts fit each other, for a device of ``max_shared`` bytes of shared
-    memory a block. Raises :class:`Wrong`.
+    """Parses a description and checks its parts against each other. Raises :class:`Wrong`.
+
+    ``max_shared``: bytes of shared memory that the device allows a block.
     """
     found: Contents = CONTENTS.parse(value, TOP)
     _check_arrays(found)
@@ -423,8 +425,8 @@ def _index(value: int, count: int, at: str, of: str) -> None:
 
 
 def _room(b: Buffer) -> tuple[int, int]:
-    """Bytes [low, high) that offsets into an array are in; those of an empty one as if it had one
-    element along each axis, since views of it begin there.
+    """Returns the byte range [low, high) of valid offsets into an array. An empty array counts as
+    one element along each empty axis, since views of it begin there.
     """
     return extent(tuple(max(n, 1) for n in b.shape), b.strides, b.itemsize)
 

@@ -1,9 +1,9 @@
-"""Programs: a call, or several, as a value.
+"""Programs: one or several calls as a data structure.
 
-A :class:`Step` is one problem of one route table, with the buffer behind each pointer that its
-kernels take. A :class:`Program` is inputs, results, temporaries and steps in their order. It can be
-printed, planned, run in several ways (:mod:`ptxgen.program.execute`), and read by whoever wants to
-know what a call does before it does it.
+A :class:`Step` is one problem of one route table, with the buffer of each pointer that its kernels
+take. A :class:`Program` has inputs, results, temporaries and an ordered list of steps. It can be
+printed, planned, inspected before it runs, and run in several modes
+(:mod:`ptxgen.program.execute`).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from ptxgen.tiles import TABLES
 
 
 class Scalar(NamedTuple):
-    """A Python number that kernels are given when they are launched: argument ``number`` of those
-    of the call, which ``encode`` makes 8 bytes of.
+    """A Python number of a call that is passed to its kernels: ``number`` is its index among the
+    call's arguments, ``encode`` packs it into 8 bytes.
     """
 
     number: int
@@ -36,14 +36,15 @@ class Scalar(NamedTuple):
 
 
 Operand = Buffer | Scalar | int | None
-"""What a pointer of a launch is: of a buffer, a number of the call, a number as it is, null."""
+"""Operand of a launch: a buffer, a number of the call, a constant integer, or null (None)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One problem: ``bind`` has for each pointer that its kernels are launched with, in order, what
-    it points to. ``kernel``: the route that is asked for by name. ``also_read``: results that it
-    reads, too, before it writes them.
+    """One problem and its operands.
+
+    ``bind``: the operand of each pointer parameter of the kernels, in launch order. ``kernel``: a
+    route forced by its name. ``also_read``: results that the kernels read before they write them.
     """
 
     problem: Problem
@@ -65,13 +66,13 @@ class Step:
 
     @cached_property
     def read(self) -> list[str]:
-        """The names of what is read."""
+        """Names of the parameters whose buffers are read."""
         access = accesses(self.problem)
         return [n for n in self._bound if access[n].read or n in self.also_read]
 
     @cached_property
     def written(self) -> list[str]:
-        """The names of what is written."""
+        """Names of the parameters whose buffers are written."""
         access = accesses(self.problem)
         return [n for n in self._bound if access[n].written]
 
@@ -80,24 +81,24 @@ class Step:
         return {n: b for n, b in self.bind.items() if isinstance(b, Buffer)}
 
     def buffers(self) -> list[Buffer]:
-        """The buffers that are touched."""
+        """Returns all buffers that the step reads or writes."""
         return list(self._bound.values())
 
     def reads(self) -> list[Buffer]:
-        """The buffers that are read."""
+        """Returns the buffers that the step reads."""
         return [self._bound[n] for n in self.read]
 
     def writes(self) -> list[Buffer]:
-        """The buffers that are written."""
+        """Returns the buffers that the step writes."""
         return [self._bound[n] for n in self.written]
 
     @cached_property
     def nbytes(self) -> int:
-        """Bytes that are read and written, each once: of what is broadcast, what lies there."""
+        """Bytes read and written; broadcast elements count once."""
         return sum(b.footprint for b in (*self.reads(), *self.writes()))
 
     def predicted(self, device: Device) -> float:
-        """The µs that it is predicted to take on a device."""
+        """Returns the predicted time of the step on a device, µs."""
         if device not in self._us:
             self._us[device] = predicted(self.problem, self.nbytes, device, self.kernel)
         return self._us[device]
@@ -108,7 +109,7 @@ class Step:
 
 
 class Access(NamedTuple):
-    """What the kernels of a table do to what a pointer points to; whether it may be null."""
+    """Access of a table's kernels to one pointer: read, written, and whether it may be null."""
 
     read: bool
     written: bool
@@ -116,9 +117,10 @@ class Access(NamedTuple):
 
 
 def accesses(problem: Problem) -> Mapping[str, Access]:
-    """The pointers that the kernels of a problem are launched with. It follows from their
-    parameters: what one of them declares const it reads, unless one before it has written that;
-    what it does not, it writes.
+    """Returns the access to each pointer of a problem's kernels, found from their parameters.
+
+    A kernel reads what it declares const, unless an earlier kernel of the route has written it. It
+    writes what it does not declare const.
     """
     opened = TABLES[problem.table].opened
     return _accesses(problem.table, problem.dtype if opened else None)
@@ -145,7 +147,7 @@ def _accesses(table: Key, dtype: Hashable) -> Mapping[str, Access]:
 
 
 def _first(table: Key, dtype: Hashable) -> Iterator[Route]:
-    """A route of an opened table, as it is rendered for a problem: all take the same pointers."""
+    """Yields one route of an opened table that can be rendered: all take the same pointers."""
     for route in TABLES[table].routes:
         with suppress(SpecError):
             yield route.of(dtype)
@@ -154,12 +156,12 @@ def _first(table: Key, dtype: Hashable) -> Iterator[Route]:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """What a call does.
+    """The steps of one or several calls, with their memories.
 
-    ``inputs``: memories of the caller, in the order in which they are given; ``outputs``: what is
-    returned, in order (None: nothing); ``steps``; ``algorithms``: those that were chosen
-    where a result can be computed by several. Refused, with both sides, are steps that read
-    what nothing has written, write an input, or reach beyond a memory.
+    ``inputs``: memories of the caller, in the order in which they are given; ``outputs``: the
+    buffers that are returned, in order (None for no array); ``algorithms``: the chosen ones, where
+    several compute a result. Raises SpecError, naming step and buffer, for a step that reads memory
+    which no step has written, writes an input, or reaches beyond a memory.
     """
 
     name: str
@@ -201,8 +203,8 @@ class Program:
         object.__setattr__(self, "results", tuple(m for m in seen if m.role == RESULT))
 
     def listing(self, device: Device | None = None) -> Listing:
-        """What is shown of it: a line a step, with the kernels that serve it on a device (by
-        default the one that NumPy's arrays go to).
+        """Returns a line for each step, with the kernels that serve it on a device (by default the
+        device that computes NumPy's arrays).
         """
         where = device or default_device()
         known = {m: m.name for m in self.inputs}
@@ -220,13 +222,13 @@ class Program:
         return Listing(self.name, tuple(lines))
 
     def __str__(self) -> str:
-        """Each step in a line: what it does, its kernels, what it reads and writes, bytes, and the
-        time that it is predicted to take.
+        """Returns a table with a row for each step: its operation, kernels, the arrays that it
+        reads and writes, their bytes, and its predicted time.
         """
         return str(self.listing())
 
     def draw(self, path: str | PathLike[str]) -> None:
-        """See :meth:`ptxgen.program.listing.Listing.draw`."""
+        """Writes an SVG of the program: steps as boxes, the arrays between them as edges."""
         self.listing().draw(path)
 
     def _check(self, number: int, step: Step, buffer: Buffer) -> None:

@@ -1,10 +1,10 @@
-"""Streams of a program: steps that wait for none of each other run beside each other.
+"""Streams of a program: independent steps run side by side.
 
-:func:`schedule` gives each step a stream. One that waits for the last step of a stream goes on
-there, on the first such stream: a chain stays where it is, and what nothing runs beside is on the
-first. A step that waits for the last step of none begins another stream, as long as there are such.
-Between streams, events say that a step has ended (:func:`enqueue`). A graph that is recorded of
-this has the same order.
+:func:`schedule` gives each step a stream. A step that waits for the last step of a stream follows
+it there (on the first such stream), so a chain of steps stays on one stream, and a program without
+parallelism uses only the first. A step that waits for the last step of no stream starts another
+one, while there are unused streams. Events order steps across streams (:func:`enqueue`). A graph
+that is captured from these streams has the same order.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ptxgen.program.execute import Enqueue, Fired, Plan, fire
 from ptxgen.runtime import Device
 
 STREAMS, STREAMS_MAX = 4, 128
-"""Most streams of a program, by default and at all: no GPU runs more kernels at once."""
+"""Streams of a program, by default and at most: no GPU runs more kernels at once."""
 NEAR = 8
-"""A step that is so many steps back has most likely ended: waiting for it costs nothing."""
+"""Distance in steps beyond which an earlier step counts as ended: waiting for it is free."""
 
 
 class Placed(NamedTuple):
-    """Where a step runs: the number of its stream, and the steps on others that it waits for."""
+    """The stream index of a step, and the steps on other streams that it waits for."""
 
     stream: int
     waits: tuple[int, ...]
@@ -35,8 +35,8 @@ class Placed(NamedTuple):
 
 @dataclass(frozen=True)
 class Schedule:
-    """Where the steps of a program run. ``ends``: those on other streams that the first stream
-    waits for when all has been enqueued.
+    """The streams of a program's steps. ``ends``: the steps on other streams that the first stream
+    waits for at the end.
     """
 
     steps: tuple[Placed, ...]
@@ -44,12 +44,12 @@ class Schedule:
 
     @property
     def streams(self) -> int:
-        """How many there are."""
+        """Number of streams in use."""
         return len({each.stream for each in self.steps})
 
 
 def checked(streams: Any) -> int:
-    """``streams`` as an option. Raises OptionError."""
+    """Returns ``streams`` if it is an int from 1 to 128. Raises OptionError."""
     if type(streams) is not int or not 1 <= streams <= STREAMS_MAX:
         raise OptionError(
             f"streams is {described(streams)}; takes an integer from 1 to {STREAMS_MAX}"
@@ -58,15 +58,17 @@ def checked(streams: Any) -> int:
 
 
 def schedule(before: Sequence[Collection[int]], streams: int) -> Schedule:
-    """Gives each step one of at most ``streams`` streams. ``before``: the steps that each waits
-    for. Each stream runs its steps in their order, so of another one only the last is waited for.
+    """Assigns each step to one of at most ``streams`` streams.
+
+    ``before``: the steps that each step waits for. A stream runs its steps in order, so a step
+    waits only for the last of its predecessors on each other stream.
     """
-    last = [-1] * streams  # of each stream, so far
-    reached: list[list[int]] = []  # by a step that has ended: the last step of each stream
+    last = [-1] * streams  # the last step of each stream, so far
+    reached: list[list[int]] = []  # by step: the last step of each stream ended by then
     placed: list[Placed] = []
 
     def waits(awaited: Collection[int], have: list[int]) -> tuple[int, ...]:
-        """Those of ``awaited`` that are still to be waited for; ``have`` is what has ended then."""
+        """Returns the steps in ``awaited`` that have not ended; ``have``: the last that have."""
         found = []
         for step in sorted(awaited, reverse=True):
             if step > have[placed[step].stream]:
@@ -92,15 +94,15 @@ def schedule(before: Sequence[Collection[int]], streams: int) -> Schedule:
 
 
 def scheduled(steps: Sequence[Fired], where: Sequence[int], streams: int) -> Schedule:
-    """Where planned steps run; ``where``: the addresses of all slots."""
+    """Returns the schedule of planned steps; ``where``: the addresses of all slots."""
     return schedule(before([step.touched for step in steps], where), streams)
 
 
 def enqueue(
     of: Schedule, steps: Sequence[Callable[[int], None]], device: Device, *streams: int
 ) -> None:
-    """Enqueues steps on streams, behind what is on the first one now. What is enqueued there later
-    is behind all of them.
+    """Enqueues steps on streams, ordered behind earlier work on the first stream, and before later
+    work on the first stream.
     """
     awaited = {*of.ends, *(step for each in of.steps for step in each.waits)}
     begin = device.event(streams[0]) if of.streams > 1 else None
@@ -121,9 +123,9 @@ def enqueue(
 
 
 class Streams:
-    """Enqueues programs on the stream of a call; while :meth:`open`, on others beside it, too.
+    """Enqueues programs on the stream of a call, and inside :meth:`open` also on further streams.
 
-    ``most``: how many, all in all. ``used``: the most that a program has taken.
+    ``most``: largest number of streams in all. ``used``: the most that a program has used.
     """
 
     def __init__(self, most: int) -> None:
@@ -132,7 +134,7 @@ class Streams:
 
     @contextmanager
     def open(self, device: Device) -> Iterator[None]:
-        """Has others on a device."""
+        """Creates ``most - 1`` further streams on a device, for programs enqueued inside."""
         with device.streams(self.most - 1) as self._beside:
             try:
                 yield
@@ -140,7 +142,7 @@ class Streams:
                 self._beside = None
 
     def enqueuing(self, plan: Plan, device: Device) -> Enqueue:
-        """What enqueues the steps of a plan."""
+        """Returns a function that enqueues the steps of a plan."""
 
         def enqueued(stream: int, where: Sequence[int]) -> None:
             if self._beside is None:

@@ -1,8 +1,8 @@
-"""Calls that are noted and not carried out: a function of arrays becomes a program.
+"""Tracing: turns a function of arrays into a program, without computing anything.
 
-:func:`trace` calls a function with arrays that stand for its arguments (:class:`Traced`). What the
-library's operations do to them are the steps of the program. A function that asks for a value, or
-hands such an array to anybody else, cannot be traced: it is told where.
+:func:`trace` calls a function with placeholders for its arguments (:class:`Traced`). The library's
+operations on them become the steps of the program. A function that reads a value of a placeholder,
+or passes one to another library, cannot be traced: TraceError names the line.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from ptxgen.runtime.arrays import ArrayView
 
 
 class Tracing:
-    """A program in the making: its builder, and arrays from outside that it reads. These are where
-    ``lead`` is; without that there are none.
+    """A program in the making: its builder, and the arrays from outside that it reads.
+
+    ``lead``: an array on the device of the arrays from outside; None if there may be none.
     """
 
     def __init__(self, name: str, lead: ArrayView | None, device: Device) -> None:
@@ -36,7 +37,7 @@ class Tracing:
         self.lead = lead
 
     def buffer(self, name: str, x: Any) -> Buffer:
-        """The buffer of an array: a traced one's, or one from outside, which stays where it is."""
+        """Returns the buffer of a traced array, or of one from outside, which is read in place."""
         if isinstance(x, Traced):
             if x.tracing is not self:
                 raise TraceError(f"{name} is an array of another trace, which has ended")
@@ -49,7 +50,7 @@ class Tracing:
         return found[1]
 
     def outer(self, memory: str, x: Any, name: str = "") -> Buffer:
-        """The buffer of an array from outside, in a memory of that name; errors have ``name``."""
+        """Returns the buffer of an array from outside: input ``memory``, ``name`` in errors."""
         if id(x) not in self.outside:
             seen = Call({name or memory: x}).lead
             if self.lead is None or (seen.kind, seen.index) != (self.lead.kind, self.lead.index):
@@ -61,7 +62,7 @@ class Tracing:
 
 
 def line() -> str:
-    """The caller's line: the last one outside of this package."""
+    """Returns the caller's file, line number and text: the innermost frame outside this package."""
     for frame in reversed(traceback.extract_stack()):
         if "/ptxgen/" not in frame.filename.replace("\\", "/"):
             return f"{frame.filename}:{frame.lineno}: {frame.line}"
@@ -69,7 +70,7 @@ def line() -> str:
 
 
 class Traced:
-    """An array that stands for one of a program: its shape and dtype are known, its values not."""
+    """A placeholder for an array of a program: its shape and dtype are known, its values not."""
 
     __slots__ = ("buffer", "tracing")
 
@@ -81,7 +82,7 @@ class Traced:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape."""
+        """Sizes of the dimensions."""
         return self.buffer.shape
 
     @property
@@ -104,25 +105,25 @@ class Traced:
         return Traced(self.tracing, buffer)
 
     def reshape(self, *shape: Any) -> Traced:
-        """The same elements in another shape."""
+        """Returns the elements in another shape: a view, or a copy where no view will do."""
         to = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
         return self._made(self.tracing.builder.reshape(self.buffer, to))
 
     view = reshape
 
     def permute(self, *order: Any) -> Traced:
-        """The dimensions in another order."""
+        """Returns a view with the dimensions in another order."""
         to = order[0] if len(order) == 1 and isinstance(order[0], Sequence) else order
         return self._made(self.buffer.permuted([i % self.ndim for i in to]))
 
     def swapaxes(self, first: int, second: int) -> Traced:
-        """Two dimensions in each other's place."""
+        """Returns a view with two dimensions swapped."""
         order = list(range(self.ndim))
         order[first], order[second] = order[second], order[first]
         return self.permute(order)
 
     def transpose(self, *order: Any) -> Traced:
-        """As NumPy's (an order, or none) and as PyTorch's (two dimensions)."""
+        """Returns a transposed view. Takes an order or nothing (NumPy), or two axes (PyTorch)."""
         if not order:
             return self.permute(list(range(self.ndim))[::-1])
         if len(order) == 2 and self.ndim != 2:
@@ -131,20 +132,20 @@ class Traced:
 
     @property
     def T(self) -> Traced:  # noqa: N802 - NumPy's name
-        """The dimensions the other way round."""
+        """View with the dimensions in reverse order."""
         return self.transpose()
 
     @property
     def mT(self) -> Traced:  # noqa: N802
-        """The last two dimensions in each other's place."""
+        """View with the last two dimensions swapped."""
         return self.swapaxes(-1, -2)
 
     def unsqueeze(self, axis: int) -> Traced:
-        """With a dimension of 1."""
+        """Returns a view with a new dimension of size 1 at ``axis``."""
         return self._made(self.buffer.unsqueezed(axis))
 
     def expand(self, *shape: Any) -> Traced:
-        """Broadcast to a shape."""
+        """Returns a view broadcast to a shape."""
         to = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
         return self._made(self.buffer.expanded(to))
 
@@ -229,7 +230,7 @@ class Traced:
 
 
 def traced(op: Description, given: Mapping[str, Any]) -> Any:
-    """A call of ``op`` of which some array is traced: its steps are noted."""
+    """Records the steps of a call of ``op`` with traced arrays, and returns its traced results."""
     tracing = next(x.tracing for x in leaves(given.values()) if isinstance(x, Traced))
     named: dict[str, Any] = {}
     written: list[Memory] = []
@@ -267,10 +268,11 @@ def traced(op: Description, given: Mapping[str, Any]) -> Any:
 
 
 def _lowered(tracing: Tracing, op: Description, named: dict[str, Any]) -> Any:
-    """The results of an operation, whose steps are noted.
+    """Lowers an operation, records its steps, and returns its results.
 
-    A call of arrays in host memory takes any view, since it copies that to the device row by row.
-    What no kernel reads as it lies is therefore copied here, too. On a device both refuse it.
+    A call on host arrays takes any strides, since it uploads contiguous copies. So if no kernel
+    takes the strides of a view, a traced function on host arrays copies the view, too. On a device
+    both refuse it.
     """
     builder = tracing.builder
     before = len(builder.steps)
@@ -294,8 +296,9 @@ def _lowered(tracing: Tracing, op: Description, named: dict[str, Any]) -> Any:
 
 
 def refuse_untraceable(name: str, function: Any, example: Sequence[Any]) -> None:
-    """Raises TraceError unless ``function`` can be called with arrays like those of ``example``,
-    of which there is at least one. ``name`` is that of the caller.
+    """Raises TraceError unless ``function`` is callable and ``example`` has at least one array.
+
+    ``name``: the caller's name, for errors.
     """
     if not callable(function):
         raise TraceError(f"{name} takes a function; got a {type(function).__qualname__}")
@@ -304,7 +307,7 @@ def refuse_untraceable(name: str, function: Any, example: Sequence[Any]) -> None
 
 
 def leaves(values: Iterable[Any]) -> Iterator[Any]:
-    """Some arguments, of sequences each array."""
+    """Yields the values, with tuples and lists flattened."""
     for value in values:
         if isinstance(value, tuple | list):
             yield from value
@@ -315,8 +318,10 @@ def leaves(values: Iterable[Any]) -> Iterator[Any]:
 def trace(
     function: Callable[..., Any], views: Sequence[ArrayView], device: Device
 ) -> tuple[Program, Tracing]:
-    """The program of ``function``, called with arrays that lie as ``views`` do, as it runs on a
-    device; and what it reads besides. Results lie row by row.
+    """Traces ``function`` with arguments laid out as ``views``, for a device.
+
+    Returns the program, whose results are contiguous, and the tracing, which has the arrays from
+    outside.
     """
     name = getattr(function, "__name__", type(function).__name__)
     tracing = Tracing(name, views[0], device)

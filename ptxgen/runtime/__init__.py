@@ -1,4 +1,4 @@
-"""Running kernels: devices, launches, streams, scratch memory and arrays of any framework.
+"""Runtime of kernels: devices, launches, streams, scratch memory, arrays of any framework.
 
 A call's arrays are read, checked and brought to the device by :class:`Call`; kernels are loaded and
 launches prepared by its :class:`Device`, and fired on its stream with pointers::
@@ -6,13 +6,13 @@ launches prepared by its :class:`Device`, and fired on its stream with pointers:
     call = Call({"x": x, "w": w, "bias": bias}, stream=stream)
     xv = call.views["x"].matrix("x")              # shapes, strides and dtypes are known here
     target = call.target(out, "out")              # checked: nothing has been enqueued yet
-    call.stage()                                  # the stream waits for who still writes
+    call.stage()                                  # the stream waits for pending writes
     function = call.device.kernel(spec.name, cubin_for, spec.shared_bytes)
     launch = call.device.prepare(function, grid, block, Parameters(...), 4, "M=.. N=.. K=..")
     launch.fire(call.stream, xv.ptr, w_ptr, bias_ptr, target.ptr)
 
-A launch is prepared once for all that its choice depended on, and fired from any thread. Those of
-a route of several kernels are one :class:`ScratchLaunch`, which adds pointers to scratch memory.
+A launch is prepared once for each problem, and fired from any thread. The launches of a route with
+several kernels form one :class:`ScratchLaunch`, which adds pointers to scratch memory.
 """
 
 from ptxgen.runtime.arrays import ArrayView, DeviceArray, framework_of, view

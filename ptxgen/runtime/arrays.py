@@ -1,6 +1,6 @@
-"""Arrays of any framework, seen as pointer, shape, strides, dtype and device.
+"""Arrays of any framework, viewed as pointer, shape, strides, dtype and device.
 
-:func:`view` reads; :func:`empty` makes results in the caller's framework. No framework is
+:func:`view` reads an array; :func:`empty` makes results in the caller's framework. No framework is
 imported unless an array of it was passed in.
 
 Lifetimes and autograd: a view keeps its array alive, but work that is still enqueued does
@@ -47,7 +47,7 @@ _TYPESTR = {
 
 @dataclass(frozen=True, slots=True)
 class ArrayView(Strided):
-    """Where an array lies and how.
+    """Address, layout and device of an array.
 
     ``strides`` count elements. ``kind`` is ``"cuda"`` or ``"host"``; ``index`` the GPU.
     ``framework`` is ``"torch"``, ``"cupy"``, ``"jax"``, ``"numpy"``, ``"ptxgen"``, ``"cai"``
@@ -74,7 +74,7 @@ class ArrayView(Strided):
 
     @property
     def packed(self) -> ArrayView:
-        """The array as it lies where it is copied to: rows one behind the other, at any address."""
+        """The view of a contiguous copy of this array, with 0 for its address."""
         return replace(self, ptr=0, strides=contiguous_strides(self.shape))
 
     @property
@@ -83,7 +83,7 @@ class ArrayView(Strided):
         return "host memory" if self.kind == "host" else f"{self.kind}:{self.index}"
 
     def extent(self) -> tuple[int, int]:
-        """The addresses [low, high) that the elements lie between; empty arrays have none."""
+        """Returns the address range [low, high) of all elements; empty for an empty array."""
         low, high = extent(self.shape, self.strides, self.itemsize)
         return self.ptr + low, self.ptr + high
 
@@ -116,7 +116,7 @@ class ArrayView(Strided):
         return ahead < width or ahead + other_width > pitch
 
     def coincides(self, other: ArrayView) -> bool:
-        """Whether each element of one is the element of the other at its place."""
+        """Whether both views have the same device, address, shape, strides and dtype."""
         mine, theirs = (
             (v.kind, v.index, v.ptr, v.shape, v.strides, v.dtype) for v in (self, other)
         )
@@ -145,7 +145,7 @@ def _framework_of_type(kind: type) -> str:
 
 
 def _arrays_of(root: str) -> tuple[type, ...]:
-    """Types of a framework's arrays: not its dtypes, generators and the like."""
+    """Returns the array types of a framework, which exclude its dtypes, generators and others."""
     if root == "torch":
         return (sys.modules["torch"].Tensor,)
     if root == "numpy":
@@ -155,7 +155,7 @@ def _arrays_of(root: str) -> tuple[type, ...]:
 
 
 def framework_of(obj: object) -> str:
-    """The framework that ``obj`` belongs to, as in :class:`ArrayView`, or ``"other"``."""
+    """Returns the framework of ``obj``, named as in :class:`ArrayView`, or ``"other"``."""
     framework = _framework_of_type(type(obj))  # type: ignore[arg-type]  # types do hash
     if framework == "other" and _claims(obj, "__cuda_array_interface__"):
         return "cai"  # set on the instance
@@ -171,7 +171,7 @@ def _claims(obj: object, protocol: str) -> bool:
 
 
 def scalar(obj: object) -> bool:
-    """Whether this is a NumPy scalar: an array without dimensions that nobody can write to."""
+    """Whether this is a NumPy scalar: a read-only array without dimensions."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(obj, numpy.generic)
 
@@ -182,7 +182,7 @@ def view(obj: Any, name: str, stream: int = 0) -> ArrayView:
     DLPack producers are asked to make ``stream`` wait for them; for others
     :attr:`ArrayView.after` says what to wait for.
 
-    Raises DtypeError for what is no array, and for complex and unknown dtypes;
+    Raises DtypeError for an object that is no array, and for complex and unknown dtypes;
     ShapeError for layouts without strides; DeviceError for memory that is neither on a GPU nor in
     the host, and for a producer that fails or describes no memory.
     """
@@ -221,7 +221,7 @@ def _known_dtype(dtype: str, name: str) -> str:
 
 
 def _elements(strides: tuple[int, ...], itemsize: int, name: str) -> tuple[int, ...]:
-    """Byte strides as element strides."""
+    """Converts byte strides to element strides. Raises ShapeError for fractions of elements."""
     if any(step % itemsize for step in strides):
         raise ShapeError(
             f"{name} has byte strides {list(strides)} that are no multiples of its "
@@ -231,7 +231,7 @@ def _elements(strides: tuple[int, ...], itemsize: int, name: str) -> tuple[int, 
 
 
 def _asked(x: Any, name: str, what: str, ask: Callable[[], _T]) -> _T:
-    """What a producer answers. DeviceError if it raises anything: its memory cannot be had."""
+    """Calls a producer through ``ask``. Raises DeviceError for whatever the producer raises."""
     try:
         return ask()
     except PtxgenError:
@@ -276,7 +276,7 @@ def _view_cupy(x: Any, name: str, stream: int) -> ArrayView:
 
 def _view_numpy(x: Any, name: str, stream: int) -> ArrayView:
     fixed = scalar(x)
-    if fixed:  # its interface is of a copy that goes with it
+    if fixed:  # its own interface describes a short-lived copy
         x = sys.modules["numpy"].asarray(x)
     interface = getattr(x, "__array_interface__", None)
     if interface is None or hasattr(x, "mask"):
@@ -301,7 +301,7 @@ def _view_cai(x: Any, name: str, stream: int) -> ArrayView:
     typestr = str(interface["typestr"])
     dtype = _TYPESTR.get(typestr[1:])
     if dtype is None or typestr[0] == ">":
-        if hasattr(x, "__dlpack__"):  # which can say bfloat16
+        if hasattr(x, "__dlpack__"):  # which has a code for bfloat16
             return _view_dlpack(x, name, stream)
         raise DtypeError(
             f"{name}: dtype {typestr!r} of its __cuda_array_interface__ is not supported; "
@@ -378,8 +378,8 @@ def _view_own(x: DeviceArray, name: str, stream: int) -> ArrayView:
 class DeviceArray:
     """Row-major device memory of our own, for frameworks that ptxgen cannot allocate in.
 
-    Offers ``__cuda_array_interface__`` and ``__dlpack__``; ``stream`` is where it is being
-    written, and consumers are made to wait for that. Freed when the last reference goes
+    Offers ``__cuda_array_interface__`` and ``__dlpack__``; ``stream`` is the stream that writes
+    it, and consumers are made to wait for that stream. The memory is freed with the last reference
     (the driver then waits for work that uses it).
     """
 
@@ -460,7 +460,7 @@ _READERS: dict[str, Callable[[Any, str, int], ArrayView]] = {
 def empty(
     like: ArrayView, shape: tuple[int, ...], dtype: str, where: Device, stream: int
 ) -> tuple[ArrayView, Callable[[], Any]]:
-    """Uninitialised row-major memory for a result in the framework of ``like``.
+    """Allocates uninitialised row-major memory for a result in the framework of ``like``.
 
     Returns a view of it, to be written by work on ``stream`` of device ``where``, and a
     function that, called after that work has been enqueued, gives the caller's array. The
@@ -501,7 +501,7 @@ def _cupy_stream(cupy: Any, stream: int) -> Any:
 
 # -- host memory ------------------------------------------------------------------------------
 class _RawInterface:
-    """Host memory for NumPy, elements as unsigned integers (so that bfloat16 passes)."""
+    """Host memory for NumPy, with elements as unsigned integers, so that bfloat16 passes."""
 
     def __init__(self, source: ArrayView) -> None:
         self._source = source
@@ -515,7 +515,7 @@ class _RawInterface:
 
 
 def host_bits(source: ArrayView) -> Any:
-    """A NumPy array of the raw bits of a host view, sharing its memory."""
+    """Returns a NumPy array of the raw bits of a host view, which shares its memory."""
     import numpy
 
     if source.size == 0:  # NumPy refuses null pointers
@@ -524,10 +524,10 @@ def host_bits(source: ArrayView) -> Any:
 
 
 def upload(source: ArrayView, where: Device, stream: int) -> ArrayView:
-    """A row-major copy of a host view on ``where``; the copy is enqueued on ``stream``.
+    """Copies a host view to device ``where``, row-major; the copy is enqueued on ``stream``.
 
-    The view owns a :class:`DeviceArray` and the packed host copy. Synchronise ``stream``
-    before either goes.
+    The returned view owns a :class:`DeviceArray` and a packed host copy. Synchronise ``stream``
+    before the view is dropped.
     """
     import numpy
 
@@ -555,7 +555,7 @@ def download(source: ArrayView, target: ArrayView, where: Device, stream: int) -
 
 
 def host_empty(like: ArrayView, shape: tuple[int, ...], dtype: str) -> Any:
-    """An uninitialised host array in the framework of ``like`` (NumPy unless PyTorch)."""
+    """Returns an uninitialised host array in the framework of ``like`` (NumPy unless PyTorch)."""
     if like.framework == "torch":
         torch = sys.modules["torch"]
         return torch.empty(shape, dtype=getattr(torch, dtype))
@@ -572,7 +572,7 @@ def host_empty(like: ArrayView, shape: tuple[int, ...], dtype: str) -> Any:
 
 
 def common_device(views: dict[str, ArrayView]) -> Device | None:
-    """The device that all ``views`` (by argument name) lie on; None when all are in host memory.
+    """Returns the device of all ``views`` (by argument name); None if they are in host memory.
 
     Raises DeviceError, naming two arguments, when they lie in different places.
     """

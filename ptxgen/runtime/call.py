@@ -1,4 +1,4 @@
-"""The arrays of one call: read, checked, brought to the device, and results handed back."""
+"""The arrays of one call: reads and checks them, uploads host arrays, and returns results."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Call:
     """The arrays of one call on one device and stream.
 
     ``operands`` maps argument names to arrays, the first of which decides the framework of the
-    results. ``views`` has a view for each, ``device`` and ``stream`` (a handle) where work goes.
-    Arrays in host memory go to the default device, and results come back from there, which is
-    waited for; nothing else waits.
+    results. ``views`` has a view for each; work is enqueued on ``stream`` (a handle) of ``device``.
+    Arrays in host memory are copied to the default device, and results are copied back, which waits
+    for the device; nothing else waits.
 
     Raises what :func:`ptxgen.runtime.arrays.view` and :func:`ptxgen.runtime.stream.resolve`
     raise, and DeviceError for operands on different devices or a CPU torch tensor for a GPU.
@@ -41,15 +41,15 @@ class Call:
 
     @property
     def strided(self) -> bool:
-        """Whether results of any strides can be made: not in frameworks that have none."""
+        """Whether results may have any strides, which the caller's framework must support."""
         return self.host or self.lead.framework in ("torch", "cupy")
 
     def target(self, obj: Any, name: str, over: tuple[str, ...] = ()) -> ArrayView:
-        """An array that is to be written, checked. ``over``: the operands that it may be, as a
-        whole.
+        """Checks and views an array that is to be written. ``over``: names of the operands that it
+        may be identical to (in place).
 
-        Raises ShapeError for a read-only, immutable or self-overlapping one, or one that overlaps
-        an operand; DeviceError for one on another device.
+        Raises ShapeError for an array that is read-only, immutable or self-overlapping, or overlaps
+        an operand; DeviceError for an array on another device.
         """
         if arrays.framework_of(obj) == "jax":
             raise ShapeError(f"{name} is a JAX array, which is immutable; leave {name}= away")
@@ -69,7 +69,7 @@ class Call:
         return target
 
     def stage(self) -> None:
-        """Orders the stream behind who still writes the operands. Call it after all checks."""
+        """Orders the stream behind work that still writes operands. Call it after all checks."""
         for source in (*self.views.values(), *self.targets.values()):
             if source.after is not None:
                 self.device.order(self.stream, source.after)
@@ -84,19 +84,19 @@ class Call:
 
     # -- memory -------------------------------------------------------------------------------
     def upload(self, view: ArrayView) -> ArrayView:
-        """A copy of a host array on the device, row by row."""
+        """Copies a host array to contiguous memory on the device."""
         return arrays.upload(view, self.device, self.stream)
 
     def fresh(self, view: ArrayView) -> ArrayView:
-        """Memory on the device for what is to become a host array."""
+        """Allocates device memory for a result that will be copied to a host array."""
         return arrays.view(DeviceArray(self.device, view.shape, view.dtype, self.stream), "out")
 
     def download(self, source: ArrayView, target: ArrayView) -> None:
-        """Copies what lies row by row on the device into a host array, and waits for it."""
+        """Copies a contiguous device array into a host array, and waits for the copy."""
         arrays.download(source, target, self.device, self.stream)
 
     def scratch(self, nbytes: int) -> tuple[int, Any]:
-        """The address of so many bytes of the caller's framework, and what keeps them."""
+        """Allocates ``nbytes`` in the caller's framework; returns the address, and the owner."""
         if not self.host and self.lead.framework in ("torch", "cupy"):
             found, give = arrays.empty(self.lead, (nbytes,), "uint8", self.device, self.stream)
             return found.ptr, give()
@@ -105,7 +105,7 @@ class Call:
 
 
 class Results:
-    """Memory for one result, and the arrays in it that the caller gets."""
+    """Memory for one result, and the arrays in it that are returned to the caller."""
 
     def __init__(self, call: Call, shape: tuple[int, ...], dtype: str) -> None:
         self._call, self._shape, self._dtype = call, shape, dtype
@@ -114,11 +114,11 @@ class Results:
 
     @property
     def ptr(self) -> int:
-        """Its address on the device."""
+        """Address of the memory on the device."""
         return self._view.ptr
 
     def give(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
-        """The elements that lie so, from ``offset`` elements on, once all work is enqueued."""
+        """Returns the result as an array, or a view with these strides, after work is enqueued."""
         if self._array is None:
             self._array = self._give() if not self._call.host else self._downloaded()
         plain = self._shape, contiguous_strides(self._shape), 0
@@ -134,7 +134,7 @@ class Results:
 
 
 def strided(base: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
-    """The elements of a contiguous array that lie so, as a view of it."""
+    """Returns a view of a contiguous array, given shape, strides and offset in elements."""
     framework = arrays.framework_of(base)
     if framework == "torch":
         return base.as_strided(shape, strides, base.storage_offset() + offset)

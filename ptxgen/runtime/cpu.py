@@ -1,8 +1,8 @@
-"""The CPU device: kernels run as PTX, in the interpreter.
+"""The CPU device, which runs kernels as PTX in the interpreter.
 
-Everything above the driver is as on a GPU: dispatcher, specs, launch numbers, parameters. Only
-the image differs (PTX for a cubin) and who carries it out (:mod:`ptxgen.interp`). It stands for
-an H200: the same architecture, limits and number of SMs, so the same routes.
+Everything above the driver is as on a GPU: dispatcher, specs, grids, parameters. Only the image
+differs (PTX instead of a cubin), and an interpreter runs it (:mod:`ptxgen.interp`). The device
+poses as an H200, with its architecture, limits and number of SMs, so it takes the same routes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_SHARED = 227 << 10
 
 
 class CpuDevice(Device):
-    """An interpreter with memory of its own. Each call returns when its work is done.
+    """A device that interprets PTX, in memory of its own. Calls return when their work is done.
 
     ``settings`` are those of :class:`ptxgen.interp.Settings`, by name: ``seed`` picks warps at
     random, ``early`` lets asynchronous copies land at once, ``visits`` bounds loops,
@@ -53,7 +53,7 @@ class CpuDevice(Device):
 
     @property
     def gpu(self) -> str:
-        """The GPU that it stands for."""
+        """Name of the GPU that this device poses as."""
         return GPU
 
     # -- kernels ------------------------------------------------------------------
@@ -73,7 +73,7 @@ class CpuDevice(Device):
             return len(self._programs) - 1
 
     def program(self, function: Function) -> Program:
-        """The decoded kernel behind ``function``."""
+        """Returns the decoded kernel of ``function``."""
         return self._programs[function.handle]
 
     def _allow_shared(self, handle: int, symbol: str, nbytes: int) -> None:
@@ -82,7 +82,7 @@ class CpuDevice(Device):
     def launch(
         self, function: Function, grid: Dim3, block: Dim3, stream: int, params: bytes, what: str
     ) -> None:
-        """See :meth:`Device.launch`. Raises KernelFault when the kernel misbehaves."""
+        """Runs a launch in the interpreter. Raises KernelFault when the kernel misbehaves."""
         from ptxgen.interp import launch
 
         with self._lock:
@@ -149,9 +149,9 @@ class CpuDevice(Device):
                 raise MemoryFault(f"{arguments[-1]} bytes: {error}") from None
 
     def synchronize(self, stream: int | None = None) -> None:
-        """See :meth:`Device.synchronize`. There is never anything to wait for."""
+        """Returns at once, since each launch ends before its call returns."""
 
 
 def open_devices() -> Sequence[CpuDevice]:
-    """The one CPU device."""
+    """Returns the one CPU device."""
     return [CpuDevice()]

@@ -49,7 +49,7 @@ _HINTS = {
 
 @functools.cache
 def driver() -> Any:
-    """The module ``cuda.bindings.driver``, initialised.
+    """Imports and initialises the module ``cuda.bindings.driver``.
 
     Raises DeviceError when the package, the driver or a GPU is missing.
     """
@@ -74,7 +74,7 @@ def driver() -> Any:
 
 @functools.cache
 def libcuda() -> ctypes.CDLL:
-    """The driver library, for calls whose cost from Python matters.
+    """Loads the driver library, for calls whose cost from Python matters.
 
     The GIL is released inside each call (CDLL): a launch blocks when the stream's queue is
     full, and a host callback on that stream may need the GIL before it can drain.
@@ -84,7 +84,7 @@ def libcuda() -> ctypes.CDLL:
 
 
 def describe(status: int) -> str:
-    """Name, text and, where there is one, a hint for the CUresult ``status``."""
+    """Returns name and text of the CUresult ``status``, with a hint if there is one."""
     name, text = f"CUDA error {status}", "the driver has no text for it"
     try:
         cu = driver()
@@ -97,7 +97,7 @@ def describe(status: int) -> str:
 
 
 def check(status: int, what: str) -> None:
-    """Raises DeviceError, naming ``what`` failed and why, unless ``status`` is success."""
+    """Raises DeviceError, which names the failed action ``what``, unless ``status`` is success."""
     if status:
         raise DeviceError(f"{what} failed: {describe(int(status))}")
 
@@ -110,13 +110,13 @@ def _call(what: str, function: Callable[..., Any], *args: Any) -> Any:
 
 
 def open_devices() -> Sequence[CudaDevice]:
-    """All CUDA devices, in the driver's order. Creates no context."""
+    """Returns all CUDA devices, in the driver's order. Creates no context."""
     cu = driver()
     return [CudaDevice(i) for i in range(_call("counting the GPUs", cu.cuDeviceGetCount))]
 
 
 def pointer_device(ptr: int) -> int:
-    """The index of the GPU whose memory ``ptr`` points into.
+    """Returns the index of the GPU whose memory ``ptr`` points into.
 
     Raises DeviceError for host memory and unknown pointers.
     """
@@ -133,9 +133,10 @@ def pointer_device(ptr: int) -> int:
 
 
 def rates(compute: tuple[int, int], max_shared: int, get: Callable[[str], int]) -> Rates | None:
-    """What the driver says of a GPU: ``get`` reads an attribute; None where no kernel runs on it.
+    """Returns clock, memory and L2 rates of a GPU, from the driver; None if no kernel runs on it.
 
-    What it does not say (some newer GPUs report no memory clock) is that of a typical GPU.
+    ``get`` reads a device attribute. A rate that the driver does not report (some newer GPUs report
+    no memory clock) is taken from a typical GPU.
     """
     found = standing_for(compute, max_shared)
     if found is None:
@@ -182,16 +183,17 @@ class CudaDevice(Device):
 
     @functools.cached_property
     def context(self) -> int:
-        """The primary context's handle."""
+        """Handle of the primary context."""
         what = f"retaining the primary context of {self}"
         return int(_call(what, driver().cuDevicePrimaryCtxRetain, self._handle))
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """Makes the context current in this thread, and restores what was there.
+        """Makes the context current in this thread, and restores the previous one at the end.
 
-        Where there was none, that of the first GPU stays, as after a first call of the CUDA
-        runtime: else each launch from such a thread, as autograd's, would be refused and repeated.
+        If the thread had no context, that of the first GPU stays current, as after a first call of
+        the CUDA runtime. Otherwise the driver would refuse each launch from such a thread, such as
+        one of autograd's, and it would have to be repeated.
         """
         cu = driver()
         before = int(_call("reading the current context", cu.cuCtxGetCurrent))
@@ -241,15 +243,15 @@ class CudaDevice(Device):
             _call(what, cu.cuFuncSetAttribute, cu.CUfunction(handle), limit, nbytes)
 
     def prepare(self, *given: Any, **how: Any) -> Launch:
-        """See :meth:`Device.prepare`. A programmatic launch needs compute capability 9.0."""
+        """Prepares a launch. A programmatic launch needs compute capability 9.0."""
         return CudaLaunch(self, *given, **how)
 
     def tensor_map(self, box: TensorBox, pointer: int) -> bytes:
-        """See :meth:`Device.tensor_map`. Takes some µs; :class:`CudaLaunch` keeps what it makes."""
+        """Encodes a tensor map. Takes some µs, so :class:`CudaLaunch` keeps the result."""
         cu = driver()
         kinds, swizzles = cu.CUtensorMapDataType, cu.CUtensorMapSwizzle
         width = f"_{box.swizzle}B" if box.swizzle else "_NONE"
-        # Corners are plain integers, and a column is two numbers.
+        # The im2col encoder takes corners as plain integers, and the box as two numbers.
         made = cu.cuTensorMapEncodeIm2col if box.corners else cu.cuTensorMapEncodeTiled
         spans = (*map(list, box.corners), *box.box) if box.corners else (
             [cu.cuuint32_t(size) for size in box.box],
@@ -267,7 +269,7 @@ class CudaDevice(Device):
                 [cu.cuuint32_t(step) for step in box.steps or (1,) * len(box.size)],
                 cu.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
                 getattr(swizzles, f"CU_TENSOR_MAP_SWIZZLE{width}"),
-                # 256 costs up to 10 %
+                # 256 bytes cost up to 10 % more
                 cu.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
                 cu.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
             )
@@ -285,7 +287,7 @@ class CudaDevice(Device):
             return int(_call(what, driver().cuMemAlloc, max(nbytes, 1)))
 
     def free(self, ptr: int) -> None:
-        """See :meth:`Device.free`. The driver waits for work that uses the memory."""
+        """Frees memory. The driver waits for work that uses it."""
         with self._unordered():
             _call(f"freeing memory of {self}", driver().cuMemFree, ptr)
 
@@ -318,7 +320,7 @@ class CudaDevice(Device):
             self._enqueue(what, driver().cuStreamSynchronize, stream)
 
     def lane(self, stream: int) -> tuple[int, int]:
-        """The stream's id, which no later stream reuses, and its capture's (0 for none).
+        """Returns the stream's id, which no later stream reuses, and its capture's id (0 for none).
 
         A capturing stream has no id to ask for (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, driver
         580); its handle serves, as it cannot be reused within one capture.
@@ -394,7 +396,7 @@ class CudaDevice(Device):
         self._enqueue("ordering two streams", driver().cuStreamWaitEvent, stream, event.handle, 0)
 
     def mark(self, stream: int) -> Any:
-        """See :meth:`Device.mark`; None (never done) while ``stream`` captures."""
+        """Records an event behind the work on ``stream``; None (never done) while it captures."""
         if self.lane(stream)[1]:
             return None
         with self.current():
@@ -427,7 +429,7 @@ class CudaDevice(Device):
                     _call("destroying a stream", cu.cuStreamDestroy, stream)
 
     def recorded(self, work: Callable[..., None], streams: int = 1) -> Callable[[int], None]:
-        """See :meth:`Device.recorded`: a CUDA graph."""
+        """Captures ``work`` on ``streams`` streams, and returns the CUDA graph."""
         cu = driver()
         with self.streams(streams) as (stream, *others):
             mode = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
@@ -435,7 +437,7 @@ class CudaDevice(Device):
             try:
                 work(stream, *others)
             except BaseException:
-                cu.cuStreamEndCapture(stream)  # which has failed, too
+                cu.cuStreamEndCapture(stream)  # fails, too; ignored
                 raise
             graph = _call("ending a capture", cu.cuStreamEndCapture, stream)
             try:
@@ -445,7 +447,7 @@ class CudaDevice(Device):
         return Graph(self, made)
 
     def _record(self, stream: int) -> Any:
-        """A new event behind the work on ``stream``. The context is current."""
+        """Records a new event behind the work on ``stream``. The context must be current."""
         cu = driver()
         untimed = cu.CUevent_flags.CU_EVENT_DISABLE_TIMING
         event = _call("creating an event", cu.cuEventCreate, untimed)
@@ -461,7 +463,7 @@ class CudaDevice(Device):
 #   5 u64            CU_LAUNCH_PARAM_BUFFER_POINTER (1), &parameters,
 #                    CU_LAUNCH_PARAM_BUFFER_SIZE (2), &length, CU_LAUNCH_PARAM_END (0)
 # The stream and the leading pointers lie close together, so that one pack_into rewrites
-# all that changes per call (and attrs and numAttrs, which do not).
+# all values that change per call (and attrs and numAttrs, which lie between them).
 _CONFIG = struct.Struct("<7I4xQ16x")
 _STREAM_AT = 32
 _EXTRA = struct.Struct("<6Q")
@@ -469,23 +471,23 @@ _EXTRA = struct.Struct("<6Q")
 # A CUlaunchAttribute, which is only ever read: u32 id (6 is PROGRAMMATIC_STREAM_SERIALIZATION),
 # pad to 8; a union of 64 bytes that starts with the value (1: allowed). The kernel may then start
 # when every CTA of the launch before it has permitted that or ended, instead of when all of them
-# have ended. That is safe for a kernel that first waits for that end (all of products do):
-# - It touches nothing before. Its wait ends when the launch before it has finished and all that
-#   it wrote is visible.
+# have ended. That is safe for a kernel that begins with griddepcontrol.wait (all GEMM kernels do):
+# - It touches no memory before the wait. The wait ends when the launch before it has finished and
+#   its writes are visible.
 # - Operands, bias and the old output were written by earlier work. The first launch of a route is a
-#   normal one, which started after all of that had ended; each that follows ends after the one
-#   before it, for which it waits; so the wait covers earlier work as well.
-# - Another thread may enqueue between the two on the same stream. Whatever comes between, started
-#   after the first has ended, or (when programmatic, too) waits for that before it ends.
-# - What follows on the stream is ordered behind the second kernel, hence behind the first.
+#   normal one, which started after all of that had ended. Each later launch waits for the one
+#   before it, and so ends after it. So the wait covers earlier work as well.
+# - Another thread may enqueue between the two on the same stream. A launch in between started after
+#   the first had ended, or is programmatic, too, and waits for the first before it ends.
+# - Later work on the stream is ordered behind the second kernel, hence behind the first.
 # Captured, the pair becomes two nodes with a programmatic edge, and the same holds.
 _PROGRAMMATIC = ctypes.create_string_buffer(struct.pack("<I4xI60x", 6, 1), 72)
 
 _INVALID_CONTEXT, _INVALID_HANDLE = 201, 400  # CUresult
 
 _Map = list[Any]
-"""Of a tensor map in a block: which pointer, the address that it has now (None before it is made),
-where it lies, what it is."""
+"""State of a tensor map in a block: index of its pointer, the address encoded in it (or None),
+the address of the map itself, and its TensorBox."""
 _Block = tuple[Any, ctypes.c_void_p, Any, ctypes.c_void_p | None, list[_Map]]
 
 
@@ -493,7 +495,8 @@ class CudaLaunch:
     """One kernel launch through ``cuLaunchKernelEx`` on a prebuilt block.
 
     Four prebuilt arguments instead of cuLaunchKernel's eleven save about 0.45 µs of
-    conversions in ctypes. A block in use is off the shelf, so threads never share one.
+    conversions in ctypes. A block in use is not in the list of idle ones, so threads never share
+    one.
 
     Whether the right context is current is asked beforehand (0.3 µs) only when the process
     sees several GPUs. With one GPU the driver's refusal tells: a CUfunction belongs to a
@@ -516,7 +519,7 @@ class CudaLaunch:
     )
 
     fire: Callable[..., None]
-    """See :meth:`Launch.fire`."""
+    """Enqueues the launch: ``fire(stream, *pointers)``."""
 
     def __init__(
         self,
@@ -542,7 +545,7 @@ class CudaLaunch:
 
     @property
     def prepared(self) -> tuple[Prepared, ...]:
-        """See :attr:`Launch.prepared`."""
+        """The one launch, with the arguments that it was prepared from."""
         return (self._of,)
 
     def _build(self) -> _Block:
@@ -567,11 +570,11 @@ class CudaLaunch:
         return memory, start, (ctypes.c_void_p * len(found))(*found), None, maps
 
     def _bind(self, pointers: int) -> Callable[..., None]:
-        """The function ``fire``: straight-line code, which saves a third against a method that
-        takes ``*pointers`` and picks those that its kernel wants.
+        """Returns the function ``fire`` as straight-line code. It takes a third less time than a
+        method that takes ``*pointers`` and picks those that the kernel needs.
         """
         attributes, writes = self._attributes, self._params.writes
-        form = "2QI4x" if attributes[1] else "Q16x"  # packing makes zeros of what it passes over
+        form = "2QI4x" if attributes[1] else "Q16x"  # pad bytes are written as zeros
         return _firing(pointers, self._params.order[:writes], attributes, bool(self._params.maps))(
             self._idle.pop,
             self._idle.append,
@@ -584,9 +587,9 @@ class CudaLaunch:
         )
 
     def _place(self, found: _Map, pointer: int) -> None:
-        """Makes a block's tensor map start at ``pointer``."""
+        """Sets the address in a block's tensor map to ``pointer``; encodes the map at first use."""
         _, before, where, box = found
-        found[1] = None  # should this fail
+        found[1] = None  # in case the next lines fail
         if before is None:
             ctypes.memmove(where, self._device.tensor_map(box, pointer), MAP_BYTES)
         else:
@@ -609,7 +612,7 @@ class CudaLaunch:
 def _firing(
     pointers: int, order: tuple[int | None, ...], attributes: tuple[int, int], maps: bool
 ) -> Callable[..., Callable[..., None]]:
-    """Makes :attr:`CudaLaunch.fire` for so many pointers, of which the parameters are these.
+    """Generates :attr:`CudaLaunch.fire` for ``pointers`` pointers; ``order``: the kernel's choice.
 
     Only integers go into the source: the format ``d`` takes nothing else.
     """
@@ -645,14 +648,14 @@ def make(take, give, build, pack, enqueue, function, failed, place):
 
 @functools.cache
 def _replace_address() -> Callable[[int, int], int]:
-    """``cuTensorMapReplaceAddress``, which is many times cheaper than making a map anew."""
+    """Returns ``cuTensorMapReplaceAddress``, which is many times cheaper than encoding a map."""
     prototype = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
     function: Callable[[int, int], int] = prototype(("cuTensorMapReplaceAddress", libcuda()))
     return function
 
 
 def _guarded(device: CudaDevice) -> Callable[..., int]:
-    """``cuLaunchKernelEx`` that answers INVALID_CONTEXT unless the device's is current."""
+    """Returns ``cuLaunchKernelEx``, guarded: INVALID_CONTEXT unless the device's is current."""
     library, context = libcuda(), device.context
     enqueue, ask = library.cuLaunchKernelEx, library.cuCtxGetCurrent
     cells: list[tuple[ctypes.c_void_p, Any]] = []
@@ -677,7 +680,7 @@ def several_gpus() -> bool:
 
 
 class Event:
-    """An event. When it goes, what waits for it still does: the driver keeps it for that."""
+    """A CUDA event, destroyed with this object; the driver keeps it for work that waits for it."""
 
     def __init__(self, device: CudaDevice, handle: Any) -> None:
         self._device, self.handle = device, handle
@@ -689,13 +692,13 @@ class Event:
 
 
 class Graph:
-    """A CUDA graph that can be launched. When it goes, what runs of it still ends."""
+    """An executable CUDA graph, destroyed with this object; replays in progress still complete."""
 
     def __init__(self, device: CudaDevice, handle: Any) -> None:
         self._device, self._handle = device, handle
 
     def __call__(self, stream: int) -> None:
-        """Enqueues what it holds."""
+        """Enqueues a launch of the graph."""
         with self._device.current():
             what = f"launching a graph on {self._device}"
             _call(what, driver().cuGraphLaunch, self._handle, stream)

@@ -1,4 +1,4 @@
-"""Devices: what the library needs from a machine that runs kernels.
+"""Interface of devices that run kernels.
 
 :class:`Device` holds everything that is the same for all kinds (which arch to compile
 for, lazily loaded functions, shared-memory limits, the default device) on top of a few
@@ -22,23 +22,25 @@ from ptxgen.runtime.workspace import Workspace
 from ptxgen.spec import ARCHITECTURES
 
 DEFAULT_SHARED_LIMIT = 32 * 1024
-"""Dynamic shared memory, in bytes, that a kernel gets without asking: 48 KiB (CUDA programming
-guide) are for that and what it has of its own, which the device is not told.
+"""Dynamic shared memory, in bytes, that a kernel has without raising its limit.
+
+The default limit of 48 KiB (CUDA programming guide) also includes static shared memory, whose size
+the device does not know; this leaves 16 KiB for it.
 """
 
 
 class Device(ABC):
     """One device. Pointers and stream handles are ints.
 
-    ``image_kind`` says what it loads: "cubin", or "ptx"; ``can_time``, whether :meth:`timed` says
-    how long work takes.
+    ``image_kind``: the kind of image that it loads, "cubin" or "ptx"; ``can_time``: whether
+    :meth:`timed` measures work.
 
     Attributes: ``kind``, ``index``, ``name``, ``compute`` (capability, such as (9, 0)),
     ``sms``, ``max_shared`` (the most dynamic shared memory of a block, in bytes),
-    ``rates`` (what it does a second, as far as its driver says),
-    ``workspace``, the scratch memory of kernels on this device, and what its users have ready, by
-    keys of theirs, kept as long as the device, and theirs to bound: ``prepared``, launches, and
-    ``calls``, those of arrays in host memory.
+    ``rates`` (clock, bandwidths and so on, as far as the driver reports them),
+    ``workspace`` (the scratch memory of kernels on this device), and two caches, whose users choose
+    the keys and bound the size: ``prepared`` (launches) and ``calls`` (prepared calls on arrays in
+    host memory).
     """
 
     image_kind: ClassVar[str] = "cubin"
@@ -73,7 +75,7 @@ class Device(ABC):
 
     @property
     def arch(self) -> str:
-        """The best compile target for this device, such as ``"sm_90a"``."""
+        """Best compile target for this device, such as ``"sm_90a"``."""
         major, minor = self.compute
         name = f"sm_{major}{minor}"
         known = ARCHITECTURES.get(name)
@@ -81,12 +83,12 @@ class Device(ABC):
 
     @property
     def gpu(self) -> str:
-        """The name of the GPU whose tuning fits (:mod:`ptxgen.cost.tuning`)."""
+        """Name of the GPU whose tuning fits (:mod:`ptxgen.cost.tuning`)."""
         return self.name
 
     @property
     def identity(self) -> str:
-        """What times belong to: the device, and what drives it."""
+        """Name of the device and its driver, a key for measured times."""
         return f"{self.name}, {self.sms} SMs"
 
     def capturing(self, stream: int) -> bool:
@@ -96,16 +98,17 @@ class Device(ABC):
     def timed(
         self, work: Sequence[Callable[[], None]], stream: int, rounds: int
     ) -> list[list[float]]:
-        """The µs that each of ``work``, which enqueues on ``stream``, took in each of ``rounds``.
+        """Measures functions that enqueue on ``stream``; returns µs for each, for each round.
 
-        All take turns, each with a cold L2, after one round that does not count. Waits for the
-        device. Raises DeviceError where :attr:`can_time` is false.
+        They take turns, each with a cold L2, after one warm-up round. Waits for the device. Raises
+        DeviceError where :attr:`can_time` is false.
         """
         raise DeviceError(f"{self} times nothing")
 
     def counted(self, work: Callable[[], None]) -> tuple[Any, ...]:
-        """What each kernel that ``work`` launches does
-        (:class:`ptxgen.interp.run.profile.KernelProfile`). Raises DeviceError where nobody counts.
+        """Runs ``work``, and returns counts for each kernel that it launches
+        (:class:`ptxgen.interp.run.profile.KernelProfile`). Raises DeviceError on other devices
+        than the CPU device.
         """
         raise DeviceError(f"{self} counts nothing")
 
@@ -125,7 +128,7 @@ class Device(ABC):
         return Function(self, symbol, handle, shared_bytes, image)
 
     def kernel(self, symbol: str, image: Callable[[str], bytes], shared_bytes: int = 0) -> Function:
-        """The kernel ``symbol``, compiled and loaded when it is first asked for.
+        """Returns the kernel ``symbol``, compiled and loaded when it is first asked for.
 
         ``image`` is called with :attr:`arch` and returns a cubin; once per symbol, also
         when several threads ask at once (different symbols compile in parallel). A symbol
@@ -142,8 +145,9 @@ class Device(ABC):
         return function
 
     def imaged(self, symbol: str, image: bytes, shared_bytes: int = 0) -> Function:
-        """The kernel ``symbol`` of ``image``: the one that is loaded, where that is of the same
-        image, else one of its own, which :meth:`kernel` does not know. Raises as :meth:`load`.
+        """Returns the kernel ``symbol`` of ``image``. It reuses the loaded kernel if that has the
+        same image, and otherwise loads another, which :meth:`kernel` does not return. Raises as
+        :meth:`load`.
         """
         found = self._functions.get(symbol)
         if found is not None and found.image == image:
@@ -151,7 +155,7 @@ class Device(ABC):
         return self.load(image, symbol, shared_bytes)
 
     def loaded(self) -> tuple[str, ...]:
-        """The kernels that are loaded, in the order in which they were first asked for."""
+        """Returns the names of loaded kernels, in the order in which they were first asked for."""
         return tuple(self._functions)
 
     def prepare(
@@ -164,9 +168,9 @@ class Device(ABC):
         what: str,
         programmatic: bool = False,
     ) -> Launch:
-        """A launch of ``function`` that only needs a stream and ``pointers`` pointers to be fired.
+        """Prepares a launch of ``function``, to be fired with a stream and ``pointers`` pointers.
 
-        ``params`` says which of them each firing writes where. ``what``
+        ``params``: the parameter list, and where firing writes each pointer. ``what``
         describes the problem in error messages. ``programmatic`` permits the launch to start
         before the one ahead of it in its stream has ended; its kernel must wait for that end by
         itself (``griddepcontrol.wait``). A device without overlap has nothing to do for it.
@@ -202,7 +206,7 @@ class Device(ABC):
 
     @abstractmethod
     def tensor_map(self, box: TensorBox, pointer: int) -> bytes:
-        """The tensor map of ``box`` at ``pointer``, as kernels of this device take it."""
+        """Encodes the tensor map of ``box`` at ``pointer``, for kernels of this device."""
 
     @abstractmethod
     def alloc(self, nbytes: int) -> int:
@@ -242,7 +246,7 @@ class Device(ABC):
         return 0
 
     def event(self, stream: int) -> Any:
-        """What is behind the work enqueued on ``stream`` so far, for :meth:`wait`."""
+        """Records an event behind the work enqueued on ``stream`` so far, for :meth:`wait`."""
         return None
 
     def wait(self, stream: int, event: Any) -> None:  # noqa: B027 - nothing to wait for
@@ -254,7 +258,7 @@ class Device(ABC):
             self.wait(stream, self.event(after))
 
     def mark(self, stream: int) -> Any:
-        """A mark behind the work enqueued on ``stream`` so far, for :meth:`done`."""
+        """Returns a mark behind the work enqueued on ``stream`` so far, for :meth:`done`."""
         return None
 
     def done(self, mark: Any) -> bool:
@@ -263,14 +267,14 @@ class Device(ABC):
 
     @contextmanager
     def streams(self, count: int) -> Iterator[tuple[int, ...]]:
-        """Streams of one's own, to record on."""
+        """Creates ``count`` private streams, for recording, and destroys them at the end."""
         yield (0,) * count
 
     def recorded(self, work: Callable[..., None], streams: int = 1) -> Callable[[int], None]:
-        """What ``work``, called with so many streams, enqueues there, to be enqueued again and
-        again. The first must have waited for the others in the end.
+        """Records ``work``, called with ``streams`` streams; returns a function that replays it.
 
-        Its launches are made, and what they need is loaded, before. A device without graphs
-        carries it out each time, on one stream.
+        At its end, ``work`` must make the first stream wait for the others. Its launches must be
+        prepared, and their kernels loaded, beforehand. A device without graphs calls ``work`` at
+        each replay, with one stream.
         """
         return work if streams == 1 else lambda stream: work(*[stream] * streams)

@@ -1,10 +1,10 @@
 """The DLPack protocol, both ways, through ctypes.
 
-Reading: :func:`read` looks into the capsule that ``__dlpack__`` returns. The capsule is
+Reading: :func:`read` parses the capsule that ``__dlpack__`` returns. The capsule is
 never renamed to ``used_dltensor``: it stays the owner of the exported memory, and its own
 destructor calls the producer's deleter when the last reference goes.
 
-Writing: :func:`export` makes a capsule for memory of ours.
+Writing: :func:`export` makes a capsule for memory that ptxgen owns.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class _Versioned(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What a capsule says. ``strides`` count elements; ``owner`` keeps the memory alive."""
+    """Contents of a capsule. ``strides`` count elements; ``owner`` keeps the memory alive."""
 
     ptr: int
     shape: tuple[int, ...]
@@ -99,7 +99,7 @@ _PLAIN, _VERSIONED = b"dltensor", b"dltensor_versioned"  # capsules point at the
 
 
 def device_of(obj: Any) -> tuple[int, int]:
-    """(DLDeviceType, index) of an object with ``__dlpack_device__``."""
+    """Returns (DLDeviceType, index) of an object with ``__dlpack_device__``."""
     kind, index = obj.__dlpack_device__()
     return int(kind), int(index)
 
@@ -118,7 +118,7 @@ def request(obj: Any, stream: int | None) -> object:
 
 
 def read(capsule: object, name: str) -> Exported:
-    """What ``capsule`` describes; ``name`` is the argument's name for errors.
+    """Parses a capsule; ``name`` is the argument's name for errors.
 
     Raises DtypeError for dtypes that ptxgen knows no name for.
     """
@@ -188,7 +188,7 @@ def export(
     versioned: bool,
     readonly: bool = False,
 ) -> object:
-    """A capsule for row-major memory at ``ptr``, which ``owner`` keeps alive."""
+    """Returns a capsule for row-major memory at ``ptr``, which ``owner`` keeps alive."""
     managed: Any = _Versioned(major=1, minor=0) if versioned else _Managed()
     code, bits = _CODES[dtype]
     ndim = len(shape)

@@ -1,7 +1,7 @@
 """Launches prepared once per problem and fired many times.
 
-The parameter list of a kernel is one packed block, pointers first. Preparing a launch
-packs everything; firing rewrites the pointers, and the tensor maps that start at them, only.
+The parameter list of a kernel is one packed block, pointers first. Preparing a launch packs the
+whole list; firing rewrites only the pointers, and the tensor maps that start at them.
 """
 
 from __future__ import annotations
@@ -18,42 +18,42 @@ from ptxgen.runtime.workspace import Workspace
 from ptxgen.spec.abi import MAP_BYTES
 
 Dim3 = tuple[int, int, int]
-"""Sizes of a grid or a block."""
+"""Sizes (x, y, z) of a grid or a block."""
 SCRATCH_UNIT = 256
-"""Scratch memories of one launch begin at multiples of this, bytes."""
+"""Alignment of each scratch memory of a launch, bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class TensorBox:
-    """A tensor-map parameter: an array in global memory, and the box of it that a copy takes; all
-    dimensions innermost first.
+    """A tensor-map parameter: an array in global memory, and the box of it that one TMA copy
+    transfers. All dimensions are innermost first.
     """
 
     pointer: int
-    """Which of the fired pointers it starts at."""
+    """Index of the array's pointer among those that the launch is fired with."""
     at: int
-    """Where in the parameter list it lies, bytes."""
+    """Offset of the map in the parameter list, bytes."""
     itemsize: int
     size: tuple[int, ...]
-    """Elements along the contiguous dimension, and along each of the others."""
+    """Sizes of the array, elements; the contiguous dimension first."""
     pitches: tuple[int, ...]
-    """Bytes from one element to the next along all but the first."""
+    """Strides of all dimensions but the first, bytes."""
     box: tuple[int, ...]
     swizzle: int
     steps: tuple[int, ...] = ()
-    """Of the elements that the box spans every so many are copied; empty: all."""
+    """Element strides of the copy (``elementStrides`` of CUDA's encoder); empty: all 1."""
     corners: tuple[tuple[int, ...], tuple[int, ...]] | None = None
-    """Of a column of pixels (:class:`ptxgen.spec.abi.MapBox`): where the bounding box begins and
-    ends. Its ``box`` is channels and pixels."""
+    """Lower and upper corner of the bounding box of an im2col map, whose ``box`` is (channels,
+    pixels) (:class:`ptxgen.spec.abi.MapBox`); None for a tiled map."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """A kernel's parameter list, but for what firing writes into it.
+    """A kernel's parameter list without its pointers and tensor maps, which firing writes.
 
-    ``packed``: all of it, zeros for pointers and maps. ``order``: for each of the pointers at its
-    beginning, which of the fired pointers it is, None for null. ``offsets``: where each parameter
-    that is no map lies. ``maps``: the tensor maps.
+    ``packed``: the whole list, with zeros for pointers and maps. ``order``: for each leading
+    pointer parameter, its index among the fired pointers, None for null. ``offsets``: byte offset
+    of each parameter that is no map. ``maps``: the tensor maps.
     """
 
     packed: bytes
@@ -62,8 +62,9 @@ class Parameters:
     maps: tuple[TensorBox, ...] = ()
 
     def faults(self, fired: int) -> Iterator[tuple[str, str, str]]:
-        """Finds what no launch with ``fired`` pointers can take: where, what is there, and what is
-        taken. Launches write to the block at these offsets, and generate code with these indices.
+        """Yields each fault for a launch with ``fired`` pointers: its place, the value there, and
+        the accepted values. Launches write to the block at these offsets, and generate code with
+        these indices, so both must be valid.
         """
         room = len(self.packed)
         if 8 * len(self.order) > room:
@@ -89,11 +90,11 @@ class Parameters:
 
     @property
     def writes(self) -> int:
-        """Pointers that firing writes: those up to the last that is not null."""
+        """Number of leading pointers that firing writes: up to the last that is not null."""
         return max((i + 1 for i, which in enumerate(self.order) if which is not None), default=0)
 
     def pick(self, fired: int) -> Callable[[Sequence[int]], Sequence[int]] | None:
-        """What makes of ``fired`` pointers those of the list; None if they are the same."""
+        """Returns a function from fired pointers to those of the list; None if they are equal."""
         order = self.order[: self.writes]
         if order == tuple(range(fired)):
             return None
@@ -120,7 +121,7 @@ def check_parameters(params: Parameters, fired: int, what: str) -> None:
 
 
 class Runner(Protocol):
-    """What launches need of a device (:class:`ptxgen.runtime.device.Device`)."""
+    """The part of :class:`ptxgen.runtime.device.Device` that launches use."""
 
     workspace: Workspace
 
@@ -130,13 +131,13 @@ class Runner(Protocol):
         """Enqueues one launch with the packed parameter list ``params``."""
 
     def tensor_map(self, box: TensorBox, pointer: int) -> bytes:
-        """The tensor map of ``box`` at ``pointer``, as kernels of this device take it."""
+        """Encodes the tensor map of ``box`` at ``pointer``, for kernels of this device."""
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A kernel loaded on one device. ``handle`` means something to that device only; ``image`` is
-    what it was loaded from.
+    """A kernel loaded on one device. ``handle`` is valid on that device only; ``image`` is the
+    cubin or PTX that it was loaded from.
     """
 
     device: Runner
@@ -148,24 +149,24 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a launch is prepared from: the arguments of :meth:`Device.prepare`."""
+    """Arguments of :meth:`Device.prepare` from which a launch was prepared."""
 
     function: Function
     grid: Dim3
     block: Dim3
     params: Parameters
     pointers: int
-    """How many it is fired with."""
+    """Number of pointers that the launch is fired with."""
     what: str
     programmatic: bool = False
 
 
 class Launch(Protocol):
-    """Something prepared. May be fired from any thread, also by several at once."""
+    """A prepared launch, which several threads may fire at once."""
 
     @property
     def prepared(self) -> tuple[Prepared, ...]:
-        """What each launch was prepared from, in order."""
+        """Arguments from which each kernel launch was prepared, in order."""
 
     def fire(self, stream: int, *pointers: int) -> None:
         """Enqueues the work on ``stream`` (a handle) with these pointers.
@@ -175,7 +176,7 @@ class Launch(Protocol):
 
 
 class GenericLaunch:
-    """A launch through :meth:`Device.launch`, for devices without a faster way."""
+    """A launch through :meth:`Device.launch`, for devices without a faster one of their own."""
 
     __slots__ = ("_leading", "_of", "_pick")
 
@@ -196,11 +197,11 @@ class GenericLaunch:
 
     @property
     def prepared(self) -> tuple[Prepared, ...]:
-        """See :attr:`Launch.prepared`."""
+        """The one launch, with the arguments that it was prepared from."""
         return (self._of,)
 
     def fire(self, stream: int, *pointers: int) -> None:
-        """See :meth:`Launch.fire`."""
+        """Packs the parameter list and enqueues the launch."""
         of = self._of
         packed = bytearray(of.params.packed)
         self._leading.pack_into(packed, 0, *(self._pick(pointers) if self._pick else pointers))
@@ -214,9 +215,9 @@ class ScratchLaunch:
     """Launches in a row, enqueued back to back on one stream, that share scratch memory.
 
     ``steps``: the launches; ``sizes``: bytes of each scratch memory. Every step receives the
-    caller's pointers and, behind them, one to each scratch memory. The
-    scratch is borrowed for the length of the enqueueing, so two threads on one stream
-    never write the same scratch between each other's steps.
+    caller's pointers and, behind them, one to each scratch memory. The scratch is borrowed
+    while the steps are enqueued, so two threads on one stream never write the same scratch
+    between each other's steps.
     """
 
     __slots__ = ("_nbytes", "_offsets", "_workspace", "sizes", "steps")
@@ -230,11 +231,11 @@ class ScratchLaunch:
 
     @property
     def prepared(self) -> tuple[Prepared, ...]:
-        """See :attr:`Launch.prepared`."""
+        """Arguments from which each step's launches were prepared, in order."""
         return tuple(each for step in self.steps for each in step.prepared)
 
     def fire(self, stream: int, *pointers: int) -> None:
-        """See :meth:`Launch.fire`."""
+        """Borrows scratch memory and enqueues all steps."""
         shelf, scratch = self._workspace.borrow(stream, self._nbytes)
         places = [scratch.ptr + offset for offset in self._offsets]
         try:

@@ -1,4 +1,4 @@
-"""Which devices there are, and which one computes what lies in host memory."""
+"""Registry of devices, and the default device, which computes on arrays in host memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ptxgen.runtime.device import Device
 
 
 class _Kind:
-    """One kind of devices, opened when first asked for."""
+    """One kind of device, such as "cuda"; its devices are opened when first asked for."""
 
     def __init__(self, factory: Callable[[], Sequence[Device]]) -> None:
         self.factory = factory
@@ -62,7 +62,7 @@ register("cpu", _cpu_devices)
 
 
 def devices() -> tuple[Device, ...]:
-    """Every usable device of every kind; empty on a machine that has none."""
+    """Returns every usable device of every kind; empty on a machine that has none."""
     found: list[Device] = []
     for kind in _kinds.values():
         try:
@@ -73,9 +73,9 @@ def devices() -> tuple[Device, ...]:
 
 
 def get_device(spec: str | Device, argument: str = "spec") -> Device:
-    """The device that ``spec`` names: ``"cuda"``, ``"cuda:1"``, ``"cpu"`` or a Device.
+    """Returns the device that ``spec`` names: ``"cuda"``, ``"cuda:1"``, ``"cpu"`` or a Device.
 
-    ``argument``: its name in errors.
+    ``argument``: name of the argument in errors.
 
     Raises OptionError for an unknown name, DeviceError when there is no such device here.
     """
@@ -96,11 +96,11 @@ def get_device(spec: str | Device, argument: str = "spec") -> Device:
 
 
 def default_device() -> Device:
-    """Where arrays in host memory go.
+    """Returns the device that computes on arrays in host memory.
 
-    The innermost :class:`use_device` of this context, else what :func:`set_default_device`
-    set for the process, else ``"cuda:0"``, or ``"cpu"`` where there is no GPU. Raises
-    DeviceError when there is a GPU that cannot be used.
+    This is the innermost :class:`use_device` of this context, else the device that
+    :func:`set_default_device` set for the process, else ``"cuda:0"``, or ``"cpu"`` where there
+    is no GPU. Raises DeviceError when there is a GPU that cannot be used.
     """
     return _context_default.get() or _process_default or _best_device()
 

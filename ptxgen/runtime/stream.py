@@ -1,7 +1,7 @@
-"""Which stream a call works on.
+"""Choice of the stream that a call works on.
 
-The one passed as ``stream=``; else the current stream of the operands' framework (PyTorch,
-CuPy); else the legacy default stream, 0. Nothing here synchronises.
+It is the stream passed as ``stream=``; else the current stream of the operands' framework
+(PyTorch, CuPy); else the legacy default stream, 0. Nothing here synchronises.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LEGACY = 1  # CU_STREAM_LEGACY: another name of stream 0
 
 
 def resolve(stream: Any, operands: Iterable[Any]) -> int:
-    """The handle of the stream for a call with ``operands``.
+    """Returns the handle of the stream for a call with ``operands``.
 
     ``stream``: None, a handle (int), an object with ``__cuda_stream__``, a PyTorch or a CuPy
     stream. Raises OptionError for anything else, DeviceError for a stream of another GPU
@@ -43,7 +43,7 @@ def resolve(stream: Any, operands: Iterable[Any]) -> int:
 
 
 def _given(stream: Any, operands: Iterable[Any]) -> int:
-    """The handle of a stream that a caller passes."""
+    """Returns the handle of a stream that a caller passes."""
     index = getattr(stream, "device_index", None)  # torch.cuda.Stream
     if index is None:
         index = getattr(stream, "device_id", None)  # cupy.cuda.Stream; -1: any
@@ -84,7 +84,7 @@ def _handle(stream: Any) -> int:
 
 
 def torch_current(index: int) -> int:
-    """The handle of PyTorch's current stream on GPU ``index``."""
+    """Returns the handle of PyTorch's current stream on GPU ``index``."""
     torch: Any = sys.modules["torch"]
     raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
     if raw is not None:  # private, but what torch's own compiled code uses; 0.1 µs
@@ -93,6 +93,6 @@ def torch_current(index: int) -> int:
 
 
 def cupy_current(index: int) -> int:
-    """The handle of CuPy's current stream on GPU ``index``."""
+    """Returns the handle of CuPy's current stream on GPU ``index``."""
     cupy: Any = sys.modules["cupy"]
     return int(cupy.cuda.get_current_stream(index).ptr)

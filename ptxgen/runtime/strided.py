@@ -1,7 +1,7 @@
-"""How elements lie in memory: shape and strides, and what follows from them.
+"""Strided layouts: contiguity, byte extents, reshaping, broadcasting and overlap.
 
-:class:`Strided` is the base of what has a shape, strides and a dtype: arrays of the caller
-(:class:`ptxgen.runtime.arrays.ArrayView`) and buffers of programs
+:class:`Strided` is the base class of arrays of the caller
+(:class:`ptxgen.runtime.arrays.ArrayView`) and of buffers of programs
 (:class:`ptxgen.program.buffer.Buffer`). Strides count elements.
 """
 
@@ -17,7 +17,7 @@ Ints = tuple[int, ...]
 
 
 class Strided:
-    """Something with ``shape``, ``strides``, ``dtype``, and ``laid``, which lays it otherwise."""
+    """Base class of arrays with ``shape``, ``strides`` and ``dtype``; ``laid`` makes views."""
 
     __slots__ = ()
     shape: Ints
@@ -25,12 +25,12 @@ class Strided:
     dtype: str
 
     def laid(self, shape: Ints, strides: Ints) -> Self:
-        """The same memory, seen in another shape."""
+        """Returns a view of the same first element with another shape and other strides."""
         raise NotImplementedError
 
     @property
     def address(self) -> int:
-        """The first element's address, or a number that has its remainder by 16."""
+        """The first element's address, or a number equal to it modulo 16."""
         raise NotImplementedError
 
     @property
@@ -56,11 +56,11 @@ class Strided:
 
     @property
     def contiguous(self) -> bool:
-        """Whether the elements lie one behind the other, in the order of their indices."""
+        """Whether the elements are row-major without gaps."""
         return is_contiguous(self.shape, self.strides)
 
     def matrix(self, name: str) -> Self:
-        """The same elements as [rows, columns], all leading dimensions flattened into rows.
+        """Returns a view as [rows, columns], with all leading dimensions flattened into rows.
 
         Raises ShapeError for fewer than two dimensions (one dimension counts as one row), or
         when no single stride walks the rows.
@@ -91,7 +91,7 @@ class Strided:
 
 
 def contiguous_strides(shape: Ints) -> Ints:
-    """Row-major strides, in elements."""
+    """Returns row-major strides, in elements."""
     strides, step = [], 1
     for extent in reversed(shape):
         strides.append(step)
@@ -100,7 +100,7 @@ def contiguous_strides(shape: Ints) -> Ints:
 
 
 def is_contiguous(shape: Ints, strides: Ints) -> bool:
-    """Whether elements that lie so are one behind the other, in the order of their indices."""
+    """Whether elements of this shape and these strides are row-major without gaps."""
     step = 1
     for size, stride in zip(reversed(shape), reversed(strides), strict=True):
         if size == 0:
@@ -113,7 +113,7 @@ def is_contiguous(shape: Ints, strides: Ints) -> bool:
 
 
 def extent(shape: Ints, strides: Ints, itemsize: int) -> tuple[int, int]:
-    """The byte offsets [low, high), relative to the first element, of all elements."""
+    """Returns the byte range [low, high) of all elements, relative to the first element."""
     low = high = 0
     for size, stride in zip(shape, strides, strict=True):
         if size == 0:
@@ -127,10 +127,10 @@ def extent(shape: Ints, strides: Ints, itemsize: int) -> tuple[int, int]:
 
 
 def reshaped(shape: Ints, strides: Ints, to: Ints) -> Ints | None:
-    """The strides that see the same elements in the shape ``to``; None where no strides do."""
+    """Returns strides that view the elements in shape ``to``; None if no view can."""
     if prod(shape) == 0:
         return contiguous_strides(to)
-    runs = [(1, 1)]  # sizes and inner steps of dimensions that one step walks
+    runs = [(1, 1)]  # (size, stride) of each run of dimensions that merge into one
     for n, step in zip(shape, strides, strict=True):
         size, outer = runs[-1]
         if n != 1 and outer == n * step:
@@ -140,7 +140,7 @@ def reshaped(shape: Ints, strides: Ints, to: Ints) -> Ints | None:
     found: list[int] = []
     (left, step), usual = runs.pop(), 1
     for n in reversed(to):
-        if n == 1:  # of one element any stride is right
+        if n == 1:  # a dimension of one element may have any stride
             found.append(usual)
             continue
         if left == 1 and runs:
@@ -154,7 +154,7 @@ def reshaped(shape: Ints, strides: Ints, to: Ints) -> Ints | None:
 
 
 def spread(shape: Ints, strides: Ints, to: Ints) -> Ints | None:
-    """The strides that broadcast to ``to``, as NumPy does; None where that cannot be."""
+    """Returns strides that broadcast to shape ``to`` as NumPy does; None if none can."""
     lead = len(to) - len(shape)
     if lead < 0:
         return None
@@ -167,7 +167,7 @@ def spread(shape: Ints, strides: Ints, to: Ints) -> Ints | None:
 
 
 def steps(shape: Ints, strides: Ints) -> list[tuple[int, int]]:
-    """(stride, size) of the dimensions that matter, innermost in memory first."""
+    """Returns (absolute stride, size) of dimensions of several elements, innermost first."""
     pairs = zip(strides, shape, strict=True)
     return sorted((abs(stride), size) for stride, size in pairs if size > 1)
 
@@ -183,9 +183,9 @@ def overlaps_itself(shape: Ints, strides: Ints) -> bool:
 
 
 def rows_of(shape: Ints, strides: Ints) -> tuple[int, int] | None:
-    """(elements from row to row, elements of a row); None unless rows are dense, evenly spaced.
+    """Returns (row pitch, row width) in elements; None unless rows are dense and evenly spaced.
 
-    The distance of a single row is 0.
+    The pitch of a single row is 0.
     """
     walk = steps(shape, strides)
     width = 1

@@ -3,12 +3,12 @@
 Scratch belongs to a *lane* (:meth:`Device.lane`): a stream, or one capture on a stream.
 Work of one lane never overlaps in time, so consecutive launches may share a buffer.
 
-Nothing is freed behind the caller's back: freeing would have to wait for enqueued work,
-and a captured graph may be replayed at any time. A buffer that became too small is kept;
-since capacities at least double, all kept ones together are smaller than the newest.
-Each captured graph has buffers of its own, because it may be replayed on any stream,
-next to eager work on the stream that captured it. :meth:`Workspace.release` frees all,
-when the caller knows that nothing will use them.
+No buffer is freed automatically: freeing would have to wait for enqueued work, and a
+captured graph may be replayed at any time. A buffer that became too small is kept;
+since capacities at least double, all outgrown buffers together are smaller than
+the newest. Each captured graph has buffers of its own, because it may be replayed on any
+stream, next to eager work on the stream that captured it. :meth:`Workspace.release` frees
+all buffers, once the caller knows that no work will use them.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from typing import Protocol
 from ptxgen.locks import Lock
 
 SMALLEST = 1 << 20
-"""The first buffer of a lane, in bytes."""
+"""Least size of a buffer, in bytes."""
 
 
 class Memory(Protocol):
-    """What scratch needs of a device (:class:`ptxgen.runtime.device.Device`)."""
+    """The part of :class:`ptxgen.runtime.device.Device` that a workspace uses."""
 
     def lane(self, stream: int) -> Hashable:
-        """Names the queue behind ``stream``."""
+        """Returns a key of the queue behind ``stream``."""
 
     def alloc(self, nbytes: int) -> int:
         """Allocates device memory."""
 
     def free(self, ptr: int) -> None:
-        """Frees it."""
+        """Frees device memory that :meth:`alloc` returned."""
 
     def synchronize(self, stream: int | None = None) -> None:
         """Waits for the device."""
@@ -41,7 +41,7 @@ class Memory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """One buffer."""
+    """A buffer of scratch memory: device address and size in bytes."""
 
     ptr: int
     nbytes: int
@@ -58,13 +58,13 @@ class Workspace:
 
     @property
     def nbytes(self) -> int:
-        """The device memory held, in bytes."""
+        """Device memory that the workspace holds, in bytes."""
         return sum(scratch.nbytes for scratch in self._all)
 
     def borrow(self, stream: int, nbytes: int) -> tuple[list[Scratch], Scratch]:
-        """A buffer of at least ``nbytes`` for work on ``stream``, and the shelf it goes back to.
+        """Returns the lane's list of idle buffers, and a buffer of at least ``nbytes`` from it.
 
-        Append the buffer to the shelf as soon as the work has been enqueued. Allocates
+        Append the buffer to the list as soon as the work has been enqueued. Allocates
         only when the lane has no idle buffer of that size; allocating is no stream
         operation and allowed during capture.
         """

@@ -61,22 +61,22 @@ class ChainSpec(WgmmaSpec):
 
     @property
     def piece_columns(self) -> int:
-        """Columns of a piece of C."""
+        """Columns of a piece of C, a box of 64 rows of 128 bytes."""
         return PANEL // self.item
 
     @property
     def piece_bytes(self) -> int:
-        """Bytes of a piece of C."""
+        """Bytes of a piece of C: 64 rows of 128 bytes."""
         return 64 * PANEL
 
     @property
     def pieces(self) -> int:
-        """Pieces of a tile."""
+        """Number of pieces in a tile of C."""
         return self.bm * self.bn * self.item // self.piece_bytes
 
     @property
     def barriers_offset(self) -> int:
-        """Where the mbarriers lie in shared memory: behind the ring and a tile of C."""
+        """Byte offset of the mbarriers in shared memory, behind the ring and a tile of C."""
         return self.stages * self.stage_bytes + self.pieces * self.piece_bytes
 
     @property

@@ -22,7 +22,7 @@ class Side:
 
     @property
     def pitch(self) -> int:
-        """Bytes of a row."""
+        """Bytes of a row of the tile."""
         return VECTOR_BYTES * self.vectors
 
     @property
@@ -32,12 +32,14 @@ class Side:
 
     @property
     def mask(self) -> int:
-        """The bits that are permuted: the largest power of two (to 8) dividing a row, less 1."""
+        """Bits of a vector's index that the swizzle permutes: the largest power of two (up to 8)
+        that divides a row, less 1.
+        """
         return min(self.vectors & -self.vectors, 8) - 1
 
     @property
     def shift(self) -> int:
-        """Rows, as a power of two, after which the permutation changes."""
+        """Base-2 logarithm of the rows after which the swizzle changes."""
         return 4 - (self.mask + 1).bit_length()
 
 
@@ -47,13 +49,13 @@ class CopiedSide(Side):
 
     k_contiguous: bool
     threads: int
-    """Those that copy."""
+    """Threads that copy the tile."""
     warp: int
-    """The extent of a warp's tile, along m or n."""
+    """Extent of a warp's tile along m or n."""
 
     @property
     def at_once(self) -> int:
-        """Rows copied at once, a vector per thread."""
+        """Rows that all threads copy at once, a vector each."""
         return self.threads // self.vectors
 
     @property

@@ -47,14 +47,14 @@ class KernelCost:
 
     slots: int
     ctas: Expr
-    """Tiles of all CTAs (of a persistent kernel: of all its turns)."""
+    """Number of CTAs; for a persistent kernel, the tiles of all CTAs."""
     phases: tuple[Phase, ...]
     loads: Expr
     """Bytes that all CTAs together load."""
     operands: Expr
-    """Bytes of what they load from, each counted once."""
+    """Bytes of the arrays that CTAs load from, each counted once."""
     stores: Expr
-    """Bytes written."""
+    """Bytes that all CTAs write."""
 
     def __post_init__(self) -> None:
         if not self.phases:

@@ -217,7 +217,7 @@ def _least_squares(matrix: Floats, wanted: Floats) -> Floats:
     from scipy.optimize import nnls
 
     scale = np.maximum(np.abs(matrix).max(axis=0), 1e-300)
-    # The triangle has the same least squares as the matrix, and fewer rows.
+    # R of the QR decomposition has the same least-squares solution, and fewer rows.
     q, r = np.linalg.qr(matrix / scale)
     found: Floats = nnls(r, q.T @ wanted, maxiter=100 * r.shape[1])[0] / scale
     return found

@@ -50,8 +50,8 @@ BOUNDS = {
     "bytes": "what is read and written, at the GPU's bandwidth",
     "operations": "operations of the busiest SM, at its unit's peak",
 }
-"""Terms of the predicted time of a family, whose routes are taken in order: µs, each with a
-constant of the family. The smaller of bytes and operations does not count."""
+"""Terms of the predicted time, in µs, of a family whose routes are taken in order; each has a
+constant of the family. Only the larger of bytes and operations counts."""
 LIMIT = "what memory and multipliers take at least, where the sum is less; 0.1 % of the sum"
 """Description of the term that raises a sum of :data:`TERMS` to the roofline limit."""
 UNMEASURED = (4.0, 1.2, 2.0)
@@ -67,7 +67,7 @@ taken."""
 FALLBACK = "h200_132"
 """Name of the tuning that has constants of every measured kernel."""
 _MEMORY = re.compile(r"\d+gb|hbm\w*")
-"""Words of a driver's name that say a GPU's memory."""
+"""Pattern of the words in a driver's name that give a GPU's memory."""
 _L2_BYTES = 64
 _L2_USED = 0.8
 """Fraction of L2 that is available to operands."""
@@ -77,10 +77,10 @@ Constants = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Tuning:
-    """The constants of kernels, by name, as measured on one GPU: its name, as the driver gives it,
-    its SMs and its rates.
+    """Constants of kernels, by name, as measured on one GPU, with the GPU's name (the driver's),
+    SMs and rates.
 
-    A kernel of 16 bits stands for its twins: the names are those of the first dtype of its table.
+    A table's 16-bit dtypes share constants: names are those of the kernels of its first dtype.
     """
 
     gpu: str
@@ -204,7 +204,7 @@ class Tuning:
         """
         rates = self.rates
         cycles = 1e3 * rates.clock  # a µs
-        # Of a batch, L2 holds the operands of those problems that have a CTA at a time.
+        # In a batch, L2 holds the operands of the problems whose CTAs run at a time.
         together = 1.0 if count == 1 else min(max(slots * sms / ctas, 1.0), count)
         fits = min(_L2_USED * rates.l2 / max(operands * together, 1), 1.0)
         ctas, loads = ctas * count, loads * count

@@ -303,8 +303,9 @@ class Attends(KernelSpec):
 
 @dataclass(frozen=True)
 class AttentionSpec(Attends):
-    """A CTA of ``warps`` warps has 16 rows each, against all keys ("whole") or a split of them
-    ("split"); "join" joins the splits. ``budget``: KiB of shared memory that a CTA may have.
+    """A forward kernel by mma.sync or FMA. Each of a CTA's ``warps`` holds 16 rows and streams all
+    keys ("whole") or a split of them ("split"); "join" combines the splits. ``budget``: KiB of
+    shared memory that a CTA may have.
     """
 
     head: int = LISTED[0]

@@ -27,9 +27,9 @@ BLOCK_LIMIT = 1024, 1024, 64
 THREADS_MAX = 1024
 """Largest sizes of a grid and of a block, and most threads of a block (the same CUDA table)."""
 WORKSPACE_MAX = 1 << 28
-"""Cap on partial sums, bytes."""
+"""Most bytes of partial sums in a route's workspace."""
 SCRATCH_MAX = 1 << 30
-"""Cap on any scratch memory of a route, bytes: that of copies."""
+"""Most bytes of any scratch array of a route, such as a copy of an operand."""
 INDEX_MAX = (1 << 32) - 1
 """Largest value of the kernels' 32-bit index arithmetic (unsigned)."""
 WARP = 32
@@ -39,10 +39,10 @@ WARPGROUP = 4 * WARP
 
 @dataclass(frozen=True)
 class Architecture:
-    """Per-architecture limits.
+    """Limits of an architecture.
 
-    CUDA programming guide, technical specifications per compute capability; what is newer than
-    sm_90 also from NVIDIA's CCCL, ``cuda/__device/arch_traits.h``.
+    Sources: CUDA programming guide, technical specifications per compute capability; for
+    architectures newer than sm_90 also NVIDIA's CCCL, ``cuda/__device/arch_traits.h``.
     """
 
     name: str
@@ -122,7 +122,7 @@ def architecture_named(name: str) -> Architecture:
 
 
 def check(holds: bool, name: str, what: str, left: object, right: object) -> None:
-    """Raises SpecError with both sides of a failed invariant."""
+    """Raises SpecError, with both sides of the failed invariant, unless it ``holds``."""
     if not holds:
         raise SpecError(f"{name}: {what}: {left} vs {right}")
 
@@ -326,7 +326,7 @@ class KernelSpec(ABC):
         return (Expect("griddepcontrol.wait", since="sm_90"),) if self.waits else ()
 
     def runs_on(self, arch: str) -> bool:
-        """Whether the kernel fits the architecture ``arch`` (a key of ARCHITECTURES)."""
+        """Returns whether the kernel runs on the architecture ``arch`` (a key of ARCHITECTURES)."""
         return (
             ARCHITECTURES[arch].compute >= ARCHITECTURES[self.min_arch].compute
             and self.shared_bytes <= ARCHITECTURES[arch].shared_per_cta

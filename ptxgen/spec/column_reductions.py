@@ -171,7 +171,7 @@ class ColumnsSpec(KernelSpec):
     @property
     def resident(self) -> int:
         """Resident CTAs per SM, the second argument of ``__launch_bounds__``."""
-        lanes = WARP // self.share  # of a warp, whose sums wait for one another
+        lanes = WARP // self.share  # of the contract, one after the other in a warp
         held = state(self.formula) // 4 * self.columns * (lanes.bit_length() + 1)
         return 1 if self.threads > 256 or held > 48 else 2
 
@@ -189,7 +189,7 @@ class ColumnsSpec(KernelSpec):
     def ahead(self) -> int:
         """Groups of rows that a thread loads before it adds them, as many as its registers hold."""
         held = self.columns * len(reductions(self.formula)) * len(self.elements)
-        if self.share == WARP:  # there are fewer for each
+        if self.share == WARP:  # a warp has few groups of rows
             return 4 if held <= 2 else 1
         return 2 if held <= 8 else 1
 

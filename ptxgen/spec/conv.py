@@ -176,7 +176,7 @@ class ConvSpec(WgmmaSpec):
         found = super().requires & (UNIT >= self.unit)
         if not self.schedule.phased:
             found &= PHASES <= 1
-        # The kernel that adds partial sums knows rows only.
+        # The reduce kernel can store only rows of one pitch.
         return found & (FLAT >= 1) if self.store.partial and not self.summed else found
 
     @property
@@ -206,7 +206,7 @@ class ConvSpec(WgmmaSpec):
         if self.summed:
             return self.read
         windows = SMS * self.slots * self.bm
-        if self.split == "workspace":  # a tile's chunks follow one another
+        if self.split == "workspace":  # the CTAs of a tile's chunks run side by side
             windows = windows // CHUNKS
         return minimum(self.read, windows * (K // TAPS) + N * K)
 

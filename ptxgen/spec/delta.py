@@ -44,7 +44,7 @@ SPACE = Space(
 )
 DTYPES = ("bf16", "f16", "f32")
 G_F32, BETA_F32 = 1, 2
-"""Flags: ``g``, and ``beta``, are f32 where values have 16 bits."""
+"""Bits of ``flags``: ``g`` is f32, ``beta`` is f32, where values have 16 bits."""
 SIZES = ("tokens", "heads", "group", "rows", "cols", "flags")
 """Names of the kernels' 32-bit scalar parameters; ``group``: heads that share a query and a key."""
 STAGE = 8

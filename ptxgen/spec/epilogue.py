@@ -25,8 +25,8 @@ PRODUCT = "product"
 
 
 class Array(NamedTuple):
-    """An array that a formula reads or writes: its name, its dtype, and ``step``, whether numbers
-    of a row are neighbours ("v") or the same one ("u").
+    """An array that a formula reads or writes: its name, its dtype, and ``step``: "v" if the
+    elements of a row are contiguous, "u" if one number serves the whole row.
     """
 
     name: str
@@ -57,11 +57,11 @@ class Array(NamedTuple):
 
 @dataclass(frozen=True)
 class Epilogue:
-    """``formula`` of the result of a product of operands of ``dtype``.
+    """An epilogue: ``formula`` is applied to the result of a product of ``dtype`` operands.
 
-    It reads :data:`PRODUCT`, the result as it would have been stored, in ``dtype``, and arrays
-    ``x0``, ``x1``, ... whose steps are the letters of ``steps`` (:class:`Array`). Its results are
-    ``c``, which is where the product's result would have been, ``y1``, ``y2``, ...
+    Its inputs are :data:`PRODUCT`, the result rounded to ``dtype`` as it would have been stored,
+    and arrays ``x0``, ``x1``, ... whose steps are the letters of ``steps`` (:class:`Array`). Its
+    outputs are ``c``, stored in place of the product's result, and ``y1``, ``y2``, ...
     """
 
     dtype: str

@@ -180,10 +180,10 @@ def statements(roots: Iterable[Node], names: dict[Node, str], prefix: str = "v")
             names[node] = literal(node)
             continue
         if node.op in ("input", "index", "length", "reduce"):
-            continue  # under something that is named; whoever needs it has named it
+            continue  # named by the caller if it is needed
         value = expression(node, [names[a] for a in node.args])
         if node.op == "call" and node.data.rare:
-            names[node] = value  # stands where it is used: ?: computes what it chooses alone
+            names[node] = value  # inlined, so that ?: evaluates only what it chooses
             continue
         names[node] = f"{prefix}{len(names)}"
         yield f"const {CTYPES[node.type]} {names[node]} = {value};"

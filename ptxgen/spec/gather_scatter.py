@@ -329,9 +329,7 @@ class ScatterSpec(KernelSpec):
 
     @property
     def requires(self) -> Expr:
-        found = (
-            [] if self.part == "sum" else [self.grid <= GRID_MAX]
-        )  # SCATTERS bounds that of sums
+        found = [] if self.part == "sum" else [self.grid <= GRID_MAX]  # SCATTERS bounds sums
         if self.width:
             found.append(ALIGN >= self.width)
         if self.part == "sum":

@@ -137,7 +137,7 @@ class ProductSpec(Elements):
         return Abi(
             (
                 *(ptr(x, operand) for x in "ab"),
-                ptr("c", "const unsigned char*", optional=True),  # which d may be
+                ptr("c", "const unsigned char*", optional=True),  # may alias d
                 ptr("bias", "const void* __restrict__", optional=True),
                 ptr("d", "void*"),
                 *(Param(name, "i64") for name in pitches),

@@ -133,17 +133,18 @@ class UnpackSpec(PreparingSpec, problems.Elements):
 
 @dataclass(frozen=True)
 class PackedSpec(Ring, problems.ProductSpec):
-    """A product of 4-bit integers through wgmma, where A is bytes already, and B packed.
+    """A wgmma kernel for products of 4-bit integers: A is unpacked to bytes, B is packed.
 
-    A CTA computes ``bm`` x ``bn`` outputs with ``consumers`` warpgroups, side by side, and a warp
-    that has the copy engine fill a ring of ``stages`` stages of ``bk`` k's. A warp has 32 columns:
-    registers get elements of B as bytes, a lane those of 4 neighbouring columns, and so rows of the
-    instruction are columns of B. Bytes of B have two elements: layout "rcr", where these are k's,
-    takes an A whose even and odd k's are apart (:attr:`UnpackSpec.apart`).
+    A CTA computes ``bm`` x ``bn`` outputs with ``consumers`` warpgroups, side by side along n, and
+    a producer warp that fills a ring of ``stages`` stages of ``bk`` k's by TMA. B is the register
+    operand, so the instruction's rows are columns of B: a warp has 32 columns, and a lane unpacks 4
+    neighbouring columns to bytes. A byte of B holds two elements. In layout "rcr" these are k's, so
+    A's even and odd k's are stored apart (:attr:`UnpackSpec.apart`).
 
-    The grid is bounded, and CTAs walk over the tiles, in bands of ``raster`` rows of tiles.
-    ``ctas_per_sm``: CTAs that share an SM. ``registers``: those of a consumer's thread after
-    reallocation, for which the producer is a warpgroup that gives up its own; 0: as launched.
+    The grid is persistent: CTAs walk over the tiles, in bands of ``raster`` rows of tiles.
+    ``ctas_per_sm``: CTAs that share an SM. ``registers``: registers of a consumer thread after
+    ``setmaxnreg``; the producer is then a whole warpgroup that gives up its own. 0: no
+    reallocation.
     """
 
     layout: str
@@ -239,7 +240,7 @@ class PackedSpec(Ring, problems.ProductSpec):
 
     @property
     def abi(self) -> Abi:
-        return self.told("const unsigned char*", ("ldc", "ldd"), self.maps)  # a, b: the maps'
+        return self.told("const unsigned char*", ("ldc", "ldd"), self.maps)  # a, b: bases of maps
 
     @property
     def maps(self) -> tuple[Param, Param]:

@@ -275,7 +275,7 @@ class PointwiseSpec(KernelSpec):
 
     @cached_property
     def abi(self) -> Abi:
-        # In the order of calls; numbers are written as pointers are, when a launch is fired.
+        # In the order of a call's arguments: a launch writes scalars, like pointers, as 8 bytes.
         given = sorted(self.form.formula.inputs, key=lambda i: int(i.name[1:]))
         pointers = [
             ptr(i.name, "unsigned long long")
@@ -328,7 +328,7 @@ class PointwiseSpec(KernelSpec):
     def grid(self) -> Expr:
         if self.pieces == 1:
             return ceil_div(self.units, self.threads)
-        # Few elements are spread over the device, a piece a thread.
+        # Few elements are spread over all SMs, one piece a thread.
         beside = 16 if self.way == "factor" else 2
         spread = minimum(ceil_div(self.units, self.threads), SMS * beside)
         return maximum(ceil_div(self.units, self.threads * self.pieces), spread)

@@ -47,7 +47,7 @@ class QuantizedWgmmaSpec(QuantizedGemmSpec, WgmmaSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         name = self.name
-        # A team waits for a stage by the parity of its turns: it may not be two turns late.
+        # A team waits on an mbarrier's parity, which cannot tell turns apart that differ by two.
         check(self.crews <= self.stages, name, "teams, up to stages", self.crews, self.stages)
         unit = 4 * self.crews
         check(self.helpers % unit == 0, name, "helpers, whole warpgroups", self.helpers, unit)

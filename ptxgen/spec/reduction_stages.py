@@ -306,7 +306,7 @@ class Plan:
         stage.body = list(cuda.statements([*(n for n in roots if n not in alone), *new], values))
         for each in reductions:
             value = each.node.args[0]
-            if each.at is not None:  # its value may be among what all elements have
+            if each.at is not None:  # its value may be computed for all elements already
                 value = value.args[1]
                 each.body = list(cuda.statements([value], values, prefix="p"))
                 each.where = self.names[each.at]

@@ -128,7 +128,7 @@ def reads(variant: str) -> int:
     if found.downs:
         return sum(sizes)
     fits = len(made) <= len(sizes) and all(o <= i for i, o in zip(sizes, made, strict=False))
-    # A lane's eight neighbours, read or written, are whole words of 16 bytes.
+    # A lane moves eight neighbours as whole 16-byte vectors, so elements have two bytes or more.
     fits = fits and min((*sizes, *made), default=0) > 1
     return sum(sizes) if fits else READ_MAX
 

@@ -268,9 +268,7 @@ class Ring:
         arch, used = ARCHITECTURES[self.min_arch], self.shared_bytes
         shared = arch.shared_for(self.slots)
         check(used <= shared, name, f"shared memory on {arch.name}, bytes", used, shared)
-        needed = accumulators + max(
-            48, totals + 16
-        )  # the epilogue needs more addresses than the loop
+        needed = accumulators + max(48, totals + 16)  # 48: addresses of the epilogue
         free = self.registers or self.launch_registers
         check(needed <= free, name, "registers per thread (accumulators, addresses)", needed, free)
         if self.registers:

@@ -93,7 +93,7 @@ def _sum(bm: int, bn: int, stages: int, split: str = "serial", share: int = 1) -
     """
     ctas = 2 if bm == 64 and bn <= 128 else 1
     registers = 208 if bm * bn > 128 * 128 else 0
-    if split == "serial":  # a second set of sums
+    if split == "serial":  # needs registers for a second set of sums
         registers = 168 if ctas == 2 else 232
     how = {"registers": registers, "cluster_m": share}
     return _of(ConvSumSpec, "TN", bm, bn, stages, split, ctas_per_sm=ctas, **how)

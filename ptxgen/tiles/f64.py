@@ -101,7 +101,7 @@ def _chunks(layout: str) -> tuple[Route, ...]:
         "one chain": _chain(layout),
         "operands off 16 bytes": _unaligned(layout),
     }
-    if layout == "TT":  # nobody stores both like this; two sizes serve
+    if layout == "TT":  # a rare layout: two sizes are enough
         parts = {
             reason: tuple(s for s in specs if (s.bm, s.bn) in ((64, 64), (32, 32)))
             for reason, specs in parts.items()

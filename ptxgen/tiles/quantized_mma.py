@@ -116,7 +116,7 @@ def more_rows(layout: str, dtype: str) -> tuple[QuantizedWgmmaSpec, ...]:
             dtype=dtype,
         )
 
-    # Along n, a tile of 96 columns takes the room of 128.
+    # In layout NN a tile of 96 columns takes as much shared memory as one of 128.
     wide = (kernel((128, 96, 128), 2, 3, helpers=12, copied=3),) if layout == "NT" else ()
     return (
         kernel((64, 32, 128), 1, 6, teams=2),

@@ -84,7 +84,7 @@ def _turned(spec: SimtSpec) -> SimtSpec:
     return replace(spec, layout="T" + spec.layout[1], copy_a="scalar")
 
 
-# Larger tiles; where a slice has all chunks, its running totals are in shared memory.
+# Larger tiles. A single slice takes all chunks and keeps running totals in shared memory.
 MEDIUM_SPLIT: LazyDict[str, tuple[SimtSpec, ...]] = LazyDict(
     {
         "NN": lambda: (

@@ -49,7 +49,7 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
         )
 
     one_chunk = functools.partial(gemm, split="none")
-    if layout == "TT":  # nobody stores both like this; two sizes serve
+    if layout == "TT":  # a rare layout: two sizes are enough
         return (gemm((128, 128, 64), 2, 6, registers=232), gemm((64, 64, 64), 1, 12))
     # For any M and N, some tile divides them among the SMs with little left over. A tile has a
     # kernel for one chunk, with a stage more, only where that was measured to be faster.

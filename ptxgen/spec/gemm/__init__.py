@@ -238,7 +238,9 @@ def concluded(kernel: _Spec, epilogue: Epilogue) -> _Spec:
 
 
 class GemmSpec(KernelSpec):
-    """A kernel that computes output tiles of BM x BN, whole or chunk by chunk of the reduction."""
+    """Base of the GEMM kernels: CTAs compute output tiles of BM x BN, over all of K or chunk by
+    chunk.
+    """
 
     layout: str
     bm: int
@@ -247,7 +249,7 @@ class GemmSpec(KernelSpec):
     split: str  # where the chunks of a reduction meet; "workspace": in global memory
     persistent: bool  # whether CTAs walk over the tiles
     ctas_per_sm: int
-    epilogue: Epilogue | None = None  # one that is a formula
+    epilogue: Epilogue | None = None  # a fused formula
 
     meanings: ClassVar[Mapping[str, str]] = MEANINGS
     in_pieces: ClassVar[bool] = False
@@ -322,7 +324,7 @@ class GemmSpec(KernelSpec):
 
     @property
     def multiplier(self) -> str:
-        """The unit that multiplies, of :data:`ptxgen.cost.kernel.UNITS`: here ``mma.sync``."""
+        """Unit that multiplies, one of :data:`ptxgen.cost.kernel.UNITS`; by default "mma"."""
         return "mma"
 
     def roofline(self, dtype: Hashable) -> Roofline:

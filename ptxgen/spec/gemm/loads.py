@@ -1,4 +1,4 @@
-"""Loads of a GEMM kernel: how a stage of A and B gets to shared memory.
+"""Loads of a GEMM kernel: the producer's part, which fills a stage with A and B.
 
 The macros of a load define what the producer does (``produce``), and how consumers wait for a stage
 and multiply it (``chain``).

@@ -1,7 +1,7 @@
 """The parts that a GEMM kernel is made of: ``Kernel = Schedule x Load x MainLoop x Split x Store``.
 
-The main loop is the kernel's template. Every other part is a frozen dataclass that names its file
-of macros, and refuses kernels that it does not fit.
+The main loop is the kernel's template. Every other part is a frozen dataclass that names its macro
+file and rejects kernels that it does not fit.
 """
 
 from __future__ import annotations
@@ -43,6 +43,6 @@ class Parts:
         return " x ".join(repr(part) for part in self.each)
 
     def check(self, kernel: Kernel) -> None:
-        """Raises SpecError, with both sides, for parts that do not fit each other."""
+        """Raises SpecError if a part does not fit the kernel."""
         for part in self.each:
             part.check(kernel)

@@ -1,4 +1,4 @@
-"""Operands' tiles in shared memory, as threads copy them: by vectors, in the order of memory."""
+"""Shared-memory tiles of operands that threads copy by vectors, in the order of memory."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ VECTOR_BYTES = 16
 
 @dataclass(frozen=True)
 class Side:
-    """A tile of ``rows`` rows of ``vectors`` vectors of 16 bytes.
+    """A tile of ``rows`` rows of ``vectors`` 16-byte vectors, swizzled for ldmatrix.
 
-    Where ldmatrix reads 8 rows at a time, vector v of a row lies at ``v ^ (row >> shift & mask)``,
-    so that these 8 vectors lie in different banks.
+    Vector v of a row is stored at ``v ^ (row >> shift & mask)``, so that the 8 rows that ldmatrix
+    reads at a time are in different banks.
     """
 
     rows: int
@@ -45,7 +45,7 @@ class Side:
 
 @dataclass(frozen=True)
 class CopiedSide(Side):
-    """A tile of A or B, whose rows are along k or along m or n."""
+    """A tile of A or B, with rows along k, or along m or n."""
 
     k_contiguous: bool
     threads: int
@@ -64,7 +64,7 @@ class CopiedSide(Side):
         return self.rows // self.at_once
 
     def check(self, name: str, x: str) -> None:
-        """Raises SpecError where threads do not divide the tile of operand ``x``."""
+        """Raises SpecError if the threads do not divide the tile of operand ``x``."""
         what = f"a row of {x} is copied at once: vectors, threads"
         check(self.vectors <= self.threads, name, what, self.vectors, self.threads)
         even = self.threads % self.vectors == self.rows % self.at_once == 0

@@ -1,4 +1,4 @@
-"""The base of kernels whose threads copy tiles of A and B into a ring in shared memory."""
+"""Base of the kernels whose threads copy tiles of A and B into a ring in shared memory."""
 
 from __future__ import annotations
 

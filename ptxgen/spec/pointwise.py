@@ -63,7 +63,7 @@ SPACE = Space(
 
 VECTOR_BYTES = 16
 BESIDE = 4
-"""Neighbouring square blocks along the second dimension that the lanes of a warp share."""
+"""Square blocks of a warp that are neighbours along the second dimension."""
 WAYS = ("factor", "flat", "rows", "blocks", "any", "wide")
 DIVIDEND_MAX = (1 << 31) - 1
 """Largest dividend of the division by multiplication (``quotient`` in the template)."""

@@ -35,7 +35,7 @@ from ptxgen.spec.quantized import FORMAT, LOOKED_UP, PIECE, LookedUpSpec
 
 LOOK_UPS = ("select", "shuffle")
 _ROWS_AT_ONCE = 1 << 9
-"""Most tiles along M that have a CTA each; a CTA also takes every such tile further down."""
+"""Most tiles along M with a CTA each; these CTAs stride over the tiles further down."""
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ EIGHT: Mapping[str, Any] = MappingProxyType({"warps": 8, "budget": 227, "min_arc
 FOUR: Mapping[str, Any] = MappingProxyType({"warps": 4, "budget": SMALL})
 """Fields of decode kernels, whose warps share 16 rows; the smallest runs on every architecture."""
 CLUSTERED = 15, 16
-"""SMs that clusters can occupy, out of so many: the SMs of a GPC are no multiple of a cluster. An
+"""Share of the SMs that clusters can occupy: the SMs of a GPC are no multiple of a cluster. An
 H100 with 132 SMs has room for 30 clusters of four, or 15 of eight."""
 
 

@@ -1,16 +1,16 @@
-"""From measured times to the constants of kernels (:mod:`ptxgen.cost.tuning`).
+"""Fits the constants of kernels (:mod:`ptxgen.cost.tuning`) to measured times.
 
-A route's time is the sum of its kernels' times, each a sum of terms with constants that are not
-negative. They are fitted in two steps. First so that predictions are as many percent too high as
-too low: least squares of (predicted - measured) / sqrt(predicted * measured), by repeated linear
-least squares. Kernels far behind a problem's fastest count less: what they take there decides
-little. Then so that choices are good, too: a time may be some percent off where all kernels' are,
-but not where two kernels' are close. From there, descent on
+A route's time is the sum of its kernels' times, each a sum of terms with non-negative constants.
+They are fitted in two steps. The first makes relative errors small and balanced: least squares of
+(predicted - measured) / sqrt(predicted * measured), by repeated linear least squares. Kernels far
+behind a problem's fastest count less, since their times decide little. The second makes choices
+good: errors that all kernels share do no harm, but errors between two close kernels do. It descends
+on
 
     mean over problems of (sum over routes of p * log(time / fastest))
     + LIKENESS * mean of log(predicted / measured)**2
 
-where p is the chance of being chosen, if predictions were off by about SPREAD.
+where p is the chance that a route is chosen, if predictions were off by about SPREAD.
 """
 
 from __future__ import annotations
@@ -31,35 +31,38 @@ Floats = NDArray[np.float64]
 
 ROUNDS = 6
 FAR = 2.0
-"""So many times the fastest, and a kernel was timed little: what is then so many times
-(:data:`HICCUP`) over its fit is no time of the kernel's."""
+"""Slowdown, relative to a problem's fastest route, beyond which a kernel was timed only briefly: a
+time that exceeds its fit by a factor of :data:`HICCUP` is then taken for a hiccup."""
 HICCUP = 2.5
 BEHIND = 2.0
-"""What is so many times the fastest counts by that to the power of minus this."""
+"""Exponent of the weights: a route that takes r times the fastest route's time has weight
+r**-BEHIND."""
 SPREAD = 0.02
 LIKENESS = 6.0
 DESCENT = 150
-"""Steps of it, at most."""
+"""Most steps of the descent."""
 FOLDS = 5
 HOLD = 0.01
-"""How far :func:`near` lets constants go."""
+"""Strength with which :func:`near` holds constants to their prior: one that is off by as much as
+its prior costs as much as a time that is off by sqrt(HOLD)."""
 PRIOR, LEAST = (4.0, 1.0, 1.0, 1.0, 1.0, 0.1, 0.1, 1.0), 0.05
-"""Those that it begins with, and the least that one is compared with."""
+"""Prior constants of :func:`near`, in the order of TERMS, and the least prior that deviations are
+measured by."""
 
 
 class Posed(Protocol):
-    """A problem, comparable with others of its kind."""
+    """Protocol of a problem; problems of a kind are ordered."""
 
     @property
     def group(self) -> int:
-        """The same of problems that are left out of a fit together."""
+        """Number of the group of problems that are left out of a fit together."""
 
 
 @dataclass(frozen=True)
 class Point:
     """A measured route: its kernels' terms, its time, and that of the problem's fastest route.
 
-    ``held``: the µs of other kernels of it, whose constants are known.
+    ``held``: the time, in µs, of those of its kernels whose constants are known.
     """
 
     problem: Posed
@@ -71,15 +74,15 @@ class Point:
 
 
 def fit(of: Iterable[Point]) -> dict[str, Constants]:
-    """The constants of all kernels in ``of``."""
+    """Returns the constants of all kernels in ``of``."""
     known = sorted(of, key=attrgetter("problem"))
     return sharpened(alike(known), known) if known else {}
 
 
 def alike(of: Iterable[Point]) -> dict[str, Constants]:
-    """The constants by which predicted times are like those measured.
+    """Returns constants by which predicted times are close to the measured ones.
 
-    Those of kernels that share routes are found together.
+    Kernels that share routes are fitted together.
     """
     groups: list[tuple[set[str], list[Point]]] = []
     for point in of:
@@ -93,7 +96,7 @@ def alike(of: Iterable[Point]) -> dict[str, Constants]:
 
 
 class _System:
-    """Points as the rows of a matrix: times constants, predicted times."""
+    """A linear system with a row for each point: matrix times constants is predicted times."""
 
     def __init__(self, kernels: Iterable[str], of: Sequence[Point]) -> None:
         from scipy.sparse import csr_array
@@ -114,22 +117,26 @@ class _System:
         self.behind = self.us / np.array([point.best for point in of])
 
     def timed(self, predicted: Floats) -> NDArray[np.bool_]:
-        """Whether a time is the kernel's: that of one far behind may be a hiccup."""
+        """Returns which times are the kernel's own; a time far behind the fastest and far above its
+        fit may be a hiccup.
+        """
         hiccups: NDArray[np.bool_] = (self.behind > FAR) & (self.us > HICCUP * predicted)
         return ~hiccups
 
     def named(self, constants: Floats) -> dict[str, Constants]:
-        """The constants by kernel."""
+        """Returns the constants by kernel."""
         each = constants.reshape(-1, len(TERMS)).tolist()
         return {name: tuple(c) for name, c in zip(self.names, each, strict=True)}
 
 
 def near(of: Iterable[Point], others: Iterable[str] = ()) -> dict[str, Constants]:
-    """As :func:`alike`, of the kernels of one table, of which few results are known each.
+    """Returns constants close to the measured times for the kernels of one table, with few results
+    for each.
 
-    First all share their constants, held near :data:`PRIOR`; then each has its own, held near
-    those. One that is off by as much as it should be counts as a result that is ``sqrt(HOLD)`` off.
-    ``others``: kernels of the table, of which those without results have what all share.
+    First all kernels share their constants, held near :data:`PRIOR`; then each has its own, held
+    near the shared ones. A constant that is off by as much as its prior counts as a result that is
+    ``sqrt(HOLD)`` off. ``others``: kernels of the table; those without results get the shared
+    constants.
     """
     members = [*of]
     system = _System({kernel for point in members for kernel in point.terms}, members)
@@ -141,7 +148,7 @@ def near(of: Iterable[Point], others: Iterable[str] = ()) -> dict[str, Constants
 
 
 def _held(wanted: Floats) -> tuple[Floats, Floats]:
-    """Equations, and their right sides, that hold constants near those that are ``wanted``."""
+    """Returns equations, and their right sides, that hold constants near ``wanted``."""
     pull = math.sqrt(HOLD) / np.maximum(wanted, LEAST)
     return np.diag(pull), pull * wanted
 
@@ -152,8 +159,8 @@ def _fitted(kernels: set[str], members: Sequence[Point]) -> dict[str, Constants]
 
 
 def _solved(system: _System, matrix: Floats, *more: Floats) -> Floats:
-    """What ``matrix`` is multiplied by to give the system's times. ``more``: a matrix, and what is
-    wanted of it, besides.
+    """Returns the constants whose product with ``matrix`` gives the system's times. ``more``:
+    further equations, as a matrix and its right side.
     """
     us = system.us
     predicted, kept = us.copy(), np.ones(len(us), bool)
@@ -171,7 +178,9 @@ def _solved(system: _System, matrix: Floats, *more: Floats) -> Floats:
 
 
 def sharpened(first: Mapping[str, Constants], of: Sequence[Point]) -> dict[str, Constants]:
-    """``first``, changed so that choices are good, too; the points of a problem lie together."""
+    """Returns ``first``, changed so that choices are good, too. The points of a problem are
+    consecutive.
+    """
     from scipy.optimize import minimize
 
     system = _System(first, of)
@@ -185,7 +194,7 @@ def sharpened(first: Mapping[str, Constants], of: Sequence[Point]) -> dict[str, 
     weight *= LIKENESS / weight.sum()
 
     def loss(constants: Floats) -> tuple[float, Floats]:
-        """And its derivative."""
+        """Returns the loss and its derivative."""
         predicted = np.maximum(matrix @ constants + system.held, 1e-3)
         off = np.log(predicted / system.us)
         score = -np.log(predicted) / SPREAD
@@ -204,24 +213,24 @@ def sharpened(first: Mapping[str, Constants], of: Sequence[Point]) -> dict[str, 
 
 
 def _least_squares(matrix: Floats, wanted: Floats) -> Floats:
-    """The x >= 0 with the least ``|matrix x - wanted|``."""
+    """Returns the x >= 0 with the least ``|matrix x - wanted|``."""
     from scipy.optimize import nnls
 
     scale = np.maximum(np.abs(matrix).max(axis=0), 1e-300)
-    # The triangle has the same least squares as the matrix, and fewer rows.
+    # R of the QR decomposition has the same least-squares solution, and fewer rows.
     q, r = np.linalg.qr(matrix / scale)
     found: Floats = nnls(r, q.T @ wanted, maxiter=100 * r.shape[1])[0] / scale
     return found
 
 
 Fit = Callable[[Iterable[Point]], dict[str, Constants]]
-"""As :func:`fit`."""
+"""Type of a function like :func:`fit`: from points to constants by kernel."""
 
 
 # -- how good that is ---------------------------------------------------------------
 @dataclass(frozen=True)
 class Regret:
-    """Times of what was chosen over those of the fastest."""
+    """Statistics of the chosen route's time over the fastest route's, over problems."""
 
     problems: int
     mean: float
@@ -231,7 +240,7 @@ class Regret:
 
     @classmethod
     def of(cls, ratios: Mapping[Any, float]) -> Regret:
-        """Of the ratios of problems."""
+        """Returns the statistics of ``ratios``, chosen over fastest time by problem."""
         if not ratios:
             return cls(0, math.nan, math.nan, math.nan, "")
         at = max(ratios, key=lambda problem: ratios[problem])
@@ -241,7 +250,9 @@ class Regret:
 
 
 def held_out(known: Sequence[Point], fit: Fit = fit) -> dict[Any, float]:
-    """Chosen over fastest, of each problem, by constants that ``fit`` found without its group."""
+    """Returns the ratio of chosen to fastest time of each problem, by constants that ``fit`` found
+    without the problem's group.
+    """
     found: dict[Any, float] = {}
     for left_out in range(FOLDS):
         constants = fit(p for p in known if _fold(p.problem) != left_out)
@@ -250,7 +261,7 @@ def held_out(known: Sequence[Point], fit: Fit = fit) -> dict[Any, float]:
 
 
 def regrets(of: Iterable[Point], constants: Mapping[str, Constants]) -> dict[Any, float]:
-    """Chosen over fastest, by problem."""
+    """Returns the ratio of chosen to fastest time, by problem."""
     chosen: dict[Any, tuple[float, float]] = {}
     for point in of:
         predicted = point.held + sum(

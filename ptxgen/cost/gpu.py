@@ -1,4 +1,4 @@
-"""Peak rates of GPUs: what the driver says of one, or data sheets of its architecture."""
+"""Peak rates of GPUs, from the driver or from data sheets of the architecture."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ TYPICAL: Mapping[str, Rates] = MappingProxyType(
         "sm_121": _rates(2.42, 273, 24, 128, 256, 256, 2, 2, 1024, 1024),
     }
 )
-"""One GPU of each architecture, for where nothing else is known: A100 80 GB, RTX A6000, Jetson
-AGX Orin, RTX 4090, H200, B200, B300, Jetson Thor, RTX 5090, GB10. NVIDIA's data sheets and
+"""Rates of one GPU of each architecture, used where nothing else is known: A100 80 GB, RTX A6000,
+Jetson AGX Orin, RTX 4090, H200, B200, B300, Jetson Thor, RTX 5090, GB10. NVIDIA's data sheets and
 architecture papers; boost clocks (GHz), GB/s, MB; mma.sync on Hopper: five eighths of wgmma, as
 measured on an H200."""

@@ -1,6 +1,7 @@
 """The work of a kernel, as formulas over the variables of its problem.
 
-Both forms follow from a spec's fields. A time is predicted from them (:mod:`ptxgen.cost.tuning`).
+Specs derive a :class:`KernelCost` or a :class:`Roofline` from their fields, and
+:mod:`ptxgen.cost.tuning` predicts times from them.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ class Phase:
 
     unit: str
     steps: Expr
-    """Steps of the reduction that a CTA does one after the other."""
+    """Steps of the reduction that a CTA takes one after the other."""
     products: Expr
-    """Multiplications of a CTA."""
+    """Multiplications that a CTA does in the phase."""
 
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
@@ -47,14 +48,14 @@ class KernelCost:
 
     slots: int
     ctas: Expr
-    """Tiles of all CTAs (of a persistent kernel: of all its turns)."""
+    """Number of CTAs; for a persistent kernel, the tiles of all CTAs."""
     phases: tuple[Phase, ...]
     loads: Expr
     """Bytes that all CTAs together load."""
     operands: Expr
-    """Bytes of what they load from, each counted once."""
+    """Bytes of the arrays that CTAs load from, each counted once."""
     stores: Expr
-    """Bytes written."""
+    """Bytes that all CTAs write."""
 
     def __post_init__(self) -> None:
         if not self.phases:
@@ -62,23 +63,23 @@ class KernelCost:
 
     @property
     def units(self) -> tuple[str, ...]:
-        """Unit of each phase."""
+        """Unit of each phase, in order."""
         return tuple(phase.unit for phase in self.phases)
 
     @property
     def formulas(self) -> tuple[Expr, ...]:
-        """All formulas: CTAs, first phase, bytes, other phases."""
+        """All expressions: CTAs, first phase, bytes, other phases."""
         (first, *more) = ((phase.steps, phase.products) for phase in self.phases)
         return self.ctas, *first, self.loads, self.operands, self.stores, *chain(*more)
 
     def arguments(self, values: Mapping[str, int]) -> tuple[Any, ...]:
-        """Arguments of :meth:`ptxgen.cost.tuning.Tuning.terms` for a problem."""
+        """Returns the arguments of :meth:`ptxgen.cost.tuning.Tuning.terms` for a problem."""
         numbers = [formula.evaluate(values) for formula in self.formulas]
         more = zip(self.units[1:], numbers[6::2], numbers[7::2], strict=True)
         return self.units[0], self.slots, values["SMS"], *numbers[:6], *chain(*more)
 
     def substitute(self, given: Mapping[str, Expr]) -> KernelCost:
-        """Replaces variables by formulas."""
+        """Returns the cost with variables replaced by expressions."""
         ctas, steps, products, loads, operands, stores, *more = (
             formula.substitute(given) for formula in self.formulas
         )

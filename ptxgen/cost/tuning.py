@@ -1,4 +1,4 @@
-"""Tunings: how long kernels take on a GPU, as a few constants each.
+"""Tunings: a few constants for each kernel, from which its time on a GPU is predicted.
 
 A time is predicted as the sum over a route's kernels of :data:`TERMS`, each a quantity that follows
 from the kernel's :class:`~ptxgen.cost.kernel.KernelCost` and the GPU's rates, times a constant of
@@ -43,55 +43,57 @@ TERMS = {
     "missed": "what of that L2 cannot hold, from memory",
     "stores": "results, to memory",
 }
-"""The terms of a predicted time, µs. A launch counts 1 µs, all else by the GPU's rates."""
+"""Terms of a predicted time, in µs, by name. A launch counts 1 µs, the others follow from the GPU's
+rates."""
 BOUNDS = {
     "launches": "launches of kernels",
     "bytes": "what is read and written, at the GPU's bandwidth",
     "operations": "operations of the busiest SM, at its unit's peak",
 }
-"""Terms of the predicted time of a family, whose routes are taken in order: µs, each with a
-constant of the family. The smaller of bytes and operations does not count."""
+"""Terms of the predicted time, in µs, of a family whose routes are taken in order; each has a
+constant of the family. Only the larger of bytes and operations counts."""
 LIMIT = "what memory and multipliers take at least, where the sum is less; 0.1 % of the sum"
-"""The term that a sum of :data:`TERMS` is raised by."""
+"""Description of the term that raises a sum of :data:`TERMS` to the roofline limit."""
 UNMEASURED = (4.0, 1.2, 2.0)
-"""Those of a family that was never measured."""
+"""Constants of :data:`BOUNDS` for a family that was never measured."""
 EMPTY = 4.0
-"""µs that an empty kernel takes as times are measured, alone: steps of a program take so much less,
-each but one."""
+"""Time of an empty kernel alone, in µs, as times are measured. Each step of a program but one takes
+so much less."""
 UNKNOWN = (4.0, 2.0, 1.0, 1.2, 1.0, 1.0, 1.0, 1.0)
-"""The constants of a kernel that was never measured."""
+"""Constants of :data:`TERMS` for a kernel that was never measured."""
 TIE = 1e-3
-"""Part of a sum that counts beside the limit, so that of two kernels there the better is taken."""
+"""Fraction of a sum that is added to the limit, so that of two kernels at the limit the better is
+taken."""
 FALLBACK = "h200_132"
 """Name of the tuning that has constants of every measured kernel."""
 _MEMORY = re.compile(r"\d+gb|hbm\w*")
-"""Words of a driver's name that say a GPU's memory."""
+"""Pattern of the words in a driver's name that give a GPU's memory."""
 _L2_BYTES = 64
 _L2_USED = 0.8
-"""The part of L2 that operands find to themselves."""
+"""Fraction of L2 that is available to operands."""
 
 Constants = tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """The constants of kernels, by name, as measured on one GPU: its name, as the driver gives it,
-    its SMs and its rates.
+    """Constants of kernels, by name, as measured on one GPU, with the GPU's name (the driver's),
+    SMs and rates.
 
-    A kernel of 16 bits stands for its twins: the names are those of the first dtype of its table.
+    A table's 16-bit dtypes share constants: names are those of the kernels of its first dtype.
     """
 
     gpu: str
     sms: int
     arch: str
     measured: str
-    """When and with what, for people."""
+    """Date and setup of the measurement, for people."""
     rates: Rates
     kernels: Mapping[str, Constants] = field(default_factory=dict, repr=False)
     families: Mapping[str, Constants] = field(default_factory=dict, repr=False)
-    """:data:`BOUNDS` of families of kernels."""
+    """Constants of :data:`BOUNDS`, by family of kernels."""
     scaled: bool = False
-    """Whether the constants are another GPU's."""
+    """Whether the constants were measured on another GPU."""
 
     def __post_init__(self) -> None:
         if self.arch not in TYPICAL:
@@ -106,12 +108,12 @@ class Tuning:
 
     @property
     def name(self) -> str:
-        """The file's name, such as "h200_132"."""
+        """Name of the file, such as "h200_132"."""
         return tuning_name(self.gpu, self.sms)
 
     @property
     def short(self) -> str:
-        """The GPU's short name, such as "h200"."""
+        """Short name of the GPU, such as "h200"."""
         return short_name(self.gpu)
 
     def time(
@@ -129,9 +131,9 @@ class Tuning:
         *more: Any,
         count: int = 1,
     ) -> float:
-        """The predicted µs of a kernel; the numbers are those of its cost.
+        """Returns the predicted time of a kernel in µs; the numbers are those of its cost.
 
-        ``count``: how many such problems one launch does: what all CTAs do is done so often.
+        ``count``: problems of a batch in one launch; the work of all CTAs is multiplied by it.
         """
         quantities = self.terms(
             unit, slots, sms, ctas, steps, products, loads, operands, stores, *more, count=count
@@ -150,11 +152,11 @@ class Tuning:
         *,
         sms: int,
     ) -> dict[str, float]:
-        """The predicted µs of routes that are taken in order, by :data:`BOUNDS`: of bytes and
-        operations the larger, and the launches.
+        """Returns the predicted time, in µs, of a route that is taken in order, by :data:`BOUNDS`:
+        the launches, and the larger of bytes and operations.
 
-        The busiest SM has ``ceil(ctas / sms)`` of the CTAs. It does their operations at the peak of
-        ``unit``, and no more than L2 gives an SM comes to it.
+        The busiest SM has ``ceil(ctas / sms)`` of the CTAs. It computes at the peak of ``unit``,
+        and loads no faster than L2's bandwidth for one SM.
         """
         quantities = self.quantities(launches, ctas, nbytes, unit, operations, sms=sms)
         return larger(self.families.get(family, UNMEASURED), quantities)
@@ -162,7 +164,9 @@ class Tuning:
     def quantities(
         self, launches: int, ctas: int, nbytes: int, unit: str, operations: int, *, sms: int
     ) -> tuple[float, float, float]:
-        """What the constants of :data:`BOUNDS` are multiplied by; as :meth:`bounds`."""
+        """Returns the quantities that the constants of :data:`BOUNDS` multiply; arguments as in
+        :meth:`bounds`.
+        """
         rates, cycles = self.rates, 1e3 * self.rates.clock
         share = -(-ctas // sms) / ctas
         return (
@@ -172,7 +176,9 @@ class Tuning:
         )
 
     def least(self, quantities: tuple[float, ...]) -> float:
-        """What a kernel takes at least, µs, on a GPU whose constants are another's."""
+        """Returns the least time of a kernel in µs, by memory and multipliers, if the constants
+        were measured on another GPU; else 0.
+        """
         if not self.scaled:
             return 0.0
         _, _, _, products, memory, _, _, stores = quantities
@@ -192,13 +198,13 @@ class Tuning:
         *more: Any,
         count: int = 1,
     ) -> tuple[float, ...]:
-        """The :data:`TERMS` of a kernel, each with the constant 1; arguments as :meth:`time`.
+        """Returns the :data:`TERMS` of a kernel with constants of 1; arguments as in :meth:`time`.
 
         ``more``: unit, steps and products of each phase after the first.
         """
         rates = self.rates
         cycles = 1e3 * rates.clock  # a µs
-        # Of a batch, L2 holds the operands of those problems that have a CTA at a time.
+        # In a batch, L2 holds the operands of the problems whose CTAs run at a time.
         together = 1.0 if count == 1 else min(max(slots * sms / ctas, 1.0), count)
         fits = min(_L2_USED * rates.l2 / max(operands * together, 1), 1.0)
         ctas, loads = ctas * count, loads * count
@@ -217,27 +223,30 @@ class Tuning:
 
 
 def larger(constants: Constants, quantities: tuple[float, ...]) -> dict[str, float]:
-    """The µs of launches, and of bytes or operations, whichever take longer, by :data:`BOUNDS`."""
+    """Returns the µs of launches, and of bytes or operations, whichever take longer, by
+    :data:`BOUNDS`.
+    """
     us = dict(zip(BOUNDS, map(float.__mul__, constants, quantities), strict=True))
     del us[min("bytes", "operations", key=us.__getitem__)]
     return us
 
 
 def tuning_name(gpu: str, sms: int) -> str:
-    """Name of a tuning: ``"h100_132"`` for ``("NVIDIA H100 80GB HBM3", 132)``."""
+    """Returns the name of a tuning: ``"h100_132"`` for ``("NVIDIA H100 80GB HBM3", 132)``."""
     return f"{short_name(gpu)}_{sms}"
 
 
 def short_name(gpu: str) -> str:
-    """A GPU's name without its maker and its memory."""
+    """Returns a GPU's name without its maker and its memory."""
     words = re.findall(r"[a-z0-9]+", gpu.lower())
     return "_".join(w for w in words if w != "nvidia" and not _MEMORY.fullmatch(w))
 
 
 def driver_name(gpu: str) -> str:
-    """The driver's name of the GPU that people call ``gpu``: ``"NVIDIA H200"`` for ``"h200"``.
+    """Returns the driver's name of the GPU that people call ``gpu``: ``"NVIDIA H200"`` for
+    ``"h200"``.
 
-    A name that no tuning has is returned as it is.
+    A name that no tuning has is returned unchanged.
     """
     known = [t.gpu for t in tunings() if t.short == short_name(gpu)]
     return gpu if gpu in known or not known else known[0]
@@ -245,7 +254,9 @@ def driver_name(gpu: str) -> str:
 
 @cache
 def tunings(folder: Path = FOLDER) -> tuple[Tuning, ...]:
-    """All tunings of ``folder``, by name. Raises SpecError for a file that is none."""
+    """Returns all tunings of ``folder``, by file name. Raises SpecError for a file that is no
+    tuning.
+    """
     return tuple(read(path) for path in sorted(folder.glob("*.json")))
 
 
@@ -253,11 +264,11 @@ def tunings(folder: Path = FOLDER) -> tuple[Tuning, ...]:
 def tuning_for(
     arch: str, gpu: tuple[str, int] | None = None, rates: Rates | None = None
 ) -> tuple[Tuning, bool]:
-    """The constants for a GPU (name and SMs), and whether they were measured on one like it.
+    """Returns the tuning for a GPU (name and SMs), and whether it was measured on such a GPU.
 
     A tuning takes the constants of kernels that it lacks from :data:`FALLBACK`. GPUs without a
-    tuning take all of them from there; their ``rates`` are what the driver says, or those of a
-    typical GPU of the architecture.
+    tuning take all of them from there; their ``rates`` are the driver's, or those of a typical GPU
+    of the architecture.
     """
     known = {t.name: t for t in tunings()}
     base = known[FALLBACK]
@@ -268,7 +279,9 @@ def tuning_for(
 
 
 def completed(tuning: Tuning, base: Tuning) -> Tuning:
-    """``tuning``, with the constants of ``base`` for kernels and families that it lacks."""
+    """Returns ``tuning``, completed by the constants of ``base`` for kernels and families that it
+    lacks.
+    """
     return replace(
         tuning,
         kernels={**base.kernels, **tuning.kernels},
@@ -278,7 +291,7 @@ def completed(tuning: Tuning, base: Tuning) -> Tuning:
 
 # -- files ------------------------------------------------------------------------
 def read(path: Path) -> Tuning:
-    """The tuning in a file. Raises SpecError for one that is none."""
+    """Returns the tuning in a file. Raises SpecError for a file that is no tuning."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         rates = found["rates"]
@@ -312,7 +325,7 @@ def read(path: Path) -> Tuning:
 
 
 def write(tuning: Tuning, path: Path) -> None:
-    """Writes a tuning, a kernel a line, so that a change is read as a line."""
+    """Writes a tuning, one kernel a line, so that diffs show which kernels changed."""
     rates = tuning.rates
     head = {name: getattr(tuning, name) for name in ("gpu", "sms", "arch", "measured")}
     head["rates"] = {
@@ -336,7 +349,7 @@ def write(tuning: Tuning, path: Path) -> None:
 
 
 def _short(constant: float) -> float:
-    """Four digits: less than what a measurement repeats."""
+    """Returns a constant rounded to four digits, finer than a measurement repeats."""
     return float(f"{constant:.4g}")
 
 

@@ -1,7 +1,7 @@
-"""A kernel's parameters: packing them, where each lies, and how CUDA C++ declares them.
+"""A kernel's parameters: their offsets, their packing, and their declarations in CUDA C++.
 
-Parameters lie one behind the other, each aligned to its own size (tensor maps to 64 bytes), as
-CUDA lays them out.
+Parameters follow CUDA's layout: one after the other, each aligned to its own size (tensor maps to
+64 bytes).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _C_TYPES = {
 
 
 BOX_RANK_MAX = 5
-"""Dimensions of a tensor map, at most."""
+"""Most dimensions of a tensor map."""
 
 
 @dataclass(frozen=True)
@@ -45,16 +45,16 @@ class MapBox:
     """A tensor-map parameter: an array of 2 to 5 dimensions as it is stored, innermost first, and
     the box of it that a copy takes.
 
-    ``operand``: the pointer parameter at which it starts. ``size``: elements along each dimension;
-    ``pitches``: elements from one to the next along all but the first, as formulas. ``box``:
-    elements that the box spans, numbers or formulas, of further dimensions 1; ``steps``: of these
-    it takes every so many (empty: all); ``swizzle``: width in bytes of the pattern in shared memory
-    (0, 32, 64 or 128). What is outside the array is read as zeros.
+    ``operand``: the pointer parameter of the array. ``size``: extent of each dimension, in
+    elements. ``pitches``: strides of all dimensions but the first, in elements, as expressions.
+    ``box``: extent of the box along each dimension, a number or an expression; missing dimensions
+    have extent 1. ``steps``: element strides within the box (empty: 1). ``swizzle``: width in bytes
+    of the pattern in shared memory (0, 32, 64 or 128). Elements outside the array read as zeros.
 
-    ``corners``: of an array of pixels (channels, 1 to 3 dimensions of an image, images), whose box
-    is a column of them: channels, and pixels. These follow one another, at every so many
-    (``steps``), through the bounding box of each image: from the first corner on, up to the second,
-    which is counted from the image's last pixel (CUDA's im2col mode).
+    ``corners``: im2col mode, for an array of pixels (channels, 1 to 3 dimensions of an image,
+    images). The box is then channels x pixels. The pixels traverse the bounding box of each image
+    with strides ``steps``. The first corner is an offset from the image's first pixel, the second
+    one from its last pixel.
     """
 
     operand: str
@@ -82,7 +82,7 @@ class Param:
     """One parameter: its name, kind ("ptr", "i64", "u64", "u32", "f32", "f64" or "map") and, of a
     pointer or a map, its C++ type.
 
-    ``box``: of a map. ``optional``: a pointer that is null where nothing is bound to it.
+    ``box``: only of a map. ``optional``: the pointer is null if nothing is bound to it.
     """
 
     name: str
@@ -93,18 +93,18 @@ class Param:
 
     @property
     def writes(self) -> bool:
-        """Whether the kernel writes to what it points to; what is declared const it only reads."""
+        """Whether the kernel writes through this pointer: its type is not const."""
         pointer = self.kind == "ptr" and self.ctype.endswith("*")
         return pointer and not self.ctype.startswith("const ")
 
     @property
     def declaration(self) -> str:
-        """As CUDA C++ declares it."""
+        """Declaration of the parameter in CUDA C++."""
         return f"{self.ctype or _C_TYPES[self.kind]} {self.name}"
 
 
 def ptr(name: str, ctype: str, *, optional: bool = False) -> Param:
-    """A pointer parameter."""
+    """Returns a pointer parameter."""
     return Param(name, "ptr", ctype, optional=optional)
 
 
@@ -130,7 +130,7 @@ class Abi:
 
     @cached_property
     def offsets(self) -> dict[str, int]:
-        """Where each parameter lies, in bytes."""
+        """Byte offset of each parameter in the packed list, by name."""
         found, at = {}, 0
         for p in self.params:
             size, align, _ = _KINDS[p.kind]
@@ -141,27 +141,27 @@ class Abi:
 
     @cached_property
     def size(self) -> int:
-        """Bytes of all parameters."""
+        """Bytes of the packed parameter list."""
         last = self.params[-1]
         return self.offsets[last.name] + _KINDS[last.kind][0]
 
     @property
     def pointers(self) -> tuple[Param, ...]:
-        """The pointers, in order."""
+        """Pointer parameters, in order."""
         return tuple(p for p in self.params if p.kind == "ptr")
 
     @property
     def maps(self) -> tuple[Param, ...]:
-        """The tensor maps, in order."""
+        """Tensor-map parameters, in order."""
         return tuple(p for p in self.params if p.kind == "map")
 
     @property
     def scalars(self) -> tuple[Param, ...]:
-        """What is neither pointer nor map, in order."""
+        """Scalar parameters, in order."""
         return tuple(p for p in self.params if p.kind not in ("ptr", "map"))
 
     def pack(self, values: Mapping[str, int | float]) -> bytes:
-        """The parameters with scalars from ``values``; pointers that it lacks, and maps, are zeros.
+        """Returns the packed list with ``values``; missing pointers, and tensor maps, are zeros.
 
         Raises SpecError for a scalar that is missing or does not fit.
         """
@@ -178,7 +178,7 @@ class Abi:
         return bytes(packed)
 
     def unpack(self, packed: bytes) -> dict[str, int | float]:
-        """The pointers and scalars of a packed list, by name."""
+        """Returns the pointers and scalars of a packed list, by name."""
         return {
             p.name: struct.unpack_from(f"<{_KINDS[p.kind][2]}", packed, self.offsets[p.name])[0]
             for p in self.params
@@ -187,5 +187,5 @@ class Abi:
 
     @property
     def signature(self) -> str:
-        """The parameter list in CUDA C++."""
+        """Parameter list of the kernel in CUDA C++."""
         return ",\n    ".join(p.declaration for p in self.params)

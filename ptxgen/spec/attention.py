@@ -1,23 +1,24 @@
-"""Attention, contract ``attention/2``: kernels that stream keys and values past rows of queries.
+"""Attention, contract ``attention/2``: a CTA holds rows of queries and streams keys and values.
 
 ================  ================================================================================
-``ROWS``          queries times heads that share keys, of a sequence; where sequences are one behind
-                  the other, of all of them
-``EXTRA``         tiles of rows that those may take besides: one for each, and one more; else 0
-``PAIRS``         sequences times heads of keys; where sequences are one behind the other, heads
-``KEYS``          keys of a sequence, at most
-``DEPTH, WIDTH``  the head dimensions of keys and of values, filled up to 16
-``PAGED``         keys of a page, as the copy engine takes them (:func:`paged`); 1: other pages; 0:
-                  none
-``MAPS``          blocks of queries of a map of the mask (:mod:`ptxgen.spec.attention_mask`); 0: no
-                  mask, or kernels read it as it lies
+``ROWS``          queries of a sequence times query heads per key head; in a ragged batch, those of
+                  all sequences together
+``EXTRA``         in a ragged batch, further tiles for rows that do not fill one: the number of
+                  sequences plus 1; else 0
+``PAIRS``         sequences times key heads; in a ragged batch, key heads
+``KEYS``          keys of the longest sequence
+``DEPTH, WIDTH``  head dimensions of keys and of values, padded to a multiple of 16
+``PAGED``         page size in keys, if the copy engine can read such pages (:func:`paged`); 1:
+                  pages of another size; 0: no pages
+``MAPS``          blocks of queries in the bit map of a mask (:mod:`ptxgen.spec.attention_mask`); 0:
+                  no mask, or kernels that read the mask itself
 ``SMS``           streaming multiprocessors of the device
 ``FEWEST``        tiles of 16 rows
 ``LARGE``         tiles of 128 rows
 ================  ================================================================================
 
-Queries, keys and values begin at multiples of 16 bytes, and so do their rows. Kernels are told
-besides: how far apart elements lie along each dimension, and :data:`SIZES`.
+Queries, keys and values and their rows are aligned to 16 bytes. Further scalar parameters are the
+strides of all arrays, in elements, and :data:`SIZES`.
 """
 
 from __future__ import annotations
@@ -58,41 +59,46 @@ DEPTH, WIDTH, PAGED = var("DEPTH"), var("WIDTH"), var("PAGED")
 SMS, SPLITS, FEWEST, LARGE = var("SMS"), var("SPLITS"), var("FEWEST"), var("LARGE")
 HEADS, SEQS = var("HEADS"), var("SEQS")
 PAGE, BLOCKS = var("PAGE"), var("BLOCKS")
-"""What kernels are told, of heads that keys have, of sequences and of pages."""
+"""Scalar parameters for the heads of keys, the sequences, the keys of a page and the pages."""
 QUERIES, TOTAL_K = var("QUERIES"), var("TOTAL_K")
 FLAGS, WINDOW = var("FLAGS"), var("WINDOW")
-"""The same of a sequence's queries and keys, and of which keys are seen."""
+"""Queries and keys of a sequence; mask flags and the sliding window's width."""
 TOTALS_MAX = 128
-"""The largest head dimension of values whose sums of splits fit shared memory beside the ring, of
-two warpgroups."""
+"""Largest head dimension of values whose running totals over splits fit shared memory beside the
+ring, with two consumer warpgroups."""
 WIDE_MAX = 192
-"""The largest for which one warpgroup has registers."""
+"""Largest head dimension of values whose accumulators fit the registers of one warpgroup at two
+CTAs per SM."""
 ALONE_MAX = 96
-"""The same of one warpgroup, which has half an SM's."""
+"""Largest head dimension of values whose running totals over splits fit shared memory with one
+warpgroup, at two CTAs per SM."""
 PAGES = 16, 32, 64, 128, 256
-"""Keys of the pages that the copy engine takes."""
+"""Page sizes, in keys, that the copy engine (TMA) can read."""
 PANEL = 64
-"""Elements of a row of a tile that is swizzled by 128 bytes."""
+"""16-bit elements in a row of a tile with the 128-byte swizzle."""
 TILE_MIN = 32
 """Rows of the smallest tile."""
 ROWS_MAX = 1 << 30
 TOLD = 96, 16
-"""Bytes of what a kernel knows of a tile, and of a warpgroup's rows in it."""
+"""Bytes of ``Told``, the record of a tile in shared memory: its fixed part, and the part of each
+warpgroup."""
 ROW = 16
-"""Bytes of what it knows of a row's result."""
+"""Bytes of ``Row``, the record of one result row: its address and two scale factors."""
 JOINED = 16
-"""Rows whose splits a CTA joins, a warp each."""
+"""Rows whose splits one CTA joins, one row a warp."""
 
 
 def laid_out(**sizes: int) -> Mapping[str, int]:
-    """Offsets of areas of so many bytes, one behind the other, and where the last has its end."""
+    """Returns the offsets of consecutive areas of the given ``sizes`` in bytes; ``end`` is their
+    total.
+    """
     return MappingProxyType(
         dict(zip((*sizes, "end"), accumulate(sizes.values(), initial=0), strict=True))
     )
 
 
 def tiles(rows: int) -> Expr:
-    """Tiles of so many rows, at most."""
+    """Returns an upper bound of the number of tiles of ``rows`` rows each."""
     return (ceil_div(ROWS, rows) + EXTRA) * PAIRS
 
 
@@ -113,43 +119,44 @@ SPACE = Space(
     within=tiles(TILE_MIN) <= GRID_MAX,
 )
 CAUSAL, CAPPED, BIAS_F32 = 1, 2, 4
-"""Flags."""
+"""Bits of ``flags``: a causal mask, a softcap, a bias in f32 beside 16-bit operands."""
 DTYPES = ("bf16", "f16", "f32")
 LISTED = 128, 128
-"""Head dimensions of the kernels that are listed."""
+"""Head dimensions of the representative kernels in goldens, proofs and ``ptxgen list``."""
 PARTS = ("whole", "split", "join")
 STAGES_MAX = 4
 STEP = 16
-"""What head dimensions are filled up to a multiple of."""
+"""Multiple to which head dimensions are padded."""
 SIZES = (
     *("seqs", "heads", "group", "queries", "keys", "total_k", "head", "head_v"),
     *("page", "blocks", "flags", "window", "splits"),
 )
-"""Words that kernels are told."""
+"""Names of the kernels' 32-bit scalar parameters."""
 OF_LOGITS = (
     ptr("bias", "const void*", optional=True),
     ptr("mask", "const unsigned char*", optional=True),
     ptr("slopes", "const float*", optional=True),
 )
-"""Parameters for what makes logits of scores."""
+"""Pointer parameters of what turns scores into logits: bias, mask and ALiBi slopes."""
 LENGTHS = tuple(
     ptr(name, "const int*", optional=True)
     for name in ("lengths", "starts", "query_lengths", "cu_seqlens", "cu_seqlens_k")
 )
-"""Parameters for the places of sequences."""
+"""Pointer parameters of ragged batches: lengths, first keys and cumulative lengths."""
 
 
 def paged(page: int, begun: bool) -> int:
-    """``PAGED`` of pages of so many keys. ``begun``: whether sequences begin where a page does, so
-    that blocks of keys are pages, or parts of one.
+    """Returns the variable ``PAGED`` for pages of ``page`` keys. ``begun``: whether every sequence
+    begins at the start of a page, so that each block of keys is one page, several or a part of one.
     """
     return page if begun and page in PAGES else 1
 
 
 @dataclass(frozen=True)
 class Form:
-    """What a kernel is made for. ``head``, ``head_v``: the head dimensions, filled up to 16;
-    ``rounded``: logits are rounded numbers (softcap, bias, slopes, a scale that is not positive).
+    """Variant of a kernel. ``head``, ``head_v``: head dimensions of keys and of values, padded to a
+    multiple of 16; ``rounded``: logits are rounded numbers (softcap, bias, slopes, a scale that is
+    not positive).
     """
 
     dtype: str
@@ -163,8 +170,8 @@ class Form:
 
 
 class Attends(KernelSpec):
-    """What kernels of attention and of its gradients share: of ``head`` and ``head_v``, a warp has
-    16 of what a CTA holds.
+    """Base of the kernels of attention and of its gradients. Each of a CTA's ``warps`` holds 16
+    rows; ``head`` and ``head_v`` are the padded head dimensions.
     """
 
     head: int
@@ -180,7 +187,8 @@ class Attends(KernelSpec):
     BIAS_F32: ClassVar[int] = BIAS_F32
     log2_e: ClassVar[str] = f"{attention.LOG2_E:.9g}f"
     mapped: ClassVar[bool] = False
-    """Whether it is given a map of a mask (:mod:`ptxgen.spec.attention_mask`), not the mask."""
+    """Whether the kernel reads the bit map of a mask (:mod:`ptxgen.spec.attention_mask`) in place
+    of the mask."""
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
         "head": "the head dimension of queries and keys, filled up to 16",
@@ -190,7 +198,7 @@ class Attends(KernelSpec):
     }
 
     def check_form(self) -> None:
-        """Raises SpecError for a dtype, head dimensions or a part that there are not."""
+        """Raises SpecError if the dtype, a head dimension or the part is not supported."""
         self.check_choices(dtype=DTYPES, part=self.parts, min_arch=[*ARCHITECTURES])
         name = type(self).__name__
         for what in ("head", "head_v"):
@@ -207,7 +215,7 @@ class Attends(KernelSpec):
 
     @property
     def form(self) -> Form:
-        """What it is made for."""
+        """Variant that the kernel is compiled for."""
         return Form(self.dtype, self.head, self.head_v, self.rounded)
 
     @property
@@ -216,7 +224,9 @@ class Attends(KernelSpec):
 
     @property
     def rows(self) -> int:
-        """What a CTA holds: queries of the heads that share keys; of some gradients keys."""
+        """Rows that a CTA holds: queries of the heads that share keys; in some gradient kernels
+        keys.
+        """
         return 16 * self.warps
 
     @property
@@ -225,27 +235,29 @@ class Attends(KernelSpec):
 
     @property
     def depth(self) -> int:
-        """The head dimension of queries and keys, filled up."""
+        """Padded head dimension of queries and keys."""
         return self.head
 
     @property
     def width(self) -> int:
-        """That of values."""
+        """Padded head dimension of values."""
         return self.head_v
 
     @property
     def multiplier(self) -> str:
-        """Unit that multiplies, one of :data:`ptxgen.cost.kernel.UNITS`."""
+        """Unit that multiplies, a key of :data:`ptxgen.cost.kernel.UNITS`."""
         return "mma" if self.tier == "tc" else "fma"
 
     @property
     def widths(self) -> Expr:
-        """Products of a row and a key, each as long as the head dimension of keys or of values."""
+        """Multiply-adds for one row and one key: a dot product over DEPTH, and one update of WIDTH
+        sums.
+        """
         return DEPTH + WIDTH
 
     def against(self, past: Expr) -> Expr:
-        """Products of whole tiles of rows with ``past`` keys (or the other way round), of which
-        causal attention sees half, and a window no more than its width.
+        """Multiply-adds of whole tiles of rows with ``past`` keys (or of keys with ``past`` rows).
+        A causal mask leaves half of them, a window no more than its width.
         """
         unseen = select((FLAGS % 2).eq(CAUSAL), minimum(QUERIES, TOTAL_K), 0)
         twice = TOTAL_K * 2 - unseen
@@ -254,7 +266,9 @@ class Attends(KernelSpec):
         return rows * PAIRS * past * self.widths * twice // (TOTAL_K * 2)
 
     def pitch(self, width: int) -> int:
-        """Bytes from row to row in shared memory: 8 rows' vectors lie in different banks."""
+        """Bytes from row to row in shared memory; the 16 bytes of padding put the vectors of 8
+        consecutive rows into different banks.
+        """
         return width * self.itemsize + 16
 
     @property
@@ -263,7 +277,7 @@ class Attends(KernelSpec):
 
     @property
     def work(self) -> str:
-        """The share of a CTA, for people."""
+        """Text that describes a CTA's share of the work."""
         raise NotImplementedError
 
     def describe(self) -> tuple[str, ...]:
@@ -276,7 +290,7 @@ class Attends(KernelSpec):
 
     @property
     def multiplies(self) -> tuple[Expect, ...]:
-        """The instructions of tensor cores."""
+        """Tensor-core instructions that the PTX must contain."""
         shape = f"m16n8k16.row.col.f32.{self.dtype}.{self.dtype}.f32"
         return (Expect(f"mma.sync.aligned.{shape}", ("*mma.*",)),)
 
@@ -289,8 +303,9 @@ class Attends(KernelSpec):
 
 @dataclass(frozen=True)
 class AttentionSpec(Attends):
-    """A CTA of ``warps`` warps has 16 rows each, against all keys ("whole") or a split of them
-    ("split"); "join" joins the splits. ``budget``: KiB of shared memory that a CTA may have.
+    """A forward kernel by mma.sync or FMA. Each of a CTA's ``warps`` holds 16 rows and streams all
+    keys ("whole") or a split of them ("split"); "join" combines the splits. ``budget``: KiB of
+    shared memory that a CTA may have.
     """
 
     head: int = LISTED[0]
@@ -331,28 +346,28 @@ class AttentionSpec(Attends):
     def threads(self) -> int:
         return JOINED * WARP if self.part == "join" else super().threads
 
-    # -- what a CTA has ---------------------------------------------------------------------
+    # -- tiles and shared memory ------------------------------------------------------------
     @property
     def block(self) -> int:
-        """Keys of a block of the contract."""
+        """Keys of a block, the unit in which the contract rescales the sums."""
         return attention.block(self.depth, self.width)
 
     @property
     def tile(self) -> int:
-        """Keys that are copied at a time: 16 KiB of them."""
+        """Keys of a stage: the largest power of two of them, up to a block, within 16 KiB."""
         wide = max(self.depth, self.width)
         held = (1 << 14) // (wide * self.itemsize)
         return min(self.block, 1 << held.bit_length() - 1)
 
     @property
     def stage(self) -> int:
-        """Bytes of a stage of the ring."""
+        """Bytes of a stage of the ring buffer."""
         return self.tile * self.pitch(max(self.depth, self.width))
 
     @property
     def at(self) -> Mapping[str, int]:
-        """Offsets of areas in shared memory: queries, weights on their way, the sums of the splits
-        before; behind these the ring.
+        """Byte offsets in shared memory: queries; softmax weights (f32 only); running totals of the
+        splits before. The ring begins at ``end``.
         """
         return laid_out(
             queries=self.rows * self.pitch(self.depth),
@@ -362,17 +377,19 @@ class AttentionSpec(Attends):
 
     @property
     def stages(self) -> int:
-        """Tiles that the ring has room for."""
+        """Stages of the ring that fit the budget, at most :data:`STAGES_MAX`."""
         return min(STAGES_MAX, ((self.budget << 10) - self.at["end"]) // self.stage)
 
     @property
     def shared_bytes(self) -> int:
         return 0 if self.part == "join" else self.at["end"] + self.stages * self.stage
 
-    # -- where it is right ------------------------------------------------------------------
+    # -- predicates and bounds --------------------------------------------------------------
     @property
     def items(self) -> Expr:
-        """Tiles of rows, with all keys or a split each; a CTA's rows of tiles ("join")."""
+        """Work items: a tile of rows with all keys, or with one split of them; in "join"
+        :data:`JOINED` rows of a tile.
+        """
         each: dict[str, Expr | int] = {"split": SPLITS, "join": self.rows // JOINED}
         return tiles(self.rows) * each.get(self.part, 1)
 
@@ -389,7 +406,7 @@ class AttentionSpec(Attends):
 
     @property
     def partial(self) -> Expr:
-        """Numbers, in f32, that are the sums of all splits."""
+        """f32 elements of the workspace that holds the partial results of all splits."""
         return tiles(self.rows) * SPLITS * minimum(ROWS, self.rows) * (WIDTH + 4)
 
     @property
@@ -410,7 +427,7 @@ class AttentionSpec(Attends):
         )
         return tuple((text, value, INDEX_MAX) for text, value in found)
 
-    # -- what it is given -------------------------------------------------------------------
+    # -- parameters -------------------------------------------------------------------------
     @property
     def abi(self) -> Abi:
         element = cuda.STORAGE[self.dtype]
@@ -441,7 +458,9 @@ class AttentionSpec(Attends):
 
     @property
     def context(self) -> Mapping[str, Any]:
-        """See :attr:`KernelSpec.context`."""
+        """Names that the template reads besides ``spec``; "join" computes no logits, so it has no
+        softcap.
+        """
         return context(self.rounded and self.part != "join")
 
     @property
@@ -457,7 +476,9 @@ class AttentionSpec(Attends):
 
 
 def context(rounded: bool) -> Mapping[str, Any]:
-    """What templates of attention are given by name. ``rounded``: whether logits may be capped."""
+    """Returns the names that attention's templates read besides ``spec``. ``rounded``: whether
+    logits may be capped.
+    """
     capped = Formula((Output("y", "f32", tanh(read("x", "f32"))),))
     return MappingProxyType(
         {
@@ -473,22 +494,22 @@ def context(rounded: bool) -> Mapping[str, Any]:
 
 
 def reading_maps(abi: Abi) -> Abi:
-    """The parameters of a kernel that reads a map in place of a mask."""
+    """Returns ``abi`` with the bit map's pointers in place of the mask's parameters."""
     found = [p for p in abi.params if p.name not in ("mask", "mask_key")]
     given = ptr("mask_bits", "const unsigned*"), ptr("mask_blocks", "const uint2*")
     return Abi((*given, *found))
 
 
 def strides(names: Iterable[str], *along: str) -> tuple[Param, ...]:
-    """Elements from one to the next along dimensions of arrays."""
+    """Returns the stride parameters, in elements, of each array along each dimension."""
     return tuple(Param(f"{name}_{each}", "i64") for name in names for each in along)
 
 
 def tokens_map(
     name: str, box: tuple[int, int], swizzle: int, size: Expr, tokens: Expr, heads: Expr
 ) -> Param:
-    """A tensor map: dimension (of ``size``), tokens, heads, sequences. Where a stride is 0, there
-    is one along that dimension.
+    """Returns a 4-D tensor map: head dimension (``size``), tokens, heads, sequences. A dimension
+    with stride 0 has extent 1.
     """
     x = name.upper()
     row = maximum(var(f"{x}_ROW"), (size + 7) // 8 * 8)
@@ -500,13 +521,15 @@ def tokens_map(
 
 
 def keys_map(name: str, box: tuple[int, int], swizzle: int) -> Param:
-    """That of keys or values."""
+    """Returns the tensor map of keys ("k") or values."""
     size = var("HEAD" if name == "k" else "HEAD_V")
     return tokens_map(name, box, swizzle, size, var("TOTAL_K"), HEADS)
 
 
 def pages_map(name: str, box: tuple[int, int], swizzle: int) -> Param:
-    """The same of pages: dimension, keys of a page, heads, pages; a box has a page, or a part."""
+    """Returns the tensor map of paged keys or values: head dimension, keys of a page, heads, pages.
+    A box holds one page, or a part of one.
+    """
     of_keys = keys_map(name, box, swizzle)
     assert of_keys.box is not None, "a map has a box"
     width, rows = box
@@ -516,8 +539,8 @@ def pages_map(name: str, box: tuple[int, int], swizzle: int) -> Param:
 
 
 class Brought(Attends):
-    """What kernels by wgmma and the copy engine share: ``warps`` of consumers, four a warpgroup of
-    64 of what a CTA holds, and one warpgroup that has the others brought. ``registers``: of a
+    """Base of the warp-specialised kernels (wgmma and TMA). Four of the ``warps`` make a consumer
+    warpgroup, which owns 64 rows; one further warpgroup is the producer. ``registers``: of a
     consumer's thread.
     """
 
@@ -530,7 +553,7 @@ class Brought(Attends):
 
     @property
     def products(self) -> tuple[Instruction, ...]:
-        """What it multiplies by."""
+        """wgmma instructions that the kernel issues."""
         raise NotImplementedError
 
     @property
@@ -539,7 +562,7 @@ class Brought(Attends):
 
     @property
     def consumers(self) -> int:
-        """Warpgroups that multiply."""
+        """Consumer warpgroups: those that multiply."""
         return self.warps // 4
 
     @property
@@ -548,12 +571,14 @@ class Brought(Attends):
 
     @property
     def slots(self) -> int:
-        """CTAs that may share an SM."""
+        """Resident CTAs per SM."""
         return 2 if self.consumers == 1 else 1
 
     @property
     def producer_registers(self) -> int:
-        """Of a thread of the other: what is left of what a CTA is launched with."""
+        """Registers of a producer thread: what the consumers' ``setmaxnreg`` leaves of the
+        launch's.
+        """
         threads = self.threads * self.slots
         launched = ARCHITECTURES[self.min_arch].registers_per_sm // threads // 8 * 8
         return min(launched, launched + self.consumers * (launched - self.registers))
@@ -567,15 +592,15 @@ class Brought(Attends):
         return tuple(Expect(f"wgmma.mma_async.sync.aligned.{form}", ()) for form in self.products)
 
     def runs_on(self, arch: str) -> bool:
-        """Only on sm_90: later architectures have other instructions."""
+        """Returns whether ``arch`` is sm_90: later architectures have no wgmma."""
         return ARCHITECTURES[arch].compute == ARCHITECTURES[self.min_arch].compute
 
 
 @dataclass(frozen=True)
 class HopperSpec(Brought, AttentionSpec):
-    """By wgmma and the copy engine: warpgroups have 64 rows each; keys and values are brought.
-    There are as many CTAs as SMs, and each takes one tile of rows after another, with all keys
-    ("whole") or a split ("split"). Keys do not lie in pages.
+    """A persistent, warp-specialised forward kernel (wgmma and TMA) without pages. Each warpgroup
+    has 64 rows. A CTA takes one tile of rows after another, with all keys ("whole") or a split
+    ("split"); the grid is what fits on the SMs at once.
     """
 
     warps: int = 8
@@ -586,13 +611,13 @@ class HopperSpec(Brought, AttentionSpec):
     family: ClassVar[str] = "attention_wgmma"
     parts: ClassVar[tuple[str, ...]] = ("whole", "split")
     mask_macros: ClassVar[str] = "attention/mask/bytes.cuh.j2"
-    """Macros that find keys that a mask hides."""
+    """Template file with the macros that find masked keys."""
     bring_macros: ClassVar[str] = "attention/bring/tokens.cuh.j2"
-    """Macros that bring keys and values."""
+    """Template file with the producer's macros, which load keys and values."""
     AHEAD: ClassVar[int] = 2
-    """Tiles that consumers are told of: the one that they have, and the next."""
+    """Depth of the queue of tile records from producer to consumers: this tile and the next."""
     LOOKING: ClassVar[int] = 2
-    """Warps that look for values that are no number."""
+    """Warps that scan the values for NaN and infinity."""
     meanings: ClassVar[Mapping[str, str]] = {
         **AttentionSpec.meanings,
         **Brought.meanings,
@@ -608,8 +633,8 @@ class HopperSpec(Brought, AttentionSpec):
 
     @property
     def beside(self) -> bool:
-        """Whether scores and weights of a block are made beside the values of the one before: where
-        a thread has registers, and a stage is left for the next values.
+        """Whether consumers compute scores and softmax of a block while wgmma accumulates the
+        values of the block before. This takes more registers per thread and a third stage.
         """
         roomy = self.consumers == 2 and self.stages > 2 and not self.rounded
         return roomy and self.part == "whole"
@@ -620,7 +645,7 @@ class HopperSpec(Brought, AttentionSpec):
 
     @property
     def tiles(self) -> tuple[Operand, Operand, Operand]:
-        """Of queries, keys and values, in shared memory."""
+        """Shared-memory tiles of queries, keys and values."""
         return (
             Operand("q", True, self.rows, self.depth, 1),
             Operand("k", True, self.block, self.depth, 1),
@@ -629,12 +654,12 @@ class HopperSpec(Brought, AttentionSpec):
 
     @property
     def scores(self) -> Instruction:
-        """What scores are made by."""
+        """wgmma instruction of the scores, ``q @ k.T``."""
         return Instruction(self.block, self.dtype)
 
     @property
     def sums(self) -> Instruction:
-        """What values are added up by."""
+        """wgmma instruction that accumulates ``weights @ v``."""
         return Instruction(self.width, self.dtype, held=True, transposed=(False, True))
 
     @property
@@ -643,9 +668,8 @@ class HopperSpec(Brought, AttentionSpec):
 
     @property
     def at(self) -> Mapping[str, int]:
-        """Offsets of areas in shared memory: queries, the ring, sums and results of warps; where
-        these note what their rows see, then what is known of results; the mbarriers; where warps
-        note what they found in stages; what consumers are told of tiles.
+        """Byte offsets in shared memory: queries; the ring; each warp's totals and results; its row
+        records; mbarriers; results of the NaN scan, by stage; the queue of tile records.
         """
         return laid_out(
             queries=self.tiles[0].bytes,
@@ -659,28 +683,28 @@ class HopperSpec(Brought, AttentionSpec):
 
     @property
     def noted(self) -> int:
-        """Bytes of what a warp notes of its rows."""
+        """Bytes of a warp's 16 row records."""
         return 16 * ROW
 
     @property
     def fitting(self) -> int:
-        """The largest head dimension of values whose sums of splits fit beside the ring."""
+        """Largest head dimension of values whose running totals over splits fit shared memory."""
         return ALONE_MAX if self.consumers == 1 else TOTALS_MAX * 8 // self.warps
 
     @property
     def kept(self) -> bool:
-        """Whether sums of the splits before lie in global memory."""
+        """Whether running totals over splits are in global, not in shared memory."""
         return self.part == "whole" and self.width > self.fitting
 
     @property
     def out(self) -> int:
-        """Columns of results that are on their way at a time."""
+        """Columns of a warp's results that pass through shared memory at a time."""
         most = (PANEL // self.slots) if self.kept else self.width
         return next(n for n in range(most, 0, -STEP) if self.width % n == 0)
 
     @property
     def room(self) -> int:
-        """Bytes of a warp: for sums of the splits before, then for results."""
+        """Shared memory of a warp, in bytes: first for its running totals, then for its results."""
         return 16 * self.out * 4 if self.part == "whole" else 0
 
     @property
@@ -695,7 +719,7 @@ class HopperSpec(Brought, AttentionSpec):
 
     @property
     def told(self) -> int:
-        """Bytes of what consumers are told of a tile."""
+        """Bytes of a tile record in the queue from producer to consumers."""
         whole, each = TOLD
         return whole + each * self.consumers
 
@@ -709,14 +733,14 @@ class HopperSpec(Brought, AttentionSpec):
         kept = self.scratch.get("kept")
         room = self.partial <= WORKSPACE_MAX // 4 if kept is None else kept <= WORKSPACE_MAX
         fits = ctas <= GRID_MAX, room
-        # Where threads have no registers for more sums of values.
+        # Wider accumulators of values would spill.
         most = {1: WIDE_MAX, 3: TOTALS_MAX}.get(self.consumers)
         held = () if most is None else (WIDTH <= most,)
         return all_of((self.pages, *held, *fits))
 
     @property
     def pages(self) -> Expr:
-        """Condition on the pages that keys lie in: there are none."""
+        """Predicate on the page size: this kernel takes keys without pages."""
         return PAGED.eq(0)
 
     @property
@@ -746,14 +770,14 @@ class HopperSpec(Brought, AttentionSpec):
 
     @staticmethod
     def key_map(name: str, box: tuple[int, int], swizzle: int) -> Param:
-        """The tensor map of keys or values."""
+        """Returns the tensor map of keys or values."""
         return keys_map(name, box, swizzle)
 
 
 @dataclass(frozen=True)
 class PagedSpec(HopperSpec):
-    """The same of keys in pages (:data:`PAGES`). A block of keys is brought page by page, or is a
-    part of one.
+    """A persistent wgmma kernel whose keys are in pages (:data:`PAGES`). The producer loads a block
+    of keys page by page, or as a part of one page.
     """
 
     family: ClassVar[str] = "attention_wgmma_paged"
@@ -770,8 +794,8 @@ class PagedSpec(HopperSpec):
 
 @dataclass(frozen=True)
 class MaskedSpec(HopperSpec):
-    """Reads a map of a mask: blocks of keys that no row of a tile sees are left out, those that all
-    see are as without a mask, and of others each row has its bits.
+    """A persistent wgmma kernel that reads the bit map of a mask. It skips blocks of keys that no
+    row of a tile sees, treats blocks that all rows see as unmasked, and reads bits for the others.
     """
 
     family: ClassVar[str] = "attention_wgmma_masked"
@@ -785,7 +809,7 @@ class MaskedSpec(HopperSpec):
 
     @property
     def bits(self) -> int:
-        """Blocks of keys of a chunk of the map: bits of a word."""
+        """Blocks of keys in a chunk of the map: one bit each."""
         return maps.CHUNK // self.block
 
     @property

@@ -1,4 +1,4 @@
-"""Attention of few rows, contract ``attention/2``: the warps of a CTA, or of a cluster of these,
+"""Attention with few rows (decode), contract ``attention/2``: the warps of a CTA, or of a cluster,
 share 16 rows of a sequence.
 """
 
@@ -14,31 +14,32 @@ from ptxgen.spec.attention import DEPTH, KEYS, SPLITS, STEP, WIDTH, AttentionSpe
 from ptxgen.spec.base import ARCHITECTURES, WARP, check
 
 RING_MAX = 6
-"""The longest ring of tiles."""
+"""Most stages of the ring."""
 LOADERS = 4
-"""Warps that bring tiles to a CTA that has an SM."""
+"""Producer warps of a CTA that has an SM to itself."""
 KEYS_MAX = 128
-"""The most keys of a tile."""
+"""Most keys of a tile with 16 keys a warp; larger CTAs have 8 a warp."""
 TILE_MAX = 52 << 10
-"""Bytes of the largest tile of 16 keys a warp."""
+"""Most bytes of a tile with 16 keys a warp."""
 WIDE_MAX = 1 << 10
-"""The largest head dimension, times warps, of two CTAs on an SM."""
+"""Largest product of head dimension and warps at which two CTAs share an SM."""
 ALONE = 16
-"""Warps of a CTA that has an SM."""
+"""Warps of a CTA that has an SM to itself."""
 ALONE_MAX = 128
-"""The largest head dimension for which their threads have registers."""
+"""Largest head dimension whose accumulators fit the registers of CTAs of :data:`ALONE` warps."""
 OF_WARP = 16, 32
-"""Keys that a warp of a cluster may have scores of."""
+"""Keys whose scores a warp of a cluster may compute."""
 FITS = {4: 128, 8: HEAD_MAX}
-"""The largest head dimension whose keys and values fit the shared memory of a cluster's CTAs."""
+"""Largest head dimension whose keys and values fit shared memory, by the CTAs of a cluster."""
 HELD = {8: HEAD_MAX, 16: 192}
-"""The same of a CTA of so many warps, each of which has 16 keys."""
+"""Largest head dimension whose keys and values fit shared memory with 16 keys a warp, by the warps
+of a CTA."""
 
 
 @dataclass(frozen=True)
 class DecodeSpec(AttentionSpec):
-    """A CTA of ``warps`` warps has 16 rows against a split of the keys ("split"), or against all
-    ("whole"); "join" joins the splits.
+    """A decode kernel: the ``warps`` warps of a CTA share 16 rows and stream a split of the keys
+    ("split"), or all of them ("whole"). "join" combines the splits.
     """
 
     warps: int = 4
@@ -60,7 +61,9 @@ class DecodeSpec(AttentionSpec):
             check(self.stages >= max(held), name, "stages in the budget", self.stages, max(held))
 
     def check_memory(self) -> None:
-        """Raises SpecError for more shared memory than the budget, with heads that it takes."""
+        """Raises SpecError if a head dimension that the kernel supports needs more shared memory
+        than the budget.
+        """
         if self.wide <= self.wide_max:
             most, name = self.budget << 10, type(self).__name__
             check(self.shared_bytes <= most, name, "shared memory", self.shared_bytes, most)
@@ -73,20 +76,20 @@ class DecodeSpec(AttentionSpec):
     def rows(self) -> int:
         return 16
 
-    # -- what a CTA has ---------------------------------------------------------------------
+    # -- tiles and shared memory ------------------------------------------------------------
     @property
     def wide(self) -> int:
-        """The larger head dimension, filled up: keys and values take turns in the ring."""
+        """Larger padded head dimension: keys and values take turns in the ring's stages."""
         return max(self.depth, self.width)
 
     @property
     def wide_max(self) -> int:
-        """The largest head dimension that it takes; a spec of a wider one tells so."""
+        """Largest head dimension that the kernel supports; ``requires`` excludes wider ones."""
         return HEAD_MAX if self.part == "join" or self.warps < ALONE else ALONE_MAX
 
     @property
     def loaders(self) -> int:
-        """Warps that bring tiles: two of each CTA that shares an SM."""
+        """Producer warps: two if CTAs share an SM, else :data:`LOADERS`."""
         return 2 if self.shares else LOADERS
 
     @property
@@ -96,7 +99,7 @@ class DecodeSpec(AttentionSpec):
 
     @property
     def keys(self) -> int:
-        """Keys of a tile, to a warp of the CTA."""
+        """Keys of a tile per warp."""
         fits = 16 * self.warps <= KEYS_MAX and 16 * self.warps * self.pitch(self.wide) <= TILE_MAX
         return 16 if fits else 8
 
@@ -106,44 +109,46 @@ class DecodeSpec(AttentionSpec):
 
     @property
     def span(self) -> int:
-        """Keys whose weights are made at a time: a warp has 32, of one tile."""
+        """Keys whose weights are computed at a time: 32 a warp, all of one tile."""
         return self.warps * WARP
 
     @property
     def weights_pitch(self) -> int:
-        """Bytes of a row of weights: 4 rows' 8 words lie in different banks."""
+        """Bytes of a row of f32 weights, padded so that 8 words of each of 4 rows are in different
+        banks.
+        """
         return self.span * 4 + 32
 
     @property
     def stage(self) -> int:
-        """Bytes of a tile of keys, or of values."""
+        """Bytes of a stage, which holds a tile of keys or of values."""
         return self.tile * self.pitch(self.wide)
 
     @property
     def stages(self) -> int:
-        """Tiles that there is room for."""
+        """Stages that fit shared memory, at most :data:`RING_MAX`."""
         return min(RING_MAX, (self._room - self.at["end"]) // self.stage)
 
     @property
     def _room(self) -> int:
-        """Bytes of shared memory: no more than two CTAs of an SM may have, where two tiles fit, and
-        threads have registers for wide queries.
-        """
+        """Bytes of shared memory that a CTA may use: half of the SM's if two CTAs share it."""
         most = self.budget << 10
         return min(most, ARCHITECTURES["sm_90"].shared_for(2)) if self.shares else most
 
     @property
     def shares(self) -> bool:
-        """Whether CTAs share an SM."""
+        """Whether two CTAs share an SM: wide heads leave too few registers, and two stages must fit
+        half of the shared memory.
+        """
         few = self.warps < ALONE and self.wide * self.warps <= WIDE_MAX
         half = ARCHITECTURES["sm_90"].shared_for(2)
         return few and half - self.at["end"] >= 2 * self.stage
 
     @property
     def at(self) -> Mapping[str, int]:
-        """Offsets in shared memory: queries; weights, rounded and not; what blocks multiply
-        sums by; the largest scores of warps' keys; rows' sums of weights; the stages' barriers, two
-        each; behind these the ring.
+        """Byte offsets in shared memory: queries; weights in 16 bits and in f32; rescale factors,
+        one a row and block; each warp's row maxima; row sums of the weights; two mbarriers a stage.
+        The ring begins at ``end``.
         """
         return laid_out(
             queries=self.rows * self.pitch(self.wide),
@@ -157,7 +162,7 @@ class DecodeSpec(AttentionSpec):
 
     @property
     def maxima_pitch(self) -> int:
-        """Numbers of a row of the largest scores: 8 rows' vectors lie in different banks."""
+        """f32 elements of a row of maxima, padded so that 8 rows use different banks."""
         return self.warps + 4
 
     @property
@@ -168,16 +173,16 @@ class DecodeSpec(AttentionSpec):
 
     @property
     def ctas(self) -> int:
-        """CTAs that may share an SM: threads have 96 registers, or more."""
+        """Resident CTAs per SM, few enough that a thread has 96 registers or more."""
         fits = (n for n in (3, 2) if self.shared_bytes <= ARCHITECTURES["sm_90"].shared_for(n))
         return min(next(fits, 1), 512 // (self.warps * WARP))
 
 
 @dataclass(frozen=True)
 class ClusterSpec(DecodeSpec):
-    """A cluster of ``cluster`` CTAs has 16 rows and a split of the keys ("split"), or all keys, of
-    which there are no more than a split has ("whole"). Each CTA has scores of some keys, and sums
-    up some columns of values. All of them are on their way at once.
+    """A decode kernel in which a cluster of ``cluster`` CTAs shares 16 rows and one split of the
+    keys. "whole" serves problems of a single split. Each CTA computes the scores of some keys and
+    the sums of some columns of values. All loads are in flight at once: there is no ring.
     """
 
     warps: int = 8
@@ -206,31 +211,31 @@ class ClusterSpec(DecodeSpec):
     def template(self) -> str:  # type: ignore[override]
         return "attention/cluster.cu.j2"
 
-    # -- what a CTA has ---------------------------------------------------------------------
+    # -- tiles and shared memory ------------------------------------------------------------
     @property
     def loaders(self) -> int:
         return 0
 
     @property
     def unit(self) -> int:
-        """Keys that a warp has scores of."""
+        """Keys whose scores one warp computes."""
         return SPLIT // (self.cluster * self.warps)
 
     @property
     def columns(self) -> int:
-        """Columns of values that a CTA sums up."""
+        """Columns of the result that one CTA of the cluster accumulates."""
         return -(-self.width // (STEP * self.cluster)) * STEP
 
     @property
     def units(self) -> int:
-        """Of a split."""
+        """Warps of a cluster; each computes the scores of one unit of a split's keys."""
         return self.cluster * self.warps
 
     @property
     def at(self) -> Mapping[str, int]:
-        """Offsets of areas in shared memory: queries; rounded weights; the largest scores of units;
-        rows' sums of weights; the barriers that maxima and others' weights are waited for at; where
-        keys of pages lie; weights of some rows and all keys; a warp's keys; values.
+        """Byte offsets in shared memory: queries; weights in 16 bits; each unit's row maxima; row
+        sums of the weights; mbarriers that signal the other CTAs' maxima and weights; addresses of
+        paged keys; f32 weights of this CTA's rows for all keys; each warp's keys; values.
         """
         return laid_out(
             queries=self.rows * self.pitch(self.wide),
@@ -246,14 +251,14 @@ class ClusterSpec(DecodeSpec):
 
     @property
     def of_warp(self) -> int:
-        """Bytes of a warp's keys, and then of their weights."""
+        """Bytes of a warp's keys, later reused for their weights."""
         return self.unit * max(self.pitch(self.depth), self.rows * 4)
 
     @property
     def shared_bytes(self) -> int:
         return self.at["end"]
 
-    # -- where it is right ------------------------------------------------------------------
+    # -- predicates and bounds --------------------------------------------------------------
     @property
     def grid(self) -> Expr:
         return super().grid * self.cluster
@@ -275,7 +280,7 @@ class ClusterSpec(DecodeSpec):
 
 @dataclass(frozen=True)
 class FewSpec(DecodeSpec):
-    """A CTA of ``warps`` warps has 16 rows and all keys, of which each warp has 16."""
+    """A decode kernel for short key sequences: a CTA has 16 rows and all keys, 16 a warp."""
 
     warps: int = 8
     budget: int = 227
@@ -294,24 +299,24 @@ class FewSpec(DecodeSpec):
     def template(self) -> str:  # type: ignore[override]
         return "attention/few.cu.j2"
 
-    # -- what a CTA has ---------------------------------------------------------------------
+    # -- tiles and shared memory ------------------------------------------------------------
     @property
     def loaders(self) -> int:
         return 0
 
     @property
     def unit(self) -> int:
-        """Keys that a warp has scores of."""
+        """Keys whose scores one warp computes."""
         return STEP
 
     @property
     def capacity(self) -> int:
-        """Keys of a CTA."""
+        """Most keys of a sequence: 16 for each warp of the CTA."""
         return self.unit * self.warps
 
     @property
     def columns(self) -> int:
-        """Columns of values that a warp sums up."""
+        """Columns of the result that one warp accumulates."""
         return -(-self.width // (STEP * self.warps)) * STEP
 
     @property
@@ -320,8 +325,8 @@ class FewSpec(DecodeSpec):
 
     @property
     def at(self) -> Mapping[str, int]:
-        """Offsets of areas in shared memory: queries; rounded weights; the largest scores of warps;
-        keys, and then weights; values.
+        """Byte offsets in shared memory: queries; weights in 16 bits; each warp's row maxima; keys,
+        later f32 weights; values.
         """
         keys = self.capacity * self.pitch(self.depth)
         return laid_out(
@@ -336,7 +341,7 @@ class FewSpec(DecodeSpec):
     def shared_bytes(self) -> int:
         return self.at["end"]
 
-    # -- where it is right ------------------------------------------------------------------
+    # -- predicates and bounds --------------------------------------------------------------
     @property
     def wide_max(self) -> int:
         return HELD[self.warps]

@@ -1,23 +1,24 @@
-"""Gradients of attention, contract ``attention_grad/3``: kernels that hold rows of queries, or
-keys, and stream the others past them.
+"""Gradients of attention, contract ``attention_grad/3``: a CTA holds queries and streams keys and
+values (dq), or holds keys and values and streams queries (dk, dv).
 
 =========  =======================================================================================
-``ROWS``   what kernels hold: queries times heads that share keys, or keys, of a sequence; where
-           sequences are one behind the other, of all of them
-``EXTRA``  tiles of rows that those may take besides: one for each, and one more; else 0
-``PAIRS``  sequences times heads of keys, or parts of the heads that share them; where sequences
-           are one behind the other, heads or parts
-``PAST``   what streams past them: the other of both
-``DEPTH``  the head dimension of keys, filled up to 16
-``WIDTH``  that of values
-``PLAIN``  whether logits are scores times a scale, and the copy engine can bring operands: rows
-           and heads of these lie at different places
-``MAPS``   blocks of queries of a map of the mask (:mod:`ptxgen.spec.attention_mask`); 0: no mask,
-           or kernels read it as it lies
+``ROWS``   what CTAs hold: queries of a sequence times query heads per key head (dq), or keys of a
+           sequence (dk, dv); in a ragged batch, those of all sequences together
+``EXTRA``  in a ragged batch, further tiles for rows that do not fill one: the number of sequences
+           plus 1; else 0
+``PAIRS``  sequences times key heads, or times parts of the query heads that share them; in a
+           ragged batch, key heads or parts
+``PAST``   what CTAs stream: keys (dq) or queries (dk, dv)
+``DEPTH``  head dimension of queries and keys, padded to a multiple of 16
+``WIDTH``  head dimension of values, padded to a multiple of 16
+``PLAIN``  1 if logits are scores times a scale, and the copy engine can read the operands: strides
+           of rows and heads are not 0
+``MAPS``   blocks of queries in the bit map of a mask (:mod:`ptxgen.spec.attention_mask`); 0: no
+           mask, or kernels that read the mask itself
 ``SMS``    streaming multiprocessors of the device
 =========  =======================================================================================
 
-Arrays begin at multiples of 16 bytes, and so do their rows.
+Arrays and their rows are aligned to 16 bytes.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ from ptxgen.spec.wgmma import Instruction, Operand
 PAST, PLAIN, GROUP = var("PAST"), var("PLAIN"), var("GROUP")
 MAPS = maps.MAPS
 TILE_MIN = 16
-"""Rows or keys of the smallest tile."""
+"""Rows or keys of the smallest tile of a CTA."""
 SPACE = Space(
     "attention_grad",
     (
@@ -86,25 +87,26 @@ SPACE = Space(
 )
 PARTS = ("dq", "dkdv", "dk", "dv")
 TILES_MAX = 4096
-"""Most tiles of rows that kernels by keys and values have room for bits of."""
+"""Most tiles of queries whose mask bits fit shared memory in the dk and dv kernels."""
 THREE_MAX = 96
-"""The widest heads of three warpgroups."""
+"""Largest head dimension of kernels with three consumer warpgroups."""
 SUMS = 8
-"""Flag: sums of parts of the heads are stored as they are, in f32, each part behind the last."""
+"""Flag: store each part's sums over its heads in f32, one part after the other."""
 REGISTERS = {"dkdv": (160, 144)}
 REGISTERS_ELSE = 144, 144
-"""Sums and scores that a lane may have without spills; where logits are rounded."""
+"""Accumulators and scores that a lane can hold without spills: (plain logits, rounded logits)."""
 SIZES = (
     *("seqs", "heads", "group", "part", "queries", "keys", "total_k", "head", "head_v"),
     *("flags", "window"),
 )
-"""Words that kernels are told."""
+"""Names of the kernels' 32-bit scalar parameters."""
 
 
 @dataclass(frozen=True)
 class AttentionGradSpec(Attends):
-    """A CTA of ``warps`` warps has 16 rows each ("dq"), or 16 keys ("dkdv", "dk", "dv"), against
-    all keys or rows. ``budget``: KiB of shared memory that a CTA may have.
+    """A kernel of attention's gradients by mma.sync or FMA. Each of ``warps`` warps holds 16 rows
+    of queries and streams all keys ("dq"), or holds 16 keys and streams all queries ("dkdv", "dk",
+    "dv"). ``budget``: KiB of shared memory that a CTA may have.
     """
 
     part: str
@@ -137,23 +139,25 @@ class AttentionGradSpec(Attends):
     def label(self) -> str:
         return f"{self.part}_{self.form}_{self.rows}"
 
-    # -- what a CTA has ---------------------------------------------------------------------
+    # -- tiles and shared memory ------------------------------------------------------------
     def _stage(self, tile: int) -> int:
         return tile * (self.pitch(self.depth) + self.pitch(self.width) + 4 * self._words)
 
     @property
     def _words(self) -> int:
-        """Numbers in f32 that stream with a row."""
+        """f32 values that stream with each row: its logsumexp and delta."""
         return {"dq": 0, "dv": 1}.get(self.part, 2)
 
     def _held(self, tile: int) -> tuple[int, int]:
-        """Bytes of what is held, and of weights on their way."""
+        """Shared memory, in bytes, of the operands that a CTA holds, and of the weights."""
         each = self.pitch(self.depth) + (0 if self.part == "dv" else self.pitch(self.width))
         return self.rows * each, 0 if self.tier == "tc" else self.rows * tile * 4
 
     @property
     def tile(self) -> int:
-        """Keys or rows that are copied at a time: as many as registers and memory take."""
+        """Keys or rows of a stage: the largest tile that fits registers and shared memory; 0 if
+        none does.
+        """
         sums = sum(
             width
             for part, width in (("dq", self.depth), ("dk", self.depth), ("dv", self.width))
@@ -169,7 +173,7 @@ class AttentionGradSpec(Attends):
 
     @property
     def stages(self) -> int:
-        """Tiles that the ring has room for."""
+        """Stages of the ring."""
         return self.STAGES
 
     @property
@@ -179,7 +183,9 @@ class AttentionGradSpec(Attends):
 
     @property
     def at(self) -> Mapping[str, int]:
-        """Offsets of areas in shared memory: what is held, weights on their way, the ring."""
+        """Byte offsets in shared memory: the operands that the CTA holds, weights (f32 only), the
+        ring.
+        """
         held, weights = self._held(self.tile)
         return laid_out(held=held, weights=weights, ring=self.STAGES * self.stage)
 
@@ -187,14 +193,16 @@ class AttentionGradSpec(Attends):
     def shared_bytes(self) -> int:
         return self.at["end"]
 
-    # -- where it is right ------------------------------------------------------------------
+    # -- predicates and bounds --------------------------------------------------------------
     @property
     def grid(self) -> Expr:
         return tiles(self.rows)
 
     @property
     def widths(self) -> Expr:
-        """Scores and, but for dv, their gradients; then a product for each of the gradients."""
+        """Multiply-adds for one row and one key: the scores, their gradients (not for dv), and each
+        result.
+        """
         found = {"dq": DEPTH * 2 + WIDTH, "dk": DEPTH * 2 + WIDTH, "dv": DEPTH + WIDTH}
         return found.get(self.part, (DEPTH + WIDTH) * 2)
 
@@ -215,7 +223,7 @@ class AttentionGradSpec(Attends):
         )
         return tuple((text, value, INDEX_MAX) for text, value in found)
 
-    # -- what it is given -------------------------------------------------------------------
+    # -- parameters -------------------------------------------------------------------------
     @property
     def abi(self) -> Abi:
         element = cuda.STORAGE[self.dtype]
@@ -247,7 +255,7 @@ class AttentionGradSpec(Attends):
 
     @property
     def context(self) -> Mapping[str, Any]:
-        """See :attr:`KernelSpec.context`."""
+        """Names that the template reads besides ``spec``."""
         return context(self.rounded)
 
     @property
@@ -258,14 +266,16 @@ class AttentionGradSpec(Attends):
 
 
 def _rows_map(x: Operand) -> Param:
-    """The tensor map of queries, or of results' gradients."""
+    """Returns the tensor map of queries, or of the output's gradient."""
     size = var("HEAD" if x.name == "q" else "HEAD_V")
     return tokens_map(x.name, x.box, x.swizzle, size, var("QUERIES"), HEADS * GROUP)
 
 
 @dataclass(frozen=True)
 class HopperGradSpec(Brought, AttentionGradSpec):
-    """By wgmma and the copy engine: a warpgroup has 64 rows or keys, and the others stream past."""
+    """A gradient kernel by wgmma and TMA: each warpgroup holds 64 rows (or keys), and a producer
+    streams the keys (or rows).
+    """
 
     warps: int = 8
     budget: int = 227
@@ -274,7 +284,7 @@ class HopperGradSpec(Brought, AttentionGradSpec):
 
     family: ClassVar[str] = "attention_grad_wgmma"
     mask_macros: ClassVar[str] = "attention/mask/grad_none.cuh.j2"
-    """Macros that find keys that a mask hides."""
+    """Template file with the macros that find masked keys."""
     parts: ClassVar[tuple[str, ...]] = PARTS
     meanings: ClassVar[Mapping[str, str]] = {
         **AttentionGradSpec.meanings,
@@ -294,21 +304,25 @@ class HopperGradSpec(Brought, AttentionGradSpec):
     def template(self) -> str:  # type: ignore[override]
         return f"attention/hopper_{'dq' if self.part == 'dq' else 'dkdv'}.cu.j2"
 
-    # -- what a CTA has ---------------------------------------------------------------------
+    # -- tiles and shared memory ------------------------------------------------------------
     @property
     def slots(self) -> int:
-        """CTAs that may share an SM: two of one warpgroup, whose sums leave registers for that."""
+        """Resident CTAs per SM: two with one consumer warpgroup, if their accumulators fit the
+        registers.
+        """
         sums = max(sum(mma.columns for mma in one.sums) for one in self.each)
         return 2 if self.consumers == 1 and max(sums, self.head, self.head_v) <= WIDE_MAX else 1
 
     @property
     def producer_registers(self) -> int:
-        """See :attr:`Brought.producer_registers`; 0: nobody gives registers up."""
+        """Registers of a producer thread; 0: the kernel does not reallocate registers."""
         return super().producer_registers if self.consumers > 1 or self.slots > 1 else 0
 
     @property
     def each(self) -> tuple[Self, ...]:
-        """What CTAs are: where a lane has no registers for both sums, half of them make each."""
+        """Kinds of CTAs in one launch. Where the accumulators of both dk and dv exceed the
+        registers, half of the CTAs compute each.
+        """
         if self.part != "dkdv" or self.head + self.head_v <= sum(LISTED):
             return (self,)
         return replace(self, part="dk"), replace(self, part="dv")
@@ -328,13 +342,15 @@ class HopperGradSpec(Brought, AttentionGradSpec):
 
     @property
     def held(self) -> tuple[Operand, ...]:
-        """Rows' queries and gradients ("dq"), or keys and values, which a CTA keeps."""
+        """Operand tiles that a CTA keeps in shared memory: queries and output gradients ("dq"),
+        else keys and values.
+        """
         names = ("q", "dout") if self.part == "dq" else ("k", "v")
         return self._pair(names, self.rows)[: 1 if self.part == "dv" else 2]
 
     @property
     def streamed(self) -> tuple[Operand, Operand]:
-        """The others, as products of scores read them."""
+        """Operand tiles that stream through the ring, as the products for scores read them."""
         return self._pair(("k", "v") if self.part == "dq" else ("q", "dout"), self.tile)
 
     def _pair(self, names: tuple[str, str], outer: int) -> tuple[Operand, Operand]:
@@ -343,7 +359,9 @@ class HopperGradSpec(Brought, AttentionGradSpec):
 
     @property
     def summed(self) -> tuple[Operand, Operand]:
-        """And as sums read them."""
+        """Operand tiles that stream through the ring, as the accumulating products read them
+        (transposed).
+        """
         x, y = self.streamed
         widths = (x, self.depth), (y, self.width)
         first, second = (Operand(t.name, False, n, self.tile, 1) for t, n in widths)
@@ -351,54 +369,60 @@ class HopperGradSpec(Brought, AttentionGradSpec):
 
     @property
     def fixed(self) -> bool:
-        """Whether lanes hold keys and values in registers, not in shared memory."""
+        """Whether keys and values are wgmma operands in registers, not in shared memory."""
         return self.part == "dkdv" and self.head + self.head_v <= 128
 
     @property
     def early(self) -> bool:
-        """Whether scores of the next keys are made beside gradients of the logits of these."""
+        """Whether wgmma computes the next tile's scores while threads compute this tile's logit
+        gradients.
+        """
         return self.part == "dq" and self.consumers == 2 and max(self.head, self.head_v) <= 128
 
     @property
     def scores(self) -> Instruction:
-        """What scores are made by."""
+        """wgmma instruction of the scores."""
         return Instruction(self.tile, self.dtype, self.fixed)
 
     @property
     def sums(self) -> tuple[Instruction, ...]:
-        """What is added up by: for queries or keys, and for values."""
+        """wgmma instructions that accumulate results: dq or dk, then dv."""
         each = (self.head, self.part != "dv"), (self.head_v, "dv" in self.part)
         return tuple(Instruction(n, self.dtype, True, (False, True)) for n, of in each if of)
 
     @property
     def stage(self) -> int:
-        """Bytes of a stage: of keys or of values ("dq"); of queries and of gradients."""
+        """Bytes of a stage: a tile of keys or of values ("dq"), or one of queries and one of output
+        gradients.
+        """
         x, y = (t.bytes for t in self.streamed)
         return max(x, y) if self.part == "dq" else x + y
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of what a CTA keeps."""
+        """Shared memory of the operands that a CTA keeps, in bytes."""
         return sum(t.bytes for t in self.held)
 
     @property
     def known(self) -> int:
-        """Bytes of what is known of a stage's rows: numbers of each, and of all."""
+        """Bytes of the records of a stage's rows: two f32 and the visible keys of each, and 128 for
+        all.
+        """
         return 0 if self.part == "dq" else 4 * (2 + self.seen_words) * self.tile + 128
 
     @property
     def seen_words(self) -> int:
-        """Words that say which keys a row sees: the first, and how many."""
+        """Words of a row's range of visible keys: the first, and their number."""
         return 2
 
     @property
     def _room(self) -> int:
-        """Bytes that the rings may have."""
+        """Shared memory that is left for the rings, in bytes."""
         return (self.budget << 10) - self.held_bytes - 320 - self.map_bytes
 
     @property
     def stages(self) -> int:
-        """Stages that the ring has room for; both rings, of queries and of gradients."""
+        """Stages of the ring, or of each of both rings (queries, output gradients)."""
         each = self.stage + self.known + (16 if self.part == "dq" else 32)
         most = 10 if self.consumers > 1 else 5
         if self.part != "dq":
@@ -407,17 +431,16 @@ class HopperGradSpec(Brought, AttentionGradSpec):
 
     @property
     def ahead(self) -> int:
-        """Stages that queries have besides: they are needed for longer than gradients."""
+        """Further stages of the ring of queries, which live longer than output gradients."""
         queries = self.streamed[0].bytes + self.known + 16
         room = self._room - self.stages * (self.stage + self.known + 32)
         return int(self.part == "dk" and self.stages == 1 and room >= queries)
 
     @property
     def at(self) -> Mapping[str, int]:
-        """Offsets of areas in shared memory: what is held; the rings; what is known of their rows;
-        where warps tell those of their warpgroup what they found, two times a word each; which
-        rows or keys a CTA has, and what streams past these; the mbarriers, two of a stage, and one
-        of what is held; bits of blocks of keys, or tiles of rows, that a mask hides.
+        """Byte offsets in shared memory: operands that the CTA keeps; rings; records of their rows;
+        votes of warps, two words each; the CTA's tile; the range that streams past it; mbarriers,
+        two a stage and one for the kept operands; visibility bits of a mask's map, one pair a tile.
         """
         rings = 1 if self.part == "dq" else 2
         return laid_out(
@@ -433,7 +456,7 @@ class HopperGradSpec(Brought, AttentionGradSpec):
 
     @property
     def map_bytes(self) -> int:
-        """Bytes of what is known of a map of the mask."""
+        """Shared memory for bits of the mask's map, in bytes."""
         return 0
 
     @property
@@ -442,14 +465,16 @@ class HopperGradSpec(Brought, AttentionGradSpec):
             return max(one.shared_bytes for one in self.each)
         return self.at["end"]
 
-    # -- where it is right ------------------------------------------------------------------
+    # -- predicates and bounds --------------------------------------------------------------
     @property
     def grid(self) -> Expr:
         return super().grid * len(self.each)
 
     @property
     def widths(self) -> Expr:
-        """See :attr:`AttentionGradSpec.widths`; scores for each sum where CTAs have one."""
+        """Multiply-adds for one row and one key; CTAs that compute dk or dv alone both compute the
+        scores.
+        """
         return super().widths if len(self.each) == 1 else DEPTH * 3 + WIDTH * 2
 
     @property
@@ -462,14 +487,14 @@ class HopperGradSpec(Brought, AttentionGradSpec):
 
     @property
     def masks(self) -> Expr:
-        """Condition on the mask: there is none."""
+        """Predicate on the mask: this kernel takes none."""
         return MAPS.eq(0)
 
     @property
     def products(self) -> tuple[Instruction, ...]:
         return self.scores, *self.sums
 
-    # -- what it is given -------------------------------------------------------------------
+    # -- parameters -------------------------------------------------------------------------
     @property
     def abi(self) -> Abi:
         found = super().abi.params
@@ -481,8 +506,9 @@ class HopperGradSpec(Brought, AttentionGradSpec):
 
 @dataclass(frozen=True)
 class MaskedGradSpec(HopperGradSpec):
-    """Reads a map of a mask: blocks of keys that no row sees, and rows that see no key, are left
-    out, those that all see are as without a mask, and of others each row has its bits.
+    """A wgmma gradient kernel that reads the bit map of a mask. It skips blocks of keys that no row
+    sees and rows that see no key, treats fully visible blocks as unmasked, and reads bits for the
+    others.
     """
 
     family: ClassVar[str] = "attention_grad_wgmma_masked"
@@ -492,17 +518,19 @@ class MaskedGradSpec(HopperGradSpec):
 
     @property
     def seen_words(self) -> int:
-        """Words of a row's bits."""
+        """Words of a row's visibility bits."""
         return self.rows // maps.GROUPED
 
     @property
     def map_bytes(self) -> int:
-        """Words of chunks, and of one behind; two bits of a tile."""
+        """Bytes of the map's part: in "dq" two words a chunk and a spare pair; else two bits a tile
+        of rows.
+        """
         return 8 * (maps.CHUNKS_MAX + 1) if self.part == "dq" else TILES_MAX // 4
 
     @property
     def keys(self) -> Expr:
-        """Keys of a sequence."""
+        """Keys of a sequence: the streamed side in "dq", else the held one."""
         return PAST if self.part == "dq" else ROWS
 
     @property

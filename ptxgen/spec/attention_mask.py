@@ -1,14 +1,15 @@
-"""Maps of masks of booleans: the keys that queries see, as bits, and whole blocks of them.
+"""Bit maps of boolean masks: the keys that each query sees, and summaries of blocks of them.
 
 =========  =======================================================================================
-``MAPS``   blocks of :data:`QUERIES` queries of all masks that differ: one for each sequence and
-           head that has its own, and one for each block of queries, where queries have their own
-``KEYS``   keys of a sequence, at most
+``MAPS``   blocks of :data:`QUERIES` queries over all distinct masks: dimensions of the mask that
+           are broadcast (sequences, heads, queries) count once
+``KEYS``   keys of the longest sequence
 =========  =======================================================================================
 
-A row of bits counts keys from a sequence's first, :data:`CHUNK` at a time; what is behind the last
-is not seen. A block of queries has two words for each chunk: which groups of :data:`GROUPED` keys
-some query sees a key of ("some"), and which all see all keys of ("all").
+Bit i of a row belongs to key i of its sequence; rows are padded to whole chunks of :data:`CHUNK`
+keys with zeros. A block of queries has two words for each chunk, a bit for each group of
+:data:`GROUPED` keys: "some" (some query sees some key of the group) and "all" (every query sees
+every key).
 """
 
 from __future__ import annotations
@@ -26,35 +27,37 @@ from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, SCRATCH_MAX, KernelSpec
 
 MAPS, KEYS = var("MAPS"), var("KEYS")
 QUERIES = 32
-"""Queries of a block."""
+"""Queries of a block of the map."""
 GROUPED = 32
-"""Keys of a word of a row, and of a bit of a block's words."""
+"""Keys of a group: one 32-bit word of a row of bits, or one bit of a block's two words."""
 CHUNK = GROUPED * 32
-"""Keys whose groups have a word."""
+"""Keys of a chunk: 32 groups, one bit each in a word."""
 CHUNKS_MAX = 64
-"""Most chunks that attention's kernels have room for."""
+"""Most chunks of a sequence that attention's kernels can read."""
 
 
 def chunks(keys: Expr) -> Expr:
-    """Chunks of keys."""
+    """Returns the number of chunks of ``keys`` keys."""
     return ceil_div(keys, CHUNK)
 
 
 def scratch(keys: Expr) -> dict[str, Expr]:
-    """Bytes of a map of so many keys, by the parameters for its addresses."""
+    """Returns the bytes of the map's two arrays, by the names of their pointer parameters."""
     blocks = MAPS * chunks(keys)
     return {"mask_bits": blocks * (QUERIES * CHUNK // 8), "mask_blocks": blocks * 8}
 
 
 def required(keys: Expr) -> Expr:
-    """Condition for a map of so many keys that attention's kernels have room for."""
+    """Returns the predicate for a map of ``keys`` keys that attention's kernels can read."""
     size = scratch(keys)["mask_bits"]
     return all_of((MAPS >= 1, keys <= CHUNK * CHUNKS_MAX, size <= SCRATCH_MAX))
 
 
 @dataclass(frozen=True)
 class MaskSpec(KernelSpec):
-    """A CTA makes a chunk of a block of queries; a warp has rows, and a lane 32 keys of each."""
+    """A kernel that packs a boolean mask: a CTA has one chunk of a block of queries, a warp some of
+    its rows, a lane 32 keys of each.
+    """
 
     warps: int = 8
     dtype: str = "b8"

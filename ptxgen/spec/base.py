@@ -1,4 +1,4 @@
-"""What all kernels share, whatever they compute: architectures, limits and the base of specs."""
+"""Base of all kernel specs, architectures and limits."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ GRID_MAX = (1 << 31) - 1
 GRID_LIMIT = GRID_MAX, 65535, 65535
 BLOCK_LIMIT = 1024, 1024, 64
 THREADS_MAX = 1024
-"""Largest sizes of a grid and of a block, and most threads of a block (the same table)."""
+"""Largest sizes of a grid and of a block, and most threads of a block (the same CUDA table)."""
 WORKSPACE_MAX = 1 << 28
-"""Cap on partial sums, bytes."""
+"""Most bytes of partial sums in a route's workspace."""
 SCRATCH_MAX = 1 << 30
-"""Cap on any scratch memory of a route, bytes: that of copies."""
+"""Most bytes of any scratch array of a route, such as a copy of an operand."""
 INDEX_MAX = (1 << 32) - 1
 """Largest value of the kernels' 32-bit index arithmetic (unsigned)."""
 WARP = 32
 WARPGROUP = 4 * WARP
-"""Threads that multiply together by wgmma (PTX ISA)."""
+"""Threads of a warpgroup, which issues wgmma together (PTX ISA)."""
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """Per-architecture limits.
+    """Limits of an architecture.
 
-    CUDA programming guide, technical specifications per compute capability; what is newer than
-    sm_90 also from NVIDIA's CCCL, ``cuda/__device/arch_traits.h``.
+    Sources: CUDA programming guide, technical specifications per compute capability; for
+    architectures newer than sm_90 also NVIDIA's CCCL, ``cuda/__device/arch_traits.h``.
     """
 
     name: str
@@ -56,11 +56,15 @@ class Architecture:
 
     @property
     def target(self) -> str:
-        """What kernels are compiled for: "sm_90a" has what only sm_90 has, others are named so."""
+        """Target of the compiler: "sm_90a" for sm_90, whose wgmma needs the suffix; else the name
+        itself.
+        """
         return f"{self.name}a" if self.compute == 90 else self.name
 
     def shared_for(self, ctas: int) -> int:
-        """Shared memory, bytes, that each of ``ctas`` on an SM may have; 1 KiB is the system's."""
+        """Returns the bytes of shared memory that each of ``ctas`` CTAs on an SM may have; CUDA
+        reserves 1 KiB for each.
+        """
         return min(self.shared_per_cta, self.shared_per_sm // ctas - 1024)
 
 
@@ -84,15 +88,17 @@ ARCHITECTURES = {
 PTX_TARGETS = {"sm_70": "6.0", "sm_75": "6.3"} | {
     target: a.isa for a in ARCHITECTURES.values() for target in (a.name, a.target)
 }
-"""What kernels written in PTX are emitted for, oldest first, and the PTX ISA that each needs."""
+"""Targets that kernels written in PTX are emitted for, oldest first, each with the PTX ISA that it
+needs."""
 
 
 def standing_for(compute: tuple[int, int], shared: int) -> Architecture | None:
-    """The architecture whose kernels a device runs: its own, or an older one of its generation.
+    """Returns the architecture whose kernels a device runs: its own, or an older one of its
+    generation.
 
-    ``compute``: the device's compute capability; ``shared``: the most shared memory of a CTA
-    there, in bytes. None if no kernel here is known to run on it: other generations may lack
-    instructions, and their tensor cores may return other bits.
+    ``compute``: the device's compute capability; ``shared``: the most shared memory of a CTA there,
+    in bytes. None if no kernel here is known to run on it: other generations may lack instructions,
+    and their tensor cores may return other bits.
     """
     major, minor = compute
     fitting = (
@@ -104,7 +110,9 @@ def standing_for(compute: tuple[int, int], shared: int) -> Architecture | None:
 
 
 def architecture_named(name: str) -> Architecture:
-    """The architecture of a name such as "sm_90" or "sm_90a". OptionError names those known."""
+    """Returns the architecture named, for example, "sm_90" or "sm_90a". OptionError lists those
+    known.
+    """
     for found in ARCHITECTURES.values():
         if name_text("arch", name) in (found.name, found.target):
             return found
@@ -114,17 +122,17 @@ def architecture_named(name: str) -> Architecture:
 
 
 def check(holds: bool, name: str, what: str, left: object, right: object) -> None:
-    """Raises SpecError with both sides of a failed invariant."""
+    """Raises SpecError, with both sides of the failed invariant, unless it ``holds``."""
     if not holds:
         raise SpecError(f"{name}: {what}: {left} vs {right}")
 
 
 @dataclass(frozen=True)
 class Expect:
-    """That a kernel's PTX has the instruction ``opcode``, on architectures from ``since`` on.
+    """An assertion on a kernel's PTX: it contains the instruction ``opcode``, on architectures from
+    ``since`` on.
 
-    No other opcode that matches one of the patterns ``instead_of`` (as file names do) may stand
-    there in its place.
+    No other opcode that matches one of the patterns ``instead_of`` (shell wildcards) may occur.
     """
 
     opcode: str
@@ -133,55 +141,56 @@ class Expect:
 
 
 def _named(field: object) -> str:
-    """A field that JSON has no form for, as digests read it."""
+    """Returns the text of a field that JSON cannot serialise, for digests."""
     return field.implemented if isinstance(field, Contract) else str(field)
 
 
 @dataclass(frozen=True)
 class KernelSpec(ABC):
-    """What every generated kernel has, whatever its family."""
+    """Base of kernel specs: the members that every generated kernel has."""
 
     family: ClassVar[str]
     template: ClassVar[str]  # file name
     folder: ClassVar[Path | None] = None
-    """Where the template is, if not in the package."""
+    """Folder of the template, if it is not in the package."""
     ptx_since: ClassVar[str] = ""
-    """Of a template that is PTX (``*.ptx.j2``): the oldest of PTX_TARGETS that takes it."""
+    """Oldest of PTX_TARGETS that takes the template, if that is PTX (``*.ptx.j2``)."""
     legible: ClassVar[bool] = True
-    """Whether its PTX is kept as text for reviewers; what has ten thousand lines nobody reads."""
+    """Whether the PTX is kept as text for reviewers; texts of ten thousand lines are not."""
     prepares: ClassVar[bool] = False
-    """Whether it only brings operands into a form that the kernels behind it take. Then these,
-    not it, are what a route is known by."""
+    """Whether the kernel only prepares operands for the kernels after it; a route is then named for
+    one of these."""
     meanings: ClassVar[Mapping[str, str]] = {
         "contract": "which bits it returns",
         "dtype": "of the operands",
         "min_arch": "the oldest architecture that runs it",
     }
-    """What each field says, for people."""
+    """Descriptions of the fields, for people."""
 
     def check_counts(self, *fields: str) -> None:
-        """Raises SpecError for one of ``fields`` that is less than 1."""
+        """Raises SpecError if one of ``fields`` is less than 1."""
         for what in fields:
             check(getattr(self, what) >= 1, type(self).__name__, what, getattr(self, what), ">= 1")
 
     def check_choices(self, **legal: Collection[object]) -> None:
-        """Raises SpecError for a field that is none of what is ``legal``."""
+        """Raises SpecError if a field's value is not among its ``legal`` ones."""
         for what, those in legal.items():
             found = getattr(self, what)
             check(found in those, type(self).__name__, what, found, those)
 
     def check_divides(self, what: str, unit: int, extent: int) -> None:
-        """Raises SpecError for a ``unit`` that does not divide ``extent``."""
+        """Raises SpecError if ``unit`` does not divide ``extent``."""
         check(extent % unit == 0, self.name, what, unit, extent)
 
     def check_threads(self) -> None:
-        """Raises SpecError for more threads than a CTA may have."""
+        """Raises SpecError if a CTA has more threads than ``min_arch`` allows."""
         most = ARCHITECTURES[self.min_arch].threads_per_cta
         check(self.threads <= most, self.name, "threads", self.threads, most)
 
     def check_room(self, registers: int, what: str, ctas: int) -> None:
-        """Raises SpecError if ``min_arch`` has no room for it: threads, shared memory, and so many
-        ``registers`` of each thread (``what``: for what), where ``ctas`` CTAs share an SM.
+        """Raises SpecError if the kernel exceeds ``min_arch``: its threads, its shared memory, or
+        the registers of a thread while ``ctas`` CTAs share an SM. ``registers``: those a thread
+        needs; ``what``: their use, for the message.
         """
         self.check_threads()
         arch, used = ARCHITECTURES[self.min_arch], self.shared_bytes
@@ -193,33 +202,33 @@ class KernelSpec(ABC):
     @property
     @abstractmethod
     def label(self) -> str:
-        """What people know it by: dtype, layout, tile. Kernels may share it."""
+        """Name for people: dtype, layout, tile. Several kernels may share it."""
 
     @cached_property
     def name(self) -> str:
-        """Its name, also the kernel's symbol: family, label, and a digest of all fields."""
+        """Name and symbol of the kernel: family, label, and a digest of all fields."""
         digest = hashlib.sha256(self.canonical().encode()).hexdigest()
         return f"{self.family}_{self.label}_{digest[:6]}"
 
     @property
     @abstractmethod
     def dtype(self) -> str:
-        """The operands' dtype, by its short name: "f32", "bf16" ..."""
+        """Short name of the operands' dtype: "f32", "bf16" ..."""
 
     @property
     @abstractmethod
     def contract(self) -> Contract:
-        """The contract whose bits it returns."""
+        """Contract that fixes the bits of the kernel's results."""
 
     @property
     def tier(self) -> str:
-        """The tier of that contract."""
+        """Tier of the contract."""
         return self.contract.tier
 
     @property
     @abstractmethod
     def min_arch(self) -> str:
-        """The oldest architecture that runs it, a key of ARCHITECTURES."""
+        """Oldest architecture that runs the kernel, a key of ARCHITECTURES."""
 
     @property
     @abstractmethod
@@ -234,123 +243,129 @@ class KernelSpec(ABC):
     @property
     @abstractmethod
     def grid(self) -> Expr:
-        """CTAs (grid.x)."""
+        """Number of CTAs (grid.x)."""
 
     @property
     def cost(self) -> KernelCost | None:
-        """What it has to do; None where routes are taken in order."""
+        """Work of the kernel, from which its time is predicted; None where routes are taken in
+        order.
+        """
         return None
 
     def roofline(self, dtype: Hashable) -> Roofline:
-        """What routes that are known by it do for problems of a dtype, where they are taken in
-        order. By default they read and write their arrays, and compute next to nothing.
+        """Returns the operations and bytes of a route that is named for this kernel, for problems
+        of a dtype, where routes are taken in order. By default the arrays' bytes alone count.
         """
         return Roofline()
 
     @property
     def scratch(self) -> Mapping[str, Expr]:
-        """Bytes of scratch memory that it writes or reads, by the parameter for its address."""
+        """Bytes of each scratch array that the kernel reads or writes, by its pointer parameter."""
         return MappingProxyType({})
 
     @property
     @abstractmethod
     def abi(self) -> Abi:
-        """Its parameters."""
+        """Parameter list of the kernel."""
 
     @property
     @abstractmethod
     def requires(self) -> Expr:
-        """Where the kernel is correct."""
+        """Predicate on the problem's variables under which the kernel is correct."""
 
     @property
     def context(self) -> Mapping[str, Any]:
-        """What its template is given by name, besides ``spec``."""
+        """Names that the template reads besides ``spec``."""
         return MappingProxyType({})
 
     @property
     def waits(self) -> bool:
-        """Whether it waits at its start, from compute capability 9.0 on, for the kernel before it
-        in its stream (``griddepcontrol.wait``), and so may be launched ahead of that one's end.
+        """Whether the kernel begins with ``griddepcontrol.wait`` (compute capability 9.0 on), so
+        that it may be launched before the kernel ahead of it in the stream ends.
         """
         return False
 
     early_loads: ClassVar[int | None] = None
-    """Bytes that its CTAs together load, up to which it is launched ahead of the end of the kernel
-    before it; None: always. CTAs that come while others leave have their SMs in no order."""
+    """Most bytes of loads of all CTAs for which programmatic dependent launch is used; None: no
+    limit. CTAs that start while others end are spread unevenly over the SMs."""
 
     @property
     def batched(self) -> bool:
-        """Whether one launch of it computes a batch of problems (:attr:`Problem.batch`)."""
+        """Whether one launch computes a batch of problems (:attr:`Problem.batch`)."""
         return False
 
     @property
     def continues(self) -> bool:
-        """Whether it may be told to begin with what the result holds, and not to add that at the
-        end. All kernels of a table do, or none.
+        """Whether accumulators may begin with the result's old values, instead of adding these at
+        the end. All kernels of a table can, or none.
         """
         return False
 
     def launched(
         self, ctas: int, batch: tuple[int, int], environment: Mapping[str, int]
     ) -> tuple[int, int, int]:
-        """The grid of a batch, of which each problem has ``ctas`` CTAs (:attr:`grid`).
+        """Returns the grid of a batch whose problems have ``ctas`` CTAs (:attr:`grid`) each.
 
-        ``environment``: the variables of one of its problems, and SMS, those of the device.
+        ``environment``: the variables of one problem, and SMS, the SMs of the device.
         """
         return (ctas, *batch)
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        """The 32-bit quantities that the kernel computes: (as in its source, largest value, limit).
+        """Bounds of the kernel's 32-bit index arithmetic: (expression in its source, largest value,
+        limit).
 
-        Proved to hold wherever ``requires`` does; offsets into operands are 64-bit.
+        The prover shows that they hold wherever ``requires`` does; offsets into operands are
+        64-bit.
         """
         return ()
 
     @property
     def expects(self) -> tuple[Expect, ...]:
-        """What its PTX must have, however it is written; goldens are held to it."""
+        """Instructions that the PTX must contain; goldens are checked for them."""
         return (Expect("griddepcontrol.wait", since="sm_90"),) if self.waits else ()
 
     def runs_on(self, arch: str) -> bool:
-        """Whether the kernel fits the architecture ``arch`` (a key of ARCHITECTURES)."""
+        """Returns whether the kernel runs on the architecture ``arch`` (a key of ARCHITECTURES)."""
         return (
             ARCHITECTURES[arch].compute >= ARCHITECTURES[self.min_arch].compute
             and self.shared_bytes <= ARCHITECTURES[arch].shared_per_cta
         )
 
     def takes(self, dtype: Hashable) -> bool:
-        """Whether there is such a kernel for a dtype that its table takes (:meth:`of`)."""
+        """Returns whether :meth:`of` has a kernel for a dtype of its table."""
         return True
 
     def seen(self, dtype: Hashable) -> Hashable:
-        """A dtype of the table as the kernel sees it: of products with a quantized weight, kernels
-        that read a dense one see the dtype of x alone.
+        """Returns a table's dtype as this kernel sees it: in products with a quantized weight,
+        kernels that read a dense copy see the dtype of x alone.
         """
         return dtype.dtype if isinstance(dtype, Quantized) else dtype
 
     def of(self, dtype: Hashable) -> Self:
-        """The same kernel for operands of another dtype, or whatever else says what is computed of
-        what (:attr:`ptxgen.spec.problem.Problem.dtype`): of the same predicates, grid and scratch.
+        """Returns this kernel for another dtype, or for whatever else identifies the computation
+        (:attr:`ptxgen.spec.problem.Problem.dtype`). Predicates, grid and scratch stay the same.
         """
         return self if dtype == self.dtype else replace(cast(Any, self), dtype=dtype)
 
     @abstractmethod
     def describe(self) -> tuple[str, ...]:
-        """The header lines of the generated source."""
+        """Returns the header lines of the generated source."""
 
     def described(self, *told: str) -> tuple[str, ...]:
-        """Lines that say ``told`` between the contract's step and where the kernel is correct."""
+        """Returns header lines: the contract's step, ``told``, the predicate and the grid."""
         step = f"contract {self.contract.implemented}: {self.contract.step}"
         return (step, *told, f"requires {self.requires}", f"grid {self.grid}")
 
     @property
     def sizes(self) -> str:
-        """Words for the threads and the shared memory of a CTA."""
+        """Text that gives the threads and the shared memory of a CTA."""
         return f"{self.threads} threads, {self.shared_bytes} bytes of shared memory"
 
     def canonical(self) -> str:
-        """Canonical serialisation: sorted JSON of the class and all fields but those of None."""
+        """Returns the canonical serialisation: sorted JSON of the class and of all fields that are
+        not None.
+        """
         given = ((each.name, getattr(self, each.name)) for each in fields(self))
         found: dict[str, Any] = {name: value for name, value in given if value is not None}
         found["kind"] = type(self).__name__

@@ -1,4 +1,4 @@
-"""The wgmma_chain family: weight gradients whose chains begin with what C holds, on Hopper."""
+"""The wgmma_chain family: weight gradients on Hopper, accumulated onto the old values of C."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from ptxgen.spec.wgmma import PANEL, WgmmaSpec
 
 @dataclass(frozen=True)
 class ChainSpec(WgmmaSpec):
-    """A wgmma kernel that reads and writes C through a buffer of a whole tile, by the copy engine.
+    """A wgmma kernel that loads and stores C by TMA, through a shared-memory buffer of a whole
+    tile.
 
-    Both happen while another tile is multiplied. ``item``: bytes of an element of C. The producer's
-    warpgroup has a warp for each consumer that moves its pieces of C: 64 rows of 128 bytes.
+    Both overlap with the multiplication of another tile. ``item``: bytes of an element of C. The
+    producer warpgroup has one warp for each consumer, which moves the consumer's pieces of C: boxes
+    of 64 rows of 128 bytes.
     """
 
     split: str = "onto"
@@ -61,22 +63,22 @@ class ChainSpec(WgmmaSpec):
 
     @property
     def piece_columns(self) -> int:
-        """Columns of a piece of C."""
+        """Columns of a piece of C, a box of 64 rows of 128 bytes."""
         return PANEL // self.item
 
     @property
     def piece_bytes(self) -> int:
-        """Bytes of a piece of C."""
+        """Bytes of a piece of C: 64 rows of 128 bytes."""
         return 64 * PANEL
 
     @property
     def pieces(self) -> int:
-        """Pieces of a tile."""
+        """Number of pieces in a tile of C."""
         return self.bm * self.bn * self.item // self.piece_bytes
 
     @property
     def barriers_offset(self) -> int:
-        """Where the mbarriers lie in shared memory: behind the ring and a tile of C."""
+        """Byte offset of the mbarriers in shared memory, behind the ring and a tile of C."""
         return self.stages * self.stage_bytes + self.pieces * self.piece_bytes
 
     @property
@@ -100,7 +102,7 @@ class ChainSpec(WgmmaSpec):
 
     @property
     def requires(self) -> Expr:
-        # Stored by the copy engine, a row's last 16 bytes are written whole, N of them or not.
+        # TMA stores whole 16-byte units, so a row must end at a multiple of them.
         whole = (N % (16 // self.item)).eq(0)
         return super().requires & (ALIGN_C >= 16) & ITEM_C.eq(self.item) & whole
 

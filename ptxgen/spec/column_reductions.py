@@ -1,24 +1,24 @@
 """Reductions down columns: ``[OUTER, N, INNER]`` to ``[OUTER, INNER]``, contract ``rows/1``.
 
-What is reduced is a row of the contract, of N elements, one of them in each of N rows of memory: a
-formula (:mod:`ptxgen.numerics.formula`) says the same here as where rows lie along memory. A thread
-owns a few columns and adds the lanes of a leaf one after the other.
+A column here is a row of the contract: N elements, one in each of N rows of memory. The same
+formula (:mod:`ptxgen.numerics.formula`) thus has the same bits here as in a reduction along rows. A
+thread owns a few columns and adds the lanes of a leaf one after the other.
 
 =================  ==============================================================
-``OUTER``          matrices
-``N, INNER``       rows and columns of each; 0 or 1 .. 2^31 - 1
+``OUTER``          number of matrices
+``N, INNER``       rows and columns of a matrix; N may be 0; at most 2^31 - 1
 ``LEAVES``         ceil(N / LEAF), of the contract
 ``ITEM``           bytes of the widest element that is read
-``ALIGN``          largest power of two, up to 16, of bytes of such elements, that divides columns,
+``ALIGN``          largest power of two, up to 16 bytes, that divides the inputs' rows,
                    pitches and addresses
-``STATE``          bytes of a column's sums
-``READ``           bytes of an element, of all inputs
+``STATE``          bytes of all partial sums of a column
+``READ``           bytes read for each element, over all inputs
 ``SMS``            streaming multiprocessors of the device
 =================  ==============================================================
 
-Kernels are told besides, for each input ``x`` that has a number for each element: ``LD_X``,
-elements from row to row, and ``LO_X``, from matrix to matrix. What belongs to each element of a row
-("column") is contiguous, ``[N]``.
+Further scalar parameters for each input ``x`` of kind "element": the strides ``LD_X`` from row to
+row, and ``LO_X`` from matrix to matrix, in elements. Inputs of kind "column" are contiguous
+``[N]``.
 """
 
 from __future__ import annotations
@@ -72,14 +72,14 @@ SPACE = Space(
 )
 PARTS = ("whole", "cluster", "leaves", "join")
 SHARED_MAX = 48 << 10
-"""Bytes of shared memory that a kernel has without asking."""
+"""Static shared memory, in bytes, that a CTA may have without the opt-in attribute."""
 
 FORMULAS: dict[str, Formula] = {}
-"""What kernels reduce, by their dtype: here a formula with its dtypes, by a name."""
+"""Formulas that kernels reduce by, each with its dtypes, by the name that is the kernels' dtype."""
 
 
 def variant(label: str, formula: Formula) -> str:
-    """The name by which kernels know ``formula``. SpecError for one that they cannot compute."""
+    """Registers ``formula`` and returns its name. Raises SpecError if kernels cannot compute it."""
     name = f"{label}_{formula.digest[:6]}"
     if name not in FORMULAS:
         reduces = reductions(formula)
@@ -96,23 +96,23 @@ def variant(label: str, formula: Formula) -> str:
 
 
 def reductions(formula: Formula) -> list[Node]:
-    """What is reduced, in the order of their sums in memory: the widest first."""
+    """Returns the formula's reduce nodes in the order of their sums in memory: widest first."""
     found = [n for n in formula.nodes if n.op == "reduce"]
     return sorted(found, key=lambda n: -ITEMSIZE[n.type])
 
 
 def state(formula: Formula) -> int:
-    """Bytes of a column's sums."""
+    """Returns the bytes of all partial sums of one column."""
     return sum(ITEMSIZE[n.type] for n in reductions(formula))
 
 
 def item(formula: Formula) -> int:
-    """Bytes of the widest element that is read."""
+    """Returns the bytes of the widest input element."""
     return max(ITEMSIZE[i.dtype] for i in formula.inputs if i.kind == "element")
 
 
 def read(formula: Formula) -> int:
-    """Bytes of an element, of all inputs that have a number for each."""
+    """Returns the bytes read for each element: those of all inputs of kind "element"."""
     return sum(ITEMSIZE[i.dtype] for i in formula.inputs if i.kind == "element")
 
 
@@ -120,11 +120,11 @@ def read(formula: Formula) -> int:
 class ColumnsSpec(KernelSpec):
     """A kernel that reduces columns, in CTAs of ``warps`` warps.
 
-    ``part``: "whole" (a leaf after the other, then the result), "cluster" (each of ``ctas`` CTAs
-    has a leaf, and tells the first one its sums), "leaves" (a CTA leaves one leaf's sums in memory)
-    or "join" (a thread joins those of a column). ``share``: warps that share a leaf's lanes;
-    ``width``: bytes of the widest input that a thread reads at a time, whose elements
-    are its columns; 0: one element.
+    ``part``: "whole" (a CTA adds one leaf after the other, then finishes), "cluster" (each of
+    ``ctas`` CTAs adds one leaf and sends its sums to the first), "leaves" (a CTA writes one leaf's
+    sums to scratch memory) or "join" (a thread adds the leaves' sums of a column). ``share``: warps
+    that share a leaf's lanes. ``width``: bytes of the widest input that a thread loads at a time;
+    the elements in them are its columns. 0: a thread loads one element.
     """
 
     part: str
@@ -170,36 +170,38 @@ class ColumnsSpec(KernelSpec):
 
     @property
     def resident(self) -> int:
-        """CTAs that an SM is to hold: by it the compiler gives out registers."""
-        lanes = WARP // self.share  # of a warp, whose sums wait for one another
+        """Resident CTAs per SM, the second argument of ``__launch_bounds__``."""
+        lanes = WARP // self.share  # of the contract, one after the other in a warp
         held = state(self.formula) // 4 * self.columns * (lanes.bit_length() + 1)
         return 1 if self.threads > 256 or held > 48 else 2
 
     @cached_property
     def formula(self) -> Formula:
-        """What it computes."""
+        """Formula that the kernel computes."""
         return FORMULAS[self.dtype]
 
     @property
     def columns(self) -> int:
-        """Columns of a thread."""
+        """Neighbouring columns of a thread."""
         return max(self.width // item(self.formula), 1)
 
     @property
     def ahead(self) -> int:
-        """Groups of rows that a thread reads at once: as many as registers are likely to hold."""
+        """Groups of rows that a thread loads before it adds them, as many as its registers hold."""
         held = self.columns * len(reductions(self.formula)) * len(self.elements)
-        if self.share == WARP:  # there are fewer for each
+        if self.share == WARP:  # a warp has few groups of rows
             return 4 if held <= 2 else 1
         return 2 if held <= 8 else 1
 
     @property
     def elements(self) -> list[Any]:
-        """The inputs that have a number for each element."""
+        """Inputs of kind "element"."""
         return [i for i in self.formula.inputs if i.kind == "element"]
 
     def inputs(self, below: bool) -> list[Any]:
-        """The inputs that the sums (``below``) or the results are made of."""
+        """Returns the inputs that the sums read (``below``), or those that the results read besides
+        the sums.
+        """
         sums = reductions(self.formula)
         if below:
             roots = [r.args[0] for r in sums]
@@ -207,12 +209,12 @@ class ColumnsSpec(KernelSpec):
         return [n.data for n in self._above() if n.op == "input"]
 
     def _above(self) -> list[Node]:
-        """The nodes between sums and results."""
+        """Returns the nodes between the sums and the results."""
         roots = [o.node for o in self.formula.outputs]
         return ordered(roots, frozenset(reductions(self.formula)))
 
     def addends(self) -> Iterator[str]:
-        """Statements that make ``e0``, ``e1`` …: what is reduced, of an element."""
+        """Yields the statements that compute ``e0``, ``e1``, ...: the addends of each sum."""
         reduces = reductions(self.formula)
         names = self._names(ordered(r.args[0] for r in reduces))
         yield from cuda.statements([r.args[0] for r in reduces], names)
@@ -220,7 +222,7 @@ class ColumnsSpec(KernelSpec):
             yield f"const {cuda.CTYPES[each.type]} e{i} = {names[each.args[0]]};"
 
     def finish(self) -> Iterator[str]:
-        """Statements that store results, of the sums ``s0``, ``s1`` …"""
+        """Yields the statements that store the results, from the sums ``s0``, ``s1``, ..."""
         names = self._names(self._above())
         names |= {r: f"s{i}" for i, r in enumerate(reductions(self.formula))}
         yield from cuda.statements([o.node for o in self.formula.outputs], names)
@@ -274,7 +276,7 @@ class ColumnsSpec(KernelSpec):
 
     @property
     def tiles(self) -> Expr:
-        """Of a matrix: what a CTA has of its columns."""
+        """Column tiles of a matrix; a CTA has one."""
         tile = WARP * (self.warps // self.share)
         return ceil_div(INNER * ITEM, self.width * tile) if self.width else ceil_div(INNER, tile)
 

@@ -1,44 +1,50 @@
-"""Convolutions that read images where they lie: windows of pixels, times filters.
+"""Implicit-GEMM convolutions: kernels gather windows of pixels straight from the images.
 
-They are products ``C[M, N] = A[M, K] . B[K, N]`` whose A nobody writes down: row m is a window of
-an image, and has its taps, of each all channels. The copy engine finds them (im2col mode), or
-threads do. Of a gradient by filters windows are B's rows, and columns are taps times channels.
+They compute ``C[M, N] = A[M, K] . B[K, N]`` without writing A (im2col) to memory: row m of A is a
+window of an image, and its columns are the window's taps times channels. TMA gathers the windows
+(im2col mode), or threads do. In wgrad windows are the rows of B, taps times channels its columns.
 
 ================  ===================================================================
-``M, N, K``       windows, outputs, taps times channels; of gradients by filters outputs,
-                  taps times channels, windows; 1 .. 2^31 - 1
+``M, N, K``       windows, outputs, taps times channels; in wgrad: outputs, taps times
+                  channels, windows; 1 .. 2^31 - 1
 ``TAPS``          taps of a window
 ``UNIT``          largest of 1, 2, 4, 8, 16 that divides the channels
-``PHASES``        in how many ways windows lie: 1, 2 or 4 (see below)
-``PIXELS``        of all images, where one pitch (``LDX``) leads from each to the next; else 0
-``CHUNK, CHUNKS`` as of other products
-``PANELS``        of gradients by filters: panels of 64 channels, each of one tap
+``PHASES``        phases of a strided dgrad: 1, 2 or 4 (see below)
+``PIXELS``        pixels of all images, if one pitch (``LDX``) leads from each to the next; else 0
+``CHUNK, CHUNKS`` as in other products
+``PANELS``        panels of B in wgrad: 64 channels of one tap each
 ``ALIGN_A/B``     largest of 1, 2, 4, 8, 16 bytes that divides the address and the pitches of
-                  what A is read from, and of what B is
-``FLAT``          1 where results lie in rows of one pitch, one behind the other; else 0
+                  the array that A is read from, and of B's
+``FLAT``          1 if all rows of the result are one pitch apart; else 0
 ``SMS``           streaming multiprocessors of the device
 ================  ===================================================================
 
-What has two dimensions has them as X and Y. How windows may lie is bounded by what the copy engine
-takes (:data:`STEP_MAX` and the constants below it), which every problem keeps to.
+X and Y are the two dimensions of an image. The geometry of windows stays within the limits of TMA's
+im2col mode (:data:`STEP_MAX` and the constants below it) in every problem.
 
-Kernels are told besides: ``CHANNELS, WIDE, HIGH, IMAGES``, sizes of the images, and ``PITCH, ROW,
-IMAGE``, elements from pixel to pixel, from row to row, and from image to image; windows of a row
-and rows of windows (``ACROSS, DOWN``), pixels from one to the next (``STEP_X/Y``), and where the
-first tap of the first lies (``START_X/Y``), and the lowest one (``LOW_X/Y``); taps of a row
-(``TAPS_X``); how far the first tap lies from the lowest (``FIRST_X/Y``), and each from the one
-before (``APART_X/Y``, also negative); ``LDB``, or of turned filters ``W_CHANNEL, W_TAP, W_ROW``,
-elements from channel to channel, from tap to tap and from row to row; ``LDC, ROW_C, IMAGE_C``,
-elements of the result from window to window, from row to row and from image to image; ``FLAGS``.
+Further scalar parameters:
 
-Windows of a gradient by the image lie in one way for each remainder by the stride, as their taps
-do. Those of two remainders along a dimension are one problem of so many *phases*. Then M is the
-windows of all, K and TAPS are those of the phase that has most, and kernels are told of each
-dimension's first and second: ``ACROSS_0/1, DOWN_0/1, START_X_0/1, START_Y_0/1, TAPS_X_0/1,
-TAPS_Y_0/1``; the filter's tap that is their first (``TAP_X_0/1, TAP_Y_0/1``), and how far the next
-is (``EVERY_X/Y``); vectors of 8 channels that a stage has side by side of any tap (``RUN``);
-chunks of each phase (``CHUNK_0 .. CHUNK_3``); where the first's results begin (``FIRST_C``), and
-how far the second's lie from there (``RIGHT_C, BELOW_C``, also negative).
+- ``CHANNELS, WIDE, HIGH, IMAGES``: sizes of the images; ``PITCH, ROW, IMAGE``: strides, in
+  elements, from pixel to pixel, row to row and image to image;
+- ``ACROSS, DOWN``: windows of a row, and rows of windows; ``STEP_X/Y``: pixels from one window to
+  the next (stride);
+- ``START_X/Y``: pixel of the first window's first tap; ``LOW_X/Y``: pixel of its lowest tap;
+  ``FIRST_X/Y``: distance of the first tap from the lowest; ``APART_X/Y``: distance of a tap from
+  the one before (dilation, may be negative); ``TAPS_X``: taps of a row;
+- ``LDB``, or in layout NN ``W_CHANNEL, W_TAP, W_ROW``: strides of the filters, in elements, from
+  channel to channel, tap to tap and row to row;
+- ``LDC, ROW_C, IMAGE_C``: strides of the result, in elements, from window to window, row to row and
+  image to image; ``FLAGS``.
+
+In a strided dgrad, an input pixel's remainder by the stride says which taps reach it. Pixels of one
+remainder are a convolution of their own, a *phase*. One problem has up to two remainders along each
+dimension. M then counts the windows of all phases, and K and TAPS are the largest of any phase.
+Parameters that end in 0 or 1 belong to the first or second remainder of a dimension:
+``ACROSS_0/1, DOWN_0/1, START_X_0/1, START_Y_0/1, TAPS_X_0/1, TAPS_Y_0/1``; ``TAP_X_0/1, TAP_Y_0/1``
+is the filter's tap that is their first, ``EVERY_X/Y`` the step to the next tap. ``RUN``: vectors of
+8 channels of one tap that lie side by side in a stage; ``CHUNK_0 .. CHUNK_3``: chunk length of each
+phase; ``FIRST_C``: offset of the first phase's results; ``RIGHT_C, BELOW_C``: offsets of the second
+phase's from there, along X and Y (may be negative).
 """
 
 from __future__ import annotations
@@ -63,23 +69,23 @@ from ptxgen.spec.wgmma import STEP, Operand, WgmmaSpec
 FLAT, PHASES, TAPS = var("FLAT"), var("PHASES"), var("TAPS")
 PIXELS = var("PIXELS")
 PANELS, PANEL = var("PANELS"), 64
-"""Panels of windows that are summed over, and channels of one."""
+"""``PANELS``: panels of B in wgrad; ``PANEL``: channels of a panel, all of one tap."""
 UNIT, UNITS = var("UNIT"), OneOf((1, 2, 4, 8, 16))
 STEP_MAX = 8
-"""Pixels from window to window, at most (``cuTensorMapEncodeIm2col``)."""
+"""Largest stride of a convolution, in pixels (``cuTensorMapEncodeIm2col``)."""
 REACH_MAX = 255
-"""Pixels from a window's lowest tap to its highest, at most: offsets of images of two dimensions
-have 8 bits (PTX ISA, im2col mode)."""
+"""Largest distance, in pixels, from a window's lowest tap to its highest: im2col offsets of 2-D
+images have 8 bits (PTX ISA, im2col mode)."""
 EDGE_MAX = 127
-"""How far the first window may begin from the image's first pixel, and the last from the last
-(``cuTensorMapEncodeIm2col``: the corners of the bounding box)."""
+"""Largest distance, in pixels, of the first window from the image's first pixel, and of the last
+window from its last pixel (``cuTensorMapEncodeIm2col``: the corners of the bounding box)."""
 SIDE_MAX = 1 << 30
-"""Pixels of an image along a dimension, at most, so that coordinates are signed."""
+"""Most pixels of an image along a dimension, so that coordinates fit signed 32-bit integers."""
 
 
 @cache
 def space(plan: Plan) -> Space:
-    """The convolutions whose reduction is cut as ``plan`` says."""
+    """Returns the space of convolutions whose reduction is split as ``plan`` says."""
     own = (
         ("TAPS", SIZE),
         ("UNIT", UNITS),
@@ -93,17 +99,17 @@ def space(plan: Plan) -> Space:
 
 @dataclass(frozen=True)
 class ConvSpec(WgmmaSpec):
-    """A kernel of the wgmma family whose A is windows of images, as the copy engine finds them.
+    """An implicit-GEMM wgmma kernel whose A tiles TMA gathers in im2col mode.
 
-    A stage has up to ``bk`` channels of one tap: where a tap's channels end, a stage ends. Chunks
-    need not end there: a stage that two chunks share is multiplied in two parts. ``layout``: NT, or
-    NN of filters whose outputs lie side by side, tap by tap and channel by channel.
+    A stage holds up to ``bk`` channels of one tap and never spans two taps. A chunk may end inside
+    a stage, which is then multiplied in two parts. ``layout``: NT; or NN, where the filters'
+    outputs are contiguous, and B is stored tap by tap, channel by channel.
     """
 
     family: ClassVar[str] = "conv_wgmma"
-    legible: ClassVar[bool] = False  # what is read of it is in the products' texts
+    legible: ClassVar[bool] = False  # the texts of the wgmma family show the same code
     unit: ClassVar[int] = STEP
-    """What divides the channels."""
+    """Divisor of the channels that the kernel requires."""
 
     @property
     def schedule(self) -> Schedule:
@@ -119,7 +125,7 @@ class ConvSpec(WgmmaSpec):
 
     @property
     def filters(self) -> Param:
-        """The tensor map of B."""
+        """Tensor map of the filters, which are B."""
         item, b = ITEMSIZE[self.dtype], self.b
         found = matrix("b", "NT", b.box, item, b.swizzle, batched=self.batched)
         assert found.box is not None, "a map has a box"
@@ -130,7 +136,7 @@ class ConvSpec(WgmmaSpec):
         return replace(found, box=MapBox("w", sizes, pitches, item, b.box, swizzle=b.swizzle))
 
     def columns(self, tile: Operand) -> MapBox:
-        """The tensor map of windows, of which ``tile`` has boxes: some channels of some windows."""
+        """Returns the im2col tensor map of the image; ``tile`` gives its box: channels, windows."""
         low = (var("LOW_X"), var("LOW_Y"))
         sizes, pitches = (var("WIDE"), var("HIGH")), (var("PITCH"), var("ROW"), var("IMAGE"))
         windows = (var("ACROSS"), var("DOWN"))
@@ -170,35 +176,37 @@ class ConvSpec(WgmmaSpec):
         found = super().requires & (UNIT >= self.unit)
         if not self.schedule.phased:
             found &= PHASES <= 1
-        # The kernel that adds partial sums knows rows only.
+        # The reduce kernel can store only rows of one pitch.
         return found & (FLAT >= 1) if self.store.partial and not self.summed else found
 
     @property
     def summed(self) -> bool:
-        """Whether windows are what is summed over."""
+        """Whether the reduction runs over windows, as in wgrad."""
         return self.layout == "TN"
 
     @property
     def stages_of_k(self) -> Expr:
-        """Stages that the whole reduction takes."""
+        """Stages of the whole reduction."""
         return (
             ceil_div(K, self.bk) if self.load.whole_stages else TAPS * ceil_div(K // TAPS, self.bk)
         )
 
     @property
     def read(self) -> Expr:
-        """Elements of operands, each once: of images about as many pixels as windows."""
+        """Operand elements, each counted once. An image has about as many pixels as there are
+        windows.
+        """
         return M * K + N // TAPS * K if self.summed else M * (K // TAPS) + N * K
 
     @property
     def together(self) -> Expr:
-        """Elements of operands that L2 should hold at a time: of windows those that CTAs have then,
-        as each tap finds most of what the one before did.
+        """Operand elements that L2 should hold at a time. Windows count only for the CTAs in
+        flight, since neighbouring taps read nearly the same pixels.
         """
         if self.summed:
             return self.read
         windows = SMS * self.slots * self.bm
-        if self.split == "workspace":  # a tile's chunks follow one another
+        if self.split == "workspace":  # the CTAs of a tile's chunks run side by side
             windows = windows // CHUNKS
         return minimum(self.read, windows * (K // TAPS) + N * K)
 
@@ -217,7 +225,7 @@ class ConvSpec(WgmmaSpec):
 
 
 def _pointers(second: str, *, biased: bool = True) -> tuple[Param, ...]:
-    """Of windows, and what they are multiplied with."""
+    """Returns the pointer parameters: image, ``second`` operand, bias, result, workspace."""
     return (
         ptr("x", "const Element*"),
         ptr(second, "const Element*"),
@@ -228,7 +236,7 @@ def _pointers(second: str, *, biased: bool = True) -> tuple[Param, ...]:
 
 
 def _gradient(spec: ConvSpec) -> Param:
-    """The tensor map of the gradient of the result, which is A of a gradient by filters."""
+    """Returns the tensor map of the result's gradient, which is A in wgrad."""
     found = matrix("a", spec.layout, spec.a.box, ITEMSIZE[spec.dtype], spec.a.swizzle)
     assert found.box is not None, "a map has a box"
     return replace(found, box=replace(found.box, operand="dy"))
@@ -236,11 +244,10 @@ def _gradient(spec: ConvSpec) -> Param:
 
 @dataclass(frozen=True)
 class ConvSumSpec(ConvSpec):
-    """A gradient by filters of the wgmma family: A is the gradient of the result, and B windows of
-    images, as the copy engine finds them.
+    """A wgrad kernel: A is the result's gradient, B windows of images, which TMA gathers.
 
-    A panel of B has :data:`PANEL` channels of one tap, with zeros behind a tap's last channel. So a
-    tile has fewer columns than ``bn`` where channels are no multiple of that.
+    A panel of B has :data:`PANEL` channels of one tap, padded with zeros behind the last channel. A
+    tile thus has fewer columns than ``bn`` where PANEL does not divide the channels.
     """
 
     family: ClassVar[str] = "conv_sum"
@@ -294,12 +301,11 @@ class ConvSumSpec(ConvSpec):
 
 @dataclass(frozen=True)
 class ConvGatherSpec(ConvSpec):
-    """A kernel of the wgmma family one of whose operands is windows of images, as a warpgroup
-    copies them, 8 channels at a time.
+    """An implicit-GEMM wgmma kernel whose producer warpgroup gathers windows, 8 channels a thread.
 
-    A stage has ``bk`` k's of as many taps as there are. ``layout``: NT and NN as of
-    :class:`ConvSpec`, of which NN takes windows of several phases, unless partial sums go to
-    memory; TN is a gradient by filters: A is the gradient of the result, B the windows.
+    A stage holds ``bk`` k's of any number of taps. ``layout``: NT and NN as in :class:`ConvSpec`;
+    NN also serves several phases (strided dgrad), unless partial sums go to memory; TN is wgrad: A
+    is the result's gradient, B the windows.
     """
 
     family: ClassVar[str] = "conv_gather"
@@ -327,17 +333,19 @@ class ConvGatherSpec(ConvSpec):
 
     @property
     def by_threads(self) -> bool:
-        """Whether threads copy filters, too."""
+        """Whether producer threads copy the filters as well, not only the windows."""
         return isinstance(self.load, Gather) and self.load.filters == "threads"
 
     @property
     def unit(self) -> int:  # type: ignore[override]
-        """Of phases 16, as boxes of 8 rows take longer than copies by threads."""
+        """Divisor of the channels: 16 where TMA loads the filters of several phases (strided
+        dgrad), since its boxes of 8 rows are slower than copies by threads; else 8.
+        """
         return STEP if self.schedule.phased and not self.by_threads else VECTOR
 
     @property
     def turned(self) -> bool:
-        """Whether outputs of filters lie side by side."""
+        """Whether the filters' outputs are contiguous in memory (layout NN)."""
         return self.layout == "NN"
 
     @property
@@ -355,7 +363,7 @@ class ConvGatherSpec(ConvSpec):
 
     @property
     def rows_offset(self) -> int:
-        """Where the table of windows lies in shared memory."""
+        """Byte offset of the table of windows in shared memory."""
         return self.barriers_offset + 2 * 8 * self.stages
 
     @property
@@ -395,7 +403,7 @@ class ConvGatherSpec(ConvSpec):
 
     @property
     def copied(self) -> Param:
-        """The tensor map of the operand that the copy engine brings."""
+        """Tensor map of the operand that TMA loads: the filters, or the result's gradient."""
         if not self.summed:
             found = self.filters
             assert found.box is not None, "a map has a box"
@@ -422,10 +430,10 @@ class ConvGatherSpec(ConvSpec):
 
 @dataclass(frozen=True)
 class ConvCarriedSpec(ConvGatherSpec):
-    """The same where the warpgroup copies the filters as well, whose outputs lie side by side.
+    """A gathering kernel (layout NN) whose producer warpgroup also copies the filters.
 
-    A box of the copy engine has rows of one tap, of 8 channels where that is what divides them; so
-    many small boxes take longer than all else.
+    A TMA box has rows of one tap, 8 channels at a time where 16 does not divide them. So many small
+    boxes are slower than copies by threads.
     """
 
     family: ClassVar[str] = "conv_carried"
@@ -438,8 +446,8 @@ class ConvCarriedSpec(ConvGatherSpec):
 
 @dataclass(frozen=True)
 class ConvLooseSpec(ConvCarriedSpec):
-    """The same of any number of channels, whose numbers are loaded one by one: chains have no gaps,
-    so what 16 bytes hold may be of two taps, or begin anywhere.
+    """A gathering kernel for any number of channels: threads load the elements one by one. K has no
+    gaps between taps, so the 16 bytes that a thread stores may begin anywhere and span two taps.
     """
 
     family: ClassVar[str] = "conv_loose"
@@ -453,8 +461,9 @@ class ConvLooseSpec(ConvCarriedSpec):
 
 @dataclass(frozen=True)
 class ConvWholeSpec(ConvLooseSpec):
-    """The same of a copy whose pixels are whole vectors, with zeros behind the last channel: what
-    16 bytes of a chain hold lies across two vectors, or at a tap's end three.
+    """A gathering kernel for any number of channels that reads a padded copy of the image, in which
+    each pixel is whole 16-byte vectors. The 8 elements that a thread stores come from two
+    neighbouring vectors, at a tap's end from three.
     """
 
     family: ClassVar[str] = "conv_whole"

@@ -1,14 +1,15 @@
-"""Vectors of integers: sorted, counted, and rows put where indices say.
+"""Operations on vectors of integers: stable sort, histogram, and row scatter (``put``).
 
 =================  ==============================================================
-``COUNT``          integers
-``ROWS, INNER``    rows of a result, or bins; and elements of each row
-``OUTER``          arrays, one behind the other, to each of which rows are put
+``COUNT``          length of the vector
+``ROWS, INNER``    rows of the result, or bins; elements of a row
+``OUTER``          consecutive arrays, each of which receives rows
 ``SMS``            streaming multiprocessors of the device
 =================  ==============================================================
 
-A vector is sorted in blocks, which are merged if there are several; equal integers keep their
-order. Of rows that are put to one place the last is, which is the last of equal sorted indices.
+A vector is sorted in blocks of :data:`BLOCK`, which are merged if there are several; the sort is
+stable. Where several rows are put to one index, the last one wins: it comes last among the equal
+sorted indices.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 COUNT, ROWS, INNER, OUTER = var("COUNT"), var("ROWS"), var("INNER"), var("OUTER")
 SORTED = var("SORTED")
 BLOCK = 4096
-"""Integers that a CTA sorts."""
+"""Integers that one CTA sorts."""
 RUNS = 16
-"""Sorted runs that a merge joins."""
+"""Sorted runs that one merge pass joins."""
 COUNT_MAX = BLOCK * RUNS**2
-"""Most integers that are sorted."""
+"""Most integers of a sort: a block, merged twice."""
 BINS_MAX = 1 << 20
 UP_TO = 1
-"""The flag: those up to a bin are counted, too."""
+"""Flag of "count": count integers up to each bin, not only those equal to it."""
 SORTS = Space("sort", (("COUNT", Between(1, COUNT_MAX)), ("SMS", Between(1, SMS_MAX))))
 COUNTS = Space(
     "count",
@@ -61,12 +62,12 @@ PARTS = ("block", "merge", "count", "put", "place")
 class OrderSpec(KernelSpec):
     """A step with a vector of integers.
 
-    ``part``: "block" (a CTA sorts a block, with the positions), "merge" (a thread finds where one
-    of a run belongs among those of :data:`RUNS`, of ``run`` each), "count" (a CTA counts those of
-    a bin, or up to it), "put" (a thread puts an element where the sorted indices say, if its row is
-    the last one there) or "place" (a thread puts an integer where a permutation says).
-    ``final``: whether a step of a sort is the last. ``dtype``: of the integers; of "put" that of
-    what is moved, by its bytes.
+    ``part``: "block" (a CTA sorts a block of integers and their positions), "merge" (a thread finds
+    the rank of one integer among :data:`RUNS` runs of ``run`` integers each), "count" (a CTA counts
+    the integers equal to a bin, or up to it), "put" (a thread writes an element to the row that the
+    sorted indices name, if no later row goes there) or "place" (a thread writes an integer to the
+    position that a permutation names). ``final``: whether this is the last step of a sort.
+    ``dtype``: that of the integers; in "put" the size of the elements that move.
     """
 
     part: str
@@ -107,7 +108,7 @@ class OrderSpec(KernelSpec):
 
     @property
     def element(self) -> str:
-        """The C++ type of what is sorted, or moved."""
+        """C++ type of the integers that are sorted, or of the elements that are moved."""
         moved = {"b16": "unsigned short", "b32": "unsigned", "b64": "unsigned long long"}
         return moved.get(self.dtype) or cuda.CTYPES[self.dtype]
 
@@ -183,7 +184,7 @@ class OrderSpec(KernelSpec):
 
 @dataclass(frozen=True)
 class RunsSpec(OrderSpec):
-    """A step of a sort that is not the last."""
+    """A step of a sort before the last; it leaves 32-bit positions in scratch memory."""
 
     final: bool = False
 

@@ -1,14 +1,14 @@
-"""Recurrences of a matrix, contract ``delta/1``: kernels that hold states and walk over tokens.
+"""Recurrences of matrix states (linear attention), contract ``delta/1``: walks over tokens.
 
 ============  =====================================================================================
 ``PAIRS``     sequences times heads
 ``COLS``      columns of a state, 1 .. 256
-``TOKENS``    of a sequence
+``TOKENS``    tokens of a sequence
 ``SMS``       streaming multiprocessors of the device
 ============  =====================================================================================
 
-States begin at multiples of 16 bytes, and lie one behind the other. Kernels are told besides: how
-far apart elements of other arrays lie along each dimension, and :data:`SIZES`.
+States are contiguous and aligned to 16 bytes. Further scalar parameters are the strides of the
+other arrays, in elements, and :data:`SIZES`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
 PAIRS, COLS, TOKENS, SMS = var("PAIRS"), var("COLS"), var("TOKENS"), var("SMS")
 NARROWEST = 16
-"""Columns of the narrowest CTA."""
+"""Fewest columns of a state that a CTA has."""
 SPACE = Space(
     "delta",
     (
@@ -44,19 +44,19 @@ SPACE = Space(
 )
 DTYPES = ("bf16", "f16", "f32")
 G_F32, BETA_F32 = 1, 2
-"""Flags: ``g``, and ``beta``, are f32 where values have 16 bits."""
+"""Bits of ``flags``: ``g`` is f32, ``beta`` is f32, where values have 16 bits."""
 SIZES = ("tokens", "heads", "group", "rows", "cols", "flags")
-"""Words that kernels are told; ``group``: heads that share a query and a key."""
+"""Names of the kernels' 32-bit scalar parameters; ``group``: heads that share a query and a key."""
 STAGE = 8
-"""Tokens in shared memory at a time, at most."""
+"""Most tokens of a stage in shared memory."""
 LISTED = 128
-"""Rows of the kernels that are listed."""
+"""Rows of a state in the representative kernels (goldens, proofs, ``ptxgen list``)."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """What a kernel is made for. ``delta``: the delta rule, or what it is without; ``groups``: of
-    rows, a lane each.
+    """Variant of a kernel. ``delta``: the delta rule, else the same recurrence without it (SSD);
+    ``groups``: groups of :data:`ptxgen.numerics.delta.GROUP` rows of a state, one a lane.
     """
 
     dtype: str
@@ -68,16 +68,18 @@ class Form:
 
 
 def strides(names: Iterable[str]) -> tuple[Param, ...]:
-    """Elements from one to the next along sequences, tokens and heads."""
+    """Returns the stride parameters of each array along sequences, tokens and heads."""
     along = ("batch", "row", "head")
     return tuple(Param(f"{name}_{each}", "i64") for name in names for each in along)
 
 
 @dataclass(frozen=True)
 class DeltaSpec(KernelSpec):
-    """A CTA has columns of a head, a thread :data:`ptxgen.numerics.delta.GROUP` rows of ``cols`` of
-    them, in registers. There are as many threads as rows, so that each brings a row's number of a
-    token to shared memory.
+    """A kernel that walks over the tokens of a head and keeps its state in registers.
+
+    A CTA has some columns of the state. A thread has :data:`ptxgen.numerics.delta.GROUP` rows of
+    ``cols`` columns. There are as many threads as rows, so that each thread loads one row's number
+    of a token (its query, its key) to shared memory.
     """
 
     cols: int
@@ -91,7 +93,7 @@ class DeltaSpec(KernelSpec):
     template: ClassVar[str] = "delta/forward.cu.j2"
     legible: ClassVar[bool] = False
     backwards: ClassVar[bool] = False
-    """Whether it walks from the last token to the first."""
+    """Whether the kernel walks from the last token to the first."""
     G_F32: ClassVar[int] = G_F32
     BETA_F32: ClassVar[int] = BETA_F32
     meanings: ClassVar[Mapping[str, str]] = {
@@ -111,7 +113,7 @@ class DeltaSpec(KernelSpec):
 
     @property
     def form(self) -> Form:
-        """What it is made for."""
+        """Variant that the kernel is compiled for."""
         return Form(self.dtype, self.delta, self.groups)
 
     @property
@@ -124,17 +126,17 @@ class DeltaSpec(KernelSpec):
 
     @property
     def across(self) -> int:
-        """Columns of a warp."""
+        """Columns of the state that a warp has."""
         return WARP // self.groups * self.cols
 
     @property
     def width(self) -> int:
-        """Columns of a CTA, whatever its rows."""
+        """Columns of the state that a CTA has."""
         return self.threads // WARP * self.across
 
     @property
     def stage(self) -> int:
-        """Tokens that are brought to shared memory at a time."""
+        """Tokens of a stage in shared memory."""
         return STAGE if self.groups <= STAGE else STAGE // 2
 
     @property
@@ -153,27 +155,29 @@ class DeltaSpec(KernelSpec):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Arrays that it reads with a number for each row of a token."""
+        """Input arrays with a number for each row of the state, per token."""
         return ("q", "k")
 
     @property
     def values(self) -> Mapping[str, str]:
-        """Arrays that it reads with a number for each column, and their dtypes."""
+        """Input arrays with a number for each column of the state, per token, and their dtypes."""
         return MappingProxyType({"v": self.dtype})
 
     @property
     def also(self) -> tuple[str, ...]:
-        """What it reads if it is given."""
+        """Optional input arrays, in f32."""
         return ("state_in",) if self.delta else ("skip", "state_in")
 
     @property
     def written(self) -> tuple[str, ...]:
-        """What it writes if it is asked to: the last state, and what is written to states."""
+        """Optional output arrays: the last state, and the values that the delta rule writes to
+        states.
+        """
         return ("state_out", "w") if self.delta else ("state_out",)
 
     @property
     def brought(self) -> tuple[Param, ...]:
-        """The pointers of what tokens bring."""
+        """Pointer parameters of the arrays that are indexed by token."""
         found = (*((n, self.dtype) for n in self.keys), *self.values.items())
         pointers = (ptr(n, f"const {cuda.STORAGE[dtype]}*") for n, dtype in found)
         return (*pointers, *(ptr(n, "const void*") for n in ("g", "beta")))
@@ -227,14 +231,14 @@ class DeltaSpec(KernelSpec):
 
 PARTS = ("descend", "ascend")
 SUMS_BYTES = 1 << 14
-"""Of shared memory, for the sums over columns of one array."""
+"""Shared memory for the partial sums over columns of one array, in bytes."""
 
 
 @dataclass(frozen=True)
 class DeltaGradSpec(DeltaSpec):
-    """A walk over tokens that makes gradients: from the last to the first with that of the state
-    ("descend"), or from the first to the last with the state ("ascend"). A CTA's columns are those
-    of one part of the contract's sums.
+    """A gradient kernel: it walks from the last token to the first with the state's gradient
+    ("descend"), or from the first to the last with the state ("ascend"). The columns of a CTA are
+    one part of the contract's sums.
     """
 
     cols: int = numerics.QUAD
@@ -275,13 +279,15 @@ class DeltaGradSpec(DeltaSpec):
 
     @property
     def halved(self) -> tuple[tuple[int, int], ...]:
-        """Where lanes give each other half of their sums: how far apart they are, and the half."""
+        """Steps of the butterfly sum across lanes: shuffle distance, and sums that a lane keeps
+        after it.
+        """
         lanes = (self.groups << i for i in range(5) if self.groups << i < WARP)
         return tuple((o, numerics.GROUP >> (i + 1)) for i, o in enumerate(lanes))
 
     @property
     def sums(self) -> tuple[str, ...]:
-        """The arrays whose parts it makes, by sums over columns."""
+        """Output arrays that are sums over columns; a CTA writes one part of each."""
         if self.backwards:
             return ("dk",)
         return ("dq", "dk") if self.delta else ("dq",)

@@ -1,8 +1,8 @@
 """Depthwise convolutions: each channel's windows times its own filter (contract ``fma``).
 
-A CTA has a tile: some channels of some rows of windows, with the pixels that these see and the
-filters in shared memory. The problem says how tiles are cut. A kernel takes any cut of at most
-:data:`CHANNELS` channels.
+A CTA has a tile: some channels of some rows of windows. Its pixels and filters are in shared
+memory. The problem's parameters give the size of a tile, which has at most :data:`CHANNELS`
+channels.
 
 ==========  ===============================================================================
 ``TILES``   tiles of windows, over all images
@@ -13,11 +13,10 @@ filters in shared memory. The problem says how tiles are cut. A kernel takes any
 ``SMS``     streaming multiprocessors of the device
 ==========  ===============================================================================
 
-Kernels are told besides how windows, images and results lie, as those of :mod:`ptxgen.spec.conv`
-are; elements of the filters from channel to channel, from row to row and from tap to tap
-(``W_CHANNEL, W_ROW, W_TAP``); the tile: ``PART`` channels, ``COLUMNS`` windows in each of ``ROWS``
-rows; how many tiles lie beside each other and below (``TILES_X/Y``); and ``UNIT``, channels that
-are copied together.
+Further scalar parameters: the geometry of windows, images and results, as in
+:mod:`ptxgen.spec.conv`; ``W_CHANNEL, W_ROW, W_TAP``, the strides of the filters in elements; the
+tile: ``PART`` channels, ``COLUMNS`` windows in each of ``ROWS`` rows; ``TILES_X/Y``, tiles of an
+image along each dimension; and ``UNIT``, channels that are copied at a time.
 """
 
 from __future__ import annotations
@@ -36,17 +35,19 @@ from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
 TILES, BLOCKS, TAPS, ROOM = var("TILES"), var("BLOCKS"), var("TAPS"), var("SHARED")
 WINDOWS, VECTOR = 8, 2
-"""Windows of a thread, neighbours of a row, and its channels; WINDOWS divides ``COLUMNS``."""
+"""Neighbouring windows of a row, and channels, that a thread computes; WINDOWS divides
+``COLUMNS``."""
 SHARED = 48 << 10
-"""Bytes of a tile, at most."""
+"""Most shared memory of a tile, in bytes."""
 GAP = 4
-"""Numbers between rows of filters: lanes with taps side by side write to other banks."""
+"""Padding between rows of filters, in elements, so that lanes with neighbouring taps write to
+different banks."""
 CHANNELS = 64
 """Most channels of a tile: 128 bytes of a pixel."""
 TAPS_MAX = 256
-"""Taps of a filter, at most: one chain (more than 2048 are several), which a tile has room for."""
+"""Most taps of a filter: they are one chain (more than 2048 would be several) and fit a tile."""
 UNITS = (8, 2, 1)
-"""Channels that are copied together: 16 bytes, 4 bytes, or one by one."""
+"""Channels of one cp.async, or of one load: 16 bytes, 4 bytes, or a single channel."""
 
 SPACE = Space(
     "depthwise filters",
@@ -62,15 +63,17 @@ SPACE = Space(
 
 
 def nbytes(part: int, taps: int, pixels: int) -> int:
-    """Shared memory of a tile: its pixels, and its filters in f32."""
+    """Returns the bytes of a tile in shared memory: pixels in 16 bits and filters in f32."""
     return pixels * part * 2 + taps * (part + GAP) * 4
 
 
 @dataclass(frozen=True)
 class DepthwiseSpec(KernelSpec):
-    """A kernel whose threads have VECTOR channels of strips of WINDOWS windows of a row.
+    """A depthwise kernel: a thread computes VECTOR channels of WINDOWS neighbouring windows of a
+    row.
 
-    Windows that are neighbours share pixels: these come from shared memory once for a row of taps.
+    Neighbouring windows share pixels: a thread reads them from shared memory once for a row of
+    taps.
     """
 
     threads: int = 256

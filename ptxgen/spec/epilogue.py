@@ -1,8 +1,9 @@
-"""Epilogues that are formulas: what kernels of products compute of a result before they store it.
+"""Epilogue formulas: pointwise operations that a GEMM kernel fuses before it stores its result.
 
-The table of a product has its kernels without one. Those that have one are made of these, but of
-wgmma's, when they are first asked for (:meth:`ptxgen.spec.gemm.GemmSpec.of`): ``requires``, grid
-and index bounds are the same. A route whose last kernel adds partial sums has the formula there.
+Route tables list GEMM kernels without one. :meth:`ptxgen.spec.gemm.GemmSpec.of` derives the kernel
+with a formula when it is first needed; ``requires``, grid and index bounds stay the same. The wgmma
+family takes no formula. Where a split reduction ends in a kernel that adds partial sums, that
+kernel evaluates the formula.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Param, ptr
 
 PRODUCT = "product"
-"""The input of a formula that is the product's result."""
+"""Name of the formula's input that is the product's result."""
 
 
 class Array(NamedTuple):
-    """An array that a formula reads or writes: its name, its dtype, and ``step``, whether numbers
-    of a row are neighbours ("v") or the same one ("u").
+    """An array that a formula reads or writes: its name, its dtype, and ``step``: "v" if the
+    elements of a row are contiguous, "u" if one number serves the whole row.
     """
 
     name: str
@@ -35,32 +36,32 @@ class Array(NamedTuple):
 
     @property
     def element(self) -> str:
-        """The C++ type of its elements."""
+        """C++ type of the elements in memory."""
         return cuda.STORAGE[self.dtype]
 
     @property
     def pointer(self) -> str:
-        """The C++ type of a pointer to it."""
+        """C++ type of a pointer to the array."""
         return f"{self.element}*" if self.written else f"const {self.element}*"
 
     @property
     def ctype(self) -> str:
-        """The C++ type that is computed in."""
+        """C++ type in which the formula computes."""
         return cuda.CTYPES[STORED[self.dtype]]
 
     @property
     def pitch(self) -> str:
-        """The parameter that says how many elements lie between rows."""
+        """Name of the parameter for the row stride, in elements."""
         return f"ld{self.name}"
 
 
 @dataclass(frozen=True)
 class Epilogue:
-    """``formula`` of the result of a product of operands of ``dtype``.
+    """An epilogue: ``formula`` is applied to the result of a product of ``dtype`` operands.
 
-    It reads :data:`PRODUCT`, the result as it would have been stored, in ``dtype``, and arrays
-    ``x0``, ``x1``, ... whose steps are the letters of ``steps`` (:class:`Array`). Its results are
-    ``c``, which is where the product's result would have been, ``y1``, ``y2``, ...
+    Its inputs are :data:`PRODUCT`, the result rounded to ``dtype`` as it would have been stored,
+    and arrays ``x0``, ``x1``, ... whose steps are the letters of ``steps`` (:class:`Array`). Its
+    outputs are ``c``, stored in place of the product's result, and ``y1``, ``y2``, ...
     """
 
     dtype: str
@@ -72,44 +73,46 @@ class Epilogue:
 
     @cached_property
     def reads(self) -> tuple[Array, ...]:
-        """What is read beside the product."""
+        """Arrays that the formula reads besides the product's result."""
         beside = {i.name: i.dtype for i in self.formula.inputs if i.name != PRODUCT}
         names = (f"x{i}" for i in range(len(self.steps)))
         return tuple(Array(n, beside[n], s) for n, s in zip(names, self.steps, strict=True))
 
     @cached_property
     def writes(self) -> tuple[Array, ...]:
-        """What is written."""
+        """Arrays that the formula writes."""
         return tuple(Array(o.name, o.dtype, written=True) for o in self.formula.outputs)
 
     @property
     def operations(self) -> Expr:
-        """Operations of a problem, beside the product's."""
+        """Operations of the formula in a problem, without the product's."""
         return M * N * self.formula.size
 
     @property
     def counted(self) -> Expr:
-        """Bytes of a problem that are the product's own: its operands and its result."""
+        """Bytes of the product's operands and result in a problem, without the formula's arrays."""
         return (M * K + K * N + M * N) * ITEMSIZE[self.dtype]
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        """All of them, ``c`` first."""
+        """All arrays of the formula, ``c`` first."""
         return (*self.writes, *self.reads)
 
     @property
     def pointers(self) -> Iterator[Param]:
-        """The pointers that a kernel takes beside those of a product."""
+        """Pointer parameters of the formula's arrays, except ``c``, which the product has."""
         yield from (ptr(a.name, a.pointer) for a in self.arrays[1:])
 
     @property
     def pitches(self) -> Iterator[Param]:
-        """The scalars that it takes besides."""
+        """Row-stride parameters of the formula's arrays, except ``c``."""
         yield from (Param(a.pitch, "i64") for a in self.arrays[1:])
 
     @property
     def statements(self) -> Iterator[str]:
-        """Of ``a_product`` and numbers that have the arrays' names, to results ``r_...``."""
+        """Statements that compute the results ``r_...`` from ``a_product`` and the arrays' values
+        ``a_...``.
+        """
         names = {n: f"a_{n.data.name}" for n in self.formula.nodes if n.op == "input"}
         yield from cuda.statements((o.node for o in self.formula.outputs), names)
         yield from (
@@ -119,5 +122,5 @@ class Epilogue:
 
     @property
     def context(self) -> Mapping[str, Any]:
-        """What ``include/formula.cuh.j2`` is given."""
+        """Names that ``include/formula.cuh.j2`` reads."""
         return {"formula": self.formula, "functions": cuda.functions}

@@ -1,7 +1,7 @@
 """The f64 family: GEMM kernels of f64 on tensor cores or FMA units, contract fma64.
 
-Both units take the same chain, ``acc = fma_rn(a[k], b[k], acc)``: the FMA units by definition, the
-tensor cores where that was measured.
+Both units compute the same chain, ``acc = fma_rn(a[k], b[k], acc)``: FMA units by definition,
+tensor cores as measured on sm_90.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from ptxgen.spec.gemm.staged import StagedSpec
 from ptxgen.spec.gemm.sums import SumsSpec
 
 UNITS = ("mma", "fma")
-"""What multiplies: ``mma.sync`` in f64, or the FMA units."""
+"""Units that multiply: ``mma.sync`` in f64, or the FMA units."""
 F64_SPLITS = ("none", "onto", "serial", "cluster", "workspace")
 
 ITEM = 8
-"""Bytes of an element."""
+"""Bytes of an f64 element."""
 VECTOR = 16
-"""Bytes of a vector; 32 bytes of each of four rows share no bank."""
+"""Bytes of a vector load."""
 
 
 @dataclass(frozen=True)
 class TensorCores:
-    """``mma.sync`` of 16 x 8 outputs and ``depth`` k's."""
+    """Tensor cores: ``mma.sync`` with 16 x 8 outputs and ``depth`` k's."""
 
     depth: int
 
@@ -41,21 +41,21 @@ class TensorCores:
     lanes: ClassVar[tuple[int, int]] = (8, 4)
     """Lanes of a warp along m and along n."""
     tile: ClassVar[tuple[int, int]] = (16, 16)
-    """The units that divide a warp's tile, along m and along n."""
+    """Granularity of a warp's tile along m and along n."""
 
     def fetched(self, rows: int, columns: int) -> int:
-        """Numbers that a thread fetches at a time for so many rows and columns of outputs."""
+        """Returns the numbers that a thread fetches at once for ``rows`` x ``columns`` outputs."""
         return (rows + columns // 2) * self.depth // 4
 
     @property
     def opcode(self) -> str:
-        """The instruction that multiplies."""
+        """PTX opcode of the multiplication."""
         return f"mma.sync.aligned.m16n8k{self.depth}.row.col.f64.f64.f64.f64"
 
 
 @dataclass(frozen=True)
 class FmaUnits:
-    """The FMA units, for a warp of ``lanes`` along m and along n."""
+    """FMA units: a warp has ``lanes`` lanes along m and along n."""
 
     lanes: tuple[int, int]
 
@@ -66,11 +66,11 @@ class FmaUnits:
 
     @property
     def tile(self) -> tuple[int, int]:
-        """The units that divide a warp's tile: pairs of outputs."""
+        """Granularity of a warp's tile along m and along n: pairs of outputs a lane."""
         return 2 * self.lanes[0], 2 * self.lanes[1]
 
     def fetched(self, rows: int, columns: int) -> int:
-        """Numbers that a thread fetches at a time."""
+        """Returns the numbers that a thread fetches at once for ``rows`` x ``columns`` outputs."""
         return rows + columns
 
 
@@ -78,12 +78,13 @@ class FmaUnits:
 class F64Side(CopiedSide):
     """An operand's tile in shared memory.
 
-    Lanes read 32 bytes of each of four rows at once, so that byte i of a row lies at
-    ``i ^ (row % 4 * 32)``.
+    Lanes read 32 bytes of each of four rows at once. Byte i of a row is stored at ``i ^ (row % 4 *
+    32)``, so that the four rows are in different banks.
     """
 
     align: int
-    """Bytes that its rows in memory are aligned to; as many are copied at a time."""
+    """Alignment of the operand's rows in global memory, in bytes; a thread copies as many at a
+    time."""
 
 
 @dataclass(frozen=True)
@@ -95,11 +96,11 @@ class F64Spec(StagedSpec):
     FMA units multiply. ``align_a``, ``align_b``: bytes that the operand's rows are aligned to, and
     copied at a time, 16 or 8.
 
-    ``split``: "none" (the plan must give one chunk), "onto" (so, and its chain may begin with what
-    C holds), "serial" (a CTA takes all chunks, one after
-    another, and keeps a running total), "cluster" (each of the ``cluster`` CTAs of a cluster has
-    one chunk of the same tile, and adds up its part of the rows) or "workspace" (a CTA per tile
-    and chunk writes its partial sums; a reduce kernel adds them).
+    ``split``: "none" (the plan has one chunk), "onto" (the plan has one chunk, whose accumulators
+    may begin with the old values of C), "serial" (a CTA takes one chunk after another and keeps a
+    running total), "cluster" (each of the ``cluster`` CTAs of a cluster has one chunk of the same
+    tile, and adds up its part of the rows) or "workspace" (a CTA per tile and chunk writes its
+    partial sums; a reduce kernel adds them).
 
     ``persistent``: the grid is bounded and CTAs walk over the tiles with 64-bit indices.
     ``depth``: k's of an instruction of the tensor cores (4, 8 or 16; FMA units: 1), for which
@@ -176,7 +177,9 @@ class F64Spec(StagedSpec):
         return "sm_90" if self.unit == "mma" else "sm_80"
 
     def runs_on(self, arch: str) -> bool:
-        """Tensor cores only where their bits were measured: on sm_90."""
+        """Returns whether ``arch`` runs the kernel: tensor cores only on sm_90, where their bits
+        were measured.
+        """
         if self.unit == "mma":
             return ARCHITECTURES[arch].compute == ARCHITECTURES[self.min_arch].compute
         return super().runs_on(arch)
@@ -184,7 +187,7 @@ class F64Spec(StagedSpec):
     # -- derived --------------------------------------------------------------
     @property
     def arithmetic(self) -> TensorCores | FmaUnits:
-        """The unit that multiplies."""
+        """Unit that multiplies, and its shapes."""
         lanes = (self.lanes_m, self.lanes_n)
         return TensorCores(self.depth) if self.unit == "mma" else FmaUnits(lanes)
 
@@ -194,26 +197,26 @@ class F64Spec(StagedSpec):
 
     @property
     def lanes_n(self) -> int:
-        """Lanes of a warp along n where the FMA units multiply."""
+        """Lanes of a warp along n, where the FMA units multiply."""
         return WARP // self.lanes_m
 
     @property
     def rows(self) -> int:
-        """Rows that a thread has outputs in."""
+        """Rows of the tile in which a thread has outputs."""
         return self.bm // self.warps_m // self.arithmetic.lanes[0]
 
     @property
     def columns(self) -> int:
-        """Columns that a thread has outputs in."""
+        """Columns of the tile in which a thread has outputs."""
         return self.bn // self.warps_n // self.arithmetic.lanes[1]
 
     @property
     def buffers(self) -> int:
-        """Fetches that a thread has room for: a power of two above ``ahead``."""
+        """Register buffers for fetched fragments: a power of two above ``ahead``."""
         return 1 << self.ahead.bit_length()
 
     def side(self, x: str) -> F64Side:
-        """The operand "a" or "b"."""
+        """Returns the tile of operand "a" or "b"."""
         return F64Side(align=self.alignment(x), **self.laid(x, self.threads))
 
     def alignment(self, x: str) -> int:
@@ -221,7 +224,7 @@ class F64Spec(StagedSpec):
 
     @property
     def exchange_pitch(self) -> int:
-        """Bytes of a row of the tile in shared memory, where CTAs of a cluster add it up."""
+        """Bytes of a row of the tile that the CTAs of a cluster exchange through shared memory."""
         return self.bn * ITEM + VECTOR
 
     @property
@@ -277,7 +280,7 @@ class F64Spec(StagedSpec):
 
 @dataclass(frozen=True)
 class F64ReduceSpec(SumsSpec):
-    """Adds the f64 partial sums of a split reduction, of which a thread has one."""
+    """A kernel that adds the f64 partial sums of a split reduction, one output a thread."""
 
     cta_threads: int = 128
     batch: int = 8

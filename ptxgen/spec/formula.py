@@ -1,8 +1,8 @@
 """Formulas as CUDA C++: a statement for each node, with every rounding explicit.
 
-What each operation is, to the bit, :mod:`ptxgen.numerics.formula` says. Integers are computed with
-as unsigned ones, whose overflow C++ defines. ``templates/include/formula.cuh.j2`` has the few
-device functions that are called here by name.
+:mod:`ptxgen.numerics.formula` defines each operation to the bit. Integer arithmetic is done on
+unsigned types, whose overflow C++ defines. ``templates/include/formula.cuh.j2`` has the few device
+functions that are called here by name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ptxgen.errors import SpecError
 from ptxgen.numerics.formula import Formula, Node, ordered
 
 CTYPES = {"f32": "float", "f64": "double", "i32": "int", "i64": "long long", "bool": "bool"}
-"""C++ types of what nodes compute in."""
+"""C++ types in which nodes compute, by dtype."""
 STORAGE = {
     "f32": "float",
     "f64": "double",
@@ -23,7 +23,7 @@ STORAGE = {
     "f16": "unsigned short",
     "bf16": "unsigned short",
 }
-"""C++ types of elements in memory."""
+"""C++ types of elements in memory, by dtype."""
 _UNSIGNED = {"i32": "unsigned", "i64": "unsigned long long"}
 _LETTER = {"f32": "f", "f64": "d"}
 
@@ -88,7 +88,7 @@ _BITS = {
 
 
 def literal(node: Node) -> str:
-    """A constant, exactly."""
+    """Returns a constant as an exact C++ literal."""
     value = node.data
     if node.type == "bool":
         return "true" if value else "false"
@@ -107,11 +107,12 @@ def literal(node: Node) -> str:
 
 
 def _select(node: Node, condition: str, then: str, otherwise: str) -> str:
-    """``?:``, which gives the operand chosen, with its sign if it is zero.
+    """Returns a ``?:`` that yields the chosen operand bit for bit, also if it is a zero with a
+    sign.
 
-    The compiler takes ``x < 0.0f ? x : 0.0f`` for ``min.f32``, and moves a conversion to f64 behind
-    such a choice: -0.0 comes out where 0.0 is chosen, and the other way round. It does so where a
-    comparison of floats has the operands of the choice, so one of these is hidden from it.
+    The compiler turns ``x < 0.0f ? x : 0.0f`` into ``min.f32``, and moves a conversion to f64 past
+    such a choice. Both may return -0.0 for 0.0, or 0.0 for -0.0. It does so only where a comparison
+    of floats has the operands of the choice, so one of these is hidden from it.
     """
     first, second = node.args[1:]
     if node.type in _LETTER and _compares_floats(node.args[0]):
@@ -128,7 +129,7 @@ def _select(node: Node, condition: str, then: str, otherwise: str) -> str:
 
 
 def _compares_floats(condition: Node) -> bool:
-    """Whether the compiler can see a comparison of floats in a condition."""
+    """Returns whether the compiler can see a comparison of floats in a condition."""
     if condition.op in _COMPARE:
         return condition.args[0].type in _LETTER
     return condition.op == "call" or any(
@@ -137,7 +138,7 @@ def _compares_floats(condition: Node) -> bool:
 
 
 def expression(node: Node, args: list[str]) -> str:
-    """A node that is no leaf and no reduction, of its operands' names."""
+    """Returns the C++ expression of a node (no leaf, no reduction), given its operands' names."""
     op, type = node.op, node.type
     if op in _COMPARE:
         return f"({args[0]} {_COMPARE[op]} {args[1]})"
@@ -168,26 +169,28 @@ def expression(node: Node, args: list[str]) -> str:
 
 
 def statements(roots: Iterable[Node], names: dict[Node, str], prefix: str = "v") -> Iterator[str]:
-    """Statements that compute ``roots`` of the nodes that have ``names`` already, which grow.
+    """Yields the statements that compute ``roots`` from nodes that have ``names`` already, and adds
+    the new names to these.
 
-    Constants stand where they are used. Who calls names inputs, "index", "length" and reductions.
+    Constants are written where they are used. The caller names inputs, "index", "length" and
+    reductions.
     """
     for node in ordered(roots, names):
         if node.op == "const":
             names[node] = literal(node)
             continue
         if node.op in ("input", "index", "length", "reduce"):
-            continue  # under something that is named; whoever needs it has named it
+            continue  # named by the caller if it is needed
         value = expression(node, [names[a] for a in node.args])
         if node.op == "call" and node.data.rare:
-            names[node] = value  # stands where it is used: ?: computes what it chooses alone
+            names[node] = value  # inlined, so that ?: evaluates only what it chooses
             continue
         names[node] = f"{prefix}{len(names)}"
         yield f"const {CTYPES[node.type]} {names[node]} = {value};"
 
 
 def functions(formula: Formula) -> Iterator[str]:
-    """The device functions that ``formula`` calls, each line of their definitions."""
+    """Yields the definitions of the device functions that ``formula`` calls, line by line."""
     for function, type in formula.functions:
         parameters, result = function.formula(type)
         c = CTYPES[type]

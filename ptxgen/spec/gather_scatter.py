@@ -1,24 +1,25 @@
-"""Moves with indices: rows that are read where indices say (gather), or added there (scatter).
+"""Gather (reads rows at indices) and scatter-add (adds rows at indices).
 
-Of gathers:
+Variables of gathers:
 
 =================  ==============================================================
-``OUTER, COUNT``   matrices, and rows that are read of each
-``BYTES``          of a row; 1 .. 2^32 - 1
+``OUTER, COUNT``   matrices, and rows that are read from each
+``BYTES``          bytes of a row; 1 .. 2^32 - 1
 ``LANES``          threads that share a row, a power of two: some of a CTA's, or several CTAs
 ``ALIGN``          largest power of two, up to 16, that divides rows, pitches and addresses in bytes
 =================  ==============================================================
 
-of scatters:
+Variables of scatters:
 
 =================  ==============================================================
 ``ROWS, INNER``    rows of the result, and elements of each
-``COUNT``          contributions
+``COUNT``          contributions: rows that are added
 ``ITEM, ALIGN``    bytes of an element; as above
 =================  ==============================================================
 
-Indices are sorted with their positions, in blocks, which are merged if there are several; then CTAs
-own rows. A step of sums says how many keys those before it sort: ``SORTED``.
+Scatters sort indices with their positions, in blocks that are merged if there are several. Then
+each row of the result is owned by one CTA, which adds its contributions in order. ``SORTED``: most
+keys that the sorting steps of a route take.
 """
 
 from __future__ import annotations
@@ -55,14 +56,14 @@ ROWS, INNER, ITEM, ALIGN = var("ROWS"), var("INNER"), var("ITEM"), var("ALIGN")
 LEAVES, SHARES, SORTED = var("LEAVES"), var("SHARES"), var("SORTED")
 
 INDEX_64 = 1
-"""The flag: indices are of 64 bits."""
+"""Flag of kernels: the indices have 64 bits."""
 GATHER_THREADS, AHEAD = 256, 4
 LANES_MAX = 1 << 15
-"""Threads, at most, that share a row."""
+"""Most threads that share a row of a gather."""
 FILLED = 1 << 18
-"""Threads that fill a GPU: of fewer, more share a row."""
+"""Threads that fill a GPU; gathers with fewer let more threads share a row."""
 BYTES_MAX = INDEX_MAX - AHEAD * LANES_MAX
-"""Most bytes of a row that is moved: threads count beyond its end."""
+"""Most bytes of a row of a gather: threads' 32-bit offsets run past its end."""
 GATHERS = Space(
     "gather",
     (
@@ -78,7 +79,7 @@ GATHERS = Space(
 
 
 def gather_lanes(rows: int, units: int) -> int:
-    """Threads that share each of ``rows`` rows of ``units`` words."""
+    """Returns the threads that share a row, for ``rows`` rows of ``units`` vectors."""
     lanes = 1
     while lanes < GATHER_THREADS and lanes * AHEAD < units:
         lanes *= 2
@@ -89,7 +90,9 @@ def gather_lanes(rows: int, units: int) -> int:
 
 @dataclass(frozen=True)
 class GatherSpec(KernelSpec):
-    """Reads rows where indices say, ``width`` bytes at a time, ``turns`` of them ahead."""
+    """A gather: it copies rows ``width`` bytes at a time, and loads ``turns`` pieces before it
+    stores.
+    """
 
     width: int
     turns: int = AHEAD
@@ -157,11 +160,11 @@ class GatherSpec(KernelSpec):
 
 
 BLOCK = 4096
-"""Keys that a CTA sorts."""
+"""Keys that one CTA sorts."""
 OWNED = 16, 256
-"""Rows of the result that a CTA owns: the latter of rows that are no longer than a warp."""
+"""Rows of the result that a CTA owns; the second for rows of at most 32 elements."""
 SHARED = 256
-"""Keys among which a CTA looks for rows that all its warps share."""
+"""Keys that a CTA scans for rows with so many contributions that all its warps share them."""
 COUNT_MAX = 1 << 24
 SCATTERS = Space(
     "scatter",
@@ -185,9 +188,9 @@ SCATTERS = Space(
     ),
 )
 RUNS = 16
-"""Sorted runs that a merge joins."""
+"""Sorted runs that one merge pass joins."""
 TURNS = 8
-"""Tiles of columns that a CTA has of its rows."""
+"""Column tiles of a CTA's rows."""
 PARTS = ("sort", "merge", "leaves", "sum")
 
 
@@ -196,11 +199,11 @@ class ScatterSpec(KernelSpec):
     """A step of a scatter.
 
     ``part``: "sort" (a CTA sorts a block of indices with their positions), "merge" (a thread finds
-    where a key of a run belongs among those of :data:`RUNS`, of ``run`` keys each), "leaves" (CTAs
-    add leaves of rows that have several) or "sum" (CTAs add what goes to rows: to theirs, if it
-    is little, else to those among their keys). ``width``: bytes of a row that a thread reads at
-    a time; 0: an element. ``owned``: one of :data:`OWNED`. ``old``: whether it adds to what was
-    there.
+    the rank of one key among :data:`RUNS` runs of ``run`` keys each), "leaves" (CTAs add the leaves
+    of rows that have several) or "sum" (CTAs finish rows: a row with few contributions in the CTA
+    that owns it, a row with many in the CTA that has its keys). ``width``: bytes of a row that a
+    thread reads at a time; 0: an element. ``owned``: one of :data:`OWNED`. ``old``: whether the
+    kernel adds to the result's old values.
     """
 
     part: str
@@ -251,12 +254,12 @@ class ScatterSpec(KernelSpec):
 
     @property
     def computed(self) -> str:
-        """The type that sums are computed in."""
+        """Dtype in which sums are accumulated."""
         return STORED[self.dtype]
 
     @property
     def columns(self) -> int:
-        """Columns of a thread."""
+        """Neighbouring columns of a thread."""
         size = ITEMSIZE[self.dtype]
         return max(self.width // size, 1)
 
@@ -326,7 +329,7 @@ class ScatterSpec(KernelSpec):
 
     @property
     def requires(self) -> Expr:
-        found = [] if self.part == "sum" else [self.grid <= GRID_MAX]  # that of sums is the space's
+        found = [] if self.part == "sum" else [self.grid <= GRID_MAX]  # SCATTERS bounds sums
         if self.width:
             found.append(ALIGN >= self.width)
         if self.part == "sum":
@@ -355,7 +358,7 @@ class ScatterSpec(KernelSpec):
 
 @dataclass(frozen=True)
 class SortSpec(ScatterSpec):
-    """A step before the sums: it orders indices, or adds leaves of long rows."""
+    """A step before the sums: it sorts indices, or adds leaves of rows with many contributions."""
 
     family: ClassVar[str] = "gather_scatter_sort"
     prepares: ClassVar[bool] = True

@@ -1,19 +1,20 @@
-"""Products of groups: rows of A, sorted by group, times their group's matrix B.
+"""Grouped GEMM: rows of A, sorted by group, times their group's matrix B.
 
-Where groups end only the device knows: ``offsets`` has the row behind the last of each. A kernel
-reads them first, into a table in shared memory, and finds there the group of its tile.
+Group sizes are known only on the device: ``offsets`` has the end of each group. A kernel first
+reads them into a table in shared memory, and looks up there the group of its tile.
 
 ===================  ===================================================================
-``M, N, K``          rows of all groups, columns, reduction length; 1 .. 2^31 - 1. Of
-                     sums over rows M and N are those of a group's result, and K is all rows
-``GROUPS``           groups; 1 .. 1024
-``CHUNK, CHUNKS``    as of other products
-``ALIGN_A/B``        as of other products; of B the distance of its matrices counts, too
+``M, N, K``          rows of all groups, columns, reduction length; 1 .. 2^31 - 1. Where
+                     groups divide the reduction, M and N are the sizes of a group's result, and K
+                     counts the rows of all groups
+``GROUPS``           number of groups; 1 .. 1024
+``CHUNK, CHUNKS``    as in other products
+``ALIGN_A/B``        as in other products; B's also divides the stride from matrix to matrix
 ``SMS``              streaming multiprocessors of the device
 ===================  ===================================================================
 
-Kernels are told besides: ``LDA, LDB, LDC`` and ``FLAGS``; ``BATCH_B``, or of sums ``BATCH_C``:
-elements from a group's matrix to the next.
+Further scalar parameters: ``LDA, LDB, LDC`` and ``FLAGS``; ``BATCH_B`` (or ``BATCH_C``, where
+groups divide the reduction): elements from a group's matrix to the next.
 """
 
 from __future__ import annotations
@@ -39,33 +40,35 @@ from ptxgen.spec.wgmma import WgmmaSpec
 
 GROUPS = var("GROUPS")
 TABLE_BYTES = 8 * (GROUPS_MAX + 1)
-"""Shared memory of the table: the end of each group, and of its tiles."""
+"""Shared memory of the group table, in bytes: the end of each group's rows, and of its tiles."""
 OVER = ("rows", "sums")
-"""What groups cut: rows of A and of the result, or the reduction, of which each has a result."""
+"""Dimension that the groups divide: rows of A and of the result ("rows"), or the reduction
+("sums"), where each group has a result matrix of its own."""
 
 
 @cache
 def space(plan: Plan) -> Space:
-    """Grouped products whose reduction is cut as ``plan`` says."""
+    """Returns the space of grouped products whose reduction is split as ``plan`` says."""
     return space_of("grouped products", plan, own=(("GROUPS", Between(1, GROUPS_MAX)),))
 
 
 class GroupedSpec(GemmSpec):
-    """A kernel of products of groups, whose CTAs walk over the tiles of all groups.
+    """Base of the grouped GEMM kernels: persistent CTAs walk over the tiles of all groups.
 
-    ``over``: see OVER. Rows that no group has are those of one more, whose result is zeros.
+    ``over``: see :data:`OVER`. Rows that belong to no group are treated as one more group, whose
+    result is zeros.
     """
 
     over: str
 
-    legible: ClassVar[bool] = False  # what is read of them is in the other products' texts
+    legible: ClassVar[bool] = False  # the texts of the other families show the same code
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,
         "over": "what groups cut: rows of the result, or sums, of which each group has a result",
     }
 
     def check_grouped(self) -> None:
-        """Raises SpecError for what no grouped kernel is."""
+        """Raises SpecError for splits that grouped kernels do not support."""
         self.check_choices(over=OVER)
         whole = self.split in ("none", "serial", "slices")
         check(whole, self.name, "split", self.split, "none, serial or slices")
@@ -77,12 +80,14 @@ class GroupedSpec(GemmSpec):
 
     @property
     def cost(self) -> None:  # type: ignore[override]
-        """Which groups are large nobody knows before: routes are taken in order."""
+        """None: group sizes are known only on the device, so routes are taken in order."""
         return None
 
     @property
     def tiles(self) -> Expr:
-        """Output tiles, at most: each group that has rows has one tile row that is not full."""
+        """Upper bound of the output tiles: each group that has rows has at most one partial tile
+        row.
+        """
         wide = ceil_div(N, self.bn)
         if self.over == "sums":
             return ceil_div(M, self.bm) * wide * GROUPS
@@ -90,7 +95,7 @@ class GroupedSpec(GemmSpec):
 
     @property
     def operands(self) -> tuple[Param, ...]:
-        """The pointers."""
+        """Pointer parameters, in order."""
         element, beside, _ = ctypes(self.dtype)
         return (
             ptr("x", f"const {element}*"),
@@ -114,27 +119,29 @@ class GroupedSpec(GemmSpec):
 
     @property
     def maps(self) -> tuple[Param, ...]:
-        """The tensor maps."""
+        """Tensor-map parameters, in order."""
         return ()
 
     @property
     def shared_bytes(self) -> int:
-        """Those of the family, and the table."""
+        """Shared memory of the family's kernel plus the group table, in bytes."""
         return super().shared_bytes + TABLE_BYTES  # type: ignore[safe-super]  # a family comes next
 
     @property
     def table_at(self) -> int:
-        """Where the table is in shared memory."""
+        """Byte offset of the group table in shared memory."""
         return self.shared_bytes - TABLE_BYTES
 
     @property
     def table_rows(self) -> int:
-        """Rows of a tile, as the table counts tiles."""
+        """Rows of a tile in the group table, which counts tile rows; 1 where groups divide the
+        reduction.
+        """
         return self.bm if self.over == "rows" else 1
 
 
 class GroupedStagedSpec(GroupedSpec):
-    """One whose threads copy tiles; ``persistent``."""
+    """Base of the grouped kernels whose threads copy tiles; their grid is persistent."""
 
     def __post_init__(self) -> None:
         super().__post_init__()  # type: ignore[misc]  # a family comes next
@@ -143,13 +150,13 @@ class GroupedStagedSpec(GroupedSpec):
 
     @property
     def schedule(self) -> Raster:
-        """The raster of all grouped kernels whose threads copy tiles."""
+        """Raster that walks over the tiles of all groups."""
         return WalkGroups()
 
 
 @dataclass(frozen=True)
 class GroupedMmaSpec(GroupedStagedSpec, MmaSpec):
-    """A grouped kernel of the mma family. ``over``: see OVER."""
+    """A grouped kernel of the mma family. ``over``: see :data:`OVER`."""
 
     over: str = "rows"
 
@@ -158,7 +165,7 @@ class GroupedMmaSpec(GroupedStagedSpec, MmaSpec):
 
 @dataclass(frozen=True)
 class GroupedSimtSpec(GroupedStagedSpec, SimtSpec):
-    """A grouped kernel of the simt family. ``over``: see OVER."""
+    """A grouped kernel of the simt family. ``over``: see :data:`OVER`."""
 
     over: str = "rows"
 
@@ -167,11 +174,11 @@ class GroupedSimtSpec(GroupedStagedSpec, SimtSpec):
 
 @dataclass(frozen=True)
 class GroupedWgmmaSpec(GroupedSpec, WgmmaSpec):
-    """A grouped kernel of the wgmma family. ``over``: see OVER.
+    """A grouped kernel of the wgmma family. ``over``: see :data:`OVER`.
 
-    A tile of rows that no group has is multiplied as well: by maps' boxes that lie outside, which
-    are zeros. Of sums the last stage of a group is cut in shared memory, where the next group's
-    rows become zeros.
+    A tile of rows that belong to no group is multiplied as well: its boxes are outside the tensor
+    map, so they are zeros. In "sums" the last stage of a group is masked in shared memory: rows of
+    the next group become zeros.
     """
 
     over: str = "rows"
@@ -193,7 +200,7 @@ class GroupedWgmmaSpec(GroupedSpec, WgmmaSpec):
 
     @property
     def maps(self) -> tuple[Param, ...]:
-        """Of A: one matrix; of B: one a group."""
+        """Tensor maps of A (one matrix) and of B (one matrix for each group)."""
         item, one = ITEMSIZE[self.dtype], const(1)
         of_rows = self.over == "rows"
         size_a: tuple[Expr, ...] = (M, K) if self.layout[0] == "T" else (K, M)

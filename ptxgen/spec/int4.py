@@ -1,4 +1,4 @@
-"""Products of 4-bit integers: their problem variables, and kernels on tensor cores for 8 bits.
+"""Products of 4-bit integers: their problem variables, and kernels on 8-bit tensor cores.
 
 =================  =====================================================================
 ``M, N, K``        rows, columns, reduction length, elements; K at most ``Element.k_max``
@@ -7,8 +7,8 @@
 ``SMS``            streaming multiprocessors of the device
 =================  =====================================================================
 
-Kernels are told besides: ``LDA, LDB, LDC``, bytes from row to row; ``LDD``, items of the result;
-``FLAGS``, ``ALPHA`` and ``BETA``.
+Further scalar parameters: ``LDA, LDB, LDC``, the row strides in bytes; ``LDD``, the result's in
+items; ``FLAGS``, ``ALPHA`` and ``BETA``.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from ptxgen.spec.gemm.sides import Side
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, Space
 
 BIAS_I32, OUT_I32, OUT_F32, ACTIVATION_SHIFT = 1, 2, 4, 8
-"""The kernels' flags: what bias and result are, if not f32 and packed; from bit 8 on the
-activation's code."""
+"""Bits of ``flags``: bias is i32 (else f32); result is i32, result is f32 (else packed 4-bit). The
+activation's code begins at bit 8."""
 
 COPIES = {"vector": 16, "words": 4, "bytes": 1}
-"""How operands reach shared memory, and the alignment that it takes, in bytes: 16 or 4 bytes at a
-time by cp.async, or by single ones through registers."""
+"""Ways to copy operands to shared memory, each with the alignment in bytes that it needs: cp.async
+of 16 or of 4 bytes, or single bytes through registers."""
 WIDENINGS = {"shift": 16, "extend": 1}
-"""What an element is multiplied by when it becomes 8 bits: it is moved to the upper half, or has
-its sign extended."""
+"""Ways to widen a 4-bit element to 8 bits, each with the factor that it multiplies by: a shift into
+the upper half, or sign extension."""
 BLOCK = 32
-"""Elements of a vector of 16 bytes, k's of an instruction, and rows that ldmatrix reads."""
+"""Elements in 16 bytes; also the k's of an instruction, and the rows that ldmatrix reads."""
 
 
 @cache
 def space(dtype: str) -> Space:
-    """The products of elements of ``dtype``."""
+    """Returns the space of products of ``dtype`` elements."""
     return Space(
         f"products of {dtype}",
         (
@@ -66,29 +66,29 @@ def _power(x: int) -> bool:
 
 @dataclass(frozen=True)
 class OrderedSide(Side):
-    """A tile whose place p has row ``order`` (a formula in C++), so that the 8 rows of a matrix of
-    ldmatrix are neighbours.
+    """A tile whose rows are permuted: place p holds row ``order`` (a C++ expression of ``place``),
+    so that the 8 rows of an ldmatrix matrix are neighbours.
     """
 
     order: str
 
 
 class Elements(KernelSpec):
-    """A kernel that reads elements of 4 bits."""
+    """Base of the kernels that read 4-bit elements."""
 
     @property
     def element(self) -> int4.Element:
-        """What elements may be."""
+        """Range and limits of the 4-bit element type."""
         return int4.ELEMENTS[self.dtype]
 
     @property
     def signed(self) -> bool:
-        """Whether elements have a sign."""
+        """Whether the elements are signed."""
         return self.element.low < 0
 
 
 class ProductSpec(Elements):
-    """A kernel of products ``D[M, N] = epilogue(A . B)``, whose accumulators have ``scale`` times
+    """Base of the kernels of ``D[M, N] = epilogue(A . B)``. Their accumulators hold ``scale`` times
     the sum.
     """
 
@@ -113,7 +113,7 @@ class ProductSpec(Elements):
 
     @property
     def tiles(self) -> Expr:
-        """Output tiles."""
+        """Number of output tiles."""
         return ceil_div(M, self.bm) * ceil_div(N, self.bn)
 
     @property
@@ -122,7 +122,7 @@ class ProductSpec(Elements):
 
     @property
     def largest(self) -> int:
-        """The largest magnitude that a step of k may add to an accumulator."""
+        """Largest magnitude that one k adds to an accumulator."""
         return self.element.product * self.scale
 
     @property
@@ -131,13 +131,13 @@ class ProductSpec(Elements):
         return MappingProxyType({"activation": activation, "int4": own, "numbers": int4})
 
     def told(self, operand: str, pitches: tuple[str, ...], maps: tuple[Param, ...] = ()) -> Abi:
-        """The parameters: pointers to A and B of type ``operand``, those of the epilogue,
-        ``pitches`` and ``maps``.
+        """Returns the parameters: pointers to A and B of type ``operand``, the epilogue's arrays,
+        the row strides ``pitches``, and tensor ``maps``.
         """
         return Abi(
             (
                 *(ptr(x, operand) for x in "ab"),
-                ptr("c", "const unsigned char*", optional=True),  # which d may be
+                ptr("c", "const unsigned char*", optional=True),  # may alias d
                 ptr("bias", "const void* __restrict__", optional=True),
                 ptr("d", "void*"),
                 *(Param(name, "i64") for name in pitches),
@@ -153,20 +153,19 @@ class Int4Spec(ProductSpec):
     """A kernel of products of 4-bit integers through ``mma.sync`` m16n8k32 of 8-bit ones.
 
     A CTA computes ``bm`` x ``bn`` outputs, ``bk`` k's per stage of a ring. ``warps_m`` x
-    ``warps_n`` warps share the outputs, ``warps_k`` the k's of a stage: their sums are exact, so
-    the order in which they meet is of no account, nor is that of the k's: a register that
-    ldmatrix loads holds 8 of them, of which those in lower halves are one factor, those in upper
-    halves another.
+    ``warps_n`` warps share the outputs, ``warps_k`` the k's of a stage. Integer sums are exact, so
+    the order of additions does not matter, nor does the order of the k's: ldmatrix loads 8 of them
+    into a register; the low nibbles make one operand, the high nibbles another.
 
-    ``cluster_k`` CTAs of a cluster share the stages of a tile, and then its outputs: each
-    reads what the others have in their shared memory.
+    ``cluster_k`` CTAs of a cluster share the stages of a tile, and then its outputs: each reads the
+    others' partial sums from their shared memory.
 
-    ``ahead``: words leave shared memory while those before them are multiplied, which costs
-    registers.
+    ``ahead``: fragments are fetched from shared memory while the previous ones are multiplied, at
+    the cost of registers.
 
-    ``widen``: how 4 bits become 8 (WIDENINGS). Shifted factors make 256 times the sum, which limits
-    the k's of a warp. ``copy``: see COPIES. CTAs walk over the tiles if there are more than fit a
-    grid.
+    ``widen``: a key of :data:`WIDENINGS`. Shifted operands make 256 times the sum, which limits the
+    k's of a warp. ``copy``: a key of :data:`COPIES`. CTAs walk over the tiles if there are more
+    than fit a grid.
     """
 
     layout: str
@@ -233,29 +232,29 @@ class Int4Spec(ProductSpec):
 
     @property
     def blocks_m(self) -> int:
-        """Blocks of 32 rows of a warp."""
+        """Blocks of 32 rows in a warp's tile."""
         return self.bm // self.warps_m // BLOCK
 
     @property
     def blocks_n(self) -> int:
-        """Blocks of 32 columns of a warp."""
+        """Blocks of 32 columns in a warp's tile."""
         return self.bn // self.warps_n // BLOCK
 
     @property
     def scale(self) -> int:
-        """What the accumulators hold, as a multiple of the sum."""
+        """Factor by which the accumulators exceed the sum."""
         return WIDENINGS[self.widen] ** 2
 
     @property
     def a(self) -> OrderedSide:
-        """A's tile, along k."""
+        """Tile of A, contiguous along k."""
         return OrderedSide(self.bm, self.bk // BLOCK, "place")
 
     @property
     def b(self) -> OrderedSide:
-        """B's tile, along k or n. Lane (g, t) has 8 neighbouring k's from 8t on, and the 4 columns
-        from 4g on: if k is contiguous, matrix q has column q of each g; if n is, ldmatrix turns
-        matrices whose rows 2t and 2t + 1 are k's of t.
+        """Tile of B, contiguous along k or n. Lane (g, t) multiplies 8 neighbouring k's from 8t on,
+        and 4 columns from 4g on. If k is contiguous, ldmatrix matrix q holds column q of each g. If
+        n is, ldmatrix transposes matrices whose rows 2t and 2t + 1 are k's of lane t.
         """
         if self.layout == "rcr":
             order = "place / 32 * 32 + place % 8 * 4 + place / 8 % 4"
@@ -269,17 +268,17 @@ class Int4Spec(ProductSpec):
         return 4 if self.copy == "words" else 16
 
     def pieces(self, side: OrderedSide) -> int:
-        """Pieces of a row of a tile."""
+        """Returns the pieces of a row of a tile, one for each copy of a thread."""
         return side.vectors * 16 // self.piece
 
     @property
     def stage(self) -> int:
-        """Bytes of a stage."""
+        """Bytes of a stage: a tile of A and one of B."""
         return self.a.nbytes + self.b.nbytes
 
     @property
     def exchange_pitch(self) -> int:
-        """Sums between rows of the epilogue's exchange buffer."""
+        """Row pitch of the epilogue's exchange buffer, in accumulators."""
         return self.bn + 4
 
     @property
@@ -288,7 +287,7 @@ class Int4Spec(ProductSpec):
 
     @property
     def steps(self) -> Expr:
-        """Stages of a CTA's reduction."""
+        """Stages that a CTA multiplies for one tile."""
         return ceil_div(K, self.bk * self.cluster_k)
 
     @property
@@ -298,7 +297,7 @@ class Int4Spec(ProductSpec):
 
     @property
     def cost(self) -> KernelCost:
-        items = minimum(M, self.bm) + minimum(N, self.bn)  # what is beyond them is not loaded
+        items = minimum(M, self.bm) + minimum(N, self.bn)  # rows beyond M or N are not loaded
         return KernelCost(
             slots=self.ctas_per_sm,
             ctas=self.tiles if self.cluster_k == 1 else self.tiles * self.cluster_k,
@@ -315,7 +314,9 @@ class Int4Spec(ProductSpec):
 
     @property
     def k_max(self) -> int:
-        """The longest reduction whose accumulators, each of a warp's k's, do not overflow."""
+        """Longest reduction in which no accumulator overflows; a warp adds only its share of the
+        k's.
+        """
         alone = int4.SUM_MAX // self.largest
         shared = alone * self.warps_k // self.bk * self.cluster_k * self.bk
         return min(max(alone, shared), self.element.k_max)
@@ -346,7 +347,7 @@ class Int4Spec(ProductSpec):
 
     @property
     def instruction(self) -> str:
-        """The form of mma.sync."""
+        """Shape and types of the mma.sync instruction."""
         byte = "s8" if self.signed else "u8"
         return f"m16n8k32.row.col.s32.{byte}.{byte}.s32"
 

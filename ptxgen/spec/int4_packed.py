@@ -1,8 +1,8 @@
-"""Products of 4-bit integers on Hopper's tensor cores: A becomes bytes in scratch memory, B in
-registers, and wgmma multiplies these.
+"""Products of 4-bit integers by wgmma, whose operands are bytes: a kernel unpacks A into scratch
+memory, and consumers unpack B in registers.
 
-Rows of the copy of A have k contiguous, and are :func:`pitch` bytes apart, so that the copy engine
-takes them whatever A is aligned to.
+Rows of the copy of A are contiguous along k and :func:`pitch` bytes apart, so that TMA can load
+them whatever the alignment of A.
 """
 
 from __future__ import annotations
@@ -25,25 +25,26 @@ from ptxgen.spec.prepare import PreparingSpec
 from ptxgen.spec.wgmma import COORDINATE_MAX, Instruction, Operand, Packed, Ring
 
 LINE = 128
-"""Bytes that rows of copies are multiples of, and k's of a step of the ring."""
+"""Multiple of the row pitch of copies, in bytes, and k's of a stage of the ring."""
 SHARED = 24 << 10
-"""Shared memory of a CTA that unpacks: so that all CTAs of an SM have nearly all there is."""
+"""Shared memory of an unpacking CTA, in bytes, such that the CTAs of an SM together have nearly all
+of it."""
 COLUMNS = 128
-"""Columns of B that a consumer has: two pieces of 64."""
+"""Columns of B of a consumer warpgroup: two fragments of 64."""
 
 
 def pitch(k: Expr) -> Expr:
-    """Bytes from row to row of a copy whose rows have ``k`` elements."""
+    """Returns the row pitch, in bytes, of a copy with ``k`` elements a row."""
     return maximum(ceil_div(k, LINE), 1) * LINE
 
 
 @dataclass(frozen=True)
 class UnpackSpec(PreparingSpec, problems.Elements):
-    """``x`` [M, K/2], packed, as bytes: ``y`` [M, pitch].
+    """A kernel that unpacks ``x`` [M, K/2] into bytes: ``y`` [M, pitch].
 
-    Rows start anywhere. A thread brings ``turns`` vectors of 16 elements; what follows the last
-    vectors of a row is not written. ``apart``: of every 32 k's, the even ones come first, then the
-    odd ones.
+    Rows of ``x`` may be unaligned. A thread unpacks ``turns`` vectors of 16 elements. Bytes behind
+    the last vector of a row are not written. ``apart``: the even k's of every 32 come first, then
+    the odd ones.
     """
 
     dtype: str = "s4"
@@ -72,8 +73,9 @@ class UnpackSpec(PreparingSpec, problems.Elements):
 
     @property
     def shared_bytes(self) -> int:
-        """None is used. But an SM has to drain before it can give a kernel more of its memory as
-        shared memory than the kernel ahead of it had; CTAs of the product would crowd on others.
+        """Shared memory of a CTA; the kernel uses none of it. An SM must drain before it can raise
+        its share of shared memory for the next kernel. This claim sets the share early; without it,
+        CTAs of the product would crowd on the SMs that drain first.
         """
         return SHARED
 
@@ -99,7 +101,7 @@ class UnpackSpec(PreparingSpec, problems.Elements):
 
     @property
     def unit(self) -> int:
-        """Elements that rows are written by."""
+        """Elements to whose multiple rows are written."""
         return 32 if self.apart else 16
 
     @property
@@ -131,17 +133,18 @@ class UnpackSpec(PreparingSpec, problems.Elements):
 
 @dataclass(frozen=True)
 class PackedSpec(Ring, problems.ProductSpec):
-    """A product of 4-bit integers through wgmma, where A is bytes already, and B packed.
+    """A wgmma kernel for products of 4-bit integers: A is unpacked to bytes, B is packed.
 
-    A CTA computes ``bm`` x ``bn`` outputs with ``consumers`` warpgroups, side by side, and a warp
-    that has the copy engine fill a ring of ``stages`` stages of ``bk`` k's. A warp has 32 columns:
-    registers get elements of B as bytes, a lane those of 4 neighbouring columns, and so rows of the
-    instruction are columns of B. Bytes of B have two elements: layout "rcr", where these are k's,
-    takes an A whose even and odd k's are apart (:attr:`UnpackSpec.apart`).
+    A CTA computes ``bm`` x ``bn`` outputs with ``consumers`` warpgroups, side by side along n, and
+    a producer warp that fills a ring of ``stages`` stages of ``bk`` k's by TMA. B is the register
+    operand, so the instruction's rows are columns of B: a warp has 32 columns, and a lane unpacks 4
+    neighbouring columns to bytes. A byte of B holds two elements. In layout "rcr" these are k's, so
+    A's even and odd k's are stored apart (:attr:`UnpackSpec.apart`).
 
-    The grid is bounded, and CTAs walk over the tiles, in bands of ``raster`` rows of tiles.
-    ``ctas_per_sm``: CTAs that share an SM. ``registers``: those of a consumer's thread after
-    reallocation, for which the producer is a warpgroup that gives up its own; 0: as launched.
+    The grid is persistent: CTAs walk over the tiles, in bands of ``raster`` rows of tiles.
+    ``ctas_per_sm``: CTAs that share an SM. ``registers``: registers of a consumer thread after
+    ``setmaxnreg``; the producer is then a whole warpgroup that gives up its own. 0: no
+    reallocation.
     """
 
     layout: str
@@ -180,17 +183,17 @@ class PackedSpec(Ring, problems.ProductSpec):
     # -- derived --------------------------------------------------------------
     @property
     def scale(self) -> int:
-        """What the accumulators hold, as a multiple of the sum."""
+        """Factor by which the accumulators exceed the sum."""
         return 16 if self.signed else 1
 
     @property
     def a(self) -> Operand:
-        """The tile of A."""
+        """Shared-memory tile of A."""
         return Operand("a", True, self.bm, self.bk, 1, 1)
 
     @property
     def b(self) -> Packed:
-        """The tile of B."""
+        """Shared-memory tile of B, packed."""
         if self.layout == "rcr":
             return Packed(True, self.bn, 1)
         return Packed(False, self.bk, self.consumers)
@@ -201,17 +204,19 @@ class PackedSpec(Ring, problems.ProductSpec):
 
     @property
     def accumulators(self) -> int:
-        """Accumulators of a consumer's thread."""
+        """Accumulator registers of a consumer thread."""
         return self.fragments * self.instruction.accumulators
 
     @property
     def exchange_pitch(self) -> int:
-        """Bytes of a row of 32 sums in the shared memory of a consumer's warp."""
+        """Bytes of a row of 32 sums in a consumer warp's exchange buffer."""
         return 4 * (32 + 4)
 
     @property
     def exchange_bytes(self) -> int:
-        """Shared memory through which a warp of a consumer brings its sums into rows: of 16."""
+        """Bytes of a consumer warp's exchange buffer: 16 rows, through which it stores sums by
+        rows.
+        """
         return 16 * self.exchange_pitch
 
     @property
@@ -235,11 +240,11 @@ class PackedSpec(Ring, problems.ProductSpec):
 
     @property
     def abi(self) -> Abi:
-        return self.told("const unsigned char*", ("ldc", "ldd"), self.maps)  # a, b: the maps'
+        return self.told("const unsigned char*", ("ldc", "ldd"), self.maps)  # a, b: bases of maps
 
     @property
     def maps(self) -> tuple[Param, Param]:
-        """The tensor maps, of bytes."""
+        """Tensor maps of A's bytes and of packed B."""
         a = matrix("a", "NT", self.a.box, 1, self.a.swizzle)
         assert a.box is not None, "a map has a box"
         rcr = self.layout == "rcr"
@@ -250,7 +255,7 @@ class PackedSpec(Ring, problems.ProductSpec):
 
     @property
     def asked_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        """The index bounds that do not hold for all sizes."""
+        """Index bounds that do not hold for all sizes, which ``requires`` states."""
         return (
             ("tile_m * BM and the rows of a tile, as coordinates", M + self.bm, COORDINATE_MAX),
             ("tile_n * BN and the columns of a tile, as coordinates", N + self.bn, COORDINATE_MAX),
@@ -274,7 +279,7 @@ class PackedSpec(Ring, problems.ProductSpec):
 
     @property
     def instruction(self) -> Instruction:
-        """The form of wgmma."""
+        """Shape and types of the wgmma instruction."""
         return Instruction(self.bm, "s8" if self.signed else "u8", held=True)
 
     @property

@@ -6,7 +6,7 @@
 ``SMS``            streaming multiprocessors of the device
 =================  ==============================================================
 
-Kernels are told besides: ``LDX``, elements from row to row, and ``FLAGS``.
+Further scalar parameters: ``LDX``, the row stride in elements, and ``FLAGS``.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ SPACE = Space(
 )
 
 OUT_F32 = 1
-"""The flag: the result is f32 where operands have 16 bits."""
+"""Bit of ``flags``: the result is f32 where operands have 16 bits."""
 PARTS = ("short", "whole", "segments", "combine")
 PIECES = logsumexp.SEGMENT // (logsumexp.LANES * logsumexp.GROUP)
-"""Groups of a segment that a lane has."""
+"""Groups of :data:`ptxgen.numerics.logsumexp.GROUP` elements of a segment that a lane has."""
 PARTIAL_BYTES = 8
-"""Of a segment: its largest element and its sum, f32."""
+"""Bytes of a segment's partial result: its maximum and its sum, f32."""
 OPERATIONS = 17
-"""Of an element: its exponential, as the contract has it, and its sum."""
+"""Operations for each element: its exponential, as the contract computes it, and its addition."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class LogSumExpSpec(KernelSpec):
     """A kernel of ``logsumexp``, in CTAs of ``warps`` warps, each of which sums segments.
 
     ``part``: "short" (a warp has ``several`` rows of one segment, and a lane ``pieces`` groups of
-    each), "whole" (a CTA sums a row), "segments" (a warp leaves a segment's maximum and sum in
-    memory, which fills a GPU with few long rows) or "combine" (a warp joins those of a row).
-    ``held``: segments whose sums a CTA of "whole" holds; elements of longer rows it reads twice.
+    each), "whole" (a CTA sums a row), "segments" (a warp writes one segment's maximum and sum to
+    scratch memory, so that few long rows fill the GPU) or "combine" (a warp joins those of a row).
+    ``held``: segments whose sums a CTA of "whole" holds; it reads longer rows twice.
     """
 
     part: str
@@ -103,12 +103,12 @@ class LogSumExpSpec(KernelSpec):
 
     @property
     def capacity(self) -> int:
-        """Elements that a warp has of a row at a time."""
+        """Elements of a row that a warp holds at a time."""
         return self.pieces * logsumexp.LANES * logsumexp.GROUP
 
     @property
     def per_sm(self) -> int:
-        """CTAs of an SM that registers are left for: 64 of a thread."""
+        """Resident CTAs per SM, such that a thread has 64 registers."""
         return 1024 // self.threads
 
     @property

@@ -14,50 +14,50 @@ from ptxgen.spec.gemm.splits import Meeting, Turns
 from ptxgen.spec.gemm.staged import StagedSpec
 
 MMA_COPIES = {"vector": 16, "words": 4, "plain": 2}
-"""How an operand reaches shared memory, and the alignment that it takes, in bytes: 16 or 4 bytes at
-a time by cp.async, or by single elements through registers."""
+"""Ways to copy an operand to shared memory, each with the alignment in bytes that it needs:
+cp.async of 16 or of 4 bytes, or single elements through registers."""
 MMA_SPLITS = ("none", "onto", "serial", "workspace")
 STREAMS = ("", "b", "ab")
-"""The operands whose lines L2 is told to evict first, since their tiles are read once (or by CTAs
-that run side by side): they displace one another, rather than what others will want again."""
+"""Operands that are loaded with L2's evict-first policy: their tiles are read once (or by CTAs that
+run side by side), so they should not displace lines that will be read again."""
 
 VECTOR = 8
-"""Elements of a vector, 16 bytes."""
+"""16-bit elements of a 16-byte vector."""
 STEP = 16
-"""k's of one instruction."""
+"""Number of k's of one instruction."""
 BLOCK = 64
-"""k's of 128 bytes, over which vectors are permuted."""
+"""Number of k's in 128 bytes, the span of the shared-memory swizzle."""
 
 
 @dataclass(frozen=True)
 class MmaSide(CopiedSide):
-    """An operand's tile in shared memory, which ldmatrix reads, and transposes where k is not
-    contiguous. ``copy``: how it gets there (MMA_COPIES).
+    """An operand's tile in shared memory. ldmatrix reads it, and transposes it where k is not
+    contiguous. ``copy``: a key of :data:`MMA_COPIES`.
     """
 
     copy: str
     wide: bool
-    """Whether these are the instruction's 16 rows (else its 8 columns)."""
+    """Whether the operand supplies the instruction's 16 rows (else its 8 columns)."""
 
     @property
     def fragments(self) -> int:
-        """Fragments of a warp, of 16 rows or 8 columns."""
+        """Fragments of a warp's tile, of 16 rows or 8 columns."""
         return self.warp // (16 if self.wide else 8)
 
 
 class MmaLoop(StagedSpec):
-    """A kernel that fetches fragments ``ahead`` steps before they are multiplied."""
+    """Base of mma.sync kernels that fetch fragments ``ahead`` steps before they are multiplied."""
 
     ahead: int
 
     @property
     def buffers(self) -> int:
-        """Steps of 16 k whose fragments a thread has room for: a power of two above ``ahead``."""
+        """Register buffers for fragments, one a step of 16 k: a power of two above ``ahead``."""
         return 1 << self.ahead.bit_length()
 
     @property
     def block(self) -> int:
-        """k's over which the main loop is unrolled."""
+        """Number of k's in an unrolled iteration of the main loop."""
         return max(min(self.bk, BLOCK), STEP * self.buffers)
 
     @property
@@ -65,13 +65,15 @@ class MmaLoop(StagedSpec):
         return Turns(self.block) if self.split == "serial" else super().meeting
 
     def fragment_registers(self, wide: MmaSide, slim: MmaSide, sums: int) -> int:
-        """Registers of a thread for ``sums`` sets of accumulators, fragments and addresses."""
+        """Returns the registers that a thread needs for ``sums`` sets of accumulators, fragments
+        and addresses.
+        """
         fetched = self.buffers * (4 * wide.fragments + 2 * slim.fragments)
         return sums * 4 * wide.fragments * slim.fragments + 24 + fetched
 
     @property
     def exchange_pitch(self) -> int:
-        """Floats between rows of the epilogue's exchange buffer."""
+        """Row pitch of the epilogue's exchange buffer, in floats."""
         return self.bn + 8
 
 
@@ -83,15 +85,15 @@ class MmaSpec(MmaLoop):
     stage. ``swap``: the instruction's 16 rows are columns of B, its 8 columns rows of A, for
     products of few rows.
 
-    ``copy_a``, ``copy_b``: how the operands reach shared memory (MMA_COPIES). ``split``: "none"
-    (the plan must give one chunk), "onto" (so, and its chain may begin with what C holds, of f32;
-    not with ``swap``), "serial" (a CTA takes one chunk after another, and keeps a
-    second set of sums) or "workspace" (a CTA per tile and chunk writes its partial sums; a reduce
-    kernel adds them). ``persistent``: the grid is bounded and CTAs walk over the tiles with 64-bit
-    indices. ``ctas_per_sm``: CTAs that share an SM, which bounds the registers. ``raster``: tile
-    rows that share columns in L2, 0: all. ``stream``: see STREAMS.
+    ``copy_a``, ``copy_b``: keys of :data:`MMA_COPIES`. ``split``: "none" (the plan has one chunk),
+    "onto" (the plan has one chunk, whose accumulators may begin with the old f32 values of C; not
+    with ``swap``), "serial" (a CTA takes one chunk after another and adds each to a second set of
+    sums) or "workspace" (a CTA per tile and chunk writes its partial sums; a reduce kernel adds
+    them). ``persistent``: the grid is bounded and CTAs walk over the tiles with 64-bit indices.
+    ``ctas_per_sm``: CTAs that share an SM, which bounds the registers. ``raster``: tile rows that
+    share columns in L2, 0: all. ``stream``: one of :data:`STREAMS`.
 
-    ``copiers``: warps that only copy, so that the others' chains never wait for the copies' issue;
+    ``copiers``: warps that only copy, so that the warps that multiply never wait to issue copies;
     0: all warps copy. ``ahead``: steps of 16 k by which fragments are fetched ahead; a warp with
     few fragments needs 2 or 3, since its step takes less time than ldmatrix.
     """
@@ -160,7 +162,7 @@ class MmaSpec(MmaLoop):
         return (self.warps_m * self.warps_n + self.copiers) * WARP
 
     def side(self, x: str) -> MmaSide:
-        """The operand "a" or "b"."""
+        """Returns the tile of operand "a" or "b"."""
         copiers = self.copiers * WARP or self.threads
         copy = self.copy_a if x == "a" else self.copy_b
         return MmaSide(copy=copy, wide=(x == "a") != self.swap, **self.laid(x, copiers))
@@ -170,17 +172,17 @@ class MmaSpec(MmaLoop):
 
     @property
     def wide_side(self) -> MmaSide:
-        """The operand with the instruction's 16 rows."""
+        """Operand that supplies the instruction's 16 rows."""
         return self.side("b" if self.swap else "a")
 
     @property
     def slim_side(self) -> MmaSide:
-        """The operand with the instruction's 8 columns."""
+        """Operand that supplies the instruction's 8 columns."""
         return self.side("a" if self.swap else "b")
 
     @property
     def uncut(self) -> str:
-        """In the kernel's terms, that no copy by cp.async is cut along m or n."""
+        """C++ condition that no cp.async crosses the edge of an operand along m or n."""
         conditions = [
             f"({o} % {MMA_COPIES[side.copy] // 2} == 0 || {o} - {o}0 >= B{o.upper()})"
             for o, side in (("m", self.side("a")), ("n", self.side("b")))
@@ -190,13 +192,13 @@ class MmaSpec(MmaLoop):
 
     @property
     def plain(self) -> bool:
-        """Whether an operand travels through registers."""
+        """Whether an operand is copied through registers."""
         return "plain" in (self.copy_a, self.copy_b)
 
     @property
     def ragged(self) -> bool:
-        """Whether rows of results that start anywhere are stored by vectors, too: not where B's,
-        which are as long, are copied by vectors.
+        """Whether unaligned rows of the result are also stored by vectors. Not needed where B,
+        whose rows are as long, is copied by vectors.
         """
         return self.layout[1] == "T" or self.copy_b != "vector"
 

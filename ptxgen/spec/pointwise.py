@@ -1,25 +1,24 @@
 """Pointwise formulas: the problems, and the kernels that compute any formula.
 
-A kernel computes a formula for all elements of arrays of one shape; dimensions along which all
-arrays lie evenly have become one (:mod:`ptxgen.ops.pointwise`). Its variables are
+A kernel computes a formula for all elements of arrays of one shape. Dimensions that are contiguous
+in all arrays are merged beforehand (:mod:`ptxgen.ops.pointwise`). Its variables are
 
 ===========  ====================================================================================
-``COUNT``    elements; 1 .. 2^39
+``COUNT``    number of elements; 1 .. 2^39
 ``CHUNKS``   vectors of elements (:attr:`Form.vector`), rounded up
 ``BLOCKS``   threads that compute square blocks, where STEP is 3; else 0
-``RANK``     dimensions
-``STEP``     how arrays step along the innermost dimension: 0, anyhow; 2, some by whole aligned
-             vectors, the others anyhow; 3, by 0, by whole aligned vectors, or by these along the
-             next dimension
+``RANK``     number of dimensions
+``STEP``     strides along the innermost dimension: 0, any; 2, some arrays have aligned vectors, the
+             others any stride; 3, every array has stride 0, aligned vectors, or aligned vectors
+             along the next dimension
 ``FACTOR``   1 where an array is multiplied by one number in memory (:attr:`Form.factor`), in place;
              else 0
 ``SMS``      streaming multiprocessors of the device
 ===========  ====================================================================================
 
-What a kernel is rendered for, its :class:`Form`, is none of them: ``requires``, grid and index
-bounds are the same for every formula, so those of one formula are proved for all. The tables name
-the kernels of :data:`FORM`; others are made of them when they are first asked for
-(:meth:`PointwiseSpec.of`).
+A kernel's :class:`Form` (formula and strides) is no variable: ``requires``, grid and index bounds
+are the same for every formula, so a proof for one formula holds for all. The tables list the
+kernels of :data:`FORMS`; :meth:`PointwiseSpec.of` derives the others when they are first needed.
 """
 
 from __future__ import annotations
@@ -64,20 +63,20 @@ SPACE = Space(
 
 VECTOR_BYTES = 16
 BESIDE = 4
-"""Neighbours in a warp along the second dimension, of square blocks."""
+"""Square blocks of a warp that are neighbours along the second dimension."""
 WAYS = ("factor", "flat", "rows", "blocks", "any", "wide")
 DIVIDEND_MAX = (1 << 31) - 1
-"""Largest number that is divided by multiplying (``quotient`` in the template)."""
+"""Largest dividend of the division by multiplication (``quotient`` in the template)."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """What a kernel is rendered for.
+    """Variant of a kernel: a formula, and the strides of its arrays.
 
-    ``formula``; ``sets``: for each array (the formula's inputs in their order, but scalars, then
-    its results) which set of strides it has; ``steps``: for each set a letter, of the step along
-    the innermost dimension: "v" 1, by aligned vectors, "u" 0, "w" any, but "v" along the next, "s"
-    any; ``rank``: dimensions.
+    ``sets``: for each array (the formula's inputs in order, without scalars, then its results) the
+    number of its stride set. ``steps``: a letter for each set, its step along the innermost
+    dimension: "v" 1, in aligned vectors; "u" 0; "w" any, but "v" along the next dimension; "s" any.
+    ``rank``: number of dimensions.
     """
 
     formula: Formula
@@ -90,20 +89,20 @@ class Form:
 
     @cached_property
     def arrays(self) -> tuple[Input | Output, ...]:
-        """What has a set of strides."""
+        """Arrays that have strides: inputs that are no scalars, then results."""
         read = (i for i in self.formula.inputs if i.kind != "scalar")
         return (*read, *self.formula.outputs)
 
     @cached_property
     def vector(self) -> int:
-        """Elements that are moved at once where all arrays allow it."""
+        """Elements of a vector load, where all arrays allow vectors."""
         return vectors(self.formula)[0]
 
     @cached_property
     def factor(self) -> tuple[str, str] | None:
-        """The array and the number in memory whose product the only result is, by their names: all
-        is as it was where that number is 1 and the result is that array. (Exactly: a product with 1
-        is the other factor, and rounded to the dtype it came from.)
+        """Names of the array and of the number in memory whose product is the only result, in
+        place; None for other formulas. Where that number is 1 the array need not change: a product
+        with 1 is exact and rounds to the dtype that it came from.
         """
         outputs = self.formula.outputs
         if len(outputs) > 1 or outputs[0].node.op != "mul" or self.rank > 1:
@@ -119,13 +118,13 @@ class Form:
 
     @cached_property
     def side(self) -> int:
-        """Elements of a side of a square block."""
+        """Elements along a side of a square block."""
         return vectors(self.formula)[1]
 
 
 def vectors(formula: Formula) -> tuple[int, int]:
-    """Elements of a vector, 16 bytes of the smallest dtype and at most 32 of the largest; and of a
-    side of a square block, at most 16 bytes of any.
+    """Returns the elements of a vector (16 bytes of the smallest dtype, at most 32 of the largest)
+    and of a side of a square block (at most 16 bytes of any dtype).
     """
     dtypes = [i.dtype for i in formula.inputs if i.kind != "scalar"]
     sizes = [ITEMSIZE[d] for d in (*dtypes, *(o.dtype for o in formula.outputs))]
@@ -150,19 +149,19 @@ FORMS: Mapping[str, Form] = {
     "any": Form(_representative(), (0, 1, 2), "sus", 3),
     "wide": Form(_representative(), (0, 1, 2), "sus", 3),
 }
-"""The formula, and the strides, by which kernels stand in the table."""
+"""Representative variant of each way, listed in the route table."""
 
 
 @dataclass(frozen=True)
 class PointwiseSpec(KernelSpec):
     """A kernel of pointwise formulas.
 
-    ``way``: "flat" (all arrays lie one behind the other: vectors, 64-bit indices), "factor" (the
-    same of :attr:`Form.factor`: it ends at once where nothing is to be done), "rows" (vectors of
-    the innermost dimension; the others' indices are found by multiplying), "blocks" (squares of
-    the two innermost, of which some arrays step along the other), "any" (single elements) or "wide"
-    (the same with 64-bit division). A thread computes ``pieces`` vectors or elements, each a grid's
-    threads behind the one before, or one block.
+    ``way``: "flat" (all arrays are contiguous: vectors, 64-bit indices), "factor" (contiguous, for
+    :attr:`Form.factor`: it returns at once if the number is 1), "rows" (vectors of the innermost
+    dimension; the other indices come from a division by multiplication), "blocks" (square blocks of
+    the two innermost dimensions, for arrays that are contiguous along different ones), "any"
+    (single elements) or "wide" (single elements, with 64-bit division). A thread computes
+    ``pieces`` vectors or elements in a grid-stride loop, or one block.
     """
 
     way: str
@@ -208,17 +207,17 @@ class PointwiseSpec(KernelSpec):
         return f"{self.way}_{self.dtype}"
 
     def of(self, dtype: Hashable) -> PointwiseSpec:
-        """The same kernel for a :class:`Form`; that of the table is known by its dtype."""
+        """Returns this kernel for a :class:`Form`; a dtype names the table's own variant."""
         return replace(self, form=dtype) if isinstance(dtype, Form) else self
 
     @property
     def vectors(self) -> bool:
-        """Whether it moves vectors."""
+        """Whether the kernel loads and stores vectors."""
         return self.way in ("factor", "flat", "rows")
 
     @property
     def vector(self) -> int:
-        """Elements of a piece."""
+        """Elements of a piece: a vector, a side of a block, or one element."""
         if self.way == "blocks":
             return self.form.side
         return self.form.vector if self.vectors else 1
@@ -230,15 +229,15 @@ class PointwiseSpec(KernelSpec):
 
     @property
     def batch(self) -> int:
-        """Pieces that are read before the first of them is computed, as registers allow."""
+        """Pieces that a thread loads before it computes the first, as many as registers hold."""
         read = sum(ITEMSIZE[i.dtype] for i in self.form.formula.inputs if i.kind != "scalar")
         registers = -(-read * self.vector // 4)
         return max(1, min(self.pieces, 40 // max(registers, 1)) & -2 or 1)
 
     @property
     def bounds(self) -> tuple[Node, Node] | None:
-        """What the result lies between, where that says most of its bits (``Function.bounds``):
-        with bf16's 8 it does, with f16's 11 it would hardly pay.
+        """Lower and upper bounds of the result that fix most of its bits (``Function.bounds``),
+        else None. They pay for the 8 significant bits of bf16, hardly for the 11 of f16.
         """
         outputs = self.form.formula.outputs
         if not self.vectors or self.vector % 2 or [o.dtype for o in outputs] != ["bf16"]:
@@ -253,12 +252,12 @@ class PointwiseSpec(KernelSpec):
 
     @property
     def scalars(self) -> tuple[Input, ...]:
-        """The numbers of a call."""
+        """Scalar inputs of the formula, which a call passes by value."""
         return tuple(i for i in self.form.formula.inputs if i.kind == "scalar")
 
     @property
     def divisors(self) -> tuple[str, ...]:
-        """The parameters that are sizes, innermost first: of all dimensions but the outermost."""
+        """Names of the size parameters, innermost first, without the outermost dimension."""
         if self.form.rank == 1:
             return ()
         if self.way == "blocks":
@@ -269,14 +268,14 @@ class PointwiseSpec(KernelSpec):
         return (first, *(f"d{i}" for i in range(1, self.form.rank - 1)))
 
     def strides(self, of: int) -> Iterator[tuple[int, str]]:
-        """The dimensions and stride parameters of a set, innermost first."""
+        """Yields the dimensions and stride parameters of a stride set, innermost first."""
         stepped = self.form.steps[of] in ("s", "w") or self.way == "blocks"
         for dimension in range(0 if stepped else 1, self.form.rank):
             yield dimension, f"t{of}_{dimension}"
 
     @cached_property
     def abi(self) -> Abi:
-        # In the order of calls; numbers are written as pointers are, when a launch is fired.
+        # In the order of a call's arguments: a launch writes scalars, like pointers, as 8 bytes.
         given = sorted(self.form.formula.inputs, key=lambda i: int(i.name[1:]))
         pointers = [
             ptr(i.name, "unsigned long long")
@@ -322,14 +321,14 @@ class PointwiseSpec(KernelSpec):
 
     @property
     def units(self) -> Expr:
-        """What it has pieces of."""
+        """Number of units that the grid divides: blocks, vectors or elements."""
         return BLOCKS if self.way == "blocks" else CHUNKS if self.vectors else COUNT
 
     @property
     def grid(self) -> Expr:
         if self.pieces == 1:
             return ceil_div(self.units, self.threads)
-        # Few elements are spread over the device, a piece a thread.
+        # Few elements are spread over all SMs, one piece a thread.
         beside = 16 if self.way == "factor" else 2
         spread = minimum(ceil_div(self.units, self.threads), SMS * beside)
         return maximum(ceil_div(self.units, self.threads * self.pieces), spread)
@@ -373,7 +372,9 @@ class PointwiseSpec(KernelSpec):
 
 
 def _number(name: str, type: str) -> str:
-    """What a scalar's 8 bytes say (:func:`ptxgen.numerics.pointwise.number`)."""
+    """Returns the C++ expression of a scalar in its 8-byte parameter
+    (:func:`ptxgen.numerics.pointwise.number`).
+    """
     double = f"__longlong_as_double((long long){name})"
     return {
         "f32": f"__double2float_rn({double})",
@@ -385,7 +386,9 @@ def _number(name: str, type: str) -> str:
 
 
 def _statements(formula: Formula) -> Iterator[str]:
-    """A piece's element: of values that have the inputs' names, to results ``r_...``."""
+    """Yields the statements that compute the results ``r_...`` of one element from inputs
+    ``a_...``.
+    """
     names = {n: f"a_{n.data.name}" for n in formula.nodes if n.op == "input"}
     yield from cuda.statements((o.node for o in formula.outputs), names)
     for o in formula.outputs:
@@ -393,14 +396,16 @@ def _statements(formula: Formula) -> Iterator[str]:
 
 
 def _bounds(formula: Formula, bounds: tuple[Node, Node]) -> Iterator[str]:
-    """The same of bounds of the result, to ``low`` and ``high``."""
+    """Yields the statements that compute ``low`` and ``high``, the bounds of the result, from
+    inputs ``a_...``.
+    """
     names = {n: f"a_{n.data.name}" for n in formula.nodes if n.op == "input"}
     yield from cuda.statements(bounds, names)
     yield from (f"{to} = {names[n]};" for to, n in zip(("low", "high"), bounds, strict=True))
 
 
 def magic(divisor: int) -> tuple[int, int]:
-    """Multiplier and shift: ``n // divisor == (n * m // 2**32 + n) >> h`` for n < 2**31.
+    """Returns multiplier and shift: ``n // divisor == (n * m // 2**32 + n) >> h`` for n < 2**31.
 
     T. Granlund, P. Montgomery: Division by invariant integers using multiplication (1994).
     """
@@ -411,8 +416,9 @@ def magic(divisor: int) -> tuple[int, int]:
 def walked(
     sizes: Sequence[int], strides: Sequence[Sequence[int]], vector: int, side: int = 0
 ) -> dict[str, int]:
-    """What kernels are given of ``sizes`` and the sets' ``strides``, innermost first: ``vector``
-    elements of the innermost dimension are one, or of the two innermost ``side`` (if not 0).
+    """Returns the parameters that describe ``sizes`` and the stride sets, innermost dimension
+    first. ``vector``: elements of a vector; ``side``: elements of a side of a square block, 0 if
+    there are no blocks.
     """
     divisors = {f"d{i}": size for i, size in enumerate(sizes[:-1])}
     found: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""What kernels have in common that bring operands into another form, in scratch memory."""
+"""Base of the kernels that bring operands into another form, in scratch memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, SCRATCH_MAX, WARP, Kernel
 
 
 class PreparingSpec(KernelSpec):
-    """A kernel whose threads bring ``turns`` pieces each, CTA by CTA."""
+    """Base of the kernels in which each thread converts ``turns`` pieces."""
 
     cta_threads: int
     turns: int
@@ -22,7 +22,7 @@ class PreparingSpec(KernelSpec):
     }
 
     def check_threads(self) -> None:
-        """SpecError for parts of warps, no turns, or an unknown architecture."""
+        """Raises SpecError for partial warps, for no turns, or for an unknown architecture."""
         name = self.name
         check(self.cta_threads % WARP == 0, name, "whole warps", self.cta_threads, WARP)
         check(self.turns >= 1, name, "turns", self.turns, ">= 1")
@@ -34,7 +34,7 @@ class PreparingSpec(KernelSpec):
 
     @property
     def slots(self) -> int:
-        """CTAs of an SM."""
+        """Resident CTAs per SM."""
         return 2048 // self.threads
 
     @property

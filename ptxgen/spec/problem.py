@@ -1,4 +1,4 @@
-"""One problem of an operation: which table serves it, and every number that its launch needs."""
+"""One problem of an operation: its route table, and every number that its launch needs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from ptxgen.spec.route import Key
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What an operation asks of the kernels.
+    """One problem that an operation asks the kernels to solve.
 
-    ``table``: the key of the route table. ``dtype``: what kernels are made for: the dtype of their
-    operands, or, of opened tables, whatever says what is computed of what. ``values``: of
-    the space's variables (but SMS, which the device has), by name. ``scalars``: what kernels are
-    given besides, by name (pitches, flags). ``what``: the problem, for messages. ``batch``: how
-    many problems there are like this, along an inner and an outer dimension; how far apart they
-    lie is among the scalars.
+    ``table``: key of the route table. ``dtype``: dtype of the operands, or, in opened tables,
+    whatever identifies the computation. ``values``: values of the space's variables, by name (SMS,
+    which the device sets, is missing). ``scalars``: further scalar parameters, by name (strides,
+    flags). ``what``: a description for messages. ``batch``: number of such problems along an inner
+    and an outer dimension; their strides are among the scalars.
     """
 
     table: Key
@@ -29,16 +28,16 @@ class Problem:
     batch: tuple[int, int] = (1, 1)
 
     def given(self, sms: int) -> dict[str, int]:
-        """The variables by name, on a device with ``sms`` SMs."""
+        """Returns the variables by name, on a device with ``sms`` SMs."""
         return {**dict(self.values), "SMS": sms}
 
     @property
     def count(self) -> int:
-        """How many there are in the batch."""
+        """Number of problems in the batch."""
         return prod(self.batch)
 
     def parameters(self, environment: Mapping[str, int]) -> dict[str, int | float]:
-        """All scalars that parameters may be bound to, in lower case."""
+        """Returns all values that parameters may be bound to, by lower-case name."""
         return {name.lower(): value for name, value in (*environment.items(), *self.scalars)}
 
     def __str__(self) -> str:

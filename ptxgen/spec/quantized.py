@@ -1,11 +1,11 @@
-"""Quantized weights brought to memory as dense ones, for the kernels of products.
+"""Dequantization of weights into scratch memory, for the dense GEMM kernels.
 
 ==========  ==========================================================================
-``BLOCKS``  times 64 numbers, in the order of :mod:`ptxgen.numerics.weight_format`
+``BLOCKS``  blocks of 64 numbers, in the order of :mod:`ptxgen.numerics.weight_format`
 ``COUNT``   numbers, for formats whose blocks are no multiples of 64
 ==========  ==========================================================================
 
-A step says what they are in its table's space.
+A route's :class:`~ptxgen.spec.route.Step` defines both by the variables of its table's space.
 """
 
 from __future__ import annotations
@@ -29,38 +29,38 @@ from ptxgen.spec.prepare import PreparingSpec
 
 BLOCKS, COUNT = var("BLOCKS"), var("COUNT")
 PIECE = 64
-"""Numbers that ``BLOCKS`` counts."""
+"""Numbers in one of the ``BLOCKS``."""
 FORMAT = "of the weight"
-"""Words for the field."""
+"""Description of the field ``format``, for people."""
 _DTYPES = ("f32", "bf16", "f16")
 
 
 def looked_up(format: WeightFormat) -> bool:
-    """Whether kernels have the codebook in registers, and multiply by weights as they are stored:
-    codes of 4 bits, with f32 scales, in blocks of :data:`PIECE`.
+    """Returns whether kernels multiply by the weight as it is stored, with the codebook in
+    registers: 4-bit codes with f32 scales in blocks of :data:`PIECE`.
     """
     plain = format.decoding == "scale * code" and format.scales == "f32"
     return plain and format.bits == 4 and format.integers is None and format.block == PIECE
 
 
 LOOKED_UP = tuple(format for format in FORMATS.values() if looked_up(format))
-"""These formats."""
+"""Formats whose codebook kernels look up, in registers or in shared memory."""
 
 
 class QuantizedSpec(KernelSpec):
-    """A kernel that reads a quantized weight as it is stored."""
+    """Base of the kernels that read a quantized weight as it is stored."""
 
     format: WeightFormat
 
     def seen(self, dtype: Hashable) -> Hashable:
-        """The dtype of x, and the format."""
+        """Returns the dtype unchanged: these kernels depend on the format, too."""
         return dtype
 
     def takes(self, dtype: Hashable) -> bool:
         return isinstance(dtype, Quantized)
 
     def of(self, dtype: Hashable) -> Self:
-        """The same kernel for another dtype of x, or that and another format."""
+        """Returns this kernel for another dtype of x, or for another dtype and format."""
         wanted = dtype if isinstance(dtype, Quantized) else Quantized(str(dtype), self.format)
         check(self.takes(wanted), self.name, "format", wanted.format, "4-bit codebooks")
         own = {"dtype": self.dtype, "format": self.format}
@@ -69,7 +69,9 @@ class QuantizedSpec(KernelSpec):
 
 
 class LookedUpSpec(QuantizedSpec):
-    """One that has the codebook of :data:`LOOKED_UP` in registers or in shared memory."""
+    """Base of the kernels that hold the codebook of a :data:`LOOKED_UP` format in registers or in
+    shared memory.
+    """
 
     def takes(self, dtype: Hashable) -> bool:
         return isinstance(dtype, Quantized) and looked_up(dtype.format)
@@ -77,10 +79,11 @@ class LookedUpSpec(QuantizedSpec):
 
 @dataclass(frozen=True)
 class DequantizeSpec(QuantizedSpec, PreparingSpec):
-    """A weight's numbers, decoded as ``format`` says and rounded once to ``dtype``, densely stored.
+    """A kernel that decodes a weight as ``format`` says, rounds once to ``dtype`` and stores it
+    densely.
 
-    A thread brings ``turns`` times 8 numbers. Codes of :data:`LOOKED_UP` are looked up in the
-    registers of a half warp; of other formats, a thread computes what they stand for.
+    A thread converts ``turns`` times 8 numbers. Codes of :data:`LOOKED_UP` formats are looked up by
+    shuffles in a half warp; for other formats a thread evaluates the decoding formula.
     """
 
     dtype: str = "f32"
@@ -113,7 +116,7 @@ class DequantizeSpec(QuantizedSpec, PreparingSpec):
 
     @property
     def decoder(self) -> str:
-        """The file of macros that fetch and decode."""
+        """Macro file that fetches and decodes codes."""
         return f"quantized/decode/{'codebook' if looked_up(self.format) else 'formula'}.cuh.j2"
 
     @property
@@ -121,7 +124,7 @@ class DequantizeSpec(QuantizedSpec, PreparingSpec):
         return MappingProxyType({"CODE": self.format.values, "decoding": self.decoding})
 
     def decoding(self, code: str) -> tuple[list[str], str]:
-        """Statements that decode the number in ``code``, and the name of the result."""
+        """Returns the statements that decode the number in ``code``, and the name of the result."""
         row = self.format
         code_node, scale, offset = (f.read(name, "f32") for name in ("code", "scale", "offset"))
         found = row.decode(code_node, scale, offset if row.offsets else None)

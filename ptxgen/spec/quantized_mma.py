@@ -19,18 +19,19 @@ SPLITS = ("serial", "workspace")
 
 @dataclass(frozen=True)
 class QuantizedTensorSpec(MmaLoop, QuantizedSyncSpec):
-    """A kernel of products whose B is a quantized weight, as it is stored: ``data`` and ``scales``.
+    """An mma.sync kernel whose B is a quantized weight as it is stored: ``data`` and ``scales``.
 
-    A CTA of ``warps_m`` x ``warps_n`` warps that multiply, and ``helpers`` that bring operands,
-    computes ``bm`` x ``bn`` outputs, ``bk`` k's per stage. Columns of B are the instruction's 16
-    rows, rows of A its 8 columns.
+    A CTA computes ``bm`` x ``bn`` outputs, ``bk`` k's per stage. ``warps_m`` x ``warps_n`` warps
+    multiply; ``helpers`` warps copy operands and widen the weight. Columns of B are the
+    instruction's 16 rows, rows of A its 8 columns.
 
-    ``stages``: those of what is copied (A, indices, scales); of widened B there are two.
-    ``split``: "serial", a CTA takes one chunk after another, and keeps a second set of sums, or
-    "workspace", a CTA for each tile and chunk, whose sums a reduce kernel adds. ``ahead``: steps
-    of 16 k by which fragments are fetched ahead. ``stream``: "b" if L2 is told to evict the weight
-    first. ``teams``: helpers are so many teams, each with ``stages`` and two widened tiles of B of
-    its own. ``copy_a``: "plain" if A comes number by number, wherever it lies, through registers.
+    ``stages``: stages of the copied arrays (A, indices, scales); widened B has two. ``split``:
+    "serial" (a CTA takes one chunk after another and adds each to a second set of sums) or
+    "workspace" (a CTA for each tile and chunk, whose sums a reduce kernel adds). ``ahead``: steps
+    of 16 k by which fragments are fetched ahead. ``stream``: "b" loads the weight with L2's
+    evict-first policy. ``teams``: number of teams of helpers, each with its own ``stages`` and two
+    widened tiles of B. ``copy_a``: "plain" copies A element by element through registers, at any
+    alignment.
     """
 
     layout: str
@@ -95,16 +96,16 @@ class QuantizedTensorSpec(MmaLoop, QuantizedSyncSpec):
 
     @property
     def copied(self) -> int:
-        """Stages of indices, of a team."""
+        """Stages of indices that a team copies ahead."""
         return self.stages
 
     @property
     def widened(self) -> int:
-        """Tiles of B: two, or two of each team."""
+        """Widened tiles of B in shared memory: two for each team."""
         return 2 * self.crews
 
     def side(self, x: str) -> MmaSide:
-        """The operand "a" or "b", as it lies in shared memory: B as a dense one."""
+        """Returns the tile of operand "a" or "b" in shared memory; B is the widened, dense one."""
         return MmaSide(copy="vector", wide=x == "b", **self.laid(x, self.packed.threads))
 
     @property

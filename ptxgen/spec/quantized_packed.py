@@ -1,4 +1,4 @@
-"""Common parts of kernels that read a quantized weight as it is stored, and widen it themselves."""
+"""Bases of the kernels that read a quantized weight as it is stored, and widen it themselves."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from ptxgen.spec.mma import VECTOR
 from ptxgen.spec.quantized import PIECE, LookedUpSpec
 
 LAYOUTS = ("NT", "NN")
-"""Forward, and the gradient of the input."""
+"""Layouts of the forward product, and of the input gradient."""
 INDICES = 32
-"""Indices of a vector of 16 bytes."""
+"""4-bit indices in a vector of 16 bytes."""
 HELPERS = "warps that copy operands and widen the weight's indices"
-"""What the field says."""
+"""Description of the field ``helpers``, for people."""
 TEAMS = "teams of helpers, which take stages in turns (none: all help at each)"
-"""The same."""
+"""Description of the field ``teams``, for people."""
 ROWS = 8
-"""Rows side by side in a warp that widens indices, of which each goes to banks of its own."""
+"""Rows that a warp widens side by side, such that their stores go to different banks."""
 
 
 @dataclass(frozen=True)
 class Packed:
-    """A stage of indices as threads copy them: rows of ``parts`` vectors of 16 bytes."""
+    """A stage of indices, as threads copy it: rows of ``parts`` vectors of 16 bytes."""
 
     rows: int
     parts: int
@@ -41,23 +41,23 @@ class Packed:
 
     @property
     def turns(self) -> int:
-        """Vectors of a thread."""
+        """Vectors that a thread copies."""
         return self.rows * self.parts // self.threads
 
     @property
     def shared(self) -> int:
-        """Vectors of a thread's that lie one behind the other, and share a scale."""
+        """Consecutive vectors of a thread that share a scale."""
         block = PIECE // INDICES
         return block if self.turns % block == self.parts % block == 0 else 1
 
     @property
     def nbytes(self) -> int:
-        """Bytes of a stage, with a scale for each vector."""
+        """Bytes of a stage, with an f32 scale for each vector."""
         return self.rows * self.parts * (16 + 4)
 
 
 class QuantizedGemmSpec(LookedUpSpec, GemmSpec):
-    """A kernel of products whose B is ``data`` and ``scales``: it loads 9 bytes for 16 numbers."""
+    """Base of the GEMM kernels whose B is ``data`` and ``scales``: 9 bytes for 16 numbers."""
 
     helpers: int
 
@@ -72,27 +72,27 @@ class QuantizedGemmSpec(LookedUpSpec, GemmSpec):
 
     @property
     def crews(self) -> int:
-        """Teams of helpers, or one of all."""
+        """Number of teams of helpers; 1 if all helpers work on each stage."""
         return self.teams or 1
 
     @property
     def along_k(self) -> bool:
-        """Whether the weight's rows lie along K, not along N."""
+        """Whether the weight's rows are along K, not along N."""
         return self.layout[1] == "T"
 
     @property
     def scale_block(self) -> int:
-        """Indices that share a scale."""
+        """Number of indices that share a scale."""
         return self.format.block
 
     @property
     def packed(self) -> Packed:
-        """The indices of a stage."""
+        """Layout of a stage of indices."""
         rows, columns = (self.bn, self.bk) if self.along_k else (self.bk, self.bn)
         return Packed(rows, columns // INDICES, self.helpers * WARP // self.crews)
 
     def check_packed(self) -> None:
-        """SpecError if threads do not divide a stage's vectors."""
+        """Raises SpecError if a team's threads do not divide a stage's vectors."""
         packed, name = self.packed, self.name
         check(self.layout in LAYOUTS, name, "layout", self.layout, LAYOUTS)
         columns = packed.parts * INDICES
@@ -120,12 +120,12 @@ class QuantizedGemmSpec(LookedUpSpec, GemmSpec):
 
     @property
     def partial(self) -> bool:
-        """Whether each chunk's sums go to the workspace."""
+        """Whether each chunk's partial sums go to the workspace."""
         return self.split == "workspace"
 
     @property
     def pointers(self) -> tuple[Param, ...]:
-        """Those of its parameters."""
+        """Pointer parameters, in order."""
         alone = "" if self.multiplier == "wgmma" else " __restrict__"
         sums = (ptr("workspace", "float*", optional=True),) if self.partial else ()
         return (
@@ -144,7 +144,7 @@ class QuantizedGemmSpec(LookedUpSpec, GemmSpec):
 
 
 class QuantizedSyncSpec(QuantizedGemmSpec, StagedSpec):
-    """One that multiplies with ``mma.sync``, beside helping warps, in a CTA a tile."""
+    """Base of the ``mma.sync`` kernels with helper warps, a CTA for each tile."""
 
     if TYPE_CHECKING:
 
@@ -154,7 +154,7 @@ class QuantizedSyncSpec(QuantizedGemmSpec, StagedSpec):
     @property
     @abstractmethod
     def block(self) -> int:
-        """k's over which the main loop is unrolled."""
+        """Number of k's in an unrolled iteration of the main loop."""
 
     @property
     def schedule(self) -> Raster:

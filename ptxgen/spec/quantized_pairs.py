@@ -1,4 +1,4 @@
-"""Products with quantized weights that warps look up as they multiply them."""
+"""Products with quantized weights whose codes the multiplying warps look up, two at a time."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from ptxgen.spec.quantized_packed import INDICES, LAYOUTS, QuantizedSyncSpec
 
 SPLITS = ("serial",)
 TABLE = 1 << 16
-"""Bytes of the table: 256 for each byte of two indices, of which each lane has two codes."""
+"""Bytes of the lookup table in shared memory: 256 bytes for each byte of two indices, so that each
+lane reads the pair of numbers from its own copy."""
 
 
 @dataclass(frozen=True)
 class QuantizedPairsSpec(QuantizedSyncSpec):
-    """A kernel of products whose B is a quantized weight, as it is stored: ``data`` and ``scales``.
+    """An mma.sync kernel whose B is a quantized weight as it is stored: ``data`` and ``scales``.
 
-    A CTA of ``warps`` warps side by side that multiply, and ``helpers`` that copy operands,
-    computes ``bm`` x ``bn`` outputs, ``bk`` k's per stage. Columns of B are the instruction's 16
-    rows, rows of A its 8 columns. Numbers of B are looked up in shared memory, two at a time, by
-    the lanes that multiply them.
+    A CTA computes ``bm`` x ``bn`` outputs, ``bk`` k's per stage. ``warps`` warps, side by side
+    along n, multiply; ``helpers`` warps copy operands. Columns of B are the instruction's 16 rows,
+    rows of A its 8 columns. The lanes that multiply look up numbers of B in shared memory, two at a
+    time.
 
-    ``stages``: those of what is copied (A, indices, scales). ``split``: "serial", a CTA takes
-    one chunk after another, and keeps a second set of sums. ``ahead``: steps of 16 k by which
-    numbers are looked up ahead. ``stream``: "b", L2 is told to evict the weight first.
+    ``stages``: stages of the copied arrays (A, indices, scales). ``split``: "serial", a CTA takes
+    one chunk after another and adds each to a second set of sums. ``ahead``: steps of 16 k by which
+    numbers are looked up ahead. ``stream``: "b", the weight is loaded with L2's evict-first policy.
     """
 
     layout: str
@@ -55,7 +56,7 @@ class QuantizedPairsSpec(QuantizedSyncSpec):
     family: ClassVar[str] = "quantized_pairs"
     template: ClassVar[str] = "quantized/pairs.cu.j2"
     block: ClassVar[int] = 128
-    """k's over which the main loop is unrolled."""
+    """Number of k's in an unrolled iteration of the main loop."""
     table_bytes: ClassVar[int] = TABLE
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,
@@ -93,17 +94,17 @@ class QuantizedPairsSpec(QuantizedSyncSpec):
 
     @property
     def warps_n(self) -> int:
-        """Warps side by side."""
+        """Warps that multiply, side by side along n."""
         return self.warps
 
     @property
     def strips(self) -> int:
-        """Times 16 columns of a warp."""
+        """Fragments of 16 columns in a warp's tile."""
         return self.bn // (16 * self.warps)
 
     @property
     def buffers(self) -> int:
-        """Steps of 16 k whose fragments a thread has room for: a power of two above ``ahead``."""
+        """Register buffers for fragments, one a step of 16 k: a power of two above ``ahead``."""
         return 1 << self.ahead.bit_length()
 
     @property
@@ -113,22 +114,24 @@ class QuantizedPairsSpec(QuantizedSyncSpec):
 
     @property
     def columns(self) -> int:
-        """Numbers of such a row."""
+        """Numbers in a row of the weight's stage."""
         return self.bk if self.along_k else self.bn
 
     @property
     def parts(self) -> int:
-        """Vectors of indices of such a row."""
+        """Vectors of indices in a row of the weight's stage."""
         return self.columns // INDICES
 
     @property
     def pitch(self) -> int:
-        """Bytes from row to row: an odd number of vectors, so that rows lie in different banks."""
+        """Row pitch of the weight's stage, in bytes: an odd number of vectors, against bank
+        conflicts.
+        """
         return 16 * (self.parts | 1)
 
     @property
     def scale_parts(self) -> int:
-        """Scales of such a row."""
+        """Scales of a row of the weight's stage."""
         return max(self.columns // self.scale_block, 1)
 
     @property
@@ -138,17 +141,17 @@ class QuantizedPairsSpec(QuantizedSyncSpec):
 
     @property
     def stage_bytes(self) -> int:
-        """A, indices, scales."""
+        """Bytes of a stage: a tile of A, indices and scales, rounded up to 128."""
         return -(-(self.side("a").nbytes + self.weight_bytes) // 128) * 128
 
     def side(self, x: str) -> MmaSide:
-        """The operand "a", as it lies in shared memory."""
+        """Returns the tile of operand "a" in shared memory."""
         assert x == "a"
         return MmaSide(copy="vector", wide=False, **self.laid(x, self.helpers * WARP))
 
     @property
     def exchange_pitch(self) -> int:
-        """Floats between rows of the epilogue's exchange buffer."""
+        """Row pitch of the epilogue's exchange buffer, in floats."""
         return self.bn + 8
 
     @property
@@ -156,7 +159,7 @@ class QuantizedPairsSpec(QuantizedSyncSpec):
         return TABLE + max(self.stages * self.stage_bytes, 4 * self.bm * self.exchange_pitch)
 
     def check_table(self) -> None:
-        """SpecError where threads, lanes and blocks do not fit."""
+        """Raises SpecError if threads, lanes or blocks do not divide a stage of the weight."""
         name, threads = self.name, self.helpers * WARP
         check(self.layout in LAYOUTS, name, "layout", self.layout, LAYOUTS)
         whole = self.parts * INDICES

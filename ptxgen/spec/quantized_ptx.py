@@ -1,7 +1,8 @@
-"""Products with quantized weights written straight in PTX: f32 operands, chains in f32 or f64.
+"""Products with quantized weights, written in PTX: f32 operands, accumulators in f32 or f64.
 
-Weights are looked up as they are multiplied with: in registers, a codebook of 16 and a tree of 15
-``selp``, or by a shuffle in lanes that have the codebook. No shared memory, and no barrier.
+A thread looks up each code when it multiplies: in its registers, by a tree of 15 ``selp`` over the
+codebook of 16, or by a shuffle among lanes that hold the codebook. The kernels use no shared memory
+and no barrier.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ from ptxgen.spec.quantized import FORMAT, LOOKED_UP, PIECE, LookedUpSpec
 
 LOOK_UPS = ("select", "shuffle")
 _ROWS_AT_ONCE = 1 << 9
-"""Most tiles along M that have a CTA each; what is below them follows."""
+"""Most tiles along M with a CTA each; these CTAs stride over the tiles further down."""
 
 
 @dataclass(frozen=True)
 class QuantizedPtxSpec(LookedUpSpec):
-    """The chains of ``A . W`` of each chunk: ``c[CHUNKS][M][N]``, in f32 after their last step.
+    """A kernel of ``A . W``, chunk by chunk: partial sums ``c[CHUNKS][M][N]``, rounded to f32.
 
     A CTA computes ``bm`` rows by ``warps`` / (``bm`` / ``tm``) times 32 ``tn`` columns, a thread
     ``tm`` by ``tn`` of them. ``layout``: "NT", of a product, or "NN", of its transpose.
@@ -94,32 +95,32 @@ class QuantizedPtxSpec(LookedUpSpec):
 
     @property
     def accumulator(self) -> str:
-        """The dtype of chains."""
+        """Dtype of the accumulators."""
         return self.contract.accumulator
 
     @property
     def split(self) -> bool:
-        """Whether the chunks' sums go to scratch memory, for a reduce kernel."""
+        """Whether partial sums of the chunks go to scratch memory, for a reduce kernel."""
         return self.contract == FMA
 
     @property
     def rows_ahead(self) -> bool:
-        """Whether A is fetched as far ahead as codes, which registers allow for few rows."""
+        """Whether A is fetched as far ahead as codes; registers allow it for few rows."""
         return self.tm * self.ahead <= 8
 
     @property
     def multiplier(self) -> str:
-        """Unit that multiplies, one of :data:`ptxgen.cost.kernel.UNITS`."""
+        """Unit that multiplies, a key of :data:`ptxgen.cost.kernel.UNITS`."""
         return "fma64" if self.accumulator == "f64" else "fma"
 
     @property
     def unit(self) -> int:
-        """What K is a multiple of."""
+        """Required divisor of K."""
         return 1
 
     @property
     def tn_taken(self) -> tuple[int, ...]:
-        """What ``tn`` may be: in layout NN whole words of codes."""
+        """Legal values of ``tn``; in layout NN a thread reads whole words of codes."""
         return (1, 2, 4, 8) if self.layout == "NT" else (4, 8)
 
     @property
@@ -176,7 +177,7 @@ class QuantizedPtxSpec(LookedUpSpec):
 
     @property
     def tiles(self) -> tuple[Expr, Expr]:
-        """Tiles along M and along N."""
+        """Number of tiles along M and along N."""
         return ceil_div(M, self.bm), ceil_div(N, self.bn)
 
     @property
@@ -237,10 +238,10 @@ class QuantizedPtxSpec(LookedUpSpec):
 
 @dataclass(frozen=True)
 class QuantizedMmaSpec(QuantizedPtxSpec):
-    """The same with chains in f64 on tensor cores, where a step of theirs is an fma of f64.
+    """A kernel with f64 chains on tensor cores, where each step of an instruction is an f64 fma.
 
     The lanes of a warp are 8 by 4: it computes 8 ``tm`` rows by 4 ``tn`` columns. Where rows of A
-    are loaded 16 bytes at a time (``align_a``), lanes exchange what they need of them.
+    are loaded 16 bytes at a time (``align_a``), lanes exchange the elements by shuffles.
     """
 
     bm: int = 64
@@ -266,7 +267,7 @@ class QuantizedMmaSpec(QuantizedPtxSpec):
         return f"{super().label}_mma"
 
     def runs_on(self, arch: str) -> bool:
-        """Only where the bits of these tensor cores were measured: on sm_90."""
+        """Returns whether ``arch`` is sm_90, the only one whose f64 tensor cores were measured."""
         return arch == self.min_arch
 
     @property
@@ -275,7 +276,7 @@ class QuantizedMmaSpec(QuantizedPtxSpec):
 
     @property
     def unit(self) -> int:
-        # Of a product it is whole blocks anyway.
+        # In layout NT, K is a multiple of the format's block anyway.
         return 16 if self.align_a == 16 and self.layout == "NN" else 1
 
     @property
@@ -298,9 +299,9 @@ class QuantizedMmaSpec(QuantizedPtxSpec):
 
 @dataclass(frozen=True)
 class FinishSpec(FinishingSpec):
-    """``c = activation(c + bias)`` in place: what follows the sums of ``accumulate="f64"``.
+    """A kernel of ``c = activation(c + bias)`` in place: the epilogue of ``accumulate="f64"``.
 
-    A thread has a column of C, in every row or, where there are many, in some.
+    A thread has a column of C, in every row or, where there are many, in some of them.
     """
 
     cta_threads: int = 128
@@ -349,5 +350,5 @@ class FinishSpec(FinishingSpec):
 
 
 def _bits(value: float) -> str:
-    """An f32 constant in PTX."""
+    """Returns an f32 constant in PTX."""
     return f"0f{struct.unpack('<I', struct.pack('<f', value))[0]:08X}"

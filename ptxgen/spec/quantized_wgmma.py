@@ -23,10 +23,10 @@ from ptxgen.spec.wgmma import WgmmaSpec
 class QuantizedWgmmaSpec(QuantizedGemmSpec, WgmmaSpec):
     """A wgmma kernel whose B is a quantized weight, as it is stored: ``data`` and ``scales``.
 
-    ``helpers`` warps, whole warpgroups, copy ``copied`` stages of indices ahead and widen them into
-    B's part of a stage; the first of their threads has the copy engine bring A. Of helpers in
-    ``teams``, whole warpgroups, each takes one stage in turns and has ``copied`` stages of its own:
-    what a thread does between two stages then has the time of as many stages.
+    ``helpers`` warps (whole warpgroups) copy ``copied`` stages of indices ahead and widen them into
+    B's part of a stage; their first thread issues TMA loads of A. ``teams``: helpers form so many
+    teams (whole warpgroups), which take stages in turns, each with ``copied`` stages of indices of
+    its own. A team then has as many stage times as there are teams to widen one stage.
     """
 
     helpers: int = 8
@@ -47,7 +47,7 @@ class QuantizedWgmmaSpec(QuantizedGemmSpec, WgmmaSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         name = self.name
-        # A team waits for a stage by the parity of its turns: it may not be two turns late.
+        # A team waits on an mbarrier's parity, which cannot tell turns apart that differ by two.
         check(self.crews <= self.stages, name, "teams, up to stages", self.crews, self.stages)
         unit = 4 * self.crews
         check(self.helpers % unit == 0, name, "helpers, whole warpgroups", self.helpers, unit)

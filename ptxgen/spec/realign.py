@@ -1,13 +1,13 @@
-"""The realign family: copies of matrices whose rows start at multiples of 16 bytes.
+"""The realign family: kernels that copy matrices into rows aligned to 16 bytes.
 
-Kernels that copy 16 bytes at a time serve operands off 16 bytes, too, if they read such a copy.
+Kernels that load 16 bytes at a time read such a copy where the operand itself is not aligned.
 
 ============================  =================================================================
 ``ROWS0, COLS0`` (``ROWS1``)  rows of the first (second) matrix, and elements of each; 0 .. 2^31 - 1
 ============================  =================================================================
 
-Kernels are told besides: ``LDX0, LDX1``, elements from row to row. A step says what these are in
-its table's space.
+Further scalar parameters: ``LDX0, LDX1``, the row strides in elements. A route's
+:class:`~ptxgen.spec.route.Step` defines all of these by the variables of its table's space.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ptxgen.spec.base import INDEX_MAX, Expect, check
 from ptxgen.spec.prepare import PreparingSpec
 
 VECTOR = 16
-"""Bytes of a vector: what is copied at a time, and what rows of a copy are aligned to."""
+"""Bytes of a vector: a thread copies as many at a time, and rows of a copy are aligned to them."""
 _ELEMENTS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long long"}
 
 
 def pitch(columns: Expr, size: int) -> Expr:
-    """Elements of ``size`` bytes from row to row of a copy."""
+    """Returns the row pitch of a copy, in elements of ``size`` bytes."""
     return ceil_div(columns, VECTOR // size) * (VECTOR // size)
 
 
@@ -43,8 +43,8 @@ class RealignSpec(PreparingSpec):
     those of ``y0`` are :func:`pitch` apart, and zero behind the last column. Likewise ``x1`` and
     ``y1``.
 
-    A thread copies ``turns`` vectors. It reads a vector as the two that it lies across, if the row
-    has all of both, and by elements near a row's ends, so that nothing outside of rows is read.
+    A thread copies ``turns`` vectors. An unaligned vector spans two aligned ones: the thread loads
+    both if they are inside the row, else single elements, so that it reads nothing outside of rows.
     """
 
     size: int
@@ -75,24 +75,24 @@ class RealignSpec(PreparingSpec):
 
     @property
     def dtype(self) -> str:
-        """Untyped, as PTX calls it: "b8" to "b64"."""
+        """Untyped dtype in PTX's notation: "b8" to "b64"."""
         return f"b{8 * self.size}"
 
     def of(self, dtype: Hashable) -> Self:
-        return replace(self, size=ITEMSIZE.get(str(dtype), self.size))  # packed ones are of bytes
+        return replace(self, size=ITEMSIZE.get(str(dtype), self.size))  # packed ones move as bytes
 
     @property
     def element(self) -> str:
-        """The elements' type in the generated source."""
+        """C++ type of the elements."""
         return _ELEMENTS[self.size]
 
     @property
     def unit(self) -> int:
-        """Elements of a vector."""
+        """Elements of a 16-byte vector."""
         return VECTOR // self.size
 
     def _vectors(self, i: int) -> Expr:
-        """Vectors of a copy."""
+        """Returns the number of vectors in the copy of matrix ``i``."""
         return var(f"ROWS{i}") * ceil_div(var(f"COLS{i}"), self.unit)
 
     @property

@@ -7,8 +7,8 @@
 ``SMS``            streaming multiprocessors of the device
 =================  ==============================================================
 
-Kernels are told besides how many elements lie between sequences, tokens and channels of what they
-read (``X_BATCH``, ``X_TOKEN``, ``X_CHANNEL`` and so on), and ``FLAGS``.
+Further scalar parameters: the strides of the input arrays, in elements, along sequences, tokens and
+channels (``X_BATCH``, ``X_TOKEN``, ``X_CHANNEL`` and so on), and ``FLAGS``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STATES, SMS = var("STATES"), var("SMS")
 _SIZES = (("BATCH", SIZE), ("TOKENS", SIZE), ("CHANNELS", SIZE))
 _SMS = ("SMS", Between(1, SMS_MAX))
 _CTAS = BATCH * ceil_div(CHANNELS, 4) <= GRID_MAX
-"""The least channels that a CTA has are 4."""
+"""Bound of the grid for the smallest CTA, which has 4 channels."""
 SPACE = Space(
     "selective_scan",
     (*_SIZES, ("STATES", Between(1, recurrence.STATES_MAX)), _SMS),
@@ -40,21 +40,22 @@ SPACE = Space(
 )
 LINEAR_SPACE = Space("linear_recurrence", (*_SIZES, _SMS), within=_CTAS)
 SOFTPLUS, TURNED, OUT_F32 = 1, 2, 4
-"""Flags: whether steps are softplus of what is given; whether tokens of x lie side by side, rather
-than channels; whether the result is f32."""
+"""Bits of ``flags``: the steps are softplus of the argument ``delta``; tokens of x are contiguous,
+not channels; the result is f32."""
 PARTS = ("forward", "backward")
 WORK = {"forward": 18, "backward": 50}
-"""Instructions of a selective scan for each token of a state, about: 12 of them of a decay."""
+"""Approximate instructions of a selective scan for each token of a state; a decay takes 12 of
+them."""
 
 
 def lies(*arrays: str, along: tuple[str, ...] = ("batch", "token", "channel")) -> tuple[Param, ...]:
-    """What a kernel is told of where elements of arrays lie."""
+    """Returns the stride parameters, in elements, of each array along the given dimensions."""
     return tuple(Param(f"{a}_{each}", "i64") for a in arrays for each in along)
 
 
 @dataclass(frozen=True)
 class RecurrenceSpec(KernelSpec):
-    """What kernels of recurrences share: a CTA walks along the tokens of some channels."""
+    """Base of the kernels of recurrences: a CTA walks along the tokens of some channels."""
 
     part: str = "forward"
     dtype: str = "bf16"
@@ -73,7 +74,7 @@ class RecurrenceSpec(KernelSpec):
 
     @property
     def channels(self) -> int:
-        """Those of a CTA."""
+        """Channels of a CTA."""
         raise NotImplementedError
 
     @property
@@ -93,7 +94,7 @@ class RecurrenceSpec(KernelSpec):
 
     @property
     def ahead(self) -> int:
-        """How far it looks beyond the tokens."""
+        """Tokens past the end that the kernel's index arithmetic may reach."""
         raise NotImplementedError
 
     def describe(self) -> tuple[str, ...]:
@@ -107,9 +108,9 @@ class RecurrenceSpec(KernelSpec):
 class SelectiveSpec(RecurrenceSpec):
     """A selective scan: ``lanes`` lanes share a channel and have ``states`` of its states each.
 
-    Tiles of ``tile`` tokens go through shared memory, where the lanes of a channel find what it is
-    given; the next tile is on its way meanwhile. Backward the states of a tile are computed again,
-    from the one that was kept at its first token, and kept in shared memory.
+    Inputs go through shared memory in tiles of ``tile`` tokens; the next tile is loaded meanwhile.
+    The backward kernel recomputes the states of a tile from the state that the forward kernel saved
+    at its first token, and keeps them in shared memory.
     """
 
     lanes: int = 4
@@ -143,7 +144,7 @@ class SelectiveSpec(RecurrenceSpec):
 
     @property
     def template(self) -> str:  # type: ignore[override]
-        """Each part has its own."""
+        """Template file of the part."""
         return f"recurrence/selective_{self.part}.cu.j2"
 
     @property
@@ -156,17 +157,19 @@ class SelectiveSpec(RecurrenceSpec):
 
     @property
     def width(self) -> int:
-        """States that it has room for."""
+        """Most states of a channel that the kernel supports."""
         return self.lanes * self.states
 
     @property
     def sharing(self) -> int:
-        """Channels of a warp."""
+        """Channels that a warp has."""
         return WARP // self.lanes
 
     @property
     def slot(self) -> int:
-        """Floats that a thread keeps of a token, backward: states, or sums over channels."""
+        """Floats that a thread of the backward kernel keeps for a token: states, or sums over
+        channels.
+        """
         return max(self.states, 2 * self.states // self.sharing)
 
     @property
@@ -182,7 +185,9 @@ class SelectiveSpec(RecurrenceSpec):
 
     @property
     def least(self) -> int:
-        """States from which on it serves: tiles, and backward blocks of channels, are of those."""
+        """Fewest states of a channel that the kernel serves, since the contract's tiles (and
+        backward its blocks of channels) depend on their number; 0: none.
+        """
         served = (
             n
             for n in range(1, self.width + 1)
@@ -247,7 +252,7 @@ class SelectiveSpec(RecurrenceSpec):
 
 @dataclass(frozen=True)
 class LinearSpec(RecurrenceSpec):
-    """A linear recurrence: a thread has a channel, and has ``depth`` tokens on their way."""
+    """A linear recurrence: a thread has a channel, and loads ``depth`` tokens ahead."""
 
     threads: int = WARP
     depth: int = 16

@@ -1,7 +1,7 @@
 """A formula over rows cut into stages at its reductions, as CUDA C++.
 
-A stage computes something of each element of a row, and reduces it; behind it, the row's own values
-are computed. The last one writes what is of elements. Templates of
+A stage computes values of each element of a row and reduces them; values of the row itself follow.
+The last stage writes the results that have a number for each element. The templates of
 :mod:`ptxgen.spec.row_reductions` put the stages together.
 """
 
@@ -19,7 +19,7 @@ from ptxgen.numerics.reduction_order import GROUP
 from ptxgen.spec import formula as cuda
 
 HOLDS = (2, 4, 8, 16, 32)
-"""What bytes of an element that are held are rounded up to."""
+"""Sizes, in bytes, to which the values held for an element are rounded up."""
 
 STARTS = {
     "sum": {"f32": "0.0f", "f64": "0.0", "i32": "0", "i64": "0ll"},
@@ -37,22 +37,23 @@ STARTS = {
         "i64": "9223372036854775807ll",
     },
 }
-"""What reductions begin with."""
+"""Initial values of reductions, by operation and dtype."""
 PACKED = {
     ("max", "bf16"): "0xff80ff80u",
     ("min", "bf16"): "0x7f807f80u",
     ("max", "f16"): "0xfc00fc00u",
     ("min", "f16"): "0x7c007c00u",
 }
-"""What two extremes of 16 bits begin with."""
+"""Initial values of two packed 16-bit maxima or minima, by operation and dtype."""
 _COSTLY = ("call", "div", "sqrt")
 
 
 @dataclass(frozen=True)
 class Array:
-    """An argument or a result, as kernels have it.
+    """An argument or a result of the formula, as kernels see it.
 
-    ``kind``: what it has a number for. ``value``: of a result, the name of what is written.
+    ``kind``: "element", "row", "column" or "scalar", for which it has a number each. ``value``: for
+    a result, the name of the C++ variable that is stored.
     """
 
     name: str
@@ -62,61 +63,62 @@ class Array:
 
     @property
     def ctype(self) -> str:
-        """What is computed in."""
+        """C++ type in which the kernel computes."""
         return cuda.CTYPES[STORED[self.dtype]]
 
     @property
     def storage(self) -> str:
-        """What is in memory."""
+        """C++ type of the elements in memory."""
         return cuda.STORAGE[self.dtype]
 
     @property
     def nbytes(self) -> int:
-        """Of an element in memory."""
+        """Bytes of an element in memory."""
         return ITEMSIZE[self.dtype]
 
     @property
     def words(self) -> int:
-        """32-bit words of a lane's group."""
+        """32-bit words of a lane's group of elements."""
         return GROUP * self.nbytes // 4
 
 
 class Reduction:
-    """A reduce node of a stage, as the template writes it."""
+    """A reduce node of a stage, with the names that the template uses."""
 
     def __init__(self, node: Node, number: int) -> None:
         self.node, self.name = node, f"r{number}"
         self.ctype, self.start = cuda.CTYPES[node.type], STARTS[node.data][node.type]
         self.ordered = node.data in ("sum", "prod")
-        """Whether leaves are added in order."""
+        """Whether the order of operands matters (sum, prod), so that leaves are combined in
+        order."""
         found = node.args[0].data if node.args[0].op == "input" else None
         halves = found is not None and found.dtype in ("bf16", "f16") and found.kind == "element"
         self.packed: Input | None = found if halves and not self.ordered else None
-        """The array whose 16-bit elements are compared as they are, two at a time: with the same
-        result, since all of them are f32 numbers."""
+        """Array whose 16-bit elements are compared without conversion, two at a time; the result is
+        the same, since every 16-bit float is an f32 number."""
         self.at = _picked(node)
-        """Where only one element counts, which: the others would add nothing."""
+        """Index of the only element that counts, if there is one: all others would add zero."""
         self.value = self.where = ""
-        """Names of what is reduced, and of ``at``."""
+        """C++ names of the reduced value, and of ``at``."""
         self.body: list[str] = []
-        """Statements for the one element."""
+        """Statements that compute the reduced value of the only element."""
 
     @property
     def packed_start(self) -> str:
-        """What two extremes of 16 bits begin with."""
+        """Initial value of two packed 16-bit maxima or minima."""
         assert self.packed is not None
         return PACKED[self.node.data, self.packed.dtype]
 
     @property
     def packed_result(self) -> str:
-        """The one of both, in f32."""
+        """Expression that reduces the two packed extremes to one, in f32."""
         assert self.packed is not None
         words = f"{self.name}_p & 0xffffu", f"{self.name}_p >> 16"
         low, high = (f"ptxgen_from_{self.packed.dtype}((unsigned short)({w}))" for w in words)
         return self.join(low, high)
 
     def join(self, a: str, b: str) -> str:
-        """Both, joined, each evaluated once."""
+        """Returns the expression that combines ``a`` and ``b``, each evaluated once."""
         if not self.ordered:
             return f"ptxgen_{self.node.data}({a}, {b})"
         op = {"sum": "add", "prod": "mul"}[self.node.data]
@@ -124,7 +126,7 @@ class Reduction:
 
 
 def _picked(node: Node) -> Node | None:
-    """The index of the only element that a sum of ``where(index == at, x, 0)`` has."""
+    """Returns the index of the only element in a sum of ``where(index == at, x, 0)``, else None."""
     arg = node.args[0]
     if node.data != "sum" or arg.op != "select" or arg.args[2].op != "const" or arg.args[2].data:
         return None
@@ -138,47 +140,48 @@ def _picked(node: Node) -> Node | None:
 
 
 class Stage:
-    """What is computed of each element, and of the row behind it.
+    """One stage: values of each element, reductions of these, then values of the row.
 
-    ``reductions`` of the stage, or of the last one ``outputs``; ``reads``: the arrays of elements
-    and columns; ``body``: statements for an element; ``after``: for the row.
+    ``reductions``: the stage's reductions; ``outputs``: results for elements, in the last stage;
+    ``reads``: arrays of elements and columns; ``body``: statements for an element; ``after``:
+    statements for the row, once its reductions are known.
     """
 
     reductions: list[Reduction]
     outputs: list[Array]
     downs: list[Array]
-    """What is added down rows."""
+    """Results that are sums down rows."""
     reads: list[Array]
     body: list[str]
     after: list[str]
     kept: list[tuple[str, str]]
-    """What is kept of each element for later stages: array and value."""
+    """Values of elements that later stages reuse: (array, C++ value)."""
     held: list[tuple[str, str, str]]
-    """Values that earlier stages kept: type, name and array."""
+    """Values that earlier stages kept: (C++ type, name, array)."""
     values: dict[Node, str]
 
     @property
     def alone(self) -> list[Reduction]:
-        """Reductions of one element, which can be read where it lies."""
+        """Reductions of a single element, which is read directly from memory."""
         return [r for r in self.reductions if r.at is not None and not self.held]
 
     @property
     def joined(self) -> list[Reduction]:
-        """The others."""
+        """Reductions over all elements of a row."""
         return [r for r in self.reductions if r not in self.alone]
 
     @property
     def loaded(self) -> list[Array]:
-        """The arrays of elements that are read."""
+        """Arrays of kind "element" that the stage reads."""
         return [i for i in self.reads if i.kind == "element"]
 
 
 class Plan:
     """A formula cut into stages at its reductions.
 
-    Stage s computes, of each element, all that reductions of depth s need, and reduces; the last
-    writes results that are of elements. ``keep``: expensive values of elements that a later stage
-    needs again are kept, rather than computed once more.
+    Stage s computes the element values that reductions of depth s need, and reduces them. The last
+    stage writes the results for elements. ``keep``: whether expensive element values that a later
+    stage needs again are kept, instead of recomputed.
     """
 
     def __init__(self, formula: Formula, keep: bool) -> None:
@@ -219,12 +222,12 @@ class Plan:
 
     @property
     def all_stages(self) -> list[Stage]:
-        """The stages, that which writes results among them."""
+        """All stages, with the last one, which writes results for elements, if there is one."""
         return [*self.stages, *([self.last] if self.last else [])]
 
     @property
     def held(self) -> int:
-        """Bytes of an element that are held at a time, at most (one of HOLDS)."""
+        """Most bytes that are held for an element at a time, rounded up to one of :data:`HOLDS`."""
         most = 0
         for s in range(len(self.all_stages)):
             later = {i for each in self.all_stages[s:] for i in each.loaded}
@@ -236,12 +239,14 @@ class Plan:
 
     @property
     def kept_values(self) -> list[tuple[str, str]]:
-        """Values that are kept: C++ types and names."""
+        """Values that are kept for later stages: (C++ type, name)."""
         return [(cuda.CTYPES[n.type], name) for n, name in self.kept.items()]
 
     @property
     def in_place(self) -> bool:
-        """Whether there is one value to keep of elements, of f32, which are not read any more."""
+        """Whether the only kept value is one f32, after whose stage elements are not read again, so
+        that it can overwrite them.
+        """
         made = next((i for i, s in enumerate(self.stages) if s.kept), None)
         if made is None or [n.type for n in self.kept] != ["f32"]:
             return False
@@ -276,7 +281,7 @@ class Plan:
         ]
 
     def _row_values(self, depth: int) -> list[str]:
-        """Statements for what a row has, once reductions of this depth are known."""
+        """Returns the statements for values of a row, once reductions up to ``depth`` are known."""
         known = [
             n
             for n in self.formula.nodes
@@ -301,7 +306,7 @@ class Plan:
         stage.body = list(cuda.statements([*(n for n in roots if n not in alone), *new], values))
         for each in reductions:
             value = each.node.args[0]
-            if each.at is not None:  # its value may be among what all elements have
+            if each.at is not None:  # its value may be computed for all elements already
                 value = value.args[1]
                 each.body = list(cuda.statements([value], values, prefix="p"))
                 each.where = self.names[each.at]
@@ -312,7 +317,7 @@ class Plan:
 
 
 def _cone(roots: Iterable[Node], known: Mapping[Node, str]) -> dict[Node, None]:
-    """All that is computed for ``roots``, with those known values that it begins with."""
+    """Returns all nodes that ``roots`` depend on, down to the known ones."""
     found: dict[Node, None] = {}
     stack = list(roots)
     while stack:
@@ -331,7 +336,7 @@ def _input(cone: Mapping[Node, None], of: Array) -> bool:
 def _needed_again(
     later: list[Node], cone: Mapping[Node, None], known: Mapping[Node, str]
 ) -> Iterator[Node]:
-    """Expensive values of elements among ``cone`` that ``later`` begins with."""
+    """Yields the expensive element values in ``cone`` that ``later`` roots need again."""
     seen: set[Node] = set()
     stack = list(reversed(later))
     while stack:
@@ -348,5 +353,5 @@ def _needed_again(
 
 @cache
 def plan(variant: str, keep: bool) -> Plan:
-    """The stages of a variant."""
+    """Returns the stages of a variant."""
     return Plan(row_reductions.formula(variant), keep)

@@ -1,4 +1,4 @@
-"""Routes: the kernels that serve a problem one after the other, and when; tables of routes."""
+"""Routes: the sequence of kernels that solves a problem, and when to take it; tables of routes."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ptxgen.spec.base import KernelSpec, check
 from ptxgen.spec.space import Space
 
 Key = tuple[str, ...]
-"""What a table serves, in words: the name of its dispatch module, joined by underscores."""
+"""Words that identify a table; joined by underscores they name its dispatch module."""
 
 
 @dataclass(frozen=True)
 class Step:
     """One launch of a route.
 
-    A pointer parameter of the kernel is bound to the operand, result or scratch memory of its name,
+    A pointer parameter of the kernel is bound to the operand, result or scratch array of its name,
     a scalar to the variable of its name in upper case, unless ``bind`` gives another name.
 
-    ``given``: variables that are something else for this kernel than for the problem, with what
-    they are, a formula over the problem's: if the kernel reads a copy of an operand, the copy's
-    pitch and alignment. All that the kernel says of itself is meant so, and is read from here.
+    ``given``: values of the kernel's variables that differ from the problem's, as expressions over
+    the problem's variables. Example: the pitch and alignment of a copy that the kernel reads in
+    place of an operand. The members of this class substitute them into the kernel's own.
     """
 
     kernel: KernelSpec
@@ -39,44 +39,48 @@ class Step:
         check(not unknown, self.kernel.name, "parameters that bind names", sorted(unknown), "none")
 
     def bound(self, parameter: str) -> str:
-        """What a parameter is bound to."""
+        """Returns the name of the operand, result, scratch array or variable that a parameter is
+        bound to.
+        """
         return self.bind.get(parameter, parameter)
 
     @cached_property
     def grid(self) -> Expr:
-        """CTAs."""
+        """Number of CTAs (grid.x), in the problem's variables."""
         return self.kernel.grid.substitute(self.given)
 
     @cached_property
     def requires(self) -> Expr:
-        """Where the kernel is correct."""
+        """Predicate under which the kernel is correct, in the problem's variables."""
         return self.kernel.requires.substitute(self.given)
 
     @cached_property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        """See :attr:`KernelSpec.index_bounds`."""
+        """Index bounds (:attr:`KernelSpec.index_bounds`), in the problem's variables."""
         bounds = self.kernel.index_bounds
         return tuple((text, value.substitute(self.given), limit) for text, value, limit in bounds)
 
     def scratch(self) -> dict[str, Expr]:
-        """The scratch memory that the kernel uses, by the names it is bound to, in bytes."""
+        """Returns the bytes of each scratch array of the kernel, by the name it is bound to."""
         sizes = self.kernel.scratch.items()
         return {self.bound(name): size.substitute(self.given) for name, size in sizes}
 
     @cached_property
     def cost(self) -> KernelCost | None:
-        """See :attr:`KernelSpec.cost`."""
+        """Work of the kernel (:attr:`KernelSpec.cost`), in the problem's variables."""
         cost = self.kernel.cost
         return None if cost is None else cost.substitute(self.given)
 
     def parameters(self, values: Mapping[str, int | float]) -> dict[str, int | float]:
-        """What the kernel is told, of ``values`` by their names in lower case."""
+        """Returns the kernel's scalar values: ``values`` by lower-case name, with those of
+        :attr:`given`.
+        """
         told = {name.upper(): value for name, value in values.items() if isinstance(value, int)}
         return {**values, **{n.lower(): e.evaluate(told) for n, e in self.given.items()}}
 
     @property
     def label(self) -> str:
-        """What routes are known by: the kernel, or what it prepares."""
+        """Name of the step in the names of routes: the kernel's, or what it prepares."""
         if not self.kernel.prepares:
             return self.kernel.name
         pointers = (p.name for p in self.kernel.abi.pointers if p.name not in self.kernel.scratch)
@@ -85,13 +89,13 @@ class Step:
 
 @dataclass(frozen=True, init=False)
 class Route:
-    """One entry of a route table: the launches, in order, and when.
+    """One entry of a route table: the launches, in order, and when to take them.
 
-    Of those routes of a table whose ``requires`` holds, that is taken which is predicted to be the
-    fastest (:attr:`costs`). Where no cost is known, routes are taken in order, the first whose
-    ``prefer`` holds as well. ``reason`` says for people what a route is for.
-    Kernels are given as they are, or as a :class:`Step` where parameters are bound otherwise. Those
-    that name the same scratch memory share it: one writes what another reads.
+    Among the routes of a table whose ``requires`` holds, dispatch takes the one with the lowest
+    predicted time (:attr:`costs`). Where no cost is known, it takes the first whose ``prefer``
+    holds as well. ``reason`` tells people what a route is for. ``steps``: kernels, or :class:`Step`
+    where parameters are bound to other names. Kernels that name the same scratch array share it:
+    one writes it, the next reads it.
     """
 
     steps: tuple[Step, ...]
@@ -114,52 +118,52 @@ class Route:
 
     @cached_property
     def kernels(self) -> tuple[KernelSpec, ...]:
-        """The kernels, in launch order."""
+        """Kernels of the route, in launch order."""
         return tuple(step.kernel for step in self.steps)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Their names."""
+        """Names of the kernels, in launch order."""
         return tuple(kernel.name for kernel in self.kernels)
 
     @cached_property
     def main(self) -> KernelSpec:
-        """The kernel that the route is known by: the first that does more than prepare operands."""
+        """Kernel that names the route: the first that does more than prepare operands."""
         return next((k for k in self.kernels if not k.prepares), self.kernels[0])
 
     @cached_property
     def name(self) -> str:
-        """What the route is called: its main kernel's name, behind what is prepared for that.
+        """Name of the route: its main kernel's, behind those of the preparing steps.
 
-        Such as "simt_nn_f32_64x64x16_9d796a", or "realign_ab+simt_nn_f32_64x64x16_9d796a".
+        Examples: "simt_nn_f32_64x64x16_9d796a", "realign_ab+simt_nn_f32_64x64x16_9d796a".
         """
         upto = self.kernels.index(self.main) + 1
         return "+".join(step.label for step in self.steps[:upto])
 
     @cached_property
     def requires(self) -> Expr:
-        """Where all kernels of the route are correct."""
+        """Predicate under which all kernels of the route are correct."""
         return all_of(step.requires for step in self.steps)
 
     @property
     def batched(self) -> bool:
-        """Whether all its kernels take batches."""
+        """Whether all kernels of the route take batches."""
         return all(kernel.batched for kernel in self.kernels)
 
     def takes(self, dtype: Hashable) -> bool:
-        """Whether it has a twin for problems of a dtype that its table takes."""
+        """Returns whether the route exists for problems of a dtype of its table."""
         return all(kernel.takes(dtype) for kernel in self.kernels)
 
     @cached_property
     def costs(self) -> tuple[KernelCost, ...] | None:
-        """What each kernel has to do; None if that of one is not known."""
+        """Work of each kernel; None if any kernel states none."""
         found = tuple(step.cost for step in self.steps)
         known = tuple(cost for cost in found if cost is not None)
         return known if len(known) == len(found) else None
 
     @cached_property
     def scratch(self) -> dict[str, Expr]:
-        """Scratch memory by name, bytes."""
+        """Bytes of each scratch array of the route, by name."""
         found: dict[str, Expr] = {}
         for step in self.steps:
             for name, size in step.scratch().items():
@@ -167,7 +171,7 @@ class Route:
         return found
 
     def of(self, dtype: Hashable) -> Route:
-        """This route's twin for problems of another dtype."""
+        """Returns this route for problems of another dtype."""
         kernels = [step.kernel.of(step.kernel.seen(dtype)) for step in self.steps]
         if all(twin is kernel for twin, kernel in zip(kernels, self.kernels, strict=True)):
             return self
@@ -176,20 +180,19 @@ class Route:
 
 
 TWINS_MAX = 1024
-"""Most routes that a table keeps made for dtypes."""
+"""Most derived routes, one a dtype, that a table caches."""
 
 
 @dataclass(frozen=True)
 class RouteTable:
     """The routes of one kind of problems, in order.
 
-    ``dtypes``: those it serves. The routes are written for the first; those for the others are
-    their twins (:meth:`Route.of`), alike but for what the kernels read and write. ``opened``: it
-    also serves others, or those of a type, whose kernels nobody lists: they are made when they are
-    first asked for.
-    ``pinned`` makes a few of those, whose code goldens hold as well, so that every line of a
-    template is in a golden.
-    ``partial``: there are problems that no route admits, and who asks has another way for those.
+    ``dtypes``: dtypes that the table serves. ``routes`` are written for the first; :meth:`Route.of`
+    derives the others, which differ only in the types that kernels read and write. ``opened``:
+    whether the table also serves dtypes that it does not list, or all of a type; their kernels are
+    derived when first needed. ``pinned``: returns a few such kernels for the goldens, so that these
+    cover every line of a template. ``partial``: some problems have no route; the caller has a
+    fallback.
     """
 
     space: Space
@@ -204,14 +207,14 @@ class RouteTable:
             raise SpecError(f"a table of {self.space.name!r} has no routes, or serves no dtype")
 
     def takes(self, dtype: Hashable) -> bool:
-        """Whether it serves problems of this dtype."""
+        """Returns whether the table serves problems of a dtype."""
         if isinstance(self.opened, type):
             return dtype in self.dtypes or isinstance(dtype, self.opened)
         return self.opened or dtype in self.dtypes
 
     @cached_property
     def named(self) -> dict[str, Route]:
-        """The routes by name. SpecError for two of one name that differ in more than ``prefer``."""
+        """Routes by name. Raises SpecError if two of one name differ in more than ``prefer``."""
         found: dict[str, Route] = {}
         for route in self.routes:
             other = found.setdefault(route.name, route)
@@ -220,7 +223,9 @@ class RouteTable:
         return found
 
     def route(self, number: int, dtype: Hashable) -> Route:
-        """A route for problems of a dtype, made when it is first asked for."""
+        """Returns route ``number`` for problems of a dtype; it is derived when first needed, then
+        cached.
+        """
         found = self._twins.get((number, dtype))
         if found is None:
             if len(self._twins) >= TWINS_MAX:
@@ -233,7 +238,7 @@ class RouteTable:
         return {}
 
     def kernels(self) -> Iterable[KernelSpec]:
-        """All kernels of all dtypes."""
+        """Yields all kernels of all listed dtypes."""
         for dtype in self.dtypes:
             for route in self.routes:
                 yield from route.of(dtype).kernels

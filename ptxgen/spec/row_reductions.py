@@ -1,26 +1,25 @@
-"""Operations over rows: problem variables, and the kernels.
+"""Reductions along rows and operations around them (softmax, norms): variables and kernels.
 
 =================  ==============================================================
 ``ROWS, COLS``     rows, and elements of each; 1 .. 2^31 - 1
-``VECTOR``         1 if all rows begin at multiples of 16 bytes and have whole
-                   groups of 8 elements
-``HELD``           bytes of an element that a kernel which holds rows keeps
-``READ``           bytes of an element that are read, of all arrays; 64 if an array or a result is
-                   of a byte, or results do not fit where arrays were
-``MOVED``          bytes of an element that are read and written, of all arrays and results
-``WORK``           operations of an element
-``PASSES``         stages, that which writes results among them
-``WAY``            1 if there is one stage, and no result for elements; 0 if there
-                   are more than two, or more reductions than are handed on
+``VECTOR``         1 if all rows are aligned to 16 bytes and have whole groups of 8 elements
+``HELD``           bytes that a kernel which holds rows keeps for each element
+``READ``           bytes read for each element, over all arrays; 64 if an array or result has
+                   1-byte elements, or if results do not fit where the arrays were
+``MOVED``          bytes read and written for each element, over all arrays and results
+``WORK``           operations for each element
+``PASSES``         number of stages, with the one that writes results
+``WAY``            1 if there is one stage and no result for elements; 0 if split kernels do not
+                   apply (more than two stages, or too many reductions); else 2
 ``LEAVES``         ceil(COLS / LEAF), of the contract; ``BRANCHES`` likewise
-``LANE_SUMS``      lanes of all leaves of columns, where results are sums down rows
+``LANE_SUMS``      lanes of all leaves along columns, where results are sums down rows
 ``SMS``            streaming multiprocessors of the device
 =================  ==============================================================
 
-Kernels are told besides: ``LD_<name>``, elements from row to row of each array of elements, and
-the numbers of the formula. What a kernel computes is a variant
-(:mod:`ptxgen.numerics.row_reductions`), cut into stages (:mod:`ptxgen.spec.reduction_stages`), so
-that one table of routes serves all.
+Further scalar parameters: ``LD_<name>``, the row stride of each array of kind "element", in
+elements, and the formula's scalars. A kernel computes a *variant*: a formula with its dtypes
+(:mod:`ptxgen.numerics.row_reductions`), cut into stages (:mod:`ptxgen.spec.reduction_stages`). One
+table of routes serves all variants.
 """
 
 from __future__ import annotations
@@ -59,15 +58,15 @@ LEAVES, SMS, WAY = var("LEAVES"), var("SMS"), var("WAY")
 MOVED, WORK, PASSES = var("MOVED"), var("WORK"), var("PASSES")
 LANE_SUMS = var("LANE_SUMS")
 DOWNS = 2
-"""Sums down rows, at most, of 8 bytes each."""
+"""Most results that are sums down rows, of 8 bytes each."""
 HANDED = 4
-"""Reductions of a stage, at most, that kernels of several launches hand on: 8 bytes each."""
+"""Most reductions of a stage that split kernels pass on through scratch memory, 8 bytes each."""
 AT_ONCE = 48
-"""Registers, at most, that columns' numbers take at a time."""
+"""Most registers of a lane for prefetched column values of a whole row."""
 EARLY = 16
-"""Registers, at most, that they take while a row is reduced."""
+"""Most registers of a lane for column values that are prefetched while a row is reduced."""
 READ_MAX = 64
-"""What READ may be, at most."""
+"""Largest value of READ."""
 
 SPACE = Space(
     "rows by formula",
@@ -86,11 +85,11 @@ SPACE = Space(
     derived=(("LEAVES", ceil_div(COLS, LEAF)), ("BRANCHES", ceil_div(COLS, LEAF * BRANCH))),
 )
 DOWN_COLS, DOWN_READ = 8 * LEAF, 4
-"""COLS and READ, at most, where results are sums down rows."""
+"""Largest values of COLS and READ where results are sums down rows."""
 DOWN_MAX = WORKSPACE_MAX // (DOWNS * 8)
-"""LANE_SUMS * COLS, at most."""
+"""Largest LANE_SUMS * COLS, so that the lanes' sums fit the workspace."""
 DOWN_ELEMENTS = (DOWN_MAX // LANES - DOWN_COLS) * LEAF
-"""Elements for which that holds, however many rows they are."""
+"""Most elements for which ``LANE_SUMS * COLS <= DOWN_MAX`` holds, whatever the number of rows."""
 DOWN_SPACE = Space(
     "rows by formula, with sums down them",
     (
@@ -107,7 +106,7 @@ DOWN_SPACE = Space(
 
 @cache
 def way(variant: str) -> int:
-    """WAY of a variant."""
+    """Returns the variable WAY of a variant."""
     found = plan(variant, False)
     most = max((len(s.reductions) for s in found.stages), default=0)
     if not 1 <= len(found.stages) <= 2 or most > HANDED:
@@ -117,26 +116,26 @@ def way(variant: str) -> int:
 
 @cache
 def held(variant: str) -> int:
-    """HELD of a variant."""
+    """Returns the variable HELD of a variant."""
     return plan(variant, True).held
 
 
 @cache
 def reads(variant: str) -> int:
-    """READ of a variant."""
+    """Returns the variable READ of a variant."""
     found = plan(variant, False)
     sizes, made = ([x.nbytes for x in a] for a in (found.elements, found.element_outputs))
     if found.downs:
         return sum(sizes)
     fits = len(made) <= len(sizes) and all(o <= i for i, o in zip(sizes, made, strict=False))
-    # A lane's eight neighbours, read or written, are whole words of 16 bytes.
+    # A lane moves eight neighbours as whole 16-byte vectors, so elements have two bytes or more.
     fits = fits and min((*sizes, *made), default=0) > 1
     return sum(sizes) if fits else READ_MAX
 
 
 @cache
 def facts(variant: str) -> Mapping[str, int]:
-    """The variables of a problem that follow from its variant."""
+    """Returns the variables of a problem that follow from its variant."""
     found = plan(variant, False)
     moved = sum(x.nbytes for x in (*found.elements, *found.element_outputs))
     return MappingProxyType(
@@ -160,21 +159,25 @@ PARTS = ("held", "cluster", "staged", "streamed", *SPLIT, *DOWN)
 class RowSpec(KernelSpec):
     """A kernel of an operation over rows.
 
-    ``part``: "held" (``warps`` warps have a row, whose elements stay in registers), "cluster"
-    (``ctas`` CTAs have one so, and tell each other their leaves' sums), "staged" (as "held", but
-    CTAs walk over rows, and copy the next one to shared memory while they compute; ``buffers``
-    rows of ``read`` bytes an element find room there) or "streamed" (a CTA has a
-    row, and reads it anew for every stage). Of a few very long rows all CTAs have some, in
-    several launches: "branches" (the branches' sums of ``stage`` go to memory, a CTA's each),
-    "combine" (a CTA adds those of a row) for each stage, and "finish" (what is of elements is
-    written). Where results are sums down rows, a CTA has the rows of a lane of the contract's, one
-    after the other, and leaves their sums in memory: "lane" (each row in registers; ``buffers``
-    rows find room in shared memory, as of "staged"), and "lanes" joins those sums. ``final``: of
-    the last stage that there can be, which writes the results that rows have. ``leaves``: of a
-    warp, at a time. ``rows``: of a CTA, a warp each. ``lanes``: that have a row, ``pieces``:
-    groups of a leaf that a lane has; fewer than the contract's serve short rows. ``vector``:
-    elements travel by 16 bytes. ``persistent``: CTAs walk over the rows.
-    ``variant``: what is computed.
+    ``part`` says how a row is distributed:
+
+    - "held": ``warps`` warps have a row and keep its elements in registers;
+    - "cluster": ``ctas`` CTAs keep a row in registers and exchange their leaves' sums;
+    - "staged": as "held", but persistent CTAs copy the next row to shared memory while they
+      compute; there is room for ``buffers`` rows of ``read`` bytes an element;
+    - "streamed": a CTA has a row and reads it again for every stage;
+    - "branches", "combine", "finish": separate launches that spread few very long rows over all
+      CTAs. For each ``stage``, "branches" writes the sums of one branch a CTA to scratch memory,
+      and "combine" adds those of a row; "finish" writes the results for elements;
+    - "lane", "lanes": for results that are sums down rows. In "lane" a CTA takes the rows of one
+      lane of the contract, one after the other, each in registers (``buffers`` as in "staged"), and
+      writes the sums of its columns to scratch memory; "lanes" adds these.
+
+    ``final``: whether this is the last possible stage, which writes the results for rows.
+    ``leaves``: leaves that a warp holds at a time. ``rows``: rows of a CTA, a warp each. ``lanes``:
+    lanes that share a row; ``pieces``: groups of a leaf that a lane has; short rows have fewer of
+    both than the contract's. ``vector``: elements move in 16-byte vectors. ``persistent``: CTAs
+    walk over the rows. ``variant``: the formula and its dtypes.
     """
 
     part: str
@@ -238,27 +241,27 @@ class RowSpec(KernelSpec):
 
     @property
     def template(self) -> str:  # type: ignore[override]
-        """One for each ``part``."""
+        """Template file of the part."""
         return f"row_reductions/{self.part}.cu.j2"
 
     @property
     def dtype(self) -> str:
-        """That of the first array."""
+        """Dtype of the first array."""
         return self.variant.split()[1].partition("=")[2]
 
     @property
     def operation(self) -> str:
-        """The name of what is computed."""
+        """Name of the operation."""
         return self.variant.partition(" ")[0]
 
     @property
     def min_arch(self) -> str:
-        """See :attr:`KernelSpec.min_arch`."""
+        """Oldest architecture with enough shared memory, and clusters if the kernel uses them."""
         room = self.shared_bytes <= ARCHITECTURES["sm_80"].shared_per_cta
         return "sm_80" if room and self.part != "cluster" else "sm_90"
 
     def of(self, dtype: Hashable) -> Self:
-        """The same kernel for another variant."""
+        """Returns this kernel for another variant."""
         return self if dtype == self.variant else replace(self, variant=str(dtype))
 
     @property
@@ -282,17 +285,17 @@ class RowSpec(KernelSpec):
 
     @property
     def capacity(self) -> int:
-        """Elements of a row that are held at a time."""
+        """Elements of a row that the kernel holds at a time."""
         return self.lanes * self.pieces * GROUP * self.warps * self.leaves * self.ctas
 
     @property
     def leaves_of_row(self) -> int:
-        """Leaves that are held at a time."""
+        """Leaves of the contract that the kernel holds at a time."""
         return self.warps * self.ctas * self.leaves
 
     @cached_property
     def plan(self) -> Plan:
-        """The formula's stages."""
+        """Stages of the formula; held rows also keep expensive values from stage to stage."""
         if self.part == "staged":
             found = plan(self.variant, True)
             return found if self.leaves == 1 or found.in_place else plan(self.variant, False)
@@ -300,32 +303,32 @@ class RowSpec(KernelSpec):
 
     @property
     def in_place(self) -> bool:
-        """Whether a warp's first leaf keeps values where its elements were."""
+        """Whether kept values of a warp's first leaf overwrite its elements in shared memory."""
         return self.part == "staged" and self.leaves == 2 and bool(self.plan.kept)
 
     def _words(self, arrays: list[Array]) -> int:
-        """Registers of a lane's group of ``arrays``, on its way."""
+        """Returns the registers that a lane needs for its group of each array while it loads."""
         return sum(i.words + (0 if self.vector else 4) for i in arrays)
 
     @property
     def at_once(self) -> bool:
-        """Whether columns' numbers are fetched for all groups of a row at once."""
+        """Whether column values are loaded for all groups of a row at once."""
         short = self.warps <= 2 and self.leaves == 1 and self.pieces > 1
         return short and 0 < self._columns <= AT_ONCE
 
     @property
     def early(self) -> bool:
-        """Whether they are fetched with the row, not when all sums are known."""
+        """Whether column values are loaded with the row, not only when its sums are known."""
         return self.part == "held" and self.warps == 4 and 0 < self._columns <= EARLY
 
     @property
     def _columns(self) -> int:
-        """Registers that a lane's columns' numbers take, all groups' of a leaf."""
+        """Registers of a lane for the column values of all its groups of a leaf."""
         return self._words(self.plan.columns) * self.pieces
 
     @property
     def _most_words(self) -> int:
-        """Of the stage that loads the most."""
+        """Registers of a lane's group in the stage that loads the most."""
         return max(self._words(stage.loaded) for stage in self.plan.all_stages)
 
     @property
@@ -334,29 +337,29 @@ class RowSpec(KernelSpec):
 
     @property
     def _share(self) -> int:
-        """Registers of a thread, where an SM has as many CTAs as it should."""
+        """Registers of a thread with ``per_sm`` CTAs on an SM."""
         return self._sm_registers // (self.threads * self.per_sm)
 
     @property
     def fused(self) -> bool:
-        """Whether elements are fetched group by group, as registers have no room for all."""
+        """Whether elements are loaded group by group, since registers cannot hold all of them."""
         return self._most_words * self.pieces * self.leaves > self._share * 3 // 4
 
     @property
     def resident(self) -> int:
-        """CTAs of an SM that registers are left for: one where a group takes many."""
+        """Resident CTAs per SM: ``per_sm``, or one where a group takes many registers."""
         return self.per_sm if self._most_words <= self._share // 2 else 1
 
     @property
     def earlier(self) -> list[Stage]:
-        """The stages whose sums are known already, of a kernel of several launches."""
+        """Stages whose sums earlier launches of a split kernel have computed."""
         if self.part == "finish":
             return self.plan.stages
         return self.plan.stages[: self.stage]
 
     @property
     def current(self) -> Stage | None:
-        """The stage of a kernel of several launches; None if the formula has none such."""
+        """Stage of a split kernel's launch; None if the formula has fewer stages."""
         if self.part == "finish":
             return self.plan.last
         return self.plan.stages[self.stage] if self.stage < len(self.plan.stages) else None
@@ -416,7 +419,7 @@ class RowSpec(KernelSpec):
 
     @property
     def room(self) -> int:
-        """HELD, at most: of what more registers had to spill nobody would gain."""
+        """Largest HELD that the kernel takes: more would spill, to no gain."""
         elements = self.leaves * self.pieces * GROUP  # of a lane
         if self.part == "staged":
             return 4
@@ -437,7 +440,7 @@ class RowSpec(KernelSpec):
         share = ceil_div(COLS, self.ctas) if self.ctas > 1 else COLS
         if self.part in ("branches", "finish"):
             share = minimum(COLS, BRANCH * LEAF)
-        if self.part == "streamed":  # what was read is read again
+        if self.part == "streamed":  # every stage reads the row again
             moved, steps = moved * PASSES, BRANCHES * PASSES * (self.leaves * self.pieces)
         if self.rows > 1:
             share = share * self.rows
@@ -453,7 +456,7 @@ class RowSpec(KernelSpec):
         if self.vector and self.part not in ("combine", "lanes"):
             found.append(VECTOR >= 1)
         if not self.vector and self.part not in ("staged", "lane"):
-            found.append(VECTOR <= 0)  # the twin by 16 bytes is right for the others, and faster
+            found.append(VECTOR <= 0)  # else the kernel with 16-byte vectors is faster
         if self.part in ("held", "cluster", "staged", "lane"):
             found.append(COLS <= self.capacity)
         if self.part in ("held", "cluster", "staged"):

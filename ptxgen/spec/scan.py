@@ -6,8 +6,8 @@
 ``SMS``            streaming multiprocessors of the device
 =================  ==============================================================
 
-Kernels are told besides: ``LDX``, elements from row to row of what is read (rows of the result are
-one behind the other), and ``FLAGS``.
+Further scalar parameters: ``LDX``, the input's row stride in elements (the result is contiguous),
+and ``FLAGS``.
 """
 
 from __future__ import annotations
@@ -49,22 +49,22 @@ SPACE = Space(
 )
 LOG_SPACE = replace(SPACE, name="logscan")
 EXCLUSIVE, REVERSE = 1, 2
-"""Flags."""
+"""Bits of ``flags``: the scan is exclusive; it runs from the last element to the first."""
 
 
 PARTS = ("whole", "totals", "carry", "apply")
 CTAS = 1 << 20
-"""The most that are launched for rows: those that there are walk on to others."""
+"""Most CTAs of a launch for whole rows; they walk over further rows."""
 
 
 @dataclass(frozen=True)
 class ScanSpec(KernelSpec):
-    """Prefix sums, in CTAs of ``warps`` warps of which ``share`` have a row, ``turns`` chunks each
-    at a time; or ``lanes`` of a warp have one, if it is part of a chunk.
+    """A kernel of prefix sums. Of a CTA's ``warps`` warps, ``share`` share a row and hold ``turns``
+    chunks each at a time; rows shorter than a chunk have ``lanes`` lanes of a warp.
 
-    ``part``: "whole" (of rows), or a launch of three, in which CTAs share a row: "totals" (of each
-    chunk, which are left in memory), "carry" (a warp makes of these what comes before each chunk)
-    and "apply".
+    ``part``: "whole" (all of a row in one CTA), or one of three launches in which CTAs share a row:
+    "totals" (writes the sum of each chunk to scratch memory), "carry" (a warp turns these into
+    exclusive prefix sums) and "apply" (scans each chunk from its carry).
     """
 
     share: int
@@ -80,7 +80,7 @@ class ScanSpec(KernelSpec):
     template: ClassVar[str] = "scan/scan.cu.j2"
     shared_bytes: ClassVar[int] = 0
     numbers: ClassVar[int] = 1
-    """Of a sum."""
+    """Numbers in a partial sum: 1, or the pair of a logarithm of a sum of exponentials."""
     EXCLUSIVE: ClassVar[int] = EXCLUSIVE
     REVERSE: ClassVar[int] = REVERSE
     meanings: ClassVar[Mapping[str, str]] = {
@@ -114,12 +114,12 @@ class ScanSpec(KernelSpec):
 
     @property
     def computed(self) -> str:
-        """The type that sums are computed in."""
+        """Dtype in which sums are accumulated."""
         return STORED[self.dtype]
 
     @property
     def state(self) -> str:
-        """The C++ type of a sum."""
+        """C++ type of a partial sum."""
         return cuda.CTYPES[self.computed]
 
     @property
@@ -148,7 +148,7 @@ class ScanSpec(KernelSpec):
 
     @property
     def resident(self) -> int:
-        """CTAs that an SM is to hold."""
+        """Resident CTAs per SM, the second argument of ``__launch_bounds__``."""
         few = self.turns <= 2 and self.computed in ("f32", "i32")
         return max(1, (32 if few else 16) // self.warps)
 
@@ -159,7 +159,7 @@ class ScanSpec(KernelSpec):
 
     @property
     def rows(self) -> int:
-        """Of a CTA, at a time."""
+        """Rows that a CTA has at a time."""
         return self.threads // (self.share * self.lanes)
 
     @property
@@ -217,12 +217,12 @@ class ScanSpec(KernelSpec):
 
 @dataclass(frozen=True)
 class LogScanSpec(ScanSpec):
-    """Logarithms of prefix sums of exponentials: of pairs, where others have numbers."""
+    """A kernel of logarithms of prefix sums of exponentials; its partial sums are pairs."""
 
     contract: Contract = scan.LOGSCAN
 
     family: ClassVar[str] = "scan_log"
-    legible: ClassVar[bool] = False  # what is read of them is in the texts of sums
+    legible: ClassVar[bool] = False  # the texts of ScanSpec show the same code
     numbers: ClassVar[int] = 2
 
     @property
@@ -236,7 +236,7 @@ class LogScanSpec(ScanSpec):
 
     @property
     def cost(self) -> None:
-        """Routes are taken in order."""
+        """None: routes are taken in order."""
 
     @property
     def resident(self) -> int:

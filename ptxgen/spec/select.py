@@ -1,12 +1,12 @@
-"""The largest of rows, and draws from rows.
+"""Top-k selection from rows, and sampling from rows of logits.
 
 =================  ==============================================================
 ``ROWS, COLS``     rows, and elements of each
-``K``              how many of a row are selected
+``K``              elements that are selected from a row
 ``SMS``            streaming multiprocessors of the device
 =================  ==============================================================
 
-Kernels are told besides: ``LDX``, elements from row to row, and what is asked for.
+Further scalar parameters: ``LDX``, the row stride in elements, and the options of the call.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ SAMPLE_SPACE = Space(
     ),
 )
 SMALLEST = 1
-"""The flag of ``topk``: the smallest are asked for."""
+"""Bit of ``topk``'s flags: select the smallest elements."""
 GREEDY = 1
-"""That of ``sample``: the largest is."""
+"""Bit of ``sample``'s flags: return the index of the largest element."""
 BINS = 16
 KEY_BITS = {"bf16": 16, "f16": 16, "f32": 32, "i32": 32}
 VECTOR = 8
-"""Neighbours that a thread reads at once."""
+"""Neighbouring elements of a thread's vector load."""
 PLACE_BYTES = 8
-"""Of a part's candidate: its key and its index."""
+"""Bytes of a candidate that a part of a row leaves: its key and its index."""
 
 
 DRAWN = (
@@ -78,12 +78,14 @@ DRAWN = (
     Param("temperature", "f32"),
     *(Param(n, "u32") for n in ("cols", "k", "flags")),
 )
-"""Parameters of draws."""
+"""Parameters of the sampling kernels."""
 
 
 @dataclass(frozen=True)
 class SelectSpec(KernelSpec):
-    """A CTA selects from a row, by digits of keys that are ordered as the elements are."""
+    """A top-k kernel by radix selection: a CTA has a row and narrows down the k-th key digit by
+    digit. Keys are integers in the order of the elements.
+    """
 
     warps: int = 16
     dtype: str = "bf16"
@@ -95,7 +97,7 @@ class SelectSpec(KernelSpec):
     BINS: ClassVar[int] = BINS
     SMALLEST: ClassVar[int] = SMALLEST
     nothing: ClassVar[str] = "~0u"
-    """The key of a NaN."""
+    """Key of a NaN, a C++ constant."""
     mass_bytes: ClassVar[int] = 4
     meanings: ClassVar[Mapping[str, str]] = {**KernelSpec.meanings, "warps": "of a CTA"}
 
@@ -114,17 +116,17 @@ class SelectSpec(KernelSpec):
 
     @property
     def resident(self) -> int:
-        """CTAs that an SM is to hold."""
+        """Resident CTAs per SM, the second argument of ``__launch_bounds__``."""
         return max(16 // self.warps, 1)
 
     @property
     def together(self) -> int:
-        """CTAs that have a row, as a cluster."""
+        """CTAs that share a row, as a cluster."""
         return 1
 
     @property
     def bits(self) -> int:
-        """Of a key."""
+        """Bits of a key."""
         return KEY_BITS[self.dtype]
 
     @property
@@ -179,7 +181,9 @@ class SelectSpec(KernelSpec):
 
 @dataclass(frozen=True)
 class LanesSpec(SelectSpec):
-    """Each warp of a CTA takes the largest of a row that it holds, k times."""
+    """A top-k kernel for short rows: a warp holds a row in registers and extracts its largest, k
+    times.
+    """
 
     warps: int = 8
 
@@ -216,11 +220,12 @@ class LanesSpec(SelectSpec):
 
 @dataclass(frozen=True)
 class SiftSpec(SelectSpec):
-    """A CTA sifts what its threads have: the k-th largest of each thread's largest is a bound.
+    """A top-k kernel by a threshold: the k-th largest of the threads' maxima is a lower bound of
+    the k-th largest element. Elements below it are dropped, the others are sorted.
 
-    ``part``: "whole" (a row), "part" (CTAs have parts of a row, and leave the k largest of each in
-    memory) or "merge" (the k largest of those). ``held``: elements of a thread; ``room``: how many
-    may be left.
+    ``part``: "whole" (a CTA has a row), "part" (a CTA has a part of a row, and writes its k largest
+    to scratch memory) or "merge" (the k largest of those). ``held``: elements of a thread;
+    ``room``: most elements that may be left to sort.
     """
 
     part: str = "whole"
@@ -233,7 +238,7 @@ class SiftSpec(SelectSpec):
     draws: ClassVar[bool] = False
     PARTS: ClassVar[tuple[str, ...]] = ("whole", "part", "merge")
     span: ClassVar[int] = 1 << 14
-    """Elements of a row's part."""
+    """Elements of a part of a row."""
     meanings: ClassVar[Mapping[str, str]] = {
         **SelectSpec.meanings,
         "part": "what of a row it does",
@@ -261,7 +266,7 @@ class SiftSpec(SelectSpec):
 
     @property
     def owned(self) -> int:
-        """Elements of a CTA."""
+        """Elements that a CTA holds."""
         return self.threads * self.held
 
     @property
@@ -281,7 +286,7 @@ class SiftSpec(SelectSpec):
 
     @property
     def candidates(self) -> Param:
-        """The pointer to what parts leave."""
+        """Pointer parameter of the candidates that parts of rows leave."""
         written = "" if self.part == "part" else "const "
         return ptr("candidates", f"{written}unsigned long long*")
 
@@ -297,7 +302,9 @@ class SiftSpec(SelectSpec):
 
     @property
     def requires(self) -> Expr:
-        """A thread has at most ``held`` elements among those that are left, for each of the k."""
+        """Predicate under which the elements that are left fit ``room``: at most k threads have a
+        maximum above the threshold, each with up to ``held`` elements.
+        """
         left = TRUE if self.owned <= self.room else K * self.held <= self.room
         if self.part == "whole":
             return (COLS <= self.owned) & left
@@ -319,7 +326,7 @@ class SiftSpec(SelectSpec):
 
 @dataclass(frozen=True)
 class SampleSpec(SelectSpec):
-    """A CTA draws from a row; or ``ctas`` do, a cluster."""
+    """A sampling kernel: a CTA, or a cluster of ``ctas`` CTAs, draws from a row."""
 
     ctas: int = 1
     contract: Contract = SAMPLE_CONTRACT
@@ -360,7 +367,9 @@ class SampleSpec(SelectSpec):
 
     @property
     def requires(self) -> Expr:
-        """The chunks' masses, and how many are equal in each, take the place of the bins'."""
+        """Predicate under which the chunks' masses and tie counts fit the shared memory of the
+        bins, which they reuse.
+        """
         chunks = ceil_div(COLS, 8 * WARP * self.ctas)
         fits = chunks * (self.mass_bytes + 4) <= self.shared_bytes
         return all_of((fits, self.grid <= GRID_MAX))
@@ -377,7 +386,9 @@ class SampleSpec(SelectSpec):
 
 @dataclass(frozen=True)
 class DrawSpec(SiftSpec):
-    """A CTA draws from the k largest of a row ("draw"), which parts have left ("part")."""
+    """A sampling kernel that draws from the k largest of a row: "part" finds candidates in parts of
+    the row, "draw" draws from them.
+    """
 
     part: str = "part"
     contract: Contract = SAMPLE_CONTRACT

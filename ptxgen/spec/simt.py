@@ -17,16 +17,16 @@ from ptxgen.spec.gemm.sums import SumsSpec
 
 SPLITS = ("none", "onto", "slices", "workspace")
 ORDERS = ("rows", "columns")
-"""Serpentine along which a thread walks over its outputs at each k; no bit hangs on it."""
+"""Order in which a thread walks over its outputs at each k; no bit depends on it."""
 OUTER_COPIES = ("vector", "packed", "scalar")
-"""How an operand whose outer index (m or n) is contiguous reaches shared memory."""
+"""Ways to copy an operand whose outer index (m or n) is contiguous to shared memory."""
 K_COPIES = ("transpose", "staged", "kvector")
-"""How an operand whose reduction index is contiguous reaches shared memory."""
+"""Ways to copy an operand whose reduction index is contiguous to shared memory."""
 RAW_COPIES = ("vector", "kvector")
-"""Copies that leave elements of 16 bits as they are; templates/simt/operand.cuh.j2 explains all."""
+"""Copies that keep 16-bit elements as they are; templates/simt/operand.cuh.j2 explains each."""
 
 DTYPES = [dtype for dtype, contract in CONTRACTS["simt"].items() if contract == FMA]
-"""Those of the operands: of f32, or brought to f32."""
+"""Dtypes of the operands: f32, or 16-bit floats that are upcast to f32."""
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,16 @@ class SimtSpec(StagedSpec):
     times one warp (or part of one), which share the chunks of a split reduction: they never
     wait for one another before the epilogue.
 
-    ``split``: "none" (the plan must give one chunk), "onto" (so, and its chain may begin with what
-    C holds, of f32), "slices" (any plan; partial sums are
-    added in ascending order through shared memory) or "workspace" (a CTA per tile and chunk
-    writes its partial sums; a reduce kernel adds them).
-    ``copy_a``, ``copy_b``: how the operands reach shared memory (OUTER_COPIES, K_COPIES).
-    ``dtype``: of the operands; those of 16 bits are brought to f32, on the way to shared memory
-    or (RAW_COPIES) from there.
+    ``split``: "none" (the plan has one chunk), "onto" (the plan has one chunk, whose accumulators
+    may begin with the old f32 values of C), "slices" (any plan; partial sums are added in ascending
+    order through shared memory) or "workspace" (a CTA per tile and chunk writes its partial sums; a
+    reduce kernel adds them). ``copy_a``, ``copy_b``: one of :data:`OUTER_COPIES` or
+    :data:`K_COPIES`. ``dtype``: dtype of the operands; 16-bit ones are upcast to f32 before they
+    are stored to shared memory or, with :data:`RAW_COPIES`, after they are read from there.
     ``lanes``: lanes of a warp that a slice takes; less than 32 puts several slices in a warp.
-    ``ctas_per_sm``: CTAs that share an SM, which bounds the registers. ``raster``: tile rows
-    that share columns in L2. ``persistent``: the grid is bounded and CTAs walk over the tiles
-    with 64-bit indices.
+    ``ctas_per_sm``: CTAs that share an SM, which bounds the registers. ``raster``: tile rows that
+    share columns in L2. ``persistent``: the grid is bounded and CTAs walk over the tiles with
+    64-bit indices.
     """
 
     layout: str
@@ -110,7 +109,7 @@ class SimtSpec(StagedSpec):
         self.check_room(needed, "accumulators, two fragments, addresses", self.ctas_per_sm)
 
     def check_copies(self, x: str, copy: str) -> None:
-        """Raises SpecError where threads cannot copy the operand ``x`` so."""
+        """Raises SpecError if the threads cannot copy operand ``x`` in the way ``copy``."""
         name, k_contiguous = self.name, self.k_contiguous(x)
         extent, width, threads = self.extent(x), self.width(x), self.slice_threads
         legal = K_COPIES if k_contiguous else OUTER_COPIES
@@ -136,49 +135,51 @@ class SimtSpec(StagedSpec):
     # -- derived --------------------------------------------------------------
     @property
     def lanes_n(self) -> int:
-        """Lanes of a warp along n."""
+        """Lanes of a slice along n."""
         return self.lanes // self.lanes_m
 
     @property
     def element(self) -> str:
-        """The operands' type in the generated source."""
+        """C++ type of the operands' elements."""
         return ctypes(self.dtype)[0]
 
     @property
     def copies(self) -> tuple[tuple[str, str], tuple[str, str]]:
-        """The operands and how they reach shared memory."""
+        """Operand names, each with its way to shared memory."""
         return ("a", self.copy_a), ("b", self.copy_b)
 
     @property
     def outer_copies(self) -> tuple[str, ...]:
-        """OUTER_COPIES, for the template."""
+        """Value of :data:`OUTER_COPIES`, which the template reads."""
         return OUTER_COPIES
 
     def raw(self, operand: str) -> bool:
-        """Whether operand "a" or "b" lies in shared memory with 16 bits an element."""
+        """Returns whether operand "a" or "b" has 16-bit elements in shared memory."""
         return self.dtype != "f32" and dict(self.copies)[operand] in RAW_COPIES
 
     def held(self, operand: str) -> bool:
-        """Whether operand "a" or "b" travels through registers."""
+        """Returns whether operand "a" or "b" is copied through registers."""
         copy = dict(self.copies)[operand]
         return copy == "staged" if self.dtype == "f32" else copy not in RAW_COPIES
 
     @property
     def staged(self) -> bool:
-        """Whether an operand travels through registers, from which it must be put down."""
+        """Whether an operand is copied through registers, from which threads store it to shared
+        memory.
+        """
         return self.held("a") or self.held("b")
 
     @property
     def async_copies(self) -> bool:
-        """Whether asynchronous copies must be waited for."""
+        """Whether the kernel has asynchronous copies to wait for."""
         return self.dtype == "f32" or not (self.held("a") and self.held("b"))
 
     def size(self, operand: str) -> int:
-        """Bytes of an element of operand "a" or "b" in shared memory."""
+        """Returns the bytes of an element of operand "a" or "b" in shared memory."""
         return 2 if self.raw(operand) else 4
 
     def width(self, operand: str) -> int:
-        """Neighbours in memory that a thread copies at a time."""
+        """Returns the neighbouring elements that a thread copies at a time."""
         copy = dict(self.copies)[operand]
         if copy in RAW_COPIES:
             return 16 // ITEMSIZE[self.dtype]
@@ -186,32 +187,33 @@ class SimtSpec(StagedSpec):
 
     @property
     def ragged(self) -> bool:
-        """Whether rows of results that start anywhere are stored by vectors, too: not where B's,
-        which are as long, are copied by vectors; nor by several slices, which have few outputs.
+        """Whether unaligned rows of the result are also stored by vectors. Not needed where B,
+        whose rows are as long, is copied by vectors; nor with several slices, which have few
+        outputs.
         """
         return self.slices == 1 and (self.layout[1] == "T" or self.width("b") == 1)
 
     @property
     def k_vector(self) -> int:
-        """k's that a thread fetches from shared memory at a time."""
+        """Number of k's that a thread fetches from shared memory at a time."""
         return 16 // ITEMSIZE[self.dtype] if "kvector" in (self.copy_a, self.copy_b) else 1
 
     def group(self, operand: str) -> int:
-        """Neighbouring rows or columns that a thread owns."""
+        """Returns the neighbouring rows or columns that a thread owns."""
         own = self.tm if operand == "a" else self.tn
         return 1 if dict(self.copies)[operand] == "kvector" else min(own, 4)
 
     def extent(self, operand: str) -> int:
-        """The extent of the tile of operand "a" or "b", along m or n."""
+        """Returns the extent of the tile of operand "a" or "b", along m or n."""
         return self.bm if operand == "a" else self.bn
 
     def pitch(self, operand: str) -> int:
-        """Elements between rows of a stage, which are copied :meth:`width` at a time.
+        """Returns the elements between rows of a stage, which are copied :meth:`width` at a time.
 
         Transposing copies store 8 consecutive k x 4 consecutive outer indices per warp:
-        conflict-free when the pitch is 4 modulo 8 (or the tile has one or two rows).
-        In kvector mode, lanes read 16 bytes of consecutive rows: conflict-free when the pitch
-        is an odd number of 16-byte units.
+        conflict-free when the pitch is 4 modulo 8 (or the tile has one or two rows). In kvector
+        mode, lanes read 16 bytes of consecutive rows: conflict-free when the pitch is an odd number
+        of 16-byte units.
         """
         copy, extent = dict(self.copies)[operand], self.extent(operand)
         if copy == "kvector":
@@ -221,7 +223,7 @@ class SimtSpec(StagedSpec):
         return extent + (4 - extent) % 8
 
     def floats(self, operand: str) -> int:
-        """Floats of one stage of an operand."""
+        """Returns the size of one stage of an operand, in floats."""
         along_k = dict(self.copies)[operand] == "kvector"
         rows = self.extent(operand) if along_k else self.bk
         return self.pitch(operand) * rows * self.size(operand) // 4
@@ -241,9 +243,9 @@ class SimtSpec(StagedSpec):
 
     @property
     def totals_offset(self) -> int:
-        """Floats of shared memory before the running totals of a sliced kernel.
+        """Offset of the running totals of a sliced kernel in shared memory, in floats.
 
-        The ring of stages, which the epilogue's exchange buffer reuses.
+        Before them is the ring of stages, which the epilogue's exchange buffer reuses.
         """
         ring = self.slices * self.stages * (self.floats("a") + self.floats("b"))
         stripe = self.warps_m * self.lanes_m * self.group("a")
@@ -291,11 +293,11 @@ class SimtSpec(StagedSpec):
 
 @dataclass(frozen=True)
 class ReduceSpec(SumsSpec):
-    """Adds the f32 partial sums of a split reduction. ``dtype`` is the operands', so that of result
-    and bias where flags don't say f32.
+    """A kernel that adds the f32 partial sums of a split reduction. ``dtype``: dtype of the
+    operands, and of result and bias unless flags say f32.
 
-    Rows of a multiple of ``outputs`` are read by vectors, and written so where the result is
-    aligned; others element by element.
+    Rows whose length is a multiple of ``outputs`` are read by vectors, and written by vectors if
+    the result is aligned; others element by element.
     """
 
     cta_threads: int = 128
@@ -319,7 +321,7 @@ class ReduceSpec(SumsSpec):
 
     @property
     def tail(self) -> int:
-        """Chunks loaded at a time where no whole batch is left."""
+        """Chunks that are loaded at a time when less than a batch is left."""
         return min(self.batch, 4)
 
     @property
@@ -332,7 +334,7 @@ class ReduceSpec(SumsSpec):
         return {**super().context, **own}
 
     def of(self, dtype: Hashable) -> Self:
-        """The same kernel for operands of another dtype, or with an :class:`Epilogue`."""
+        """Returns this kernel for another dtype, or with an :class:`Epilogue`."""
         return concluded(self, dtype) if isinstance(dtype, Epilogue) else super().of(dtype)
 
     @property

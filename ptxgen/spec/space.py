@@ -1,4 +1,4 @@
-"""What a problem is: its variables, what they may be, and what follows from them.
+"""Problem spaces: the variables of a kind of problem, their domains, and derived variables.
 
 A :class:`Space` is stated once per kind of problem and read by the emitter (the arguments of a
 dispatch function), the prover (for which problems a statement must hold), ``explain``, and tests.
@@ -14,12 +14,12 @@ from ptxgen.expr import TRUE, Expr
 from ptxgen.numerics.signature import DIM_MAX
 
 SMS_MAX = 1024
-"""Most streaming multiprocessors of a GPU that statements are proved for."""
+"""Most streaming multiprocessors of a GPU for which statements are proved."""
 
 
 @dataclass(frozen=True)
 class Between:
-    """All integers from ``low`` to ``high``."""
+    """A domain of all integers from ``low`` to ``high``."""
 
     low: int
     high: int
@@ -33,18 +33,18 @@ class Between:
 
 @dataclass(frozen=True)
 class OneOf:
-    """A few integers, ascending."""
+    """A domain of a few integers, ascending."""
 
     values: tuple[int, ...]
 
     @property
     def low(self) -> int:
-        """The least."""
+        """Smallest value of the domain."""
         return self.values[0]
 
     @property
     def high(self) -> int:
-        """The largest."""
+        """Largest value of the domain."""
         return self.values[-1]
 
     def __contains__(self, value: int) -> bool:
@@ -57,20 +57,21 @@ class OneOf:
 Domain = Between | OneOf
 
 SIZE = Between(1, DIM_MAX)
-"""A dimension that is not empty."""
+"""Domain of the size of a dimension that is not empty."""
 ALIGNMENT = OneOf((1, 2, 4, 8, 16))
-"""Largest of these that divides an operand's address and the byte distance of its rows."""
+"""Domain of alignments: the largest of these that divides an operand's address and its row pitch,
+in bytes."""
 
 
 @dataclass(frozen=True)
 class Space:
-    """The problems of one kind.
+    """A problem space: all problems of one kind.
 
-    ``variables``: what a problem is given by, in order, each with what it may be; ``SMS``, the
-    streaming multiprocessors, is one of them. ``derived``: what follows from these, in order, each
-    a formula over those before it. ``bounded``: derived variables for which the prover finds a
-    constant bound first, a lemma that other proofs need. ``within``: what also holds of every
-    problem that is served.
+    ``variables``: arguments of a problem, in order, each with its domain; ``SMS``, the streaming
+    multiprocessors, is one of them. ``derived``: further variables, in order, each an expression
+    over those before it. ``bounded``: derived variables for which the prover first finds a constant
+    bound, a lemma that other proofs need. ``within``: a further predicate that holds for every
+    problem served.
     """
 
     name: str
@@ -95,27 +96,27 @@ class Space:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """What a dispatch function is given, in order."""
+        """Names of the arguments of a dispatch function, in order."""
         return tuple(name for name, _ in self.variables)
 
     @property
     def names(self) -> frozenset[str]:
-        """What ``requires``, ``prefer``, grids and scratch sizes may read."""
+        """Names that ``requires``, ``prefer``, grids and scratch sizes may use."""
         return frozenset((*self.arguments, *(name for name, _ in self.derived)))
 
     @property
     def domains(self) -> dict[str, Domain]:
-        """What each variable may be."""
+        """Domain of each argument, by name."""
         return dict(self.variables)
 
     @property
     def sizes(self) -> tuple[str, ...]:
-        """The variables that are dimensions: all ranges but that of the device's."""
+        """Names of the arguments that are ranges, without SMS: the dimensions."""
         ranges = (name for name, domain in self.variables if isinstance(domain, Between))
         return tuple(name for name in ranges if name != "SMS")
 
     def needed(self, names: Iterable[str]) -> list[tuple[str, Expr]]:
-        """The derived variables among ``names``, and those that they follow from, in order."""
+        """Returns the derived variables among ``names`` and those that they depend on, in order."""
         wanted = set(names)
         for name, formula in reversed(self.derived):
             if name in wanted:
@@ -123,7 +124,7 @@ class Space:
         return [(name, formula) for name, formula in self.derived if name in wanted]
 
     def environment(self, values: Mapping[str, int]) -> dict[str, int]:
-        """``values`` of the variables (and of others), with what follows from them."""
+        """Returns ``values``, completed by the derived variables."""
         found = dict(values)
         for name, formula in self.derived:
             found[name] = formula.evaluate(found)

@@ -1,12 +1,12 @@
 """Triangular systems, contract ``solve/1``.
 
 =================  ==============================================================
-``COUNT``          systems
-``N, COLS``        rows of each, and columns that are solved for
+``COUNT``          number of systems
+``N, COLS``        rows of a system, and right-hand sides (columns)
 ``SMS``            streaming multiprocessors of the device
 =================  ==============================================================
 
-Kernels are told besides: ``STEP``, elements from matrix to matrix (0: one for all), and ``FLAGS``.
+Further scalar parameters: ``STEP``, elements from matrix to matrix (0: one for all), and ``FLAGS``.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ SPACE = Space(
     within=GRID <= GRID_MAX,
 )
 UPPER, UNIT, TURNED = 1, 2, 4
-"""Flags: the matrix is upper triangular; its diagonal is 1; its transpose is what is in memory."""
+"""Bits of ``flags``: the matrix is upper triangular; its diagonal is all ones; memory holds its
+transpose."""
 
 
 @dataclass(frozen=True)
 class TriangularSpec(KernelSpec):
-    """A warp solves for a column in each lane, ``rows`` rows at a time, which it holds in
+    """A triangular solver: each lane of a warp solves for one column, ``rows`` rows at a time, in
     registers.
     """
 
@@ -67,7 +68,7 @@ class TriangularSpec(KernelSpec):
 
     @property
     def element(self) -> str:
-        """The C++ type of elements."""
+        """C++ type of the elements."""
         return cuda.CTYPES[self.dtype]
 
     @property

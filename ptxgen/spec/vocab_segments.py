@@ -1,4 +1,4 @@
-"""Rows of logits: problem variables, and the kernels that read them once (contract ``flce/3``).
+"""Cross entropy over a vocabulary: kernels that read logits once, by segments (``flce/3``).
 
 =================  ==============================================================
 ``ROWS, COLS``     rows, and classes; 1 .. 2^31 - 1
@@ -6,8 +6,8 @@
 ``SMS``            streaming multiprocessors of the device
 =================  ==============================================================
 
-Kernels are told besides: elements from row to row (``LDX``, ``LDG``), ``FLAGS``, and the numbers of
-the formula. Rows at any address are served; those at multiples of 16 bytes travel by vectors.
+Further scalar parameters: the row strides ``LDX`` and ``LDG`` in elements, ``FLAGS``, and the
+formula's scalars. Rows may be unaligned; rows aligned to 16 bytes are read by vectors.
 """
 
 from __future__ import annotations
@@ -36,20 +36,21 @@ SPACE = Space(
 )
 
 WIDE_TARGET = 1
-"""The flag: targets have 64 bits."""
+"""Bit of ``flags``: targets have 64 bits."""
 PARTS = ("segments", "gradient")
 RUN = 4
-"""Segments of a warp."""
+"""Consecutive segments of a row that a warp has."""
 ABREAST_MAX = 2048
-"""Rows that CTAs have at a time, at most: they walk on to others."""
+"""Most rows in flight at a time; CTAs walk over further rows."""
 
 
 @dataclass(frozen=True)
 class LogitsSpec(KernelSpec):
-    """A kernel that walks over rows of logits, each warp over a run of RUN segments.
+    """A kernel that walks over rows of logits; each warp has a run of :data:`RUN` segments.
 
-    ``part``: "segments" (maximum and sum of each segment, and the target's logit) or "gradient" (of
-    each logit, which may go where that was). ``capped``: whether there is a softcap.
+    ``part``: "segments" (writes maximum and sum of each segment, and the target's logit) or
+    "gradient" (writes the gradient of each logit, possibly over the logit). ``capped``: whether
+    there is a softcap.
     """
 
     part: str
@@ -94,17 +95,17 @@ class LogitsSpec(KernelSpec):
 
     @property
     def abreast(self) -> int:
-        """Segments of which a lane holds its part at a time: 64 bytes."""
+        """Segments whose elements a lane loads at a time: 64 bytes."""
         return {2: 4, 4: 2, 8: 1}[self.itemsize]
 
     @property
     def resident(self) -> int:
-        """CTAs that an SM is to hold, as registers allow."""
+        """Resident CTAs per SM, as registers allow."""
         return 3 if self.itemsize == 8 else 6 if self.part == "segments" else 5
 
     @property
     def wide(self) -> str:
-        """What is computed in."""
+        """Dtype in which the kernel computes."""
         return STORED[self.dtype]
 
     @property
@@ -165,18 +166,20 @@ class LogitsSpec(KernelSpec):
 
 
 def caps(wide: str) -> tuple[Param, ...]:
-    """What kernels are told of a softcap: it, and 1 divided by it."""
+    """Returns the parameters of a softcap: its value and its reciprocal."""
     return tuple(Param(name, wide) for name in ("softcap", "inverse"))
 
 
 def formula(part: str, dtype: str, capped: bool, near: bool = False) -> Formula:
-    """What is computed of each logit; ``near``: of those that are all small."""
+    """Returns the formula for each logit: its term of the sum, or its gradient. ``near``: a cheaper
+    formula for segments whose logits are all small.
+    """
     made = vocab_segments.term if part == "segments" else vocab_segments.gradient
     return made(dtype, capped, near)
 
 
 def told(part: str, dtype: str, capped: bool) -> dict[str, Any]:
-    """What templates know of that, by name."""
+    """Returns the names that templates read for the formula of a logit."""
     return {
         "NEAR": softcap.NEAR,
         "CAP": vocab_segments.CAP,
@@ -186,7 +189,7 @@ def told(part: str, dtype: str, capped: bool) -> dict[str, Any]:
 
 
 def ways(part: str, dtype: str, capped: bool) -> dict[str, dict[str, list[str]]]:
-    """Statements for a logit, and for a segment's largest, by the name of the way."""
+    """Returns the statements for a logit and for a segment's maximum, by code path."""
     near = dtype != "f64" if capped else part == "segments" and ITEMSIZE[dtype] == 2
     taken = {"Any": False, **({"Near": True} if near else {})}
     return {
@@ -199,10 +202,10 @@ def ways(part: str, dtype: str, capped: bool) -> dict[str, dict[str, list[str]]]
 
 
 def _statements(formula: Formula) -> list[str]:
-    """Of values that have the inputs' names, to ``result``."""
+    """Returns the statements that return ``formula``'s result; inputs keep their names."""
     names = {n: n.data.name for n in formula.nodes if n.op == "input"}
     names |= {n: "(long long)cols" for n in formula.nodes if n.op == "length"}
-    for node in formula.nodes:  # which kernels are told
+    for node in formula.nodes:  # the reciprocal is a parameter
         if node.op == "div" and names.get(node.args[1]) == "softcap":
             names[node] = "inverse"
     (output,) = formula.outputs

@@ -25,24 +25,24 @@ from ptxgen.spec.gemm.stores import PartialSums, Rows, Segments, Store
 from ptxgen.spec.vocab_segments import WIDE_TARGET, caps, told
 
 SWIZZLES = {64: 128, 32: 64, 16: 32}
-"""Swizzle in bytes by the width of a panel in elements: its rows are that long."""
+"""Swizzle in bytes, by the elements in a row of a panel (16 bits each)."""
 PANEL = 128
-"""Bytes of a row of a panel of an operand that is contiguous along the reduction."""
+"""Bytes of a panel's row, for operands that are contiguous along the reduction."""
 ATOM = 8
 """Rows after which the swizzle pattern repeats."""
 SPLITS = ("none", "serial", "workspace")
 STEP = 16
-"""Reduction steps of one instruction."""
+"""Number of k's of one instruction, for 16-bit operands."""
 COORDINATE_MAX = (1 << 31) - 1
-"""Coordinates of a tensor map are signed."""
+"""Largest coordinate of a tensor map: coordinates are signed 32-bit integers."""
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """A form of wgmma: 64 rows, ``columns``, and operands of ``dtype``.
+    """Shape and types of a wgmma instruction: m64, n = ``columns``, operands of ``dtype``.
 
-    ``held``: whether A comes from registers, not from shared memory. ``transposed``: whether A and
-    B are not contiguous along the reduction, which only those of 16 bits may not be.
+    ``held``: whether A is in registers, not in shared memory. ``transposed``: whether A and B are
+    not contiguous along the reduction (MN-major), which only 16-bit operands may be.
     """
 
     columns: int
@@ -52,7 +52,7 @@ class Instruction:
 
     @property
     def narrow(self) -> bool:
-        """Whether operands are integers of 8 bits."""
+        """Whether operands are 8-bit integers."""
         return self.dtype in ("s8", "u8")
 
     def __str__(self) -> str:
@@ -61,28 +61,30 @@ class Instruction:
 
     @property
     def accumulators(self) -> int:
-        """Of a thread."""
+        """Accumulator registers of a thread."""
         return self.columns // 2
 
     @property
     def ctype(self) -> str:
-        """What accumulators are in C++."""
+        """C++ type of the accumulators."""
         return "int" if self.narrow else "float"
 
     @property
     def letter(self) -> str:
-        """What they are in assembly."""
+        """Constraint letter of the accumulators in inline assembly."""
         return "r" if self.narrow else "f"
 
     @property
     def modes(self) -> str:
-        """The last immediates: no operand is negated, which of those in memory are transposed."""
+        """Last immediates of the instruction: no negation, and which shared-memory operands are
+        transposed.
+        """
         ways = self.transposed[self.held :]
         return "" if self.narrow else ", 1, 1" + "".join(f", {way:d}" for way in ways)
 
 
 class Panels:
-    """A tile that is a row of ``panels``, each of ``rows`` rows of ``swizzle`` bytes."""
+    """A shared-memory tile: a row of ``panels``, each of ``rows`` rows of ``swizzle`` bytes."""
 
     if TYPE_CHECKING:
 
@@ -99,54 +101,54 @@ class Panels:
 
     @property
     def panel_bytes(self) -> int:
-        """Bytes of a panel."""
+        """Bytes of one panel."""
         return self.rows * self.swizzle
 
     @property
     def bytes(self) -> int:
-        """Bytes of a tile."""
+        """Bytes of the tile."""
         return self.panels * self.panel_bytes
 
     @property
     def whole_panels(self) -> bool:
-        """Whether the CTAs that share a tile divide its panels, not the rows of each."""
+        """Whether the CTAs that share a tile each load whole panels, not rows of every panel."""
         return self.panels % self.share == 0
 
     @property
     def boxes(self) -> int:
-        """Boxes that a CTA copies."""
+        """TMA boxes that a CTA loads for a tile."""
         return self.panels // self.share if self.whole_panels else self.panels
 
     @property
     def box_rows(self) -> int:
-        """Rows of a box."""
+        """Rows of a TMA box."""
         return self.rows if self.whole_panels else self.rows // self.share
 
     @property
     def box(self) -> tuple[int, int]:
-        """The box of its tensor map: elements along a row, rows."""
+        """Box of the tensor map: elements along a row, rows."""
         return self.width, self.box_rows
 
 
 @dataclass(frozen=True)
 class Operand(Panels):
-    """How a tile of A or B lies in shared memory, and in which boxes it gets there.
+    """Layout of a tile of A or B in shared memory, and the TMA boxes that load it.
 
-    A tile is a row of panels, each of which has ``rows`` rows of ``width`` elements and the
-    swizzle that fits. Along the reduction contiguous (``k_major``): panels follow each other
-    along k and have a row for each outer index. Else they follow each other along m or n and have
-    a row for each k. ``share`` CTAs of a cluster use the same tile: each copies ``rows / share``
-    rows of all panels, or, if there are enough, ``panels / share`` whole panels.
+    A tile is a row of panels. A panel has ``rows`` rows of ``width`` elements, swizzled over a row.
+    If the operand is contiguous along the reduction (``k_major``), panels follow each other along k
+    and have a row for each outer index. Else they follow each other along m or n and have a row for
+    each k. ``share`` CTAs of a cluster use the same tile: each loads ``panels / share`` whole
+    panels if they divide evenly, else ``rows / share`` rows of every panel, and multicasts them.
     """
 
     name: str
     k_major: bool
     extent: int
-    """Outer indices of the tile (m or n)."""
+    """Extent of the tile along m or n."""
     bk: int
     share: int
     itemsize: int = 2
-    """Bytes of an element; 2 where it is not contiguous along the reduction."""
+    """Bytes of an element; must be 2 unless the operand is contiguous along the reduction."""
 
     @property
     def width(self) -> int:
@@ -172,35 +174,37 @@ class Operand(Panels):
 
     @property
     def rows64_bytes(self) -> int:
-        """Bytes from the first of 64 outer indices to the next 64, in a tile of A."""
+        """Bytes from one block of 64 rows of A to the next."""
         return 64 * self.swizzle if self.k_major else self.panel_bytes
 
-    # -- the descriptors of matrices in shared memory (PTX ISA, wgmma) ---------------------
+    # -- fields of shared-memory matrix descriptors (PTX ISA, wgmma) ------------------------
     @property
     def leading(self) -> int:
-        """Bytes from a panel to the next along m or n; of no meaning where k is contiguous."""
+        """Leading byte offset: bytes from a panel to the next along m or n; ignored where k is
+        contiguous.
+        """
         return 16 if self.k_major else self.panel_bytes
 
     @property
     def stride(self) -> int:
-        """Bytes from eight rows to the next."""
+        """Stride byte offset: bytes from eight rows to the next eight."""
         return ATOM * self.swizzle
 
     @property
     def step(self) -> int:
-        """Bytes from one instruction's reduction steps to the next, inside a panel."""
+        """Bytes from one instruction's k's to the next inside a panel."""
         return 2 * STEP if self.k_major else STEP * self.swizzle
 
     @property
     def descriptor(self) -> int:
-        """The constant part of a descriptor."""
+        """Constant part of the shared-memory matrix descriptor."""
         mode = {128: 1, 64: 2, 32: 3}[self.swizzle]
         return (self.leading >> 4) << 16 | (self.stride >> 4) << 32 | mode << 62
 
 
 @dataclass(frozen=True)
 class Packed(Panels):
-    """How a tile of B, whose elements have 4 bits, lies in shared memory: as :class:`Operand` says.
+    """Layout of a tile of packed 4-bit B in shared memory, as in :class:`Operand`.
 
     ``panels`` of ``rows`` rows of 64 bytes, contiguous along k (``k_major``) or along n.
     """
@@ -216,7 +220,9 @@ class Packed(Panels):
 
 
 class Ring:
-    """What all kernels have whose warpgroups multiply what a producer brings into a ring."""
+    """Base of the warp-specialised kernels: consumer warpgroups multiply what a producer loads into
+    a ring.
+    """
 
     bm: int
     bn: int
@@ -242,8 +248,9 @@ class Ring:
         def exchange_bytes(self) -> int: ...
 
     def check_ring(self, accumulators: int, totals: int = 0) -> None:
-        """Raises SpecError for what does not fit; a thread has so many ``accumulators``, and
-        beside them ``totals`` while it multiplies.
+        """Raises SpecError for a kernel whose tiles, shared memory or registers exceed the limits.
+        A thread has ``accumulators`` registers of sums and, while it multiplies, ``totals`` further
+        ones.
         """
         name = self.name
         check(self.stages >= 2, name, "stages", self.stages, ">= 2")
@@ -261,7 +268,7 @@ class Ring:
         arch, used = ARCHITECTURES[self.min_arch], self.shared_bytes
         shared = arch.shared_for(self.slots)
         check(used <= shared, name, f"shared memory on {arch.name}, bytes", used, shared)
-        needed = accumulators + max(48, totals + 16)  # a way out needs more addresses than a loop
+        needed = accumulators + max(48, totals + 16)  # 48: addresses of the epilogue
         free = self.registers or self.launch_registers
         check(needed <= free, name, "registers per thread (accumulators, addresses)", needed, free)
         if self.registers:
@@ -272,12 +279,14 @@ class Ring:
             check(kept >= 24, name, "registers that the producer keeps", kept, ">= 24")
 
     def runs_on(self, arch: str) -> bool:
-        """Only on sm_90: later architectures have other instructions."""
+        """Returns whether ``arch`` is sm_90: later architectures have no wgmma."""
         return ARCHITECTURES[arch].compute == ARCHITECTURES[self.min_arch].compute
 
     @property
     def barriers_offset(self) -> int:
-        """The place of the mbarriers in shared memory: behind the ring and the warps' exchange."""
+        """Byte offset of the mbarriers in shared memory, behind the ring and the warps' exchange
+        buffers.
+        """
         ring = self.stages * self.stage_bytes
         return ring + self.consumers * 4 * self.exchange_bytes
 
@@ -287,7 +296,7 @@ class Ring:
 
     @property
     def divided(self) -> tuple[str, int]:
-        """The side of the tile that consumers divide, and its extent."""
+        """Name and extent of the tile's side that the consumers divide."""
         return "bm", self.bm
 
     @property
@@ -296,12 +305,12 @@ class Ring:
 
     @property
     def ctas(self) -> int:
-        """CTAs of a cluster."""
+        """Number of CTAs in a cluster."""
         return self.cluster_m * self.cluster_n
 
     @property
     def fragments(self) -> int:
-        """Pieces of 64 rows that a warpgroup has."""
+        """Fragments of 64 rows that a consumer warpgroup has."""
         return self.divided[1] // (64 * self.consumers)
 
     @property
@@ -310,7 +319,7 @@ class Ring:
 
     @property
     def launch_registers(self) -> int:
-        """Registers that each thread can have; the compiler reckons with whole warpgroups."""
+        """Registers of each thread at launch; the compiler assumes whole warpgroups."""
         arch = ARCHITECTURES[self.min_arch]
         threads = -(-self.threads // WARPGROUP) * WARPGROUP * self.slots
         fit = arch.registers_per_sm // threads // 8 * 8
@@ -318,18 +327,18 @@ class Ring:
 
     @property
     def producer_registers(self) -> int:
-        """What a thread of the producer keeps after reallocation."""
+        """Registers that a producer thread keeps after ``setmaxnreg``."""
         held = (self.consumers + 1) * self.launch_registers
         return min(40, held - self.consumers * self.registers)
 
     @property
     def stage_bytes(self) -> int:
-        """Bytes of a stage."""
+        """Bytes of a stage: a tile of A and one of B."""
         return self.a.bytes + self.b.bytes
 
     @property
     def at_once(self) -> Expr:
-        """Clusters that the GPU has room for."""
+        """Clusters that are resident on the GPU at a time."""
         ctas = SMS if self.slots == 1 else SMS * self.slots
         return ctas if self.ctas == 1 else ctas // self.ctas
 
@@ -338,20 +347,19 @@ class Ring:
 class WgmmaSpec(Ring, GemmSpec):
     """A GEMM kernel of the wgmma family.
 
-    A CTA computes ``bm`` x ``bn`` outputs with ``consumers`` warpgroups, one above the other,
-    and a warp that has the copy engine fill a ring of ``stages`` stages of ``bk`` reduction steps.
-    A cluster of ``cluster_m`` x ``cluster_n`` CTAs shares what it loads: those along m a tile of B,
-    those along n one of A. The grid is bounded, and clusters walk over the tiles, in bands of
+    A CTA computes ``bm`` x ``bn`` outputs with ``consumers`` warpgroups, stacked along m, and a
+    producer warp that fills a ring of ``stages`` stages of ``bk`` k's by TMA. A cluster of
+    ``cluster_m`` x ``cluster_n`` CTAs shares its loads by multicast: CTAs along m share tiles of B,
+    CTAs along n tiles of A. The grid is persistent: clusters walk over the tiles, in bands of
     ``raster`` rows of (clusters') tiles.
 
-    ``split``: "none" (the plan must give one chunk), "serial" (a CTA takes one chunk after another,
-    and keeps a second set of sums) or "workspace" (work is a tile and a chunk; partial sums go to
-    the workspace, and a reduce kernel adds them). ``ctas_per_sm``: CTAs that share an SM, which
-    bounds registers and shared memory.
-    ``held``: how many of a fragment's second set a thread keeps in shared memory, where registers
-    have no room for all.
-    ``registers``: those of a consumer's thread after reallocation, for which the producer is a
-    warpgroup that gives up its own; 0: as launched.
+    ``split``: "none" (the plan has one chunk), "serial" (a CTA takes one chunk after another and
+    adds each to a second set of sums) or "workspace" (a work item is one chunk of a tile; a reduce
+    kernel adds the partial sums). ``ctas_per_sm``: CTAs that share an SM, which bounds registers
+    and shared memory. ``held``: sums of each fragment's second set that a thread keeps in shared
+    memory, for want of registers. ``registers``: registers of a consumer thread after
+    ``setmaxnreg``; the producer is then a whole warpgroup that gives up its own. 0: no
+    reallocation.
     """
 
     layout: str
@@ -375,7 +383,7 @@ class WgmmaSpec(Ring, GemmSpec):
     template: ClassVar[str] = "wgmma/gemm.cu.j2"
     splits: ClassVar[tuple[str, ...]] = SPLITS
     in_pieces: ClassVar[bool] = True
-    early_loads: ClassVar[int | None] = 400 << 20  # neighbours' SMs share what L2 sends them
+    early_loads: ClassVar[int | None] = 400 << 20  # neighbouring SMs share L2 responses
 
     def __post_init__(self) -> None:
         self.check_counts("bm", "bn", "bk", "consumers", "cluster_m", "cluster_n", "raster")
@@ -396,29 +404,31 @@ class WgmmaSpec(Ring, GemmSpec):
         self.check_ring(self.accumulators, self.totals)
 
     def takes(self, dtype: Hashable) -> bool:
-        """It has no formula: few warps would compute one while nothing is multiplied."""
+        """Returns whether the kernel exists for ``dtype``: not with an epilogue formula, which few
+        warps would compute while the tensor cores idle. Kernels that store partial sums need none.
+        """
         return self.split == "workspace" or not isinstance(dtype, Epilogue)
 
     # -- parts ----------------------------------------------------------------
     @cached_property
     def parts(self) -> Parts:
-        """The parts it is made of."""
+        """Parts that the kernel is made of."""
         split: Split = Serial(self.held or 0) if self.split == "serial" else Unsplit()
         return Parts(self.schedule, self.load, split, self.store)
 
     @property
     def schedule(self) -> Schedule:
-        """Its schedule."""
+        """Schedule of the kernel's work items."""
         return Chunks() if self.split == "workspace" else Batch()
 
     @property
     def load(self) -> Load:
-        """Its load."""
+        """Load of the kernel's operands."""
         return Tma()
 
     @property
     def store(self) -> Store:
-        """Its store."""
+        """Store of the kernel's results."""
         return PartialSums() if self.split == "workspace" else Rows("batch", accumulates=True)
 
     # -- derived --------------------------------------------------------------
@@ -428,17 +438,17 @@ class WgmmaSpec(Ring, GemmSpec):
 
     @property
     def a(self) -> Operand:
-        """The tile of A."""
+        """Shared-memory tile of A."""
         return Operand("a", self.layout[0] == "N", self.bm, self.bk, self.cluster_n)
 
     @property
     def b(self) -> Operand:
-        """The tile of B."""
+        """Shared-memory tile of B."""
         return Operand("b", self.layout[1] == "T", self.bn, self.bk, self.cluster_m)
 
     @property
     def instruction(self) -> Instruction:
-        """The form of wgmma."""
+        """Shape and types of the wgmma instruction."""
         return Instruction(self.bn, self.dtype, False, (not self.a.k_major, not self.b.k_major))
 
     @property
@@ -447,46 +457,55 @@ class WgmmaSpec(Ring, GemmSpec):
 
     @property
     def accumulators(self) -> int:
-        """Accumulators of a consumer's thread."""
+        """Accumulator registers of a consumer thread."""
         return self.fragments * self.instruction.accumulators
 
     @property
     def totals(self) -> int:
-        """Registers of a consumer's thread for totals of chunks."""
+        """Registers of a consumer thread for totals over chunks."""
         held = self.fragments * (self.held or 0)
         return self.accumulators - held if self.split == "serial" else 0
 
     @property
     def ahead(self) -> int:
-        """Parts by which what sums are added to is asked for ahead, if there are registers left."""
+        """Steps by which the store prefetches the old values that it adds to, if registers are
+        left.
+        """
         return max(0, min(2, (self.registers - self.accumulators - 72) // 16))
 
     @property
     def exchange_bytes(self) -> int:
-        """Shared memory through which a warp of a consumer brings its outputs into rows.
+        """Bytes of a consumer warp's exchange buffer, through which it stores outputs by rows.
 
-        16 rows of 32 f32 or 64 16-bit numbers at a time; the sums that it holds were there before.
+        It holds 16 rows of 32 f32 or 64 16-bit outputs at a time, and overlays the warp's spilled
+        totals.
         """
         return max(16 * max(self.pitch16, self.pitch32), self.held_bytes)
 
     @property
     def held_bytes(self) -> int:
-        """Shared memory of a consumer's warp for totals that registers have no room for."""
+        """Shared memory of a consumer warp, in bytes, for totals over chunks that do not fit
+        registers.
+        """
         return WARP * 4 * self.fragments * (self.held or 0)
 
     @property
     def pitch16(self) -> int:
-        """Bytes of a row of 64 16-bit outputs there: odd in units of 16, against conflicts."""
+        """Bytes of a row of 64 16-bit outputs in the exchange buffer: an odd number of 16-byte
+        units, against bank conflicts.
+        """
         return 2 * 64 + 16
 
     @property
     def pitch32(self) -> int:
-        """Bytes of a row of 32 f32 outputs there: 8 words modulo 32, against conflicts."""
+        """Bytes of a row of 32 f32 outputs in the exchange buffer: 8 words modulo 32, against bank
+        conflicts.
+        """
         return 4 * (32 + 8)
 
     @property
     def tiles(self) -> Expr:
-        """Clusters' tiles: every cluster computes ``ctas`` output tiles at a time."""
+        """Number of clusters' tiles; a cluster computes ``ctas`` output tiles at a time."""
         return ceil_div(M, self.bm * self.cluster_m) * ceil_div(N, self.bn * self.cluster_n)
 
     @property
@@ -500,7 +519,9 @@ class WgmmaSpec(Ring, GemmSpec):
     def launched(
         self, ctas: int, batch: tuple[int, int], environment: Mapping[str, int]
     ) -> tuple[int, int, int]:
-        """Clusters that walk over tiles walk over those of all matrices, as many as fit the GPU."""
+        """Returns the grid of a batch: as many clusters as fit the GPU walk over the tiles of all
+        matrices.
+        """
         if self.split == "workspace":
             return super().launched(ctas, batch, environment)
         work: int = self.work.evaluate(environment) * batch[0] * batch[1]
@@ -543,7 +564,7 @@ class WgmmaSpec(Ring, GemmSpec):
 
     @property
     def asked_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        """The index bounds that do not hold for all sizes."""
+        """Index bounds that do not hold for all sizes, which ``requires`` states."""
         high, wide = self.bm * self.cluster_m, self.bn * self.cluster_n
         return (
             ("tile_m * BM and the rows of a tile, as coordinates", M + high, COORDINATE_MAX),
@@ -580,9 +601,9 @@ class WgmmaSpec(Ring, GemmSpec):
 
 @dataclass(frozen=True)
 class WgmmaSegmentsSpec(WgmmaSpec):
-    """A product of logits that keeps none of them: of each row's segments it stores maximum and sum
-    as contract ``flce/3`` has them, and the target's logit. A tile is as wide as a segment.
-    ``capped``: whether there is a softcap.
+    """A product of hidden states and a vocabulary's weights that stores no logits. For each segment
+    of a row it stores maximum and sum as in contract ``flce/3``, and the target's logit. A tile is
+    as wide as a segment. ``capped``: whether there is a softcap.
     """
 
     contract: Contract = FLCE

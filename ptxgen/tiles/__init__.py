@@ -1,8 +1,8 @@
 """The spec tables: data only, one module per kernel family.
 
-``TABLES`` is every route table by its key, ``ROUTES`` the routes of each, ``SPECS`` every kernel by
-name, ``PINNED`` those few of opened tables that no table lists, but goldens hold. All are made when
-they are first asked for. A kind of problems adds its module to the list below.
+``TABLES`` maps keys to route tables, ``ROUTES`` keys to the routes of each, and ``SPECS`` names to
+kernels. ``PINNED`` has the few kernels of opened tables that no table lists, but goldens hold. All
+are built on first use. A kind of problems adds its module to the list below.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ ROUTES: LazyDict[Key, tuple[Route, ...]] = LazyDict({key: partial(_routes, key) 
 def named(
     kernels: Iterable[KernelSpec], known: Mapping[str, KernelSpec] | None = None
 ) -> dict[str, KernelSpec]:
-    """``kernels`` by name. Raises SpecError for two of one name that differ, or differ from
-    those that are ``known``.
+    """Returns ``kernels`` by name. Raises SpecError if two of one name differ, or differ from a
+    kernel in ``known``.
     """
     found: dict[str, KernelSpec] = {}
     for kernel in kernels:
@@ -95,8 +95,8 @@ PINNED: LazyDict[str, KernelSpec] = LazyDict(
 def register(tables: Mapping[Key, RouteTable]) -> None:
     """Adds tables and their kernels.
 
-    Raises SpecError, and adds nothing, for a key that is taken, and for two kernels of one name
-    that are not the same.
+    Raises SpecError, and adds nothing, for a key that exists already, and for two different kernels
+    of one name.
     """
     if taken := tables.keys() & TABLES.keys():
         raise SpecError(f"route tables that exist already: {sorted(taken)}")

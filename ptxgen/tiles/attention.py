@@ -1,4 +1,4 @@
-"""The tables of attention: of 16 bits, on tensor cores, and of f32."""
+"""Route tables of attention: 16-bit dtypes on tensor cores, and f32 on FMA units."""
 
 from __future__ import annotations
 
@@ -33,54 +33,60 @@ from ptxgen.spec.attention_decode import FITS, ClusterSpec, DecodeSpec, FewSpec
 from ptxgen.spec.attention_mask import MaskSpec
 
 SMALL = 99
-"""KiB of shared memory that a CTA has on any architecture."""
+"""KiB of shared memory that a CTA may have on every architecture."""
 
 THREE: Mapping[str, Any] = MappingProxyType(
     {"warps": 12, "registers": 152, "head": 64, "head_v": 64}
 )
-"""What makes Hopper's kernel one of three warpgroups, listed where it has registers."""
+"""Fields of the Hopper kernel with three consumer warpgroups; it is listed with heads that fit its
+registers."""
 ONE: Mapping[str, Any] = MappingProxyType({"warps": 4, "registers": 216, "budget": 113})
-"""One of a warpgroup, two CTAs an SM."""
+"""Fields of the Hopper kernel with one consumer warpgroup, two CTAs per SM."""
 ONE_KEYS_MAX = 512
-"""The most keys for which it is chosen, however many tiles it has."""
+"""Most keys for which the kernel with one warpgroup is chosen, whatever the number of its tiles."""
 AT_ONCE_KEYS_MAX, AT_ONCE_MAX = 4096, 128
-"""The same where all of its tiles have a place at once, and up to which head dimension."""
+"""Most keys, and largest head dimension, for which the kernel with one warpgroup is chosen if all
+its tiles run at once."""
 LONGER = 4, 3
-"""How long a round of three warpgroups takes, to one of two."""
+"""Time of a wave of three warpgroups, relative to one of two: 4 to 3."""
 FEWER_ROUNDS = 3, 5
-"""Rounds of Hopper's CTAs that have a split, to those of CTAs that have all keys, below which they
-are done sooner: their sums have to be stored, read and joined."""
+"""Waves of split CTAs, relative to waves of CTAs with all keys, below which splitting is faster:
+``waves(split) < 3/5 * waves(unsplit)``. Partial results have to be stored, read and joined."""
 THREE_MAX = 96
-"""The largest head dimension for which these have registers."""
+"""Largest head dimension for which kernels with three warpgroups have registers."""
 
 FEW_KEYS = 128
-"""More keys than these are worth more warps."""
+"""Most keys for which more warps in a CTA do not pay."""
 SEVERAL_KEYS = 256
-"""More keys than these are worth a cluster of CTAs."""
+"""Most keys for which a cluster of CTAs does not pay."""
 WHOLE_SPLITS = 4
-"""The most splits that a CTA has one after the other, where it might have one."""
+"""Most splits that a CTA takes one after the other, where it could take one only."""
 SPLIT_TILES_MAX = 16
-"""Tiles an SM beyond which it has enough warps for splits, however many a CTA has."""
+"""Tiles for each SM beyond which CTAs of 8 warps with one split each no longer pay."""
 SIXTEEN: Mapping[str, Any] = MappingProxyType({"warps": 16, "budget": 227, "min_arch": "sm_90"})
 EIGHT: Mapping[str, Any] = MappingProxyType({"warps": 8, "budget": 227, "min_arch": "sm_90"})
 FOUR: Mapping[str, Any] = MappingProxyType({"warps": 4, "budget": SMALL})
-"""CTAs whose warps share 16 rows; the smallest are of any architecture."""
+"""Fields of decode kernels, whose warps share 16 rows; the smallest runs on every architecture."""
 CLUSTERED = 15, 16
-"""SMs that clusters have at once, of so many: those of a GPC are no multiple of a cluster. An H100
-of 132 has room for 30 clusters of four, or 15 of eight."""
+"""Share of the SMs that clusters can occupy: the SMs of a GPC are no multiple of a cluster. An
+H100 with 132 SMs has room for 30 clusters of four, or 15 of eight."""
 
 
 FEWEST_ROWS = 16
-"""Rows of a sequence that are shared by warps; where these are one behind the other, on average."""
+"""Most rows of a sequence (in ragged batches: on average) for which the warps of a CTA share the
+rows."""
 FEW_ROWS = (ROWS <= FEWEST_ROWS) | (ROWS < EXTRA * FEWEST_ROWS)
 
 BRIEF = (KEYS <= ONE_KEYS_MAX) & ((FEWEST <= SMS) | (FEWEST <= SMS * 2) & (KEYS <= FEW_KEYS))
-"""Short prompts, where an SM has one tile of so many rows, or two of fewest keys: they share these,
-too, where Hopper's kernel of one warpgroup has no registers, and elsewhere than on Hopper."""
+"""Short prompts with so few tiles that decode kernels serve them as well: one tile of 16 rows for
+each SM, or two with the fewest keys. Taken where Hopper's kernel of one warpgroup lacks registers,
+and on other architectures."""
 
 
 def _few(dtype: str) -> list[Route]:
-    """Of so few keys that a CTA has all at once; of more, where it has an SM."""
+    """Returns the routes for so few keys that a CTA loads all of them at once: 8 warps, or 16 for
+    more keys where each CTA has an SM to itself.
+    """
     alone = FEWEST <= SMS
     routes = []
     for warps, where in (8, FEW_ROWS | alone), (16, alone):
@@ -91,15 +97,15 @@ def _few(dtype: str) -> list[Route]:
 
 
 def _decode(dtype: str) -> list[Route]:
-    """Of few rows of a sequence."""
+    """Returns the decode routes: few rows of a sequence."""
     join = DecodeSpec(part="join", warps=16, dtype=dtype)
     few = FEW_ROWS | BRIEF
-    # CTAs that have all keys fill the SMs at once, or in rounds, the last nearly full; of many keys
-    # those that have a split are faster all the same.
+    # CTAs with all keys fill the SMs at once (filled), or in waves of which the last is nearly full
+    # (even). With many keys, CTAs with a split are faster all the same.
     filled = (FEWEST * 10 >= SMS * 9) & (FEWEST <= SMS * 2)
     even = ceil_div(FEWEST, SMS * 2) * SMS * 16 <= FEWEST * 9
     several = few & (SPLITS > 1) & ((SPLITS > WHOLE_SPLITS) | (~filled & ~even))
-    # So few that all CTAs of clusters run at once; fewer keys take no longer without.
+    # Clusters: only if all of them run at once, and not for few keys, which gain nothing.
     least = FEW_ROWS & (KEYS > SEVERAL_KEYS)
     clusters = []
     each = ((c, p) for c in FITS for p in ClusterSpec.parts)
@@ -111,7 +117,7 @@ def _decode(dtype: str) -> list[Route]:
     some = FEWEST <= SMS * SPLIT_TILES_MAX
     why = "few rows: {} warps share 16, a CTA has {}"
     splits, wholes = [], []
-    # CTAs that have an SM each; of more tiles than SMs one has as many as fit.
+    # Large CTAs where each has an SM of its own; with more tiles, small ones that share an SM.
     alone = FEWEST <= SMS
     apart = FEWEST * SPLITS <= SMS, alone & (KEYS > FEW_KEYS)
     for shape, filling, enough in ((SIXTEEN, *apart), (EIGHT, some, alone), (FOUR, TRUE, TRUE)):
@@ -122,9 +128,11 @@ def _decode(dtype: str) -> list[Route]:
 
 
 def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
-    """Three warpgroups where a thread's sums of values leave them room, and rounds are so many
-    fewer; one where keys, rows or tiles are few; two of wide heads, however few rows. Of few tiles
-    and many keys a CTA has a split.
+    """Returns the routes of Hopper's persistent kernels.
+
+    Three warpgroups where their accumulators fit and waves are that many fewer; one where keys,
+    rows or tiles are few; two for wide heads with any number of rows. With few tiles and many keys
+    a CTA takes a split.
     """
     one, two, three = (kind(dtype=dtype, **how) for how in (ONE, {}, THREE))
     of_one, of_two = (replace(spec, part="split") for spec in (one, two))
@@ -138,7 +146,7 @@ def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
     few = (KEYS <= ONE_KEYS_MAX) | (ROWS <= one.rows) | (tiles(one.rows) <= SMS)
     short = at_once | (WIDTH <= WIDE_MAX) & few
     many = (one.rows < ROWS) & ~FEW_ROWS
-    # Rounds of CTAs, a split each; those that have all keys have one after the other.
+    # Waves, in units of one split: CTAs with a split each, and CTAs that take all splits in turn.
     split, whole = ceil_div(LARGE * SPLITS, SMS), ceil_div(LARGE, SMS) * SPLITS
     fewer, than = FEWER_ROUNDS
     sooner = (LARGE < SMS * 2) & ~several & (split * than < whole * fewer)
@@ -166,11 +174,13 @@ def _table(
     half: bool = False,
     pinned: tuple[AttentionSpec, ...] = (),
 ) -> RouteTable:
-    """``ctas``: warps, and KiB of shared memory, of CTAs, the larger first."""
+    """Returns the table of a dtype. ``ctas``: warps, and KiB of shared memory, of the portable
+    kernels, largest first.
+    """
     contract = ATTENTION[AUTO_TIER[dtype]]
     routes = []
     if half:
-        # Short prompts of more keys are Hopper's before they are decode's.
+        # Short prompts with more keys take Hopper's kernels rather than decode kernels.
         routes = _few(dtype)
         routes += [r for kind in (MaskedSpec, HopperSpec, PagedSpec) for r in _hopper(kind, dtype)]
         routes += _decode(dtype)
@@ -196,4 +206,4 @@ TABLES: dict[Key, Callable[[], RouteTable]] = {
     ),
     ("attention", "f32"): lambda: _table("f32", (2, SMALL)),
 }
-"""What makes the tables."""
+"""Constructors of the route tables, by key."""

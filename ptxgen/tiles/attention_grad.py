@@ -1,4 +1,4 @@
-"""The tables of attention's gradients: by what a kernel computes, of 16 bits and of f32."""
+"""Route tables of attention's gradients, by the gradients that a kernel computes and by dtype."""
 
 from __future__ import annotations
 
@@ -37,14 +37,16 @@ CTAS: dict[str, dict[str, Ctas]] = {
         "dv": ((2, 99), (2, 99)),
     },
 }
-"""Warps, and KiB of shared memory, of CTAs, the larger first."""
+"""Warps, and KiB of shared memory, of the portable kernels' CTAs, largest first."""
 ONE: Mapping[str, Any] = MappingProxyType({"warps": 4, "registers": 224})
-"""What makes Hopper's kernels those of one warpgroup: of few rows or keys, or for an SM alone."""
+"""Fields of Hopper's kernels with one consumer warpgroup: for few rows or keys, or a CTA per SM."""
 THREE: Mapping[str, Any] = MappingProxyType({"warps": 12, "registers": 160})
-"""What makes them those of three, by queries alone: of heads up to THREE_MAX."""
+"""Fields of Hopper's kernel with three consumer warpgroups: for dq alone, and heads up to
+THREE_MAX."""
 WIDE = 256
 KERNELS = "dq", "dkdv"
-"""The kernels that compute all gradients, in order: that by queries finds D for the other."""
+"""Kernels that together compute all gradients, in order: dq also writes delta (row sums of the
+output times its gradient) for dkdv."""
 PINNED: Mapping[str, tuple[AttentionGradSpec, ...]] = MappingProxyType(
     {
         "dq": (AttentionGradSpec("dq", 64, 64, True, warps=2, budget=99),),
@@ -54,11 +56,11 @@ PINNED: Mapping[str, tuple[AttentionGradSpec, ...]] = MappingProxyType(
         ),
     }
 )
-"""Kernels of rounded logits, and one that holds keys and values in registers."""
+"""Pinned kernels: with rounded logits, and with keys and values in registers."""
 
 
 def key(part: str, dtype: str) -> Key:
-    """The table of a gradient."""
+    """Returns the key of a gradient's table."""
     return "attention_grad", part, "f32" if dtype == "f32" else "half"
 
 
@@ -66,14 +68,14 @@ def _table(part: str, kind: str) -> RouteTable:
     dtype = "bf16" if kind == "half" else "f32"
     contract = ATTENTION_GRAD[AUTO_TIER[dtype]]
     routes = []
-    # Heads of LISTED, and wider ones, of which kernels by keys have sums for keys and values apart.
+    # Heads up to LISTED, and wider ones, whose dk and dv are accumulated by different CTAs.
     for head, parts in ((LISTED[0], (part,)), (WIDE, ("dk", "dv")))[: 2 if part == "dkdv" else 1]:
         if kind == "half":
             both = HopperGradSpec(part, head, head, dtype=dtype, contract=contract)
             one = replace(both, **ONE)
             alone = (ROWS <= one.rows) | (one.grid <= SMS)
             why = "Hopper: wgmma, the copy engine"
-            # Of few rows and keys another has the gradient by queries sooner.
+            # With few rows and few keys the portable kernel of dq is faster.
             wanted = (ROWS > one.rows) | (PAST > one.rows) if part == "dq" else TRUE
             routes.append(Route((one,), wanted & alone, f"{why}: one warpgroup"))
             if part == "dq":
@@ -100,8 +102,8 @@ def _table(part: str, kind: str) -> RouteTable:
 
 
 def _masked(routes: list[Route]) -> list[Route]:
-    """Routes of kernels that read a map of the mask. Kernels of several warpgroups with sums apart
-    have no room for it: wide heads are left to one.
+    """Returns the routes of kernels that read the bit map of a mask. Kernels of several warpgroups
+    whose CTAs compute dk or dv alone have no shared memory for it: one warpgroup serves wide heads.
     """
     found = []
     for route in routes:
@@ -124,4 +126,4 @@ def _made(part: str, kind: str) -> Callable[[], RouteTable]:
 TABLES: dict[Key, Callable[[], RouteTable]] = {
     ("attention_grad", part, kind): _made(part, kind) for kind in CTAS for part in KERNELS
 }
-"""What makes the tables."""
+"""Constructors of the route tables, by key."""

@@ -1,4 +1,4 @@
-"""The table of reductions down columns."""
+"""Route table of reductions down columns."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _columns() -> RouteTable:
 
 
 def _pinned() -> Iterator[ColumnsSpec]:
-    """Of integers, a sum and what is no sum."""
+    """Yields kernels of integers for the goldens: one sum, and one reduction that is no sum."""
     from ptxgen.numerics.column_reductions import REDUCTIONS
 
     for name in ("sum_columns", "max_columns"):
@@ -59,4 +59,4 @@ def _pinned() -> Iterator[ColumnsSpec]:
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {("columns",): _columns}
-"""What makes the table."""
+"""Constructors of the route tables, by key."""

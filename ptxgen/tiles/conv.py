@@ -1,7 +1,7 @@
-"""The tables of convolutions that read images where they lie: kernels of the wgmma family.
+"""Route tables of implicit-GEMM convolutions: kernels of the wgmma family.
 
-A line is ``tile BM x BN, consumer warpgroups, stages``, as in :mod:`ptxgen.tiles.wgmma`. What they
-do not serve, columns and a product do.
+A line is ``tile BM x BN, consumer warpgroups, stages``, as in :mod:`ptxgen.tiles.wgmma`. Problems
+that these tables do not serve are done by im2col and a product.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Spec = TypeVar("Spec", bound=ConvSpec)
 def _of(
     kind: type[Spec], layout: str, bm: int, bn: int, stages: int, split: str, **how: Any
 ) -> Spec:
-    """A kernel with 64 rows of a tile a consumer, unless ``how`` says how many there are."""
+    """Returns a kernel with 64 tile rows for each consumer, unless ``how`` sets ``consumers``."""
     how = {"bm": bm, "bn": bn, "bk": 64, "consumers": bm // 64, "stages": stages} | how
     return kind(layout=layout, split=split, **how)
 
@@ -60,8 +60,8 @@ def _gather(
     registers: int = 208,
     held: int | None = None,
 ) -> ConvGatherSpec:
-    """Small tiles have one consumer, and share an SM: one's products hide what another's threads
-    find.
+    """Returns a gathering kernel. Small tiles have one consumer and share an SM, so that one CTA
+    multiplies while another one's threads gather.
     """
     small = bm * bn <= 64 * 64
     registers = registers if bm * bn * (1 + (split == "serial")) > 128 * 128 else 0
@@ -81,37 +81,41 @@ def _carried(
 
 
 def _whole(bm: int, bn: int, stages: int, split: str = "serial", **how: Any) -> ConvWholeSpec:
-    """Threads that copy hold what they wait for, and so have more registers."""
+    """Returns a kernel that reads a padded copy. It has no ``registers`` by default: producer
+    threads hold the loads in flight, and so keep more registers.
+    """
     return _of(ConvWholeSpec, "NN", bm, bn, stages, split, **how)
 
 
 def _sum(bm: int, bn: int, stages: int, split: str = "serial", share: int = 1) -> ConvSumSpec:
-    """Small tiles share an SM: CTAs are few, and each is long. ``share``: CTAs along m that share
-    tiles of B.
+    """Returns a wgrad kernel. Small tiles share an SM, since CTAs are few and run long. ``share``:
+    CTAs along m that share tiles of B.
     """
     ctas = 2 if bm == 64 and bn <= 128 else 1
     registers = 208 if bm * bn > 128 * 128 else 0
-    if split == "serial":  # a second set of sums
+    if split == "serial":  # needs registers for a second set of sums
         registers = 168 if ctas == 2 else 232
     how = {"registers": registers, "cluster_m": share}
     return _of(ConvSumSpec, "TN", bm, bn, stages, split, ctas_per_sm=ctas, **how)
 
 
 def _adds(second: str) -> Step:
-    """What adds partial sums; it is told of A as all kernels of products are, and reads these
-    alone.
+    """Returns the step that adds partial sums. Its parameters for A and B are bound to arrays of
+    the convolution, but it reads the partial sums only.
     """
     bind = {"a": "x", "b": second, "lda": "pitch", "ldb": "ldc"}
     return Step(ReduceSpec(dtype="bf16", contract=TC16), bind)
 
 
 def _reduced(kernels: Iterable[ConvSpec], second: str, reason: str) -> tuple[Route, ...]:
-    """Routes whose partial sums a kernel adds."""
+    """Returns split-K routes: each kernel, followed by one that adds its partial sums."""
     return tuple(Route((kernel, _adds(second)), reason=reason) for kernel in kernels)
 
 
 def _padded(kernel: ConvWholeSpec, *then: Step) -> Route:
-    """A route whose kernel reads a copy of the image: pixels in whole vectors, zeros behind."""
+    """Returns a route that first copies the image, with each pixel padded by zeros to whole
+    vectors.
+    """
     size, copy = ITEMSIZE[kernel.dtype], "x_realigned"
     bind = {"x0": "x", "ldx0": "ldx", "y0": copy}
     each = pitch(K // TAPS, size)
@@ -211,4 +215,4 @@ TABLES: dict[Key, Callable[[], RouteTable]] = {
     SUMMED: _summed,
     DEPTHWISE: _depthwise,
 }
-"""What makes each table."""
+"""Constructors of the route tables, by key."""

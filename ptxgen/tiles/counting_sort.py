@@ -1,4 +1,4 @@
-"""The tables of vectors of integers: sorts, counts, rows that are put."""
+"""Route tables of operations on integer vectors: sort, count, put and place."""
 
 from __future__ import annotations
 
@@ -47,4 +47,4 @@ TABLES: dict[Key, Callable[[], RouteTable]] = {
     ("order", "put"): _put,
     ("order", "place"): _place,
 }
-"""What makes each table."""
+"""Constructors of the route tables, by key."""

@@ -1,4 +1,4 @@
-"""The tables of recurrences of a matrix, and of their gradients."""
+"""Route tables of recurrences of matrix states (linear attention), and of their gradients."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ TABLES: dict[Key, Callable[[], RouteTable]] = {
     ("delta",): _table,
     **{("delta_grad", part): partial(_gradient, part) for part in PARTS},
 }
-"""What makes each table."""
+"""Constructors of the route tables, by key."""

@@ -1,9 +1,9 @@
 """The f64 kernels and their routes, contract fma64.
 
-How to read a line: a CTA tile BM x BN x BK, the warps along m and n, the stages of the ring.
+A line gives a CTA tile BM x BN x BK, the warps along m and n, and the stages of the ring.
 
-On sm_90 tensor cores multiply, elsewhere the FMA units. Which kernel serves a problem is decided by
-predicted times (:mod:`ptxgen.cost.tuning`). Regimes:
+On sm_90 tensor cores multiply, elsewhere the FMA units. Predicted times choose the kernel of a
+problem (:mod:`ptxgen.cost.tuning`). Regimes:
 
 - *few rows* (M <= 16): the weight streams once; one tile in flight per SM is enough;
 - *one chain*: the largest tile of which most SMs get two, and the largest of all where there are
@@ -25,11 +25,11 @@ from ptxgen.spec.f64 import F64ReduceSpec, F64Spec
 from ptxgen.tiles.regimes import last, routes
 
 CLUSTER = 4
-"""CTAs of a cluster, as many as the plan has chunks."""
+"""CTAs of a cluster: as many as the plan has chunks."""
 
 
 def _chain(layout: str) -> tuple[F64Spec, ...]:
-    """One chain, on tensor cores."""
+    """Returns tensor-core kernels for a reduction of one chunk."""
     return (
         F64Spec(layout, 16, 32, 32, 1, 2, 8, ctas_per_sm=2),
         F64Spec(layout, 128, 128, 16, 2, 4, 5, depth=4),
@@ -40,7 +40,7 @@ def _chain(layout: str) -> tuple[F64Spec, ...]:
 
 
 def _side_by_side(layout: str) -> tuple[F64Spec, ...]:
-    """A reduction of at most four chunks, on tensor cores."""
+    """Returns tensor-core kernels for a reduction of at most four chunks."""
 
     def kernel(bm: int, bn: int, bk: int, warps: tuple[int, int], stages: int, c: int) -> F64Spec:
         return F64Spec(
@@ -56,7 +56,9 @@ def _side_by_side(layout: str) -> tuple[F64Spec, ...]:
 
 
 def _unaligned(layout: str) -> tuple[F64Spec, ...]:
-    """Operands off 16 bytes, on tensor cores; a CTA takes all chunks unless rows are few."""
+    """Returns tensor-core kernels for operands not aligned to 16 bytes; a CTA takes all chunks
+    unless rows are few.
+    """
 
     def kernel(tile: int, bk: int) -> F64Spec:
         return F64Spec(
@@ -72,7 +74,7 @@ def _unaligned(layout: str) -> tuple[F64Spec, ...]:
 
 
 def _portable(layout: str) -> tuple[Route, ...]:
-    """The FMA units, for any GPU; the last takes any size and alignment."""
+    """Returns routes on FMA units, for any GPU; the last takes any size and alignment."""
     large = F64Spec(layout, 128, 64, 16, 2, 2, 3, unit="fma", depth=1, ahead=0)
     filler = F64Spec(
         layout,
@@ -99,7 +101,7 @@ def _chunks(layout: str) -> tuple[Route, ...]:
         "one chain": _chain(layout),
         "operands off 16 bytes": _unaligned(layout),
     }
-    if layout == "TT":  # nobody stores both like this; two sizes serve
+    if layout == "TT":  # a rare layout: two sizes are enough
         parts = {
             reason: tuple(s for s in specs if (s.bm, s.bn) in ((64, 64), (32, 32)))
             for reason, specs in parts.items()
@@ -109,7 +111,7 @@ def _chunks(layout: str) -> tuple[Route, ...]:
 
 
 def _parts() -> tuple[Route, ...]:
-    """A CTA for each tile and chunk: weight gradients are few outputs of a long reduction."""
+    """Returns split-K routes, for weight gradients: few outputs of a long reduction."""
 
     def kernel(
         bm: int, bn: int, bk: int, stages: int, unit: str = "mma", align: int = 16
@@ -135,7 +137,7 @@ def _parts() -> tuple[Route, ...]:
 
 
 def _continued() -> tuple[Route, ...]:
-    """Weight gradients whose chain continues that of an earlier call."""
+    """Returns routes of weight gradients whose accumulators begin with an earlier call's result."""
     large = next(spec for spec in _chain("TN") if (spec.bm, spec.bn) == (128, 128))
     filler = F64Spec(
         "TN",

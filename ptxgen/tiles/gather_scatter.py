@@ -1,4 +1,4 @@
-"""The tables of moves with indices."""
+"""Route tables of gather and scatter-add."""
 
 from __future__ import annotations
 
@@ -46,12 +46,14 @@ def _scatter(old: bool) -> RouteTable:
 
 
 def _pinned() -> tuple[SortSpec, ...]:
-    """Sums of integers."""
+    """Returns a kernel of integer sums, for the goldens."""
     return (SortSpec("leaves", 16, dtype="i32"),)
 
 
 def _named(done: int, passes: int) -> str:
-    """The memory that holds the keys after some of all merges: two take turns."""
+    """Returns the scratch array that holds the keys after ``done`` of ``passes`` merges; two arrays
+    take turns.
+    """
     return "keys" if (passes - done) % 2 == 0 else "blocks"
 
 
@@ -60,4 +62,4 @@ TABLES: dict[Key, Callable[[], RouteTable]] = {
     ("scatter",): partial(_scatter, False),
     ("scatter", "old"): partial(_scatter, True),
 }
-"""What makes each table."""
+"""Constructors of the route tables, by key."""

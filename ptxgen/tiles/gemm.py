@@ -1,5 +1,5 @@
-"""The tables of products: for each operand layout ("NN" .. "TT"), plan ("chunks" or "chain"),
-width of operands ("f32", "f64", "half") and tier.
+"""Route tables of GEMM, by operand layout ("NN" .. "TT"), plan ("chunks" or "chain"), width of
+operands ("f32", "f64", "half") and tier.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from ptxgen.spec.epilogue import PRODUCT, Epilogue
 from ptxgen.spec.gemm import space
 
 WIDTHS = {"f32": ("f32",), "half": ("bf16", "f16"), "f64": ("f64",)}
-"""The dtypes that share tables: what is the fastest does not hang on how 16 bits are split."""
+"""Dtypes that share a table: the fastest kernel does not depend on how 16 bits are divided into
+exponent and mantissa."""
 WIDTH_OF = {dtype: width for width, dtypes in WIDTHS.items() for dtype in dtypes}
-"""The width of each dtype."""
+"""Width of each dtype, a key of :data:`WIDTHS`."""
 
 _MODULES = {
     ("f32", "simt"): "simt",
@@ -25,12 +26,12 @@ _MODULES = {
     ("half", "tc"): "tc",
     ("f64", "simt"): "f64",
 }
-"""Where the routes of a width and tier are; a module is imported when one of its tables is used."""
+"""Modules of the routes, by width and tier; each is imported when one of its tables is used."""
 
 
 def concludes(key: Key) -> bool:
-    """Whether a table is one of products whose kernels take a formula as their epilogue
-    (:class:`ptxgen.spec.epilogue.Epilogue`): all that store results do, but those of wgmma.
+    """Returns whether the kernels of a table take an epilogue formula
+    (:class:`ptxgen.spec.epilogue.Epilogue`): all that store results do, except those of wgmma.
     """
     return key in TABLES and key[1] != "chain" and key[2] != "f64"
 
@@ -47,7 +48,7 @@ _PINNED: Mapping[Key, tuple[str, ...]] = {
     ("NT", DEFAULT_PLAN, "half", "tc"): ("mma", "reduce"),
     ("NT", DEFAULT_PLAN, "f32", "simt"): ("simt",),
 }
-"""The families of which a table pins a kernel with a formula: the first that stores results."""
+"""Families for whose first storing kernel a table pins a twin with a formula, for the goldens."""
 
 
 def _pinned(key: Key, routes: tuple[Route, ...]) -> Iterator[KernelSpec]:
@@ -70,4 +71,4 @@ TABLES: dict[Key, Callable[[], RouteTable]] = {
         ("TN", "chain", width, tier),
     )
 }
-"""What makes each table."""
+"""Constructors of the route tables, by key."""

@@ -1,7 +1,7 @@
-"""The tables of grouped products: by what groups cut, storage, width of operands and tier.
+"""Route tables of grouped GEMM, by the dimension that groups divide, layout, width and tier.
 
-Which groups are large only the device knows. Rows and groups say how many rows a group has on
-average, and a tile is taken that this many fill; a larger group has several.
+Group sizes are known only on the device. Routes are chosen by the average rows of a group, which
+fill a tile; a larger group has several tiles.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ptxgen.tiles.gemm import WIDTHS
 from ptxgen.tiles.regimes import last
 
 PLAN = {"rows": DEFAULT_PLAN, "sums": "chain"}
-"""The plan of products, by what groups cut."""
+"""Plan of the reduction, by the dimension that groups divide."""
 LAYOUTS = {"rows": ("NN", "NT"), "sums": ("TN",)}
 
 
@@ -102,7 +102,7 @@ def _tc_sums(layout: str) -> tuple[Route, ...]:
 
 
 def _simt(layout: str, over: str) -> tuple[Route, ...]:
-    """Any alignment and plan: operands travel by single floats."""
+    """Returns the route for any alignment and plan, whose operands are copied float by float."""
     a, b = (
         ("transpose" if layout[0] == "N" else "scalar"),
         ("transpose" if layout[1] == "T" else "scalar"),
@@ -129,4 +129,4 @@ TABLES: dict[Key, Callable[[], RouteTable]] = {
     for over, layouts in LAYOUTS.items()
     for layout in layouts
 }
-"""What makes each table."""
+"""Constructors of the route tables, by key."""

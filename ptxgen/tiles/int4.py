@@ -1,11 +1,12 @@
-"""The tables of products of 4-bit integers, one for each layout and dtype.
+"""Route tables of products of 4-bit integers, one for each layout and dtype.
 
-Which kernel serves a problem is decided by predicted times (:mod:`ptxgen.cost.tuning`). Regimes:
+Predicted times choose the kernel of a problem (:mod:`ptxgen.cost.tuning`). Regimes:
 
-- *few rows*, or few outputs: B streams past once; warps share the k's of narrow tiles, and CTAs of
-  a cluster those of a tile, so that all SMs load;
-- *many*: large tiles; on Hopper, wgmma multiplies bytes, which A becomes first;
-- *off 16 bytes*: by words of 4 bytes, where rows start at such; else copied first, or byte by byte.
+- *few rows*, or few outputs: B is read once; the warps of a CTA share the k's of narrow tiles, and
+  the CTAs of a cluster those of a tile, so that all SMs load;
+- *many*: large tiles; on Hopper, A is unpacked to bytes first and wgmma multiplies bytes;
+- *not aligned to 16 bytes*: copies by 4-byte words where rows are aligned to 4; else the operand is
+  realigned first, or copied byte by byte.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ptxgen.spec.int4 import Int4Spec, space
 from ptxgen.spec.int4_packed import PackedSpec, UnpackSpec, pitch
 from ptxgen.tiles.realign import copying
 
-# bm, bn, bk, warps_m, warps_n, stages; warps_k; sizes of clusters; whether words are loaded ahead.
+# bm, bn, bk, warps_m, warps_n, stages; warps_k; sizes of clusters; ``ahead``.
 TILES = (
     ((32, 32, 512, 1, 1, 4), 8, (1, 2), True, "few rows or few outputs"),
     ((32, 64, 512, 1, 1, 4), 8, (1,), False, "few rows"),
@@ -34,13 +35,13 @@ RRR = (
     *TILES[1:],
     ((32, 128, 256, 1, 2, 4), 4, (1,), False, "few rows, many columns"),
 )
-"""Where B's rows are along n, wider tiles read longer pieces of them."""
+"""Tiles for layout "rrr", whose rows of B are along n: wider tiles read longer pieces of a row."""
 WORDS = (
     ((32, 32, 512, 1, 1, 4), 8, (1, 4, 8), True, "few rows or few outputs"),
     ((64, 64, 128, 2, 2, 3), 1, (1,), False, "short reductions"),
     ((64, 64, 256, 2, 2, 4), 1, (1,), False, "some rows"),
 )
-"""Of operands off 16 bytes, as they lie."""
+"""Tiles for operands aligned to 4 but not to 16 bytes, which are copied by words."""
 
 
 def _table(layout: str, dtype: str) -> RouteTable:
@@ -48,7 +49,7 @@ def _table(layout: str, dtype: str) -> RouteTable:
 
 
 def _routes(layout: str, dtype: str) -> Iterator[Route]:
-    # Without a sign, a factor is its value as soon as it stands alone.
+    # An unsigned element is widened by masking alone.
     widen = "shift" if ELEMENTS[dtype].low < 0 else "extend"
     kernels: list[Int4Spec] = []
     for copy, tiles in (("vector", RRR if layout == "rrr" else TILES), ("words", WORDS)):
@@ -80,7 +81,9 @@ def _routes(layout: str, dtype: str) -> Iterator[Route]:
 
 
 def _packed(layout: str, dtype: str) -> Iterator[Route]:
-    """On Hopper: wgmma multiplies bytes, which A becomes in scratch memory, B in registers."""
+    """Yields Hopper's routes: wgmma multiplies bytes; a kernel unpacks A into scratch memory,
+    consumers unpack B in registers.
+    """
     for bm, stages, registers in ((128, 4, 208), (96, 4, 208), (64, 5, 0)):
         kernel = PackedSpec(
             layout, bm, 128, 128, 1, stages, ctas_per_sm=2, registers=registers, dtype=dtype
@@ -95,7 +98,7 @@ def _packed(layout: str, dtype: str) -> Iterator[Route]:
 
 
 def _stored(layout: str) -> dict[str, tuple[Expr, Expr]]:
-    """Rows and bytes of the operands."""
+    """Returns the rows, and the bytes of a row, of each operand."""
     bytes_k, bytes_n = ceil_div(K, 2), ceil_div(N, 2)
     return {"a": (M, bytes_k), "b": (N, bytes_k) if layout == "rcr" else (K, bytes_n)}
 
@@ -105,4 +108,4 @@ TABLES: dict[Key, Callable[[], RouteTable]] = {
     for layout in LAYOUTS
     for dtype in ELEMENTS
 }
-"""What makes each table."""
+"""Constructors of the route tables, by key."""

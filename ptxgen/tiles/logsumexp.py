@@ -1,4 +1,4 @@
-"""The tables of row-wise reductions."""
+"""Route tables of row-wise reductions."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ def _logsumexp() -> RouteTable:
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {("logsumexp",): _logsumexp}
-"""What makes each table."""
+"""Constructors of the route tables, by key."""

@@ -1,19 +1,19 @@
 """The mma family: kernels of bf16 and f16 on the tensor cores of sm_80 and later, contract tc16.
 
-How to read a line: a CTA tile BM x BN x BK, the warps along m and n, the stages of the ring, and
+A line gives a CTA tile BM x BN x BK, the warps along m and n, the stages of the ring, and
 ``copiers``, warps that only copy.
 
-Three regimes, and what decides in each (docs/performance-16bit.md has the measurements):
+Three regimes (docs/performance-16bit.md has the measurements):
 
-- *few rows* (M <= 64): the weight streams past once. Its columns are the instruction's 16 rows
-  (``swap``); some warps only copy, so that the chains never wait for an address; fragments are
-  fetched well ahead; L2 is told that nobody will want the weight again. How wide a tile is
-  follows from N, so that nearly every SM has one, and from how long the pieces of the weight's
-  rows are that it reads.
+- *few rows* (M <= 64): the weight is read once, which decides the time. Its columns are the
+  instruction's 16 rows (``swap``); some warps only copy, so that warps that multiply never wait for
+  an address; fragments are fetched well ahead; the weight has L2's evict-first policy. The width of
+  a tile follows from N, so that nearly every SM has one, and from the length of the pieces of the
+  weight's rows that it reads.
 - *the rest*: the largest tile that still gives nearly every SM one.
-- *unaligned*: operands travel by words or single elements.
+- *unaligned*: operands are copied by words or single elements.
 
-Where a kernel takes more than 99 KB of shared memory, another one of its regime takes less.
+For each kernel with more than 99 KB of shared memory, its regime has one with less.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ def _tiles(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
 
 
 def _by_words(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
-    """Tiles of rows along k that start at multiples of four bytes, which no copy has to realign."""
+    """Returns kernels for rows along k that are aligned to four bytes, which need no realigning
+    copy.
+    """
 
     def kernel(
         bm: int, bn: int, warps: tuple[int, int], stages: int, copiers: int, ctas: int
@@ -177,18 +179,20 @@ def _unaligned(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
 
 
 def specs(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
-    """The kernels that take all chunks in turns, or one chain; the last one takes everything."""
+    """Returns the kernels that take one chunk, or all chunks in turns; the last one takes
+    everything.
+    """
     return (*_few_rows(layout, dtype), *_tiles(layout, dtype), *_unaligned(layout, dtype))
 
 
 def few_rows_partial(layout: str, dtype: str) -> MmaSpec:
-    """The kernel that writes partial sums of few rows."""
+    """Returns the kernel that writes partial sums of few rows."""
     few = next(s for s in _few_rows(layout, dtype) if (s.bm, s.bn) == (16, 32))
     return replace(few, split="workspace")
 
 
 def partial(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
-    """The kernels that write partial sums; the last one takes any alignment."""
+    """Returns the kernels that write partial sums; the last one takes any alignment."""
 
     def kernel(
         bm: int,
@@ -228,7 +232,9 @@ def partial(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
 
 
 def continued(dtype: str) -> tuple[MmaSpec, ...]:
-    """The kernels whose chains begin with what C holds; the last one takes any alignment."""
+    """Returns the kernels whose accumulators begin with the old values of C; the last one takes any
+    alignment.
+    """
     kernels = (*_tiles("TN", dtype), *_unaligned("TN", dtype))
     large = next(s for s in kernels if (s.bm, s.bn) == (128, 128))
     return tuple(replace(spec, split="onto") for spec in (large, kernels[-1]))

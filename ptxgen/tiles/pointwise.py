@@ -1,4 +1,4 @@
-"""The table of pointwise formulas."""
+"""Route table of pointwise formulas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROUTES = (
     ("any", 4, "elements, anyhow"),
     ("wide", 4, "more than 2^31 elements, anyhow"),
 )
-"""Ways, the pieces that a thread computes, and for whom."""
+"""Ways of the kernels, the pieces that a thread computes, and the reason of the route."""
 
 
 def _pointwise() -> RouteTable:
@@ -29,7 +29,9 @@ def _pointwise() -> RouteTable:
 
 
 def _pinned() -> Iterator[PointwiseSpec]:
-    """A result that is mostly known by its bounds, and squares of two and of four dimensions."""
+    """Yields kernels for the goldens: a result that its bounds mostly fix, and square blocks in two
+    and in four dimensions.
+    """
     from ptxgen.numerics.functions import silu
 
     formula = Formula((Output("y0", "bf16", silu(read("x0", "bf16"))),))
@@ -39,4 +41,4 @@ def _pinned() -> Iterator[PointwiseSpec]:
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {("pointwise",): _pointwise}
-"""What makes each table."""
+"""Constructors of the route tables, by key."""

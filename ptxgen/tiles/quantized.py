@@ -1,15 +1,15 @@
-"""The tables of products with quantized weights, by operand layout ("NT": forward, "NN": input
+"""Route tables of products with quantized weights, by operand layout ("NT": forward, "NN": input
 gradient), plan, width of operands and tier.
 
 Two kinds of routes:
 
 - *fused* (:data:`FUSED`): kernels that read the weight as it is stored, for the formats of
   :data:`ptxgen.spec.quantized.LOOKED_UP`;
-- *dequantized*, for all formats: a step brings the weight into scratch memory, in the operands'
-  dtype, and on it goes as in the dense table, whose B it then is: at a multiple of 16 bytes. Of the
-  dense routes they take the last, which serves everything, and those of the tiles :data:`TILES` and
-  :data:`COPIED`, which are within some percent of the others where rows are many. Where they are
-  few, dequantizing takes longer than the product.
+- *dequantized*, for all formats: a step decodes the weight into scratch memory in the operands'
+  dtype, and a dense route reads it as its B, which is aligned to 16 bytes. The tables take the last
+  dense route, which serves everything, and those with the tiles :data:`TILES` and :data:`COPIED`.
+  With many rows these are within a few percent of the others; with few rows dequantizing takes
+  longer than the product.
 """
 
 from __future__ import annotations
@@ -29,28 +29,29 @@ from ptxgen.spec.quantized import LOOKED_UP, PIECE, DequantizeSpec
 from ptxgen.tiles import gemm, quantized_mma, quantized_ptx
 
 WEIGHT = "b_dequantized"
-"""The scratch memory that has the weight."""
+"""Name of the scratch array with the dequantized weight."""
 TILES = {
     "tc": ((128, 256), (128, 224), (128, 192), (128, 160), (128, 128), (128, 64), (64, 64)),
     "simt": ((128, 128), (64, 256), (64, 64), (32, 64)),
 }
-"""Of the dense routes of a tier, those that go on with a dequantized weight: BM and BN."""
+"""Tiles (BM, BN) of the dense routes that follow a dequantization, by tier."""
 SPLIT = "wgmma", "simt"
-"""The families of those that write partial sums. Where neither runs, CTAs take chunks in turns."""
+"""Families of split-K routes that follow a dequantization. Where neither runs, CTAs take chunks in
+turns."""
 COPIED = (128, 256), (128, 128), (64, 64)
-"""Of those that copy A, which only input gradients want: their rows of A are as long as outputs are
-many.
-"""
+"""Tiles (BM, BN) of dense routes with a realigned A that follow a dequantization; input gradients
+alone need them, since their rows of A are as long as N."""
 FUSED: dict[str, Callable[[str], tuple[Route, ...]]] = {
     "tc": quantized_mma.routes,
     "simt": quantized_ptx.routes,
     "f64": quantized_ptx.wide_routes,
 }
-"""The routes of a tier that read the weight as it is, by operand layout."""
+"""Constructors of the fused routes of a tier, which read the weight as it is stored, by operand
+layout."""
 
 
 def weight(layout: str, dtype: str) -> tuple[Step, dict[str, Expr]]:
-    """The step that dequantizes B of a product, and what is so of that B."""
+    """Returns the step that dequantizes B of a product, and the variables of that dense B."""
     rows, cols = (N, K) if layout[1] == "T" else (K, N)
     blocks = ceil_div(cols, PIECE)
     given = {"BLOCKS": rows * blocks, "COUNT": rows * cols}
@@ -58,7 +59,7 @@ def weight(layout: str, dtype: str) -> tuple[Step, dict[str, Expr]]:
 
 
 def dequantized(dense: Route) -> Route:
-    """The twin of a dense route that reads a dequantized B."""
+    """Returns the dense route with a dequantization before it, whose result it reads as B."""
     main = dense.main
     assert isinstance(main, GemmSpec), "of products"
     first, so = weight(main.layout, main.dtype)
@@ -111,19 +112,22 @@ _PINNED = (
     WeightFormat("pinned3", 3, 8, unsigned(3), "scale * (code - offset)", "f16", "bf16"),
     WeightFormat("pinned4", 4, 8, signed(4), "scale * code"),
 )
-"""Formats for lines of a template that no listed kernel has."""
+"""Formats for those lines of the template that no listed kernel has."""
 
 
 def _pinned(key: Key) -> Iterator[DequantizeSpec]:
-    """The kernels that dequantize these; those of other formats are made when first used."""
+    """Yields kernels of the formats in ``_PINNED``, for the goldens; kernels of other formats are
+    made on first use.
+    """
     if key == next(_keys()):
         yield from (DequantizeSpec("bf16", format=row) for row in _PINNED)
 
 
 def _within(dequantise: Step, fused: tuple[Route, ...]) -> Expr:
-    """Which problems are served on every architecture: those whose weight fits into scratch memory
-    when it is dequantized, and those that a kernel takes that reads it as it is stored. (Who asks
-    for another format than :data:`~ptxgen.spec.quantized.LOOKED_UP` sees to the first.)
+    """Returns the predicate of problems that every architecture serves: the dequantized weight fits
+    scratch memory, or a fused kernel that runs everywhere takes the problem. For formats outside
+    :data:`~ptxgen.spec.quantized.LOOKED_UP`, which have no fused kernel, the caller checks the
+    former.
     """
     everywhere = [r for r in fused if all(k.runs_on(a) for k in r.kernels for a in ARCHITECTURES)]
     return reduce(or_, (route.requires for route in everywhere), dequantise.requires)
@@ -139,4 +143,4 @@ def _keys() -> Iterator[Key]:
 TABLES: dict[Key, Callable[[], RouteTable]] = {
     ("quantized", *key): partial(_table, key) for key in _keys()
 }
-"""What makes each table."""
+"""Constructors of the route tables, by key."""

@@ -1,15 +1,15 @@
-"""The kernels that read quantized weights as they are stored, by mma.sync and wgmma, of tc16.
+"""Fused kernels for quantized weights, by mma.sync and wgmma, contract tc16.
 
-How to read a line of mma.sync: a CTA tile BM x BN x BK, the warps along m and n that multiply,
-those that help, and the stages that these copy ahead; of wgmma: the tile, consumer warpgroups,
+A line of mma.sync gives a CTA tile BM x BN x BK, the multiplying warps along m and n, the helper
+warps, and the stages that these copy ahead; a line of wgmma gives the tile, consumer warpgroups,
 stages, helpers and their teams. Regimes (docs/performance.md links to measurements):
 
-- *few rows*: the weight streams past once. Where it has few columns, narrow tiles give more SMs
-  one, and helping warps widen the weight; else the warps that multiply look it up themselves.
-- *short reductions*: tiles of more rows, several CTAs an SM; of gradients, whose rows of A may
-  begin anywhere, number by number, which saves a kernel that realigns them;
-- *more rows*, on Hopper: the tile that still gives nearly every SM one, up to where dequantising
-  the whole weight first takes less time than doing it again for every 256 rows;
+- *few rows*: the weight is read once. With few columns, narrow tiles occupy more SMs, and helper
+  warps widen the weight; else the warps that multiply look codes up themselves;
+- *short reductions*: tiles of more rows, several CTAs per SM. Gradients, whose rows of A may be
+  unaligned, copy A element by element, which saves a realigning kernel;
+- *more rows*, on Hopper: the largest tile that still gives nearly every SM one, up to the size
+  where dequantizing the whole weight once takes less time than decoding it for every 256 rows;
 - *few outputs* of a long reduction: the same kernels, with a CTA for each chunk.
 """
 
@@ -30,7 +30,7 @@ from ptxgen.tiles.regimes import routes as made
 
 
 def few_rows(layout: str, dtype: str) -> tuple[QuantizedTensorSpec, ...]:
-    """The kernels of few rows and few columns, whose weight helping warps widen."""
+    """Returns the kernels for few rows and few columns, whose weight helper warps widen."""
 
     def kernel(
         bm: int, bn: int, warps: int, helpers: int, stages: int, ahead: int = 7, **more: Any
@@ -53,7 +53,7 @@ def few_rows(layout: str, dtype: str) -> tuple[QuantizedTensorSpec, ...]:
 
 
 def short(layout: str, dtype: str) -> tuple[QuantizedTensorSpec, ...]:
-    """The kernels of short reductions."""
+    """Returns the kernels for short reductions."""
 
     def kernel(bm: int, ctas: int) -> QuantizedTensorSpec:
         copy_a = "plain" if layout == "NN" else None
@@ -68,7 +68,9 @@ def short(layout: str, dtype: str) -> tuple[QuantizedTensorSpec, ...]:
 
 
 def more_columns(layout: str, dtype: str) -> tuple[QuantizedPairsSpec, ...]:
-    """The kernels of few rows and more columns, looked up by the warps that multiply."""
+    """Returns the kernels for few rows and more columns, in which the multiplying warps look codes
+    up.
+    """
 
     def kernel(
         bm: int, bn: int, warps: int, helpers: int, stages: int, bk: int = 256
@@ -93,7 +95,7 @@ def more_columns(layout: str, dtype: str) -> tuple[QuantizedPairsSpec, ...]:
 
 
 def more_rows(layout: str, dtype: str) -> tuple[QuantizedWgmmaSpec, ...]:
-    """The kernels of more rows, on Hopper."""
+    """Returns the kernels for more rows, on Hopper."""
 
     def kernel(
         tile: tuple[int, int, int],
@@ -114,7 +116,7 @@ def more_rows(layout: str, dtype: str) -> tuple[QuantizedWgmmaSpec, ...]:
             dtype=dtype,
         )
 
-    # Along n, a tile of 96 columns takes the room of 128.
+    # In layout NN a tile of 96 columns takes as much shared memory as one of 128.
     wide = (kernel((128, 96, 128), 2, 3, helpers=12, copied=3),) if layout == "NT" else ()
     return (
         kernel((64, 32, 128), 1, 6, teams=2),
@@ -129,10 +131,12 @@ def more_rows(layout: str, dtype: str) -> tuple[QuantizedWgmmaSpec, ...]:
 
 
 def in_turns(layout: str, dtype: str) -> Iterator[QuantizedWgmmaSpec]:
-    """Yields the twins of these kernels whose CTAs take the chunks of a tile in turns.
+    """Yields the kernels of :func:`more_rows` in a variant whose CTAs take the chunks of a tile in
+    turns.
 
-    That of 96 columns would spill. Those of 192 and 256 rows have shared memory for a stage less
-    beside the totals, which their teams of helpers cannot share evenly, or not fast.
+    The kernel with 96 columns is left out, since it would spill. So are those with 192 and 256
+    rows: beside the totals their shared memory has a stage less, which teams of helpers cannot
+    share evenly, or only slowly.
     """
     for spec in more_rows(layout, dtype):
         if spec.bn != 96 and spec.bm <= 128:
@@ -144,11 +148,11 @@ PARTIAL = {
     "NT": ((8, 16), (64, 64), (128, 128), (256, 128)),
     "NN": ((64, 64), (128, 128), (256, 128)),
 }
-"""Of these kernels, those that also write partial sums of a split reduction: BM and BN."""
+"""Tiles (BM, BN) of the kernels that also have a split-K variant, by layout."""
 
 
 def partial(layout: str, dtype: str) -> tuple[QuantizedGemmSpec, ...]:
-    """The kernels that write partial sums, for a reduce kernel to add."""
+    """Returns the split-K kernels, whose partial sums a reduce kernel adds."""
     few, more = few_rows(layout, dtype), more_rows(layout, dtype)
     return (
         *(replace(s, split="workspace") for s in few if (s.bm, s.bn) in PARTIAL[layout]),
@@ -157,7 +161,7 @@ def partial(layout: str, dtype: str) -> tuple[QuantizedGemmSpec, ...]:
 
 
 def routes(layout: str, dtype: str = "bf16") -> tuple[Route, ...]:
-    """Their routes."""
+    """Returns the fused routes of a layout."""
     reduce = Step(ReduceSpec(dtype=dtype, contract=TC16), {"b": "data"})  # neither operand is read
     return (
         *made(partial(layout, dtype), "few outputs: a CTA per tile and chunk", reduce),

@@ -1,9 +1,8 @@
 """The routes of products with quantized weights whose kernels are written in PTX.
 
-Those of f32 (tier "simt") leave the sums of the plan's chunks in scratch memory, where a reduce
-kernel adds them and goes on with the epilogue. Those of ``accumulate="f64"`` have one chain, whose
-value is the result but for bias and activation, which a second kernel sees to. On sm_90 they run on
-tensor cores.
+f32 routes (tier "simt") write the partial sums of the plan's chunks to scratch memory; a reduce
+kernel adds them and applies the epilogue. Routes of ``accumulate="f64"`` accumulate in one chain,
+on sm_90 with tensor cores; a second kernel applies bias and activation.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ptxgen.spec.simt import ReduceSpec
 from ptxgen.tiles import regimes
 
 Tile = tuple[int, int, int, int]
-"""Rows of a CTA, rows and columns of a thread, and warps."""
+"""Rows of a CTA; rows and columns of a thread; warps."""
 
 
 def _kernel(
@@ -42,31 +41,32 @@ NAMED = {
     for row in LOOKED_UP
     for what, kernel in _PLAIN.items()
 }
-"""The kernels that are emitted for any target, by short names."""
+"""Kernels that are emitted for any target, by short names."""
 
 _FEW: dict[str, tuple[tuple[Tile, int], ...]] = {
     "NT": (((1, 1, 1, 1), 8), ((4, 4, 1, 2), 2), ((8, 8, 2, 2), 2)),
     "NN": (((1, 1, 4, 1), 8), ((4, 4, 4, 1), 4)),
 }
-"""Tiles for few rows, and how far ahead codes are fetched. With more rows dequantising first is the
-faster way.
-"""
+"""Tiles for few rows, and steps by which codes are fetched ahead, by layout. With more rows,
+dequantizing first is faster."""
 _WIDE: tuple[tuple[Tile, int], ...] = (
     ((32, 4, 8, 4), 2),
     ((16, 2, 8, 2), 4),
     ((16, 2, 4, 2), 4),
     ((16, 2, 2, 2), 8),
 )
-"""Tiles of tensor cores whose rows of A are loaded by vectors, and how far ahead."""
+"""Tensor-core tiles whose rows of A are loaded by vectors, and steps by which codes are fetched
+ahead."""
 _ANY: dict[str, tuple[tuple[Tile, int, str], ...]] = {
     "NT": (((128, 8, 8, 4), 1, "select"), ((16, 2, 8, 2), 4, "shuffle")),
     "NN": (((128, 8, 8, 4), 1, "shuffle"), ((16, 2, 8, 2), 4, "shuffle")),
 }
-"""Those for many outputs, or for any alignment, and how codes are looked up."""
+"""Tensor-core tiles for many outputs, and for any alignment: tile, steps by which codes are fetched
+ahead, way to look codes up; by layout."""
 
 
 def routes(layout: str) -> tuple[Route, ...]:
-    """Those of f32, for few rows."""
+    """Returns the f32 routes, for few rows."""
     reduce = Step(ReduceSpec(), {"b": "data"})  # neither operand is read
     few = (_kernel(layout, tile, ahead, "shuffle") for tile, ahead in _FEW[layout])
     return tuple(
@@ -79,7 +79,7 @@ def routes(layout: str) -> tuple[Route, ...]:
 
 
 def wide_routes(layout: str) -> tuple[Route, ...]:
-    """Those of sums in f64; the last serves everything."""
+    """Returns the routes with f64 accumulators; the last one serves everything."""
     then = (FinishSpec(),) if layout == "NT" else ()
     tensor = (
         *(

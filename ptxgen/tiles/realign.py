@@ -1,7 +1,7 @@
-"""Routes for operands off 16 bytes: a copy into rows at multiples of 16, then a kernel of vectors.
+"""Routes for misaligned operands: a copy into rows aligned to 16 bytes, then a kernel by vectors.
 
 A copy costs a launch, and reads and writes the operand once; a kernel that copies by elements loses
-up to half of its speed. Which is less is predicted, as all times are.
+up to half of its speed. The cost model predicts which is faster.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ ALIGN = {"a": ALIGN_A, "b": ALIGN_B}
 
 
 def realigned(operands: str, kernel: GemmSpec, *then: KernelSpec) -> tuple[Step | KernelSpec, ...]:
-    """``kernel``, and those behind it, on copies of ``operands`` ("a", "b" or "ab")."""
+    """Returns the steps of ``kernel`` and ``then`` on realigned copies of ``operands`` ("a", "b" or
+    "ab").
+    """
     stored = {"a": (M, K), "b": (K, N)}
     copied = {
         x: stored[x] if kernel.layout["ab".index(x)] == "N" else stored[x][::-1] for x in operands
@@ -28,8 +30,8 @@ def realigned(operands: str, kernel: GemmSpec, *then: KernelSpec) -> tuple[Step 
 def copying(
     matrices: Mapping[str, tuple[Expr, Expr]], size: int, kernel: KernelSpec
 ) -> tuple[Step, Step]:
-    """``kernel`` on copies of ``matrices``: their rows and columns, of elements of ``size`` bytes,
-    by the names of its operands.
+    """Returns the steps that copy ``matrices`` and run ``kernel`` on the copies. ``matrices``: rows
+    and columns by the names of the kernel's operands; ``size``: bytes of an element.
     """
     copying: tuple[dict[str, str], dict[str, Expr]] = {}, {}
     reading: tuple[dict[str, str], dict[str, Expr]] = {}, {}
@@ -47,7 +49,9 @@ def copying(
 def routes(
     kernel: GemmSpec, *then: KernelSpec, operands: tuple[str, ...] = ("a", "b", "ab")
 ) -> Iterator[Route]:
-    """The routes of ``kernel`` for each of ``operands`` off 16 bytes that it does not take."""
+    """Yields a route of ``kernel`` for each of ``operands`` that may be misaligned, if the kernel
+    needs alignment there.
+    """
     needs = "".join(x for x in "ab" if ALIGN[x].args[0] in kernel.requires.variables())
     for copied in operands:
         if set(copied) <= set(needs):

@@ -1,4 +1,4 @@
-"""The tables of linear recurrences, and of their gradients."""
+"""Route tables of linear recurrences, and of their gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How lines of the tables are written."""
+"""Constructors for the lines of route tables."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def gemm(
     split: str = "none",
     persistent: bool = False,
 ) -> SimtSpec:
-    """A spec: its operands travel as ``table[copies]`` says, of A if k is contiguous, of A if m is,
-    of B if k is contiguous, of B if n is. ``slices`` > 0 makes it a sliced one.
+    """Returns a spec of the simt family. ``table[copies]`` names the copies of A if k is
+    contiguous, of A if m is, of B if k is, of B if n is. ``slices`` > 0 makes a sliced kernel.
     """
     a_k, a_outer, b_k, b_outer = table[copies]
     copy_a = a_k if layout[0] == "N" else a_outer
@@ -61,10 +61,10 @@ def gemm(
 def routes(
     kernels: Iterable[KernelSpec], reason: str, *then: KernelSpec | Step
 ) -> tuple[Route, ...]:
-    """A route for each kernel, followed by the kernels ``then``."""
+    """Returns a route for each kernel, followed by the kernels ``then``."""
     return tuple(Route((kernel, *then), reason=reason) for kernel in kernels)
 
 
 def last(kernel: KernelSpec) -> Route:
-    """The route that takes whatever no other does."""
+    """Returns the route that takes whatever no other does."""
     return Route((kernel,), reason="everything else: any size, alignment and plan")

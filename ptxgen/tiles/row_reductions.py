@@ -1,8 +1,8 @@
-"""The table of operations over rows: one for all of them, whatever they compute.
+"""Route table of reductions along rows and operations around them: one for all variants.
 
-A row is held in registers where those have room; the longest that fit are those of a cluster's CTAs
-together. What is left is read anew for every stage. Of what is right for a problem, predicted times
-choose; kernels that no random problem chose are not here.
+A row stays in registers if it fits those of a CTA or, at most, of a cluster's CTAs. Longer rows are
+read again for every stage. Predicted times choose among the correct routes; kernels that were
+chosen for no random problem are not listed.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from ptxgen.spec.row_reductions import DOWN_SPACE, SPACE, RowSpec
 
 KEY: Key = ("rows",)
 SHOWN = ("softmax x=bf16 > bf16",)
-"""The variants that are looked at: what reviewers read, and goldens hold."""
+"""Representative variants, which reviewers read and goldens hold."""
 DOWN: Key = ("rows", "down")
-"""Those of which some results are sums down rows."""
+"""Key of the table of variants with results that are sums down rows."""
 SHOWN_DOWN = ("rms_norm_gradients dy=bf16 x=bf16 weight=bf16 eps=f32 > bf16 bf16",)
 
 
 def _split(vector: bool) -> tuple[Route, ...]:
-    """All CTAs have some of a row: one stage by two launches, whatever else by five."""
+    """Returns routes that spread a row over all CTAs: two launches for one stage, five for other
+    formulas.
+    """
     sums = [RowSpec("branches", 16, 2, vector=vector, stage=stage) for stage in (0, 1)]
     alone = replace(sums[0], final=True)
     if vector:
@@ -39,7 +41,7 @@ def _split(vector: bool) -> tuple[Route, ...]:
 
 
 def _each(reason: str, *kernels: RowSpec) -> Iterator[Route]:
-    """A route for each kernel."""
+    """Yields a route for each kernel."""
     return (Route((kernel,), reason=reason) for kernel in kernels)
 
 
@@ -78,8 +80,8 @@ def _rows() -> RouteTable:
 
 
 def _pinned() -> Iterator[RowSpec]:
-    """Results of f32 and f64, of elements and of rows; columns, fetched one by one or at once; two
-    that a single element goes into.
+    """Yields kernels for the goldens: results of f32 and f64, for elements and for rows; column
+    values loaded one by one or at once; sums of a single element.
     """
     short, at_once = RowSpec("held", lanes=16, pieces=1, rows=16), RowSpec("held", pieces=2, rows=8)
     for each in (short, at_once):
@@ -92,7 +94,7 @@ def _pinned() -> Iterator[RowSpec]:
 
 
 def _down() -> RouteTable:
-    """A CTA has 32 rows, so that what is added down them stays in registers."""
+    """Returns the table of sums down rows: a CTA has 32 rows and keeps their sums in registers."""
     shown = SHOWN_DOWN[0]
     lane = RowSpec("lane", 2, read=4, buffers=2, persistent=True, per_sm=4, variant=shown)
     lanes = RowSpec("lanes", 8, variant=shown)
@@ -110,4 +112,4 @@ def _down() -> RouteTable:
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {KEY: _rows, DOWN: _down}
-"""What makes each table."""
+"""Constructors of the route tables, by key."""

@@ -1,4 +1,4 @@
-"""The tables of prefix sums; and of those of exponentials, whose routes are taken in order."""
+"""Route tables of prefix sums, and of log-sum-exp scans, whose routes are taken in order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ptxgen.spec.scan import COLS, LOG_SPACE, ROWS, SMS, SPACE, LogScanSpec, Sca
 
 
 def _parts(of: type[ScanSpec]) -> tuple[ScanSpec, ...]:
-    """All CTAs have some of a row, in three launches."""
+    """Returns the kernels of a scan that spreads a row over all CTAs, in three launches."""
     return of(8, turns=1, part="totals"), of(1, 1, 1, "carry"), of(8, turns=1, part="apply")
 
 
@@ -52,4 +52,4 @@ def _logscan() -> RouteTable:
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {("scan",): _scan, ("logscan",): _logscan}
-"""What makes the tables."""
+"""Constructors of the route tables, by key."""

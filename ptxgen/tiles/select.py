@@ -1,4 +1,4 @@
-"""The tables of what is selected from rows."""
+"""Route tables of top-k selection and of sampling."""
 
 from __future__ import annotations
 
@@ -62,4 +62,4 @@ TABLES: dict[Key, Callable[[], RouteTable]] = {
     ("topk",): _topk,
     ("sample",): _sample,
 }
-"""What makes each table."""
+"""Constructors of the route tables, by key."""

@@ -1,13 +1,13 @@
 """The f32 kernels on the FMA units, contract fma.
 
-How to read a line: ``_gemm(layout, tile, thread, lanes, warps, stages, copies)`` is a CTA tile
-BM x BN x BK, the outputs per thread, the lanes of a warp, the warps of a slice, the stages
-of the shared-memory ring and how the operands travel (templates/simt/operand.cuh.j2).
+A line ``_gemm(layout, tile, thread, lanes, warps, stages, copies)`` gives a CTA tile BM x BN x BK,
+the outputs per thread, the lanes of a warp, the warps of a slice, the stages of the shared-memory
+ring, and the ways to copy the operands (templates/simt/operand.cuh.j2).
 
-Which of them serves a problem is decided by predicted times (:mod:`ptxgen.cost.tuning`); the
-order here says nothing. docs/performance.md has measurements. Three regimes:
+Predicted times choose the kernel of a problem (:mod:`ptxgen.cost.tuning`); the order here does not
+matter. docs/performance.md has measurements. Three regimes:
 
-- *thin* (M <= 32): the weight's bandwidth decides; many bytes in flight, small tiles;
+- *thin* (M <= 32): loading the weight decides the time; many bytes in flight, small tiles;
 - *medium*: the largest tile that still gives almost every SM one;
 - *large*: 128 x 128 tiles, two CTAs of eight warps per SM.
 
@@ -80,11 +80,11 @@ THIN: LazyDict[str, tuple[SimtSpec, ...]] = LazyDict(
 
 
 def _turned(spec: SimtSpec) -> SimtSpec:
-    """The same for an m-contiguous A, which is thin here and travels by single floats."""
+    """Returns ``spec`` for an m-contiguous A, which is thin here and copied float by float."""
     return replace(spec, layout="T" + spec.layout[1], copy_a="scalar")
 
 
-# Larger tiles; where a slice has all chunks, its running totals are in shared memory.
+# Larger tiles. A single slice takes all chunks and keeps running totals in shared memory.
 MEDIUM_SPLIT: LazyDict[str, tuple[SimtSpec, ...]] = LazyDict(
     {
         "NN": lambda: (
@@ -123,7 +123,7 @@ LARGE = LazyDict(
 
 
 def _unsplit(layout: str) -> tuple[SimtSpec, ...]:
-    """Largest tiles first."""
+    """Returns the kernels for one chunk, largest tiles first."""
     copies = "wide" if layout == "TN" else "floats"
     if layout == "NT":
         middle = _gemm(layout, (64, 64, 16), (8, 4), (4, 8), (2, 2), 4, "wide", ctas=4)
@@ -139,7 +139,7 @@ def _unsplit(layout: str) -> tuple[SimtSpec, ...]:
 
 
 def _flat(layout: str) -> tuple[SimtSpec, ...]:
-    """Weight gradients of few rows."""
+    """Returns the kernel for weight gradients of few rows."""
     if layout != "TN":
         return ()
     return (_gemm(layout, (64, 128, 16), (8, 8), (4, 8), (2, 2), 2, "wide", ctas=4),)
@@ -156,9 +156,9 @@ def _filler(layout: str) -> SimtSpec:
 
 
 def _plain(layout: str) -> tuple[SimtSpec, ...]:
-    """Operands that travel by single floats.
+    """Returns kernels whose operands are copied float by float.
 
-    The small NT tiles copy by floats anyway and need no twins here.
+    Small tiles of NT copy by floats anyway, so that layout has none here.
     """
     if layout == "NT":
         return ()
@@ -167,7 +167,7 @@ def _plain(layout: str) -> tuple[SimtSpec, ...]:
 
 
 def _partial(layout: str) -> tuple[SimtSpec, ...]:
-    """Kernels that write partial sums; the last one takes any alignment."""
+    """Returns kernels that write partial sums; the last one takes any alignment."""
     part = partial(_gemm, layout, split="workspace")
     small = partial(part, (32, 64, 16), (4, 4), (4, 8), (2, 2))
     any_alignment = small(4, "plain", ctas=4)
@@ -182,7 +182,9 @@ def _partial(layout: str) -> tuple[SimtSpec, ...]:
 
 
 def _narrow(layout: str) -> tuple[SimtSpec, ...]:
-    """Partial sums of many rows and few columns: B, which is small, is copied by single floats."""
+    """Returns split-K kernels for many rows and few columns: B, which is small, is copied float by
+    float.
+    """
     part = partial(_gemm, layout, split="workspace")
     return tuple(
         replace(spec, copy_b="transpose" if layout[1] == "T" else "scalar")
@@ -194,10 +196,10 @@ def _narrow(layout: str) -> tuple[SimtSpec, ...]:
 
 
 def _parts(layout: str) -> tuple[Route, ...]:
-    """A CTA for each tile and chunk, where few outputs have a long reduction."""
+    """Returns split-K routes, for few outputs of a long reduction."""
     low = partial(_gemm, layout, (8, 64, 32), (4, 2), (2, 16), (1, 2), split="workspace")
     few = (low(4, "floats"), low(4, "plain")) if layout != "NT" else ()
-    # A warp each, of which many are on an SM: what few columns have to copy comes sooner.
+    # CTAs of one warp, many on an SM: with few columns, more loads are in flight.
     least = _gemm(
         layout, (8, 16, 64), (2, 2), (4, 8), (1, 1), 4, "plain", split="workspace", ctas=6
     )
@@ -223,7 +225,9 @@ def _chunks(layout: str) -> tuple[Route, ...]:
 
 
 def _both_turned() -> tuple[Route, ...]:
-    """TT, which only ``matmul`` of two transposed operands is: a kernel a regime."""
+    """Returns the routes of TT, which only ``matmul`` of two transposed operands needs: a kernel a
+    regime.
+    """
     low = _gemm("TT", (8, 16, 32), (2, 2), (4, 8), (1, 1), 3, "kvector", slices=8)
     split = _gemm("TT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 4, "floats", slices=8)
     large = _gemm("TT", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2)
@@ -237,7 +241,7 @@ def _both_turned() -> tuple[Route, ...]:
 
 
 def _continued() -> tuple[Route, ...]:
-    """Weight gradients whose chain continues that of an earlier call."""
+    """Returns routes of weight gradients whose accumulators begin with an earlier call's result."""
     large = replace(LARGE["TN"], split="onto")
     small = _gemm(
         "TN",

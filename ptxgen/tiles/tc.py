@@ -1,9 +1,9 @@
 """The routes of the tc tier: kernels of the wgmma and mma families, contract tc16.
 
-Which of them serves a problem is decided by predicted times (:mod:`ptxgen.cost.tuning`); the
-order here says nothing. Regimes:
+Predicted times choose the kernel of a problem (:mod:`ptxgen.cost.tuning`); the order here does not
+matter. Regimes:
 
-- *few rows* (M <= 32): the weight streams once, through mma kernels with swapped operands;
+- *few rows* (M <= 32): the weight is read once, by mma kernels with swapped operands;
 - wgmma kernels, on Hopper, and mma kernels: the largest tile that still gives nearly every SM one;
 - few outputs of a long reduction: CTAs take a chunk each, and a reduce kernel adds them;
 - operands that no vector copy takes.
@@ -38,7 +38,7 @@ def _reduce(dtype: str) -> ReduceSpec:
 
 
 def _parts(layout: str, dtype: str) -> Iterator[Route]:
-    """A CTA for each tile and chunk, and a kernel that adds the chunks."""
+    """Yields split-K routes: a CTA for each tile and chunk, and a kernel that adds the chunks."""
     reduce = _reduce(dtype)
     fast, others = wgmma.partial(layout, dtype), mma.partial(layout, dtype)
     yield from routes((*fast, *others), "a long reduction: a CTA per tile and chunk", reduce)
@@ -47,7 +47,9 @@ def _parts(layout: str, dtype: str) -> Iterator[Route]:
 
 
 def _serial(layout: str, dtype: str) -> tuple[Route, ...]:
-    """``mma.specs`` has the few rows first, then tiles from small to large, then the unaligned."""
+    """Returns routes without split-K. ``mma.specs`` has kernels for few rows first, then tiles from
+    small to large, then kernels for misaligned operands.
+    """
     *kernels, filler = mma.specs(layout, dtype)
     vector = [s for s in kernels if s.copy_a == s.copy_b == "vector"]
     return (
@@ -61,7 +63,7 @@ def _serial(layout: str, dtype: str) -> tuple[Route, ...]:
 
 
 def _realigned(layout: str, dtype: str) -> Iterator[Route]:
-    """Copies of operands off 16 bytes."""
+    """Yields routes that realign operands first."""
     for tile in (128, 256), (128, 128), (64, 64), (64, 16):
         for split in "none", "serial":  # of one chunk, and of several
             fitting = (
@@ -74,12 +76,14 @@ def _realigned(layout: str, dtype: str) -> Iterator[Route]:
 
 
 def _copied(layout: str) -> tuple[str, ...]:
-    """Operands that are copied: both, unless rows of both are K long also one alone."""
+    """Returns the sets of operands to realign: both, and one alone unless the rows of both have K
+    elements.
+    """
     return ("ab",) if layout == "NT" else ("a", "b", "ab")
 
 
 def _continued(dtype: str) -> tuple[Route, ...]:
-    """Weight gradients whose chain continues that of an earlier call."""
+    """Returns routes of weight gradients whose accumulators begin with an earlier call's result."""
     fast = wgmma.continued(dtype)
     large, filler = mma.continued(dtype)
     return (

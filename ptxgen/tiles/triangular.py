@@ -1,4 +1,4 @@
-"""The table of triangular systems."""
+"""Route table of triangular systems."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ def _table() -> RouteTable:
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {("triangular",): _table}
-"""What makes the table."""
+"""Constructors of the route tables, by key."""

@@ -1,12 +1,11 @@
 """The bf16 and f16 kernels on the FMA units, contract fma on exactly upcast operands.
 
-``auto`` never takes this tier: it is for debugging, and for bits in which no tensor core has a
-say. So a layout has one kernel a regime, and operands off 16 bytes are the filler's
-(docs/decisions.md has what that costs). Lines read as in tiles/simt.py; the table of f16 is that
-of bf16. An operand is either "raw", with 16 bits an element in shared memory and upcast as it is
-fetched, where memory decides and the main loop has time to spare, or "held": upcast in registers
-on its way there, so that the main loop is that of the f32 kernels
-(templates/simt/operand.cuh.j2).
+``auto`` never takes this tier: it is for debugging, and for bits that depend on no tensor core. So
+a layout has one kernel a regime, and the last route serves misaligned operands (docs/decisions.md
+has the cost of that). Lines read as in tiles/simt.py; f16 shares the table of bf16. An operand is
+either "raw" (16-bit elements in shared memory, upcast when they are fetched: where memory decides
+and the main loop has time to spare) or "held" (upcast in registers on the way to shared memory, so
+that the main loop is that of the f32 kernels; templates/simt/operand.cuh.j2).
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def _chunks(dtype: str, layout: str) -> tuple[Route, ...]:
 
 
 def _split(dtype: str, layout: str) -> tuple[SimtSpec, ...]:
-    """Few rows, and more."""
+    """Returns the sliced kernels: one for few rows, one for more."""
     if layout[1] == "T":
         thin = _gemm(dtype, layout, (8, 32, 64), (2, 4), (4, 8), (1, 1), 3, "thin", slices=8)
     elif layout == "NN":
@@ -52,7 +51,7 @@ def _split(dtype: str, layout: str) -> tuple[SimtSpec, ...]:
 
 
 def _unsplit(dtype: str, layout: str) -> tuple[SimtSpec, ...]:
-    """Largest tiles first."""
+    """Returns the kernels for one chunk, largest tiles first."""
     large = _gemm(dtype, layout, (128, 128, 16), (8, 8), (4, 8), (4, 2), 2, "held", ctas=2)
     middle = _gemm(dtype, layout, (64, 64, 16), (8, 4), (4, 8), (2, 2), 2, "held", ctas=4)
     small = _gemm(dtype, layout, (16, 32, 64), (2, 2), (4, 8), (2, 2), 4, "raw", ctas=4)
@@ -60,7 +59,7 @@ def _unsplit(dtype: str, layout: str) -> tuple[SimtSpec, ...]:
 
 
 def _filler(dtype: str, layout: str) -> SimtSpec:
-    """Operands travel by single elements."""
+    """Returns the kernel whose operands are copied element by element, for any alignment."""
     return _gemm(
         dtype,
         layout,
@@ -76,7 +75,7 @@ def _filler(dtype: str, layout: str) -> SimtSpec:
 
 
 def _parts(dtype: str) -> tuple[Route, ...]:
-    """A CTA for each tile and chunk: weight gradients are few outputs of a long reduction."""
+    """Returns split-K routes, for weight gradients: few outputs of a long reduction."""
 
     def partial_sums(tile: tuple[int, int, int], thread: tuple[int, int], copies: str) -> SimtSpec:
         return _gemm(
@@ -90,7 +89,7 @@ def _parts(dtype: str) -> tuple[Route, ...]:
 
 
 def _continued(dtype: str) -> tuple[Route, ...]:
-    """Weight gradients whose chain continues that of an earlier call."""
+    """Returns routes of weight gradients whose accumulators begin with an earlier call's result."""
     tile = (64, 64, 16), (8, 4), (4, 8), (2, 2), 2
     return (last(_gemm(dtype, "TN", *tile, "plain", split="onto", persistent=True, ctas=3)),)
 

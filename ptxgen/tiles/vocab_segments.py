@@ -1,4 +1,4 @@
-"""The tables of rows of logits."""
+"""Route tables of cross entropy over a vocabulary."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ptxgen.spec.wgmma import WgmmaSegmentsSpec
 
 
 def key(part: str, capped: bool) -> Key:
-    """The table of a part, with or without a softcap."""
+    """Returns the key of a part's table, with or without a softcap."""
     return ("logits", part, *(["capped"] if capped else []))
 
 
@@ -25,7 +25,7 @@ def _table(part: str, capped: bool) -> RouteTable:
 
 
 def product_key(storage: str, capped: bool) -> Key:
-    """The table of products that keep segments only, of operands stored so."""
+    """Returns the key of the table of products that store only segments, by operand layout."""
     return ("segments", storage, *(["capped"] if capped else []))
 
 
@@ -56,4 +56,4 @@ TABLES: dict[Key, Callable[[], RouteTable]] = {
         for capped in (False, True)
     },
 }
-"""What makes each table."""
+"""Constructors of the route tables, by key."""

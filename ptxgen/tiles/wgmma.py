@@ -13,7 +13,9 @@ from ptxgen.spec.wgmma import WgmmaSpec
 
 
 def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
-    """Kernels whose CTAs take all chunks in turns, or one chain, from large tiles to small ones."""
+    """Returns kernels whose CTAs take one chunk, or all chunks in turns, from large tiles to small
+    ones.
+    """
 
     def gemm(
         tile: tuple[int, int, int],
@@ -26,7 +28,9 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
         registers: int = 0,
         raster: int = 8,
     ) -> WgmmaSpec:
-        """``share``: CTAs along m that share tiles of B, and along n that share tiles of A."""
+        """Returns a kernel. ``share``: CTAs along m that share tiles of B, and along n that share
+        tiles of A.
+        """
         bm, bn, bk = tile
         return WgmmaSpec(
             layout=layout,
@@ -45,10 +49,10 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
         )
 
     one_chunk = functools.partial(gemm, split="none")
-    if layout == "TT":  # nobody stores both like this; two sizes serve
+    if layout == "TT":  # a rare layout: two sizes are enough
         return (gemm((128, 128, 64), 2, 6, registers=232), gemm((64, 64, 64), 1, 12))
-    # Whatever M and N are, some tile divides them among the SMs with little left over. A tile has a
-    # twin of one chunk only where that was measured to gain: it has a stage more.
+    # For any M and N, some tile divides them among the SMs with little left over. A tile has a
+    # kernel for one chunk, with a stage more, only where that was measured to be faster.
     large = (
         one_chunk((128, 256, 64), 2, 4, registers=232, raster=16),
         gemm((128, 256, 64), 2, 3, registers=240, held=56, raster=16),
@@ -71,7 +75,7 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
         *((gemm((128, 128, 64), 2, 6, share=(2, 1), registers=232),) if layout == "NN" else ()),
         gemm((128, 112, 64), 2, 6),
     )
-    # At most one tile for each SM: bytes under way count.
+    # At most one tile for each SM: bytes in flight decide.
     small = (
         gemm((64, 256, 64), 1, 5, held=24),
         *((gemm((64, 160, 64), 1, 6),) if layout == "NT" else ()),
@@ -86,7 +90,7 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
 
 
 def partial(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
-    """Kernels that write the partial sums of a split reduction, for a reduce kernel to add."""
+    """Returns the split-K kernels, whose partial sums a reduce kernel adds."""
     return tuple(
         WgmmaSpec(
             layout=layout,
@@ -104,7 +108,7 @@ def partial(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
 
 
 def continued(dtype: str) -> tuple[ChainSpec, ...]:
-    """Kernels whose chains begin with what C holds, of 16 bits and of f32."""
+    """Returns the kernels whose accumulators begin with the old values of C, 16-bit or f32."""
 
     def gemm(
         tile: tuple[int, int, int], stages: int, item: int, *, registers: int = 0

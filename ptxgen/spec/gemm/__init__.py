@@ -7,13 +7,13 @@ Problem variables, all integers:
 ``CHUNK, CHUNKS``  chunk length of the contract's plan (1 .. K), and ceil(K / CHUNK)
 ``ALIGN_A/B``      largest of 1, 2, 4, 8, 16 bytes that divides the operand's address and the
                    byte distance of its rows
-``ALIGN_C``        the same of the result, and ``ITEM_C``, bytes of its elements: where it is read
-                   before the first step (:attr:`Plan.continued`)
+``ALIGN_C``        alignment of the result, in the same way, and ``ITEM_C``, bytes of its elements;
+                   only if accumulators begin with its old values (:attr:`Plan.continued`)
 ``SMS``            streaming multiprocessors of the device
 =================  =====================================================================
 
-Kernels are told besides: ``LDA, LDB, LDC``, elements from row to row; ``FLAGS``; and of a batch of
-such products how many there are and how far apart their matrices lie (:data:`ALONE`).
+Further scalar parameters: ``LDA, LDB, LDC``, the row strides in elements; ``FLAGS``; and for a
+batch of such products its size and the strides from matrix to matrix (:data:`ALONE`).
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ LDA, LDB, LDC = var("LDA"), var("LDB"), var("LDC")
 ALIGN_C, ITEM_C = var("ALIGN_C"), var("ITEM_C")
 
 PARTIAL_SUMS = CHUNKS * M * N
-"""Elements of the workspace that a split through memory needs, of the accumulators' dtype."""
+"""Elements of the split-K workspace, [CHUNKS][M][N], of the accumulators' dtype."""
 
 ACCUMULATE, BIAS_F32, OUT_F32, CONTINUE, ACTIVATION_SHIFT = 1, 2, 4, 8, 8
-"""The kernels' flags: add to what is there; bias and result are f32 where operands have 16 bits
-(kernels of f32 ignore these two); begin chains with what is there (kernels whose split is "onto");
-from bit 8 on the activation's code."""
+"""Bits of ``flags``: add the old values of C at the end; bias is f32, result is f32 where operands
+have 16 bits (f32 kernels ignore both); begin the accumulators with the old values of C (kernels
+with split "onto"). The activation's code begins at bit 8."""
 
 LAYOUTS = ("NN", "NT", "TN", "TT")
-"""How A and B are stored: "N" is [M, K] (A) or [K, N] (B), "T" the transpose."""
+"""Storage of A and B: "N" is [M, K] (A) or [K, N] (B), "T" the transpose."""
 
 STRADDLE = 3
-"""What the copy engine pays for pieces across two lines, as so many times their bytes; of 1, 2, 3
-and 5 tried, the choices after a fit were equally good from 3 on."""
+"""Cost of a 128-byte piece that straddles two L2 lines, as a multiple of its bytes. Of 1, 2, 3 and
+5 tried, the choices after a fit were equally good from 3 on."""
 
 
 RESULT = (("ALIGN_C", ALIGNMENT), ("ITEM_C", OneOf((2, 4, 8))))
-"""What products say of their result where kernels begin with what it holds."""
+"""Variables that describe the result, in tables whose kernels begin with its old values."""
 
 
 def space_of(
@@ -67,8 +67,8 @@ def space_of(
     behind: tuple[tuple[str, Any], ...] = (),
     derived: tuple[tuple[str, Expr], ...] = (),
 ) -> Space:
-    """Problems of sizes M, N and K whose reduction is cut as ``plan`` says: with variables of their
-    ``own``, ahead of SMS and alignments or ``behind`` these, and ``derived`` ones.
+    """Returns the space of problems of sizes M, N and K whose reduction is split as ``plan`` says.
+    Further variables: ``own`` ahead of SMS and alignments, ``behind`` these, and ``derived`` ones.
     """
     return Space(
         f"{what} under the plan {plan.name!r}",
@@ -91,18 +91,20 @@ def space_of(
 
 @cache
 def space(plan: Plan) -> Space:
-    """The products whose reduction is cut as ``plan`` says."""
+    """Returns the space of products whose reduction is split as ``plan`` says."""
     return space_of("products", plan, behind=RESULT if plan.continued else ())
 
 
 def of_result(where: Space, align: int, item: int) -> tuple[tuple[str, int], ...]:
-    """What a problem of ``where`` says of its result: rows at ``align`` bytes, of ``item`` each."""
+    """Returns the variables of ``where`` that describe the result: rows aligned to ``align`` bytes,
+    elements of ``item`` bytes. Empty if the space has none.
+    """
     known = {"ALIGN_C": align, "ITEM_C": item}
     return tuple((name, value) for name, value in known.items() if name in where.arguments)
 
 
 BATCH, INNER = var("BATCH"), var("INNER")
-"""The matrices of a batch, and those along the inner of its two dimensions."""
+"""Number of matrices in a batch, and along the inner of its two dimensions."""
 BATCH_MAX = (1 << 16) - 1
 """Most matrices along a dimension of a batch: largest grid.y and grid.z (CUDA programming guide,
 compute capabilities)."""
@@ -110,7 +112,7 @@ STRIDES = ("batch_a", "batch_b", "batch_c", "outer_a", "outer_b", "outer_c")
 """Parameters of kernels that serve batches: elements from matrix to matrix of A, B and C, along the
 inner dimension (grid.y) and along the outer one (grid.z)."""
 ALONE = (*((name.upper(), 0) for name in STRIDES), ("BATCH", 1), ("INNER", 1))
-"""What kernels are told of a product that is no batch."""
+"""Batch parameters of a single product: zero strides, one matrix."""
 
 
 def matrix(
@@ -122,9 +124,8 @@ def matrix(
     *,
     batched: bool = False,
 ) -> Param:
-    """The tensor map of operand "a" or "b" of a product in this layout, ``box`` (elements along a
-    row, rows) at a time. ``batched``: of all matrices of a batch; where a stride is 0, there is one
-    matrix along that dimension.
+    """Returns the tensor map of operand "a" or "b"; ``box``: elements along a row, rows.
+    ``batched``: the map spans all matrices of a batch; a dimension with stride 0 has extent 1.
     """
     rows, columns, letter, pitch = (
         (M, K, layout[0], LDA) if operand == "a" else (K, N, layout[1], LDB)
@@ -141,7 +142,7 @@ def matrix(
 
 
 def ctypes(dtype: str) -> tuple[str, str, str]:
-    """The C++ types of operands of a dtype, of bias and result, and of partial sums."""
+    """Returns the C++ types of operands, of bias and result, and of partial sums."""
     alike = {"f32": "float", "f64": "double"}.get(dtype)
     return (alike, alike, alike) if alike else ("Element", "void", "float")
 
@@ -154,9 +155,9 @@ def abi(
     aliased: bool = False,
     epilogue: Epilogue | None = None,
 ) -> Abi:
-    """The parameters of a kernel whose operands are of ``dtype``. ``batched``: it is told where the
-    matrices of a batch lie. ``aliased``: the compiler is not told that nothing else writes to the
-    operands. ``epilogue``: the one that is a formula.
+    """Returns the parameters of a kernel whose operands are of ``dtype``. ``batched``: adds the
+    strides of a batch. ``aliased``: omits ``__restrict__`` from the operands. ``epilogue``: adds
+    the arrays of a fused formula.
     """
     operand, beside, accumulator = ctypes(dtype)
     alone = "" if aliased else " __restrict__"
@@ -218,39 +219,41 @@ MEANINGS: Mapping[str, str] = {
     "warps_m": "warps along m",
     "warps_n": "warps along n",
 }
-"""What the fields of these families say."""
+"""Descriptions of these families' fields, for people."""
 
 
 CONTEXT: Mapping[str, Any] = MappingProxyType(
     {"activation": activation, "gemm": sys.modules[__name__]}
 )
-"""What templates of products read."""
+"""Names that all GEMM templates read besides ``spec``."""
 
 
 _Spec = TypeVar("_Spec", bound=KernelSpec)
 
 
 def concluded(kernel: _Spec, epilogue: Epilogue) -> _Spec:
-    """The same kernel with an epilogue that is a formula."""
+    """Returns ``kernel`` with a fused epilogue formula."""
     found: _Spec = replace(cast(Any, kernel), dtype=epilogue.dtype, epilogue=epilogue)
     return found
 
 
 class GemmSpec(KernelSpec):
-    """A kernel that computes output tiles of BM x BN, whole or chunk by chunk of the reduction."""
+    """Base of the GEMM kernels: CTAs compute output tiles of BM x BN, over all of K or chunk by
+    chunk.
+    """
 
     layout: str
     bm: int
     bn: int
     bk: int
-    split: str  # how chunks are told apart; "workspace": their sums go there
+    split: str  # where the chunks of a reduction meet; "workspace": in global memory
     persistent: bool  # whether CTAs walk over the tiles
     ctas_per_sm: int
-    epilogue: Epilogue | None = None  # one that is a formula
+    epilogue: Epilogue | None = None  # a fused formula
 
     meanings: ClassVar[Mapping[str, str]] = MEANINGS
     in_pieces: ClassVar[bool] = False
-    """Whether tiles' rows are read in pieces of 128 bytes, which lines of L2 are."""
+    """Whether rows of tiles are read in pieces of 128 bytes, the size of an L2 line."""
 
     @property
     def label(self) -> str:
@@ -261,8 +264,8 @@ class GemmSpec(KernelSpec):
         return {**CONTEXT, **self.epilogue.context} if self.epilogue else CONTEXT
 
     def of(self, dtype: Hashable) -> Self:
-        """The same kernel for operands of another dtype, or with an :class:`Epilogue`; one that
-        stores no results, but partial sums, has none.
+        """Returns this kernel for another dtype, or with an :class:`Epilogue`. A kernel that stores
+        partial sums gets the dtype alone: the kernel that adds them evaluates the formula.
         """
         if not isinstance(dtype, Epilogue):
             return super().of(dtype)
@@ -274,7 +277,7 @@ class GemmSpec(KernelSpec):
         return abi(self.dtype, batched=self.batched, epilogue=self.epilogue)
 
     def k_contiguous(self, x: str) -> bool:
-        """Whether the operand "a" or "b" is contiguous along the reduction."""
+        """Returns whether operand "a" or "b" is contiguous along the reduction."""
         return self.layout[0] == "N" if x == "a" else self.layout[1] == "T"
 
     @property
@@ -283,7 +286,7 @@ class GemmSpec(KernelSpec):
 
     @property
     def ragged(self) -> bool:
-        """Whether rows of results that start anywhere are stored by vectors, too."""
+        """Whether unaligned rows of the result are also stored by vectors."""
         return False
 
     @property
@@ -292,7 +295,7 @@ class GemmSpec(KernelSpec):
 
     @property
     def result(self) -> int:
-        """Bytes of the result's elements, where it takes no others; else 0."""
+        """Required bytes of the result's elements; 0 if the kernel takes any."""
         return 0
 
     @property
@@ -301,12 +304,12 @@ class GemmSpec(KernelSpec):
 
     @property
     def tiles(self) -> Expr:
-        """Output tiles."""
+        """Number of output tiles."""
         return ceil_div(M, self.bm) * ceil_div(N, self.bn)
 
     @property
     def work(self) -> Expr:
-        """Pieces of work that CTAs share."""
+        """Number of work items: tiles, or tiles times chunks."""
         return self.tiles * CHUNKS if self.split == "workspace" else self.tiles
 
     @property
@@ -321,7 +324,7 @@ class GemmSpec(KernelSpec):
 
     @property
     def multiplier(self) -> str:
-        """The unit that multiplies, of :data:`ptxgen.cost.kernel.UNITS`: here ``mma.sync``."""
+        """Unit that multiplies, one of :data:`ptxgen.cost.kernel.UNITS`; by default "mma"."""
         return "mma"
 
     def roofline(self, dtype: Hashable) -> Roofline:
@@ -329,24 +332,25 @@ class GemmSpec(KernelSpec):
 
     @property
     def shared_by(self) -> tuple[int, int]:
-        """CTAs of a cluster along m and along n, which share what they load."""
+        """CTAs of a cluster along m and along n, which share loads by multicast."""
         return 1, 1
 
     @property
     def chains(self) -> int:
-        """Chunks that a CTA works on at a time."""
+        """Chunks of the reduction that a CTA works on at a time."""
         return 1
 
     @property
     def slots(self) -> int:
-        """CTAs that share an SM."""
+        """Resident CTAs per SM."""
         return self.ctas_per_sm
 
     @property
     def straddled(self) -> Expr:
-        """What tiles' rows off 32 bytes cost beyond their bytes, as bytes for each k.
+        """Extra L2 traffic of tile rows that are not aligned to 32 bytes, as bytes for each k.
 
-        Their pieces of 128 bytes lie across two lines of L2: :data:`STRADDLE` times their bytes.
+        Their 128-byte pieces straddle two lines of L2; each counts :data:`STRADDLE` times its
+        bytes.
         """
         if not self.in_pieces:
             return const(0)
@@ -367,7 +371,7 @@ class GemmSpec(KernelSpec):
         tiles = self.tiles if high * wide == 1 else self.tiles * (high * wide)
         item = ITEMSIZE[self.dtype]
         partial = PARTIAL_SUMS * ITEMSIZE[self.contract.accumulator]
-        result = ITEM_C * 2 if self.continues else const(item)  # it is read as well
+        result = ITEM_C * 2 if self.continues else const(item)  # the old values are read, too
         return KernelCost(
             slots=self.slots,
             ctas=tiles * CHUNKS if apart else tiles,

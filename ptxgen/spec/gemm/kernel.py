@@ -1,4 +1,4 @@
-"""Members of a GEMM kernel that its parts ask for."""
+"""Protocols of a GEMM kernel: the members that its parts read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Tile(Protocol):
-    """A tile of an operand in shared memory: see :class:`ptxgen.spec.wgmma.Operand`."""
+    """Protocol of an operand's tile in shared memory (:class:`ptxgen.spec.wgmma.Operand`)."""
 
     @property
     def panels(self) -> int: ...
@@ -17,7 +17,7 @@ class Tile(Protocol):
 
 
 class Kernel(Protocol):
-    """A kernel of parts: see :class:`ptxgen.spec.wgmma.WgmmaSpec`."""
+    """Protocol of a kernel that is made of parts (:class:`ptxgen.spec.wgmma.WgmmaSpec`)."""
 
     @property
     def name(self) -> str: ...

@@ -1,4 +1,4 @@
-"""Loads of a GEMM kernel: how a stage of A and B gets to shared memory.
+"""Loads of a GEMM kernel: the producer's part, which fills a stage with A and B.
 
 The macros of a load define what the producer does (``produce``), and how consumers wait for a stage
 and multiply it (``chain``).
@@ -13,56 +13,57 @@ from ptxgen.spec.base import WARP, WARPGROUP, check
 from ptxgen.spec.gemm.kernel import Kernel
 
 FILTERS = ("boxes", "taps", "threads")
-"""Ways to bring filters beside gathered windows: by the copy engine, as boxes of a matrix; by it,
-tap by tap, where outputs lie side by side; by threads, where they do."""
+"""Ways to load the filters of a gathering kernel: "boxes" (TMA, boxes of a matrix), "taps" (TMA,
+tap by tap, where outputs are contiguous), "threads" (copies by threads, where outputs are
+contiguous)."""
 PIXELS = ("vectors", "numbers", "copy")
-"""Ways in which a thread loads 8 numbers of a window: as a vector of 16 bytes; one by one; out of
-two vectors of a copy whose pixels are whole vectors."""
+"""Ways in which a thread loads 8 elements of a window: "vectors" (one 16-byte vector), "numbers"
+(one by one), "copy" (from two vectors of a padded copy, whose pixels are whole vectors)."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """The base of loads; texts are expressions of CUDA C++."""
+    """Base of the loads; members of type str are CUDA C++ expressions."""
 
     macros: ClassVar[str]
     columns: ClassVar[str] = "n"
-    """The columns that tiles cover."""
+    """Number of columns that the tiles cover."""
     begin_tile: ClassVar[str] = ""
-    """The statement ahead of a tile's first chain."""
+    """Statement before the first chunk of a tile."""
     whole_stages: ClassVar[bool] = True
-    """Whether chunks end where stages do."""
+    """Whether chunks end only at the ends of stages."""
 
     @property
     def arrivals(self) -> str:
-        """Arrivals at the mbarrier of a stage until it is full."""
+        """Arrivals that complete the "full" mbarrier of a stage."""
         return "1"
 
     @property
     def map_rank(self) -> int:
-        """Dimensions of the tensor maps, of a product that is no batch."""
+        """Rank of the tensor maps, for a product that is no batch."""
         return 2
 
     def align_a(self, itemsize: int) -> int:
-        """Bytes that rows of A are aligned to."""
+        """Returns the alignment, in bytes, that rows of A need."""
         return 16
 
     def check(self, kernel: Kernel) -> None:
-        """Raises SpecError for a kernel that it does not fit."""
+        """Raises SpecError for a kernel that the load does not fit."""
 
 
 @dataclass(frozen=True)
 class Tma(Load):
-    """The copy engine brings tiles of two matrices."""
+    """TMA loads the tiles of two matrices."""
 
     macros: ClassVar[str] = "wgmma/load/tma.cuh.j2"
 
 
 @dataclass(frozen=True)
 class TmaIm2col(Load):
-    """The copy engine brings windows of images as A: a stage has channels of one tap.
+    """TMA gathers windows of images as A (im2col mode); a stage has channels of one tap.
 
-    Where a tap's channels end, a stage ends. Chunks need not end there: a stage that two chunks
-    share is multiplied in two parts.
+    A stage never spans two taps. A chunk may end inside a stage, which is then multiplied in two
+    parts.
     """
 
     macros: ClassVar[str] = "wgmma/load/im2col.cuh.j2"
@@ -79,10 +80,10 @@ class TmaIm2col(Load):
 
 @dataclass(frozen=True)
 class TmaPanels(Load):
-    """The copy engine brings windows of images as B, along the reduction.
+    """TMA gathers windows of images as B, along the reduction (wgrad).
 
-    A panel of B has ``panel`` channels of one tap, with zeros behind a tap's last channel. So a
-    tile has fewer columns than ``bn`` where channels are no multiple of that.
+    A panel of B has ``panel`` channels of one tap, padded with zeros behind the last channel. A
+    tile thus has fewer columns than ``bn`` where ``panel`` does not divide the channels.
     """
 
     panel: int
@@ -103,8 +104,8 @@ class TmaPanels(Load):
 
 @dataclass(frozen=True)
 class Gather(Load):
-    """A warpgroup copies windows of images as A, 8 channels at a time. ``filters``: see
-    :data:`FILTERS`; ``pixels``: see :data:`PIXELS`.
+    """A producer warpgroup gathers windows of images as A, 8 channels a thread. ``filters``: one of
+    :data:`FILTERS`; ``pixels``: one of :data:`PIXELS`.
     """
 
     filters: str
@@ -114,8 +115,8 @@ class Gather(Load):
 
     @property
     def arrivals(self) -> str:
-        """Once for what each thread copies, once for what it stores, and once for the copy
-        engine.
+        """Arrivals of a stage: each thread once for its cp.async copies and once for its stores,
+        TMA once.
         """
         if self.filters == "threads":
             return str(WARPGROUP * (1 + (self.pixels != "vectors")))
@@ -141,8 +142,8 @@ class Gather(Load):
 
 @dataclass(frozen=True)
 class GatherSums(Load):
-    """The warps of a warpgroup copy windows of images as B, along the reduction, stages in
-    turns.
+    """A producer warpgroup gathers windows of images as B, along the reduction (wgrad); its warps
+    take stages in turns.
     """
 
     macros: ClassVar[str] = "wgmma/load/gather_sums.cuh.j2"
@@ -161,8 +162,8 @@ class GatherSums(Load):
 
 @dataclass(frozen=True)
 class Decode(Load):
-    """Helping warps copy a weight of 4 bits as it is stored, and widen it into B's part of a stage;
-    the copy engine brings A.
+    """Helper warps copy a 4-bit weight as it is stored and widen it into B's part of a stage; TMA
+    loads A.
     """
 
     macros: ClassVar[str] = "wgmma/load/decode.cuh.j2"

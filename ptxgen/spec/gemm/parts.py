@@ -1,7 +1,7 @@
 """The parts that a GEMM kernel is made of: ``Kernel = Schedule x Load x MainLoop x Split x Store``.
 
-The main loop is the kernel's template. Every other part is a frozen dataclass that names its file
-of macros, and refuses kernels that it does not fit.
+The main loop is the kernel's template. Every other part is a frozen dataclass that names its macro
+file and rejects kernels that it does not fit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ptxgen.spec.gemm.stores import Store
 
 @dataclass(frozen=True)
 class Parts:
-    """One of each kind."""
+    """The parts of one kernel, one of each kind."""
 
     schedule: Schedule
     load: Load
@@ -26,25 +26,23 @@ class Parts:
 
     @property
     def map_rank(self) -> int:
-        """Dimensions of the tensor maps: beside two, the places of a batch's matrix, or of a
-        tap.
-        """
+        """Rank of the tensor maps: 2 for a matrix, 4 with coordinates of a batch or of a tap."""
         return 4 if self.schedule.batched else self.load.map_rank
 
     @property
     def begin_tile(self) -> str:
-        """The statement ahead of a tile's first chain."""
+        """Statement before the first chunk of a tile."""
         return self.schedule.begin_tile + self.load.begin_tile
 
     @property
     def each(self) -> tuple[Schedule, Load, Split, Store]:
-        """All of them."""
+        """All parts, in the order of the kernel's description."""
         return self.schedule, self.load, self.split, self.store
 
     def __str__(self) -> str:
         return " x ".join(repr(part) for part in self.each)
 
     def check(self, kernel: Kernel) -> None:
-        """Raises SpecError, with both sides, for parts that do not fit each other."""
+        """Raises SpecError if a part does not fit the kernel."""
         for part in self.each:
             part.check(kernel)

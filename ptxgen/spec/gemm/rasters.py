@@ -1,7 +1,7 @@
-"""Schedules of kernels whose CTAs have a tile each, or walk over tiles.
+"""Rasters: which tile a CTA computes, in kernels whose threads copy the operands.
 
-The macros of a raster define a CTA's tile and its first output (``tile``), and where the result of
-that tile begins.
+The macros of a raster define a CTA's tile and its first output (``tile``), and the address of that
+tile's result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ Bounds = list[tuple[str, Expr]]
 
 
 class Tiled(Protocol):
-    """A kernel, as rasters and splits see it: see :class:`ptxgen.spec.gemm.staged.StagedSpec`."""
+    """Protocol of a kernel: the members that rasters and splits read
+    (:class:`ptxgen.spec.gemm.staged.StagedSpec`).
+    """
 
     @property
     def name(self) -> str: ...
@@ -39,31 +41,31 @@ class Tiled(Protocol):
 
 @dataclass(frozen=True)
 class Raster:
-    """A CTA has one tile; texts are expressions of CUDA C++."""
+    """Base of the rasters: a CTA has one tile. Members of type str are CUDA C++ expressions."""
 
     macros: ClassVar[str]
 
     @property
     def banded(self) -> bool:
-        """Whether neighbouring CTAs have tiles of a band of tile rows."""
+        """Whether neighbouring CTAs have tiles of one band of tile rows, for reuse in L2."""
         return False
 
     def requires(self, kernel: Tiled) -> list[Expr]:
-        """Predicates under which the grid is one that there is."""
+        """Returns the predicates under which the grid is within CUDA's limits."""
         return [kernel.grid <= GRID_MAX]
 
     def bounds(self, kernel: Tiled) -> Bounds:
-        """The 32-bit quantities that it computes, and their largest values."""
+        """Returns the bounds of the raster's 32-bit arithmetic: (expression, largest value)."""
         return []
 
     def check(self, kernel: Tiled) -> None:
-        """Raises SpecError for a kernel that it does not fit."""
+        """Raises SpecError for a kernel that the raster does not fit."""
         check(kernel.split != "workspace", kernel.name, "split", kernel.split, f"raster {self}")
 
 
 @dataclass(frozen=True)
 class Bands(Raster):
-    """Tiles in bands of ``rows`` tile rows; 0: column by column. ``together`` CTAs have one."""
+    """Tiles in bands of ``rows`` tile rows (0: column by column); ``together`` CTAs share one."""
 
     rows: int
     together: int = 1
@@ -80,7 +82,7 @@ class Bands(Raster):
 
 @dataclass(frozen=True)
 class Chunk(Raster):
-    """A CTA has a chunk of a tile's reduction."""
+    """A CTA has one chunk of a tile's reduction (split-K)."""
 
     macros: ClassVar[str] = "gemm/raster/chunk.cuh.j2"
 
@@ -98,7 +100,7 @@ class Chunk(Raster):
 
 @dataclass(frozen=True)
 class Walk(Raster):
-    """CTAs of a bounded grid walk over the tiles, with 64-bit indices."""
+    """A persistent grid: CTAs walk over the tiles, with 64-bit indices."""
 
     macros: ClassVar[str] = "gemm/raster/walk.cuh.j2"
 
@@ -108,6 +110,6 @@ class Walk(Raster):
 
 @dataclass(frozen=True)
 class WalkGroups(Walk):
-    """CTAs walk over the tiles of groups of rows, or of sums over a group's rows."""
+    """A persistent grid over the tiles of grouped products."""
 
     macros: ClassVar[str] = "gemm/raster/groups.cuh.j2"

@@ -1,6 +1,6 @@
-"""Schedules of a GEMM kernel: its pieces of work, and the order in which clusters take them.
+"""Schedules of a GEMM kernel: its work items, and the order in which clusters take them.
 
-The macros of a schedule define ``locate(piece)``, which returns a piece's ``Work``: its first
+The macros of a schedule define ``locate(piece)``, which returns a work item's ``Work``: its first
 output (``m0, n0``), its reduction (``k_begin, k_end``) and the ``fields`` that the schedule adds.
 """
 
@@ -15,40 +15,40 @@ from ptxgen.spec.gemm.kernel import Kernel
 
 @dataclass(frozen=True)
 class Schedule:
-    """The base of schedules; texts are expressions of CUDA C++."""
+    """Base of the schedules; members of type str are CUDA C++ expressions."""
 
     macros: ClassVar[str]
     fields: ClassVar[str] = "matrix"
     pieces: ClassVar[str] = "pieces()"
-    """The number of pieces."""
+    """Number of work items."""
     onward: ClassVar[str] = "clusters"
-    """From a cluster's piece to its next."""
+    """Distance from a cluster's work item to its next."""
     chunk: ClassVar[str] = "chunk"
-    """The length of a chunk of the reduction."""
+    """Length of a chunk of the reduction."""
     batched: ClassVar[bool] = False
-    """Whether tensor maps have a place for the matrix of a batch or a group."""
+    """Whether tensor maps have coordinates for the matrix of a batch or a group."""
     phased: ClassVar[bool] = False
-    """Whether pieces differ in the length of their reduction, which may be 0."""
+    """Whether work items differ in the length of their reduction, which may be 0."""
     cuts_k: ClassVar[bool] = False
-    """Whether a piece has a chunk of the reduction."""
+    """Whether a work item is one chunk of a tile's reduction (split-K)."""
 
     @property
     def rows(self) -> str:
-        """The end of a piece's rows."""
+        """Row behind the last one of a work item."""
         return "m"
 
     @property
     def cuts(self) -> bool:
-        """Whether a piece's last stage is cut where its group ends."""
+        """Whether the last stage of a work item is masked behind the end of its group."""
         return False
 
     @property
     def begin_tile(self) -> str:
-        """The statement ahead of a tile's first chain."""
+        """Statement before the first chunk of a tile."""
         return ""
 
     def check(self, kernel: Kernel) -> None:
-        """Raises SpecError for a kernel that it does not fit."""
+        """Raises SpecError for a kernel that the schedule does not fit."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class Batch(Schedule):
 
 @dataclass(frozen=True)
 class Chunks(Schedule):
-    """The chunks of each tile. ``beside``: where filters are fewer than pixels, the chunks of a
-    tile follow one another.
+    """The chunks of each tile (split-K). ``beside``: the chunks of a tile follow one another, for
+    convolutions whose filters are fewer than their pixels.
     """
 
     beside: bool = False
@@ -82,9 +82,7 @@ class Chunks(Schedule):
 
 @dataclass(frozen=True)
 class Groups(Schedule):
-    """The tiles of groups of rows, or of sums over a group's rows (``over``, see
-    :data:`ptxgen.spec.grouped.OVER`).
-    """
+    """The tiles of grouped products; ``over``: see :data:`ptxgen.spec.grouped.OVER`."""
 
     over: str
 
@@ -114,7 +112,9 @@ class Groups(Schedule):
 
 @dataclass(frozen=True)
 class Phases(Schedule):
-    """The tiles of windows that lie in up to four ways; rounds go to and fro."""
+    """The tiles of a strided dgrad of up to four phases. Every second round of clusters takes its
+    tiles in reverse, which balances reductions of unequal length.
+    """
 
     macros: ClassVar[str] = "wgmma/schedule/phases.cuh.j2"
     fields: ClassVar[str] = "phase"

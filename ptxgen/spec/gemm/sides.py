@@ -1,4 +1,4 @@
-"""Operands' tiles in shared memory, as threads copy them: by vectors, in the order of memory."""
+"""Shared-memory tiles of operands that threads copy by vectors, in the order of memory."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ VECTOR_BYTES = 16
 
 @dataclass(frozen=True)
 class Side:
-    """A tile of ``rows`` rows of ``vectors`` vectors of 16 bytes.
+    """A tile of ``rows`` rows of ``vectors`` 16-byte vectors, swizzled for ldmatrix.
 
-    Where ldmatrix reads 8 rows at a time, vector v of a row lies at ``v ^ (row >> shift & mask)``,
-    so that these 8 vectors lie in different banks.
+    Vector v of a row is stored at ``v ^ (row >> shift & mask)``, so that the 8 rows that ldmatrix
+    reads at a time are in different banks.
     """
 
     rows: int
@@ -22,7 +22,7 @@ class Side:
 
     @property
     def pitch(self) -> int:
-        """Bytes of a row."""
+        """Bytes of a row of the tile."""
         return VECTOR_BYTES * self.vectors
 
     @property
@@ -32,28 +32,30 @@ class Side:
 
     @property
     def mask(self) -> int:
-        """The bits that are permuted: the largest power of two (to 8) dividing a row, less 1."""
+        """Bits of a vector's index that the swizzle permutes: the largest power of two (up to 8)
+        that divides a row, less 1.
+        """
         return min(self.vectors & -self.vectors, 8) - 1
 
     @property
     def shift(self) -> int:
-        """Rows, as a power of two, after which the permutation changes."""
+        """Base-2 logarithm of the rows after which the swizzle changes."""
         return 4 - (self.mask + 1).bit_length()
 
 
 @dataclass(frozen=True)
 class CopiedSide(Side):
-    """A tile of A or B, whose rows are along k or along m or n."""
+    """A tile of A or B, with rows along k, or along m or n."""
 
     k_contiguous: bool
     threads: int
-    """Those that copy."""
+    """Threads that copy the tile."""
     warp: int
-    """The extent of a warp's tile, along m or n."""
+    """Extent of a warp's tile along m or n."""
 
     @property
     def at_once(self) -> int:
-        """Rows copied at once, a vector per thread."""
+        """Rows that all threads copy at once, a vector each."""
         return self.threads // self.vectors
 
     @property
@@ -62,7 +64,7 @@ class CopiedSide(Side):
         return self.rows // self.at_once
 
     def check(self, name: str, x: str) -> None:
-        """Raises SpecError where threads do not divide the tile of operand ``x``."""
+        """Raises SpecError if the threads do not divide the tile of operand ``x``."""
         what = f"a row of {x} is copied at once: vectors, threads"
         check(self.vectors <= self.threads, name, what, self.vectors, self.threads)
         even = self.threads % self.vectors == self.rows % self.at_once == 0

@@ -1,8 +1,8 @@
 """Splits of a GEMM kernel: where the chunks of a tile's reduction meet.
 
-A split of a kernel with a ring (wgmma) defines ``multiply_tile``. Where threads copy tiles
-(:class:`Meeting`), sums are held as the family's main loop has them, so that macros are the
-family's own, and the parts say which chunks the kernel takes.
+A split of a kernel with a ring (wgmma) defines ``multiply_tile``. In kernels whose threads copy
+tiles (:class:`Meeting`) the macros depend on how the family's main loop keeps its sums, so each
+family has its own; these classes state which chunks a kernel takes.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from ptxgen.spec.gemm.rasters import Tiled
 
 @dataclass(frozen=True)
 class Split:
-    """All splits define ``multiply_tile(at)``, which leaves the sums of a piece in registers."""
+    """Base of the splits; macros define ``multiply_tile(at)``, which leaves a work item's sums in
+    registers.
+    """
 
     macros: ClassVar[str]
 
     def check(self, kernel: Kernel) -> None:
-        """Raises SpecError for a kernel that it does not fit."""
+        """Raises SpecError for a kernel that the split does not fit."""
 
 
 @dataclass(frozen=True)
 class Unsplit(Split):
-    """A piece of work has one chain of every output: all of the reduction, or a chunk of it."""
+    """No split: a work item accumulates each output in one chain, over all of K or one chunk."""
 
     macros: ClassVar[str] = "wgmma/split/none.cuh.j2"
 
@@ -39,8 +41,8 @@ class Unsplit(Split):
 
 @dataclass(frozen=True)
 class Serial(Split):
-    """A CTA takes one chunk of a tile after another, and keeps a second set of sums, of which a
-    thread has the last ``held`` of each fragment in shared memory.
+    """A CTA takes the chunks of a tile in turns and adds each to a second set of sums. A thread
+    keeps the last ``held`` sums of each fragment of that set in shared memory.
     """
 
     held: int
@@ -55,24 +57,26 @@ class Serial(Split):
 
 @dataclass(frozen=True)
 class Meeting:
-    """A split of a kernel whose threads copy tiles. ``file``: its macros, where a family has such
-    files.
+    """Base of the splits of kernels whose threads copy tiles. ``file``: name of the macro file, in
+    families that have such files.
     """
 
     file: ClassVar[str] = "chain"
 
     def macros(self, family: str) -> str:
-        """The file of macros of a family."""
+        """Returns the macro file of ``family``."""
         return f"{family}/split/{self.file}.cuh.j2"
 
     def requires(self, kernel: Tiled) -> list[Expr]:
-        """Predicates under which the split is correct."""
+        """Returns the predicates under which the split is correct."""
         return []
 
 
 @dataclass(frozen=True)
 class OneChain(Meeting):
-    """The reduction is one chunk, whose chain begins with zero, or with what C holds."""
+    """No split: the reduction is one chunk, whose chain begins with zero or with the old values of
+    C.
+    """
 
     def requires(self, kernel: Tiled) -> list[Expr]:
         return [CHUNKS <= 1]
@@ -80,8 +84,9 @@ class OneChain(Meeting):
 
 @dataclass(frozen=True)
 class Turns(Meeting):
-    """A CTA takes one chunk after another, and keeps a second set of sums. ``block``: k's that the
-    main loop is unrolled over, within which no chunk ends; 1: chunks may end anywhere.
+    """A CTA takes the chunks of a tile in turns and adds each to a second set of sums. ``block``:
+    k's of an unrolled iteration of the main loop, inside which no chunk may end; 1: chunks may end
+    anywhere.
     """
 
     block: int = 1
@@ -94,14 +99,16 @@ class Turns(Meeting):
 
 @dataclass(frozen=True)
 class Slices(Meeting):
-    """Slices of a CTA have a chunk each, and meet in shared memory."""
+    """The slices of a CTA have a chunk each, and add their sums in shared memory."""
 
     file: ClassVar[str] = "slices"
 
 
 @dataclass(frozen=True)
 class ClusterSums(Meeting):
-    """Each of the ``ctas`` of a cluster has one chunk of the same tile."""
+    """Each of the ``ctas`` CTAs of a cluster has one chunk of the same tile; sums meet in
+    distributed shared memory.
+    """
 
     ctas: int
 
@@ -113,7 +120,7 @@ class ClusterSums(Meeting):
 
 @dataclass(frozen=True)
 class Workspace(Meeting):
-    """Chunks meet in the workspace, where a reduce kernel adds their sums."""
+    """Partial sums go to a workspace in global memory; a reduce kernel adds them (split-K)."""
 
     def requires(self, kernel: Tiled) -> list[Expr]:
         return [kernel.scratch["workspace"] <= WORKSPACE_MAX]

@@ -1,4 +1,4 @@
-"""The base of kernels whose threads copy tiles of A and B into a ring in shared memory."""
+"""Base of the kernels whose threads copy tiles of A and B into a ring in shared memory."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from ptxgen.spec.gemm.splits import Meeting, OneChain, Slices, Turns, Workspace
 
 
 class StagedSpec(GemmSpec):
-    """A kernel of CTAs of ``warps_m`` x ``warps_n`` warps, which have a part of a tile each."""
+    """Base of the GEMM kernels of ``warps_m`` x ``warps_n`` warps a CTA, each of which has a part
+    of the tile.
+    """
 
     stages: int
     first_k: ClassVar[str] = "k_begin"
-    """The first k of a copy, in the kernel's terms."""
+    """Name of the first k of a copy in the kernel's source."""
 
     if TYPE_CHECKING:
 
@@ -33,24 +35,24 @@ class StagedSpec(GemmSpec):
     # -- parts ----------------------------------------------------------------
     @property
     def schedule(self) -> Raster:
-        """The raster: it says which tile a CTA has."""
+        """Raster, which assigns tiles to CTAs."""
         if self.split == "workspace":
             return Chunk()
         return Walk() if self.persistent else Bands(self.raster)
 
     def alignment(self, x: str) -> int:
-        """Bytes that rows of the operand "a" or "b" are aligned to."""
+        """Returns the alignment, in bytes, that rows of operand "a" or "b" need."""
         raise NotImplementedError
 
     @property
     def meeting(self) -> Meeting:
-        """The split: it says where the chunks of a tile's reduction meet."""
+        """Split, which says where the chunks of a tile's reduction meet."""
         found = {"workspace": Workspace(), "serial": Turns(), "slices": Slices()}
         return found.get(self.split, OneChain())
 
-    # -- what they have in common ---------------------------------------------
+    # -- common to all families -----------------------------------------------
     def laid(self, x: str, threads: int) -> dict[str, Any]:
-        """The arguments of a :class:`CopiedSide`, of the operand "a" or "b"."""
+        """Returns the arguments of the :class:`CopiedSide` of operand "a" or "b"."""
         extent, warps = (self.bm, self.warps_m) if x == "a" else (self.bn, self.warps_n)
         k_contiguous = self.k_contiguous(x)
         rows, columns = (extent, self.bk) if k_contiguous else (self.bk, extent)
@@ -64,11 +66,13 @@ class StagedSpec(GemmSpec):
 
     @property
     def stage(self) -> int:
-        """Bytes of a stage."""
+        """Bytes of a stage: a tile of A and one of B."""
         return self.side("a").nbytes + self.side("b").nbytes
 
     def check_tiles(self, unit_m: int, unit_n: int) -> None:
-        """Raises SpecError for tiles that CTAs cannot have, or warps do not divide into units."""
+        """Raises SpecError for tiles that the raster does not take, or that warps do not divide
+        into units.
+        """
         self.schedule.check(self)
         for o, warps, unit, extent in (
             ("m", self.warps_m, unit_m, self.bm),
@@ -85,7 +89,7 @@ class StagedSpec(GemmSpec):
 
     @property
     def own_bounds(self) -> list[tuple[str, Expr]]:
-        """The index bounds of copies, and of the split."""
+        """Index bounds of the copies and of the split, without those of the raster."""
         tiles_m, tiles_n = ceil_div(M, self.bm), ceil_div(N, self.bn)
         return [
             ("m + BM - 1", M + (self.bm - 1)),

@@ -1,4 +1,4 @@
-"""Stores of a GEMM kernel: what becomes of a tile's sums.
+"""Stores of a GEMM kernel: the epilogue of a tile.
 
 The macros of a store define what consumers prepare once (``prepare``), and what they do with the
 sums of a tile (``store``).
@@ -25,36 +25,39 @@ PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "phases": ("ldc", "row_c", "image_c", "first_c", "right_c", "below_c"),
     }
 )
-"""Places of a result's rows, and the parameters that say so: in one matrix; in those of a batch;
-in one, where groups of rows have biases; in a matrix a group; in one whose columns are panels of
-taps; where windows do, in images; the same of windows in several phases."""
+"""Places of the result's rows, each with the stride parameters that define them: rows of one
+matrix; of a batch; of one matrix, with a bias for each group; of a matrix for each group; of a
+matrix whose columns are panels of taps; pixels of images; pixels of images, in several phases."""
 
 
 @dataclass(frozen=True)
 class Store:
-    """The base of stores; texts are expressions of CUDA C++."""
+    """Base of the stores; members of type str are CUDA C++ expressions."""
 
     macros: ClassVar[str]
     rehearsed: ClassVar[str]
-    """Whether there is a way out that is straight code, and worth a rehearsal."""
+    """Condition, in CUDA C++, under which the first round rehearses the store, so that its
+    instructions are fetched while the first stages load. True only for paths without branches."""
     partial: ClassVar[bool] = False
-    """Whether it stores sums of chunks, for a kernel that adds them."""
+    """Whether the store writes partial sums, for a kernel that adds them."""
 
     place: str = "matrix"
-    """The place of rows: see :data:`PLACES`."""
+    """Place of the result's rows, a key of :data:`PLACES`."""
 
     @property
     def panels(self) -> bool:
-        """Whether columns are panels of taps (:class:`ptxgen.spec.gemm.loads.TmaPanels`)."""
+        """Whether the result's columns are panels of taps
+        (:class:`ptxgen.spec.gemm.loads.TmaPanels`).
+        """
         return self.place == "panels"
 
     @property
     def scattered(self) -> bool:
-        """Whether rows lie where windows of images do."""
+        """Whether the result's rows are pixels of images."""
         return False
 
     def check(self, kernel: Kernel) -> None:
-        """Raises SpecError for a kernel that it does not fit."""
+        """Raises SpecError for a kernel that the store does not fit."""
         sums = kernel.split == "workspace"
         check(sums == self.partial, kernel.name, "split", kernel.split, f"store {self}")
         check(self.place in PLACES, kernel.name, "place", self.place, tuple(PLACES))
@@ -62,8 +65,8 @@ class Store:
 
 @dataclass(frozen=True)
 class Rows(Store):
-    """Outputs are finished and stored by rows. ``accumulates``: rows that are whole vectors are
-    added to what is there by vectors, too.
+    """Applies the epilogue and stores outputs by rows. ``accumulates``: aligned rows are added to
+    the old values by vectors, too.
     """
 
     accumulates: bool = False
@@ -73,7 +76,7 @@ class Rows(Store):
 
     @property
     def pitches(self) -> tuple[str, ...]:
-        """The parameters whose multiples rows lie at."""
+        """Stride parameters of the result's rows."""
         return PLACES[self.place]
 
     @property
@@ -82,12 +85,12 @@ class Rows(Store):
 
     @property
     def result(self) -> str:
-        """The parameter of the result."""
+        """Name of the result's pointer parameter."""
         return "y" if self.place in ("groups", "sums") else "c"
 
     @property
     def bias(self) -> str:
-        """The parameter of the bias; none if there is no bias."""
+        """Name of the bias's pointer parameter; empty if there is no bias."""
         return {"groups": "biases", "sums": ""}.get(self.place, "bias")
 
     def check(self, kernel: Kernel) -> None:
@@ -98,7 +101,7 @@ class Rows(Store):
 
 @dataclass(frozen=True)
 class PartialSums(Store):
-    """The sums of a chunk go to the workspace."""
+    """Stores the sums of a chunk to the workspace (split-K)."""
 
     macros: ClassVar[str] = "wgmma/store/partial_sums.cuh.j2"
     rehearsed: ClassVar[str] = "vectors"
@@ -107,8 +110,8 @@ class PartialSums(Store):
 
 @dataclass(frozen=True)
 class Segments(Store):
-    """Outputs are rounded, and of each row's segments the maximum, the sum of weights and the
-    target's logit are stored (contract flce).
+    """Rounds logits, and stores for each segment of a row its maximum, its sum of weights and the
+    target's logit (contract flce), but no logits.
     """
 
     macros: ClassVar[str] = "wgmma/store/segments.cuh.j2"

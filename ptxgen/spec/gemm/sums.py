@@ -1,4 +1,4 @@
-"""Kernels that finish what products left: they add the partial sums of a split reduction."""
+"""Reduce kernels: they add the partial sums of a split reduction and apply the epilogue."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ptxgen.spec.gemm import CHUNK, CHUNKS, CONTEXT, MEANINGS, PARTIAL_SUMS, abi
 
 
 class FinishingSpec(KernelSpec):
-    """A kernel of CTAs of ``cta_threads`` threads, which have results of a product."""
+    """Base of the kernels that run after a product, in CTAs of ``cta_threads`` threads."""
 
     cta_threads: int
 
@@ -41,7 +41,9 @@ class FinishingSpec(KernelSpec):
         return 0
 
     def moving(self, steps: Expr, loads: Expr, stores: Expr, unit: str) -> KernelCost:
-        """The cost of ``loads`` bytes, ``steps`` loads deep, and ``stores`` bytes."""
+        """Returns the cost of a kernel that loads ``loads`` bytes in ``steps`` dependent steps and
+        stores ``stores`` bytes.
+        """
         return KernelCost(8, self.grid, (Phase(unit, steps, const(0)),), loads, loads, stores)
 
     def describe(self) -> tuple[str, ...]:
@@ -52,7 +54,7 @@ class FinishingSpec(KernelSpec):
 
 
 class SumsSpec(FinishingSpec):
-    """Adds partial sums in ascending order, then does what the epilogue says.
+    """A kernel that adds partial sums in ascending order and applies the epilogue.
 
     A thread has ``outputs`` outputs; the loads of ``batch`` chunks are in flight together. The
     workspace is [CHUNKS][M][N]. From compute capability 9.0 on the kernel waits at its start for
@@ -74,7 +76,7 @@ class SumsSpec(FinishingSpec):
 
     @property
     def partial_bytes(self) -> Expr:
-        """Bytes of the partial sums."""
+        """Bytes of all partial sums."""
         return PARTIAL_SUMS * ITEMSIZE[self.contract.accumulator]
 
     @property
@@ -100,8 +102,8 @@ class SumsSpec(FinishingSpec):
         return all_of((self.partial_bytes <= WORKSPACE_MAX, self.grid <= GRID_MAX))
 
     def bounds(self, ahead: str, count: int, last: str, most: Expr) -> tuple[Any, ...]:
-        """The index bounds: ``ahead`` chunks that are loaded, ``count`` of them, and the ``last``
-        output's index.
+        """Returns the index bounds. ``ahead``: expression of the next chunk to load, at most
+        ``count`` past the end; ``last``: expression of the last output's index, at most ``most``.
         """
         return (
             ("k + chunk - 1", K + CHUNK - 1, INDEX_MAX),

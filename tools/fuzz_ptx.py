@@ -50,7 +50,7 @@ class Judge:
         self.ptxas = ptxas
 
     def refused(self, draws: Sequence[Draw], target: str) -> dict[int, str]:
-        """Those that ptxas refuses, with its reason.
+        """Returns the draws that ptxas refuses, by index, with its reason.
 
         An error of syntax hides all that follows, and one of meaning what comes later in the
         compiler; so the refused ones are taken out until nothing is said any more.

@@ -41,18 +41,18 @@ FOUND = re.compile(
     r"|^(.* (?:has moved|is gone|is not committed))|^(FAIL .*)",
     re.MULTILINE,
 )
-"""What a gate says of a mistake."""
+"""Lines in which a gate reports a mistake."""
 BROKEN = re.compile(
     r"^E +(?:\w+\.)*(?:SyntaxError|NameError|ImportError|CompileError|ModuleNotFoundError)\b.*"
     r"|^Traceback .*|errors? during collection|.*the compiler refused.*|.*no tests ran.*",
     re.MULTILINE,
 )
-"""What says that something else is wrong."""
+"""Lines that show an error other than the mistake."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a gate ended: ``caught`` by what it said, or why not."""
+    """Outcome of a gate: whether it ``caught`` the mistake, and what it said, or why not."""
 
     caught: bool
     said: str
@@ -116,7 +116,7 @@ def judged(done: subprocess.CompletedProcess[str], seconds: float) -> Outcome:
 
 
 def tried(mistake: Mistake, tree: Path, cache: Path) -> Outcome:
-    """What the gate makes of a mistake, which is taken back."""
+    """Plants a mistake, runs its gate, and takes the mistake back; returns the outcome."""
     path = tree / mistake.file
     before, began = path.read_text(encoding="utf-8"), time.perf_counter()
     text = planted(mistake, tree)

@@ -112,7 +112,7 @@ def _said(module: ModuleType, name: str) -> str:
 
 
 def _torch() -> str:
-    """What ``ptxgen.torch`` brings, read from its source: this needs no PyTorch."""
+    """Returns the page of ``ptxgen.torch``, read from its source: this needs no PyTorch."""
     tree = ast.parse((TORCH / "__init__.py").read_text(encoding="utf-8"))
     found: dict[str, str] = {}
     for each in tree.body:

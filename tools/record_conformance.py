@@ -143,7 +143,7 @@ class Runs:
         return done
 
     def _messages(self, process: subprocess.Popen[str]) -> Iterator[dict[str, Any] | None]:
-        """What the worker says; None when it stays silent for too long."""
+        """Yields the worker's messages; None when it stays silent for too long."""
         lines: queue.Queue[str] = queue.Queue()
 
         def read() -> None:

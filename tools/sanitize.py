@@ -188,7 +188,7 @@ def run(name: str, first: Any, m: int, n: int, k: int, aligned: bool, rng: Any) 
 
 
 def run_cases(route: Route, key: Key, rng: Any) -> list[str | None]:
-    """The same of kernels of every other kind, on the cases that the CPU device runs them on.
+    """Runs a kernel of any other kind on its cases for the CPU device; returns a verdict for each.
 
     Host arrays are copied into allocations of their exact sizes.
     """
@@ -236,7 +236,7 @@ def run_scatter(name: str, key: Key, rng: Any, shape: tuple[int, int]) -> str | 
 
 
 def run_quantized(name: str, first: Any, m: int, n: int, k: int, rng: Any) -> str | None:
-    """The same of products with quantized weights, whose sizes are rounded up to whole blocks."""
+    """Runs a product with quantized weights, whose sizes are rounded up to whole blocks."""
     forward = first.layout == "NT"
     rows, columns = (n, k) if forward else (k, n)
     whole = max(rows, 1), max(-(-columns // BLOCK), 1) * BLOCK
@@ -256,7 +256,7 @@ def run_quantized(name: str, first: Any, m: int, n: int, k: int, rng: Any) -> st
 
 
 def run_int4(name: str, key: Key, m: int, n: int, k: int, rng: Any) -> list[str | None]:
-    """The same of products of 4-bit integers, aligned and not, of an even N and K."""
+    """Runs products of 4-bit integers, aligned and not; N and K are rounded up to even numbers."""
     from steps import Arrays
 
     _, layout, dtype = key

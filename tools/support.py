@@ -70,7 +70,7 @@ TITLES = {
     "dropout": "Scans, selections",
     "neighbours": "Scans, selections",
 }
-"""Those of groups, by the module of what lowers an operation."""
+"""Titles of the groups of operations, by the module that lowers an operation."""
 QUANTIZED = {
     "int4_gemm": ("int4.gemm", int4.gemm),
     "quantized_linear": ("quantized.linear", quantized.linear),
@@ -107,7 +107,7 @@ NUMBERS = {
 STATED = ("layout",)
 """Options that a call has to state."""
 NAMED = ("k", "rows", "shifts", "count", "image", "taps")
-"""Those of functions of tensors."""
+"""Integer options that functions of tensors take by name."""
 
 
 class Operation(NamedTuple):
@@ -121,7 +121,7 @@ class Operation(NamedTuple):
     row: str = ""
 
     def shape(self, parameter: str) -> tuple[int, ...]:
-        """That of an argument, as its form says; axes have 4 elements, quantised ones 64."""
+        """Returns an argument's shape, by its form; axes have 4 elements, quantised ones 64."""
         if parameter in ("cos", "sin"):
             return 4, 2
         if self.row.startswith("attention"):
@@ -138,7 +138,7 @@ class Operation(NamedTuple):
         return tuple(sizes)
 
     def arguments(self, dtype: str, optional: tuple[str, ...] = ()) -> dict[str, Any]:
-        """What it is called with: all that it must be given, and these."""
+        """Returns the arguments of a call: those it requires, and those of ``optional``."""
         if isinstance(self.call, Pointwise):
             names = list(self.call.arguments)
         else:

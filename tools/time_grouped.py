@@ -37,7 +37,7 @@ MODELS = {  # experts, K, N, experts of a token, storage of weights
 TOKENS = (1, 16, 128, 1024, 8192)
 TURNS = 7
 MOST_WEIGHTS = 1 << 31
-"""Of all experts of a random problem."""
+"""Most elements of all experts' weights in a random problem."""
 
 
 class Timed:
@@ -62,7 +62,7 @@ class Timed:
 
 
 def ends(rows: int, experts: int, load: str) -> Any:
-    """Where the rows of experts end, drawn."""
+    """Draws the row at which each expert's group ends, int32 ``[experts]``."""
     share = torch.ones(experts)
     if load == "Zipf":
         share = 1 / torch.arange(1, experts + 1)[torch.randperm(experts)].float()
@@ -71,7 +71,7 @@ def ends(rows: int, experts: int, load: str) -> Any:
 
 
 def weights(experts: int, k: int, n: int, storage: str) -> Any:
-    """Of all experts, ``[E, K, N]``, stored so or ("nk") ``[E, N, K]``."""
+    """Draws all experts' weights ``[E, K, N]``; storage "nk" is a view of ``[E, N, K]``."""
     shape = (experts, n, k) if storage == "nk" else (experts, k, n)
     w = torch.empty(shape, dtype=torch.bfloat16, device="cuda").normal_(std=0.05)
     return w.transpose(1, 2) if storage == "nk" else w

@@ -73,7 +73,7 @@ def seeing(channels: int, heads: int) -> Any:
 
 
 def unet() -> Any:
-    """What takes the noise out of an image, at a time."""
+    """Diffusion U-Net: predicts an image's noise at a time step."""
 
     class UNet(nn.Module):
         def __init__(self) -> None:
@@ -99,7 +99,7 @@ def unet() -> Any:
 
 
 def autoencoder() -> Any:
-    """Of images; the noise of what lies between is given, since PyTorch would draw it by the place
+    """Image autoencoder. The latent noise is an argument, since PyTorch would draw it by the place
     in the batch.
     """
 
@@ -233,16 +233,16 @@ MODELS: dict[str, Family] = {
 # -- comparing ----------------------------------------------------------------------------------
 @dataclass
 class Result:
-    """What differs, and what was unknown."""
+    """Counts of what differs, and operators that the block did not know."""
 
     rows: int = 0
     """Rows of results that differ between the whole batch and a piece of it."""
     gradients: int = 0
     """Gradients (and losses) that differ between two runs of one training step."""
     waits: int = 0
-    """How often the host waited for the GPU in a forward pass of the whole batch."""
+    """Host waits for the GPU in a forward pass of the whole batch."""
     unknown: dict[str, int] = field(default_factory=dict)
-    """What the block did not know, by name."""
+    """Calls of operators that the block did not know, by name."""
 
     @property
     def invariant(self) -> bool:
@@ -251,7 +251,7 @@ class Result:
 
 
 def given(family: Family, device: str, dtype: Any) -> dict[str, Any]:
-    """What a batch of a model is given."""
+    """Draws the arguments of a model for one batch."""
     random = torch.Generator().manual_seed(1)
 
     def draw(*shape: int) -> Any:
@@ -331,7 +331,7 @@ def check(name: str, device: str = "cuda", dtype: Any = None, *, stock: bool = F
 
 
 def main() -> None:
-    """The command."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--models", default=",".join(MODELS), help="(%(default)s)")
     parser.add_argument("--dtype", default="bfloat16", help="(%(default)s)")

@@ -23,7 +23,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of the model and its batches."""
+    """Sizes of the model and of its batches."""
 
     width: int
     layers: int

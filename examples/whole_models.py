@@ -65,12 +65,12 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 """The names of a configuration and of a model in transformers, and the sizes."""
 WITHOUT = {("gpt_oss", "sdpa"), ("gemma2", "sdpa")}
-"""What transformers has not."""
+"""Pairs (model, attention) that transformers does not have."""
 
 
 @dataclass
 class Result:
-    """What differs, and what was unknown."""
+    """Counts of what differs, and operators that the block did not know."""
 
     rows: int = 0
     """Logits of real tokens that differ between the whole batch and a piece of it."""
@@ -87,7 +87,7 @@ class Result:
     gradients: int = 0
     """Gradients (and losses) that differ between two runs of one training step."""
     unknown: dict[str, int] = field(default_factory=dict)
-    """What the block did not know, by name."""
+    """Calls of operators that the block did not know, by name."""
 
     @property
     def invariant(self) -> bool:
@@ -228,7 +228,7 @@ def _trained(model: Any, tokens: Any, mask: Any) -> list[Any]:
 
 
 def main() -> None:
-    """The command."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--models", default=",".join(MODELS), help="(%(default)s)")
     parser.add_argument("--attention", default=",".join(ATTENTION), help="(%(default)s)")

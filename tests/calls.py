@@ -57,7 +57,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Operation:
-    """What is called, its oracle, and what draws arguments."""
+    """An operation: its function, its oracle, and a function that draws arguments."""
 
     function: Callable[..., Any]
     oracle: Callable[..., Any]
@@ -65,7 +65,7 @@ class Operation:
 
 
 class Draw:
-    """Draws arguments."""
+    """Random source from which arguments of calls are drawn."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -103,7 +103,7 @@ class Draw:
         return self.placed(np.asarray(found, KINDS[dtype]), scalars)
 
     def placed(self, found: np.ndarray, scalars: bool = True) -> Any:
-        """The same array, elsewhere in memory."""
+        """Returns an array of the same values with random strides, offset and writeability."""
         if not found.shape:
             return found[()] if scalars and self.maybe() else found
         how = self.one("plain", "plain", "steps", "turned", "back", "offset", "locked")
@@ -857,7 +857,7 @@ def operations() -> dict[str, Operation]:
 
 @cache
 def written() -> dict[str, Operation]:
-    """Those whose calls are drawn by what is written here, by name."""
+    """Returns the operations whose calls this file draws, by name."""
     found = {name: _row(name) for name in (*_REDUCTIONS, "softmax", "log_softmax")}
     for name, draw in (
         *(("linear", _linear), ("linear_dgrad", _dgrad), ("linear_wgrad", _wgrad)),

@@ -176,7 +176,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What is there now, thousands of tests, stays to the end: no need to go through it again.
+    """Freezes the garbage collector's objects: thousands of collected tests live until the end.
 
     Decoded kernels are a great many small objects, which would make the collector look often.
     """

@@ -134,7 +134,7 @@ def test_excerpts_are_of_the_code(document: Path) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)
 def test_edits_fit_the_code(document: Path) -> None:
-    """What a recipe would have people edit ("diff edit") is there."""
+    """Edits that a recipe shows ("diff edit") apply to the code."""
     for block in blocks(document, "diff"):
         if block.info == ["edit"]:
             apply = ["git", "apply", "--check", "-"]
@@ -318,7 +318,7 @@ def test_the_readme_shows_what_its_example_prints() -> None:
 
 
 def test_the_readmes_figures_are_those_of_the_runs() -> None:
-    """What the commands of the README print is what its table says."""
+    """The README's table has the figures that its commands print."""
     of = [line for line in shell(README) if line[:3] == ["bench", "gemm", "--rows"]]
     bands = {"1 … 48": "1-48", "49 … 512": "49-512", "more": "above 512"}
     rows = [line.strip("| ").split(" | ") for line in table(README, "rows")]
@@ -361,7 +361,7 @@ PAGES = {f"docs/api/{name or 'ptxgen'}.md" for name in MODULES}
 
 
 def public(name: str) -> dict[str, object]:
-    """What a public module offers, by name."""
+    """Returns the public names of a module, with their values."""
     if name == "torch":
         pytest.importorskip("torch")
     module = importlib.import_module(f"ptxgen.{name}".rstrip("."))
@@ -419,19 +419,19 @@ NO_OPERATIONS = {
         "register_experts",
     },
 }
-"""What has neither shapes nor sums. Errors, which are classes, have none either."""
+"""Public names without shapes or sums, by module. Errors, which are classes, have none either."""
 HARMLESS = {"devices", "Conversion", "FORMATS", "signed", "unsigned"}
-"""What raises nothing."""
+"""Public names that raise nothing."""
 
 
 def shown(value: object) -> str:
-    """What help says, without the indentation of what it says of a function."""
+    """Returns the text of ``help``, with a function's indentation removed."""
     text = pydoc.plain(pydoc.render_doc(value))
     return textwrap.dedent(text.split("\n", 3)[3])
 
 
 def lacks(text: str) -> list[str]:
-    """What a docstring of an operation lacks: a formula, or a section with something in it."""
+    """Returns the parts that an operation's docstring lacks: a formula, or a section with text."""
     first = text.strip().partition("\n\n")[0]
     found = [] if re.search(r"``.+``", first, re.DOTALL) else ["a formula"]
     there = set(re.findall(r"^(\w+)\n[ ]{4}\S", text, re.MULTILINE))

@@ -61,7 +61,7 @@ LISTS = {
     "ptxgen/dispatch/__init__.py": "generated modules, of its own room",
     "ptxgen/tiles/gemm.py": "its own room",
 }
-"""Where module names are put together, and of what."""
+"""Files that put module names together from texts, and the modules that these name."""
 HEAVY = (
     *("cuda", "jinja2", "z3", "torch", "cupy", "jax", "rich", "matplotlib", "triton"),
     "transformers",

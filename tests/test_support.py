@@ -67,7 +67,7 @@ def test_every_operation_has_a_line(support, page):
 
 
 def oracle(operation):
-    """What has an operation's bits; None of what only moves elements, and of casts."""
+    """Returns an operation's oracle; None for casts and operations that only move elements."""
     if isinstance(operation.call, Pointwise):
         return operation.call.reference
     if not operation.row:

@@ -23,7 +23,7 @@ DTYPES = (BF16, np.float16, np.float32)
 HEADS = [(64, 64), (80, 80), (128, 128), (192, 128), (256, 256), (36, 20)]
 """Head dimensions of keys and of values."""
 SHAPES = (2, 4, 5, 64), (2, 2, 200, 64), (2, 2, 200, 64)
-"""Of queries, keys and values, for :data:`FEATURES`."""
+"""Shapes [batch, heads, rows, head dimension] of q, k and v for :data:`FEATURES`."""
 
 
 def draw(seed, *shapes, dtype=BF16):

@@ -44,7 +44,7 @@ def test_named_shapes_in_both_directions() -> None:
 
 @pytest.mark.parametrize(("accumulate", "dtype"), [("tc", "f16"), ("simt", "f32")])
 def test_each_case_is_a_problem_of_the_library(accumulate: str, dtype: str) -> None:
-    """As the dispatcher knows it, and with the dense product whose bits it has."""
+    """The dispatcher serves every case, and its dense product has the same table and shape."""
     for case in nf4.select(["3x128x70", "4096x4096x14336"], tuple(nf4.OPS), dtype, accumulate):
         problem = case.problem(measure.natural_alignment(case))
         assert problem.table[:2] == ("quantized", case.layout) and problem.table[-1] == accumulate

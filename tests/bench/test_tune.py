@@ -112,7 +112,7 @@ def test_tables_and_problems_are_chosen() -> None:
 
 
 def test_batches_are_measured_too() -> None:
-    """As the library reads them, by the kernels that take batches."""
+    """Batches are posed as ``matmul`` poses them, to kernels that take batches."""
     found = tune.batches([NN, TN, ("NT", *NN[1:])], 25, 5, "sm_90", 132)
     drawn = draw.batches(25, 5, "f32")
     assert drawn == draw.batches(40, 5, "f32")[:25] and 1 < min(drawn)[0] < max(drawn)[0] <= 1024
@@ -247,7 +247,7 @@ def test_a_journal_of_another_gpu_is_refused(tmp_path: Path) -> None:
 
 
 def test_journals_of_one_gpu_are_merged(tmp_path: Path) -> None:
-    """As runs leave them on machines that keep nothing."""
+    """Journals of several runs on one kind of GPU merge, as each rented machine leaves its own."""
     first, second, other = (tmp_path / name for name in "abc")
     one, two = some_tasks(), some_tasks([TN])
     tune.measure_all(one, Journal.begin(first, HEADER), meter_of(hashed))
@@ -296,7 +296,7 @@ def planted(key: tune.Key) -> dict[str, tuple[float, ...]]:
 
 
 def measured(key: tune.Key, count: int, noise: float = 0.0) -> list[Record]:
-    """What a GPU with planted constants measures, ``noise`` off at most, with hiccups."""
+    """Returns times on a GPU with planted constants, off by ``noise`` at most, with outliers."""
     rng, constants, found = random.Random(4), planted(key), []
     routes = {route.name: route for route in ROUTES[key]}
     for task in some_tasks([key], count):
@@ -349,7 +349,7 @@ def test_one_time_can_be_learnt_from() -> None:
 
 
 def test_constants_are_sharpened_for_choices() -> None:
-    """Where times follow no model exactly, likeness alone chooses worse."""
+    """Sharpened constants choose better than fitted ones if times follow no model exactly."""
     records = []
     for record in measured(NN, 60):
         level = 1 + 0.6 * random.Random(str(record.problem)).random()  # of all its kernels
@@ -580,7 +580,7 @@ def kinds() -> Iterator[Any]:
 
 
 def forget() -> None:
-    """As a new process is."""
+    """Clears prepared calls, so that the device is as in a new process."""
     get_device("cpu").prepared.clear()
     get_device("cpu").calls.clear()
 

@@ -45,7 +45,7 @@ class Builder:
         self.entry, self.calls = entry, 0
 
     def __call__(self) -> Entry:
-        """The entry."""
+        """Counts the call and returns the entry."""
         self.calls += 1
         return self.entry
 
@@ -437,7 +437,9 @@ def check_not_used(root: Path, reason: str) -> None:
 
 # -- disks that refuse -----------------------------------------------------------
 def check_degrades(cache: Cache, reason: str) -> None:
-    """As above, for a directory that is trusted but cannot be written."""
+    """Two kernels are built and kept in memory, with one warning, if the trusted directory is
+    read-only.
+    """
     builder = Builder()
     with pytest.warns(CacheWarning, match=reason) as caught:
         for key in (KEY, OTHER):

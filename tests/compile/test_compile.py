@@ -70,7 +70,7 @@ def cache(tmp_path: Path) -> Cache:
 
 @pytest.fixture(autouse=True)
 def kept_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the sources of failed compilations go."""
+    """Directory that receives the sources of failed compilations."""
     directory = tmp_path / "kept"
     directory.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(directory))

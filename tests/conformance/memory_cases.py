@@ -309,7 +309,7 @@ def _spaces(family: str) -> Iterator[Case]:
 
 
 def _special(family: str) -> Iterator[Case]:
-    """What a thread can ask about itself."""
+    """Yields a case that stores every special register of a thread (tid, ctaid, laneid, ...)."""
     names = ("tid.x", "tid.y", "tid.z", "ntid.x", "ntid.y", "ntid.z", "ctaid.x", "ctaid.y")
     names += ("ctaid.z", "nctaid.x", "nctaid.y", "nctaid.z", "laneid", "lanemask_eq")
     names += ("lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt")

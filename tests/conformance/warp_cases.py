@@ -1,4 +1,4 @@
-"""What lanes and warps do together: shuffles, votes, branches, loops, barriers."""
+"""Instructions across lanes and warps: shuffles, votes, branches, loops, barriers."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ THREADS = 128
 
 
 class Layout:
-    """How an operand lies in shared memory: swizzle in bytes (0: none), K-major or MN-major.
+    """Layout of a wgmma operand in shared memory: swizzle in bytes (0: none), K-major or MN-major.
 
     ``leading`` and ``stride`` are the byte offsets of the descriptor, ``step`` what leads from
     one 16-deep step to the next (PTX ISA, asynchronous warpgroup level matrix shared memory

@@ -226,7 +226,7 @@ def test_depthwise_filters_are_formulas(dtype, activation):
     [("f32", 23), ("f32", 24), ("bf16", TAPS_MAX), ("bf16", TAPS_MAX + 1)],
 )
 def test_depthwise_filters_are_chains(dtype, taps):
-    """Of 16 bits too, whose sums are others on tensor cores."""
+    """Depthwise filters are FMA chains, also in 16 bits, where tensor cores give other sums."""
     rng = np.random.default_rng(6)
     x, w = (operand(rng, s, "normal", dtype) for s in ((2, 3, taps + 24), (3, 1, taps)))
     bias = operand(rng, (3,), "normal", dtype)
@@ -581,7 +581,7 @@ def test_operators_are_what_pytorch_asks_of_them():
 
 
 def test_channels_that_lie_last_stay_there():
-    """Of images in PyTorch's channels_last format: nothing but columns is copied."""
+    """Convolutions of PyTorch's channels_last format copy nothing but im2col columns."""
     pytest.importorskip("torch")
     from ptxgen.torch import aten
 
@@ -630,7 +630,7 @@ def steps(name, given):
 
 @pytest.mark.parametrize(("dtype", "channels"), [("bf16", 32), ("f16", 24), ("bf16", 8)])
 def test_windows_need_no_columns(dtype, channels):
-    """Of channels that are a multiple of 8, in tensor cores: one launch, and the same bits."""
+    """With channels a multiple of 8, implicit GEMM is one launch and has im2col's bits."""
     rng = np.random.default_rng(7)
     shapes = (2, 9, 8, channels), (24, 3, 2, channels)
     x, w = (operand(rng, shape, "wide", dtype) for shape in shapes)

@@ -22,7 +22,9 @@ RESULTS = Path(__file__).parents[2] / "bench" / "results"
 ROWS = sorted((*RESULTS.glob("ops-h200-*.json"), *RESULTS.glob("attention-random-h100-*.json")))
 TUNING = read(FOLDER / "h200_132.json")
 BAND, TAILS, FEW = 1.15, 1.6, 6
-"""Of predicted over measured: the geometric mean's, the tails'; and so many results have tails."""
+"""Bounds of predicted over measured time: BAND for the geometric mean, TAILS for the tails, which
+are tested if there are at least FEW results.
+"""
 
 
 def built(make, *sizes):

@@ -312,11 +312,11 @@ KINDS = sorted(
 )
 """The dtypes of products, with the tiers that serve them."""
 SHOWN = [pytest.param(*k, marks=pytest.mark.long if k[0] == "f16" else ()) for k in KINDS]
-"""Of both dtypes of 16 bits, which share their tables, one is enough in short runs."""
+"""Parameters (dtype, tier); f16 shares the tables of bf16, so it is left to long runs."""
 
 
 def alignments(dtype: str) -> tuple[int, ...]:
-    """Those that operands of this dtype can have."""
+    """Returns the alignments in bytes that operands of this dtype can have."""
     return tuple(a for a in (2, 4, 8, 16) if a >= ITEMSIZE[dtype])
 
 
@@ -437,8 +437,8 @@ DEVICES += [(p.arch, p.sms, p.gpu) for p in tunings()]
 @pytest.mark.parametrize(("dtype", "tier"), SHOWN)
 @pytest.mark.parametrize(("op", "layout"), [key for key in PRODUCTS if key[0] != "linear_wgrad"])
 def test_chunks_do_not_depend_on_the_batch(op: str, layout: str, dtype: str, tier: str) -> None:
-    """How a reduction is cut follows from the space alone, which routes and devices cannot change:
-    whatever was chosen, the kernels are told the same, and have room for as many chunks.
+    """The space alone fixes the chunks of a reduction. Whatever route and device are chosen,
+    kernels are told the same chunks and have scratch memory for them.
     """
     least, most = min(alignments(dtype)), max(alignments(dtype))
     of, item = {"layout": layout, "tier": tier}, ITEMSIZE[CONTRACTS[tier][dtype].accumulator]

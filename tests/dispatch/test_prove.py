@@ -101,7 +101,7 @@ def test_a_table_of_the_library_is_proved(module: str) -> None:
     ids=lambda of: of.name,
 )
 def test_a_batch_is_always_served(of: Table) -> None:
-    """Where matmul looks, the last route covers all problems by itself, and takes batches."""
+    """The last route of each table of ``matmul`` covers every problem alone, and takes batches."""
     (last,) = {runs[-1] for runs in of.classes.values()}
     assert of.routes[last].batched
     assert _covered(Prover(of), [emit.condition(of, of.routes[last])]).proved
@@ -347,7 +347,7 @@ def test_a_gap_in_coverage_is_found() -> None:
 
 
 def test_a_gap_of_one_problem_is_found() -> None:
-    """Of all K only one, and of all M that many times 3 give a number only one."""
+    """Coverage fails for a gap of one K and, as M * 3 is a given number, of one M."""
     alone = N.eq(3) & K.eq(1_000_003) & (M * N).eq(3 * 77_777_777)
     broken = table({"filler": ~alone, "thin": M.eq(8), "partial": CHUNKS.eq(7)})
     result = the_failure(broken, "coverage")

@@ -1,4 +1,4 @@
-"""Where kernels are right, and where not: what ``requires`` says, from its edges and beside them.
+"""Edges of ``requires``: kernels are refused beyond them, and right beside them.
 
 At the edges inside, kernels are forced and compared in test_interp_kernels.py (``test_bits``).
 """
@@ -149,7 +149,7 @@ def both(call: Callable[[Any], Any], what: str) -> None:
 
 
 def beyond(key: Key, variable: str) -> list[int]:
-    """What a variable has just outside of where kernels of a table are right."""
+    """Returns the values of a variable just outside the edges of a table's kernels, ascending."""
     table = TABLES[key]
     found = {
         edge.outside[variable]

@@ -87,7 +87,7 @@ def test_smt_evaluates_to_the_same(e: Expr, env: dict[str, int]) -> None:
 
 
 def unknown(z3: Any, e: Expr) -> dict[str, Any]:
-    """What is to be equal to an expression."""
+    """Returns the z3 unknown, by name, that is set equal to an expression."""
     return {"value": z3.Bool("value") if e.boolean else z3.Int("value")}
 
 

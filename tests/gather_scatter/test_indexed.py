@@ -258,7 +258,9 @@ def test_prefix_sums(dtype):
 
 @pytest.mark.parametrize("dtype", ["i64", "f64"])
 def test_prefix_sums_by_every_route(dtype):
-    """Of two more chunks than a tile of a CTA has, so that carries go from one to another."""
+    """Every route has the oracle's bits for rows longer than a CTA's tile, which carry between
+    tiles.
+    """
     long = numbers(np.random.default_rng(7), (2, 8192 + 520), dtype, "wide")
     for route in TABLES["scan",].routes:
         x = long if route.main.lanes == 32 else long[:, :101]

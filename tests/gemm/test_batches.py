@@ -64,7 +64,7 @@ def placed(device, array, dtype, values=True):
 
 
 def asked(a, b, out, layout="nn", tier="auto", kernel=None):
-    """What the library makes of views."""
+    """Returns the problem that the library poses for views."""
     turned = {f"transpose_{x}": letter == "t" for x, letter in zip("ab", layout, strict=True)}
     views = {"a": a, "b": b, "out": out}
     return problem("matmul", views, **turned, tier=tier, kernel=kernel)
@@ -196,7 +196,7 @@ def ranks():
 
 @pytest.mark.parametrize("name", list(ranks()))
 def test_batches_of_any_rank(name):
-    """As many launches as are needed for two dimensions each; nothing is copied."""
+    """A launch serves two batch dimensions; more dimensions take more launches and no copy."""
     a, b, out, batch, count = ranks()[name]
     steps = lying(a, b, out)
     assert [step.problem.batch for step in steps] == [batch] * count
@@ -308,7 +308,7 @@ def test_copies_into_aligned_rows_take_no_batches():
 
 
 def test_a_batch_shares_the_gpu():
-    """What is too little for a GPU alone takes a larger tile in a batch."""
+    """A product too small to fill the GPU takes a larger tile in a batch."""
 
     def chosen(batch):
         device = CpuDevice()

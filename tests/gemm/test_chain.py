@@ -21,7 +21,7 @@ WAYS = [(dtype, tier) for tier, dtypes in TIERS.items() for dtype in dtypes]
 
 
 def cuts(tier: str) -> list[list[int]]:
-    """Where calls end: multiples of 16, on tensor cores; none is one call."""
+    """Returns lists of K offsets where calls end (none: one call): multiples of 16 for "tc"."""
     return [[], [16], [64], [16, 32, 64]] if tier == "tc" else [[], [1], [7, 8, 61], [40]]
 
 

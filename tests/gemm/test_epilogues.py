@@ -287,7 +287,9 @@ def test_a_gate_whose_argument_is_stored_is_of_the_second_product():
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_what_need_not_be_stored_is_not_stored_for_a_product(waits):
-    """What two steps read that could be one with its own, unless it is there before the product."""
+    """An intermediate of two pointwise steps is fused with both, not stored for a product's
+    epilogue, unless the product runs after it anyway.
+    """
 
     def function(x, w, r):
         twice = f.mul(r, 2.0)
@@ -379,7 +381,7 @@ def test_time_decides(m, expected):
 
 
 def test_a_formula_takes_the_time_of_what_it_moves_and_computes():
-    """That of a pointwise step without a launch: of a residual the bytes that are read beside."""
+    """An epilogue is predicted as a pointwise step without a launch: a residual costs its bytes."""
     b = ProgramBuilder(OPERATIONS)
     x, r = (b.input(n, imagined((8, 4096), "bfloat16"), written=False) for n in "xr")
     w = b.input("w", imagined((4096, 4096), "bfloat16"), written=False)

@@ -164,7 +164,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def every(kind: str, name: str) -> list[str]:
-    """That problem on every architecture, in the order of the listing."""
+    """Returns a problem's entries on every architecture, in the order of the listing."""
     return [f"{kind} {arch} {name}" for arch in sorted(ARCHES)]
 
 
@@ -608,7 +608,7 @@ def record(mix: dict[str, int], ptx: str = "", **use: int) -> Record:
 
 
 def numbers(old: dict[str, Record], new: dict[str, Record]) -> tuple[str, ...]:
-    """What is said of a kernel that differs so, by architecture."""
+    """Returns the numbers that the diff of two golden files reports for one kernel."""
     (change,) = golden.changes(
         *(Goldens(records={(arch, "k"): r for arch, r in side.items()}) for side in (old, new))
     )

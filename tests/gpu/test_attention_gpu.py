@@ -169,7 +169,7 @@ def test_ctas_that_walk_over_many_tiles(head, head_v, group):
 @pytest.mark.parametrize("rows", [1, 3, 16])
 @pytest.mark.parametrize("head", [64, 128, 256])
 def test_few_rows(rows, head):
-    """Of a sequence: grids of a CTA an SM, and of more."""
+    """Few query rows per sequence are right on grids below and beyond one CTA per SM."""
     for sequences, keys in ((1, 5000), (40, 2100)):
         q, k, v = draw(7, (sequences, rows, 1, head), *((sequences, 1, keys, head),) * 2)
         check(q, k, v, lengths=ints(*range(keys - sequences, keys)), causal=True)

@@ -28,7 +28,7 @@ def random(*shape, dtype=torch.float32, seed=0):
 
 
 def results(f, x):
-    """What ``f`` returns for x, and the gradient of x, each with rows first."""
+    """Returns ``f(x)`` and the gradient of x, each with rows first."""
     x = x.detach().requires_grad_()
     y = f(x)
     dy = torch.arange(y[0].numel(), device="cuda").sin().view(y.shape[1:]).to(y.dtype).expand_as(y)

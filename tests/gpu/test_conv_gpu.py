@@ -21,7 +21,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.mark.parametrize("name", ["conv", "conv_transpose", "conv_dgrad", "conv_wgrad"])
 def test_bits_are_the_oracles(name):
-    """Of f32 and f64, whose bits no architecture decides."""
+    """Convolutions in f32 and f64, whose bits depend on no architecture, have the oracle's bits."""
     for seed in range(12):
         call = calls.valid(name, seed)
         if next(iter(call.given.values())).dtype.itemsize > 2:

@@ -69,7 +69,7 @@ def agree(out, wanted, what) -> None:
 
 @pytest.mark.parametrize("name", [row.name for row in ROWS])
 def test_every_row_gives_the_bits_of_the_oracle(device, name) -> None:
-    """Of all dtypes that it takes, on numbers of all sizes and all special ones."""
+    """Every function has the oracle's bits in each dtype that it takes, special values included."""
     function, count = getattr(f, name), 40007
     took = []
     for kind in KINDS:

@@ -90,7 +90,7 @@ def on_gpu(arrays):
 
 
 def poisoned():
-    """What the next results are allocated in has NaN in it."""
+    """Frees blocks filled with NaN, so that the next results are allocated on NaN."""
     for count in (1, 7, 130, 910, 1820):
         torch.full((count,), torch.nan, device="cuda")
 
@@ -233,7 +233,7 @@ def test_on_a_stream_and_in_a_graph():
 
 
 def test_memory_of_a_call_on_a_stream_is_that_streams():
-    """What a prepared call allocates is not given to others before its launches have ended."""
+    """Memory that a prepared call allocates is not reused before its launches have ended."""
     x = torch.randn(64, 4096, device="cuda")
     expected = ptxgen.sum(x, 0)
     streams = [torch.cuda.Stream() for _ in range(4)]

@@ -337,7 +337,7 @@ def test_served_under_autocast():
 
 
 def test_compiled_functions_are_not_bypassed():
-    """What was compiled before runs uncompiled in the block, and so is served."""
+    """A function compiled before the block runs eagerly inside it, and so is served."""
     x, w, _, _ = operands(grad=False)
     compiled = torch.compile(lambda x, w: functional.linear(x, w).relu())
     compiled(x, w)

@@ -37,7 +37,7 @@ def on_the_cpu_device():
 
 
 def same(a, b):
-    """The same bits; any NaN is as good as another."""
+    """Returns whether two tensors have the same bits; all NaNs are alike."""
     if a is None or b is None:
         return a is b
     assert (a.dtype, a.shape) == (b.dtype, b.shape)
@@ -47,7 +47,7 @@ def same(a, b):
 
 
 def traced(function, backend):
-    """As ``torch.compile``, without reading Python's bytecode."""
+    """Compiles like ``torch.compile``, without reading Python's bytecode."""
     from functorch.compile import aot_function, default_partition
 
     how = graphs.Options.of(backend._options)
@@ -459,7 +459,7 @@ def test_inputs_have_as_many_views_as_gradients_that_meet(monkeypatch):
 
 # -- torch.compile ----------------------------------------------------------------------------
 class Block(torch.nn.Module):
-    """As in a Llama, small."""
+    """A small Llama-style transformer block."""
 
     def __init__(self, dim=32, heads=4, shared=2):
         super().__init__()
@@ -703,7 +703,9 @@ def in_the_block(model):
 
 
 def test_a_model_of_transformers_is_two_programs():
-    """That its results and gradients are the block's, test_torch_reading.py says."""
+    """A Llama model compiles to one forward and one backward program (test_torch_reading.py
+    compares its results and gradients).
+    """
     transformers = pytest.importorskip("transformers", reason="needs transformers")
     torch.manual_seed(0)
     mine = pt.Backend(strict=True)

@@ -88,7 +88,9 @@ def test_fusion_keeps_what_others_read():
 
 
 def test_what_was_stored_in_16_bits_is_rounded_as_it_was():
-    """What a square in 16 bits leaves of one that is not rounded: 0, were it not."""
+    """A result stored in 16 bits is rounded in the fused step too: ``fma(x, x, -x * x)`` would be 0
+    without the rounding.
+    """
 
     def function(x):
         return f.fma(x, x, f.neg(f.mul(x, x)))
@@ -439,7 +441,9 @@ def test_attention_reads_copies_where_heads_change_behind_them(changed):
 
 
 def test_elementwise_steps_that_read_the_same_are_one():
-    """Where both read all of it, and neither what the other makes."""
+    """Pointwise steps merge if both read all of a shared input and neither reads the other's
+    result.
+    """
 
     def function(x, y, w):
         first = f.mul(x, f.sigmoid(y))
@@ -556,7 +560,9 @@ def test_arenas_of_random_programs_are_next_to_what_lives_at_once():
 
 
 def test_arenas_of_pieces_of_a_few_sizes():
-    """As a training step has: where one is in the wrong place, there is no room for another."""
+    """Arenas stay near the least size for pieces of a few sizes, as in a training step, where one
+    piece in the wrong place leaves no room for another.
+    """
     rng, number = numpy.random.default_rng(0), 24
     for _ in range(100):
         first, more = rng.integers(0, number, number), rng.integers(0, number // 3, number)

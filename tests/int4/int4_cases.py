@@ -174,8 +174,8 @@ def cases(name: str) -> list[Case]:
 
 
 def products(name: str) -> list[Any]:
-    """What a kernel is run on in every test run: the first two edges and another by turns; where
-    only the dtype is another, one.
+    """Returns the checks that run in every test run: the first two edges and another in turn; one
+    for kernels that differ in dtype alone.
     """
     found = cases(name)
     turn = sorted(n for n in SPECS if SPECS[n].family == "int4").index(name)

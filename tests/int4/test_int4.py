@@ -251,7 +251,7 @@ REFUSED = [
     ({"b": np.zeros((5, 5), np.uint8)}, ShapeError, "N = 5; takes a multiple of 2"),
     ({"c": np.zeros((3, 6), np.uint8)}, ShapeError, r"takes \[M, N/2\] with N = 6"),
 ]
-"""What both oracle and library refuse by name."""
+"""Calls that both oracle and library refuse: arguments, error type, message."""
 
 
 @pytest.mark.parametrize(("given", "error", "message"), REFUSED)

@@ -106,7 +106,7 @@ class OneCta(CpuDevice):
 
 
 class Tensor:
-    """As much of a tensor as prepared calls ask for."""
+    """Stand-in for a tensor, with the attributes that prepared calls read."""
 
     requires_grad = False
     dtype = "int32"
@@ -268,7 +268,7 @@ def test_each_regime_has_its_kernel(layout, dtype):
 @pytest.mark.parametrize("dtype", ELEMENTS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_operands_off_16_bytes(layout, dtype):
-    """What copies them first has the bits of what does not."""
+    """Routes that copy unaligned operands first have the bits of the routes that do not."""
     routes = OURS["int4", layout, dtype].routes
     copying = [r for r in routes if isinstance(r.kernels[0], RealignSpec)]
     assert {r.main.layout for r in copying} == {layout}

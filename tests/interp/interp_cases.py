@@ -66,7 +66,7 @@ EPILOGUES = list(itertools.product(ACTIVATIONS, (True, False)))
 
 
 def checks(name: str) -> list[Check]:
-    """What the route ``name`` is run on.
+    """Returns the checks of the route ``name``.
 
     Fails for a kernel whose kind has no maker: every kernel is run.
     """
@@ -83,7 +83,7 @@ def twin(name: str) -> bool:
 
 
 def representatives(names, *fields: str, twins: bool = False) -> list[str]:
-    """Of kernels that are alike in ``fields`` (None where they lack one), that of the least work.
+    """Returns the kernel of least work for each combination of ``fields`` (None if it lacks one).
 
     Twins stand for nobody; but if ``twins``, they alone do, for others.
     """
@@ -117,7 +117,7 @@ def sizes(spec: KernelSpec) -> tuple[int, ...]:
 
 
 def alignments(dtype: str) -> list[tuple[int, int]]:
-    """Where operands may lie: the bytes that both are aligned to."""
+    """Returns pairs of byte alignments that operands a and b may have."""
     low = {2: (2, 4, 8), 4: (4,), 8: (8,)}[ITEMSIZE[dtype]]
     return [pair for a in low for pair in ((a, a), (a, 16), (16, a))]
 

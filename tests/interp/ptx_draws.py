@@ -226,7 +226,7 @@ class Drawer:
 
 
 def load(draw: Draw, device: CpuDevice) -> str | None:
-    """What the CPU device says against an instruction, None if it takes it."""
+    """Returns the CPU device's error for an instruction, None if it accepts it."""
     text = HEAD.format(target=draw.target) + kernel(0, draw.text, PRELUDE)
     try:
         device.load(text.encode(), "k0")

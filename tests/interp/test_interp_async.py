@@ -824,7 +824,7 @@ def column(memory: Array, found: TensorMap, start: Any, offsets: Any) -> Array:
 
 
 def column_kernel(rank: int, start: Any, offsets: Any, nbytes: int) -> bytes:
-    """As :func:`tensor_kernel`, in im2col mode."""
+    """Returns the PTX of :func:`tensor_kernel` with the copy in im2col mode."""
     text = tensor_kernel(rank, start, nbytes, load=True).decode()
     some = ", ".join(f"%h{i}" for i in range(rank - 2))
     given = "".join(f"mov.u16 %h{i}, {offset};\n" for i, offset in enumerate(offsets))

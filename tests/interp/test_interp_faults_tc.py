@@ -79,7 +79,7 @@ rings, engines = some_of(RINGS), some_of(ENGINES)
 
 
 SHARED = BITS, RaceFault, UninitializedFault, MemoryFault
-"""What a wrong place in shared memory can come to."""
+"""Possible outcomes of a wrong place in shared memory."""
 
 
 class RingKernel(Kernel):
@@ -345,7 +345,7 @@ CHECKS = {
     "the next stage": ("const bool wrap = ++slot == STAGES;", "const bool wrap = false;"),
     "a pair of outputs": ("__fadd_rn(acc[i][j][2 * h], 0.0f)", "acc[i][j][2 * h + 1]"),
 }
-"""What is in the source of mma kernels, and what is left of it. Plain text, or a pattern."""
+"""Planted faults of mma kernels by name: text or pattern in the source, and its replacement."""
 
 
 @rings("words", "vectors")
@@ -798,7 +798,7 @@ SOURCES = {
     "a part of a tile": ("+ panel * ", "+ (panel ^ 1) * ", SHARED),
     "what is stored": (r"__fadd_rn\((acc\[f\]\[.*?\]|d\[q\]), 0.0f\)", r"\1 * 2", (BITS,)),
 }
-"""What is in the source of wgmma kernels, what becomes of it, and to what that comes."""
+"""Planted faults of wgmma kernels by name: text or pattern, replacement, possible outcomes."""
 
 
 @pytest.mark.long

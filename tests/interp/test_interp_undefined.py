@@ -363,7 +363,7 @@ def _draw(rng: random.Random) -> tuple[str, State]:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_random_kernels_against_a_model(seed: int) -> None:
-    """What is defined may be stored and is right; of the rest, each lane is found."""
+    """Defined lanes may be stored and are right; storing an undefined lane faults and names it."""
     rng = random.Random(seed)
     faults = 0
     for _ in range(6):

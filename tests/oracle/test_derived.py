@@ -72,7 +72,7 @@ def test_a_derived_oracle_of_other_options_differs() -> None:
 
 
 def test_they_take_arrays_of_any_strides() -> None:
-    """As calls of arrays in host memory do; backwards too."""
+    """Derived oracles take any strides, negative ones too, as calls on host arrays do."""
     x, weight = numbers(12, 7)[::-1].T, numbers(24)[::2]
     packed = np.ascontiguousarray(x), weight.copy()
     for name in ("rms_norm", "layer_norm"):

@@ -248,7 +248,7 @@ def test_wgrad_accumulates_in_16_bits(rng: np.random.Generator, dtype: str) -> N
 
 @SIXTEEN
 def test_auto_is_the_tensor_cores(rng: np.random.Generator, dtype: str) -> None:
-    """Which wide numbers tell from the other tier, and one architecture from another."""
+    """Tier "auto" is "tc"; wide numbers tell it from "simt", and one architecture from another."""
     x, w = operand(rng, (30, 100), "wide", dtype), operand(rng, (100, 30), "wide", dtype)
     auto = reference.linear(x, w, out_dtype="float32", layout="kn")
     same_bits(

@@ -70,7 +70,7 @@ def kernel(type: str = "f32") -> str:
 
 
 def run(device: Device, x: Array, y: Array, type: str = "f32") -> dict[str, Array]:
-    """What a device computes of them, whose size is a multiple of THREADS."""
+    """Returns each function's results on a device for x and y, of whole multiples of THREADS."""
     assert x.size == y.size and x.size % THREADS == 0
     compiler = compile_cubin if device.image_kind == "cubin" else compile_ptx
     arch = device.arch if device.image_kind == "cubin" else "compute_90a"

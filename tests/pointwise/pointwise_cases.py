@@ -174,7 +174,7 @@ def representatives(name: str):
 
 
 def checked(name: str, lies: tuple[Lie, Lie, Lie]):
-    """What runs the route of the table's kernel ``name`` on arrays that lie so."""
+    """Returns a check that runs the route of the table's kernel ``name`` on arrays laid out so."""
 
     def check(device) -> None:
         product = SPECS[name].way == "factor"

@@ -191,7 +191,7 @@ def test_error_of_pow() -> None:
 
 
 def test_pow_of_special_values() -> None:
-    """As C (and float64 in NumPy) has them."""
+    """Special values give the results of C's pow (and of NumPy's in float64)."""
     sizes = [0, 0.5, 1, 1.5, 2, 3, np.inf, 1e-40, 3e38, 16777217, 0.9999999]
     special = np.array([*sizes, *(-s for s in sizes), np.nan], np.float32)
     x, y = (np.ascontiguousarray(v).reshape(-1) for v in np.meshgrid(special, special))
@@ -389,7 +389,7 @@ def test_rare_functions_stand_where_they_are_chosen() -> None:
 
 @pytest.mark.parametrize("type", ["f32", "f64"])
 def test_the_cpu_device_computes_them(type: str) -> None:
-    """What NVRTC makes of them, in the interpreter: some of all kinds of arguments."""
+    """Each function, compiled by NVRTC and interpreted, has the oracle's bits on some arguments."""
     rng = np.random.default_rng(SEED)
     x = rng.permutation(samples(4_000, type))[: 3 * THREADS]
     x[:THREADS] = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5] * (THREADS // 8)

@@ -65,7 +65,7 @@ def arrays_of(given):
 # -- arrays in host memory --------------------------------------------------------------------
 @pytest.mark.parametrize("name", sorted(calls.operations().keys() - calls.UNTRACED))
 def test_every_way_has_the_oracles_bits(name, monkeypatch, followed):
-    """What is prepared of other numbers than those that it was prepared with."""
+    """A prepared call has the oracle's bits for other numbers than it was prepared with."""
     ran = 0
     for seed in range(40):
         call = calls.valid(name, seed)
@@ -435,7 +435,9 @@ def test_memory_that_is_given_is_checked_each_time(gpu):
 
 
 def test_results_over_arguments_are_not_those_beside_them(gpu, monkeypatch):
-    """The same shapes: x in place, then into memory of its own, and into a part of x."""
+    """Prepared calls of the same shapes differ if the result is x itself, other memory, or a part
+    of x (which is refused).
+    """
     for _ in range(3):
         x, other = rows(4, 96, dtype=torch.float32), torch.empty(4, 96)
         for out in (x, other):

@@ -76,7 +76,7 @@ def test_an_argument_on_the_device_is_written_there(tmp_path):
 
 
 def _shaped(array, like):
-    """The same memory, as an array of this shape."""
+    """Changes an array in place to the shape and dtype of ``like``, and returns it."""
     array.shape, array.dtype = like.shape, like.dtype
     return array
 

@@ -217,7 +217,7 @@ def test_masks(dtype):
 
 @pytest.mark.parametrize(("queries", "keys"), [(3, 6), (6, 3), (1, 4)])
 def test_a_causal_mask_begins_with_the_first_query(queries, keys):
-    """As PyTorch has it: the operation's ends with the last."""
+    """The causal mask starts at the first query, as in PyTorch; ptxgen's own ends at the last."""
     given = operands((2, 4, queries, 16), (2, 2, keys, 16), (2, 2, keys, 16))
     mask = torch.ones(queries, keys).bool().tril()
 
@@ -257,7 +257,7 @@ COMPOSED = {
 
 @pytest.mark.parametrize("name", COMPOSED)
 def test_gradients_of_what_is_composed(name):
-    """Of float64, with shared heads; a query without keys has none."""
+    """Gradients in float64 with shared heads match PyTorch's; a fully masked query adds nothing."""
     given = operands((2, 4, 3, 8), (2, 2, 5, 8), (2, 2, 5, 8), dtype=torch.float64)
 
     def f(q, k, v):

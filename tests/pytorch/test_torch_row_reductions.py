@@ -44,7 +44,9 @@ def test_gradients_of_softmax():
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 def test_gradients_of_rows_with_lengths(name):
-    """Those of rows of these elements alone; 0 beyond, where neither x nor dy is looked at."""
+    """A row's gradient is that of its first ``length`` elements alone, and 0 beyond, where neither
+    x nor dy is read.
+    """
     x, dy = tensors((4, 40), (4, 40))
     lengths = torch.tensor([0, 1, 17, 40])
     with torch.no_grad():
@@ -166,7 +168,7 @@ def test_a_mean_of_no_losses_has_no_gradient():
 
 @pytest.mark.parametrize("dim", [None, 0, -1, (0, 2)])
 def test_reductions_beside_torch(dim):
-    """Of small integers every order gives the same sum."""
+    """Sums of small integers equal PyTorch's, as they are exact in every order."""
     x = torch.arange(120.0).reshape(3, 5, 8).requires_grad_()
     every = (0, 1, 2) if dim is None else dim
     for keepdim in (False, True):

@@ -622,7 +622,7 @@ def test_attention_is_one_node_that_gives_what_its_parts_give(name, monkeypatch)
 
 
 def test_what_is_recorded_once_types_of_tensors_are_known(monkeypatch):
-    """As on a GPU, from the second call on: which calls autograd records is then asked first."""
+    """From the second call on, as on a GPU, the block asks first whether autograd records it."""
     monkeypatch.setattr(prepared.TORCH, "types", {torch.Tensor})
     x, w = rows_of((2, 3, 20)), rows_of((20,), 1)
     with pt.batch_invariant(strict=True) as block:

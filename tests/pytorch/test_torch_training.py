@@ -39,7 +39,7 @@ class Layer(torch.nn.Module):
 
 
 class Model(torch.nn.Module):
-    """Its loss."""
+    """Language model whose forward pass returns the loss."""
 
     def __init__(self, checkpointed=False):
         super().__init__()

@@ -14,7 +14,7 @@ from ptxgen.ops import OPERATIONS
 from ptxgen.runtime.cpu import CpuDevice
 
 TOKENS = ("x", "delta", "B", "C", "z")
-"""What each token has its own of."""
+"""Arguments that have values for each token."""
 
 
 @pytest.fixture(autouse=True)
@@ -84,8 +84,8 @@ def test_cuts_of_a_linear_recurrence():
 
 
 def test_states_that_are_not_there_add_nothing():
-    """What is infinite stays so: 0 times it, of lanes with fewer states than they have room for,
-    would be a NaN.
+    """Infinite states stay infinite: lanes with room for more states than there are add no 0 * inf,
+    which would be a NaN.
     """
     kept_op, op = (OPERATIONS[f"selective_scan_{n}"] for n in ("kept", "backward"))
     for states in (1, 5, 20, 65):

@@ -242,7 +242,7 @@ def test_modules_in_the_block(served, kind, stats):
 
 
 def test_the_other_operators_of_batch_norm(served):
-    """Those that no function calls on a CPU."""
+    """Batch norm operators that no PyTorch function calls on a CPU have the same results."""
     torch = pytest.importorskip("torch")
     from ptxgen.torch import serve
 

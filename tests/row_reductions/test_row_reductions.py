@@ -67,8 +67,8 @@ def fitting(name, dtype):
 
 @functools.cache
 def turns():
-    """Of each operation in each turn the dtype, the length of rows and the route: of those that are
-    right for it the one that has had the fewest.
+    """Maps (operation, turn) to a dtype, a row length and a route: of the routes that are right for
+    it, the one with the fewest turns so far.
     """
     had, found, there = Counter(), {}, set()
     for turn, (number, name) in itertools.product(range(TURNS), enumerate(sorted(TABLE))):

@@ -182,7 +182,7 @@ def markdown(doc: str) -> str:
 
 
 def _linked(text: str, known: set[str]) -> str:
-    """Returns text with roles (``:func:`ptxgen.linear```) as links into the reference, or as code."""
+    """Returns text with roles (``:func:`ptxgen.linear```) as links into the reference, or code."""
 
     def link(found: re.Match[str]) -> str:
         name = found[1]

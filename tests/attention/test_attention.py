@@ -193,7 +193,9 @@ def test_results_that_do_not_begin_at_16_bytes_on_hopper():
 
 
 def check_pages(q, k, v, page, **how):
-    """Against the oracle, by Hopper's kernel of pages: keys and values that are put into some."""
+    """Checks attention on keys and values in pages, by Hopper's paged kernel, against the
+    oracle.
+    """
     rounded = rounds(how)
     name = "f16" if q.dtype == np.float16 else "bf16"
     kernel = kernel_of(PagedSpec, name, k.shape[-1], v.shape[-1], rounded)
@@ -330,7 +332,7 @@ def test_ctas_that_walk_over_tiles_of_pages_on_hopper():
 
 ROUTES = [pytest.param("half", i, marks=LONG if i % 2 else ()) for i in range(31)]
 ROUTES += [pytest.param("f32", i, marks=LONG if i else ()) for i in range(2)]
-"""Each route of a table. Kernels of each kind run in test_interp_kernels.py as well."""
+"""Table and index of every route; test_interp_kernels.py runs kernels of each kind as well."""
 
 
 @pytest.mark.parametrize(("table", "number"), ROUTES)
@@ -518,7 +520,7 @@ def test_nothing_to_do(shape):
 
 @pytest.mark.parametrize("kind", DTYPES)
 def test_sinks_of_any_float_are_their_values_in_f32(kind):
-    """In the dtype of a model's parameters, whatever the queries are."""
+    """Sinks of any float dtype give the bits of the same sinks in f32, whatever q's dtype."""
     q, k, v = draw(26, (2, 4, 1, 64), (2, 2, 40, 64), (2, 2, 40, 64))
     sinks = numbers(4, dtype=kind)
     found = check(q, k, v, sinks=sinks)
@@ -543,7 +545,7 @@ LENGTH = SPLIT + 128 + 40
 
 
 PREFILL = pytest.mark.xdist_group("prefill")
-"""One process makes the whole."""
+"""Group that keeps these tests in one process, which computes the whole prompt once."""
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ f32 = np.float32
 
 @functools.cache
 def device(compute=(10, 0)):
-    """One that decodes each kernel once; after Hopper, unless that is said."""
+    """Device that decodes each kernel once; newer than Hopper unless ``compute`` says otherwise."""
     made = CpuDevice()
     made.compute = compute
     return made
@@ -365,7 +365,9 @@ def test_huge_logits():
 
 # -- beside exact numbers -----------------------------------------------------------------------
 def exact(do, q, k, v, rounded=lambda x: x, causal=False, bias=None, **how):
-    """In f64, by the textbook's formulas; ``rounded``: what is stored between steps."""
+    """Computes gradients in f64 by the textbook; ``rounded``: applied to what is stored between
+    steps.
+    """
     do, q, k, v = (x.astype(np.float64) for x in (do, q, k, v))
     group, scale = q.shape[1] // k.shape[1], 1 / math.sqrt(q.shape[-1])
     k, v = (x.repeat(group, 1) for x in (k, v))

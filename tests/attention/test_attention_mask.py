@@ -205,7 +205,7 @@ def test_splits_that_a_mask_leaves_out(warps, part, head):
 
 # -- gradients ----------------------------------------------------------------------------------
 def gradients(do, q, k, v, warps, **how):
-    """By kernels of so many warps, where there are such; by others none is looked at."""
+    """Computes gradients by kernels of ``warps`` warps that read maps, where there are such."""
     dtype = {"bfloat16": "bf16", "float16": "f16"}[q.dtype.name]
     form = Form(dtype, q.shape[-1], v.shape[-1])
     given = do, q, k, v, *reference.attention(q, k, v, return_lse=True, **how)

@@ -633,7 +633,7 @@ def test_the_last_that_was_made_is_kept() -> None:
 
 
 class Doubles(runner.Area):
-    """Twice a number, which is wrong of three."""
+    """Fake area that doubles numbers; case 3 has wrong bits."""
 
     name, about, row, drawn = "doubles", "Doubles.", host.Cost, "numbers"
 
@@ -653,7 +653,7 @@ class Doubles(runner.Area):
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A part of one, as much as a run asks for."""
+    """Fakes the parts of a GPU that a run of a bench asks for."""
     fake = SimpleNamespace(cuda=SimpleNamespace(empty_cache=lambda: None), OutOfMemoryError=OSError)
     monkeypatch.setattr(measure, "require_torch", lambda: fake)
     monkeypatch.setattr(measure, "warm_up", lambda torch: None)

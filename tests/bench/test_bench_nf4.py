@@ -143,7 +143,9 @@ def test_tuning_takes_the_tables_of_nf4() -> None:
 
 
 def test_what_is_learnt_of_nf4_leaves_dense_kernels_as_they_are(tmp_path: Path) -> None:
-    """Also in the tuning of another GPU than that which the journal is of."""
+    """Learning from a journal of NF4 products changes no dense kernel's constants, also in the
+    tuning of another GPU than the journal's.
+    """
     there = replace(TYPICAL["sm_90"], memory=3.35e6)
     header = Header("NVIDIA H100", 132, "sm_90", "2026-01-01", "abc", "1", "13.0", there)
     journal = Journal.begin(tmp_path / "j", header)

@@ -314,7 +314,9 @@ def measured(key: tune.Key, count: int, noise: float = 0.0) -> list[Record]:
 
 @pytest.mark.parametrize("key", [NN, TN], ids=" ".join)
 def test_planted_constants_are_found(key: tune.Key) -> None:
-    """By what they predict: two terms that grow alike cannot be told apart."""
+    """Fitted constants predict the planted times; constants of terms that grow alike cannot be told
+    apart.
+    """
     records = measured(key, 120)
     points = points_of(records, BARE)
     constants = fit.alike(points)
@@ -335,7 +337,7 @@ def test_noise_and_hiccups_cost_little() -> None:
 
 
 def test_one_problem_can_be_learnt_from() -> None:
-    """It is left out of all that its own choice is judged by."""
+    """A single problem is held out from all that its own choice is judged by."""
     records = measured(NN, 1)
     assert [*fit.held_out(points_of(records, BARE))] == [records[0].problem]
 
@@ -380,7 +382,7 @@ def test_regret_is_chosen_over_fastest() -> None:
 
 
 def test_a_batch_has_the_traffic_of_its_products() -> None:
-    """And of their operands, L2 has to hold those of a few at a time only."""
+    """A batch has its products' traffic, but L2 holds the operands of a few products at a time."""
     names = list(TERMS)
     one = BARE.terms("fma", 1, 132, 132, 8, 1 << 20, 1 << 28, 1 << 26, 1 << 20)
     many = BARE.terms("fma", 1, 132, 132, 8, 1 << 20, 1 << 28, 1 << 26, 1 << 20, count=7)
@@ -395,7 +397,7 @@ def test_a_batch_has_the_traffic_of_its_products() -> None:
 
 
 def test_phases_are_added() -> None:
-    """Each at the rate of its own unit; what moves is counted once."""
+    """Products of phases add up, each at the rate of its own unit; memory traffic counts once."""
     common = 2, 132, 1000, 8, 1 << 20, 1 << 28, 1 << 26, 1 << 20
     one, same = BARE.terms("wgmma", *common), BARE.terms("wgmma", *common, "wgmma", 8, 1 << 20)
     other = BARE.terms("fma", *common)
@@ -475,7 +477,7 @@ def test_broken_tunings_are_refused(tmp_path: Path, change: Any, message: str) -
 
 
 def test_committed_tunings_are_current() -> None:
-    """They know no kernel that there is not, and every kernel that times choose among; those that
+    """Committed tunings have no unknown kernel, and every kernel that is chosen by time; those that
     sum over windows have not been measured yet.
     """
     firsts = {

@@ -32,7 +32,7 @@ def drawn(seed):
 
 
 def along(x, axis, o, linear, corners):
-    """One dimension, an element at a time, in x's dtype."""
+    """Resizes one dimension, an element at a time, in x's dtype."""
     wide, n = x.dtype.type, x.shape[axis]
     step = wide(((n - 1) / (o - 1) if o > 1 else 0.0) if corners else n / o)
     shift = wide(0.5 if linear and not corners else 0.0)

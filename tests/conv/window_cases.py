@@ -123,7 +123,7 @@ def route_of(name):
 
 
 def turn_of(name):
-    """Its number among all."""
+    """Returns a kernel's index among all convolution kernels."""
     return sorted(n for n in SPECS if n.startswith("conv_")).index(name)
 
 

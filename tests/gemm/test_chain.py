@@ -165,7 +165,7 @@ def test_it_is_another_plan() -> None:
 
 
 def test_kernels_serve_no_other_plan() -> None:
-    """One that is told to continue would add nothing at the end; another would not begin there."""
+    """A kernel that continues chains is refused for other plans, and other kernels for chains."""
     x, dy, old = operands("normal", "f32")
     continued = next(n for n, r in CONTINUED.items() if r.main.dtype == "f32")
     other = TABLES["TN", "chunks", "f32", "simt"].routes[-1].name

@@ -138,7 +138,7 @@ def renewed(program, forced):
 
 
 def test_no_kernel_of_wgmma_is_among_them():
-    """Nor when it is asked for by name."""
+    """No wgmma kernel takes a fused epilogue, not even if asked for by name."""
     arrays = [drawn("bf16", *s) for s in ((70, 72), (200, 72), (200,), (70, 200))]
     arrays += [drawn("f32", 70, 1), drawn("f16", 200)]
     step, device = only(graph.trace(gated, *arrays)), default_device()
@@ -241,8 +241,9 @@ def test_a_result_that_others_read_is_stored_as_well():
 
 
 def test_a_sum_that_a_norm_reads_is_the_products():
-    """It is stored for others all the same: the norm reads it, and the product is never stored.
-    Where nobody else reads it, but the product, the norm's kernel adds.
+    """A sum that a norm reads is fused into the product, and stored for the norm and other readers;
+    the product is not stored. If the norm alone reads the sum, and others the product, the norm
+    adds.
     """
 
     def function(x, w, r, weight):

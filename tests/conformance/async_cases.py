@@ -730,7 +730,7 @@ def clusters() -> Iterator[Case]:
 
 
 def cases() -> Iterator[Case]:
-    """All of them."""
+    """Yields all cases of asynchronous instructions."""
     yield from copies()
     yield from barriers()
     yield from bulk()

@@ -483,6 +483,6 @@ def _counters(family: str) -> Iterator[Case]:
 
 
 def cases() -> Iterator[Case]:
-    """All of them."""
+    """Yields all cases of memory instructions."""
     yield from loads()
     yield from atomics()

@@ -561,6 +561,6 @@ def _beyond() -> Iterator[Case]:
 
 
 def cases() -> Iterator[Case]:
-    """All of them."""
+    """Yields all cases of instructions across lanes and warps."""
     yield from warps()
     yield from control()

@@ -104,7 +104,7 @@ class Matrix:
         return bool((self._bits[self._others] == POISON[self.itemsize]).all())
 
     def forget(self):
-        """Nothing has been written here."""
+        """Marks all elements as never written."""
         self.allocation.written = np.zeros(self.allocation.data.shape, np.uint8)
 
     def free(self):
@@ -149,7 +149,9 @@ class Case:
         )
 
     def of(self, spec):
-        """This problem in the dtype and tier of a kernel, as far as its contract goes."""
+        """Returns the problem in a kernel's dtype and tier, without activation if the contract has
+        none.
+        """
         activation = self.activation if spec.contract.activations else "none"
         return replace(self, dtype=spec.dtype, tier=spec.tier, activation=activation)
 

@@ -203,7 +203,7 @@ class Drawer:
         return pick.choice(kinds)
 
     def spoiled(self, name: str, operands: list[str]) -> tuple[str, list[str]]:
-        """One thing is changed."""
+        """Changes one thing of an instruction; returns its name and operands."""
         pick, operands = self.random, list(operands)
         what = pick.random()
         if what < 0.5 and operands:

@@ -59,7 +59,7 @@ ENGINES = {
     "pair": wgmma(layout="NN", cluster_m=2),
     "workspace": wgmma(split="workspace"),
 }
-"""Likewise of wgmma, by consumers and by who shares what in a cluster."""
+"""A wgmma kernel for every number of consumers and every way to share operands in a cluster."""
 
 
 def some_of(picks):
@@ -83,7 +83,7 @@ SHARED = BITS, RaceFault, UninitializedFault, MemoryFault
 
 
 class RingKernel(Kernel):
-    """One of RINGS, and its main loop."""
+    """A kernel of RINGS and its main loop."""
 
     def __init__(self, pick):
         super().__init__(RINGS[pick])
@@ -115,7 +115,7 @@ def whole(spec):
 
 
 def walk(spec):
-    """Two of these for one cluster."""
+    """Returns a problem of two clusters' whole tiles, for one cluster to walk over."""
     return replace(whole(spec), n=2 * spec.bn * spec.cluster_n)
 
 

@@ -45,7 +45,9 @@ PROJECT = Path(__file__).parents[2]
 
 
 def some(names, *fields):
-    """One of all kernels that are alike in ``fields``. (GPU tests run every kernel.)"""
+    """Runs a test on one of all kernels that are alike in ``fields``. (GPU tests run
+    every kernel.)
+    """
     return pytest.mark.parametrize("name", representatives(names, *fields))
 
 
@@ -76,7 +78,7 @@ def check(name, case, where=None):
 
 
 def by_turns(names):
-    """One of the products that differ in nothing but their layout: each layout in its turn."""
+    """Returns one name of each group of products that differ in layout alone, layouts in turn."""
     alike = {}
     for name in sorted(names):
         told = [f.name for f in fields(SPECS[name]) if f.name not in ("layout", "name")]
@@ -375,7 +377,7 @@ NUMBERS = [(dtype, tier) for tier, dtypes in TIERS.items() for dtype in dtypes]
 
 
 CHOOSER = functools.cache(CpuDevice)
-"""One device for all tests in which the library chooses: it decodes each kernel once."""
+"""Device shared by the tests in which the library chooses: it decodes each kernel once."""
 
 
 @contextlib.contextmanager

@@ -473,7 +473,7 @@ COMBINE: dict[str, Reference] = {
 
 
 def comparisons(kind: str) -> dict[str, Reference]:
-    """By name, on bit patterns."""
+    """Returns the reference comparisons of a type by name, on bit patterns."""
     if kind not in exact.FORMATS:
         names = ["eq", "ne"] if kind[0] == "b" else list(COMPARE)
         found = {x: on_integers(COMPARE[x], kind, kind) for x in names}

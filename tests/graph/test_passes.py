@@ -221,7 +221,9 @@ def test_rows_are_computed_with_what_is_around_them(name, dtype):
 
 @pytest.mark.parametrize("dtype", ["bf16", "f32", "f64"])
 def test_norms_that_are_written_out_are_one_step(dtype):
-    """With roots that are kept, a number a row, and weights, one a column."""
+    """Norms that are written out become one step, with returned roots, one a row, and weights, one
+    a column.
+    """
     wide = "f64" if dtype == "f64" else "f32"
 
     def function(x, y, w):
@@ -325,7 +327,7 @@ PARTS = {
 
 @pytest.mark.parametrize("name", PARTS)
 def test_concatenations_are_read_in_parts(name):
-    """One step is left where the parts are equal and nobody else reads them."""
+    """Concatenations become one step where the parts are equal and nobody else reads them."""
     count, function = PARTS[name]
     rng = numpy.random.default_rng(0)
     x, y = (rng.standard_normal((6, 12)).astype("f4") for _ in range(2))
@@ -496,7 +498,9 @@ def test_what_is_broadcast_is_computed_again_where_that_is_faster():
 
 
 def test_what_repeats_nothing_is_fused_first():
-    """Else what is repeated would be in the way: what leads to the other factor stayed a step."""
+    """Factors that repeat nothing are fused before broadcast ones, which would else be in
+    the way.
+    """
     b = ProgramBuilder(OPERATIONS)
     shapes = ("x", (4096, 4096)), ("w", (4096,))
     x, w = (b.input(n, imagined(s, "bfloat16")) for n, s in shapes)

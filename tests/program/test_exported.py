@@ -307,7 +307,7 @@ def test_rows_that_are_put(indices, tmp_path):
 
 
 def test_what_no_argument_goes_into_is_a_constant(tmp_path):
-    """It is in the file whether arrays are or not."""
+    """Constants that depend on no argument are saved in the file."""
 
     class Masked(torch.nn.Module):
         def __init__(self):

@@ -304,7 +304,9 @@ def several(found):
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_prepared_fires_what_the_call_fires(gpu, monkeypatch, name):
-    """On other tensors: the same kernels, grids and numbers, each pointer at the same place."""
+    """A prepared call on other tensors fires the same kernels, grids and numbers, with each pointer
+    at the same place.
+    """
     function, names, options = CASES[name]
     given = [[operands()[n] for n in names.split()] for _ in range(3)]
     first = several(function(*given[0], **options))

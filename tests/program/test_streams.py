@@ -86,7 +86,7 @@ def test_every_conflict_is_ordered(drawn) -> None:
 
 
 def closure(edges) -> list[set[int]]:
-    """All that comes before each step."""
+    """Returns, for each step, all steps that come before it."""
     found: list[set[int]] = []
     for own in edges:
         found.append(set(own).union(*(found[i] for i in own)))
@@ -367,8 +367,8 @@ def test_products_of_one_input_are_on_several_streams(tmp_path) -> None:
 
 @pytest.mark.parametrize("name", sorted(calls.operations().keys() - calls.UNTRACED))
 def test_steps_touch_what_they_say(name: str) -> None:
-    """Each step, alone: what it does not say to read is poison, and of two kinds. A byte that is
-    written is the same both times; one that is not stays poison.
+    """Each step, run alone, reads and writes the bytes that it declares. All else is poison of two
+    kinds: written bytes are the same both times, others stay poison.
     """
     function = calls.operations()[name].function
     for _, call, arrays in drawn_calls(name, 1000):  # those of test_calls.py

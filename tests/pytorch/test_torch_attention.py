@@ -104,7 +104,7 @@ def causal_at_end(queries, keys):
 
 
 def test_sinks_of_a_model_in_bf16():
-    """Without a conversion of the caller's; the gradient has their dtype."""
+    """Sinks in bf16 need no conversion by the caller, and their gradient is in bf16."""
     q, k, v = operands(*QKV, dtype=torch.bfloat16)
     (sinks,) = operands((4,), dtype=torch.bfloat16, grad=True)
     wide = sinks.detach().float().requires_grad_()
@@ -298,7 +298,7 @@ BACKENDS = {
 
 @pytest.mark.parametrize("name", BACKENDS)
 def test_operators_of_backends(name):
-    """Their results are of the shapes that PyTorch says, and have the operation's bits."""
+    """Operators of PyTorch's attention backends have PyTorch's shapes and the operation's bits."""
     given, (call, masks) = operands(*SQUARE), BACKENDS[name]
     bias = torch.randn(2, 4, 5, 5) if masks else None
     full = f"_scaled_dot_product_{name}"

@@ -111,7 +111,7 @@ def test_draws():
 
 
 def test_draws_in_compiled_code():
-    """In one graph, whatever the number of rows."""
+    """Sampling compiles into one graph for any number of rows."""
 
     @torch.compile(fullgraph=True, dynamic=True, backend="aot_eager")
     def step(logits, offset):

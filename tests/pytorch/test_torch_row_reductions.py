@@ -153,7 +153,9 @@ def test_gradients_of_losses():
     ],
 )
 def test_gradients_of_float64(function):
-    """Beside differences, 1e-6 apart, within PyTorch's 1e-5: of f64 those are right to 1e-9."""
+    """Gradients in float64 pass ``gradcheck``: differences 1e-6 apart are right to 1e-9, its bound
+    is 1e-5.
+    """
     x = torch.randn(2, 4, dtype=torch.float64, requires_grad=True)
     assert function(x).dtype is torch.float64
     assert torch.autograd.gradcheck(function, (x,))
@@ -244,7 +246,9 @@ REDUCTIONS = ("sum", "mean", "amax", "amin", "prod", "var", "std", "argmax", "ar
 
 
 def test_an_axis_is_an_integer_or_a_sequence():
-    """In one compiled graph, in which nothing is left to PyTorch."""
+    """An axis may be an integer or a sequence, in one compiled graph with nothing left to
+    PyTorch.
+    """
     (x,) = tensors((3, 4, 5))
 
     def reduced(x):

@@ -96,7 +96,7 @@ def scaled(model, called):
 
 
 def functionally(model, called):
-    """With other parameters than the model's."""
+    """Returns loss and gradients of a functional call with other parameters than the model's."""
     own = {n: (2 * p.detach()).requires_grad_() for n, p in model.named_parameters()}
     loss = called(own, tokens())
     loss.backward()
@@ -177,7 +177,9 @@ def test_sequences_spread_over_processes(tmp_path):
 
 
 def test_a_parameter_that_autocast_casts_for_each_reader():
-    """Its gradients add up in its own dtype, in the block as in a graph."""
+    """Gradients of a parameter that autocast casts for each reader add up in its own dtype, in
+    block and graph.
+    """
 
     def loss(x, w):
         with torch.autocast("cpu", torch.bfloat16):

@@ -65,7 +65,9 @@ def test_head_dimensions(dtype, head, head_v):
 
 @pytest.mark.parametrize("what", FEATURES)
 def test_features(what):
-    """By the kernel that is chosen, and by those that are for other numbers of keys."""
+    """Each feature has the oracle's bits, by the chosen kernel and by those for other numbers of
+    keys.
+    """
     arrays, how = draw(1, *SHAPES), FEATURES[what]
     heads = SHAPES[0][-1], SHAPES[2][-1]
     for kernel in (None, few_keys("bf16", *heads, 16, **how), cluster("bf16", *heads, **how)):
@@ -101,7 +103,7 @@ def _compiled():
 @pytest.mark.usefixtures("_compiled")
 @pytest.mark.parametrize("kernel", ALL, ids=str)
 def test_every_option(kernel):
-    """Each option, and random ones together, on 1 to 17 queries."""
+    """Each option, and random combinations, have the oracle's bits for 1 to 17 queries."""
     function = ptxgen.attention_grad if kernel.backward else ptxgen.attention
 
     def on_device(*given, **how):

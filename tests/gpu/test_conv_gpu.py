@@ -39,7 +39,9 @@ ROUTES = {
 
 @pytest.mark.parametrize("name", sorted(ROUTES))
 def test_kernels_that_read_windows(name):
-    """Every one of them on the problems that cross its edges, forced."""
+    """Every kernel that reads windows has the oracle's bits on problems across its edges,
+    forced.
+    """
     device, (route, cases) = get_device("cuda"), ROUTES[name]
     arch = architecture(device)
     if not all(kernel.runs_on(arch) for kernel in route.kernels):

@@ -68,7 +68,7 @@ def test_a_token_does_not_depend_on_how_the_sequence_is_cut(name):
 
 
 def exact(name, given, first, states=False):
-    """By the formula, in f64; with the last ``states``, too."""
+    """Computes the recurrence by its formula in f64; returns the last state too if ``states``."""
     given = {n: x.astype(np.float64) for n, x in given.items()}
     if name == RULE:
         q, k, v, g, beta = (given[n] for n in ("q", "k", "v", "g", "beta"))
@@ -91,8 +91,8 @@ def exact(name, given, first, states=False):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_beside_exact_numbers(name):
-    """Each token rounds a state's numbers some ten times, to 2^-24 of what is added; sums of rows
-    as often. 40 tokens together stay below 2^-14 of the largest result.
+    """Results are within 2^-14 of the largest one of exact numbers: each of 40 tokens rounds a
+    state's numbers some ten times, to 2^-24 of what is added, and sums of rows as often.
     """
     given, first = cases.draw(name, 5, 2, 40, SIZES, "f32"), cases.state(name, 6, 2, SIZES)
     how = {SSD: {"softplus": True}, RULE: {}}[name]
@@ -172,7 +172,7 @@ def test_what_does_not_fit_is_refused_by_name(name, change, error, words):
 
 # -- gradients ----------------------------------------------------------------------------------
 def gradients(name, given, first, how, dy, dstate):
-    """By all arguments, of the result and the last state, on the device that is used."""
+    """Returns the gradients of result and last state by all arguments, on the current device."""
     pt = pytest.importorskip("ptxgen.torch")
     torch = pytest.importorskip("torch")
     tensors = [torch.from_numpy(x).requires_grad_() for x in (*given.values(), first)]

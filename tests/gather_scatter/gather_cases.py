@@ -193,7 +193,9 @@ def check_edge(route, n, k, device):
 
 
 def topk(name):
-    """One, all, and a few of a row of several tiles, as long and as many as the kernel takes."""
+    """Returns checks of the top 1, of all, and of a few of rows up to the longest the
+    kernel takes.
+    """
     cases = {
         LanesSpec: [((2, 1), 1, True), ((9, 45), 32, False), ((2, 256), 20, True)],
         SiftSpec: [((2, 1), 1, True), ((2, 45), 45, False), ((1, 1000), 300, True)],

@@ -211,7 +211,9 @@ def test_what_is_refused():
 @pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 4, 3), (0, 3), (3, 0), (1, 4)])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_roll_is_numpys(dtype, shape):
-    """By none, back, by halves, by more than there are; of nothing, and of rows that lie apart."""
+    """Rolls equal NumPy's by 0, backwards, by the length and beyond, for empty and
+    strided arrays.
+    """
     x = numbers(np.random.default_rng(8), (*shape, 2), dtype, "special")[..., 1]
     for axis in range(-x.ndim, x.ndim):
         for shifts in (0, 1, -1, 2, x.shape[axis], -x.shape[axis], 10**12 + 1):

@@ -195,7 +195,7 @@ def close(got, exact, size):
 
 @pytest.mark.parametrize("left", [(), ("D", "z", "delta_bias", "state"), ("delta_bias",)], ids=str)
 def test_results_and_gradients_beside_exact_ones(left):
-    """Beside the formula and its gradients in f64.
+    """Results and gradients match the formula and its gradients in f64.
 
     States decay to half in a token or faster (d >= 0.7, A <= -1), so that the errors of a token, of
     a product of at most six roundings and an exponential of 8 units, are at most doubled by those

@@ -93,7 +93,9 @@ def test_draws(dtype):
 
 
 def test_every_kernel_draws_alike():
-    """From numbers, from rows without one, and from such as are all alike or infinite."""
+    """Every kernel draws alike from numbers, from rows of NaN, of equal elements and with
+    infinities.
+    """
     sample = unchecked("sample")
     rng = np.random.default_rng(4)
     x = operand(rng, (4, 140), "normal", "bf16")

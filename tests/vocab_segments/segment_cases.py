@@ -17,13 +17,15 @@ from ptxgen.oracle.formula import KINDS
 from ptxgen.tiles import SPECS
 
 SOFTCAPS = (30.0, 1.5)
-"""One that most logits are well below, and one that they are not."""
+"""A softcap that most logits are well below, and one that most exceed."""
 MASKED = (3, 300)
 """Columns that a row is without: -inf."""
 
 
 def targets(rng, m, n):
-    """One that is left out, one that is no class, the last class."""
+    """Draws targets; the first three are the last class, one left out (-100), and one that is no
+    class.
+    """
     found = rng.integers(0, n, m)
     found[: min(m, 3)] = (n - 1, -100, n)[: min(m, 3)]
     return found

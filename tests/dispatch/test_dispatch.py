@@ -71,7 +71,7 @@ def direct(table: Table, arch: str) -> Callable[[Problem], list[tuple[object, Ch
 
 
 def asked(*cost: object) -> tuple[object, ...]:
-    """In place of a time: what it is to be predicted from; a sum is one after the other."""
+    """Stands in for a predicted time: returns the arguments that it is predicted from."""
     return cost
 
 
@@ -118,7 +118,9 @@ def test_code_agrees_with_a_table_of_every_construct() -> None:
 
 
 def test_code_agrees_with_a_table_of_efforts_with_phases() -> None:
-    """One, two and three of them, on several units; two kernels alike but for units and numbers."""
+    """Emitted code agrees with a table of costs with one to three phases on several units, where
+    two kernels differ in units and numbers alone.
+    """
     scores, values = Phase("wgmma", ceil_div(K, 64), K * 128), Phase("wgmma", N, N * K * 64)
     apart = Phase("mma", ceil_div(K, 64), K * 256), Phase("fma64", N, N * K * 16)
     three = (scores, Phase("fma", const(1), N * 64), values)

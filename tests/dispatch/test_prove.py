@@ -108,7 +108,7 @@ def test_a_batch_is_always_served(of: Table) -> None:
 
 
 def test_lemmas_belong_to_plans() -> None:
-    """They are proved once for all tables of products under a plan, those of NF4 weights too."""
+    """Lemmas are proved once for all tables of products under a plan, those of NF4 weights too."""
     of = {table.name: bare(table.space) for table in emit.tables()}
     assert of["nn_chunks_half_tc"] == of["quantized_nn_chunks_half_tc"] != of["tn_chain_half_tc"]
     (low, high) = lemmas(of["nn_chunks_half_tc"], EFFORT_PER_GOAL)["CHUNKS"]
@@ -193,7 +193,7 @@ def test_witnesses_take_their_route() -> None:
 
 
 def test_a_rare_route_is_reached() -> None:
-    """One problem in 2^93 takes it."""
+    """Reachability is proved for a route that one problem in 2^93 takes."""
     rare = M.eq(123_456_789) & N.eq(7_777) & K.eq(1_000_003)
     results = prove([table({"thin": rare})])
     (result,) = [r for r in results if r.goal == "reachable" and "(thin)" in r.subject]

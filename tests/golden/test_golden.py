@@ -534,7 +534,9 @@ def test_diff_says_numbers_then_text(
 
 @needs_git
 def test_diff_makes_both_sides(repository: Path, specs: dict[str, KernelSpec], run: Run) -> None:
-    """Without a text the old side is made by the old revision's code, the new one by today's."""
+    """Without stored texts, the old side of a diff is made by the old revision's code, the new one
+    by today's.
+    """
     for name in specs:
         (repository / f"ptx/{name}.ptx").unlink()
     git(repository.parent, "commit", "-qam", "no texts")

@@ -66,7 +66,7 @@ def test_what_launches_has_no_derived_oracle() -> None:
 
 
 def test_a_derived_oracle_of_other_options_differs() -> None:
-    """So the comparison would see it."""
+    """Derived oracles use options: another eps gives other bits, so the comparison would see it."""
     one = derived(OPERATIONS["layer_norm"])(X, eps=0.1)
     assert one.tobytes() != reference.layer_norm(X, eps=0.2).tobytes()
 

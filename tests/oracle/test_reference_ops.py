@@ -308,7 +308,7 @@ def test_zero_sizes_of_16_bits(layout: str, dtype: str) -> None:
 
 
 def test_results_are_rounded_once() -> None:
-    """To nearest even, also to infinity; the sum is finite in f32."""
+    """Results are rounded once, to nearest even, also to infinity where the f32 sum is finite."""
     one = np.array([[1.0, 1.0]])
     for dtype, step, top in (("bf16", 2.0**-7, 2.0**127), ("f16", 2.0**-10, 2.0**15)):
         kind = NUMPY[dtype]

@@ -48,7 +48,7 @@ def applied(name: str, type: str = "f32") -> Formula:
 
 
 def together(type: str = "f32") -> Formula:
-    """All that take this type."""
+    """Returns a formula that applies every function of ``type``, one output each."""
     nodes = [applied(name, type).outputs[0].node for name in of_type(type)]
     return Formula(tuple(Output(f"z{i}", type, n) for i, n in enumerate(nodes)))
 

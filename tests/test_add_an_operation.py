@@ -35,7 +35,7 @@ def toy():
 
 @pytest.fixture
 def composed(toy):
-    """One that is made of it."""
+    """Operation composed of the toy operation."""
     return register(thrice.sixfold)
 
 
@@ -78,7 +78,7 @@ def test_what_is_refused(toy):
 
 
 def test_what_is_made_of_it_needs_one_function(composed):
-    """Its oracle, its programs and what they need follow."""
+    """A composed operation is one function: oracle, programs and their memory follow from it."""
     x = np.random.default_rng(1).standard_normal(100).astype(np.float32)
     expected = thrice.reference(thrice.reference(x, amount=0.3)[0], amount=0.3)[0]
     same((ptxgen.reference.sixfold(x, amount=0.3),), (expected,))

@@ -239,7 +239,7 @@ KERNEL = re.compile(r"\b([a-z]\w*?)_\w+_[0-9a-f]{6}\b")
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)
 def test_kernels_exist(document: Path) -> None:
-    """But those that programs make as they run (pointwise)."""
+    """Kernels named in documents exist, except those made at run time (pointwise)."""
     made = {"pointwise"}
     named = {found[0] for found in KERNEL.finditer(read(document)) if found[1] not in made}
     for name in named - SPECS.keys() - PINNED.keys():
@@ -248,7 +248,7 @@ def test_kernels_exist(document: Path) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)
 def test_kernels_of_commands_exist(document: Path) -> None:
-    """But for those of a recipe, which its edits make."""
+    """Kernels in commands exist, except those that a recipe's edits make."""
     for block in blocks(document, "sh"):
         for name in re.findall(r"\b[a-z]\w*_[0-9a-f]{6}\b", block.text):
             assert "recipe" in block.info or name in SPECS, f"{document}:{block.line}: {name}"
@@ -264,7 +264,7 @@ def offered(*group: str) -> set[str]:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)
 def test_commands_exist(document: Path) -> None:
-    """Also those named in prose and tables: `ptxgen golden check`."""
+    """Commands named in prose and tables, such as `ptxgen golden check`, exist."""
     for span in re.findall(r"`ptxgen ([^`\n]+)`", read(document)):
         command, *rest = re.match(r"[\w ]*", span)[0].split() or [""]
         if command and not command.isupper():
@@ -292,7 +292,7 @@ def test_the_readme_is_short() -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)
 def test_lines_of_prose_are_short(document: Path) -> None:
-    """Not those of tables and code, nor what cannot be broken."""
+    """Lines of prose are short; tables, code and unbreakable text are exempt."""
     text = re.sub(r"^( *)```.*?^\1```$", "", read(document), flags=re.MULTILINE | re.DOTALL)
     long = [line for line in text.splitlines() if len(line) > WIDTH and line[0] not in "|!#"]
     assert not [line for line in long if " " in re.sub(r"`[^`]*`", "", line).strip()]

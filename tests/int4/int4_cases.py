@@ -37,7 +37,7 @@ class Case:
     offset: int = 0
     """Items from a 16-byte boundary to these."""
     alpha: float | None = None
-    """None: one that leaves results all over their range."""
+    """Factor of the sums; None for one that spreads results over their whole range."""
     beta: float = -1.5
 
 
@@ -185,7 +185,7 @@ def products(name: str) -> list[Any]:
 
 
 def representatives(*fields: str) -> list[str]:
-    """One of the kernels that are alike in ``fields``."""
+    """Returns one kernel for each combination of ``fields``."""
     found: dict[Any, str] = {}
     for name in sorted(n for n in SPECS if SPECS[n].family == "int4"):
         found.setdefault(tuple(getattr(SPECS[name], field) for field in fields), name)

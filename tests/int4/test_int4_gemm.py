@@ -56,7 +56,9 @@ def test_every_variant_has_the_bits_of_the_oracle(dtype, layout, epilogue, bias)
 @pytest.mark.parametrize("dtype", ELEMENTS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_scaled_sums_are_rounded_as_the_oracle_does(dtype, layout):
-    """To even where half way, cut off at both ends, whatever alpha is; each way to store them."""
+    """Scaled sums are rounded half to even and saturated for any alpha, by each way to
+    store them.
+    """
     routes = [r for r in OURS["int4", layout, dtype].routes if r.main.bm in (32, 96)]
     first = {r.main.family: r.name for r in reversed(routes)}
     assert sorted(first) == ["int4", "int4_packed"]
@@ -331,7 +333,9 @@ def test_everything_is_proved():
 
 
 def test_a_longer_reduction_is_not_proved():
-    """One more, in the condition under which shifted factors are taken, and a sum overflows."""
+    """A reduction longer by one than the bound on shifted factors could overflow, and is not
+    proved.
+    """
     (table,) = emit.tables({("int4", "rcr", "s4"): OURS["int4", "rcr", "s4"]})
     source = emit.checked_in(table)
     assert "k <= most_k" in source and ", 131071," in source

@@ -331,7 +331,7 @@ def test_a_sequence_alone_in_a_batch_padded_and_packed(dtype):
 
 @pytest.mark.parametrize("dtype", ["bf16", pytest.param("f16", marks=pytest.mark.long), "f32"])
 def test_what_is_not_seen_may_be_anything(dtype):
-    """NaN in keys and values that nobody sees, and in rows that do not see them."""
+    """NaN in keys and values that a row does not see leaves the row's gradients alone."""
     do, q, k, v = draw(dtype, *shapes(1, 2, 1, 20, 150, 64))
     mask = np.ones((20, 150), bool)
     mask[:, 140:], mask[3], mask[5, 20] = False, False, False

@@ -43,7 +43,9 @@ UNTRACED = {"int4.pack", "int4.unpack", "quantized.dequantize", "quantized.quant
 
 @dataclass(frozen=True)
 class Call:
-    """``given``: the arguments by name; ``spoiled``: the one that is bad, and ``how``."""
+    """A call of an operation: ``given`` arguments by name; ``spoiled``: the bad one, and
+    ``how``.
+    """
 
     name: str
     given: dict[str, Any]
@@ -74,7 +76,7 @@ class Draw:
         """Whether all numbers are ordinary ones."""
 
     def size(self, most: int = 40, least: int = 0) -> int:
-        """Small sizes mostly, odd ones and round ones, now and then none."""
+        """Draws a size, mostly small: odd and round ones, now and then 0."""
         found = self.random.choice((1, 2, 3, 5, 7, 8, 16, 17, 31, 32, 33, 40, 0))
         return max(min(found, most), least)
 
@@ -85,14 +87,16 @@ class Draw:
         return self.random.choice(of)
 
     def some(self, name: str, value: Any, chance: float = 0.4) -> dict[str, Any]:
-        """An argument that is mostly left away."""
+        """Draws an optional argument, which is mostly left out."""
         return {name: value() if callable(value) else value} if self.maybe(chance) else {}
 
     def maybe(self, chance: float = 0.5) -> bool:
         return self.random.random() < chance
 
     def array(self, shape: tuple[int, ...], dtype: str, scalars: bool = True) -> Any:
-        """Numbers of ``dtype``, somehow in memory; without dimensions, perhaps a NumPy scalar."""
+        """Draws an array of ``dtype`` with any layout; without dimensions perhaps a NumPy
+        scalar.
+        """
         if dtype == "bool":
             found = self.numpy.random(shape) < 0.5
         elif dtype.startswith("i"):
@@ -366,7 +370,7 @@ def _group_norm(d: Draw) -> dict[str, Any]:
 
 
 def _channels(*vectors: str, train: bool = False) -> Callable[[Draw], dict[str, Any]]:
-    """Norms of channels. ``vectors``: those that must be given."""
+    """Returns a function that draws norms over channels. ``vectors``: arguments always given."""
 
     def draw(d: Draw) -> dict[str, Any]:
         dtype, channels = d.one(*FLOATS), d.one(1, 2, 5)
@@ -422,7 +426,7 @@ def _router(d: Draw) -> dict[str, Any]:
 
 
 class Convolution:
-    """Sizes of one, and how its windows lie."""
+    """Sizes of a drawn convolution, and its stride, padding and dilation."""
 
     def __init__(self, d: Draw) -> None:
         rank = d.one(1, 2, 2, 3)

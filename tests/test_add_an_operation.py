@@ -90,7 +90,7 @@ def test_what_is_made_of_it_needs_one_function(composed):
 
 
 def test_nothing_is_left_of_what_cannot_be_registered(monkeypatch):
-    """A dispatch function that cannot be made, a table that is there: nothing is added."""
+    """A failed registration adds nothing: a dispatch function fails, or a table exists already."""
     with registries_kept():
         before = set(tiles.TABLES), set(tiles.SPECS), set(dispatch._installed)
         monkeypatch.setattr(emit, "functions", lambda table: 1 / 0)

@@ -72,7 +72,9 @@ def test_bytes_are_moved_from_any_address(dtype, start, width):
 
 
 def test_what_moves_bytes_takes_any_alignment():
-    """The only one that does: those beside it say what they need."""
+    """Gathers choose the widest words that alignment allows; the byte kernel serves any
+    alignment.
+    """
     routes = TABLES["gather",].routes
     problem = {"OUTER": 1, "COUNT": 4, "BYTES": 48, "LANES": 1, "SMS": 132}
     for align, expected in ((1, [1]), (2, [2, 1]), (4, [4, 2, 1]), (16, [16, 4, 2, 1])):
@@ -81,7 +83,9 @@ def test_what_moves_bytes_takes_any_alignment():
 
 
 def test_few_rows_have_more_threads_than_many():
-    """A CTA's at most where rows are many, else as many as there are words, or as fill a GPU."""
+    """Many rows get a CTA's threads at most; few rows as many as they have words, or as
+    fill a GPU.
+    """
     shared = {(r, u): gather_lanes(r, u) for r in (1, 2, 4000, 1 << 31) for u in (1, 300, 1 << 20)}
     assert [shared[r, 1] for r in (1, 1 << 31)] == [1, 1]
     assert [shared[r, 300] for r in (1, 4000, 1 << 31)] == [512, 128, 128]
@@ -91,7 +95,9 @@ def test_few_rows_have_more_threads_than_many():
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_elements_are_added_where_each_says(dtype, axis):
-    """Several to one place, some to none, more contributions than a warp's and than places."""
+    """Adds several elements to one place and none to some, with more elements than a warp or
+    places.
+    """
     rng = np.random.default_rng(7)
     shape = [3, 4, 5]
     shape[axis] = 90

@@ -150,7 +150,7 @@ def test_where_a_batch_lies(name, dtype):
 
 
 def lying(a, b, out):
-    """The steps of a product of f32 arrays that lie so."""
+    """Returns the steps of a product of f32 arrays with these shapes and strides."""
     builder, made = ProgramBuilder(OPERATIONS), {}
     for name, x in {"a": a, "b": b, "out": out}.items():
         steps = tuple(step // x.itemsize for step in x.strides)
@@ -160,7 +160,7 @@ def lying(a, b, out):
 
 
 def ranks():
-    """Name: a, b, out; the batch of each launch, and how many there are."""
+    """Maps a name to a, b and out, the batch of each launch, and the number of launches."""
 
     def axes(x, *order):
         return x.transpose(*order, x.ndim - 2, x.ndim - 1)
@@ -256,7 +256,7 @@ GIVEN = ((2, 3), 0), ((2, 1), 1)
 
 
 def ways():
-    """Kernels by turns with each of GIVEN; with the other one in long runs."""
+    """Yields each kernel with one of GIVEN, in turn; with the other one in long runs."""
     for turn, name in enumerate(sorted(WAYS)):
         for i, given in enumerate(GIVEN):
             marks = pytest.mark.long if (turn + i) % len(GIVEN) else ()

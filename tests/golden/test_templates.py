@@ -157,8 +157,8 @@ nothing
     [(True, 0, {3, 4, 6}), (False, 0, {3, 4, 8}), (True, 2, {3, 4, 6, 12})],
 )
 def test_what_a_template_renders_is_known_by_line(wide: bool, count: int, lines: set[int]) -> None:
-    """Branches, loops without a turn and macros that nobody calls are told apart; and what is
-    rendered is what it is without being watched.
+    """The tracer tells apart branches, loops without a turn and uncalled macros, and does not
+    change what is rendered.
     """
     spec = SimpleNamespace(template="kernel.j2", context={}, wide=wide, count=count)
     tracer, plain = Tracer(), render.environment().overlay(loader=DictLoader(SMALL))

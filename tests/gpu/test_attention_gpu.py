@@ -80,8 +80,8 @@ ALL = kernels() + kernels(backward=True)
 
 
 def at_the_end(x):
-    """A tensor with the bits of a NumPy array, whose last byte is the last of an allocation: what
-    reads on reads memory that is not there. NaN is before it. Other things as they are.
+    """Returns a tensor with a NumPy array's bits at the very end of an allocation, so that reading
+    on faults; NaN lies before it. Returns anything else unchanged.
     """
     if not isinstance(x, np.ndarray):
         return x

@@ -127,7 +127,9 @@ def test_third_calls_follow_nothing(followed):
 
 @pytest.mark.parametrize("name", sorted(n for n in calls.operations() if "quantized" not in n))
 def test_every_operation_has_the_oracles_bits(name):
-    """Followed, then prepared, of numbers that were not there when it was."""
+    """Followed and prepared calls have the oracle's bits, the latter on other numbers than they
+    were prepared with.
+    """
     if get_device("cuda").compute != (9, 0):
         pytest.skip("the tensor cores of the oracles' default are sm_90's")
     of, ran = calls.operations()[name], 0

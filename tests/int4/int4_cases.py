@@ -27,7 +27,7 @@ class Case:
     epilogue: str = "identity"
     bias: str = "float32"
     with_c: str = ""
-    """Whether there is C: "" (no), "beside" the result, or the result's memory, "over"."""
+    """Place of C: "" (none), "beside" the result, or "over" it (the result's memory)."""
     out: str = "uint8"
     kind: str = "random"
     align: tuple[int, int] = (16, 16)
@@ -35,7 +35,7 @@ class Case:
     extra: int = 0
     """Items between the rows of C and of the result."""
     offset: int = 0
-    """Items from a 16-byte boundary to these."""
+    """Items from a 16-byte boundary to C and to the result."""
     alpha: float | None = None
     """Factor of the sums; None for one that spreads results over their whole range."""
     beta: float = -1.5
@@ -43,7 +43,9 @@ class Case:
 
 @functools.lru_cache(maxsize=64)
 def elements(rows, columns, dtype, kind, which):
-    """Elements: random ones, the extremes among them; or all the largest ("high") or "low"."""
+    """Returns random elements including the extremes, or all the largest ("high") or smallest
+    ("low").
+    """
     low, high = ELEMENTS[dtype].low, ELEMENTS[dtype].high
     if kind != "random":
         return np.full((rows, columns), {"low": low, "high": high}[kind])

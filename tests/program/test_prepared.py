@@ -178,7 +178,7 @@ NAMES = (
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """A GPU, and calls that nobody knows; what is learnt of it is forgotten at the end."""
+    """Fake GPU with no known calls; calls that become known are forgotten at the end."""
     types, kept = prepared.TORCH.types, set(prepared.TORCH.types)
     monkeypatch.setattr(serve, "served_kinds", lambda: frozenset({"cpu"}))  # as the GPU's
     device = torch_fakes.gpu(monkeypatch)
@@ -192,7 +192,7 @@ def gpu(monkeypatch):
 
 
 def learnt(value):
-    """Whether it is the code of a call."""
+    """Returns whether a value is the code of a prepared call."""
     if type(value) in (prepared.Careful, prepared.Into):
         return True
     return type(value) is FunctionType and value.__code__.co_filename == "<prepared call>"
@@ -200,7 +200,7 @@ def learnt(value):
 
 @contextlib.contextmanager
 def nothing_known():
-    """All calls are followed."""
+    """Context in which every call is followed step by step."""
     kept = set(prepared.TORCH.types)
     prepared.TORCH.types.clear()
     yield
@@ -212,7 +212,7 @@ def rows(*shape, dtype=HALF):
 
 
 def operands():
-    """New ones, which lie as those before."""
+    """Draws new operands, with the shapes and strides of earlier ones."""
     packed = rows(2, 6, 3, 4, 16)
     return {
         "x": rows(6, 40),
@@ -238,7 +238,7 @@ def residual(x, w, r):
 
 
 def fused(x, y, target, c=None, dy=None, **options):
-    """Features, weight, targets, bias, and what comes from above."""
+    """Runs fused cross-entropy and its gradients: features, weight, targets, bias, and dy."""
     found = ptxgen.linear_cross_entropy_grad(x, y, target, c, dy=dy, **options)
     return tuple(t for t in found if t is not None)
 

@@ -111,8 +111,8 @@ def functionally(model, called):
     ],
 )
 def test_trained_as_in_the_block(train, checkpointed):
-    """Parameters of a functional call are not there when eager PyTorch computes again what a
-    checkpoint has dropped, so these two are not together.
+    """Each way of training compiles to the block's bits. Functional calls are not checkpointed:
+    their parameters are gone when eager PyTorch recomputes a checkpoint.
     """
     found = []
     for backend in (None, pt.Backend(strict=True)):

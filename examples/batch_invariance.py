@@ -52,7 +52,7 @@ def show(
 
 
 def show_torch(x: np.ndarray, w: np.ndarray) -> None:
-    """The same of torch.mm, where torch is installed."""
+    """Shows torch.mm with the same batches, where torch is installed."""
     try:
         import torch
     except ModuleNotFoundError:

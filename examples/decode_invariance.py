@@ -61,7 +61,7 @@ def compare(torch: Any, what: str, model: Any, prompts: Any, block: Any) -> bool
 
 
 def decode(torch: Any, model: Any, prompts: Any) -> Any:
-    """The logits of the first sequence, decoded greedily together with the others."""
+    """Returns the first sequence's logits, decoded greedily together with the others."""
     cache: list[Any] = [None] * LAYERS
     tokens, logits = prompts, []
     for _ in range(TOKENS):
@@ -72,7 +72,7 @@ def decode(torch: Any, model: Any, prompts: Any) -> Any:
 
 
 def decoder(torch: Any) -> Any:
-    """A decoder as people write them: nothing in it knows of ptxgen."""
+    """Returns a decoder in plain PyTorch; nothing in it knows of ptxgen."""
     nn, functional = torch.nn, torch.nn.functional
 
     class Block(nn.Module):

@@ -1,4 +1,4 @@
-"""Which kernel serves a problem, and why: needs no GPU.
+"""Explains which kernel serves a problem, and why; needs no GPU.
 
 python examples/explain_routes.py [M N K]
 """

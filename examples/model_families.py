@@ -33,7 +33,7 @@ TOKENS, VOCABULARY, IMAGE, LATENT, FRAMES, MELS = 12, 64, 32, 8, 32, 16
 
 # -- of plain torch.nn --------------------------------------------------------------------------
 def residual(channels: int, out: int, steps: int = 0) -> Any:
-    """A block of two convolutions beside a shortcut; ``steps``: numbers that say the time."""
+    """Returns a residual block of two convolutions; ``steps``: width of its time embedding."""
 
     class Residual(nn.Module):
         def __init__(self) -> None:
@@ -55,7 +55,7 @@ def residual(channels: int, out: int, steps: int = 0) -> Any:
 
 
 def seeing(channels: int, heads: int) -> Any:
-    """Attention of all places of an image."""
+    """Returns self-attention over all pixels of an image."""
 
     class Seeing(nn.Module):
         def __init__(self) -> None:
@@ -73,7 +73,7 @@ def seeing(channels: int, heads: int) -> Any:
 
 
 def unet() -> Any:
-    """What takes the noise out of an image, at a time."""
+    """Diffusion U-Net: predicts an image's noise at a time step."""
 
     class UNet(nn.Module):
         def __init__(self) -> None:
@@ -99,7 +99,7 @@ def unet() -> Any:
 
 
 def autoencoder() -> Any:
-    """Of images; the noise of what lies between is given, since PyTorch would draw it by the place
+    """Image autoencoder. The latent noise is an argument, since PyTorch would draw it by the place
     in the batch.
     """
 
@@ -138,7 +138,7 @@ _WIDTHS = {"moe_intermediate_size": 32, "shared_expert_intermediate_size": 32}
 
 @dataclass(frozen=True)
 class Family:
-    """A model: what makes it, what it is given, by name, and which results have a row each."""
+    """A model: its factory, its inputs by name, and the outputs that have one row a sample."""
 
     make: Callable[[], Any]
     given: Mapping[str, str]
@@ -227,31 +227,31 @@ MODELS: dict[str, Family] = {
     ),
     "gpt_oss": _speaks("GptOss", **_LOCAL, sliding_window=8),
 }
-"""All that are tried."""
+"""Families that the command tries, by name."""
 
 
 # -- comparing ----------------------------------------------------------------------------------
 @dataclass
 class Result:
-    """What differs, and what was unknown."""
+    """Counts of what differs, and operators that the block did not know."""
 
     rows: int = 0
     """Rows of results that differ between the whole batch and a piece of it."""
     gradients: int = 0
     """Gradients (and losses) that differ between two runs of one training step."""
     waits: int = 0
-    """How often the host waited for the GPU in a forward pass of the whole batch."""
+    """Host waits for the GPU in a forward pass of the whole batch."""
     unknown: dict[str, int] = field(default_factory=dict)
-    """What the block did not know, by name."""
+    """Calls of operators that the block did not know, by name."""
 
     @property
     def invariant(self) -> bool:
-        """Whether everything that is promised holds."""
+        """Whether no row, no gradient and no operator breaks the promise."""
         return not (self.rows or self.gradients or self.unknown)
 
 
 def given(family: Family, device: str, dtype: Any) -> dict[str, Any]:
-    """What a batch of a model is given."""
+    """Draws the arguments of a model for one batch."""
     random = torch.Generator().manual_seed(1)
 
     def draw(*shape: int) -> Any:
@@ -269,19 +269,19 @@ def given(family: Family, device: str, dtype: Any) -> dict[str, Any]:
 
 
 def called(family: Family, model: Any, batch: Mapping[str, Any], part: slice) -> list[Any]:
-    """The results for a part of a batch."""
+    """Returns a model's results for a part of a batch."""
     found = model(**{name: x[part] for name, x in batch.items()})
     return [getattr(found, name) for name in family.results] or [found]
 
 
 def ends(size: int) -> Iterator[slice]:
-    """The first rows of a batch, and the last."""
+    """Yields the first ``size`` rows of a batch, and the last."""
     yield from (slice(0, size), slice(BATCH - size, BATCH))
 
 
 @contextlib.contextmanager
 def counted_waits(result: Result, device: str) -> Iterator[None]:
-    """Counts how often PyTorch makes the host wait."""
+    """Counts host waits for the GPU that PyTorch reports."""
     if device != "cuda":
         yield
         return
@@ -296,7 +296,7 @@ def counted_waits(result: Result, device: str) -> Iterator[None]:
 
 
 def trained(family: Family, model: Any, batch: Mapping[str, Any]) -> list[Any]:
-    """The loss and all gradients of a step."""
+    """Returns the loss and all gradients of one training step."""
     model.zero_grad()
     found = called(family, model, batch, slice(0, TRAINED))
     loss = sum(y.float().square().mean() for y in found)
@@ -306,7 +306,7 @@ def trained(family: Family, model: Any, batch: Mapping[str, Any]) -> list[Any]:
 
 
 def check(name: str, device: str = "cuda", dtype: Any = None, *, stock: bool = False) -> Result:
-    """Runs a model in the block (or without, ``stock``), and compares."""
+    """Runs a model in the block (or without it, if ``stock``), and compares whole and pieces."""
     import ptxgen.torch
 
     family, dtype = MODELS[name], torch.bfloat16 if dtype is None else dtype
@@ -331,7 +331,7 @@ def check(name: str, device: str = "cuda", dtype: Any = None, *, stock: bool = F
 
 
 def main() -> None:
-    """The command."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--models", default=",".join(MODELS), help="(%(default)s)")
     parser.add_argument("--dtype", default="bfloat16", help="(%(default)s)")

@@ -15,7 +15,7 @@ from ptxgen.spec.simt import SimtSpec
 
 
 def main() -> int:
-    """Defines, renders and compiles a kernel; no GPU is needed for that."""
+    """Defines, renders and compiles a kernel; needs no GPU."""
     # C = A B, A [M, K] and B [K, N]: 64 x 64 outputs a CTA, 8 x 4 a thread, two-stage pipeline.
     spec = SimtSpec(
         layout="NN",

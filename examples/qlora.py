@@ -23,7 +23,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of the model and its batches."""
+    """Sizes of the model and of its batches."""
 
     width: int
     layers: int
@@ -33,7 +33,7 @@ class Sizes:
     length: int
     steps: int
     cuts: tuple[int, ...]
-    """Sequences in a micro-batch, for each run."""
+    """Sequences in a micro-batch, one number for each run."""
 
 
 ON_A_GPU = Sizes(256, 4, 512, 16, 8, 64, 30, (1, 1, 2, 8))
@@ -41,7 +41,7 @@ ON_THE_CPU = Sizes(64, 1, 64, 8, 4, 4, 2, (1, 1, 2))
 
 
 def main() -> int:
-    """Prints the losses and a digest of the adapters of each run; 1 if a bit differs."""
+    """Prints the losses and a digest of each run's adapters; returns 1 if a bit differs."""
     try:
         import torch
     except ModuleNotFoundError:
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def compare(torch: Any, sizes: Sizes, device: str) -> int:
-    """Trains once for each cut."""
+    """Trains once for each cut and compares the runs; returns 1 if a bit differs."""
     results = [train(torch, sizes, device, together) for together in sizes.cuts]
     same = all(result == results[0] for result in results)
     print(f"{'identical' if same else 'DIFFERENT'} losses and weights in {len(results)} runs")
@@ -64,7 +64,7 @@ def compare(torch: Any, sizes: Sizes, device: str) -> int:
 
 
 def train(torch: Any, sizes: Sizes, device: str, together: int) -> tuple[list[float], str]:
-    """The losses, and a digest of the adapters after the last step."""
+    """Trains one model; returns the losses and a digest of the adapters after the last step."""
     functional = torch.nn.functional
     torch.manual_seed(0)
     model = language_model(torch, sizes).to(device)
@@ -104,7 +104,7 @@ def train(torch: Any, sizes: Sizes, device: str, together: int) -> tuple[list[fl
 
 
 def language_model(torch: Any, sizes: Sizes) -> Any:
-    """Predicts the next token from the last one; in bfloat16, but for the adapters."""
+    """Returns a model that predicts the next token from the last, in bfloat16 but for adapters."""
     import ptxgen.torch
 
     nn = torch.nn
@@ -135,7 +135,7 @@ def language_model(torch: Any, sizes: Sizes) -> Any:
 
 
 def lora(torch: Any, base: Any, rank: int) -> Any:
-    """``base(x) + B·A·x``; A and B, in f32, learn."""
+    """Returns a module that computes ``base(x) + B·A·x``; A and B, in f32, are trained."""
     import ptxgen
 
     class Product(torch.autograd.Function):

@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def on_torch(*arrays: np.ndarray) -> tuple[np.ndarray, ...] | None:
-    """The same calls on torch tensors, which stay on the GPU; None without a torch that can."""
+    """Makes the same calls on torch tensors on the GPU; None without a torch that has one."""
     try:
         import torch
     except ModuleNotFoundError:

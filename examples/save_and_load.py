@@ -29,7 +29,7 @@ print("  compilers and templates that it imported:", ", ".join(there) or "none")
 
 
 def main() -> int:
-    """Saves a layer here, and runs it in another process."""
+    """Saves a layer, and runs it in another process; returns the exit status."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((ROWS, WIDTH), dtype=np.float32)
     w = rng.standard_normal((WIDTH, WIDTH), dtype=np.float32)

@@ -19,7 +19,7 @@ BATCH, LENGTH, STEPS = 16, 64, 30
 
 
 def main() -> int:
-    """Prints the losses and a digest of the weights of both runs; 1 if a bit differs."""
+    """Prints the losses and a digest of both runs' weights; returns 1 if a bit differs."""
     try:
         import torch
     except ModuleNotFoundError:
@@ -39,7 +39,7 @@ def main() -> int:
 
 
 def train(torch: Any, dtype: Any, *, disturbed: bool) -> tuple[list[float], str]:
-    """The losses, and a digest of the weights after the last step."""
+    """Trains one model; returns the losses and a digest of the weights after the last step."""
     import ptxgen.torch
 
     torch.manual_seed(0)
@@ -83,7 +83,7 @@ def train(torch: Any, dtype: Any, *, disturbed: bool) -> tuple[list[float], str]
 
 
 def transformer(torch: Any) -> Any:
-    """A small transformer that predicts tokens, in plain PyTorch."""
+    """Returns a small transformer that predicts tokens, in plain PyTorch."""
     nn, functional = torch.nn, torch.nn.functional
     from torch.utils.checkpoint import checkpoint
 

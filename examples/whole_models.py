@@ -63,35 +63,37 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
         _LLAMA | {"sliding_window": 8, "num_local_experts": 4, "num_experts_per_tok": 2},
     ),
 }
-"""The names of a configuration and of a model in transformers, and the sizes."""
+"""Configuration class, model class and sizes in transformers, by model."""
 WITHOUT = {("gpt_oss", "sdpa"), ("gemma2", "sdpa")}
-"""What transformers has not."""
+"""Pairs (model, attention) that transformers does not have."""
 
 
 @dataclass
 class Result:
-    """What differs, and what was unknown."""
+    """Counts of what differs, and operators that the block did not know."""
 
     rows: int = 0
     """Logits of real tokens that differ between the whole batch and a piece of it."""
     alone: int = 0
-    """... between a sequence padded on the right in the batch, and alone without padding."""
+    """Logits that differ between a sequence right-padded in the batch, and alone without padding.
+    """
     chunks: int = 0
-    """... between a prompt computed at once, and in chunks with a key-value cache."""
+    """Logits that differ between a prompt at once, and in chunks with a key-value cache."""
     left: int = 0
     """... between padding on the left and on the right: sums over keys then begin elsewhere, so
     this is no promise, but with ptxgen's own attention."""
     greedy: int = 0
     sampled: int = 0
-    """Generated tokens that do."""
+    """Generated tokens, greedy and sampled, that differ between the whole batch and a piece of it.
+    """
     gradients: int = 0
     """Gradients (and losses) that differ between two runs of one training step."""
     unknown: dict[str, int] = field(default_factory=dict)
-    """What the block did not know, by name."""
+    """Calls of operators that the block did not know, by name."""
 
     @property
     def invariant(self) -> bool:
-        """Whether everything that is promised holds."""
+        """Whether no logit, token, gradient and operator breaks the promise."""
         counts = self.rows, self.alone, self.chunks, self.greedy, self.sampled, self.gradients
         return not (any(counts) or self.unknown)
 
@@ -113,7 +115,7 @@ class Gumbel(LogitsProcessor):
 
 
 def build(name: str, attention: str, dtype: Any = None) -> Any:
-    """A model of random weights on the GPU."""
+    """Returns a model of random weights on the GPU."""
     import ptxgen.torch
 
     ptxgen.torch.register_attention()
@@ -126,7 +128,7 @@ def build(name: str, attention: str, dtype: Any = None) -> Any:
 
 
 def padded(side: str) -> tuple[Any, Any]:
-    """Sequences of several lengths, padded on one side: their tokens and mask."""
+    """Draws sequences of several lengths, padded on one side; returns their tokens and mask."""
     random = torch.Generator().manual_seed(1)
     tokens = torch.randint(2, VOCABULARY, (BATCH, LENGTH), generator=random)
     lengths = torch.randint(5, LENGTH + 1, (BATCH, 1), generator=random)
@@ -141,14 +143,14 @@ def padded(side: str) -> tuple[Any, Any]:
 
 
 def pieces(size: int) -> Iterator[slice]:
-    """The batch, cut into pieces of ``size``; the first and the last of them."""
+    """Yields slices of ``size`` sequences of the batch: all, or the first and last few."""
     starts = range(0, BATCH, size)
     some = starts if len(starts) <= MOST else (*starts[: MOST // 2], *starts[-MOST // 2 :])
     return (slice(start, start + size) for start in some)
 
 
 def check(name: str, attention: str, *, stock: bool = False, dtype: Any = None) -> Result:
-    """Runs a model in the block (or without, ``stock``), and compares."""
+    """Runs a model in the block (or without it, if ``stock``), and compares whole and pieces."""
     import ptxgen.torch
 
     model = build(name, attention, dtype)
@@ -198,7 +200,9 @@ def _differ(these: Any, those: Any, where: Any = None) -> int:
 
 
 def _chunks(model: Any, tokens: Any) -> int:
-    """Rows of logits that differ between a prompt at once and in three chunks, the last of one."""
+    """Counts rows of logits that differ between a prompt at once and in three chunks, the last of
+    one.
+    """
     whole = model(input_ids=tokens).logits
     found, cache = [], None
     for chunk in tokens.split((LENGTH // 2, LENGTH - LENGTH // 2 - 1, 1), 1):
@@ -228,7 +232,7 @@ def _trained(model: Any, tokens: Any, mask: Any) -> list[Any]:
 
 
 def main() -> None:
-    """The command."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--models", default=",".join(MODELS), help="(%(default)s)")
     parser.add_argument("--attention", default=",".join(ATTENTION), help="(%(default)s)")

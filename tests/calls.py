@@ -43,7 +43,9 @@ UNTRACED = {"int4.pack", "int4.unpack", "quantized.dequantize", "quantized.quant
 
 @dataclass(frozen=True)
 class Call:
-    """``given``: the arguments by name; ``spoiled``: the one that is bad, and ``how``."""
+    """A call of an operation: ``given`` arguments by name; ``spoiled``: the bad one, and
+    ``how``.
+    """
 
     name: str
     given: dict[str, Any]
@@ -57,7 +59,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Operation:
-    """What is called, its oracle, and what draws arguments."""
+    """An operation: its function, its oracle, and a function that draws arguments."""
 
     function: Callable[..., Any]
     oracle: Callable[..., Any]
@@ -65,7 +67,7 @@ class Operation:
 
 
 class Draw:
-    """Draws arguments."""
+    """Random source from which arguments of calls are drawn."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -74,7 +76,7 @@ class Draw:
         """Whether all numbers are ordinary ones."""
 
     def size(self, most: int = 40, least: int = 0) -> int:
-        """Small sizes mostly, odd ones and round ones, now and then none."""
+        """Draws a size, mostly small: odd and round ones, now and then 0."""
         found = self.random.choice((1, 2, 3, 5, 7, 8, 16, 17, 31, 32, 33, 40, 0))
         return max(min(found, most), least)
 
@@ -85,14 +87,16 @@ class Draw:
         return self.random.choice(of)
 
     def some(self, name: str, value: Any, chance: float = 0.4) -> dict[str, Any]:
-        """An argument that is mostly left away."""
+        """Draws an optional argument, which is mostly left out."""
         return {name: value() if callable(value) else value} if self.maybe(chance) else {}
 
     def maybe(self, chance: float = 0.5) -> bool:
         return self.random.random() < chance
 
     def array(self, shape: tuple[int, ...], dtype: str, scalars: bool = True) -> Any:
-        """Numbers of ``dtype``, somehow in memory; without dimensions, perhaps a NumPy scalar."""
+        """Draws an array of ``dtype`` with any layout; without dimensions perhaps a NumPy
+        scalar.
+        """
         if dtype == "bool":
             found = self.numpy.random(shape) < 0.5
         elif dtype.startswith("i"):
@@ -103,7 +107,7 @@ class Draw:
         return self.placed(np.asarray(found, KINDS[dtype]), scalars)
 
     def placed(self, found: np.ndarray, scalars: bool = True) -> Any:
-        """The same array, elsewhere in memory."""
+        """Returns an array of the same values with random strides, offset and writeability."""
         if not found.shape:
             return found[()] if scalars and self.maybe() else found
         how = self.one("plain", "plain", "steps", "turned", "back", "offset", "locked")
@@ -366,7 +370,7 @@ def _group_norm(d: Draw) -> dict[str, Any]:
 
 
 def _channels(*vectors: str, train: bool = False) -> Callable[[Draw], dict[str, Any]]:
-    """Norms of channels. ``vectors``: those that must be given."""
+    """Returns a function that draws norms over channels. ``vectors``: arguments always given."""
 
     def draw(d: Draw) -> dict[str, Any]:
         dtype, channels = d.one(*FLOATS), d.one(1, 2, 5)
@@ -422,7 +426,7 @@ def _router(d: Draw) -> dict[str, Any]:
 
 
 class Convolution:
-    """Sizes of one, and how its windows lie."""
+    """Sizes of a drawn convolution, and its stride, padding and dilation."""
 
     def __init__(self, d: Draw) -> None:
         rank = d.one(1, 2, 2, 3)
@@ -857,7 +861,7 @@ def operations() -> dict[str, Operation]:
 
 @cache
 def written() -> dict[str, Operation]:
-    """Those whose calls are drawn by what is written here, by name."""
+    """Returns the operations whose calls this file draws, by name."""
     found = {name: _row(name) for name in (*_REDUCTIONS, "softmax", "log_softmax")}
     for name, draw in (
         *(("linear", _linear), ("linear_dgrad", _dgrad), ("linear_wgrad", _wgrad)),

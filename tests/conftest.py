@@ -170,13 +170,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Each of pytest-xdist's processes has collected the same; one that crashed says nothing."""
+    """Keeps what a pytest-xdist process left out: all collect the same, but one that crashed says
+    nothing.
+    """
     if hasattr(node, "workeroutput"):
         node.config.stash[LEFT_OUT] = node.workeroutput.get("left out", {})
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What is there now, thousands of tests, stays to the end: no need to go through it again.
+    """Freezes the garbage collector's objects: thousands of collected tests live until the end.
 
     Decoded kernels are a great many small objects, which would make the collector look often.
     """
@@ -189,7 +191,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_runtest_teardown(
     item: pytest.Item, nextitem: pytest.Item | None
 ) -> Generator[None, Any, Any]:
-    """So does what a file leaves behind; long tests make more of what does not stay."""
+    """Freezes objects that a file of tests leaves behind; long tests leave more garbage, which is
+    collected first.
+    """
     done = yield
     if nextitem is not None and nextitem.path != item.path:
         if item.config.getoption("--long"):

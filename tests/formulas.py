@@ -51,20 +51,21 @@ OWN: dict[str, Callable[[Any], Any]] = {
     "gelu": lambda x: 4 + x * x,
     "gelu_tanh": lambda x: 4 + 8 * abs(_C * (x + 0.044715 * x**3)),
 }
-"""Ulps of float64 that formulas here are off by: of an exponent each rounding counts as often as it
-is large. Others have four."""
+"""Errors of these float64 formulas, in ulps; each rounding of an exponent counts as often as it is
+large. Other functions have four.
+"""
 STEEP = {"silu": 1.1, "gelu": 1.13, "gelu_tanh": 1.13, "sin": 1.0, "cos": 1.0}
-"""Largest slopes of those that rise and fall."""
+"""Largest slopes of functions that are not monotonic."""
 
 
 def num(x: Any) -> Num:
-    """Numbers of an array, which are exact."""
+    """Returns an array as exact numbers."""
     x = np.asarray(x)
     return Num(x.astype(np.float64), 0.0, working(x.dtype))
 
 
 def _gated(x: Any, gate: Any) -> Any:
-    """``x * gate``, which is 0 far below."""
+    """Returns ``x * gate``, 0 where x is -infinity."""
     return np.where(x == -np.inf, 0.0, x * gate)
 
 

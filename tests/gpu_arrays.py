@@ -120,7 +120,7 @@ SOURCE64 = (
     .replace("__fmaf_rn", "__fma_rn")
     .replace("__fadd_rn", "__dadd_rn")
 )
-"""The same in f64."""
+"""CUDA source of the naive product in f64."""
 
 SOURCE16 = r"""
 // FRACTION and BIAS of the operands' format; TERMS, BITS and FLOOR of the tensor cores.

@@ -12,7 +12,7 @@ from ptxgen.ops import OPERATIONS
 
 @contextlib.contextmanager
 def registries_kept() -> Iterator[None]:
-    """What is registered in here is forgotten afterwards."""
+    """Restores all registries on exit, so that what is registered inside is forgotten."""
     registries = (tiles.TABLES, tiles.ROUTES, tiles.SPECS, dispatch._installed, FORMATS)
     before, named = [dict(registry) for registry in registries], set(OPERATIONS)
     try:

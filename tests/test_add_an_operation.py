@@ -35,7 +35,7 @@ def toy():
 
 @pytest.fixture
 def composed(toy):
-    """One that is made of it."""
+    """Operation composed of the toy operation."""
     return register(thrice.sixfold)
 
 
@@ -78,7 +78,7 @@ def test_what_is_refused(toy):
 
 
 def test_what_is_made_of_it_needs_one_function(composed):
-    """Its oracle, its programs and what they need follow."""
+    """A composed operation is one function: oracle, programs and their memory follow from it."""
     x = np.random.default_rng(1).standard_normal(100).astype(np.float32)
     expected = thrice.reference(thrice.reference(x, amount=0.3)[0], amount=0.3)[0]
     same((ptxgen.reference.sixfold(x, amount=0.3),), (expected,))
@@ -90,7 +90,7 @@ def test_what_is_made_of_it_needs_one_function(composed):
 
 
 def test_nothing_is_left_of_what_cannot_be_registered(monkeypatch):
-    """A dispatch function that cannot be made, a table that is there: nothing is added."""
+    """A failed registration adds nothing: a dispatch function fails, or a table exists already."""
     with registries_kept():
         before = set(tiles.TABLES), set(tiles.SPECS), set(dispatch._installed)
         monkeypatch.setattr(emit, "functions", lambda table: 1 / 0)

@@ -71,8 +71,8 @@ def test_valid_calls_are_right(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(calls.operations()))
 def test_bad_calls_are_refused_by_name(name: str) -> None:
-    """Also where the call that was spoiled is known, and where its other arrays are nodes of a
-    program. Those that are no bad ones, as the oracle takes them, too, have its bits.
+    """Bad calls are refused by name, also if the unspoiled call is known or other arrays are nodes
+    of a program. Calls that the oracle takes, too, have its bits.
     """
     for seed in range(SEED, SEED + BAD):
         for _ in range(2 if seed < SEED + VALID else 0):

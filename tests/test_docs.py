@@ -134,7 +134,7 @@ def test_excerpts_are_of_the_code(document: Path) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)
 def test_edits_fit_the_code(document: Path) -> None:
-    """What a recipe would have people edit ("diff edit") is there."""
+    """Edits that a recipe shows ("diff edit") apply to the code."""
     for block in blocks(document, "diff"):
         if block.info == ["edit"]:
             apply = ["git", "apply", "--check", "-"]
@@ -239,7 +239,7 @@ KERNEL = re.compile(r"\b([a-z]\w*?)_\w+_[0-9a-f]{6}\b")
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)
 def test_kernels_exist(document: Path) -> None:
-    """But those that programs make as they run (pointwise)."""
+    """Kernels named in documents exist, except those made at run time (pointwise)."""
     made = {"pointwise"}
     named = {found[0] for found in KERNEL.finditer(read(document)) if found[1] not in made}
     for name in named - SPECS.keys() - PINNED.keys():
@@ -248,7 +248,7 @@ def test_kernels_exist(document: Path) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)
 def test_kernels_of_commands_exist(document: Path) -> None:
-    """But for those of a recipe, which its edits make."""
+    """Kernels in commands exist, except those that a recipe's edits make."""
     for block in blocks(document, "sh"):
         for name in re.findall(r"\b[a-z]\w*_[0-9a-f]{6}\b", block.text):
             assert "recipe" in block.info or name in SPECS, f"{document}:{block.line}: {name}"
@@ -264,7 +264,7 @@ def offered(*group: str) -> set[str]:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)
 def test_commands_exist(document: Path) -> None:
-    """Also those named in prose and tables: `ptxgen golden check`."""
+    """Commands named in prose and tables, such as `ptxgen golden check`, exist."""
     for span in re.findall(r"`ptxgen ([^`\n]+)`", read(document)):
         command, *rest = re.match(r"[\w ]*", span)[0].split() or [""]
         if command and not command.isupper():
@@ -292,7 +292,7 @@ def test_the_readme_is_short() -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)
 def test_lines_of_prose_are_short(document: Path) -> None:
-    """Not those of tables and code, nor what cannot be broken."""
+    """Lines of prose are short; tables, code and unbreakable text are exempt."""
     text = re.sub(r"^( *)```.*?^\1```$", "", read(document), flags=re.MULTILINE | re.DOTALL)
     long = [line for line in text.splitlines() if len(line) > WIDTH and line[0] not in "|!#"]
     assert not [line for line in long if " " in re.sub(r"`[^`]*`", "", line).strip()]
@@ -318,7 +318,7 @@ def test_the_readme_shows_what_its_example_prints() -> None:
 
 
 def test_the_readmes_figures_are_those_of_the_runs() -> None:
-    """What the commands of the README print is what its table says."""
+    """The README's table has the figures that its commands print."""
     of = [line for line in shell(README) if line[:3] == ["bench", "gemm", "--rows"]]
     bands = {"1 … 48": "1-48", "49 … 512": "49-512", "more": "above 512"}
     rows = [line.strip("| ").split(" | ") for line in table(README, "rows")]
@@ -361,7 +361,7 @@ PAGES = {f"docs/api/{name or 'ptxgen'}.md" for name in MODULES}
 
 
 def public(name: str) -> dict[str, object]:
-    """What a public module offers, by name."""
+    """Returns the public names of a module, with their values."""
     if name == "torch":
         pytest.importorskip("torch")
     module = importlib.import_module(f"ptxgen.{name}".rstrip("."))
@@ -419,19 +419,19 @@ NO_OPERATIONS = {
         "register_experts",
     },
 }
-"""What has neither shapes nor sums. Errors, which are classes, have none either."""
+"""Public names without shapes or sums, by module. Errors, which are classes, have none either."""
 HARMLESS = {"devices", "Conversion", "FORMATS", "signed", "unsigned"}
-"""What raises nothing."""
+"""Public names that raise nothing."""
 
 
 def shown(value: object) -> str:
-    """What help says, without the indentation of what it says of a function."""
+    """Returns the text of ``help``, with a function's indentation removed."""
     text = pydoc.plain(pydoc.render_doc(value))
     return textwrap.dedent(text.split("\n", 3)[3])
 
 
 def lacks(text: str) -> list[str]:
-    """What a docstring of an operation lacks: a formula, or a section with something in it."""
+    """Returns the parts that an operation's docstring lacks: a formula, or a section with text."""
     first = text.strip().partition("\n\n")[0]
     found = [] if re.search(r"``.+``", first, re.DOTALL) else ["a formula"]
     there = set(re.findall(r"^(\w+)\n[ ]{4}\S", text, re.MULTILINE))

@@ -1,4 +1,4 @@
-"""Each family of kernels has one name in all rooms: the table of docs/architecture.md."""
+"""Families of kernels: each has one name in all rooms (the table of docs/architecture.md)."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ LISTS = {
     "ptxgen/dispatch/__init__.py": "generated modules, of its own room",
     "ptxgen/tiles/gemm.py": "its own room",
 }
-"""Where module names are put together, and of what."""
+"""Files that put module names together from texts, and the modules that these name."""
 HEAVY = (
     *("cuda", "jinja2", "z3", "torch", "cupy", "jax", "rich", "matplotlib", "triton"),
     "transformers",
@@ -130,7 +130,9 @@ def test_imports_go_one_way(path: Path) -> None:
 
 
 def test_names_of_modules_are_put_together_in_their_own_room_only() -> None:
-    """So no import hides in a text. Messages and documents are no such texts."""
+    """Texts build module names only in their own room, so that no import hides there. Messages and
+    documents are no such texts.
+    """
     found = set()
     for path in modules():
         for line, texts in parts(ast.parse(path.read_text(encoding="utf-8"))):

@@ -30,7 +30,7 @@ def page(support):
 
 
 def test_dtypes(support, page):
-    """Without PyTorch: what the page says about that is left as it stands."""
+    """The page is up to date; without PyTorch its cells about PyTorch are taken as they stand."""
     assert support.page(page) == page, "python tools/support.py --write"
 
 
@@ -67,7 +67,7 @@ def test_every_operation_has_a_line(support, page):
 
 
 def oracle(operation):
-    """What has an operation's bits; None of what only moves elements, and of casts."""
+    """Returns an operation's oracle; None for casts and operations that only move elements."""
     if isinstance(operation.call, Pointwise):
         return operation.call.reference
     if not operation.row:
@@ -77,7 +77,9 @@ def oracle(operation):
 
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_what_is_served_has_the_bits_of_the_oracle(support, page, every):
-    """On the CPU device: each operation with the first dtype that it takes, or with all of them."""
+    """Each operation has the oracle's bits on the CPU device, in the first dtype that it takes or
+    in all.
+    """
     lines = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| `")]
     cells = {
         line[0].strip("`"): dict(zip(support.DTYPES, line[1:], strict=False)) for line in lines

@@ -33,18 +33,18 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = ("*.md", "docs/*.md", "examples/*.md")
 FENCE = re.compile(r"^```(sh|python)( [^\n]+)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FIRST_NUMPY = {"3.13": "2.1.0", "3.14": "2.3.2"}
-"""The first NumPy with wheels, for Pythons that the lower bound has none for."""
+"""First NumPy release with wheels, for Pythons that the lower bound has no wheels for."""
 EXTRAS = ("completion", "test")
 """Extras that a block may ask for."""
 OWN_GATES = ("make", "pip", "pytest")
 LIMIT = 600
-"""Seconds that one may take."""
+"""Time limit of one item in seconds."""
 DOCTEST = "import doctest, sys; sys.exit(doctest.testfile(sys.argv[1], False)[0] > 0)"
 
 
 @dataclass(frozen=True)
 class Item:
-    """A command or a program of a document, and the words behind its fence."""
+    """A command or a program of a document, with the words behind its fence."""
 
     place: str
     kind: str
@@ -53,17 +53,17 @@ class Item:
 
     @property
     def phase(self) -> str:
-        """The environment that it runs in."""
+        """Name of the environment that the item runs in."""
         return next((word for word in ("checkout", *EXTRAS) if word in self.needs), "wheel")
 
     @property
     def shown(self) -> str:
-        """Its first line, shortened."""
+        """First line of the item, shortened."""
         first = self.text.strip().splitlines()[0]
         return first if len(first) < 90 else first[:87] + "..."
 
     def left_out(self, *, checkout: bool) -> str:
-        """The reason why it does not run, or ""."""
+        """Returns the reason why the item does not run, or an empty text."""
         if "gpu" in self.needs:
             return "needs a GPU"
         if "recipe" in self.needs:
@@ -79,7 +79,7 @@ class Item:
 
 
 def collect() -> Iterator[Item]:
-    """The items of all documents, in order."""
+    """Yields the items of all documents, in order."""
     for document in sorted(p for pattern in DOCUMENTS for p in ROOT.glob(pattern)):
         text = document.read_text(encoding="utf-8")
         for block in FENCE.finditer(text):
@@ -95,7 +95,9 @@ def collect() -> Iterator[Item]:
 
 
 def oldest_numpy(python: str) -> str:
-    """The lower bound that pyproject.toml states, or the first with wheels for this Python."""
+    """Returns pyproject.toml's lower bound of NumPy, or the first release with wheels for this
+    Python.
+    """
     asked = [python, "-c", "import sys; print(*sys.version_info[:2], sep='.')"]
     version = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
     bounds = dict(each.split("==") for each in oldest.requirements([]))
@@ -128,7 +130,7 @@ class Environment:
             self._install("-e", f"{self.clone}[test,bench]")
 
     def run(self, item: Item) -> str:
-        """Runs one item: "" or what it said when it failed."""
+        """Runs one item; returns an empty text, or the output of a failed one."""
         where = self.clone if item.phase == "checkout" else self.empty
         if item.kind == "sh":
             command = ["bash", "-c", item.text]

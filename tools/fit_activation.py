@@ -76,7 +76,7 @@ def fit_tail(k: float) -> tuple[list[float], float]:
 
 
 def main() -> None:
-    """Print the constants."""
+    """Prints the constants with their errors."""
     exp, exp_error = fit_exp()
     k = min((i / 64 for i in range(128, 256)), key=lambda k: fit_tail(k)[1])
     tail, tail_error = fit_tail(k)

@@ -28,21 +28,23 @@ def series(term: Callable[[int], float], x: Array, count: int = 60) -> Array:
 
 
 def show(name: str, fit: tuple[list[float], float]) -> None:
-    """Print the coefficients as Python, and the error."""
+    """Prints the coefficients as Python, and the error."""
     coefficients, error = fit
     print(f"# relative error 2**{math.log2(error):.2f}")
     print(f"{name} =", tuple(c.hex() for c in coefficients))
 
 
 def fit_logarithm(low: float, high: float, degree: int) -> tuple[list[float], float]:
-    """``(log2(1 + t) - t / ln 2) / t**2``; the relative error of log2(1 + t)."""
+    """Fits ``(log2(1 + t) - t / ln 2) / t**2``; the error is the relative one of log2(1 + t)."""
     t = chebyshev_grid(low, high, POINTS)
     target = series(lambda i: (-1) ** (i + 1) / (i + 2) / LN2, t)
     return fit_f32(t, target, np.abs(t * t / np.log1p(t) * LN2), degree)
 
 
 def fit_wide_logarithm(degree: int) -> tuple[list[float], float]:
-    """``log2(1 + t) / t`` with coefficients of f64; the relative error of log2(1 + t)."""
+    """Fits ``log2(1 + t) / t`` with coefficients in f64; the error is the relative one of log2(1 +
+    t).
+    """
     t = chebyshev_grid(-0.25, 0.5, POINTS)
     weight = t / np.log1p(t) * LN2
     basis = np.stack([weight * t**k for k in range(degree + 1)], axis=1)
@@ -53,7 +55,9 @@ def fit_wide_logarithm(degree: int) -> tuple[list[float], float]:
 def fit_odd(
     function: Callable[[Array], Array], term: Callable[[int], float], high: float, degree: int
 ) -> tuple[list[float], float]:
-    """``(f(x) / x - 1) / x**2`` in ``x**2``; ``term(i)`` is its Taylor coefficient of x**(2 i)."""
+    """Fits ``(f(x) / x - 1) / x**2`` in ``x**2``; ``term(i)`` is its Taylor coefficient of x**(2
+    i).
+    """
     x = chebyshev_grid(0, high, POINTS)
     square = x * x
     far = (function(x) / x - 1) / square
@@ -73,7 +77,7 @@ def fit_odds(high: float, degree: int) -> tuple[list[float], float]:
 
 
 def main() -> None:
-    """Print the constants."""
+    """Prints the constants of every function."""
     r = chebyshev_grid(-0.5, 0.5, POINTS)
     target = series(lambda i: LN2 ** (i + 1) / math.factorial(i + 1), r, 25)
     show("EXP2", fit_f32(r, target, np.abs(r) / 2**r, 5))

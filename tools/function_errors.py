@@ -21,9 +21,9 @@ from ptxgen.oracle.formula import call
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 BLOCK = 1 << 14
-"""Arguments at a time: what is computed of them stays in the L2 cache."""
+"""Arguments computed at a time, so that their intermediate arrays stay in the L2 cache."""
 CHUNK = 1 << 26
-"""Arguments of one task."""
+"""Arguments of one task of the pool."""
 
 _erf: Callable[[F64], F64] = np.vectorize(math.erf, otypes=[np.float64])
 _erfc: Callable[[F64], F64] = np.vectorize(math.erfc, otypes=[np.float64])
@@ -34,7 +34,7 @@ def _probability(t: F64) -> F64:
 
 
 def _times(x: F64, probability: F64) -> F64:
-    """Their product, which is -0.0 where the second is 0."""
+    """Returns ``x * probability``, but -0.0 where the probability is 0."""
     return np.where(probability == 0, -0.0, x * probability)
 
 
@@ -131,7 +131,7 @@ def sweep(name: str, step: int, run: Callable[..., Iterable[Any]] = map) -> Wors
 
 
 def main() -> None:
-    """Print the table."""
+    """Prints the table of docs/functions.md."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--step", type=int, default=1)

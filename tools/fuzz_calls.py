@@ -19,11 +19,11 @@ import time
 import shared_tests  # noqa: F401
 
 SECONDS = 120
-"""After which a call is taken to hang."""
+"""Seconds after which a call is taken to hang."""
 
 
 def run(work: tuple[str, str, int]) -> tuple[str, str, int, str, str]:
-    """One call: what was drawn, and what was wrong."""
+    """Runs one drawn call; returns its description and its fault, empty if there is none."""
     import calls
 
     kind, name, seed = work
@@ -46,7 +46,7 @@ def run(work: tuple[str, str, int]) -> tuple[str, str, int, str, str]:
 
 
 def main() -> int:
-    """Runs it; the exit status."""
+    """Runs the drawn calls; returns the exit status."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

@@ -35,7 +35,7 @@ _LINE = re.compile(r"line (\d+); (?:error|fatal)\s*: (.*)")
 
 
 def find_ptxas() -> Path:
-    """The ptxas of the package, which is the extra ``long``."""
+    """Returns the path of ptxas in the package of the extra ``long``."""
     spec = find_spec("nvidia")
     for folder in spec.submodule_search_locations or () if spec else ():
         for found in sorted(Path(folder).glob("*/bin/ptxas")):
@@ -44,13 +44,13 @@ def find_ptxas() -> Path:
 
 
 class Judge:
-    """ptxas, on many instructions at a time."""
+    """Asks ptxas about many instructions at a time."""
 
     def __init__(self, ptxas: Path) -> None:
         self.ptxas = ptxas
 
     def refused(self, draws: Sequence[Draw], target: str) -> dict[int, str]:
-        """Those that ptxas refuses, with its reason.
+        """Returns the draws that ptxas refuses, by index, with its reason.
 
         An error of syntax hides all that follows, and one of meaning what comes later in the
         compiler; so the refused ones are taken out until nothing is said any more.
@@ -101,7 +101,7 @@ class Judge:
 
 
 def main() -> int:
-    """Draws, judges, and says what it found."""
+    """Draws instructions, judges them, and prints the findings; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--draws", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)

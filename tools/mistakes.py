@@ -17,7 +17,7 @@ Command = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Mistake:
-    """A planted fault, and the gate that is to fail for it; ``torch``: whether it needs PyTorch."""
+    """A planted fault, and the gate that must fail for it; ``torch``: whether it needs PyTorch."""
 
     what: str
     file: str
@@ -28,29 +28,31 @@ class Mistake:
 
 
 def tests(file: str, select: str) -> Command:
-    """Tests of a file. (Plain assertions say less, and are not compiled anew each time.)"""
+    """Returns a gate of a file's tests. (Plain assertions say less, but are not compiled anew.)"""
     how = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--assert=plain")
     path = next(TESTS.rglob(file), TESTS / file)
     return (*how, str(path.relative_to(TESTS.parent)), "-k", select)
 
 
 def kernel(*names: str) -> Command:
-    """The bits of a kernel, by words of its name, on the CPU device."""
+    """Returns the gate that compares a kernel's bits on the CPU device; ``names``: words of its
+    name.
+    """
     return *tests("test_interp_kernels.py", " and ".join(("test_bits", *names))), "--long"
 
 
 def golden(pattern: str) -> Command:
-    """The goldens of some kernels."""
+    """Returns the gate that compares the goldens of some kernels."""
     return ("-m", "ptxgen", "golden", "check", "--sample", "0", pattern)
 
 
 def proofs(table: str) -> Command:
-    """The proofs of a table."""
+    """Returns the gate that proves a table."""
     return ("-m", "ptxgen", "prove", table)
 
 
 def drawn(kind: str, name: str) -> Command:
-    """Random calls of an operation, valid or bad ones."""
+    """Returns the gate that runs random calls of an operation, valid or bad ones."""
     return *tests("test_calls.py", f"many and {kind} and {name}"), "--long"
 
 

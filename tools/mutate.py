@@ -41,18 +41,18 @@ FOUND = re.compile(
     r"|^(.* (?:has moved|is gone|is not committed))|^(FAIL .*)",
     re.MULTILINE,
 )
-"""What a gate says of a mistake."""
+"""Lines in which a gate reports a mistake."""
 BROKEN = re.compile(
     r"^E +(?:\w+\.)*(?:SyntaxError|NameError|ImportError|CompileError|ModuleNotFoundError)\b.*"
     r"|^Traceback .*|errors? during collection|.*the compiler refused.*|.*no tests ran.*",
     re.MULTILINE,
 )
-"""What says that something else is wrong."""
+"""Lines that show an error other than the mistake."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a gate ended: ``caught`` by what it said, or why not."""
+    """Outcome of a gate: whether it ``caught`` the mistake, and what it said, or why not."""
 
     caught: bool
     said: str
@@ -77,7 +77,7 @@ def copy(tree: Path) -> None:
 def run(
     gate: Command, tree: Path, cache: Path, limit: float | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """A gate in a copy of the tree, for at most so many seconds."""
+    """Runs a gate in a copy of the tree, for at most ``limit`` seconds."""
     return subprocess.run(
         [sys.executable, *gate],
         cwd=tree,
@@ -94,15 +94,13 @@ def run(
 
 
 def planted(mistake: Mistake, tree: Path) -> str | None:
-    """The text of the mistake's file with it; None where its place is gone, or is not the only
-    one.
-    """
+    """Returns the file with the mistake in it; None if its text does not occur exactly once."""
     text = (tree / mistake.file).read_text(encoding="utf-8")
     return text.replace(mistake.old, mistake.new) if text.count(mistake.old) == 1 else None
 
 
 def judged(done: subprocess.CompletedProcess[str], seconds: float) -> Outcome:
-    """Whether a gate has found what was planted."""
+    """Returns a gate's outcome: whether it found the planted mistake."""
     said = done.stdout + done.stderr
     if done.returncode == 0:
         return Outcome(False, "SURVIVED: the gate passes", seconds)
@@ -116,7 +114,7 @@ def judged(done: subprocess.CompletedProcess[str], seconds: float) -> Outcome:
 
 
 def tried(mistake: Mistake, tree: Path, cache: Path) -> Outcome:
-    """What the gate makes of a mistake, which is taken back."""
+    """Plants a mistake, runs its gate, and takes the mistake back; returns the outcome."""
     path = tree / mistake.file
     before, began = path.read_text(encoding="utf-8"), time.perf_counter()
     text = planted(mistake, tree)
@@ -134,8 +132,8 @@ def tried(mistake: Mistake, tree: Path, cache: Path) -> Outcome:
 
 
 def together(gates: Iterable[Command]) -> list[Command]:
-    """The gates once each; of those that select tests of the same files, one that selects all of
-    these tests. (One that selects none is found when a mistake is planted.)
+    """Returns each gate once, with those that select tests of the same files joined into one. (A
+    gate that selects no test is found when a mistake is planted.)
     """
     selections: dict[tuple[Command, Command], list[str]] = {}
     for gate in dict.fromkeys(gates):
@@ -149,15 +147,15 @@ def together(gates: Iterable[Command]) -> list[Command]:
 
 
 def name_of(gate: Command) -> str:
-    """A gate, as people call it."""
+    """Returns a gate's command line without the options that all gates share."""
     unsaid = ("-m", "-q", "-x", "-p", "no:cacheprovider", "--assert=plain")
     words = [word for word in gate if word not in unsaid]
     return " ".join(f"'{word}'" if " " in word else word for word in words)
 
 
 def plant(mistakes: Sequence[Mistake], jobs: int, passed: bool = False) -> list[Outcome]:
-    """All of them, ``jobs`` at a time. Raises SystemExit for a gate that fails without one;
-    ``passed``: all gates are known to pass.
+    """Plants all mistakes, ``jobs`` at a time. Raises SystemExit for a gate that fails without a
+    mistake; ``passed``: all gates are known to pass.
     """
     with tempfile.TemporaryDirectory(prefix="ptxgen-mutate-") as folder:
         trees: SimpleQueue[Path] = SimpleQueue()
@@ -200,7 +198,7 @@ def plant(mistakes: Sequence[Mistake], jobs: int, passed: bool = False) -> list[
 
 
 def row(mistake: Mistake, outcome: Outcome) -> str:
-    """A line of the table."""
+    """Returns a line of the table."""
     mark = "caught" if outcome.caught else "NOT   "
     said = outcome.said if len(outcome.said) <= 90 else outcome.said[:87] + "..."
     where = mistake.file.removeprefix("ptxgen/")
@@ -211,19 +209,19 @@ def row(mistake: Mistake, outcome: Outcome) -> str:
 
 
 def note(text: str) -> None:
-    """A line, at once."""
+    """Prints a line and flushes it."""
     print(text, flush=True)
 
 
 def chosen(only: Iterable[str]) -> list[Mistake]:
-    """The mistakes of which the name, the file or the gate has all of these words."""
+    """Returns the mistakes whose name, file or gate has each of the words."""
     return [
         m for m in MISTAKES if all(word in f"{m.what} {m.file} {name_of(m.gate)}" for word in only)
     ]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs it; the exit status."""
+    """Runs the command line; returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "--only", nargs="*", default=[], metavar="WORD", help="those with all words"

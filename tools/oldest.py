@@ -17,7 +17,7 @@ PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 
 def requirements(extras: list[str]) -> list[str]:
-    """``name==lower bound`` for each dependency, and each ranged one of ``extras``."""
+    """Returns ``name==lower bound`` for each dependency, and for each ranged one of ``extras``."""
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
     listed = list(project["dependencies"])
     for extra in extras:

@@ -34,7 +34,7 @@ NEEDS = {
     "test": "needs the packages of .[test]",
     "recipe": "after the edits above",
 }
-"""Words behind a fence for what a block needs (tools/doc_commands.py), as the site says them."""
+"""Titles of blocks on the site, by the words behind a fence (tools/doc_commands.py)."""
 SECTION = re.compile(r"^(\w[\w ]*):?\n((?:[ ]{4}.*\n|\n(?=[ ]{4}))+)", re.MULTILINE)
 """A heading of a docstring, and what is indented below it."""
 
@@ -48,7 +48,7 @@ def on_startup(command: str, dirty: bool) -> None:
 
 
 def stubs() -> dict[str, str]:
-    """The text of each module of the reference, by the name of its file."""
+    """Returns the text of each module of the reference, by file name."""
     found = {}
     for name in MODULES:
         module = import_module(name)
@@ -59,7 +59,7 @@ def stubs() -> dict[str, str]:
 
 
 def _paths(texts: dict[str, str]) -> Iterator[str]:
-    """The full name of everything in the reference."""
+    """Yields the full name of everything in the reference."""
     for name, text in texts.items():
         base = "ptxgen" if name == "__init__" else f"ptxgen.{name}"
         yield base
@@ -99,7 +99,7 @@ def _written(name: str, taken: object, doc: str) -> str:
 
 
 def _said(module: ModuleType, name: str) -> str:
-    """The docstring below a constant, where it is written."""
+    """Returns the docstring below a constant in its module's source."""
     home = import_module(vars(module)["_HOMES"][name].partition(":")[0])
     body = ast.parse(inspect.getsource(home)).body
     for each, after in pairwise(body):
@@ -112,7 +112,7 @@ def _said(module: ModuleType, name: str) -> str:
 
 
 def _torch() -> str:
-    """What ``ptxgen.torch`` brings, read from its source: this needs no PyTorch."""
+    """Returns the page of ``ptxgen.torch``, read from its source: this needs no PyTorch."""
     tree = ast.parse((TORCH / "__init__.py").read_text(encoding="utf-8"))
     found: dict[str, str] = {}
     for each in tree.body:
@@ -136,7 +136,7 @@ def _torch() -> str:
 
 
 def _declared(node: ast.AST) -> str:
-    """A function or a class without what it does: signatures and docstrings."""
+    """Returns a function's or class's source without bodies: signatures and docstrings."""
     assert isinstance(node, ast.FunctionDef | ast.ClassDef)
     doc = [ast.parse(_quoted(ast.get_docstring(node) or "")).body[0]]
     if isinstance(node, ast.FunctionDef):
@@ -162,7 +162,7 @@ def _quoted(doc: str) -> str:
 
 
 def markdown(doc: str) -> str:
-    """A docstring as Markdown: headings as terms, examples as code."""
+    """Returns a docstring as Markdown: headings as terms, examples as code."""
 
     def term(found: re.Match[str]) -> str:
         body = textwrap.dedent(found[2]).strip()
@@ -182,9 +182,7 @@ def markdown(doc: str) -> str:
 
 
 def _linked(text: str, known: set[str]) -> str:
-    """Roles of docstrings (``:func:`ptxgen.linear```) as links, where they lead to the reference,
-    else as code.
-    """
+    """Returns text with roles (``:func:`ptxgen.linear```) as links into the reference, or code."""
 
     def link(found: re.Match[str]) -> str:
         name = found[1]
@@ -195,7 +193,7 @@ def _linked(text: str, known: set[str]) -> str:
 
 # -- the documents ------------------------------------------------------------------------------
 def on_files(files: Any, config: Any) -> Any:
-    """The first page is the README."""
+    """Makes the README the first page of the site."""
     from mkdocs.structure.files import File
 
     text = (CHECKOUT / "README.md").read_text(encoding="utf-8")
@@ -207,13 +205,13 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(text: str, page: Any, config: Any, files: Any) -> str:
-    """Rewrites what is for readers of files."""
+    """Rewrites, on the site's pages, what only readers of files understand."""
     return page_text(text, page.file.src_uri)
 
 
 def page_text(text: str, page: str) -> str:
-    """A document as mkdocs takes it: words behind a fence become a title, and links that lead out
-    of docs/ the path that they lead to.
+    """Returns a document as mkdocs takes it: words behind a fence become a title, and links that
+    lead out of docs/ become paths.
     """
 
     def titled(found: re.Match[str]) -> str:

@@ -48,7 +48,7 @@ FATAL = re.compile(r"CUDA_ERROR_(?!INVALID_(PTX|SOURCE|IMAGE)|NO_BINARY|UNSUPPOR
 
 
 def worker(device_name: str) -> int:
-    """Runs the cases named on stdin; a line of JSON before and after each on stdout."""
+    """Runs the cases named on stdin; prints a line of JSON before and after each."""
     from ptxgen.errors import PtxgenError
     from ptxgen.runtime import get_device
 
@@ -83,7 +83,7 @@ def worker(device_name: str) -> int:
 
 
 class Runs:
-    """Runs cases in worker processes and keeps what they say."""
+    """Runs cases in worker processes and keeps their messages."""
 
     def __init__(self, device: str, timeout: float, jobs: int) -> None:
         self.device, self.timeout, self.jobs = device, timeout, jobs
@@ -93,7 +93,7 @@ class Runs:
         self._total = 0
 
     def all(self, cases: list[Case]) -> None:
-        """Runs them, several processes at a time."""
+        """Runs all cases, several processes at a time."""
         names = [case.name for case in cases]
         self._total = len(names)
         # Every k-th case to a chunk, so that the slow families are spread.
@@ -110,7 +110,7 @@ class Runs:
             left = left[done:]
 
     def _process(self, names: list[str]) -> int:
-        """Runs one process until it ends; the number of cases that have been dealt with."""
+        """Runs one process until it ends; returns the number of cases that it dealt with."""
         command = [sys.executable, __file__, "--worker", "--device", self.device]
         with tempfile.TemporaryFile("w+") as errors:
             process = subprocess.Popen(
@@ -143,7 +143,7 @@ class Runs:
         return done
 
     def _messages(self, process: subprocess.Popen[str]) -> Iterator[dict[str, Any] | None]:
-        """What the worker says; None when it stays silent for too long."""
+        """Yields the worker's messages; None when it stays silent for too long."""
         lines: queue.Queue[str] = queue.Queue()
 
         def read() -> None:
@@ -181,7 +181,7 @@ class Runs:
 
 
 def machine(device_name: str) -> dict[str, Any]:
-    """Names the device that the results are from."""
+    """Returns the names and versions of the device that the results come from."""
     code = (
         "import json, sys; from ptxgen.runtime import get_device; "
         "d = get_device(sys.argv[1]); print(json.dumps([d.name, list(d.compute), d.arch]))"
@@ -211,7 +211,7 @@ def machine(device_name: str) -> dict[str, Any]:
 
 
 def assemble(ptxas: str, cases: list[Case]) -> int:
-    """Assembles every case for the recording's architecture; the number that fail."""
+    """Assembles every case for the recording's architecture; returns the number that fail."""
     failed = 0
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
 
@@ -232,7 +232,7 @@ def assemble(ptxas: str, cases: list[Case]) -> int:
 
 
 def main() -> int:
-    """Records, checks or assembles; 1 if anything was wrong."""
+    """Records, checks or assembles; returns 1 if anything was wrong."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, default=fixtures.DIRECTORY, help="where to write")
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")

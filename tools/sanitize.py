@@ -77,24 +77,24 @@ class Buffer:
 
     @property
     def align(self) -> int:
-        """The alignment, as kernels require it."""
+        """Alignment in bytes, as kernels require it (at most 16)."""
         low = self.ptr | self.pitch * self.dtype.itemsize | 16
         return int(low & -low)
 
     def read(self) -> Array:
-        """The matrix, on the host."""
+        """Returns the matrix on the host."""
         flat = np.empty(self.size, self.dtype)
         DEVICE.copy_out(flat.ctypes.data, self.ptr, flat.nbytes)
         DEVICE.synchronize()
         return self._matrix(flat).copy()
 
     def free(self) -> None:
-        """Returns the memory."""
+        """Frees the GPU memory of the matrix."""
         DEVICE.free(self.base)
 
 
 def shapes(spec: Any) -> Iterator[tuple[int, int, int]]:
-    """(M, N, K): tails of every kind, several tiles, one output, a chunked reduction."""
+    """Yields (M, N, K): tails of every kind, several tiles, one output, a chunked reduction."""
     bm, bn, bk = (getattr(spec, name, 32) for name in ("bm", "bn", "bk"))
     yield bm + 1, bn + 3, bk + 5
     yield max(bm - 1, 1), 5, 2 * bk + 3
@@ -106,7 +106,7 @@ def shapes(spec: Any) -> Iterator[tuple[int, int, int]]:
 
 
 def run(name: str, first: Any, m: int, n: int, k: int, aligned: bool, rng: Any) -> str | None:
-    """Whether the bits are "same" or "different"; None where the kernel is not correct."""
+    """Runs a product: "same" or "different" bits, None where the kernel does not serve it."""
     dtype, tier, layout, contract = first.dtype, first.tier, first.layout, first.contract
     turn = m + n + k
     kind, beside = NUMPY[dtype], NUMPY["f64" if dtype == "f64" else "f32"]
@@ -188,7 +188,7 @@ def run(name: str, first: Any, m: int, n: int, k: int, aligned: bool, rng: Any) 
 
 
 def run_cases(route: Route, key: Key, rng: Any) -> list[str | None]:
-    """The same of kernels of every other kind, on the cases that the CPU device runs them on.
+    """Runs a kernel of any other kind on its cases for the CPU device; returns a verdict for each.
 
     Host arrays are copied into allocations of their exact sizes.
     """
@@ -214,7 +214,7 @@ def run_cases(route: Route, key: Key, rng: Any) -> list[str | None]:
 
 
 def run_scatter(name: str, key: Key, rng: Any, shape: tuple[int, int]) -> str | None:
-    """Sums into rows that indices name, many the same one, and some none."""
+    """Runs sums into rows by index: many into the same row, some out of range."""
     from steps import unchecked
 
     dy = rng.standard_normal(shape, dtype=np.float32).astype(NUMPY["bf16"])
@@ -236,7 +236,7 @@ def run_scatter(name: str, key: Key, rng: Any, shape: tuple[int, int]) -> str | 
 
 
 def run_quantized(name: str, first: Any, m: int, n: int, k: int, rng: Any) -> str | None:
-    """The same of products with quantized weights, whose sizes are rounded up to whole blocks."""
+    """Runs a product with quantized weights, whose sizes are rounded up to whole blocks."""
     forward = first.layout == "NT"
     rows, columns = (n, k) if forward else (k, n)
     whole = max(rows, 1), max(-(-columns // BLOCK), 1) * BLOCK
@@ -256,7 +256,7 @@ def run_quantized(name: str, first: Any, m: int, n: int, k: int, rng: Any) -> st
 
 
 def run_int4(name: str, key: Key, m: int, n: int, k: int, rng: Any) -> list[str | None]:
-    """The same of products of 4-bit integers, aligned and not, of an even N and K."""
+    """Runs products of 4-bit integers, aligned and not; N and K are rounded up to even numbers."""
     from steps import Arrays
 
     _, layout, dtype = key
@@ -303,7 +303,7 @@ def _view(held: Buffer) -> ArrayView:
 
 
 def main() -> int:
-    """Runs all kernels; the number of kernels with different bits."""
+    """Runs all kernels; returns the number of kernels with different bits."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", default="", help="a regular expression for kernel names")
     pattern = re.compile(parser.parse_args().only)

@@ -70,19 +70,19 @@ TITLES = {
     "dropout": "Scans, selections",
     "neighbours": "Scans, selections",
 }
-"""Those of groups, by the module of what lowers an operation."""
+"""Titles of the groups of operations, by the module that lowers an operation."""
 QUANTIZED = {
     "int4_gemm": ("int4.gemm", int4.gemm),
     "quantized_linear": ("quantized.linear", quantized.linear),
     "quantized_linear_dgrad": ("quantized.linear_dgrad", quantized.linear_dgrad),
 }
-"""Names and functions of operations that are no names of the package."""
+"""Public names and functions of operations whose name is none of the package's."""
 OF_THEIR_OWN = {
     **dict.fromkeys(("indices", "target", "experts", "places", "seeds", "positions"), "i64"),
     **dict.fromkeys(("mean", "rstd", "lse", "A"), "f32"),
     "condition": "bool",
 }
-"""The dtypes of arguments that do not have the one that is tried."""
+"""Dtypes of arguments that differ from the dtype that is tried."""
 NUMBERS = {
     "k": 2,
     "count": 4,
@@ -103,11 +103,11 @@ NUMBERS = {
     "widths": [(1, 1), (0, 1)],
     "layout": "kn",
 }
-"""Arguments that are not arrays."""
+"""Values of arguments that are not arrays."""
 STATED = ("layout",)
-"""Options that a call has to state."""
+"""Options that every call must state."""
 NAMED = ("k", "rows", "shifts", "count", "image", "taps")
-"""Those of functions of tensors."""
+"""Integer options that functions of tensors take by name."""
 
 
 class Operation(NamedTuple):
@@ -121,7 +121,7 @@ class Operation(NamedTuple):
     row: str = ""
 
     def shape(self, parameter: str) -> tuple[int, ...]:
-        """That of an argument, as its form says; axes have 4 elements, quantised ones 64."""
+        """Returns an argument's shape, by its form; axes have 4 elements, quantised ones 64."""
         if parameter in ("cos", "sin"):
             return 4, 2
         if self.row.startswith("attention"):
@@ -138,7 +138,7 @@ class Operation(NamedTuple):
         return tuple(sizes)
 
     def arguments(self, dtype: str, optional: tuple[str, ...] = ()) -> dict[str, Any]:
-        """What it is called with: all that it must be given, and these."""
+        """Returns the arguments of a call: those it requires, and those of ``optional``."""
         if isinstance(self.call, Pointwise):
             names = list(self.call.arguments)
         else:
@@ -161,7 +161,7 @@ class Operation(NamedTuple):
 
 
 def operations() -> Iterator[Operation]:
-    """Every one of the package, group by group."""
+    """Yields every public operation, group by group."""
     rows = []
     for name, op in OPERATIONS.items():
         if op.public or name in QUANTIZED:
@@ -178,7 +178,9 @@ def operations() -> Iterator[Operation]:
 
 
 def served(operation: Operation, dtype: str) -> str:
-    """Whether it takes arrays of ``dtype``. What raises another error than it should raises it."""
+    """Returns whether an operation takes arrays of ``dtype``; errors other than refusals are
+    raised.
+    """
     try:
         operation.call(**operation.arguments(dtype))
     except (DtypeError, FormulaError):
@@ -187,7 +189,7 @@ def served(operation: Operation, dtype: str) -> str:
 
 
 def tensors(operation: Operation, dtype: str) -> tuple[Callable[..., Any], list[Any], Any]:
-    """The function for tensors, its positional arguments, and those by name."""
+    """Returns the function for tensors, its positional arguments, and its keyword arguments."""
     import torch
 
     import ptxgen.torch
@@ -217,7 +219,7 @@ def tensors(operation: Operation, dtype: str) -> tuple[Callable[..., Any], list[
 
 
 def gradients(operation: Operation, dtype: str) -> str:
-    """The arguments that have gradients, all of them or the first one, tried with tensors."""
+    """Returns which arguments have gradients, tried with tensors: all, the first one, or none."""
     from torch.utils._pytree import tree_leaves
 
     count = len([t for t in tree_leaves(tensors(operation, dtype)[1]) if _real(t)])
@@ -235,7 +237,7 @@ def _real(value: Any) -> bool:
 
 
 def _differentiable(operation: Operation, dtype: str, count: int) -> bool:
-    """Whether the first ``count`` arguments that may have gradients have them.
+    """Returns whether the first ``count`` arguments that may have gradients have them.
 
     Backwards is gone with tensors without memory, as forwards nothing was computed.
     """
@@ -266,7 +268,7 @@ def _differentiable(operation: Operation, dtype: str, count: int) -> bool:
 
 
 def compiled(operation: Operation, dtype: str) -> str:
-    """Whether ``torch.compile(fullgraph=True)`` takes it."""
+    """Returns whether ``torch.compile(fullgraph=True)`` takes an operation."""
     import torch
 
     call, given, options = tensors(operation, dtype)
@@ -305,13 +307,13 @@ COLUMNS = ("operation", *DTYPES, "gradient", "torch.compile")
 
 
 def kept(page: str) -> dict[str, list[str]]:
-    """The cells about PyTorch, by operation, as they stand in ``page``."""
+    """Returns the cells about PyTorch that stand in ``page``, by operation."""
     lines = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| `")]
     return {line[0].strip("`"): line[-2:] for line in lines}
 
 
 def described(operation: Operation) -> list[str]:
-    """The cells about PyTorch, as an operation describes itself."""
+    """Returns the cells about PyTorch that an operation's description implies."""
     op = OPERATIONS.get(operation.row)
     return [YES if op is None or op.vjp is not None else NO, YES]
 
@@ -320,7 +322,7 @@ MARK = "<!-- Other operations: tools/support.py writes what follows. -->\n"
 
 
 def others(text: str) -> str:
-    """docs/operations.md with a line for each public operation that it names nowhere else."""
+    """Returns docs/operations.md with a line for each operation that it names nowhere else."""
     head, mark, _ = text.partition(MARK)
     if not mark:
         raise ValueError(f"docs/operations.md has no line {MARK.strip()!r}")
@@ -343,7 +345,7 @@ FORMATS_PAGE = PAGE.with_name("quantized.md")
 
 
 def format_line(row: WeightFormat) -> str:
-    """A format's line of docs/quantized.md."""
+    """Returns a format's line of docs/quantized.md."""
     kind = row.integers or "codebook"
     beside = f"{row.scales} scales" + (f", {row.offsets} offsets" if row.offsets else "")
     rule = row.quantize or NO
@@ -353,7 +355,7 @@ def format_line(row: WeightFormat) -> str:
 
 
 def formats(text: str) -> str:
-    """docs/quantized.md with a line for each format of the package."""
+    """Returns docs/quantized.md with a line for each format of the package."""
     head, mark, tail = text.partition(FORMATS_MARK)
     if not mark:
         raise ValueError(f"docs/quantized.md has no line {FORMATS_MARK.strip()!r}")
@@ -366,13 +368,13 @@ def formats(text: str) -> str:
 
 
 def _called(op: Any) -> str:
-    """Its arguments, as it is called."""
+    """Returns the positional parameters of an operation as text: ``(x, bias=None)``."""
     plain = [p.name if p.needed else f"{p.name}=None" for p in op.parameters if not p.keyword]
     return f"({', '.join(plain)})"
 
 
 def page(old: str | None = None) -> str:
-    """The page. What takes PyTorch to find out is taken from ``old``, where that is given."""
+    """Returns the page. Cells that need PyTorch are taken from ``old`` if that is given."""
     text, group = [HEAD], ""
     known = None if old is None else kept(old)
     with ptxgen.use_device(Unmade()):
@@ -392,7 +394,7 @@ def page(old: str | None = None) -> str:
 
 
 def main() -> None:
-    """Prints the page, or writes it."""
+    """Prints the page, or writes it (``--write``)."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--write", action="store_true", help=f"write docs/{PAGE.name}")
     has_torch = importlib.util.find_spec("torch") is not None

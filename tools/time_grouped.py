@@ -37,11 +37,11 @@ MODELS = {  # experts, K, N, experts of a token, storage of weights
 TOKENS = (1, 16, 128, 1024, 8192)
 TURNS = 7
 MOST_WEIGHTS = 1 << 31
-"""Of all experts of a random problem."""
+"""Most elements of all experts' weights in a random problem."""
 
 
 class Timed:
-    """A call, captured."""
+    """A call captured in a CUDA graph."""
 
     def __init__(self, call: Callable[[], Any]) -> None:
         call()
@@ -51,7 +51,7 @@ class Timed:
             self.result = call()
 
     def us(self, flush: Any) -> float:
-        """Microseconds of a replay behind a written L2."""
+        """Returns the microseconds of a replay after L2 was overwritten."""
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         flush.fill_(1)
         begin.record()
@@ -62,7 +62,7 @@ class Timed:
 
 
 def ends(rows: int, experts: int, load: str) -> Any:
-    """Where the rows of experts end, drawn."""
+    """Draws the row at which each expert's group ends, int32 ``[experts]``."""
     share = torch.ones(experts)
     if load == "Zipf":
         share = 1 / torch.arange(1, experts + 1)[torch.randperm(experts)].float()
@@ -71,14 +71,14 @@ def ends(rows: int, experts: int, load: str) -> Any:
 
 
 def weights(experts: int, k: int, n: int, storage: str) -> Any:
-    """Of all experts, ``[E, K, N]``, stored so or ("nk") ``[E, N, K]``."""
+    """Draws all experts' weights ``[E, K, N]``; storage "nk" is a view of ``[E, N, K]``."""
     shape = (experts, n, k) if storage == "nk" else (experts, k, n)
     w = torch.empty(shape, dtype=torch.bfloat16, device="cuda").normal_(std=0.05)
     return w.transpose(1, 2) if storage == "nk" else w
 
 
 def same(y: Any, x: Any, w: Any, offsets: Any) -> bool:
-    """Whether all rows are those of ``linear``."""
+    """Returns whether all rows have the bits of ``linear``."""
     begin = 0
     for group, end in enumerate(offsets.tolist()):
         if end > begin and not torch.equal(
@@ -90,7 +90,7 @@ def same(y: Any, x: Any, w: Any, offsets: Any) -> bool:
 
 
 def line(name: str, tokens: int, load: str, w: Any, flush: Any) -> str:
-    """One row of the table."""
+    """Returns one row of the table."""
     experts, k, n, each, _ = MODELS[name]
     rows = tokens * each
     x = torch.randn(rows, k, device="cuda", dtype=torch.bfloat16)
@@ -110,7 +110,7 @@ def line(name: str, tokens: int, load: str, w: Any, flush: Any) -> str:
 
 
 def timed(ours: Callable[[], Any], stock: Callable[[], Any], flush: Any) -> tuple[float, float]:
-    """Medians of both, in turns. Raises ValueError where results are not alike."""
+    """Returns the median times of both, replayed in turn. Raises ValueError if results differ."""
     mine, other = Timed(ours), Timed(stock)
     times = [(mine.us(flush), other.us(flush)) for _ in range(TURNS)]
     off = (mine.result.float() - other.result.float()).abs().max()
@@ -120,7 +120,7 @@ def timed(ours: Callable[[], Any], stock: Callable[[], Any], flush: Any) -> tupl
 
 
 def drawn(random: Random, flush: Any) -> Iterator[tuple[str, str, float]]:
-    """A problem's kinds: kind, load, torch's time over ours."""
+    """Draws a problem; yields, for each product, its kind, load, and torch's time over ours."""
     experts = random.choice((4, 8, 16, 32, 64, 128))
     k, n = (64 * round(log_uniform(random, 8, 112)) for _ in range(2))
     while experts * k * n > MOST_WEIGHTS:

@@ -19,12 +19,12 @@ from transformers.models.mixtral import modeling_mixtral as mixtral
 import ptxgen.torch
 
 SIZES = ((1, 1), (8, 1), (64, 1), (1, 512), (4, 512), (1, 4096))
-"""Sequences, and tokens of each."""
+"""Pairs (sequences, tokens of each)."""
 TURNS = 9
 
 
 def layer() -> tuple[Any, Any]:
-    """The layer, and what turns positions into angles."""
+    """Returns a decoder layer, and the module that computes rotary angles from positions."""
     config = MixtralConfig()
     config._attn_implementation, config._experts_implementation = "sdpa", "grouped_mm"
     torch.set_default_dtype(torch.bfloat16)
@@ -37,7 +37,7 @@ def layer() -> tuple[Any, Any]:
 
 
 def captured(run: Any, block: bool) -> Timed:
-    """``run``, in the block or not."""
+    """Captures ``run`` in a CUDA graph, in ``batch_invariant()`` or not."""
     way = ptxgen.torch.batch_invariant if block else contextlib.nullcontext
     with torch.no_grad(), way():
         run()

@@ -23,7 +23,7 @@ DTYPES = (BF16, np.float16, np.float32)
 HEADS = [(64, 64), (80, 80), (128, 128), (192, 128), (256, 256), (36, 20)]
 """Head dimensions of keys and of values."""
 SHAPES = (2, 4, 5, 64), (2, 2, 200, 64), (2, 2, 200, 64)
-"""Of queries, keys and values, for :data:`FEATURES`."""
+"""Shapes [batch, heads, rows, head dimension] of q, k and v for :data:`FEATURES`."""
 
 
 def draw(seed, *shapes, dtype=BF16):
@@ -40,8 +40,8 @@ def mask_of(*shape, seed=5):
 
 
 def in_pages(k, v, page, seed=7, unwritten=np.nan):
-    """Keys and values [B, HK, L, D] in pages at random, halves of one array that is ``unwritten``
-    elsewhere, and their table, whose last column nobody needs.
+    """Puts keys and values [B, HK, L, D] into random pages, as halves of one cache that is
+    ``unwritten`` elsewhere. Returns both and the page table, whose last column is unused.
     """
     seqs, heads, keys, _ = k.shape
     each = -(-keys // page) + 1
@@ -103,38 +103,42 @@ def _arrays(spec, keys, *more):
 
 
 def named(kind, dtype, head, head_v, rounded, part, wanted):
-    """The name of a kind's kernel that takes all keys, or a split, of the first wanted route."""
+    """Returns the name of a kernel of type ``kind`` that takes all keys, or a split, of the first
+    wanted route.
+    """
     found = (r for r in TABLES["attention", "half"].routes if type(r.main) is kind)
     route = next(r for r in found if r.main.part == part and wanted(r))
     return route.of(Form(dtype, -(-head // 16) * 16, -(-head_v // 16) * 16, rounded)).name
 
 
 def rounds(how):
-    """Whether logits are numbers of their own."""
+    """Returns whether logits are rounded on their own, rather than scores times a
+    positive scale.
+    """
     return bool(how.keys() & {"softcap", "bias", "slopes"}) or how.get("scale", 1) <= 0
 
 
 def cluster(dtype, head, head_v, **how):
-    """The name of the kernel of clusters, which is not chosen for keys as few as here."""
+    """Returns the name of the cluster kernel, which is not chosen for as few keys as here."""
     fits = lambda route: FITS[route.main.cluster] >= head  # noqa: E731
     return named(ClusterSpec, dtype, head, head_v, rounds(how), "whole", fits)
 
 
 def few_keys(dtype, head, head_v, warps, **how):
-    """The name of the kernel that has few keys at once, by so many warps."""
+    """Returns the name of the kernel for few keys with ``warps`` warps."""
     wanted = lambda route: route.main.warps == warps  # noqa: E731
     return named(FewSpec, dtype, head, head_v, rounds(how), "whole", wanted)
 
 
 def serves(route, rows, pairs, keys, head, head_v, paged=0, maps=0):
-    """Whether a route's kernels take such a problem, on an H200."""
+    """Returns whether a route's kernels serve a problem of these sizes on an H200."""
     sizes = {"ROWS": rows, "EXTRA": 0, "PAIRS": pairs, "KEYS": keys, "PAGED": paged, "SMS": 132}
     heads = {"DEPTH": head, "WIDTH": head_v, "MAPS": maps}
     return route.requires.evaluate(SPACE.environment(sizes | heads))
 
 
 def check_forward(spec, keys, how, device, page=None):
-    """A kernel has the bits of the oracle."""
+    """Compares a kernel's results with the oracle's bits."""
     q, k, v = _arrays(spec, keys)
     if page:
         k, v, table = in_pages(k, v, page)
@@ -143,7 +147,7 @@ def check_forward(spec, keys, how, device, page=None):
 
 
 def asked(spec):
-    """The name of a kernel's route, by which calls ask for it."""
+    """Returns the route name by which calls ask for a kernel."""
     return f"{Step(MaskSpec()).label}+{spec.name}" if spec.mapped else spec.name
 
 
@@ -156,7 +160,7 @@ def compare(spec, arrays, how, device):
 
 
 def check_gradients(spec, how, device):
-    """The gradients by a kernel have the bits of the oracle."""
+    """Compares a kernel's gradients with the oracle's bits."""
     q, k, v, do = _arrays(spec, 40, (2, 2, 5, spec.head_v))
     given = do, q, k, v, *reference.attention(q, k, v, return_lse=True, **how)
     with ptxgen.use_device(device):
@@ -166,7 +170,7 @@ def check_gradients(spec, how, device):
 
 
 def one_query(spec, device):
-    """Slopes for one query of heads that share keys, whose tile has more rows than heads."""
+    """Checks slopes (ALiBi) for one query of grouped heads, whose tile has more rows than heads."""
     q, k, v = draw(3, (2, 6, 1, spec.head), (2, 2, 40, spec.head), (2, 2, 40, spec.head_v),
                    dtype=NUMPY[spec.dtype])  # fmt: skip
     how = {"slopes": numbers(6), "lengths": ints(40, 13)}
@@ -176,7 +180,7 @@ def one_query(spec, device):
 
 
 def behind_the_last(spec, device):
-    """Packed queries against pages, with tokens behind the last sequence."""
+    """Checks packed queries against pages, with tokens behind the last sequence."""
     q, k, v = draw(4, (5, 4, spec.head), (2, 2, 40, spec.head), (2, 2, 40, spec.head_v),
                    dtype=NUMPY[spec.dtype])  # fmt: skip
     k, v, table = in_pages(k, v, 16)
@@ -187,12 +191,14 @@ def behind_the_last(spec, device):
 
 
 def forward(name):
-    """Cases of a listed kernel."""
+    """Returns the checks of a listed kernel."""
     return cases(SPECS[name])
 
 
 def cases(spec):
-    """Calls that a kernel is run on; one that has a split of the keys on more than a split."""
+    """Returns the checks of a kernel; kernels of a split of the keys get more keys than
+    one split.
+    """
     pages = not isinstance(spec, HopperSpec) or isinstance(spec, PagedSpec)
     if spec.rounded:
         return [partial(one_query, spec), *([partial(behind_the_last, spec)] if pages else ())]
@@ -213,7 +219,7 @@ def cases(spec):
 
 
 def gradients(name):
-    """Cases of kernels of gradients; Hopper's take no masks of booleans, or maps of them."""
+    """Returns the checks of a gradient kernel; Hopper's take no boolean masks, or maps of them."""
     spec = SPECS[name]
     ways = WAYS if not isinstance(spec, HopperGradSpec) else MASKED if spec.mapped else PLAINLY
     return [partial(check_gradients, SPECS[name], how) for how in ways]

@@ -33,12 +33,12 @@ OPTIONS = (
     *("wide bias", "mask", "lengths", "starts", "query lengths", "bshd", "packed", "paged"),
 )
 ROUNDED = frozenset(("negative scale", "softcap", "slopes", "bias", "wide bias"))
-"""Options that make logits rounded numbers."""
+"""Options that make logits numbers rounded on their own."""
 HEAD = 16
-"""Head dimension that kernels are made for: the shortest."""
+"""Head dimension that kernels are instantiated for: the smallest."""
 KEYS = 1, 7, 40, 100
 GROUPS = 1, 2, 3, 5, 20
-"""Heads that share keys: tiles of 16 rows end within one query, with one, and behind several."""
+"""Query heads per key head: tiles of 16 rows end within a query, with one, and behind several."""
 ROWS = 40
 """Most rows of a sequence; more would only take longer."""
 SINKS = BF16, np.float16, np.float32
@@ -46,7 +46,7 @@ SINKS = BF16, np.float16, np.float32
 
 @dataclass(frozen=True)
 class Kernel:
-    """A route of a table, by whose name calls ask for it."""
+    """A route of a table, which calls ask for by name."""
 
     route: Route
     key: tuple[str, ...]
@@ -60,7 +60,7 @@ class Kernel:
         return self.route.name
 
     def takes(self, names: frozenset[str]) -> bool:
-        """Whether it serves calls with such options."""
+        """Returns whether the kernel serves calls with these options."""
         paged, rounded = "paged" in names, bool(ROUNDED & names)
         if self.spec.mapped:
             return "mask" in names and not (paged or rounded)
@@ -79,8 +79,8 @@ class Kernel:
 
 
 def kernels(backward: bool = False) -> list[Kernel]:
-    """Kernels of every route, for scores times a scale and for rounded logits, in bf16 and f32;
-    those of few keys in f16, too.
+    """Returns kernels of every route, for scaled scores and for rounded logits, in bf16 and f32;
+    those for few keys in f16, too.
     """
     keys = [("attention_grad", part) for part in KERNELS] if backward else [("attention",)]
     found = {}
@@ -98,7 +98,7 @@ def kernels(backward: bool = False) -> list[Kernel]:
 
 
 def together(names: Iterable[str]) -> frozenset[str]:
-    """Options that go together: those that packed sequences do not take are left out."""
+    """Returns the options without those that packed sequences do not take."""
     found = frozenset(names)
     if "packed" in found:
         found -= {"query lengths", "bias", "wide bias", "mask", "bshd"}
@@ -112,9 +112,9 @@ def together(names: Iterable[str]) -> frozenset[str]:
 def combinations(
     kernel: Kernel, seed: int, more: int, some: int = len(QUERIES)
 ) -> Iterator[tuple[int, frozenset[str]]]:
-    """Numbers of queries and options: each option alone, and packed queries against pages, with
-    all of :data:`QUERIES`, or ``some`` of them by turns; then ``more`` random combinations for
-    each of as many.
+    """Yields numbers of queries with options: each option alone, and packed queries against pages,
+    for all of :data:`QUERIES` or ``some`` of them in turn; then ``more`` random combinations for
+    each of ``some`` numbers.
     """
     pick = Random(f"{seed} {kernel}")
     turns = cycle(Random(f"{kernel}").sample(QUERIES, len(QUERIES)))
@@ -130,7 +130,7 @@ def combinations(
 
 @dataclass(frozen=True)
 class Call:
-    """Arguments of a call; ``text``: what draws it again."""
+    """Arguments of a call; ``text`` is code that draws the call again."""
 
     arrays: tuple[Any, ...]
     how: dict[str, Any]

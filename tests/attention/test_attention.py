@@ -62,8 +62,8 @@ CASES = [(BF16, *h) for h in HEADS] + [(np.float16, 96, 96), (np.float32, 64, 64
 
 
 def few_rows(sms):
-    """Few rows of many keys are a CTA's on a device of one SM, and a cluster's where there are
-    many.
+    """Uses a device of ``sms`` SMs: few rows of many keys take one CTA on a single SM, and a
+    cluster on many.
     """
     device = CpuDevice()
     device.sms = sms
@@ -71,7 +71,9 @@ def few_rows(sms):
 
 
 def of_few(cases, usual):
-    """Cases with clusters, and of some with one SM as well; of all by the long tests."""
+    """Returns cases on 132 SMs (clusters), and those of ``usual`` on one SM too; long tests run all
+    on one.
+    """
     found = [pytest.param(*c, 132, id=f"{'-'.join(map(str, c))}-cluster") for c in cases]
     for c in cases:
         marks = () if c in usual else pytest.mark.long
@@ -122,7 +124,9 @@ def test_head_dimensions_of_few_keys(dtype, head, head_v):
 
 
 def test_few_keys_of_pages():
-    """Rows that see other keys, and values that are no number where some do not see them."""
+    """Kernels for few keys read pages; rows see different keys, and NaN or infinite values that a
+    row does not see leave its result alone.
+    """
     for page, warps, keys in ((48, 16, 180), (16, 8, 100)):
         q, k, v = draw(8, (3, 6, 2, 144), (3, 2, keys, 144), (3, 2, keys, 144))
         v[0, :, keys - 21], v[1, 0, 98, 60] = np.nan, np.inf
@@ -133,8 +137,8 @@ def test_few_keys_of_pages():
 
 
 def kernel_of(kind, dtype, head, head_v, rounded=False, warps=None, part="whole"):
-    """The name of a kind's kernel that takes all keys, or a split: of so many warps, or as it is
-    chosen for many rows and few keys.
+    """Returns the name of a kernel of type ``kind`` that takes all keys, or a split: with ``warps``
+    warps, or as chosen for many rows and few keys.
     """
     sizes = {"ROWS": 1 << 16, "EXTRA": 0, "PAIRS": 1, "KEYS": 64, "PAGED": 0, "MAPS": 0, "SMS": 132}
     env = SPACE.environment({**sizes, "DEPTH": head, "WIDTH": head_v})
@@ -193,7 +197,9 @@ def test_results_that_do_not_begin_at_16_bytes_on_hopper():
 
 
 def check_pages(q, k, v, page, **how):
-    """Against the oracle, by Hopper's kernel of pages: keys and values that are put into some."""
+    """Checks attention on keys and values in pages, by Hopper's paged kernel, against the
+    oracle.
+    """
     rounded = rounds(how)
     name = "f16" if q.dtype == np.float16 else "bf16"
     kernel = kernel_of(PagedSpec, name, k.shape[-1], v.shape[-1], rounded)
@@ -330,7 +336,7 @@ def test_ctas_that_walk_over_tiles_of_pages_on_hopper():
 
 ROUTES = [pytest.param("half", i, marks=LONG if i % 2 else ()) for i in range(31)]
 ROUTES += [pytest.param("f32", i, marks=LONG if i else ()) for i in range(2)]
-"""Each route of a table. Kernels of each kind run in test_interp_kernels.py as well."""
+"""Table and index of every route; test_interp_kernels.py runs kernels of each kind as well."""
 
 
 @pytest.mark.parametrize(("table", "number"), ROUTES)
@@ -400,8 +406,8 @@ def test_tiles_that_have_an_sm_each_are_of_more_warps(rows, pairs, keys, head, k
 
 
 def test_what_a_cluster_shares_is_of_one_tile():
-    """Pages and a split each of several sequences; one of no keys, and values that are no number
-    where others do not see them; rows that see other keys.
+    """Clusters keep the pages and splits of several sequences apart: one has no keys, rows see
+    different keys, and NaN or infinite values that a row does not see leave it alone.
     """
     for keys, pages in (((1500, 0, 1025), 16), ((700, 300, 129), 64)):
         q, k, v = draw(25, (3, 6, 2, 64), (3, 2, max(keys), 64), (3, 2, max(keys), 64))
@@ -518,7 +524,7 @@ def test_nothing_to_do(shape):
 
 @pytest.mark.parametrize("kind", DTYPES)
 def test_sinks_of_any_float_are_their_values_in_f32(kind):
-    """In the dtype of a model's parameters, whatever the queries are."""
+    """Sinks of any float dtype give the bits of the same sinks in f32, whatever q's dtype."""
     q, k, v = draw(26, (2, 4, 1, 64), (2, 2, 40, 64), (2, 2, 40, 64))
     sinks = numbers(4, dtype=kind)
     found = check(q, k, v, sinks=sinks)
@@ -543,7 +549,7 @@ LENGTH = SPLIT + 128 + 40
 
 
 PREFILL = pytest.mark.xdist_group("prefill")
-"""One process makes the whole."""
+"""Group that keeps these tests in one process, which computes the whole prompt once."""
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ f32 = np.float32
 
 @functools.cache
 def device(compute=(10, 0)):
-    """One that decodes each kernel once; after Hopper, unless that is said."""
+    """Device that decodes each kernel once; newer than Hopper unless ``compute`` says otherwise."""
     made = CpuDevice()
     made.compute = compute
     return made
@@ -51,7 +51,7 @@ def draw(dtype, *shapes, seed=5, kind="normal"):
 
 
 def shapes(b, h, hk, s, length, d, e=None):
-    """Of do, q, k, v."""
+    """Returns the shapes of do, q, k and v."""
     e = d if e is None else e
     return (b, h, s, e), (b, h, s, d), (b, hk, length, d), (b, hk, length, e)
 
@@ -232,7 +232,7 @@ def test_lengths_and_layouts_on_hopper():
     ],
 )
 def test_what_is_not_seen_on_hopper(dtype, head, shape):
-    """What is no number does not reach who does not see it: keys, values, queries, gradients."""
+    """A NaN or infinity in do, q, k or v changes no gradient that the causal mask keeps it from."""
     given = draw(dtype, *shapes(1, 2, 1, 20, 150, head))
     clean = on_hopper(*given, shape, causal=True)
     do, q, k, v = (x.copy() for x in given)
@@ -306,7 +306,7 @@ def test_products_on_hopper_overlap(head, part, shape):
 # -- what gradients depend on -------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["bf16", pytest.param("f32", marks=pytest.mark.long)])
 def test_a_sequence_alone_in_a_batch_padded_and_packed(dtype):
-    """The same bits, whatever is beside it or behind it."""
+    """A sequence has the same gradients alone, in a batch, and in padded and packed batches."""
     do, q, k, v = draw(dtype, *shapes(3, 4, 2, 21, 75, 64))
     alone = [x[1:2] for x in (do, q, k, v)]
     expected = both(*alone, causal=True)
@@ -331,7 +331,7 @@ def test_a_sequence_alone_in_a_batch_padded_and_packed(dtype):
 
 @pytest.mark.parametrize("dtype", ["bf16", pytest.param("f16", marks=pytest.mark.long), "f32"])
 def test_what_is_not_seen_may_be_anything(dtype):
-    """NaN in keys and values that nobody sees, and in rows that do not see them."""
+    """NaN in keys and values that a row does not see leaves the row's gradients alone."""
     do, q, k, v = draw(dtype, *shapes(1, 2, 1, 20, 150, 64))
     mask = np.ones((20, 150), bool)
     mask[:, 140:], mask[3], mask[5, 20] = False, False, False
@@ -365,7 +365,9 @@ def test_huge_logits():
 
 # -- beside exact numbers -----------------------------------------------------------------------
 def exact(do, q, k, v, rounded=lambda x: x, causal=False, bias=None, **how):
-    """In f64, by the textbook's formulas; ``rounded``: what is stored between steps."""
+    """Computes gradients in f64 by the textbook; ``rounded``: applied to what is stored between
+    steps.
+    """
     do, q, k, v = (x.astype(np.float64) for x in (do, q, k, v))
     group, scale = q.shape[1] // k.shape[1], 1 / math.sqrt(q.shape[-1])
     k, v = (x.repeat(group, 1) for x in (k, v))

@@ -31,7 +31,7 @@ KINDS = ("causal", "left", "right", "packed", "chunks", "prefix", "sparse", "lat
 
 
 def mask(kind, seqs, heads, queries, keys, seed=3):
-    """A mask of a kind, as it is broadcast to [seqs, heads, queries, keys]."""
+    """Returns a mask of a kind that broadcasts to [seqs, heads, queries, keys]."""
     rng = np.random.default_rng(seed)
     at, key = np.arange(queries)[:, None] + (keys - queries), np.arange(keys)[None]
     causal = at >= key
@@ -59,7 +59,9 @@ def mask(kind, seqs, heads, queries, keys, seed=3):
 
 # -- maps ---------------------------------------------------------------------------------------
 def expected(seen):
-    """Maps of booleans [maps, rows, keys]: bits of rows, what some and what all of a block see."""
+    """Returns the maps of a boolean [maps, rows, keys]: bits of each row, and whether some and all
+    rows of a block see keys.
+    """
     maps, rows, keys = seen.shape
     chunks, tiles = -(-keys // CHUNK), -(-rows // QUERIES)
     wide = np.zeros((maps, tiles * QUERIES, chunks * CHUNK), bool)
@@ -76,13 +78,13 @@ SHAPES = [
     *[((1, 1, 40, 300), (1, 1, 40, 304), 0), ((2, 3, 33, 64), (2, 3, 33, 64), 0)],
     *[((2, 1, 1, 1100), (2, 1, 1, 1104), 3), ((1, 1, 70, 1024), (1, 1, 70, 1040), 0)],
 ]
-"""A mask's sizes, those of the memory that it lies in, and how far from its beginning."""
+"""Shapes of a mask and of the memory that it lies in, and its offset in elements."""
 
 
 @pytest.mark.parametrize(("shape", "room", "offset"), SHAPES)
 @pytest.mark.parametrize("starts", [None, (5, 40)])
 def test_maps(shape, room, offset, starts):
-    """Bits of rows and words of blocks, where keys lie side by side and where they do not."""
+    """Maps have the expected bits of rows and words of blocks, for contiguous and strided keys."""
     spec, device = MaskSpec(), CpuDevice()
     image = compile_ptx(render(spec), name=spec.name, arch=portable_target(spec)).image
     function = device.kernel(spec.name, lambda _: image, spec.shared_bytes)
@@ -158,7 +160,7 @@ def check(q, k, v, kernel, **how):
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_forward(kind, warps, head, heads):
-    """Values and keys that are no number, at keys that some rows do not see."""
+    """NaN and infinite keys and values change only rows that see them."""
     (own, shared), (queries, keys) = heads, (70, 230)
     q, k, v = draw(1, (2, own, queries, head), (2, shared, keys, head), (2, shared, keys, head))
     seen, sinks = mask(kind, 2, own, queries, keys), numbers(own)
@@ -192,7 +194,7 @@ def test_with_what_narrows(warps):
     ],
 )
 def test_splits_that_a_mask_leaves_out(warps, part, head):
-    """A split that nobody sees, one that some rows see, and the last that others see."""
+    """Splits seen by no row, by some rows and by other rows alone have the oracle's bits."""
     keys = 3300
     q, k, v = draw(3, (1, 1, 70, head), (1, 1, keys, head), (1, 1, keys, head))
     seen = np.zeros((70, keys), bool)
@@ -205,7 +207,7 @@ def test_splits_that_a_mask_leaves_out(warps, part, head):
 
 # -- gradients ----------------------------------------------------------------------------------
 def gradients(do, q, k, v, warps, **how):
-    """By kernels of so many warps, where there are such; by others none is looked at."""
+    """Computes gradients by kernels of ``warps`` warps that read maps, where there are such."""
     dtype = {"bfloat16": "bf16", "float16": "f16"}[q.dtype.name]
     form = Form(dtype, q.shape[-1], v.shape[-1])
     given = do, q, k, v, *reference.attention(q, k, v, return_lse=True, **how)
@@ -239,7 +241,9 @@ def drawn(seed, seqs, heads, queries, keys, head, dtype=BF16):
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients(kind, warps, head, heads):
-    """Queries, gradients, keys and values that are no number where others do not see them."""
+    """NaN in queries, gradients, keys and values reaches only gradients of pairs that see each
+    other.
+    """
     queries, keys = 70, 230
     do, q, k, v = drawn(5, 2, heads, queries, keys, head)
     v[0, 0, 200], k[0, 0, 220, 1], q[1, 0, 40, 2], do[1, 0, 7, 3] = np.nan, np.inf, np.nan, np.inf

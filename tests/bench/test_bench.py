@@ -377,7 +377,7 @@ def test_commit_is_given_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
 
 # -- measuring, with a stand-in for torch ---------------------------------------------
 class FakeArray:
-    """As much of a tensor as the oracle and the comparison touch."""
+    """Stand-in for a torch tensor, with the methods that the oracle and the comparison call."""
 
     def __init__(self, values: np.ndarray) -> None:
         self.values = values
@@ -633,7 +633,7 @@ def test_the_last_that_was_made_is_kept() -> None:
 
 
 class Doubles(runner.Area):
-    """Twice a number, which is wrong of three."""
+    """Fake area that doubles numbers; case 3 has wrong bits."""
 
     name, about, row, drawn = "doubles", "Doubles.", host.Cost, "numbers"
 
@@ -653,7 +653,7 @@ class Doubles(runner.Area):
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A part of one, as much as a run asks for."""
+    """Fakes the parts of a GPU that a run of a bench asks for."""
     fake = SimpleNamespace(cuda=SimpleNamespace(empty_cache=lambda: None), OutOfMemoryError=OSError)
     monkeypatch.setattr(measure, "require_torch", lambda: fake)
     monkeypatch.setattr(measure, "warm_up", lambda torch: None)
@@ -691,7 +691,7 @@ def test_rows_of_an_interrupted_run_are_kept(
 
 
 def test_areas_take_the_same_options() -> None:
-    """Those that time: predict and routes need no GPU."""
+    """Every bench that times kernels takes the same options; predict and routes need no GPU."""
     for name, (module, _) in work._BENCHES.items():
         known = importlib.import_module(module)._parser()._option_string_actions
         if name not in ("predict", "routes"):

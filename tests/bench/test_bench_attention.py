@@ -197,7 +197,9 @@ class Clock:
 
 
 def test_all_kinds_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the CPU device, beside PyTorch there; who raises is left out, what is wrong is said."""
+    """Every kind of case runs on the CPU device beside PyTorch; peers that raise are left out, and
+    wrong bits are reported.
+    """
     torch = pytest.importorskip("torch", reason="timing needs torch")
     monkeypatch.setattr(measure, "Timer", Clock)
     monkeypatch.setattr(measure, "build", lambda specs: 0.1 * len(specs))
@@ -223,7 +225,7 @@ def test_all_kinds_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.long
 def test_a_step_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the CPU device, where a graph is the call again."""
+    """A decoding step runs on the CPU device, where a graph's replay is the call again."""
     torch = pytest.importorskip("torch", reason="timing needs torch")
     from torch.overrides import TorchFunctionMode
 

@@ -63,7 +63,7 @@ def test_it_says_what_it_takes_and_needs(
 
 @pytest.fixture
 def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """On the CPU device; stock torch.compile compiles nothing."""
+    """PyTorch on the CPU device; stock ``torch.compile`` compiles nothing."""
     torch = pytest.importorskip("torch", reason="timing needs torch")
 
     def compiled(function: Any, backend: Any = "eager", mode: Any = None, **how: Any) -> Any:

@@ -44,7 +44,7 @@ def test_named_shapes_in_both_directions() -> None:
 
 @pytest.mark.parametrize(("accumulate", "dtype"), [("tc", "f16"), ("simt", "f32")])
 def test_each_case_is_a_problem_of_the_library(accumulate: str, dtype: str) -> None:
-    """As the dispatcher knows it, and with the dense product whose bits it has."""
+    """The dispatcher serves every case, and its dense product has the same table and shape."""
     for case in nf4.select(["3x128x70", "4096x4096x14336"], tuple(nf4.OPS), dtype, accumulate):
         problem = case.problem(measure.natural_alignment(case))
         assert problem.table[:2] == ("quantized", case.layout) and problem.table[-1] == accumulate
@@ -143,7 +143,9 @@ def test_tuning_takes_the_tables_of_nf4() -> None:
 
 
 def test_what_is_learnt_of_nf4_leaves_dense_kernels_as_they_are(tmp_path: Path) -> None:
-    """Also in the tuning of another GPU than that which the journal is of."""
+    """Learning from a journal of NF4 products changes no dense kernel's constants, also in the
+    tuning of another GPU than the journal's.
+    """
     there = replace(TYPICAL["sm_90"], memory=3.35e6)
     header = Header("NVIDIA H100", 132, "sm_90", "2026-01-01", "abc", "1", "13.0", there)
     journal = Journal.begin(tmp_path / "j", header)

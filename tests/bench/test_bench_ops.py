@@ -32,7 +32,7 @@ def test_the_summary_says_what_targets_are_about():
 
 
 def test_draws_agree_if_they_are_among_what_is_kept(monkeypatch):
-    """What no way of drawing gives is seen, though no two generators draw alike."""
+    """Draws agree if top-k and top-p keep their tokens, whatever the generator; others do not."""
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(ops, "_random", lambda torch, *shape: torch.randn(shape))
     for case in (ops._draws(3, 500, 5, 0.9), ops._draws(3, 500, 0, 0.9)):

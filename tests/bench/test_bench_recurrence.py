@@ -22,8 +22,9 @@ def test_cases_are_drawn_by_seed():
 
 
 def test_the_other_side_computes_the_same():
-    """In f32, of 9 tokens with decays below 1: no number is off by more than 2^-15 of the largest,
-    since each is a sum of 9 times 4 terms of at most 12 roundings (2^-24 * 432 < 2^-15).
+    """PyTorch's side computes the same in f32. For 9 tokens with decays below 1 no number is off by
+    more than 2^-15 of the largest, since each is a sum of 9 times 4 terms of at most 12 roundings
+    (2^-24 * 432 < 2^-15).
     """
     torch = pytest.importorskip("torch")
     given = drawn((2, 9, 5, 4), "f32")

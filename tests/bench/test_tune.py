@@ -112,7 +112,7 @@ def test_tables_and_problems_are_chosen() -> None:
 
 
 def test_batches_are_measured_too() -> None:
-    """As the library reads them, by the kernels that take batches."""
+    """Batches are posed as ``matmul`` poses them, to kernels that take batches."""
     found = tune.batches([NN, TN, ("NT", *NN[1:])], 25, 5, "sm_90", 132)
     drawn = draw.batches(25, 5, "f32")
     assert drawn == draw.batches(40, 5, "f32")[:25] and 1 < min(drawn)[0] < max(drawn)[0] <= 1024
@@ -247,7 +247,7 @@ def test_a_journal_of_another_gpu_is_refused(tmp_path: Path) -> None:
 
 
 def test_journals_of_one_gpu_are_merged(tmp_path: Path) -> None:
-    """As runs leave them on machines that keep nothing."""
+    """Journals of several runs on one kind of GPU merge, as each rented machine leaves its own."""
     first, second, other = (tmp_path / name for name in "abc")
     one, two = some_tasks(), some_tasks([TN])
     tune.measure_all(one, Journal.begin(first, HEADER), meter_of(hashed))
@@ -296,7 +296,7 @@ def planted(key: tune.Key) -> dict[str, tuple[float, ...]]:
 
 
 def measured(key: tune.Key, count: int, noise: float = 0.0) -> list[Record]:
-    """What a GPU with planted constants measures, ``noise`` off at most, with hiccups."""
+    """Returns times on a GPU with planted constants, off by ``noise`` at most, with outliers."""
     rng, constants, found = random.Random(4), planted(key), []
     routes = {route.name: route for route in ROUTES[key]}
     for task in some_tasks([key], count):
@@ -314,7 +314,9 @@ def measured(key: tune.Key, count: int, noise: float = 0.0) -> list[Record]:
 
 @pytest.mark.parametrize("key", [NN, TN], ids=" ".join)
 def test_planted_constants_are_found(key: tune.Key) -> None:
-    """By what they predict: two terms that grow alike cannot be told apart."""
+    """Fitted constants predict the planted times; constants of terms that grow alike cannot be told
+    apart.
+    """
     records = measured(key, 120)
     points = points_of(records, BARE)
     constants = fit.alike(points)
@@ -335,7 +337,7 @@ def test_noise_and_hiccups_cost_little() -> None:
 
 
 def test_one_problem_can_be_learnt_from() -> None:
-    """It is left out of all that its own choice is judged by."""
+    """A single problem is held out from all that its own choice is judged by."""
     records = measured(NN, 1)
     assert [*fit.held_out(points_of(records, BARE))] == [records[0].problem]
 
@@ -349,7 +351,7 @@ def test_one_time_can_be_learnt_from() -> None:
 
 
 def test_constants_are_sharpened_for_choices() -> None:
-    """Where times follow no model exactly, likeness alone chooses worse."""
+    """Sharpened constants choose better than fitted ones if times follow no model exactly."""
     records = []
     for record in measured(NN, 60):
         level = 1 + 0.6 * random.Random(str(record.problem)).random()  # of all its kernels
@@ -380,7 +382,7 @@ def test_regret_is_chosen_over_fastest() -> None:
 
 
 def test_a_batch_has_the_traffic_of_its_products() -> None:
-    """And of their operands, L2 has to hold those of a few at a time only."""
+    """A batch has its products' traffic, but L2 holds the operands of a few products at a time."""
     names = list(TERMS)
     one = BARE.terms("fma", 1, 132, 132, 8, 1 << 20, 1 << 28, 1 << 26, 1 << 20)
     many = BARE.terms("fma", 1, 132, 132, 8, 1 << 20, 1 << 28, 1 << 26, 1 << 20, count=7)
@@ -395,7 +397,7 @@ def test_a_batch_has_the_traffic_of_its_products() -> None:
 
 
 def test_phases_are_added() -> None:
-    """Each at the rate of its own unit; what moves is counted once."""
+    """Products of phases add up, each at the rate of its own unit; memory traffic counts once."""
     common = 2, 132, 1000, 8, 1 << 20, 1 << 28, 1 << 26, 1 << 20
     one, same = BARE.terms("wgmma", *common), BARE.terms("wgmma", *common, "wgmma", 8, 1 << 20)
     other = BARE.terms("fma", *common)
@@ -475,7 +477,7 @@ def test_broken_tunings_are_refused(tmp_path: Path, change: Any, message: str) -
 
 
 def test_committed_tunings_are_current() -> None:
-    """They know no kernel that there is not, and every kernel that times choose among; those that
+    """Committed tunings have no unknown kernel, and every kernel that is chosen by time; those that
     sum over windows have not been measured yet.
     """
     firsts = {
@@ -580,7 +582,7 @@ def kinds() -> Iterator[Any]:
 
 
 def forget() -> None:
-    """As a new process is."""
+    """Clears prepared calls, so that the device is as in a new process."""
     get_device("cpu").prepared.clear()
     get_device("cpu").calls.clear()
 

@@ -15,7 +15,7 @@ from ptxgen.tiles import ROUTES
 
 KIB = 1024
 OTHERS = [a for a in ARCHITECTURES.values() if a.target not in ARCHES]
-"""Those for which the goldens compile nothing."""
+"""Architectures for which the goldens compile nothing."""
 
 
 def routed(arch: str) -> list[KernelSpec]:

@@ -45,7 +45,7 @@ class Builder:
         self.entry, self.calls = entry, 0
 
     def __call__(self) -> Entry:
-        """The entry."""
+        """Counts the call and returns the entry."""
         self.calls += 1
         return self.entry
 
@@ -294,7 +294,9 @@ def seal_entry(path: Path, key: Key, meta: bytes, image: bytes) -> None:
 def test_an_entry_that_no_compiler_leaves_is_rebuilt(
     root: Path, arch: str, meta: bytes, image: bytes | None, reason: str
 ) -> None:
-    """Its digest is right, so it was written so: by another version, or by hand."""
+    """An entry with a right digest that no compiler leaves (of another version, or made by hand) is
+    rebuilt.
+    """
     job = Job('extern "C" __global__ void k() {}', "k", arch)
     fresh = compile_job(job, cache=Cache(root))
     (path,) = root.glob("*.kernel")
@@ -337,7 +339,7 @@ def test_directory_in_the_place_of_an_entry(root: Path) -> None:
 
 
 def test_bad_entry_warns_once(root: Path) -> None:
-    """Even where it cannot be removed."""
+    """A bad entry warns once, even where it cannot be removed."""
     path = fill(root)
     path.unlink()
     path.mkdir()
@@ -437,7 +439,9 @@ def check_not_used(root: Path, reason: str) -> None:
 
 # -- disks that refuse -----------------------------------------------------------
 def check_degrades(cache: Cache, reason: str) -> None:
-    """As above, for a directory that is trusted but cannot be written."""
+    """Two kernels are built and kept in memory, with one warning, if the trusted directory is
+    read-only.
+    """
     builder = Builder()
     with pytest.warns(CacheWarning, match=reason) as caught:
         for key in (KEY, OTHER):
@@ -490,7 +494,7 @@ def test_unreadable_directory_degrades(unprivileged: Path) -> None:
 
 
 def test_full_disk_degrades(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing can be created at all: neither lock nor temporary file."""
+    """A full disk, which takes neither lock nor temporary file, degrades to an uncached build."""
     root.mkdir(parents=True, mode=0o700)
 
     def full(*_: object, **__: object) -> int:

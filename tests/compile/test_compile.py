@@ -70,7 +70,7 @@ def cache(tmp_path: Path) -> Cache:
 
 @pytest.fixture(autouse=True)
 def kept_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the sources of failed compilations go."""
+    """Directory that receives the sources of failed compilations."""
     directory = tmp_path / "kept"
     directory.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(directory))
@@ -194,7 +194,7 @@ print(*(hashlib.sha256(i).hexdigest() for i in images))
 
 
 def test_name_does_not_reach_the_output() -> None:
-    """It is not in the key, so two jobs that differ only in it must agree."""
+    """The name is not in the key, so two jobs that differ in it alone give the same image."""
     source = SOURCE + SOURCE.replace("kernel", "twin") + "static __device__ int counter;\n"
     images = {compile_ptx(source, name=name, cache=None).image for name in ("kernel", "twin")}
     assert len(images) == 1
@@ -407,7 +407,7 @@ def test_another_installed_version_is_another_kernel(
 
 @pytest.mark.parametrize("installed", [True, False])
 def test_warm_start(cache: Cache, monkeypatch: pytest.MonkeyPatch, installed: bool) -> None:
-    """With NVRTC from its wheel, a hit does not load it."""
+    """A cache hit does not load NVRTC if its version is known from the installed wheel."""
     cold = compile_cubin(SOURCE, name="kernel", cache=cache)
     version = toolchain_version()
     monkeypatch.setattr(

@@ -156,7 +156,9 @@ def _wait(kernel: Kernel, name: str, parity: str, how: str = "try_wait") -> None
 
 
 def barriers() -> Iterator[Case]:
-    """What arrive, expect_tx, complete_tx and the tests say, one mbarrier for each thread."""
+    """Yields cases of mbarrier arrive, expect_tx, complete_tx and waits, with one mbarrier a
+    thread.
+    """
     n = 64
 
     def start(name: str, target: str = "sm_80", inputs: int = 1) -> tuple[Kernel, str, list[str]]:
@@ -728,7 +730,7 @@ def clusters() -> Iterator[Case]:
 
 
 def cases() -> Iterator[Case]:
-    """All of them."""
+    """Yields all cases of asynchronous instructions."""
     yield from copies()
     yield from barriers()
     yield from bulk()

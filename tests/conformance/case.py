@@ -46,7 +46,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Case:
-    """One kernel to run. ``name`` is unique in the corpus."""
+    """A kernel to run; ``name`` is unique in the corpus."""
 
     family: str
     name: str

@@ -41,7 +41,7 @@ class Fixtures:
                 at += entry["nbytes"]
 
     def results(self, name: str) -> bytes:
-        """What the machine left for a case; KeyError if nothing was recorded."""
+        """Returns the recorded results of a case; raises KeyError if none were recorded."""
         family, at, nbytes = self._places[name]
         if family not in self._unpacked:
             packed = (self._directory / f"{family}.xz").read_bytes()

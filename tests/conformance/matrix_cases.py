@@ -431,7 +431,7 @@ def _others() -> Iterator[Case]:
 
 
 def cases() -> Iterator[Case]:
-    """All of them."""
+    """Yields all cases of warp-level matrix instructions."""
     yield from moves()
     yield from products()
     yield from integers()

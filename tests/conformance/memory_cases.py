@@ -309,7 +309,7 @@ def _spaces(family: str) -> Iterator[Case]:
 
 
 def _special(family: str) -> Iterator[Case]:
-    """What a thread can ask about itself."""
+    """Yields a case that stores every special register of a thread (tid, ctaid, laneid, ...)."""
     names = ("tid.x", "tid.y", "tid.z", "ntid.x", "ntid.y", "ntid.z", "ctaid.x", "ctaid.y")
     names += ("ctaid.z", "nctaid.x", "nctaid.y", "nctaid.z", "laneid", "lanemask_eq")
     names += ("lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt")
@@ -483,6 +483,6 @@ def _counters(family: str) -> Iterator[Case]:
 
 
 def cases() -> Iterator[Case]:
-    """All of them."""
+    """Yields all cases of memory instructions."""
     yield from loads()
     yield from atomics()

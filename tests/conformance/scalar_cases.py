@@ -629,6 +629,6 @@ def beyond() -> Iterator[Case]:
 
 
 def cases() -> Iterator[Case]:
-    """All of them."""
+    """Yields all cases of scalar instructions."""
     for source in (integers, bits, comparisons, floats, special, halves, conversions, beyond):
         yield from source()

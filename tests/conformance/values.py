@@ -239,7 +239,7 @@ def _near_ties(name: str, target: str, random: Random, n: int) -> Array:
 
 
 def operands(kinds: tuple[str, ...], lanes: int, key: str) -> list[Array]:
-    """One array of bit patterns per operand, ``lanes`` long.
+    """Returns an array of bit patterns for each operand, ``lanes`` long.
 
     A kind is a type, or "type:flavour". All combinations of hard values come first, as far as
     four fifths of the lanes allow, else all of the hardest; then hard values at random; then

@@ -1,4 +1,4 @@
-"""What lanes and warps do together: shuffles, votes, branches, loops, barriers."""
+"""Instructions across lanes and warps: shuffles, votes, branches, loops, barriers."""
 
 from __future__ import annotations
 
@@ -561,6 +561,6 @@ def _beyond() -> Iterator[Case]:
 
 
 def cases() -> Iterator[Case]:
-    """All of them."""
+    """Yields all cases of instructions across lanes and warps."""
     yield from warps()
     yield from control()

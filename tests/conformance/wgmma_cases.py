@@ -15,7 +15,7 @@ THREADS = 128
 
 
 class Layout:
-    """How an operand lies in shared memory: swizzle in bytes (0: none), K-major or MN-major.
+    """Layout of a wgmma operand in shared memory: swizzle in bytes (0: none), K-major or MN-major.
 
     ``leading`` and ``stride`` are the byte offsets of the descriptor, ``step`` what leads from
     one 16-deep step to the next (PTX ISA, asynchronous warpgroup level matrix shared memory
@@ -71,7 +71,7 @@ def _case(
     narrow: bool = False,
     family: str = "wgmma",
 ) -> Case:
-    """One product, or a chain of ``steps``: D[64, n] += A[64, 16] · B[16, n].
+    """Returns a case of one product, or of a chain of ``steps``: D[64, n] += A[64, 16] · B[16, n].
 
     ``tile`` makes the shared memory (u16), ``sums`` the accumulators (else they start from
     zero by scale-d), ``registers`` A, if it comes from registers. ``narrow``: f16 sums.
@@ -277,7 +277,7 @@ def _place(memory: Array, rows: Array) -> None:
 
 
 def cases() -> Iterator[Case]:
-    """All of them."""
+    """Yields all cases of wgmma."""
     yield from layouts()
     yield from arithmetic()
     yield from eights()

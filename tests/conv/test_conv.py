@@ -97,7 +97,7 @@ def by_hand(x, w, bias=None, *, groups=1, activation=None, layout="", **how):
 
 
 def transposed_by_hand(dy, w, bias, image, *, groups=1, activation=None, layout="", **how):
-    """Each element alone, of the taps that reach it."""
+    """Computes a transposed convolution element by element, from the taps that reach each."""
     dy, w = last(dy, layout), last(w, layout)
     stride, padding, dilation = geometry(dy, **how)
     outs, c, taps = w.shape[0] // groups, w.shape[-1], w.shape[1:-1]
@@ -210,7 +210,7 @@ def test_an_image_does_not_know_the_others(dtype, groups):
 @pytest.mark.parametrize("activation", [None, "relu", "gelu", "gelu_tanh", "silu"])
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
 def test_depthwise_filters_are_formulas(dtype, activation):
-    """With the bits of the product on FMA units, also of what is no number."""
+    """Depthwise filters of a few taps have the bits of the product on FMA units, NaN included."""
     rng = np.random.default_rng(5)
     x, w = (operand(rng, s, "special", dtype) for s in ((2, 5, 7, 6), (5, 1, 3, 2)))
     bias = operand(rng, (5,), "normal", dtype)
@@ -226,7 +226,7 @@ def test_depthwise_filters_are_formulas(dtype, activation):
     [("f32", 23), ("f32", 24), ("bf16", TAPS_MAX), ("bf16", TAPS_MAX + 1)],
 )
 def test_depthwise_filters_are_chains(dtype, taps):
-    """Of 16 bits too, whose sums are others on tensor cores."""
+    """Depthwise filters are FMA chains, also in 16 bits, where tensor cores give other sums."""
     rng = np.random.default_rng(6)
     x, w = (operand(rng, s, "normal", dtype) for s in ((2, 3, taps + 24), (3, 1, taps)))
     bias = operand(rng, (3,), "normal", dtype)
@@ -295,7 +295,9 @@ def test_filters_of_one_tap_read_images_as_they_lie(monkeypatch, dtype, image):
 @pytest.mark.parametrize("dtype", ["bf16", "f32"])
 @pytest.mark.parametrize("layout", ["channels_first", LAST])
 def test_groups_are_written_where_they_belong(dtype, layout):
-    """By the products, or by what does what is behind them: never by another copy."""
+    """Results of groups are written in place, by the products or by the epilogue behind them, never
+    by another copy.
+    """
     rng = np.random.default_rng(12)
     shapes = ((2, 24, 9, 8), (16, 6, 3, 3)) if layout == "channels_first" else (
         (2, 9, 8, 24), (16, 3, 3, 6)
@@ -366,7 +368,7 @@ def test_bits_do_not_depend_on_the_pieces(monkeypatch, groups, most):
 
 
 def test_what_is_copied():
-    """Nothing where kernels read images as they lie."""
+    """Images that kernels can read in place are not copied."""
 
     def steps(sizes, **how):
         return [s.problem.what.split()[0] for s in program_of("conv", sizes, **how).steps]
@@ -581,7 +583,7 @@ def test_operators_are_what_pytorch_asks_of_them():
 
 
 def test_channels_that_lie_last_stay_there():
-    """Of images in PyTorch's channels_last format: nothing but columns is copied."""
+    """Convolutions of PyTorch's channels_last format copy nothing but im2col columns."""
     pytest.importorskip("torch")
     from ptxgen.torch import aten
 
@@ -630,7 +632,7 @@ def steps(name, given):
 
 @pytest.mark.parametrize(("dtype", "channels"), [("bf16", 32), ("f16", 24), ("bf16", 8)])
 def test_windows_need_no_columns(dtype, channels):
-    """Of channels that are a multiple of 8, in tensor cores: one launch, and the same bits."""
+    """With channels a multiple of 8, implicit GEMM is one launch and has im2col's bits."""
     rng = np.random.default_rng(7)
     shapes = (2, 9, 8, channels), (24, 3, 2, channels)
     x, w = (operand(rng, shape, "wide", dtype) for shape in shapes)
@@ -656,8 +658,8 @@ def test_windows_need_no_columns(dtype, channels):
 @pytest.mark.parametrize("layout", [LAST, "channels_first"])
 @pytest.mark.parametrize("stride", [1, 2, (2, 1), 3])
 def test_gradients_of_images_gather_where_they_lie(stride, layout):
-    """One launch, with filters as they lie, also of two phases along a dimension; a launch for each
-    of more. Filters whose outputs do not lie last are copied once.
+    """An image gradient is one launch for up to two phases along a dimension, else one a phase,
+    with filters in place. Filters whose outputs do not lie last are copied once.
     """
     rng = np.random.default_rng(4)
     strides = each(stride, 2)
@@ -677,7 +679,7 @@ def test_gradients_of_images_gather_where_they_lie(stride, layout):
 @pytest.mark.parametrize("outs", [16, 13])
 @pytest.mark.parametrize("stride", [(2, 1), 2, (3, 1)])
 def test_gradients_of_images_of_one_row_have_its_taps(stride, outs):
-    """It lies in one way, whose first tap need not be the filter's."""
+    """Images of one row have one phase along it, whose first tap need not be the filter's first."""
     rng = np.random.default_rng(outs)
     for image in (1, 9), (1, 1):
         count = [(n + 2 - 3) // s + 1 for n, s in zip(image, each(stride, 2), strict=True)]
@@ -691,8 +693,8 @@ def test_gradients_of_images_of_one_row_have_its_taps(stride, outs):
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize(("outs", "channels"), [(13, 16), (24, 5), (3, 13)])
 def test_gradients_of_images_of_any_channels(monkeypatch, outs, channels, stride):
-    """One step, behind a copy of the filters where their rows are off 16 bytes. Columns where fewer
-    than 8 channels have too many numbers that are loaded one by one.
+    """Image gradients of any channels are one step, behind a copy of filters whose rows are off 16
+    bytes. With fewer than 8 channels and too many scalar loads, im2col columns are taken.
     """
     rng = np.random.default_rng(outs)
     count = (7 + 2 - 3) // stride + 1
@@ -707,8 +709,8 @@ def test_gradients_of_images_of_any_channels(monkeypatch, outs, channels, stride
 
 @pytest.mark.parametrize("channels", [3, 13])
 def test_windows_of_any_channels(channels):
-    """One step behind a copy of the filters, whose outputs are to lie side by side; of images that
-    are part of another, too.
+    """Windows of any channels are one step behind a copy of the filters, whose outputs must be
+    contiguous; views of larger images, too.
     """
     rng = np.random.default_rng(channels)
     x = operand(rng, (2, 9, 8, channels), "wide", "bf16")
@@ -743,8 +745,8 @@ def test_images_that_are_copied_with_zeros(name):
 
 @pytest.mark.parametrize(("outs", "channels"), [(24, 24), (12, 24), (8, 21), (5, 3)])
 def test_gradients_of_filters_need_no_columns(outs, channels):
-    """One launch, or two where sums are cut. What is no multiple of 8 is copied before, and filters
-    of as many channels behind.
+    """Filter gradients are one launch, or two if sums are cut. Operands whose channels are no
+    multiple of 8 are copied before, and such filters behind.
     """
     rng = np.random.default_rng(outs)
     x = operand(rng, (3, 9, 7, channels), "wide", "bf16")

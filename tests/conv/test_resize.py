@@ -32,7 +32,7 @@ def drawn(seed):
 
 
 def along(x, axis, o, linear, corners):
-    """One dimension, an element at a time, in x's dtype."""
+    """Resizes one dimension, an element at a time, in x's dtype."""
     wide, n = x.dtype.type, x.shape[axis]
     step = wide(((n - 1) / (o - 1) if o > 1 else 0.0) if corners else n / o)
     shift = wide(0.5 if linear and not corners else 0.0)
@@ -94,7 +94,9 @@ def test_what_bad_input_gets(wrong, error, text):
 @pytest.mark.parametrize(("mode", "corners"), WAYS)
 @pytest.mark.parametrize("seed", [0, 4, 8, 12])
 def test_gradients_are_gathered(seed, mode, corners):
-    """Of at most 13^3 products of numbers below 8: some 2^-24 of 2^6, as signs are random."""
+    """Gradients repeat and are within 2e-5 of PyTorch's in f64: at most 13^3 products of numbers
+    below 8 add up to about 2^6, as signs are random, and round by a few units of 2^-24.
+    """
     torch = pytest.importorskip("torch")
     import ptxgen.torch as ours
 

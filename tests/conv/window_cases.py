@@ -123,7 +123,7 @@ def route_of(name):
 
 
 def turn_of(name):
-    """Its number among all."""
+    """Returns a kernel's index among all convolution kernels."""
     return sorted(n for n in SPECS if n.startswith("conv_")).index(name)
 
 
@@ -149,8 +149,8 @@ def check(name, case, device):
 
 
 def check_gradient(name, case, device):
-    """The same of a gradient: by the filters of kernels that sum over windows, else by the image,
-    with a bias as ``conv_transpose`` has one.
+    """Runs a gradient and compares it with the oracle: by the filters if the kernel sums over
+    windows, else by the image, with a bias as in ``conv_transpose``.
     """
     spec, rank = SPECS[name], len(case.taps)
     rng = np.random.default_rng([SEED, *case.image, *case.taps, case.outs])
@@ -285,7 +285,7 @@ def depthwise(name):
 
 
 def depthwise_edge(name, key, route, edge):
-    """As many taps; few of all else. None for what no call has."""
+    """Returns a check with the edge's number of taps; None for variables that no call sets."""
     if edge.variable != "TAPS":
         return None
     case = Case((1, edge.inside["TAPS"] + 2, 8), (edge.inside["TAPS"],), 8, groups=8)
@@ -293,8 +293,8 @@ def depthwise_edge(name, key, route, edge):
 
 
 def at_edge(name, key, route, edge):
-    """As many windows, outputs or taps (these in rows of 16). None for what no call has: K is whole
-    taps, and images are copied to where they are aligned.
+    """Returns a check with as many windows, outputs or taps (16 in a row) as the edge has. None for
+    edges that no call has: K is whole taps, and unaligned images are copied first.
     """
     at, variable = edge.inside, edge.variable
     count, outs = (at[n] if variable == n else few for n, few in (("M", 3), ("N", 8)))

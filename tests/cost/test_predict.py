@@ -22,7 +22,9 @@ RESULTS = Path(__file__).parents[2] / "bench" / "results"
 ROWS = sorted((*RESULTS.glob("ops-h200-*.json"), *RESULTS.glob("attention-random-h100-*.json")))
 TUNING = read(FOLDER / "h200_132.json")
 BAND, TAILS, FEW = 1.15, 1.6, 6
-"""Of predicted over measured: the geometric mean's, the tails'; and so many results have tails."""
+"""Bounds of predicted over measured time: BAND for the geometric mean, TAILS for the tails, which
+are tested if there are at least FEW results.
+"""
 
 
 def built(make, *sizes):
@@ -158,7 +160,7 @@ def each(values=FAMILIES):
 
 @each()
 def test_every_step_has_a_prediction(make, monkeypatch) -> None:
-    """And nothing is rendered or compiled for it."""
+    """Every step has a predicted time, and nothing is rendered or compiled for it."""
 
     def refuse(*_, **__):
         raise AssertionError("rendered or compiled")
@@ -237,7 +239,7 @@ def test_causal_attention_and_a_window_do_less() -> None:
 
 @each((gathered, pointwise, decoded, summed))
 def test_explain_says_the_same(make) -> None:
-    """And what it is made of."""
+    """``explain`` shows the predicted time of a step, and the terms that it is made of."""
     (step,) = built(make, 512, 1024).steps
     found = ptxgen.dispatch.explain.explain_problem(
         step.problem, step.nbytes, "sm_90", 132, gpu="NVIDIA H200"
@@ -248,7 +250,9 @@ def test_explain_says_the_same(make) -> None:
 
 
 def test_a_kernel_that_is_asked_for_has_a_prediction() -> None:
-    """One of a table in order, and one that has constants of its own."""
+    """A kernel that is asked for by name has its own predicted time, in a table of ordered routes
+    and in one with constants.
+    """
     for make, asked in ((summed, ("logsumexp", 64, 1024)), (products, ("linear", 64, 256, 1024))):
         (step,) = built(make, 64, 1024).steps
         found = ptxgen.explain(*asked, dtype="bfloat16")

@@ -17,7 +17,7 @@ from ptxgen.tiles import SPECS, TABLES
 RULE, SSD = "gated_delta_rule", "ssd"
 FORMS = {RULE: True, SSD: False}
 TAME = {RULE: {"l2_norm": True}, SSD: {"softplus": True}}
-"""What keeps states of many tokens finite."""
+"""Options that keep states finite over many tokens."""
 
 
 def draw(name, seed, batch, tokens, sizes, dtype="bf16", kind="normal", wide=True):
@@ -90,7 +90,9 @@ def check_gradients(name, sizes, device, tokens, dtype="bf16", kind="normal"):
 
 
 def gradient(name):
-    """Of the kernels of the table, which are those of the delta rule: a part and more."""
+    """Returns gradient checks of the delta rule for a kernel of the table, with more columns than a
+    CTA has and tokens beyond whole stages.
+    """
     assert SPECS[name].delta
     found = ((1, 2, 128, 72), 9, "bf16", "normal"), ((1, 2, 32, 72), 21, "f32", "special")
     return [partial(_gradient, *each) for each in found]

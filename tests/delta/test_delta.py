@@ -27,8 +27,8 @@ def device():
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
 def test_bits(name, dtype, device):
-    """Of numbers of all kinds, whose stages are whole and are not; without tokens the state is
-    the first.
+    """Results have the oracle's bits for numbers of all kinds and for token counts that fill stages
+    or not; without tokens the last state is the first.
     """
     how = {RULE: {"l2_norm": True, "scale": -0.7}, SSD: {"softplus": True}}[name]
     for tokens, kind in ((8, "wide"), (17, "special"), (1, "subnormal"), (0, "normal")):
@@ -39,7 +39,9 @@ def test_bits(name, dtype, device):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("rows", [32, 64, 256])
 def test_bits_of_every_route(name, rows, device):
-    """Of states whose columns have few lanes, and half a warp."""
+    """Every route has the oracle's bits, also if a column of the state has few lanes or half a
+    warp.
+    """
     for kernel in cases.routes(name, rows):
         cases.check(name, kernel, (1, 1, rows, 72), {}, device, tokens=9, batch=1)
 
@@ -66,7 +68,7 @@ def test_a_token_does_not_depend_on_how_the_sequence_is_cut(name):
 
 
 def exact(name, given, first, states=False):
-    """By the formula, in f64; with the last ``states``, too."""
+    """Computes the recurrence by its formula in f64; returns the last state too if ``states``."""
     given = {n: x.astype(np.float64) for n, x in given.items()}
     if name == RULE:
         q, k, v, g, beta = (given[n] for n in ("q", "k", "v", "g", "beta"))
@@ -89,8 +91,8 @@ def exact(name, given, first, states=False):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_beside_exact_numbers(name):
-    """Each token rounds a state's numbers some ten times, to 2^-24 of what is added; sums of rows
-    as often. 40 tokens together stay below 2^-14 of the largest result.
+    """Results are within 2^-14 of the largest one of exact numbers: each of 40 tokens rounds a
+    state's numbers some ten times, to 2^-24 of what is added, and sums of rows as often.
     """
     given, first = cases.draw(name, 5, 2, 40, SIZES, "f32"), cases.state(name, 6, 2, SIZES)
     how = {SSD: {"softplus": True}, RULE: {}}[name]
@@ -170,7 +172,7 @@ def test_what_does_not_fit_is_refused_by_name(name, change, error, words):
 
 # -- gradients ----------------------------------------------------------------------------------
 def gradients(name, given, first, how, dy, dstate):
-    """By all arguments, of the result and the last state, on the device that is used."""
+    """Returns the gradients of result and last state by all arguments, on the current device."""
     pt = pytest.importorskip("ptxgen.torch")
     torch = pytest.importorskip("torch")
     tensors = [torch.from_numpy(x).requires_grad_() for x in (*given.values(), first)]
@@ -183,7 +185,7 @@ def gradients(name, given, first, how, dy, dstate):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_gradients_of_16_bits_are_those_of_the_same_numbers(name):
-    """What has f32 gradients has the same bits of them whether other arguments are f16 or f32."""
+    """Gradients in f32 have the same bits whether other arguments are f16 or equal ones in f32."""
     rng, sizes = np.random.default_rng(12), (2, 4, 24, 16)
     given, first = cases.draw(name, 5, 1, 9, sizes, "f16"), cases.state(name, 6, 1, sizes)
     dy = rng.standard_normal(given["v" if name == RULE else "x"].shape, np.float32).astype("f2")
@@ -198,8 +200,9 @@ def test_gradients_of_16_bits_are_those_of_the_same_numbers(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_gradients_beside_differences(name):
-    """Of a random direction for each argument: two values in f64 that are 2^-14 apart have a
-    difference that is exact to some 2^-26, and gradients round a few hundred times to 2^-24.
+    """Gradients agree with central differences along a random direction for each argument: two
+    values in f64 that are 2^-14 apart have a difference that is exact to some 2^-26, and gradients
+    round a few hundred times to 2^-24.
     """
     rng, sizes = np.random.default_rng(11), (2, 4, 24, 72)
     given, first = cases.draw(name, 5, 1, 9, sizes, "f32"), cases.state(name, 6, 1, sizes)
@@ -227,7 +230,7 @@ def test_gradients_beside_differences(name):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("dtype", "rows"), [("f32", 24), ("bf16", 64), ("f16", 256)])
 def test_bits_of_gradients(name, dtype, rows, device):
-    """Of both walks: of columns beyond a part, with numbers of all kinds; also without tokens."""
+    """Both gradient walks have the oracle's bits, for numbers of all kinds and without tokens."""
     for tokens, kind in ((9, "normal"), (3, "special"), (0, "normal")):
         cases.check_gradients(name, (1, 2, rows, 72), device, tokens, dtype, kind)
 

@@ -78,20 +78,20 @@ def takes_long(route: Route, edge: Edge) -> bool:
 
 
 def kind(key: Key, route: Route, edge: Edge) -> tuple[Any, ...]:
-    """What edges are alike in that the same lines of a spec say."""
+    """Returns a key that edges share if the same lines of a spec cause them."""
     facts = (getattr(route.main, fact, None) for fact in ("dtype", "split", "unit", "capped"))
     terms = " ".join(re.sub(r"\d+", "#", str(term)) for term in edge.unmet)
     return (type(route.main), *facts, edge.variable, terms)
 
 
 def tile(name: str) -> int:
-    """How much a route multiplies at a time."""
+    """Returns the size of a route's tile: multiplications per step."""
     return prod(getattr(ROUTED[name].main, extent, 1) for extent in ("bm", "bn", "bk"))
 
 
 @functools.cache
 def shown() -> dict[tuple[Any, ...], str]:
-    """Of each kind of long edges the route that is always run there: that of the smallest tile."""
+    """Maps each kind of edge at a long K to the route that always runs there (smallest tile)."""
     found: dict[tuple[Any, ...], str] = {}
     for name in sorted(ROUTED, key=lambda name: (tile(name), name)):
         for key, route, edge in edges_of(name):
@@ -122,7 +122,7 @@ def unmet(name: str, device: Any, long: bool) -> Iterator[tuple[Key, Route, Edge
 
 
 def at_edge(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
-    """What runs a route at an edge; None where no call has such a problem."""
+    """Returns a check that runs a route at an edge; None if no call poses that problem."""
     posers = [pose for of, pose in POSERS.items() if isinstance(route.main, of)]
     assert posers, f"{name}: POSERS has nothing for a {type(route.main).__name__} at {edge}"
     return posers[0](name, key, route, edge)
@@ -155,7 +155,7 @@ def literal(name: str) -> Iterator[Check]:
 
 @functools.cache
 def turning() -> set[str]:
-    """Of kernels on tensor cores that take chunks in turns, one for each number of k's of one."""
+    """Returns tensor-core kernels that sum chunks in turn: one for each type and turn length."""
     found: dict[tuple[Any, ...], str] = {}
     for name in sorted(KERNELS, key=lambda name: (tile(name), name)):
         layout, spec = KERNELS[name][0], KERNELS[name][1].main
@@ -210,7 +210,9 @@ def segments(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
 
 
 def int4(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
-    """How many k's a sum may have is proved: the largest it can be is a bound of an index."""
+    """Returns a product aligned as at the edge; None for K, whose bound on indices is proved
+    instead.
+    """
     at = edge.inside
     if edge.variable == "K":
         return None
@@ -304,7 +306,7 @@ def cluster(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
 
 
 def ordered(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
-    """As many integers as a sort has."""
+    """Returns a sort of as many integers as the edge has."""
     return gather_cases.order(route.main.name, (edge.inside["COUNT"],))[0]
 
 
@@ -328,4 +330,4 @@ POSERS: dict[type[KernelSpec], Callable[..., Check | None]] = {
     FewSpec: cluster,
     HopperSpec: hopper,
 }
-"""How each kind of kernels is run where its requirements end."""
+"""Functions that make the check at an edge, by the type of the route's main kernel."""

@@ -21,7 +21,7 @@ Values = dict[str, int]
 """The variables of a space, by name."""
 
 LIE = ("ALIGN", "VECTOR")
-"""How variables are named that say how arrays lie."""
+"""Prefixes of the variables that describe alignment of arrays."""
 FAR = 1 << 20
 """Beyond it, a size is large."""
 MANY = 132
@@ -122,7 +122,7 @@ def edges(space: Space, requires: Expr) -> tuple[Edge, ...]:
 
 
 def far_edges(space: Space, requires: Expr) -> Iterator[Edge]:
-    """Those that begin where one size is as large as it can be."""
+    """Yields edges that start where one size is as large as it can be."""
     for edge in edges(space, requires):
         domain, end = space.domains[edge.variable], edge.inside[edge.variable]
         if not isinstance(domain, OneOf) and edge.variable != "SMS" and end > FAR:

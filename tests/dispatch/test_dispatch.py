@@ -71,7 +71,7 @@ def direct(table: Table, arch: str) -> Callable[[Problem], list[tuple[object, Ch
 
 
 def asked(*cost: object) -> tuple[object, ...]:
-    """In place of a time: what it is to be predicted from; a sum is one after the other."""
+    """Stands in for a predicted time: returns the arguments that it is predicted from."""
     return cost
 
 
@@ -118,7 +118,9 @@ def test_code_agrees_with_a_table_of_every_construct() -> None:
 
 
 def test_code_agrees_with_a_table_of_efforts_with_phases() -> None:
-    """One, two and three of them, on several units; two kernels alike but for units and numbers."""
+    """Emitted code agrees with a table of costs with one to three phases on several units, where
+    two kernels differ in units and numbers alone.
+    """
     scores, values = Phase("wgmma", ceil_div(K, 64), K * 128), Phase("wgmma", N, N * K * 64)
     apart = Phase("mma", ceil_div(K, 64), K * 256), Phase("fma64", N, N * K * 16)
     three = (scores, Phase("fma", const(1), N * 64), values)
@@ -312,11 +314,11 @@ KINDS = sorted(
 )
 """The dtypes of products, with the tiers that serve them."""
 SHOWN = [pytest.param(*k, marks=pytest.mark.long if k[0] == "f16" else ()) for k in KINDS]
-"""Of both dtypes of 16 bits, which share their tables, one is enough in short runs."""
+"""Parameters (dtype, tier); f16 shares the tables of bf16, so it is left to long runs."""
 
 
 def alignments(dtype: str) -> tuple[int, ...]:
-    """Those that operands of this dtype can have."""
+    """Returns the alignments in bytes that operands of this dtype can have."""
     return tuple(a for a in (2, 4, 8, 16) if a >= ITEMSIZE[dtype])
 
 
@@ -437,8 +439,8 @@ DEVICES += [(p.arch, p.sms, p.gpu) for p in tunings()]
 @pytest.mark.parametrize(("dtype", "tier"), SHOWN)
 @pytest.mark.parametrize(("op", "layout"), [key for key in PRODUCTS if key[0] != "linear_wgrad"])
 def test_chunks_do_not_depend_on_the_batch(op: str, layout: str, dtype: str, tier: str) -> None:
-    """How a reduction is cut follows from the space alone, which routes and devices cannot change:
-    whatever was chosen, the kernels are told the same, and have room for as many chunks.
+    """The space alone fixes the chunks of a reduction. Whatever route and device are chosen,
+    kernels are told the same chunks and have scratch memory for them.
     """
     least, most = min(alignments(dtype)), max(alignments(dtype))
     of, item = {"layout": layout, "tier": tier}, ITEMSIZE[CONTRACTS[tier][dtype].accumulator]

@@ -101,14 +101,14 @@ def test_a_table_of_the_library_is_proved(module: str) -> None:
     ids=lambda of: of.name,
 )
 def test_a_batch_is_always_served(of: Table) -> None:
-    """Where matmul looks, the last route covers all problems by itself, and takes batches."""
+    """The last route of each table of ``matmul`` covers every problem alone, and takes batches."""
     (last,) = {runs[-1] for runs in of.classes.values()}
     assert of.routes[last].batched
     assert _covered(Prover(of), [emit.condition(of, of.routes[last])]).proved
 
 
 def test_lemmas_belong_to_plans() -> None:
-    """They are proved once for all tables of products under a plan, those of NF4 weights too."""
+    """Lemmas are proved once for all tables of products under a plan, those of NF4 weights too."""
     of = {table.name: bare(table.space) for table in emit.tables()}
     assert of["nn_chunks_half_tc"] == of["quantized_nn_chunks_half_tc"] != of["tn_chain_half_tc"]
     (low, high) = lemmas(of["nn_chunks_half_tc"], EFFORT_PER_GOAL)["CHUNKS"]
@@ -193,7 +193,7 @@ def test_witnesses_take_their_route() -> None:
 
 
 def test_a_rare_route_is_reached() -> None:
-    """One problem in 2^93 takes it."""
+    """Reachability is proved for a route that one problem in 2^93 takes."""
     rare = M.eq(123_456_789) & N.eq(7_777) & K.eq(1_000_003)
     results = prove([table({"thin": rare})])
     (result,) = [r for r in results if r.goal == "reachable" and "(thin)" in r.subject]
@@ -347,7 +347,7 @@ def test_a_gap_in_coverage_is_found() -> None:
 
 
 def test_a_gap_of_one_problem_is_found() -> None:
-    """Of all K only one, and of all M that many times 3 give a number only one."""
+    """Coverage fails for a gap of one K and, as M * 3 is a given number, of one M."""
     alone = N.eq(3) & K.eq(1_000_003) & (M * N).eq(3 * 77_777_777)
     broken = table({"filler": ~alone, "thin": M.eq(8), "partial": CHUNKS.eq(7)})
     result = the_failure(broken, "coverage")

@@ -1,4 +1,4 @@
-"""Where kernels are right, and where not: what ``requires`` says, from its edges and beside them.
+"""Edges of ``requires``: kernels are refused beyond them, and right beside them.
 
 At the edges inside, kernels are forced and compared in test_interp_kernels.py (``test_bits``).
 """
@@ -100,7 +100,9 @@ ROUTES = [(key, route) for key, table in TABLES.items() for route in table.route
 
 @pytest.mark.parametrize("key", TABLES, ids=" ".join)
 def test_kernels_are_refused_beyond_every_edge(key: Key):
-    """By name of what is not met; whatever the sizes, as nothing is compiled, nor allocated."""
+    """Kernels are refused beyond each edge, by the unmet term's text; nothing is compiled or
+    allocated, so any size will do.
+    """
     table, device, seen = TABLES[key], CpuDevice(), set()
     for route in table.routes:
         near = edges(table.space, route.requires)
@@ -131,7 +133,7 @@ def test_kernels_are_refused_beyond_every_edge(key: Key):
 
 @functools.cache
 def device() -> CpuDevice:
-    """One that chooses kernels, and decodes each once."""
+    """Returns a CPU device that chooses kernels, and decodes each once."""
     return CpuDevice()
 
 
@@ -149,7 +151,7 @@ def both(call: Callable[[Any], Any], what: str) -> None:
 
 
 def beyond(key: Key, variable: str) -> list[int]:
-    """What a variable has just outside of where kernels of a table are right."""
+    """Returns the values of a variable just outside the edges of a table's kernels, ascending."""
     table = TABLES[key]
     found = {
         edge.outside[variable]
@@ -166,7 +168,7 @@ LONG_ROWS = [p + d for p in (8192, 16384, 32768, 65536, 131072) for d in (-1, 0,
 
 
 def sizes(literal: list[int], key: Key, variable: str, most: int) -> list[int]:
-    """These, and those just outside of where kernels are right."""
+    """Returns ``literal`` sizes and those just outside a variable's edges, ascending."""
     return sorted({*literal, *(n for n in beyond(key, variable) if 1 < n <= most)})
 
 

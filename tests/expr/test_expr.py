@@ -1,4 +1,4 @@
-"""One expression, four readings: evaluation, Python, SMT and print must agree."""
+"""Expressions: evaluation, Python, SMT and printed text must agree."""
 
 from __future__ import annotations
 
@@ -87,14 +87,14 @@ def test_smt_evaluates_to_the_same(e: Expr, env: dict[str, int]) -> None:
 
 
 def unknown(z3: Any, e: Expr) -> dict[str, Any]:
-    """What is to be equal to an expression."""
+    """Returns the z3 unknown, by name, that is set equal to an expression."""
     return {"value": z3.Bool("value") if e.boolean else z3.Int("value")}
 
 
 @given(e=integers, env=environments)
 @settings(max_examples=40)
 def test_a_solver_finds_the_same(e: Expr, env: dict[str, int]) -> None:
-    """With the variables pinned by constraints, the only model is the evaluated value."""
+    """A solver whose variables are pinned by constraints finds the evaluated value alone."""
     z3 = pytest.importorskip("z3")
     solver = z3.Solver(ctx=z3.Context())  # what other tests asked must not matter
     known = [f"(= |{name}| {value})" for name, value in env.items()]

@@ -22,7 +22,7 @@ from ptxgen.tiles import SPECS, TABLES
 
 
 def numbers(rng, shape, dtype, kind="normal"):
-    """Of a dtype by its short name; integers of all bits."""
+    """Draws numbers of a dtype given by its short name; integers have random bits."""
     if dtype in ("i32", "i64"):
         kinds = {"i32": np.int32, "i64": np.int64}
         limits = np.iinfo(kinds[dtype])
@@ -110,7 +110,9 @@ def check_order(of, route, given, options, device):
 
 
 def order(name, counts=(1, 7, 4099)):
-    """Of few different integers, so that many are equal; and of all."""
+    """Returns checks of sorting and counting kernels: few different integers, so that many are
+    equal, and integers with random bits.
+    """
     spec, rng = SPECS[name], np.random.default_rng(SEED)
     if spec.part == "put":
         kind = {"b16": np.float16, "b32": np.float32, "b64": np.int64}[spec.dtype]
@@ -135,7 +137,7 @@ def order(name, counts=(1, 7, 4099)):
 
 
 def numbers_of(rng, shape, kind):
-    """Any bits."""
+    """Draws integers below 2^15, converted to dtype ``kind``."""
     return rng.integers(0, 1 << 15, shape).astype(kind)
 
 
@@ -191,7 +193,9 @@ def check_edge(route, n, k, device):
 
 
 def topk(name):
-    """One, all, and a few of a row of several tiles, as long and as many as the kernel takes."""
+    """Returns checks of the top 1, of all, and of a few of rows up to the longest the
+    kernel takes.
+    """
     cases = {
         LanesSpec: [((2, 1), 1, True), ((9, 45), 32, False), ((2, 256), 20, True)],
         SiftSpec: [((2, 1), 1, True), ((2, 45), 45, False), ((1, 1000), 300, True)],
@@ -203,7 +207,7 @@ def topk(name):
 
 
 def check_sample(route, shape, options, device):
-    """Draws."""
+    """Draws samples by a route and compares them with the oracle's."""
     x = operand(np.random.default_rng([SEED, *shape]), shape, "normal", "bf16")
     with ptxgen.use_device(device):
         got = ptxgen.sample(x, seed=SEED, offset=3, kernel=route, **options)

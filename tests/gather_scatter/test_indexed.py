@@ -72,7 +72,9 @@ def test_bytes_are_moved_from_any_address(dtype, start, width):
 
 
 def test_what_moves_bytes_takes_any_alignment():
-    """The only one that does: those beside it say what they need."""
+    """Gathers choose the widest words that alignment allows; the byte kernel serves any
+    alignment.
+    """
     routes = TABLES["gather",].routes
     problem = {"OUTER": 1, "COUNT": 4, "BYTES": 48, "LANES": 1, "SMS": 132}
     for align, expected in ((1, [1]), (2, [2, 1]), (4, [4, 2, 1]), (16, [16, 4, 2, 1])):
@@ -81,7 +83,9 @@ def test_what_moves_bytes_takes_any_alignment():
 
 
 def test_few_rows_have_more_threads_than_many():
-    """A CTA's at most where rows are many, else as many as there are words, or as fill a GPU."""
+    """Many rows get a CTA's threads at most; few rows as many as they have words, or as
+    fill a GPU.
+    """
     shared = {(r, u): gather_lanes(r, u) for r in (1, 2, 4000, 1 << 31) for u in (1, 300, 1 << 20)}
     assert [shared[r, 1] for r in (1, 1 << 31)] == [1, 1]
     assert [shared[r, 300] for r in (1, 4000, 1 << 31)] == [512, 128, 128]
@@ -91,7 +95,9 @@ def test_few_rows_have_more_threads_than_many():
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_elements_are_added_where_each_says(dtype, axis):
-    """Several to one place, some to none, more contributions than a warp's and than places."""
+    """Adds several elements to one place and none to some, with more elements than a warp or
+    places.
+    """
     rng = np.random.default_rng(7)
     shape = [3, 4, 5]
     shape[axis] = 90
@@ -211,7 +217,9 @@ def test_what_is_refused():
 @pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 4, 3), (0, 3), (3, 0), (1, 4)])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_roll_is_numpys(dtype, shape):
-    """By none, back, by halves, by more than there are; of nothing, and of rows that lie apart."""
+    """Rolls equal NumPy's by 0, backwards, by the length and beyond, for empty and
+    strided arrays.
+    """
     x = numbers(np.random.default_rng(8), (*shape, 2), dtype, "special")[..., 1]
     for axis in range(-x.ndim, x.ndim):
         for shifts in (0, 1, -1, 2, x.shape[axis], -x.shape[axis], 10**12 + 1):
@@ -258,7 +266,9 @@ def test_prefix_sums(dtype):
 
 @pytest.mark.parametrize("dtype", ["i64", "f64"])
 def test_prefix_sums_by_every_route(dtype):
-    """Of two more chunks than a tile of a CTA has, so that carries go from one to another."""
+    """Every route has the oracle's bits for rows longer than a CTA's tile, which carry between
+    tiles.
+    """
     long = numbers(np.random.default_rng(7), (2, 8192 + 520), dtype, "wide")
     for route in TABLES["scan",].routes:
         x = long if route.main.lanes == 32 else long[:, :101]

@@ -36,7 +36,9 @@ def test_bits_are_those_of_the_formula(dtype):
 
 
 def test_whole_numbers_are_exact():
-    """Of a grid there are many ties: the lowest index comes first."""
+    """Integer coordinates give exact distances; among a grid's many ties the lowest index comes
+    first.
+    """
     x = np.stack(np.meshgrid(np.arange(6.0), np.arange(6.0)), -1).reshape(36, 2).astype("f4")
     far = ((x[:, None].astype("f8") - x) ** 2).sum(-1)
     order = np.argsort(far, -1, kind="stable")[:, :9]

@@ -64,7 +64,7 @@ def placed(device, array, dtype, values=True):
 
 
 def asked(a, b, out, layout="nn", tier="auto", kernel=None):
-    """What the library makes of views."""
+    """Returns the problem that the library poses for views."""
     turned = {f"transpose_{x}": letter == "t" for x, letter in zip("ab", layout, strict=True)}
     views = {"a": a, "b": b, "out": out}
     return problem("matmul", views, **turned, tier=tier, kernel=kernel)
@@ -150,7 +150,7 @@ def test_where_a_batch_lies(name, dtype):
 
 
 def lying(a, b, out):
-    """The steps of a product of f32 arrays that lie so."""
+    """Returns the steps of a product of f32 arrays with these shapes and strides."""
     builder, made = ProgramBuilder(OPERATIONS), {}
     for name, x in {"a": a, "b": b, "out": out}.items():
         steps = tuple(step // x.itemsize for step in x.strides)
@@ -160,7 +160,7 @@ def lying(a, b, out):
 
 
 def ranks():
-    """Name: a, b, out; the batch of each launch, and how many there are."""
+    """Maps a name to a, b and out, the batch of each launch, and the number of launches."""
 
     def axes(x, *order):
         return x.transpose(*order, x.ndim - 2, x.ndim - 1)
@@ -196,7 +196,7 @@ def ranks():
 
 @pytest.mark.parametrize("name", list(ranks()))
 def test_batches_of_any_rank(name):
-    """As many launches as are needed for two dimensions each; nothing is copied."""
+    """A launch serves two batch dimensions; more dimensions take more launches and no copy."""
     a, b, out, batch, count = ranks()[name]
     steps = lying(a, b, out)
     assert [step.problem.batch for step in steps] == [batch] * count
@@ -256,7 +256,7 @@ GIVEN = ((2, 3), 0), ((2, 1), 1)
 
 
 def ways():
-    """Kernels by turns with each of GIVEN; with the other one in long runs."""
+    """Yields each kernel with one of GIVEN, in turn; with the other one in long runs."""
     for turn, name in enumerate(sorted(WAYS)):
         for i, given in enumerate(GIVEN):
             marks = pytest.mark.long if (turn + i) % len(GIVEN) else ()
@@ -308,7 +308,7 @@ def test_copies_into_aligned_rows_take_no_batches():
 
 
 def test_a_batch_shares_the_gpu():
-    """What is too little for a GPU alone takes a larger tile in a batch."""
+    """A product too small to fill the GPU takes a larger tile in a batch."""
 
     def chosen(batch):
         device = CpuDevice()

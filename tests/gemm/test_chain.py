@@ -21,7 +21,7 @@ WAYS = [(dtype, tier) for tier, dtypes in TIERS.items() for dtype in dtypes]
 
 
 def cuts(tier: str) -> list[list[int]]:
-    """Where calls end: multiples of 16, on tensor cores; none is one call."""
+    """Returns lists of K offsets where calls end (none: one call): multiples of 16 for "tc"."""
     return [[], [16], [64], [16, 32, 64]] if tier == "tc" else [[], [1], [7, 8, 61], [40]]
 
 
@@ -165,7 +165,7 @@ def test_it_is_another_plan() -> None:
 
 
 def test_kernels_serve_no_other_plan() -> None:
-    """One that is told to continue would add nothing at the end; another would not begin there."""
+    """A kernel that continues chains is refused for other plans, and other kernels for chains."""
     x, dy, old = operands("normal", "f32")
     continued = next(n for n, r in CONTINUED.items() if r.main.dtype == "f32")
     other = TABLES["TN", "chunks", "f32", "simt"].routes[-1].name

@@ -60,7 +60,7 @@ def few(sms: int, **settings: object) -> CpuDevice:
 @pytest.mark.parametrize("item", BY_ITEM)
 @pytest.mark.parametrize(("sms", "seed"), [(1, None), (2, 7)])
 def test_ctas_walk_over_tiles(item: int, sms: int, seed: int | None) -> None:
-    """What one tile ends with and what the next begins with share the buffer."""
+    """A CTA's tiles share one buffer: the stores of a tile and the loads of the next use it."""
     name = BY_ITEM[item]
     device = few(sms, seed=seed)
     for accumulate in (True, False):
@@ -106,7 +106,7 @@ FAULTS = {
         (*RACES, MemoryFault),
     ),
 }
-"""What is planted: a change of the source, and what comes of it."""
+"""Planted faults by name: text, its replacement, and the faults that may follow."""
 
 
 @pytest.mark.parametrize("what", FAULTS)
@@ -134,7 +134,9 @@ def test_specs_that_cannot_be() -> None:
 
 
 def test_where_it_is_right() -> None:
-    """Where the copy engine takes C, and C's elements are as wide as the kernel's."""
+    """Kernels require a C that the copy engine takes (16-byte rows) with elements of their own
+    width.
+    """
     for item, name in BY_ITEM.items():
         requires = CONTINUED[name].main.requires
         fine = dict.fromkeys(("ALIGN_A", "ALIGN_B", "ALIGN_C"), 16) | {"ITEM_C": item}

@@ -42,9 +42,9 @@ def device(name):
 
 
 def cases(spec, chunk):
-    """Each way out of a kernel: rows of 16 bits without and with a bias, off 16 bytes, and added to
-    what is there; rows of f32, and added; and an activation. Tiles that are cut, and one that is
-    whole; reductions of one chunk, of two, of whole chunks and of a short last one.
+    """Returns cases for each epilogue of a kernel: 16-bit rows without and with bias, off 16 bytes,
+    and accumulated; f32 rows, and accumulated; an activation. Tiles are partial and whole;
+    reductions have one chunk, two, whole chunks, and a short last one.
     """
     bm, bn = spec.bm, spec.bn
     columns = -(-bn // 8) * 8

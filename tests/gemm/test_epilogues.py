@@ -138,7 +138,7 @@ def renewed(program, forced):
 
 
 def test_no_kernel_of_wgmma_is_among_them():
-    """Nor when it is asked for by name."""
+    """No wgmma kernel takes a fused epilogue, not even if asked for by name."""
     arrays = [drawn("bf16", *s) for s in ((70, 72), (200, 72), (200,), (70, 200))]
     arrays += [drawn("f32", 70, 1), drawn("f16", 200)]
     step, device = only(graph.trace(gated, *arrays)), default_device()
@@ -241,8 +241,9 @@ def test_a_result_that_others_read_is_stored_as_well():
 
 
 def test_a_sum_that_a_norm_reads_is_the_products():
-    """It is stored for others all the same: the norm reads it, and the product is never stored.
-    Where nobody else reads it, but the product, the norm's kernel adds.
+    """A sum that a norm reads is fused into the product, and stored for the norm and other readers;
+    the product is not stored. If the norm alone reads the sum, and others the product, the norm
+    adds.
     """
 
     def function(x, w, r, weight):
@@ -287,7 +288,9 @@ def test_a_gate_whose_argument_is_stored_is_of_the_second_product():
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_what_need_not_be_stored_is_not_stored_for_a_product(waits):
-    """What two steps read that could be one with its own, unless it is there before the product."""
+    """An intermediate of two pointwise steps is fused with both, not stored for a product's
+    epilogue, unless the product runs after it anyway.
+    """
 
     def function(x, w, r):
         twice = f.mul(r, 2.0)
@@ -379,7 +382,7 @@ def test_time_decides(m, expected):
 
 
 def test_a_formula_takes_the_time_of_what_it_moves_and_computes():
-    """That of a pointwise step without a launch: of a residual the bytes that are read beside."""
+    """An epilogue is predicted as a pointwise step without a launch: a residual costs its bytes."""
     b = ProgramBuilder(OPERATIONS)
     x, r = (b.input(n, imagined((8, 4096), "bfloat16"), written=False) for n in "xr")
     w = b.input("w", imagined((4096, 4096), "bfloat16"), written=False)

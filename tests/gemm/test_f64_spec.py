@@ -161,7 +161,7 @@ def test_grids() -> None:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("extent", [32, 64])
 def test_rows_of_a_stage_are_whole_lines(layout: str, extent: int) -> None:
-    """What the permutation of 32-byte pieces over the banks takes for granted."""
+    """Rows of a stage fill whole 128-byte lines, as the swizzle of 32-byte pieces assumes."""
     kernel = tile(layout=layout, bm=extent, bn=extent)
     assert kernel.side("a").pitch % 128 == kernel.side("b").pitch % 128 == 0
 

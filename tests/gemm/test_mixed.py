@@ -73,7 +73,9 @@ def test_bias_activation_and_what_is_added_to(of_bias):
 
 
 def test_other_pairs_are_refused():
-    """By name, with what goes together; tensor cores take one dtype."""
+    """Other pairs of dtypes are refused by name, with what goes together; tensor cores take one
+    dtype.
+    """
     x = {dtype: numbers(4, 4, dtype=dtype) for dtype in NUMPY if dtype in ("f32", "f64", "f16")}
     x["bf16"] = numbers(4, 4, dtype="bf16")
     for a, b, options, message in (

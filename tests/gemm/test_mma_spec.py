@@ -164,7 +164,7 @@ def test_copies_say_what_alignment_they_take() -> None:
 
 @pytest.mark.parametrize("vectors", range(1, 65))
 def test_eight_rows_lie_in_different_banks(vectors: int) -> None:
-    """What ldmatrix reads at once: 8 vectors of 16 bytes in as many quarters of a 128-byte line."""
+    """Eight rows that one ldmatrix reads (16 bytes each) fall into different banks."""
     side = dataclasses.replace(tile().side("a"), vectors=vectors, rows=64)
     for first in range(0, 64, 8):
         for vector in range(vectors):

@@ -28,10 +28,10 @@ from ptxgen.tiles.gemm import WIDTH_OF
 
 SEED = 49
 BLOCK, BLOCKS = 30, 67
-"""Problems of a block, and blocks, of which two are short."""
+"""Problems of a block; number of blocks, of which two are short."""
 OPERANDS = [("f32", "simt"), ("bf16", "tc"), ("f16", "tc"), ("f64", "simt"), ("bf16", "simt")]
 FILLERS = [TABLES["NN", "chunks", WIDTH_OF[d], t].routes[-1].name for d, t in OPERANDS]
-"""Kernels that serve everything."""
+"""Fallback kernels, which serve every problem."""
 SHOWN = [*dict.fromkeys((*FILLERS, *representatives(KERNELS, "family", "split")))]
 NAMES = [name for name in KERNELS if name not in SHOWN and not twin(name)]
 GROUPED = {
@@ -44,8 +44,8 @@ GROUPED = {
 
 
 def kernels(block: int) -> dict[tuple[str, str], list[str]]:
-    """Kernels of a block, by their operands: each of the library's is in one, and those that serve
-    everything are in all.
+    """Returns a block's kernels by dtype and tier: each kernel is in one block, fallbacks are in
+    all.
     """
     found: dict[tuple[str, str], list[str]] = {}
     for name in (*FILLERS, *NAMES[block - 2 :: BLOCKS - 2]) if block > 1 else SHOWN:
@@ -57,13 +57,13 @@ def kernels(block: int) -> dict[tuple[str, str], list[str]]:
 
 @functools.cache
 def grouped(dtype: str, every: bool) -> list[str]:
-    """Kernels of groups: all, or that of the least work for each way of adding chunks."""
+    """Returns grouped kernels: all, or the one of least work for each way of adding chunks."""
     names = [name for name in GROUPED if SPECS[name].dtype == dtype]
     return names if every else representatives(names, "family", "split", twins=dtype == "f16")
 
 
 def align(*lengths: int) -> int:
-    """Bytes that rows of such lengths, in bytes, are aligned to, as kernels count them."""
+    """Returns the bytes that rows of ``lengths`` bytes are aligned to, 16 at most."""
     low = functools.reduce(operator.or_, lengths, 16)
     return low & -low
 

@@ -81,7 +81,9 @@ def test_results_cross_every_rule_that_cuts_a_sum(monkeypatch, tier, dtype, plan
 
 
 def test_a_moved_bit_is_named(tmp_path, monkeypatch, capsys):
-    """By contract, operation and dtype; ``--update`` accepts it, and leaves no difference."""
+    """A moved bit is named by contract, operation and dtype; ``--update`` accepts it and leaves no
+    difference.
+    """
     monkeypatch.setattr(bits, "ALL", (bits.quantised,))
     monkeypatch.setattr(bits.digests, "__defaults__", ((bits.quantised,),))
     assert main(["golden", "bits", "--update", "--golden", str(tmp_path)]) == 0

@@ -164,7 +164,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def every(kind: str, name: str) -> list[str]:
-    """That problem on every architecture, in the order of the listing."""
+    """Returns a problem's entries on every architecture, in the order of the listing."""
     return [f"{kind} {arch} {name}" for arch in sorted(ARCHES)]
 
 
@@ -534,7 +534,9 @@ def test_diff_says_numbers_then_text(
 
 @needs_git
 def test_diff_makes_both_sides(repository: Path, specs: dict[str, KernelSpec], run: Run) -> None:
-    """Without a text the old side is made by the old revision's code, the new one by today's."""
+    """Without stored texts, the old side of a diff is made by the old revision's code, the new one
+    by today's.
+    """
     for name in specs:
         (repository / f"ptx/{name}.ptx").unlink()
     git(repository.parent, "commit", "-qam", "no texts")
@@ -608,7 +610,7 @@ def record(mix: dict[str, int], ptx: str = "", **use: int) -> Record:
 
 
 def numbers(old: dict[str, Record], new: dict[str, Record]) -> tuple[str, ...]:
-    """What is said of a kernel that differs so, by architecture."""
+    """Returns the numbers that the diff of two golden files reports for one kernel."""
     (change,) = golden.changes(
         *(Goldens(records={(arch, "k"): r for arch, r in side.items()}) for side in (old, new))
     )

@@ -68,7 +68,7 @@ class Tracer:
         return ""
 
     def lines(self, spec: Any) -> set[Line]:
-        """Those that the source of ``spec`` is made of."""
+        """Renders ``spec`` and returns the template lines that its source comes from."""
         self.rendered = set()
         template = self.environment.get_template(spec.template)
         self.text = template.render(spec=spec, **spec.context)
@@ -93,7 +93,7 @@ def tracer() -> Tracer:
 
 @pytest.fixture(scope="module")
 def shown(tracer: Tracer) -> tuple[Counter[Line], dict[str, set[Line]], set[Line]]:
-    """How many kernels show a line; the lines of those that are pinned; and all lines."""
+    """Returns how many kernels render each line, the lines of pinned kernels, and all lines."""
     for path in FOLDER.rglob("*.j2"):
         tracer.environment.get_template(path.relative_to(FOLDER).as_posix())
     pinned = {name: tracer.lines(spec) for name, spec in PINNED.items()}
@@ -157,8 +157,8 @@ nothing
     [(True, 0, {3, 4, 6}), (False, 0, {3, 4, 8}), (True, 2, {3, 4, 6, 12})],
 )
 def test_what_a_template_renders_is_known_by_line(wide: bool, count: int, lines: set[int]) -> None:
-    """Branches, loops without a turn and macros that nobody calls are told apart; and what is
-    rendered is what it is without being watched.
+    """The tracer tells apart branches, loops without a turn and uncalled macros, and does not
+    change what is rendered.
     """
     spec = SimpleNamespace(template="kernel.j2", context={}, wide=wide, count=count)
     tracer, plain = Tracer(), render.environment().overlay(loader=DictLoader(SMALL))

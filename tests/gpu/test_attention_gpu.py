@@ -65,7 +65,9 @@ def test_head_dimensions(dtype, head, head_v):
 
 @pytest.mark.parametrize("what", FEATURES)
 def test_features(what):
-    """By the kernel that is chosen, and by those that are for other numbers of keys."""
+    """Each feature has the oracle's bits, by the chosen kernel and by those for other numbers of
+    keys.
+    """
     arrays, how = draw(1, *SHAPES), FEATURES[what]
     heads = SHAPES[0][-1], SHAPES[2][-1]
     for kernel in (None, few_keys("bf16", *heads, 16, **how), cluster("bf16", *heads, **how)):
@@ -78,8 +80,8 @@ ALL = kernels() + kernels(backward=True)
 
 
 def at_the_end(x):
-    """A tensor with the bits of a NumPy array, whose last byte is the last of an allocation: what
-    reads on reads memory that is not there. NaN is before it. Other things as they are.
+    """Returns a tensor with a NumPy array's bits at the very end of an allocation, so that reading
+    on faults; NaN lies before it. Returns anything else unchanged.
     """
     if not isinstance(x, np.ndarray):
         return x
@@ -101,7 +103,7 @@ def _compiled():
 @pytest.mark.usefixtures("_compiled")
 @pytest.mark.parametrize("kernel", ALL, ids=str)
 def test_every_option(kernel):
-    """Each option, and random ones together, on 1 to 17 queries."""
+    """Each option, and random combinations, have the oracle's bits for 1 to 17 queries."""
     function = ptxgen.attention_grad if kernel.backward else ptxgen.attention
 
     def on_device(*given, **how):
@@ -169,7 +171,7 @@ def test_ctas_that_walk_over_many_tiles(head, head_v, group):
 @pytest.mark.parametrize("rows", [1, 3, 16])
 @pytest.mark.parametrize("head", [64, 128, 256])
 def test_few_rows(rows, head):
-    """Of a sequence: grids of a CTA an SM, and of more."""
+    """Few query rows per sequence are right on grids below and beyond one CTA per SM."""
     for sequences, keys in ((1, 5000), (40, 2100)):
         q, k, v = draw(7, (sequences, rows, 1, head), *((sequences, 1, keys, head),) * 2)
         check(q, k, v, lengths=ints(*range(keys - sequences, keys)), causal=True)

@@ -108,7 +108,7 @@ def twin(name):
 
 
 def turn_of(name):
-    """Which third of the problems a twin is tested on: each of them by some."""
+    """Returns the third (0 to 2) of the problems that a twin runs; some twins run each third."""
     return sorted(ROUTES_BY_NAME).index(name) % 3
 
 
@@ -506,7 +506,7 @@ WEIGHTS = (
     (64, 64), (127, 131), (1, 1), (7, 1), (1, 129), (257, 641), (641, 257), (1000, 1024),
     (2048, 512), (4096, 1024), (2053, 97), (768, 3072), (3072, 40), (4096, 4096),
 )  # fmt: skip
-"""(K, N)."""
+"""Shapes (K, N) of weights."""
 
 
 def batches(op, layout, k, n, device, dtype, tier):

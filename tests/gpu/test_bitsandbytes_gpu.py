@@ -57,7 +57,7 @@ def test_there_and_back(nested, dtype):
 
 
 def test_ours_is_theirs_to_read():
-    """What we quantise, bitsandbytes dequantises to our numbers."""
+    """bitsandbytes dequantizes weights that ptxgen quantized to the same numbers."""
     q = nf4.quantize(weight())
     param = nf4.to_bitsandbytes(q)
     theirs = functional.dequantize_4bit(param.data, param.quant_state)

@@ -28,7 +28,7 @@ def random(*shape, dtype=torch.float32, seed=0):
 
 
 def results(f, x):
-    """What ``f`` returns for x, and the gradient of x, each with rows first."""
+    """Returns ``f(x)`` and the gradient of x, each with rows first."""
     x = x.detach().requires_grad_()
     y = f(x)
     dy = torch.arange(y[0].numel(), device="cuda").sin().view(y.shape[1:]).to(y.dtype).expand_as(y)
@@ -51,7 +51,9 @@ def rows_are_alone(f, x):
 @DTYPES
 @pytest.mark.parametrize("name", ["silu", "sigmoid", "exp", "tanh"])
 def test_in_place_functions(name, dtype):
-    """They write where their argument lies, also when they are called again, and nothing else."""
+    """In-place functions write their argument's memory, also in repeated calls, and
+    nothing else.
+    """
     for view in (lambda x: x, lambda x: x.t(), lambda x: x[1:90:2, 3:60:3], lambda x: x[2]):
         for seed in range(3):
             x = random(99, 70, dtype=dtype, seed=seed)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.mark.parametrize("name", ["conv", "conv_transpose", "conv_dgrad", "conv_wgrad"])
 def test_bits_are_the_oracles(name):
-    """Of f32 and f64, whose bits no architecture decides."""
+    """Convolutions in f32 and f64, whose bits depend on no architecture, have the oracle's bits."""
     for seed in range(12):
         call = calls.valid(name, seed)
         if next(iter(call.given.values())).dtype.itemsize > 2:
@@ -39,7 +39,9 @@ ROUTES = {
 
 @pytest.mark.parametrize("name", sorted(ROUTES))
 def test_kernels_that_read_windows(name):
-    """Every one of them on the problems that cross its edges, forced."""
+    """Every kernel that reads windows has the oracle's bits on problems across its edges,
+    forced.
+    """
     device, (route, cases) = get_device("cuda"), ROUTES[name]
     arch = architecture(device)
     if not all(kernel.runs_on(arch) for kernel in route.kernels):

@@ -17,7 +17,7 @@ ROUTES = [(n, k) for n in cases.FORMS for rows in (32, 128, 256) for k in cases.
 
 @pytest.mark.parametrize(("name", "kernel"), ROUTES)
 def test_bits_of_every_route(name, kernel):
-    """Of states of the kernel's rows, and more columns than it has."""
+    """Every route has the oracle's bits for its number of rows and more columns than a CTA has."""
     rows = int(kernel.split("_")[3])
     for dtype, kind in (("bf16", "normal"), ("f32", "special")):
         names = dict(zip(cases.routes(name, rows), cases.routes(name, rows, dtype), strict=True))
@@ -28,7 +28,7 @@ def test_bits_of_every_route(name, kernel):
 @pytest.mark.parametrize("name", cases.FORMS)
 @pytest.mark.parametrize("rows", [32, 104, 256])
 def test_bits_of_gradients(name, rows):
-    """Of whole stages and more, of a part and more."""
+    """Gradients have the oracle's bits for tokens beyond whole stages, columns beyond a CTA's."""
     for dtype, kind in (("bf16", "normal"), ("f32", "special")):
         cases.check_gradients(name, (1, 2, rows, 72), "cuda", 21, dtype, kind)
 

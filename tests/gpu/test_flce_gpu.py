@@ -89,7 +89,9 @@ def test_chunks_and_tiles_change_nothing(torch, dtype):
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 @pytest.mark.parametrize("n", [5003, 50257])
 def test_rows_that_begin_aligned(torch, n, dtype):
-    """Of odd numbers of classes: beside logits without gaps, as NumPy's arrays have them."""
+    """For odd numbers of classes, the fused function (whose logits have aligned rows) gives the
+    bits of logits without gaps between rows.
+    """
     x, w = (torch.randn(s, device="cuda", dtype=getattr(torch, dtype)) for s in ((70, 64), (n, 64)))
     target = torch.randint(n, (70,), device="cuda")
     losses, dx, *_ = ptxgen.linear_cross_entropy_grad(x, w, target, reduction="none", dw=False)

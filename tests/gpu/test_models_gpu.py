@@ -13,7 +13,9 @@ pytestmark = pytest.mark.gpu
 @pytest.mark.parametrize("padding", ["none", "left", "right", "packed"])
 @pytest.mark.parametrize("name", model_cases.MODELS)
 def test_a_compiled_model_is_the_model_in_the_block(name, padding):
-    """In bfloat16, of 136 tokens: more than the tiles of short prompts have."""
+    """A compiled bfloat16 model of 136 tokens (more than a short prompt's tiles) has the block's
+    bits.
+    """
     pytest.importorskip("transformers", reason="needs transformers")
     torch._dynamo.reset()
     how = {"times": 17, "device": "cuda", "dtype": torch.bfloat16}

@@ -36,7 +36,7 @@ def on_gpu(array):
 
 
 def back(tensor, like):
-    """And the other way round."""
+    """Returns a tensor as a NumPy array of ``like``'s dtype, bit for bit."""
     if tensor.element_size() == 2:
         return tensor.view(torch.int16).cpu().numpy().view(like.dtype)
     return tensor.cpu().numpy()

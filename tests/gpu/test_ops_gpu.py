@@ -394,7 +394,7 @@ def test_repeated_calls_return_the_bits_of_the_first():
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
 @pytest.mark.parametrize("m", [1, 2, 17, 64, 128, 333, 2048])
 def test_expanded_rows(m, dtype):
-    """One row seen as many, whose pitch is 0 in tensor maps too: the oracle's bits in each."""
+    """Operands expanded from one row (pitch 0, in tensor maps too) have the oracle's bits."""
     k, n, kind = 256, 128, getattr(torch, dtype)
     row, w = torch.randn(1, k, device="cuda").to(kind), torch.randn(k, n, device="cuda").to(kind)
     how = {"arch": architecture(get_device("cuda")), "layout": "kn"}

@@ -69,7 +69,7 @@ def agree(out, wanted, what) -> None:
 
 @pytest.mark.parametrize("name", [row.name for row in ROWS])
 def test_every_row_gives_the_bits_of_the_oracle(device, name) -> None:
-    """Of all dtypes that it takes, on numbers of all sizes and all special ones."""
+    """Every function has the oracle's bits in each dtype that it takes, special values included."""
     function, count = getattr(f, name), 40007
     took = []
     for kind in KINDS:
@@ -90,7 +90,9 @@ def test_every_row_gives_the_bits_of_the_oracle(device, name) -> None:
 
 
 def test_what_is_prepared_is_what_is_followed(device, monkeypatch) -> None:
-    """Twice the same call, other numbers, in place, several results, broadcast results."""
+    """Prepared calls have the bits of followed ones: repeated, with other numbers, in place, with
+    several and broadcast results.
+    """
     rng = np.random.default_rng(SEED)
     host = [rng.standard_normal((37, 64)).astype(np.float32) for _ in range(2)]
     x, y = (torch.from_numpy(h).cuda().bfloat16() for h in host)

@@ -90,7 +90,7 @@ def on_gpu(arrays):
 
 
 def poisoned():
-    """What the next results are allocated in has NaN in it."""
+    """Frees blocks filled with NaN, so that the next results are allocated on NaN."""
     for count in (1, 7, 130, 910, 1820):
         torch.full((count,), torch.nan, device="cuda")
 
@@ -127,7 +127,9 @@ def test_third_calls_follow_nothing(followed):
 
 @pytest.mark.parametrize("name", sorted(n for n in calls.operations() if "quantized" not in n))
 def test_every_operation_has_the_oracles_bits(name):
-    """Followed, then prepared, of numbers that were not there when it was."""
+    """Followed and prepared calls have the oracle's bits, the latter on other numbers than they
+    were prepared with.
+    """
     if get_device("cuda").compute != (9, 0):
         pytest.skip("the tensor cores of the oracles' default are sm_90's")
     of, ran = calls.operations()[name], 0
@@ -233,7 +235,7 @@ def test_on_a_stream_and_in_a_graph():
 
 
 def test_memory_of_a_call_on_a_stream_is_that_streams():
-    """What a prepared call allocates is not given to others before its launches have ended."""
+    """Memory that a prepared call allocates is not reused before its launches have ended."""
     x = torch.randn(64, 4096, device="cuda")
     expected = ptxgen.sum(x, 0)
     streams = [torch.cuda.Stream() for _ in range(4)]

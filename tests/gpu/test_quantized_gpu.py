@@ -64,7 +64,9 @@ def test_every_route_has_the_dense_bits(name):
 @pytest.mark.parametrize("dtype", NAMES)
 @pytest.mark.parametrize("name", [*FORMATS, five.FORMAT.name])
 def test_every_format_has_the_dense_bits(name, dtype):
-    """And those of the CPU device; of one that a test registers, too."""
+    """Every format, and one that a test registers, has the bits of dense products and of the CPU
+    device.
+    """
     with registries_kept():
         quantized.register(five.FORMAT)
         q, codes = weight(FORMATS[name], 70, 12, 5)

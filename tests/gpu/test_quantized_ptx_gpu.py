@@ -26,7 +26,7 @@ SHAPES = [(1, 1, 64), (1, 37, 192), (65, 70, 320), (130, 260, 1152), (3, 8, 4160
 
 @pytest.mark.parametrize("name", sorted(ROUTES))
 def test_every_route_has_the_bits_of_the_oracle(name):
-    """On numbers of all kinds, into rows that are apart and were poisoned."""
+    """Every route has the oracle's bits, on numbers of all kinds, into poisoned strided rows."""
     _, layout, *_, accumulate = ROUTES[name]
     served = 0
     for i, (m, n, k) in enumerate(SHAPES):

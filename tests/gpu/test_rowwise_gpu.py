@@ -70,7 +70,9 @@ def test_every_kernel(name, route):
 
 @pytest.mark.parametrize("name", ["rms_norm_gradients", "layer_norm_gradients"])
 def test_sums_down_rows(name):
-    """Of all kernels; lanes without rows, several leaves, and more of them than a branch has."""
+    """All kernels have the oracle's bits: lanes without rows, several leaves, more than a branch
+    has.
+    """
     for shape in (
         (1100, 2048),
         (70, 4096),

@@ -57,7 +57,7 @@ class Draw:
         return slice(begin, end)
 
     def kernel(self, m, n, turned):
-        """One of all kernels that serve contiguous operands stored so."""
+        """Draws one of all kernels that serve contiguous operands of this layout."""
         layout = "".join("NT"[t] for t in turned)
         lengths = (m if turned[0] else self.k) | (self.k if turned[1] else n)
         align = (lengths * ITEMSIZE[self.dtype] | 16) & -(lengths * ITEMSIZE[self.dtype] | 16)

@@ -30,7 +30,7 @@ def drawn(*shape: int, dtype=torch.bfloat16):
 
 
 def weights(dtype=torch.bfloat16):
-    """Of Q, K, V, gate, up, down."""
+    """Draws the weights ``[in, out]`` of Q, K, V, gate, up and down."""
     sizes = (HIDDEN, HIDDEN), *[(HIDDEN, KV)] * 2, *[(HIDDEN, INNER)] * 2, (INNER, HIDDEN)
     return [drawn(*size, dtype=dtype) * 0.05 for size in sizes]
 

@@ -82,7 +82,9 @@ def test_batches_and_their_gradients(dtype):
 @DTYPES
 @pytest.mark.parametrize("activation", [None, "relu", "gelu", "gelu_tanh", "silu"])
 def test_gradients_against_float64(dtype, activation):
-    """Each within twice the roundings that the dtype has: of dy, of the sums and of the result."""
+    """Gradients are within twice the roundings of their dtype: of dy, of the sums, of the
+    result.
+    """
     exact_activation = {
         None: lambda z: z,
         "relu": functional.relu,
@@ -337,7 +339,7 @@ def test_served_under_autocast():
 
 
 def test_compiled_functions_are_not_bypassed():
-    """What was compiled before runs uncompiled in the block, and so is served."""
+    """A function compiled before the block runs eagerly inside it, and so is served."""
     x, w, _, _ = operands(grad=False)
     compiled = torch.compile(lambda x, w: functional.linear(x, w).relu())
     compiled(x, w)

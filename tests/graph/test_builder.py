@@ -32,7 +32,9 @@ def drawn(*shape: int) -> np.ndarray:
 
 @pytest.mark.parametrize("name", NODES)
 def test_operations_are_nodes(name: str) -> None:
-    """By their names, with the options and numbers of a call; they have the bits of the call."""
+    """Operations are builder methods by name, with the options of a call, and have the
+    call's bits.
+    """
     own_name = name.rpartition(".")[2]
     for seed, given, arrays in drawn_calls(name):
         if any(isinstance(x, np.generic) for x in given.values()):
@@ -75,7 +77,7 @@ def test_views_and_numbers(tmp_path) -> None:
 
 
 def test_random_programs_are_nodes() -> None:
-    """With all passes done, each of which finds something to do."""
+    """Random programs keep their bits through all passes, each of which finds something to do."""
     did = set()
     for seed in range(12):
         drawn = draw(seed)

@@ -37,7 +37,7 @@ def on_the_cpu_device():
 
 
 def same(a, b):
-    """The same bits; any NaN is as good as another."""
+    """Returns whether two tensors have the same bits; all NaNs are alike."""
     if a is None or b is None:
         return a is b
     assert (a.dtype, a.shape) == (b.dtype, b.shape)
@@ -47,7 +47,7 @@ def same(a, b):
 
 
 def traced(function, backend):
-    """As ``torch.compile``, without reading Python's bytecode."""
+    """Compiles like ``torch.compile``, without reading Python's bytecode."""
     from functorch.compile import aot_function, default_partition
 
     how = graphs.Options.of(backend._options)
@@ -209,7 +209,9 @@ def test_random_programs_have_the_blocks_bits_by_torch_compile(seed):
 
 
 def test_a_condition_that_gradients_read_is_stored_as_it_was():
-    """Beside a norm whose step makes it, in 16 bits and in f32."""
+    """A condition that gradients read is stored unchanged, though a norm's step computes it, in 16
+    bits and in f32.
+    """
 
     def function(x):
         y = torch.where(x > 0, x, 0.1 * x)
@@ -288,7 +290,9 @@ def test_outputs_that_are_views_have_the_blocks_gradients(function, dtype):
 @pytest.mark.parametrize("recorded", [torch.enable_grad, torch.no_grad])
 @pytest.mark.parametrize("function", SHARING[:4])
 def test_views_that_are_written_have_right_gradients_or_none(function, recorded):
-    """Each output, and the input, is written. PyTorch may refuse that, or the gradients after."""
+    """Writes to the input or an output that is a view have right values and gradients, or PyTorch
+    refuses.
+    """
     outcomes = set()
     for index in range(len(function(*matrices((6, 4), (6, 4)))) + 1):
         with pt.batch_invariant():
@@ -382,7 +386,7 @@ def read_by(names):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_gradients_of_what_graphs_read_several_times(dtype):
-    """They are added in the order of the block, whatever reads the tensor before and after."""
+    """Gradients of a tensor that graphs read several times add up in the block's order."""
     rng = random.Random(51)
     for _ in range(8 if dtype is torch.float32 else 3):
         parts = [rng.choices(list(READS), k=rng.randint(1, 3)) for _ in range(rng.choice((2, 3)))]
@@ -432,7 +436,9 @@ def test_summands_are_told_apart_but_for_inputs_that_are_outputs():
 
 
 def test_inputs_have_as_many_views_as_gradients_that_meet(monkeypatch):
-    """None that is read once, or without a gradient, or while nothing is recorded."""
+    """Inputs get one view for each gradient that meets another; none if read once, without
+    gradients, or unrecorded.
+    """
     own, found = inputs._with_views, []
 
     def with_views(given, views):
@@ -459,7 +465,7 @@ def test_inputs_have_as_many_views_as_gradients_that_meet(monkeypatch):
 
 # -- torch.compile ----------------------------------------------------------------------------
 class Block(torch.nn.Module):
-    """As in a Llama, small."""
+    """A small Llama-style transformer block."""
 
     def __init__(self, dim=32, heads=4, shared=2):
         super().__init__()
@@ -703,7 +709,9 @@ def in_the_block(model):
 
 
 def test_a_model_of_transformers_is_two_programs():
-    """That its results and gradients are the block's, test_torch_reading.py says."""
+    """A Llama model compiles to one forward and one backward program (test_torch_reading.py
+    compares its results and gradients).
+    """
     transformers = pytest.importorskip("transformers", reason="needs transformers")
     torch.manual_seed(0)
     mine = pt.Backend(strict=True)
@@ -763,7 +771,7 @@ def test_resized_images_have_the_blocks_bits(mode, size):
 
 @pytest.mark.parametrize("mode", ["nearest 3d", "bilinear", "linear"])
 def test_images_of_any_size_are_resized_by_one_graph(mode):
-    """In both directions."""
+    """Images of any size are resized by one graph, forward and backward."""
     rank, how = MODES[mode]
     backend, graphs_made = pt.Backend(), []
 
@@ -838,7 +846,7 @@ LEFT = {
 
 @pytest.mark.parametrize("name", LEFT)
 def test_operators_of_one_result_stay_pytorchs(name):
-    """They are known: a strict graph takes them."""
+    """Operators of one result that stay PyTorch's are known: a strict graph takes them."""
     (x,) = matrices((2, 3, 5, 4))
     report = compared(lambda x: [*LEFT[name](x)], x, how=traced, strict=True)
     assert report.torch

@@ -1,4 +1,4 @@
-"""What is mutated is written where it is: the block's bits, and the state that it leaves."""
+"""Compiled functions that mutate tensors write in place: results and state are the block's."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def test_what_the_host_waits_for_is_not_recorded():
 
 
 class Recorded:
-    """What stands for a CUDA graph: the schedule, at the addresses that it was recorded at."""
+    """Stand-in for a CUDA graph: runs the schedule at the addresses that it was recorded with."""
 
     def __init__(self, schedule, own, index):
         self.schedule, self.own = schedule, own

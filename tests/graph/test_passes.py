@@ -88,7 +88,9 @@ def test_fusion_keeps_what_others_read():
 
 
 def test_what_was_stored_in_16_bits_is_rounded_as_it_was():
-    """What a square in 16 bits leaves of one that is not rounded: 0, were it not."""
+    """A result stored in 16 bits is rounded in the fused step too: ``fma(x, x, -x * x)`` would be 0
+    without the rounding.
+    """
 
     def function(x):
         return f.fma(x, x, f.neg(f.mul(x, x)))
@@ -219,7 +221,9 @@ def test_rows_are_computed_with_what_is_around_them(name, dtype):
 
 @pytest.mark.parametrize("dtype", ["bf16", "f32", "f64"])
 def test_norms_that_are_written_out_are_one_step(dtype):
-    """With roots that are kept, a number a row, and weights, one a column."""
+    """Norms that are written out become one step, with returned roots, one a row, and weights, one
+    a column.
+    """
     wide = "f64" if dtype == "f64" else "f32"
 
     def function(x, y, w):
@@ -323,7 +327,7 @@ PARTS = {
 
 @pytest.mark.parametrize("name", PARTS)
 def test_concatenations_are_read_in_parts(name):
-    """One step is left where the parts are equal and nobody else reads them."""
+    """Concatenations become one step where the parts are equal and nobody else reads them."""
     count, function = PARTS[name]
     rng = numpy.random.default_rng(0)
     x, y = (rng.standard_normal((6, 12)).astype("f4") for _ in range(2))
@@ -439,7 +443,9 @@ def test_attention_reads_copies_where_heads_change_behind_them(changed):
 
 
 def test_elementwise_steps_that_read_the_same_are_one():
-    """Where both read all of it, and neither what the other makes."""
+    """Pointwise steps merge if both read all of a shared input and neither reads the other's
+    result.
+    """
 
     def function(x, y, w):
         first = f.mul(x, f.sigmoid(y))
@@ -492,7 +498,9 @@ def test_what_is_broadcast_is_computed_again_where_that_is_faster():
 
 
 def test_what_repeats_nothing_is_fused_first():
-    """Else what is repeated would be in the way: what leads to the other factor stayed a step."""
+    """Factors that repeat nothing are fused before broadcast ones, which would else be in
+    the way.
+    """
     b = ProgramBuilder(OPERATIONS)
     shapes = ("x", (4096, 4096)), ("w", (4096,))
     x, w = (b.input(n, imagined(s, "bfloat16")) for n, s in shapes)
@@ -556,7 +564,9 @@ def test_arenas_of_random_programs_are_next_to_what_lives_at_once():
 
 
 def test_arenas_of_pieces_of_a_few_sizes():
-    """As a training step has: where one is in the wrong place, there is no room for another."""
+    """Arenas stay near the least size for pieces of a few sizes, as in a training step, where one
+    piece in the wrong place leaves no room for another.
+    """
     rng, number = numpy.random.default_rng(0), 24
     for _ in range(100):
         first, more = rng.integers(0, number, number), rng.integers(0, number // 3, number)

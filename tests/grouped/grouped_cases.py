@@ -36,7 +36,7 @@ class Case:
 
 
 def layout_of(spec):
-    """How weights are stored that a kernel reads as they lie."""
+    """Returns the storage order of weights ("nk" or "kn") that a kernel reads without a copy."""
     return "nk" if spec.layout[1] == "T" else "kn"
 
 
@@ -63,8 +63,8 @@ def check(name, case, device):
 
 
 def check_pitched(name, case, device):
-    """The same of rows that are 16 bytes apart or whole multiples: what no array in host memory
-    is.
+    """Runs a case with rows at a pitch of whole 16-byte units, which no NumPy array has, and
+    compares it with the oracle.
     """
     if device.kind != "cpu":  # (tools/sanitize.py)
         return

@@ -149,7 +149,7 @@ def test_gradients(scoring, normalize):
 
 # -- graphs -------------------------------------------------------------------------------------
 def experts_forward(x, up, down, index, weights, offsets):
-    """What ``transformers`` (integrations/moe.py, grouped_mm) calls, but for where groups end."""
+    """Computes experts like ``transformers`` (integrations/moe.py, grouped_mm), given offsets."""
     import torch
 
     each = index.size(-1)

@@ -76,7 +76,9 @@ def test_rows_of_no_group_are_zeros_whatever_they_hold():
 
 @pytest.mark.parametrize("ends", [(5, 3, 9, 9, 9), (-1, 2, 2, 2, 2), (0, 0, 0, 0, M + 1)])
 def test_offsets_that_are_no_ends_are_refused_where_they_are_seen(ends):
-    """What kernels make of them is in grouped_cases.py."""
+    """Offsets that do not ascend or lie outside are refused where the host reads them (for kernels
+    see grouped_cases.py).
+    """
     x, w, _ = drawn("f32")
     offsets = np.array(ends, np.int32)
     with pytest.raises(IndexRangeError, match=r"offsets\[\d\] is .*ascending, of 19 rows"):

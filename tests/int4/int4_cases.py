@@ -27,7 +27,7 @@ class Case:
     epilogue: str = "identity"
     bias: str = "float32"
     with_c: str = ""
-    """Whether there is C: "" (no), "beside" the result, or the result's memory, "over"."""
+    """Place of C: "" (none), "beside" the result, or "over" it (the result's memory)."""
     out: str = "uint8"
     kind: str = "random"
     align: tuple[int, int] = (16, 16)
@@ -35,15 +35,17 @@ class Case:
     extra: int = 0
     """Items between the rows of C and of the result."""
     offset: int = 0
-    """Items from a 16-byte boundary to these."""
+    """Items from a 16-byte boundary to C and to the result."""
     alpha: float | None = None
-    """None: one that leaves results all over their range."""
+    """Factor of the sums; None for one that spreads results over their whole range."""
     beta: float = -1.5
 
 
 @functools.lru_cache(maxsize=64)
 def elements(rows, columns, dtype, kind, which):
-    """Elements: random ones, the extremes among them; or all the largest ("high") or "low"."""
+    """Returns random elements including the extremes, or all the largest ("high") or smallest
+    ("low").
+    """
     low, high = ELEMENTS[dtype].low, ELEMENTS[dtype].high
     if kind != "random":
         return np.full((rows, columns), {"low": low, "high": high}[kind])
@@ -174,8 +176,8 @@ def cases(name: str) -> list[Case]:
 
 
 def products(name: str) -> list[Any]:
-    """What a kernel is run on in every test run: the first two edges and another by turns; where
-    only the dtype is another, one.
+    """Returns the checks that run in every test run: the first two edges and another in turn; one
+    for kernels that differ in dtype alone.
     """
     found = cases(name)
     turn = sorted(n for n in SPECS if SPECS[n].family == "int4").index(name)
@@ -185,7 +187,7 @@ def products(name: str) -> list[Any]:
 
 
 def representatives(*fields: str) -> list[str]:
-    """One of the kernels that are alike in ``fields``."""
+    """Returns one kernel for each combination of ``fields``."""
     found: dict[Any, str] = {}
     for name in sorted(n for n in SPECS if SPECS[n].family == "int4"):
         found.setdefault(tuple(getattr(SPECS[name], field) for field in fields), name)

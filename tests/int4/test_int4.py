@@ -138,7 +138,7 @@ def single(x):
 
 
 def element(a, b, c, bias, activation, alpha, beta, dtype):
-    """One output by the contract, in Python's numbers; doubles hold each step's exact result."""
+    """Returns one output by the contract, in Python's numbers; doubles hold each step exactly."""
     v = single(single(sum(x * y for x, y in zip(a, b, strict=True))) * alpha)
     if c is not None:
         v = single(v + single(beta * c))
@@ -191,7 +191,7 @@ def test_the_oracle_does_what_the_contract_says(dtype, layout, epilogue, kind, w
 
 
 def test_the_oracle_rounds_half_to_even_and_saturates():
-    """One sum of 1; its half, and then the bias, decide."""
+    """The oracle rounds half to even and saturates: sums are 1, so the bias decides."""
     one = int4.pack(np.array([[1, 0]]))
     values = [0.5, 1.5, 2.5, -0.5, -1.5, 6.5, 7.5, -8.5, -9.5, 1e30, -math.inf, math.inf, math.nan]
     bias = np.array([*values, 0], np.float32) - np.float32(1)
@@ -251,7 +251,7 @@ REFUSED = [
     ({"b": np.zeros((5, 5), np.uint8)}, ShapeError, "N = 5; takes a multiple of 2"),
     ({"c": np.zeros((3, 6), np.uint8)}, ShapeError, r"takes \[M, N/2\] with N = 6"),
 ]
-"""What both oracle and library refuse by name."""
+"""Calls that both oracle and library refuse: arguments, error type, message."""
 
 
 @pytest.mark.parametrize(("given", "error", "message"), REFUSED)

@@ -56,7 +56,9 @@ def test_every_variant_has_the_bits_of_the_oracle(dtype, layout, epilogue, bias)
 @pytest.mark.parametrize("dtype", ELEMENTS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_scaled_sums_are_rounded_as_the_oracle_does(dtype, layout):
-    """To even where half way, cut off at both ends, whatever alpha is; each way to store them."""
+    """Scaled sums are rounded half to even and saturated for any alpha, by each way to
+    store them.
+    """
     routes = [r for r in OURS["int4", layout, dtype].routes if r.main.bm in (32, 96)]
     first = {r.main.family: r.name for r in reversed(routes)}
     assert sorted(first) == ["int4", "int4_packed"]
@@ -106,7 +108,7 @@ class OneCta(CpuDevice):
 
 
 class Tensor:
-    """As much of a tensor as prepared calls ask for."""
+    """Stand-in for a tensor, with the attributes that prepared calls read."""
 
     requires_grad = False
     dtype = "int32"
@@ -268,7 +270,7 @@ def test_each_regime_has_its_kernel(layout, dtype):
 @pytest.mark.parametrize("dtype", ELEMENTS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_operands_off_16_bytes(layout, dtype):
-    """What copies them first has the bits of what does not."""
+    """Routes that copy unaligned operands first have the bits of the routes that do not."""
     routes = OURS["int4", layout, dtype].routes
     copying = [r for r in routes if isinstance(r.kernels[0], RealignSpec)]
     assert {r.main.layout for r in copying} == {layout}
@@ -331,7 +333,9 @@ def test_everything_is_proved():
 
 
 def test_a_longer_reduction_is_not_proved():
-    """One more, in the condition under which shifted factors are taken, and a sum overflows."""
+    """A reduction longer by one than the bound on shifted factors could overflow, and is not
+    proved.
+    """
     (table,) = emit.tables({("int4", "rcr", "s4"): OURS["int4", "rcr", "s4"]})
     source = emit.checked_in(table)
     assert "k <= most_k" in source and ", 131071," in source

@@ -75,7 +75,9 @@ def cases(name):
 
 @every_route
 def test_bits(name):
-    """One kernel of each layout has all cases, the others have some."""
+    """Every kernel has the oracle's bits: the first of each layout on all cases, the others on
+    some.
+    """
     device, found = CpuDevice(), list(cases(name))
     for case in found if name in FIRST else found[sorted(ROUTES).index(name) % 3 :: 3]:
         int4_cases.check(name, case, device)

@@ -66,7 +66,7 @@ EPILOGUES = list(itertools.product(ACTIVATIONS, (True, False)))
 
 
 def checks(name: str) -> list[Check]:
-    """What the route ``name`` is run on.
+    """Returns the checks of the route ``name``.
 
     Fails for a kernel whose kind has no maker: every kernel is run.
     """
@@ -77,13 +77,15 @@ def checks(name: str) -> list[Check]:
 
 
 def twin(name: str) -> bool:
-    """Whether the kernel is another but for its dtype, and so is tested less."""
+    """Returns whether the kernel differs from a bf16 one in its dtype (f16) alone, and so is tested
+    less.
+    """
     spec = SPECS[name]
     return spec.dtype == "f16" and spec.of("bf16").name in SPECS
 
 
 def representatives(names, *fields: str, twins: bool = False) -> list[str]:
-    """Of kernels that are alike in ``fields`` (None where they lack one), that of the least work.
+    """Returns the kernel of least work for each combination of ``fields`` (None if it lacks one).
 
     Twins stand for nobody; but if ``twins``, they alone do, for others.
     """
@@ -117,7 +119,7 @@ def sizes(spec: KernelSpec) -> tuple[int, ...]:
 
 
 def alignments(dtype: str) -> list[tuple[int, int]]:
-    """Where operands may lie: the bytes that both are aligned to."""
+    """Returns pairs of byte alignments that operands a and b may have."""
     low = {2: (2, 4, 8), 4: (4,), 8: (8,)}[ITEMSIZE[dtype]]
     return [pair for a in low for pair in ((a, a), (a, 16), (16, a))]
 
@@ -144,7 +146,7 @@ def chunked(name: str) -> list[Case]:
 
 
 def crossings(spec: KernelSpec, turn: int) -> list[tuple[int, int, int]]:
-    """The few (M, N, K) that cross every edge of a kernel.
+    """Returns the few (M, N, K) that cross every edge of a kernel.
 
     Beyond the tile in all three; short of it, with a ring of stages that goes round; a whole tile,
     stored by vectors; and by turns the least problem, an empty reduction, rows beyond a raster.
@@ -164,7 +166,7 @@ def crossings(spec: KernelSpec, turn: int) -> list[tuple[int, int, int]]:
 
 
 def kind_of(number: int, spec: KernelSpec, k: int) -> str:
-    """The kind of numbers, by turns."""
+    """Returns the kind of numbers of a case, in turn, where it is of use and fast."""
     kind = KINDS[number % len(KINDS)]
     if kind == "special" and k > 20:
         return "normal"  # else everything is NaN
@@ -174,8 +176,8 @@ def kind_of(number: int, spec: KernelSpec, k: int) -> str:
 
 
 def continued(name: str) -> list[Check]:
-    """The cases of a kernel whose chains begin with what the result holds, and one where they do
-    not; of a twin one, by turns.
+    """Returns checks of a kernel that continues chains from the result, and one that does not
+    continue; of a twin one of these, in turn.
     """
     route = CONTINUED[name]
     spec, turn = route.kernels[0], sorted(CONTINUED).index(name)
@@ -209,7 +211,7 @@ def continued(name: str) -> list[Check]:
 
 
 def products(name: str) -> list[Check]:
-    """The cases of a kernel of products; of a twin one, by turns."""
+    """Returns the checks of a product kernel; of a twin one of these, in turn."""
     if name in CONTINUED:
         return continued(name)
     layout, route = KERNELS[name]

@@ -17,7 +17,7 @@ from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.tiles import SPECS
 
 BITS = "other bits"
-"""What a fault can also come to, where it breaks no rule of the machine."""
+"""Outcome of a planted fault that breaks no rule of the machine but changes the result."""
 
 
 # -- kernels ----------------------------------------------------------------------------
@@ -103,7 +103,7 @@ class Kernel:
         ]
 
     def run_by(self, pattern, case):
-        """Those that ``case`` runs."""
+        """Returns the places that match ``pattern`` on lines that ``case`` executes."""
         seen = executed(self.name, case)
         return [place for place in self.all(pattern) if place.line in seen]
 
@@ -120,7 +120,7 @@ class Kernel:
         return "\n".join(changed)
 
     def zeros(self, registers, before):
-        """Of ``registers``, the lines in front of line ``before`` that set each to zero."""
+        """Maps each of ``registers`` to the lines before line ``before`` that set it to zero."""
         found = {}  # compilers do it even twice
         for place in self.all(r"mov\.f32\s+%f\d+, (0f00000000|%f\d+);"):
             register = re.search(r"%f\d+", place.text)[0]
@@ -179,7 +179,7 @@ def some(places, count=3):
 
 
 def attempt(text, name, case, *, planted=None, device=None, **settings):
-    """What running ``case`` with the harmed kernel comes to: a fault, BITS or None.
+    """Runs ``case`` with the changed kernel; returns the fault, BITS for a wrong result, or None.
 
     ``planted``: the kernel that ``text`` belongs to, if it is not the first of the route.
     """

@@ -40,8 +40,8 @@ ROUTES = {
 }
 """Every route, of every dtype, by name."""
 ROUTED = {name: route for name, route in ROUTES.items() if not route.kernels[0].prepares}
-"""Those that begin with their main kernel, which among them they all have; the others are in
-test_realign.py.
+"""Routes that begin with their main kernel; together they have all main kernels. Routes that copy
+first are in test_realign.py.
 """
 
 # A kernel serves every product that is stored as it reads, whatever its table's plan.
@@ -54,7 +54,7 @@ KERNELS = {
 }
 """The routes of products of two dense operands, with their layout."""
 CONTINUED = {name: route for name, route in ROUTED.items() if route.kernels[0].continues}
-"""Those whose chains may begin with what the result holds; they serve no other plan."""
+"""Routes whose chains may continue from what the result holds; they serve no other plan."""
 
 
 class Matrix:
@@ -104,7 +104,7 @@ class Matrix:
         return bool((self._bits[self._others] == POISON[self.itemsize]).all())
 
     def forget(self):
-        """Nothing has been written here."""
+        """Marks all elements as never written."""
         self.allocation.written = np.zeros(self.allocation.data.shape, np.uint8)
 
     def free(self):
@@ -127,7 +127,7 @@ class Case:
     align: tuple[int, int] = (16, 16)
     """Bytes that the operands are aligned to, and not to more."""
     odd: str = "both"
-    """What keeps an operand off 16 bytes: its start ("offset"), its rows ("pitch"), or both."""
+    """Cause of an operand's misalignment: its start ("offset"), its rows ("pitch"), or both."""
     extra: int = 0
     """Elements between the rows of the result."""
     offset: int = 0
@@ -149,7 +149,9 @@ class Case:
         )
 
     def of(self, spec):
-        """This problem in the dtype and tier of a kernel, as far as its contract goes."""
+        """Returns the problem in a kernel's dtype and tier, without activation if the contract has
+        none.
+        """
         activation = self.activation if spec.contract.activations else "none"
         return replace(self, dtype=spec.dtype, tier=spec.tier, activation=activation)
 

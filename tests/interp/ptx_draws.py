@@ -203,7 +203,7 @@ class Drawer:
         return pick.choice(kinds)
 
     def spoiled(self, name: str, operands: list[str]) -> tuple[str, list[str]]:
-        """One thing is changed."""
+        """Changes one thing of an instruction; returns its name and operands."""
         pick, operands = self.random, list(operands)
         what = pick.random()
         if what < 0.5 and operands:
@@ -226,7 +226,7 @@ class Drawer:
 
 
 def load(draw: Draw, device: CpuDevice) -> str | None:
-    """What the CPU device says against an instruction, None if it takes it."""
+    """Returns the CPU device's error for an instruction, None if it accepts it."""
     text = HEAD.format(target=draw.target) + kernel(0, draw.text, PRELUDE)
     try:
         device.load(text.encode(), "k0")

@@ -181,7 +181,9 @@ def test_a_read_before_the_wait_is_a_race() -> None:
 
 @pytest.mark.parametrize("size", [1, 3])
 def test_states_and_parities_of_an_mbarrier(size: int) -> None:
-    """One thread arrives five times, and asks after each arrival about its state and parities."""
+    """Arrivals complete phases: one thread arrives five times, and tests state and parities after
+    each.
+    """
     steps = []
     for i in range(5):
         steps.append(
@@ -460,7 +462,9 @@ def test_an_exit_before_a_bulk_store_has_read() -> None:
 
 
 def test_groups_of_bulk_stores() -> None:
-    """Only the older of two groups has been waited for when its source is written again."""
+    """A bulk store's source may be rewritten once its own group was waited for, though a newer one
+    is under way.
+    """
     body = (
         "mov.u32 %r2, tile;\nmad.lo.u32 %r2, %th, 4, %r2;\nst.shared.u32 [%r2], 7;\n"
         "st.shared.u32 [%r2+128], 8;\n" + FENCE + "bar.warp.sync 0xffffffff;\n" + FIRST +
@@ -824,7 +828,7 @@ def column(memory: Array, found: TensorMap, start: Any, offsets: Any) -> Array:
 
 
 def column_kernel(rank: int, start: Any, offsets: Any, nbytes: int) -> bytes:
-    """As :func:`tensor_kernel`, in im2col mode."""
+    """Returns the PTX of :func:`tensor_kernel` with the copy in im2col mode."""
     text = tensor_kernel(rank, start, nbytes, load=True).decode()
     some = ", ".join(f"%h{i}" for i in range(rank - 2))
     given = "".join(f"mov.u16 %h{i}, {offset};\n" for i, offset in enumerate(offsets))
@@ -1141,7 +1145,9 @@ def test_planted_faults_of_a_product(
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_cluster_that_frees_only_its_own_stages(order: dict[str, Any]) -> None:
-    """Each CTA tells its own producer twice, and the other's never."""
+    """A cluster races or hangs if CTAs free their own producer's stages twice and the other's
+    never.
+    """
     text = gemm(6, 1, cluster=2)
     wrong = text.replace(b"mapa.shared::cluster.u32 %r31, %r24, %r30;", b"mov.u32 %r31, %r24;")
     with pytest.raises((RaceFault, BarrierFault, DeadlockFault)):
@@ -1291,7 +1297,9 @@ def passing_on(before: str, after: str) -> bytes:
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_who_overwrites_operands_knows_of_the_wait(order: dict[str, Any]) -> None:
-    """One thread of the warpgroup that has waited is enough, and none too few."""
+    """Overwriting a wgmma operand needs an arrival of at least one thread that has waited
+    for it.
+    """
     all_arrive = "@%p5 mbarrier.arrive.shared::cta.b64 _, [bar];\n"
     one_arrives = "@%p0 mbarrier.arrive.shared::cta.b64 _, [bar], {};\n"
     for before, after in (

@@ -92,7 +92,7 @@ def test_vectors_through_shared_memory() -> None:
 
 
 def binary(text: str, a: F64, b: F64, out: NDArray[Any], type: str = "f64") -> NDArray[Any]:
-    """One instruction of %d0 and %d1, whose result is %d2 (or ``text``'s other register)."""
+    """Runs one instruction on %d0 and %d1; its result is %d2, or ``type``'s other register."""
     register = {"f64": "%d2", "f32": "%f2", "s32": "%r2", "u64": "%rd20"}[type]
     return run(
         f"""    mad.wide.u32 %rd9, %r0, 8, %rd0;

@@ -92,7 +92,7 @@ def loops(spec):
 
 
 class SimtKernel(Kernel):
-    """One of PICKED, and its main loop: the innermost with products, behind the first fragments."""
+    """A kernel of PICKED and its main loop, the innermost loop with products."""
 
     def __init__(self, pick):
         super().__init__(PICKED[pick])

@@ -59,7 +59,7 @@ ENGINES = {
     "pair": wgmma(layout="NN", cluster_m=2),
     "workspace": wgmma(split="workspace"),
 }
-"""Likewise of wgmma, by consumers and by who shares what in a cluster."""
+"""A wgmma kernel for every number of consumers and every way to share operands in a cluster."""
 
 
 def some_of(picks):
@@ -79,11 +79,11 @@ rings, engines = some_of(RINGS), some_of(ENGINES)
 
 
 SHARED = BITS, RaceFault, UninitializedFault, MemoryFault
-"""What a wrong place in shared memory can come to."""
+"""Possible outcomes of a wrong place in shared memory."""
 
 
 class RingKernel(Kernel):
-    """One of RINGS, and its main loop."""
+    """A kernel of RINGS and its main loop."""
 
     def __init__(self, pick):
         super().__init__(RINGS[pick])
@@ -115,7 +115,7 @@ def whole(spec):
 
 
 def walk(spec):
-    """Two of these for one cluster."""
+    """Returns a problem of two clusters' whole tiles, for one cluster to walk over."""
     return replace(whole(spec), n=2 * spec.bn * spec.cluster_n)
 
 
@@ -345,7 +345,7 @@ CHECKS = {
     "the next stage": ("const bool wrap = ++slot == STAGES;", "const bool wrap = false;"),
     "a pair of outputs": ("__fadd_rn(acc[i][j][2 * h], 0.0f)", "acc[i][j][2 * h + 1]"),
 }
-"""What is in the source of mma kernels, and what is left of it. Plain text, or a pattern."""
+"""Planted faults of mma kernels by name: text or pattern in the source, and its replacement."""
 
 
 @rings("words", "vectors")
@@ -798,7 +798,7 @@ SOURCES = {
     "a part of a tile": ("+ panel * ", "+ (panel ^ 1) * ", SHARED),
     "what is stored": (r"__fadd_rn\((acc\[f\]\[.*?\]|d\[q\]), 0.0f\)", r"\1 * 2", (BITS,)),
 }
-"""What is in the source of wgmma kernels, what becomes of it, and to what that comes."""
+"""Planted faults of wgmma kernels by name: text or pattern, replacement, possible outcomes."""
 
 
 @pytest.mark.long

@@ -45,7 +45,9 @@ PROJECT = Path(__file__).parents[2]
 
 
 def some(names, *fields):
-    """One of all kernels that are alike in ``fields``. (GPU tests run every kernel.)"""
+    """Runs a test on one of all kernels that are alike in ``fields``. (GPU tests run
+    every kernel.)
+    """
     return pytest.mark.parametrize("name", representatives(names, *fields))
 
 
@@ -76,7 +78,7 @@ def check(name, case, where=None):
 
 
 def by_turns(names):
-    """One of the products that differ in nothing but their layout: each layout in its turn."""
+    """Returns one name of each group of products that differ in layout alone, layouts in turn."""
     alike = {}
     for name in sorted(names):
         told = [f.name for f in fields(SPECS[name]) if f.name not in ("layout", "name")]
@@ -127,7 +129,7 @@ def kind(name):
 
 @pytest.mark.parametrize("of", sorted({kind(n) for n in SPECS if twin(n)}))
 def test_twins_differ_in_one_way(of):
-    """What the dtype changes in a kernel's source, it changes in all of a kind."""
+    """The f16 twins of one kind differ from their bf16 kernels by the same source changes."""
     first, *others = [difference(n) for n in SPECS if twin(n) and kind(n) == of]
     assert all(other == first for other in others)
     # Conversions of single elements and of pairs, and the instruction: nothing that knows a tile.
@@ -173,7 +175,7 @@ def edges(spec):
 
 
 def edge_cases(name, sms):
-    """What a kernel serves at its edges: every shape, aligned and not, all epilogues."""
+    """Returns cases at a kernel's edges: every shape, aligned and not, all epilogues in turn."""
     layout, route = KERNELS[name]
     dtype = route.kernels[0].dtype
     found = []
@@ -254,7 +256,7 @@ STORES = [n for n in sorted(KERNELS) if KERNELS[n][0] in ("NN", "TN")]
 
 @some(STORES, "family", "split", "dtype")
 def test_stores(name):
-    """How operands lie has no part in how results are stored, but for what TN adds to."""
+    """Operands' layout has no part in how results are stored, but TN may add to old values."""
     cases = store_cases(name, SMS)
     for case in cases:
         check(name, case)
@@ -275,12 +277,12 @@ def arguments(op, layout, m, n, k, kind, dtype):
 
 
 def contract(tier, dtype):
-    """That of products in a tier, also "auto"."""
+    """Returns the contract of products in a tier, which may be "auto"."""
     return CONTRACTS[AUTO_TIER[dtype] if tier == "auto" else tier][dtype]
 
 
 def options(op, layout):
-    """How the library is told of a layout."""
+    """Returns the keyword arguments that state a layout."""
     if op == "matmul":
         return {"transpose_a": layout[0] == "t", "transpose_b": layout[1] == "t"}
     return {"layout": layout}
@@ -375,7 +377,7 @@ NUMBERS = [(dtype, tier) for tier, dtypes in TIERS.items() for dtype in dtypes]
 
 
 CHOOSER = functools.cache(CpuDevice)
-"""One device for all tests in which the library chooses: it decodes each kernel once."""
+"""Device shared by the tests in which the library chooses: it decodes each kernel once."""
 
 
 @contextlib.contextmanager
@@ -389,10 +391,10 @@ def choosing(sms):
 
 
 SOME = {"f32": 1, "f64": 4, "bf16": 2, "f16": 4}
-"""Of how many problems of a list each dtype takes one; they take turns."""
+"""Stride through a list of problems, by dtype: one of so many is run, in turn."""
 
 PARTS = 8
-"""Of how many of these one is always run; the others are long."""
+"""Number of parts of the problems; the first always runs, the others are long tests."""
 
 
 @pytest.mark.parametrize(
@@ -471,7 +473,7 @@ WAYS = (
     "family", "copy_a", "copy_b", "split", "persistent", "lanes", "swap", "prefetch", "consumers",
     "cluster_m", "cluster_n",
 )  # fmt: skip
-"""What tells apart how kernels copy, split and synchronise."""
+"""Spec fields that say how a kernel copies, splits and synchronises."""
 
 
 def some_kernels():
@@ -538,7 +540,7 @@ def test_persistent_kernels_walk(name):
 
 
 def test_a_new_spec_is_picked_up(tmp_path):
-    """As somebody adds it: one edit of the table, and no test."""
+    """One edit of a table adds a kernel together with its tests."""
     from test_add_a_kernel import EDIT
 
     for room in ("ptxgen", "tests"):

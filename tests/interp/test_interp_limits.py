@@ -1,4 +1,4 @@
-"""What is too large, too slow or waits for others: typed errors, and no endless wait."""
+"""Kernels that are too large, too slow or wait for others: typed errors, and no endless wait."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ ret;
 
 
 def observed(body: str, *, grid: int = 1, threads: int = 32, count: int = 0, **settings):
-    """What a kernel with this body does, and the lines of its PTX."""
+    """Runs a kernel with this body; returns its profile and the lines of its PTX."""
     memory = GlobalMemory()
     data = memory.alloc(1 << 16, "data", written=True)
     text = KERNEL.format(body=body)
@@ -447,7 +447,7 @@ def firsts(*families: str) -> list[str]:
 
 
 def may_conflict(spec) -> set[str]:
-    """What a kernel's main loop may do with conflicts, and why; all else is free of them."""
+    """Returns the kinds of access that may conflict in a kernel's main loop; no others may."""
     known = set()
     if spec.lanes < 32:  # several slices in a warp, whose rings start at the same bank
         known |= {"load", "async", "store"} if spec.staged else {"load", "async"}

@@ -385,7 +385,7 @@ ACTORS = [0, 1, 2, 33, 40]
 
 
 def run_trace(seed: int, steps: int = 70) -> dict[str, int]:
-    """One random trace on both; returns how often what was found."""
+    """Runs a random trace on SharedHistory and Brute; returns how often each conflict was found."""
     rng = random.Random(seed)
     granule = rng.choice([1, 4, 4, 4, 8])
     nbytes = rng.choice([16, 32])

@@ -407,7 +407,7 @@ def test_permute_bytes() -> None:
         return result
 
     def indices(mode: str, c: int) -> list[int]:
-        """Of the bytes of {b, a} that go to bytes 0 to 3."""
+        """Returns the indices into the bytes of {b, a} that prmt puts into bytes 0 to 3."""
         n = c & 3
         return {
             "f4e": [n, n + 1, n + 2, n + 3],
@@ -473,7 +473,7 @@ COMBINE: dict[str, Reference] = {
 
 
 def comparisons(kind: str) -> dict[str, Reference]:
-    """By name, on bit patterns."""
+    """Returns the reference comparisons of a type by name, on bit patterns."""
     if kind not in exact.FORMATS:
         names = ["eq", "ne"] if kind[0] == "b" else list(COMPARE)
         found = {x: on_integers(COMPARE[x], kind, kind) for x in names}

@@ -72,7 +72,9 @@ CARRIED = {
 
 @pytest.mark.parametrize("line", CARRIED)
 def test_what_is_made_of_an_undefined_value_is_undefined(line: str) -> None:
-    """To compute it is no error, nor to store it where it is defined."""
+    """Computing with an undefined value is no error, nor is storing lanes where the result is
+    defined.
+    """
     wanted = CARRIED[line]
     if wanted is None:  # %r4 is never used
         assert run(EVEN + f"{line} st.global.u32 [%rd9], %r3;", out=WORDS).tolist() == [1] * 32
@@ -363,7 +365,7 @@ def _draw(rng: random.Random) -> tuple[str, State]:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_random_kernels_against_a_model(seed: int) -> None:
-    """What is defined may be stored and is right; of the rest, each lane is found."""
+    """Defined lanes may be stored and are right; storing an undefined lane faults and names it."""
     rng = random.Random(seed)
     faults = 0
     for _ in range(6):
@@ -398,7 +400,7 @@ def test_only_registers_that_may_be_undefined_are_followed() -> None:
 
 
 def test_the_f32_kernels_have_nothing_to_follow() -> None:
-    """In their goldens, the analysis of paths clears all registers."""
+    """Flow analysis of the f32 kernels' goldens finds no register that may be undefined."""
     paths = sorted(checkout_folder().rglob("simt*.ptx"))
     assert paths
     for path in paths:

@@ -31,7 +31,9 @@ def test_views_share_memory() -> None:
 
 @pytest.mark.parametrize("kv_heads", [4, 2])
 def test_packed_projections_are_split_without_copies(kv_heads) -> None:
-    """And attention reads the parts where they lie, also of rows that are apart."""
+    """Packed projections are split into views, also of strided rows, and attention reads the views
+    in place.
+    """
     x = np.random.default_rng(5).standard_normal((2, 3, (4 + 2 * kv_heads) * 16 + 4), dtype="f4")
     rows = x[..., : (4 + 2 * kv_heads) * 16]
     q, k, v = layout.split_qkv(rows, 4, kv_heads)

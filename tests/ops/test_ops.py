@@ -72,7 +72,7 @@ def careful(monkeypatch):
 
 
 def chosen(op, sizes, layout="kn", sms=132, arch="sm_90"):
-    """What the dispatcher chooses for aligned f32 operands."""
+    """Returns the dispatcher's choice for aligned f32 operands."""
     problem = problem_of(op, sizes, "float32", 16, {"layout": layout})
     return choose(problem.table, dict(problem.values), arch=arch, sms=sms)
 

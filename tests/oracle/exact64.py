@@ -47,14 +47,14 @@ def _precision(bits: int, least: int, top: float) -> Precision:
 
 F32 = _precision(24, -149, (2 - 2.0**-23) * 2.0**127)
 F64 = Precision(2.0**-52, 2.0**-1074, (2 - 2.0**-52) * 2.0**1023)
-"""Twice the roundings of one float64: those of the contract, and those of the formula here."""
+"""Precision of float64 with doubled roundings: the contract's, and those of the formula here."""
 OF = {
     "float32": F32,
     "float64": F64,
     "bfloat16": _precision(8, -133, (2 - 2.0**-7) * 2.0**127),
     "float16": _precision(11, -24, 65504.0),
 }
-"""By the names of dtypes."""
+"""Precisions by dtype name."""
 
 
 def working(*dtypes: Any) -> Precision:
@@ -191,7 +191,7 @@ def _sure(x: Num, other: Num) -> Any:
 
 
 def rounded(x: Num, p: Precision) -> Num:
-    """One rounding to ``p``; what is computed afterwards stays in the precision of ``x``."""
+    """Returns ``x`` rounded once to ``p``; later arithmetic stays in the precision of ``x``."""
     e = x.e + np.where(np.isfinite(x.v), p.u * (abs(x.v) + x.e) + p.tiny, 0.0)
     found = _settled(Num(x.v, e, p))
     return Num(found.v, found.e, x.p)

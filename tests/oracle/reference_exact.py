@@ -43,7 +43,7 @@ def add(a: float, b: float) -> float:
 
 
 def chain(a: Sequence[float], b: Sequence[float], chunk: int) -> float:
-    """One output of the contract."""
+    """Returns one output of contract fma: chunks of ``chunk`` products, added in order."""
     total = 0.0
     for start in range(0, len(a), chunk):
         acc = 0.0
@@ -71,7 +71,7 @@ def fma64(a: float, b: float, c: float) -> float:
 
 
 def chain64(a: Sequence[float], b: Sequence[float], chunk: int) -> float:
-    """One output of the contract in f64."""
+    """Returns one output of contract fma64: chunks of ``chunk`` products, added in order."""
     total = 0.0
     for start in range(0, len(a), chunk):
         acc = 0.0

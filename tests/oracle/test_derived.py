@@ -66,13 +66,13 @@ def test_what_launches_has_no_derived_oracle() -> None:
 
 
 def test_a_derived_oracle_of_other_options_differs() -> None:
-    """So the comparison would see it."""
+    """Derived oracles use options: another eps gives other bits, so the comparison would see it."""
     one = derived(OPERATIONS["layer_norm"])(X, eps=0.1)
     assert one.tobytes() != reference.layer_norm(X, eps=0.2).tobytes()
 
 
 def test_they_take_arrays_of_any_strides() -> None:
-    """As calls of arrays in host memory do; backwards too."""
+    """Derived oracles take any strides, negative ones too, as calls on host arrays do."""
     x, weight = numbers(12, 7)[::-1].T, numbers(24)[::2]
     packed = np.ascontiguousarray(x), weight.copy()
     for name in ("rms_norm", "layer_norm"):

@@ -33,7 +33,7 @@ def test_special_values() -> None:
 
 
 def test_a_fraction_is_complemented() -> None:
-    """Of a negative argument that is not whole: one unit less than ``1 - f``."""
+    """The fraction of a negative argument that is no integer is ``1 - f`` less one unit (2^-23)."""
     f = np.random.default_rng(4).integers(1, 1 << 23, 1000)
     negative = ex2((-f / 2.0**23).astype(np.float32))
     positive = ex2((((1 << 23) - 1 - f) / 2.0**23).astype(np.float32))
@@ -41,7 +41,7 @@ def test_a_fraction_is_complemented() -> None:
 
 
 def test_segments_join() -> None:
-    """Where one ends the next begins, to two units of the last place."""
+    """Each segment ends where the next begins, to two units of the last place."""
     first = np.arange(1, 1 << SEGMENT_BITS) * 2.0**-SEGMENT_BITS
     step = ex2(first.astype(np.float32)) - ex2((first - 2.0**-23).astype(np.float32))
     assert (np.abs(step) <= 2.0**-21).all() and (step >= 0).all()

@@ -88,7 +88,7 @@ def test_subnormal_results() -> None:
 
 
 def test_overflow() -> None:
-    """At the largest number and half a step above it, from below and from above."""
+    """Sums around the largest number, and half a step above it, overflow as IEEE says."""
     top = np.finfo(np.float64).max
     half = np.ldexp(1.0, 970)
     a = np.array([half, half, half, top, top, -top, 2.0**600, -(2.0**600)])

@@ -109,7 +109,9 @@ def test_double_rounding(exponent: int) -> None:
 @pytest.mark.parametrize("sign_a", [1.0, -1.0])
 @pytest.mark.parametrize("chunk", [1, 2, 3])
 def test_negative_zero_never_leaves_a_chain(sign_a: float, chunk: int) -> None:
-    """From +0.0 only an underflow makes a -0.0, and the last addition turns it into +0.0."""
+    """A chain never ends in -0.0: only an underflow makes one, and the last addition turns it into
+    +0.0.
+    """
     tiny = np.float32(2.0**-100)
     a = np.full((1, 3), sign_a * tiny, np.float32)
     b = np.full((3, 1), -sign_a * tiny, np.float32)

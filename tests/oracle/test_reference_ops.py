@@ -248,7 +248,7 @@ def test_wgrad_accumulates_in_16_bits(rng: np.random.Generator, dtype: str) -> N
 
 @SIXTEEN
 def test_auto_is_the_tensor_cores(rng: np.random.Generator, dtype: str) -> None:
-    """Which wide numbers tell from the other tier, and one architecture from another."""
+    """Tier "auto" is "tc"; wide numbers tell it from "simt", and one architecture from another."""
     x, w = operand(rng, (30, 100), "wide", dtype), operand(rng, (100, 30), "wide", dtype)
     auto = reference.linear(x, w, out_dtype="float32", layout="kn")
     same_bits(
@@ -308,7 +308,7 @@ def test_zero_sizes_of_16_bits(layout: str, dtype: str) -> None:
 
 
 def test_results_are_rounded_once() -> None:
-    """To nearest even, also to infinity; the sum is finite in f32."""
+    """Results are rounded once, to nearest even, also to infinity where the f32 sum is finite."""
     one = np.array([[1.0, 1.0]])
     for dtype, step, top in (("bf16", 2.0**-7, 2.0**127), ("f16", 2.0**-10, 2.0**15)):
         kind = NUMPY[dtype]

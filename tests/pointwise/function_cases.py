@@ -48,7 +48,7 @@ def applied(name: str, type: str = "f32") -> Formula:
 
 
 def together(type: str = "f32") -> Formula:
-    """All that take this type."""
+    """Returns a formula that applies every function of ``type``, one output each."""
     nodes = [applied(name, type).outputs[0].node for name in of_type(type)]
     return Formula(tuple(Output(f"z{i}", type, n) for i, n in enumerate(nodes)))
 
@@ -70,7 +70,7 @@ def kernel(type: str = "f32") -> str:
 
 
 def run(device: Device, x: Array, y: Array, type: str = "f32") -> dict[str, Array]:
-    """What a device computes of them, whose size is a multiple of THREADS."""
+    """Returns each function's results on a device for x and y, of whole multiples of THREADS."""
     assert x.size == y.size and x.size % THREADS == 0
     compiler = compile_cubin if device.image_kind == "cubin" else compile_ptx
     arch = device.arch if device.image_kind == "cubin" else "compute_90a"

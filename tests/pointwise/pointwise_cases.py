@@ -19,7 +19,7 @@ KINDS = {**NUMPY, "i32": np.dtype("i4"), "i64": np.dtype("i8"), "bool": np.dtype
 
 @dataclass(frozen=True)
 class Lie:
-    """A shape, strides and the first element, in elements."""
+    """Layout of an array: shape, strides and first element, in elements."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -27,13 +27,13 @@ class Lie:
 
     @property
     def size(self) -> int:
-        """Elements up to the last one's end."""
+        """Number of elements up to the end of the last one."""
         reach = sum((n - 1) * max(s, 0) for n, s in zip(self.shape, self.strides, strict=True))
         return self.offset + reach + 1
 
 
 def rows(*shape: int, pitch: int = 0, offset: int = 0) -> Lie:
-    """Row-major; rows of ``pitch`` elements."""
+    """Returns a row-major layout, with rows of ``pitch`` elements."""
     strides, step = [], 1
     for i, size in enumerate(reversed(shape)):
         strides.append(step)
@@ -98,15 +98,15 @@ def drawn(kind: str, count: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def strided(lie: Lie, base: np.ndarray) -> np.ndarray:
-    """The array that lies so in ``base``."""
+    """Returns a view of ``base`` with this layout."""
     steps = tuple(s * base.itemsize for s in lie.strides)
     return as_strided(base[lie.offset :], lie.shape, steps)
 
 
 def computed(device, function, lies, bases, outs, kernel=None):
-    """Computes on memory of ``device``, where no array is packed: results into ``outs``, and which
-    problem it was. ``bases``: the memory of each operand (None, a number), then of each result,
-    which may be an operand's.
+    """Computes on memory of ``device``, where no array is packed; copies results into ``outs``.
+    ``bases``: the memory of each operand (or a number), then of each result, which may be an
+    operand's.
     """
     held, given, memory, places, seen = Arrays(function.name), list(bases), {}, {}, {}
     for i, (lie, base) in enumerate(zip(lies, bases, strict=True)):
@@ -174,7 +174,7 @@ def representatives(name: str):
 
 
 def checked(name: str, lies: tuple[Lie, Lie, Lie]):
-    """What runs the route of the table's kernel ``name`` on arrays that lie so."""
+    """Returns a check that runs the route of the table's kernel ``name`` on arrays laid out so."""
 
     def check(device) -> None:
         product = SPECS[name].way == "factor"

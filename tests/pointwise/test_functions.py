@@ -113,7 +113,7 @@ PRECISE: dict[str, Callable[[Any], Any]] = {
         x / (1 + np.exp(-np.sqrt(8 / LONG(PI)) * (x + LONG("0.044715") * x**3))),
     ),
 }
-"""In numbers of 64 bits and more."""
+"""Functions in numbers of 64 bits and more, as truth to measure errors by."""
 
 
 @pytest.mark.skipif(np.finfo(LONG).nmant < 63, reason="long double has no more bits than float64")
@@ -142,7 +142,7 @@ def test_f64_is_documented() -> None:
 
 
 def normal_tail(x: Decimal) -> Decimal:
-    """Twice what the normal distribution has beyond ``|x|``, that is ``erfc(|x| / sqrt(2))``."""
+    """Returns ``erfc(|x| / sqrt(2))``: twice the normal distribution's tail beyond ``|x|``."""
     square = x * x / 2
     term = total = Decimal(1)
     for i in range(1, 2000):
@@ -191,7 +191,7 @@ def test_error_of_pow() -> None:
 
 
 def test_pow_of_special_values() -> None:
-    """As C (and float64 in NumPy) has them."""
+    """Special values give the results of C's pow (and of NumPy's in float64)."""
     sizes = [0, 0.5, 1, 1.5, 2, 3, np.inf, 1e-40, 3e38, 16777217, 0.9999999]
     special = np.array([*sizes, *(-s for s in sizes), np.nan], np.float32)
     x, y = (np.ascontiguousarray(v).reshape(-1) for v in np.meshgrid(special, special))
@@ -389,7 +389,7 @@ def test_rare_functions_stand_where_they_are_chosen() -> None:
 
 @pytest.mark.parametrize("type", ["f32", "f64"])
 def test_the_cpu_device_computes_them(type: str) -> None:
-    """What NVRTC makes of them, in the interpreter: some of all kinds of arguments."""
+    """Each function, compiled by NVRTC and interpreted, has the oracle's bits on some arguments."""
     rng = np.random.default_rng(SEED)
     x = rng.permutation(samples(4_000, type))[: 3 * THREADS]
     x[:THREADS] = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5] * (THREADS // 8)
@@ -443,7 +443,7 @@ def test_slopes_at_zero() -> None:
 
 # -- what users write ---------------------------------------------------------------------------
 def test_powers() -> None:
-    """Some numbers are powers by other operations; ``**`` is the function."""
+    """Powers by 2, 0.5, -1 and the like are other operations; any other power is ``pow``."""
     x = read("x", "f32")
     assert x**2 is x * x
     assert x**0.5 is ptxgen.functions.sqrt(x)

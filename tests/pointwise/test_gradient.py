@@ -47,7 +47,7 @@ def _softmax(x: Node) -> Node:
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_gradients_are_derivatives(name) -> None:
-    """Of the sum of all results, each weighted, by every element of both operands."""
+    """Gradients match central differences of the weighted sum of results, for every element."""
     x, y = read("x", "f64"), read("y", "f64")
     (result,) = trace(FORMULAS[name], {"x": x, "y": y})
     found = gradients([result], [read("d", "f64")], [x, y])

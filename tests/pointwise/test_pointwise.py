@@ -239,7 +239,7 @@ HOISTED = [
     *(("swiglu", kind, (0,)) for kind in ("f32", "bf16", "f16")),
     ("reglu", "f64", (0,)),
 ]
-"""In kernels of these, NVRTC computes addresses of registers that nothing may have written."""
+"""Calls in whose kernels NVRTC computes addresses of registers that nothing may have written."""
 
 
 def test_numbers_in_place_of_arrays() -> None:
@@ -255,7 +255,7 @@ def test_numbers_in_place_of_arrays() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("row", [r for r in ROWS if arity(r) > 1], ids=lambda row: row.name)
 def test_numbers_in_place_of_any_arguments(row) -> None:
-    """Each argument, and several, but not all; of every dtype that the operation takes."""
+    """Numbers may replace any arguments but not all, in every dtype that the operation takes."""
     count = arity(row)
     chosen = [
         places for some in range(1, count) for places in itertools.combinations(range(count), some)

@@ -44,7 +44,7 @@ class Arrays:
         return found
 
     def program(self, op: str, *args: Any, **options: Any) -> Program:
-        """What an operation does of these."""
+        """Returns the program that an operation lowers to for these arguments."""
         return self.builder.finish(OPERATIONS[op].lower(self.builder, *args, **options))
 
     def fire(self, program: Program, device: Any, kernel: str | None = None) -> None:

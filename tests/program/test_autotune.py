@@ -55,7 +55,7 @@ def clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Clock]:
 
 
 def forget() -> None:
-    """As a new process is."""
+    """Clears prepared calls, so that the device is as in a new process."""
     get_device("cpu").prepared.clear()
     get_device("cpu").calls.clear()
 

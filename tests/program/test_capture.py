@@ -77,8 +77,8 @@ def with_arrays(given, places, arrays):
 
 
 def drawn_calls(name, first=0):
-    """Of random calls of an operation, some of whose elements are given: the seed, from ``first``
-    on, the arguments, and the arrays among these.
+    """Yields random calls of an operation that have array elements: the seed, from ``first`` on,
+    the arguments, and the arrays among these.
     """
     for seed in range(first, first + 40):
         given = calls.valid(name, seed).given
@@ -90,8 +90,8 @@ def drawn_calls(name, first=0):
 
 @pytest.mark.parametrize("name", sorted(calls.operations().keys() - calls.UNTRACED))
 def test_every_operation_has_its_bits_when_it_is_captured(name: str) -> None:
-    """As a call that is followed; twice, as the graph's memory is used again. Calls are drawn as in
-    test_calls.py, whose kernels are compiled.
+    """A captured call has the bits of the call itself, also the second time, when it reuses the
+    graph's memory. Calls are drawn as in test_calls.py, so that their kernels are compiled.
     """
     function, ran = calls.operations()[name].function, 0
     for seed, given, arrays in drawn_calls(name, 1000):
@@ -191,7 +191,9 @@ def test_what_needs_gradients_is_refused() -> None:
 
 
 def test_places_of_what_lives_at_once_do_not_overlap() -> None:
-    """Of random lives; and next to no more memory than what lives at once."""
+    """Pieces with random live ranges never overlap while alive, and the arena is hardly larger than
+    the most that is alive at once.
+    """
     from ptxgen.program.arena import Piece, least
 
     ratios, rng = [], np.random.default_rng(7)

@@ -180,7 +180,9 @@ def test_decoding_writes_caches_where_they_are(dtype, tmp_path):
 
 @pytest.mark.parametrize("indexed", [False, True])
 def test_buffers_of_a_model_are_written(indexed, tmp_path):
-    """Where they are by what is exported; what is loaded has its own, which are saved with it."""
+    """An exported model writes the module's buffers in place; a loaded one has its own, which are
+    saved with it.
+    """
     torch.manual_seed(0)
     model = test_inplace.Cached(indexed).requires_grad_(False)
     expected = copy.deepcopy(model)
@@ -305,7 +307,7 @@ def test_rows_that_are_put(indices, tmp_path):
 
 
 def test_what_no_argument_goes_into_is_a_constant(tmp_path):
-    """It is in the file whether arrays are or not."""
+    """Constants that depend on no argument are saved in the file."""
 
     class Masked(torch.nn.Module):
         def __init__(self):

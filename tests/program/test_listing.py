@@ -68,7 +68,9 @@ def test_a_picture_has_a_box_for_each_step_and_an_edge_for_what_is_between(tmp_p
 
 
 def test_parts_of_an_array_have_an_edge_each(tmp_path) -> None:
-    """And what is written over them begins another."""
+    """Parts of an array have an edge each in the drawing, and what overwrites them begins
+    another.
+    """
 
     def joined(x):
         y = ptxgen.layout.concat((x[:, :8], f.neg(x[:, 8:])), 1)

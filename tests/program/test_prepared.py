@@ -65,7 +65,7 @@ def arrays_of(given):
 # -- arrays in host memory --------------------------------------------------------------------
 @pytest.mark.parametrize("name", sorted(calls.operations().keys() - calls.UNTRACED))
 def test_every_way_has_the_oracles_bits(name, monkeypatch, followed):
-    """What is prepared of other numbers than those that it was prepared with."""
+    """A prepared call has the oracle's bits for other numbers than it was prepared with."""
     ran = 0
     for seed in range(40):
         call = calls.valid(name, seed)
@@ -178,7 +178,7 @@ NAMES = (
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """A GPU, and calls that nobody knows; what is learnt of it is forgotten at the end."""
+    """Fake GPU with no known calls; calls that become known are forgotten at the end."""
     types, kept = prepared.TORCH.types, set(prepared.TORCH.types)
     monkeypatch.setattr(serve, "served_kinds", lambda: frozenset({"cpu"}))  # as the GPU's
     device = torch_fakes.gpu(monkeypatch)
@@ -192,7 +192,7 @@ def gpu(monkeypatch):
 
 
 def learnt(value):
-    """Whether it is the code of a call."""
+    """Returns whether a value is the code of a prepared call."""
     if type(value) in (prepared.Careful, prepared.Into):
         return True
     return type(value) is FunctionType and value.__code__.co_filename == "<prepared call>"
@@ -200,7 +200,7 @@ def learnt(value):
 
 @contextlib.contextmanager
 def nothing_known():
-    """All calls are followed."""
+    """Context in which every call is followed step by step."""
     kept = set(prepared.TORCH.types)
     prepared.TORCH.types.clear()
     yield
@@ -212,7 +212,7 @@ def rows(*shape, dtype=HALF):
 
 
 def operands():
-    """New ones, which lie as those before."""
+    """Draws new operands, with the shapes and strides of earlier ones."""
     packed = rows(2, 6, 3, 4, 16)
     return {
         "x": rows(6, 40),
@@ -238,7 +238,7 @@ def residual(x, w, r):
 
 
 def fused(x, y, target, c=None, dy=None, **options):
-    """Features, weight, targets, bias, and what comes from above."""
+    """Runs fused cross-entropy and its gradients: features, weight, targets, bias, and dy."""
     found = ptxgen.linear_cross_entropy_grad(x, y, target, c, dy=dy, **options)
     return tuple(t for t in found if t is not None)
 
@@ -304,7 +304,9 @@ def several(found):
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_prepared_fires_what_the_call_fires(gpu, monkeypatch, name):
-    """On other tensors: the same kernels, grids and numbers, each pointer at the same place."""
+    """A prepared call on other tensors fires the same kernels, grids and numbers, with each pointer
+    at the same place.
+    """
     function, names, options = CASES[name]
     given = [[operands()[n] for n in names.split()] for _ in range(3)]
     first = several(function(*given[0], **options))
@@ -435,7 +437,9 @@ def test_memory_that_is_given_is_checked_each_time(gpu):
 
 
 def test_results_over_arguments_are_not_those_beside_them(gpu, monkeypatch):
-    """The same shapes: x in place, then into memory of its own, and into a part of x."""
+    """Prepared calls of the same shapes differ if the result is x itself, other memory, or a part
+    of x (which is refused).
+    """
     for _ in range(3):
         x, other = rows(4, 96, dtype=torch.float32), torch.empty(4, 96)
         for out in (x, other):

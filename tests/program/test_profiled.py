@@ -70,7 +70,7 @@ def test_times_are_medians_and_make_a_trace(tmp_path) -> None:
 
 
 def test_steps_have_ranges_where_nvtx_is_installed(monkeypatch) -> None:
-    """Each runs within one of its name."""
+    """Each step runs within an NVTX range of its name."""
     seen: list[str] = []
 
     class Annotate:

@@ -250,7 +250,9 @@ def fire_as_cuda(text) -> None:
 
 
 def test_what_a_launch_cannot_take_is_refused_before_code_is_generated(cuda_fakes) -> None:
-    """Each code in each place of parameters, also past the schema."""
+    """Parameters that a launch cannot take are refused before code is generated, in each place,
+    also past the schema.
+    """
     device, packed = FakeDevice(), bytes(512)
 
     def prepared(order=(0,), offsets=(0,), maps=(), pointers=1):
@@ -394,7 +396,7 @@ def test_images_that_no_device_loads_are_refused(files, tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_replaced_while_it_is_read_is_what_it_was(files, tmp_path: Path) -> None:
-    """By another file, and in place."""
+    """An opened file keeps its contents while it is replaced, by another file or in place."""
     file, path = files[0], tmp_path / "it"
     program = json.dumps(file.text).encode()
     pack(path, program, file.parts.items())

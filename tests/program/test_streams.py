@@ -86,7 +86,7 @@ def test_every_conflict_is_ordered(drawn) -> None:
 
 
 def closure(edges) -> list[set[int]]:
-    """All that comes before each step."""
+    """Returns, for each step, all steps that come before it."""
     found: list[set[int]] = []
     for own in edges:
         found.append(set(own).union(*(found[i] for i in own)))
@@ -95,7 +95,7 @@ def closure(edges) -> list[set[int]]:
 
 # -- streams ------------------------------------------------------------------------------------
 def order_of(made: Schedule) -> list[list[int]]:
-    """What streams and events make each step wait for."""
+    """Returns the earlier steps that each step waits for, by stream order and events."""
     found = []
     for number, (stream, waits) in enumerate(made.steps):
         same = [i for i in range(number) if made.steps[i].stream == stream]
@@ -192,7 +192,7 @@ def test_scratch_memory_of_neighbours_lies_apart() -> None:
 
 # -- programs -----------------------------------------------------------------------------------
 class Deferred(CpuDevice):
-    """What is enqueued while a graph is replayed is done later: at random, in an order that streams
+    """CPU device that runs the work of a replayed graph later, at random, in an order that streams
     and events allow. ``taken``: the streams that kernels were enqueued on.
     """
 
@@ -257,7 +257,7 @@ def poison(captured: Owned, arrays) -> None:
 
 
 def image(captured: Owned, part: slice = slice(None)) -> list[np.ndarray]:
-    """What is in these."""
+    """Returns the contents of a captured program's memory regions, as bytes."""
     found = []
     for address, nbytes in regions(captured)[part]:
         found.append(np.empty(nbytes, np.uint8))
@@ -316,7 +316,7 @@ DEFERRED = Deferred()
 @settings(max_examples=40, report_multiple_bugs=False)
 @given(programs(), st.integers(0, 99), st.integers(1, 5))
 def test_random_programs_have_their_bits_on_streams(drawn, seed: int, most: int) -> None:
-    """What is enqueued on several streams is done in any order that they and events allow."""
+    """Random programs have the same bits on several streams, in any order that events allow."""
     program, arrays = drawn
     DEFERRED.random = Random(seed)
     plain = owned(program, get_device("cpu"), 1)
@@ -367,8 +367,8 @@ def test_products_of_one_input_are_on_several_streams(tmp_path) -> None:
 
 @pytest.mark.parametrize("name", sorted(calls.operations().keys() - calls.UNTRACED))
 def test_steps_touch_what_they_say(name: str) -> None:
-    """Each step, alone: what it does not say to read is poison, and of two kinds. A byte that is
-    written is the same both times; one that is not stays poison.
+    """Each step, run alone, reads and writes the bytes that it declares. All else is poison of two
+    kinds: written bytes are the same both times, others stay poison.
     """
     function = calls.operations()[name].function
     for _, call, arrays in drawn_calls(name, 1000):  # those of test_calls.py
@@ -418,7 +418,7 @@ def alone(captured, arrays) -> None:
 
 
 def ranges_in(step, where, at: int, nbytes: int, written: bool) -> np.ndarray:
-    """Which bytes of a region a step says to read, or to write."""
+    """Returns a mask of the bytes of a region that a step says to read, or to write."""
     found = np.zeros(nbytes, bool)
     for touch in step.touched:
         if touch.written == written:

@@ -53,7 +53,7 @@ def test_a_function_that_writes_an_argument(passes, streams, tmp_path, monkeypat
 
 
 def test_an_argument_on_the_device_is_written_there(tmp_path):
-    """At whichever address it is, and nowhere else."""
+    """An argument on the device is written in place, at any address, and nothing else is."""
     cpu = get_device("cpu")
     x, c = np.ones((4, 2), np.float32), np.zeros((4, 5), np.float32)
     made = ptxgen.capture(stepped, x, c)
@@ -76,7 +76,7 @@ def test_an_argument_on_the_device_is_written_there(tmp_path):
 
 
 def _shaped(array, like):
-    """The same memory, as an array of this shape."""
+    """Changes an array in place to the shape and dtype of ``like``, and returns it."""
     array.shape, array.dtype = like.shape, like.dtype
     return array
 

@@ -97,7 +97,7 @@ def run(how, compiled):
 
 
 def main(rank, count, folder):
-    """One process of ``count``: all cases, into a file."""
+    """Runs all cases in one of ``count`` processes, and saves the results to a file."""
     meeting = f"file://{folder}/meeting.{count}"
     distributed.init_process_group(
         "gloo", init_method=meeting, rank=int(rank), world_size=int(count)

@@ -104,7 +104,7 @@ def causal_at_end(queries, keys):
 
 
 def test_sinks_of_a_model_in_bf16():
-    """Without a conversion of the caller's; the gradient has their dtype."""
+    """Sinks in bf16 need no conversion by the caller, and their gradient is in bf16."""
     q, k, v = operands(*QKV, dtype=torch.bfloat16)
     (sinks,) = operands((4,), dtype=torch.bfloat16, grad=True)
     wide = sinks.detach().float().requires_grad_()
@@ -217,7 +217,7 @@ def test_masks(dtype):
 
 @pytest.mark.parametrize(("queries", "keys"), [(3, 6), (6, 3), (1, 4)])
 def test_a_causal_mask_begins_with_the_first_query(queries, keys):
-    """As PyTorch has it: the operation's ends with the last."""
+    """The causal mask starts at the first query, as in PyTorch; ptxgen's own ends at the last."""
     given = operands((2, 4, queries, 16), (2, 2, keys, 16), (2, 2, keys, 16))
     mask = torch.ones(queries, keys).bool().tril()
 
@@ -257,7 +257,7 @@ COMPOSED = {
 
 @pytest.mark.parametrize("name", COMPOSED)
 def test_gradients_of_what_is_composed(name):
-    """Of float64, with shared heads; a query without keys has none."""
+    """Gradients in float64 with shared heads match PyTorch's; a fully masked query adds nothing."""
     given = operands((2, 4, 3, 8), (2, 2, 5, 8), (2, 2, 5, 8), dtype=torch.float64)
 
     def f(q, k, v):
@@ -298,7 +298,7 @@ BACKENDS = {
 
 @pytest.mark.parametrize("name", BACKENDS)
 def test_operators_of_backends(name):
-    """Their results are of the shapes that PyTorch says, and have the operation's bits."""
+    """Operators of PyTorch's attention backends have PyTorch's shapes and the operation's bits."""
     given, (call, masks) = operands(*SQUARE), BACKENDS[name]
     bias = torch.randn(2, 4, 5, 5) if masks else None
     full = f"_scaled_dot_product_{name}"

@@ -33,7 +33,9 @@ def test_rows_do_not_depend_on_the_batch(name, monkeypatch):
 
 
 def test_what_depends_on_the_batch_is_found(monkeypatch):
-    """And what is unknown, and gradients that differ."""
+    """The example finds results that depend on the batch, unknown operators and differing
+    gradients.
+    """
 
     class Drawing(torch.nn.Linear):
         def forward(self, x):

@@ -25,7 +25,7 @@ def unary(name):
 
 
 def gradient(function):
-    """Of a formula of one argument, as a formula of dy and that."""
+    """Returns the gradient of a one-argument formula, as a formula of dy and the argument."""
     return lambda dy, x: gradients((function(x),), (dy,), (x,))[0]
 
 
@@ -98,7 +98,7 @@ CASES = {
 """The row, the call of ATen's operator, and the formula."""
 NUMPY = {torch.bfloat16: ml_dtypes.bfloat16}
 NARROW = ["exp2", "log2", "sin", "cos", "tan", "atan", "pow", "power", "base"]
-"""What f64 is left to PyTorch of."""
+"""Cases that are left to PyTorch in f64."""
 ROOM = 32
 """Units of 2**-24 of a result, or of 1 where it is smaller, by which a function may be further off
 than PyTorch's own: the largest, the gradient of gelu with tanh, is off by 32 and PyTorch's by 17
@@ -107,7 +107,7 @@ than PyTorch's own: the largest, the gradient of gelu with tanh, is off by 32 an
 
 
 def oracle(formula, *tensors):
-    """What it gives of so many of the tensors as it takes."""
+    """Returns a formula's reference result for as many of the tensors as it takes."""
     function = ptxgen.pointwise(formula)
     given = [array(t) for t in tensors[: len(function.arguments)]]
     found = function.reference(*given)
@@ -156,7 +156,7 @@ def test_block_graph_and_oracle_give_the_same_bits(dtype, device="cpu"):
 
 
 def test_numbers_are_as_near_as_pytorchs():
-    """Of results above 1 in 2**-24 of themselves, of others in 2**-24."""
+    """Errors, in units of 2**-24 of max(1, |result|), exceed PyTorch's by at most ROOM."""
     x, y = operands(torch.float32)
     for name, (_, call, _) in CASES.items():
         if name in ("power", "base"):  # numbers that f32 has not

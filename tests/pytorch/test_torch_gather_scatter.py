@@ -61,7 +61,7 @@ def test_slices_and_sums_into_rows():
 
 
 def test_elements_are_added(monkeypatch):
-    """Those of an index that is none are not, where nobody looks at indices, as on a GPU."""
+    """Elements with an index out of range are not added where indices go unchecked, as on a GPU."""
     monkeypatch.setattr(OPERATIONS["scatter_add"], "checks", None)
     x, source = (torch.randn(2, n, 3, dtype=torch.float64, requires_grad=True) for n in (5, 7))
     which = torch.randint(-1, 6, (2, 7, 3))
@@ -111,7 +111,7 @@ def test_draws():
 
 
 def test_draws_in_compiled_code():
-    """In one graph, whatever the number of rows."""
+    """Sampling compiles into one graph for any number of rows."""
 
     @torch.compile(fullgraph=True, dynamic=True, backend="aot_eager")
     def step(logits, offset):

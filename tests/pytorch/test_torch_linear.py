@@ -158,7 +158,7 @@ PAIRS = (
 @pytest.mark.parametrize("dtypes", PAIRS, ids=str)
 @pytest.mark.parametrize("name", ["linear", "matmul", "batch", "baddbmm"])
 def test_two_dtypes_and_their_gradients(name, dtypes):
-    """Those of float32, of which each gradient is rounded once to the dtype of what it is of."""
+    """Gradients are those of float32 operands, each rounded once to its operand's dtype."""
     torch.manual_seed(0)
     shapes = {"linear": ((5, 9), (6, 9)), "matmul": ((2, 5, 9), (9, 6))}
     shapes |= {"batch": ((2, 5, 9), (2, 9, 6)), "baddbmm": ((2, 5, 9), (2, 9, 6))}
@@ -314,7 +314,9 @@ STRIDED = {
 
 @pytest.mark.parametrize("case", STRIDED)
 def test_gradients_of_any_strides_are_launched_on_a_gpu(case, monkeypatch):
-    """Where arrays are read as they lie. Nothing is computed, and no other test has such shapes."""
+    """Gradients of strided arrays are launched without copies. The fake GPU computes nothing, and
+    no other test has these shapes.
+    """
     import torch_fakes
 
     function, made = STRIDED[case]
@@ -410,7 +412,7 @@ def test_the_operators_are_well_formed(name):
 
 @pytest.mark.parametrize("activation", [None, "relu", "gelu", "gelu_tanh", "silu"])
 def test_gradients_are_well_formed(activation):
-    """Those that are returned, and those that are added to sums."""
+    """Operators that return gradients, and those that add them to sums, pass ``opcheck``."""
     x, w, b, dy = operands(grad=False)
     y = pt.linear(x, w, b, activation=activation)
     given = [x, w, b, None, None], [y], [dy]

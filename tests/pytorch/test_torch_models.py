@@ -77,7 +77,7 @@ def tokens(*shape):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_logits_are_near_those_of_eager_attention(name):
-    """With padding on both sides: real tokens only."""
+    """Logits of real tokens are near eager attention's, with padding on both sides."""
     ids, mask = tokens(3, 12), torch.ones(3, 12, dtype=torch.long)
     mask[0, :4] = mask[1, 9:] = 0
     found, expected = (
@@ -102,7 +102,9 @@ def test_a_padding_mask_may_have_holes():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_decoding_and_padding_have_the_bits_of_one_sequence(name):
-    """Also where a cache has dropped what a window no longer shows."""
+    """Decoding and padding have the bits of one sequence, also where a cache has dropped tokens
+    beyond a window.
+    """
     made, ids = model(name), tokens(1, 9)
     lengths = (9, 5, 7)
     whole = torch.zeros(3, 9, dtype=torch.long)
@@ -173,7 +175,9 @@ def test_other_masks_are_given_as_they_are(how):
 
 @pytest.mark.parametrize(("name", "whole"), [("llama", True), ("mistral", False)])
 def test_a_compiled_model_has_the_same_bits(name, whole):
-    """With padding a window is a closure, which compilers break the graph for."""
+    """A compiled model has the same bits; with padding a window is a closure, which breaks the
+    graph.
+    """
     made, ids, mask = model(name), tokens(2, 12), torch.ones(2, 12, dtype=torch.long)
     mask[0, 8:] = 0
     torch.compiler.reset()

@@ -57,7 +57,9 @@ def test_gradients_of_all_arguments_also_broadcast_and_twice() -> None:
 
 @pytest.mark.parametrize("kind", [float, np.float32, np.float64])
 def test_gradients_know_each_number(kind) -> None:
-    """Also where numbers are equal, or are NumPy's."""
+    """Gradients use each call's own number, also if numbers compare equal (0.0 and -0.0) or are
+    NumPy's.
+    """
     x, dy = torch.ones(4, requires_grad=True), torch.ones(4)
     for number in (2.0, 3.0, 0.0, -0.0):
         (dx,) = torch.autograd.grad(f.mul(x, kind(number)), x, dy)

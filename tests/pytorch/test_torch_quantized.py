@@ -354,7 +354,7 @@ def test_adapters_stay_and_learn():
 
 
 def test_layers_of_bitsandbytes_are_recognised():
-    """By name; tests/gpu has the package itself."""
+    """Layers of bitsandbytes are recognised by name; tests/gpu has the package itself."""
 
     class Linear4bit(nn.Linear):
         __module__ = "bitsandbytes.nn.modules"

@@ -35,7 +35,9 @@ def mask_of(queries, keys, seen):
 
 
 def test_masks_are_known_by_their_values():
-    """Each is told as it was made; with one value changed it is told as it is, or not at all."""
+    """A mask's values tell its causal flag and window; with one value changed it is another, or
+    none.
+    """
     rng = random.Random(50)
     for _ in range(400):
         queries, keys = (rng.randint(1, 12) for _ in "qk")
@@ -100,7 +102,9 @@ def test_a_mask_that_is_written_is_read(how):
 
 
 def test_attention_is_told_what_masks_of_sizes_say():
-    """And has the bits, gradients among them, that it has with the mask."""
+    """Masks computed from sizes become flags of attention, with the bits and gradients of
+    the mask.
+    """
     functional = torch.nn.functional
 
     def model(q, k, v, limit):
@@ -141,7 +145,9 @@ def test_attention_is_told_what_masks_of_sizes_say():
 
 
 def test_our_attention_is_told_what_masks_of_sizes_say():
-    """Only where nothing else says which keys are seen; bits and gradients stay."""
+    """Masks from sizes become flags of ptxgen's attention where no other option says which keys are
+    seen; bits and gradients stay.
+    """
 
     def model(q, k, v, limit):
         at, places = torch.arange(4, 9)[:, None], torch.arange(9)

@@ -44,7 +44,9 @@ def test_gradients_of_softmax():
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 def test_gradients_of_rows_with_lengths(name):
-    """Those of rows of these elements alone; 0 beyond, where neither x nor dy is looked at."""
+    """A row's gradient is that of its first ``length`` elements alone, and 0 beyond, where neither
+    x nor dy is read.
+    """
     x, dy = tensors((4, 40), (4, 40))
     lengths = torch.tensor([0, 1, 17, 40])
     with torch.no_grad():
@@ -151,7 +153,9 @@ def test_gradients_of_losses():
     ],
 )
 def test_gradients_of_float64(function):
-    """Beside differences, 1e-6 apart, within PyTorch's 1e-5: of f64 those are right to 1e-9."""
+    """Gradients in float64 pass ``gradcheck``: differences 1e-6 apart are right to 1e-9, its bound
+    is 1e-5.
+    """
     x = torch.randn(2, 4, dtype=torch.float64, requires_grad=True)
     assert function(x).dtype is torch.float64
     assert torch.autograd.gradcheck(function, (x,))
@@ -166,7 +170,7 @@ def test_a_mean_of_no_losses_has_no_gradient():
 
 @pytest.mark.parametrize("dim", [None, 0, -1, (0, 2)])
 def test_reductions_beside_torch(dim):
-    """Of small integers every order gives the same sum."""
+    """Sums of small integers equal PyTorch's, as they are exact in every order."""
     x = torch.arange(120.0).reshape(3, 5, 8).requires_grad_()
     every = (0, 1, 2) if dim is None else dim
     for keepdim in (False, True):
@@ -242,7 +246,9 @@ REDUCTIONS = ("sum", "mean", "amax", "amin", "prod", "var", "std", "argmax", "ar
 
 
 def test_an_axis_is_an_integer_or_a_sequence():
-    """In one compiled graph, in which nothing is left to PyTorch."""
+    """An axis may be an integer or a sequence, in one compiled graph with nothing left to
+    PyTorch.
+    """
     (x,) = tensors((3, 4, 5))
 
     def reduced(x):

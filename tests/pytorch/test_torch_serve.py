@@ -305,7 +305,9 @@ IMAGES = {
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", IMAGES)
 def test_images_are_whole_where_nothing_is_recorded(name, dtype, layout):
-    """Without what gradients need: no indices, means and scales; the bits of what has these."""
+    """Without recorded gradients, operators on images keep no indices, means or scales, and have
+    the same bits.
+    """
     x, v = rows_of((3, 6, 9, 10)).to(dtype), rows_of((6,), 1).to(dtype)
     x[0, 0, 0, :3], x[1], x[2, :, ::2] = float("nan"), -0.0, 0.0
     x, whole = x.contiguous(memory_format=layout), IMAGES[name]
@@ -405,7 +407,9 @@ def test_group_norms_have_the_bits_of_the_library():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
 def test_losses_of_classes_have_the_bits_of_the_library(dtype, reduction):
-    """In the block and compiled, where 16 bits that a model widens stay so; and their gradients."""
+    """Cross-entropy and its gradients have the library's bits in the block and compiled; 16-bit
+    logits that a model widens stay so.
+    """
     x, target = rows_of((7, 20)).to(dtype), torch.tensor([3, 0, 19, 4, 4, 5, 1])
     how = {"ignore_index": 4, "label_smoothing": 0.25, "reduction": reduction}
 
@@ -547,7 +551,9 @@ MASKS = {
 @pytest.mark.parametrize("name", MASKS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_attention_is_the_same_where_gradients_are_recorded(name, dtype):
-    """In one pass over scores, or operator by operator. Some of a query are infinite."""
+    """Attention has the same bits fused (nothing recorded) and operator by operator, with infinite
+    queries and keys.
+    """
     torch.manual_seed(1)
     q, k, v = (torch.randn(2, heads, n, 8) for heads, n in ((4, 4), (2, 5), (2, 5)))
     q[0, 1, 2] = torch.inf
@@ -622,7 +628,7 @@ def test_attention_is_one_node_that_gives_what_its_parts_give(name, monkeypatch)
 
 
 def test_what_is_recorded_once_types_of_tensors_are_known(monkeypatch):
-    """As on a GPU, from the second call on: which calls autograd records is then asked first."""
+    """From the second call on, as on a GPU, the block asks first whether autograd records it."""
     monkeypatch.setattr(prepared.TORCH, "types", {torch.Tensor})
     x, w = rows_of((2, 3, 20)), rows_of((20,), 1)
     with pt.batch_invariant(strict=True) as block:

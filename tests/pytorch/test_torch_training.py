@@ -39,7 +39,7 @@ class Layer(torch.nn.Module):
 
 
 class Model(torch.nn.Module):
-    """Its loss."""
+    """Language model whose forward pass returns the loss."""
 
     def __init__(self, checkpointed=False):
         super().__init__()
@@ -96,7 +96,7 @@ def scaled(model, called):
 
 
 def functionally(model, called):
-    """With other parameters than the model's."""
+    """Returns loss and gradients of a functional call with other parameters than the model's."""
     own = {n: (2 * p.detach()).requires_grad_() for n, p in model.named_parameters()}
     loss = called(own, tokens())
     loss.backward()
@@ -111,8 +111,8 @@ def functionally(model, called):
     ],
 )
 def test_trained_as_in_the_block(train, checkpointed):
-    """Parameters of a functional call are not there when eager PyTorch computes again what a
-    checkpoint has dropped, so these two are not together.
+    """Each way of training compiles to the block's bits. Functional calls are not checkpointed:
+    their parameters are gone when eager PyTorch recomputes a checkpoint.
     """
     found = []
     for backend in (None, pt.Backend(strict=True)):
@@ -177,7 +177,9 @@ def test_sequences_spread_over_processes(tmp_path):
 
 
 def test_a_parameter_that_autocast_casts_for_each_reader():
-    """Its gradients add up in its own dtype, in the block as in a graph."""
+    """Gradients of a parameter that autocast casts for each reader add up in its own dtype, in
+    block and graph.
+    """
 
     def loss(x, w):
         with torch.autocast("cpu", torch.bfloat16):

@@ -36,7 +36,7 @@ class Gpu(FakeDevice):
         return found
 
     def called(self, function: Any, *args: Any, **named: Any) -> tuple[Any, list[Fired]]:
-        """What a call returns, and what it fires."""
+        """Calls ``function``; returns its result and the launches that it made."""
         self.log.clear()
         return function(*args, **named), self.fired
 

@@ -1,4 +1,4 @@
-"""What kernels of NF4 products in PTX are run on: chains alone, and the operations they serve."""
+"""Cases for kernels of NF4 products in PTX: chains alone, and the operations they serve."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ DTYPES = ("f32", "bf16", "f16")
 
 @pytest.fixture(params=[*ROWS, five.FORMAT.name])
 def row(request):
-    """Each format, and one that a test registers."""
+    """Each format of the package, and one that a test registers."""
     with registries_kept():
         if request.param == five.FORMAT.name:
             quantized.register(five.FORMAT)
@@ -52,7 +52,9 @@ def test_every_code_stands_for_its_number(row, kind):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_products_are_the_dense_ones(row, dtype):
-    """On the CPU device: the dequantized weight's, forward and backward, whole and by rows."""
+    """Products have the bits of the dequantized weight's, forward and backward, whole and
+    by rows.
+    """
     q, _ = weight(row, 9, 3, SEED + 1)
     rng, w = np.random.default_rng(SEED), quantized.dequantize(q, NUMPY[dtype])
     x, dy = operand(rng, (5, q.k), "normal", dtype), operand(rng, (5, q.n), "normal", dtype)

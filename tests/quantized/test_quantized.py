@@ -230,7 +230,9 @@ def seen(shape, dtype, strides, ptr=0):
 
 
 def test_storage_that_is_read_and_that_is_not():
-    """On a GPU nothing is copied: rows of x may be apart; columns, bytes off 16 are refused."""
+    """GPU operands are never copied: rows of x may have gaps; other strides and unaligned bytes are
+    refused.
+    """
     good = {
         "x": seen((3, 128), "bfloat16", (130, 1), 2),
         "data": seen((5, 64), "uint8", (64, 1), 16),

@@ -52,7 +52,7 @@ def test_kernels_with_short_names(name):
 
 
 def test_a_cta_takes_several_tiles_of_rows():
-    """Where there are many: rows beyond 512 tiles, here of a row each."""
+    """A CTA takes several tiles of rows if there are more than 512; here a tile is one row."""
     check_chains(QuantizedPtxSpec("NT", bm=1, tm=1, tn=1, warps=1, contract=WIDE), 1100, 3, 64, 64)
 
 
@@ -80,7 +80,7 @@ def test_sums_in_f64(m, n, k):
 
 
 def test_sums_in_f64_round_once():
-    """Where a chain in f32 loses everything: 2^24 + 1 - 2^24."""
+    """Accumulation in f64 gives 2^24 + 1 - 2^24 = 1, which a chain in f32 loses."""
     w = np.zeros((1, 64), np.float32)
     w[0, :3] = 1
     x = np.zeros((1, 64), np.float32)

@@ -27,7 +27,7 @@ def indices(q):
 
 
 def nearest(number, scale):
-    """By rational numbers."""
+    """Returns the index of the code nearest to ``number / scale``, by rational arithmetic."""
     if scale == 0:
         return 7
     far = [abs(Fraction(float(number)) - Fraction(float(scale)) * Fraction(c)) for c in nf4.CODE]

@@ -79,7 +79,9 @@ def test_copies(name):
 
 
 def test_what_a_kernel_is_told_of_a_copy_is_so():
-    """Its rows are as far apart as the copy's, at multiples of 16 bytes, and all in the scratch."""
+    """Steps after a copy are told the copy's pitch, a multiple of 16 bytes, all in
+    scratch memory.
+    """
     for route in ROUTES.values():
         if route.name in REALIGNED:
             for step in route.steps:

@@ -14,7 +14,7 @@ from ptxgen.ops import OPERATIONS
 from ptxgen.runtime.cpu import CpuDevice
 
 TOKENS = ("x", "delta", "B", "C", "z")
-"""What each token has its own of."""
+"""Arguments that have values for each token."""
 
 
 @pytest.fixture(autouse=True)
@@ -84,8 +84,8 @@ def test_cuts_of_a_linear_recurrence():
 
 
 def test_states_that_are_not_there_add_nothing():
-    """What is infinite stays so: 0 times it, of lanes with fewer states than they have room for,
-    would be a NaN.
+    """Infinite states stay infinite: lanes with room for more states than there are add no 0 * inf,
+    which would be a NaN.
     """
     kept_op, op = (OPERATIONS[f"selective_scan_{n}"] for n in ("kept", "backward"))
     for states in (1, 5, 20, 65):
@@ -195,7 +195,7 @@ def close(got, exact, size):
 
 @pytest.mark.parametrize("left", [(), ("D", "z", "delta_bias", "state"), ("delta_bias",)], ids=str)
 def test_results_and_gradients_beside_exact_ones(left):
-    """Beside the formula and its gradients in f64.
+    """Results and gradients match the formula and its gradients in f64.
 
     States decay to half in a token or faster (d >= 0.7, A <= -1), so that the errors of a token, of
     a product of at most six roundings and an exponential of 8 units, are at most doubled by those

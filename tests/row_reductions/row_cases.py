@@ -22,7 +22,7 @@ NATIVE |= {"float64": np.float64, "int32": np.int32, "int64": np.int64, "bool": 
 
 @functools.cache
 def device():
-    """One for all that ask for no other: it decodes each kernel once."""
+    """Device for all calls that ask for no other: it decodes each kernel once."""
     return CpuDevice()
 
 

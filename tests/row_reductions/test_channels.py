@@ -162,7 +162,9 @@ def tensors(shape, dtype="float32"):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("how", ["evaluation", "training", "positions"])
 def test_gradients_are_those_of_f64_and_twice_the_same(shape, how):
-    """Each is a sum of at most 420 products of numbers below 2^5, of f32: some 2^-24 of 2^13."""
+    """Gradients repeat and match f64: each sums at most 420 products of numbers below 2^5, in f32,
+    so it is off by some 2^-24 of 2^13.
+    """
     torch = pytest.importorskip("torch")
     import ptxgen.torch as ours
 
@@ -242,7 +244,7 @@ def test_modules_in_the_block(served, kind, stats):
 
 
 def test_the_other_operators_of_batch_norm(served):
-    """Those that no function calls on a CPU."""
+    """Batch norm operators that no PyTorch function calls on a CPU have the same results."""
     torch = pytest.importorskip("torch")
     from ptxgen.torch import serve
 

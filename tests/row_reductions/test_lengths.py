@@ -38,7 +38,7 @@ def device():
 @pytest.mark.parametrize("width", [1, 33, 1024, 5000])
 @pytest.mark.parametrize("name", NAMES)
 def test_padding_never_shows(name, width, dtype, kind):
-    """Neither its numbers, NaN and infinities among them, nor its length, nor other rows."""
+    """Padding (NaN and infinities too), its length and other rows change no bit of a row."""
     x = numbers(5, width, dtype=dtype)
     lengths = np.array([0, 1, width // 2, width - 1, width], kind)
     for row, length in zip(x, lengths, strict=True):
@@ -72,7 +72,7 @@ def test_along_any_axis_of_what_broadcasts(name, axis):
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
 @pytest.mark.parametrize("name", NAMES)
 def test_what_nobody_checks_is_defined_and_in_bounds(name, kind):
-    """On a GPU, whose lengths nobody waits for; the CPU device refuses what is read outside."""
+    """Lengths out of range, which nobody checks on a GPU, are clamped; nothing is read outside."""
     x = numbers(6, 40)
     limits = np.iinfo(kind)
     lengths = np.array([-1, limits.min, 41, limits.max, 7, 0], kind)
@@ -123,7 +123,9 @@ def test_a_signature_says_what_they_bound():
 
 
 def test_what_has_no_lengths_is_prepared_as_before():
-    """Nothing is looked at, so the second call is the code of the first; lengths always are."""
+    """Calls without lengths are prepared (the second runs the first's code); calls with lengths are
+    not.
+    """
     device = CpuDevice()
     x = numbers(2, 8)
     with ptxgen.use_device(device):

@@ -54,7 +54,7 @@ SHOWN = [("bf16", shape) for shape in SHAPES] + [("f32", SHAPES[0]), ("f64", SHA
     ],
 )
 def test_a_bias_is_added_last(dtype, shape):
-    """To what is there without it, before that is rounded; with and without the others."""
+    """A bias is added to the unrounded norm, last, with and without weight and residual."""
     rng = np.random.default_rng([5, *shape])
     x, residual = (rows(rng, shape, dtype) for _ in range(2))
     weight, bias = vectors(rng, shape[-1], dtype, "own", "wide")
@@ -121,7 +121,9 @@ NORMS = ("rms_norm", "layer_norm")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", NORMS)
 def test_a_residuals_bias_is_added_to_it_first(name, dtype, shape):
-    """Each addition is rounded in what is computed in, the sum to the dtype of x."""
+    """A residual's bias is added to it first; sums are rounded in the working precision, their
+    total to x's dtype.
+    """
     rng = np.random.default_rng([6, *shape])
     x, residual = (rows(rng, shape, dtype) for _ in range(2))
     weight, bias, own, wide = vectors(rng, shape[-1], dtype, "own", "wide", "own", "wide")

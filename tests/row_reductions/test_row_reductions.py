@@ -67,8 +67,8 @@ def fitting(name, dtype):
 
 @functools.cache
 def turns():
-    """Of each operation in each turn the dtype, the length of rows and the route: of those that are
-    right for it the one that has had the fewest.
+    """Maps (operation, turn) to a dtype, a row length and a route: of the routes that are right for
+    it, the one with the fewest turns so far.
     """
     had, found, there = Counter(), {}, set()
     for turn, (number, name) in itertools.product(range(TURNS), enumerate(sorted(TABLE))):
@@ -86,7 +86,9 @@ def turns():
 @pytest.mark.parametrize("turn", [0, *(pytest.param(t, marks=pytest.mark.long) for t in (1, 2, 3))])
 @pytest.mark.parametrize("name", sorted(TABLE))
 def test_operations_have_their_bits_on_several_routes(name, turn):
-    """By turns: each operation takes some of the routes and dtypes, each route some operations."""
+    """Each operation takes some routes and dtypes in turn, each route some operations, with the
+    oracle's bits.
+    """
     dtype, width, route = turns()[name, turn]
     check(name, arrays(name, (3, width), dtype), route)
 
@@ -111,7 +113,9 @@ def test_the_order_of_a_sum_is_the_contracts():
 
 
 def test_a_weight_that_comes_with_the_row():
-    """All of it, where the last of four warps has a part of a group, and none of the next."""
+    """A kernel that loads the weight with the row loads all of it, though the last warps have a
+    part of a group or none.
+    """
     variant = "rms_norm x=bf16 weight=bf16 eps=f32 > bf16"
     kernels = [RowSpec("held", warps, variant=variant) for warps in (2, 4, 8)]
     assert [kernel.early for kernel in kernels] == [False, True, False]
@@ -134,7 +138,7 @@ def test_extremes_and_their_first_index():
 
 
 def test_softmax_and_losses_are_what_they_are_called():
-    """Beside f64, within 33 units of 2^-24 (2e-6).
+    """Softmax and losses are within 33 units of 2^-24 (2e-6) of f64.
 
     exp and log: 2 each; a division: 1; a sum of 500 positive numbers, 32 at a time and then by a
     tree: 16 + 5, were all its roundings alike.
@@ -172,7 +176,7 @@ def test_exponentials_of_float64(name):
 
 
 def test_float64_is_as_exact_as_float64_is():
-    """Beside 64 bits of mantissa, within 2^-45.
+    """Float64 results are within 2^-45 of numbers with 64 bits of mantissa.
 
     Differences of less than 128 are rounded by 2^-47, which their exponentials are off by, and by
     2^-52 themselves; the longest of the chains that add 3000 of them has some 40 additions.
@@ -215,7 +219,9 @@ def test_far_elements_of_a_row_are_zero_not_noise():
 
 
 def test_norms_are_what_they_are_called():
-    """Beside f64: as for softmax; where numbers cancel, of their size before (up to 16) too."""
+    """Norms match f64 as softmax does; where numbers up to 16 cancel, errors are relative
+    to these.
+    """
     rng = np.random.default_rng(SEED)
     x, w, b = (rng.standard_normal(s).astype(np.float32) for s in ((5, 300), (300,), (300,)))
     wide = x.astype(np.float64)

@@ -222,7 +222,7 @@ def parameters(*order, maps=()):
 
 
 FOUR = parameters(0, 1, 2, 3, None)
-"""For launches without scratch memory."""
+"""Parameters of launches without scratch memory."""
 FIVE = parameters(0, 1, 2, 3, 4)
 
 
@@ -238,7 +238,9 @@ def test_generic_launch_rewrites_the_leading_pointers_only():
 
 @pytest.mark.parametrize("attributes", [(0, 0), (77, 1)])
 def test_a_cuda_launch_is_written_for_its_pointers(attributes):
-    """In their order, with attributes where there are some; maps that moved are placed."""
+    """A CUDA launch is generated for its pointers, in order, with attributes if any; moved tensor
+    maps are placed anew.
+    """
     done = []
 
     def note(what):

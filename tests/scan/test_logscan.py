@@ -24,7 +24,9 @@ def device():
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bits(dtype):
-    """Of several ranks; within a lane, a chunk and beyond; of rows that lie apart."""
+    """Results have the oracle's bits: several ranks, rows within a lane, a chunk and beyond,
+    strides.
+    """
     rng = np.random.default_rng(5)
     for shape, kind in (((3, 5), "special"), ((2, 300), "wide"), ((2, 3, 1), "normal"), ((7,), "")):
         x = operand(rng, (*shape[:-1], shape[-1] + 3), kind or "subnormal", dtype)[..., :-3]
@@ -34,7 +36,9 @@ def test_bits(dtype):
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_bits_of_every_route(dtype):
-    """Of more chunks than a tile of a CTA has, so that carries go from one to another."""
+    """Every route has the oracle's bits for rows longer than a CTA's tile, which carry between
+    tiles.
+    """
     x = operand(np.random.default_rng(7), (2, 4096 + 520), "normal", dtype)
     x[:, 3000:] += 90  # what is before hardly counts
     expected = reference.logcumsumexp(x, reverse=True)
@@ -135,7 +139,7 @@ def test_gradients_beside_differences(how):
 
 
 def test_gradients_beside_exact_numbers():
-    """Of either sign and none, of elements 200 apart, in three dtypes.
+    """Gradients match exact ones for dy of either sign and 0, elements 200 apart, three dtypes.
 
     Exponents are sums of three numbers up to 250, each rounded, and of a logarithm: 8 * 250 units;
     additions are 16 in a chunk and 3 chunks, each of an exp off by 4 units. bf16 rounds once more.
@@ -171,7 +175,7 @@ def test_its_operator():
 
 
 def test_gradients_of_infinities():
-    """What is infinite weighs nothing; a NaN is one where it was added.
+    """An infinite element has no weight in gradients; a NaN makes those of its sums NaN.
 
     Exponents are sums of numbers up to 3: four roundings of at most 2^-23, and exps and additions
     of 2^-22 each, of 2^-20 in all.

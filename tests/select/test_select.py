@@ -57,7 +57,7 @@ def test_ties_zeros_and_nan():
 
 @pytest.mark.parametrize("dtype", ["bf16", "f32"])
 def test_however_the_largest_lie(dtype):
-    """As many as ever are left to sort; the best in ascending order, and all alike."""
+    """Rows with the most candidates that can be left to sort, ascending rows, equal elements."""
     part = SiftSpec(part="part")
     thread = np.arange(part.span) % (8 * part.threads) // 8  # whose element it is
     rows = [np.where(thread < 128, thread, -1.0), np.arange(part.span) // 64, np.zeros(part.span)]
@@ -93,7 +93,9 @@ def test_draws(dtype):
 
 
 def test_every_kernel_draws_alike():
-    """From numbers, from rows without one, and from such as are all alike or infinite."""
+    """Every kernel draws alike from numbers, from rows of NaN, of equal elements and with
+    infinities.
+    """
     sample = unchecked("sample")
     rng = np.random.default_rng(4)
     x = operand(rng, (4, 140), "normal", "bf16")

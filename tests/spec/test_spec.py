@@ -221,7 +221,7 @@ def test_names_are_symbols() -> None:
 
 
 def test_names_and_canonical_texts_are_stable() -> None:
-    """The same in a fresh process with other hash seeds."""
+    """Names and canonical texts are the same in fresh processes with other hash seeds."""
     code = "from ptxgen.tiles import SPECS\nfor s in SPECS.values(): print(s.name, s.canonical())"
     expected = [f"{s.name} {s.canonical()}" for s in SPECS.values()]
     for seed in ("1", "2"):
@@ -396,7 +396,9 @@ def test_what_changes_the_source_changes_the_name(specs: list[Gemm], must_vary: 
 # -- derived formulas -------------------------------------------------------------------
 @functools.cache
 def told() -> dict[str, frozenset[str]]:
-    """What each kernel may read: its tables' variables, and what steps say are its own."""
+    """Returns the names that each kernel may read: its tables' variables, and those its steps
+    define.
+    """
     found: dict[str, frozenset[str]] = {}
     for table in TABLES.values():
         for dtype in table.dtypes:

@@ -154,7 +154,7 @@ def sixfold(b: ProgramBuilder, x: Buffer, *, amount: Annotated[float, Real()] = 
 
 
 def reference(x, start=None, *, amount=1.0):
-    """The oracle."""
+    """The oracle: adds ``amount`` three times; returns the sum and its square."""
     y = x
     for _ in range(3):
         y = (y + np.float32(amount)).astype(np.float32)

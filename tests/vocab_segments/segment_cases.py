@@ -17,13 +17,15 @@ from ptxgen.oracle.formula import KINDS
 from ptxgen.tiles import SPECS
 
 SOFTCAPS = (30.0, 1.5)
-"""One that most logits are well below, and one that they are not."""
+"""A softcap that most logits are well below, and one that most exceed."""
 MASKED = (3, 300)
 """Columns that a row is without: -inf."""
 
 
 def targets(rng, m, n):
-    """One that is left out, one that is no class, the last class."""
+    """Draws targets; the first three are the last class, one left out (-100), and one that is no
+    class.
+    """
     found = rng.integers(0, n, m)
     found[: min(m, 3)] = (n - 1, -100, n)[: min(m, 3)]
     return found
@@ -36,7 +38,7 @@ def agree(got, expected, name, what):
 
 
 def check_rows(name, shape, kind, softcap, device):
-    """Segments or gradients of rows of logits."""
+    """Checks segments, or gradients, of rows of logits."""
     spec, (m, n) = SPECS[name], shape
     rng = np.random.default_rng([SEED, *shape])
     x = operand(rng, shape, kind, spec.dtype)
@@ -60,7 +62,9 @@ def check_rows(name, shape, kind, softcap, device):
 
 
 def rows(name):
-    """Rows short of a segment, of some, of a warp's run and of more than a CTA's."""
+    """Returns checks of rows of part of a segment, of several, of a warp's runs, and beyond a
+    CTA's.
+    """
     run = SPECS[name].RUN * SEGMENT
     cases = (
         ((4, 5), "normal"),
@@ -77,7 +81,7 @@ def rows(name):
 
 
 def check_product(name, sizes, kind, softcap, biased, device):
-    """The segments of a product, whose logits nobody sees."""
+    """Checks the segments of a product, whose logits are never stored."""
     spec, (m, n, k) = SPECS[name], sizes
     rng = np.random.default_rng([SEED, *sizes])
     layout = {"NT": "nk", "NN": "kn"}[spec.layout]
@@ -94,7 +98,9 @@ def check_product(name, sizes, kind, softcap, biased, device):
 
 
 def products(name):
-    """Beyond a tile along n, and along m with a ring that goes round."""
+    """Returns checks of products beyond a tile along n, and along m with a ring that
+    wraps around.
+    """
     spec = SPECS[name]
     cases = (
         ((70, spec.bn + 40, 24), "normal", True),

@@ -166,7 +166,9 @@ class RaceFault(KernelFault):
 
 
 class BarrierFault(KernelFault):
-    """A barrier or a warp-wide instruction that not all the threads it names have reached."""
+    """Misuse of a barrier, an mbarrier or an instruction of a whole warp or warpgroup: divergence,
+    a wrong mask of members, number of threads or of arrivals.
+    """
 
 
 class DeadlockFault(KernelFault):

@@ -101,7 +101,7 @@ class Head:
         return partial(ptxgen.linear_cross_entropy_grad, self.x, self.w, self.target, **self.how)
 
     def stock(self, x: Any, w: Any) -> Any:
-        """The loss by PyTorch's operators, with logits in f32."""
+        """Loss by PyTorch's operators: a product in the inputs' dtype, then f32 to the end."""
         z = (x @ w.t()).float()
         if self.softcap is not None:
             z = self.softcap * self.torch.tanh(z / self.softcap)

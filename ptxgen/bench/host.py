@@ -288,7 +288,9 @@ WITHOUT_F64 = ("block", "backward")
 
 
 class Host(Area):
-    """The run of ``ptxgen bench host``; a case is a dtype and one of :data:`PARTS`."""
+    """``ptxgen bench host``: host time (µs) of a call on a small problem, beside PyTorch's.
+    A case is a dtype and one of :data:`PARTS`.
+    """
 
     name = "host"
     about = "What a call on a small problem costs the host, µs, beside torch's own calls."

@@ -14,7 +14,8 @@ from ptxgen.tiles import TABLES
 
 @dataclass(frozen=True)
 class Table:
-    """A route table and its key.
+    """Candidate kernel sequences (routes) of one kind of problems, with conditions and costs over
+    the variables of ``space``. ``key``: words that identify the table.
 
     Raises SpecError for formulas that read variables which the space does not have.
     """

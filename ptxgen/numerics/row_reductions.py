@@ -147,8 +147,8 @@ class RowOp:
     def outputs(
         self, first: str, given: Iterable[str], wanted: str | None = None
     ) -> tuple[str, ...]:
-        """The dtypes of the results of a call with these arrays, the first of dtype ``first``;
-        ``wanted``: ``out_dtype``.
+        """Dtypes of the results. ``first``: dtype of the first array; ``given``: names of the
+        arrays passed, as some results come with an optional one; ``wanted``: ``out_dtype``.
         """
         natural = {"": first, "wide": self.computed(first)}
         natural["sum"] = first if first in REAL else "i64"

@@ -23,7 +23,7 @@ from ptxgen.expr import Expr
 DIM_MAX = (1 << 31) - 1
 """Largest size of a dimension."""
 LEAD = "M"
-"""The size that leading dimensions have together."""
+"""Name of the size that is the product of the leading dimensions (``...`` in a form)."""
 
 BATCH = "*"
 """The leading dimensions of a batch, in a form."""

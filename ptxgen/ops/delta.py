@@ -114,7 +114,9 @@ def _lies(state: Buffer) -> bool:
 
 
 def _state(v: Buffer, rows: int, delta: bool) -> tuple[int, ...]:
-    """The shape of states."""
+    """Shape of the recurrent state: ``[..., heads, rows, cols]``, ``rows`` the size of a key and
+    ``cols`` that of a value; without the delta rule its transpose.
+    """
     *lead, _, heads, cols = v.shape
     return (*lead, heads, *((rows, cols) if delta else (cols, rows)))
 

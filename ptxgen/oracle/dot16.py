@@ -124,10 +124,10 @@ def tensor_core(arch: str) -> TensorCore:
 
 
 def accumulate(a: Factors, b: Factors, acc: F32, core: TensorCore) -> F32:
-    """:func:`dot16` on decoded factors ``[16, ...]`` that broadcast to ``[16, *acc.shape]``.
+    """:func:`dot16` on decoded operands ``[16, ...]``, which broadcast to ``[16, *acc.shape]``.
 
-    Works in blocks along the first axis of ``acc``, which has one. To be called under
-    ``np.errstate(all="ignore")``.
+    ``acc`` has one dimension or more. A loop over blocks of its first axis bounds temporaries; call
+    it under ``np.errstate(all="ignore")``.
     """
     out = np.empty(acc.shape, np.float32)
     rows = max(1, _BLOCK // max(1, math.prod(acc.shape[1:])))

@@ -55,8 +55,9 @@ def required(keys: Expr) -> Expr:
 
 @dataclass(frozen=True)
 class MaskSpec(KernelSpec):
-    """A kernel that packs a boolean mask: a CTA has one chunk of a block of queries, a warp some of
-    its rows, a lane 32 keys of each.
+    """A kernel that packs a boolean mask of attention to bits, and says of each block of keys
+    whether a query sees some or all. A CTA has a block of queries and a chunk of keys, a warp some
+    rows, a lane a word of 32 keys of each.
     """
 
     warps: int = 8

@@ -193,7 +193,9 @@ class Recorder:
 
     # torch 2.11 cannot follow what reads an operation from an attribute: it has a ``__get__``.
     def _watching(self) -> Callable[..., Any]:
-        """Returns the function of all arguments in order for calls that may be intercepted."""
+        """Returns a function of positional arguments that calls ``autograd``: for calls under
+        ``torch.compile``, a dispatch mode, functorch or tracing, or with subclasses of tensors.
+        """
         autograd, op, names = self.autograd, self.op, self.names
         return lambda *args: autograd(op, dict(zip(names, args, strict=True)))
 

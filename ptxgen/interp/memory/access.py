@@ -80,7 +80,9 @@ class Wave(Protocol):
 
 
 class Watcher(Protocol):
-    """Receives a call for every memory access."""
+    """Observer of memory traffic: called for accesses to global memory, loads and stores of shared
+    memory, and asynchronous copies; not for local memory and atomics of shared memory.
+    """
 
     def memory(
         self, wave: Wave, access: Access, space: str, kind: str, address: Array, lanes: Where

@@ -105,11 +105,9 @@ class WeightFormat:
             check(dtype in NUMBERS, f"dtype of {what}", dtype, ", ".join(NUMBERS))
         check(self.quantize in (None, *RULES), "quantize", self.quantize, ", ".join(RULES))
         if self.quantize is not None:
-            product, distinct = (
-                "scale * code",
-                len(set(self.values)) == count and self.zero is not None,
-            )
+            product = "scale * code"
             check(self.decoding == product, "decoding to quantize to", self.decoding, product)
+            distinct = len(set(self.values)) == count and self.zero is not None
             check(distinct, "values to quantize to", self.values, "different ones, and 0")
         read = {n.id for n in ast.walk(self._parsed) if isinstance(n, ast.Name)}
         needed = {"code", "scale", *(("offset",) if self.offsets else ())}

@@ -143,16 +143,17 @@ class WeightFormat:
 
     def sizes(self, k: int) -> dict[str, int]:
         """Numbers of each array in a row of ``k`` numbers, a multiple of :attr:`block`."""
-        blocks = {"scales": k // self.block} | (
-            {"offsets": k // self.block} if self.offsets else {}
-        )
-        return {"data": k * self.bits // 8, **blocks}
+        return {"data": k * self.bits // 8, **dict.fromkeys(self.beside, k // self.block)}
+
+    @property
+    def beside(self) -> dict[str, str]:
+        """Arrays with a number for each block, and their dtypes, short."""
+        return {"scales": self.scales} | ({"offsets": self.offsets} if self.offsets else {})
 
     @property
     def dtypes(self) -> dict[str, str]:
         """The full names of the dtypes of its arrays."""
-        found = {"data": "uint8", "scales": FULL[self.scales]}
-        return found | ({"offsets": FULL[self.offsets]} if self.offsets else {})
+        return {"data": "uint8", **{name: FULL[dtype] for name, dtype in self.beside.items()}}
 
     def check_arrays(self, names: Collection[str]) -> None:
         """Raises OptionError if offsets are there and the format has none, or the other way."""
@@ -180,8 +181,7 @@ class WeightFormat:
     @property
     def bits_of_all(self) -> float:
         """Bits of a number with its share of scales and offsets."""
-        beside = sum(8 * ITEMSIZE[dtype] for dtype in (self.scales, self.offsets) if dtype)
-        return self.bits + beside / self.block
+        return self.bits + sum(8 * ITEMSIZE[d] for d in self.beside.values()) / self.block
 
     def __str__(self) -> str:
         """Its name and version, and a digest of everything that decides bits."""

@@ -139,10 +139,9 @@ class DequantizeSpec(QuantizedSpec, PreparingSpec):
             data, beside = "unsigned", [ptr("scales", f"const float* {restrict}")]
         else:
             data = "unsigned char"
-            arrays = {"scales": row.scales} | ({"offsets": row.offsets} if row.offsets else {})
             beside = [
                 ptr(name, f"const {cuda.STORAGE[dtype]}* {restrict}")
-                for name, dtype in arrays.items()
+                for name, dtype in row.beside.items()
             ]
         count = "blocks" if looked_up(row) else "count"
         stored = ptr("data", f"const {data}* {restrict}")

@@ -31,6 +31,7 @@ from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
 from ptxgen.program.parameters import Out
 from ptxgen.spec import SCRATCH_MAX, Key, Problem
+from ptxgen.spec.quantized import PIECE
 from ptxgen.tiles import TABLES
 
 LAYOUT = "nk"
@@ -89,7 +90,8 @@ def _lowered(
         bind: dict[str, Any] = {"a": given[first], **{name: given[name] for name in row.dtypes}}
         if "bias" in signature.arguments:
             bind["bias"] = given.get("bias")
-        size = sizes["N"] * sizes["K"] * BYTES[dtype]
+        padded = -(-sizes["K"] // PIECE) * PIECE  # rows in scratch memory are whole pieces
+        size = sizes["N"] * padded * BYTES[dtype]
         ((problem, _),) = found.launched(y)
         b.launch(lambda: _quantized(problem, key, row, size), {**bind, "c": y}, kernel)
     else:

@@ -57,7 +57,7 @@ def main() -> int:
         print(f"{arch:7} {resources}")
 
     print("\nTo let the dispatcher use it, add a Route to ptxgen/tiles/simt.py; see")
-    print("docs/adding-a-kernel.md. `ptxgen bench kernels linear kn MxKxN` then times it.")
+    print("docs/how-to/add-a-kernel.md. `ptxgen bench kernels linear kn MxKxN` then times it.")
     return 0
 
 

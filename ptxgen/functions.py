@@ -14,8 +14,9 @@ array([ 1.        , -0.63212055], dtype=float32)
 array([1.       , 2.7182817], dtype=float32)
 
 Operators do the rest: ``+ - * / **``, comparisons, ``& | ^ ~`` of integers and of conditions,
-``<< >>`` of integers. Each function is defined to the bit; errors are in ``docs/functions.md``. The
-names are rows of ``ptxgen/ops/pointwise_table.py``, which says what each computes.
+``<< >>`` of integers. Each function is defined to the bit; errors are in
+``docs/reference/functions.md``. The names are rows of ``ptxgen/ops/pointwise_table.py``, which says
+what each computes.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ ULPS = {
     **{"sigmoid": 2.8, "softplus": 1.9, "relu": 0.0, "silu": 1.1, "gelu": 1.6, "gelu_tanh": 1.2},
     "sqrt": 0.5,
 }
-"""Largest errors of functions, of docs/functions.md, rounded up; ``x ** n`` may round twice."""
+"""Largest errors, of docs/reference/functions.md, rounded up; ``x ** n`` may round twice."""
 _C = sqrt(2 / np.pi)
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     **{n: getattr(np, n) for n in ("exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt")},

@@ -1,7 +1,7 @@
 """Adding a kernel is one spec in tiles/: everything else follows from the registry.
 
 Tried on a copy of the checkout, as somebody who adds a kernel would: one edit, then the
-commands of docs/adding-a-kernel.md.
+commands of docs/how-to/add-a-kernel.md.
 """
 
 from __future__ import annotations

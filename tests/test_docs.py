@@ -45,7 +45,7 @@ CHECKOUT = Path(__file__).parents[1]
 DOCUMENTS = sorted(
     p.relative_to(CHECKOUT) for p in (*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/**/*.md"))
 )
-ARCHITECTURE = Path("docs/architecture.md")
+ARCHITECTURE = Path("docs/explanation/architecture.md")
 
 
 PLAIN: list[list[str]] = [[], ["test"]]
@@ -274,7 +274,7 @@ def test_commands_exist(document: Path) -> None:
 
 
 def test_every_command_is_listed() -> None:
-    page = read(Path("docs/commands.md"))
+    page = read(Path("docs/reference/commands.md"))
     listed = re.findall(r"^\| `ptxgen (\w+)` \|", page, re.MULTILINE)
     assert sorted(listed) == sorted(offered())
 
@@ -380,7 +380,7 @@ def pages() -> ModuleType:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_operations_names_everything(module: str) -> None:
-    named = set(re.findall(r"`(\w+)", read(Path("docs/operations.md"))))
+    named = set(re.findall(r"`(\w+)", read(Path("docs/reference/operations.md"))))
     assert not public(module).keys() - named
 
 

@@ -1,4 +1,4 @@
-"""Families of kernels: each has one name in all rooms (the table of docs/architecture.md)."""
+"""Kernel families have one name in all rooms (the table of docs/explanation/architecture.md)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import ptxgen
 
 PACKAGE = Path(ptxgen.__file__).parent
-DOCUMENT = PACKAGE.parent / "docs" / "architecture.md"
+DOCUMENT = PACKAGE.parent / "docs" / "explanation" / "architecture.md"
 MAIN_LOOPS = ("simt", "mma", "wgmma", "f64")
 """Files and folders of the family gemm, named after their main loops."""
 OWN = {
@@ -46,7 +46,7 @@ def test_files_are_named_after_families(room: str) -> None:
     known, own = families(), set(OWN[room].split())
     assert len(known) >= 20
     strangers = {n for n in names(room) - own if family_of(n, known) is None}
-    assert not strangers, f"{room} has files of no family in docs/architecture.md"
+    assert not strangers, f"{room} has files of no family in docs/explanation/architecture.md"
     assert own <= names(room), "a shared file is gone"
     assert not own & known.keys()
 

@@ -17,7 +17,7 @@ import ptxgen
 
 ROOT = Path(ptxgen.__file__).parent
 
-# The flow of docs/architecture: a room may import the rooms above it, and itself.
+# The flow of docs/explanation/architecture.md: a room may import the rooms above it, and itself.
 ROOMS = (
     "lazy",
     "locks",

@@ -27,7 +27,7 @@ REQUIREMENTS = [
 def test_every_dependency_is_justified(requirement: str) -> None:
     found = re.fullmatch(r"([\w-]+)((?:>=|==)[\d.]+)(?:,<[\d.]+)?(?:; .+)?", requirement)
     assert found, requirement
-    rows = (ROOT / "docs/dependencies.md").read_text().splitlines()
+    rows = (ROOT / "docs/reference/dependencies.md").read_text().splitlines()
     bound = found[2].replace(">=", "≥ ").replace("==", "= ")
     assert any(r.startswith(f"| {found[1]} | {bound}") for r in rows), f"{requirement} has no row"
 

@@ -1,4 +1,4 @@
-"""docs/support.md says what the code does: every operation is called with every dtype."""
+"""docs/reference/support.md says what the code does: every operation is called with every dtype."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from pathlib import Path
 import oldest
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = ("*.md", "docs/*.md", "examples/*.md")
+DOCUMENTS = ("*.md", "docs/**/*.md", "examples/*.md")
 FENCE = re.compile(r"^```(sh|python)( [^\n]+)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FIRST_NUMPY = {"3.13": "2.1.0", "3.14": "2.3.2"}
 """First NumPy release with wheels, for Pythons that the lower bound has no wheels for."""

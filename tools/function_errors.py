@@ -1,7 +1,8 @@
 """Measure the functions of formulas against float64 over every f32.
 
-``python tools/function_errors.py`` prints the table of ``docs/functions.md``; it takes about
-two hours on two processors. Names choose functions, ``--step N`` takes every N-th argument only.
+``python tools/function_errors.py`` prints the table of ``docs/reference/functions.md``; it takes
+about two hours on two processors. Names choose functions; ``--step N`` takes every N-th argument
+only.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ def sweep(name: str, step: int, run: Callable[..., Iterable[Any]] = map) -> Wors
 
 
 def main() -> None:
-    """Prints the table of docs/functions.md."""
+    """Prints the table of docs/reference/functions.md."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--step", type=int, default=1)

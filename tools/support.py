@@ -1,7 +1,8 @@
-"""Say what serves what: try every public operation with every dtype, and write docs/support.md.
+"""Write docs/reference/support.md: try every public operation with every dtype.
 
 ``python tools/support.py`` prints the page, ``--write`` writes it, and the lines of operations that
-the tables of docs/operations.md do not have; ``tests/test_support.py`` holds both to the code.
+the tables of docs/reference/operations.md do not have; ``tests/test_support.py`` compares both with
+the code.
 Operations come from the tables, and what they are called with from their signatures, so that a new
 operation is a new line. Calls go all the way to the choice of a kernel, which is neither made nor
 launched. Without PyTorch the cells about it are kept as they are, and those of a new operation are
@@ -34,7 +35,7 @@ from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.pointwise_table import ROWS
 from ptxgen.ops.reductions import RowFunction
 
-PAGE = Path(__file__).parents[1] / "docs" / "support.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "support.md"
 OPERATIONS_PAGE = PAGE.with_name("operations.md")
 DTYPES = {
     **{short: np.dtype(getattr(ml_dtypes, name, name)) for name, short in NAMES.items()},
@@ -289,7 +290,7 @@ on the CPU device, but for casts and layouts beside the oracle: one dtype of eac
 `make test-all` every one.
 
 - **Devices.** There is no column for them: the routes that serve a call are the same on a GPU
-  (CUDA) and on the [CPU device](interpreter.md), which runs the PTX of the same kernels. Nothing
+  (CUDA) and on the [CPU device](../explanation/interpreter.md), which runs the PTX of the same kernels. Nothing
   here was run on a GPU; `make test-gpu` does that.
 - **Dtypes.** Those of the operands; {NO} is a DtypeError, of a formula a FormulaError, before
   anything is compiled. Indices were i64, statistics f32, conditions bool, and
@@ -322,10 +323,10 @@ MARK = "<!-- Other operations: tools/support.py writes what follows. -->\n"
 
 
 def others(text: str) -> str:
-    """Returns docs/operations.md with a line for each operation that it names nowhere else."""
+    """Returns reference/operations.md with a line for each operation that it names nowhere else."""
     head, mark, _ = text.partition(MARK)
     if not mark:
-        raise ValueError(f"docs/operations.md has no line {MARK.strip()!r}")
+        raise ValueError(f"docs/reference/operations.md has no line {MARK.strip()!r}")
     named = set(re.findall(r"`(\w+)", head))
     found = {name: (_called(op), op.doc) for name, op in OPERATIONS.items() if op.public}
     for row in ROWS:
@@ -341,11 +342,11 @@ def others(text: str) -> str:
 
 
 FORMATS_MARK = "<!-- Formats: tools/support.py writes the table that follows. -->\n"
-FORMATS_PAGE = PAGE.with_name("quantized.md")
+FORMATS_PAGE = PAGE.parents[1] / "how-to" / "quantize.md"
 
 
 def format_line(row: WeightFormat) -> str:
-    """Returns a format's line of docs/quantized.md."""
+    """Returns a format's line of docs/how-to/quantize.md."""
     kind = row.integers or "codebook"
     beside = f"{row.scales} scales" + (f", {row.offsets} offsets" if row.offsets else "")
     rule = row.quantize or NO
@@ -355,10 +356,10 @@ def format_line(row: WeightFormat) -> str:
 
 
 def formats(text: str) -> str:
-    """Returns docs/quantized.md with a line for each format of the package."""
+    """Returns docs/how-to/quantize.md with a line for each format of the package."""
     head, mark, tail = text.partition(FORMATS_MARK)
     if not mark:
-        raise ValueError(f"docs/quantized.md has no line {FORMATS_MARK.strip()!r}")
+        raise ValueError(f"docs/how-to/quantize.md has no line {FORMATS_MARK.strip()!r}")
     rest = tail.splitlines(keepends=True)[1:]
     while rest[0].startswith("|"):
         rest.pop(0)
@@ -396,7 +397,7 @@ def page(old: str | None = None) -> str:
 def main() -> None:
     """Prints the page, or writes it (``--write``)."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--write", action="store_true", help=f"write docs/{PAGE.name}")
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.name} of docs/reference")
     has_torch = importlib.util.find_spec("torch") is not None
     text = page(None if has_torch else PAGE.read_text(encoding="utf-8"))
     if parser.parse_args().write:

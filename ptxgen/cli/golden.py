@@ -30,7 +30,7 @@ def add_commands(commands: Any) -> None:
         help="compare the generated code with what is committed",
         description="golden/ has a line for every kernel and architecture (digests, registers, "
         "spills, instructions) and the PTX of some. A refactor shows no difference; a change "
-        "shows one that a reviewer can read. docs/goldens.md says more.",
+        "shows one that a reviewer can read. docs/how-to/diff-ptx.md says more.",
     )
     actions = group.add_subparsers(metavar="ACTION", required=True)
 

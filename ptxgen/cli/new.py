@@ -21,7 +21,7 @@ KINDS = {
   - {name}: what is computed of which operations, with its docstring
   - vjp: its gradient, of operations; leave it out if there is none
 Then, in a checkout
-  make generate                       stubs, and its lines in docs/operations.md, docs/support.md
+  make generate                       stubs; its lines in operations.md and support.md
   make lint
   pytest tests/test_calls.py -k {name}     random calls, and gradients by differences
   make test
@@ -37,7 +37,7 @@ Elsewhere, `ptxgen.ops.register({name})` makes it ptxgen.{name}.""",
   - {name}: how a call becomes a problem
 Importing it registers ptxgen.{name}. Then
   python -c "import ptxgen, {name}; print(ptxgen.explain('{name}', 1000))"
-docs/adding-an-operation.md says how it is proved, and how it moves into the package.""",
+docs/how-to/add-an-operation.md says how it is proved, and how it moves into the package.""",
     ),
     "format": (
         "a format of quantized weights: a file of ptxgen/numerics/formats in a checkout",
@@ -47,7 +47,7 @@ docs/adding-an-operation.md says how it is proved, and how it moves into the pac
   - decoding, scales, offsets: the formula, and the dtypes of its numbers
   - quantize="absmax", if weights are quantized to it by their largest magnitude
 Then, in a checkout
-  make generate                       its line in docs/quantized.md
+  make generate                       its line in docs/how-to/quantize.md
   make lint
   pytest tests/quantized -k {name}     every code, kernels against oracles, products
   ptxgen golden bits --update         digests of its bits in golden/bits.json

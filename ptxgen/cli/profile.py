@@ -26,8 +26,8 @@ def add_commands(commands: Any) -> None:
         help="what a kernel does: instructions, sectors, bank conflicts (needs no GPU)",
         description="Runs the route that is named SPEC on the CPU device, for the product "
         "C[M, N] = A[M, K] . B[K, N], and counts instructions, sectors of global memory, "
-        "wavefronts of shared memory, barriers and copies. docs/profile.md says how to read it. "
-        "One tile shows what many do: sizes of a few tiles are enough.",
+        "wavefronts of shared memory, barriers and copies. docs/how-to/profile.md says how to read "
+        "it. One tile shows what many do: sizes of a few tiles are enough.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

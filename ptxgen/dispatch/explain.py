@@ -187,7 +187,8 @@ def legend(shown: Iterable[str]) -> str:
     if not named:
         return ""
     head = (
-        "terms, µs: a quantity by the GPU's rates, times a constant of the kernel (docs/tuning.md)"
+        "terms, µs: a quantity by the GPU's rates, times a constant of the kernel "
+        "(docs/explanation/choosing.md)"
     )
     width = max(len(name) for name, _ in named)
     return "\n".join([head, *(f"  {name.ljust(width)}  {text}" for name, text in named)])

@@ -30,7 +30,7 @@ from ptxgen.numerics.vocab_segments import segments
 GROUP = 16
 """Rows that tensor cores add at a time; chunks are multiples, so that groups are whole."""
 CHUNK_MAX = 2048
-"""Most rows of a chunk by default: more gain nothing (docs/performance-flce.md)."""
+"""Most rows of a chunk by default: more gain nothing (docs/notes/2026-11-26-cross-entropy.md)."""
 WHOLE = 1 << 24
 """Bytes of logits up to which all rows are one chunk."""
 EVALUATED = 62_000_000

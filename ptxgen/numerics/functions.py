@@ -1,8 +1,9 @@
 """Functions of formulas: each a sequence of IEEE operations, with its largest error.
 
 A function is a formula of primitives, so that kernels and oracle compute the same sequence. The
-functions of f32 have their largest errors over all f32 arguments in ``docs/functions.md``, in ulp
-of the exact result (of 2**-149 where that is subnormal); those errors are measured, not estimated.
+functions of f32 have their largest errors over all f32 arguments in
+``docs/reference/functions.md``, in ulp of the exact result (of 2**-149 where that is subnormal);
+those errors are measured, not estimated.
 
 Special values are those of IEEE 754 and C: a NaN gives a NaN (except ``pow(1, NaN)`` and
 ``pow(NaN, 0)``, which are 1), odd functions keep the sign of a zero, arguments and results may be

@@ -95,7 +95,7 @@ ROWS = (
     Row("ceil", lambda x: f.ceil(x), "``ceil(x)``: the smallest integer that is not below it."),
     Row("trunc", lambda x: f.trunc(x), "``trunc(x)``: without what is behind the point."),
     Row("round", lambda x: f.nearest(x), "``round(x)``: the nearest integer, of two the even one."),
-    # functions: docs/functions.md
+    # functions: docs/reference/functions.md
     Row("sqrt", lambda x: f.sqrt(x), "``sqrt(x)``, rounded once."),
     Row("rsqrt", lambda x: f.rsqrt(x), "``1 / sqrt(x)``."),
     Row("exp", lambda x: f.exp(x), "``e ** x``."),

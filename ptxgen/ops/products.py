@@ -103,10 +103,10 @@ def linear(
         chunks likewise (:data:`ptxgen.numerics.contract.TC16_CHUNKS`); its bits depend on the GPU's
         architecture (:data:`ptxgen.numerics.contract.TENSOR_CORES`). Both:
         then ``+ bias``, one rounding in f32; then the activation, a fixed sequence of f32 steps
-        (relu is exact; docs/contracts.md has the largest errors of the others); then one rounding
-        to the result's dtype. An element of the result depends on its row of x, its column of W
-        (and of bias) and K, and on nothing else: not on other rows or columns, nor their numbers.
-        :func:`ptxgen.reference.linear` returns the same bits.
+        (relu is exact; docs/reference/contracts.md has the largest errors of the others); then one
+        rounding to the result's dtype. An element of the result depends on its row of x, its column
+        of W (and of bias) and K, and on nothing else: not on other rows or columns, nor their
+        numbers. :func:`ptxgen.reference.linear` returns the same bits.
     Options
         ``activation``: None, ``"relu"``, ``"gelu"`` (erf), ``"gelu_tanh"`` or ``"silu"``; none in
         float64. ``out``: where to write (it is returned then); rows of stride 1, sharing no memory

@@ -3,7 +3,7 @@
 A line gives a CTA tile BM x BN x BK, the warps along m and n, the stages of the ring, and
 ``copiers``, warps that only copy.
 
-Three regimes (docs/performance-16bit.md has the measurements):
+Three regimes (docs/notes/2026-11-28-gemm-16-bit.md has the measurements):
 
 - *few rows* (M <= 64): the weight is read once, which decides the time. Its columns are the
   instruction's 16 rows (``swap``); some warps only copy, so that warps that multiply never wait for

@@ -2,7 +2,7 @@
 
 A line of mma.sync gives a CTA tile BM x BN x BK, the multiplying warps along m and n, the helper
 warps, and the stages that these copy ahead; a line of wgmma gives the tile, consumer warpgroups,
-stages, helpers and their teams. Regimes (docs/performance.md links to measurements):
+stages, helpers and their teams. Regimes (docs/notes/2026-11-29-all-areas.md links to measurements):
 
 - *few rows*: the weight is read once. With few columns, narrow tiles occupy more SMs, and helper
   warps widen the weight; else the warps that multiply look codes up themselves;

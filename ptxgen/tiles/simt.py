@@ -5,7 +5,7 @@ the outputs per thread, the lanes of a warp, the warps of a slice, the stages of
 ring, and the ways to copy the operands (templates/simt/operand.cuh.j2).
 
 Predicted times choose the kernel of a problem (:mod:`ptxgen.cost.tuning`); the order here does not
-matter. docs/performance.md has measurements. Three regimes:
+matter. docs/notes/2026-11-29-all-areas.md has measurements. Three regimes:
 
 - *thin* (M <= 32): loading the weight decides the time; many bytes in flight, small tiles;
 - *medium*: the largest tile that still gives almost every SM one;

@@ -1,7 +1,7 @@
 """The bf16 and f16 kernels on the FMA units, contract fma on exactly upcast operands.
 
 ``auto`` never takes this tier: it is for debugging, and for bits that depend on no tensor core. So
-a layout has one kernel a regime, and the last route serves misaligned operands (docs/decisions.md
+a layout has one kernel a regime, and the last route serves misaligned operands (docs/adr/028
 has the cost of that). Lines read as in tiles/simt.py; f16 shares the table of bf16. An operand is
 either "raw" (16-bit elements in shared memory, upcast when they are fetched: where memory decides
 and the main loop has time to spare) or "held" (upcast in registers on the way to shared memory, so

@@ -1,7 +1,7 @@
 """The wgmma kernels: Hopper's tensor cores and its copy engine, contract tc16.
 
 A line of the tables is ``tile BM x BN x BK, consumer warpgroups, stages``.
-docs/performance-16bit.md has the measurements behind the choice.
+docs/notes/2026-11-28-gemm-16-bit.md has the measurements behind the choice.
 """
 
 from __future__ import annotations

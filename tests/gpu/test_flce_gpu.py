@@ -180,7 +180,7 @@ def test_training_is_the_same_twice_and_losses_over_splits(torch):
 
 
 def test_a_model_of_transformers(torch):
-    """The recipe of docs/flce.md, beside the model's own loss."""
+    """The recipe of docs/how-to/cross-entropy.md, beside the model's own loss."""
     transformers = pytest.importorskip("transformers")
     import ptxgen.torch as ours
 

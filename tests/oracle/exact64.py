@@ -8,8 +8,8 @@ a working precision may differ from it. The bounds follow from counts of roundin
 - *A sum of n terms, in any order,* passes each term through at most n roundings: it is off by
   ``gamma * sum(|term|)`` with ``gamma = n u / (1 - n u)`` (Higham, Accuracy and Stability, 4.4).
   Trees, chunks, chains of fma: each is such an order, so no bound depends on a contract's.
-- *A function* is off by so many ulps of its result: those of docs/functions.md, which tests hold
-  every argument to.
+- *A function* is off by so many ulps of its result: those of docs/reference/functions.md, which
+  tests hold every argument to.
 - *A step of tensor cores* cuts each of its products, and the accumulator, by less than 2^-bits of
   the largest of them, and its sum by less than 2 u of it; no partial sum exceeds ``sum(|term|)``.
 

@@ -60,14 +60,14 @@ measure = tool("function_errors")
 
 def documented() -> dict[str, tuple[float, float]]:
     """The largest errors of normal and subnormal results in the document's table."""
-    text = (CHECKOUT / "docs" / "functions.md").read_text(encoding="utf-8")
+    text = (CHECKOUT / "docs" / "reference" / "functions.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| ([\d.]+) \| [^|]*\| ([\d.]+|exact) \|", text, re.M)
     return {name: (float(n), 0.0 if s == "exact" else float(s)) for name, n, s in rows}
 
 
 def documented_f64() -> dict[str, float]:
     """The largest errors found of those that f64 has."""
-    text = (CHECKOUT / "docs" / "functions.md").read_text(encoding="utf-8")
+    text = (CHECKOUT / "docs" / "reference" / "functions.md").read_text(encoding="utf-8")
     return {name: float(e) for name, e in re.findall(r"^\| `(\w+)` \| ([\d.]+) \|$", text, re.M)}
 
 

@@ -102,7 +102,7 @@ NARROW = ["exp2", "log2", "sin", "cos", "tan", "atan", "pow", "power", "base"]
 ROOM = 32
 """Units of 2**-24 of a result, or of 1 where it is smaller, by which a function may be further off
 than PyTorch's own: the largest, the gradient of gelu with tanh, is off by 32 and PyTorch's by 17
-(docs/functions.md).
+(docs/reference/functions.md).
 """
 
 

@@ -9,7 +9,8 @@ Each register that may be undefined (:attr:`~ptxgen.interp.text.flow.Flow.doubtf
 *origins* beside its value, an array of all lanes or of one element: 0 in a lane where the value is
 defined, else the number of the unwritten register that it was computed from. Where the analysis of
 paths clears all registers, there are no such slots, and no operations on them.
-docs/interpreter.md lists the instructions that propagate such a value, and those that use it.
+docs/explanation/interpreter.md lists the instructions that propagate such a value, and those that
+use it.
 """
 
 from __future__ import annotations
